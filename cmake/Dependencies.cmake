@@ -1,0 +1,23 @@
+# Everything from Debian 12; ARCHITECTURE.md says what each is for. Their headers are SYSTEM: their warnings are theirs.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(Boost 1.81 REQUIRED COMPONENTS json)
+find_package(OpenSSL 3 REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(prometheus-cpp REQUIRED)
+find_package(tomlplusplus REQUIRED)
+pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
+pkg_check_modules(HIREDIS REQUIRED IMPORTED_TARGET hiredis)
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+# What every room compiles with. BOOST_ASIO_SEPARATE_COMPILATION: Asio's own body is compiled once (src/net/asio.cpp).
+add_library(weir_settings INTERFACE)
+target_compile_definitions(weir_settings INTERFACE
+  BOOST_ASIO_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_BOOST_COROUTINE BOOST_BEAST_SEPARATE_COMPILATION
+  WEIR_VERSION="${PROJECT_VERSION}")
+target_link_libraries(weir_settings INTERFACE Threads::Threads Boost::headers)

@@ -1,0 +1,44 @@
+# A room is a static library of src/<room>/*.cpp with its public headers in include/weir/<room>/.
+
+function(weir_compile_options target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
+  # g++ 12 reports these falsely in inlined library code once optimising (GCC bugs 105329, 105651, 109224).
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-mismatched-new-delete>)
+  if(WEIR_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(WEIR_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${WEIR_SANITIZE} -fno-omit-frame-pointer
+                                             -fno-sanitize-recover=undefined)
+    target_link_options(${target} PRIVATE -fsanitize=${WEIR_SANITIZE})
+  endif()
+endfunction()
+
+# weir_room(NAME [DEPENDS rooms below] [LIBRARIES outside libraries] [EMBED files under src/ to carry as text])
+function(weir_room name)
+  cmake_parse_arguments(ROOM "" "" "DEPENDS;LIBRARIES;EMBED" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
+  set(target weir_${name})
+  add_library(${target} STATIC ${sources})
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/include PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  foreach(room ${ROOM_DEPENDS})
+    target_link_libraries(${target} PUBLIC weir_${room})
+  endforeach()
+  target_link_libraries(${target} PUBLIC weir_settings ${ROOM_LIBRARIES})
+  foreach(file ${ROOM_EMBED})
+    weir_embed(${target} ${file})
+  endforeach()
+  weir_compile_options(${target})
+endfunction()
+
+# Turns src/<file> into <file>.inc, a raw string literal, on the include path of the target.
+function(weir_embed target file)
+  set(source ${PROJECT_SOURCE_DIR}/src/${file})
+  set(output ${PROJECT_BINARY_DIR}/embedded/${file}.inc)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DSOURCE=${source} -DOUTPUT=${output} -P ${PROJECT_SOURCE_DIR}/cmake/Embed.cmake
+    DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/Embed.cmake VERBATIM)
+  target_sources(${target} PRIVATE ${output})
+  target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/embedded)
+endfunction()

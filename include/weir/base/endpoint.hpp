@@ -1,0 +1,25 @@
+// Where a socket is bound or connected to, as written: "host:port", "[v6]:port" or "unix:/path".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "weir/base/result.hpp"
+
+namespace weir::base {
+
+struct Endpoint {
+  std::string host;       // a name or an address without brackets; empty for a unix socket
+  std::uint16_t port = 0;
+  std::string unix_path;  // empty for TCP
+
+  [[nodiscard]] bool is_unix() const noexcept { return !unix_path.empty(); }
+  [[nodiscard]] std::string to_string() const;
+  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+};
+
+// Port 0 is allowed (a listener then takes a free one).
+[[nodiscard]] Result<Endpoint> parse_endpoint(std::string_view text);
+
+}  // namespace weir::base

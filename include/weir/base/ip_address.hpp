@@ -1,0 +1,53 @@
+// IP addresses and CIDR blocks as values. An IPv4 address and its IPv4-mapped IPv6 form are one address.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weir::base {
+
+// 16 bytes in network order; IPv4 is kept as ::ffff:a.b.c.d (RFC 4291 §2.5.5.2).
+class IpAddress {
+ public:
+  IpAddress() = default;
+  explicit constexpr IpAddress(const std::array<std::uint8_t, 16>& bytes) noexcept : bytes_(bytes) {}
+  [[nodiscard]] static IpAddress v4(std::uint32_t host_order) noexcept;
+
+  // "203.0.113.7", "2001:db8::1", "::ffff:203.0.113.7"; no port, no brackets, no zone.
+  [[nodiscard]] static std::optional<IpAddress> parse(std::string_view text) noexcept;
+
+  [[nodiscard]] bool is_v4() const noexcept;
+  [[nodiscard]] const std::array<std::uint8_t, 16>& bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::string_view view() const noexcept {  // the 16 bytes, for hashing
+    return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
+  }
+  [[nodiscard]] std::string to_string() const;
+
+  // The address with all but the leading `bits` (of 128) cleared.
+  [[nodiscard]] IpAddress masked(int bits) const noexcept;
+
+  friend constexpr auto operator<=>(const IpAddress&, const IpAddress&) = default;
+
+ private:
+  std::array<std::uint8_t, 16> bytes_{};
+};
+
+// A block of addresses: "10.0.0.0/8", "2001:db8::/32", or one address.
+class Cidr {
+ public:
+  // Refuses host bits below the prefix: "10.0.0.1/8" is usually a mistake.
+  [[nodiscard]] static std::optional<Cidr> parse(std::string_view text) noexcept;
+  [[nodiscard]] bool contains(const IpAddress& ip) const noexcept { return ip.masked(bits_) == base_; }
+  [[nodiscard]] std::string to_string() const;
+
+ private:
+  Cidr(IpAddress base, int bits) noexcept : base_(base), bits_(bits) {}
+  IpAddress base_;
+  int bits_;  // of 128
+};
+
+}  // namespace weir::base

@@ -1,0 +1,22 @@
+// Quantities as they are written in the configuration: "250ms", "64KiB", "1_000".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "weir/base/result.hpp"
+#include "weir/base/time.hpp"
+
+namespace weir::base {
+
+// "250ms", "2s", "5min", "1h", "7day" (also us, m, d, days). A whole number and a unit; at most 100 years.
+[[nodiscard]] Result<Duration> parse_duration(std::string_view text);
+
+// "65536", "64KiB", "1MiB", "2GiB", "10kB", "5MB": bytes.
+[[nodiscard]] Result<std::uint64_t> parse_size(std::string_view text);
+
+// The shortest exact spelling: "250ms", "2s".
+[[nodiscard]] std::string to_string(Duration d);
+
+}  // namespace weir::base

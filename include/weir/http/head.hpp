@@ -1,0 +1,87 @@
+// The heads of HTTP/1 messages as values: views into the buffer they were read from, valid while it stands still.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <boost/container/static_vector.hpp>
+
+namespace weir::http {
+
+// The fields that weir itself looks at; everything else is passed on unread.
+enum class FieldId : std::uint8_t {
+  Other,
+  Accept,
+  Authorization,
+  Connection,
+  ContentLength,
+  ContentType,
+  Cookie,
+  Expect,
+  Forwarded,
+  Host,
+  KeepAlive,
+  ProxyConnection,
+  RateLimit,
+  RateLimitPolicy,
+  Te,
+  Trailer,
+  TransferEncoding,
+  Upgrade,
+  Via,
+  XForwardedFor,
+  XForwardedHost,
+  XForwardedProto,
+  XRequestId,
+};
+
+struct Field {
+  std::string_view name;
+  std::string_view value;  // without white space around it
+  FieldId id = FieldId::Other;
+  bool hop_by_hop = false;  // ends here: listed in RFC 9110 §7.6.1 or named by Connection
+};
+
+inline constexpr std::size_t kMaxFields = 128;
+using Fields = boost::container::static_vector<Field, kMaxFields>;
+
+// How the end of a body is found (RFC 9112 §6.3).
+enum class Framing : std::uint8_t {
+  None,        // there is no body
+  Length,      // content_length bytes
+  Chunked,     // until the last chunk
+  UntilClose,  // responses alone: until the connection closes
+};
+
+struct RequestHead {
+  std::string_view method;
+  std::string_view target;     // as it came
+  std::string_view authority;  // of an absolute-form target, else the Host field; with its port
+  std::string_view path;       // of the target, not decoded, without the query; "*" for OPTIONS *
+  std::string_view query;      // after '?', without it
+  Fields fields;
+  unsigned minor_version = 1;  // of HTTP/1.x
+  Framing framing = Framing::None;
+  std::uint64_t content_length = 0;
+  bool keep_alive = true;
+  bool expects_continue = false;
+};
+
+struct ResponseHead {
+  unsigned status = 0;
+  std::string_view reason;
+  Fields fields;
+  unsigned minor_version = 1;
+  Framing framing = Framing::None;
+  std::uint64_t content_length = 0;
+  bool keep_alive = true;
+};
+
+// The first field with this name (compared without case), or null.
+[[nodiscard]] const Field* find_field(const Fields& fields, std::string_view name) noexcept;
+[[nodiscard]] const Field* find_field(const Fields& fields, FieldId id) noexcept;
+
+// Equal without regard to the case of ASCII letters.
+[[nodiscard]] bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept;
+
+}  // namespace weir::http

@@ -1,0 +1,29 @@
+// One line of a request's bill: which key of which rule pays how much, by which arithmetic. What stores are asked.
+#pragma once
+
+#include <cstdint>
+
+#include "weir/base/siphash.hpp"
+#include "weir/limit/limiter.hpp"
+
+namespace weir::limit {
+
+// The name of a client in a rule: a keyed digest, so that what it was made of stays here.
+using Key = base::Digest128;
+
+// A rule's position in the configuration; the label of its counters.
+using RuleIndex = std::uint16_t;
+inline constexpr std::size_t kMaxRules = 256;
+
+// One request meets at most so many rules.
+inline constexpr std::size_t kMaxCharges = 32;
+
+struct Charge {
+  Key key;
+  const Limiter* limiter;  // not null; owned by the rule set, which outlives the charge
+  Cost cost = 1;
+  RuleIndex rule = 0;
+  bool enforced = true;  // false: a shadow rule, evaluated apart and charged only if it would admit
+};
+
+}  // namespace weir::limit

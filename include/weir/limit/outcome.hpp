@@ -1,0 +1,27 @@
+// What one limiter says of one request. Plain values; every duration counts from the `now` of the question.
+#pragma once
+
+#include <cstdint>
+
+#include "weir/base/time.hpp"
+#include "weir/limit/rate.hpp"
+
+namespace weir::limit {
+
+struct Outcome {
+  bool allowed = false;
+  // What the same key could still spend now: after the charge when allowed, as it stands when refused.
+  Cost remaining = 0;
+  // Refused at every instant before it, admitted at it (same cost, no other traffic). Zero when allowed;
+  // kForever when the cost exceeds the capacity and can never fit.
+  base::Duration retry_after{0};
+  // Until the state equals a fresh one.
+  base::Duration reset_after{0};
+  // Until `remaining` grows by one; zero when it is at its greatest.
+  base::Duration more_after{0};
+  // Shaped requests: until the departure. Zero for everything else.
+  base::Duration delay{0};
+  friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+
+}  // namespace weir::limit

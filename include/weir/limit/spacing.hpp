@@ -1,0 +1,66 @@
+// The arithmetic that token bucket, GCRA and leaky bucket share: virtual scheduling (ITU-T I.371, Annex A).
+//
+// The whole state of a key is one instant, the theoretical arrival time (TAT): when everything admitted so far will
+// have been paid for at the rate. A unit of cost moves it by one emission interval T = period / count. A request
+// fits while the TAT, moved by its cost, lies no further ahead of now than the depth = capacity × T.
+//
+//   now                    TAT                          now + depth
+//    |—— already spent ————|———— still to be spent ————|
+//
+// Exactness. T is rarely a whole number of microseconds ("3/7s"), so instants are counted in ticks of 1/count µs.
+// In ticks T is `period` in µs, a whole number: no rounding ever happens on the way in, and long-run counts are
+// exact. 128 bits hold any instant: 2^63 µs × 2^30 ticks. Rounding happens only towards the reader, always so that
+// a promise is kept: durations up, remaining down.
+#pragma once
+
+#include "weir/base/result.hpp"
+#include "weir/base/time.hpp"
+#include "weir/limit/outcome.hpp"
+#include "weir/limit/rate.hpp"
+
+namespace weir::limit {
+
+__extension__ using Ticks = unsigned __int128;
+
+class Spacing {
+ public:
+  // REQUIRES of the values, else an error in words: capacity ≥ 1, and capacity × T ≤ 100 years.
+  // `max_wait`: the longest that a TAT may lie ahead before a request is refused, whatever its cost.
+  [[nodiscard]] static base::Result<Spacing> make(Rate rate, std::uint64_t capacity,
+                                                  base::Duration max_wait = base::kForever);
+
+  struct Step {
+    Outcome outcome;  // without `delay`
+    Ticks tat;        // the new state when allowed; the old one otherwise
+    base::Duration wait;  // how far the TAT lay ahead of now before the charge, rounded up
+  };
+  // REQUIRES 1 ≤ cost ≤ kMaxCost, now ≥ the epoch. A fresh key has tat 0.
+  [[nodiscard]] Step step(Ticks tat, base::TimePoint now, Cost cost) const noexcept;
+
+  // Takes one earlier charge back.
+  [[nodiscard]] Ticks refund(Ticks tat, Cost cost) const noexcept;
+
+  // When the TAT is reached, rounded up; from then on the state equals a fresh one.
+  [[nodiscard]] base::TimePoint instant(Ticks tat) const noexcept;
+
+  [[nodiscard]] const Rate& rate() const noexcept { return rate_; }
+  [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
+  // Longest wait allowed; kForever when the depth alone bounds it.
+  [[nodiscard]] base::Duration max_wait() const noexcept { return max_wait_; }
+  // The time in which an empty bucket is whole again, rounded up.
+  [[nodiscard]] base::Duration window() const noexcept { return window_; }
+
+ private:
+  Spacing() = default;
+  [[nodiscard]] Ticks spendable(Ticks wait) const noexcept;
+
+  Rate rate_;
+  std::uint64_t capacity_ = 1;
+  std::uint64_t interval_ = 1;  // T in ticks
+  Ticks depth_ = 1;             // capacity × T
+  Ticks longest_ = 1;           // max_wait in ticks, at most depth
+  base::Duration max_wait_{base::kForever};
+  base::Duration window_{};
+};
+
+}  // namespace weir::limit

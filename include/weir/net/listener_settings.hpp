@@ -1,0 +1,30 @@
+// What the configuration says of a listening socket.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weir/base/endpoint.hpp"
+
+namespace weir::net {
+
+struct CertificateFiles {
+  std::string cert;  // PEM: the certificate, then its chain
+  std::string key;   // PEM
+};
+
+enum class TlsVersion : std::uint8_t { Tls12, Tls13 };
+
+struct TlsSettings {
+  std::vector<CertificateFiles> certificates;  // at least one
+  TlsVersion min_version = TlsVersion::Tls12;
+};
+
+struct ListenerSettings {
+  base::Endpoint address;
+  std::optional<TlsSettings> tls;
+};
+
+}  // namespace weir::net

@@ -1,0 +1,75 @@
+// Conditions on a request: every one that is given must hold. Used by rules, overrides and routes alike.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/ip_address.hpp"
+#include "weir/base/result.hpp"
+#include "weir/http/head.hpp"
+#include "weir/policy/identity.hpp"
+
+namespace weir::policy {
+
+// What rules may ask about one request. Views; they live as long as the head's buffer.
+struct Request {
+  const http::RequestHead* head = nullptr;
+  std::string_view path;  // normalised: unreserved octets decoded, slashes merged, dot segments and ;parameters gone
+  std::string_view host;  // lower case, without port and trailing dot
+  std::string_view route;  // name of the matched route; empty while routes are being matched
+  ClientIdentity client;
+};
+
+// A test of one text: exact, or "~regex" (RE2, searches), or present at all.
+class TextMatch {
+ public:
+  // "text" exact, "~regex". An error names what is wrong with the expression.
+  [[nodiscard]] static base::Result<TextMatch> parse(std::string_view pattern);
+  [[nodiscard]] static TextMatch present();
+  [[nodiscard]] bool holds(std::string_view text) const;
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  struct Regex;
+  std::string exact_;
+  std::shared_ptr<const Regex> regex_;  // shared: a Match is copied freely and a compiled expression never changes
+  bool any_ = false;
+};
+
+// "/login" exact; "/api/*" what lies below /api/; "/api*" what begins so; "~regex".
+class PathMatch {
+ public:
+  [[nodiscard]] static base::Result<PathMatch> parse(std::string_view pattern);
+  [[nodiscard]] bool holds(std::string_view path) const;
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  std::string text_;
+  bool prefix_ = false;
+  std::optional<TextMatch> regex_;
+};
+
+struct NamedText {
+  std::string name;
+  TextMatch text;
+};
+
+struct Match {
+  std::optional<PathMatch> path;
+  std::vector<std::string> methods;  // any of; compared with case (RFC 9110 §9.1)
+  std::optional<std::string> host;   // lower case
+  std::vector<NamedText> headers;    // all of
+  std::vector<NamedText> query;      // all of
+  std::vector<std::string> tiers;    // any of
+  std::vector<base::Cidr> ip;        // any of
+  std::shared_ptr<const Match> negated;  // `not`: the whole of it must not hold
+
+  [[nodiscard]] bool holds(const Request& request) const;
+  // "path /api/*, methods GET POST"; "everything" when empty.
+  [[nodiscard]] std::string describe() const;
+};
+
+}  // namespace weir::policy

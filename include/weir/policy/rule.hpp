@@ -1,0 +1,87 @@
+// A rule: for which requests, for whom apart, how much. Immutable once the configuration is read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weir/limit/charge.hpp"
+#include "weir/limit/limiter.hpp"
+#include "weir/policy/match.hpp"
+
+namespace weir::policy {
+
+enum class Attribute : std::uint8_t {
+  Ip,
+  ApiKey,
+  User,
+  Org,
+  Tier,
+  Service,
+  Device,
+  Route,
+  Host,
+  Method,
+  Path,
+  Header,  // named
+  Query,   // named
+  Cookie,  // named
+};
+
+struct AttributeRef {
+  Attribute kind = Attribute::Ip;
+  std::string name;  // of a header, query parameter or cookie
+};
+
+// One part of a key: the first alternative that is present ("api_key|ip").
+using KeyPart = std::vector<AttributeRef>;
+// All parts together; no part at all is one key for everybody.
+using KeyPattern = std::vector<KeyPart>;
+
+// "ip", "api_key|ip", "header:X-Tenant". An error names the word and the nearest attribute.
+[[nodiscard]] base::Result<KeyPart> parse_key_part(std::string_view text);
+[[nodiscard]] std::string describe(const KeyPattern& pattern);
+
+enum class OnMissing : std::uint8_t { Skip, Ip, Reject };
+enum class Store : std::uint8_t { Memory, Redis };
+enum class OnStoreFailure : std::uint8_t { Local, Open, Closed };
+enum class Mode : std::uint8_t { Enforce, Shadow };
+
+// The same rule with other numbers, for a tier or for what an override matches. Counts apart from the rule itself.
+struct Variant {
+  std::string tier;             // of a tier's variant; empty for an override
+  Match match;                  // of an override
+  limit::Limiter limiter;
+  std::optional<limit::Limiter> local_share;  // as Rule::local_share
+};
+
+struct Rule {
+  std::string name;  // unique, printable ASCII without quotes
+  limit::RuleIndex index = 0;
+  Match match;
+  KeyPattern key;
+  OnMissing on_missing = OnMissing::Skip;
+  limit::Limiter limiter;
+  // What this weir enforces by itself while the store is away: the limit divided by `replicas`. Absent unless
+  // store is Redis and on_store_failure is Local.
+  std::optional<limit::Limiter> local_share;
+  std::vector<Variant> overrides;  // first match wins, before tiers
+  std::vector<Variant> tiers;
+  limit::Cost cost = 1;
+  Store store = Store::Memory;
+  OnStoreFailure on_store_failure = OnStoreFailure::Local;
+  Mode mode = Mode::Enforce;
+  unsigned refusal_status = 429;
+  std::optional<std::string> refusal_body;
+};
+
+// What a request that met a rule is asked to pay, and by which of the rule's limiters.
+struct AppliedLimiter {
+  const limit::Limiter* limiter;
+  const limit::Limiter* local_share;  // null where there is none
+  std::uint16_t variant;              // 0 the rule itself, then overrides, then tiers: part of the key
+};
+[[nodiscard]] AppliedLimiter applied_limiter(const Rule& rule, const Request& request);
+
+}  // namespace weir::policy

@@ -1,0 +1,26 @@
+// What the configuration says of the Redis that rules share their state in.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "weir/base/endpoint.hpp"
+#include "weir/base/result.hpp"
+#include "weir/base/time.hpp"
+
+namespace weir::redis {
+
+struct RedisSettings {
+  base::Endpoint address;
+  std::string user;      // ACL user; empty: the default user
+  std::string password;  // empty: no AUTH
+  int database = 0;
+  base::Duration timeout{20'000};  // the longest that one decision waits
+  std::string prefix = "weir";     // of every key
+};
+
+// "redis://[user:password@]host[:port][/database]" or "unix:///path[?db=N]". Percent-encoding in user and password
+// is decoded.
+[[nodiscard]] base::Result<RedisSettings> parse_redis_url(std::string_view url);
+
+}  // namespace weir::redis

@@ -1,0 +1,3 @@
+#include "weir/app/command_line.hpp"
+
+int main(int argc, char** argv) { return weir::app::run_command_line(argc, argv); }

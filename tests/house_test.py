@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""The house of ARCHITECTURE.md, checked: a room includes only rooms below it, pure rooms stay pure, each codec
+library stays in its own few files."""
+
+import pathlib
+import re
+import sys
+
+ROOMS = ["base", "limit", "http", "policy", "observe", "net", "redis", "upstream", "proxy", "admin", "app"]
+STRANGERS = [("policy", "net"), ("net", "policy"), ("net", "limit"), ("net", "http"), ("net", "observe")]
+PURE = {"base", "limit", "http", "policy", "observe"}
+# Which files may include a library's headers: (pattern of the include, allowed path pattern).
+CONFINED = [
+    (r"boost/asio", r"^(include/weir|src|tests/unit)/(net|redis|upstream|proxy|admin|app)/|^src/main"),
+    (r"boost/beast", r"^src/http/head_parser\.cpp$|^src/net/beast\.cpp$|^src/admin/server\.cpp$"),
+    (r"hiredis", r"^src/redis/resp\.cpp$"),
+    (r"toml\+\+", r"^src/app/toml_reader\.(hpp|cpp)$|^src/app/settings\.cpp$"),
+    (r"re2/", r"^src/policy/match\.cpp$"),
+    (r"spdlog", r"^src/app/"),
+    (r"prometheus/", r"^src/admin/metrics\.cpp$"),
+    (r"CLI/", r"^src/app/command_line\.cpp$"),
+]
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
+
+
+def files(root):
+    for top in ("include/weir", "src"):
+        for path in sorted((root / top).rglob("*.?pp")):
+            yield path.relative_to(root)
+
+
+def room_of(path):
+    parts = path.parts
+    room = parts[2] if parts[0] == "include" else parts[1]
+    return room if room in ROOMS else None  # src/main.cpp stands on the roof
+
+
+def faults_in(root, path):
+    room = room_of(path)
+    for included in INCLUDE.findall((root / path).read_text()):
+        owner = included.removeprefix("weir/").split("/")[0]
+        if owner in ROOMS and room is not None:
+            if ROOMS.index(owner) > ROOMS.index(room):
+                yield f"{path} includes {included}: {owner} lies above {room}"
+            if (room, owner) in STRANGERS:
+                yield f"{path} includes {included}: {room} and {owner} do not know each other"
+        for pattern, allowed in CONFINED:
+            if re.search(pattern, included) and not re.search(allowed, str(path)):
+                yield f"{path} includes {included}: confined to {allowed}"
+        if room in PURE and re.match(r"(thread|fstream|iostream|sys/socket\.h|unistd\.h)$", included):
+            yield f"{path} includes {included}: {room} is pure"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
+    seen = list(files(root))
+    faults = [fault for path in seen for fault in faults_in(root, path)]
+    for fault in faults:
+        print(fault)
+    print(f"{len(seen)} files, {len(faults)} faults")
+    return 1 if faults or not seen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
