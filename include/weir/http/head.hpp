@@ -1,4 +1,5 @@
-// The heads of HTTP/1 messages as values: views into the buffer they were read from, valid while it stands still.
+// The heads of HTTP/1 messages as values: views into the buffer they were read from, valid while it stands
+// still.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,44 @@
+// What goes on: the heads that weir writes from the heads it read (RFC 9110 §7.6).
+#pragma once
+
+#include "weir/http/head.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace weir::http {
+
+// What weir adds to a forwarded request.
+struct ForwardedBy {
+  std::string_view peer;        // the address at the other end, as text
+  std::string_view proto;       // "http" or "https"
+  std::string_view request_id;  // used unless a trusted peer sent one
+  bool peer_trusted = false;    // its X-Forwarded-* are continued; anybody else's are replaced
+  bool add_forwarded = false;   // writes Forwarded (RFC 7239) as well
+};
+
+// Appends the head of the request for the upstream: same method and target, HTTP/1.1, hop-by-hop fields gone,
+// forwarding fields and Via added, framing as the body will be sent.
+void write_request_head(std::string& out, const RequestHead& head, const ForwardedBy& by);
+
+// How the response goes to the client.
+struct ResponseForm {
+  Framing framing = Framing::None;  // UntilClose: to HTTP/1.0 clients
+  bool keep_alive = true;
+  unsigned client_minor_version = 1;
+};
+
+// Appends the head of the response for the client. `extra`: complete field lines to add.
+void write_response_head(std::string& out, const ResponseHead& head, const ResponseForm& form,
+                         std::string_view extra);
+
+// A head of 1xx goes on as it is, hop-by-hop fields excepted.
+void write_interim_head(std::string& out, const ResponseHead& head);
+
+// How a response with this head can be framed for this client.
+[[nodiscard]] ResponseForm response_form(const RequestHead& request, const ResponseHead& response,
+                                         bool keep_alive) noexcept;
+
+void append_number(std::string& out, std::uint64_t number);
+
+}  // namespace weir::http

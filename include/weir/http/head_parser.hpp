@@ -1,0 +1,31 @@
+// From bytes to heads, strictly. Beast's parser splits the lines; what a proxy must refuse beyond that is
+// refused here (RFC 9112, and the traps that Beast 1.81 leaves open: Transfer-Encoding, Host, the target's
+// form).
+#pragma once
+
+#include "weir/http/head.hpp"
+
+#include <optional>
+#include <string_view>
+
+namespace weir::http {
+
+// Why a message cannot be taken, as the answer to give. `what` is for the client's eyes; static text.
+struct Fault {
+  unsigned status;
+  const char* what;
+};
+
+// Looks for the empty line that ends a head. Returns the size of the head with it, or 0 while it is
+// incomplete. `from`: how much was searched before.
+[[nodiscard]] std::size_t find_head_end(std::string_view bytes, std::size_t from = 0) noexcept;
+
+// REQUIRES `bytes` to be exactly one head with its empty line. Fills `head` with views into `bytes`.
+[[nodiscard]] std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& head);
+
+// `to_head`: the answer to a HEAD request, which has no body whatever its fields say. Faults carry status
+// 502.
+[[nodiscard]] std::optional<Fault> parse_response_head(std::string_view bytes, bool to_head,
+                                                       ResponseHead& head);
+
+}  // namespace weir::http

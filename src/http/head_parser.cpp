@@ -1,0 +1,323 @@
+#include "weir/http/head_parser.hpp"
+
+#include <charconv>
+#include <cstring>
+#include <functional>
+#include <limits>
+
+#include <boost/beast/http/basic_parser.hpp>
+
+namespace weir::http {
+
+namespace {
+
+namespace beast = boost::beast::http;
+using BeastError = boost::beast::error_code;
+using BeastView = boost::beast::string_view;
+
+std::string_view view(BeastView v) noexcept {
+  return {v.data(), v.size()};
+}
+
+FieldId id_of(beast::field field, std::string_view name) noexcept {
+  switch (field) {
+    case beast::field::accept:
+      return FieldId::Accept;
+    case beast::field::authorization:
+      return FieldId::Authorization;
+    case beast::field::connection:
+      return FieldId::Connection;
+    case beast::field::content_length:
+      return FieldId::ContentLength;
+    case beast::field::content_type:
+      return FieldId::ContentType;
+    case beast::field::cookie:
+      return FieldId::Cookie;
+    case beast::field::expect:
+      return FieldId::Expect;
+    case beast::field::forwarded:
+      return FieldId::Forwarded;
+    case beast::field::host:
+      return FieldId::Host;
+    case beast::field::keep_alive:
+      return FieldId::KeepAlive;
+    case beast::field::proxy_connection:
+      return FieldId::ProxyConnection;
+    case beast::field::te:
+      return FieldId::Te;
+    case beast::field::trailer:
+      return FieldId::Trailer;
+    case beast::field::transfer_encoding:
+      return FieldId::TransferEncoding;
+    case beast::field::upgrade:
+      return FieldId::Upgrade;
+    case beast::field::via:
+      return FieldId::Via;
+    case beast::field::unknown:
+      break;
+    default:
+      return FieldId::Other;
+  }
+  if (name.size() < 9 || (name[0] | 0x20) == 'r') {
+    if (equal_ignoring_case(name, "RateLimit")) return FieldId::RateLimit;
+    return equal_ignoring_case(name, "RateLimit-Policy") ? FieldId::RateLimitPolicy : FieldId::Other;
+  }
+  if (equal_ignoring_case(name, "X-Forwarded-For")) return FieldId::XForwardedFor;
+  if (equal_ignoring_case(name, "X-Forwarded-Host")) return FieldId::XForwardedHost;
+  if (equal_ignoring_case(name, "X-Forwarded-Proto")) return FieldId::XForwardedProto;
+  if (equal_ignoring_case(name, "X-Request-ID")) return FieldId::XRequestId;
+  return FieldId::Other;
+}
+
+// Hop-by-hop by definition (RFC 9110 §7.6.1), whether Connection names it or not.
+bool ends_here(FieldId id) noexcept {
+  switch (id) {
+    case FieldId::Connection:
+    case FieldId::KeepAlive:
+    case FieldId::ProxyConnection:
+    case FieldId::Te:
+    case FieldId::Trailer:
+    case FieldId::TransferEncoding:
+    case FieldId::Upgrade:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Collects what Beast finds; allocates nothing. Heads only: `skip(true)` makes the parser stop after the
+// empty line.
+template <bool kIsRequest, class Head>
+class Collector final : public beast::basic_parser<kIsRequest> {
+ public:
+  Collector(std::string_view bytes, Head& head) noexcept : bytes_(bytes), head_(head) {
+    this->header_limit(std::numeric_limits<std::uint32_t>::max());
+    this->body_limit(boost::none);
+    this->skip(true);
+  }
+
+  [[nodiscard]] bool run() {
+    BeastError error;
+    const auto used = this->put(boost::asio::const_buffer(bytes_.data(), bytes_.size()), error);
+    return !error && this->is_done() && used == bytes_.size();
+  }
+  [[nodiscard]] bool too_many_fields() const noexcept { return too_many_; }
+
+ private:
+  using Chunk = std::uint64_t;
+
+  void on_request_impl(beast::verb, BeastView method, BeastView target, int version, BeastError&) override {
+    if constexpr (kIsRequest) {
+      head_.method = view(method);
+      head_.target = view(target);
+      head_.minor_version = static_cast<unsigned>(version % 10);
+    }
+  }
+  void on_response_impl(int status, BeastView reason, int version, BeastError&) override {
+    if constexpr (!kIsRequest) {
+      head_.status = static_cast<unsigned>(status);
+      head_.reason = view(reason);
+      head_.minor_version = static_cast<unsigned>(version % 10);
+    }
+  }
+  void on_field_impl(beast::field field, BeastView name, BeastView value, BeastError& error) override {
+    // A folded value stands in Beast's own buffer, not in ours (obs-fold, RFC 9112 §5.2): refused.
+    const bool ours = value.empty() || (std::less_equal<>{}(bytes_.data(), value.data()) &&
+                                        std::less<>{}(value.data(), bytes_.data() + bytes_.size()));
+    if (!ours) error = beast::error::bad_value;
+    if (head_.fields.size() == head_.fields.capacity()) {
+      too_many_ = true;
+      error = beast::error::header_limit;
+    }
+    if (error) return;
+    const auto id = id_of(field, view(name));
+    head_.fields.push_back({view(name), view(value), id, ends_here(id)});
+  }
+  void on_header_impl(BeastError&) override {}
+  void on_body_init_impl(const boost::optional<Chunk>&, BeastError&) override {}
+  std::size_t on_body_impl(BeastView body, BeastError&) override { return body.size(); }
+  void on_chunk_header_impl(Chunk, BeastView, BeastError&) override {}
+  std::size_t on_chunk_body_impl(Chunk, BeastView body, BeastError&) override { return body.size(); }
+  void on_finish_impl(BeastError&) override {}
+
+  std::string_view bytes_;
+  Head& head_;
+  bool too_many_ = false;
+};
+
+// Calls `each` with every element of a comma-separated list, trimmed; empty ones are left out.
+template <class Each>
+void for_each_token(std::string_view list, Each each) {
+  while (!list.empty()) {
+    const auto comma = list.find(',');
+    auto token = list.substr(0, comma);
+    list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
+    while (!token.empty() && (token.front() == ' ' || token.front() == '\t')) token.remove_prefix(1);
+    while (!token.empty() && (token.back() == ' ' || token.back() == '\t')) token.remove_suffix(1);
+    if (!token.empty()) each(token);
+  }
+}
+
+struct ConnectionOptions {
+  bool close = false;
+  bool keep_alive = false;
+};
+
+// Reads Connection and marks the fields that it names. What it says of Host and of framing fields has no
+// effect on how we read them: only on whether they go on, and the writer sets those itself.
+ConnectionOptions read_connection(Fields& fields) {
+  ConnectionOptions options;
+  for (const auto& field : fields) {
+    if (field.id != FieldId::Connection) continue;
+    for_each_token(field.value, [&](std::string_view token) {
+      if (equal_ignoring_case(token, "close")) {
+        options.close = true;
+      } else if (equal_ignoring_case(token, "keep-alive")) {
+        options.keep_alive = true;
+      } else {
+        for (auto& named : fields)
+          if (equal_ignoring_case(named.name, token)) named.hop_by_hop = true;
+      }
+    });
+  }
+  return options;
+}
+
+struct FramingFields {
+  std::optional<std::uint64_t> length;
+  bool chunked = false;
+  bool faulty_length = false;
+  bool faulty_coding = false;
+};
+
+// Content-Length and Transfer-Encoding, read more strictly than Beast does: one coding, exactly `chunked`;
+// lengths of digits alone, and equal if there are several (RFC 9112 §6.1, §6.3).
+FramingFields read_framing(const Fields& fields) {
+  FramingFields found;
+  for (const auto& field : fields) {
+    if (field.id == FieldId::TransferEncoding) {
+      if (found.chunked || !equal_ignoring_case(field.value, "chunked")) found.faulty_coding = true;
+      found.chunked = true;
+    }
+    if (field.id == FieldId::ContentLength) {
+      std::uint64_t length = 0;
+      const auto* end = field.value.data() + field.value.size();
+      const auto [stop, error] = std::from_chars(field.value.data(), end, length);
+      if (error != std::errc{} || stop != end || (found.length && *found.length != length))
+        found.faulty_length = true;
+      found.length = length;
+    }
+  }
+  return found;
+}
+
+bool valid_authority(std::string_view text) noexcept {
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
+           std::strchr("-._~%!$&'()*+,;=:[]", c) != nullptr;
+  });
+}
+
+// Splits the target by its form (RFC 9112 §3.2).
+std::optional<Fault> read_target(RequestHead& head) {
+  std::string_view rest = head.target;
+  if (head.method == "CONNECT") return Fault{405, "CONNECT is not supported"};
+  if (rest == "*") {
+    if (head.method != "OPTIONS") return Fault{400, "only OPTIONS may have the target *"};
+    head.path = rest;
+    return std::nullopt;
+  }
+  if (rest.find('#') != std::string_view::npos) return Fault{400, "a request target has no fragment"};
+  if (rest.front() != '/') {
+    const auto scheme = rest.find("://");
+    if (scheme == std::string_view::npos || !(equal_ignoring_case(rest.substr(0, scheme), "http") ||
+                                              equal_ignoring_case(rest.substr(0, scheme), "https")))
+      return Fault{400, "the request target is neither a path nor an http URL"};
+    rest.remove_prefix(scheme + 3);
+    const auto end = std::min(rest.find_first_of("/?"), rest.size());
+    head.authority = rest.substr(0, end);
+    rest.remove_prefix(end);
+    if (head.authority.empty() || !valid_authority(head.authority))
+      return Fault{400, "the request target's host is invalid"};
+  }
+  const auto question = rest.find('?');
+  head.path = question == 0 || rest.empty() ? std::string_view("/") : rest.substr(0, question);
+  if (question != std::string_view::npos) head.query = rest.substr(question + 1);
+  return std::nullopt;
+}
+
+std::optional<Fault> read_host(RequestHead& head) {
+  const Field* host = nullptr;
+  for (const auto& field : head.fields) {
+    if (field.id != FieldId::Host) continue;
+    if (host != nullptr) return Fault{400, "more than one Host field"};
+    host = &field;
+  }
+  if (host == nullptr)
+    return head.minor_version == 0 ? std::nullopt : std::optional(Fault{400, "the Host field is missing"});
+  if (!valid_authority(host->value)) return Fault{400, "the Host field is invalid"};
+  if (head.authority.empty()) head.authority = host->value;
+  return std::nullopt;
+}
+
+std::optional<Fault> read_request_framing(RequestHead& head) {
+  const auto framing = read_framing(head.fields);
+  if (framing.faulty_coding) return Fault{501, "only the transfer coding chunked is supported"};
+  if (framing.faulty_length) return Fault{400, "the Content-Length is invalid"};
+  if (framing.chunked && framing.length) return Fault{400, "both Content-Length and Transfer-Encoding"};
+  if (framing.chunked && head.minor_version == 0) return Fault{400, "HTTP/1.0 has no Transfer-Encoding"};
+  if (framing.chunked) head.framing = Framing::Chunked;
+  if (framing.length && *framing.length > 0) head.framing = Framing::Length;
+  head.content_length = framing.length.value_or(0);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::size_t find_head_end(std::string_view bytes, std::size_t from) noexcept {
+  const auto at = bytes.find("\r\n\r\n", from > 3 ? from - 3 : 0);
+  return at == std::string_view::npos ? 0 : at + 4;
+}
+
+std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& head) {
+  head = RequestHead{};
+  Collector<true, RequestHead> collector(bytes, head);
+  if (!collector.run()) {
+    if (collector.too_many_fields()) return Fault{431, "too many header fields"};
+    return Fault{400, "the request head is malformed"};
+  }
+  if (auto fault = read_target(head)) return fault;
+  if (auto fault = read_host(head)) return fault;
+  if (auto fault = read_request_framing(head)) return fault;
+  const auto connection = read_connection(head.fields);
+  head.keep_alive = !connection.close && (head.minor_version == 1 || connection.keep_alive);
+  if (const auto* expect = find_field(head.fields, FieldId::Expect)) {
+    if (!equal_ignoring_case(expect->value, "100-continue"))
+      return Fault{417, "only 100-continue can be expected"};
+    head.expects_continue = head.minor_version == 1 && head.framing != Framing::None;
+  }
+  return std::nullopt;
+}
+
+std::optional<Fault> parse_response_head(std::string_view bytes, bool to_head, ResponseHead& head) {
+  head = ResponseHead{};
+  Collector<false, ResponseHead> collector(bytes, head);
+  if (!collector.run() || head.status < 100) return Fault{502, "the upstream's answer is malformed"};
+  const auto connection = read_connection(head.fields);
+  head.keep_alive = !connection.close && (head.minor_version == 1 || connection.keep_alive);
+  const auto framing = read_framing(head.fields);
+  if (framing.faulty_coding || framing.faulty_length || (framing.chunked && framing.length))
+    return Fault{502, "the upstream's answer is framed ambiguously"};
+  head.content_length = framing.length.value_or(0);
+  if (to_head || head.status < 200 || head.status == 204 || head.status == 304)
+    head.framing = Framing::None;
+  else if (framing.chunked)
+    head.framing = Framing::Chunked;
+  else if (framing.length)
+    head.framing = *framing.length > 0 ? Framing::Length : Framing::None;
+  else
+    head.framing = Framing::UntilClose;
+  return std::nullopt;
+}
+
+}  // namespace weir::http
