@@ -1,0 +1,32 @@
+// The time of this process: microseconds since the Unix epoch by a clock that never steps.
+//
+// Anchored to the wall once, at start; from then on the monotonic clock alone moves it, so a step of the wall clock
+// refills no bucket. Immutable; any thread may read it.
+#pragma once
+
+#include <chrono>
+
+#include "weir/base/time.hpp"
+
+namespace weir::net {
+
+class Clock {
+ public:
+  Clock() noexcept
+      : wall_(std::chrono::floor<base::Duration>(std::chrono::system_clock::now())),
+        steady_(std::chrono::steady_clock::now()) {}
+
+  [[nodiscard]] base::TimePoint now() const noexcept {
+    return wall_ + std::chrono::duration_cast<base::Duration>(std::chrono::steady_clock::now() - steady_);
+  }
+  // The instant of the monotonic clock at which now() reaches `at`: what timers wait for.
+  [[nodiscard]] std::chrono::steady_clock::time_point steady(base::TimePoint at) const noexcept {
+    return steady_ + (at - wall_);
+  }
+
+ private:
+  base::TimePoint wall_;
+  std::chrono::steady_clock::time_point steady_;
+};
+
+}  // namespace weir::net

@@ -1,0 +1,47 @@
+// Listening sockets: one a worker and address (SO_REUSEPORT), all opened before anything is served.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <boost/asio/basic_socket_acceptor.hpp>
+
+#include "weir/base/endpoint.hpp"
+#include "weir/base/ip_address.hpp"
+#include "weir/base/result.hpp"
+#include "weir/net/asio.hpp"
+
+namespace weir::net {
+
+using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol, Executor>;
+using RawEndpoint = asio::generic::stream_protocol::endpoint;
+
+// A file descriptor that listens; closed when destroyed unless released.
+class ListeningSocket {
+ public:
+  // Binds and listens. An error names the address and what the system says.
+  [[nodiscard]] static base::Result<ListeningSocket> open(const base::Endpoint& address);
+  // Another one on the same address: for TCP a socket of its own, for unix the same socket again.
+  [[nodiscard]] base::Result<ListeningSocket> again() const;
+
+  ListeningSocket(ListeningSocket&& other) noexcept;
+  ListeningSocket& operator=(ListeningSocket&& other) noexcept;
+  ~ListeningSocket();
+
+  // Where it listens, with the port that the system chose where 0 was asked.
+  [[nodiscard]] const base::Endpoint& address() const noexcept { return address_; }
+  [[nodiscard]] Acceptor into_acceptor(Executor executor) &&;
+
+ private:
+  ListeningSocket(int fd, base::Endpoint address) noexcept : fd_(fd), address_(std::move(address)) {}
+  int fd_ = -1;
+  base::Endpoint address_;
+};
+
+// The addresses that a name stands for. Blocks; for start-up.
+[[nodiscard]] base::Result<std::vector<RawEndpoint>> resolve(const base::Endpoint& address);
+
+// The IP address of a peer; the unspecified address for a unix socket.
+[[nodiscard]] base::IpAddress peer_address(const RawEndpoint& peer) noexcept;
+
+}  // namespace weir::net

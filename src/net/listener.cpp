@@ -1,0 +1,124 @@
+#include "weir/net/listener.hpp"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <utility>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+
+namespace weir::net {
+
+namespace {
+
+constexpr int kBacklog = 4096;
+
+base::Error system_error(const base::Endpoint& address, const char* what) {
+  return base::Error{"cannot " + std::string(what) + " " + address.to_string() + ": " + std::strerror(errno)};
+}
+
+void set(int fd, int level, int option) {
+  const int on = 1;
+  ::setsockopt(fd, level, option, &on, sizeof on);
+}
+
+}  // namespace
+
+base::Result<std::vector<RawEndpoint>> resolve(const base::Endpoint& address) {
+  if (address.is_unix()) return std::vector<RawEndpoint>{asio::local::stream_protocol::endpoint(address.unix_path)};
+  asio::io_context context;
+  asio::ip::tcp::resolver resolver(context);
+  ErrorCode ec;
+  const auto found = resolver.resolve(address.host, std::to_string(address.port), ec);
+  if (ec) return base::Error{"cannot resolve \"" + address.host + "\": " + ec.message()};
+  std::vector<RawEndpoint> endpoints;
+  for (const auto& entry : found) endpoints.emplace_back(entry.endpoint());
+  return endpoints;
+}
+
+base::Result<ListeningSocket> ListeningSocket::open(const base::Endpoint& address) {
+  const auto endpoints = resolve(address);
+  if (!endpoints) return endpoints.error();
+  const auto& endpoint = endpoints->front();
+  const int family = endpoint.protocol().family();
+  ListeningSocket socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), address);
+  if (socket.fd_ < 0) return system_error(address, "open a socket for");
+  if (family == AF_UNIX) {
+    ::unlink(address.unix_path.c_str());
+  } else {
+    set(socket.fd_, SOL_SOCKET, SO_REUSEADDR);
+    set(socket.fd_, IPPROTO_TCP, TCP_NODELAY);  // accepted sockets inherit it
+  }
+  // SO_REUSEPORT would let a second weir share the port silently; so the first socket binds without it ...
+  if (::bind(socket.fd_, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0)
+    return system_error(address, "listen on");
+  // ... and is opened to our own further sockets before it listens (they must belong to the same user).
+  if (family != AF_UNIX) set(socket.fd_, SOL_SOCKET, SO_REUSEPORT);
+  if (::listen(socket.fd_, kBacklog) != 0) return system_error(address, "listen on");
+  if (!address.is_unix()) {
+    sockaddr_storage bound{};
+    socklen_t size = sizeof bound;
+    ::getsockname(socket.fd_, reinterpret_cast<sockaddr*>(&bound), &size);
+    socket.address_.port = ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
+                                                             : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
+  }
+  return socket;
+}
+
+base::Result<ListeningSocket> ListeningSocket::again() const {
+  if (address_.is_unix()) {
+    ListeningSocket copy(::fcntl(fd_, F_DUPFD_CLOEXEC, 0), address_);
+    if (copy.fd_ < 0) return system_error(address_, "share");
+    return copy;
+  }
+  const auto endpoints = resolve(address_);
+  if (!endpoints) return endpoints.error();
+  const auto& endpoint = endpoints->front();
+  ListeningSocket socket(::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), address_);
+  if (socket.fd_ < 0) return system_error(address_, "open a socket for");
+  set(socket.fd_, SOL_SOCKET, SO_REUSEADDR);
+  set(socket.fd_, SOL_SOCKET, SO_REUSEPORT);
+  set(socket.fd_, IPPROTO_TCP, TCP_NODELAY);
+  if (::bind(socket.fd_, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 || ::listen(socket.fd_, kBacklog) != 0)
+    return system_error(address_, "listen on");
+  return socket;
+}
+
+ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)) {}
+
+ListeningSocket& ListeningSocket::operator=(ListeningSocket&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(address_, other.address_);
+  return *this;
+}
+
+ListeningSocket::~ListeningSocket() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Acceptor ListeningSocket::into_acceptor(Executor executor) && {
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  ::getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &size);
+  const asio::generic::stream_protocol protocol(bound.ss_family, bound.ss_family == AF_UNIX ? 0 : IPPROTO_TCP);
+  return Acceptor(executor, protocol, std::exchange(fd_, -1));
+}
+
+base::IpAddress peer_address(const RawEndpoint& peer) noexcept {
+  const auto* address = peer.data();
+  if (address->sa_family == AF_INET)
+    return base::IpAddress::v4(ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr));
+  if (address->sa_family != AF_INET6) return {};
+  std::array<std::uint8_t, 16> bytes{};
+  std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr, bytes.size());
+  return base::IpAddress(bytes);
+}
+
+}  // namespace weir::net
