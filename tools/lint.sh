@@ -2,7 +2,7 @@
 # clang-format, clang-tidy and shellcheck over the files named, or over the whole tree. Called by ./dev lint,
 # which has built everything: clang-tidy reads build/compile_commands.json.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
 faults=0
 tracked() { git ls-files --cached --others --exclude-standard -- "$@"; }
