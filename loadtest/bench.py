@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""weir beside nginx and HAProxy on this machine: CPU per request (user + system of the proxy's processes over requests
+served) and latency as wrk sees it. The contestants take turns within one run, because times on shared machines drift;
+what is printed are medians over the rounds, and ratios to nginx."""
+
+import argparse
+import json
+import pathlib
+import platform
+import ssl
+import statistics
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+
+import contestants
+
+HERE = pathlib.Path(__file__).resolve().parent
+EXPECTED = {"limited": 200, "refused": 429, "tls": 200, "redis": 200}
+TITLES = {
+    "limited": "Proxied and limited (98-byte answer, limit never reached)",
+    "refused": "Refused (429)",
+    "tls": "Proxied and limited over TLS 1.3, keep-alive",
+    "redis": "Proxied and limited, state in Redis (nginx: Lua and one EVALSHA a request)",
+}
+
+
+def url_of(server, mode):
+    return f"{'https' if mode == 'tls' else 'http'}://127.0.0.1:{server.port}/"
+
+
+def status_of(url):
+    try:
+        with urllib.request.urlopen(url, timeout=5, context=ssl._create_unverified_context()) as answer:
+            return answer.status
+    except urllib.error.HTTPError as refusal:
+        return refusal.code
+
+
+def check_behaviour(server, mode):
+    """The second of two requests gets what the mode says; otherwise there is nothing to compare."""
+    status_of(url_of(server, mode))
+    status = status_of(url_of(server, mode))
+    if status != EXPECTED[mode]:
+        raise contestants.BenchError(f"{server.name} answers {status} where {EXPECTED[mode]} is expected:\n"
+                                     f"{server.log.read_text(errors='replace')[-2000:]}")
+
+
+def run_wrk(stage, url, options, seconds):
+    command = ["wrk", "-t", "1", "-c", str(options.connections), "-d", f"{seconds}s", "--latency",
+               "-s", str(HERE / "report.lua"), url]
+    if stage.load_cpu is not None:
+        command = ["taskset", "-c", str(stage.load_cpu), *command]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, check=False)
+    if done.returncode != 0:
+        raise contestants.BenchError(f"wrk failed: {done.stdout}{done.stderr}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def measure(stage, server, mode, options):
+    before = server.cpu_seconds()
+    seen = run_wrk(stage, url_of(server, mode), options, options.seconds)
+    spent = server.cpu_seconds() - before
+    others = seen["requests"] - seen["refused"] if EXPECTED[mode] == 429 else seen["refused"]
+    if others > seen["requests"] // 1000 or seen["faults"]:
+        raise contestants.BenchError(f"{server.name}: {others} answers were not {EXPECTED[mode]}, {seen['faults']} failed")
+    return {"cpu_us": spent * 1e6 / seen["requests"], "p50_us": seen["p50_us"], "p99_us": seen["p99_us"],
+            "rate": seen["requests"] / seen["seconds"]}
+
+
+def run_mode(stage, mode, options):
+    """{contestant: [one measurement a round]}"""
+    servers = {}
+    for name in options.contestants:
+        server = stage.start_contestant(name, mode)
+        if server:
+            servers[name] = server
+            check_behaviour(server, mode)
+            run_wrk(stage, url_of(server, mode), options, 1)  # connections, tables and branch predictors warm
+    results = {name: [] for name in servers}
+    for turn in range(options.rounds):
+        for name, server in servers.items():
+            results[name].append(measure(stage, server, mode, options))
+            print(f"  {mode} {turn + 1}/{options.rounds} {name}: {results[name][-1]['cpu_us']:.2f} µs", file=sys.stderr)
+    for server in servers.values():
+        stage.stop(server)
+    return results
+
+
+def table(mode, results):
+    def median(name, figure):
+        return statistics.median(each[figure] for each in results[name])
+
+    lines = [f"\n{TITLES[mode]}\n", "| | CPU µs/request | (min–max) | to nginx | p50 µs | p99 µs | requests/s |",
+             "|---|---:|---:|---:|---:|---:|---:|"]
+    for name, rounds in results.items():
+        costs = [each["cpu_us"] for each in rounds]
+        ratio = f"×{median(name, 'cpu_us') / median('nginx', 'cpu_us'):.2f}" if "nginx" in results else ""
+        lines.append(f"| {name} | {median(name, 'cpu_us'):.2f} | {min(costs):.2f}–{max(costs):.2f} | {ratio} | "
+                     f"{median(name, 'p50_us'):.0f} | {median(name, 'p99_us'):.0f} | {median(name, 'rate'):.0f} |")
+    return "\n".join(lines)
+
+
+def version_of(command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return (done.stdout + done.stderr).strip().splitlines()[0]
+
+
+def describe_machine(stage, options):
+    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
+    versions = [version_of(command) for command in (["nginx", "-v"], ["haproxy", "-v"], [str(stage.weir), "version"])]
+    pinning = (f"proxy on CPU {stage.proxy_cpu}, wrk, upstream and Redis on CPU {stage.load_cpu}"
+               if stage.load_cpu is not None else "nothing pinned")
+    return (f"{model}, {platform.system()} {platform.release()}; {'; '.join(versions)}\n"
+            f"./dev bench {' '.join(sys.argv[3:])}: {options.rounds} rounds of {options.seconds} s, "
+            f"{options.connections} keep-alive connections, one worker each; {pinning}")
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
+    parser.add_argument("--weir", required=True, type=pathlib.Path, help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=4, help="of each measurement")
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--modes", nargs="+", default=contestants.MODES, choices=contestants.MODES)
+    parser.add_argument("--contestants", nargs="+", default=list(contestants.CONTESTANTS),
+                        choices=list(contestants.CONTESTANTS))
+    parser.add_argument("--json", type=pathlib.Path, help="write every measurement there")
+    return parser.parse_args()
+
+
+def main():
+    options = parse_options()
+    with tempfile.TemporaryDirectory(prefix="weir-bench-") as folder:
+        stage = contestants.Stage(pathlib.Path(folder), options.weir.resolve())
+        try:
+            stage.start_upstream()
+            if "redis" in options.modes:
+                stage.start_redis()
+            results = {mode: run_mode(stage, mode, options) for mode in options.modes}
+        except contestants.BenchError as error:
+            print(f"bench: {error}", file=sys.stderr)
+            return 1
+        finally:
+            stage.stop_all()
+        print(describe_machine(stage, options))
+        for mode, measured in results.items():
+            print(table(mode, measured))
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,9 @@
+-- wrk's summary as one line of JSON, for bench.py. It defines no request() or response(), so wrk stays at full speed.
+function done(summary, latency, _)
+    local errors = summary.errors
+    io.write(string.format(
+        '{"requests": %d, "seconds": %.6f, "refused": %d, "faults": %d, "p50_us": %d, "p99_us": %d}\n',
+        summary.requests, summary.duration / 1e6, errors.status,
+        errors.connect + errors.read + errors.write + errors.timeout,
+        latency:percentile(50), latency:percentile(99)))
+end

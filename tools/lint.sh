@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# clang-format, clang-tidy and shellcheck over the files named, or over the whole tree. Called by ./dev lint,
+# which has built everything: clang-tidy reads build/compile_commands.json.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+
+faults=0
+tracked() { git ls-files --cached --others --exclude-standard -- "$@"; }
+
+verdict() {
+  if [ "$2" = 0 ]; then echo "ok    $1"; else echo "FAULT $1"; faults=$((faults + 1)); fi
+}
+
+check_layout() {
+  [ "$#" -gt 0 ] || return 0
+  clang-format --dry-run -Werror "$@"
+  verdict "clang-format: $# files" $?
+}
+
+# Headers are checked through the sources that include them (HeaderFilterRegex in .clang-tidy).
+check_code() {
+  [ "$#" -gt 0 ] || return 0
+  timeout "${TIDY_SECONDS:-1200}" run-clang-tidy -quiet -p build -j "${JOBS:-$(nproc)}" "$@" 2>/dev/null |
+    grep -vE '^clang-tidy-?[0-9]* |^$'
+  verdict "clang-tidy: $# files" "${PIPESTATUS[0]}"
+}
+
+check_scripts() {
+  [ "$#" -gt 0 ] || return 0
+  shellcheck "$@"
+  verdict "shellcheck: $# files" $?
+}
+
+main() {
+  if [ "$#" -eq 0 ]; then
+    mapfile -t files < <(tracked '*.hpp' '*.cpp' '*.sh' dev .ci/run)
+  else
+    files=("$@")
+  fi
+  local layout=() code=() scripts=()
+  for file in "${files[@]}"; do
+    case $file in
+      *.hpp) layout+=("$file") ;;
+      src/*.cpp) layout+=("$file") code+=("$file") ;;
+      *.cpp) layout+=("$file") ;;
+      *) scripts+=("$file") ;;
+    esac
+  done
+  check_layout "${layout[@]}"
+  check_code "${code[@]}"
+  check_scripts "${scripts[@]}"
+  [ "$faults" = 0 ]
+}
+
+main "$@"
