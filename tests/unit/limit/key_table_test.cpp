@@ -171,11 +171,17 @@ TEST_F(KeyTableTest, NewcomersToAFullTableShareTheirRulesOverflowCell) {
 TEST_F(KeyTableTest, ADrainedKeyMakesRoomForANewcomer) {
   KeyTable table(64);
   const auto taken = fill(table, three_);
-  for (std::uint64_t i = 0; i < 64; ++i) {
+  for (std::uint64_t i = 0; i < 16; ++i) {  // no sweep has passed
     ASSERT_TRUE(charge(table, {line(1'000'000 + i, three_)}, kStart + 2h));
     EXPECT_FALSE(outcomes_[0].overflow);
   }
   EXPECT_LE(table.stats().keys, taken + 8) << "drained slots were not reused";
+  table.sweep(kStart + 2h, table.stats().slots / 8);
+  for (std::uint64_t i = 16; i < 64; ++i) {
+    ASSERT_TRUE(charge(table, {line(1'000'000 + i, three_)}, kStart + 2h));
+    EXPECT_FALSE(outcomes_[0].overflow);
+  }
+  EXPECT_EQ(table.stats().keys, 64);
 }
 
 TEST_F(KeyTableTest, TiersOfOneRuleShareAnOverflowCellInTheirOwnUnits) {
