@@ -32,6 +32,7 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
     host = host.substr(1, host.size() - 2);
   else if (host.find(':') != std::string_view::npos)
     return wrong();
+  if (host.find_first_of("[]") != std::string_view::npos) return wrong();
   const auto digits = text.substr(colon + 1);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), endpoint.port);
   if (error != std::errc{} || end != digits.data() + digits.size() || host.empty()) return wrong();

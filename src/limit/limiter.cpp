@@ -1,14 +1,14 @@
 #include "weir/limit/limiter.hpp"
 
-#include <bit>
-
 #include "weir/base/units.hpp"
 
 namespace weir::limit {
 
 namespace {
 
-Ticks tat_of(const Cell& cell) noexcept { return (Ticks{cell.words[1]} << 64) | cell.words[0]; }
+Ticks tat_of(const Cell& cell) noexcept {
+  return (Ticks{cell.words[1]} << 64) | cell.words[0];
+}
 
 Cell cell_of(Ticks tat) noexcept {
   return {{static_cast<std::uint64_t>(tat), static_cast<std::uint64_t>(tat >> 64)}};
@@ -57,7 +57,8 @@ Step LeakyBucket::step(const Cell& cell, base::TimePoint now, Cost cost) const n
 
 Cell LeakyBucket::withdraw(const Cell& cell, base::TimePoint departure, Cost cost) const noexcept {
   const Ticks before = spacing_.refund(tat_of(cell), cost);
-  // The charge moved the TAT from the departure itself, or, where it departed at once, from the instant of the charge.
+  // The charge moved the TAT from the departure itself, or, where it departed at once, from the instant of
+  // the charge.
   return spacing_.instant(before) == departure ? cell_of(before) : cell;
 }
 
@@ -68,6 +69,11 @@ Step step(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost co
 Cell refund(const Limiter& limiter, const Cell& cell, base::TimePoint departure, Cost cost) noexcept {
   if (const auto* queue = std::get_if<LeakyBucket>(&limiter)) return queue->withdraw(cell, departure, cost);
   return std::visit([&](const auto& l) { return cell_of(l.spacing().refund(tat_of(cell), cost)); }, limiter);
+}
+
+Cell carry_over(const Limiter& from, const Cell& cell, const Limiter& to) noexcept {
+  const auto at = drained_at(from, cell);
+  return std::visit([&](const auto& l) { return cell_of(l.spacing().ticks(at)); }, to);
 }
 
 base::TimePoint drained_at(const Limiter& limiter, const Cell& cell) noexcept {
@@ -97,7 +103,8 @@ std::string describe(const Limiter& limiter) {
     std::string operator()(const Gcra& l) const { return "burst " + std::to_string(l.quota() - 1); }
     std::string operator()(const LeakyBucket& l) const {
       auto line = "queue " + std::to_string(l.quota());
-      if (l.spacing().max_wait() != base::kForever) line += ", max_wait " + base::to_string(l.spacing().max_wait());
+      if (l.spacing().max_wait() != base::kForever)
+        line += ", max_wait " + base::to_string(l.spacing().max_wait());
       return line;
     }
   };

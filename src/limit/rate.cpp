@@ -1,9 +1,9 @@
 #include "weir/limit/rate.hpp"
 
+#include "weir/base/units.hpp"
+
 #include <cctype>
 #include <charconv>
-
-#include "weir/base/units.hpp"
 
 namespace weir::limit {
 
@@ -21,7 +21,8 @@ base::Result<Rate> parse_rate(std::string_view text) {
   Rate rate;
   const auto digits = text.substr(0, slash);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rate.count);
-  if (error != std::errc{} || end != digits.data() + digits.size()) return wrong("the count is not a whole number");
+  if (error != std::errc{} || end != digits.data() + digits.size())
+    return wrong("the count is not a whole number");
   if (rate.count == 0 || rate.count > kMaxCount) return wrong("the count must be from 1 to 1000000000");
   std::string period(text.substr(slash + 1));
   if (period.empty()) return wrong("no period");

@@ -1,10 +1,10 @@
 #include "weir/limit/spacing.hpp"
 
+#include "weir/base/units.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <string>
-
-#include "weir/base/units.hpp"
 
 namespace weir::limit {
 
@@ -18,7 +18,9 @@ constexpr Ticks divide(Ticks a, std::uint64_t b) noexcept {
   return a <= kMost64 ? static_cast<std::uint64_t>(a) / b : a / b;
 }
 
-constexpr Ticks beyond(Ticks value, Ticks bound) noexcept { return value > bound ? value - bound : 0; }
+constexpr Ticks beyond(Ticks value, Ticks bound) noexcept {
+  return value > bound ? value - bound : 0;
+}
 
 constexpr base::Duration ceil_micros(Ticks ticks, std::uint64_t per_micro) noexcept {
   constexpr Ticks kMost = std::numeric_limits<std::int64_t>::max();
@@ -36,8 +38,8 @@ base::Result<Spacing> Spacing::make(Rate rate, std::uint64_t capacity, base::Dur
   s.interval_ = static_cast<std::uint64_t>(rate.period.count());
   s.depth_ = Ticks{capacity} * s.interval_;
   if (s.depth_ / rate.count > kHundredYears)
-    return base::Error{"a capacity of " + std::to_string(capacity) + " takes over 100 years to fill at " + to_string(rate) +
-                       ": lower it or raise the rate"};
+    return base::Error{"a capacity of " + std::to_string(capacity) + " takes over 100 years to fill at " +
+                       to_string(rate) + ": lower it or raise the rate"};
   s.max_wait_ = max_wait;
   s.longest_ = max_wait == base::kForever
                    ? s.depth_
@@ -55,7 +57,7 @@ Ticks Spacing::spendable(Ticks wait) const noexcept {
 }
 
 Spacing::Step Spacing::step(Ticks tat, base::TimePoint now, Cost cost) const noexcept {
-  const Ticks at = Ticks(static_cast<std::uint64_t>(now.time_since_epoch().count())) * rate_.count;
+  const Ticks at = ticks(now);
   const Ticks from = std::max(tat, at);
   const Ticks wait = from - at;
   const Ticks need = Ticks{cost} * interval_;

@@ -141,6 +141,8 @@ Stream::Stream(Socket socket, SSL_CTX* context) : Stream(std::move(socket)) {
 }
 
 Stream::~Stream() = default;
+Stream::Stream(Stream&&) noexcept = default;
+Stream& Stream::operator=(Stream&&) noexcept = default;
 
 Awaitable<ErrorCode> Stream::feed() {
   auto& tls = *tls_;

@@ -34,9 +34,9 @@ void append_standing(std::string& out, const Standing& standing, RateLimitFamili
 struct Answer {
   unsigned status = 500;
   std::string_view content_type = "application/json";
-  std::string_view body;
-  std::string_view fields;
-  std::string_view date;  // an HTTP-date (RFC 9110 §5.6.7)
+  std::string_view body{};
+  std::string_view fields{};
+  std::string_view date{};  // an HTTP-date (RFC 9110 §5.6.7)
   bool keep_alive = true;
   bool omit_body = false;  // to HEAD
   bool no_store = true;

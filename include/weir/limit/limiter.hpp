@@ -37,6 +37,7 @@ class TokenBucket {
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] const Spacing& spacing() const noexcept { return spacing_; }
   [[nodiscard]] std::uint64_t quota() const noexcept { return spacing_.capacity(); }
+  friend bool operator==(const TokenBucket&, const TokenBucket&) = default;
 
  private:
   explicit TokenBucket(Spacing spacing) noexcept : spacing_(spacing) {}
@@ -51,6 +52,7 @@ class Gcra {
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] const Spacing& spacing() const noexcept { return spacing_; }
   [[nodiscard]] std::uint64_t quota() const noexcept { return spacing_.capacity(); }
+  friend bool operator==(const Gcra&, const Gcra&) = default;
 
  private:
   explicit Gcra(Spacing spacing) noexcept : spacing_(spacing) {}
@@ -68,6 +70,7 @@ class LeakyBucket {
   [[nodiscard]] Cell withdraw(const Cell& cell, base::TimePoint departure, Cost cost) const noexcept;
   [[nodiscard]] const Spacing& spacing() const noexcept { return spacing_; }
   [[nodiscard]] std::uint64_t quota() const noexcept { return spacing_.capacity() - 1; }
+  friend bool operator==(const LeakyBucket&, const LeakyBucket&) = default;
 
  private:
   explicit LeakyBucket(Spacing spacing) noexcept : spacing_(spacing) {}
@@ -81,6 +84,10 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket>;
 // The cell as if an earlier charge had not happened. `departure`: the instant that was promised with it (the time of
 // the charge where nothing was delayed); only a leaky bucket looks at it.
 [[nodiscard]] Cell refund(const Limiter& limiter, const Cell& cell, base::TimePoint departure, Cost cost) noexcept;
+
+// A cell of one limiter as another's that drains at the same instant (rounded up): for limiters that share state,
+// whose cells may count in different units.
+[[nodiscard]] Cell carry_over(const Limiter& from, const Cell& cell, const Limiter& to) noexcept;
 
 // When `cell` equals a fresh one.
 [[nodiscard]] base::TimePoint drained_at(const Limiter& limiter, const Cell& cell) noexcept;

@@ -1,10 +1,10 @@
 // What one limiter says of one request. Plain values; every duration counts from the `now` of the question.
 #pragma once
 
-#include <cstdint>
-
 #include "weir/base/time.hpp"
 #include "weir/limit/rate.hpp"
+
+#include <cstdint>
 
 namespace weir::limit {
 
@@ -17,10 +17,12 @@ struct Outcome {
   base::Duration retry_after{0};
   // Until the state equals a fresh one.
   base::Duration reset_after{0};
-  // Until `remaining` grows by one; zero when it is at its greatest.
+  // Until `remaining` grows by one; zero when it is at its greatest. When refused, the same as retry_after.
   base::Duration more_after{0};
   // Shaped requests: until the departure. Zero for everything else.
   base::Duration delay{0};
+  // The key table was full, and the cell that the rule's newcomers share has answered.
+  bool overflow = false;
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 

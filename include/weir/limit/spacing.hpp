@@ -42,6 +42,12 @@ class Spacing {
 
   // When the TAT is reached, rounded up; from then on the state equals a fresh one.
   [[nodiscard]] base::TimePoint instant(Ticks tat) const noexcept;
+  // The TAT that is reached at an instant.
+  [[nodiscard]] Ticks ticks(base::TimePoint at) const noexcept {
+    return Ticks(static_cast<std::uint64_t>(at.time_since_epoch().count())) * rate_.count;
+  }
+
+  friend bool operator==(const Spacing&, const Spacing&) = default;
 
   [[nodiscard]] const Rate& rate() const noexcept { return rate_; }
   [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }

@@ -20,8 +20,8 @@ class Stream {
   // The server's end of TLS; handshake() must come before anything else.
   Stream(Socket socket, SSL_CTX* context);
   ~Stream();
-  Stream(Stream&&) noexcept = default;
-  Stream& operator=(Stream&&) noexcept = default;
+  Stream(Stream&&) noexcept;
+  Stream& operator=(Stream&&) noexcept;
 
   [[nodiscard]] Awaitable<ErrorCode> handshake();
 
@@ -36,6 +36,8 @@ class Stream {
 
   // Waits until bytes can be read (or the end can), without a buffer. For TLS: until the socket has some.
   [[nodiscard]] Awaitable<ErrorCode> wait_readable();
+  // Waits until try_write() can go on.
+  [[nodiscard]] Awaitable<ErrorCode> wait_writable();
 
   // The peer closed its end or the connection broke, as far as the kernel knows. Never blocks.
   [[nodiscard]] bool peer_left() const noexcept;
@@ -59,7 +61,6 @@ class Stream {
   [[nodiscard]] std::size_t send_plain(std::string_view first, std::string_view second, ErrorCode& ec) noexcept;
   [[nodiscard]] std::size_t send_tls(std::string_view bytes, ErrorCode& ec) noexcept;
   [[nodiscard]] Awaitable<ErrorCode> feed();
-  [[nodiscard]] Awaitable<ErrorCode> wait_writable();
 
   Socket socket_;
   std::unique_ptr<Tls> tls_;

@@ -6,31 +6,31 @@
 // Pure; lives on the stack of one exchange. Who asks the stores is the shell's business (proxy::Gate).
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <optional>
-#include <span>
-
-#include <boost/container/static_vector.hpp>
-
 #include "weir/base/siphash.hpp"
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
 #include "weir/policy/rule.hpp"
 
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include <boost/container/static_vector.hpp>
+
 namespace weir::policy {
 
-// The keys that names are made under: `table` is random per process, `shared` comes from key_secret, so that all
-// weirs in front of one Redis agree on names there.
+// The keys that names are made under: `table` is random per process, `shared` comes from key_secret, so that
+// all weirs in front of one Redis agree on names there.
 struct NamingKeys {
   base::SipKey table;
   base::SipKey shared;
 };
 
-// The digest that names a client in a rule; nullopt when a part is missing (and on_missing is not "ip").
-[[nodiscard]] std::optional<limit::Key> name_key(const Rule& rule, std::uint16_t variant, const Request& request,
-                                                 base::SipKey key) noexcept;
+// The digest that names a client in a rule; nullopt when a part is missing (and on_missing is not "ip"). An
+// attribute that is empty is missing. REQUIRES that `variant` is one of the rule's.
+[[nodiscard]] std::optional<limit::Key> name_key(const Rule& rule, std::uint16_t variant,
+                                                 const Request& request, base::SipKey key) noexcept;
 
 enum class Verdict : std::uint8_t {
   Forward,  // go on at once
@@ -40,10 +40,13 @@ enum class Verdict : std::uint8_t {
 
 struct Decision {
   Verdict verdict = Verdict::Forward;
-  base::TimePoint start_at{};             // of Delay
-  const Rule* rule = nullptr;             // who refused, who delays longest, or whose state is tightest; may be null
+  base::TimePoint start_at{};  // of Delay
+  // Whom the answer's headers speak of: on Reject who refused (the longest retry_after), else whose share
+  // left is the smallest. Null when no enforced rule applied.
+  const Rule* rule = nullptr;
   const limit::Limiter* limiter = nullptr;  // the one of `rule`'s limiters that spoke
-  limit::Outcome outcome;                 // what it said
+  limit::Outcome outcome;                   // what it said
+  const Rule* delayed_by = nullptr;         // of Delay: whose departure is the latest
 };
 
 // A line of the bill as the chain sees it.
@@ -52,42 +55,49 @@ struct Line {
   AppliedLimiter applied;
 };
 
-class Bill {  // the lines of one store
+// The lines of one store. Line i, charges()[i] and outcomes()[i] belong together; who counts per rule walks
+// them, shadow lines (charges()[i].enforced is false) included.
+class Bill {
  public:
   // False when it is full (kMaxCharges).
   bool add(const Line& line, const limit::Charge& charge);
   void clear() noexcept;
   [[nodiscard]] bool empty() const noexcept { return charges_.empty(); }
-  [[nodiscard]] std::span<const limit::Charge> charges() const noexcept { return {charges_.data(), charges_.size()}; }
-  [[nodiscard]] std::span<limit::Outcome> outcomes() noexcept { return {outcomes_.data(), charges_.size()}; }
+  [[nodiscard]] std::span<const limit::Charge> charges() const noexcept {
+    return {charges_.data(), charges_.size()};
+  }
+  [[nodiscard]] std::span<limit::Outcome> outcomes() noexcept { return {outcomes_.data(), outcomes_.size()}; }
   [[nodiscard]] std::span<const limit::Outcome> outcomes() const noexcept {
-    return {outcomes_.data(), charges_.size()};
+    return {outcomes_.data(), outcomes_.size()};
   }
   [[nodiscard]] const Line& line(std::size_t i) const noexcept { return lines_[i]; }
 
  private:
   boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges_;
   boost::container::static_vector<Line, limit::kMaxCharges> lines_;
-  std::array<limit::Outcome, limit::kMaxCharges> outcomes_;
+  boost::container::static_vector<limit::Outcome, limit::kMaxCharges> outcomes_;
 };
 
 class Evaluation {
  public:
-  // Finds the rules that apply and names their keys. Returns the first rule whose key is missing with
-  // on_missing = "reject", else null.
+  // Finds the rules that apply and names their keys. Returns the first enforced rule whose key is missing
+  // with on_missing = "reject" (both bills are then empty), else null. A shadow rule whose key is missing is
+  // left out. REQUIRES at most kMaxCharges rules a store.
   const Rule* collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
 
   Bill local;   // to be charged in this process
   Bill remote;  // to be charged in Redis
 
-  // The Redis lines could not be asked: moves those with on_store_failure = "local" into a bill to be charged in the
-  // table, drops those that are "open", and returns the first enforced one that is "closed", else null.
-  // `keys`: the fallback's lines are named under the table's key.
+  // The Redis lines could not be asked: adds those with on_store_failure = "local" to a bill to be charged in
+  // the table, leaves out those that are "open", and returns the first enforced one that is "closed" (nothing
+  // is added then), else null. `fallback` may hold local lines already, so that all are charged or none;
+  // together they are at most kMaxCharges. `keys`: the fallback's lines are named under the table's key.
   const Rule* fall_back(const Request& request, const NamingKeys& keys, Bill& fallback) const;
 };
 
-// Folds the answers of every bill into one decision: a refusal wins (the longest retry_after is reported), else the
-// longest delay, else the smallest share left. Shadow lines are left aside.
+// Folds the answers of every bill into one decision: a refusal wins (the longest retry_after is reported),
+// else the longest delay. Admitted, the smallest share left (remaining ÷ quota, compared exactly) speaks.
+// Among equals the first met. Shadow lines are left aside. The same `rule` pointers as in the bills.
 [[nodiscard]] Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcept;
 
 }  // namespace weir::policy

@@ -1,8 +1,12 @@
 // Who is asking: the attributes of a client, and where each is read from.
 //
-// Pure: from a parsed head and the peer's address to a `ClientIdentity` whose views live as long as the head's buffer
-// and the key ring.
+// Pure: from a parsed head and the peer's address to a `ClientIdentity` whose views live as long as the
+// head's buffer and the key ring.
 #pragma once
+
+#include "weir/base/ip_address.hpp"
+#include "weir/http/head.hpp"
+#include "weir/policy/key_ring.hpp"
 
 #include <array>
 #include <cstdint>
@@ -11,13 +15,11 @@
 #include <string_view>
 #include <vector>
 
-#include "weir/base/ip_address.hpp"
-#include "weir/http/head.hpp"
-#include "weir/policy/key_ring.hpp"
-
 namespace weir::policy {
 
-// Where a credential or attribute is found in a request.
+// Where a credential or attribute is found in a request. Of a header that comes in several lines the value is
+// what all lines agree on; lines that differ say nothing, as if it were absent. Of a query parameter or
+// cookie the first counts.
 struct Source {
   enum class Kind : std::uint8_t { None, Header, Query, Cookie, Bearer };
   Kind kind = Kind::None;
@@ -31,10 +33,10 @@ struct ClientSettings {
   std::vector<base::Cidr> trusted_proxies;
   int ipv6_prefix = 64;  // 1 to 128
   Source api_key{Source::Kind::Header, "X-API-Key"};
-  Source user;    // header sources of user, org and service are believed from trusted proxies alone
+  Source user;  // user, org and service are believed from trusted proxies alone, wherever they are read from
   Source org;
   Source service;
-  Source device;
+  Source device;                // from anyone
   std::optional<KeyRing> keys;  // the keys file, where one is configured
   UnknownKeys unknown_keys = UnknownKeys::Anonymous;
 };
@@ -44,8 +46,8 @@ struct ClientIdentity {
   base::IpAddress address;  // who is asking: the peer, or what trusted proxies say
   base::IpAddress network;  // `address` with IPv6 cut to the configured prefix: what `ip` keys are made of
   bool peer_trusted = false;
-  bool key_rejected = false;  // an unknown API key came and unknown_keys = "reject"
-  // Empty: absent.
+  bool key_rejected = false;  // an unknown API key came and unknown_keys = "reject"; api_key is then empty
+  // Empty: absent. What the keys file says of a key's holder goes before what the request says.
   std::string_view api_key, user, org, service, device, tier;
 };
 
@@ -53,8 +55,10 @@ struct ClientIdentity {
 [[nodiscard]] ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& peer,
                                       const http::RequestHead& head) noexcept;
 
-// The rightmost untrusted address of X-Forwarded-For, walking from the right over trusted ones; several lines are
-// one list; a malformed element ends the walk at the last address that was believed.
+// The rightmost untrusted address of X-Forwarded-For, walking from the right over trusted ones; several lines
+// are one list; a malformed element ends the walk at the last address that was believed. Empty elements are
+// skipped (RFC 9110 §5.6.1.2); a port behind an address is allowed. That Connection names the field changes
+// nothing.
 [[nodiscard]] base::IpAddress forwarded_client(const ClientSettings& settings, const base::IpAddress& peer,
                                                const http::Fields& fields) noexcept;
 

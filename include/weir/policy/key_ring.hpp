@@ -1,13 +1,14 @@
-// The API keys that are known, with what each says of its holder. Immutable; only digests of the keys are kept.
+// The API keys that are known, with what each says of its holder. Immutable; only digests of the keys are
+// kept.
 #pragma once
+
+#include "weir/base/siphash.hpp"
 
 #include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-
-#include "weir/base/siphash.hpp"
 
 namespace weir::policy {
 

@@ -1,24 +1,24 @@
 // Conditions on a request: every one that is given must hold. Used by rules, overrides and routes alike.
 #pragma once
 
+#include "weir/base/ip_address.hpp"
+#include "weir/base/result.hpp"
+#include "weir/http/head.hpp"
+#include "weir/policy/identity.hpp"
+
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "weir/base/ip_address.hpp"
-#include "weir/base/result.hpp"
-#include "weir/http/head.hpp"
-#include "weir/policy/identity.hpp"
-
 namespace weir::policy {
 
 // What rules may ask about one request. Views; they live as long as the head's buffer.
 struct Request {
   const http::RequestHead* head = nullptr;
-  std::string_view path;  // normalised: unreserved octets decoded, slashes merged, dot segments and ;parameters gone
-  std::string_view host;  // lower case, without port and trailing dot
+  std::string_view path;   // http::normalise_path
+  std::string_view host;   // http::normalise_host
   std::string_view route;  // name of the matched route; empty while routes are being matched
   ClientIdentity client;
 };
@@ -35,11 +35,14 @@ class TextMatch {
  private:
   struct Regex;
   std::string exact_;
-  std::shared_ptr<const Regex> regex_;  // shared: a Match is copied freely and a compiled expression never changes
+  std::shared_ptr<const Regex>
+      regex_;  // shared: a Match is copied freely and a compiled expression never changes
   bool any_ = false;
 };
 
-// "/login" exact; "/api/*" what lies below /api/; "/api*" what begins so; "~regex".
+// "/login" exact; "/api/*" what lies below /api/ ("/api/" itself included); "/api*" what begins so; "*"
+// everything;
+// "~regex". An error also where the pattern is not in the normal form of paths, so that it could never match.
 class PathMatch {
  public:
   [[nodiscard]] static base::Result<PathMatch> parse(std::string_view pattern);
@@ -61,10 +64,11 @@ struct Match {
   std::optional<PathMatch> path;
   std::vector<std::string> methods;  // any of; compared with case (RFC 9110 §9.1)
   std::optional<std::string> host;   // lower case
-  std::vector<NamedText> headers;    // all of
-  std::vector<NamedText> query;      // all of
-  std::vector<std::string> tiers;    // any of
-  std::vector<base::Cidr> ip;        // any of
+  // All of; each holds if any line of the field, or any parameter of the name, does. Values as they stand.
+  std::vector<NamedText> headers;        // names without case
+  std::vector<NamedText> query;          // names with case
+  std::vector<std::string> tiers;        // any of
+  std::vector<base::Cidr> ip;            // any of
   std::shared_ptr<const Match> negated;  // `not`: the whole of it must not hold
 
   [[nodiscard]] bool holds(const Request& request) const;

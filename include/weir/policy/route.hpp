@@ -1,12 +1,12 @@
 // Where admitted requests go: the first route that matches.
 #pragma once
 
+#include "weir/policy/match.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
-
-#include "weir/policy/match.hpp"
 
 namespace weir::policy {
 

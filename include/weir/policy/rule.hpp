@@ -1,17 +1,20 @@
 // A rule: for which requests, for whom apart, how much. Immutable once the configuration is read.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "weir/limit/charge.hpp"
 #include "weir/limit/limiter.hpp"
 #include "weir/policy/match.hpp"
 
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 namespace weir::policy {
 
+// New ones go to the end: the numbers are part of the names in Redis, on which weirs of two versions must
+// agree.
 enum class Attribute : std::uint8_t {
   Ip,
   ApiKey,
@@ -31,7 +34,7 @@ enum class Attribute : std::uint8_t {
 
 struct AttributeRef {
   Attribute kind = Attribute::Ip;
-  std::string name;  // of a header, query parameter or cookie
+  std::string name;  // of a header (lower case), query parameter or cookie (both with their case)
 };
 
 // One part of a key: the first alternative that is present ("api_key|ip").
@@ -48,10 +51,11 @@ enum class Store : std::uint8_t { Memory, Redis };
 enum class OnStoreFailure : std::uint8_t { Local, Open, Closed };
 enum class Mode : std::uint8_t { Enforce, Shadow };
 
-// The same rule with other numbers, for a tier or for what an override matches. Counts apart from the rule itself.
+// The same rule with other numbers, for a tier or for what an override matches. Counts apart from the rule
+// itself.
 struct Variant {
-  std::string tier;             // of a tier's variant; empty for an override
-  Match match;                  // of an override
+  std::string tier;  // of a tier's variant; empty for an override
+  Match match;       // of an override
   limit::Limiter limiter;
   std::optional<limit::Limiter> local_share;  // as Rule::local_share
 };

@@ -1,12 +1,12 @@
 // What the configuration says of the Redis that rules share their state in.
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "weir/base/endpoint.hpp"
 #include "weir/base/result.hpp"
 #include "weir/base/time.hpp"
+
+#include <string>
+#include <string_view>
 
 namespace weir::redis {
 
@@ -19,8 +19,8 @@ struct RedisSettings {
   std::string prefix = "weir";     // of every key
 };
 
-// "redis://[user:password@]host[:port][/database]" or "unix:///path[?db=N]". Percent-encoding in user and password
-// is decoded.
+// "redis://[user:password@]host[:port][/database]" or "unix:///path[?db=N]". Percent-encoding in user and
+// password is decoded.
 [[nodiscard]] base::Result<RedisSettings> parse_redis_url(std::string_view url);
 
 }  // namespace weir::redis

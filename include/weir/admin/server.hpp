@@ -1,0 +1,57 @@
+// The admin listener: health, readiness, metrics and the rules, for operators and for what watches over weir.
+//
+// Lives on one worker's io_context and is touched by that thread alone. Every bound is small and fixed (see
+// server.cpp), so that nobody who reaches this port can make it cost much.
+//
+//   GET /healthz    200 "ok": the process answers
+//   GET /readyz     200 or 503 with the reason
+//   GET /metrics    Prometheus text
+//   GET /api/rules  each rule with its counters
+//
+// Everything but the first two asks for `Authorization: Bearer TOKEN` where a token is set.
+#pragma once
+
+#include "weir/admin/sources.hpp"
+#include "weir/base/endpoint.hpp"
+#include "weir/base/result.hpp"
+#include "weir/net/asio.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace weir::admin {
+
+struct ServerOptions {
+  base::Endpoint address;               // a numeric address and a port (0: any free one), or a unix socket
+  std::string token;                    // empty: none asked
+  base::Duration deadline{10'000'000};  // for the whole of a request, and for the silence between two
+  std::size_t max_connections = 64;     // those beyond wait in the backlog
+};
+
+class Server {
+ public:
+  // Binds and listens; an error says what could not be done to which address. Answers nothing before `start`.
+  // `io` outlives the server.
+  [[nodiscard]] static base::Result<std::unique_ptr<Server>> listen(net::asio::io_context& io,
+                                                                    ServerOptions options, Sources sources);
+  // REQUIRES that `io` is not running, or that this is its thread. Ends what is under way.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  void start();
+  // Accepts no more and closes every connection.
+  void stop();
+
+  // Where it listens, with the port it was given.
+  [[nodiscard]] const base::Endpoint& bound() const noexcept;
+
+ private:
+  struct Impl;
+  // Shared with the coroutines under way: they end a turn of the loop after their sockets were closed.
+  std::shared_ptr<Impl> impl_;
+  explicit Server(std::shared_ptr<Impl> impl) noexcept;
+};
+
+}  // namespace weir::admin

@@ -1,0 +1,69 @@
+// What the admin page reads. Values that hold as long as a configuration does, and questions that are asked
+// anew for every answer.
+#pragma once
+
+#include "weir/limit/key_table.hpp"
+#include "weir/observe/counters.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::policy {
+struct Rule;
+}
+
+namespace weir::admin {
+
+// A rule as people read it.
+struct RuleText {
+  std::string name;
+  std::string algorithm;  // "token_bucket"
+  std::string limit;      // "token_bucket 10/s, burst 100"
+  std::string match;      // "path /api/*"
+  std::string key;        // "api_key|ip"
+  std::string store;      // "memory", "redis"
+  std::string mode;       // "enforce", "shadow"
+};
+[[nodiscard]] RuleText describe(const policy::Rule& rule);
+
+// One worker's Redis connection.
+struct RedisFigures {
+  bool up = false;
+  std::uint64_t calls = 0;
+  std::uint64_t failures = 0;  // calls that got no use of an answer, time-outs included
+  std::uint64_t timeouts = 0;
+  std::uint64_t reconnects = 0;
+};
+
+// Of this process, read from /proc/self. Absent where it cannot be read.
+struct ProcessFigures {
+  std::uint64_t resident_bytes = 0;
+  std::uint64_t open_descriptors = 0;
+  double cpu_seconds = 0;  // user and system
+};
+[[nodiscard]] std::optional<ProcessFigures> read_process_figures();
+
+struct Readiness {
+  bool ready = false;
+  std::string detail;  // why not; or what is degraded though it is ready
+};
+
+struct Sources {
+  std::string version;
+  std::vector<const observe::Counters*>
+      counters;                        // of every worker; they outlive the server, and share one shape
+  std::vector<std::string> routes;     // names, in the order of Counters' indices
+  std::vector<RuleText> rules;         // likewise
+  std::vector<std::string> upstreams;  // likewise
+  // Called on the server's thread, whatever they read must bear that. Absent: nothing is shown.
+  std::function<limit::KeyTable::Stats()> key_table;
+  std::function<std::vector<RedisFigures>()> redis;
+  std::function<std::optional<ProcessFigures>()> process;
+  std::function<Readiness()> readiness;  // absent: ready
+};
+
+}  // namespace weir::admin

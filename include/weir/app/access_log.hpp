@@ -1,0 +1,71 @@
+// The access log: a line of JSON for every request that ended, written by a thread of its own.
+//
+//   AccessLogLines (one a worker) ──batch of lines──► AccessLog (one a process): bounded queue ─► thread ─►
+//   file
+//
+// A worker formats lines into its buffer and hands the buffer on when it is full or has been waiting for
+// kMaxWait: handing over costs a lock, a copy and often a wake-up, which a single line is not worth. When the
+// disk or the reader of a pipe does not keep up, the queue fills, and batches are dropped and their lines
+// counted: logging never stops a worker.
+#pragma once
+
+#include "weir/net/asio.hpp"
+#include "weir/observe/access_record.hpp"
+#include "weir/observe/counters.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace weir::app {
+
+class AccessLog {
+ public:
+  // `target`: a file (appended to, its folder must exist), "-" standard output, or "off".
+  // Throws std::runtime_error that names the file when it cannot be opened.
+  explicit AccessLog(const std::string& target, std::size_t max_batches = kMaxBatches);
+  // Writes what is in the queue. Every AccessLogLines of it has gone before.
+  ~AccessLog();
+  AccessLog(const AccessLog&) = delete;
+  AccessLog& operator=(const AccessLog&) = delete;
+
+  static constexpr std::size_t kMaxBatches = 256;
+
+  [[nodiscard]] bool is_on() const noexcept { return impl_ != nullptr; }
+  // Hands whole lines to the writing thread. False, and nothing taken, when the queue is full. Any thread.
+  [[nodiscard]] bool write(std::string_view lines);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;  // null: off
+};
+
+// One worker's end of the log.
+class AccessLogLines final : public observe::AccessSink {
+ public:
+  static constexpr std::size_t kBatchBytes = 32 << 10;
+  static constexpr base::Duration kMaxWait{100'000};
+
+  // `log` and `counters` outlive it; it belongs to the thread of `executor`, and goes once that loop has
+  // ended.
+  AccessLogLines(AccessLog& log, net::Executor executor, observe::Counters& counters);
+  ~AccessLogLines() override;  // hands on what is left
+  AccessLogLines(const AccessLogLines&) = delete;
+  AccessLogLines& operator=(const AccessLogLines&) = delete;
+
+  void record(const observe::AccessRecord& record) override;
+  void flush();
+
+ private:
+  void flush_later();
+
+  AccessLog& log_;
+  observe::Counters& counters_;
+  net::Timer timer_;
+  std::string lines_;
+  std::size_t count_ = 0;  // of lines in it
+  bool waiting_ = false;   // for the timer; a batch that was handed on early leaves it running
+};
+
+}  // namespace weir::app

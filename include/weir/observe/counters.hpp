@@ -1,0 +1,129 @@
+// What one worker has seen, in numbers.
+//
+// One object a worker, written by that worker's thread alone; the admin page reads all of them at any time
+// and adds them up (see tally.hpp). Sized once from the configuration: what a client sends can choose a cell,
+// never make one.
+#pragma once
+
+#include "weir/limit/charge.hpp"
+#include "weir/observe/histogram.hpp"
+#include "weir/observe/tally.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace weir::observe {
+
+// What a rule said to a request that met it.
+enum class RuleOutcome : std::uint8_t {
+  Admitted,
+  Delayed,  // admitted, to depart later
+  Refused,
+  ShadowRefused,  // would have been refused, were the rule enforced
+  Overflow,       // charged to the overflow cell: the key table was full of live keys
+  StoreFailed,    // its store did not answer; on_store_failure decided
+};
+inline constexpr std::size_t kRuleOutcomes = 6;
+inline constexpr std::array<const char*, kRuleOutcomes> kRuleOutcomeNames{
+    "admitted", "delayed", "refused", "shadow_refused", "overflow", "store_failed"};
+
+// What a client did wrong, or how it went away.
+enum class ClientError : std::uint8_t {
+  BadHead,       // 400: not HTTP, or HTTP that is not to be trusted
+  HeadTooLarge,  // 431
+  BodyTooLarge,  // 413
+  HeadTimeout,   // 408: the head did not end in time
+  BodyTimeout,   // the body did not come on in time
+  WriteTimeout,  // it did not read its answer
+  Handshake,     // TLS did not come about
+  Left,          // it went away before its answer was complete
+};
+inline constexpr std::size_t kClientErrors = 8;
+inline constexpr std::array<const char*, kClientErrors> kClientErrorNames{
+    "bad_head",     "head_too_large", "body_too_large", "head_timeout",
+    "body_timeout", "write_timeout",  "handshake",      "left"};
+
+struct UpstreamTallies {
+  Tally connects;  // connections opened
+  Tally failures;  // connects refused or timed out, and exchanges that broke off
+  Tally reused;    // requests that found a connection waiting
+  Tally retries;   // requests sent again after a connection turned out to be dead
+};
+
+class alignas(64) Counters {
+ public:
+  struct Shape {
+    std::size_t routes = 0;
+    std::size_t rules = 0;
+    std::size_t upstreams = 0;
+  };
+  explicit Counters(const Shape& shape);
+  Counters(const Counters&) = delete;
+  Counters& operator=(const Counters&) = delete;
+
+  // Requests that have ended. `route`: nullopt when none matched. `status`: 0 when the client got no answer.
+  [[nodiscard]] Tally& requests(std::optional<std::size_t> route, unsigned status) noexcept {
+    return requests_[status_cells(route) + status_slot(status)];
+  }
+  [[nodiscard]] const Tally& requests(std::optional<std::size_t> route, unsigned status) const noexcept {
+    return requests_[status_cells(route) + status_slot(status)];
+  }
+  [[nodiscard]] Tally& decisions(limit::RuleIndex rule, RuleOutcome outcome) noexcept {
+    return decisions_[rule][static_cast<std::size_t>(outcome)];
+  }
+  [[nodiscard]] const Tally& decisions(limit::RuleIndex rule, RuleOutcome outcome) const noexcept {
+    return decisions_[rule][static_cast<std::size_t>(outcome)];
+  }
+  [[nodiscard]] UpstreamTallies& upstream(std::size_t index) noexcept { return upstreams_[index]; }
+  [[nodiscard]] const UpstreamTallies& upstream(std::size_t index) const noexcept {
+    return upstreams_[index];
+  }
+  [[nodiscard]] Tally& client_errors(ClientError kind) noexcept {
+    return client_errors_[static_cast<std::size_t>(kind)];
+  }
+  [[nodiscard]] const Tally& client_errors(ClientError kind) const noexcept {
+    return client_errors_[static_cast<std::size_t>(kind)];
+  }
+  [[nodiscard]] const Shape& shape() const noexcept { return shape_; }
+
+  // Statuses have a cell each from 100 to 599. All others share one, read under kOtherStatus.
+  static constexpr unsigned kNoStatus = 0;
+  static constexpr unsigned kFirstStatus = 100;
+  static constexpr unsigned kLastStatus = 599;
+  static constexpr unsigned kOtherStatus = 600;
+
+  Tally connections_accepted;  // from clients
+  Tally connections_refused;   // above max_connections
+  Gauge connections_open;
+  Tally bytes_in;              // from clients, heads included, after TLS
+  Tally bytes_out;             // to clients
+  Gauge queue_depth;           // requests that wait for their departure
+  Tally shed;                  // answered 503 because of load
+  Tally store_failures;        // decisions that Redis did not answer in time
+  Tally access_log_dropped;    // lines
+  Histogram request_seconds;   // from the end of the head to the end of the answer
+  Histogram decision_seconds;  // identify, match and decide, the store's round trip included
+  Histogram upstream_seconds;  // from the request sent to the head of the answer
+
+ private:
+  static constexpr std::size_t kStatusSlots = kOtherStatus - kFirstStatus + 2;
+
+  [[nodiscard]] std::size_t status_cells(std::optional<std::size_t> route) const noexcept {
+    return route.value_or(shape_.routes) * kStatusSlots;
+  }
+  static constexpr std::size_t status_slot(unsigned status) noexcept {
+    if (status == kNoStatus) return 0;
+    return status >= kFirstStatus && status <= kLastStatus ? status - kFirstStatus + 1 : kStatusSlots - 1;
+  }
+
+  Shape shape_;
+  std::vector<Tally> requests_;  // a row of kStatusSlots for each route, and one for none
+  std::vector<std::array<Tally, kRuleOutcomes>> decisions_;
+  std::vector<UpstreamTallies> upstreams_;
+  std::array<Tally, kClientErrors> client_errors_;
+};
+
+}  // namespace weir::observe

@@ -1,0 +1,55 @@
+// How long things take: counts in buckets of fixed bounds, as Prometheus wants them.
+//
+// One thread records, any thread reads (see tally.hpp). Nothing is allocated.
+#pragma once
+
+#include "weir/base/time.hpp"
+#include "weir/observe/tally.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace weir::observe {
+
+class Histogram {
+ public:
+  // Upper bounds in microseconds, each part of its bucket: 50 µs to 60 s in steps of about 2.
+  static constexpr std::array<std::uint32_t, 19> kBounds{
+      50,      100,     250,     500,       1'000,     2'500,     5'000,      10'000,     25'000,    50'000,
+      100'000, 250'000, 500'000, 1'000'000, 2'500'000, 5'000'000, 10'000'000, 30'000'000, 60'000'000};
+  static constexpr std::size_t kBuckets = kBounds.size() + 1;  // the last has no upper bound
+
+  // A negative duration counts as zero.
+  void record(base::Duration duration) noexcept {
+    const std::int64_t us = std::max<std::int64_t>(duration.count(), 0);
+    buckets_[bucket_of(us)].add();
+    sum_us_.add(static_cast<std::uint64_t>(us));
+  }
+
+  struct Reading {
+    std::array<std::uint64_t, kBuckets> counts{};  // of each bucket alone, not cumulated
+    std::uint64_t count = 0;                       // the sum of `counts`
+    std::uint64_t sum_us = 0;
+
+    Reading& operator+=(const Reading& other) noexcept;
+  };
+  // Counts recorded meanwhile may be in it or not; `count` always agrees with `counts`.
+  [[nodiscard]] Reading read() const noexcept;
+
+ private:
+  // Counts the bounds that lie below instead of searching: no branch to mispredict, and the compiler makes it
+  // a few vector comparisons.
+  static constexpr std::size_t bucket_of(std::int64_t us) noexcept {
+    const auto clamped = static_cast<std::uint32_t>(std::min<std::int64_t>(us, kBounds.back() + 1));
+    std::uint32_t below = 0;
+    for (const std::uint32_t bound : kBounds) below += clamped > bound ? 1 : 0;
+    return below;
+  }
+
+  std::array<Tally, kBuckets> buckets_;
+  Tally sum_us_;
+};
+
+}  // namespace weir::observe

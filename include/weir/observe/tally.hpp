@@ -1,0 +1,37 @@
+// Numbers that one thread writes and any thread may read at any time.
+//
+// A single writer needs no read-modify-write instruction: a relaxed load and a relaxed store are plain moves,
+// so counting costs what an increment costs. Readers see each number whole, but no two of them as of one
+// instant.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace weir::observe {
+
+// Only grows.
+class Tally {
+ public:
+  void add(std::uint64_t amount = 1) noexcept {
+    value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+// Goes up and down.
+class Gauge {
+ public:
+  void add(std::int64_t amount = 1) noexcept { set(value() + amount); }
+  void remove(std::int64_t amount = 1) noexcept { set(value() - amount); }
+  void set(std::int64_t value) noexcept { value_.store(value, std::memory_order_relaxed); }
+  [[nodiscard]] std::int64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::int64_t> value_{0};
+};
+
+}  // namespace weir::observe

@@ -1,0 +1,26 @@
+// What the proxy works by: read once, then immutable and shared by all workers.
+#pragma once
+
+#include <vector>
+
+#include "weir/policy/evaluation.hpp"
+#include "weir/policy/identity.hpp"
+#include "weir/policy/route.hpp"
+#include "weir/policy/rule.hpp"
+#include "weir/proxy/server_settings.hpp"
+#include "weir/upstream/pool.hpp"
+#include "weir/upstream/upstream_settings.hpp"
+
+namespace weir::proxy {
+
+struct Configuration {
+  ServerSettings server;
+  policy::ClientSettings client;
+  std::vector<policy::Route> routes;
+  std::vector<policy::Rule> rules;
+  policy::NamingKeys names;
+  std::vector<upstream::UpstreamSettings> upstreams;
+  std::vector<std::vector<upstream::Server>> servers;  // of each upstream, resolved
+};
+
+}  // namespace weir::proxy

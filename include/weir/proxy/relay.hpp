@@ -1,0 +1,96 @@
+// Bodies on their way from one stream to another: in pieces, as they come, never whole in memory. A sink that does
+// not take more stops the reading from the source: back-pressure.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "weir/http/chunked.hpp"
+#include "weir/http/head.hpp"
+#include "weir/net/asio.hpp"
+#include "weir/net/stream.hpp"
+#include "weir/proxy/buffer.hpp"
+
+namespace weir::proxy {
+
+// A body as it is received. The inbox may hold its beginning already, and what follows it.
+class BodySource {
+ public:
+  static constexpr std::uint64_t kUnbounded = std::numeric_limits<std::uint64_t>::max();
+
+  BodySource(net::Stream& stream, Inbox& inbox, http::Framing framing, std::uint64_t length,
+             std::uint64_t most = kUnbounded)
+      : stream_(stream), inbox_(inbox), framing_(framing), left_(length), most_(most) {}
+
+  enum class Status : std::uint8_t {
+    Piece,     // `piece` is the next part; valid until fill()
+    End,       // the body is complete
+    NeedBytes, // nothing at hand: fill()
+    Cut,       // the stream ended before the body did
+    Bad,       // not a chunked body
+    TooLarge,  // more than `most` bytes
+  };
+  [[nodiscard]] Status take(std::string_view& piece);
+
+  // Waits for bytes. The stream's end is no error: take() judges it.
+  [[nodiscard]] net::Awaitable<net::ErrorCode> fill();
+
+  [[nodiscard]] std::uint64_t received() const noexcept { return received_; }
+  [[nodiscard]] bool complete() const noexcept { return complete_; }
+
+ private:
+  [[nodiscard]] Status take_chunk(std::string_view& piece);
+  [[nodiscard]] Status accept(std::string_view piece);
+
+  net::Stream& stream_;
+  Inbox& inbox_;
+  http::Framing framing_;
+  http::ChunkDecoder decoder_;
+  std::uint64_t left_;
+  std::uint64_t most_;
+  std::uint64_t received_ = 0;
+  bool ended_ = false;
+  bool complete_ = false;
+};
+
+// Moves a body from a source to a sink in the sink's framing. `out`: what is to be sent before it (a head).
+class Relay {
+ public:
+  Relay(BodySource& source, net::Stream& sink, http::Framing framing, std::string& out)
+      : source_(source), sink_(sink), framing_(framing), out_(out) {}
+
+  enum class Need : std::uint8_t {
+    Nothing,     // all was sent
+    Bytes,       // wait for the source
+    Room,        // wait for the sink
+    SinkBroken,  // the sink takes no more
+    Source,      // the source failed: status()
+  };
+  // Moves what can be moved without waiting.
+  [[nodiscard]] Need advance();
+  // Waits for what advance() needs.
+  [[nodiscard]] net::Awaitable<net::ErrorCode> wait(Need need);
+
+  // The source's last word, after Need::Source.
+  [[nodiscard]] BodySource::Status status() const noexcept { return status_; }
+  [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
+
+ private:
+  [[nodiscard]] bool finished() const noexcept;
+  void gather();
+  [[nodiscard]] bool flush(net::ErrorCode& ec);
+
+  BodySource& source_;
+  net::Stream& sink_;
+  http::Framing framing_;
+  std::string& out_;
+  std::size_t out_sent_ = 0;
+  std::string_view piece_;  // sent after out_, from the source's memory
+  bool crlf_due_ = false;   // piece_ ends a chunk
+  BodySource::Status status_ = BodySource::Status::Piece;
+  std::uint64_t sent_ = 0;  // bytes, heads and framing included
+};
+
+}  // namespace weir::proxy

@@ -1,0 +1,76 @@
+// What one thread of the proxy works with. Everything in it belongs to that thread, but for what is named shared.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/limit/key_table.hpp"
+#include "weir/net/asio.hpp"
+#include "weir/net/clock.hpp"
+#include "weir/net/watchdog.hpp"
+#include "weir/observe/access_record.hpp"
+#include "weir/observe/counters.hpp"
+#include "weir/proxy/buffer.hpp"
+#include "weir/proxy/configuration.hpp"
+#include "weir/proxy/shaper.hpp"
+#include "weir/redis/store.hpp"
+#include "weir/upstream/pool.hpp"
+
+namespace weir::proxy {
+
+struct ExchangeSpace;
+
+// What workers share: immutable, or made for it (the key table).
+struct Shared {
+  const Configuration& config;
+  const net::Clock& clock;
+  limit::KeyTable& table;
+};
+
+class Worker {
+ public:
+  // `redis`, `access_log`: may be null. All of it outlives the worker.
+  Worker(net::Executor executor, const Shared& shared, redis::Store* redis, observe::Counters& counters,
+         observe::AccessSink* access_log);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  net::Executor executor;
+  const Configuration& config;
+  const net::Clock& clock;
+  limit::KeyTable& table;
+  redis::Store* redis;
+  observe::Counters& counters;
+  observe::AccessSink* access_log;
+  net::Watchdog watchdog;
+  Shaper shaper;
+  BlockPool blocks;
+  std::deque<upstream::Pool> pools;  // one for each configured upstream
+
+  // Connections that are open; ends the drain when it comes to zero.
+  std::size_t sessions = 0;
+  bool draining = false;   // finish what was begun, take nothing new
+  bool hard_stop = false;  // end everything at the next tick
+
+  // The scratch memory of one exchange; reused.
+  [[nodiscard]] std::unique_ptr<ExchangeSpace> take_space();
+  void give_back(std::unique_ptr<ExchangeSpace> space);
+
+  // The HTTP-date of `now`, made once a second.
+  [[nodiscard]] std::string_view http_date(base::TimePoint now);
+  // 32 hex digits that no other request has.
+  void make_request_id(std::string& out);
+
+ private:
+  std::vector<std::unique_ptr<ExchangeSpace>> spaces_;
+  std::string date_;
+  std::chrono::sys_seconds date_second_{};
+  std::uint64_t id_prefix_;
+  std::uint64_t id_count_ = 0;
+};
+
+}  // namespace weir::proxy

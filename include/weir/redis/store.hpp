@@ -1,0 +1,105 @@
+// The state of keys that several weirs share: a bill is checked and charged by one script in Redis, in one
+// round trip.
+//
+// One store a worker, with one connection of its own. It belongs to the worker's io_context and is touched by
+// that thread alone, but for stats() and state(), which any thread may read.
+//
+// What a caller may rely on
+//  1. `charge` answers within settings.timeout, and at once while the breaker is open. It is never a client's
+//  request
+//     that finds out whether Redis is back: the store asks by itself.
+//  2. A reply that comes too late is thrown away, never taken for another command's.
+//  3. After Timeout and ConnectionLost the charge may have been carried out all the same; after every other
+//  error
+//     nothing was charged.
+//  4. Commands of one turn of the loop leave in one write. Memory is bounded: so many commands wait, no more.
+#pragma once
+
+#include "weir/base/time.hpp"
+#include "weir/limit/charge.hpp"
+#include "weir/limit/outcome.hpp"
+#include "weir/net/asio.hpp"
+#include "weir/redis/error.hpp"
+#include "weir/redis/redis_settings.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace weir::redis {
+
+enum class StoreState : std::uint8_t {
+  Up,       // asked for every bill
+  Down,     // waiting before the next attempt; every charge fails at once
+  Probing,  // connecting and trying a write of its own; every charge still fails at once
+};
+
+enum class LogLevel : std::uint8_t { Info, Warning };
+
+// Called on the worker's thread, once per change of state or of its reason, never per request.
+using StoreLog = std::function<void(LogLevel, std::string)>;
+
+// Bounds and paces that no configuration names.
+struct StoreTuning {
+  unsigned failures_to_open = 5;         // in a row, until the breaker opens
+  base::Duration first_backoff{50'000};  // the bound of the first pause; doubled each time, with full jitter
+  base::Duration longest_backoff{2'000'000};
+  base::Duration open_timeout{1'000'000};  // to connect, to sign in and to load the scripts
+  std::size_t max_pending = 4096;          // commands without an answer yet
+};
+
+// Written by the worker, readable by anyone; they only grow.
+struct StoreStats {
+  std::atomic<std::uint64_t> calls{0};         // bills asked for
+  std::atomic<std::uint64_t> failures{0};      // of those, answered with an error of any kind
+  std::atomic<std::uint64_t> timeouts{0};      // of the failures, those by the deadline
+  std::atomic<std::uint64_t> refunds{0};       // commands that give back
+  std::atomic<std::uint64_t> refunds_lost{0};  // of those, not carried out as far as we know
+  std::atomic<std::uint64_t> connects{0};      // connections that came up; reconnects are all but the first
+  std::atomic<std::uint64_t> script_loads{0};  // after NOSCRIPT, beyond those of each connect
+  std::atomic<std::uint64_t> opened{0};        // times that the breaker opened
+  std::atomic<std::uint64_t> writes{0};        // send calls
+};
+
+class Store {
+ public:
+  Store(net::Executor executor, const RedisSettings& settings, StoreLog log = {},
+        const StoreTuning& tuning = {});
+  ~Store();  // stops
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  void start();  // begins to connect; once
+  void stop();   // answers what waits with Stopped and closes; for good
+
+  // Checks all lines, then charges all that are enforced, or none, exactly as limit::KeyTable::charge does;
+  // outcomes[i] answers charges[i], counted from `server_now`, Redis's own time. Both are set on success
+  // only. REQUIRES 1 ≤ charges.size() == outcomes.size() ≤ kMaxCharges; no two lines with one key; the spans
+  // live until the coroutine has its answer. Cannot be cancelled; it never lasts longer than
+  // settings.timeout.
+  [[nodiscard]] net::Awaitable<net::ErrorCode> charge(std::span<const limit::Charge> charges,
+                                                      std::span<limit::Outcome> outcomes,
+                                                      base::TimePoint& server_now);
+
+  // Gives back one charge whose promised departure was `departure`. Sent and forgotten.
+  void refund(const limit::Charge& charge, base::TimePoint departure);
+
+  // Gives back the lines that `charge` took at `charged_at`, with the delay that each outcome promised.
+  void refund(std::span<const limit::Charge> charges, base::TimePoint charged_at,
+              std::span<const limit::Outcome> outcomes);
+
+  [[nodiscard]] StoreState state() const noexcept;
+  [[nodiscard]] const StoreStats& stats() const noexcept;
+  // Why the store is not up, or the last error reply; empty if there never was one. The worker's thread only.
+  [[nodiscard]] const std::string& last_error() const noexcept;
+
+ private:
+  class Session;
+  // Shared with the handlers under way on the io_context, which end only after the store has gone.
+  std::shared_ptr<Session> session_;
+};
+
+}  // namespace weir::redis

@@ -1,0 +1,115 @@
+// What was understood, for people: the text of `weir check`.
+#include "app/settings_sections.hpp"
+
+#include "weir/limit/limiter.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace weir::app {
+
+namespace {
+
+std::string listener_line(const net::ListenerSettings& listener) {
+  auto line = "listener " + listener.address.to_string();
+  if (!listener.tls) return line + " plain\n";
+  line += listener.tls->min_version == net::TlsVersion::Tls13 ? " TLS from 1.3" : " TLS from 1.2";
+  for (const auto& files : listener.tls->certificates) line += ", " + files.cert;
+  return line + "\n";
+}
+
+std::string upstream_line(const upstream::UpstreamSettings& upstream) {
+  constexpr std::string_view kBalances[] = {"round_robin", "least_in_flight", "random_two"};
+  auto line = "upstream " + in_quotes(upstream.name) + ":";
+  for (const auto& server : upstream.servers) line += " " + server.to_string();
+  if (upstream.servers.size() > 1)
+    line.append(", ").append(kBalances[static_cast<std::size_t>(upstream.balance)]);
+  return line + "\n";
+}
+
+bool is_exact(std::string_view path) {
+  return !path.starts_with('~') && !path.ends_with('*');
+}
+
+// The paths as written, or empty where there is none or a regular expression, of which nothing is known.
+std::string plain_path(const policy::Match& match) {
+  if (!match.path) return {};
+  auto text = match.path->describe();
+  return text.starts_with('/') ? text : std::string();
+}
+
+bool paths_disjoint(const policy::Match& a, const policy::Match& b) {
+  const auto left = plain_path(a);
+  const auto right = plain_path(b);
+  if (!left.empty() && is_exact(left) && b.path) return !b.path->holds(left);
+  if (!right.empty() && is_exact(right) && a.path) return !a.path->holds(right);
+  if (left.empty() || right.empty()) return false;
+  const auto l = std::string_view(left).substr(0, left.size() - 1);
+  const auto r = std::string_view(right).substr(0, right.size() - 1);
+  return !l.starts_with(r) && !r.starts_with(l);
+}
+
+// Whether it is plain that no request meets both. False where that takes thinking.
+bool plainly_disjoint(const policy::Match& a, const policy::Match& b) {
+  if (a.host && b.host && *a.host != *b.host) return true;
+  const auto in_b = [&](const std::string& method) {
+    return std::find(b.methods.begin(), b.methods.end(), method) != b.methods.end();
+  };
+  if (!a.methods.empty() && !b.methods.empty() && std::none_of(a.methods.begin(), a.methods.end(), in_b))
+    return true;
+  return paths_disjoint(a, b);
+}
+
+std::string store_words(const policy::Rule& rule) {
+  if (rule.store == policy::Store::Memory) return "in memory";
+  switch (rule.on_store_failure) {
+    case policy::OnStoreFailure::Local:
+      return "in redis, else here " + (rule.local_share ? limit::describe(*rule.local_share) : std::string());
+    case policy::OnStoreFailure::Open:
+      return "in redis, else open";
+    case policy::OnStoreFailure::Closed:
+      break;
+  }
+  return "in redis, else closed";
+}
+
+std::string rule_lines(const policy::Rule& rule) {
+  auto text = "    rule " + in_quotes(rule.name) + ": " + limit::describe(rule.limiter) + ", per " +
+              (rule.key.empty() ? std::string("nobody: one for all") : policy::describe(rule.key)) + ", " +
+              store_words(rule) + (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
+  if (rule.cost != 1) text += ", cost " + std::to_string(rule.cost);
+  text += "\n";
+  if (!is_everything(rule.match)) text += "      where " + rule.match.describe() + "\n";
+  for (const auto& variant : rule.overrides)
+    text += "      override " + variant.match.describe() + ": " + limit::describe(variant.limiter) + "\n";
+  for (const auto& variant : rule.tiers)
+    text += "      tier " + variant.tier + ": " + limit::describe(variant.limiter) + "\n";
+  return text;
+}
+
+std::string route_lines(const Settings& settings, const policy::Route& route) {
+  auto text = "route " + in_quotes(route.name) + ": " + route.match.describe() + " -> ";
+  text += route.respond ? "answer " + std::to_string(route.respond->status)
+                        : "upstream " + in_quotes(settings.upstreams[route.upstream].name);
+  text += "\n";
+  std::string rules;
+  for (const auto& rule : settings.rules)
+    if (!plainly_disjoint(route.match, rule.match)) rules += rule_lines(rule);
+  return text + (rules.empty() ? "    no rule applies\n" : rules);
+}
+
+}  // namespace
+
+std::string describe(const Settings& settings) {
+  std::string text;
+  for (const auto& listener : settings.listeners) text += listener_line(listener);
+  if (settings.admin.address)
+    text += "admin " + settings.admin.address->to_string() +
+            (settings.admin.token.empty() ? "" : " with a token") + "\n";
+  if (settings.state.redis) text += "redis " + settings.state.redis->address.to_string() + "\n";
+  for (const auto& upstream : settings.upstreams) text += upstream_line(upstream);
+  for (const auto& route : settings.routes) text += route_lines(settings, route);
+  return text;
+}
+
+}  // namespace weir::app

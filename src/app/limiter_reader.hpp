@@ -1,0 +1,27 @@
+// The numbers of an algorithm, as a rule, a tier or an override gives them, made into a limiter.
+#pragma once
+
+#include "app/table_reader.hpp"
+
+#include "weir/limit/limiter.hpp"
+
+#include <optional>
+
+namespace weir::app {
+
+enum class Algorithm : std::uint8_t {
+  TokenBucket,
+  Gcra,
+  LeakyBucket
+};  // in the order of the schema's choices
+
+struct Limiters {
+  limit::Limiter limiter;
+  std::optional<limit::Limiter> local_share;  // where `replicas` was asked for
+};
+
+// Reads limit, burst, queue and max_wait of `table`. `replicas`: 0, or the number of weirs among which the
+// limit is divided for the local share. After a mistake the limiter is some limiter.
+[[nodiscard]] Limiters read_limiters(const TableReader& table, Algorithm algorithm, unsigned replicas);
+
+}  // namespace weir::app

@@ -1,0 +1,113 @@
+#include "weir/app/log.hpp"
+
+#include <array>
+#include <chrono>
+#include <mutex>
+#include <string>
+
+#include <spdlog/async.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/stdout_sinks.h>
+
+namespace weir::app {
+
+namespace {
+
+constexpr std::size_t kMaxQueued = 1024;  // lines
+
+// The words in front of a line, in spdlog's order of levels.
+constexpr std::array<std::pair<std::string_view, LogLevel>, 5> kLevels{{{"debug", LogLevel::Debug},
+                                                                        {"info", LogLevel::Info},
+                                                                        {"warning", LogLevel::Warning},
+                                                                        {"error", LogLevel::Error},
+                                                                        {"off", LogLevel::Off}}};
+
+spdlog::level::level_enum spdlog_level(LogLevel level) {
+  switch (level) {
+    case LogLevel::Debug:
+      return spdlog::level::debug;
+    case LogLevel::Info:
+      return spdlog::level::info;
+    case LogLevel::Warning:
+      return spdlog::level::warn;
+    case LogLevel::Error:
+      return spdlog::level::err;
+    case LogLevel::Off:
+      break;
+  }
+  return spdlog::level::off;
+}
+
+std::string one_line(std::string_view message) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string line;
+  line.reserve(message.size());
+  for (const char c : message) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f)
+      line += c;
+    else
+      line.append({'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]});
+  }
+  return line;
+}
+
+}  // namespace
+
+std::optional<LogLevel> parse_log_level(std::string_view text) noexcept {
+  for (const auto& [name, level] : kLevels)
+    if (name == text) return level;
+  return std::nullopt;
+}
+
+struct Log::Impl {
+  using Clock = std::chrono::steady_clock;
+
+  explicit Impl(LogLevel level)
+      : pool(std::make_shared<spdlog::details::thread_pool>(kMaxQueued, 1)),
+        logger(std::make_shared<spdlog::async_logger>("weir",
+                                                      std::make_shared<spdlog::sinks::stderr_sink_st>(), pool,
+                                                      spdlog::async_overflow_policy::overrun_oldest)) {
+    logger->set_formatter(std::make_unique<spdlog::pattern_formatter>("%Y-%m-%dT%H:%M:%S.%eZ %l %v",
+                                                                      spdlog::pattern_time_type::utc));
+    logger->set_level(spdlog_level(level));
+  }
+
+  // Whether one more line may go out; says first how many could not since the last that did.
+  bool admit() {
+    const std::lock_guard lock(mutex);
+    const auto now = Clock::now();
+    if (now - window_start >= std::chrono::seconds(1)) {
+      if (left_out > 0) logger->warn("{} lines left out", left_out);
+      window_start = now;
+      in_window = 0;
+      left_out = 0;
+    }
+    if (++in_window <= kMaxPerSecond) return true;
+    ++left_out;
+    return false;
+  }
+
+  // Shared because spdlog's queue holds the logger of each message, and the logger the pool.
+  std::shared_ptr<spdlog::details::thread_pool> pool;
+  std::shared_ptr<spdlog::async_logger> logger;
+  std::mutex mutex;  // of what follows
+  Clock::time_point window_start{};
+  unsigned in_window = 0;
+  std::uint64_t left_out = 0;
+};
+
+Log::Log(LogLevel level) : impl_(std::make_unique<Impl>(level)) {}
+
+Log::~Log() {
+  if (impl_->left_out > 0) impl_->logger->warn("{} lines left out", impl_->left_out);
+}
+
+void Log::write(LogLevel level, std::string_view message) {
+  const auto as = spdlog_level(level);
+  if (!impl_->logger->should_log(as) || !impl_->admit()) return;
+  const std::string line = one_line(message);
+  impl_->logger->log(as, spdlog::string_view_t(line.data(), line.size()));
+}
+
+}  // namespace weir::app

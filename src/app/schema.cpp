@@ -1,0 +1,288 @@
+#include "app/schema.hpp"
+
+#include <algorithm>
+
+namespace weir::app {
+
+namespace {
+
+constexpr std::int64_t kBillion = 1'000'000'000;
+
+constexpr KeySpec key(std::string_view name, Kind kind, std::string_view fallback, std::string_view about) {
+  return {.name = name, .kind = kind, .fallback = fallback, .about = about};
+}
+constexpr KeySpec required(std::string_view name, Kind kind, std::string_view about) {
+  return {.name = name, .kind = kind, .about = about, .required = true};
+}
+constexpr KeySpec whole(std::string_view name, std::int64_t least, std::int64_t most,
+                        std::string_view fallback, std::string_view about) {
+  return {
+      .name = name, .kind = Kind::Whole, .fallback = fallback, .about = about, .least = least, .most = most};
+}
+constexpr KeySpec choice(std::string_view name, std::span<const Choice> choices, std::string_view fallback,
+                         std::string_view about) {
+  return {.name = name, .kind = Kind::Choice, .fallback = fallback, .about = about, .choices = choices};
+}
+constexpr KeySpec later(std::string_view name, std::string_view not_yet, Kind kind = Kind::Mixed) {
+  return {.name = name, .kind = kind, .not_yet = not_yet};
+}
+
+constexpr KeySpec kRootKeys[] = {
+    key("server", Kind::Subtable, "", "bounds and deadlines of the client side"),
+    key("log", Kind::Subtable, "", "what is written where"),
+    key("admin", Kind::Subtable, "", "health, metrics and the API"),
+    key("listener", Kind::Subtables, "", "where clients connect"),
+    key("client", Kind::Subtable, "", "who is asking"),
+    key("state", Kind::Subtable, "", "where limits are kept"),
+    key("upstream", Kind::Subtables, "", "groups of servers"),
+    key("route", Kind::Subtables, "", "where admitted requests go: the first that matches"),
+    key("rule", Kind::Subtables, "", "who may how much"),
+};
+
+constexpr KeySpec kServerKeys[] = {
+    whole("workers", 0, 256, "0", "threads, each with its own connections; 0: one per core"),
+    key("drain", Kind::Duration, "30s", "how long a stopping weir finishes what it began"),
+    key("ratelimit_headers", Kind::Texts, "x ietf",
+        "which fields tell the limits: x (X-RateLimit-*), ietf (RateLimit)"),
+    key("forwarded", Kind::Bool, "false", "adds Forwarded (RFC 7239) beside X-Forwarded-*"),
+    key("max_head", Kind::Size, "16KiB", "of a request's or an answer's head"),
+    key("max_body", Kind::Size, "", "of a request's body; absent: any"),
+    whole("max_connections", 1, 10'000'000, "16384", "open client connections of all workers together"),
+    key("head_timeout", Kind::Duration, "10s",
+        "from a request's first byte to the end of its head; TLS handshake"),
+    key("body_timeout", Kind::Duration, "30s", "between two reads of a request's body"),
+    key("write_timeout", Kind::Duration, "30s", "between two writes to a client that does not read"),
+    key("idle_timeout", Kind::Duration, "75s", "between two requests of a connection"),
+};
+
+constexpr Choice kLevels[] = {{"trace"}, {"debug"}, {"info"}, {"warn"}, {"error"}, {"off"}};
+constexpr KeySpec kLogKeys[] = {
+    key("access", Kind::Text, "-", "access log: a file, \"-\" for standard output, or \"off\""),
+    choice("level", kLevels, "info", "of the process log on standard error"),
+};
+
+constexpr KeySpec kAdminKeys[] = {
+    required("address", Kind::Address, "keep it on loopback, or set a token"),
+    key("token", Kind::Text, "", "asked as \"Authorization: Bearer …\" of all but /healthz and /readyz"),
+};
+
+constexpr KeySpec kListenerKeys[] = {
+    required("address", Kind::Address, "host:port, [v6]:port or unix:/path; port 0 takes a free one"),
+    key("tls", Kind::Subtable, "", "terminates TLS; absent: plain HTTP"),
+    {.name = "proxy_protocol",
+     .kind = Kind::Bool,
+     .fallback = "false",
+     .about = "the PROXY protocol before HTTP",
+     .not_yet = "the PROXY protocol"},
+};
+
+constexpr Choice kTlsVersions[] = {{"1.2"}, {"1.3"}};
+constexpr KeySpec kTlsKeys[] = {
+    {.name = "certificates",
+     .kind = Kind::Subtables,
+     .about = "chosen by the name the client asks for; the first is the default",
+     .required = true},
+    choice("min_version", kTlsVersions, "1.2", "of TLS"),
+    later("client_ca", "client certificates"),
+};
+
+constexpr KeySpec kCertificateKeys[] = {
+    required("cert", Kind::Text, "PEM file: the certificate, then its chain"),
+    required("key", Kind::Text, "PEM file: its private key"),
+};
+
+constexpr Choice kUnknownKeys[] = {{"anonymous"}, {"reject"}, {"accept"}};
+constexpr KeySpec kClientKeys[] = {
+    key("trusted_proxies", Kind::Texts, "", "addresses and blocks whose X-Forwarded-For is believed"),
+    whole("ipv6_prefix", 1, 128, "64", "IPv6 clients of one such block are one client"),
+    key("api_key", Kind::Subtable, "",
+        "{ header }, { query } or { bearer = true }; default the header X-API-Key"),
+    key("user", Kind::Subtable, "",
+        "{ header }, { query } or { cookie }; believed from trusted proxies alone"),
+    key("org", Kind::Subtable, "", "likewise"),
+    key("service", Kind::Subtable, "", "likewise"),
+    key("device", Kind::Subtable, "", "likewise, but believed from anyone"),
+    key("keys", Kind::Text, "", "file of the API keys that exist, and whose they are"),
+    choice("unknown_keys", kUnknownKeys, "anonymous",
+           "a key that the file lacks: as if absent, 401, or good"),
+    later("jwt", "JSON Web Tokens"),
+    later("geo", "countries of addresses"),
+};
+
+constexpr KeySpec kApiKeySourceKeys[] = {
+    key("header", Kind::Text, "", "name of a header field"),
+    key("query", Kind::Text, "", "name of a query parameter"),
+    key("bearer", Kind::Bool, "false", "Authorization: Bearer …"),
+};
+constexpr KeySpec kSourceKeys[] = {
+    key("header", Kind::Text, "", "name of a header field"),
+    key("query", Kind::Text, "", "name of a query parameter"),
+    key("cookie", Kind::Text, "", "name of a cookie"),
+    later("claim", "claims of JSON Web Tokens"),
+};
+
+constexpr Choice kStores[] = {{"memory"}, {"redis"}};
+constexpr KeySpec kStateKeys[] = {
+    choice("store", kStores, "memory", "where rules keep state unless they say otherwise"),
+    key("key_secret", Kind::Text, "", "the same on every weir that shares a Redis"),
+    whole("replicas", 1, 10'000, "1",
+          "weirs that share the Redis: what each enforces alone is the limit divided by it"),
+    key("memory", Kind::Subtable, "", "state in this process"),
+    key("redis", Kind::Subtable, "", "state shared through Redis"),
+    later("snapshot", "snapshots of state"),
+};
+constexpr KeySpec kMemoryKeys[] = {
+    whole("max_keys", 1, std::int64_t{1} << 30, "1000000", "clients times rules that are remembered at once"),
+    later("snapshot", "snapshots of state"),
+};
+constexpr Choice kTopologies[] = {
+    {"standalone"}, {"sentinel", "Redis Sentinel"}, {"cluster", "Redis Cluster"}};
+constexpr KeySpec kRedisKeys[] = {
+    required("url", Kind::Text, "redis://[user:password@]host[:port][/database], or unix:///path"),
+    key("timeout", Kind::Duration, "20ms", "the longest that a decision waits for it"),
+    key("prefix", Kind::Text, "weir", "of every key there"),
+    choice("topology", kTopologies, "standalone", "one server"),
+    later("lease", "leases"),
+};
+
+constexpr Choice kBalances[] = {
+    {"round_robin"}, {"least_in_flight"}, {"random_two"}, {"hash", "balancing by hash"}};
+constexpr KeySpec kUpstreamKeys[] = {
+    required("name", Kind::Text, "what routes call it"),
+    {.name = "servers", .kind = Kind::Mixed, .about = "addresses, or tables with one", .required = true},
+    choice("balance", kBalances, "least_in_flight", "which server is next"),
+    key("timeouts", Kind::Subtable, "", "deadlines of the upstream side"),
+    whole("max_idle", 0, 65'536, "256", "unused connections kept per server and worker"),
+    later("health", "health checks"),
+    later("retry", "retries"),
+};
+constexpr KeySpec kServerOfUpstreamKeys[] = {
+    required("address", Kind::Address, "host:port, [v6]:port or unix:/path"),
+    later("weight", "weights of servers"),
+    later("max_in_flight", "bounds per server"),
+    later("limit", "limits per server"),
+};
+constexpr KeySpec kTimeoutsKeys[] = {
+    key("connect", Kind::Duration, "1s", "until a connection stands"),
+    key("response", Kind::Duration, "30s",
+        "from the request sent to the answer's head, and between two reads of it"),
+    key("idle", Kind::Duration, "60s", "how long an unused connection is kept"),
+};
+
+constexpr KeySpec kRouteKeys[] = {
+    key("name", Kind::Text, "", "label of its metrics; default its path"),
+    key("match", Kind::Subtable, "", "which requests; absent: every one"),
+    key("upstream", Kind::Text, "", "name of an upstream"),
+    key("respond", Kind::Subtable, "", "an answer of weir's own, in place of an upstream"),
+    later("priority", "priorities"),
+};
+constexpr KeySpec kRespondKeys[] = {
+    whole("status", 200, 599, "200", "of the answer"),
+    key("body", Kind::Text, "", "of the answer"),
+    key("content_type", Kind::Text, "text/plain; charset=utf-8", "of the answer"),
+};
+
+constexpr KeySpec kMatchKeys[] = {
+    key("path", Kind::Text, "", "\"/login\" exact, \"/api/*\" below, \"~regex\" found in it"),
+    key("methods", Kind::OneOrMore, "", "any of"),
+    key("host", Kind::Text, "", "name without port"),
+    key("headers", Kind::Named, "", "all of: name = \"text\", \"~regex\" or true for present"),
+    key("query", Kind::Named, "", "all of, likewise"),
+    key("tier", Kind::OneOrMore, "", "any of"),
+    key("ip", Kind::OneOrMore, "", "any of: addresses and blocks"),
+    key("not", Kind::Subtable, "", "all that it holds together must not hold"),
+    later("country", "countries of addresses"),
+    later("hours", "hours of the day"),
+    later("days", "days of the week"),
+    later("timezone", "time zones"),
+    later("body_contains", "matching of bodies"),
+    later("max_body", "matching of bodies"),
+};
+
+constexpr Choice kAlgorithms[] = {{"token_bucket"},
+                                  {"gcra"},
+                                  {"leaky_bucket"},
+                                  {"fixed_window", "fixed windows"},
+                                  {"sliding_log", "sliding logs"},
+                                  {"sliding_window", "sliding windows"},
+                                  {"concurrency", "bounds of concurrency"},
+                                  {"adaptive_concurrency", "bounds of concurrency"}};
+constexpr Choice kRefills[] = {{"continuous"}, {"stepwise", "stepwise refill"}};
+constexpr Choice kOnMissing[] = {{"skip"}, {"ip"}, {"reject"}};
+constexpr Choice kOnStoreFailure[] = {{"local"}, {"open"}, {"closed"}};
+constexpr Choice kModes[] = {{"enforce"}, {"shadow"}};
+
+// What a rule, a tier and an override share: the numbers of the algorithm.
+constexpr KeySpec kLimit = required("limit", Kind::Rate, "COUNT/PERIOD, as \"10/s\" or \"20/10s\"");
+constexpr KeySpec kBurst = whole("burst", 0, kBillion, "",
+                                 "token_bucket: capacity, default the count in limit; gcra: "
+                                 "so many more at once, default 0");
+constexpr KeySpec kQueue =
+    whole("queue", 0, kBillion, "", "leaky_bucket: most that wait, default the count in limit");
+constexpr KeySpec kMaxWait =
+    key("max_wait", Kind::Duration, "", "leaky_bucket: the longest wait; absent: the queue bounds it");
+
+constexpr KeySpec kRuleKeys[] = {
+    required("name", Kind::Text, "unique; stands in headers, logs and metrics"),
+    kLimit,
+    kBurst,
+    kQueue,
+    kMaxWait,
+    choice("algorithm", kAlgorithms, "token_bucket", "how it counts"),
+    choice("refill", kRefills, "continuous", "of a token bucket"),
+    key("match", Kind::Subtable, "", "which requests; absent: every one"),
+    key("key", Kind::Texts, "api_key|ip", "who is counted apart; [] counts all together"),
+    choice("on_missing", kOnMissing, "skip",
+           "a part of the key is missing: rule left out, address instead, or refused"),
+    key("tiers", Kind::Named, "", "other numbers for clients of a tier"),
+    key("overrides", Kind::Subtables, "", "other numbers for what matches; the first that does"),
+    {.name = "cost", .kind = Kind::Mixed, .fallback = "1", .about = "units that a request takes"},
+    choice("store", kStores, "", "default what [state] store says"),
+    choice("on_store_failure", kOnStoreFailure, "local",
+           "Redis is away: own share of the limit, admit, or 503"),
+    choice("mode", kModes, "enforce", "shadow: counted, never enforced"),
+    whole("status", 400, 599, "429", "of a refusal"),
+    key("body", Kind::Text, "", "of a refusal; absent: JSON"),
+    later("charge", "charging by the answer"),
+    later("soft", "soft limits"),
+    later("elastic", "elastic limits"),
+    later("priority", "priorities"),
+    later("align", "calendar windows"),
+    later("timezone", "calendar windows"),
+    later("buckets", "sliding windows"),
+    later("min", "bounds of concurrency"),
+    later("max", "bounds of concurrency"),
+    later("lease", "leases"),
+};
+constexpr KeySpec kTierKeys[] = {kLimit, kBurst, kQueue, kMaxWait, later("priority", "priorities")};
+constexpr KeySpec kOverrideKeys[] = {required("match", Kind::Subtable, "which requests"), kLimit, kBurst,
+                                     kQueue, kMaxWait};
+
+constexpr KeySpec kKeysFileKeys[] = {key("key", Kind::Subtables, "", "an API key")};
+constexpr KeySpec kKeyKeys[] = {
+    key("key", Kind::Text, "", "the key as clients send it"),
+    key("sha256", Kind::Text, "", "or its SHA-256 in hexadecimal"),
+    key("user", Kind::Text, "", "whose it is"),
+    key("org", Kind::Text, "", "whose it is"),
+    key("tier", Kind::Text, "", "which tier of the rules applies"),
+    key("service", Kind::Text, "", "whose it is"),
+};
+
+}  // namespace
+
+const KeySpec* TableSpec::find(std::string_view name) const noexcept {
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const KeySpec& key) { return key.name == name; });
+  return found == keys.end() ? nullptr : &*found;
+}
+
+namespace schema {
+constinit const TableSpec kRoot{kRootKeys}, kServer{kServerKeys}, kLog{kLogKeys}, kAdmin{kAdminKeys},
+    kListener{kListenerKeys}, kTls{kTlsKeys}, kCertificate{kCertificateKeys}, kClient{kClientKeys},
+    kApiKeySource{kApiKeySourceKeys}, kSource{kSourceKeys}, kState{kStateKeys}, kMemory{kMemoryKeys},
+    kRedis{kRedisKeys}, kUpstream{kUpstreamKeys}, kServerOfUpstream{kServerOfUpstreamKeys},
+    kTimeouts{kTimeoutsKeys}, kRoute{kRouteKeys}, kRespond{kRespondKeys}, kMatch{kMatchKeys},
+    kRule{kRuleKeys}, kTier{kTierKeys}, kOverride{kOverrideKeys}, kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
+}  // namespace schema
+
+}  // namespace weir::app

@@ -1,0 +1,76 @@
+#include "weir/app/settings.hpp"
+
+#include "app/settings_sections.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+namespace weir::app {
+
+namespace {
+
+constexpr std::size_t kLongestName = 128;
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& line : lines) text.append(text.empty() ? "" : "\n").append(line);
+  return text;
+}
+
+}  // namespace
+
+ConfigError::ConfigError(std::vector<std::string> mistakes)
+    : std::runtime_error(joined(mistakes)), mistakes_(std::move(mistakes)) {}
+
+Settings parse_settings(std::string_view text, const std::string& file) {
+  Mistakes mistakes;
+  const auto document = read_toml(text, file, mistakes);
+  // Where the syntax is wrong, whatever else is missing is missing because of that.
+  if (!mistakes.empty() && document.table()->entries.empty()) throw ConfigError(mistakes.lines());
+  const TableReader root(&document, 1, "", schema::kRoot, {&file, &mistakes});
+  Reading reading{
+      .folder = std::filesystem::path(file).parent_path(), .tiers = {}, .store = policy::Store::Memory};
+  Settings settings;
+  settings.server = read_server(root.table("server", schema::kServer));
+  settings.listeners = read_listeners(root, reading);
+  settings.admin = read_admin(root);
+  settings.log = read_log(root.table("log", schema::kLog), reading);
+  settings.client = read_client(root.table("client", schema::kClient), reading);
+  settings.state = read_state(root.table("state", schema::kState), reading);
+  settings.upstreams = read_upstreams(root);
+  settings.routes = read_routes(root, settings.upstreams);
+  settings.rules = read_rules(root, settings, reading);
+  if (!mistakes.empty()) throw ConfigError(mistakes.lines());
+  settings.warnings = find_doubts(settings, reading);
+  return settings;
+}
+
+Settings load_settings(const std::string& file) {
+  std::ifstream stream(file);
+  const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  std::error_code ignored;
+  if (!stream.is_open() || stream.bad() || std::filesystem::is_directory(file, ignored))
+    throw ConfigError({file + ": cannot be read; expected a TOML file"});
+  return parse_settings(text, file);
+}
+
+std::string resolve(const Reading& reading, const std::string& path) {
+  return (reading.folder / path).string();  // an absolute path takes the folder's place
+}
+
+bool is_plain_name(std::string_view name) noexcept {
+  const auto plain = [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; };
+  return !name.empty() && name.size() <= kLongestName && std::all_of(name.begin(), name.end(), plain);
+}
+
+bool is_token(std::string_view text) noexcept {
+  constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
+  const auto good = [&](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+           kMarks.find(c) != std::string_view::npos;
+  };
+  return !text.empty() && std::all_of(text.begin(), text.end(), good);
+}
+
+}  // namespace weir::app

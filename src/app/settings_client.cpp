@@ -1,0 +1,133 @@
+// [client] and the keys file.
+#include "app/settings_sections.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+namespace weir::app {
+
+namespace {
+
+using policy::Source;
+
+struct SourceWord {
+  std::string_view key;
+  Source::Kind kind;
+};
+constexpr SourceWord kNamedSources[] = {
+    {"header", Source::Kind::Header}, {"query", Source::Kind::Query}, {"cookie", Source::Kind::Cookie}};
+
+// A table that names exactly one place in a request.
+Source read_source(const TableReader& client, std::string_view key, const TableSpec& spec) {
+  const auto table = client.table(key, spec);
+  Source source;
+  int found = 0;
+  for (const auto& [word, kind] : kNamedSources) {
+    if (spec.find(word) == nullptr || !table.has(word)) continue;
+    source = {kind, table.text(word)};
+    ++found;
+    const bool good = kind == Source::Kind::Query ? !source.name.empty() : is_token(source.name);
+    if (!good)
+      table.mistake(word, "found " + in_quotes(source.name) + "; expected a name such as \"X-User-ID\"");
+  }
+  if (spec.find("bearer") != nullptr && table.boolean("bearer")) {
+    source = {Source::Kind::Bearer, ""};
+    ++found;
+  }
+  if (found != 1)
+    client.mistake(key, "found " + std::to_string(found) +
+                            " places; expected one: { header = \"…\" }, { query = \"…\" } or " +
+                            (spec.find("bearer") != nullptr ? "{ bearer = true }" : "{ cookie = \"…\" }"));
+  return source;
+}
+
+std::optional<policy::KeyRing::Sha256> parse_sha256(std::string_view hex) {
+  policy::KeyRing::Sha256 digest{};
+  if (hex.size() != 2 * digest.size()) return std::nullopt;
+  const auto nibble = [](char c) -> int {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+  };
+  for (std::size_t i = 0; i < digest.size(); ++i) {
+    const int high = nibble(hex[2 * i]);
+    const int low = nibble(hex[2 * i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    digest[i] = static_cast<std::uint8_t>(high * 16 + low);
+  }
+  return digest;
+}
+
+// Messages about a key never show it.
+std::optional<policy::KeyRing::Sha256> read_digest(const TableReader& table) {
+  if (table.has("key") == table.has("sha256")) {
+    table.mistake("", table.has("key") ? "found both key and sha256; expected one of them"
+                                       : "found neither key nor sha256; expected one of them");
+    return std::nullopt;
+  }
+  if (table.has("key")) {
+    if (!table.text("key").empty()) return policy::KeyRing::digest(table.text("key"));
+    table.mistake("key", "found nothing; expected an API key");
+    return std::nullopt;
+  }
+  const auto digest = parse_sha256(table.text("sha256"));
+  if (!digest) table.mistake("sha256", "not a SHA-256; expected 64 hexadecimal digits");
+  return digest;
+}
+
+std::vector<base::Cidr> read_trusted(const TableReader& table) {
+  std::vector<base::Cidr> blocks;
+  for (const auto& text : table.texts("trusted_proxies")) {
+    if (const auto block = base::Cidr::parse(text))
+      blocks.push_back(*block);
+    else
+      table.mistake("trusted_proxies",
+                    "found " + in_quotes(text) +
+                        "; expected an address, or a block such as \"10.0.0.0/8\" without bits "
+                        "past its prefix");
+  }
+  return blocks;
+}
+
+}  // namespace
+
+policy::ClientSettings read_client(const TableReader& table, Reading& reading) {
+  policy::ClientSettings client;
+  client.trusted_proxies = read_trusted(table);
+  client.ipv6_prefix = static_cast<int>(table.whole("ipv6_prefix"));
+  if (table.has("api_key")) client.api_key = read_source(table, "api_key", schema::kApiKeySource);
+  if (table.has("user")) client.user = read_source(table, "user", schema::kSource);
+  if (table.has("org")) client.org = read_source(table, "org", schema::kSource);
+  if (table.has("service")) client.service = read_source(table, "service", schema::kSource);
+  if (table.has("device")) client.device = read_source(table, "device", schema::kSource);
+  if (table.has("keys")) client.keys = read_key_ring(table, resolve(reading, table.text("keys")), reading);
+  client.unknown_keys = table.choice<policy::UnknownKeys>("unknown_keys");
+  if (table.has("unknown_keys") && !table.has("keys"))
+    table.mistake("unknown_keys", "no keys file; expected client.keys beside it");
+  return client;
+}
+
+policy::KeyRing read_key_ring(const TableReader& client, const std::string& file, Reading& reading) {
+  policy::KeyRing ring;
+  std::ifstream stream(file);
+  const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  if (!stream.is_open() || stream.bad()) {
+    client.mistake("keys", in_quotes(file) + " cannot be read; expected a TOML file of [[key]] tables");
+    return ring;
+  }
+  const auto document = read_toml(text, file, *client.place().mistakes);
+  const TableReader root(&document, 1, "", schema::kKeysFile, {&file, client.place().mistakes});
+  for (const auto& table : root.tables("key", schema::kKey)) {
+    policy::KeyHolder holder{table.text("user"), table.text("org"), table.text("tier"),
+                             table.text("service")};
+    if (!holder.tier.empty()) reading.tiers.insert(holder.tier);
+    const auto digest = read_digest(table);
+    if (digest && !ring.add(*digest, std::move(holder)))
+      table.mistake("", "found a key that stands in this file already; expected each key once");
+  }
+  return ring;
+}
+
+}  // namespace weir::app

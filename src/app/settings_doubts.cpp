@@ -1,0 +1,149 @@
+// What a configuration may say and its writer probably does not mean: the warnings of `weir check`.
+#include "app/settings_sections.hpp"
+
+#include <algorithm>
+
+namespace weir::app {
+
+namespace {
+
+using policy::Attribute;
+using Doubts = std::vector<std::string>;
+
+std::string of_rule(const policy::Rule& rule) {
+  return "rule " + in_quotes(rule.name) + " ";
+}
+
+// Whether a client that invents an API key gets a state of its own: every part of the key takes it where it
+// comes.
+bool rests_on_api_key(const policy::Rule& rule) {
+  return !rule.key.empty() && std::all_of(rule.key.begin(), rule.key.end(), [](const policy::KeyPart& part) {
+    return !part.empty() && part.front().kind == Attribute::ApiKey;
+  });
+}
+
+void doubt_invented_keys(const Settings& settings, Doubts& doubts) {
+  const auto& client = settings.client;
+  if (client.keys && client.unknown_keys != policy::UnknownKeys::Accept) return;
+  for (const auto& rule : settings.rules)
+    if (rests_on_api_key(rule))
+      doubts.push_back(
+          of_rule(rule) + "tells clients apart by API keys, and " +
+          (client.keys ? "unknown ones are accepted" : "no [client] keys file says which exist") +
+          ": who invents keys gets a fresh limit with each");
+}
+
+void doubt_secret(const Settings& settings, Doubts& doubts) {
+  const bool shared = std::any_of(settings.rules.begin(), settings.rules.end(), [](const policy::Rule& rule) {
+    return rule.store == policy::Store::Redis;
+  });
+  if (shared && settings.state.key_secret.empty())
+    doubts.push_back(
+        "[state] key_secret is missing: weirs that share the Redis, and this one after a restart, will not "
+        "agree on the names of clients there");
+  if (!shared && settings.state.redis)
+    doubts.push_back("[state] redis is configured, and no rule keeps its state there");
+}
+
+void collect_tiers(const policy::Match& match, std::set<std::string>& tiers) {
+  tiers.insert(match.tiers.begin(), match.tiers.end());
+  if (match.negated) collect_tiers(*match.negated, tiers);
+}
+
+void doubt_tiers(const Settings& settings, const Reading& reading, Doubts& doubts) {
+  const auto check = [&](const std::string& whose, const std::set<std::string>& tiers) {
+    for (const auto& tier : tiers)
+      if (!reading.tiers.contains(tier))
+        doubts.push_back(whose + "names the tier " + in_quotes(tier) + ", which " +
+                         (settings.client.keys ? "no key of the keys file has"
+                                               : "nobody has without a [client] keys file"));
+  };
+  for (const auto& rule : settings.rules) {
+    std::set<std::string> tiers;
+    collect_tiers(rule.match, tiers);
+    for (const auto& variant : rule.tiers) tiers.insert(variant.tier);
+    for (const auto& variant : rule.overrides) collect_tiers(variant.match, tiers);
+    check(of_rule(rule), tiers);
+  }
+  for (const auto& route : settings.routes) {
+    std::set<std::string> tiers;
+    collect_tiers(route.match, tiers);
+    check("route " + in_quotes(route.name) + " ", tiers);
+  }
+}
+
+void doubt_routes(const Settings& settings, Doubts& doubts) {
+  const policy::Route* everything = nullptr;
+  for (const auto& route : settings.routes) {
+    if (everything != nullptr)
+      doubts.push_back("route " + in_quotes(route.name) + " is never reached: " +
+                       in_quotes(everything->name) + " before it takes every request");
+    else if (is_everything(route.match))
+      everything = &route;
+  }
+  for (std::size_t i = 0; i < settings.upstreams.size(); ++i)
+    if (std::none_of(settings.routes.begin(), settings.routes.end(),
+                     [&](const policy::Route& route) { return !route.respond && route.upstream == i; }))
+      doubts.push_back("upstream " + in_quotes(settings.upstreams[i].name) + " is used by no route");
+}
+
+void doubt_costs(const policy::Rule& rule, Doubts& doubts) {
+  if (rule.cost > limit::quota(rule.limiter))
+    doubts.push_back(of_rule(rule) + "admits nothing: a request costs " + std::to_string(rule.cost) +
+                     ", and at most " + std::to_string(limit::quota(rule.limiter)) + " can be spent at once");
+}
+
+bool can_be_known(Attribute attribute, const policy::ClientSettings& client) {
+  const auto told = [](const policy::Source& source) { return source.kind != policy::Source::Kind::None; };
+  switch (attribute) {
+    case Attribute::User:
+      return told(client.user) || client.keys;
+    case Attribute::Org:
+      return told(client.org) || client.keys;
+    case Attribute::Service:
+      return told(client.service) || client.keys;
+    case Attribute::Tier:
+      return client.keys.has_value();
+    case Attribute::Device:
+      return told(client.device);
+    default:
+      return true;
+  }
+}
+
+void doubt_key(const policy::Rule& rule, const policy::ClientSettings& client, Doubts& doubts) {
+  for (const auto& part : rule.key)
+    if (std::none_of(part.begin(), part.end(),
+                     [&](const policy::AttributeRef& ref) { return can_be_known(ref.kind, client); }))
+      doubts.push_back(of_rule(rule) + "is keyed by " + in_quotes(policy::describe({part})) +
+                       ", which no request has: [client] does not say where it is found");
+}
+
+void doubt_sources(const policy::ClientSettings& client, Doubts& doubts) {
+  if (!client.trusted_proxies.empty()) return;
+  const std::pair<std::string_view, const policy::Source*> sources[] = {
+      {"user", &client.user}, {"org", &client.org}, {"service", &client.service}};
+  for (const auto& [name, source] : sources)
+    if (source->kind != policy::Source::Kind::None)
+      doubts.push_back("[client] " + std::string(name) +
+                       " is believed from trusted proxies alone, and trusted_proxies names none");
+}
+
+}  // namespace
+
+std::vector<std::string> find_doubts(const Settings& settings, const Reading& reading) {
+  Doubts doubts;
+  if (settings.rules.empty()) doubts.push_back("there is no [[rule]]: every request is admitted");
+  doubt_invented_keys(settings, doubts);
+  doubt_secret(settings, doubts);
+  doubt_tiers(settings, reading, doubts);
+  doubt_routes(settings, doubts);
+  doubt_sources(settings.client, doubts);
+  for (const auto& rule : settings.rules) {
+    doubt_costs(rule, doubts);
+    doubt_key(rule, settings.client, doubts);
+  }
+  return doubts;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,126 @@
+// match = { … } of routes, rules and overrides.
+#include "app/settings_sections.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace weir::app {
+
+namespace {
+
+constexpr std::array<std::string_view, 8> kMethods = {"GET",    "HEAD",  "POST",    "PUT",
+                                                      "DELETE", "PATCH", "OPTIONS", "TRACE"};
+
+std::string upper(std::string text) {
+  for (auto& c : text)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return text;
+}
+
+void read_path(const TableReader& table, policy::Match& match) {
+  if (!table.has("path")) return;
+  const auto text = table.text("path");
+  if (!text.starts_with('/') && !text.starts_with('~'))
+    return table.mistake("path",
+                         "found " + in_quotes(text) + "; expected \"/login\", \"/api/*\" or \"~regex\"");
+  if (text.starts_with('/') && text.find('?') != std::string::npos)
+    return table.mistake(
+        "path", "found " + in_quotes(text) + "; expected a path alone: match.query tests what follows \"?\"");
+  auto path = policy::PathMatch::parse(text);
+  if (!path) return table.mistake("path", path.error().message);
+  match.path = std::move(*path);
+}
+
+void read_methods(const TableReader& table, policy::Match& match) {
+  match.methods = table.texts("methods");
+  if (table.has("methods") && match.methods.empty())
+    table.mistake("methods", "found none; expected methods such as \"GET\"");
+  for (const auto& method : match.methods) {
+    const bool standard = std::find(kMethods.begin(), kMethods.end(), upper(method)) != kMethods.end();
+    if (!is_token(method))
+      table.mistake("methods", "found " + in_quotes(method) + "; expected a method such as \"GET\"");
+    else if (standard && upper(method) != method)
+      table.mistake("methods", "found " + in_quotes(method) + ", and case counts; did you mean " +
+                                   in_quotes(upper(method)) + "?");
+  }
+}
+
+// Requests' hosts are compared in lower case, without port and trailing dot.
+void read_host(const TableReader& table, policy::Match& match) {
+  if (!table.has("host")) return;
+  auto host = table.text("host");
+  for (auto& c : host)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  if (host.ends_with('.')) host.pop_back();
+  const bool v6 = host.starts_with('[') && host.ends_with(']');
+  if (host.empty() || host.find_first_of("/* @") != std::string::npos ||
+      (!v6 && host.find(':') != std::string::npos))
+    return table.mistake("host", "found " + in_quotes(table.text("host")) +
+                                     "; expected a name without port, such as \"api.example.com\"");
+  match.host = std::move(host);
+}
+
+void read_named(const TableReader& table, std::string_view key, bool fields,
+                std::vector<policy::NamedText>& into) {
+  for (const auto& entry : table.named(key)) {
+    const auto path = table.path() + "." + std::string(key) + "." + entry.key;
+    if (std::holds_alternative<Unreadable>(entry.value)) continue;
+    if (fields ? !is_token(entry.key) : entry.key.empty()) {
+      table.mistake_at(entry.line, path,
+                       "found a name that no request can have; expected one such as \"X-Tenant\"");
+    } else if (const auto* flag = std::get_if<bool>(&entry.value); flag != nullptr && *flag) {
+      into.push_back({entry.key, policy::TextMatch::present()});
+    } else if (entry.text() == nullptr) {
+      table.mistake_at(entry.line, path,
+                       "found " + std::string(flag != nullptr ? "false" : type_name(entry)) +
+                           "; expected \"text\", \"~regex\" or true for present");
+    } else if (auto text = policy::TextMatch::parse(*entry.text())) {
+      into.push_back({entry.key, std::move(*text)});
+    } else {
+      table.mistake_at(entry.line, path, text.error().message);
+    }
+  }
+}
+
+void read_addresses(const TableReader& table, policy::Match& match) {
+  const auto texts = table.texts("ip");
+  if (table.has("ip") && texts.empty())
+    table.mistake("ip", "found none; expected addresses or blocks such as \"10.0.0.0/8\"");
+  for (const auto& text : texts) {
+    if (const auto block = base::Cidr::parse(text))
+      match.ip.push_back(*block);
+    else
+      table.mistake("ip", "found " + in_quotes(text) +
+                              "; expected an address, or a block such as \"10.0.0.0/8\" without bits "
+                              "past its prefix");
+  }
+}
+
+}  // namespace
+
+policy::Match read_match(const TableReader& table) {
+  policy::Match match;
+  read_path(table, match);
+  read_methods(table, match);
+  read_host(table, match);
+  read_named(table, "headers", true, match.headers);
+  read_named(table, "query", false, match.query);
+  match.tiers = table.texts("tier");
+  if (table.has("tier") && match.tiers.empty())
+    table.mistake("tier", "found none; expected the names of tiers");
+  read_addresses(table, match);
+  if (table.has("not")) {
+    auto negated = read_match(table.table("not", schema::kMatch));
+    if (is_everything(negated))
+      table.mistake("not", "found no condition; expected at least one, or nothing ever matches");
+    match.negated = std::make_shared<const policy::Match>(std::move(negated));
+  }
+  return match;
+}
+
+bool is_everything(const policy::Match& match) {
+  return !match.path && match.methods.empty() && !match.host && match.headers.empty() &&
+         match.query.empty() && match.tiers.empty() && match.ip.empty() && !match.negated;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,158 @@
+// [[upstream]] and [[route]].
+#include "app/settings_sections.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace weir::app {
+
+namespace {
+
+std::optional<base::Endpoint> connectable(const TableReader& table, std::string_view key,
+                                          std::optional<base::Endpoint> address) {
+  if (address && !address->is_unix() && address->port == 0)
+    table.mistake(
+        key, "found " + in_quotes(address->to_string()) + "; expected a port from 1 to 65535 to connect to");
+  return address;
+}
+
+void read_server_of(const TableReader& upstream, const Node& node, std::size_t position,
+                    std::vector<base::Endpoint>& servers) {
+  std::optional<base::Endpoint> address;
+  if (const auto* text = node.text()) {
+    auto parsed = base::parse_endpoint(*text);
+    if (!parsed) return upstream.mistake("servers", parsed.error().message);
+    address = connectable(upstream, "servers", *parsed);
+  } else if (node.table() != nullptr) {
+    const TableReader table(&node, node.line, upstream.path() + ".servers" + element_label("", position),
+                            schema::kServerOfUpstream, upstream.place());
+    address = connectable(table, "address", table.address("address"));
+  } else if (!std::holds_alternative<Unreadable>(node.value)) {
+    upstream.mistake("servers", "found a list with " + std::string(type_name(node)) +
+                                    " in it; expected addresses such as \"127.0.0.1:9000\"");
+  }
+  if (address) servers.push_back(std::move(*address));
+}
+
+void read_servers(const TableReader& table, upstream::UpstreamSettings& upstream) {
+  const auto* node = table.node("servers");
+  if (node == nullptr) return;
+  const auto* array = node->array();
+  if (array == nullptr)
+    return table.mistake("servers", "found " + std::string(type_name(*node)) +
+                                        "; expected a list of addresses such as [\"127.0.0.1:9000\"]");
+  if (array->empty())
+    table.mistake("servers", "found none; expected at least one address such as \"127.0.0.1:9000\"");
+  for (std::size_t i = 0; i < array->size(); ++i) read_server_of(table, (*array)[i], i, upstream.servers);
+}
+
+base::Duration timeout(const TableReader& table, std::string_view key) {
+  const auto value = table.duration(key);
+  if (table.has(key) && value.count() == 0)
+    table.mistake(key, "found no time at all; expected a duration above zero");
+  return value;
+}
+
+policy::CannedResponse read_respond(const TableReader& table) {
+  policy::CannedResponse answer;
+  answer.status = static_cast<unsigned>(table.whole("status"));
+  answer.body = table.text("body");
+  answer.content_type = table.text("content_type");
+  const auto visible = [](char c) { return c >= 0x20 && c < 0x7f; };
+  if (answer.content_type.empty() ||
+      !std::all_of(answer.content_type.begin(), answer.content_type.end(), visible))
+    table.mistake("content_type",
+                  "found " + in_quotes(answer.content_type) + "; expected one such as \"application/json\"");
+  return answer;
+}
+
+std::size_t find_upstream(const TableReader& table,
+                          const std::vector<upstream::UpstreamSettings>& upstreams) {
+  const auto name = table.text("upstream");
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < upstreams.size(); ++i) {
+    if (upstreams[i].name == name) return i;
+    names.push_back(upstreams[i].name);
+  }
+  if (names.empty())
+    table.mistake("upstream", "found " + in_quotes(name) +
+                                  "; expected an [[upstream]] of that name, and there is none at all");
+  else
+    table.mistake("upstream", "no upstream is called " + in_quotes(name) + suggestion(name, names));
+  return 0;
+}
+
+// The label of a route that has no name: where it leads by its path, told apart from those before it.
+std::string label_of(const policy::Route& route, const TableReader& match,
+                     const std::set<std::string>& taken) {
+  std::string label = route.match.host.value_or("");
+  label += route.match.path ? match.text("path") : (label.empty() ? "*" : "/*");
+  if (!taken.contains(label)) return label;
+  for (int i = 2;; ++i)
+    if (auto next = label + "#" + std::to_string(i); !taken.contains(next)) return next;
+}
+
+void name_route(const TableReader& table, const TableReader& match, std::set<std::string>& taken,
+                policy::Route& route) {
+  route.name = table.has("name") ? table.text("name") : label_of(route, match, taken);
+  if (table.has("name") && !is_plain_name(route.name))
+    table.mistake("name", "found " + in_quotes(route.name) +
+                              "; expected 1 to 128 printable ASCII characters but \" and \\");
+  else if (!taken.insert(route.name).second)
+    table.mistake("name", "found " + in_quotes(route.name) + " a second time; expected a name of its own");
+}
+
+policy::Route read_route(const TableReader& table, const std::vector<upstream::UpstreamSettings>& upstreams,
+                         std::set<std::string>& taken) {
+  policy::Route route;
+  const auto match = table.table("match", schema::kMatch);
+  route.match = read_match(match);
+  if (table.has("upstream") && table.has("respond"))
+    table.mistake("respond", "found beside upstream; expected one of them");
+  else if (table.has("respond"))
+    route.respond = read_respond(table.table("respond", schema::kRespond));
+  else if (table.has("upstream"))
+    route.upstream = find_upstream(table, upstreams);
+  else
+    table.missing("upstream", "the name of an upstream, or respond = { status = …, body = \"…\" }");
+  name_route(table, match, taken, route);
+  return route;
+}
+
+}  // namespace
+
+std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root) {
+  std::vector<upstream::UpstreamSettings> upstreams;
+  std::set<std::string> taken;
+  for (const auto& table : root.tables("upstream", schema::kUpstream)) {
+    upstream::UpstreamSettings upstream;
+    upstream.name = table.text("name");
+    if (table.has("name") && !is_plain_name(upstream.name))
+      table.mistake("name", "found " + in_quotes(upstream.name) +
+                                "; expected 1 to 128 printable ASCII characters but \" and \\");
+    else if (table.has("name") && !taken.insert(upstream.name).second)
+      table.mistake("name",
+                    "found " + in_quotes(upstream.name) + " a second time; expected a name of its own");
+    read_servers(table, upstream);
+    upstream.balance = table.choice<upstream::Balance>("balance");
+    const auto timeouts = table.table("timeouts", schema::kTimeouts);
+    upstream.timeouts = {timeout(timeouts, "connect"), timeout(timeouts, "response"),
+                         timeout(timeouts, "idle")};
+    upstream.max_idle = static_cast<std::size_t>(table.whole("max_idle"));
+    upstreams.push_back(std::move(upstream));
+  }
+  return upstreams;
+}
+
+std::vector<policy::Route> read_routes(const TableReader& root,
+                                       const std::vector<upstream::UpstreamSettings>& upstreams) {
+  std::vector<policy::Route> routes;
+  std::set<std::string> taken;
+  for (const auto& table : root.tables("route", schema::kRoute))
+    routes.push_back(read_route(table, upstreams, taken));
+  if (routes.empty() && !root.has("route"))
+    root.missing("route", "at least one [[route]], or nothing that listeners accept leads anywhere");
+  return routes;
+}
+
+}  // namespace weir::app

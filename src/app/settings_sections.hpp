@@ -1,0 +1,56 @@
+// The sections of a configuration, each read by one function. Mistakes go to the reader's list; what comes
+// back is meaningful only when that list stays empty.
+#pragma once
+
+#include "app/table_reader.hpp"
+
+#include "weir/app/settings.hpp"
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::app {
+
+// What sections tell each other beside the settings themselves.
+struct Reading {
+  std::filesystem::path folder;                 // relative paths start here
+  std::set<std::string> tiers;                  // that the keys file gives to somebody
+  policy::Store store = policy::Store::Memory;  // of rules that say nothing
+};
+
+[[nodiscard]] proxy::ServerSettings read_server(const TableReader& table);
+[[nodiscard]] std::vector<net::ListenerSettings> read_listeners(const TableReader& root,
+                                                                const Reading& reading);
+[[nodiscard]] AdminSettings read_admin(const TableReader& root);
+[[nodiscard]] LogSettings read_log(const TableReader& table, const Reading& reading);
+[[nodiscard]] policy::ClientSettings read_client(const TableReader& table, Reading& reading);
+[[nodiscard]] StateSettings read_state(const TableReader& table, Reading& reading);
+[[nodiscard]] std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root);
+[[nodiscard]] std::vector<policy::Route> read_routes(
+    const TableReader& root, const std::vector<upstream::UpstreamSettings>& upstreams);
+[[nodiscard]] std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings,
+                                                   const Reading& reading);
+
+[[nodiscard]] policy::Match read_match(const TableReader& table);
+// The holders of the keys in a file of their own.
+[[nodiscard]] policy::KeyRing read_key_ring(const TableReader& client, const std::string& file,
+                                            Reading& reading);
+
+// What is allowed and probably not meant.
+[[nodiscard]] std::vector<std::string> find_doubts(const Settings& settings, const Reading& reading);
+
+// The path as written, from the folder of the configuration where it is relative.
+[[nodiscard]] std::string resolve(const Reading& reading, const std::string& path);
+
+// A name that may stand in a header, a log line and a label: 1 to 128 printable ASCII characters but " and \.
+[[nodiscard]] bool is_plain_name(std::string_view name) noexcept;
+// A token of RFC 9110 §5.6.2: field names and methods.
+[[nodiscard]] bool is_token(std::string_view text) noexcept;
+
+// Whether a route or rule with it meets every request.
+[[nodiscard]] bool is_everything(const policy::Match& match);
+
+}  // namespace weir::app

@@ -1,0 +1,124 @@
+// [server], [[listener]], [admin] and [log].
+#include "app/settings_sections.hpp"
+
+#include "weir/base/ip_address.hpp"
+
+#include <fstream>
+
+namespace weir::app {
+
+namespace {
+
+constexpr std::uint64_t kLeastHead = 1 << 10;
+constexpr std::uint64_t kMostHead = 1 << 20;
+
+void read_header_families(const TableReader& table, proxy::ServerSettings& server) {
+  constexpr std::string_view kFamilies[] = {"x", "ietf"};
+  server.x_ratelimit = server.ietf_ratelimit = false;
+  for (const auto& family : table.texts("ratelimit_headers")) {
+    if (family == "x")
+      server.x_ratelimit = true;
+    else if (family == "ietf")
+      server.ietf_ratelimit = true;
+    else
+      table.mistake("ratelimit_headers", "found " + in_quotes(family) + suggestion(family, kFamilies));
+  }
+}
+
+// A deadline of zero would end everything at once.
+base::Duration read_deadline(const TableReader& table, std::string_view key) {
+  const auto deadline = table.duration(key);
+  if (table.has(key) && deadline.count() == 0)
+    table.mistake(key, "found no time at all; expected a duration above zero");
+  return deadline;
+}
+
+std::string readable_file(const TableReader& table, std::string_view key, const Reading& reading) {
+  if (!table.has(key)) return {};
+  const auto path = resolve(reading, table.text(key));
+  std::ifstream file(path);
+  if (!file || file.peek() == std::ifstream::traits_type::eof())
+    table.mistake(key, in_quotes(path) + " cannot be read or is empty; expected a PEM file");
+  return path;
+}
+
+net::TlsSettings read_tls(const TableReader& table, const Reading& reading) {
+  net::TlsSettings tls;
+  for (const auto& entry : table.tables("certificates", schema::kCertificate))
+    tls.certificates.push_back({readable_file(entry, "cert", reading), readable_file(entry, "key", reading)});
+  if (table.has("certificates") && tls.certificates.empty())
+    table.mistake("certificates", "found none; expected at least one { cert = \"…\", key = \"…\" }");
+  tls.min_version = table.choice<net::TlsVersion>("min_version");
+  return tls;
+}
+
+bool is_loopback(const base::Endpoint& address) {
+  if (address.is_unix() || address.host == "localhost") return true;
+  const auto ip = base::IpAddress::parse(address.host);
+  static const auto v4 = base::Cidr::parse("127.0.0.0/8");
+  static const auto v6 = base::Cidr::parse("::1");
+  return ip && (v4->contains(*ip) || v6->contains(*ip));
+}
+
+}  // namespace
+
+proxy::ServerSettings read_server(const TableReader& table) {
+  proxy::ServerSettings server;
+  server.workers = static_cast<unsigned>(table.whole("workers"));
+  server.drain = table.duration("drain");
+  read_header_families(table, server);
+  server.forwarded = table.boolean("forwarded");
+  server.max_head = table.size("max_head");
+  if (table.has("max_head") && (server.max_head < kLeastHead || server.max_head > kMostHead))
+    table.mistake("max_head",
+                  "found " + std::to_string(server.max_head) + " bytes; expected a size from 1KiB to 1MiB");
+  server.max_body = table.size("max_body");
+  if (table.has("max_body") && server.max_body == 0)
+    table.mistake("max_body", "found 0; expected a size above zero, or no such key for no bound");
+  server.max_connections = static_cast<std::uint64_t>(table.whole("max_connections"));
+  server.head_timeout = read_deadline(table, "head_timeout");
+  server.body_timeout = read_deadline(table, "body_timeout");
+  server.write_timeout = read_deadline(table, "write_timeout");
+  server.idle_timeout = read_deadline(table, "idle_timeout");
+  return server;
+}
+
+std::vector<net::ListenerSettings> read_listeners(const TableReader& root, const Reading& reading) {
+  std::vector<net::ListenerSettings> listeners;
+  for (const auto& table : root.tables("listener", schema::kListener)) {
+    net::ListenerSettings listener;
+    listener.address = table.address("address").value_or(base::Endpoint{});
+    (void)table.boolean("proxy_protocol");
+    if (table.has("tls")) listener.tls = read_tls(table.table("tls", schema::kTls), reading);
+    const bool named = listener.address.is_unix() || listener.address.port != 0;
+    for (const auto& other : listeners)
+      if (named && other.address == listener.address)
+        table.mistake("address", "found " + in_quotes(listener.address.to_string()) +
+                                     " a second time; expected one of its own");
+    listeners.push_back(std::move(listener));
+  }
+  if (listeners.empty() && !root.has("listener"))
+    root.missing("listener", "at least one [[listener]] with an address");
+  return listeners;
+}
+
+AdminSettings read_admin(const TableReader& root) {
+  AdminSettings admin;
+  const auto table = root.table("admin", schema::kAdmin);
+  admin.address = table.address("address");
+  admin.token = table.text("token");
+  if (admin.address && !is_loopback(*admin.address) && admin.token.empty())
+    table.missing("token", "one, for " + admin.address->to_string() + " can be reached from other machines");
+  return admin;
+}
+
+LogSettings read_log(const TableReader& table, const Reading& reading) {
+  LogSettings log;
+  log.access = table.text("access");
+  if (log.access.empty()) table.mistake("access", "found nothing; expected a file, \"-\" or \"off\"");
+  if (log.access != "-" && log.access != "off") log.access = resolve(reading, log.access);
+  log.level = table.text("level");
+  return log;
+}
+
+}  // namespace weir::app

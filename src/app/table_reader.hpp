@@ -1,0 +1,85 @@
+// One table of a configuration, read by its schema.
+//
+// The constructor checks every entry: an unknown key, a wrong type, a key of a later version, a missing one
+// is noted. The accessors then give values, the schema's default where a key is absent. After a mistake they
+// give some value of the type: the configuration is refused anyway, and reading goes on to find the next one.
+#pragma once
+
+#include "app/mistakes.hpp"
+#include "app/schema.hpp"
+#include "app/toml_reader.hpp"
+
+#include "weir/base/endpoint.hpp"
+#include "weir/base/time.hpp"
+#include "weir/limit/rate.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::app {
+
+// Where a table stands: for messages. The strings and the list outlive every reader.
+struct Place {
+  const std::string* file;
+  Mistakes* mistakes;
+};
+
+class TableReader {
+ public:
+  // `node` is a table or absent (null: everything takes its default). It outlives the reader.
+  TableReader(const Node* node, int line, std::string path, const TableSpec& spec, Place place);
+
+  [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] const Place& place() const noexcept { return place_; }
+
+  // REQUIRES of all accessors: the schema has the key, of that kind.
+  [[nodiscard]] bool boolean(std::string_view key) const;
+  [[nodiscard]] std::string text(std::string_view key) const;  // of Text and Choice; empty without a default
+  [[nodiscard]] std::int64_t whole(std::string_view key) const;
+  [[nodiscard]] std::uint64_t size(std::string_view key) const;
+  [[nodiscard]] base::Duration duration(std::string_view key) const;
+  [[nodiscard]] std::optional<limit::Rate> rate(std::string_view key) const;
+  [[nodiscard]] std::optional<base::Endpoint> address(std::string_view key) const;
+  [[nodiscard]] std::vector<std::string> texts(std::string_view key) const;  // of Texts and OneOrMore
+  [[nodiscard]] TableReader table(std::string_view key, const TableSpec& spec) const;
+  [[nodiscard]] std::vector<TableReader> tables(std::string_view key, const TableSpec& spec) const;
+  // The entries of a table whose keys the user chooses.
+  [[nodiscard]] const std::vector<Node>& named(std::string_view key) const;
+  // As it stands; null when absent or refused already.
+  [[nodiscard]] const Node* node(std::string_view key) const { return find(key); }
+
+  // The position in `values`-like enumerations: which of the schema's choices was taken, counted from 0.
+  template <class Enum>
+  [[nodiscard]] Enum choice(std::string_view key) const {
+    return static_cast<Enum>(choice_index(key));
+  }
+
+  // Notes a mistake at the key's line, or at the table's where it is absent. An empty key means the table.
+  void mistake(std::string_view key, std::string_view what) const;
+  void mistake_at(int line, std::string_view path, std::string_view what) const;
+  void missing(std::string_view key, std::string_view expected) const;
+
+ private:
+  [[nodiscard]] const Node* find(std::string_view key) const;
+  [[nodiscard]] const KeySpec& spec_of(std::string_view key, std::initializer_list<Kind> kinds) const;
+  [[nodiscard]] std::size_t choice_index(std::string_view key) const;
+  void check_entry(const Node& entry);
+  [[nodiscard]] bool well_typed(const Node& entry, const KeySpec& spec) const;
+  [[nodiscard]] bool in_choices(const std::string& word, const Node& entry, const KeySpec& spec) const;
+  template <class T, class Parse>
+  [[nodiscard]] std::optional<T> parsed(std::string_view key, Parse parse) const;
+
+  int line_;
+  std::string path_;
+  const TableSpec* spec_;
+  Place place_;
+  std::vector<const Node*> entries_;  // the good ones
+};
+
+// Notes "not yet: …" and what is lacking.
+[[nodiscard]] std::string not_yet(std::string_view lacking);
+
+}  // namespace weir::app

@@ -1,0 +1,158 @@
+#include "limit/shard.hpp"
+
+#include <bit>
+#include <cstring>
+
+namespace weir::limit {
+
+namespace {
+
+// The lanes of a bucket's tags that equal `tag`: one bit each, lane i at bit 16 × (i mod 4) + 15 of word i
+// / 4. Arithmetic on whole words ("SIMD within a register"; Warren, Hacker's Delight, §6-1), so it runs
+// anywhere.
+struct Lanes {
+  std::array<std::uint64_t, 2> words;
+
+  static Lanes equal(const Shard::Tag* tags, Shard::Tag tag) noexcept {
+    constexpr std::uint64_t kOnes = 0x0001'0001'0001'0001;
+    constexpr std::uint64_t kLow = 0x7fff'7fff'7fff'7fff;
+    Lanes lanes{};
+    std::memcpy(lanes.words.data(), tags, sizeof lanes.words);
+    for (auto& word : lanes.words) {
+      const std::uint64_t differing = word ^ (kOnes * tag);
+      word = ~(((differing & kLow) + kLow) | differing | kLow);
+    }
+    return lanes;
+  }
+  [[nodiscard]] bool none() const noexcept { return (words[0] | words[1]) == 0; }
+  [[nodiscard]] int count() const noexcept { return std::popcount(words[0]) + std::popcount(words[1]); }
+  // REQUIRES !none().
+  [[nodiscard]] std::size_t first() const noexcept {
+    return static_cast<std::size_t>(words[0] != 0 ? std::countr_zero(words[0]) / 16
+                                                  : 4 + std::countr_zero(words[1]) / 16);
+  }
+  void drop_first() noexcept {
+    auto& word = words[0] != 0 ? words[0] : words[1];
+    word &= word - 1;
+  }
+};
+
+static_assert(std::endian::native == std::endian::little, "the first lane is the lowest of its word");
+
+constexpr std::size_t start_of(std::uint32_t bucket) noexcept {
+  return std::size_t{bucket} * kBucketSlots;
+}
+
+// Maps 32 random bits to 0 … n - 1 (Lemire, "Fast random integer generation in an interval", 2019).
+constexpr std::uint32_t scaled(std::uint64_t bits, std::uint32_t n) noexcept {
+  return static_cast<std::uint32_t>(((bits & 0xffff'ffff) * n) >> 32);
+}
+
+}  // namespace
+
+void Shard::open(Tag* tags, Slot* slots, std::uint32_t buckets) noexcept {
+  tags_ = tags;
+  slots_ = slots;
+  buckets_ = buckets;
+}
+
+// lo gives both buckets, hi's low end the tag; hi's high end has chosen the shard.
+Shard::Homes Shard::homes(const Key& key) const noexcept {
+  const auto tag = static_cast<Tag>(key.hi);
+  return {scaled(key.lo, buckets_), scaled(key.lo >> 32, buckets_), tag != 0 ? tag : Tag{1}};
+}
+
+void Shard::prefetch(const Key& key) const noexcept {
+  const Homes home = homes(key);
+  __builtin_prefetch(tags_ + start_of(home.first));
+  __builtin_prefetch(tags_ + start_of(home.second));
+}
+
+Slot* Shard::find_in(std::uint32_t bucket, Tag tag, const Key& key) const noexcept {
+  for (auto lanes = Lanes::equal(tags_ + start_of(bucket), tag); !lanes.none(); lanes.drop_first()) {
+    Slot& slot = slots_[start_of(bucket) + lanes.first()];
+    if (slot.key == key) return &slot;
+  }
+  return nullptr;
+}
+
+Slot* Shard::find(const Key& key) const noexcept {
+  const Homes home = homes(key);
+  Slot* slot = find_in(home.first, home.tag, key);
+  return slot != nullptr ? slot : find_in(home.second, home.tag, key);
+}
+
+Slot* Shard::empty_in(std::uint32_t bucket) const noexcept {
+  const auto empty = Lanes::equal(tags_ + start_of(bucket), 0);
+  return empty.none() ? nullptr : slots_ + start_of(bucket) + empty.first();
+}
+
+Slot* Shard::drained_in(std::uint32_t bucket, base::TimePoint now) const noexcept {
+  for (Slot* slot = slots_ + start_of(bucket); slot != slots_ + start_of(bucket) + kBucketSlots; ++slot)
+    if (tag_of(*slot) != 0 && slot->due.drained(now)) return slot;
+  return nullptr;
+}
+
+// A neighbour whose other bucket has room. REQUIRES a full bucket.
+Shard::Vacancy Shard::movable_in(std::uint32_t bucket, base::TimePoint now) const noexcept {
+  for (Slot* slot = slots_ + start_of(bucket); slot != slots_ + start_of(bucket) + kBucketSlots; ++slot) {
+    if (slot->due.is_pinned()) continue;
+    const Homes home = homes(slot->key);
+    const auto other = home.first == bucket ? home.second : home.first;
+    if (Slot* free = empty_in(other)) return {slot, free};
+    if (Slot* drained = drained_in(other, now)) return {slot, drained};
+  }
+  return {};
+}
+
+Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcept {
+  const Homes home = homes(key);
+  const auto first = Lanes::equal(tags_ + start_of(home.first), 0).count();
+  const auto second = Lanes::equal(tags_ + start_of(home.second), 0).count();
+  if (first + second > 0) return {empty_in(first >= second ? home.first : home.second)};
+  if (Slot* slot = drained_in(home.first, now)) return {slot};
+  if (Slot* slot = drained_in(home.second, now)) return {slot};
+  if (const auto movable = movable_in(home.first, now); movable.slot != nullptr) return movable;
+  return movable_in(home.second, now);
+}
+
+Slot* Shard::claim(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
+  const auto [slot, move_to] = vacancy(key, now);
+  if (slot == nullptr) return nullptr;
+  Slot& given_up = move_to != nullptr ? *move_to : *slot;
+  if (tag_of(given_up) != 0) release(given_up);
+  if (move_to != nullptr) {
+    *move_to = *slot;
+    tag_of(*move_to) = tag_of(*slot);
+  }
+  *slot = {key, Cell{}, Due::pinned(rule)};
+  tag_of(*slot) = homes(key).tag;
+  ++keys_by_rule_[rule];
+  return slot;
+}
+
+void Shard::settle(Slot& slot, const Cell& cell, Due due) noexcept {
+  if (slot.due.rule() != due.rule()) {  // a reload gave its rule another number
+    --keys_by_rule_[slot.due.rule()];
+    ++keys_by_rule_[due.rule()];
+  }
+  slot.cell = cell;
+  slot.due = due;
+}
+
+void Shard::release(Slot& slot) noexcept {
+  --keys_by_rule_[slot.due.rule()];
+  tag_of(slot) = 0;
+}
+
+std::size_t Shard::sweep(std::uint32_t bucket, base::TimePoint now) noexcept {
+  std::size_t forgotten = 0;
+  if (Lanes::equal(tags_ + start_of(bucket), 0).count() == kBucketSlots) return 0;
+  while (Slot* slot = drained_in(bucket, now)) {
+    release(*slot);
+    ++forgotten;
+  }
+  return forgotten;
+}
+
+}  // namespace weir::limit

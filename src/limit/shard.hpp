@@ -1,0 +1,128 @@
+// One shard of the key table: buckets of eight slots and the mutex that guards them.
+//
+//   tags   | 8 × 16-bit fingerprint | 8 × … |         one bucket a 16-byte line, four to a cache line; 0 =
+//   empty slots  | 8 × 40 bytes           | 8 × … |         40 = key 16 | cell 16 | drained_at 7 and rule 1
+//
+// A probe reads a key's two lines of tags and then, nearly always, the one slot it looks for. Shard, buckets
+// and fingerprint come from different bits of the digest.
+//
+// Where a newcomer goes: the emptier of its two buckets (two-choice hashing: Azar, Broder, Karlin and Upfal,
+// "Balanced allocations", 1994); else the place of a drained key there; else that of a neighbour which has
+// room in its own other bucket and moves over (one step of cuckoo hashing: Pagh and Rodler, 2001). The last
+// lets a shard fill to over nine tenths before any key finds no room.
+//
+// Owned by the key table. Every member but `prefetch` and `mutex` REQUIRES that the caller holds `mutex`.
+#pragma once
+
+#include "weir/base/time.hpp"
+#include "weir/limit/charge.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+namespace weir::limit {
+
+// drained_at and rule share a word: 56 bits of µs reach to the year 4253, and kMaxRules fits the other eight.
+class Due {
+ public:
+  Due() = default;
+  Due(base::TimePoint drained_at, RuleIndex rule) noexcept
+      : word_((clamped(drained_at) << 8) | static_cast<std::uint8_t>(rule)) {}
+  // A slot that a bill in progress points at: neither drained nor to be moved.
+  [[nodiscard]] static Due pinned(RuleIndex rule) noexcept {
+    return Due((kPinned << 8) | static_cast<std::uint8_t>(rule));
+  }
+
+  [[nodiscard]] RuleIndex rule() const noexcept { return static_cast<std::uint8_t>(word_); }
+  [[nodiscard]] bool is_pinned() const noexcept { return (word_ >> 8) == kPinned; }
+  [[nodiscard]] bool drained(base::TimePoint now) const noexcept {
+    return !is_pinned() && (word_ >> 8) <= clamped(now);
+  }
+
+ private:
+  static constexpr std::uint64_t kPinned = (std::uint64_t{1} << 56) - 1;
+  explicit Due(std::uint64_t word) noexcept : word_(word) {}
+  // An instant beyond the range is kept as the last one within it, which no clock reaches.
+  static std::uint64_t clamped(base::TimePoint at) noexcept {
+    const auto micros = static_cast<std::uint64_t>(at.time_since_epoch().count());
+    return micros < kPinned ? micros : kPinned - 1;
+  }
+  std::uint64_t word_ = 0;
+};
+static_assert(kMaxRules <= 256);
+
+struct Slot {
+  Key key;
+  Cell cell;
+  Due due;
+};
+static_assert(sizeof(Slot) == 40);
+
+inline constexpr std::size_t kBucketSlots = 8;
+inline constexpr std::size_t kCacheLine = 64;
+
+class alignas(kCacheLine) Shard {
+ public:
+  using Tag = std::uint16_t;
+
+  // REQUIRES buckets ≥ 1, and zeroed memory for `buckets` × kBucketSlots of both that outlives the shard.
+  void open(Tag* tags, Slot* slots, std::uint32_t buckets) noexcept;
+
+  // Asks the memory for the tags of `key` ahead of their use. May be called without the mutex.
+  void prefetch(const Key& key) const noexcept;
+
+  // The slot of `key`, or null.
+  [[nodiscard]] Slot* find(const Key& key) const noexcept;
+
+  // Whether a `key` that has no slot could get one.
+  [[nodiscard]] bool has_room(const Key& key, base::TimePoint now) const noexcept {
+    return vacancy(key, now).slot;
+  }
+
+  // A slot for a `key` that has none, its cell fresh, pinned; null where all that it could have are taken by
+  // live keys. Other slots may move, pinned ones never.
+  [[nodiscard]] Slot* claim(const Key& key, RuleIndex rule, base::TimePoint now) noexcept;
+
+  // Stores the state of a charged key.
+  void settle(Slot& slot, const Cell& cell, Due due) noexcept;
+
+  // Empties a slot.
+  void release(Slot& slot) noexcept;
+
+  // Empties the drained slots of a bucket; returns how many.
+  std::size_t sweep(std::uint32_t bucket, base::TimePoint now) noexcept;
+
+  [[nodiscard]] std::uint32_t buckets() const noexcept { return buckets_; }
+  [[nodiscard]] const std::array<std::uint32_t, kMaxRules>& keys_by_rule() const noexcept {
+    return keys_by_rule_;
+  }
+
+  mutable std::mutex mutex;
+
+ private:
+  struct Homes {  // where a key may live
+    std::uint32_t first, second;
+    Tag tag;
+  };
+  struct Vacancy {
+    Slot* slot = nullptr;     // to be taken; null: no room
+    Slot* move_to = nullptr;  // where its live occupant moves first; null: it is empty or drained
+  };
+
+  [[nodiscard]] Homes homes(const Key& key) const noexcept;
+  [[nodiscard]] Slot* find_in(std::uint32_t bucket, Tag tag, const Key& key) const noexcept;
+  [[nodiscard]] Slot* empty_in(std::uint32_t bucket) const noexcept;
+  [[nodiscard]] Slot* drained_in(std::uint32_t bucket, base::TimePoint now) const noexcept;
+  [[nodiscard]] Vacancy movable_in(std::uint32_t bucket, base::TimePoint now) const noexcept;
+  [[nodiscard]] Vacancy vacancy(const Key& key, base::TimePoint now) const noexcept;
+  [[nodiscard]] Tag& tag_of(const Slot& slot) const noexcept { return tags_[&slot - slots_]; }
+
+  Tag* tags_ = nullptr;
+  Slot* slots_ = nullptr;
+  std::uint32_t buckets_ = 0;
+  std::array<std::uint32_t, kMaxRules> keys_by_rule_{};
+};
+
+}  // namespace weir::limit

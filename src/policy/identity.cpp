@@ -1,0 +1,165 @@
+#include "weir/policy/identity.hpp"
+
+#include "policy/pieces.hpp"
+
+#include <algorithm>
+
+namespace weir::policy {
+
+namespace {
+
+// The value that all lines of one field agree on. Lines that differ say nothing: which of them the upstream
+// would believe is not for us to guess.
+template <class Wanted>
+std::string_view agreed(const http::Fields& fields, Wanted wanted) noexcept {
+  const http::Field* first = nullptr;
+  for (const auto& field : fields) {
+    if (!wanted(field)) continue;
+    if (first != nullptr && first->value != field.value) return {};
+    if (first == nullptr) first = &field;
+  }
+  return first == nullptr ? std::string_view{} : first->value;
+}
+
+std::string_view header(const http::Fields& fields, std::string_view name) noexcept {
+  return agreed(fields, [&](const http::Field& f) {
+    return f.name.size() == name.size() && http::equal_ignoring_case(f.name, name);
+  });
+}
+
+// "Bearer TOKEN"; the scheme is compared without case (RFC 9110 §11.1).
+std::string_view bearer(const http::Fields& fields) noexcept {
+  constexpr std::string_view kScheme = "Bearer ";
+  const auto value =
+      agreed(fields, [](const http::Field& f) { return f.id == http::FieldId::Authorization; });
+  if (!http::equal_ignoring_case(value.substr(0, kScheme.size()), kScheme)) return {};
+  return trimmed(value.substr(kScheme.size()));
+}
+
+std::string_view read(const Source& source, const http::RequestHead& head) noexcept {
+  switch (source.kind) {
+    case Source::Kind::None:
+      return {};
+    case Source::Kind::Header:
+      return header(head.fields, source.name);
+    case Source::Kind::Query:
+      return query_parameter(head.query, source.name);
+    case Source::Kind::Cookie:
+      return cookie(head.fields, source.name);
+    case Source::Kind::Bearer:
+      return bearer(head.fields);
+  }
+  return {};
+}
+
+bool is_trusted(const ClientSettings& settings, const base::IpAddress& address) noexcept {
+  return std::any_of(settings.trusted_proxies.begin(), settings.trusted_proxies.end(),
+                     [&](const base::Cidr& block) { return block.contains(address); });
+}
+
+bool is_port(std::string_view text) noexcept {
+  return !text.empty() && text.size() <= 5 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// "203.0.113.7", "203.0.113.7:4711", "2001:db8::1", "[2001:db8::1]" or "[2001:db8::1]:4711".
+std::optional<base::IpAddress> parse_hop(std::string_view text) noexcept {
+  if (!text.starts_with('[')) {
+    const auto colon = text.find(':');
+    const bool v4_with_port = colon != std::string_view::npos &&
+                              text.find(':', colon + 1) == std::string_view::npos &&
+                              is_port(text.substr(colon + 1));
+    return base::IpAddress::parse(v4_with_port ? text.substr(0, colon) : text);
+  }
+  const auto bracket = text.find(']');
+  if (bracket == std::string_view::npos) return std::nullopt;
+  const auto behind = text.substr(bracket + 1);
+  if (!behind.empty() && (behind.front() != ':' || !is_port(behind.substr(1)))) return std::nullopt;
+  const auto inside = text.substr(1, bracket - 1);
+  if (inside.find(':') == std::string_view::npos) return std::nullopt;
+  return base::IpAddress::parse(inside);
+}
+
+// Walks one line from its right end. `believed` moves to each address met; true when the walk is over.
+bool walk_line(const ClientSettings& settings, std::string_view line, base::IpAddress& believed) noexcept {
+  while (!line.empty()) {
+    const auto comma = line.rfind(',');
+    const bool leftmost = comma == std::string_view::npos;
+    const auto element = trimmed(leftmost ? line : line.substr(comma + 1));
+    line = leftmost ? std::string_view{} : line.substr(0, comma);
+    if (element.empty()) continue;  // RFC 9110 §5.6.1.2: empty elements are not there
+    const auto address = parse_hop(element);
+    if (!address) return true;
+    believed = *address;
+    if (!is_trusted(settings, believed)) return true;
+  }
+  return false;
+}
+
+// What the keys file says of the key, or what is done with one that it does not know.
+void look_up(const ClientSettings& settings, ClientIdentity& client) {
+  if (const KeyHolder* holder = settings.keys->find(client.api_key)) {
+    client.tier = holder->tier;
+    if (!holder->user.empty()) client.user = holder->user;
+    if (!holder->org.empty()) client.org = holder->org;
+    if (!holder->service.empty()) client.service = holder->service;
+    return;
+  }
+  if (settings.unknown_keys == UnknownKeys::Accept) return;
+  client.key_rejected = settings.unknown_keys == UnknownKeys::Reject;
+  client.api_key = {};
+}
+
+base::IpAddress walk(const ClientSettings& settings, const base::IpAddress& trusted_peer,
+                     const http::Fields& fields) noexcept {
+  base::IpAddress believed = trusted_peer;
+  for (auto field = fields.rbegin(); field != fields.rend(); ++field)
+    if (field->id == http::FieldId::XForwardedFor && walk_line(settings, field->value, believed)) break;
+  return believed;
+}
+
+}  // namespace
+
+ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& peer,
+                        const http::RequestHead& head) noexcept {
+  ClientIdentity client;
+  client.peer = peer;
+  client.peer_trusted = is_trusted(settings, peer);
+  client.address = client.peer_trusted ? walk(settings, peer, head.fields) : peer;
+  client.network = client.address.is_v4() ? client.address : client.address.masked(settings.ipv6_prefix);
+  client.api_key = read(settings.api_key, head);
+  client.device = read(settings.device, head);
+  if (client.peer_trusted) {
+    client.user = read(settings.user, head);
+    client.org = read(settings.org, head);
+    client.service = read(settings.service, head);
+  }
+  if (settings.keys && !client.api_key.empty()) look_up(settings, client);
+  return client;
+}
+
+base::IpAddress forwarded_client(const ClientSettings& settings, const base::IpAddress& peer,
+                                 const http::Fields& fields) noexcept {
+  return is_trusted(settings, peer) ? walk(settings, peer, fields) : peer;
+}
+
+std::string_view query_parameter(std::string_view query, std::string_view name) noexcept {
+  while (!query.empty()) {
+    const auto parameter = name_value(take_piece(query, '&'));
+    if (parameter.name == name) return parameter.value;
+  }
+  return {};
+}
+
+std::string_view cookie(const http::Fields& fields, std::string_view name) noexcept {
+  for (const auto& field : fields) {
+    if (field.id != http::FieldId::Cookie) continue;
+    for (auto rest = field.value; !rest.empty();) {
+      const auto pair = name_value(trimmed(take_piece(rest, ';')));
+      if (pair.name == name) return pair.value;
+    }
+  }
+  return {};
+}
+
+}  // namespace weir::policy

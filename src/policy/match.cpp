@@ -1,0 +1,160 @@
+#include "weir/policy/match.hpp"
+
+#include "policy/pieces.hpp"
+
+#include "weir/http/target.hpp"
+
+#include <algorithm>
+
+#include <re2/re2.h>
+
+namespace weir::policy {
+
+// Octets, not UTF-8: a client must not get round a '.' with an octet that is no character.
+struct TextMatch::Regex {
+  explicit Regex(std::string_view pattern)
+      : expression(re2::StringPiece(pattern.data(), pattern.size()), options()) {}
+
+  static RE2::Options options() {
+    RE2::Options o;
+    o.set_encoding(RE2::Options::EncodingLatin1);
+    o.set_log_errors(false);
+    return o;
+  }
+
+  RE2 expression;
+};
+
+base::Result<TextMatch> TextMatch::parse(std::string_view pattern) {
+  TextMatch match;
+  match.exact_ = pattern;
+  if (!pattern.starts_with('~')) return match;
+  auto regex = std::make_shared<const Regex>(pattern.substr(1));
+  if (!regex->expression.ok())
+    return base::Error{"\"" + match.exact_ + "\" is not a regular expression: " + regex->expression.error()};
+  match.regex_ = std::move(regex);
+  return match;
+}
+
+TextMatch TextMatch::present() {
+  TextMatch match;
+  match.any_ = true;
+  return match;
+}
+
+bool TextMatch::holds(std::string_view text) const {
+  if (any_) return true;
+  if (!regex_) return text == exact_;
+  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), regex_->expression);
+}
+
+std::string TextMatch::describe() const {
+  return any_ ? "present" : exact_;
+}
+
+base::Result<PathMatch> PathMatch::parse(std::string_view pattern) {
+  const auto wrong = [&](const std::string& why) {
+    return base::Error{"\"" + std::string(pattern) + "\" " + why};
+  };
+  PathMatch match;
+  if (pattern.starts_with('~')) {
+    auto regex = TextMatch::parse(pattern);
+    if (!regex) return regex.error();
+    match.regex_ = std::move(*regex);
+    return match;
+  }
+  match.prefix_ = pattern.ends_with('*');
+  match.text_ = pattern.substr(0, pattern.size() - (match.prefix_ ? 1 : 0));
+  if (match.text_.empty() && match.prefix_) return match;
+  if (!match.text_.starts_with('/'))
+    return wrong("is not a path: write \"/exact\", \"/below/*\" or \"~regex\"");
+  if (match.text_.find('*') != std::string::npos)
+    return wrong("has a '*' before its end: only the last character may be one; \"~regex\" can say more");
+  if (match.text_.find_first_of("?#") != std::string::npos)
+    return wrong("is more than a path: a query is matched by `query`");
+  // A prefix may end inside a segment, which some letter is going to complete.
+  const std::string whole = match.text_ + (match.prefix_ ? "x" : "");
+  std::string scratch;
+  const auto normal = http::normalise_path(whole, scratch);
+  if (normal != whole)
+    return wrong("can never match, paths are compared in normal form: " + std::string(normal));
+  return match;
+}
+
+bool PathMatch::holds(std::string_view path) const {
+  if (regex_) return regex_->holds(path);
+  return prefix_ ? path.starts_with(text_) : path == text_;
+}
+
+std::string PathMatch::describe() const {
+  return regex_ ? regex_->describe() : text_ + (prefix_ ? "*" : "");
+}
+
+namespace {
+
+bool header_holds(const http::Fields& fields, const NamedText& wanted) {
+  return std::any_of(fields.begin(), fields.end(), [&](const http::Field& field) {
+    return field.name.size() == wanted.name.size() && http::equal_ignoring_case(field.name, wanted.name) &&
+           wanted.text.holds(field.value);
+  });
+}
+
+bool query_holds(std::string_view query, const NamedText& wanted) {
+  while (!query.empty()) {
+    const auto parameter = name_value(take_piece(query, '&'));
+    if (parameter.name == wanted.name && wanted.text.holds(parameter.value)) return true;
+  }
+  return false;
+}
+
+bool any_of(const std::vector<std::string>& texts, std::string_view text) {
+  return texts.empty() || std::find(texts.begin(), texts.end(), text) != texts.end();
+}
+
+void add(std::string& line, std::string_view words) {
+  if (!line.empty()) line += ", ";
+  line += words;
+}
+
+void add_texts(std::string& line, const char* what, const std::vector<NamedText>& texts) {
+  for (const auto& [name, text] : texts) {
+    const auto described = text.describe();
+    add(line, std::string(what) + " " + name + (described == "present" ? " " : " = ") + described);
+  }
+}
+
+void add_words(std::string& line, const char* what, const std::vector<std::string>& words) {
+  if (words.empty()) return;
+  add(line, what);
+  for (const auto& word : words) line += " " + word;
+}
+
+}  // namespace
+
+bool Match::holds(const Request& request) const {
+  const auto header = [&](const NamedText& t) { return header_holds(request.head->fields, t); };
+  const auto parameter = [&](const NamedText& t) { return query_holds(request.head->query, t); };
+  const auto block = [&](const base::Cidr& b) { return b.contains(request.client.address); };
+  return any_of(methods, request.head->method) && (!host || request.host == *host) &&
+         any_of(tiers, request.client.tier) && (!path || path->holds(request.path)) &&
+         (ip.empty() || std::any_of(ip.begin(), ip.end(), block)) &&
+         std::all_of(headers.begin(), headers.end(), header) &&
+         std::all_of(query.begin(), query.end(), parameter) && !(negated && negated->holds(request));
+}
+
+std::string Match::describe() const {
+  std::string line;
+  if (path) add(line, "path " + path->describe());
+  add_words(line, "methods", methods);
+  if (host) add(line, "host " + *host);
+  add_texts(line, "header", headers);
+  add_texts(line, "query", query);
+  add_words(line, "tier", tiers);
+  std::vector<std::string> blocks;
+  for (const auto& block : ip) blocks.push_back(block.to_string());
+  add_words(line, "ip", blocks);
+  if (negated) add(line, "not (" + negated->describe() + ")");
+  return line.empty() ? "everything" : line;
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,144 @@
+#include "weir/policy/rule.hpp"
+
+#include "policy/pieces.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace weir::policy {
+
+namespace {
+
+struct Word {
+  std::string_view text;
+  Attribute kind;
+  bool named;
+};
+
+constexpr std::array kWords = {
+    Word{"ip", Attribute::Ip, false},         Word{"api_key", Attribute::ApiKey, false},
+    Word{"user", Attribute::User, false},     Word{"org", Attribute::Org, false},
+    Word{"tier", Attribute::Tier, false},     Word{"service", Attribute::Service, false},
+    Word{"device", Attribute::Device, false}, Word{"route", Attribute::Route, false},
+    Word{"host", Attribute::Host, false},     Word{"method", Attribute::Method, false},
+    Word{"path", Attribute::Path, false},     Word{"header", Attribute::Header, true},
+    Word{"query", Attribute::Query, true},    Word{"cookie", Attribute::Cookie, true},
+};
+
+// Attributes that the configuration has words for and this version does not know.
+constexpr std::array<std::string_view, 3> kNotYet = {"country", "claim", "cert"};
+
+// How many letters must be put in, left out or replaced (Levenshtein), one row at a time.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string_view nearest(std::string_view word) {
+  const auto closer = [&](const Word& a, const Word& b) {
+    return distance(word, a.text) < distance(word, b.text);
+  };
+  return std::min_element(kWords.begin(), kWords.end(), closer)->text;
+}
+
+const Word& word_of(Attribute kind) {
+  return *std::find_if(kWords.begin(), kWords.end(), [&](const Word& w) { return w.kind == kind; });
+}
+
+// RFC 9110 §5.6.2.
+bool is_token(std::string_view text) {
+  constexpr std::string_view kSigns = "!#$%&'*+-.^_`|~";
+  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           kSigns.find(c) != std::string_view::npos;
+  });
+}
+
+// Field names have no case, so theirs is taken away: "X-Tenant" and "x-tenant" are to be one key in Redis.
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
+  return out;
+}
+
+base::Result<AttributeRef> parse_attribute(std::string_view text) {
+  const auto wrong = [&](const std::string& why) {
+    return base::Error{"\"" + std::string(text) + "\" " + why};
+  };
+  const auto colon = text.find(':');
+  const auto kind = text.substr(0, colon);
+  const auto name = colon == std::string_view::npos ? std::string_view{} : text.substr(colon + 1);
+  if (std::find(kNotYet.begin(), kNotYet.end(), kind) != kNotYet.end())
+    return wrong("is an attribute that this version of weir does not know yet");
+  const auto word = std::find_if(kWords.begin(), kWords.end(), [&](const Word& w) { return w.text == kind; });
+  if (word == kWords.end())
+    return wrong("is not an attribute; the nearest is \"" + std::string(nearest(kind)) + "\"");
+  if (!word->named && colon != std::string_view::npos)
+    return wrong("has a name too many: write \"" + std::string(kind) + "\"");
+  if (!word->named) return AttributeRef{word->kind, {}};
+  if (name.empty()) return wrong("needs a name, as \"" + std::string(kind) + ":NAME\"");
+  if (word->kind != Attribute::Header) return AttributeRef{word->kind, std::string(name)};
+  if (!is_token(name)) return wrong("does not name a header field");
+  return AttributeRef{word->kind, lower(name)};
+}
+
+std::string describe(const KeyPart& part) {
+  std::string text;
+  for (const auto& attribute : part) {
+    if (!text.empty()) text += "|";
+    text += word_of(attribute.kind).text;
+    if (!attribute.name.empty()) text += ":" + attribute.name;
+  }
+  return text;
+}
+
+AppliedLimiter applied(const Variant& variant, std::size_t number) {
+  return {&variant.limiter, variant.local_share ? &*variant.local_share : nullptr,
+          static_cast<std::uint16_t>(number)};
+}
+
+}  // namespace
+
+base::Result<KeyPart> parse_key_part(std::string_view text) {
+  KeyPart part;
+  std::string_view rest = text;
+  do {
+    const bool more = rest.find('|') != std::string_view::npos;
+    const auto attribute = parse_attribute(take_piece(rest, '|'));
+    if (!attribute) return attribute.error();
+    part.push_back(*attribute);
+    if (more && rest.empty())
+      return base::Error{"\"" + std::string(text) + "\" ends with '|': name what to fall back on"};
+  } while (!rest.empty());
+  return part;
+}
+
+std::string describe(const KeyPattern& pattern) {
+  std::string text;
+  for (const auto& part : pattern) text += (text.empty() ? "" : ", ") + describe(part);
+  return "[" + text + "]";
+}
+
+AppliedLimiter applied_limiter(const Rule& rule, const Request& request) {
+  for (std::size_t i = 0; i < rule.overrides.size(); ++i)
+    if (rule.overrides[i].match.holds(request)) return applied(rule.overrides[i], 1 + i);
+  if (!request.client.tier.empty())
+    for (std::size_t i = 0; i < rule.tiers.size(); ++i)
+      if (rule.tiers[i].tier == request.client.tier)
+        return applied(rule.tiers[i], 1 + rule.overrides.size() + i);
+  return {&rule.limiter, rule.local_share ? &*rule.local_share : nullptr, 0};
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,49 @@
+#include "weir/proxy/buffer.hpp"
+
+#include <cstring>
+#include <utility>
+
+namespace weir::proxy {
+
+Block BlockPool::take() {
+  if (free_.empty()) return Block(new char[block_size_]);
+  auto block = std::move(free_.back());
+  free_.pop_back();
+  return block;
+}
+
+void BlockPool::give_back(Block block) {
+  if (free_.size() < kKept) free_.push_back(std::move(block));
+}
+
+char* Inbox::space() {
+  if (!block_) block_ = pool_.take();
+  if (begin_ > pinned_ && room() == 0) {
+    std::memmove(block_.get() + pinned_, block_.get() + begin_, end_ - begin_);
+    end_ -= begin_ - pinned_;
+    begin_ = pinned_;
+  }
+  return block_.get() + end_;
+}
+
+void Inbox::use(std::size_t count) noexcept {
+  begin_ += count;
+  if (begin_ == end_) begin_ = end_ = pinned_;
+}
+
+void Inbox::use_and_pin(std::size_t count) noexcept {
+  begin_ += count;
+  pinned_ = begin_;
+}
+
+void Inbox::unpin() noexcept {
+  pinned_ = 0;
+  if (begin_ == end_) begin_ = end_ = 0;
+}
+
+void Inbox::release() {
+  if (block_) pool_.give_back(std::move(block_));
+  pinned_ = begin_ = end_ = 0;
+}
+
+}  // namespace weir::proxy

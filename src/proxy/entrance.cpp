@@ -1,0 +1,82 @@
+#include "weir/proxy/entrance.hpp"
+
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include "proxy/session.hpp"
+
+namespace weir::proxy {
+
+namespace {
+
+constexpr std::chrono::milliseconds kPause{20};
+
+// Owns its session from the first byte to the last.
+net::Awaitable<void> serve(std::unique_ptr<Session> session) {
+  co_await session->run();
+}
+
+}  // namespace
+
+Entrance::Entrance(Worker& worker, net::Acceptor acceptor, SSL_CTX* tls, std::size_t most_sessions, Complain complain)
+    : worker_(worker),
+      acceptor_(std::move(acceptor)),
+      pause_(worker.executor),
+      tls_(tls),
+      most_sessions_(most_sessions),
+      complain_(std::move(complain)) {}
+
+void Entrance::open() {
+  net::asio::co_spawn(worker_.executor, accept_all(), [this](const std::exception_ptr& failure) {
+    if (failure) complain_("an accept loop ended");
+  });
+}
+
+void Entrance::close() {
+  closed_ = true;
+  net::ErrorCode ignored;
+  acceptor_.close(ignored);
+  pause_.cancel();
+}
+
+net::Awaitable<void> Entrance::pause() {
+  net::ErrorCode ignored;
+  pause_.expires_after(kPause);
+  co_await pause_.async_wait(net::into(ignored));
+}
+
+net::Awaitable<void> Entrance::accept_all() {
+  while (!closed_) {
+    if (worker_.sessions >= most_sessions_) {
+      co_await pause();
+      continue;
+    }
+    net::Socket socket(worker_.executor);
+    net::RawEndpoint peer;
+    net::ErrorCode ec;
+    co_await acceptor_.async_accept(socket, peer, net::into(ec));
+    if (closed_) co_return;
+    if (!ec) {
+      admit(std::move(socket), peer);
+    } else if (ec != net::asio::error::connection_aborted) {
+      complain_("cannot accept connections: " + ec.message());
+      co_await pause();
+    }
+  }
+}
+
+void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer) {
+  auto stream = tls_ != nullptr ? net::Stream(std::move(socket), tls_) : net::Stream(std::move(socket));
+  auto session = std::make_unique<Session>(worker_, std::move(stream), peer);
+  net::asio::co_spawn(worker_.executor, serve(std::move(session)), [this](const std::exception_ptr& failure) {
+    if (!failure) return;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+      complain_(std::string("a connection was dropped: ") + error.what());
+    }
+  });
+}
+
+}  // namespace weir::proxy

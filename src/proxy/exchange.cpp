@@ -1,0 +1,271 @@
+#include "proxy/exchange.hpp"
+
+#include <utility>
+
+#include "proxy/session.hpp"
+#include "proxy/upload.hpp"
+#include "weir/http/target.hpp"
+
+namespace weir::proxy {
+
+namespace {
+
+// A refused request's body is read and dropped up to this size to keep the connection; beyond it the connection goes.
+constexpr std::uint64_t kDiscarded = 64 << 10;
+
+bool is_credential(policy::Attribute kind) noexcept {
+  return kind == policy::Attribute::ApiKey || kind == policy::Attribute::User || kind == policy::Attribute::Org ||
+         kind == policy::Attribute::Service;
+}
+
+// 401 where a credential is what a rule misses, else 400.
+unsigned missing_status(const policy::Rule& rule) noexcept {
+  for (const auto& part : rule.key)
+    for (const auto& attribute : part)
+      if (is_credential(attribute.kind)) return 401;
+  return 400;
+}
+
+}  // namespace
+
+Exchange::Exchange(Session& session)
+    : session_(session),
+      worker_(session.worker),
+      space_(session.worker.take_space()),
+      gate_(session.worker, *space_) {}
+
+Exchange::~Exchange() {
+  if (begun_) account();
+  worker_.give_back(std::move(space_));
+}
+
+void Exchange::cancel() noexcept {
+  if (ticket_ != nullptr) ticket_->leave();
+  lease_.cancel();
+}
+
+std::optional<http::Fault> Exchange::read_head(std::size_t size) {
+  const auto bytes = session_.inbox.unread().substr(0, size);
+  session_.inbox.use_and_pin(size);
+  auto& space = *space_;
+  if (auto fault = http::parse_request_head(bytes, space.head)) return fault;
+  const auto& head = space.head;
+  const auto most = worker_.config.server.max_body;
+  request_body_.emplace(session_.client, session_.inbox, head.framing, head.content_length,
+                        most == 0 ? BodySource::kUnbounded : most);
+  space.request = {.head = &head,
+                   .path = http::normalise_path(head.path, space.path_scratch),
+                   .host = http::normalise_host(head.authority, space.host_scratch),
+                   .route = {},
+                   .client = policy::identify(worker_.config.client, session_.peer, head)};
+  space.peer = session_.peer.to_string();
+  return std::nullopt;
+}
+
+net::Awaitable<Exchange::Ending> Exchange::run() {
+  auto& space = *space_;
+  begun_ = true;
+  started_ = worker_.clock.now();
+  const auto most = worker_.config.server.max_body;
+  if (most != 0 && space.head.content_length > most) {
+    worker_.counters.client_errors(observe::ClientError::BodyTooLarge).add();
+    co_return co_await error(413, "the request body is too large");
+  }
+  if (space.request.client.key_rejected) co_return co_await error(401, "the API key is not known");
+  route_ = policy::find_route(worker_.config.routes, space.request);
+  if (route_) space.request.route = worker_.config.routes[*route_].name;
+
+  Ruling ruling;
+  const bool decided = gate_.decide_here(started_, ruling);
+  if (!decided) {
+    session_.begin_wait_for_others();
+    ruling = co_await gate_.ask_redis();
+    session_.end_wait_for_others();
+  }
+  decision_ = ruling.decision;
+  if (ruling.missing != nullptr || ruling.closed != nullptr) co_return co_await refuse(ruling);
+  note_standing(decision_);
+  switch (decision_.verdict) {
+    case policy::Verdict::Reject:
+      co_return co_await refuse(ruling);
+    case policy::Verdict::Delay:
+      co_return co_await await_turn(decision_);
+    case policy::Verdict::Forward:
+      break;
+  }
+  co_return co_await pass_on();
+}
+
+net::Awaitable<Exchange::Ending> Exchange::await_turn(policy::Decision) {
+  const auto departure = gate_.departure();
+  Shaper::Ticket ticket(worker_.executor);
+  Shaper::Slot slot{departure.at, departure.promised};
+  ticket_ = &ticket;
+  session_.begin_wait_for_others();
+  worker_.counters.queue_depth.add();
+  const bool departed = co_await worker_.shaper.wait(ticket, departure.charge->key, slot);
+  worker_.counters.queue_depth.remove();
+  session_.end_wait_for_others();
+  ticket_ = nullptr;
+  if (!departed || session_.client.peer_left()) {
+    gate_.refund_but(departure.charge, slot.promised);
+    failure_ = session_.late() ? "stopped" : "client_left";
+    worker_.counters.client_errors(observe::ClientError::Left).add();
+    co_return Ending::Close;
+  }
+  departed_ = worker_.clock.now();
+  co_return co_await pass_on();
+}
+
+net::Awaitable<Exchange::Ending> Exchange::pass_on() {
+  if (!route_) co_return co_await error(404, "no route matches this request");
+  const auto& route = worker_.config.routes[*route_];
+  if (!route.respond) co_return co_await forward(worker_.pools[route.upstream]);
+  co_return co_await answer({.status = route.respond->status,
+                             .content_type = route.respond->content_type,
+                             .body = route.respond->body,
+                             .fields = space_->standing,
+                             .no_store = false});
+}
+
+void Exchange::note_standing(const policy::Decision& decision) {
+  space_->standing.clear();
+  if (decision.rule == nullptr) return;
+  const auto& outcome = decision.outcome;
+  const auto& server = worker_.config.server;
+  http::append_standing(space_->standing,
+                        {.rule = decision.rule->name,
+                         .limit = limit::quota(*decision.limiter),
+                         .remaining = outcome.remaining,
+                         .window = limit::window(*decision.limiter),
+                         .more_after = outcome.more_after,
+                         .reset_at = started_ + outcome.reset_after},
+                        {.x = server.x_ratelimit, .ietf = server.ietf_ratelimit});
+}
+
+net::Awaitable<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
+  if (ruling.missing != nullptr)
+    co_return co_await error(missing_status(*ruling.missing), "this request lacks what identifies its client");
+  if (ruling.closed != nullptr) {
+    failure_ = "store_closed";
+    co_return co_await error(503, "the limiter's store cannot be reached; please retry");
+  }
+  auto& space = *space_;
+  const auto& rule = *ruling.decision.rule;
+  const http::Refusal refusal{.rule = rule.name,
+                              .status = rule.refusal_status,
+                              .retry_after_seconds = http::retry_after_seconds(ruling.decision.outcome.retry_after)};
+  if (refusal.retry_after_seconds) {
+    space.standing += "Retry-After: ";
+    http::append_number(space.standing, *refusal.retry_after_seconds);
+    space.standing += "\r\n";
+  }
+  const auto* accept = http::find_field(space.head.fields, http::FieldId::Accept);
+  const bool problem = accept != nullptr && http::wants_problem_json(accept->value);
+  space.text.clear();
+  if (rule.refusal_body)
+    space.text = *rule.refusal_body;
+  else if (problem)
+    http::append_refusal_problem(space.text, refusal);
+  else
+    http::append_refusal_json(space.text, refusal);
+  co_return co_await answer({.status = refusal.status,
+                             .content_type = rule.refusal_body ? "text/plain; charset=utf-8"
+                                             : problem         ? "application/problem+json"
+                                                               : "application/json",
+                             .body = space.text,
+                             .fields = space.standing});
+}
+
+net::Awaitable<Exchange::Ending> Exchange::error(unsigned status, std::string_view what) {
+  space_->text.clear();
+  http::append_error_json(space_->text, status, what);
+  co_return co_await answer({.status = status, .body = space_->text, .fields = space_->standing});
+}
+
+// Sends an answer of our own, having read the request's body out of the way where that is cheap.
+net::Awaitable<Exchange::Ending> Exchange::answer(http::Answer answer) {
+  auto& space = *space_;
+  const auto& head = space.head;
+  bool in_step = head.framing == http::Framing::None;
+  if (!in_step) in_step = co_await discard_body();
+  answer.keep_alive = in_step && head.keep_alive && !worker_.draining;
+  answer.omit_body = head.method == "HEAD";
+  answer.client_minor_version = head.minor_version;
+  answer.date = worker_.http_date(started_);
+  status_ = answer.status;
+  space.out.clear();
+  http::write_answer(space.out, answer);
+
+  net::ErrorCode ec;
+  auto sent = session_.client.try_write(space.out, {}, ec);
+  if (!ec && sent < space.out.size()) {
+    session_.arm(worker_.config.server.write_timeout);
+    const auto rest = std::string_view(space.out).substr(sent);
+    ec = co_await session_.client.write(rest);
+    sent = space.out.size();
+  }
+  worker_.counters.bytes_out.add(sent);
+  if (!answer.omit_body) bytes_out_ = answer.body.size();
+  if (ec) {
+    failure_ = "client_left";
+    co_return Ending::Close;
+  }
+  co_return answer.keep_alive ? Ending::KeepAlive : Ending::Linger;
+}
+
+// True when the whole body was read and dropped: the next request can follow.
+net::Awaitable<bool> Exchange::discard_body() {
+  auto& body = *request_body_;
+  const auto& head = space_->head;
+  if (head.content_length > kDiscarded) co_return false;
+  std::string_view piece;
+  for (;;) {
+    const auto status = body.take(piece);
+    if (status == BodySource::Status::End) co_return true;
+    if (status == BodySource::Status::NeedBytes) {
+      if (head.expects_continue) co_return false;  // the client waits for our word and will not send it
+      session_.arm(worker_.config.server.head_timeout);
+      const auto ec = co_await body.fill();
+      if (ec) co_return false;
+    } else if (status != BodySource::Status::Piece || body.received() > kDiscarded) {
+      co_return false;
+    }
+  }
+}
+
+void Exchange::account() {
+  auto& counters = worker_.counters;
+  const auto now = worker_.clock.now();
+  counters.requests(route_, status_).add();
+  counters.request_seconds.record(now - started_);
+  if (answered_ != base::TimePoint{}) counters.upstream_seconds.record(answered_ - sent_);
+  if (worker_.access_log == nullptr) return;
+  const auto& space = *space_;
+  const auto span = [](base::TimePoint from, base::TimePoint to) {
+    return from == base::TimePoint{} || to == base::TimePoint{} ? base::Duration{0} : to - from;
+  };
+  constexpr std::string_view kVerdicts[] = {"forward", "delay", "reject"};
+  worker_.access_log->record({.start = started_,
+                              .total = now - started_,
+                              .queued = span(started_, departed_),
+                              .upstream = span(sent_, answered_),
+                              .client = space.request.client.address,
+                              .method = space.head.method,
+                              .target = space.head.target,
+                              .host = space.head.authority,
+                              .route = space.request.route,
+                              .status = status_,
+                              .bytes_in = request_body_ ? request_body_->received() : 0,
+                              .bytes_out = bytes_out_,
+                              .verdict = kVerdicts[static_cast<std::size_t>(decision_.verdict)],
+                              .rule = decision_.rule != nullptr ? std::string_view(decision_.rule->name) : std::string_view{},
+                              .key = {},
+                              .server = lease_ ? std::string_view(lease_.server_name()) : std::string_view{},
+                              .request_id = space.request_id,
+                              .traceparent = {},
+                              .user_agent = {},
+                              .error = failure_});
+}
+
+}  // namespace weir::proxy

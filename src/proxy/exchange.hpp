@@ -1,0 +1,95 @@
+// One request and its answer: identify, decide, then refuse, hold, or pass on; and the account of it on every ending.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "proxy/exchange_space.hpp"
+#include "proxy/gate.hpp"
+#include "weir/http/answer.hpp"
+#include "weir/http/forwarding.hpp"
+#include "weir/http/head_parser.hpp"
+#include "weir/net/asio.hpp"
+#include "weir/policy/evaluation.hpp"
+#include "weir/proxy/relay.hpp"
+#include "weir/proxy/shaper.hpp"
+#include "weir/upstream/pool.hpp"
+
+namespace weir::proxy {
+
+class Session;
+class Worker;
+
+class Exchange {
+ public:
+  explicit Exchange(Session& session);
+  ~Exchange();  // accounts
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  // Reads the head that stands at the front of the session's inbox, and pins it there.
+  [[nodiscard]] std::optional<http::Fault> read_head(std::size_t size);
+
+  enum class Ending : std::uint8_t {
+    KeepAlive,  // the next request can follow
+    Linger,     // close, but let the client read what was answered
+    Close,      // close at once
+    Abort,      // close so that what was answered cannot look complete
+  };
+  [[nodiscard]] net::Awaitable<Ending> run();
+
+  // Ends whatever waits: a departure, an upstream.
+  void cancel() noexcept;
+
+ private:
+  [[nodiscard]] net::Awaitable<Ending> await_turn(policy::Decision decision);
+  [[nodiscard]] net::Awaitable<Ending> pass_on();
+  [[nodiscard]] net::Awaitable<Ending> refuse(const Ruling& ruling);
+  [[nodiscard]] net::Awaitable<Ending> error(unsigned status, std::string_view what);
+  [[nodiscard]] net::Awaitable<Ending> answer(http::Answer answer);
+  [[nodiscard]] net::Awaitable<bool> discard_body();
+  void note_standing(const policy::Decision& decision);
+
+  // Where the exchange with the upstream stands; what each step hands to the next.
+  struct Attempt;
+  [[nodiscard]] net::Awaitable<Ending> forward(upstream::Pool& pool);
+  [[nodiscard]] net::Awaitable<Ending> try_servers(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] net::Awaitable<bool> connect(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] net::Awaitable<bool> exchange_heads(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] net::Awaitable<bool> await_answer_head(Attempt& attempt);
+  [[nodiscard]] net::Awaitable<void> relay_interim();
+  [[nodiscard]] net::Awaitable<Ending> relay_answer(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] net::Awaitable<Ending> give_up(Attempt& attempt);
+  [[nodiscard]] net::Awaitable<void> upload();
+  [[nodiscard]] net::Awaitable<void> end_upload();
+  void start_upload();
+  [[nodiscard]] bool repeatable(const Attempt& attempt) const noexcept;
+  void account();
+
+  Session& session_;
+  Worker& worker_;
+  std::unique_ptr<ExchangeSpace> space_;
+  Gate gate_;
+  std::optional<std::size_t> route_;
+
+  Shaper::Ticket* ticket_ = nullptr;  // while waiting for a departure
+  upstream::Lease lease_;
+  std::optional<BodySource> request_body_;
+  struct Upload;
+  std::unique_ptr<Upload> upload_;  // of a request body that did not come with its head
+
+  // For the account.
+  base::TimePoint started_{};
+  base::TimePoint departed_{};
+  base::TimePoint sent_{};
+  base::TimePoint answered_{};
+  unsigned status_ = 0;
+  std::uint64_t bytes_out_ = 0;
+  policy::Decision decision_;
+  std::string_view failure_;  // a word for the log; static text
+  bool begun_ = false;
+};
+
+}  // namespace weir::proxy

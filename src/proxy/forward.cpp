@@ -1,0 +1,299 @@
+// The part of an exchange that speaks with an upstream.
+#include <boost/asio/detached.hpp>
+#include <exception>
+#include <sys/socket.h>
+
+#include "proxy/exchange.hpp"
+#include "proxy/session.hpp"
+#include "proxy/upload.hpp"
+
+namespace weir::proxy {
+
+// What one try hands to the next.
+struct Exchange::Attempt {
+  std::string_view body;      // the whole request body, where it came with the head
+  bool whole = false;         // `body` is all of it (or there is none): the request can be sent again
+  bool fresh = false;         // use no waiting connection: the last one was dead
+  bool handed_over = false;   // bytes of the request were sent to some server
+  bool silent = false;        // the connection ended before a byte of an answer
+  std::uint64_t tried = 0;    // servers that failed, a bit for each
+  unsigned status = 502;      // what to answer when nothing is left to try
+  std::string_view what = "the upstream cannot be reached";
+};
+
+namespace {
+
+// RFC 9110 §9.2.2.
+bool is_idempotent(std::string_view method) noexcept {
+  return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "PUT" || method == "DELETE" || method == "TRACE";
+}
+
+// Makes the kernel end a connection with a reset, so that an answer delimited by its end does not look complete.
+void end_by_reset(net::Stream& stream) noexcept {
+  const linger now{1, 0};
+  ::setsockopt(stream.socket().native_handle(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
+}  // namespace
+
+bool Exchange::repeatable(const Attempt& attempt) const noexcept {
+  return attempt.whole && is_idempotent(space_->head.method);
+}
+
+net::Awaitable<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
+  auto& space = *space_;
+  worker_.make_request_id(space.request_id);
+  space.out.clear();
+  http::write_request_head(space.out, space.head,
+                           {.peer = space.peer,
+                            .proto = session_.client.is_tls() ? "https" : "http",
+                            .request_id = space.request_id,
+                            .peer_trusted = space.request.client.peer_trusted,
+                            .add_forwarded = worker_.config.server.forwarded});
+  Attempt attempt;
+  attempt.whole = space.head.framing == http::Framing::None;
+  if (space.head.framing == http::Framing::Length && session_.inbox.unread().size() >= space.head.content_length)
+    attempt.whole = request_body_->take(attempt.body) == BodySource::Status::Piece;
+  if (attempt.whole) {
+    std::string_view nothing;
+    (void)request_body_->take(nothing);  // meets the end
+  }
+  const auto ending = co_await try_servers(pool, attempt);
+  if (upload_) co_await end_upload();
+  co_return ending;
+}
+
+net::Awaitable<Exchange::Ending> Exchange::try_servers(upstream::Pool& pool, Attempt& attempt) {
+  auto& tallies = worker_.counters.upstream(worker_.config.routes[*route_].upstream);
+  for (;;) {
+    lease_ = pool.lease(attempt.tried, attempt.fresh);
+    if (!lease_ || worker_.hard_stop) break;
+    const bool connected = co_await connect(pool, attempt);
+    if (session_.left()) break;
+    if (!connected) continue;
+    const bool answered = co_await exchange_heads(pool, attempt);
+    if (answered) co_return co_await relay_answer(pool, attempt);
+    tallies.failures.add();
+    const bool again = attempt.silent && repeatable(attempt) && !session_.left() && !session_.late();
+    if (!again) break;
+    // A connection that had waited may have died of age; a fresh one says that its server failed.
+    if (!lease_.reused()) attempt.tried |= std::uint64_t{1} << lease_.server();
+    attempt.fresh = true;
+    tallies.retries.add();
+  }
+  co_return co_await give_up(attempt);
+}
+
+net::Awaitable<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
+  auto& tallies = worker_.counters.upstream(worker_.config.routes[*route_].upstream);
+  if (lease_.connected()) {
+    const bool usable = repeatable(attempt) || !lease_.went_stale();
+    if (usable) {
+      tallies.reused.add();
+      co_return true;
+    }
+  }
+  session_.arm(pool.settings().timeouts.connect);
+  session_.begin_wait_for_others();
+  const auto ec = co_await lease_.connect();
+  session_.end_wait_for_others();
+  if (!ec) {
+    tallies.connects.add();
+    co_return true;
+  }
+  tallies.failures.add();
+  attempt.tried |= std::uint64_t{1} << lease_.server();
+  if (session_.late()) {
+    attempt.status = 504;
+    attempt.what = "the upstream could not be reached in time";
+    session_.clear_late();
+  }
+  co_return false;
+}
+
+// Sends the request and waits for the head of the answer.
+net::Awaitable<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt) {
+  auto& out = space_->out;
+  auto& stream = lease_.stream();
+  sent_ = worker_.clock.now();
+  attempt.handed_over = true;
+  attempt.silent = false;
+  session_.arm(pool.settings().timeouts.response);
+  net::ErrorCode ec;
+  const auto sent = stream.try_write(out, attempt.body, ec);
+  if (!ec && sent < out.size() + attempt.body.size()) {
+    const auto of_head = std::min(sent, out.size());
+    const auto head_rest = std::string_view(out).substr(of_head);
+    const auto body_rest = attempt.body.substr(sent - of_head);
+    ec = co_await stream.write(head_rest, body_rest);
+  }
+  if (!ec && !attempt.whole) start_upload();
+  // A server that closes its end early may have answered before; so even now the answer is read.
+  session_.begin_wait_for_others();
+  const bool answered = co_await await_answer_head(attempt);
+  session_.end_wait_for_others();
+  co_return answered;
+}
+
+net::Awaitable<bool> Exchange::await_answer_head(Attempt& attempt) {
+  auto& space = *space_;
+  auto& answer = space.answer;
+  const auto most = worker_.config.server.max_head;
+  answer.release();
+  attempt.status = 502;
+  std::size_t searched = 0;
+  for (;;) {
+    const auto unread = answer.unread();
+    const auto size = http::find_head_end(unread, searched);
+    if (size > most || (size == 0 && unread.size() >= most)) {
+      attempt.what = "the upstream's answer has too large a head";
+      co_return false;
+    }
+    if (size != 0) {
+      const bool to_head = space.head.method == "HEAD";
+      const auto fault = http::parse_response_head(unread.substr(0, size), to_head, space.response);
+      if (fault || space.response.status == 101) {
+        attempt.what = fault ? fault->what : "the upstream switched protocols unasked";
+        co_return false;
+      }
+      if (space.response.status >= 200) {
+        answer.use_and_pin(size);
+        answered_ = worker_.clock.now();
+        co_return true;
+      }
+      co_await relay_interim();
+      answer.use(size);
+      searched = 0;
+      continue;
+    }
+    searched = unread.size();
+    net::ErrorCode ec;
+    char* at = answer.space();
+    const auto count = co_await lease_.stream().read_some(at, answer.room(), ec);
+    answer.received(count);
+    if (!ec) continue;
+    attempt.silent = answer.empty();
+    attempt.status = session_.late() ? 504 : 502;
+    attempt.what = session_.late()  ? "the upstream did not answer in time"
+                   : answer.empty() ? "the upstream closed the connection without an answer"
+                                    : "the upstream's answer ended within its head";
+    co_return false;
+  }
+}
+
+// 100, 103 and their like go on to clients that know them (RFC 9110 §15.2).
+net::Awaitable<void> Exchange::relay_interim() {
+  auto& space = *space_;
+  if (space.head.minor_version == 0) co_return;
+  space.text.clear();
+  http::write_interim_head(space.text, space.response);
+  (void)co_await session_.client.write(space.text);
+}
+
+net::Awaitable<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt& attempt) {
+  auto& space = *space_;
+  const bool request_sent = request_body_->complete() && (!upload_ || upload_->done);
+  const auto form = http::response_form(space.head, space.response,
+                                        space.head.keep_alive && !worker_.draining && request_sent);
+  space.out.clear();
+  http::write_response_head(space.out, space.response, form, space.standing);
+  status_ = space.response.status;
+  BodySource body(lease_.stream(), space.answer, space.response.framing, space.response.content_length);
+  Relay relay(body, session_.client, form.framing, space.out);
+  auto need = relay.advance();
+  while (need == Relay::Need::Bytes || need == Relay::Need::Room) {
+    const bool reading = need == Relay::Need::Bytes;
+    session_.arm(reading ? pool.settings().timeouts.response : worker_.config.server.write_timeout);
+    if (reading) session_.begin_wait_for_others();
+    const auto ec = co_await relay.wait(need);
+    session_.end_wait_for_others();
+    if (ec) break;
+    need = relay.advance();
+  }
+  worker_.counters.bytes_out.add(relay.sent());
+  bytes_out_ = body.received();
+  if (need == Relay::Need::Nothing) {
+    const bool in_step = space.response.keep_alive && space.answer.empty() && request_sent &&
+                         space.response.framing != http::Framing::UntilClose;
+    if (in_step) lease_.keep();
+    co_return form.keep_alive ? Ending::KeepAlive : Ending::Linger;
+  }
+  if (need == Relay::Need::SinkBroken || need == Relay::Need::Room || session_.left()) {
+    failure_ = session_.late() ? "write_timeout" : "client_left";
+    worker_.counters.client_errors(session_.late() ? observe::ClientError::WriteTimeout : observe::ClientError::Left).add();
+    co_return Ending::Abort;
+  }
+  if (relay.sent() == 0) {
+    attempt.what = "the upstream's answer is malformed";
+    co_return co_await give_up(attempt);
+  }
+  failure_ = "upstream_truncated";
+  if (form.framing == http::Framing::UntilClose) end_by_reset(session_.client);
+  co_return Ending::Abort;
+}
+
+// Nothing is left to try: says so, and gives back what was charged if no server got the request.
+net::Awaitable<Exchange::Ending> Exchange::give_up(Attempt& attempt) {
+  if (upload_) co_await end_upload();
+  lease_ = {};
+  if (!attempt.handed_over) gate_.refund();
+  if (session_.left()) {
+    failure_ = "client_left";
+    worker_.counters.client_errors(observe::ClientError::Left).add();
+    co_return Ending::Close;
+  }
+  session_.clear_late();
+  failure_ = "upstream_failed";
+  if (upload_ && upload_->fault != 0) {
+    failure_ = "bad_body";
+    co_return co_await error(upload_->fault, upload_->fault == 408   ? "the request body did not come in time"
+                                             : upload_->fault == 413 ? "the request body is too large"
+                                                                     : "the request body is malformed or incomplete");
+  }
+  co_return co_await error(attempt.status, attempt.what);
+}
+
+void Exchange::start_upload() {
+  upload_ = std::make_unique<Upload>(worker_.executor);
+  net::asio::co_spawn(worker_.executor, upload(), [this](const std::exception_ptr&) {
+    upload_->done = true;
+    upload_->finished.cancel();
+  });
+}
+
+net::Awaitable<void> Exchange::upload() {
+  auto& state = *upload_;
+  const auto& timeouts = worker_.pools[worker_.config.routes[*route_].upstream].settings().timeouts;
+  Relay relay(*request_body_, lease_.stream(), space_->head.framing, state.out);
+  auto need = relay.advance();
+  while (need == Relay::Need::Bytes || need == Relay::Need::Room) {
+    const bool reading = need == Relay::Need::Bytes;
+    session_.arm(reading ? worker_.config.server.body_timeout : timeouts.response);
+    const auto ec = co_await relay.wait(need);
+    if (state.stop) co_return;
+    if (ec && reading) {
+      state.fault = session_.late() ? 408 : 400;
+      lease_.cancel();
+    }
+    if (ec) co_return;
+    need = relay.advance();
+  }
+  if (need == Relay::Need::Source) {
+    state.fault = relay.status() == BodySource::Status::TooLarge ? 413 : 400;
+    lease_.cancel();
+  }
+  session_.arm(timeouts.response);
+}
+
+// Stops the upload where it is and waits for it to end.
+net::Awaitable<void> Exchange::end_upload() {
+  auto& state = *upload_;
+  if (state.done) co_return;
+  state.stop = true;
+  session_.client.cancel();
+  lease_.cancel();
+  net::ErrorCode ignored;
+  co_await state.finished.async_wait(net::into(ignored));
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,112 @@
+#include "proxy/gate.hpp"
+
+#include "weir/observe/counters.hpp"
+
+namespace weir::proxy {
+
+namespace {
+
+using observe::RuleOutcome;
+
+}  // namespace
+
+// What each rule said, for the metrics. Of a refused request only the refusals count: the others charged nothing.
+void Gate::count(const policy::Bill& bill, bool admitted) {
+  const auto outcomes = bill.outcomes();
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const auto& charge = bill.charges()[i];
+    const auto rule = charge.rule;
+    if (!outcomes[i].allowed)
+      worker_.counters.decisions(rule, charge.enforced ? RuleOutcome::Refused : RuleOutcome::ShadowRefused).add();
+    else if (admitted)
+      worker_.counters.decisions(rule, outcomes[i].delay.count() > 0 ? RuleOutcome::Delayed : RuleOutcome::Admitted).add();
+  }
+}
+
+// A refusal here leaves Redis unasked, and what stands in its bill is stale.
+std::span<const policy::Bill* const> Gate::asked() const {
+  return std::span(bills_).first(local_charged_ ? bills_.size() : 1);
+}
+
+Ruling Gate::rule() {
+  const auto decision = policy::decide(asked(), charged_at_);
+  for (const auto* bill : asked()) count(*bill, decision.verdict != policy::Verdict::Reject);
+  return {.decision = decision};
+}
+
+Departure Gate::departure() const {
+  Departure departure;
+  base::Duration longest{-1};
+  for (const auto* bill : asked()) {
+    const auto outcomes = bill->outcomes();
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+      const auto& charge = bill->charges()[i];
+      if (!charge.enforced || outcomes[i].delay <= longest) continue;
+      longest = outcomes[i].delay;
+      const auto since = bill == &space_.evaluation.remote ? redis_now_ : charged_at_;
+      departure = {&charge, since + longest, charged_at_ + longest};
+    }
+  }
+  return departure;
+}
+
+bool Gate::decide_here(base::TimePoint now, Ruling& ruling) {
+  auto& evaluation = space_.evaluation;
+  charged_at_ = now;
+  ruling.missing = evaluation.collect(worker_.config.rules, space_.request, worker_.config.names);
+  if (ruling.missing != nullptr) return true;
+  local_charged_ = evaluation.local.empty() ||
+                   worker_.table.charge(evaluation.local.charges(), now, evaluation.local.outcomes());
+  if (local_charged_ && !evaluation.remote.empty()) return false;
+  ruling = rule();
+  return true;
+}
+
+net::Awaitable<Ruling> Gate::ask_redis() {
+  auto& remote = space_.evaluation.remote;
+  const auto ec = co_await worker_.redis->charge(remote.charges(), remote.outcomes(), redis_now_);
+  if (ec) {
+    worker_.counters.store_failures.add();
+    for (const auto& charge : remote.charges())
+      worker_.counters.decisions(charge.rule, RuleOutcome::StoreFailed).add();
+    co_return fall_back();
+  }
+  remote_charged_ = true;
+  auto ruling = rule();
+  if (ruling.decision.verdict == policy::Verdict::Reject) {
+    remote_charged_ = false;  // Redis charged nothing
+    refund();
+  }
+  co_return ruling;
+}
+
+// Redis could not be asked: each of its rules goes by its on_store_failure.
+Ruling Gate::fall_back() {
+  const auto* closed = space_.evaluation.fall_back(space_.request, worker_.config.names, space_.fallback);
+  space_.evaluation.remote.clear();
+  if (closed != nullptr) {
+    refund();
+    return {.closed = closed};
+  }
+  auto& fallback = space_.fallback;
+  fallback_charged_ = !fallback.empty() && worker_.table.charge(fallback.charges(), charged_at_, fallback.outcomes());
+  auto ruling = rule();
+  if (ruling.decision.verdict == policy::Verdict::Reject) refund();
+  return ruling;
+}
+
+void Gate::refund_but(const limit::Charge* waited_for, base::TimePoint freed) {
+  const auto give_back = [&](const policy::Bill& bill, base::TimePoint since, auto& store) {
+    const auto outcomes = bill.outcomes();
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+      const auto& charge = bill.charges()[i];
+      if (outcomes[i].allowed) store.refund(charge, &charge == waited_for ? freed : since + outcomes[i].delay);
+    }
+  };
+  if (local_charged_) give_back(space_.evaluation.local, charged_at_, worker_.table);
+  if (fallback_charged_) give_back(space_.fallback, charged_at_, worker_.table);
+  if (remote_charged_) give_back(space_.evaluation.remote, redis_now_, *worker_.redis);
+  local_charged_ = fallback_charged_ = remote_charged_ = false;
+}
+
+}  // namespace weir::proxy

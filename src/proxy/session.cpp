@@ -1,0 +1,188 @@
+#include "proxy/session.hpp"
+
+#include <algorithm>
+
+#include "proxy/exchange.hpp"
+#include "weir/http/answer.hpp"
+#include "weir/http/head_parser.hpp"
+
+namespace weir::proxy {
+
+namespace {
+
+// A connection that was silent for so long gives its buffer back and waits without one.
+constexpr std::uint32_t kQuietAfterTicks = 1'000'000 / net::Watchdog::kTick.count();
+// What a client whose request was refused may still send before the connection is closed on it.
+constexpr std::size_t kLingerBytes = 256 << 10;
+constexpr base::Duration kLingerTime{1'000'000};
+
+}  // namespace
+
+Session::Session(Worker& a_worker, net::Stream a_client, const net::RawEndpoint& peer_endpoint)
+    : Watched(a_worker.watchdog),
+      worker(a_worker),
+      client(std::move(a_client)),
+      inbox(a_worker.blocks),
+      peer(net::peer_address(peer_endpoint)) {
+  ++worker.sessions;
+  worker.counters.connections_accepted.add();
+  worker.counters.connections_open.add();
+}
+
+Session::~Session() {
+  --worker.sessions;
+  worker.counters.connections_open.remove();
+}
+
+void Session::cancel_all() noexcept {
+  client.cancel();
+  if (exchange_ != nullptr) exchange_->cancel();
+}
+
+void Session::on_late() noexcept {
+  late_ = true;
+  cancel_all();
+}
+
+void Session::on_tick() noexcept {
+  if (state_ != State::Busy) ++idle_ticks_;
+  const bool idle_in_drain = worker.draining && state_ != State::Busy;
+  const bool grown_quiet = state_ == State::Idle && idle_ticks_ == kQuietAfterTicks;
+  if (worker.hard_stop) late_ = true;
+  if (worker.hard_stop || idle_in_drain || grown_quiet) return cancel_all();
+  if (waits_for_others_ && !left_ && client.peer_left()) {
+    left_ = true;
+    cancel_all();
+  }
+}
+
+net::Awaitable<bool> Session::secure() {
+  arm(worker.config.server.head_timeout);
+  const auto ec = co_await client.handshake();
+  disarm();
+  if (ec) worker.counters.client_errors(observe::ClientError::Handshake).add();
+  co_return !ec;
+}
+
+// Waits for more bytes of the client. False: there will be none.
+net::Awaitable<bool> Session::receive() {
+  net::ErrorCode ec;
+  char* at = inbox.space();
+  const auto count = co_await client.read_some(at, inbox.room(), ec);
+  inbox.received(count);
+  worker.counters.bytes_in.add(count);
+  co_return !ec;
+}
+
+// Waits for the head of the next request to be whole; its size, or 0 when the connection is over.
+net::Awaitable<std::size_t> Session::await_head() {
+  const auto& server = worker.config.server;
+  std::size_t searched = 0;
+  bool begun = false;
+  for (;;) {
+    while (searched == 0 && inbox.unread().starts_with("\r\n")) inbox.use(2);  // RFC 9112 §2.2
+    const auto unread = inbox.unread();
+    const auto size = http::find_head_end(unread, searched);
+    if (size != 0 && size <= server.max_head) co_return size;
+    if (size != 0 || unread.size() >= server.max_head) {
+      const bool line_ended = unread.substr(0, server.max_head).find('\n') != std::string_view::npos;
+      co_await refuse_head(line_ended ? http::Fault{431, "the request head is too large"}
+                                      : http::Fault{414, "the request target is too long"},
+                           observe::ClientError::HeadTooLarge);
+      co_return 0;
+    }
+    searched = unread.size();
+    if (unread.empty()) {
+      if (worker.draining) co_return 0;
+      state_ = State::Idle;
+      idle_ticks_ = 0;
+      arm(server.idle_timeout);
+    } else if (!begun) {
+      begun = true;
+      state_ = State::Busy;
+      arm(server.head_timeout);
+    }
+    const bool got = co_await receive();
+    if (got) continue;
+    const bool quiet = state_ == State::Idle && !late_ && !worker.draining && idle_ticks_ >= kQuietAfterTicks;
+    if (quiet && inbox.empty() && !client.has_pending()) {
+      state_ = State::Quiet;
+      inbox.release();
+      client.trim();
+      const auto ec = co_await client.wait_readable();
+      if (!ec) continue;
+    }
+    if (late_ && !inbox.empty())
+      co_await refuse_head({408, "the request head did not come in time"}, observe::ClientError::HeadTimeout);
+    co_return 0;
+  }
+}
+
+net::Awaitable<void> Session::refuse_head(http::Fault fault, observe::ClientError kind) {
+  worker.counters.client_errors(kind).add();
+  worker.counters.requests(std::nullopt, fault.status).add();
+  std::string body;
+  http::append_error_json(body, fault.status, fault.what);
+  std::string out;
+  http::write_answer(out, {.status = fault.status,
+                           .body = body,
+                           .date = worker.http_date(worker.clock.now()),
+                           .keep_alive = false});
+  net::ErrorCode ec;
+  worker.counters.bytes_out.add(client.try_write(out, {}, ec));
+  late_ = false;
+  co_await linger();
+}
+
+// Closes so that the last answer is not lost: our end first, then what the client still sends is read and dropped,
+// within bounds (RFC 9112 §9.6).
+net::Awaitable<void> Session::linger() {
+  client.shutdown_send();
+  arm(kLingerTime);
+  std::size_t dropped = 0;
+  while (dropped < kLingerBytes && !late_) {
+    inbox.release();
+    const bool got = co_await receive();
+    if (!got) break;
+    dropped += inbox.unread().size();
+  }
+  disarm();
+}
+
+net::Awaitable<bool> Session::serve_one(std::size_t head_size) {
+  disarm();
+  late_ = false;
+  state_ = State::Busy;
+  auto ending = Exchange::Ending::Close;
+  {
+    Exchange exchange(*this);
+    if (const auto fault = exchange.read_head(head_size)) {
+      co_await refuse_head(*fault, fault->status == 431 ? observe::ClientError::HeadTooLarge : observe::ClientError::BadHead);
+      co_return false;
+    }
+    exchange_ = &exchange;
+    ending = co_await exchange.run();
+    exchange_ = nullptr;
+  }
+  disarm();
+  inbox.unpin();
+  if (ending == Exchange::Ending::Linger) co_await linger();
+  if (ending == Exchange::Ending::Abort) client.close();
+  co_return ending == Exchange::Ending::KeepAlive;
+}
+
+net::Awaitable<void> Session::run() {
+  if (client.is_tls()) {
+    const bool secured = co_await secure();
+    if (!secured) co_return;
+  }
+  for (;;) {
+    const auto head_size = co_await await_head();
+    if (head_size == 0) break;
+    const bool go_on = co_await serve_one(head_size);
+    if (!go_on) break;
+  }
+  if (client.is_open()) client.shutdown_send();
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,64 @@
+// One client connection, from its acceptance to its end: TLS, the loop over requests, deadlines, the drain.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "weir/base/ip_address.hpp"
+#include "weir/http/head_parser.hpp"
+#include "weir/net/stream.hpp"
+#include "weir/net/watchdog.hpp"
+#include "weir/observe/counters.hpp"
+#include "weir/proxy/buffer.hpp"
+#include "weir/proxy/worker.hpp"
+
+namespace weir::proxy {
+
+class Exchange;
+
+class Session final : public net::Watched {
+ public:
+  Session(Worker& worker, net::Stream client, const net::RawEndpoint& peer);
+  ~Session();
+
+  // Serves requests until either side ends it.
+  [[nodiscard]] net::Awaitable<void> run();
+
+  // For the exchange under way. What waits is ended when the deadline passes (late() tells then) or, while somebody
+  // else is waited for, when the client leaves (left() tells then).
+  using net::Watched::arm;
+  using net::Watched::disarm;
+  void begin_wait_for_others() noexcept { waits_for_others_ = true; }
+  void end_wait_for_others() noexcept { waits_for_others_ = false; }
+  [[nodiscard]] bool late() const noexcept { return late_; }
+  void clear_late() noexcept { late_ = false; }
+  [[nodiscard]] bool left() const noexcept { return left_; }
+
+  Worker& worker;
+  net::Stream client;
+  Inbox inbox;
+  const base::IpAddress peer;
+
+ private:
+  enum class State : std::uint8_t { Busy, Idle, Quiet };
+
+  void on_late() noexcept override;
+  void on_tick() noexcept override;
+  void cancel_all() noexcept;
+
+  [[nodiscard]] net::Awaitable<bool> secure();
+  [[nodiscard]] net::Awaitable<std::size_t> await_head();
+  [[nodiscard]] net::Awaitable<bool> receive();
+  [[nodiscard]] net::Awaitable<bool> serve_one(std::size_t head_size);
+  [[nodiscard]] net::Awaitable<void> refuse_head(http::Fault fault, observe::ClientError kind);
+  [[nodiscard]] net::Awaitable<void> linger();
+
+  Exchange* exchange_ = nullptr;  // the one under way
+  State state_ = State::Busy;
+  std::uint32_t idle_ticks_ = 0;
+  bool waits_for_others_ = false;
+  bool late_ = false;
+  bool left_ = false;
+};
+
+}  // namespace weir::proxy

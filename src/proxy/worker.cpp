@@ -1,0 +1,79 @@
+#include "weir/proxy/worker.hpp"
+
+#include <array>
+#include <cstdio>
+#include <ctime>
+#include <random>
+
+#include "proxy/exchange_space.hpp"
+
+namespace weir::proxy {
+
+namespace {
+
+constexpr std::size_t kKeptSpaces = 256;
+constexpr std::size_t kBlockSize = 32 << 10;
+
+// Room for a head and as much of a body behind it.
+std::size_t block_size(const ServerSettings& server) {
+  return std::max<std::size_t>(kBlockSize, 2 * static_cast<std::size_t>(server.max_head));
+}
+
+}  // namespace
+
+Worker::Worker(net::Executor an_executor, const Shared& shared, redis::Store* a_redis, observe::Counters& some_counters,
+               observe::AccessSink* an_access_log)
+    : executor(an_executor),
+      config(shared.config),
+      clock(shared.clock),
+      table(shared.table),
+      redis(a_redis),
+      counters(some_counters),
+      access_log(an_access_log),
+      watchdog(an_executor),
+      shaper(an_executor, shared.clock),
+      blocks(block_size(shared.config.server)),
+      id_prefix_((std::uint64_t{std::random_device{}()} << 32) | std::random_device{}()) {
+  for (std::size_t i = 0; i < config.upstreams.size(); ++i)
+    pools.emplace_back(executor, watchdog, config.upstreams[i], config.servers[i]);
+}
+
+Worker::~Worker() = default;
+
+std::unique_ptr<ExchangeSpace> Worker::take_space() {
+  if (spaces_.empty()) return std::make_unique<ExchangeSpace>(blocks);
+  auto space = std::move(spaces_.back());
+  spaces_.pop_back();
+  return space;
+}
+
+void Worker::give_back(std::unique_ptr<ExchangeSpace> space) {
+  if (spaces_.size() >= kKeptSpaces) return;
+  space->clear();
+  spaces_.push_back(std::move(space));
+}
+
+std::string_view Worker::http_date(base::TimePoint now) {
+  const auto second = std::chrono::floor<std::chrono::seconds>(now);
+  if (second != date_second_) {
+    date_second_ = second;
+    const std::time_t time = second.time_since_epoch().count();
+    std::tm parts{};
+    gmtime_r(&time, &parts);
+    std::array<char, 40> text{};
+    date_.assign(text.data(), std::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S GMT", &parts));
+  }
+  return date_;
+}
+
+void Worker::make_request_id(std::string& out) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  out.resize(32);
+  const auto write = [&](std::size_t at, std::uint64_t word) {
+    for (std::size_t i = 0; i < 16; ++i) out[at + i] = kHex[word >> (60 - 4 * i) & 15U];
+  };
+  write(0, id_prefix_);
+  write(16, ++id_count_);
+}
+
+}  // namespace weir::proxy

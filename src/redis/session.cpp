@@ -1,0 +1,268 @@
+// The session's connection: dialling, signing in, serving, falling and trying again.
+#include "redis/session.hpp"
+
+#include "redis/command.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+
+namespace weir::redis {
+
+namespace {
+
+namespace asio = net::asio;
+using tcp = asio::ip::tcp;
+
+// Nothing of ours throws there; what does is a want of memory, and ends this worker's Redis, not the worker.
+struct RunEnded {
+  StoreLog log;
+  void operator()(const std::exception_ptr& thrown) const {
+    if (!thrown || !log) return;
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::exception& e) {
+      log(LogLevel::Warning, std::string("redis: the connection's coroutine ended: ") + e.what());
+    }
+  }
+};
+
+// What a reply to one command of the greeting has to be.
+enum class Step : std::uint8_t {
+  Must,        // no error
+  May,         // anything
+  LoadCharge,  // the SHA-1 of a script
+  LoadRefund,
+};
+
+struct Greeting {
+  std::string bytes;
+  std::vector<Step> steps;
+
+  void say(Step step, std::initializer_list<std::string_view> words) {
+    append_command(bytes, words);
+    steps.push_back(step);
+  }
+};
+
+// All that a new connection is told. The last is a write of our own, which a replica, a full or a
+// write-protected Redis refuses where it would answer a PING.
+Greeting greet(const RedisSettings& settings) {
+  Greeting greeting;
+  if (!settings.password.empty() && !settings.user.empty())
+    greeting.say(Step::Must, {"AUTH", settings.user, settings.password});
+  else if (!settings.password.empty())
+    greeting.say(Step::Must, {"AUTH", settings.password});
+  if (settings.database != 0) greeting.say(Step::Must, {"SELECT", std::to_string(settings.database)});
+  greeting.say(Step::May, {"CLIENT", "SETNAME", "weir"});
+  greeting.say(Step::LoadCharge, {"SCRIPT", "LOAD", charge_script()});
+  greeting.say(Step::LoadRefund, {"SCRIPT", "LOAD", refund_script()});
+  greeting.say(Step::Must, {"SET", settings.prefix + ":probe", "1", "PX", "1000"});
+  return greeting;
+}
+
+}  // namespace
+
+Store::Session::Session(net::Executor executor, const RedisSettings& settings, StoreLog log,
+                        const StoreTuning& tuning)
+    : executor_(executor),
+      settings_(settings),
+      log_(std::move(log)),
+      tuning_(tuning),
+      socket_(executor),
+      resolver_(executor),
+      pause_timer_(executor),
+      pipeline_(tuning.max_pending),
+      deadline_timer_(executor) {}
+
+void Store::Session::start() {
+  if (stopped_) return;
+  asio::co_spawn(executor_, run(shared_from_this()), RunEnded{log_});
+}
+
+void Store::Session::stop() {
+  if (std::exchange(stopped_, true)) return;
+  state_.store(StoreState::Down, std::memory_order_relaxed);
+  refusal_ = StoreError::Stopped;
+  opening_ = 0;
+  hang_up();
+  resolver_.cancel();
+  pause_timer_.cancel();
+  deadline_timer_.cancel();
+  // Not from here: whoever waits may own what is just being destroyed.
+  asio::post(executor_, [waiting = fail_all(StoreError::Stopped)]() mutable {
+    for (auto& resume : waiting) std::move(resume)();
+  });
+}
+
+net::Awaitable<void> Store::Session::run(std::shared_ptr<Session> self) {
+  Session& session = *self;
+  while (!session.stopped_) {
+    net::ErrorCode ec = co_await session.open();
+    if (!ec && !session.stopped_) {
+      session.rise();
+      ec = co_await session.serve();
+    }
+    if (session.stopped_) break;
+    session.fall(ec);
+    co_await session.pause();
+  }
+}
+
+net::Awaitable<net::ErrorCode> Store::Session::open() {
+  state_.store(StoreState::Probing, std::memory_order_relaxed);
+  opening_ = ++openings_;
+  pause_timer_.expires_after(tuning_.open_timeout);
+  pause_timer_.async_wait([self = shared_from_this(), attempt = opening_](net::ErrorCode ec) {
+    if (!ec && self->opening_ == attempt) self->give_up_opening();
+  });
+  reader_.reset();
+  net::ErrorCode ec = co_await dial();
+  if (ec) last_error_ = ec.message();
+  if (!ec) ec = co_await sign_in();
+  if (opening_ == 0) {
+    ec = StoreError::Timeout;
+    last_error_ = "no answer to the attempt to connect";
+  }
+  opening_ = 0;
+  pause_timer_.cancel();
+  co_return ec;
+}
+
+void Store::Session::give_up_opening() {
+  opening_ = 0;
+  resolver_.cancel();
+  hang_up();
+}
+
+net::Awaitable<net::ErrorCode> Store::Session::dial() {
+  net::ErrorCode ec;
+  if (settings_.address.is_unix()) {
+    const asio::local::stream_protocol::endpoint path(settings_.address.unix_path);
+    const asio::generic::stream_protocol::endpoint endpoint(path);
+    co_await socket_.async_connect(endpoint, net::into(ec));
+  } else {
+    ec = co_await dial_tcp();
+  }
+  if (!ec) socket_.non_blocking(true, ec);
+  co_return ec;
+}
+
+net::Awaitable<net::ErrorCode> Store::Session::dial_tcp() {
+  net::ErrorCode ec;
+  const auto& address = settings_.address;
+  const auto port = std::to_string(address.port);
+  const auto found = co_await resolver_.async_resolve(address.host, port, net::into(ec));
+  for (const auto& entry : found) {
+    if (opening_ == 0) break;
+    net::ErrorCode ignored;
+    socket_.close(ignored);
+    const asio::generic::stream_protocol::endpoint endpoint(entry.endpoint());
+    co_await socket_.async_connect(endpoint, net::into(ec));
+    if (!ec) break;
+  }
+  if (!ec) socket_.set_option(tcp::no_delay(true), ec);
+  co_return ec;
+}
+
+net::Awaitable<net::ErrorCode> Store::Session::sign_in() {
+  const Greeting greeting = greet(settings_);
+  net::ErrorCode ec;
+  co_await asio::async_write(socket_, asio::buffer(greeting.bytes), net::into(ec));
+  if (ec) {
+    last_error_ = ec.message();
+    co_return StoreError::ConnectionLost;
+  }
+  for (const Step step : greeting.steps) {
+    ec = co_await read_reply();
+    if (ec) co_return ec;
+    const Reply& reply = reader_.reply();
+    if (reply.kind == Reply::Kind::Error && step != Step::May) {
+      last_error_ = reply.text;
+      co_return classify(reply.text);
+    }
+    if (step == Step::LoadCharge) charge_sha_ = reply.text;
+    if (step == Step::LoadRefund) refund_sha_ = reply.text;
+  }
+  co_return ec;
+}
+
+net::Awaitable<net::ErrorCode> Store::Session::read_reply() {
+  for (;;) {
+    const auto next = reader_.next();
+    if (next == ReplyReader::Next::Ready) co_return net::ErrorCode();
+    if (next == ReplyReader::Next::Malformed) {
+      last_error_ = "what answers is not a Redis";
+      co_return StoreError::BadReply;
+    }
+    net::ErrorCode ec;
+    const std::size_t n = co_await socket_.async_read_some(asio::buffer(input_), net::into(ec));
+    if (ec) {
+      last_error_ = ec.message();
+      co_return StoreError::ConnectionLost;
+    }
+    reader_.feed({input_.data(), n});
+  }
+}
+
+// Until the connection ends, and why it did.
+net::Awaitable<net::ErrorCode> Store::Session::serve() {
+  for (;;) {
+    net::ErrorCode ec;
+    const std::size_t n = co_await socket_.async_read_some(asio::buffer(input_), net::into(ec));
+    if (state() != StoreState::Up) co_return refusal_;
+    if (ec) {
+      last_error_ = ec.message();
+      co_return StoreError::ConnectionLost;
+    }
+    reader_.feed({input_.data(), n});
+    if (!handle_replies()) {
+      last_error_ = "what answers is not a Redis";
+      co_return StoreError::BadReply;
+    }
+    if (state() != StoreState::Up) co_return refusal_;
+  }
+}
+
+void Store::Session::rise() {
+  state_.store(StoreState::Up, std::memory_order_relaxed);
+  refusal_ = StoreError::Away;
+  failures_in_row_ = 0;
+  flush_scheduled_ = blocked_ = loading_charge_ = loading_refund_ = false;
+  logged_.clear();
+  count(stats_.connects);
+  if (log_) log_(LogLevel::Info, "redis " + settings_.address.to_string() + " is up");
+}
+
+void Store::Session::fall(net::ErrorCode why) {
+  state_.store(StoreState::Down, std::memory_order_relaxed);
+  hang_up();
+  auto line = "redis " + settings_.address.to_string() + " is down: " + why.message() + ", " + last_error_;
+  if (log_ && line != logged_) log_(LogLevel::Warning, line);
+  logged_ = std::move(line);
+  auto waiting = fail_all(StoreError::ConnectionLost);
+  for (auto& resume : waiting) std::move(resume)();
+}
+
+// Exponential, with full jitter, so that weirs that lost one Redis together do not come back together.
+net::Awaitable<void> Store::Session::pause() {
+  const auto bound =
+      std::min(tuning_.longest_backoff, tuning_.first_backoff * (1U << std::min(attempts_, 20U)));
+  ++attempts_;
+  std::uniform_int_distribution<std::int64_t> jitter(0, bound.count());
+  pause_timer_.expires_after(base::Duration(jitter(random_)));
+  net::ErrorCode ec;
+  if (!stopped_) co_await pause_timer_.async_wait(net::into(ec));
+}
+
+void Store::Session::hang_up() noexcept {
+  net::ErrorCode ignored;
+  socket_.close(ignored);
+}
+
+}  // namespace weir::redis

@@ -1,0 +1,134 @@
+// A store's inside: its one connection, who waits on it, and the breaker.
+//
+//   Down ──pause──► Probing ──signed in, scripts loaded, a write tried──► Up
+//     ▲                │ failed                                             │ connection lost, or
+//     └────────────────┴────────────────────────────────────────────────────┘ N failures in a row
+//
+// The breaker is this circle: leaving Up drops the connection, and with it every command under way, so
+// half-open is the connect and the trial write that the session makes by itself.
+#pragma once
+
+#include "redis/bill.hpp"
+#include "redis/pipeline.hpp"
+#include "redis/resp.hpp"
+
+#include "weir/redis/store.hpp"
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/ip/tcp.hpp>
+
+namespace weir::redis {
+
+// Resumes the coroutine that waits for a call; runs it at once, on this thread.
+using Resume = net::asio::async_result<net::asio::use_awaitable_t<net::Executor>, void()>::handler_type;
+
+// Lives in the frame of the coroutine that waits, from before it is pushed until it is resumed.
+struct Call {
+  std::span<const limit::Charge> charges;
+  std::span<limit::Outcome> outcomes;
+  base::TimePoint server_now{};
+  net::ErrorCode error;
+  std::optional<Resume> resume;
+};
+
+class Store::Session : public std::enable_shared_from_this<Store::Session> {
+ public:
+  Session(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning);
+
+  void start();
+  void stop();
+
+  // Sends a bill. An error: nothing was sent and nobody will resume the call.
+  [[nodiscard]] net::ErrorCode begin(Call& call);
+  void refund(std::span<const Refund> refunds);
+
+  [[nodiscard]] StoreState state() const noexcept { return state_.load(std::memory_order_relaxed); }
+  [[nodiscard]] const StoreStats& stats() const noexcept { return stats_; }
+  [[nodiscard]] const std::string& last_error() const noexcept { return last_error_; }
+
+ private:
+  using Resolver = net::asio::ip::basic_resolver<net::asio::ip::tcp, net::Executor>;
+  using Counter = std::atomic<std::uint64_t>;
+
+  // The life of the connection (session.cpp). `self` keeps the session alive for the coroutine.
+  static net::Awaitable<void> run(std::shared_ptr<Session> self);
+  net::Awaitable<net::ErrorCode> open();
+  net::Awaitable<net::ErrorCode> dial();
+  net::Awaitable<net::ErrorCode> dial_tcp();
+  net::Awaitable<net::ErrorCode> sign_in();
+  net::Awaitable<net::ErrorCode> read_reply();
+  net::Awaitable<net::ErrorCode> serve();
+  net::Awaitable<void> pause();
+  void give_up_opening();
+  void rise();
+  void fall(net::ErrorCode why);
+  void hang_up() noexcept;
+
+  // The traffic on it (traffic.cpp).
+  void schedule_flush();
+  void flush();
+  void wait_for_room();
+  void watch_deadlines();
+  void expire();
+  [[nodiscard]] bool handle_replies();
+  void handle(Pipeline::Entry entry, const Reply& reply);
+  void handle_charge(Pipeline::Entry entry, const Reply& reply);
+  void handle_refund(Pipeline::Entry entry, const Reply& reply);
+  [[nodiscard]] bool send_again(Pipeline::Entry& entry, const Reply& reply);
+  void load_again(Pipeline::Purpose purpose);
+  void finish(Call& call, net::ErrorCode error);
+  void note_failure(net::ErrorCode error);
+  void open_breaker();
+  [[nodiscard]] std::vector<Resume> fail_all(StoreError error);
+
+  // Only the worker's thread writes: no read-modify-write is needed.
+  static void count(Counter& counter, std::uint64_t more = 1) noexcept {
+    counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+  }
+
+  net::Executor executor_;
+  const RedisSettings settings_;
+  const StoreLog log_;
+  const StoreTuning tuning_;
+
+  std::atomic<StoreState> state_{StoreState::Down};
+  StoreError refusal_ = StoreError::Away;  // what a charge is told while not Up
+  bool stopped_ = false;
+  unsigned failures_in_row_ = 0;
+  unsigned attempts_ = 0;  // since the last bill that was answered; doubles the pause
+  std::string last_error_;
+  std::string logged_;  // the last line about being down, so that it is not repeated
+  StoreStats stats_;
+
+  net::Socket socket_;
+  Resolver resolver_;
+  net::Timer pause_timer_;     // bounds open(), then paces the attempts
+  std::uint64_t opening_ = 0;  // the attempt under way; 0 when none is
+  std::uint64_t openings_ = 0;
+  std::array<char, 16 * 1024> input_;
+  ReplyReader reader_;
+
+  Pipeline pipeline_;
+  net::Timer deadline_timer_;
+  bool watching_ = false;  // deadline_timer_ is set, for no later than the earliest deadline
+  bool flush_scheduled_ = false;
+  bool blocked_ = false;         // the socket takes no more for now
+  bool loading_charge_ = false;  // SCRIPT LOAD is under way
+  bool loading_refund_ = false;
+  std::string charge_sha_;
+  std::string refund_sha_;
+  std::mt19937 random_{std::random_device{}()};
+};
+
+// What an error reply means.
+[[nodiscard]] StoreError classify(std::string_view text) noexcept;
+
+}  // namespace weir::redis

@@ -1,0 +1,75 @@
+#include "weir/redis/store.hpp"
+
+#include "redis/session.hpp"
+
+#include <array>
+#include <cassert>
+#include <utility>
+
+namespace weir::redis {
+
+namespace {
+
+// Suspends the coroutine that awaits it until the call has its answer.
+struct Park {
+  Call* call;
+  void operator()(Resume resume) const { call->resume.emplace(std::move(resume)); }
+};
+
+}  // namespace
+
+Store::Store(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning)
+    : session_(std::make_shared<Session>(executor, settings, std::move(log), tuning)) {}
+
+Store::~Store() {
+  session_->stop();
+}
+
+void Store::start() {
+  session_->start();
+}
+void Store::stop() {
+  session_->stop();
+}
+
+net::Awaitable<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
+                                             std::span<limit::Outcome> outcomes,
+                                             base::TimePoint& server_now) {
+  assert(!charges.empty() && charges.size() == outcomes.size() && charges.size() <= limit::kMaxCharges);
+  Call call{charges, outcomes, {}, {}, {}};
+  const auto refused = session_->begin(call);
+  if (refused) co_return refused;
+  Park park{&call};
+  // From here on the store itself may be gone: only the call is touched.
+  co_await net::asio::async_initiate<const net::asio::use_awaitable_t<net::Executor>&, void()>(park,
+                                                                                               net::kAwait);
+  if (!call.error) server_now = call.server_now;
+  co_return call.error;
+}
+
+void Store::refund(const limit::Charge& charge, base::TimePoint departure) {
+  const Refund line{charge, departure};
+  session_->refund({&line, 1});
+}
+
+void Store::refund(std::span<const limit::Charge> charges, base::TimePoint charged_at,
+                   std::span<const limit::Outcome> outcomes) {
+  assert(charges.size() == outcomes.size() && charges.size() <= limit::kMaxCharges);
+  std::array<Refund, limit::kMaxCharges> lines;
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < charges.size(); ++i)
+    if (outcomes[i].allowed) lines[n++] = {charges[i], charged_at + outcomes[i].delay};
+  if (n > 0) session_->refund({lines.data(), n});
+}
+
+StoreState Store::state() const noexcept {
+  return session_->state();
+}
+const StoreStats& Store::stats() const noexcept {
+  return session_->stats();
+}
+const std::string& Store::last_error() const noexcept {
+  return session_->last_error();
+}
+
+}  // namespace weir::redis

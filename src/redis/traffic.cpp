@@ -1,0 +1,233 @@
+// The session's traffic: what leaves, what comes back, and who is told.
+#include "redis/command.hpp"
+#include "redis/session.hpp"
+
+#include "weir/base/units.hpp"
+
+#include <array>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+namespace weir::redis {
+
+namespace {
+
+namespace asio = net::asio;
+using Purpose = Pipeline::Purpose;
+
+// Whether an error speaks of the server rather than of one key: only such open the breaker.
+bool is_of_server(const net::ErrorCode& error) noexcept {
+  return error != StoreError::ServerError && error != StoreError::Overloaded;
+}
+
+}  // namespace
+
+StoreError classify(std::string_view text) noexcept {
+  struct Meaning {
+    std::string_view code;
+    StoreError error;
+  };
+  static constexpr std::array kMeanings = {
+      Meaning{"LOADING", StoreError::Loading},       Meaning{"BUSY", StoreError::Loading},
+      Meaning{"TRYAGAIN", StoreError::Loading},      Meaning{"MASTERDOWN", StoreError::Loading},
+      Meaning{"READONLY", StoreError::ReadOnly},     Meaning{"OOM", StoreError::OutOfMemory},
+      Meaning{"MISCONF", StoreError::Misconfigured}, Meaning{"NOREPLICAS", StoreError::Misconfigured},
+      Meaning{"NOAUTH", StoreError::NotAllowed},     Meaning{"WRONGPASS", StoreError::NotAllowed},
+      Meaning{"NOPERM", StoreError::NotAllowed},     Meaning{"NOSCRIPT", StoreError::NoScript},
+  };
+  const auto code = text.substr(0, text.find(' '));
+  for (const auto& [name, error] : kMeanings)
+    if (name == code) return error;
+  return StoreError::ServerError;
+}
+
+net::ErrorCode Store::Session::begin(Call& call) {
+  count(stats_.calls);
+  const bool up = state() == StoreState::Up;
+  if (!up || pipeline_.full()) {
+    count(stats_.failures);
+    return up ? StoreError::Overloaded : refusal_;
+  }
+  append_charge(pipeline_.output(), charge_sha_, settings_.prefix, call.charges);
+  const auto deadline = std::chrono::steady_clock::now() + settings_.timeout;
+  pipeline_.push({.purpose = Purpose::Charge, .call = &call, .deadline = deadline, .command = {}});
+  schedule_flush();
+  if (!watching_) watch_deadlines();
+  return {};
+}
+
+void Store::Session::refund(std::span<const Refund> refunds) {
+  count(stats_.refunds);
+  if (state() != StoreState::Up || pipeline_.full()) return count(stats_.refunds_lost);
+  auto command = std::make_unique<std::string>();
+  append_refund(*command, refund_sha_, settings_.prefix, refunds);
+  pipeline_.output().append(*command);
+  pipeline_.push({.purpose = Purpose::Refund, .command = std::move(command)});
+  schedule_flush();
+}
+
+// Whatever else this turn of the loop asks leaves in the same write.
+void Store::Session::schedule_flush() {
+  if (std::exchange(flush_scheduled_, true)) return;
+  asio::post(executor_, [self = shared_from_this()] { self->flush(); });
+}
+
+void Store::Session::flush() {
+  flush_scheduled_ = false;
+  if (state() != StoreState::Up || blocked_) return;
+  auto& output = pipeline_.output();
+  std::size_t sent = 0;
+  net::ErrorCode ec;
+  while (sent < output.size() && !ec) {
+    count(stats_.writes);
+    sent += socket_.write_some(asio::buffer(output.data() + sent, output.size() - sent), ec);
+  }
+  output.erase(0, sent);
+  if (ec == asio::error::would_block) return wait_for_room();
+  if (ec) hang_up();
+}
+
+void Store::Session::wait_for_room() {
+  blocked_ = true;
+  socket_.async_wait(net::Socket::wait_write, [self = shared_from_this()](net::ErrorCode ec) {
+    if (ec) return;  // the connection has ended
+    self->blocked_ = false;
+    self->flush();
+  });
+}
+
+// One timer for all calls: set for the earliest deadline of the moment, and left alone while that moves
+// later.
+void Store::Session::watch_deadlines() {
+  const auto next = pipeline_.next_deadline();
+  watching_ = next.has_value() && !stopped_;
+  if (!watching_) return;
+  deadline_timer_.expires_at(*next);
+  deadline_timer_.async_wait([self = shared_from_this()](net::ErrorCode ec) {
+    if (!ec) self->expire();
+  });
+}
+
+void Store::Session::expire() {
+  const auto expired = pipeline_.take_expired(std::chrono::steady_clock::now());
+  watch_deadlines();
+  for (Call* call : expired) {
+    count(stats_.timeouts);
+    note_failure(StoreError::Timeout);
+    finish(*call, StoreError::Timeout);
+  }
+}
+
+// False when the connection is of no more use.
+bool Store::Session::handle_replies() {
+  for (;;) {
+    const auto next = reader_.next();
+    if (next == ReplyReader::Next::Incomplete) return true;
+    if (next == ReplyReader::Next::Malformed) return false;
+    auto entry = pipeline_.pop();
+    if (!entry) return false;
+    handle(*std::move(entry), reader_.reply());
+    if (state() != StoreState::Up) return true;  // ended meanwhile: what is left belongs to nobody
+  }
+}
+
+void Store::Session::handle(Pipeline::Entry entry, const Reply& reply) {
+  switch (entry.purpose) {
+    case Purpose::Charge:
+      return handle_charge(std::move(entry), reply);
+    case Purpose::Refund:
+      return handle_refund(std::move(entry), reply);
+    case Purpose::LoadCharge:
+      loading_charge_ = false;
+      return;
+    case Purpose::LoadRefund:
+      loading_refund_ = false;
+      return;
+  }
+}
+
+void Store::Session::handle_charge(Pipeline::Entry entry, const Reply& reply) {
+  if (entry.call == nullptr) return;  // too late
+  Call& call = *entry.call;
+  if (reply.kind == Reply::Kind::Error) {
+    if (send_again(entry, reply)) return;
+    last_error_ = reply.text;
+    const net::ErrorCode error = classify(reply.text);
+    note_failure(error);
+    return finish(call, error);
+  }
+  if (!read_outcomes(reply, call.charges, call.outcomes, call.server_now)) {
+    last_error_ = "an answer that is not our script's";
+    note_failure(StoreError::BadReply);
+    return finish(call, StoreError::BadReply);
+  }
+  failures_in_row_ = 0;
+  attempts_ = 0;
+  finish(call, {});
+}
+
+void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
+  if (reply.kind != Reply::Kind::Error || send_again(entry, reply)) return;
+  last_error_ = reply.text;
+  count(stats_.refunds_lost);
+}
+
+// After NOSCRIPT: loads the script and sends the command once more, within the deadline it had.
+bool Store::Session::send_again(Pipeline::Entry& entry, const Reply& reply) {
+  if (classify(reply.text) != StoreError::NoScript || std::exchange(entry.resent, true)) return false;
+  const bool charge = entry.purpose == Purpose::Charge;
+  load_again(charge ? Purpose::LoadCharge : Purpose::LoadRefund);
+  if (pipeline_.full()) return false;
+  if (charge)
+    append_charge(pipeline_.output(), charge_sha_, settings_.prefix, entry.call->charges);
+  else
+    pipeline_.output().append(*entry.command);
+  pipeline_.push(std::move(entry));
+  schedule_flush();
+  return true;
+}
+
+void Store::Session::load_again(Purpose purpose) {
+  const bool charge = purpose == Purpose::LoadCharge;
+  if (pipeline_.full() || std::exchange(charge ? loading_charge_ : loading_refund_, true)) return;
+  append_command(pipeline_.output(), {"SCRIPT", "LOAD", charge ? charge_script() : refund_script()});
+  pipeline_.push({.purpose = purpose, .command = {}});
+  count(stats_.script_loads);
+}
+
+// The coroutine goes on inside this call; it may ask again, or stop the store.
+void Store::Session::finish(Call& call, net::ErrorCode error) {
+  if (error) count(stats_.failures);
+  call.error = error;
+  Resume resume = *std::move(call.resume);
+  std::move(resume)();
+}
+
+void Store::Session::note_failure(net::ErrorCode error) {
+  if (state() != StoreState::Up || !is_of_server(error)) return;
+  if (error == StoreError::Timeout) last_error_ = "no answer within " + base::to_string(settings_.timeout);
+  if (++failures_in_row_ >= tuning_.failures_to_open) open_breaker();
+}
+
+void Store::Session::open_breaker() {
+  count(stats_.opened);
+  refusal_ = StoreError::BreakerOpen;
+  state_.store(StoreState::Down, std::memory_order_relaxed);
+  hang_up();
+}
+
+// Hands out how to resume whoever waits, so that the caller chooses when.
+std::vector<Resume> Store::Session::fail_all(StoreError error) {
+  std::vector<Resume> waiting;
+  for (auto& entry : pipeline_.take_all()) {
+    if (entry.purpose == Purpose::Refund) count(stats_.refunds_lost);
+    if (entry.call == nullptr) continue;
+    count(stats_.failures);
+    entry.call->error = error;
+    waiting.push_back(*std::move(entry.call->resume));
+  }
+  return waiting;
+}
+
+}  // namespace weir::redis

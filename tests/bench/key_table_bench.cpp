@@ -1,0 +1,94 @@
+// What a decision in process costs: one line and five, one hot key and a million random ones, 1, 2 and 4
+// threads.
+#include "weir/limit/key_table.hpp"
+
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+namespace weir::limit {
+namespace {
+
+constexpr std::uint64_t kKeys = 1'000'000;
+const base::TimePoint kStart{base::Duration{1'700'000'000'000'000}};
+
+const Limiter& generous() {
+  static const Limiter limiter = TokenBucket::make({1'000, base::Duration{1'000'000}}, 1'000'000).value();
+  return limiter;
+}
+const Limiter& strict() {
+  static const Limiter limiter = TokenBucket::make({1, base::Duration{86'400'000'000}}, 1).value();
+  return limiter;
+}
+
+Key key_of(std::uint64_t client, std::uint64_t rule = 0) {
+  base::SipHash128 hash({1, 2});
+  hash.part(rule);
+  hash.part(client);
+  return hash.digest();
+}
+
+std::vector<Key> shuffled_keys(std::uint64_t start) {
+  std::vector<Key> keys;
+  keys.reserve(kKeys);
+  for (std::uint64_t i = 0; i < kKeys; ++i) keys.push_back(key_of((start + i * 7'368'787) % kKeys));
+  return keys;
+}
+
+KeyTable& table() {
+  static KeyTable table(kKeys);
+  return table;
+}
+
+void hot_key(benchmark::State& state, const Limiter& limiter) {
+  const Charge charge{key_of(1, static_cast<std::uint64_t>(limiter.index()) + quota(limiter)), &limiter};
+  Outcome outcome;
+  base::TimePoint now = kStart;
+  for (auto _ : state) {
+    now += base::Duration{1'000};
+    benchmark::DoNotOptimize(table().charge({&charge, 1}, now, {&outcome, 1}));
+  }
+}
+void table_hot_key_admitted(benchmark::State& state) {
+  hot_key(state, generous());
+}
+void table_hot_key_refused(benchmark::State& state) {
+  hot_key(state, strict());
+}
+BENCHMARK(table_hot_key_admitted)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
+BENCHMARK(table_hot_key_refused)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
+
+void table_million_keys(benchmark::State& state) {
+  const auto keys = shuffled_keys(static_cast<std::uint64_t>(state.thread_index()) * 300'007);
+  Outcome outcome;
+  for (const Key& key : keys) {  // all present before the clock starts
+    const Charge charge{key, &generous()};
+    table().charge({&charge, 1}, kStart, {&outcome, 1});
+  }
+  base::TimePoint now = kStart;
+  std::size_t i = 0;
+  for (auto _ : state) {
+    now += base::Duration{1};
+    const Charge charge{keys[i], &generous()};
+    benchmark::DoNotOptimize(table().charge({&charge, 1}, now, {&outcome, 1}));
+    i = i + 1 == keys.size() ? 0 : i + 1;
+  }
+}
+BENCHMARK(table_million_keys)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
+
+void table_bill_of_five(benchmark::State& state) {
+  std::vector<Charge> bill;
+  for (RuleIndex rule = 0; rule < 5; ++rule)
+    bill.push_back(
+        {key_of(static_cast<std::uint64_t>(state.thread_index()), 10U + rule), &generous(), 1, rule});
+  std::vector<Outcome> outcomes(bill.size());
+  base::TimePoint now = kStart;
+  for (auto _ : state) {
+    now += base::Duration{1'000};
+    benchmark::DoNotOptimize(table().charge(bill, now, outcomes));
+  }
+}
+BENCHMARK(table_bill_of_five)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
+
+}  // namespace
+}  // namespace weir::limit

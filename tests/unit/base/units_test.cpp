@@ -1,0 +1,62 @@
+#include "weir/base/units.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::base {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Units, ReadDurations) {
+  EXPECT_EQ(parse_duration("7us").value(), 7us);
+  EXPECT_EQ(parse_duration("250ms").value(), 250ms);
+  EXPECT_EQ(parse_duration("2s").value(), 2s);
+  EXPECT_EQ(parse_duration("5min").value(), 5min);
+  EXPECT_EQ(parse_duration("5m").value(), 5min);
+  EXPECT_EQ(parse_duration("1h").value(), 1h);
+  EXPECT_EQ(parse_duration("7days").value(), 7 * 24h);
+  EXPECT_EQ(parse_duration("0s").value(), 0s);
+  EXPECT_EQ(parse_duration("36525day").value(), 36'525 * 24h);
+}
+
+TEST(Units, RefuseOtherDurationsAndQuoteThem) {
+  for (const std::string text : {"", "s", "5", "-1s", "+1s", "1.5s", "1 s", " 1s", "1s ", "1S", "1week",
+                                 "36526day", "99999999999999999999s", "9223372036854775807us", "1s1s"}) {
+    const auto parsed = parse_duration(text);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_NE(parsed.error().message.find("\"" + text + "\""), std::string::npos);
+  }
+}
+
+TEST(Units, ReadSizes) {
+  EXPECT_EQ(parse_size("65536").value(), 65'536);
+  EXPECT_EQ(parse_size("64KiB").value(), 65'536);
+  EXPECT_EQ(parse_size("10kB").value(), 10'000);
+  EXPECT_EQ(parse_size("5MB").value(), 5'000'000);
+  EXPECT_EQ(parse_size("1MiB").value(), 1U << 20);
+  EXPECT_EQ(parse_size("2GiB").value(), std::uint64_t{2} << 30);
+  EXPECT_EQ(parse_size("0").value(), 0);
+  for (const std::string_view text : {"", "KiB", "64kib", "64 KiB", "-1", "1.5MB", "99999999999GiB", "1TiB"})
+    EXPECT_FALSE(parse_size(text)) << text;
+}
+
+TEST(Units, WriteTheShortestExactSpelling) {
+  EXPECT_EQ(to_string(250ms), "250ms");
+  EXPECT_EQ(to_string(2s), "2s");
+  EXPECT_EQ(to_string(90s), "90s");
+  EXPECT_EQ(to_string(120s), "2min");
+  EXPECT_EQ(to_string(48h), "2day");
+  EXPECT_EQ(to_string(1'001us), "1001us");
+  EXPECT_EQ(to_string(0us), "0us");
+}
+
+TEST(Time, WholeSecondsAreNeverEarly) {
+  EXPECT_EQ(ceil_seconds(0us), 0);
+  EXPECT_EQ(ceil_seconds(1us), 1);
+  EXPECT_EQ(ceil_seconds(1s), 1);
+  EXPECT_EQ(ceil_seconds(1s + 1us), 2);
+  EXPECT_GT(ceil_seconds(kForever), 9'000'000'000'000);
+}
+
+}  // namespace
+}  // namespace weir::base

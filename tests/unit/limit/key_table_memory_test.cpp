@@ -1,0 +1,88 @@
+// What the table costs: memory for a million keys, and no allocation for a decision.
+#include "unit/limit/traffic.hpp"
+
+#include "weir/limit/key_table.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <new>
+#include <vector>
+
+namespace {
+std::atomic<std::uint64_t> allocations{0};
+}
+
+// Every allocation of this program is counted.
+void* operator new(std::size_t size) {
+  ++allocations;
+  if (void* at = std::malloc(size)) return at;
+  throw std::bad_alloc();
+}
+void operator delete(void* at) noexcept {
+  std::free(at);
+}
+void operator delete(void* at, std::size_t) noexcept {
+  std::free(at);
+}
+
+namespace weir::limit {
+namespace {
+
+// A sanitizer's shadow of the same pages is resident too: at most four bytes for each under ThreadSanitizer.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr std::uint64_t kShadow = 5;
+#else
+constexpr std::uint64_t kShadow = 1;
+#endif
+constexpr std::uint64_t kBoundKiB = 64 * 1024 * kShadow;
+
+std::uint64_t resident_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::uint64_t kib = 0;
+    if (word == "VmRSS:" && status >> kib) return kib;
+  }
+  return 0;
+}
+
+TEST(KeyTableMemory, AMillionKeysTakeLessThan64MiB) {
+  constexpr std::uint64_t kKeys = 1'000'000;
+  const Limiter limiter = token_bucket("1/day", 2);
+  const auto before = resident_kib();
+  ASSERT_GT(before, 0);
+  KeyTable table(kKeys);
+  EXPECT_LT(resident_kib() - before, 4 * 1024 * kShadow) << "an empty table is not resident";
+  Outcome outcome;
+  for (std::uint64_t i = 0; i < kKeys; ++i) {
+    const Charge charge{key_of(i), &limiter};
+    ASSERT_TRUE(table.charge({&charge, 1}, kStart, {&outcome, 1}));
+  }
+  const auto grown = resident_kib() - before;
+  std::cout << "[   MEMORY ] " << grown << " KiB for " << kKeys << " keys, " << table.stats().slots
+            << " slots\n";
+  EXPECT_LE(grown, kBoundKiB);
+  EXPECT_EQ(table.stats().keys, kKeys);
+  EXPECT_EQ(table.stats().overflowed, 0);
+}
+
+TEST(KeyTableMemory, ADecisionAllocatesNothing) {
+  KeyTable table(1'000);  // small: it overflows
+  const Limiter bucket = token_bucket("10/s", 5);
+  const Limiter queue = leaky_bucket("10/s", 5);
+  std::vector<Outcome> outcomes(3);
+  const auto before = allocations.load();
+  for (std::uint64_t i = 0; i < 20'000; ++i) {
+    const auto now = kStart + Duration(i * 10);
+    const std::array bill = {Charge{key_of(i), &bucket}, Charge{key_of(i % 7, 1), &queue, 1, 1},
+                             Charge{key_of(i % 5, 2), &bucket, 1, 2}};
+    if (table.charge(bill, now, outcomes) && i % 2 == 0) table.refund(bill, now, outcomes);
+    table.sweep(now, 1);
+    static_cast<void>(table.peek(bill[0], now));
+  }
+  EXPECT_EQ(allocations.load(), before);
+  EXPECT_GT(std::vector<int>(1).size() + allocations.load(), before + 1) << "nothing is counted at all";
+}
+
+}  // namespace
+}  // namespace weir::limit

@@ -1,0 +1,233 @@
+#include "weir/limit/key_table.hpp"
+
+#include "unit/limit/traffic.hpp"
+
+#include <map>
+#include <set>
+#include <vector>
+
+namespace weir::limit {
+namespace {
+
+// Buckets of one and three tokens that gain one an hour.
+class KeyTableTest : public testing::Test {
+ protected:
+  Charge line(std::uint64_t client, const Limiter& limiter, RuleIndex rule = 0, Cost cost = 1) const {
+    return {key_of(client, rule), &limiter, cost, rule, true};
+  }
+  static Charge shadow(Charge charge) {
+    charge.enforced = false;
+    return charge;
+  }
+  bool charge(KeyTable& table, const std::vector<Charge>& bill, TimePoint now) {
+    outcomes_.assign(bill.size(), {});
+    return table.charge(bill, now, outcomes_);
+  }
+  // Takes keys until no newcomer finds a slot; returns how many it took.
+  std::uint64_t fill(KeyTable& table, const Limiter& limiter) {
+    std::uint64_t client = 0;
+    while (charge(table, {line(client, limiter)}, kStart) && !outcomes_[0].overflow) ++client;
+    return client;
+  }
+
+  const Limiter three_ = token_bucket("1/h", 3);
+  const Limiter one_ = token_bucket("1/h", 1);
+  std::vector<Outcome> outcomes_;
+};
+
+TEST_F(KeyTableTest, AnAbsentKeyIsAFreshCell) {
+  KeyTable table(100);
+  EXPECT_EQ(table.peek(line(1, three_), kStart), step(three_, Cell{}, kStart, 1).outcome);
+  EXPECT_TRUE(charge(table, {line(1, three_)}, kStart));
+  EXPECT_EQ(outcomes_[0].remaining, 2);
+  EXPECT_EQ(table.stats().keys, 1);
+}
+
+TEST_F(KeyTableTest, AKeyKeepsItsStateAndIsAloneWithIt) {
+  KeyTable table(100);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(charge(table, {line(1, three_)}, kStart));
+  EXPECT_FALSE(charge(table, {line(1, three_)}, kStart));
+  EXPECT_EQ(outcomes_[0].retry_after, 1h);
+  EXPECT_TRUE(charge(table, {line(2, three_)}, kStart));
+  EXPECT_FALSE(charge(table, {line(1, three_)}, kStart + 1h - 1us));
+  EXPECT_TRUE(charge(table, {line(1, three_)}, kStart + 1h));
+}
+
+TEST_F(KeyTableTest, PeekChargesNothing) {
+  KeyTable table(100);
+  charge(table, {line(1, three_)}, kStart);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(table.peek(line(1, three_), kStart).remaining, 1);
+  EXPECT_EQ(table.stats().keys, 1);
+}
+
+TEST_F(KeyTableTest, ARefusalInOneLineChargesNoOther) {
+  KeyTable table(100);
+  const Limiter queue = leaky_bucket("1/s", 4);
+  EXPECT_TRUE(charge(table, {line(1, one_, 0)}, kStart));
+  const std::vector<Charge> bill = {line(1, three_, 1), line(1, one_, 0), line(1, queue, 2),
+                                    line(1, three_, 3, 2)};
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_FALSE(charge(table, bill, kStart));
+    EXPECT_TRUE(outcomes_[0].allowed);
+    EXPECT_FALSE(outcomes_[1].allowed);
+    EXPECT_TRUE(outcomes_[2].allowed);
+    EXPECT_TRUE(outcomes_[3].allowed);
+  }
+  EXPECT_EQ(table.stats().keys, 1) << "a refused bill took a slot";
+  EXPECT_EQ(table.peek(line(1, three_, 1), kStart).remaining, 2);
+  EXPECT_EQ(table.peek(line(1, queue, 2), kStart).delay, 0us);
+  EXPECT_TRUE(charge(table, bill, kStart + 1h));
+  EXPECT_EQ(outcomes_[3].remaining, 1);
+  EXPECT_EQ(table.stats().keys, 4);
+}
+
+TEST_F(KeyTableTest, ARefusedNewcomerTakesNoSlot) {
+  KeyTable table(100);
+  EXPECT_FALSE(charge(table, {line(1, three_, 0, 4)}, kStart));
+  EXPECT_EQ(outcomes_[0].retry_after, base::kForever);
+  EXPECT_EQ(table.stats().keys, 0);
+}
+
+TEST_F(KeyTableTest, AShadowLineNeitherRefusesNorIsChargedWhenRefusing) {
+  KeyTable table(100);
+  const std::vector<Charge> bill = {shadow(line(1, one_, 0)), line(1, three_, 1)};
+  EXPECT_TRUE(charge(table, bill, kStart));
+  EXPECT_TRUE(outcomes_[0].allowed);
+  EXPECT_TRUE(charge(table, bill, kStart + 30min));
+  EXPECT_FALSE(outcomes_[0].allowed);
+  EXPECT_TRUE(charge(table, bill, kStart + 1h)) << "the shadow's refusal moved its own state";
+  EXPECT_TRUE(outcomes_[0].allowed);
+  EXPECT_FALSE(charge(table, {shadow(line(1, three_, 2)), line(1, three_, 3, 9)}, kStart + 1h));
+  EXPECT_EQ(table.stats().keys, 2) << "the shadow of a refused request was charged";
+}
+
+TEST_F(KeyTableTest, RefundRestoresEveryLine) {
+  KeyTable table(100);
+  const Limiter queue = leaky_bucket("1/s", 4);
+  const std::vector<Charge> bill = {line(1, one_, 0), line(1, queue, 1)};
+  charge(table, {line(1, queue, 1)}, kStart);
+  ASSERT_TRUE(charge(table, bill, kStart));
+  EXPECT_EQ(outcomes_[1].delay, 1s);
+  table.refund(bill, kStart, outcomes_);
+  ASSERT_TRUE(charge(table, bill, kStart));
+  EXPECT_EQ(outcomes_[1].delay, 1s);
+}
+
+TEST_F(KeyTableTest, RefundOfAForgottenKeyChangesNothing) {
+  KeyTable table(100);
+  table.refund(line(1, one_), kStart);
+  EXPECT_EQ(table.stats().keys, 0);
+}
+
+TEST_F(KeyTableTest, SweepForgetsDrainedKeysAlone) {
+  KeyTable table(10'000);
+  for (std::uint64_t i = 0; i < 5'000; ++i) {
+    charge(table, {line(i, three_, 3)}, kStart);
+    charge(table, {line(i, three_, 4, 3)}, kStart);
+  }
+  const auto slots = table.stats().slots;
+  EXPECT_EQ(table.sweep(kStart + 1h - 1us, slots), 0);
+  std::size_t forgotten = 0;
+  for (std::size_t hand = 0; hand < slots / 8; hand += 10) forgotten += table.sweep(kStart + 1h, 10);
+  EXPECT_EQ(forgotten, 5'000);
+  const auto stats = table.stats();
+  EXPECT_EQ(stats.keys, 5'000);
+  EXPECT_EQ(stats.keys_by_rule[3], 0);
+  EXPECT_EQ(stats.keys_by_rule[4], 5'000);
+  EXPECT_EQ(table.peek(line(7, three_, 4), kStart + 1h).remaining, 0) << "a live key was forgotten";
+}
+
+TEST_F(KeyTableTest, HoldsAsManyLiveKeysAsPromised) {
+  for (const std::uint64_t keys : {1, 2, 8, 9, 16, 100, 1'000, 5'000, 100'000}) {
+    KeyTable table(keys);
+    for (std::uint64_t i = 0; i < keys; ++i) charge(table, {line(i, one_)}, kStart);
+    EXPECT_EQ(table.stats().overflowed, 0) << keys << " keys";
+    EXPECT_EQ(table.stats().keys, keys);
+    for (std::uint64_t i = 0; i < keys; ++i)
+      ASSERT_FALSE(table.peek(line(i, one_), kStart).allowed) << "key " << i << " of " << keys << " was lost";
+  }
+}
+
+TEST_F(KeyTableTest, NewcomersToAFullTableShareTheirRulesOverflowCell) {
+  KeyTable table(64);
+  const auto taken = fill(table, three_);
+  EXPECT_GE(taken, 64);
+  EXPECT_EQ(table.stats().keys, taken);
+  int admitted = 1;  // the one that `fill` stopped at
+  for (std::uint64_t i = taken + 1; i < taken + 10'000; ++i) {
+    const bool yes = charge(table, {line(i, three_)}, kStart);
+    if (outcomes_[0].overflow) admitted += yes ? 1 : 0;
+  }
+  EXPECT_EQ(admitted, 3) << "churned keys bought more than one cell holds";
+  EXPECT_EQ(table.stats().overflowed, 3);
+  EXPECT_TRUE(table.peek(line(99'999, three_), kStart).overflow);
+  for (std::uint64_t i = 0; i < taken; ++i)
+    EXPECT_EQ(table.peek(line(i, three_), kStart).remaining, 1) << "a live key was forgotten";
+}
+
+TEST_F(KeyTableTest, ADrainedKeyMakesRoomForANewcomer) {
+  KeyTable table(64);
+  const auto taken = fill(table, three_);
+  for (std::uint64_t i = 0; i < 64; ++i) {
+    ASSERT_TRUE(charge(table, {line(1'000'000 + i, three_)}, kStart + 2h));
+    EXPECT_FALSE(outcomes_[0].overflow);
+  }
+  EXPECT_LE(table.stats().keys, taken + 8) << "drained slots were not reused";
+}
+
+TEST_F(KeyTableTest, TiersOfOneRuleShareAnOverflowCellInTheirOwnUnits) {
+  KeyTable table(64);
+  const Limiter slow = token_bucket("2/h", 4);  // empty for two hours
+  const Limiter fast = token_bucket("50/s", 50);
+  fill(table, one_);
+  const auto newcomer = [&](const Limiter& limiter, Cost cost) { return line(500'000, limiter, 5, cost); };
+  ASSERT_TRUE(table.peek(newcomer(slow, 1), kStart).overflow);
+  ASSERT_TRUE(charge(table, {newcomer(slow, 4)}, kStart));
+  EXPECT_FALSE(charge(table, {newcomer(fast, 1)}, kStart)) << "the slow tier's charge was forgotten";
+  EXPECT_EQ(outcomes_[0].retry_after, 2h - 980ms);
+  EXPECT_TRUE(charge(table, {newcomer(fast, 1)}, kStart + 2h));
+  EXPECT_EQ(outcomes_[0].remaining, 49);
+}
+
+TEST_F(KeyTableTest, ABillTakesAndReturnsItsOverflow) {
+  KeyTable table(64);
+  fill(table, one_);
+  const std::vector<Charge> bill = {line(500'000, three_, 5), line(500'000, three_, 6, 3)};
+  ASSERT_TRUE(charge(table, bill, kStart));
+  ASSERT_TRUE(outcomes_[0].overflow && outcomes_[1].overflow);
+  EXPECT_FALSE(charge(table, bill, kStart));
+  EXPECT_EQ(table.peek(bill[0], kStart).remaining, 1) << "a refused bill charged the overflow cell";
+  table.refund(bill, kStart, std::vector<Outcome>(2, {.allowed = true, .overflow = true}));
+  EXPECT_TRUE(charge(table, bill, kStart));
+}
+
+TEST_F(KeyTableTest, LinesOfOneBillNeverTakeEachOthersSlots) {
+  const auto seed = new_seed();
+  std::mt19937_64 random(seed);
+  KeyTable table(40);  // small, so that lines meet in buckets whose keys are drained or must move
+  std::map<std::uint64_t, Cell> model;
+  TimePoint now = kStart;
+  for (int round = 0; round < 20'000; ++round) {
+    now += Duration(random() % 3'000'000'000);
+    std::vector<Charge> bill;
+    std::set<std::uint64_t> clients;
+    while (clients.size() < 1 + random() % 6) clients.insert(random() % 36);
+    for (const auto client : clients) bill.push_back(line(client, three_, 0, 1 + random() % 3));
+    bool expected = true;
+    std::size_t i = 0;
+    for (const auto client : clients)
+      expected &= step(three_, model[client], now, bill[i++].cost).outcome.allowed;
+    ASSERT_EQ(charge(table, bill, now), expected) << "seed " << seed << " round " << round;
+    i = 0;
+    for (const auto client : clients) {
+      const auto by_model = step(three_, model[client], now, bill[i].cost);
+      ASSERT_EQ(outcomes_[i], by_model.outcome) << "seed " << seed << " round " << round;
+      if (expected) model[client] = by_model.next;
+      ++i;
+    }
+  }
+  EXPECT_EQ(table.stats().overflowed, 0);
+}
+
+}  // namespace
+}  // namespace weir::limit

@@ -1,0 +1,157 @@
+// The laws of every limiter, over random parameters and traffic. What a step promises of the future is put to
+// the test by asking the limiter again at that future: nothing here knows how it computes.
+#include "unit/limit/random_case.hpp"
+
+#include "weir/limit/limiter.hpp"
+
+namespace weir::limit {
+namespace {
+
+constexpr int kCases = 12'000;
+constexpr int kRequests = 12;  // of each case
+
+// One request in the middle of some traffic.
+struct Moment {
+  const Case& rule;
+  Cell cell;
+  TimePoint now;
+  Cost cost;
+  Step step;
+};
+
+Cost remaining_at(const Case& rule, const Cell& cell, TimePoint at) {
+  return step(rule.limiter, cell, at, rule.capacity + 1)
+      .outcome.remaining;  // never fits: the state as it stands
+}
+
+template <class Law>
+void for_each_moment(Law law) {
+  const auto seed = new_seed();
+  Dice dice(seed);
+  for (int i = 0; i < kCases; ++i) {
+    const Case rule = dice.limiter();
+    Cell cell;
+    TimePoint now = dice.start();
+    for (int request = 0; request < kRequests; ++request) {
+      const Cost cost = dice.cost(rule);
+      const Step next = step(rule.limiter, cell, now, cost);
+      law(Moment{rule, cell, now, cost, next}, dice);
+      if (testing::Test::HasFailure())
+        FAIL() << "seed " << seed << ", case " << i << ", request " << request << ": cost " << cost << " at "
+               << now.time_since_epoch().count() << " of " << rule;
+      cell = next.next;
+      now += next.outcome.retry_after != base::kForever && dice.one_in(4) ? next.outcome.retry_after
+                                                                          : dice.pause(rule);
+    }
+  }
+}
+
+TEST(LimiterLaws, RefusedAtEveryInstantBeforeRetryAfterAndAdmittedAtIt) {
+  int refusals = 0;
+  for_each_moment([&](const Moment& m, Dice& dice) {
+    const auto wait = m.step.outcome.retry_after;
+    EXPECT_EQ(m.step.outcome.allowed, wait == 0us);
+    EXPECT_EQ(wait == base::kForever, m.cost > m.rule.capacity);
+    if (m.step.outcome.allowed || wait == base::kForever) return;
+    ++refusals;
+    const auto admitted_after = [&](Duration d) {
+      return step(m.rule.limiter, m.cell, m.now + d, m.cost).outcome.allowed;
+    };
+    EXPECT_TRUE(admitted_after(wait));
+    EXPECT_FALSE(admitted_after(wait - 1us));
+    const auto earlier = Duration(dice.between(0, static_cast<std::uint64_t>(wait.count()) - 1));
+    EXPECT_FALSE(admitted_after(earlier));
+    const auto still = step(m.rule.limiter, m.cell, m.now + earlier, m.cost).outcome.retry_after;
+    EXPECT_EQ(earlier + still, wait) << "the promise changed while waiting";
+  });
+  EXPECT_GT(refusals, kCases);
+}
+
+TEST(LimiterLaws, ACostBeyondTheCapacityIsRefusedByAFreshKeyToo) {
+  for_each_moment([](const Moment& m, Dice&) {
+    EXPECT_EQ(step(m.rule.limiter, Cell{}, m.now, m.cost).outcome.allowed, m.cost <= m.rule.capacity);
+  });
+}
+
+TEST(LimiterLaws, ARefusedRequestChangesNothing) {
+  for_each_moment([](const Moment& m, Dice&) {
+    if (m.step.outcome.allowed) return;
+    EXPECT_EQ(m.step.next, m.cell);
+    EXPECT_EQ(m.step.outcome.more_after, m.step.outcome.retry_after);
+    EXPECT_EQ(m.step.outcome.delay, 0us);
+  });
+}
+
+TEST(LimiterLaws, RemainingCanBeSpentNowAndNoMore) {
+  for_each_moment([](const Moment& m, Dice&) {
+    Cell cell = m.step.next;
+    Cost left = m.step.outcome.remaining;
+    const auto spend = [&](Cost cost) {
+      const Step s = step(m.rule.limiter, cell, m.now, cost);
+      EXPECT_TRUE(s.outcome.allowed) << "remaining was too large by " << left;
+      left -= cost;
+      EXPECT_EQ(s.outcome.remaining, left);
+      cell = s.next;
+    };
+    if (left > 50) spend(left - 50);
+    while (left > 0 && !testing::Test::HasFailure()) spend(1);
+    EXPECT_FALSE(step(m.rule.limiter, cell, m.now, 1).outcome.allowed) << "remaining was too small";
+  });
+}
+
+TEST(LimiterLaws, MoreAfterIsWhenRemainingGrowsAndNotBefore) {
+  for_each_moment([](const Moment& m, Dice&) {
+    const auto& [allowed, remaining, retry, reset, more, delay, overflow] = m.step.outcome;
+    if (!allowed) return;
+    ASSERT_GT(more, 0us);
+    EXPECT_EQ(remaining_at(m.rule, m.step.next, m.now), remaining);
+    EXPECT_EQ(remaining_at(m.rule, m.step.next, m.now + more - 1us), remaining);
+    const Cost then = remaining_at(m.rule, m.step.next, m.now + more);
+    EXPECT_GT(then, remaining);
+    const bool one_at_a_time = m.rule.rate.period.count() >= static_cast<std::int64_t>(m.rule.rate.count);
+    EXPECT_TRUE(then == remaining + 1 || !one_at_a_time) << then << " after " << remaining;
+  });
+}
+
+TEST(LimiterLaws, ResetAfterIsWhenTheStateEqualsAFreshOne) {
+  for_each_moment([](const Moment& m, Dice&) {
+    const auto reset = m.step.outcome.reset_after;
+    EXPECT_EQ(m.step.drained_at, m.now + reset);
+    EXPECT_LE(reset, window(m.rule.limiter));
+    const auto after_charge = [&](const Cell& cell, TimePoint at) {
+      return step(m.rule.limiter, cell, at, 1);
+    };
+    const TimePoint at = m.now + reset;
+    EXPECT_EQ(after_charge(m.step.next, at).next, after_charge(Cell{}, at).next);
+    EXPECT_EQ(after_charge(m.step.next, at).outcome, after_charge(Cell{}, at).outcome);
+    EXPECT_LE(drained_at(m.rule.limiter, m.step.next), at);
+    if (reset == 0us) return;
+    EXPECT_EQ(drained_at(m.rule.limiter, m.step.next), at);
+    const Step before = after_charge(m.step.next, at - 1us);
+    EXPECT_TRUE(!before.outcome.allowed || before.next != after_charge(Cell{}, at - 1us).next)
+        << "it was fresh before";
+  });
+}
+
+TEST(LimiterLaws, RefundRestores) {
+  for_each_moment([](const Moment& m, Dice& dice) {
+    if (!m.step.outcome.allowed) return;
+    const Cell back = refund(m.rule.limiter, m.step.next, m.now + m.step.outcome.delay, m.cost);
+    for (int i = 0; i < 4; ++i) {
+      const auto at = m.now + (i == 0 ? 0us : dice.pause(m.rule));
+      const Cost cost = dice.cost(m.rule);
+      EXPECT_EQ(step(m.rule.limiter, back, at, cost).outcome, step(m.rule.limiter, m.cell, at, cost).outcome);
+    }
+  });
+}
+
+TEST(LimiterLaws, ACellCarriedOverDrainsAtTheSameInstantRoundedUp) {
+  for_each_moment([](const Moment& m, Dice& dice) {
+    const Case other = dice.limiter();
+    const Cell carried = carry_over(m.rule.limiter, m.step.next, other.limiter);
+    EXPECT_EQ(drained_at(other.limiter, carried), drained_at(m.rule.limiter, m.step.next));
+  });
+}
+
+}  // namespace
+}  // namespace weir::limit

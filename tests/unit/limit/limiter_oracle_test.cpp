@@ -1,0 +1,209 @@
+// The limiters against slow definitions in exact fractions: a bucket with a level, ITU-T I.371's flow chart,
+// a list of departures. None of them shares a thought with Spacing.
+#include "unit/limit/random_case.hpp"
+
+#include "weir/limit/limiter.hpp"
+
+#include <deque>
+#include <vector>
+
+#include <boost/multiprecision/cpp_int.hpp>
+
+namespace weir::limit {
+namespace {
+
+using Fraction = boost::multiprecision::cpp_rational;
+using Whole = boost::multiprecision::cpp_int;
+
+constexpr int kCases = 10'000;
+constexpr int kRequests = 16;
+
+// Every operand a fraction: Boost 1.81 takes 1/n for 1 where a fraction of numerator one is divided by a
+// whole number.
+Fraction units(std::uint64_t n) {
+  return Fraction(Whole(n), Whole(1));
+}
+Fraction micros(Duration d) {
+  return units(static_cast<std::uint64_t>(d.count()));
+}
+Fraction micros(TimePoint t) {
+  return micros(t.time_since_epoch());
+}
+Fraction interval(const Rate& rate) {
+  return Fraction(Whole(rate.period.count()), Whole(rate.count));
+}
+Whole floor(const Fraction& f) {
+  return numerator(f) / denominator(f);
+}  // f ≥ 0
+Whole ceil(const Fraction& f) {
+  return (numerator(f) + denominator(f) - 1) / denominator(f);
+}
+
+// A bucket of tokens.
+class Level {
+ public:
+  explicit Level(const Case& c)
+      : capacity_(units(c.capacity)), interval_(interval(c.rate)), level_(capacity_) {}
+  bool ask(TimePoint now, Cost cost) {
+    level_ = std::min<Fraction>(capacity_, level_ + (micros(now) - last_) / interval_);
+    last_ = micros(now);
+    if (level_ < units(cost)) return false;
+    level_ -= units(cost);
+    return true;
+  }
+  [[nodiscard]] Whole remaining() const { return floor(level_); }
+
+ private:
+  Fraction capacity_, interval_, level_, last_ = 0;
+};
+
+// I.371's virtual scheduling, cell by cell: a cell conforms unless it is earlier than TAT - tolerance. A cost
+// is so many cells back to back, all of them or none.
+class VirtualScheduling {
+ public:
+  explicit VirtualScheduling(const Case& c)
+      : interval_(interval(c.rate)), tolerance_(interval_ * units(c.capacity - 1)) {}
+  bool ask(TimePoint now, Cost cost) {
+    const Fraction arrival = micros(now);
+    const Fraction first = std::max(tat_, arrival);
+    const Fraction last = first + interval_ * units(cost - 1);  // the TAT that the last cell meets
+    if (arrival < last - tolerance_) return false;
+    tat_ = last + interval_;
+    return true;
+  }
+
+ private:
+  Fraction interval_, tolerance_, tat_ = 0;
+};
+
+// A queue with its departures written down; each takes one interval of the server per unit of cost.
+class Departures {
+ public:
+  explicit Departures(const Case& c) : rule_(c), interval_(interval(c.rate)) {}
+  std::optional<Fraction> ask(TimePoint now, Cost cost) {
+    const Fraction arrival = micros(now);
+    while (!promised_.empty() && promised_.front().ends <= arrival) promised_.pop_front();
+    const Fraction departs = promised_.empty() ? arrival : promised_.back().ends;
+    const Fraction wait = departs - arrival;
+    if (rule_.max_wait != base::kForever && wait > micros(rule_.max_wait)) return std::nullopt;
+    // The queue holds capacity intervals of work, what is being served included.
+    if (wait + interval_ * units(cost) > interval_ * units(rule_.capacity)) return std::nullopt;
+    promised_.push_back({departs, departs + interval_ * units(cost)});
+    return wait;
+  }
+  void withdraw_last() { promised_.pop_back(); }
+  [[nodiscard]] std::size_t waiting(TimePoint now) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(promised_, [&](const Promise& p) { return p.departs > micros(now); }));
+  }
+
+ private:
+  struct Promise {
+    Fraction departs, ends;
+  };
+  Case rule_;
+  Fraction interval_;
+  std::deque<Promise> promised_;
+};
+
+struct Admission {
+  TimePoint at;
+  Cost cost;
+};
+
+// Over any interval, whichever two admissions bound it: cost ≤ capacity + rate × length.
+void expect_bounded(const Case& c, const std::vector<Admission>& admitted) {
+  for (std::size_t i = 0; i < admitted.size(); ++i) {
+    Whole spent = 0;
+    for (std::size_t j = i; j < admitted.size(); ++j) {
+      spent += admitted[j].cost;
+      const Whole length = Whole((admitted[j].at - admitted[i].at).count());
+      ASSERT_LE(spent * c.rate.period.count(),
+                Whole(c.capacity) * c.rate.period.count() + length * c.rate.count);
+    }
+  }
+}
+
+template <class Body>
+void for_each_case(Algorithm algorithm, Body body) {
+  const auto seed = new_seed();
+  Dice dice(seed);
+  for (int i = 0; i < kCases;) {
+    const Case c = dice.limiter();
+    if (c.algorithm != algorithm) continue;
+    body(c, dice);
+    if (testing::Test::HasFailure()) FAIL() << "seed " << seed << ", case " << i << ": " << c;
+    ++i;
+  }
+}
+
+// Waits as a client would: a random while, or exactly as long as it was told, or a microsecond less.
+Duration patience(const Case& c, const Outcome& said, Dice& dice) {
+  if (said.allowed || said.retry_after == base::kForever || dice.one_in(2)) return dice.pause(c);
+  return said.retry_after - (dice.one_in(2) ? 1us : 0us);
+}
+
+TEST(LimiterOracle, TokenBucketIsABucketOfTokens) {
+  for_each_case(Algorithm::TokenBucket, [](const Case& c, Dice& dice) {
+    Level oracle(c);
+    Cell cell;
+    std::vector<Admission> admitted;
+    TimePoint now = dice.start();
+    for (int i = 0; i < kRequests; ++i) {
+      const Cost cost = dice.cost(c);
+      const Step s = step(c.limiter, cell, now, cost);
+      ASSERT_EQ(s.outcome.allowed, oracle.ask(now, cost));
+      ASSERT_EQ(Whole(s.outcome.remaining), oracle.remaining());
+      if (s.outcome.allowed) admitted.push_back({now, cost});
+      cell = s.next;
+      now += patience(c, s.outcome, dice);
+    }
+    expect_bounded(c, admitted);
+  });
+}
+
+TEST(LimiterOracle, GcraIsVirtualScheduling) {
+  for_each_case(Algorithm::Gcra, [](const Case& c, Dice& dice) {
+    VirtualScheduling oracle(c);
+    Cell cell;
+    std::vector<Admission> admitted;
+    TimePoint now = dice.start();
+    for (int i = 0; i < kRequests; ++i) {
+      const Cost cost = dice.cost(c);
+      const Step s = step(c.limiter, cell, now, cost);
+      ASSERT_EQ(s.outcome.allowed, oracle.ask(now, cost));
+      if (s.outcome.allowed) admitted.push_back({now, cost});
+      cell = s.next;
+      now += patience(c, s.outcome, dice);
+    }
+    expect_bounded(c, admitted);
+  });
+}
+
+TEST(LimiterOracle, LeakyBucketIsAQueueWithDepartures) {
+  for_each_case(Algorithm::LeakyBucket, [](const Case& c, Dice& dice) {
+    Departures oracle(c);
+    Cell cell;
+    TimePoint now = dice.start();
+    for (int i = 0; i < kRequests; ++i) {
+      const Cost cost = dice.cost(c);
+      const Step s = step(c.limiter, cell, now, cost);
+      const auto wait = oracle.ask(now, cost);
+      ASSERT_EQ(s.outcome.allowed, wait.has_value());
+      if (wait) {
+        ASSERT_EQ(Whole(s.outcome.delay.count()), ceil(*wait));
+        ASSERT_LE(s.outcome.delay, c.max_wait);
+        ASSERT_LE(oracle.waiting(now), quota(c.limiter));
+      }
+      cell = s.next;
+      if (wait && dice.one_in(4)) {
+        cell = refund(c.limiter, cell, now + s.outcome.delay, cost);
+        oracle.withdraw_last();
+      }
+      now += patience(c, s.outcome, dice);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace weir::limit

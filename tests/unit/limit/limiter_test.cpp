@@ -1,0 +1,170 @@
+// Worked timelines, one algorithm at a time.
+#include "weir/limit/limiter.hpp"
+
+#include "unit/limit/traffic.hpp"
+
+#include <array>
+#include <vector>
+
+namespace weir::limit {
+namespace {
+
+// Asks in turn and keeps the state, as a store does.
+class Client {
+ public:
+  explicit Client(Limiter limiter) : limiter_(limiter) {}
+  Outcome ask(Duration at, Cost cost = 1) {
+    const Step s = step(limiter_, cell_, kStart + at, cost);
+    cell_ = s.next;
+    return s.outcome;
+  }
+  void give_back(Duration departure, Cost cost = 1) {
+    cell_ = refund(limiter_, cell_, kStart + departure, cost);
+  }
+
+ private:
+  Limiter limiter_;
+  Cell cell_;
+};
+
+TEST(TokenBucket, ABurstThenTheRate) {
+  Client client(token_bucket("10/s", 3));
+  EXPECT_EQ(client.ask(0ms),
+            (Outcome{.allowed = true, .remaining = 2, .reset_after = 100ms, .more_after = 100ms}));
+  EXPECT_EQ(client.ask(0ms),
+            (Outcome{.allowed = true, .remaining = 1, .reset_after = 200ms, .more_after = 100ms}));
+  EXPECT_EQ(client.ask(0ms),
+            (Outcome{.allowed = true, .remaining = 0, .reset_after = 300ms, .more_after = 100ms}));
+  EXPECT_EQ(client.ask(40ms), (Outcome{.retry_after = 60ms, .reset_after = 260ms, .more_after = 60ms}));
+  EXPECT_EQ(client.ask(100ms),
+            (Outcome{.allowed = true, .remaining = 0, .reset_after = 300ms, .more_after = 100ms}));
+  EXPECT_EQ(client.ask(100ms, 2), (Outcome{.retry_after = 200ms, .reset_after = 300ms, .more_after = 200ms}));
+  EXPECT_EQ(client.ask(10s),
+            (Outcome{.allowed = true, .remaining = 2, .reset_after = 100ms, .more_after = 100ms}));
+}
+
+TEST(TokenBucket, RoundsWaitsUpAndNeverItsState) {
+  Client client(token_bucket("3/7s", 1));  // an interval of 2 333 333⅓ µs
+  EXPECT_TRUE(client.ask(0us).allowed);
+  EXPECT_EQ(client.ask(0us).retry_after, 2'333'334us);
+  EXPECT_FALSE(client.ask(2'333'333us).allowed);
+  EXPECT_TRUE(client.ask(2'333'334us).allowed);
+  EXPECT_FALSE(client.ask(4'666'667us).allowed);
+  EXPECT_TRUE(client.ask(4'666'668us).allowed);
+}
+
+TEST(TokenBucket, ACostThatCanNeverFitHasNoInstant) {
+  Client client(token_bucket("10/s", 3));
+  EXPECT_EQ(client.ask(0us, 4),
+            (Outcome{.remaining = 3, .retry_after = base::kForever, .more_after = base::kForever}));
+}
+
+TEST(Gcra, SpacesRequestsAndToleratesABurst) {
+  Client spaced(gcra("10/s", 0));
+  EXPECT_TRUE(spaced.ask(0ms).allowed);
+  EXPECT_EQ(spaced.ask(99ms).retry_after, 1ms);
+  EXPECT_TRUE(spaced.ask(100ms).allowed);
+  EXPECT_EQ(spaced.ask(150ms).retry_after, 50ms);
+  Client tolerant(gcra("10/s", 2));
+  for (const Cost left : {2, 1, 0}) EXPECT_EQ(tolerant.ask(0ms).remaining, left);
+  EXPECT_EQ(tolerant.ask(0ms).retry_after, 100ms);
+  EXPECT_EQ(quota(gcra("10/s", 2)), 3);
+}
+
+TEST(LeakyBucket, DepartsAtAConstantRate) {
+  Client client(leaky_bucket("100/s", 50));
+  for (int i = 0; i <= 50; ++i) {
+    const auto outcome = client.ask(0ms);
+    EXPECT_TRUE(outcome.allowed);
+    EXPECT_EQ(outcome.delay, 10ms * i);
+  }
+  EXPECT_EQ(client.ask(0ms), (Outcome{.retry_after = 10ms, .reset_after = 510ms, .more_after = 10ms}));
+  EXPECT_EQ(client.ask(10ms).delay, 500ms);
+}
+
+TEST(LeakyBucket, AnUnevenIntervalNeverDrifts) {
+  Client client(leaky_bucket("3/7s", 3'000'000));
+  for (std::int64_t i = 0; i < 3'000'000; ++i)
+    ASSERT_EQ(client.ask(0us).delay.count(), (i * 7'000'000 + 2) / 3) << "departure " << i;
+}
+
+TEST(LeakyBucket, NobodyWaitsLongerThanMaxWait) {
+  Client client(leaky_bucket("10/s", 100, 250ms));
+  for (const auto delay : {0ms, 100ms, 200ms}) EXPECT_EQ(client.ask(0ms).delay, delay);
+  EXPECT_EQ(client.ask(0ms), (Outcome{.retry_after = 50ms, .reset_after = 300ms, .more_after = 50ms}));
+  EXPECT_EQ(client.ask(50ms).delay, 250ms);
+}
+
+TEST(LeakyBucket, AQueueOfNoneAdmitsWhatDepartsAtOnce) {
+  Client client(leaky_bucket("10/s", 0));
+  EXPECT_EQ(client.ask(0ms).delay, 0ms);
+  EXPECT_EQ(client.ask(99ms).retry_after, 1ms);
+  EXPECT_EQ(client.ask(100ms).delay, 0ms);
+}
+
+TEST(LeakyBucket, OnlyTheLastDepartureCanBeWithdrawn) {
+  Client client(leaky_bucket("10/s", 5));
+  for (const auto delay : {0ms, 100ms, 200ms}) EXPECT_EQ(client.ask(0ms).delay, delay);
+  client.give_back(100ms);  // 200 ms is promised to another
+  EXPECT_EQ(client.ask(0ms).delay, 300ms);
+  client.give_back(300ms);
+  client.give_back(200ms);
+  EXPECT_EQ(client.ask(0ms).delay, 200ms);
+}
+
+// Asks the moment it may, for so long; returns how often it was admitted.
+std::uint64_t greedy(const Limiter& limiter, Duration how_long) {
+  Client client(limiter);
+  std::uint64_t admitted = 0;
+  for (Duration at{0}; at <= how_long;) {
+    const auto outcome = client.ask(at);
+    if (outcome.allowed) ++admitted;
+    at += outcome.retry_after;
+  }
+  return admitted;
+}
+
+TEST(LongRun, CountsAreExact) {
+  constexpr auto kYear = std::chrono::duration_cast<Duration>(365 * 24h);
+  EXPECT_EQ(greedy(token_bucket("3/7s", 5), kYear), 5U + 31'536'000ULL * 3 / 7);
+  EXPECT_EQ(greedy(gcra("10000/h", 0), 365 * 4h), 1U + 10'000ULL * 1'460);
+  EXPECT_EQ(greedy(token_bucket("999983/h", 2), 1h), 2U + 999'983U);
+  EXPECT_EQ(greedy(token_bucket("1/36500day", 1), 24h * 36'500), 2);
+}
+
+TEST(Limiter, ALoneClientOfTheFastestRateIsHeldToItsBurst) {
+  Client client(token_bucket("1000000000/us", 1'000'000'000));
+  EXPECT_TRUE(client.ask(0us, 1'000'000'000).allowed);
+  EXPECT_EQ(client.ask(0us).retry_after, 1us);
+  EXPECT_TRUE(client.ask(1us, 1'000'000'000).allowed);
+}
+
+TEST(Limiter, MakeRefusesWhatCannotBeKept) {
+  EXPECT_FALSE(TokenBucket::make(rate("10/s"), 0));
+  EXPECT_FALSE(TokenBucket::make(rate("1/36500day"), 2)) << "two hundred years to fill";
+  EXPECT_TRUE(TokenBucket::make(rate("1/36500day"), 1));
+  const auto slow = Gcra::make(rate("1/day"), 1'000'000);
+  ASSERT_FALSE(slow);
+  EXPECT_NE(slow.error().message.find("1/day"), std::string::npos);
+  EXPECT_FALSE(Gcra::make(rate("10/s"), ~std::uint64_t{0}));
+  EXPECT_FALSE(LeakyBucket::make(rate("10/s"), ~std::uint64_t{0}, base::kForever));
+}
+
+TEST(Limiter, DescribesItself) {
+  EXPECT_EQ(describe(token_bucket("10/s", 100)), "token_bucket 10/s, burst 100");
+  EXPECT_EQ(describe(gcra("3/7s", 0)), "gcra 3/7s, burst 0");
+  EXPECT_EQ(describe(leaky_bucket("100/s", 50)), "leaky_bucket 100/s, queue 50");
+  EXPECT_EQ(describe(leaky_bucket("100/s", 50, 250ms)), "leaky_bucket 100/s, queue 50, max_wait 250ms");
+  EXPECT_EQ(window(token_bucket("10/s", 100)), 10s);
+  EXPECT_EQ(quota(leaky_bucket("100/s", 50)), 50);
+}
+
+TEST(Limiter, CarriesACellOverToOtherUnits) {
+  const Limiter coarse = token_bucket("1/s", 10);
+  const Limiter fine = token_bucket("1000/s", 10'000);
+  const Cell cell = step(coarse, Cell{}, kStart, 4).next;
+  EXPECT_EQ(step(fine, carry_over(coarse, cell, fine), kStart, 1).outcome.remaining, 5'999);
+}
+
+}  // namespace
+}  // namespace weir::limit

@@ -1,0 +1,133 @@
+// Random limiters and random traffic, with the extremes over-represented: where arithmetic breaks.
+#pragma once
+
+#include "unit/limit/traffic.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <random>
+
+namespace weir::limit {
+
+enum class Algorithm { TokenBucket, Gcra, LeakyBucket };
+
+struct Case {
+  Algorithm algorithm;
+  Rate rate;
+  std::uint64_t capacity;  // what a fresh key can spend at one instant, max_wait aside
+  Duration max_wait;
+  Limiter limiter;
+
+  friend std::ostream& operator<<(std::ostream& out, const Case& c) {
+    return out << describe(c.limiter) << " (capacity " << c.capacity << ")";
+  }
+};
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : engine_(seed) {}
+
+  // Whole numbers from `least` to `most`, all magnitudes equally likely.
+  std::uint64_t magnitude(std::uint64_t least, std::uint64_t most) {
+    const double low = std::log(static_cast<double>(least) + 1);
+    const double high = std::log(static_cast<double>(most) + 1);
+    const double value = std::exp(std::uniform_real_distribution(low, high)(engine_)) - 1;
+    return std::clamp(static_cast<std::uint64_t>(value), least, most);
+  }
+  std::uint64_t between(std::uint64_t least, std::uint64_t most) {
+    return std::uniform_int_distribution<std::uint64_t>(least, most)(engine_);
+  }
+  bool one_in(std::uint64_t n) { return between(1, n) == 1; }
+  template <class T, std::size_t N>
+  T one_of(const std::array<T, N>& values) {
+    return values[between(0, N - 1)];
+  }
+
+  Rate rate() {
+    static constexpr auto kCentury = std::uint64_t{36'500} * 86'400 * 1'000'000;
+    static constexpr std::array<Rate, 8> kExtremes = {{{3, 7s},
+                                                       {1, Duration(kCentury)},
+                                                       {1'000'000'000, 1us},
+                                                       {1, 1us},
+                                                       {1'000'000'000, Duration(kCentury)},
+                                                       {10'000, 1h},
+                                                       {999'999'937, 86'399'999'989us},
+                                                       {10, 1s}}};
+    if (one_in(2)) return one_of(kExtremes);
+    return {magnitude(1, 1'000'000'000), Duration(magnitude(1, kCentury))};
+  }
+
+  // A limiter that `make` accepts; capacities below kMaxCost, so that one more than capacity is still a cost.
+  Case limiter() {
+    for (;;) {
+      static constexpr std::array<std::uint64_t, 5> kCapacities = {1, 2, 3, 10, kMaxCost - 1};
+      const auto algorithm = static_cast<Algorithm>(between(0, 2));
+      const auto capacity = one_in(2) ? one_of(kCapacities) : magnitude(1, kMaxCost - 1);
+      const auto max_wait =
+          one_in(2) ? base::kForever : Duration(one_in(4) ? 0 : magnitude(1, 100'000'000'000));
+      if (const auto made = make(algorithm, rate(), capacity, max_wait)) return *made;
+    }
+  }
+
+  TimePoint start() {
+    static constexpr std::array<std::int64_t, 4> kStarts = {0, 1, 1'700'000'000'000'001,
+                                                            9'000'000'000'000'000};
+    return TimePoint(Duration(one_of(kStarts)));
+  }
+
+  // Time until the next request: at once, a moment, about an interval, or about the time to drain.
+  Duration pause(const Case& c) {
+    const auto interval = static_cast<std::uint64_t>(c.rate.period.count()) / c.rate.count;
+    switch (between(0, 4)) {
+      case 0:
+        return 0us;
+      case 1:
+        return 1us;
+      case 2:
+        return Duration(between(0, 2 * interval + 2));
+      case 3:
+        return Duration(magnitude(0, 2 * static_cast<std::uint64_t>(window(c.limiter).count()) + 2));
+      default:
+        return Duration(between(0, interval * 3 / 2 + 2) / between(1, 10));
+    }
+  }
+
+  Cost cost(const Case& c) {
+    switch (between(0, 5)) {
+      case 0:
+        return c.capacity;
+      case 1:
+        return c.capacity + (one_in(5) ? 1 : 0);
+      case 2:
+        return magnitude(1, c.capacity);
+      case 3:
+        return std::max<Cost>(1, c.capacity / between(1, 4));
+      default:
+        return 1;
+    }
+  }
+
+ private:
+  static std::optional<Case> make(Algorithm algorithm, Rate rate, std::uint64_t capacity, Duration max_wait) {
+    const auto wrap = [&](const auto& made, Duration wait) -> std::optional<Case> {
+      if (!made) return std::nullopt;
+      return Case{algorithm, rate, capacity, wait, *made};
+    };
+    switch (algorithm) {
+      case Algorithm::TokenBucket:
+        return wrap(TokenBucket::make(rate, capacity), base::kForever);
+      case Algorithm::Gcra:
+        return wrap(Gcra::make(rate, capacity - 1), base::kForever);
+      default:
+        return wrap(LeakyBucket::make(rate, capacity - 1, max_wait), max_wait);
+    }
+  }
+
+  std::mt19937_64 engine_;
+};
+
+}  // namespace weir::limit

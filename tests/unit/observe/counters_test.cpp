@@ -1,0 +1,74 @@
+#include "weir/observe/counters.hpp"
+
+#include <memory>
+#include <set>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace weir::observe {
+namespace {
+
+constexpr Counters::Shape kShape{.routes = 3, .rules = 2, .upstreams = 2};
+
+TEST(Counters, EveryRouteAndStatusHasACellOfItsOwn) {
+  Counters counters(kShape);
+  std::set<const Tally*> cells;
+  for (const std::optional<std::size_t> route : {std::optional<std::size_t>{}, {0}, {1}, {2}}) {
+    cells.insert(&counters.requests(route, Counters::kNoStatus));
+    for (unsigned status = 100; status <= Counters::kOtherStatus; ++status)
+      cells.insert(&counters.requests(route, status));
+  }
+  EXPECT_EQ(cells.size(), 4U * 502U);
+}
+
+TEST(Counters, StatusesOutsideTheRegisteredRangeShareOne) {
+  Counters counters(kShape);
+  for (const unsigned status : {1U, 99U, 600U, 999U, 4'000'000'000U}) counters.requests(1, status).add();
+  EXPECT_EQ(counters.requests(1, Counters::kOtherStatus).value(), 5U);
+  EXPECT_EQ(counters.requests(1, Counters::kNoStatus).value(), 0U);
+  EXPECT_EQ(counters.requests(1, 100).value(), 0U);
+  EXPECT_EQ(counters.requests(1, 599).value(), 0U);
+}
+
+TEST(Counters, RulesAndOutcomesAreApart) {
+  Counters counters(kShape);
+  for (limit::RuleIndex rule = 0; rule < 2; ++rule)
+    for (std::size_t i = 0; i < kRuleOutcomes; ++i)
+      counters.decisions(rule, static_cast<RuleOutcome>(i)).add(rule * 100U + i + 1);
+  EXPECT_EQ(counters.decisions(0, RuleOutcome::Admitted).value(), 1U);
+  EXPECT_EQ(counters.decisions(0, RuleOutcome::StoreFailed).value(), 6U);
+  EXPECT_EQ(counters.decisions(1, RuleOutcome::Refused).value(), 103U);
+}
+
+TEST(Counters, GaugesComeDownAgain) {
+  Counters counters({});
+  counters.queue_depth.add(3);
+  counters.queue_depth.remove();
+  EXPECT_EQ(counters.queue_depth.value(), 2);
+  counters.queue_depth.remove(5);
+  EXPECT_EQ(counters.queue_depth.value(), -3);
+}
+
+TEST(Counters, AnotherThreadMayReadWhileTheirOwnerWrites) {
+  constexpr std::uint64_t kTimes = 200'000;
+  Counters counters(kShape);
+  std::jthread writer([&] {
+    for (std::uint64_t i = 0; i < kTimes; ++i) {
+      counters.requests(0, 200).add();
+      counters.request_seconds.record(base::Duration{100});
+    }
+  });
+  std::uint64_t last = 0;
+  while (last < kTimes) {  // never goes back, and arrives
+    const auto now = counters.requests(0, 200).value();
+    ASSERT_GE(now, last);
+    ASSERT_LE(counters.request_seconds.read().count, kTimes);
+    last = now;
+  }
+  writer.join();
+  EXPECT_EQ(counters.request_seconds.read().sum_us, 100 * kTimes);
+}
+
+}  // namespace
+}  // namespace weir::observe

@@ -1,0 +1,44 @@
+// A redis-server of the test's own: a unix socket in a folder of its own, nothing persistent, gone with the
+// object.
+#pragma once
+
+#include "redis/resp.hpp"
+
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace weir::redis {
+
+class Server {
+ public:
+  // `options` as on the command line: {"--requirepass", "secret"}.
+  explicit Server(std::vector<std::string> options = {});
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+  void start();   // returns once it answers
+  void kill();    // SIGKILL
+  void freeze();  // SIGSTOP
+  void thaw();    // SIGCONT
+
+  // One command on a connection of its own, and its reply.
+  Reply ask(const std::vector<std::string>& words) const;
+  // A line of INFO: info("commandstats", "cmdstat_evalsha") is what stands after "cmdstat_evalsha:".
+  [[nodiscard]] std::string info(const std::string& section, const std::string& name) const;
+
+ private:
+  std::string folder_;
+  std::string path_;
+  std::vector<std::string> options_;
+  pid_t process_ = -1;
+};
+
+// A free TCP port on 127.0.0.1, for the moment.
+[[nodiscard]] unsigned short free_port();
+
+}  // namespace weir::redis

@@ -1,0 +1,146 @@
+#include "unit/redis/server.hpp"
+
+#include "redis/command.hpp"
+
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace weir::redis {
+
+namespace {
+
+class Connection {
+ public:
+  explicit Connection(const std::string& path) : fd_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    connected_ = ::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  }
+  ~Connection() { close(fd_); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  [[nodiscard]] bool connected() const noexcept { return connected_; }
+
+  Reply ask(const std::vector<std::string>& words) {
+    std::string out;
+    append_head(out, words.size());
+    for (const auto& word : words) append_bulk(out, word);
+    if (write(fd_, out.data(), out.size()) != static_cast<ssize_t>(out.size()))
+      throw std::runtime_error("write");
+    ReplyReader reader;
+    char input[65536];
+    while (reader.next() != ReplyReader::Next::Ready) {
+      const auto n = read(fd_, input, sizeof input);
+      if (n <= 0) throw std::runtime_error("redis-server hung up");
+      reader.feed({input, static_cast<std::size_t>(n)});
+    }
+    return reader.reply();
+  }
+
+ private:
+  int fd_;
+  bool connected_;
+};
+
+}  // namespace
+
+Server::Server(std::vector<std::string> options) : options_(std::move(options)) {
+  char pattern[] = "/tmp/weir-redis-XXXXXX";
+  folder_ = mkdtemp(pattern);
+  path_ = folder_ + "/socket";
+  start();
+}
+
+Server::~Server() {
+  kill();
+  std::filesystem::remove_all(folder_);
+}
+
+void Server::start() {
+  std::vector<std::string> words = {"redis-server",  "--port", "0",     "--unixsocket", path_,
+                                    "--save",        "",       "--dir", folder_,        "--logfile",
+                                    folder_ + "/log"};
+  words.insert(words.end(), options_.begin(), options_.end());
+  std::vector<char*> argv;
+  for (auto& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  std::filesystem::remove(path_);
+  process_ = fork();
+  if (process_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that crashes leaves no server behind
+    execvp(argv[0], argv.data());
+    _exit(127);
+  }
+  for (int i = 0; i < 2000; ++i) {
+    if (Connection(path_).connected()) return;
+    if (waitpid(process_, nullptr, WNOHANG) == process_) break;
+    usleep(5000);  // a process of its own: there is nothing to wait on but its socket
+  }
+  throw std::runtime_error("redis-server does not start; see " + folder_ + "/log");
+}
+
+void Server::kill() {
+  if (process_ <= 0) return;
+  ::kill(process_, SIGKILL);
+  waitpid(process_, nullptr, 0);
+  process_ = -1;
+}
+
+void Server::freeze() {
+  ::kill(process_, SIGSTOP);
+  waitpid(process_, nullptr, WUNTRACED);
+}
+
+void Server::thaw() {
+  ::kill(process_, SIGCONT);
+}
+
+Reply Server::ask(const std::vector<std::string>& words) const {
+  return Connection(path_).ask(words);
+}
+
+std::string Server::info(const std::string& section, const std::string& name) const {
+  const auto text = "\r\n" + ask({"INFO", section}).text;
+  const auto at = text.find("\r\n" + name + ":");
+  if (at == std::string::npos) return {};
+  const auto from = at + 2 + name.size() + 1;
+  return text.substr(from, text.find('\r', from) - from);
+}
+
+unsigned short free_port() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+// The fixture itself: a server that starts, answers, dies and comes back empty.
+TEST(RedisServer, StartsAnswersDiesAndComesBack) {
+  Server server;
+  EXPECT_EQ(server.ask({"SET", "a", "1"}).text, "OK");
+  EXPECT_EQ(server.info("keyspace", "db0").substr(0, 6), "keys=1");
+  server.kill();
+  EXPECT_THROW(server.ask({"PING"}), std::runtime_error);
+  server.start();
+  EXPECT_EQ(server.ask({"GET", "a"}).kind, Reply::Kind::Nil);
+}
+
+}  // namespace weir::redis
