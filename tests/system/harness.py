@@ -5,6 +5,7 @@ kernel picks, and ends with the `with` (or the test) that started it.
 $WEIR names the binary under test; $WEIR_SANITIZE is set where it runs under a sanitizer and is slow.
 """
 
+import os
 import pathlib
 import ssl
 import subprocess
@@ -16,8 +17,10 @@ from processes import WEIR, Echo, Process, Redis, Weir, rss_kib
 from upstream import Exchange, Upstream, answer, closed_port
 from wire import PATIENCE, Client, Response, chunked, exchange_raw, get, read_response, request_bytes
 
+SANITIZED = bool(os.environ.get("WEIR_SANITIZE"))
+
 __all__ = [
-    "PATIENCE", "WEIR", "Client", "Echo", "Exchange", "Process", "Redis", "Response", "TestCase", "Upstream", "Weir",
+    "PATIENCE", "SANITIZED", "WEIR", "Client", "Echo", "Exchange", "Process", "Redis", "Response", "TestCase", "Upstream", "Weir",
     "answer", "chunked", "client_tls", "closed_port", "config", "eventually", "exchange_raw", "get", "main",
     "make_certificate", "read_response", "request_bytes", "rss_kib", "rule", "together",
 ]
