@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""The admin listener: health, readiness, metrics, rules, and who may ask."""
+
+import subprocess
+
+from harness import WEIR, Client, TestCase, Upstream, Weir, closed_port, config, get, main, rule
+
+
+class Admin(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+        self.weir = self.start(Weir(config(self.upstream.port, rules=rule(limit="1/day", burst=3, key='["ip"]'))))
+
+    def test_health_and_readiness(self):
+        self.assertEqual(get(self.weir.admin, "/healthz").status, 200)
+        self.assertEqual(get(self.weir.admin, "/readyz").status, 200)
+
+    def test_metrics_count_what_happened(self):
+        self.statuses(self.weir.port, 5, "/some/secret/path", x_api_key="secret-key")
+        self.assertEqual(self.weir.metric("weir_requests_total", code="200"), 3)
+        self.assertEqual(self.weir.metric("weir_requests_total", code="429"), 2)
+        self.assertEqual(self.weir.metric("weir_decisions_total", rule="per-ip", outcome="admitted"), 3)
+        self.assertEqual(self.weir.metric("weir_decisions_total", rule="per-ip", outcome="refused"), 2)
+        self.assertEqual(self.weir.metric("weir_request_seconds_count"), 5)
+        self.assertEqual(self.weir.metric("weir_keys"), 1)
+
+    def test_labels_never_come_from_clients(self):
+        self.statuses(self.weir.port, 2, "/some/secret/path", x_api_key="secret-key")
+        page = get(self.weir.admin, "/metrics")
+        self.assertTrue(page["content-type"].startswith("text/plain"))
+        self.assertNotIn(b"secret", page.body)
+
+    def test_rules(self):
+        rules = get(self.weir.admin, "/api/rules")
+        self.assertEqual((rules.status, rules["content-type"]), (200, "application/json"))
+        self.assertIn("per-ip", rules.body.decode())
+
+    def test_what_is_not_there_and_what_may_not_be_done(self):
+        with Client(self.weir.admin) as client:
+            self.assertEqual(client.get("/nowhere").status, 404)
+        with Client(self.weir.admin) as client:
+            self.assertEqual(client.request("POST", "/metrics").status, 405)
+
+    def test_the_container_health_check(self):
+        for port, status in ((self.weir.admin, 0), (closed_port(), 1)):
+            done = subprocess.run([WEIR, "health", "--admin", f"127.0.0.1:{port}"], capture_output=True, check=False)
+            self.assertEqual(done.returncode, status, done.stderr)
+
+
+class Token(TestCase):
+    def test_the_token_is_asked_of_everything_but_health(self):
+        upstream = self.start(Upstream())
+        text = config(upstream.port).replace("[admin]", '[admin]\ntoken = "${TEST_TOKEN}"')
+        weir = self.start(Weir(text, environment={"TEST_TOKEN": "right"}))
+        self.assertEqual([get(weir.admin, path).status for path in ("/healthz", "/readyz")], [200, 200])
+        for path in ("/metrics", "/api/rules", "/"):
+            self.assertEqual(get(weir.admin, path).status, 401)
+            self.assertEqual(get(weir.admin, path, authorization="Bearer wrong").status, 401)
+        self.assertEqual(get(weir.admin, "/metrics", authorization="Bearer right").status, 200)
+
+
+if __name__ == "__main__":
+    main()

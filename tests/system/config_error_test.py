@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""A wrong configuration or a port in use: a clear error, an exit code, and nothing served half-configured."""
+
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import tempfile
+
+from harness import PATIENCE, WEIR, TestCase, closed_port, config, main, rule
+
+
+class ConfigErrors(TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def weir(self, command, text):
+        file = self.folder / "weir.toml"
+        file.write_text(text)
+        return subprocess.run([WEIR, command, "--config", file], capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+    def assert_refused(self, text, *expected):
+        """Both `check` and `run` refuse with 2 and say the same."""
+        for command in ("check", "run"):
+            done = self.weir(command, text)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            for part in expected:
+                self.assertRegex(done.stderr, part)
+
+    def line_of(self, text, part):
+        return text[:text.index(part)].count("\n") + 1
+
+    def test_a_right_configuration_is_described(self):
+        done = self.weir("check", config(1, rules=rule("per-key", "10/s")))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("per-key", done.stdout)
+
+    def test_an_unknown_key_is_named_with_its_line_and_what_is_near(self):
+        text = config(1, rules=rule(limt='"5/s"'))
+        self.assert_refused(text, rf"weir\.toml:{self.line_of(text, 'limt')}: .*limt", "limit")
+
+    def test_every_mistake_is_told_at_once(self):
+        self.assert_refused(config(1, rules=rule(limit="many"), server="wrokers = 3"), "wrokers", "many")
+
+    def test_broken_toml_has_a_line(self):
+        text = config(1) + "\n[[rule]\n"
+        self.assert_refused(text, r"weir\.toml:\d+")
+
+    def test_a_missing_certificate_is_named(self):
+        tls = 'tls = { certificates = [{ cert = "gone.crt", key = "gone.key" }] }'
+        self.assert_refused(config(1, listener=tls), re.escape("gone.crt"))
+
+    def test_a_certificate_that_is_none_is_named(self):
+        (self.folder / "bad.crt").write_text("not a certificate")
+        (self.folder / "bad.key").write_text("not a key")
+        done = self.weir("run", config(1, listener='tls = { certificates = [{ cert = "bad.crt", key = "bad.key" }] }'))
+        self.assertIn(done.returncode, (1, 2))
+        self.assertIn("bad.crt", done.stderr)
+
+    def test_an_unset_variable_is_named(self):
+        os.environ.pop("WEIR_TEST_UNSET", None)
+        self.assert_refused(config(1, state='key_secret = "${WEIR_TEST_UNSET}"'), "WEIR_TEST_UNSET")
+
+    def test_a_reference_to_nothing(self):
+        self.assert_refused(config(1, routes='[[route]]\nupstream = "apj"'), "apj", "api")
+
+    def test_a_file_that_is_not_there(self):
+        done = subprocess.run([WEIR, "run", "--config", self.folder / "none.toml"], capture_output=True, text=True,
+                              timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("none.toml", done.stderr)
+
+    def test_a_port_in_use_ends_it_and_nothing_is_served(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port, free = taken.getsockname()[1], closed_port()
+            text = config(1).replace("127.0.0.1:0", f"127.0.0.1:{free}", 1)
+            done = self.weir("run", text + f'\n[[listener]]\naddress = "127.0.0.1:{port}"\n')
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(f"127.0.0.1:{port}", done.stderr)
+        with self.assertRaises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", free)).close()
+
+    def test_wrong_command_lines(self):
+        for arguments in (["run"], ["nonsense"], ["run", "--config"], ["echo", "--listen", "nowhere"]):
+            done = subprocess.run([WEIR, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)
+            self.assertEqual(done.returncode, 2, arguments)
+            self.assertTrue(done.stderr + done.stdout)
+
+    def test_version(self):
+        done = subprocess.run([WEIR, "version"], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r"\d+\.\d+\.\d+")
+
+
+if __name__ == "__main__":
+    main()

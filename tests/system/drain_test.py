@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""SIGTERM: no new work, what began is finished, idle connections end, and the deadline holds."""
+
+import signal
+import threading
+import time
+
+from harness import PATIENCE, SANITIZED, Client, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule
+
+
+class Held(Upstream):
+    """Answers when the test says so."""
+
+    def __init__(self):
+        self.reached, self.release = threading.Event(), threading.Event()
+        super().__init__(self.hold)
+
+    def hold(self, exchange):
+        exchange.read_body()
+        self.reached.set()
+        self.release.wait(PATIENCE)
+        exchange.send(answer(b"late"))
+
+
+class Drain(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Held())
+
+    def test_a_request_under_way_is_finished(self):
+        for which in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(which):
+                self.upstream.reached.clear()
+                self.upstream.release.clear()
+                weir = self.start(Weir(config(self.upstream.port)))
+                with weir.connect() as client:
+                    client.send(request_bytes("GET", "/"))
+                    self.assertTrue(self.upstream.reached.wait(PATIENCE))
+                    weir.signal(which)
+                    eventually(lambda: self.refuses(weir), "nobody new is let in")  # noqa: B023
+                    self.upstream.release.set()
+                    self.assertEqual(client.read().body, b"late")
+                    self.assertTrue(client.closed())
+                self.assertEqual(weir.wait(), 0)
+
+    def refuses(self, weir):
+        try:
+            with Client(weir.port) as client:
+                return client.closed()
+        except ConnectionError:
+            return True
+
+    def test_idle_connections_end_at_once(self):
+        self.upstream.release.set()
+        weir = self.start(Weir(config(self.upstream.port)))
+        with weir.connect() as used, weir.connect() as silent:
+            self.assertEqual(used.get("/").status, 200)
+            began = time.monotonic()
+            weir.signal(signal.SIGTERM)
+            self.assertTrue(used.closed() and silent.closed())
+            self.assertEqual(weir.wait(), 0)
+            self.assertLess(time.monotonic() - began, 4)
+
+    def test_the_deadline_holds(self):
+        weir = self.start(Weir(config(self.upstream.port).replace('drain = "5s"', 'drain = "500ms"')))
+        with weir.connect() as client:
+            client.send(request_bytes("GET", "/"))
+            self.assertTrue(self.upstream.reached.wait(PATIENCE))
+            began = time.monotonic()
+            weir.signal(signal.SIGTERM)
+            self.assertEqual(weir.wait(), 0)
+            self.assertLess(time.monotonic() - began, 10 if SANITIZED else 3)
+        self.upstream.release.set()
+
+    def test_who_waits_in_the_queue_is_answered(self):
+        self.upstream.release.set()
+        queue = rule("queue", "2/s", algorithm='"leaky_bucket"', key="[]", queue=10)
+        weir = self.start(Weir(config(self.upstream.port, rules=queue)))
+        clients = [weir.connect() for _ in range(4)]
+        for client in clients:
+            client.send(request_bytes("GET", "/"))
+        eventually(lambda: weir.metric("weir_queue_depth") >= 1, "somebody waits")
+        eventually(lambda: weir.metric("weir_queue_depth") + len(self.upstream.exchanges) == 4, "all are in")
+        weir.signal(signal.SIGTERM)
+        self.assertTrue({client.read().status for client in clients} <= {200, 503})
+        self.assertEqual(weir.wait(), 0)
+        for client in clients:
+            client.sock.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""weir, `weir echo` and redis-server as the tests start them: on ports that the kernel picks, ended with the `with`."""
+
+import contextlib
+import os
+import pathlib
+import queue
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+from wire import PATIENCE, Client, get
+
+WEIR = os.environ.get("WEIR", "build/weir")
+
+
+class Process:
+    """A program whose standard error is followed line by line."""
+
+    def __init__(self, command, **options):
+        self.lines, self.news = [], queue.Queue()
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                        errors="replace", **options)
+        self.pid = self.process.pid
+        self.reader = threading.Thread(target=self.follow, daemon=True)
+        self.reader.start()
+
+    def follow(self):
+        for line in self.process.stderr:
+            self.lines.append(line.rstrip("\n"))
+            self.news.put(line)
+        self.news.put(None)
+
+    def wait_for(self, pattern, count=1):
+        """The first `count` matches of the pattern in its lines."""
+        deadline = time.monotonic() + PATIENCE
+        while len(found := [match for line in list(self.lines) if (match := re.search(pattern, line))]) < count:
+            try:
+                ended = self.news.get(timeout=max(0.01, deadline - time.monotonic())) is None
+            except queue.Empty:
+                ended = True
+            if ended:
+                raise AssertionError(f"no line matches {pattern!r} (status {self.process.poll()}):\n{self.log()}")
+        return found[:count]
+
+    def log(self):
+        return "\n".join(self.lines[-60:])
+
+    def signal(self, which):
+        self.process.send_signal(which)
+
+    def wait(self, seconds=PATIENCE):
+        status = self.process.wait(seconds)
+        self.reader.join(seconds)
+        return status
+
+    def stop(self):
+        """SIGTERM, and what came of it; SIGKILL where that does not end it."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            return self.wait()
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"SIGTERM did not end it:\n{self.log()}") from None
+        finally:
+            self.process.stderr.close()
+
+
+def rss_kib(pid):
+    return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text()).group(1))
+
+
+class Weir(Process):
+    """`weir run` of a configuration text that says port 0; `files` are laid beside it. Leaving checks that it ended
+    well: a crash or a sanitizer's report fails the test that caused it."""
+
+    def __init__(self, text, files=None, environment=None):
+        self.scratch = tempfile.TemporaryDirectory(prefix="weir-test-")
+        self.folder = pathlib.Path(self.scratch.name)
+        for name, content in {"weir.toml": text, **(files or {})}.items():
+            (self.folder / name).write_text(content)
+        super().__init__([WEIR, "run", "--config", str(self.folder / "weir.toml")],
+                         env={**os.environ, **(environment or {})})
+        try:
+            listeners = text.count("[[listener]]")
+            self.ports = [int(match.group(1)) for match in self.wait_for(r"listening on \S*:(\d+)", listeners)]
+            self.port = self.ports[0]
+            self.admin = int(self.wait_for(r"admin on \S*:(\d+)")[0].group(1)) if "[admin]" in text else None
+        except BaseException:
+            self.process.kill()
+            self.process.wait()
+            self.scratch.cleanup()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        status = self.stop()
+        self.scratch.cleanup()
+        if status != 0 and kind is None:
+            raise AssertionError(f"weir ended with status {status}:\n{self.log()}")
+
+    def connect(self, **options):
+        return Client(self.port, **options)
+
+    def get(self, path="/", **headers):
+        return get(self.port, path, **headers)
+
+    def metric(self, name, **labels):
+        """The sum of a metric's samples that carry these labels."""
+        total = 0.0
+        for line in get(self.admin, "/metrics").body.decode().splitlines():
+            if re.match(rf"{name}(\{{|\s)", line) and all(f'{key}="{value}"' in line for key, value in labels.items()):
+                total += float(line.rpartition(" ")[2])
+        return total
+
+
+class Echo(Process):
+    """`weir echo`."""
+
+    def __init__(self, *arguments):
+        super().__init__([WEIR, "echo", "--listen", "127.0.0.1:0", *arguments])
+        self.port = int(self.wait_for(r"listening on \S*:(\d+)")[0].group(1))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+class Redis:
+    """A redis-server of its own, without persistence, that can be killed and started again on its port."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="weir-redis-")
+        for _ in range(20):  # another process may take the free port first: then redis-server ends at once
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                self.port = probe.getsockname()[1]
+            if self.start():
+                return
+        raise AssertionError("redis-server does not start")
+
+    def start(self):
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, cwd=self.folder.name)
+        deadline = time.monotonic() + PATIENCE
+        while self.process.poll() is None and time.monotonic() < deadline:
+            with contextlib.suppress(OSError, EOFError):
+                if self.command("INFO", "server").find(f"process_id:{self.process.pid}\r".encode()) >= 0:
+                    return True
+            time.sleep(0.02)
+        return False
+
+    @property
+    def url(self):
+        return f"redis://127.0.0.1:{self.port}"
+
+    def command(self, *words):
+        with Client(self.port) as client:
+            client.send(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word.encode()) for word in words))
+            return self.reply(client.wire)
+
+    def reply(self, wire):
+        line = wire.read_until(b"\r\n")[:-2]
+        kind, rest = line[:1], line[1:]
+        if kind == b"$":
+            return wire.read_exactly(int(rest) + 2)[:-2] if int(rest) >= 0 else None
+        if kind == b"*":
+            return [self.reply(wire) for _ in range(int(rest))]
+        return int(rest) if kind == b":" else rest
+
+    def calls(self, command):
+        """How often the command ran: INFO commandstats."""
+        found = re.search(rf"cmdstat_{command}:calls=(\d+)", self.command("INFO", "commandstats").decode())
+        return int(found.group(1)) if found else 0
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.kill()
+        self.folder.cleanup()

@@ -1,0 +1,372 @@
+#!/usr/bin/env python3
+"""HTTP/1.1 through weir: connections, bodies, heads, and what is answered when something is wrong."""
+
+import contextlib
+import hashlib
+import random
+import socket
+import threading
+
+from harness import (PATIENCE, Client, TestCase, Upstream, Weir, answer, chunked, closed_port, config, eventually,
+                     exchange_raw, main, request_bytes, rss_kib)
+
+MIB = 1 << 20
+
+
+def describe_body(exchange):
+    """Answers with the length and digest of what arrived."""
+    body = exchange.read_body()
+    exchange.send(answer(f"{len(body)} {hashlib.sha256(body).hexdigest()}".encode()))
+
+
+class Connections(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+        self.weir = self.start(Weir(config(self.upstream.port)))
+
+    def test_both_sides_are_kept_alive(self):
+        with self.weir.connect() as client:
+            for _ in range(20):
+                self.assertEqual(client.get("/").status, 200)
+        self.assertEqual(self.upstream.connections, 1)
+
+    def test_pipelined_requests_are_answered_in_order(self):
+        self.upstream.reply = lambda exchange: exchange.send(answer(exchange.target.encode()))
+        with self.weir.connect() as client:
+            client.send(b"".join(request_bytes("GET", f"/{number}") for number in range(50)))
+            self.assertEqual([client.read().body for _ in range(50)], [b"/%d" % number for number in range(50)])
+
+    def test_pipelined_behind_a_body(self):
+        self.upstream.reply = describe_body
+        with self.weir.connect() as client:
+            client.send(request_bytes("POST", "/", body=b"abc") + request_bytes("GET", "/"))
+            self.assertTrue(client.read().body.startswith(b"3 "))
+            self.assertTrue(client.read().body.startswith(b"0 "))
+
+    def test_a_head_may_come_byte_by_byte(self):
+        with self.weir.connect() as client:
+            for byte in request_bytes("GET", "/slowly"):
+                client.send(bytes([byte]))
+            self.assertEqual(client.read().status, 200)
+        self.assertEqual(self.upstream.exchanges[0].target, "/slowly")
+
+    def test_connection_close_is_obeyed(self):
+        with self.weir.connect() as client:
+            response = client.get("/", connection="close")
+            self.assertEqual((response.status, response["connection"]), (200, "close"))
+            self.assertTrue(client.closed())
+
+    def test_http_1_0_is_answered_and_closed(self):
+        with self.weir.connect() as client:
+            client.send(b"GET / HTTP/1.0\r\n\r\n")
+            response = client.read()
+            self.assertEqual((response.status, response.body), (200, b"ok"))
+            self.assertTrue(client.closed())
+        self.assertEqual(self.upstream.exchanges[0].version, "HTTP/1.1")
+
+    def test_http_1_0_gets_a_chunked_answer_without_chunks(self):
+        self.upstream.reply = answer(chunked(b"abc" * 1000, 100), headers="Transfer-Encoding: chunked\r\n", length=False)
+        with self.weir.connect() as client:
+            client.send(b"GET / HTTP/1.0\r\nHost: weir.test\r\n\r\n")
+            response = client.read()
+        self.assertNotIn("transfer-encoding", response)
+        self.assertEqual(response.body, b"abc" * 1000)
+
+    def test_a_pooled_connection_that_the_upstream_closed_costs_no_request(self):
+        def answer_and_close(exchange):
+            exchange.send(answer())
+            exchange.close()
+
+        self.upstream.reply = answer_and_close
+        with self.weir.connect() as client:
+            self.assertEqual([client.get("/").status for _ in range(50)], [200] * 50)
+
+    def test_a_client_that_leaves_frees_its_upstream(self):
+        waiting = threading.Event()
+
+        def never_answer(exchange):
+            waiting.set()
+            exchange.wait_for_close()
+            exchange.close()
+
+        self.upstream.reply = never_answer
+        client = self.weir.connect()
+        client.send(request_bytes("GET", "/"))
+        self.assertTrue(waiting.wait(PATIENCE))
+        client.leave()
+        eventually(lambda: not self.upstream.open, "the upstream's connection is closed")
+
+
+class Bodies(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream(describe_body))
+        self.weir = self.start(Weir(config(self.upstream.port)))
+
+    def upload(self, body, framing):
+        head = f"POST / HTTP/1.1\r\nHost: weir.test\r\n{framing}\r\n\r\n".encode()
+        with self.weir.connect() as client:
+            client.send(head + (chunked(body) if "chunked" in framing else body))
+            return client.read()
+
+    def test_uploads_arrive_whole(self):
+        for size in (0, 1, 1000, 65_537, 3 * MIB + 1):
+            body = random.randbytes(size)
+            expected = f"{size} {hashlib.sha256(body).hexdigest()}".encode()
+            for framing in (f"Content-Length: {size}", "Transfer-Encoding: chunked"):
+                with self.subTest(size=size, framing=framing):
+                    self.assertEqual(self.upload(body, framing).body, expected)
+
+    def test_downloads_arrive_whole(self):
+        for size in (0, 1, 1000, 65_537, 3 * MIB + 1):
+            body = random.randbytes(size)
+            for headers, text in (("", body), ("Transfer-Encoding: chunked\r\n", chunked(body, 5000))):
+                with self.subTest(size=size, headers=headers), self.weir.connect() as client:
+                    self.upstream.reply = answer(text, headers=headers, length=not headers)
+                    self.assertEqual(client.get("/").body, body)
+                    self.assertEqual(client.get("/").body, body)
+
+    def test_a_body_delimited_by_close_arrives_whole(self):
+        body = random.randbytes(100_000)
+
+        def send_and_close(exchange):
+            exchange.send(answer(body, length=False))
+            exchange.close()
+
+        self.upstream.reply = send_and_close
+        with self.weir.connect() as client:
+            self.assertEqual(client.get("/").body, body)
+
+    def test_fifty_megabytes_pass_without_being_held(self):
+        self.weir.get("/")
+        before = rss_kib(self.weir.pid)
+        body = random.randbytes(MIB) * 50
+        self.assertTrue(self.upload(body, f"Content-Length: {len(body)}").body.startswith(b"%d " % len(body)))
+        self.assertTrue(self.upload(body, "Transfer-Encoding: chunked").body.startswith(b"%d " % len(body)))
+        self.upstream.reply = answer(body)
+        self.assertEqual(len(self.weir.get("/").body), len(body))
+        grown = rss_kib(self.weir.pid) - before
+        self.assertLess(grown, 20 * 1024, "KiB more resident than before")
+
+    def test_a_client_that_does_not_read_holds_the_upstream_back(self):
+        sent = []
+
+        def pour(exchange):
+            exchange.send(answer(b"", headers=f"Content-Length: {200 * MIB}\r\n", length=False))
+            with contextlib.suppress(OSError):
+                for _ in range(200):
+                    exchange.send(b"x" * MIB)
+                    sent.append(MIB)
+
+        self.upstream.reply = pour
+        with self.weir.connect() as client:
+            client.send(request_bytes("GET", "/"))
+            eventually(lambda: sent, "the first megabyte is on its way")
+            count = -1
+            while count != len(sent):  # until nothing has moved for a while
+                count = len(sent)
+                threading.Event().wait(0.5)
+            self.assertLess(len(sent), 60)
+            self.assertLess(rss_kib(self.weir.pid), 300 * 1024)
+
+    def test_an_early_answer_to_an_upload_reaches_the_client(self):
+        self.upstream.reply = lambda exchange: (exchange.send(answer(b"no", "403 Forbidden", "Connection: close\r\n")),
+                                                exchange.wait_for_close())
+        with self.weir.connect() as client:
+            client.send(b"POST / HTTP/1.1\r\nHost: weir.test\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 1000)
+            self.assertEqual(client.read().status, 403)
+
+    def test_expect_100_continue(self):
+        with self.weir.connect() as client:
+            client.send(b"POST / HTTP/1.1\r\nHost: weir.test\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
+            self.assertEqual(client.read().status, 100)
+            client.send(b"abc")
+            self.assertTrue(client.read().body.startswith(b"3 "))
+
+
+class Heads(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+        self.weir = self.start(Weir(config(self.upstream.port)))
+
+    def seen(self, headers):
+        self.assertEqual(self.weir.connect().request("GET", "/a%2Fb?x=1;y", headers).status, 200)
+        return self.upstream.exchanges[-1].head
+
+    def test_hop_by_hop_fields_end_here(self):
+        head = self.seen({"Connection": "keep-alive, X-Hop", "X-Hop": "1", "Keep-Alive": "timeout=5", "TE": "gzip",
+                          "Proxy-Connection": "keep-alive", "Upgrade": "h2c", "X-End": "to end"})
+        for name in ("x-hop", "keep-alive", "te", "proxy-connection", "upgrade"):
+            self.assertNotIn(name, head)
+        self.assertEqual(head["x-end"], "to end")
+
+    def test_connection_cannot_remove_what_weir_adds(self):
+        head = self.seen({"Connection": "X-Forwarded-For, Host, X-Request-ID"})
+        self.assertEqual((head["x-forwarded-for"], head["host"]), ("127.0.0.1", "weir.test"))
+        self.assertTrue(head["x-request-id"])
+
+    def test_forwarding_fields(self):
+        head = self.seen({"X-Forwarded-For": "1.2.3.4", "X-Forwarded-Proto": "https", "X-Forwarded-Host": "spoofed"})
+        self.assertEqual(head.all("x-forwarded-for"), ["127.0.0.1"])
+        self.assertEqual(head.all("x-forwarded-proto"), ["http"])
+        self.assertEqual(head.all("x-forwarded-host"), ["weir.test"])
+        self.assertIn("1.1", head["via"])
+        self.assertEqual(len(head.all("x-request-id")), 1)
+
+    def test_the_target_goes_on_as_it_came(self):
+        self.assertEqual(self.seen({}).line, "GET /a%2Fb?x=1;y HTTP/1.1")
+
+    def test_hop_by_hop_fields_of_the_answer_end_here(self):
+        self.upstream.reply = answer(headers="Connection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nX-End: yes\r\n")
+        response = self.weir.get("/")
+        self.assertEqual(("x-hop" in response, "keep-alive" in response, response["x-end"]), (False, False, "yes"))
+
+    def test_answers_without_a_body_leave_the_connection_in_order(self):
+        for method, status, headers in (("HEAD", "200 OK", "Content-Length: 500\r\n"), ("GET", "204 No Content", ""),
+                                        ("GET", "304 Not Modified", "Content-Length: 500\r\n")):
+            with self.subTest(status=status), self.weir.connect() as client:
+                self.upstream.reply = answer(b"", status, headers, length=False)
+                self.assertEqual(client.request(method, "/").status, int(status[:3]))
+                self.upstream.reply = answer(b"next")
+                self.assertEqual(client.get("/").body, b"next")
+
+    def test_interim_answers_are_not_the_final_one(self):
+        self.upstream.reply = b"HTTP/1.1 103 Early Hints\r\nLink: </s.css>\r\n\r\n" + answer(b"final")
+        with self.weir.connect() as client:
+            response = client.get("/")
+            while response.status < 200:
+                response = client.read()
+        self.assertEqual(response.body, b"final")
+
+
+MALFORMED = {
+    "no version": b"GET /\r\n\r\n",
+    "not HTTP": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    "two blanks": b"GET  / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "no host": b"GET / HTTP/1.1\r\n\r\n",
+    "two hosts": b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    "blank before colon": b"GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+    "no colon": b"GET / HTTP/1.1\r\nHost: a\r\nnonsense\r\n\r\n",
+    "folded": b"GET / HTTP/1.1\r\nHost: a\r\nX: b\r\n c\r\n\r\n",
+    "NUL": b"GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n",
+    "bare CR": b"GET / HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n",
+    "CL and TE": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "two lengths": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+    "signed length": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +3\r\n\r\nabc",
+    "vast length": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 18446744073709551621\r\n\r\nabcde",
+    "TE not chunked": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n",
+    "TE obscured": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\nContent-Length: 3\r\n\r\nabc",
+    "TE twice": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+}
+
+
+class Errors(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+
+    def weir(self, **more):
+        return self.start(Weir(config(self.upstream.port, **more)))
+
+    def test_malformed_heads_are_refused_and_never_forwarded(self):
+        weir = self.weir()
+        for name, head in MALFORMED.items():
+            with self.subTest(name), weir.connect() as client:
+                client.send(head + request_bytes("GET", "/smuggled"))
+                response = client.read()
+                self.assertIn(response.status, (400, 501), name)
+                self.assertLessEqual({"error", "message"}, response.json().keys())
+                self.assertTrue(client.closed(), "nothing behind a refused message is read")
+        self.assertEqual(self.upstream.exchanges, [])
+
+    def test_broken_chunks_never_end_as_whole(self):
+        weir = self.weir()
+        for broken in (b"zz\r\nabc\r\n0\r\n\r\n", b"3\r\nabcd\r\n0\r\n\r\n", b"fffffffffffffffff\r\nabc"):
+            with self.subTest(broken), weir.connect() as client:
+                client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + broken)
+                self.assertIn(client.read().status, (400, 502))
+        self.assertTrue(all(exchange.body is None for exchange in self.upstream.exchanges))
+
+    def test_a_body_cut_short_is_not_handed_on_as_whole(self):
+        weir = self.weir()
+        with weir.connect() as client:
+            client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nonly this")
+            client.sock.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(EOFError, ConnectionError):
+                self.assertGreaterEqual(client.read().status, 400)
+        eventually(lambda: not self.upstream.open, "the upstream's connection is given up")
+        self.assertTrue(all(exchange.body is None for exchange in self.upstream.exchanges))
+
+    def test_404_where_no_route_matches(self):
+        weir = self.weir(routes='[[route]]\nmatch = { path = "/api/*" }\nupstream = "api"')
+        self.assert_own_error(weir.get("/elsewhere"), 404)
+        self.assertEqual(weir.get("/api/x").status, 200)
+
+    def test_408_for_a_head_that_does_not_end(self):
+        with self.weir(server='head_timeout = "300ms"').connect() as client:
+            client.send(b"GET / HTTP/1.1\r\nHost:")
+            self.assert_own_error(client.read(), 408)
+            self.assertTrue(client.closed())
+
+    def test_408_for_a_body_that_stops(self):
+        with self.weir(server='body_timeout = "300ms"').connect() as client:
+            client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc")
+            self.assert_own_error(client.read(), 408)
+
+    def test_an_idle_connection_is_closed_without_a_word(self):
+        with self.weir(server='idle_timeout = "300ms"').connect() as client:
+            self.assertEqual(client.get("/").status, 200)
+            self.assertTrue(client.closed())
+
+    def test_413_by_length_and_by_chunks(self):
+        weir = self.weir(server='max_body = "1KiB"')
+        self.assert_own_error(exchange_raw(weir.port, request_bytes("POST", "/", body=b"x" * 1025)), 413)
+        head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        self.assert_own_error(exchange_raw(weir.port, head + chunked(b"x" * 5000)), 413)
+        self.assertEqual(exchange_raw(weir.port, request_bytes("POST", "/", body=b"x" * 1024)).status, 200)
+
+    def test_431_for_a_head_too_large(self):
+        weir = self.weir()
+        self.assert_own_error(exchange_raw(weir.port, request_bytes("GET", "/", {"X-Large": "x" * 20_000})), 431)
+        self.assertEqual(exchange_raw(weir.port, request_bytes("GET", "/" + "x" * 8000)).status, 200)
+
+    def test_502_where_nobody_listens(self):
+        weir = self.start(Weir(config(closed_port())))
+        with weir.connect() as client:
+            self.assert_own_error(client.get("/"), 502)
+            self.assert_own_error(client.get("/"), 502)
+
+    def test_502_for_what_is_not_http(self):
+        weir = self.weir()
+        for reply in (b"nonsense\r\n\r\n", b"HTTP/1.1 2000 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+                      b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", b"HTTP/1.1 200 O"):
+            with self.subTest(reply):
+                self.upstream.reply = lambda exchange, reply=reply: (exchange.send(reply), exchange.close())
+                self.assert_own_error(weir.get("/"), 502)
+
+    def test_504_for_a_silent_upstream(self):
+        weir = self.weir(upstream='timeouts = { response = "300ms" }')
+        self.upstream.reply = lambda exchange: (exchange.wait_for_close(), exchange.close())
+        self.assert_own_error(weir.get("/"), 504)
+
+    def test_a_truncated_answer_does_not_look_whole(self):
+        weir = self.weir()
+        for reply in (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
+                      b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+                      b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\nzz\r\n"):
+            with self.subTest(reply), self.assertRaises((EOFError, ConnectionError)):
+                self.upstream.reply = lambda exchange, reply=reply: (exchange.send(reply), exchange.close())
+                weir.get("/")
+
+    def test_bytes_behind_an_answer_are_nobodys(self):
+        weir = self.weir()
+        self.upstream.reply = answer(b"ok") + answer(b"stray")
+        with weir.connect() as client:
+            self.assertEqual([client.get("/").body for _ in range(10)], [b"ok"] * 10)
+
+    def test_the_other_server_answers_where_one_is_gone(self):
+        weir = self.start(Weir(config(closed_port(), self.upstream.port)))
+        answered = [Client(weir.port).get("/").status for _ in range(20)]
+        self.assertGreaterEqual(answered.count(200), 10)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""TLS as clients see it: versions, ALPN, certificates by name, and what is not TLS at all."""
+
+import random
+import ssl
+import subprocess
+import tempfile
+
+from harness import (PATIENCE, Client, TestCase, Upstream, Weir, answer, chunked, client_tls, config, main,
+                     make_certificate, request_bytes)
+
+
+class Tls(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory() as folder:
+            cls.files = make_certificate(folder) | make_certificate(folder, "other", "other.test")
+
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+        tls = ('tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }, { cert = "other.crt", key = "other.key" }],'
+               ' min_version = "1.2" }')
+        self.weir = self.start(Weir(config(self.upstream.port, listener=tls), self.files))
+        self.trust = client_tls(self.files["edge.crt"])
+
+    def curl(self, *options):
+        certificate = self.weir.folder / "edge.crt"
+        return subprocess.run(["curl", "-sS", "--cacert", certificate, "--max-time", str(PATIENCE), "-w", "%{http_code}",
+                               "--resolve", f"localhost:{self.weir.port}:127.0.0.1", *options,
+                               f"https://localhost:{self.weir.port}/"], capture_output=True, text=True, check=False)
+
+    def test_curl_verifies_and_is_answered(self):
+        self.assertEqual(self.curl().stdout, "ok200")
+        self.assertEqual(self.upstream.exchanges[0].head["x-forwarded-proto"], "https")
+
+    def test_tls_1_2_and_1_3(self):
+        for version in ("1.2", "1.3"):
+            with self.subTest(version):
+                self.assertEqual(self.curl(f"--tlsv{version}", "--tls-max", version).stdout, "ok200")
+
+    def test_tls_1_1_is_refused(self):
+        done = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{self.weir.port}", "-tls1_1",
+                               "-cipher", "ALL:@SECLEVEL=0"], input="", capture_output=True, text=True, check=False)
+        self.assertIn("alert protocol version", done.stderr)
+
+    def test_alpn_chooses_http_1_1(self):
+        for offered, chosen in ((["h2", "http/1.1"], "http/1.1"), (["http/1.1"], "http/1.1")):
+            with Client(self.weir.port, client_tls(self.files["edge.crt"], offered)) as client:
+                self.assertEqual(client.sock.selected_alpn_protocol(), chosen)
+                self.assertEqual(client.get("/").status, 200)
+
+    def test_the_certificate_follows_the_name(self):
+        with Client(self.weir.port, client_tls(self.files["other.crt"]), "other.test") as client:
+            self.assertEqual(client.get("/").status, 200)
+        with self.assertRaises(ssl.SSLCertVerificationError):
+            Client(self.weir.port, client_tls(self.files["other.crt"]), "localhost")
+
+    def test_keep_alive_pipelining_and_large_bodies(self):
+        body = random.randbytes(3_000_001)
+        self.upstream.reply = lambda exchange: exchange.send(answer(exchange.read_body()))
+        with Client(self.weir.port, self.trust) as client:
+            self.assertEqual(client.request("POST", "/", body=body).body, body)
+            client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body[:100_000]))
+            self.assertEqual(client.read().body, body[:100_000])
+            client.send(request_bytes("GET", "/") * 20)
+            self.assertEqual([client.read().status for _ in range(20)], [200] * 20)
+        self.assertEqual(self.upstream.connections, 1)
+
+    def test_closing_says_so(self):
+        with Client(self.weir.port, self.trust) as client:
+            self.assertEqual(client.get("/", connection="close").status, 200)
+            self.assertTrue(client.closed(), "an end without close_notify raises ssl.SSLEOFError")
+
+    def test_a_body_cut_short_by_the_upstream_is_seen_as_cut(self):
+        def cut(exchange):
+            exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+            exchange.close()
+
+        self.upstream.reply = cut
+        with self.assertRaises((EOFError, OSError)), Client(self.weir.port, self.trust) as client:
+            client.get("/")
+
+    def test_what_is_not_tls_ends_and_harms_nobody(self):
+        for garbage in (request_bytes("GET", "/"), b"\0" * 1000, b"\x16\x03\x01\xff\xff" + random.randbytes(5000)):
+            with Client(self.weir.port) as client:
+                client.send(garbage)
+                try:
+                    while client.wire.fill():
+                        pass
+                except ConnectionResetError:
+                    pass
+        self.assertEqual(self.upstream.exchanges, [])
+        self.assertEqual(self.curl().stdout, "ok200")
+
+    def test_a_handshake_that_stalls_is_ended(self):
+        listener = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }'
+        weir = self.start(Weir(config(self.upstream.port, listener=listener, server='head_timeout = "300ms"'), self.files))
+        with Client(weir.port) as client:
+            client.send(b"\x16\x03\x01")
+            self.assertTrue(client.closed())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""An upstream that does as it is told, and remembers what it was sent."""
+
+import contextlib
+import socket
+import threading
+import time
+
+from wire import CRLF2, Head, Wire
+
+
+def answer(body=b"ok", status="200 OK", headers="", length=True):
+    """A complete response as bytes; `headers` are whole lines ending in CRLF."""
+    framing = f"Content-Length: {len(body)}\r\n" if length else ""
+    return f"HTTP/1.1 {status}\r\n{framing}{headers}\r\n".encode() + body
+
+
+class Exchange:
+    """One request as the upstream got it, and the means to answer."""
+
+    def __init__(self, wire, connection):
+        self.head = Head(wire.read_until(CRLF2))
+        self.arrived = time.monotonic()
+        self.wire, self.connection = wire, connection
+        self.method, self.target, self.version = self.head.line.split(" ")
+        self.body = None
+
+    def read_body(self):
+        if self.body is None:
+            if self.head["transfer-encoding"]:
+                self.body = self.wire.read_chunked()
+            else:
+                self.body = self.wire.read_exactly(int(self.head["content-length"] or 0))
+        return self.body
+
+    def send(self, data):
+        self.wire.sock.sendall(data)
+
+    def close(self):
+        self.wire.sock.shutdown(socket.SHUT_RDWR)
+
+    def wait_for_close(self):
+        """Until the other side ends the connection, as a server that never answers."""
+        with contextlib.suppress(OSError):
+            while self.wire.fill():
+                pass
+
+
+class Upstream:
+    """`reply` is bytes, sent after each request's body was read, or a function of the Exchange."""
+
+    def __init__(self, reply=answer()):
+        self.reply = reply
+        self.exchanges, self.failures = [], []
+        self.connections = 0
+        self.open = set()
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self.port = self.listener.getsockname()[1]
+        self.address = f"127.0.0.1:{self.port}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                sock, _ = self.listener.accept()
+                self.connections += 1
+                self.open.add(sock)
+                threading.Thread(target=self.serve, args=(sock, self.connections), daemon=True).start()
+
+    def serve(self, sock, number):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        wire = Wire(sock)
+        try:
+            while True:
+                exchange = Exchange(wire, number)
+                self.exchanges.append(exchange)
+                if callable(self.reply):
+                    self.reply(exchange)
+                else:
+                    exchange.read_body()
+                    exchange.send(self.reply)
+        except (EOFError, OSError, ValueError) as fault:
+            if str(fault) != "ended after b''":
+                self.failures.append(fault)  # a request that was cut short, or not HTTP: the test may ask
+        finally:
+            self.open.discard(sock)
+            sock.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for sock in list(self.open):
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+
+def closed_port():
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
