@@ -140,8 +140,10 @@ void Program::open_listeners() {
 
 void Program::start_admin() {
   if (!settings_.admin.address) return;
-  admin::ServerOptions options{.address = *settings_.admin.address, .token = settings_.admin.token};
-
+  admin::ServerOptions options;
+  options.address = *settings_.admin.address;
+  options.token = settings_.admin.token;
+  options.fault = [this](std::string_view what) { log_.warning(what); };
   admin_ = need(admin::Server::listen(control_, std::move(options), sources()));
   log_.info("admin on " + admin_->bound().to_string());
 }

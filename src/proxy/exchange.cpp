@@ -89,14 +89,14 @@ net::Awaitable<Exchange::Ending> Exchange::run() {
     case policy::Verdict::Reject:
       co_return co_await refuse(ruling);
     case policy::Verdict::Delay:
-      co_return co_await await_turn(decision_);
+      co_return co_await await_turn();
     case policy::Verdict::Forward:
       break;
   }
   co_return co_await pass_on();
 }
 
-net::Awaitable<Exchange::Ending> Exchange::await_turn(policy::Decision) {
+net::Awaitable<Exchange::Ending> Exchange::await_turn() {
   const auto departure = gate_.departure();
   Shaper::Ticket ticket(worker_.executor);
   Shaper::Slot slot{departure.at, departure.promised};

@@ -44,7 +44,7 @@ class Exchange {
   void cancel() noexcept;
 
  private:
-  [[nodiscard]] net::Awaitable<Ending> await_turn(policy::Decision decision);
+  [[nodiscard]] net::Awaitable<Ending> await_turn();
   [[nodiscard]] net::Awaitable<Ending> pass_on();
   [[nodiscard]] net::Awaitable<Ending> refuse(const Ruling& ruling);
   [[nodiscard]] net::Awaitable<Ending> error(unsigned status, std::string_view what);

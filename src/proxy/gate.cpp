@@ -18,6 +18,8 @@ void Gate::count(const policy::Bill& bill, bool admitted) {
     const auto rule = charge.rule;
     if (!outcomes[i].allowed)
       worker_.counters.decisions(rule, charge.enforced ? RuleOutcome::Refused : RuleOutcome::ShadowRefused).add();
+    else if (outcomes[i].overflow && admitted)
+      worker_.counters.decisions(rule, RuleOutcome::Overflow).add();
     else if (admitted)
       worker_.counters.decisions(rule, outcomes[i].delay.count() > 0 ? RuleOutcome::Delayed : RuleOutcome::Admitted).add();
   }
@@ -96,16 +98,22 @@ Ruling Gate::fall_back() {
 }
 
 void Gate::refund_but(const limit::Charge* waited_for, base::TimePoint freed) {
-  const auto give_back = [&](const policy::Bill& bill, base::TimePoint since, auto& store) {
+  const auto give_back = [&](const policy::Bill& bill, base::TimePoint since, const auto& refund) {
     const auto outcomes = bill.outcomes();
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       const auto& charge = bill.charges()[i];
-      if (outcomes[i].allowed) store.refund(charge, &charge == waited_for ? freed : since + outcomes[i].delay);
+      if (outcomes[i].allowed) refund(charge, &charge == waited_for ? freed : since + outcomes[i].delay, outcomes[i]);
     }
   };
-  if (local_charged_) give_back(space_.evaluation.local, charged_at_, worker_.table);
-  if (fallback_charged_) give_back(space_.fallback, charged_at_, worker_.table);
-  if (remote_charged_) give_back(space_.evaluation.remote, redis_now_, *worker_.redis);
+  const auto here = [&](const limit::Charge& charge, base::TimePoint departure, const limit::Outcome& outcome) {
+    worker_.table.refund(charge, departure, outcome.overflow);
+  };
+  const auto in_redis = [&](const limit::Charge& charge, base::TimePoint departure, const limit::Outcome&) {
+    worker_.redis->refund(charge, departure);
+  };
+  if (local_charged_) give_back(space_.evaluation.local, charged_at_, here);
+  if (fallback_charged_) give_back(space_.fallback, charged_at_, here);
+  if (remote_charged_) give_back(space_.evaluation.remote, redis_now_, in_redis);
   local_charged_ = fallback_charged_ = remote_charged_ = false;
 }
 
