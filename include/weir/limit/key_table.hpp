@@ -7,10 +7,9 @@
 //  1. Memory is claimed once. A key is found in one of two buckets of eight slots, or not at all.
 //  2. Only a drained key (its state equals a fresh one) is ever forgotten. So churning keys buys no fresh
 //     state.
-//  3. When both buckets of a newcomer are full of live keys that cannot move to their other buckets, it
-//  shares
-//     its rule's overflow cell, which refuses earlier than a cell of its own would: memory runs out on the
-//     safe side. The rates of several tiers may meet there.
+//  3. When both buckets of a newcomer are full of live keys that cannot move to their other buckets,
+//     it shares its rule's overflow cell, which refuses earlier than a cell of its own would:
+//     memory runs out on the safe side. The rates of several tiers may meet there.
 //  4. A bill is checked and charged under the locks of all its shards, taken in ascending order, the overflow
 //     cells' last: all or nothing, and no two bills wait for each other in a circle.
 //  5. A refused bill allocates no slot.
