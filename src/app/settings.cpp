@@ -47,16 +47,21 @@ Settings parse_settings(std::string_view text, const std::string& file) {
 }
 
 Settings load_settings(const std::string& file) {
-  std::ifstream stream(file);
-  const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  std::error_code ignored;
-  if (!stream.is_open() || stream.bad() || std::filesystem::is_directory(file, ignored))
-    throw ConfigError({file + ": cannot be read; expected a TOML file"});
-  return parse_settings(text, file);
+  const auto text = read_file(file);
+  if (!text) throw ConfigError({file + ": cannot be read; expected a TOML file"});
+  return parse_settings(*text, file);
+}
+
+std::optional<std::string> read_file(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return std::nullopt;  // opens, and throws when read
+  std::ifstream stream(path);
+  if (!stream) return std::nullopt;
+  return std::string{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
 std::string resolve(const Reading& reading, const std::string& path) {
-  return (reading.folder / path).string();  // an absolute path takes the folder's place
+  return (reading.folder / path).lexically_normal().string();  // an absolute path takes the folder's place
 }
 
 bool is_plain_name(std::string_view name) noexcept {

@@ -2,8 +2,6 @@
 #include "app/settings_sections.hpp"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 namespace weir::app {
 
@@ -35,7 +33,7 @@ Source read_source(const TableReader& client, std::string_view key, const TableS
     source = {Source::Kind::Bearer, ""};
     ++found;
   }
-  if (found != 1)
+  if (found != 1 && !table.flawed())
     client.mistake(key, "found " + std::to_string(found) +
                             " places; expected one: { header = \"…\" }, { query = \"…\" } or " +
                             (spec.find("bearer") != nullptr ? "{ bearer = true }" : "{ cookie = \"…\" }"));
@@ -104,20 +102,17 @@ policy::ClientSettings read_client(const TableReader& table, Reading& reading) {
   if (table.has("device")) client.device = read_source(table, "device", schema::kSource);
   if (table.has("keys")) client.keys = read_key_ring(table, resolve(reading, table.text("keys")), reading);
   client.unknown_keys = table.choice<policy::UnknownKeys>("unknown_keys");
-  if (table.has("unknown_keys") && !table.has("keys"))
-    table.mistake("unknown_keys", "no keys file; expected client.keys beside it");
   return client;
 }
 
 policy::KeyRing read_key_ring(const TableReader& client, const std::string& file, Reading& reading) {
   policy::KeyRing ring;
-  std::ifstream stream(file);
-  const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  if (!stream.is_open() || stream.bad()) {
+  const auto text = read_file(file);
+  if (!text) {
     client.mistake("keys", in_quotes(file) + " cannot be read; expected a TOML file of [[key]] tables");
     return ring;
   }
-  const auto document = read_toml(text, file, *client.place().mistakes);
+  const auto document = read_toml(*text, file, *client.place().mistakes);
   const TableReader root(&document, 1, "", schema::kKeysFile, {&file, client.place().mistakes});
   for (const auto& table : root.tables("key", schema::kKey)) {
     policy::KeyHolder holder{table.text("user"), table.text("org"), table.text("tier"),

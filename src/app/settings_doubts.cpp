@@ -120,6 +120,8 @@ void doubt_key(const policy::Rule& rule, const policy::ClientSettings& client, D
 }
 
 void doubt_sources(const policy::ClientSettings& client, Doubts& doubts) {
+  if (!client.keys && client.unknown_keys != policy::UnknownKeys::Anonymous)
+    doubts.push_back("[client] unknown_keys says nothing without a keys file beside it");
   if (!client.trusted_proxies.empty()) return;
   const std::pair<std::string_view, const policy::Source*> sources[] = {
       {"user", &client.user}, {"org", &client.org}, {"service", &client.service}};

@@ -46,13 +46,6 @@ void read_servers(const TableReader& table, upstream::UpstreamSettings& upstream
   for (std::size_t i = 0; i < array->size(); ++i) read_server_of(table, (*array)[i], i, upstream.servers);
 }
 
-base::Duration timeout(const TableReader& table, std::string_view key) {
-  const auto value = table.duration(key);
-  if (table.has(key) && value.count() == 0)
-    table.mistake(key, "found no time at all; expected a duration above zero");
-  return value;
-}
-
 policy::CannedResponse read_respond(const TableReader& table) {
   policy::CannedResponse answer;
   answer.status = static_cast<unsigned>(table.whole("status"));
@@ -136,8 +129,8 @@ std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root) 
     read_servers(table, upstream);
     upstream.balance = table.choice<upstream::Balance>("balance");
     const auto timeouts = table.table("timeouts", schema::kTimeouts);
-    upstream.timeouts = {timeout(timeouts, "connect"), timeout(timeouts, "response"),
-                         timeout(timeouts, "idle")};
+    upstream.timeouts = {timeouts.deadline("connect"), timeouts.deadline("response"),
+                         timeouts.deadline("idle")};
     upstream.max_idle = static_cast<std::size_t>(table.whole("max_idle"));
     upstreams.push_back(std::move(upstream));
   }
@@ -150,8 +143,8 @@ std::vector<policy::Route> read_routes(const TableReader& root,
   std::set<std::string> taken;
   for (const auto& table : root.tables("route", schema::kRoute))
     routes.push_back(read_route(table, upstreams, taken));
-  if (routes.empty() && !root.has("route"))
-    root.missing("route", "at least one [[route]], or nothing that listeners accept leads anywhere");
+  const bool none = root.has("route") ? routes.empty() : !root.mentions("route");
+  if (none) root.missing("route", "at least one [[route]], or what listeners accept leads nowhere");
   return routes;
 }
 

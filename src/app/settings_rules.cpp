@@ -113,9 +113,6 @@ void read_store(const TableReader& table, const Settings& settings, const Readin
   if (table.has("store") && rule.store == policy::Store::Redis && !settings.state.redis)
     table.mistake("store",
                   "found \"redis\" without a Redis; expected [state] redis = { url = \"redis://…\" }");
-  if (table.has("on_store_failure") && rule.store == policy::Store::Memory)
-    table.mistake("on_store_failure",
-                  "found beside store = \"memory\", which never fails; expected store = \"redis\"");
 }
 
 policy::Rule read_rule(const TableReader& table, const Settings& settings, const Reading& reading,
@@ -158,9 +155,7 @@ redis::RedisSettings read_redis(const TableReader& table) {
     return redis::RedisSettings{};
   }
   auto redis = std::move(*parsed);
-  redis.timeout = table.duration("timeout");
-  if (redis.timeout.count() == 0)
-    table.mistake("timeout", "found no time at all; expected a duration such as \"20ms\"");
+  redis.timeout = table.deadline("timeout");
   redis.prefix = table.text("prefix");
   if (!is_plain_name(redis.prefix) || redis.prefix.find_first_of("{}") != std::string::npos)
     table.mistake("prefix", "found " + in_quotes(redis.prefix) +
@@ -178,7 +173,7 @@ StateSettings read_state(const TableReader& table, Reading& reading) {
   state.replicas = static_cast<unsigned>(table.whole("replicas"));
   if (table.has("redis")) state.redis = read_redis(table.table("redis", schema::kRedis));
   reading.store = table.choice<policy::Store>("store");
-  if (reading.store == policy::Store::Redis && !table.has("redis"))
+  if (reading.store == policy::Store::Redis && !table.mentions("redis"))
     table.mistake("store",
                   "found \"redis\" without a Redis; expected redis = { url = \"redis://…\" } beside it");
   return state;

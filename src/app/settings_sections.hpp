@@ -7,6 +7,7 @@
 #include "weir/app/settings.hpp"
 
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -44,6 +45,9 @@ struct Reading {
 
 // The path as written, from the folder of the configuration where it is relative.
 [[nodiscard]] std::string resolve(const Reading& reading, const std::string& path);
+
+// What the file holds; nullopt where it cannot be read.
+[[nodiscard]] std::optional<std::string> read_file(const std::string& path);
 
 // A name that may stand in a header, a log line and a label: 1 to 128 printable ASCII characters but " and \.
 [[nodiscard]] bool is_plain_name(std::string_view name) noexcept;

@@ -3,8 +3,6 @@
 
 #include "weir/base/ip_address.hpp"
 
-#include <fstream>
-
 namespace weir::app {
 
 namespace {
@@ -25,19 +23,22 @@ void read_header_families(const TableReader& table, proxy::ServerSettings& serve
   }
 }
 
-// A deadline of zero would end everything at once.
-base::Duration read_deadline(const TableReader& table, std::string_view key) {
-  const auto deadline = table.duration(key);
-  if (table.has(key) && deadline.count() == 0)
-    table.mistake(key, "found no time at all; expected a duration above zero");
-  return deadline;
+void read_sizes(const TableReader& table, proxy::ServerSettings& server) {
+  const auto head = table.size("max_head");
+  if (head && (*head < kLeastHead || *head > kMostHead))
+    table.mistake("max_head", "found " + std::to_string(*head) + " bytes; expected a size from 1KiB to 1MiB");
+  const auto body = table.size("max_body");
+  if (body && *body == 0)
+    table.mistake("max_body", "found 0; expected a size above zero, or no such key for no bound");
+  server.max_head = head.value_or(kMostHead);
+  server.max_body = body.value_or(0);
 }
 
 std::string readable_file(const TableReader& table, std::string_view key, const Reading& reading) {
   if (!table.has(key)) return {};
   const auto path = resolve(reading, table.text(key));
-  std::ifstream file(path);
-  if (!file || file.peek() == std::ifstream::traits_type::eof())
+  const auto text = read_file(path);
+  if (!text || text->empty())
     table.mistake(key, in_quotes(path) + " cannot be read or is empty; expected a PEM file");
   return path;
 }
@@ -68,18 +69,12 @@ proxy::ServerSettings read_server(const TableReader& table) {
   server.drain = table.duration("drain");
   read_header_families(table, server);
   server.forwarded = table.boolean("forwarded");
-  server.max_head = table.size("max_head");
-  if (table.has("max_head") && (server.max_head < kLeastHead || server.max_head > kMostHead))
-    table.mistake("max_head",
-                  "found " + std::to_string(server.max_head) + " bytes; expected a size from 1KiB to 1MiB");
-  server.max_body = table.size("max_body");
-  if (table.has("max_body") && server.max_body == 0)
-    table.mistake("max_body", "found 0; expected a size above zero, or no such key for no bound");
+  read_sizes(table, server);
   server.max_connections = static_cast<std::uint64_t>(table.whole("max_connections"));
-  server.head_timeout = read_deadline(table, "head_timeout");
-  server.body_timeout = read_deadline(table, "body_timeout");
-  server.write_timeout = read_deadline(table, "write_timeout");
-  server.idle_timeout = read_deadline(table, "idle_timeout");
+  server.head_timeout = table.deadline("head_timeout");
+  server.body_timeout = table.deadline("body_timeout");
+  server.write_timeout = table.deadline("write_timeout");
+  server.idle_timeout = table.deadline("idle_timeout");
   return server;
 }
 
@@ -97,8 +92,8 @@ std::vector<net::ListenerSettings> read_listeners(const TableReader& root, const
                                      " a second time; expected one of its own");
     listeners.push_back(std::move(listener));
   }
-  if (listeners.empty() && !root.has("listener"))
-    root.missing("listener", "at least one [[listener]] with an address");
+  const bool none = root.has("listener") ? listeners.empty() : !root.mentions("listener");
+  if (none) root.missing("listener", "at least one [[listener]] with an address");
   return listeners;
 }
 

@@ -125,15 +125,20 @@ std::string not_yet(std::string_view lacking) {
 }
 
 TableReader::TableReader(const Node* node, int line, std::string path, const TableSpec& spec, Place place)
-    : line_(line), path_(std::move(path)), spec_(&spec), place_(place) {
+    : line_(line), path_(std::move(path)), spec_(&spec), place_(place), node_(node) {
   const auto* table = node == nullptr ? nullptr : node->table();
   if (table == nullptr) return;
   for (const auto& entry : table->entries) check_entry(entry);
-  for (const auto& key : spec.keys) {
-    const auto same = [&](const Node& entry) { return entry.key == key.name; };
-    if (key.required && std::none_of(table->entries.begin(), table->entries.end(), same))
-      missing(key.name, expectation(key));
-  }
+  flawed_ = entries_.size() != table->entries.size();
+  for (const auto& key : spec.keys)
+    if (key.required && !mentions(key.name))
+      missing(key.name, expectation(key) + (key.kind == Kind::Text ? ": " + std::string(key.about) : ""));
+}
+
+bool TableReader::mentions(std::string_view key) const {
+  const auto* table = node_ == nullptr ? nullptr : node_->table();
+  return table != nullptr && std::any_of(table->entries.begin(), table->entries.end(),
+                                         [&](const Node& entry) { return entry.key == key; });
 }
 
 void TableReader::check_entry(const Node& entry) {
@@ -228,21 +233,29 @@ std::int64_t TableReader::whole(std::string_view key) const {
   return value;
 }
 
-std::uint64_t TableReader::size(std::string_view key) const {
+std::optional<std::uint64_t> TableReader::size(std::string_view key) const {
   (void)spec_of(key, {Kind::Size});
   const auto* entry = find(key);
   if (entry == nullptr || entry->text() != nullptr)
-    return parsed<std::uint64_t>(key, [](const std::string& text) { return base::parse_size(text); })
-        .value_or(0);
+    return parsed<std::uint64_t>(key, [](const std::string& text) { return base::parse_size(text); });
   const auto bytes = std::get<std::int64_t>(entry->value);
-  if (bytes < 0) mistake(key, "found " + std::to_string(bytes) + "; expected a size such as \"64KiB\"");
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0));
+  if (bytes >= 0) return static_cast<std::uint64_t>(bytes);
+  mistake(key, "found " + std::to_string(bytes) + "; expected a size such as \"64KiB\"");
+  return std::nullopt;
 }
 
 base::Duration TableReader::duration(std::string_view key) const {
   (void)spec_of(key, {Kind::Duration});
   return parsed<base::Duration>(key, [](const std::string& text) { return base::parse_duration(text); })
       .value_or(base::Duration{0});
+}
+
+base::Duration TableReader::deadline(std::string_view key) const {
+  (void)spec_of(key, {Kind::Duration});
+  const auto value =
+      parsed<base::Duration>(key, [](const std::string& text) { return base::parse_duration(text); });
+  if (value && value->count() == 0) mistake(key, "found no time at all; expected a duration above zero");
+  return value.value_or(base::Duration{0});
 }
 
 std::optional<limit::Rate> TableReader::rate(std::string_view key) const {

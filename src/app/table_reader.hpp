@@ -32,6 +32,10 @@ class TableReader {
   TableReader(const Node* node, int line, std::string path, const TableSpec& spec, Place place);
 
   [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }
+  // Whether the key stands there at all, rightly or not.
+  [[nodiscard]] bool mentions(std::string_view key) const;
+  // Whether the constructor found a mistake, so that what is missing may be what that entry meant.
+  [[nodiscard]] bool flawed() const noexcept { return flawed_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] const Place& place() const noexcept { return place_; }
 
@@ -39,8 +43,10 @@ class TableReader {
   [[nodiscard]] bool boolean(std::string_view key) const;
   [[nodiscard]] std::string text(std::string_view key) const;  // of Text and Choice; empty without a default
   [[nodiscard]] std::int64_t whole(std::string_view key) const;
-  [[nodiscard]] std::uint64_t size(std::string_view key) const;
+  [[nodiscard]] std::optional<std::uint64_t> size(std::string_view key) const;
   [[nodiscard]] base::Duration duration(std::string_view key) const;
+  // A duration that may not be zero, because a deadline of zero ends everything at once.
+  [[nodiscard]] base::Duration deadline(std::string_view key) const;
   [[nodiscard]] std::optional<limit::Rate> rate(std::string_view key) const;
   [[nodiscard]] std::optional<base::Endpoint> address(std::string_view key) const;
   [[nodiscard]] std::vector<std::string> texts(std::string_view key) const;  // of Texts and OneOrMore
@@ -76,7 +82,9 @@ class TableReader {
   std::string path_;
   const TableSpec* spec_;
   Place place_;
+  const Node* node_;
   std::vector<const Node*> entries_;  // the good ones
+  bool flawed_ = false;
 };
 
 // Notes "not yet: …" and what is lacking.

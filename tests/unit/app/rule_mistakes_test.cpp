@@ -1,0 +1,292 @@
+// Wrong configurations and what is said of each, to the letter: upstreams, routes and rules.
+#include "unit/app/configuration.hpp"
+
+#include <gmock/gmock.h>
+
+namespace weir::app::test {
+namespace {
+
+struct WrongConfiguration {
+  std::string name;
+  std::string text;
+  std::vector<std::string> mistakes;
+};
+
+void PrintTo(const WrongConfiguration& wrong, std::ostream* out) {
+  *out << wrong.name;
+}
+
+const WrongConfiguration kWrong[] = {
+    {"UpstreamWithoutName",
+     with("[[upstream]]\nservers = [\"a:1\"]\n"),
+     {"weir.toml:11: upstream[#2].name: missing; expected a string: what routes call it"}},
+    {"UpstreamTwice",
+     with("[[upstream]]\nname = \"api\"\nservers = [\"a:1\"]\n"),
+     {"weir.toml:12: upstream[api].name: found \"api\" a second time; expected a name of its own"}},
+    {"UpstreamWithoutServers",
+     with("[[upstream]]\nname = \"b\"\n"),
+     {"weir.toml:11: upstream[b].servers: missing; expected addresses, or tables with one"}},
+    {"UpstreamServersEmpty",
+     with("[[upstream]]\nname = \"b\"\nservers = []\n"),
+     {"weir.toml:13: upstream[b].servers: found none; expected at least one address such as "
+      "\"127.0.0.1:9000\""}},
+    {"UpstreamServersAString",
+     with("[[upstream]]\nname = \"b\"\nservers = \"a:1\"\n"),
+     {"weir.toml:13: upstream[b].servers: found a string; expected a list of addresses such as "
+      "[\"127.0.0.1:9000\"]"}},
+    {"UpstreamServerOfANumber",
+     with("[[upstream]]\nname = \"b\"\nservers = [9000]\n"),
+     {"weir.toml:13: upstream[b].servers: found a list with a whole number in it; expected addresses such as "
+      "\"127.0.0.1:9000\""}},
+    {"UpstreamServerWithoutPort",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a\"]\n"),
+     {"weir.toml:13: upstream[b].servers: \"a\" is not an address: write host:port, [v6]:port or "
+      "unix:/path"}},
+    {"UpstreamServerPortZero",
+     with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:0\" }]\n"),
+     {"weir.toml:13: upstream[b].servers[#1].address: found \"a:0\"; expected a port from 1 to 65535 to "
+      "connect to"}},
+    {"UpstreamServerWeight",
+     with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:1\", weight = 2 }]\n"),
+     {"weir.toml:13: upstream[b].servers[#1].weight: not yet: this version of weir lacks weights of "
+      "servers"}},
+    {"UpstreamHash",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nbalance = \"hash\"\n"),
+     {"weir.toml:14: upstream[b].balance: not yet: this version of weir lacks balancing by hash"}},
+    {"UpstreamBalance",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nbalance = \"fair\"\n"),
+     {"weir.toml:14: upstream[b].balance: found \"fair\"; expected one of \"round_robin\", "
+      "\"least_in_flight\", \"random_two\""}},
+    {"UpstreamHealth",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhealth = { path = \"/\" }\n"),
+     {"weir.toml:14: upstream[b].health: not yet: this version of weir lacks health checks"}},
+    {"UpstreamTimeout",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntimeouts = { connect = \"0s\", respons = \"1s\" "
+          "}\n"),
+     {"weir.toml:14: upstream[b].timeouts.respons: unknown key; did you mean \"response\"?",
+      "weir.toml:14: upstream[b].timeouts.connect: found no time at all; expected a duration above zero"}},
+    {"RouteToNowhere",
+     with("[[route]]\nupstream = \"apo\"\n"),
+     {"weir.toml:12: route[#2].upstream: no upstream is called \"apo\"; did you mean \"api\"?"}},
+    {"RouteToAnythingElse",
+     with("[[route]]\nupstream = \"elsewhere\"\n"),
+     {"weir.toml:12: route[#2].upstream: no upstream is called \"elsewhere\"; expected \"api\""}},
+    {"RouteWithoutEnd",
+     with("[[route]]\nmatch = { path = \"/a\" }\n"),
+     {"weir.toml:11: route[#2].upstream: missing; expected the name of an upstream, or respond = { status = "
+      "…, body = \"…\" }"}},
+    {"RouteWithTwoEnds",
+     with("[[route]]\nupstream = \"api\"\nrespond = {}\n"),
+     {"weir.toml:13: route[#2].respond: found beside upstream; expected one of them"}},
+    {"RouteNameTwice",
+     with("[[route]]\nname = \"a\"\nupstream = \"api\"\n[[route]]\nname = \"a\"\nupstream = \"api\"\n"),
+     {"weir.toml:15: route[a].name: found \"a\" a second time; expected a name of its own"}},
+    {"RoutePriority",
+     with("[[route]]\nupstream = \"api\"\npriority = 3\n"),
+     {"weir.toml:13: route[#2].priority: not yet: this version of weir lacks priorities"}},
+    {"RespondStatus",
+     with("[[route]]\nrespond = { status = 99 }\n"),
+     {"weir.toml:12: route[#2].respond.status: found 99; expected a whole number from 200 to 599"}},
+    {"RespondContentType",
+     with("[[route]]\nrespond = { content_type = \"a\\r\\nb\" }\n"),
+     {"weir.toml:12: route[#2].respond.content_type: found \"a\\x0d\\x0ab\"; expected one such as "
+      "\"application/json\""}},
+    {"MatchPathRelative",
+     with_rule("match = { path = \"api\" }\n"),
+     {"weir.toml:14: rule[x].match.path: found \"api\"; expected \"/login\", \"/api/*\" or \"~regex\""}},
+    {"MatchPathWithQuery",
+     with_rule("match = { path = \"/a?b=1\" }\n"),
+     {"weir.toml:14: rule[x].match.path: found \"/a?b=1\"; expected a path alone: match.query tests what "
+      "follows \"?\""}},
+    {"MatchMethodsLower",
+     with_rule("match = { methods = [\"get\"] }\n"),
+     {"weir.toml:14: rule[x].match.methods: found \"get\", and case counts; did you mean \"GET\"?"}},
+    {"MatchMethodsNoToken",
+     with_rule("match = { methods = \"A B\" }\n"),
+     {"weir.toml:14: rule[x].match.methods: found \"A B\"; expected a method such as \"GET\""}},
+    {"MatchMethodsEmpty",
+     with_rule("match = { methods = [] }\n"),
+     {"weir.toml:14: rule[x].match.methods: found none; expected methods such as \"GET\""}},
+    {"MatchHostWithPort",
+     with_rule("match = { host = \"api.example.com:8443\" }\n"),
+     {"weir.toml:14: rule[x].match.host: found \"api.example.com:8443\"; expected a name without port, such "
+      "as \"api.example.com\""}},
+    {"MatchHeaderOfANumber",
+     with_rule("match = { headers = { X-Tenant = 5 } }\n"),
+     {"weir.toml:14: rule[x].match.headers.X-Tenant: found a whole number; expected \"text\", \"~regex\" or "
+      "true for present"}},
+    {"MatchHeaderFalse",
+     with_rule("match = { headers = { X-Tenant = false } }\n"),
+     {"weir.toml:14: rule[x].match.headers.X-Tenant: found false; expected \"text\", \"~regex\" or true for "
+      "present"}},
+    {"MatchHeaderName",
+     with_rule("match = { headers = { \"X Tenant\" = \"a\" } }\n"),
+     {"weir.toml:14: rule[x].match.headers.X Tenant: found a name that no request can have; expected one "
+      "such as \"X-Tenant\""}},
+    {"MatchIp",
+     with_rule("match = { ip = \"10.0.0.1/8\" }\n"),
+     {"weir.toml:14: rule[x].match.ip: found \"10.0.0.1/8\"; expected an address, or a block such as "
+      "\"10.0.0.0/8\" without bits past its prefix"}},
+    {"MatchHours",
+     with_rule("match = { hours = \"01:00-06:00\" }\n"),
+     {"weir.toml:14: rule[x].match.hours: not yet: this version of weir lacks hours of the day"}},
+    {"MatchCountry",
+     with_rule("match = { country = [\"CH\"] }\n"),
+     {"weir.toml:14: rule[x].match.country: not yet: this version of weir lacks countries of addresses"}},
+    {"MatchNotNothing",
+     with_rule("match = { not = {} }\n"),
+     {"weir.toml:14: rule[x].match.not: found no condition; expected at least one, or nothing ever matches"}},
+    {"MatchUnknown",
+     with_rule("match = { paths = \"/a\" }\n"),
+     {"weir.toml:14: rule[x].match.paths: unknown key; did you mean \"path\"?"}},
+    {"RuleWithoutName",
+     with("[[rule]]\nlimit = \"1/s\"\n"),
+     {"weir.toml:11: rule[#2].name: missing; expected a string: unique; stands in headers, logs and "
+      "metrics"}},
+    {"RuleWithoutLimit",
+     with("[[rule]]\nname = \"x\"\n"),
+     {"weir.toml:11: rule[x].limit: missing; expected a rate such as \"10/s\""}},
+    {"RuleLimt",
+     with("[[rule]]\nname = \"x\"\nlimt = \"10/s\"\n"),
+     {"weir.toml:11: rule[x].limit: missing; expected a rate such as \"10/s\"",
+      "weir.toml:13: rule[x].limt: unknown key; did you mean \"limit\"?"}},
+    {"RuleTwice",
+     with("[[rule]]\nname = \"all\"\nlimit = \"1/s\"\n"),
+     {"weir.toml:12: rule[all].name: found \"all\" a second time; expected a name of its own"}},
+    {"RuleNameWithAQuote",
+     with("[[rule]]\nname = \"a\\\"b\"\nlimit = \"1/s\"\n"),
+     {"weir.toml:12: rule[a\"b].name: found \"a\"b\"; expected 1 to 128 printable ASCII characters but \" "
+      "and \\"}},
+    {"RuleNameEmpty",
+     with("[[rule]]\nname = \"\"\nlimit = \"1/s\"\n"),
+     {"weir.toml:12: rule[#2].name: found \"\"; expected 1 to 128 printable ASCII characters but \" and \\"}},
+    {"RuleNameOfUnicode",
+     with("[[rule]]\nname = \"ü\"\nlimit = \"1/s\"\n"),
+     {"weir.toml:12: rule[ü].name: found \"ü\"; expected 1 to 128 printable ASCII characters but \" and \\"}},
+    {"RuleLimitANumber",
+     with("[[rule]]\nname = \"x\"\nlimit = 10\n"),
+     {"weir.toml:13: rule[x].limit: found a whole number; expected a rate such as \"10/s\""}},
+    {"RuleLimitWithoutPeriod",
+     with("[[rule]]\nname = \"x\"\nlimit = \"10\"\n"),
+     {"weir.toml:13: rule[x].limit: \"10\" is not a rate (no '/'): write COUNT/PERIOD with a period in s, "
+      "min, h or day, as \"10/s\" or \"20/10s\""}},
+    {"RuleLimitPerMonth",
+     with("[[rule]]\nname = \"x\"\nlimit = \"10/month\"\n"),
+     {"weir.toml:13: rule[x].limit: \"10/month\" is not a rate (unknown period): write COUNT/PERIOD with a "
+      "period in s, min, h or day, as \"10/s\" or \"20/10s\""}},
+    {"RuleLimitZero",
+     with("[[rule]]\nname = \"x\"\nlimit = \"0/s\"\n"),
+     {"weir.toml:13: rule[x].limit: \"0/s\" is not a rate (the count must be from 1 to 1000000000): write "
+      "COUNT/PERIOD with a period in s, min, h or day, as \"10/s\" or \"20/10s\""}},
+    {"RuleBurstZero",
+     with_rule("burst = 0\n"),
+     {"weir.toml:14: rule[x].burst: found 0; expected at least 1, or nothing would ever pass"}},
+    {"RuleBurstNegative",
+     with_rule("burst = -1\n"),
+     {"weir.toml:14: rule[x].burst: found -1; expected a whole number from 0 to 1000000000"}},
+    {"RuleQueueOfATokenBucket",
+     with_rule("queue = 3\nmax_wait = \"1s\"\n"),
+     {"weir.toml:14: rule[x].queue: only of leaky_bucket; expected burst, or algorithm = \"leaky_bucket\"",
+      "weir.toml:15: rule[x].max_wait: only of leaky_bucket; expected algorithm = \"leaky_bucket\""}},
+    {"RuleBurstOfALeakyBucket",
+     with_rule("algorithm = \"leaky_bucket\"\nburst = 3\n"),
+     {"weir.toml:15: rule[x].burst: not of leaky_bucket; expected queue, or another algorithm"}},
+    {"RuleRefillOfGcra",
+     with_rule("algorithm = \"gcra\"\nrefill = \"continuous\"\n"),
+     {"weir.toml:15: rule[x].refill: only of token_bucket; expected algorithm = \"token_bucket\""}},
+    {"RuleStepwise",
+     with_rule("refill = \"stepwise\"\n"),
+     {"weir.toml:14: rule[x].refill: not yet: this version of weir lacks stepwise refill"}},
+    {"RuleAlgorithmLater",
+     with_rule("algorithm = \"sliding_window\"\n"),
+     {"weir.toml:14: rule[x].algorithm: not yet: this version of weir lacks sliding windows"}},
+    {"RuleAlgorithmUnknown",
+     with_rule("algorithm = \"tokenbucket\"\n"),
+     {"weir.toml:14: rule[x].algorithm: found \"tokenbucket\"; did you mean \"token_bucket\"?"}},
+    {"RuleKeyAString",
+     with_rule("key = \"ip\"\n"),
+     {"weir.toml:14: rule[x].key: found a string; expected a list of strings"}},
+    {"RuleKeyCountry",
+     with_rule("key = [\"ip|country\"]\n"),
+     {"weir.toml:14: rule[x].key: not yet: this version of weir lacks countries of addresses"}},
+    {"RuleKeyClaim",
+     with_rule("key = [\"claim:sub\"]\n"),
+     {"weir.toml:14: rule[x].key: not yet: this version of weir lacks claims of JSON Web Tokens"}},
+    {"RuleKeyCertificate",
+     with_rule("key = [\"cert:subject\"]\n"),
+     {"weir.toml:14: rule[x].key: not yet: this version of weir lacks client certificates"}},
+    {"RuleOnMissing",
+     with_rule("on_missing = \"skp\"\n"),
+     {"weir.toml:14: rule[x].on_missing: found \"skp\"; did you mean \"skip\"?"}},
+    {"RuleTierWithoutLimit",
+     with_rule("tiers = { free = { burst = 3 } }\n"),
+     {"weir.toml:14: rule[x].tiers.free.limit: missing; expected a rate such as \"10/s\""}},
+    {"RuleTierANumber",
+     with_rule("tiers = { free = 5 }\n"),
+     {"weir.toml:14: rule[x].tiers.free: found a whole number; expected a table such as { limit = \"10/s\" "
+      "}"}},
+    {"RuleTierUnknownKey",
+     with_rule("tiers = { free = { limit = \"1/s\", brust = 3 } }\n"),
+     {"weir.toml:14: rule[x].tiers.free.brust: unknown key; did you mean \"burst\"?"}},
+    {"RuleOverrideWithoutMatch",
+     with_rule("overrides = [{ limit = \"1/s\" }]\n"),
+     {"weir.toml:14: rule[x].overrides[#1].match: missing; expected a table"}},
+    {"RuleCostZero",
+     with_rule("cost = 0\n"),
+     {"weir.toml:14: rule[x].cost: found 0; expected a whole number from 1 to 2147483648"}},
+    {"RuleCostTooLarge",
+     with_rule("cost = 2147483649\n"),
+     {"weir.toml:14: rule[x].cost: found 2147483649; expected a whole number from 1 to 2147483648"}},
+    {"RuleCostFromAHeader",
+     with_rule("cost = { header = \"X-Cost\" }\n"),
+     {"weir.toml:14: rule[x].cost: not yet: this version of weir lacks costs read from requests and "
+      "answers"}},
+    {"RuleCostAString",
+     with_rule("cost = \"1\"\n"),
+     {"weir.toml:14: rule[x].cost: found a string; expected a whole number from 1 to 2147483648"}},
+    {"RuleStoreWithoutRedis",
+     with_rule("store = \"redis\"\n"),
+     {"weir.toml:14: rule[x].store: found \"redis\" without a Redis; expected [state] redis = { url = "
+      "\"redis://…\" }"}},
+    {"RuleStatus",
+     with_rule("status = 200\n"),
+     {"weir.toml:14: rule[x].status: found 200; expected a whole number from 400 to 599"}},
+    {"RuleMode",
+     with_rule("mode = \"shado\"\n"),
+     {"weir.toml:14: rule[x].mode: found \"shado\"; did you mean \"shadow\"?"}},
+    {"RuleCharge",
+     with_rule("charge = { status = [\"401\"] }\n"),
+     {"weir.toml:14: rule[x].charge: not yet: this version of weir lacks charging by the answer"}},
+    {"RuleSoft",
+     with_rule("soft = \"10%\"\n"),
+     {"weir.toml:14: rule[x].soft: not yet: this version of weir lacks soft limits"}},
+    {"RuleElastic",
+     with_rule("elastic = { limit = \"200/min\" }\n"),
+     {"weir.toml:14: rule[x].elastic: not yet: this version of weir lacks elastic limits"}},
+    {"RuleLease",
+     with_rule("lease = 10\n"),
+     {"weir.toml:14: rule[x].lease: not yet: this version of weir lacks leases"}},
+    {"VariableUnset",
+     with_rule("body = \"${WEIR_TEST_UNSET}\"\n"),
+     {"weir.toml:14: rule[x].body: environment variable WEIR_TEST_UNSET is not set; set it, or write "
+      "${WEIR_TEST_UNSET:-text} for a default"}},
+    {"VariableUnclosed",
+     with_rule("body = \"${WEIR_TEST_UNSET\"\n"),
+     {"weir.toml:14: rule[x].body: \"${\" without \"}\"; expected ${NAME} or ${NAME:-text}"}},
+    {"VariableOfNoName",
+     with_rule("body = \"${1A}\"\n"),
+     {"weir.toml:14: rule[x].body: \"${1A}\" names no environment variable; expected ${NAME} or "
+      "${NAME:-text}"}},
+};
+
+class RuleMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
+
+TEST_P(RuleMistakes, NamesFileLineKeyAndWhatWasExpected) {
+  EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
+}
+
+INSTANTIATE_TEST_SUITE_P(App, RuleMistakes, ::testing::ValuesIn(kWrong),
+                         [](const auto& wrong) { return wrong.param.name; });
+
+}  // namespace
+}  // namespace weir::app::test

@@ -1,0 +1,260 @@
+// Wrong configurations and what is said of each, to the letter: the server, its clients and its state.
+#include "unit/app/configuration.hpp"
+
+#include <gmock/gmock.h>
+
+namespace weir::app::test {
+namespace {
+
+struct WrongConfiguration {
+  std::string name;
+  std::string text;
+  std::vector<std::string> mistakes;
+};
+
+void PrintTo(const WrongConfiguration& wrong, std::ostream* out) {
+  *out << wrong.name;
+}
+
+const WrongConfiguration kWrong[] = {
+    {"SyntaxOfAString",
+     "[server]\nworkers = \"two\n",
+     {"weir.toml:2: not TOML: Error while parsing string: unescaped control characters other than TAB "
+      "(U+0009) are explicitly prohibited"}},
+    {"SyntaxOfAKey",
+     "[server]\nworkers\n",
+     {"weir.toml:2: not TOML: Error while parsing key-value pair: expected '=', saw '\\n'"}},
+    {"KeyTwice",
+     "[server]\nworkers = 1\nworkers = 2\n",
+     {"weir.toml:3: not TOML: Error while parsing key-value pair: cannot redefine existing integer "
+      "'workers'"}},
+    {"EmptyFile",
+     "",
+     {"weir.toml:1: listener: missing; expected at least one [[listener]] with an address",
+      "weir.toml:1: route: missing; expected at least one [[route]], or what listeners accept leads "
+      "nowhere"}},
+    {"NoRoute",
+     "[[listener]]\naddress = \"127.0.0.1:0\"\n",
+     {"weir.toml:1: route: missing; expected at least one [[route]], or what listeners accept leads "
+      "nowhere"}},
+    {"NoListener",
+     "[[upstream]]\nname = \"api\"\nservers = [\"a:1\"]\n[[route]]\nupstream = \"api\"\n",
+     {"weir.toml:1: listener: missing; expected at least one [[listener]] with an address"}},
+    {"TableInPlaceOfList",
+     "listener = { address = \"127.0.0.1:0\" }\nroute = []\n",
+     {"weir.toml:1: listener: found a table; expected a list of tables",
+      "weir.toml:2: route: missing; expected at least one [[route]], or what listeners accept leads "
+      "nowhere"}},
+    {"Misspelt",
+     "[[listeners]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = {}\n",
+     {"weir.toml:1: listeners: unknown key; did you mean \"listener\"?",
+      "weir.toml:1: listener: missing; expected at least one [[listener]] with an address"}},
+    {"ServerIsAList",
+     "server = []\n[[listener]]\naddress = \"a:1\"\n[[route]]\nrespond = {}\n",
+     {"weir.toml:1: server: found a list; expected a table"}},
+    {"UnknownKeyFarFromAll",
+     with("[admin]\naddress = \"127.0.0.1:1\"\nzzzzzzzz = 1\n"),
+     {"weir.toml:13: admin.zzzzzzzz: unknown key; expected one of \"address\", \"token\""}},
+    {"WorkersNegative",
+     with("[server]\nworkers = -1\n"),
+     {"weir.toml:12: server.workers: found -1; expected a whole number from 0 to 256"}},
+    {"WorkersAString",
+     with("[server]\nworkers = \"two\"\n"),
+     {"weir.toml:12: server.workers: found a string; expected a whole number from 0 to 256"}},
+    {"WorkersAFraction",
+     with("[server]\nworkers = 1.5\n"),
+     {"weir.toml:12: server.workers: found a fraction; expected a whole number from 0 to 256"}},
+    {"DrainWithoutUnit",
+     with("[server]\ndrain = \"30\"\n"),
+     {"weir.toml:12: server.drain: \"30\" is not a duration: write a whole number and us, ms, s, min, h or "
+      "day, as \"250ms\""}},
+    {"DrainANumber",
+     with("[server]\ndrain = 30\n"),
+     {"weir.toml:12: server.drain: found a whole number; expected a duration such as \"250ms\""}},
+    {"DeadlineWithoutUnit",
+     with("[server]\nidle_timeout = \"5\"\n"),
+     {"weir.toml:12: server.idle_timeout: \"5\" is not a duration: write a whole number and us, ms, s, min, "
+      "h or day, as \"250ms\""}},
+    {"DeadlineOfZero",
+     with("[server]\nidle_timeout = \"0s\"\n"),
+     {"weir.toml:12: server.idle_timeout: found no time at all; expected a duration above zero"}},
+    {"HeaderFamilyUnknown",
+     with("[server]\nratelimit_headers = [\"ieft\"]\n"),
+     {"weir.toml:12: server.ratelimit_headers: found \"ieft\"; did you mean \"ietf\"?"}},
+    {"HeaderFamiliesAString",
+     with("[server]\nratelimit_headers = \"x\"\n"),
+     {"weir.toml:12: server.ratelimit_headers: found a string; expected a list of strings"}},
+    {"HeaderFamiliesWithANumber",
+     with("[server]\nratelimit_headers = [\"x\", 1]\n"),
+     {"weir.toml:12: server.ratelimit_headers: found a list with a whole number in it; expected a list of "
+      "strings"}},
+    {"ForwardedAString",
+     with("[server]\nforwarded = \"yes\"\n"),
+     {"weir.toml:12: server.forwarded: found a string; expected true or false"}},
+    {"HeadTooSmall",
+     with("[server]\nmax_head = \"100B\"\n"),
+     {"weir.toml:12: server.max_head: found 100 bytes; expected a size from 1KiB to 1MiB"}},
+    {"HeadTooLarge",
+     with("[server]\nmax_head = \"1GiB\"\n"),
+     {"weir.toml:12: server.max_head: found 1073741824 bytes; expected a size from 1KiB to 1MiB"}},
+    {"BodyOfZero",
+     with("[server]\nmax_body = 0\n"),
+     {"weir.toml:12: server.max_body: found 0; expected a size above zero, or no such key for no bound"}},
+    {"BodyNegative",
+     with("[server]\nmax_body = -5\n"),
+     {"weir.toml:12: server.max_body: found -5; expected a size such as \"64KiB\""}},
+    {"BodyWithoutUnit",
+     with("[server]\nmax_body = \"10 MB\"\n"),
+     {"weir.toml:12: server.max_body: \"10 MB\" is not a size: write a whole number and B, kB, MB, GB, KiB, "
+      "MiB or GiB, as \"64KiB\""}},
+    {"LogLevelUnknown",
+     with("[log]\nlevel = \"inf\"\n"),
+     {"weir.toml:12: log.level: found \"inf\"; did you mean \"info\"?"}},
+    {"LogNowhere",
+     with("[log]\naccess = \"\"\n"),
+     {"weir.toml:12: log.access: found nothing; expected a file, \"-\" or \"off\""}},
+    {"AdminWithoutAddress",
+     with("[admin]\ntoken = \"t\"\n"),
+     {"weir.toml:11: admin.address: missing; expected an address such as \"127.0.0.1:8080\""}},
+    {"AdminOpenToAll",
+     with("[admin]\naddress = \"0.0.0.0:9900\"\n"),
+     {"weir.toml:11: admin.token: missing; expected one, for 0.0.0.0:9900 can be reached from other "
+      "machines"}},
+    {"AdminOpenToAllByV6",
+     with("[admin]\naddress = \"[::]:9900\"\n"),
+     {"weir.toml:11: admin.token: missing; expected one, for [::]:9900 can be reached from other machines"}},
+    {"AdminOpenByEmptyToken",
+     with("[admin]\naddress = \"10.0.0.1:9900\"\ntoken = \"\"\n"),
+     {"weir.toml:13: admin.token: missing; expected one, for 10.0.0.1:9900 can be reached from other "
+      "machines"}},
+    {"ListenerWithoutPort",
+     with("[[listener]]\naddress = \"localhost\"\n"),
+     {"weir.toml:12: listener[#2].address: \"localhost\" is not an address: write host:port, [v6]:port or "
+      "unix:/path"}},
+    {"ListenerPortTooLarge",
+     with("[[listener]]\naddress = \"localhost:65536\"\n"),
+     {"weir.toml:12: listener[#2].address: \"localhost:65536\" is not an address: write host:port, [v6]:port "
+      "or unix:/path"}},
+    {"ListenerTwice",
+     with("[[listener]]\naddress = \"127.0.0.1:8080\"\n"),
+     {"weir.toml:12: listener[#2].address: found \"127.0.0.1:8080\" a second time; expected one of its own"}},
+    {"ProxyProtocol",
+     with("[[listener]]\naddress = \"a:1\"\nproxy_protocol = true\n"),
+     {"weir.toml:13: listener[#2].proxy_protocol: not yet: this version of weir lacks the PROXY protocol"}},
+    {"TlsWithoutCertificates",
+     with("[[listener]]\naddress = \"a:1\"\ntls = {}\n"),
+     {"weir.toml:13: listener[#2].tls.certificates: missing; expected a list of tables"}},
+    {"TlsWithNoCertificate",
+     with("[[listener]]\naddress = \"a:1\"\ntls = { certificates = [] }\n"),
+     {"weir.toml:13: listener[#2].tls.certificates: found none; expected at least one { cert = \"…\", key = "
+      "\"…\" }"}},
+    {"TlsCertificateMissing",
+     with("[[listener]]\naddress = \"a:1\"\ntls = { certificates = [{ cert = \"/nowhere/edge.crt\", key = "
+          "\"/nowhere/edge.key\" }] }\n"),
+     {"weir.toml:13: listener[#2].tls.certificates[#1].cert: \"/nowhere/edge.crt\" cannot be read or is "
+      "empty; expected a PEM file",
+      "weir.toml:13: listener[#2].tls.certificates[#1].key: \"/nowhere/edge.key\" cannot be read or is "
+      "empty; expected a PEM file"}},
+    {"TlsCertificateWithoutKey",
+     with("[[listener]]\naddress = \"a:1\"\ntls = { certificates = [{ cert = \"/nowhere/edge.crt\" }] }\n"),
+     {"weir.toml:13: listener[#2].tls.certificates[#1].key: missing; expected a string: PEM file: its "
+      "private key",
+      "weir.toml:13: listener[#2].tls.certificates[#1].cert: \"/nowhere/edge.crt\" cannot be read or is "
+      "empty; expected a PEM file"}},
+    {"TlsVersionTooOld",
+     with("[[listener]]\naddress = \"a:1\"\n[listener.tls]\ncertificates = [{ cert = \"/nowhere\", key = "
+          "\"/nowhere\" }]\nmin_version = \"1.0\"\n"),
+     {"weir.toml:14: listener[#2].tls.certificates[#1].cert: \"/nowhere\" cannot be read or is empty; "
+      "expected a PEM file",
+      "weir.toml:14: listener[#2].tls.certificates[#1].key: \"/nowhere\" cannot be read or is empty; "
+      "expected a PEM file",
+      "weir.toml:15: listener[#2].tls.min_version: found \"1.0\"; did you mean \"1.2\"?"}},
+    {"ClientCertificates",
+     with("[[listener]]\naddress = \"a:1\"\n[listener.tls]\nclient_ca = \"ca.crt\"\ncertificates = []\n"),
+     {"weir.toml:14: listener[#2].tls.client_ca: not yet: this version of weir lacks client certificates",
+      "weir.toml:15: listener[#2].tls.certificates: found none; expected at least one { cert = \"…\", key = "
+      "\"…\" }"}},
+    {"TrustedHostBits",
+     with("[client]\ntrusted_proxies = [\"10.0.0.1/8\"]\n"),
+     {"weir.toml:12: client.trusted_proxies: found \"10.0.0.1/8\"; expected an address, or a block such as "
+      "\"10.0.0.0/8\" without bits past its prefix"}},
+    {"TrustedName",
+     with("[client]\ntrusted_proxies = [\"10.0.0.0/8\", \"proxy.local\"]\n"),
+     {"weir.toml:12: client.trusted_proxies: found \"proxy.local\"; expected an address, or a block such as "
+      "\"10.0.0.0/8\" without bits past its prefix"}},
+    {"PrefixTooLong",
+     with("[client]\nipv6_prefix = 129\n"),
+     {"weir.toml:12: client.ipv6_prefix: found 129; expected a whole number from 1 to 128"}},
+    {"ApiKeyFromTwoPlaces",
+     with("[client]\napi_key = { header = \"A\", bearer = true }\n"),
+     {"weir.toml:12: client.api_key: found 2 places; expected one: { header = \"…\" }, { query = \"…\" } or "
+      "{ bearer = true }"}},
+    {"ApiKeyFromNowhere",
+     with("[client]\napi_key = {}\n"),
+     {"weir.toml:12: client.api_key: found 0 places; expected one: { header = \"…\" }, { query = \"…\" } or "
+      "{ bearer = true }"}},
+    {"ApiKeyFromACookie",
+     with("[client]\napi_key = { cookie = \"k\" }\n"),
+     {"weir.toml:12: client.api_key.cookie: unknown key; expected one of \"header\", \"query\", \"bearer\""}},
+    {"ApiKeyAString",
+     with("[client]\napi_key = \"X-API-Key\"\n"),
+     {"weir.toml:12: client.api_key: found a string; expected a table"}},
+    {"UserHeaderNoToken",
+     with("[client]\nuser = { header = \"X User\" }\n"),
+     {"weir.toml:12: client.user.header: found \"X User\"; expected a name such as \"X-User-ID\""}},
+    {"UserClaim",
+     with("[client]\nuser = { claim = \"sub\" }\n"),
+     {"weir.toml:12: client.user.claim: not yet: this version of weir lacks claims of JSON Web Tokens"}},
+    {"Jwt",
+     with("[client]\njwt = { algorithm = \"ES256\" }\n"),
+     {"weir.toml:12: client.jwt: not yet: this version of weir lacks JSON Web Tokens"}},
+    {"UnknownKeysUnknown",
+     with("[client]\nunknown_keys = \"rejct\"\n"),
+     {"weir.toml:12: client.unknown_keys: found \"rejct\"; did you mean \"reject\"?"}},
+    {"KeysFileMissing",
+     with("[client]\nkeys = \"/nowhere/keys.toml\"\n"),
+     {"weir.toml:12: client.keys: \"/nowhere/keys.toml\" cannot be read; expected a TOML file of [[key]] "
+      "tables"}},
+    {"StoreUnknown",
+     with("[state]\nstore = \"rediss\"\n"),
+     {"weir.toml:12: state.store: found \"rediss\"; did you mean \"redis\"?"}},
+    {"StoreRedisWithoutRedis",
+     with("[state]\nstore = \"redis\"\n"),
+     {"weir.toml:12: state.store: found \"redis\" without a Redis; expected redis = { url = \"redis://…\" } "
+      "beside it"}},
+    {"RedisWithoutUrl",
+     with("[state]\nredis = { timeout = \"5ms\" }\n"),
+     {"weir.toml:12: state.redis.url: missing; expected a string: "
+      "redis://[user:password@]host[:port][/database], or unix:///path"}},
+    {"RedisByTls",
+     with("[state]\nredis = { url = \"rediss://cache:6379\" }\n"),
+     {"weir.toml:12: state.redis.url: not yet: this version of weir lacks TLS to Redis"}},
+    {"RedisTimeoutZero",
+     with("[state]\nredis = { url = \"redis://a\", timeout = \"0ms\" }\n"),
+     {"weir.toml:12: state.redis.timeout: found no time at all; expected a duration above zero"}},
+    {"RedisPrefix",
+     with("[state]\nredis = { url = \"redis://a\", prefix = \"{x}\" }\n"),
+     {"weir.toml:12: state.redis.prefix: found \"{x}\"; expected 1 to 128 printable ASCII characters but \" "
+      "\\ { and }"}},
+    {"RedisCluster",
+     with("[state]\nredis = { url = \"redis://a\", topology = \"cluster\" }\n"),
+     {"weir.toml:12: state.redis.topology: not yet: this version of weir lacks Redis Cluster"}},
+    {"MaxKeysZero",
+     with("[state]\nmemory = { max_keys = 0 }\n"),
+     {"weir.toml:12: state.memory.max_keys: found 0; expected a whole number from 1 to 1073741824"}},
+    {"Snapshot",
+     with("[state]\nsnapshot = \"state.bin\"\n"),
+     {"weir.toml:12: state.snapshot: not yet: this version of weir lacks snapshots of state"}},
+};
+
+class SectionMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
+
+TEST_P(SectionMistakes, NamesFileLineKeyAndWhatWasExpected) {
+  EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
+}
+
+INSTANTIATE_TEST_SUITE_P(App, SectionMistakes, ::testing::ValuesIn(kWrong),
+                         [](const auto& wrong) { return wrong.param.name; });
+
+}  // namespace
+}  // namespace weir::app::test
