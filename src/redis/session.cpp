@@ -223,7 +223,8 @@ net::Awaitable<net::ErrorCode> Store::Session::serve() {
     const std::size_t n = co_await socket_.async_read_some(asio::buffer(input_), net::into(ec));
     if (state() != StoreState::Up) co_return refusal_;
     if (ec) {
-      last_error_ = ec.message();
+      if (ec != asio::error::operation_aborted)
+        last_error_ = ec.message();  // else whoever hung up has said why
       co_return StoreError::ConnectionLost;
     }
     reader_.feed({input_.data(), n});

@@ -92,7 +92,9 @@ void Store::Session::flush() {
   }
   output.erase(0, sent);
   if (ec == asio::error::would_block) return wait_for_room();
-  if (ec) hang_up();
+  if (!ec) return;
+  last_error_ = ec.message();
+  hang_up();
 }
 
 void Store::Session::wait_for_room() {

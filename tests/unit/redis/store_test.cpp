@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <thread>
+#include <vector>
 
+#include <boost/asio/detached.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -218,6 +220,30 @@ TEST_F(StoreTest, StoppingTellsWhoeverWaits) {
   ASSERT_TRUE(worker.turn_until([&] { return answer.done; }));
   EXPECT_EQ(answer.error, StoreError::Stopped);
   EXPECT_EQ(worker.charge(bill).error, StoreError::Stopped);
+}
+
+net::Awaitable<void> ask_and_note(Store& store, std::vector<limit::Charge> bill, bool& went_on) {
+  std::vector<limit::Outcome> outcomes(bill.size());
+  base::TimePoint now;
+  [[maybe_unused]] const auto ec = co_await store.charge(bill, outcomes, now);
+  went_on = true;
+}
+
+// A worker that ends without another turn of its loop: nothing leaks, nothing is resumed. For the address
+// sanitizer.
+TEST_F(StoreTest, MayGoWithoutAnotherTurnOfTheLoop) {
+  bool went_on = false;
+  {
+    net::asio::io_context loop(1);
+    Store store(loop.get_executor(), Worker::settings_for(server_));
+    store.start();
+    while (store.state() != StoreState::Up) loop.run_one();
+    server_.freeze();
+    net::asio::co_spawn(loop, ask_and_note(store, {{key(1), &ten_an_hour_}}, went_on), net::asio::detached);
+    while (store.stats().writes.load() == 0) loop.run_one();
+  }
+  EXPECT_FALSE(went_on);
+  server_.thaw();
 }
 
 }  // namespace
