@@ -14,7 +14,7 @@ CONFINED = [
     (r"boost/asio", r"^(include/weir|src|tests/unit)/(net|redis|upstream|proxy|admin|app)/|^src/main"),
     (r"boost/beast", r"^src/http/head_parser\.cpp$|^src/net/beast\.cpp$|^src/admin/server\.cpp$"),
     (r"hiredis", r"^src/redis/resp\.cpp$"),
-    (r"toml\+\+", r"^src/app/toml_reader\.(hpp|cpp)$|^src/app/settings\.cpp$"),
+    (r"toml\+\+", r"^src/app/toml_reader\.cpp$"),
     (r"re2/", r"^src/policy/match\.cpp$"),
     (r"spdlog", r"^src/app/"),
     (r"prometheus/", r"^src/admin/metrics\.cpp$"),

@@ -74,9 +74,9 @@ std::string store_words(const policy::Rule& rule) {
 }
 
 std::string rule_lines(const policy::Rule& rule) {
-  auto text = "    rule " + in_quotes(rule.name) + ": " + limit::describe(rule.limiter) + ", per " +
-              (rule.key.empty() ? std::string("nobody: one for all") : policy::describe(rule.key)) + ", " +
-              store_words(rule) + (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
+  auto text = "    rule " + in_quotes(rule.name) + ": " + limit::describe(rule.limiter) + ", " +
+              (rule.key.empty() ? std::string("one for everybody") : "per " + policy::describe(rule.key)) +
+              ", " + store_words(rule) + (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
   if (rule.cost != 1) text += ", cost " + std::to_string(rule.cost);
   text += "\n";
   if (!is_everything(rule.match)) text += "      where " + rule.match.describe() + "\n";

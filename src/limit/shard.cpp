@@ -93,14 +93,15 @@ Slot* Shard::drained_in(std::uint32_t bucket, base::TimePoint now) const noexcep
   return nullptr;
 }
 
-// A neighbour whose other bucket has room. REQUIRES a full bucket.
-Shard::Vacancy Shard::movable_in(std::uint32_t bucket, base::TimePoint now) const noexcept {
+// A neighbour whose other bucket has an empty slot. REQUIRES a full bucket. Drained slots there are left to
+// the sweep: looking for them would read 128 slots for every newcomer while the table is full, which is when
+// it is under attack.
+Shard::Vacancy Shard::movable_in(std::uint32_t bucket) const noexcept {
   for (Slot* slot = slots_ + start_of(bucket); slot != slots_ + start_of(bucket) + kBucketSlots; ++slot) {
     if (slot->due.is_pinned()) continue;
     const Homes home = homes(slot->key);
     const auto other = home.first == bucket ? home.second : home.first;
     if (Slot* free = empty_in(other)) return {slot, free};
-    if (Slot* drained = drained_in(other, now)) return {slot, drained};
   }
   return {};
 }
@@ -112,18 +113,18 @@ Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcep
   if (first + second > 0) return {empty_in(first >= second ? home.first : home.second)};
   if (Slot* slot = drained_in(home.first, now)) return {slot};
   if (Slot* slot = drained_in(home.second, now)) return {slot};
-  if (const auto movable = movable_in(home.first, now); movable.slot != nullptr) return movable;
-  return movable_in(home.second, now);
+  if (const auto movable = movable_in(home.first); movable.slot != nullptr) return movable;
+  return movable_in(home.second);
 }
 
 Slot* Shard::claim(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
   const auto [slot, move_to] = vacancy(key, now);
   if (slot == nullptr) return nullptr;
-  Slot& given_up = move_to != nullptr ? *move_to : *slot;
-  if (tag_of(given_up) != 0) release(given_up);
   if (move_to != nullptr) {
     *move_to = *slot;
     tag_of(*move_to) = tag_of(*slot);
+  } else if (tag_of(*slot) != 0) {
+    release(*slot);
   }
   *slot = {key, Cell{}, Due::pinned(rule)};
   tag_of(*slot) = homes(key).tag;

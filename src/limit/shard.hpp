@@ -115,7 +115,7 @@ class alignas(kCacheLine) Shard {
   [[nodiscard]] Slot* find_in(std::uint32_t bucket, Tag tag, const Key& key) const noexcept;
   [[nodiscard]] Slot* empty_in(std::uint32_t bucket) const noexcept;
   [[nodiscard]] Slot* drained_in(std::uint32_t bucket, base::TimePoint now) const noexcept;
-  [[nodiscard]] Vacancy movable_in(std::uint32_t bucket, base::TimePoint now) const noexcept;
+  [[nodiscard]] Vacancy movable_in(std::uint32_t bucket) const noexcept;
   [[nodiscard]] Vacancy vacancy(const Key& key, base::TimePoint now) const noexcept;
   [[nodiscard]] Tag& tag_of(const Slot& slot) const noexcept { return tags_[&slot - slots_]; }
 

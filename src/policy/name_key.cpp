@@ -93,7 +93,6 @@ bool add_attribute(SipHash128& hash, const AttributeRef& attribute, const Reques
 
 std::optional<limit::Key> name_key(const Rule& rule, std::uint16_t variant, const Request& request,
                                    base::SipKey key) noexcept {
-  static const AttributeRef kIp{Attribute::Ip, {}};
   SipHash128 hash(key);
   hash.part(rule.name);
   add_variant(hash, rule, variant);
@@ -103,7 +102,7 @@ std::optional<limit::Key> name_key(const Rule& rule, std::uint16_t variant, cons
     });
     if (present) continue;
     if (rule.on_missing != OnMissing::Ip) return std::nullopt;
-    add_attribute(hash, kIp, request);
+    add_attribute(hash, AttributeRef{Attribute::Ip, {}}, request);
   }
   return hash.digest();
 }

@@ -213,6 +213,12 @@ net::Awaitable<net::ErrorCode> Store::Session::read_reply() {
 // Until the connection ends, and why it did.
 net::Awaitable<net::ErrorCode> Store::Session::serve() {
   for (;;) {
+    // Before the first read too: what was said beyond the greeting's replies must not pass for an answer.
+    if (!handle_replies()) {
+      last_error_ = "what answers is not a Redis";
+      co_return StoreError::BadReply;
+    }
+    if (state() != StoreState::Up) co_return refusal_;
     net::ErrorCode ec;
     const std::size_t n = co_await socket_.async_read_some(asio::buffer(input_), net::into(ec));
     if (state() != StoreState::Up) co_return refusal_;
@@ -221,11 +227,6 @@ net::Awaitable<net::ErrorCode> Store::Session::serve() {
       co_return StoreError::ConnectionLost;
     }
     reader_.feed({input_.data(), n});
-    if (!handle_replies()) {
-      last_error_ = "what answers is not a Redis";
-      co_return StoreError::BadReply;
-    }
-    if (state() != StoreState::Up) co_return refusal_;
   }
 }
 

@@ -17,16 +17,19 @@
 #include "weir/net/asio.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace weir::admin {
 
 struct ServerOptions {
-  base::Endpoint address;               // a numeric address and a port (0: any free one), or a unix socket
-  std::string token;                    // empty: none asked
-  base::Duration deadline{10'000'000};  // for the whole of a request, and for the silence between two
-  std::size_t max_connections = 64;     // those beyond wait in the backlog
+  base::Endpoint address;                       // with port 0 any free one; a name is looked up once
+  std::string token;                            // empty: none asked
+  base::Duration deadline{10'000'000};          // for the whole of a request, and for the silence between two
+  std::function<void(std::string_view)> fault;  // told of what should not happen: a source that threw
+  std::size_t max_connections = 64;             // those beyond wait in the backlog
 };
 
 class Server {

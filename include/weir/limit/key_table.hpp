@@ -1,17 +1,18 @@
 // The state of every key in this process: a fixed number of slots, shared by all workers.
 //
-// The one object that workers share and change (so that a limit is the limit, whichever worker a client
-// reaches). Sharded, a mutex a shard; any thread may call anything.
+// The one object that workers share and change, so that a limit is the limit, whichever worker a client
+// reaches. Sharded, a mutex a shard; any thread may call anything.
 //
 // Invariants
 //  1. Memory is claimed once. A key is found in one of two buckets of eight slots, or not at all.
 //  2. Only a drained key (its state equals a fresh one) is ever forgotten. So churning keys buys no fresh
-//  state.
-//  3. When both buckets of a newcomer are full of live keys it shares its rule's overflow cell, which refuses
-//     earlier than a cell of its own would: memory runs out on the safe side.
-//  4. A bill is checked and charged under the locks of all its shards, taken in ascending order: all or
-//  nothing, and
-//     no two bills wait for each other in a circle.
+//     state.
+//  3. When both buckets of a newcomer are full of live keys that cannot move to their other buckets, it
+//  shares
+//     its rule's overflow cell, which refuses earlier than a cell of its own would: memory runs out on the
+//     safe side. The rates of several tiers may meet there.
+//  4. A bill is checked and charged under the locks of all its shards, taken in ascending order, the overflow
+//     cells' last: all or nothing, and no two bills wait for each other in a circle.
 //  5. A refused bill allocates no slot.
 #pragma once
 
@@ -35,23 +36,23 @@ class KeyTable {
   KeyTable(const KeyTable&) = delete;
   KeyTable& operator=(const KeyTable&) = delete;
 
-  // Checks all, then charges all that are enforced, or none; outcomes[i] answers charges[i]. True when
-  // charged. A shadow line is charged when it would admit and the enforced ones did. REQUIRES charges.size()
-  // == outcomes.size() ≤ kMaxCharges; no two lines with one key.
+  // Checks all, then charges all that are enforced, or none; outcomes[i] answers charges[i].
+  // True when charged. A shadow line is charged when it would admit and the enforced ones did.
+  // REQUIRES charges.size() == outcomes.size() ≤ kMaxCharges; no two lines with one key; now ≥ the epoch.
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes);
 
   // Gives back what `charge` took at `charged_at`, with the delay that each outcome promised.
   void refund(std::span<const Charge> charges, base::TimePoint charged_at, std::span<const Outcome> outcomes);
 
-  // Gives back one charge whose promised departure was `departure`, to where its outcome said that it was
-  // taken from. A key that is no longer there is fresh: there is nothing to give back.
+  // Gives back one charge whose promised departure was `departure`, to the cell that its outcome's `overflow`
+  // names. A key that is no longer there is fresh: there is nothing to give back.
   void refund(const Charge& charge, base::TimePoint departure, bool overflow = false);
 
   // What `charge` would answer, with nothing charged.
   [[nodiscard]] Outcome peek(const Charge& charge, base::TimePoint now) const;
 
-  // Forgets drained keys in the next `buckets` buckets; a slow hand that goes round. Returns how many it
-  // forgot.
+  // Forgets drained keys in the next `buckets` buckets; a slow hand that goes round.
+  // Returns how many it forgot.
   std::size_t sweep(base::TimePoint now, std::size_t buckets);
 
   struct Stats {

@@ -5,16 +5,16 @@
 // and whoever keeps the state (the key table here, a script in Redis) applies it atomically to one key.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <string>
-#include <variant>
-
 #include "weir/base/result.hpp"
 #include "weir/base/time.hpp"
 #include "weir/limit/outcome.hpp"
 #include "weir/limit/rate.hpp"
 #include "weir/limit/spacing.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <variant>
 
 namespace weir::limit {
 
@@ -26,11 +26,12 @@ struct Cell {
 
 struct Step {
   Outcome outcome;
-  Cell next;  // to be stored when the request is charged
+  Cell next;                   // to be stored when the request is charged
   base::TimePoint drained_at;  // from then on `next` equals a fresh cell and may be forgotten
 };
 
-// Admits while the bucket holds the cost. It starts full with `burst` and is refilled continuously at `limit`.
+// Admits while the bucket holds the cost. It starts full with `burst` and is refilled continuously at
+// `limit`.
 class TokenBucket {
  public:
   [[nodiscard]] static base::Result<TokenBucket> make(Rate limit, std::uint64_t burst);
@@ -44,8 +45,8 @@ class TokenBucket {
   Spacing spacing_;
 };
 
-// Admits requests spaced by period/count, plus `burst` more than one at once (ITU-T I.371, the Generic Cell Rate
-// Algorithm with a tolerance of burst × T).
+// Admits requests spaced by period/count, plus `burst` more than one at once (ITU-T I.371, the Generic Cell
+// Rate Algorithm with a tolerance of burst × T).
 class Gcra {
  public:
   [[nodiscard]] static base::Result<Gcra> make(Rate limit, std::uint64_t burst);
@@ -59,14 +60,15 @@ class Gcra {
   Spacing spacing_;
 };
 
-// Queues: admits a request with the delay after which it may depart, so that departures are a steady `limit`. At most
-// `queue` wait (one that departs at once does not count), none longer than `max_wait`.
+// Queues: admits a request with the delay after which it may depart, so that departures are a steady `limit`.
+// At most `queue` wait (one that departs at once does not count), none longer than `max_wait`.
 class LeakyBucket {
  public:
-  [[nodiscard]] static base::Result<LeakyBucket> make(Rate limit, std::uint64_t queue, base::Duration max_wait);
+  [[nodiscard]] static base::Result<LeakyBucket> make(Rate limit, std::uint64_t queue,
+                                                      base::Duration max_wait);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Gives a departure back, which is possible only while it is the last one promised: two requests may never hold
-  // one departure. Otherwise the cell comes back unchanged and the departure goes unused.
+  // Gives a departure back, which is possible only while it is the last one promised: two requests may never
+  // hold one departure. Otherwise the cell comes back unchanged and the departure goes unused.
   [[nodiscard]] Cell withdraw(const Cell& cell, base::TimePoint departure, Cost cost) const noexcept;
   [[nodiscard]] const Spacing& spacing() const noexcept { return spacing_; }
   [[nodiscard]] std::uint64_t quota() const noexcept { return spacing_.capacity() - 1; }
@@ -81,12 +83,15 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket>;
 
 [[nodiscard]] Step step(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost) noexcept;
 
-// The cell as if an earlier charge had not happened. `departure`: the instant that was promised with it (the time of
-// the charge where nothing was delayed); only a leaky bucket looks at it.
-[[nodiscard]] Cell refund(const Limiter& limiter, const Cell& cell, base::TimePoint departure, Cost cost) noexcept;
+// The cell as if an earlier charge had not happened. Exact unless the key would have stood full since without
+// it; then it hands back what time had refilled already, at most the cost that was on hold. `departure`: the
+// instant that was promised with the charge (the time of the charge where nothing was delayed); only a leaky
+// bucket looks at it.
+[[nodiscard]] Cell refund(const Limiter& limiter, const Cell& cell, base::TimePoint departure,
+                          Cost cost) noexcept;
 
-// A cell of one limiter as another's that drains at the same instant (rounded up): for limiters that share state,
-// whose cells may count in different units.
+// A cell of one limiter as another's that drains at the same instant (rounded up): for limiters that share
+// state, whose cells may count in different units.
 [[nodiscard]] Cell carry_over(const Limiter& from, const Cell& cell, const Limiter& to) noexcept;
 
 // When `cell` equals a fresh one.

@@ -55,29 +55,30 @@ enum class Mode : std::uint8_t { Enforce, Shadow };
 // itself.
 struct Variant {
   std::string tier;  // of a tier's variant; empty for an override
-  Match match;       // of an override
+  Match match{};     // of an override
   limit::Limiter limiter;
-  std::optional<limit::Limiter> local_share;  // as Rule::local_share
+  std::optional<limit::Limiter> local_share{};  // as Rule::local_share
 };
 
+// `name` and `limiter` must be given; the rest has defaults.
 struct Rule {
   std::string name;  // unique, printable ASCII without quotes
   limit::RuleIndex index = 0;
-  Match match;
-  KeyPattern key;
+  Match match{};
+  KeyPattern key{};
   OnMissing on_missing = OnMissing::Skip;
   limit::Limiter limiter;
   // What this weir enforces by itself while the store is away: the limit divided by `replicas`. Absent unless
   // store is Redis and on_store_failure is Local.
-  std::optional<limit::Limiter> local_share;
-  std::vector<Variant> overrides;  // first match wins, before tiers
-  std::vector<Variant> tiers;
+  std::optional<limit::Limiter> local_share{};
+  std::vector<Variant> overrides{};  // first match wins, before tiers
+  std::vector<Variant> tiers{};
   limit::Cost cost = 1;
   Store store = Store::Memory;
   OnStoreFailure on_store_failure = OnStoreFailure::Local;
   Mode mode = Mode::Enforce;
   unsigned refusal_status = 429;
-  std::optional<std::string> refusal_body;
+  std::optional<std::string> refusal_body{};
 };
 
 // What a request that met a rule is asked to pay, and by which of the rule's limiters.

@@ -1,0 +1,26 @@
+// What the commands of the command line do. Each returns the exit code of the process: 0 done, 1 could not do
+// it.
+#pragma once
+
+#include "weir/app/settings.hpp"
+#include "weir/base/endpoint.hpp"
+#include "weir/base/time.hpp"
+
+namespace weir::app {
+
+// Serves until SIGTERM or SIGINT, then drains.
+int run(const Settings& settings);
+
+// A small upstream for demos, tests and load.
+struct EchoOptions {
+  base::Endpoint listen;
+  unsigned workers = 1;
+  base::Duration delay{0};  // before each answer
+};
+int run_echo(const EchoOptions& options);
+
+// Asks GET /healthz of the admin listener there; 0 when it answers 200 within two seconds, else 1 and the
+// reason on standard error. For a container's HEALTHCHECK.
+int run_health(const base::Endpoint& admin);
+
+}  // namespace weir::app

@@ -1,0 +1,258 @@
+// The metrics page, by prometheus-cpp's serialiser alone: its registry counts with locks and keeps what it
+// has seen, while weir's counters are read here when somebody asks. Labels come from the configuration, never
+// from a client.
+#include "admin/answer.hpp"
+
+#include <map>
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+namespace weir::admin {
+
+namespace {
+
+using observe::Counters;
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+constexpr double kMicrosPerSecond = 1e6;
+
+// One family. Values given for equal labels are added up: two routes may bear one name, and a page that says
+// a series twice is refused as a whole.
+class Family {
+ public:
+  Family(MetricType type, std::string name, std::string help)
+      : type_(type), name_(std::move(name)), help_(std::move(help)) {}
+
+  Family& add(Labels labels, double value) {
+    values_[std::move(labels)] += value;
+    return *this;
+  }
+  Family& add(Labels labels, std::uint64_t value) {
+    return add(std::move(labels), static_cast<double>(value));
+  }
+
+  [[nodiscard]] MetricFamily build() const {
+    MetricFamily family{name_, help_, type_, {}};
+    for (const auto& [labels, value] : values_) {
+      ClientMetric& metric = family.metric.emplace_back();
+      metric.label = labels;
+      (type_ == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
+    }
+    return family;
+  }
+
+ private:
+  MetricType type_;
+  std::string name_;
+  std::string help_;
+  std::map<Labels, double> values_;
+};
+
+class Page {
+ public:
+  explicit Page(const Sources& sources) : sources_(sources) {}
+
+  void tell_requests();
+  void tell_decisions();
+  void tell_durations();
+  void tell_connections();
+  void tell_upstreams();
+  void tell_keys();
+  void tell_redis();
+  void tell_process();
+
+  [[nodiscard]] std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
+
+ private:
+  Family counter(std::string name, std::string help) {
+    return {MetricType::Counter, std::move(name), std::move(help)};
+  }
+  Family gauge(std::string name, std::string help) {
+    return {MetricType::Gauge, std::move(name), std::move(help)};
+  }
+  void put(const Family& family) { families_.push_back(family.build()); }
+
+  template <class Read>
+  [[nodiscard]] double sum(Read read) const {
+    double total = 0;
+    for (const Counters* counters : sources_.counters) total += static_cast<double>(read(*counters));
+    return total;
+  }
+  void total(observe::Tally Counters::*tally, std::string name, std::string help) {
+    put(counter(std::move(name), std::move(help)).add({}, sum([&](const Counters& c) {
+                                                        return (c.*tally).value();
+                                                      })));
+  }
+  void level(observe::Gauge Counters::*level, std::string name, std::string help) {
+    put(gauge(std::move(name), std::move(help)).add({}, sum([&](const Counters& c) {
+                                                      return (c.*level).value();
+                                                    })));
+  }
+  void each_upstream(observe::Tally observe::UpstreamTallies::*tally, std::string name, std::string help);
+  void durations(const observe::Histogram Counters::*histogram, std::string name, std::string help);
+  void count_route(Family& family, std::optional<std::size_t> route, const std::string& name) const;
+
+  const Sources& sources_;
+  std::vector<MetricFamily> families_;
+};
+
+std::string code_label(unsigned status) {
+  if (status == Counters::kNoStatus) return "none";
+  return status == Counters::kOtherStatus ? "other" : std::to_string(status);
+}
+
+// Codes that were never answered are left out: 500 lines of nothing for each route would drown the rest.
+void Page::count_route(Family& family, std::optional<std::size_t> route, const std::string& name) const {
+  const auto count = [&](unsigned status) {
+    const double seen = sum([&](const Counters& c) { return c.requests(route, status).value(); });
+    if (seen > 0) family.add({{"code", code_label(status)}, {"route", name}}, seen);
+  };
+  count(Counters::kNoStatus);
+  for (unsigned status = Counters::kFirstStatus; status <= Counters::kOtherStatus; ++status) count(status);
+}
+
+void Page::tell_requests() {
+  Family requests =
+      counter("weir_requests_total", "Requests that ended, by route and status (none: no answer was begun).");
+  for (std::size_t i = 0; i < sources_.routes.size(); ++i) count_route(requests, i, sources_.routes[i]);
+  count_route(requests, std::nullopt, "none");
+  put(requests);
+
+  Family errors = counter("weir_client_errors_total", "What clients did wrong, or how they went away.");
+  for (std::size_t i = 0; i < observe::kClientErrors; ++i) {
+    const auto kind = static_cast<observe::ClientError>(i);
+    errors.add({{"kind", observe::kClientErrorNames[i]}},
+               sum([&](const Counters& c) { return c.client_errors(kind).value(); }));
+  }
+  put(errors);
+  level(&Counters::queue_depth, "weir_queue_depth", "Requests that wait for their departure.");
+  total(&Counters::shed, "weir_shed_total", "Requests answered 503 because of load.");
+  total(&Counters::access_log_dropped, "weir_access_log_dropped_total",
+        "Access log lines dropped because writing did not keep up.");
+}
+
+void Page::tell_decisions() {
+  Family decisions = counter("weir_decisions_total", "What each rule said to the requests that met it.");
+  for (std::size_t rule = 0; rule < sources_.rules.size(); ++rule)
+    for (std::size_t i = 0; i < observe::kRuleOutcomes; ++i) {
+      const auto index = static_cast<limit::RuleIndex>(rule);
+      const auto outcome = static_cast<observe::RuleOutcome>(i);
+      decisions.add({{"outcome", observe::kRuleOutcomeNames[i]}, {"rule", sources_.rules[rule].name}},
+                    sum([&](const Counters& c) { return c.decisions(index, outcome).value(); }));
+    }
+  put(decisions);
+  total(&Counters::store_failures, "weir_store_failures_total",
+        "Decisions that Redis did not answer in time.");
+}
+
+void Page::durations(const observe::Histogram Counters::*histogram, std::string name, std::string help) {
+  observe::Histogram::Reading reading;
+  for (const Counters* counters : sources_.counters) reading += (counters->*histogram).read();
+  ClientMetric metric;
+  metric.histogram.sample_count = reading.count;
+  metric.histogram.sample_sum = static_cast<double>(reading.sum_us) / kMicrosPerSecond;
+  std::uint64_t below = 0;
+  for (std::size_t i = 0; i < observe::Histogram::kBounds.size(); ++i) {
+    below += reading.counts[i];
+    metric.histogram.bucket.push_back({below, observe::Histogram::kBounds[i] / kMicrosPerSecond});
+  }
+  families_.push_back({std::move(name), std::move(help), MetricType::Histogram, {std::move(metric)}});
+}
+
+void Page::tell_durations() {
+  durations(&Counters::request_seconds, "weir_request_seconds",
+            "From the end of a request's head to the end of its answer.");
+  durations(&Counters::decision_seconds, "weir_decision_seconds",
+            "To identify, match and decide, a store's round trip included.");
+  durations(&Counters::upstream_seconds, "weir_upstream_seconds",
+            "From a request sent to the head of the upstream's answer.");
+}
+
+void Page::tell_connections() {
+  total(&Counters::connections_accepted, "weir_connections_accepted_total",
+        "Connections accepted from clients.");
+  total(&Counters::connections_refused, "weir_connections_refused_total",
+        "Connections beyond max_connections.");
+  level(&Counters::connections_open, "weir_connections_open", "Client connections that are open.");
+  total(&Counters::bytes_in, "weir_received_bytes_total", "Bytes from clients, after TLS.");
+  total(&Counters::bytes_out, "weir_sent_bytes_total", "Bytes to clients, before TLS.");
+}
+
+void Page::each_upstream(observe::Tally observe::UpstreamTallies::*tally, std::string name,
+                         std::string help) {
+  Family family = counter(std::move(name), std::move(help));
+  for (std::size_t i = 0; i < sources_.upstreams.size(); ++i)
+    family.add({{"upstream", sources_.upstreams[i]}},
+               sum([&](const Counters& c) { return (c.upstream(i).*tally).value(); }));
+  put(family);
+}
+
+void Page::tell_upstreams() {
+  using observe::UpstreamTallies;
+  each_upstream(&UpstreamTallies::connects, "weir_upstream_connects_total", "Connections opened to servers.");
+  each_upstream(&UpstreamTallies::failures, "weir_upstream_failures_total",
+                "Connects that failed and exchanges that broke off.");
+  each_upstream(&UpstreamTallies::reused, "weir_upstream_reused_total",
+                "Requests that found a connection waiting.");
+  each_upstream(&UpstreamTallies::retries, "weir_upstream_retries_total",
+                "Requests sent again over another connection.");
+}
+
+void Page::tell_keys() {
+  if (!sources_.key_table) return;
+  const auto stats = sources_.key_table();
+  put(gauge("weir_keys", "Keys that the table remembers.").add({}, stats.keys));
+  put(gauge("weir_key_slots", "Keys that the table has room for.").add({}, stats.slots));
+  put(counter("weir_key_overflows_total", "Charges to an overflow cell because the table was full.")
+          .add({}, stats.overflowed));
+}
+
+void Page::tell_redis() {
+  if (!sources_.redis) return;
+  Family up = gauge("weir_redis_up", "Whether each worker's Redis connection stands.");
+  Family calls = counter("weir_redis_calls_total", "Scripts called.");
+  Family failures =
+      counter("weir_redis_failures_total", "Calls without an answer of use, time-outs included.");
+  Family timeouts = counter("weir_redis_timeouts_total", "Calls that outlasted their deadline.");
+  Family reconnects = counter("weir_redis_reconnects_total", "Connections made anew.");
+  std::size_t worker = 0;
+  for (const RedisFigures& figures : sources_.redis()) {
+    up.add({{"worker", std::to_string(worker++)}}, figures.up ? 1.0 : 0.0);
+    calls.add({}, figures.calls);
+    failures.add({}, figures.failures);
+    timeouts.add({}, figures.timeouts);
+    reconnects.add({}, figures.reconnects);
+  }
+  for (const Family* family : {&up, &calls, &failures, &timeouts, &reconnects}) put(*family);
+}
+
+void Page::tell_process() {
+  put(gauge("weir_build", "Always 1; says which weir this is.").add({{"version", sources_.version}}, 1.0));
+  put(gauge("weir_workers", "Threads that serve.").add({}, sources_.counters.size()));
+  const auto figures = sources_.process ? sources_.process() : std::nullopt;
+  if (!figures) return;
+  put(gauge("process_resident_memory_bytes", "Resident memory.").add({}, figures->resident_bytes));
+  put(gauge("process_open_fds", "Open file descriptors.").add({}, figures->open_descriptors));
+  put(counter("process_cpu_seconds_total", "CPU time, user and system.").add({}, figures->cpu_seconds));
+}
+
+}  // namespace
+
+std::string metrics_text(const Sources& sources) {
+  Page page(sources);
+  page.tell_requests();
+  page.tell_decisions();
+  page.tell_durations();
+  page.tell_connections();
+  page.tell_upstreams();
+  page.tell_keys();
+  page.tell_redis();
+  page.tell_process();
+  return page.text();
+}
+
+}  // namespace weir::admin

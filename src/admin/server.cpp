@@ -1,0 +1,296 @@
+#include "weir/admin/server.hpp"
+
+#include "admin/answer.hpp"
+
+#include <array>
+#include <set>
+
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <unistd.h>
+
+namespace weir::admin {
+
+namespace {
+
+namespace asio = net::asio;
+namespace http = boost::beast::http;
+
+using net::Awaitable;
+using net::ErrorCode;
+using net::into;
+using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol, net::Executor>;
+using GenericEndpoint = asio::generic::stream_protocol::endpoint;
+using Parser = http::request_parser<http::empty_body>;
+using Response = http::response<http::string_body>;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMaxHead = 8 << 10;  // bytes
+constexpr std::size_t kMaxDiscarded =
+    64 << 10;  // bytes read after the last answer, so that it is not lost to a reset
+constexpr base::Duration kAcceptPause{100'000};  // after an accept that failed: out of descriptors, mostly
+
+// Lives in the frame of its coroutine, and is known to the sweep while it does.
+class Connection {
+ public:
+  Connection(net::Socket accepted, std::set<Connection*>& all) : socket(std::move(accepted)), all_(all) {
+    all_.insert(this);
+  }
+  ~Connection() { all_.erase(this); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  net::Socket socket;
+  Clock::time_point deadline = Clock::time_point::max();
+
+ private:
+  std::set<Connection*>& all_;
+};
+
+base::Result<GenericEndpoint> resolve(asio::io_context& io, const base::Endpoint& address) {
+  if (address.is_unix()) return GenericEndpoint(asio::local::stream_protocol::endpoint(address.unix_path));
+  ErrorCode ec;
+  asio::ip::tcp::resolver resolver(io);
+  const auto found = resolver.resolve(address.host, std::to_string(address.port), ec);
+  if (ec)
+    return {boost::system::in_place_error,
+            base::Error{"admin: cannot resolve " + address.to_string() + ": " + ec.message()}};
+  return GenericEndpoint(found.begin()->endpoint());
+}
+
+std::uint16_t port_of(const GenericEndpoint& endpoint) {
+  if (endpoint.protocol().family() == AF_INET6)
+    return ntohs(reinterpret_cast<const sockaddr_in6*>(endpoint.data())->sin6_port);
+  return ntohs(reinterpret_cast<const sockaddr_in*>(endpoint.data())->sin_port);
+}
+
+std::string_view view(boost::beast::string_view text) {
+  return {text.data(), text.size()};
+}
+
+Response to_response(Answer answer, const Parser* request) {
+  Response response(static_cast<http::status>(answer.status), 11);
+  response.set(http::field::content_type, boost::beast::string_view(answer.content_type));
+  response.set(http::field::cache_control, "no-store");
+  response.set("X-Content-Type-Options", "nosniff");
+  if (!answer.allow.empty()) response.set(http::field::allow, boost::beast::string_view(answer.allow));
+  if (answer.challenge) response.set(http::field::www_authenticate, "Bearer realm=\"weir admin\"");
+  response.keep_alive(request != nullptr && request->get().keep_alive());
+  response.content_length(answer.body.size());
+  if (request == nullptr || request->get().method() != http::verb::head)
+    response.body() = std::move(answer.body);
+  return response;
+}
+
+bool announces_body(const Parser& parser) {
+  return parser.chunked() || parser.content_length().value_or(0) > 0;
+}
+
+// What to say to bytes that are no request; nullopt when there is nobody left to say it to.
+std::optional<Answer> fault_answer(const ErrorCode& ec) {
+  if (ec == http::error::header_limit) return error_answer(431, "head_too_large", "The head may have 8 KiB.");
+  if (ec == http::error::end_of_stream || ec == http::error::partial_message) return std::nullopt;
+  if (ec.category() != make_error_code(http::error::bad_method).category()) return std::nullopt;
+  return error_answer(400, "bad_request", "This is not a request of HTTP/1.1.");
+}
+
+}  // namespace
+
+struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
+  Impl(asio::io_context& io, ServerOptions given, Sources read)
+      : options(std::move(given)),
+        sources(std::move(read)),
+        token(options.token),
+        acceptor(io.get_executor()),
+        vacancy(io.get_executor()),
+        sweep_timer(io.get_executor()),
+        bound(options.address) {}
+
+  [[nodiscard]] base::Result<void> open(const GenericEndpoint& endpoint);
+  void stop();
+
+  Awaitable<void> accept();
+  Awaitable<void> sweep();
+  Awaitable<void> serve(net::Socket socket);
+  Awaitable<bool> serve_one(Connection& connection, boost::beast::flat_buffer& buffer);
+  Awaitable<bool> send(Connection& connection, Response response);
+  Awaitable<void> discard(Connection& connection);
+  void spawn(Awaitable<void> task);
+  void extend(Connection& connection) const { connection.deadline = Clock::now() + options.deadline; }
+
+  ServerOptions options;
+  Sources sources;
+  Token token;
+  Acceptor acceptor;
+  net::Timer vacancy;  // never expires: cancelled when a connection ends
+  net::Timer sweep_timer;
+  base::Endpoint bound;
+  std::set<Connection*> connections;
+  bool stopped = false;
+};
+
+base::Result<void> Server::Impl::open(const GenericEndpoint& endpoint) {
+  ErrorCode ec;
+  acceptor.open(endpoint.protocol(), ec);
+  if (!ec && !bound.is_unix()) acceptor.set_option(asio::socket_base::reuse_address(true), ec);
+  if (!ec) acceptor.bind(endpoint, ec);
+  if (!ec) acceptor.listen(asio::socket_base::max_listen_connections, ec);
+  if (ec) return base::Error{"admin: cannot listen on " + bound.to_string() + ": " + ec.message()};
+  if (!bound.is_unix()) bound.port = port_of(acceptor.local_endpoint());
+  return {};
+}
+
+void Server::Impl::stop() {
+  if (stopped) return;
+  stopped = true;
+  ErrorCode ignored;
+  if (acceptor.is_open() && bound.is_unix()) ::unlink(bound.unix_path.c_str());
+  acceptor.close(ignored);
+  vacancy.cancel();
+  sweep_timer.cancel();
+  for (Connection* connection : connections) connection->socket.close(ignored);
+}
+
+void Server::Impl::spawn(Awaitable<void> task) {
+  asio::co_spawn(acceptor.get_executor(), std::move(task),
+                 [self = shared_from_this()](std::exception_ptr failure) {
+                   self->vacancy.cancel();
+                   if (!failure || self->stopped || !self->options.fault) return;
+                   try {
+                     std::rethrow_exception(failure);
+                   } catch (const std::exception& error) {
+                     self->options.fault(error.what());
+                   }
+                 });
+}
+
+Awaitable<void> Server::Impl::accept() {
+  const auto self = shared_from_this();
+  while (!stopped) {
+    ErrorCode ec;
+    if (connections.size() >= options.max_connections) {
+      vacancy.expires_at(Clock::time_point::max());
+      co_await vacancy.async_wait(into(ec));
+      continue;
+    }
+    net::Socket socket(acceptor.get_executor());
+    co_await acceptor.async_accept(socket, into(ec));
+    if (stopped) break;
+    if (!ec) {
+      spawn(serve(std::move(socket)));
+      continue;
+    }
+    vacancy.expires_after(kAcceptPause);
+    co_await vacancy.async_wait(into(ec));
+  }
+}
+
+// Closes what has outlived its deadline; whoever waits on that socket then ends.
+Awaitable<void> Server::Impl::sweep() {
+  const auto self = shared_from_this();
+  const auto pause = std::min<base::Duration>(options.deadline / 4, std::chrono::seconds(1));
+  while (!stopped) {
+    ErrorCode ec;
+    sweep_timer.expires_after(pause);
+    co_await sweep_timer.async_wait(into(ec));
+    const auto now = Clock::now();
+    for (Connection* connection : connections)
+      if (connection->deadline <= now) connection->socket.close(ec);
+  }
+}
+
+Awaitable<void> Server::Impl::serve(net::Socket socket) {
+  const auto self = shared_from_this();
+  Connection connection(std::move(socket), connections);
+  boost::beast::flat_buffer buffer(kMaxHead);
+  bool more = true;
+  while (more) {
+    extend(connection);
+    more = co_await serve_one(connection, buffer);
+  }
+}
+
+// One request and its answer. False when it was the connection's last.
+Awaitable<bool> Server::Impl::serve_one(Connection& connection, boost::beast::flat_buffer& buffer) {
+  Parser parser;
+  parser.header_limit(kMaxHead);
+  ErrorCode ec;
+  co_await http::async_read_header(connection.socket, buffer, parser, into(ec));
+  if (stopped) co_return false;
+  std::optional<Answer> said;
+  if (ec)
+    said = fault_answer(ec);
+  else if (announces_body(parser))
+    said = error_answer(413, "body_too_large", "No page here takes a body.");
+  if (ec && !said) co_return false;
+  const bool last = said.has_value();
+  if (!said) {
+    const auto& request = parser.get();
+    said = answer(sources, token,
+                  {.method = view(request.method_string()),
+                   .target = view(request.target()),
+                   .authorization = view(request[http::field::authorization])});
+  }
+  extend(connection);
+  const bool kept = co_await send(connection, to_response(std::move(*said), last ? nullptr : &parser));
+  co_return kept;
+}
+
+// False when the connection is not to be used again.
+Awaitable<bool> Server::Impl::send(Connection& connection, Response response) {
+  ErrorCode ec;
+  co_await http::async_write(connection.socket, response, into(ec));
+  if (ec || stopped) co_return false;
+  if (response.keep_alive()) co_return true;
+  co_await discard(connection);
+  co_return false;
+}
+
+// Closing with unread bytes would reset the connection and take the answer with it (RFC 9112 §9.6): read them
+// first.
+Awaitable<void> Server::Impl::discard(Connection& connection) {
+  ErrorCode ec;
+  connection.socket.shutdown(asio::socket_base::shutdown_send, ec);
+  std::array<char, 1024> bytes;
+  const auto into_bytes = asio::buffer(bytes);
+  std::size_t sum = 0;
+  while (!ec && sum < kMaxDiscarded) {
+    const std::size_t read = co_await connection.socket.async_read_some(into_bytes, into(ec));
+    sum += read;
+  }
+}
+
+base::Result<std::unique_ptr<Server>> Server::listen(asio::io_context& io, ServerOptions options,
+                                                     Sources sources) {
+  const auto endpoint = resolve(io, options.address);
+  if (!endpoint) return endpoint.error();
+  auto impl = std::make_shared<Impl>(io, std::move(options), std::move(sources));
+  const auto opened = impl->open(*endpoint);
+  if (!opened) return opened.error();
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+Server::Server(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+
+Server::~Server() {
+  stop();
+}
+
+void Server::start() {
+  impl_->spawn(impl_->accept());
+  impl_->spawn(impl_->sweep());
+}
+
+void Server::stop() {
+  impl_->stop();
+}
+
+const base::Endpoint& Server::bound() const noexcept {
+  return impl_->bound;
+}
+
+}  // namespace weir::admin

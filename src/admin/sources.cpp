@@ -1,0 +1,17 @@
+#include "weir/admin/sources.hpp"
+
+#include "weir/policy/rule.hpp"
+
+namespace weir::admin {
+
+RuleText describe(const policy::Rule& rule) {
+  return {.name = rule.name,
+          .algorithm = limit::algorithm_name(rule.limiter),
+          .limit = limit::describe(rule.limiter),
+          .match = rule.match.describe(),
+          .key = policy::describe(rule.key),
+          .store = rule.store == policy::Store::Redis ? "redis" : "memory",
+          .mode = rule.mode == policy::Mode::Shadow ? "shadow" : "enforce"};
+}
+
+}  // namespace weir::admin

@@ -1,0 +1,133 @@
+#include "weir/app/command_line.hpp"
+
+#include "app/mistakes.hpp"
+
+#include "weir/app/run.hpp"
+#include "weir/app/settings.hpp"
+#include "weir/base/units.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+
+namespace weir::app {
+
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kFailed = 1;
+constexpr int kWrong = 2;  // the command line or the configuration
+
+constexpr std::array<std::string_view, 5> kCommands = {"run", "check", "echo", "health", "version"};
+
+// What was typed, as text: values are parsed by the house's own readers.
+struct Words {
+  std::string config;
+  std::string listen;
+  std::string delay = "0ms";
+  std::string admin = "127.0.0.1:9900";
+  unsigned workers = 1;
+};
+
+int wrong(const std::string& what) {
+  std::cerr << "weir: " << what << "\nweir --help shows the commands, weir COMMAND --help what one takes\n";
+  return kWrong;
+}
+
+void declare(CLI::App& app, Words& words) {
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "weir " WEIR_VERSION);
+  auto* run = app.add_subcommand("run", "serve until SIGTERM or SIGINT, then drain");
+  run->add_option("-c,--config", words.config, "configuration file")->required()->type_name("FILE");
+  auto* check = app.add_subcommand("check", "read a configuration and show what was understood");
+  check->add_option("-c,--config", words.config, "configuration file")->required()->type_name("FILE");
+  auto* echo = app.add_subcommand("echo", "a small upstream for demos, tests and load");
+  echo->add_option("--listen", words.listen, "host:port, [v6]:port or unix:/path")
+      ->required()
+      ->type_name("ADDR");
+  echo->add_option("--workers", words.workers, "threads")->check(CLI::Range(1u, 256u))->type_name("N");
+  echo->add_option("--delay", words.delay, "before each answer, as 10ms")->type_name("DURATION");
+  auto* health = app.add_subcommand("health", "ask a running weir whether it is well: exit 0 or 1");
+  health->add_option("--admin", words.admin, "address of its admin listener, default 127.0.0.1:9900")
+      ->type_name("ADDR");
+  app.add_subcommand("version", "show the version");
+}
+
+int report(const ConfigError& error) {
+  for (const auto& mistake : error.mistakes()) std::cerr << mistake << '\n';
+  const auto count = error.mistakes().size();
+  std::cerr << "weir: " << count << (count == 1 ? " mistake" : " mistakes") << " in the configuration\n";
+  return kWrong;
+}
+
+int do_run(const Words& words) {
+  return run(load_settings(words.config));
+}
+
+int do_check(const Words& words) {
+  const auto settings = load_settings(words.config);
+  std::cout << describe(settings) << std::flush;
+  for (const auto& warning : settings.warnings) std::cerr << words.config << ": warning: " << warning << '\n';
+  return kDone;
+}
+
+int do_echo(const Words& words) {
+  auto listen = base::parse_endpoint(words.listen);
+  if (!listen) return wrong("--listen: " + listen.error().message);
+  const auto delay = base::parse_duration(words.delay);
+  if (!delay) return wrong("--delay: " + delay.error().message);
+  return run_echo({std::move(*listen), words.workers, *delay});
+}
+
+int do_health(const Words& words) {
+  const auto admin = base::parse_endpoint(words.admin);
+  return admin ? run_health(*admin) : wrong("--admin: " + admin.error().message);
+}
+
+int do_version() {
+  std::cout << "weir " << WEIR_VERSION << '\n';
+  return kDone;
+}
+
+int obey(const CLI::App& app, const Words& words) {
+  if (app.got_subcommand("run")) return do_run(words);
+  if (app.got_subcommand("check")) return do_check(words);
+  if (app.got_subcommand("echo")) return do_echo(words);
+  if (app.got_subcommand("health")) return do_health(words);
+  return do_version();
+}
+
+// In the words of the parser, but for a command that there is not.
+int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  if (error.get_exit_code() == 0) return app.exit(error);
+  if (argc < 2) return wrong("no command" + suggestion("", kCommands));
+  const std::string_view first = argv[1];
+  if (!first.starts_with('-') && std::find(kCommands.begin(), kCommands.end(), first) == kCommands.end())
+    return wrong("no command is called " + in_quotes(first) + suggestion(first, kCommands));
+  return wrong(error.what());
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+  CLI::App app("weir: a reverse proxy that decides how many requests pass", "weir");
+  Words words;
+  declare(app, words);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return explain(app, error, argc, argv);
+  }
+  try {
+    return obey(app, words);
+  } catch (const ConfigError& error) {
+    return report(error);
+  } catch (const std::exception& error) {
+    std::cerr << "weir: " << error.what() << '\n';
+    return kFailed;
+  }
+}
+
+}  // namespace weir::app

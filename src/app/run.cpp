@@ -1,0 +1,248 @@
+#include "weir/app/run.hpp"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <boost/asio/signal_set.hpp>
+
+#include "app/worker_thread.hpp"
+#include "weir/admin/server.hpp"
+#include "weir/app/access_log.hpp"
+#include "weir/app/log.hpp"
+#include "weir/limit/key_table.hpp"
+#include "weir/net/clock.hpp"
+#include "weir/net/tls_context.hpp"
+#include "weir/policy/key_ring.hpp"
+
+namespace weir::app {
+
+namespace {
+
+// What stops weir before it has served anything, in words for the person who started it.
+struct CannotStart : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+template <class T>
+T need(base::Result<T> result) {
+  if (!result) throw CannotStart(result.error().message);
+  return std::move(*result);
+}
+
+base::SipKey random_key() {
+  base::SipKey key;
+  if (::getrandom(&key, sizeof key, 0) != sizeof key) throw CannotStart("the system gives no random numbers");
+  return key;
+}
+
+// Every weir with the same key_secret makes the same names.
+base::SipKey shared_key(const std::string& secret) {
+  if (secret.empty()) return random_key();
+  const auto digest = policy::KeyRing::digest(secret);
+  base::SipKey key;
+  std::memcpy(&key, digest.data(), sizeof key);
+  return key;
+}
+
+proxy::Configuration configure(const Settings& settings) {
+  proxy::Configuration config{.server = settings.server,
+                              .client = settings.client,
+                              .routes = settings.routes,
+                              .rules = settings.rules,
+                              .names = {.table = random_key(), .shared = shared_key(settings.state.key_secret)},
+                              .upstreams = settings.upstreams,
+                              .servers = {}};
+  for (const auto& upstream : config.upstreams) config.servers.push_back(need(upstream::resolve_servers(upstream)));
+  return config;
+}
+
+bool needs_redis(const Settings& settings) {
+  return std::any_of(settings.rules.begin(), settings.rules.end(),
+                     [](const policy::Rule& rule) { return rule.store == policy::Store::Redis; });
+}
+
+}  // namespace
+
+namespace {
+
+// The main thread's part: everything that workers share, the admin page, signals, and the slow sweep of the table.
+class Program {
+ public:
+  explicit Program(const Settings& settings);
+  int serve();
+
+ private:
+  void open_listeners();
+  void start_admin();
+  [[nodiscard]] admin::Sources sources();
+  [[nodiscard]] admin::Readiness readiness() const;
+  void await_signal();
+  void on_signal();
+  void sweep_later();
+
+  const Settings& settings_;
+  Log log_;
+  AccessLog access_log_;
+  net::Clock clock_;
+  proxy::Configuration config_;
+  limit::KeyTable table_;
+  proxy::Shared shared_;
+  net::asio::io_context control_{1};
+  net::asio::signal_set signals_{control_, SIGTERM, SIGINT};
+  net::Timer drain_deadline_{control_.get_executor()};
+  net::Timer sweep_timer_{control_.get_executor()};
+  std::vector<net::TlsContext> tls_;
+  std::vector<std::unique_ptr<WorkerThread>> workers_;
+  std::unique_ptr<admin::Server> admin_;
+  bool draining_ = false;
+};
+
+Program::Program(const Settings& settings)
+    : settings_(settings),
+      log_(parse_log_level(settings.log.level).value_or(LogLevel::Info)),
+      access_log_(settings.log.access),
+      config_(configure(settings)),
+      table_(settings.state.max_keys),
+      shared_{config_, clock_, table_} {
+  for (const auto& warning : settings.warnings) log_.warning(warning);
+  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  const unsigned count = settings.server.workers != 0 ? settings.server.workers : cores;
+  const WorkerParts parts{.shared = shared_,
+                          .redis = needs_redis(settings) ? &*settings.state.redis : nullptr,
+                          .access_log = access_log_,
+                          .log = log_,
+                          .most_sessions = std::max<std::size_t>(1, settings.server.max_connections / count)};
+  for (unsigned i = 0; i < count; ++i) workers_.push_back(std::make_unique<WorkerThread>(parts));
+  open_listeners();
+  start_admin();
+}
+
+void Program::open_listeners() {
+  for (const auto& listener : settings_.listeners) {
+    SSL_CTX* tls = nullptr;
+    if (listener.tls) {
+      tls_.push_back(need(net::make_tls_context(*listener.tls)));
+      tls = tls_.back().get();
+    }
+    auto first = need(net::ListeningSocket::open(listener.address));
+    for (std::size_t i = 1; i < workers_.size(); ++i) workers_[i]->listen_on(need(first.again()), tls);
+    log_.info(std::string(tls != nullptr ? "TLS " : "") + "listening on " + first.address().to_string());
+    workers_[0]->listen_on(std::move(first), tls);
+  }
+}
+
+void Program::start_admin() {
+  if (!settings_.admin.address) return;
+  admin::ServerOptions options{.address = *settings_.admin.address, .token = settings_.admin.token};
+
+  admin_ = need(admin::Server::listen(control_, std::move(options), sources()));
+  log_.info("admin on " + admin_->bound().to_string());
+}
+
+admin::Sources Program::sources() {
+  admin::Sources sources;
+  sources.version = WEIR_VERSION;
+  for (const auto& worker : workers_) sources.counters.push_back(&worker->counters());
+  for (const auto& route : config_.routes) sources.routes.push_back(route.name);
+  for (const auto& rule : config_.rules) sources.rules.push_back(admin::describe(rule));
+  for (const auto& upstream : config_.upstreams) sources.upstreams.push_back(upstream.name);
+  sources.key_table = [this] { return table_.stats(); };
+  sources.process = admin::read_process_figures;
+  sources.readiness = [this] { return readiness(); };
+  if (!needs_redis(settings_)) return sources;
+  sources.redis = [this] {
+    std::vector<admin::RedisFigures> figures;
+    for (const auto& worker : workers_) {
+      const auto& stats = worker->redis()->stats();
+      figures.push_back({.up = worker->redis()->state() == redis::StoreState::Up,
+                         .calls = stats.calls,
+                         .failures = stats.failures,
+                         .timeouts = stats.timeouts,
+                         .reconnects = stats.connects > 0 ? stats.connects - 1 : 0});
+    }
+    return figures;
+  };
+  return sources;
+}
+
+admin::Readiness Program::readiness() const {
+  if (draining_) return {.ready = false, .detail = "draining"};
+  const bool redis_up = std::all_of(workers_.begin(), workers_.end(), [](const auto& worker) {
+    return worker->redis() == nullptr || worker->redis()->state() == redis::StoreState::Up;
+  });
+  return {.ready = true, .detail = redis_up ? "" : "redis is not reachable; its rules go by on_store_failure"};
+}
+
+void Program::await_signal() {
+  signals_.async_wait([this](const net::ErrorCode& error, int) {
+    if (!error) on_signal();
+  });
+}
+
+// The first asks for a drain, the second for an end.
+void Program::on_signal() {
+  if (draining_) {
+    log_.info("stopping at once");
+    for (const auto& worker : workers_) worker->stop();
+    return;
+  }
+  draining_ = true;
+  log_.info("draining: finishing what was begun, at most " + std::to_string(base::ceil_seconds(settings_.server.drain)) + " s");
+  for (const auto& worker : workers_) worker->drain();
+  drain_deadline_.expires_after(settings_.server.drain);
+  drain_deadline_.async_wait([this](const net::ErrorCode& error) {
+    if (error) return;
+    log_.warning("the drain took too long: ending what is left");
+    for (const auto& worker : workers_) worker->stop();
+  });
+  await_signal();
+}
+
+// Goes round the whole table about once a minute.
+void Program::sweep_later() {
+  constexpr std::chrono::milliseconds kEvery{100};
+  constexpr std::size_t kRounds = 600;
+  sweep_timer_.expires_after(kEvery);
+  sweep_timer_.async_wait([this](const net::ErrorCode& error) {
+    if (error) return;
+    table_.sweep(clock_.now(), settings_.state.max_keys / (8 * kRounds) + 16);
+    sweep_later();
+  });
+}
+
+int Program::serve() {
+  await_signal();
+  sweep_later();
+  if (admin_) admin_->start();
+  for (const auto& worker : workers_) worker->start();
+  std::thread joiner([this] {
+    for (const auto& worker : workers_) worker->join();
+    control_.stop();
+  });
+  control_.run();
+  joiner.join();
+  log_.info("stopped");
+  return 0;
+}
+
+}  // namespace
+
+int run(const Settings& settings) {
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    Program program(settings);
+    return program.serve();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "weir: %s\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace weir::app

@@ -1,0 +1,95 @@
+#include "app/worker_thread.hpp"
+
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+namespace weir::app {
+
+namespace {
+
+constexpr std::chrono::milliseconds kDrainLook{10};
+
+std::unique_ptr<redis::Store> make_store(net::Executor executor, const WorkerParts& parts) {
+  if (parts.redis == nullptr) return nullptr;
+  auto say = [&log = parts.log](redis::LogLevel level, const std::string& line) {
+    log.write(level == redis::LogLevel::Warning ? LogLevel::Warning : LogLevel::Info, line);
+  };
+  return std::make_unique<redis::Store>(executor, *parts.redis, std::move(say));
+}
+
+observe::Counters::Shape shape_of(const proxy::Configuration& config) {
+  return {.routes = config.routes.size(), .rules = config.rules.size(), .upstreams = config.upstreams.size()};
+}
+
+}  // namespace
+
+// One thread runs this context, and nothing but post() reaches it from outside: its I/O needs no locks.
+WorkerThread::WorkerThread(const WorkerParts& parts)
+    : context_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
+      counters_(shape_of(parts.shared.config)),
+      access_lines_(parts.access_log.is_on()
+                        ? std::make_unique<AccessLogLines>(parts.access_log, context_.get_executor(), counters_)
+                        : nullptr),
+      redis_(make_store(context_.get_executor(), parts)),
+      worker_(context_.get_executor(), parts.shared, redis_.get(), counters_, access_lines_.get()),
+      drain_timer_(context_.get_executor()),
+      log_(parts.log),
+      most_sessions_(parts.most_sessions) {}
+
+WorkerThread::~WorkerThread() {
+  context_.stop();
+  join();
+}
+
+void WorkerThread::listen_on(net::ListeningSocket socket, SSL_CTX* tls) {
+  entrances_.push_back(std::make_unique<proxy::Entrance>(
+      worker_, std::move(socket).into_acceptor(context_.get_executor()), tls, most_sessions_,
+      [&log = log_](const std::string& what) { log.warning(what); }));
+}
+
+void WorkerThread::start() {
+  thread_ = std::thread([this] {
+    worker_.watchdog.start();
+    if (redis_) redis_->start();
+    for (const auto& entrance : entrances_) entrance->open();
+    context_.run();
+  });
+}
+
+void WorkerThread::drain() {
+  net::asio::post(context_, [this] { begin_drain(); });
+}
+
+void WorkerThread::stop() {
+  net::asio::post(context_, [this] {
+    begin_drain();
+    worker_.hard_stop = true;
+  });
+}
+
+void WorkerThread::begin_drain() {
+  if (worker_.draining) return;
+  worker_.draining = true;
+  for (const auto& entrance : entrances_) entrance->close();
+  end_when_empty();
+}
+
+void WorkerThread::end_when_empty() {
+  if (worker_.sessions == 0) return end();
+  drain_timer_.expires_after(kDrainLook);
+  drain_timer_.async_wait([this](const net::ErrorCode&) { end_when_empty(); });
+}
+
+void WorkerThread::end() {
+  worker_.watchdog.stop();
+  if (redis_) redis_->stop();
+  if (access_lines_) access_lines_->flush();
+  context_.stop();
+}
+
+void WorkerThread::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace weir::app

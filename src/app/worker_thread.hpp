@@ -1,0 +1,67 @@
+// One thread of the proxy with all that belongs to it: its loop, its listening sockets, its Redis connection, its
+// counters. Made and stopped by the main thread; everything else happens on its own.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "weir/app/access_log.hpp"
+#include "weir/app/log.hpp"
+#include "weir/net/asio.hpp"
+#include "weir/net/listener.hpp"
+#include "weir/observe/counters.hpp"
+#include "weir/proxy/entrance.hpp"
+#include "weir/proxy/worker.hpp"
+#include "weir/redis/store.hpp"
+
+namespace weir::app {
+
+// What the main thread gives every worker; outlives them all.
+struct WorkerParts {
+  const proxy::Shared& shared;
+  const redis::RedisSettings* redis;  // null where no rule needs it
+  AccessLog& access_log;
+  Log& log;
+  std::size_t most_sessions;  // of one worker
+};
+
+class WorkerThread {
+ public:
+  explicit WorkerThread(const WorkerParts& parts);
+  ~WorkerThread();  // stops hard and joins
+  WorkerThread(const WorkerThread&) = delete;
+  WorkerThread& operator=(const WorkerThread&) = delete;
+
+  // Before start(). `tls`: null for plain HTTP.
+  void listen_on(net::ListeningSocket socket, SSL_CTX* tls);
+  void start();
+
+  // Any thread: take nothing new, finish what was begun; the thread ends when all is finished.
+  void drain();
+  // Any thread: end everything.
+  void stop();
+  void join();
+
+  [[nodiscard]] const observe::Counters& counters() const noexcept { return counters_; }
+  [[nodiscard]] const redis::Store* redis() const noexcept { return redis_.get(); }  // state() and stats() from any thread
+
+ private:
+  void begin_drain();
+  void end_when_empty();
+  void end();
+
+  net::asio::io_context context_;
+  observe::Counters counters_;
+  std::unique_ptr<AccessLogLines> access_lines_;
+  std::unique_ptr<redis::Store> redis_;
+  proxy::Worker worker_;
+  std::vector<std::unique_ptr<proxy::Entrance>> entrances_;
+  net::Timer drain_timer_;
+  Log& log_;
+  std::size_t most_sessions_;
+  std::thread thread_;
+};
+
+}  // namespace weir::app

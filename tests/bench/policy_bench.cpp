@@ -1,0 +1,84 @@
+// What a request pays in `policy` before any store is asked.
+#include "weir/http/target.hpp"
+#include "weir/policy/evaluation.hpp"
+
+#include <string>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+namespace weir::policy {
+namespace {
+
+constexpr NamingKeys kKeys{.table = {1, 2}, .shared = {3, 4}};
+
+http::RequestHead browser_head() {
+  http::RequestHead head;
+  head.method = "GET";
+  head.path = "/api/v1/things";
+  for (const auto& [name, value] : {std::pair<std::string_view, std::string_view>{"Host", "api.example.com"},
+                                    {"User-Agent", "Mozilla/5.0"},
+                                    {"Accept", "*/*"},
+                                    {"Accept-Encoding", "gzip"},
+                                    {"X-API-Key", "k-0123456789abcdef0123456789abcdef"}})
+    head.fields.push_back({name, value, http::FieldId::Other});
+  head.fields.push_back({"X-Forwarded-For", "198.51.100.1, 203.0.113.7", http::FieldId::XForwardedFor});
+  return head;
+}
+
+Rule rule_of(std::string name, std::string_view part) {
+  const auto limiter = limit::TokenBucket::make({100, base::Duration(1'000'000)}, 200).value();
+  Rule rule{.name = std::move(name), .limiter = limiter};
+  rule.key.push_back(parse_key_part(part).value());
+  return rule;
+}
+
+void collect(benchmark::State& state, std::string_view part) {
+  std::vector<Rule> rules;
+  for (int i = 0; i < state.range(0); ++i) rules.push_back(rule_of("rule-" + std::to_string(i), part));
+  const auto head = browser_head();
+  Request request{.head = &head, .path = head.path, .host = "api.example.com", .route = "api", .client = {}};
+  request.client = identify({}, base::IpAddress::v4(0xcb007107), head);
+  for (auto _ : state) {
+    Evaluation evaluation;
+    benchmark::DoNotOptimize(evaluation.collect(rules, request, kKeys));
+    benchmark::DoNotOptimize(evaluation.local.charges().data());
+  }
+}
+BENCHMARK_CAPTURE(collect, ip, "ip")->Arg(1)->Arg(5);
+BENCHMARK_CAPTURE(collect, api_key_or_ip, "api_key|ip")->Arg(1)->Arg(5);
+BENCHMARK_CAPTURE(collect, header, "header:X-API-Key")->Arg(1);
+
+void identify_client(benchmark::State& state) {
+  ClientSettings settings;
+  settings.trusted_proxies = {*base::Cidr::parse("10.0.0.0/8")};
+  if (state.range(0) != 0) {
+    settings.keys.emplace();
+    settings.keys->add(KeyRing::digest("k-0123456789abcdef0123456789abcdef"), {"bob", "", "pro", ""});
+  }
+  const auto head = browser_head();
+  const auto peer = base::IpAddress::v4(0x0a000001);
+  for (auto _ : state) benchmark::DoNotOptimize(identify(settings, peer, head));
+}
+BENCHMARK(identify_client)->ArgName("key_ring")->Arg(0)->Arg(1);
+
+void fold(benchmark::State& state) {
+  const auto rule = rule_of("rule", "ip");
+  Bill bill;
+  for (int i = 0; i < state.range(0); ++i)
+    bill.add({&rule, {&rule.limiter, nullptr, 0}}, {.key = {}, .limiter = &rule.limiter});
+  for (auto& outcome : bill.outcomes()) outcome.allowed = true;
+  const Bill* bills[] = {&bill};
+  for (auto _ : state) benchmark::DoNotOptimize(decide(bills, {}));
+}
+BENCHMARK(fold)->Arg(1)->Arg(5);
+
+void normalise(benchmark::State& state, std::string_view path) {
+  std::string scratch;
+  for (auto _ : state) benchmark::DoNotOptimize(http::normalise_path(path, scratch));
+}
+BENCHMARK_CAPTURE(normalise, normal, "/api/v1/things/42");
+BENCHMARK_CAPTURE(normalise, to_be_changed, "/api/./v1/%74hings//42");
+
+}  // namespace
+}  // namespace weir::policy

@@ -1,0 +1,180 @@
+#include "admin/answer.hpp"
+
+#include <memory>
+
+#include <boost/json.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::admin {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class AnswerTest : public ::testing::Test {
+ protected:
+  AnswerTest() {
+    sources_.version = "1.2.3";
+    sources_.routes = {"api", "static"};
+    sources_.rules = {{"per-key", "token_bucket", "token_bucket 10/s, burst 100", "everything", "api_key|ip",
+                       "memory", "enforce"},
+                      {"login", "gcra", "gcra 5/min", "path /login", "ip", "redis", "shadow"}};
+    sources_.upstreams = {"backend"};
+    sources_.counters = {&one_, &two_};
+  }
+
+  [[nodiscard]] Answer get(std::string_view target, std::string_view authorization = {}) const {
+    return answer(sources_, token_, {"GET", target, authorization});
+  }
+  [[nodiscard]] std::string metrics() const { return metrics_text(sources_); }
+
+  static constexpr observe::Counters::Shape kShape{.routes = 2, .rules = 2, .upstreams = 1};
+  observe::Counters one_{kShape};
+  observe::Counters two_{kShape};
+  Sources sources_;
+  Token token_{""};
+};
+
+TEST_F(AnswerTest, HealthIsOk) {
+  EXPECT_EQ(get("/healthz").status, 200U);
+  EXPECT_EQ(get("/healthz").body, "ok\n");
+  EXPECT_EQ(get("/healthz?verbose").status, 200U);
+}
+
+TEST_F(AnswerTest, ReadinessAsksAnewAndSaysWhyNot) {
+  EXPECT_EQ(get("/readyz").body, R"({"ready":true})");
+  Readiness now{false, "upstream backend: no server answers"};
+  sources_.readiness = [&] { return now; };
+  EXPECT_EQ(get("/readyz").status, 503U);
+  EXPECT_EQ(get("/readyz").body, R"({"ready":false,"detail":"upstream backend: no server answers"})");
+  now = {true, ""};
+  EXPECT_EQ(get("/readyz").status, 200U);
+}
+
+TEST_F(AnswerTest, WhatThereIsNotAndWhatMayNotBeDone) {
+  EXPECT_EQ(get("/").status, 404U);
+  EXPECT_EQ(get("/metrics/").status, 404U);
+  EXPECT_EQ(boost::json::parse(get("/nothing").body).at("error").as_string(), "not_found");
+  for (const char* method : {"POST", "DELETE", "get", "OPTIONS"}) {
+    const auto said = answer(sources_, token_, {method, "/metrics", {}});
+    EXPECT_EQ(said.status, 405U) << method;
+    EXPECT_EQ(said.allow, "GET, HEAD");
+    EXPECT_EQ(boost::json::parse(said.body).at("error").as_string(), "method_not_allowed");
+  }
+}
+
+TEST_F(AnswerTest, ATokenIsAskedOfEverythingButTheProbes) {
+  token_ = Token("s3cret");
+  for (const char* target : {"/metrics", "/api/rules", "/nothing", "/"}) {
+    const auto refused = get(target);
+    EXPECT_EQ(refused.status, 401U) << target;
+    EXPECT_TRUE(refused.challenge);
+    EXPECT_THAT(refused.body, Not(HasSubstr("weir_")));
+  }
+  EXPECT_EQ(get("/healthz").status, 200U);
+  EXPECT_EQ(get("/readyz").status, 200U);
+  EXPECT_EQ(get("/metrics", "Bearer s3cret").status, 200U);
+  EXPECT_EQ(get("/nothing", "bearer s3cret").status, 404U);
+}
+
+TEST_F(AnswerTest, NothingButTheTokenWillDo) {
+  token_ = Token("s3cret");
+  for (const char* offered : {"", "s3cret", "Bearer", "Bearer ", "Bearer s3cre", "Bearer s3cretX",
+                              "Bearer  s3cret", "Basic s3cret", "BearerXs3cret", "Bearer S3CRET"})
+    EXPECT_EQ(get("/metrics", offered).status, 401U) << offered;
+}
+
+TEST_F(AnswerTest, RulesComeWithTheCountersOfAllWorkers) {
+  one_.decisions(1, observe::RuleOutcome::ShadowRefused).add(3);
+  two_.decisions(1, observe::RuleOutcome::ShadowRefused).add(4);
+  const auto rules = boost::json::parse(get("/api/rules").body).at("rules").as_array();
+  ASSERT_EQ(rules.size(), 2U);
+  EXPECT_EQ(rules[0].at("name").as_string(), "per-key");
+  EXPECT_EQ(rules[0].at("limit").as_string(), "token_bucket 10/s, burst 100");
+  EXPECT_EQ(rules[0].at("counters").at("shadow_refused").as_int64(), 0);
+  EXPECT_EQ(rules[1].at("mode").as_string(), "shadow");
+  EXPECT_EQ(rules[1].at("key").as_string(), "ip");
+  EXPECT_EQ(rules[1].at("counters").at("shadow_refused").as_int64(), 7);
+}
+
+TEST_F(AnswerTest, MetricsAddUpAllWorkers) {
+  one_.requests(0, 200).add(5);
+  two_.requests(0, 200).add(6);
+  one_.requests(std::nullopt, 404).add();
+  two_.requests(1, observe::Counters::kNoStatus).add(2);
+  one_.decisions(0, observe::RuleOutcome::Refused).add(9);
+  one_.queue_depth.add(3);
+  two_.queue_depth.add(4);
+  two_.upstream(0).reused.add(8);
+  one_.client_errors(observe::ClientError::BadHead).add();
+  const auto text = metrics();
+  EXPECT_THAT(text, HasSubstr("weir_requests_total{code=\"200\",route=\"api\"} 11\n"));
+  EXPECT_THAT(text, HasSubstr("weir_requests_total{code=\"404\",route=\"none\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("weir_requests_total{code=\"none\",route=\"static\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("weir_decisions_total{outcome=\"refused\",rule=\"per-key\"} 9\n"));
+  EXPECT_THAT(text, HasSubstr("weir_decisions_total{outcome=\"admitted\",rule=\"login\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("weir_queue_depth 7\n"));
+  EXPECT_THAT(text, HasSubstr("weir_upstream_reused_total{upstream=\"backend\"} 8\n"));
+  EXPECT_THAT(text, HasSubstr("weir_client_errors_total{kind=\"bad_head\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE weir_requests_total counter\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE weir_queue_depth gauge\n"));
+  EXPECT_THAT(text, HasSubstr("weir_build{version=\"1.2.3\"} 1\n"));
+}
+
+TEST_F(AnswerTest, HistogramsAreCumulativeAndInSeconds) {
+  one_.request_seconds.record(base::Duration{50});
+  two_.request_seconds.record(base::Duration{700});
+  two_.request_seconds.record(base::Duration{90'000'000});
+  const auto text = metrics();
+  EXPECT_THAT(text, HasSubstr("weir_request_seconds_count 3\n"));
+  EXPECT_THAT(text, HasSubstr("weir_request_seconds_sum 90.00075\n"));
+  EXPECT_THAT(text, HasSubstr("weir_request_seconds_bucket{le=\"0.0005\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("weir_request_seconds_bucket{le=\"0.001\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("weir_request_seconds_bucket{le=\"60\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("weir_request_seconds_bucket{le=\"+Inf\"} 3\n"));
+}
+
+TEST_F(AnswerTest, RoutesOfOneNameMakeOneSeries) {
+  sources_.routes = {"same", "same"};
+  one_.requests(0, 200).add(1);
+  one_.requests(1, 200).add(2);
+  const auto text = metrics();
+  const std::string series = "weir_requests_total{code=\"200\",route=\"same\"}";
+  EXPECT_THAT(text, HasSubstr(series + " 3\n"));
+  EXPECT_EQ(text.find(series), text.rfind(series));
+}
+
+TEST_F(AnswerTest, LabelsCannotBreakOut) {
+  sources_.routes = {"~^/a\"\\b\n", "static"};
+  one_.requests(0, 200).add();
+  EXPECT_THAT(metrics(), HasSubstr(R"(weir_requests_total{code="200",route="~^/a\"\\b\n"} 1)"));
+}
+
+TEST_F(AnswerTest, WhatIsNotThereIsNotShown) {
+  EXPECT_THAT(metrics(), Not(HasSubstr("weir_redis")));
+  EXPECT_THAT(metrics(), Not(HasSubstr("weir_keys")));
+  sources_.key_table = [] { return limit::KeyTable::Stats{.keys = 12, .slots = 1024, .overflowed = 1}; };
+  sources_.redis = [] {
+    return std::vector<RedisFigures>{{.up = true, .calls = 10, .timeouts = 1}, {.up = false, .calls = 5}};
+  };
+  const auto text = metrics();
+  EXPECT_THAT(text, HasSubstr("weir_keys 12\n"));
+  EXPECT_THAT(text, HasSubstr("weir_key_overflows_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("weir_redis_up{worker=\"0\"} 1\nweir_redis_up{worker=\"1\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("weir_redis_calls_total 15\n"));
+}
+
+TEST(ProcessFigures, AreOfThisProcess) {
+  const auto before = read_process_figures();
+  ASSERT_TRUE(before);
+  EXPECT_GT(before->resident_bytes, 1U << 20);
+  EXPECT_GE(before->open_descriptors, 3U);
+  const auto file =
+      std::unique_ptr<std::FILE, int (*)(std::FILE*)>(std::fopen("/dev/null", "r"), std::fclose);
+  ASSERT_TRUE(file);
+  EXPECT_EQ(read_process_figures()->open_descriptors, before->open_descriptors + 1);
+}
+
+}  // namespace
+}  // namespace weir::admin

@@ -1,0 +1,241 @@
+#include "weir/admin/server.hpp"
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+namespace weir::admin {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// A blocking client that says raw bytes. Gives up after ten seconds.
+class Client {
+ public:
+  explicit Client(std::uint16_t port) {
+    socket_.connect({net::asio::ip::make_address("127.0.0.1"), port});
+    const timeval patience{10, 0};
+    ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  }
+  void say(std::string_view bytes) {
+    net::ErrorCode ignored;  // a server may have hung up; what it said before is what counts
+    net::asio::write(socket_, net::asio::buffer(bytes), ignored);
+  }
+  // Everything until the server closes; "(gave up)" at its end when it does not.
+  std::string hear_all() {
+    std::string text;
+    while (const auto n = hear_some(text)) {
+      if (n < 0) return text + "(gave up)";
+    }
+    return text;
+  }
+  // At least until `end` has come.
+  std::string hear_until(std::string_view end) {
+    std::string text;
+    while (text.find(end) == std::string::npos && hear_some(text) > 0) {
+    }
+    return text;
+  }
+
+  // Whether anything has come already.
+  [[nodiscard]] bool has_heard() { return socket_.available() > 0; }
+
+ private:
+  ssize_t hear_some(std::string& text) {
+    std::array<char, 4096> buffer;
+    const auto n = ::recv(socket_.native_handle(), buffer.data(), buffer.size(), 0);
+    if (n > 0) text.append(buffer.data(), static_cast<std::size_t>(n));
+    return n;
+  }
+
+  net::asio::io_context io_;
+  net::asio::ip::tcp::socket socket_{io_};
+};
+
+class ServerTest : public ::testing::Test {
+ protected:
+  ServerTest() { sources_.counters = {&counters_}; }
+  ~ServerTest() override { end(); }
+
+  void begin(ServerOptions options = {}) {
+    if (!options.address.is_unix()) options.address = {.host = "127.0.0.1", .port = 0, .unix_path = {}};
+    options.fault = [this](std::string_view what) { fault_ = what; };
+    auto made = Server::listen(io_, std::move(options), sources_);
+    ASSERT_TRUE(made) << made.error().message;
+    server_ = std::move(*made);
+    server_->start();
+    loop_ = std::jthread([this] { io_.run(); });
+  }
+  void end() {
+    if (!server_) return;
+    net::asio::post(io_, [this] { server_->stop(); });
+    loop_.join();  // returns only when nothing is left to do
+    server_.reset();
+  }
+  [[nodiscard]] Client client() const { return Client(server_->bound().port); }
+  [[nodiscard]] std::string ask(std::string_view bytes) const {
+    Client one(server_->bound().port);
+    one.say(bytes);
+    return one.hear_all();
+  }
+
+  observe::Counters counters_{{}};
+  Sources sources_;
+  net::asio::io_context io_{1};
+  std::unique_ptr<Server> server_;
+  std::jthread loop_;
+  std::string fault_;  // written on the loop's thread; read after `end`
+};
+
+constexpr std::string_view kHealth = "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+TEST_F(ServerTest, AnswersOnThePortItReports) {
+  begin();
+  EXPECT_NE(server_->bound().port, 0);
+  const auto said = ask(kHealth);
+  EXPECT_THAT(said, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(said, HasSubstr("Cache-Control: no-store\r\n"));
+  EXPECT_THAT(said, HasSubstr("X-Content-Type-Options: nosniff\r\n"));
+  EXPECT_THAT(said, EndsWith("\r\n\r\nok\n"));
+}
+
+TEST_F(ServerTest, KeepsAConnectionAndAnswersPipelinedRequestsInOrder) {
+  begin();
+  auto one = client();
+  one.say("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /nothing HTTP/1.1\r\nHost: a\r\n\r\n");
+  const auto said = one.hear_until("no such page");
+  EXPECT_LT(said.find("200 OK"), said.find("404 Not Found"));
+  one.say(kHealth);
+  EXPECT_THAT(one.hear_all(), EndsWith("ok\n"));
+}
+
+TEST_F(ServerTest, HeadIsGetWithoutTheBody) {
+  begin();
+  const auto said = ask("HEAD /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  EXPECT_THAT(said, HasSubstr("Content-Length: 3\r\n"));
+  EXPECT_THAT(said, EndsWith("\r\n\r\n"));
+}
+
+TEST_F(ServerTest, ChallengesWhoeverHasNoToken) {
+  ServerOptions options;
+  options.token = "s3cret";
+  begin(options);
+  const auto refused = ask("GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 401 Unauthorized\r\n"));
+  EXPECT_THAT(refused, HasSubstr("WWW-Authenticate: Bearer"));
+  EXPECT_THAT(
+      ask("GET /metrics HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer s3cret\r\nConnection: close\r\n\r\n"),
+      HasSubstr("\nweir_workers 1\n"));
+  EXPECT_THAT(ask(kHealth), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(ServerTest, SaysWhichMethodsWouldDo) {
+  begin();
+  const auto said = ask("DELETE /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  EXPECT_THAT(said, StartsWith("HTTP/1.1 405 Method Not Allowed\r\n"));
+  EXPECT_THAT(said, HasSubstr("Allow: GET, HEAD\r\n"));
+}
+
+TEST_F(ServerTest, RefusesWhatIsTooLargeOrNoHttp) {
+  begin();
+  const std::string large = "GET /healthz HTTP/1.1\r\nHost: a\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n";
+  EXPECT_THAT(ask(large), StartsWith("HTTP/1.1 431 "));
+  EXPECT_THAT(ask("rubbish\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(ask("POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"),
+              StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(ask("GET /healthz HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+              StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(ask(kHealth), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(ServerTest, ClosesWhoDoesNotFinishItsHeadInTime) {
+  ServerOptions options;
+  options.deadline = base::Duration{100'000};
+  begin(options);
+  auto silent = client();
+  auto slow = client();
+  slow.say("GET /healthz HTTP/1.1\r\nHost:");
+  EXPECT_EQ(silent.hear_all(), "");
+  EXPECT_EQ(slow.hear_all(), "");
+}
+
+TEST_F(ServerTest, ConnectionsBeyondTheBoundWaitUntilOneLeaves) {
+  ServerOptions options;
+  options.max_connections = 2;
+  begin(options);
+  auto first = std::make_unique<Client>(server_->bound().port);
+  auto second = client();
+  for (Client* each : {first.get(), &second}) {
+    each->say("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+    each->hear_until("ok\n");
+  }
+  auto third = client();
+  third.say(kHealth);
+  // The loop answers a connection it knows; had it taken the third, that answer would be under way as well.
+  second.say("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+  second.hear_until("ok\n");
+  EXPECT_FALSE(third.has_heard());
+  first.reset();
+  EXPECT_THAT(third.hear_all(), EndsWith("ok\n"));
+}
+
+TEST_F(ServerTest, ASourceThatThrowsEndsItsConnectionAndIsReported) {
+  sources_.readiness = []() -> Readiness { throw std::runtime_error("no state to read"); };
+  begin();
+  EXPECT_EQ(ask("GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n"), "");
+  EXPECT_THAT(ask(kHealth), StartsWith("HTTP/1.1 200"));
+  end();
+  EXPECT_EQ(fault_, "no state to read");
+}
+
+TEST_F(ServerTest, StoppingClosesConnectionsAndTheLoopEnds) {
+  begin();
+  auto idle = client();
+  idle.say("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+  idle.hear_until("ok\n");
+  end();
+  EXPECT_EQ(idle.hear_all(), "");
+}
+
+TEST_F(ServerTest, APortInUseIsNamed) {
+  begin();
+  ServerOptions options;
+  options.address = server_->bound();
+  const auto second = Server::listen(io_, options, {});
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().message, HasSubstr(server_->bound().to_string()));
+  EXPECT_THAT(second.error().message, HasSubstr("in use"));
+}
+
+TEST_F(ServerTest, AUnixSocketServesAndIsRemoved) {
+  std::string folder = (std::filesystem::temp_directory_path() / "weir-admin-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  ServerOptions options;
+  options.address.unix_path = folder + "/admin.sock";
+  begin(options);
+  net::asio::io_context io;
+  net::asio::local::stream_protocol::socket socket(io);
+  socket.connect(options.address.unix_path);
+  net::asio::write(socket, net::asio::buffer(kHealth));
+  std::string said;
+  net::ErrorCode ec;
+  net::asio::read(socket, net::asio::dynamic_buffer(said), ec);
+  EXPECT_THAT(said, EndsWith("ok\n"));
+  end();
+  EXPECT_FALSE(std::filesystem::exists(options.address.unix_path));
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace weir::admin

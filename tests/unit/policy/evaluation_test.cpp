@@ -1,0 +1,224 @@
+#include "weir/policy/evaluation.hpp"
+
+#include "unit/policy/sample.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::policy {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr NamingKeys kKeys{.table = {1, 2}, .shared = {3, 4}};
+constexpr base::TimePoint kNow{seconds(1'700'000'000)};
+
+class Collect : public testing::Test {
+ protected:
+  const Rule* collect() { return evaluation_.collect(rules_, request_, kKeys); }
+
+  http::RequestHead head_ = head_with({});
+  Request request_ = request_of(head_);
+  std::vector<Rule> rules_ = {rule_of("a", {"ip"}), rule_of("b", {"user"}), rule_of("c", {"ip"})};
+  Evaluation evaluation_;
+};
+
+TEST_F(Collect, WhatMatchesAndHasAKeyInTheBillOfItsStore) {
+  rules_[2].store = Store::Redis;
+  rules_[2].index = 2;
+  rules_[2].cost = 5;
+  rules_.push_back(rule_of("d", {"ip"}));
+  rules_[3].match.methods = {"POST"};
+  EXPECT_EQ(collect(), nullptr);
+  ASSERT_EQ(evaluation_.local.charges().size(), 1U);
+  EXPECT_EQ(evaluation_.local.charges()[0].key, name_key(rules_[0], 0, request_, kKeys.table));
+  EXPECT_EQ(evaluation_.local.line(0).rule, rules_.data());
+  ASSERT_EQ(evaluation_.remote.charges().size(), 1U);
+  const auto& charge = evaluation_.remote.charges()[0];
+  EXPECT_EQ(charge.key, name_key(rules_[2], 0, request_, kKeys.shared));
+  EXPECT_EQ(charge.limiter, &rules_[2].limiter);
+  EXPECT_EQ(charge.cost, 5U);
+  EXPECT_EQ(charge.rule, 2U);
+  EXPECT_TRUE(charge.enforced);
+}
+
+TEST_F(Collect, ATierPaysByItsOwnLimiterUnderItsOwnName) {
+  rules_.erase(rules_.begin() + 1, rules_.end());
+  rules_[0].tiers.push_back({.tier = "pro", .limiter = bucket(50, 200)});
+  request_.client.tier = "pro";
+  collect();
+  EXPECT_EQ(evaluation_.local.charges()[0].limiter, &rules_[0].tiers[0].limiter);
+  EXPECT_EQ(evaluation_.local.charges()[0].key, name_key(rules_[0], 1, request_, kKeys.table));
+}
+
+TEST_F(Collect, AMissingKeyRejectsWhereAskedAndLeavesNothingToCharge) {
+  rules_[1].on_missing = OnMissing::Reject;
+  EXPECT_EQ(collect(), &rules_[1]);
+  EXPECT_TRUE(evaluation_.local.empty());
+  rules_[1].mode = Mode::Shadow;  // never enforced, so it rejects nobody
+  EXPECT_EQ(collect(), nullptr);
+  EXPECT_EQ(evaluation_.local.charges().size(), 2U);
+  collect();
+  EXPECT_EQ(evaluation_.local.charges().size(), 2U);  // a second turn starts afresh
+}
+
+TEST_F(Collect, AFullBillSaysSo) {
+  Bill bill;
+  for (std::size_t i = 0; i < limit::kMaxCharges; ++i) EXPECT_TRUE(bill.add({rules_.data(), {}}, {}));
+  EXPECT_FALSE(bill.add({rules_.data(), {}}, {}));
+  EXPECT_EQ(bill.outcomes().size(), limit::kMaxCharges);
+  bill.clear();
+  EXPECT_TRUE(bill.empty());
+  EXPECT_TRUE(bill.outcomes().empty());
+}
+
+class FallBack : public Collect {
+ protected:
+  FallBack() {
+    rules_ = {rule_of("a", {"ip"}), rule_of("b", {"ip"})};
+    for (auto& rule : rules_) rule.store = Store::Redis;
+    rules_[0].cost = 3;
+    rules_[0].local_share = bucket(5, 5);
+    rules_[1].on_store_failure = OnStoreFailure::Open;
+  }
+  const Rule* fall_back() {
+    collect();
+    return evaluation_.fall_back(request_, kKeys, fallback_);
+  }
+
+  Bill fallback_;
+};
+
+TEST_F(FallBack, LocalPaysItsShareHereAndOpenPaysNothing) {
+  EXPECT_EQ(fall_back(), nullptr);
+  ASSERT_EQ(fallback_.charges().size(), 1U);
+  const auto& charge = fallback_.charges()[0];
+  EXPECT_EQ(charge.limiter, &*rules_[0].local_share);
+  EXPECT_EQ(fallback_.line(0).applied.limiter, charge.limiter);
+  EXPECT_EQ(charge.key, name_key(rules_[0], 0, request_, kKeys.table));
+  EXPECT_EQ(charge.cost, 3U);
+  EXPECT_EQ(evaluation_.remote.charges().size(), 2U);  // stays as it was asked
+}
+
+TEST_F(FallBack, WithoutAShareTheWholeLimitHolds) {
+  rules_[0].local_share.reset();
+  EXPECT_EQ(fall_back(), nullptr);
+  EXPECT_EQ(fallback_.charges()[0].limiter, &rules_[0].limiter);
+}
+
+TEST_F(FallBack, AnEnforcedClosedRuleRefusesAndNothingIsCharged) {
+  rules_[1].on_store_failure = OnStoreFailure::Closed;
+  EXPECT_EQ(fall_back(), &rules_[1]);
+  EXPECT_TRUE(fallback_.empty());
+  rules_[1].mode = Mode::Shadow;
+  EXPECT_EQ(fall_back(), nullptr);
+  EXPECT_EQ(fallback_.charges().size(), 1U);
+}
+
+TEST_F(FallBack, AShadowRuleStaysOne) {
+  rules_[0].mode = Mode::Shadow;
+  EXPECT_EQ(fall_back(), nullptr);
+  EXPECT_FALSE(fallback_.charges()[0].enforced);
+}
+
+class Decide : public testing::Test {
+ protected:
+  static limit::Outcome admitted(limit::Cost remaining, base::Duration delay = {}) {
+    return {.allowed = true, .remaining = remaining, .delay = delay};
+  }
+  static limit::Outcome refused(base::Duration retry_after) {
+    return {.allowed = false, .retry_after = retry_after};
+  }
+
+  void add(Bill& bill, const Rule& rule, const limit::Outcome& outcome, bool enforced = true) {
+    bill.add({&rule, {&rule.limiter, nullptr, 0}},
+             {.key = {}, .limiter = &rule.limiter, .enforced = enforced});
+    bill.outcomes().back() = outcome;
+  }
+  [[nodiscard]] Decision decision() const {
+    const Bill* bills[] = {&local_, &remote_};
+    return decide(bills, kNow);
+  }
+
+  Rule ten_ = rule_of("ten", {"ip"});
+  Rule thousand_ = Rule{.name = "thousand", .limiter = bucket(10, 1000)};
+  Rule third_ = Rule{.name = "third", .limiter = bucket(10, 3)};
+  Bill local_, remote_;
+};
+
+TEST_F(Decide, NothingToSayIsForward) {
+  const auto d = decision();
+  EXPECT_EQ(d.verdict, Verdict::Forward);
+  EXPECT_EQ(d.rule, nullptr);
+  EXPECT_EQ(d.limiter, nullptr);
+}
+
+TEST_F(Decide, TheSmallestShareLeftSpeaksNotTheSmallestNumber) {
+  add(local_, ten_, admitted(5));         // 50 %
+  add(remote_, thousand_, admitted(60));  // 6 %
+  const auto d = decision();
+  EXPECT_EQ(d.verdict, Verdict::Forward);
+  EXPECT_EQ(d.rule, &thousand_);
+  EXPECT_EQ(d.limiter, &thousand_.limiter);
+  EXPECT_EQ(d.outcome.remaining, 60U);
+}
+
+TEST_F(Decide, SharesAreComparedExactly) {
+  add(local_, thousand_, admitted(334));  // just over a third
+  add(local_, third_, admitted(1));
+  EXPECT_EQ(decision().rule, &third_);
+  local_.outcomes()[0].remaining = 333;
+  EXPECT_EQ(decision().rule, &thousand_);
+  Rule most{.name = "most", .limiter = bucket(1'000'000'000, limit::kMaxCost)};
+  Rule almost{.name = "almost", .limiter = bucket(1'000'000'000, limit::kMaxCost - 1)};
+  local_.clear();
+  add(local_, most, admitted(limit::kMaxCost - 1));
+  add(local_, almost, admitted(limit::kMaxCost - 2));
+  EXPECT_EQ(decision().rule, &almost);
+}
+
+TEST_F(Decide, ARefusalWinsAndTheLongestIsReported) {
+  add(local_, ten_, admitted(0, seconds(9)));
+  add(local_, thousand_, refused(seconds(3)));
+  add(remote_, third_, refused(seconds(2)));
+  auto d = decision();
+  EXPECT_EQ(d.verdict, Verdict::Reject);
+  EXPECT_EQ(d.rule, &thousand_);
+  EXPECT_EQ(d.outcome.retry_after, seconds(3));
+  EXPECT_EQ(d.delayed_by, nullptr);
+  remote_.outcomes()[0].retry_after = base::kForever;  // can never fit: the longest wait of all
+  d = decision();
+  EXPECT_EQ(d.rule, &third_);
+  EXPECT_EQ(d.outcome.retry_after, base::kForever);
+}
+
+TEST_F(Decide, TheLongestDelayWinsAndTheTightestStillSpeaks) {
+  add(local_, thousand_, admitted(900, seconds(1)));
+  add(local_, ten_, admitted(1));
+  add(remote_, third_, admitted(3, seconds(2)));
+  const auto d = decision();
+  EXPECT_EQ(d.verdict, Verdict::Delay);
+  EXPECT_EQ(d.start_at, kNow + seconds(2));
+  EXPECT_EQ(d.delayed_by, &third_);
+  EXPECT_EQ(d.rule, &ten_);
+}
+
+TEST_F(Decide, AShadowLineChangesNothing) {
+  add(local_, thousand_, admitted(900));
+  add(local_, ten_, refused(seconds(5)), false);
+  add(remote_, third_, admitted(0, seconds(5)), false);
+  const auto d = decision();
+  EXPECT_EQ(d.verdict, Verdict::Forward);
+  EXPECT_EQ(d.rule, &thousand_);
+  local_.clear();
+  EXPECT_EQ(decision().rule, nullptr);
+}
+
+TEST_F(Decide, AQueueOfNoPlaceIsTight) {
+  Rule line{.name = "line", .limiter = limit::LeakyBucket::make({1, seconds(1)}, 0, base::kForever).value()};
+  add(local_, ten_, admitted(1));
+  add(local_, line, admitted(0));
+  EXPECT_EQ(decision().rule, &line);
+}
+
+}  // namespace
+}  // namespace weir::policy

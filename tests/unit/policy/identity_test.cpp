@@ -1,0 +1,162 @@
+#include "weir/policy/identity.hpp"
+
+#include "unit/policy/sample.hpp"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace weir::policy {
+namespace {
+
+ClientSettings behind_proxies() {
+  ClientSettings settings;
+  settings.trusted_proxies = {cidr("10.0.0.0/8"), cidr("2001:db8:ffff::/48")};
+  settings.user = {Source::Kind::Header, "X-User-ID"};
+  settings.org = {Source::Kind::Query, "org"};
+  settings.service = {Source::Kind::Cookie, "service"};
+  settings.device = {Source::Kind::Header, "X-Device-ID"};
+  return settings;
+}
+
+std::string client_of(std::string_view peer, std::initializer_list<std::string_view> lines) {
+  http::RequestHead head = head_with({});
+  for (const auto line : lines)
+    head.fields.push_back(
+        {"X-Forwarded-For", line, http::FieldId::XForwardedFor, true});  // named by Connection
+  const auto settings = behind_proxies();
+  const auto client = identify(settings, ip(peer), head);
+  EXPECT_EQ(client.address, forwarded_client(settings, ip(peer), head.fields));
+  return client.address.to_string();
+}
+
+TEST(ForwardedClient, ASpoofedListChangesNothing) {
+  struct Case {
+    const char* peer;
+    std::initializer_list<std::string_view> lines;
+    const char* client;
+  };
+  const Case cases[] = {
+      {"203.0.113.7", {"198.51.100.1"}, "203.0.113.7"},  // not from a trusted proxy
+      {"10.0.0.1", {}, "10.0.0.1"},
+      {"10.0.0.1", {"203.0.113.7"}, "203.0.113.7"},
+      {"10.0.0.1", {"198.51.100.1, 203.0.113.7"}, "203.0.113.7"},  // the left one is the client's word
+      {"10.0.0.1", {"198.51.100.1, 203.0.113.7, 10.9.9.9"}, "203.0.113.7"},  // over a second trusted proxy
+      {"10.0.0.1", {"198.51.100.1", "203.0.113.7"}, "203.0.113.7"},          // several lines are one list
+      {"10.0.0.1", {"203.0.113.7", "10.9.9.9"}, "203.0.113.7"},
+      {"10.0.0.1", {"10.1.1.1, 10.2.2.2"}, "10.1.1.1"},               // all trusted: the leftmost
+      {"10.0.0.1", {"198.51.100.1, rubbish, 10.9.9.9"}, "10.9.9.9"},  // ends the walk
+      {"10.0.0.1", {"198.51.100.1, unknown"}, "10.0.0.1"},
+      {"10.0.0.1", {"198.51.100.1", "rubbish"}, "10.0.0.1"},        // ends it across lines as well
+      {"10.0.0.1", {"203.0.113.7,\t10.9.9.9 , ,"}, "203.0.113.7"},  // empty elements, white space
+      {"10.0.0.1", {"203.0.113.7:4711"}, "203.0.113.7"},
+      {"10.0.0.1", {"203.0.113.7:port"}, "10.0.0.1"},
+      {"10.0.0.1", {"[2001:db8::1]:443"}, "2001:db8::1"},
+      {"10.0.0.1", {"[2001:db8::1]x"}, "10.0.0.1"},
+      {"10.0.0.1", {"[203.0.113.7]"}, "10.0.0.1"},
+      {"10.0.0.1", {"2001:db8::1"}, "2001:db8::1"},
+      {"10.0.0.1", {"198.51.100.1, ::ffff:10.0.0.9"}, "198.51.100.1"},  // mapped is IPv4: trusted
+      {"::ffff:10.0.0.1", {"203.0.113.7"}, "203.0.113.7"},
+      {"2001:db8:ffff::1", {"203.0.113.7"}, "203.0.113.7"},
+      {"2001:db8:fffe::1", {"203.0.113.7"}, "2001:db8:fffe::1"},
+  };
+  for (const auto& c : cases)
+    EXPECT_EQ(client_of(c.peer, c.lines), c.client)
+        << c.peer << " [" << testing::PrintToString(std::vector(c.lines));
+}
+
+TEST(Identify, GroupsIpv6ByPrefixAndLeavesIpv4Whole) {
+  ClientSettings settings;
+  const auto network = [&](std::string_view peer) {
+    return identify(settings, ip(peer), head_with({})).network.to_string();
+  };
+  EXPECT_EQ(network("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+  EXPECT_EQ(network("203.0.113.7"), "203.0.113.7");
+  EXPECT_EQ(network("::ffff:203.0.113.7"), "203.0.113.7");
+  settings.ipv6_prefix = 56;
+  EXPECT_EQ(network("2001:db8:1:2ff:3:4:5:6"), "2001:db8:1:200::");
+  settings.ipv6_prefix = 128;
+  EXPECT_EQ(network("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2:3:4:5:6");
+}
+
+TEST(Identify, BelievesUserOrgServiceFromTrustedProxiesAlone) {
+  const auto settings = behind_proxies();
+  const auto head =
+      head_with({{"x-user-id", "ann"}, {"X-Device-ID", "phone"}, {"Cookie", "service=s"}}, "org=acme");
+  const auto trusted = identify(settings, ip("10.0.0.1"), head);
+  EXPECT_EQ(trusted.user, "ann");
+  EXPECT_EQ(trusted.org, "acme");
+  EXPECT_EQ(trusted.service, "s");
+  EXPECT_EQ(trusted.device, "phone");
+  const auto stranger = identify(settings, ip("203.0.113.7"), head);
+  EXPECT_EQ(stranger.user, "");
+  EXPECT_EQ(stranger.org, "");
+  EXPECT_EQ(stranger.service, "");
+  EXPECT_EQ(stranger.device, "phone");
+}
+
+TEST(Identify, FindsTheApiKeyWhereItIsSaidToBe) {
+  ClientSettings settings;
+  const auto key = [&](const http::RequestHead& head) {
+    return identify(settings, ip("203.0.113.7"), head).api_key;
+  };
+  EXPECT_EQ(key(head_with({{"x-api-key", "k1"}})), "k1");
+  EXPECT_EQ(key(head_with({{"X_Api_Key", "k1"}})), "");
+  settings.api_key = {Source::Kind::Query, "api_key"};
+  EXPECT_EQ(key(head_with({}, "a=1&api_key=k2&api_key=k3")), "k2");
+  EXPECT_EQ(key(head_with({}, "API_KEY=k2&xapi_key=k3&api_key")), "");
+  settings.api_key = {Source::Kind::Bearer, ""};
+  EXPECT_EQ(key(head_with({{"Authorization", "bEARER  k4"}})), "k4");
+  EXPECT_EQ(key(head_with({{"Authorization", "Basic k4"}})), "");
+  EXPECT_EQ(key(head_with({{"Authorization", "Bearer"}})), "");
+  settings.api_key = {Source::Kind::Cookie, "key"};
+  EXPECT_EQ(key(head_with({{"Cookie", "a=b; xkey=no"}, {"Cookie", "c=d;key=k5"}})), "k5");
+}
+
+TEST(Identify, LinesOfOneHeaderCountOnlyWhereTheyAgree) {
+  const ClientSettings settings;
+  const auto key = [&](Lines lines) {
+    return identify(settings, ip("203.0.113.7"), head_with(lines)).api_key;
+  };
+  EXPECT_EQ(key({{"X-API-Key", "k"}, {"x-api-key", "k"}}), "k");
+  EXPECT_EQ(key({{"X-API-Key", "k"}, {"X-API-Key", "other"}}), "");
+  EXPECT_EQ(key({{"X-API-Key", ""}, {"X-API-Key", "k"}}), "");
+}
+
+TEST(Identify, AsksTheKeyRing) {
+  auto settings = behind_proxies();
+  settings.keys.emplace();
+  ASSERT_TRUE(settings.keys->add(KeyRing::digest("known"), {"bob", "", "pro", "billing"}));
+  EXPECT_FALSE(settings.keys->add(KeyRing::digest("known"), {}));
+  EXPECT_EQ(settings.keys->size(), 1U);
+  const auto with = [&](std::string_view key) {
+    return identify(settings, ip("10.0.0.1"),
+                    head_with({{"X-API-Key", key}, {"X-User-ID", "ann"}}, "org=acme"));
+  };
+  const auto known = with("known");
+  EXPECT_EQ(known.api_key, "known");
+  EXPECT_EQ(known.tier, "pro");
+  EXPECT_EQ(known.user, "bob");  // the holder's goes before the header's
+  EXPECT_EQ(known.org, "acme");  // of which the ring says nothing
+  EXPECT_EQ(known.service, "billing");
+  EXPECT_EQ(with("unknown").api_key, "");
+  EXPECT_FALSE(with("unknown").key_rejected);
+  settings.unknown_keys = UnknownKeys::Accept;
+  EXPECT_EQ(with("unknown").api_key, "unknown");
+  EXPECT_EQ(with("unknown").tier, "");
+  settings.unknown_keys = UnknownKeys::Reject;
+  EXPECT_TRUE(with("unknown").key_rejected);
+  EXPECT_FALSE(with("").key_rejected);
+}
+
+// FIPS 180-4's example "abc".
+TEST(KeyRing, DigestIsSha256) {
+  const auto digest = KeyRing::digest("abc");
+  EXPECT_EQ(digest[0], 0xba);
+  EXPECT_EQ(digest[1], 0x78);
+  EXPECT_EQ(digest[30], 0x15);
+  EXPECT_EQ(digest[31], 0xad);
+}
+
+}  // namespace
+}  // namespace weir::policy

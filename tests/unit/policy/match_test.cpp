@@ -1,0 +1,141 @@
+#include "weir/policy/match.hpp"
+
+#include "unit/policy/sample.hpp"
+
+#include "weir/policy/route.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::policy {
+namespace {
+
+bool path_holds(std::string_view pattern, std::string_view path) {
+  const auto match = PathMatch::parse(pattern);
+  EXPECT_TRUE(match) << match.error().message;
+  EXPECT_EQ(match->describe(), pattern);
+  return match->holds(path);
+}
+
+TEST(PathMatch, ExactPrefixAndExpression) {
+  EXPECT_TRUE(path_holds("/login", "/login"));
+  EXPECT_FALSE(path_holds("/login", "/login/"));
+  EXPECT_FALSE(path_holds("/login", "/Login"));
+  EXPECT_TRUE(path_holds("/api/*", "/api/v1"));
+  EXPECT_TRUE(path_holds("/api/*", "/api/"));
+  EXPECT_FALSE(path_holds("/api/*", "/api"));
+  EXPECT_FALSE(path_holds("/api/*", "/apix"));
+  EXPECT_TRUE(path_holds("/api*", "/apix"));
+  EXPECT_TRUE(path_holds("/.*", "/.well-known"));
+  EXPECT_TRUE(path_holds("*", "/anything"));
+  EXPECT_TRUE(path_holds("~/v[0-9]+/", "/api/v2/x"));  // searches
+  EXPECT_FALSE(path_holds("~^/v[0-9]+/", "/api/v2/x"));
+  EXPECT_TRUE(path_holds("~^/a.c$",
+                         "/a\xff"
+                         "c"));  // octets: no way round a '.'
+}
+
+TEST(PathMatch, RefusesWhatCouldNeverMatch) {
+  for (const char* pattern :
+       {"login", "", "/a/*/b", "/a//b", "/a/../b", "/%61", "/a;x", "/a?b=c", "/a#b", "~(", "//*"}) {
+    const auto match = PathMatch::parse(pattern);
+    ASSERT_FALSE(match) << pattern;
+    EXPECT_NE(match.error().message.find(pattern), std::string::npos) << match.error().message;
+  }
+}
+
+TEST(TextMatch, ExactExpressionPresent) {
+  EXPECT_TRUE(TextMatch::parse("a")->holds("a"));
+  EXPECT_FALSE(TextMatch::parse("a")->holds("ab"));
+  EXPECT_TRUE(TextMatch::parse("~a")->holds("bab"));
+  EXPECT_TRUE(TextMatch::present().holds(""));
+  EXPECT_FALSE(TextMatch::parse("~["));
+}
+
+class MatchTest : public testing::Test {
+ protected:
+  [[nodiscard]] bool holds() const { return match_.holds(request_); }
+
+  http::RequestHead head_ = head_with({{"X-Env", "test"}, {"X-Env", "blue"}}, "debug&mode=fast");
+  Request request_ = request_of(head_);
+  Match match_;
+};
+
+TEST_F(MatchTest, EmptyMatchesEverything) {
+  EXPECT_TRUE(holds());
+  EXPECT_EQ(match_.describe(), "everything");
+}
+
+TEST_F(MatchTest, MethodsHaveCase) {
+  match_.methods = {"POST", "GET"};
+  EXPECT_TRUE(holds());
+  head_.method = "get";
+  EXPECT_FALSE(holds());
+}
+
+TEST_F(MatchTest, HostPathTierAndAddress) {
+  match_.host = "example.com";
+  match_.path = *PathMatch::parse("/*");
+  match_.ip = {cidr("198.51.100.0/24"), cidr("203.0.113.0/24")};
+  EXPECT_TRUE(holds());
+  match_.tiers = {"free", "pro"};
+  EXPECT_FALSE(holds());
+  request_.client.tier = "pro";
+  EXPECT_TRUE(holds());
+  request_.client.address = ip("192.0.2.1");
+  EXPECT_FALSE(holds());
+  request_.client.address = ip("::ffff:203.0.113.9");
+  EXPECT_TRUE(holds());
+  request_.host = "other.example.com";
+  EXPECT_FALSE(holds());
+}
+
+TEST_F(MatchTest, AnyLineOfAHeaderAndAllHeadersAskedFor) {
+  match_.headers = {{"x-env", *TextMatch::parse("blue")}};
+  EXPECT_TRUE(holds());
+  match_.headers.push_back({"X-Other", TextMatch::present()});
+  EXPECT_FALSE(holds());
+}
+
+TEST_F(MatchTest, QueryByExactName) {
+  match_.query = {{"debug", TextMatch::present()}, {"mode", *TextMatch::parse("~^f")}};
+  EXPECT_TRUE(holds());
+  match_.query = {{"Debug", TextMatch::present()}};
+  EXPECT_FALSE(holds());
+}
+
+TEST_F(MatchTest, NotNegatesAllOfItTogether) {
+  Match inner;
+  inner.methods = {"GET"};
+  inner.host = "other.example.com";
+  match_.negated = std::make_shared<const Match>(inner);
+  EXPECT_TRUE(holds());  // only one of the two holds
+  request_.host = "other.example.com";
+  EXPECT_FALSE(holds());
+}
+
+TEST_F(MatchTest, DescribesItself) {
+  match_.path = *PathMatch::parse("/api/*");
+  match_.methods = {"GET", "POST"};
+  match_.headers = {{"X-Env", *TextMatch::parse("~t")}, {"X-Any", TextMatch::present()}};
+  match_.ip = {cidr("10.0.0.0/8")};
+  Match inner;
+  inner.tiers = {"free"};
+  match_.negated = std::make_shared<const Match>(inner);
+  EXPECT_EQ(match_.describe(),
+            "path /api/*, methods GET POST, header X-Env = ~t, header X-Any present, ip 10.0.0.0/8, not "
+            "(tier free)");
+}
+
+TEST_F(MatchTest, TheFirstRouteThatMatches) {
+  std::vector<Route> routes(3);
+  routes[0].match.methods = {"PUT"};
+  routes[2].match.methods = {"GET"};
+  EXPECT_EQ(find_route(routes, request_), 1U);
+  routes[1].match.host = "elsewhere";
+  EXPECT_EQ(find_route(routes, request_), 2U);
+  head_.method = "DELETE";
+  EXPECT_EQ(find_route(routes, request_), std::nullopt);
+}
+
+}  // namespace
+}  // namespace weir::policy

@@ -1,0 +1,140 @@
+#include "unit/policy/sample.hpp"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace weir::policy {
+namespace {
+
+constexpr base::SipKey kKey{1, 2};
+
+class NameKey : public testing::Test {
+ protected:
+  [[nodiscard]] std::optional<limit::Key> name(const Rule& rule, std::uint16_t variant = 0) const {
+    return name_key(rule, variant, request_, kKey);
+  }
+  [[nodiscard]] std::optional<limit::Key> name(std::initializer_list<std::string_view> parts) const {
+    return name(rule_of("r", parts));
+  }
+
+  http::RequestHead head_ = head_with({});
+  Request request_ = request_of(head_);
+};
+
+TEST_F(NameKey, TheSameClientHasTheSameNameWhereverItsRuleStands) {
+  Rule rule = rule_of("r", {"ip"});
+  const auto before = name(rule);
+  rule.index = 7;
+  EXPECT_EQ(name(rule), before);
+  EXPECT_NE(name_key(rule, 0, request_, {1, 3}), before);
+  EXPECT_NE(name(rule_of("s", {"ip"})), before);
+  request_.client.network = ip("203.0.113.8");
+  EXPECT_NE(name(rule), before);
+}
+
+TEST_F(NameKey, MappedAddressesAreIpv4AndIpv6CountsByNetwork) {
+  const ClientSettings settings;
+  const auto of = [&](std::string_view peer) {
+    request_.client = identify(settings, ip(peer), head_);
+    return name({"ip"});
+  };
+  EXPECT_EQ(of("::ffff:203.0.113.7"), of("203.0.113.7"));
+  EXPECT_EQ(of("2001:db8::1"), of("2001:db8::ffff:0:0:2"));
+  EXPECT_NE(of("2001:db8::1"), of("2001:db8:0:1::1"));
+}
+
+TEST_F(NameKey, KindsStandApart) {
+  const std::string bytes(request_.client.network.view());
+  request_.client.api_key = request_.client.user = request_.client.org = request_.client.tier = bytes;
+  request_.client.service = request_.client.device = request_.route = request_.host = request_.path = bytes;
+  head_.method = bytes;
+  head_.query = "n=" + std::string("x");
+  std::set<limit::Key> names;
+  const auto kinds = {"ip",     "api_key", "user", "org",    "tier", "service",
+                      "device", "route",   "host", "method", "path"};
+  for (const auto* kind : kinds) names.insert(name({kind}).value());
+  EXPECT_EQ(names.size(), kinds.size());
+}
+
+TEST_F(NameKey, AnApiKeyThatLooksLikeAnAddressIsNone) {
+  request_.client.api_key = "203.0.113.7";
+  EXPECT_NE(name({"api_key|ip"}), name({"ip"}));
+  request_.client.api_key = {};
+  EXPECT_EQ(name({"api_key|ip"}), name({"ip"}));
+}
+
+TEST_F(NameKey, PartsCannotRunTogether) {
+  const auto of = [&](std::string_view user, std::string_view org) {
+    request_.client.user = user;
+    request_.client.org = org;
+    return name({"user", "org"});
+  };
+  EXPECT_NE(of("ab", "c"), of("a", "bc"));
+  EXPECT_NE(of("a", "b"), of("b", "a"));
+}
+
+TEST_F(NameKey, NoPartIsOneKeyForEverybody) {
+  const auto one = name(std::initializer_list<std::string_view>{});
+  request_.client.network = ip("198.51.100.1");
+  EXPECT_EQ(name(std::initializer_list<std::string_view>{}), one);
+  EXPECT_NE(name(rule_of("s", {})), one);
+}
+
+TEST_F(NameKey, NamedAttributesStandApartByName) {
+  head_ = head_with({{"X-A", "v"}, {"X-B", "v"}, {"Cookie", "a=v; b=v"}}, "a=v&b=v");
+  std::set<limit::Key> names;
+  for (const auto* part : {"header:X-A", "header:X-B", "query:a", "query:b", "cookie:a", "cookie:b"})
+    names.insert(name({part}).value());
+  EXPECT_EQ(names.size(), 6U);
+}
+
+TEST_F(NameKey, HeaderNamesHaveNoCaseAndAllLinesCountInOrder) {
+  const auto of = [&](Lines lines) {
+    head_ = head_with(lines);
+    return name({"header:X-Tenant"});
+  };
+  EXPECT_EQ(of({{"x-tenant", "a"}}), of({{"X-TENANT", "a"}}));
+  EXPECT_NE(of({{"X-Tenant", "a"}, {"X-Tenant", "b"}}), of({{"X-Tenant", "a"}}));
+  EXPECT_NE(of({{"X-Tenant", "a"}, {"X-Tenant", "b"}}), of({{"X-Tenant", "b"}, {"X-Tenant", "a"}}));
+  EXPECT_NE(of({{"X-Tenant", "ab"}}), of({{"X-Tenant", "a"}, {"X-Tenant", "b"}}));
+  EXPECT_EQ(of({{"X-Tenant", ""}}), std::nullopt);
+  EXPECT_EQ(of({{"X_Tenant", "a"}}), std::nullopt);
+}
+
+TEST_F(NameKey, LongValuesAreNotCut) {
+  std::string value(20'000, 'a');
+  const auto of = [&] {
+    head_ = head_with({{"X-Tenant", value}});
+    return name({"header:X-Tenant"});
+  };
+  const auto before = of();
+  value.back() = 'b';
+  EXPECT_NE(of(), before);
+}
+
+TEST_F(NameKey, WhatIsMissing) {
+  Rule rule = rule_of("r", {"user", "method"});
+  EXPECT_EQ(name(rule), std::nullopt);
+  rule.on_missing = OnMissing::Reject;
+  EXPECT_EQ(name(rule), std::nullopt);
+  rule.on_missing = OnMissing::Ip;
+  EXPECT_EQ(name(rule), name({"ip", "method"}));  // the address stands for the missing part alone
+  request_.client.user = "ann";
+  EXPECT_EQ(name(rule), name({"user", "method"}));
+}
+
+TEST_F(NameKey, TiersAndOverridesCountApartAndTiersKeepTheirNames) {
+  Rule rule = rule_of("r", {"ip"});
+  rule.tiers.push_back({.tier = "free", .limiter = bucket(1, 1)});
+  rule.tiers.push_back({.tier = "pro", .limiter = bucket(1, 1)});
+  const auto pro = name(rule, 2);
+  EXPECT_EQ((std::set{*name(rule, 0), *name(rule, 1), *pro}).size(), 3U);
+  rule.overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
+  rule.overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
+  EXPECT_EQ(name(rule, 4), pro);  // an override more is no fresh bucket for a tier
+  EXPECT_EQ((std::set{*name(rule, 0), *name(rule, 1), *name(rule, 2), *name(rule, 3), *pro}).size(), 5U);
+}
+
+}  // namespace
+}  // namespace weir::policy

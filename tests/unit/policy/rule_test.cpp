@@ -1,0 +1,76 @@
+#include "weir/policy/rule.hpp"
+
+#include "unit/policy/sample.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::policy {
+namespace {
+
+TEST(KeyPart, ReadsEveryAttribute) {
+  for (const char* text :
+       {"ip", "api_key", "user", "org", "tier", "service", "device", "route", "host", "method", "path",
+        "header:x-tenant", "query:Tenant", "cookie:sid", "api_key|user|ip", "header:x-a|ip"}) {
+    const auto part = parse_key_part(text);
+    ASSERT_TRUE(part) << part.error().message;
+    EXPECT_EQ(describe(KeyPattern{*part}), "[" + std::string(text) + "]");
+  }
+  EXPECT_EQ(describe(KeyPattern{}), "[]");
+  EXPECT_EQ(describe({*parse_key_part("api_key|ip"), *parse_key_part("path")}), "[api_key|ip, path]");
+}
+
+TEST(KeyPart, HeaderNamesHaveNoCase) {
+  EXPECT_EQ(parse_key_part("header:X-Tenant")->front().name, "x-tenant");
+}
+
+TEST(KeyPart, SaysWhatIsWrong) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"apikey", "nearest is \"api_key\""},
+      {"api_key|pi", "nearest is \"ip\""},
+      {"", "not an attribute"},
+      {"ip|", "ends with '|'"},
+      {"header", "needs a name"},
+      {"query:", "needs a name"},
+      {"header:X Tenant", "header field"},
+      {"ip:v4", "a name too many"},
+      {"country", "not know yet"},
+      {"claim:sub", "not know yet"},
+      {"|ip", "not an attribute"},
+  };
+  for (const auto& [text, why] : cases) {
+    const auto part = parse_key_part(text);
+    ASSERT_FALSE(part) << text;
+    EXPECT_NE(part.error().message.find(why), std::string::npos) << text << ": " << part.error().message;
+  }
+}
+
+TEST(AppliedLimiter, OverridesInOrderThenTheTierThenTheRule) {
+  Rule rule = rule_of("r", {"ip"});
+  Match put;
+  put.methods = {"PUT"};
+  rule.overrides.push_back({.tier = {}, .match = put, .limiter = bucket(1, 1), .local_share = bucket(2, 2)});
+  put.methods = {"PUT", "POST"};
+  rule.overrides.push_back({.tier = {}, .match = put, .limiter = bucket(3, 3)});
+  rule.tiers.push_back({.tier = "free", .limiter = bucket(4, 4)});
+  rule.tiers.push_back({.tier = "pro", .limiter = bucket(5, 5)});
+  auto head = head_with({});
+  auto request = request_of(head);
+  const auto expect = [&](const limit::Limiter& limiter, unsigned variant) {
+    const auto applied = applied_limiter(rule, request);
+    EXPECT_EQ(applied.limiter, &limiter);
+    EXPECT_EQ(applied.variant, variant);
+    return applied.local_share;
+  };
+  EXPECT_EQ(expect(rule.limiter, 0), nullptr);
+  request.client.tier = "unheard of";
+  expect(rule.limiter, 0);
+  request.client.tier = "pro";
+  expect(rule.tiers[1].limiter, 4);
+  head.method = "POST";
+  expect(rule.overrides[1].limiter, 2);
+  head.method = "PUT";
+  EXPECT_EQ(expect(rule.overrides[0].limiter, 1), &*rule.overrides[0].local_share);
+}
+
+}  // namespace
+}  // namespace weir::policy

@@ -1,0 +1,55 @@
+// Requests, rules and limiters to test with, built by hand.
+#pragma once
+
+#include "weir/policy/evaluation.hpp"
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace weir::policy {
+
+inline http::FieldId id_of(std::string_view name) {
+  if (name == "X-Forwarded-For") return http::FieldId::XForwardedFor;
+  if (name == "Cookie") return http::FieldId::Cookie;
+  if (name == "Authorization") return http::FieldId::Authorization;
+  return http::FieldId::Other;
+}
+
+using Lines = std::initializer_list<std::pair<std::string_view, std::string_view>>;
+
+inline http::RequestHead head_with(Lines lines, std::string_view query = {}) {
+  http::RequestHead head;
+  head.method = "GET";
+  head.path = "/";
+  head.query = query;
+  for (const auto& [name, value] : lines) head.fields.push_back({name, value, id_of(name)});
+  return head;
+}
+
+inline base::IpAddress ip(std::string_view text) {
+  return base::IpAddress::parse(text).value();
+}
+inline base::Cidr cidr(std::string_view text) {
+  return base::Cidr::parse(text).value();
+}
+
+inline limit::Limiter bucket(std::uint64_t per_second, std::uint64_t burst) {
+  return limit::TokenBucket::make({per_second, base::Duration(1'000'000)}, burst).value();
+}
+
+inline Rule rule_of(std::string name, std::initializer_list<std::string_view> parts) {
+  Rule rule{.name = std::move(name), .limiter = bucket(10, 10)};
+  for (const auto part : parts) rule.key.push_back(parse_key_part(part).value());
+  return rule;
+}
+
+// REQUIRES that `head` outlives the request.
+inline Request request_of(const http::RequestHead& head, std::string_view address = "203.0.113.7") {
+  Request request{.head = &head, .path = "/", .host = "example.com", .route = "api", .client = {}};
+  request.client.peer = request.client.address = request.client.network = ip(address);
+  return request;
+}
+
+}  // namespace weir::policy
