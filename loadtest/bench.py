@@ -60,9 +60,12 @@ def run_wrk(stage, url, options, seconds):
 
 
 def measure(stage, server, mode, options):
+    calls = stage.redis_calls() if mode == "redis" else 0
     before = server.cpu_seconds()
     seen = run_wrk(stage, url_of(server, mode), options, options.seconds)
     spent = server.cpu_seconds() - before
+    if mode == "redis" and stage.redis_calls() - calls < 0.99 * seen["requests"]:
+        raise contestants.BenchError(f"{server.name} did not ask Redis about every request: that is another comparison")
     others = seen["requests"] - seen["refused"] if EXPECTED[mode] == 429 else seen["refused"]
     if others > seen["requests"] // 1000 or seen["faults"]:
         raise contestants.BenchError(f"{server.name}: {others} answers were not {EXPECTED[mode]}, {seen['faults']} failed")

@@ -7,6 +7,7 @@ nothing: 429), "tls" (limited, over TLS 1.3) and "redis" (limited, the state in 
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -110,6 +111,14 @@ class Stage:
         self.redis = free_port()
         self.start("redis", ["redis-server", "--port", self.redis, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
                    self.redis, self.load_cpu)
+
+    def redis_calls(self):
+        """Script calls that Redis has run so far."""
+        with socket.create_connection(("127.0.0.1", self.redis), 5) as connection:
+            connection.sendall(b"INFO commandstats\r\nQUIT\r\n")
+            text = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+        found = re.search(r"cmdstat_evalsha:calls=(\d+)", text)
+        return int(found.group(1)) if found else 0
 
     def start_contestant(self, name, mode):
         port = free_port()

@@ -123,10 +123,10 @@ class Answer:
 
 def curl(*arguments):
     done = subprocess.run(["curl", "-sS", "-i", "--max-time", "15", *arguments],
-                          capture_output=True, text=True, check=False)
+                          capture_output=True, check=False)
     if done.returncode != 0:
-        raise DemoError(f"curl {' '.join(arguments)}: {done.stderr.strip()}")
-    return Answer(done.stdout)
+        raise DemoError(f"curl {' '.join(arguments)}: {done.stderr.decode().strip()}")
+    return Answer(done.stdout.decode())
 
 
 def expect(holds, what, answer=None):

@@ -123,9 +123,10 @@ class Limits(TestCase):
         self.assertEqual(get(weir.port, x_forwarded_for="2001:db8:0:2::1").status, 200)
 
     def test_a_user_is_believed_from_trusted_proxies_alone(self):
-        believed = self.weir(rule(limit="1/day", key='["user|ip"]'), client='trusted_proxies = ["127.0.0.0/8"]')
+        user = 'user = { header = "X-User-ID" }'
+        believed = self.weir(rule(limit="1/day", key='["user|ip"]'), client=f'trusted_proxies = ["127.0.0.0/8"]\n{user}')
         self.assertEqual([get(believed.port, x_user_id=user).status for user in "ab"], [200, 200])
-        doubted = self.weir(rule(limit="1/day", key='["user|ip"]'))
+        doubted = self.weir(rule(limit="1/day", key='["user|ip"]'), client=user)
         self.assertEqual([get(doubted.port, x_user_id=user).status for user in "ab"], [200, 429])
 
     def test_the_kind_of_an_attribute_is_part_of_the_key(self):

@@ -14,7 +14,9 @@ MIB = 1 << 20
 
 
 def describe_body(exchange):
-    """Answers with the length and digest of what arrived."""
+    """Answers with the length and digest of what arrived, after 100 where that is waited for."""
+    if "expect" in exchange.head:
+        exchange.send(b"HTTP/1.1 100 Continue\r\n\r\n")
     body = exchange.read_body()
     exchange.send(answer(f"{len(body)} {hashlib.sha256(body).hexdigest()}".encode()))
 
