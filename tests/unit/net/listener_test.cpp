@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <barrier>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -184,6 +185,22 @@ TEST_F(UnixListener, ALivingSocketIsNotTaken) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().message, "cannot listen on " + address.to_string() + ": Address already in use");
   EXPECT_GE(connect_to(address).number(), 0);
+}
+
+// Its queue is full: connecting fails, and yet it lives.
+TEST_F(UnixListener, ABusySocketIsNotTaken) {
+  const auto endpoint = resolve(address)->front();
+  const auto size = static_cast<socklen_t>(endpoint.size());
+  const Descriptor busy(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(busy.number(), endpoint.data(), size), 0);
+  ASSERT_EQ(::listen(busy.number(), 0), 0);
+  std::vector<Descriptor> queue;
+  do {
+    queue.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  } while (::connect(queue.back().number(), endpoint.data(), size) == 0);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_FALSE(ListeningSocket::open(address));
+  EXPECT_TRUE(std::filesystem::exists(address.unix_path));
 }
 
 TEST_F(UnixListener, TheFileOfADeadOneIsReplaced) {

@@ -137,11 +137,14 @@ TEST_F(RelayTest, AnyBodyArrivesWholeInEveryFraming) {
       auto writing = std::async(std::launch::async, send_in_pieces, sender.number(), bytes.substr(early),
                                 std::uint32_t(random()), closes);
       auto reading = std::async(std::launch::async, [this] { return net::receive(receiver.number()); });
-      ASSERT_EQ(relay_to_end(), Need::Nothing) << ec.message();
+      const auto need = relay_to_end();
+      EXPECT_EQ(need, Need::Nothing) << ec.message();
+      if (need != Need::Nothing) source->close();  // frees the writer
       sink->shutdown_send();
       const auto got = reading.get();
       writing.get();
-      EXPECT_EQ(got.substr(0, 4), "HEAD");
+      ASSERT_EQ(got.substr(0, 4), "HEAD");
+      ASSERT_EQ(need, Need::Nothing);
       EXPECT_TRUE(decoded(std::string_view(got).substr(4), to) == original);
       EXPECT_EQ(relay->sent(), got.size());
       EXPECT_EQ(body->received(), size);
@@ -199,6 +202,7 @@ TEST_F(RelayTest, AReaderThatDoesNotReadStopsTheSource) {
   });
   auto reading = std::async(std::launch::async, [this] { return net::receive(receiver.number()); });
   EXPECT_EQ(relaying.result(), Need::Nothing);
+  source->close();
   sink->shutdown_send();
   EXPECT_TRUE(decoded(reading.get(), Framing::Chunked) == original);
 }
