@@ -171,7 +171,7 @@ TEST_F(RelayTest, WhatIsAtHandLeavesBeforeAnyWait) {
   came_with_the_head("5\r\nhello\r\n");
   out = "HEAD";
   EXPECT_EQ(relay->advance(), Need::Bytes);
-  EXPECT_EQ(net::receive(receiver.number(), 14), "HEAD5\r\nhello\r\n");
+  EXPECT_EQ(received(), "HEAD5\r\nhello\r\n");
 }
 
 // One who does not read stops the reading from the other side: memory is bounded by the sockets and one
