@@ -112,7 +112,8 @@ void write_answer(std::string& out, const Answer& a) {
   out += "\r\nDate: ";
   out += a.date;
   out += "\r\n";
-  if (a.status != 204) {
+  const bool bodiless = a.status == 204 || a.status == 304;  // RFC 9112 §6.3
+  if (!bodiless) {
     out += "Content-Type: ";
     out += a.content_type;
     out += "\r\n";
@@ -125,7 +126,7 @@ void write_answer(std::string& out, const Answer& a) {
   else if (a.client_minor_version == 0)
     out += "Connection: keep-alive\r\n";
   out += "\r\n";
-  if (!a.omit_body && a.status != 204) out += a.body;
+  if (!a.omit_body && !bodiless) out += a.body;
 }
 
 std::optional<std::uint64_t> retry_after_seconds(base::Duration retry_after) noexcept {
@@ -178,7 +179,12 @@ std::string_view reason_phrase(unsigned status) noexcept {
 }
 
 bool wants_problem_json(std::string_view accept) noexcept {
-  return accept.find("application/problem+json") != std::string_view::npos;
+  constexpr std::string_view kProblem = "application/problem+json";
+  const auto found =
+      std::search(accept.begin(), accept.end(), kProblem.begin(), kProblem.end(), [](char a, char b) {
+        return equal_ignoring_case({&a, 1}, {&b, 1});
+      });
+  return found != accept.end();
 }
 
 }  // namespace weir::http

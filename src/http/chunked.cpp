@@ -8,7 +8,7 @@ namespace weir::http {
 
 namespace {
 
-constexpr std::uint32_t kMostSpare = 16 << 10;  // extensions and trailers of one body together
+constexpr std::uint32_t kMostSpare = 16 << 10;  // of a body beyond what its data outweighs
 constexpr std::uint64_t kMostSize = std::uint64_t{1} << 60;
 
 constexpr int hex(char c) noexcept {
@@ -26,6 +26,7 @@ constexpr bool is_text(char c) noexcept {
 bool ChunkDecoder::digit(char c) noexcept {
   const int value = hex(c);
   if (value < 0 || left_ >= kMostSize / 16) return false;
+  if (left_ == 0 && state_ == State::Size && ++spare_ > kMostSpare) return false;  // leading zeros
   left_ = left_ * 16 + static_cast<std::uint64_t>(value);
   state_ = State::Size;
   return true;
@@ -46,8 +47,10 @@ bool ChunkDecoder::step(char c) noexcept {
       return digit(c);
     case State::Size:
       if (hex(c) >= 0) return digit(c);
+      [[fallthrough]];
+    case State::Blank:  // before ';' (RFC 9112 §7.1.1); some servers pad the size with it
       if (c == '\r') return expect('\r', State::SizeLf);
-      state_ = State::Extension;
+      state_ = c == ';' ? State::Extension : State::Blank;
       return (c == ';' || c == ' ' || c == '\t') && spare(c);
     case State::Extension:
       return c == '\r' ? expect('\r', State::SizeLf) : spare(c);
@@ -80,6 +83,7 @@ ChunkDecoder::Piece ChunkDecoder::next(std::string_view input) noexcept {
     if (state_ == State::Data) {
       const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(left_, input.size() - used));
       left_ -= size;
+      spare_ -= static_cast<std::uint32_t>(std::min<std::uint64_t>(spare_, size));
       if (left_ == 0) state_ = State::DataCr;
       return {Status::Data, input.substr(used, size), used + size};
     }

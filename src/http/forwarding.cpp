@@ -60,7 +60,10 @@ void append_forwarding(std::string& out, const RequestHead& head, const Forwarde
   if (by.peer_trusted) append_list(out, head.fields, FieldId::XForwardedFor);
   out += by.peer;
   out += "\r\n";
-  const auto said = [&](FieldId id) { return by.peer_trusted && find_field(head.fields, id) != nullptr; };
+  const auto said = [&](FieldId id) {  // and goes on: Connection may have named it
+    const auto* field = by.peer_trusted ? find_field(head.fields, id) : nullptr;
+    return field != nullptr && !field->hop_by_hop;
+  };
   if (!said(FieldId::XForwardedProto)) line(out, "X-Forwarded-Proto", by.proto);
   if (!said(FieldId::XForwardedHost)) line(out, "X-Forwarded-Host", head.authority);
   if (!said(FieldId::XRequestId)) line(out, "X-Request-ID", by.request_id);
@@ -68,6 +71,19 @@ void append_forwarding(std::string& out, const RequestHead& head, const Forwarde
   out += "Via: ";
   append_list(out, head.fields, FieldId::Via);
   out += head.minor_version == 1 ? "1.1 weir\r\n" : "1.0 weir\r\n";
+}
+
+// Of an absolute-form target the origin-form of the same resource, octet for octet; its authority becomes
+// Host (RFC 9112 §3.2.2).
+void append_target(std::string& out, const RequestHead& head) {
+  auto target = head.target;
+  if (target.front() != '/' && head.path != "*") {
+    target.remove_prefix(static_cast<std::size_t>(head.authority.data() - target.data()) +
+                         head.authority.size());
+    const bool whole_server = target.empty() && head.method == "OPTIONS";  // RFC 9112 §3.2.4
+    if (!target.starts_with('/')) out += whole_server ? '*' : '/';
+  }
+  out += target;
 }
 
 void append_framing(std::string& out, Framing framing, std::uint64_t length, bool length_known) {
@@ -98,14 +114,7 @@ void append_number(std::string& out, std::uint64_t number) {
 void write_request_head(std::string& out, const RequestHead& head, const ForwardedBy& by) {
   out += head.method;
   out += ' ';
-  if (head.target.front() == '/' || head.path == "*") {
-    out += head.target;
-  } else {  // absolute-form: the origin-form of the same resource; the authority becomes Host (RFC 9112
-            // §3.2.2)
-    out += head.path;
-    if (!head.query.empty()) out += '?';
-    out += head.query;
-  }
+  append_target(out, head);
   out += " HTTP/1.1\r\n";
   line(out, "Host", head.authority);
   bool length_known = false;

@@ -1,7 +1,7 @@
 #include "weir/http/head_parser.hpp"
 
+#include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <functional>
 #include <limits>
 
@@ -121,10 +121,7 @@ class Collector final : public beast::basic_parser<kIsRequest> {
     }
   }
   void on_field_impl(beast::field field, BeastView name, BeastView value, BeastError& error) override {
-    // A folded value stands in Beast's own buffer, not in ours (obs-fold, RFC 9112 §5.2): refused.
-    const bool ours = value.empty() || (std::less_equal<>{}(bytes_.data(), value.data()) &&
-                                        std::less<>{}(value.data(), bytes_.data() + bytes_.size()));
-    if (!ours) error = beast::error::bad_value;
+    if (is_folded(name, value)) error = beast::error::bad_value;
     if (head_.fields.size() == head_.fields.capacity()) {
       too_many_ = true;
       error = beast::error::header_limit;
@@ -132,6 +129,15 @@ class Collector final : public beast::basic_parser<kIsRequest> {
     if (error) return;
     const auto id = id_of(field, view(name));
     head_.fields.push_back({view(name), view(value), id, ends_here(id)});
+  }
+  // obs-fold (RFC 9112 §5.2): such a value stands in Beast's own buffer, not in ours, or begins on a later
+  // line.
+  [[nodiscard]] bool is_folded(BeastView name, BeastView value) const noexcept {
+    if (value.empty()) return false;
+    const char* name_end = name.data() + name.size();
+    const bool ours = std::less_equal<>{}(name_end, value.data()) &&
+                      std::less<>{}(value.data(), bytes_.data() + bytes_.size());
+    return !ours || std::find(name_end, value.data(), '\n') != value.data();
   }
   void on_header_impl(BeastError&) override {}
   void on_body_init_impl(const boost::optional<Chunk>&, BeastError&) override {}
@@ -211,11 +217,27 @@ FramingFields read_framing(const Fields& fields) {
   return found;
 }
 
+bool is_digit(char c) noexcept {
+  return c >= '0' && c <= '9';
+}
+
+bool is_host_character(char c) noexcept {
+  const char l = static_cast<char>(c | 0x20);
+  return is_digit(c) || (l >= 'a' && l <= 'z') ||
+         std::string_view("-._~%!$&'()*+,;=").find(c) != std::string_view::npos;
+}
+
+// uri-host [ ":" port ] (RFC 9110 §7.2), so that everybody finds the same host in it; empty passes.
 bool valid_authority(std::string_view text) noexcept {
-  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
-           std::strchr("-._~%!$&'()*+,;=:[]", c) != nullptr;
-  });
+  const bool literal = text.starts_with('[');
+  const auto end = literal ? text.find(']') : std::min(text.find(':'), text.size());
+  if (end == std::string_view::npos) return false;
+  const auto host = text.substr(literal ? 1 : 0, literal ? end - 1 : end);
+  const auto rest = text.substr(literal ? end + 1 : end);
+  if (host.empty()) return text.empty();
+  const auto fits = [&](char c) { return is_host_character(c) || (literal && c == ':'); };
+  if (!std::all_of(host.begin(), host.end(), fits)) return false;
+  return rest.empty() || (rest.front() == ':' && std::all_of(rest.begin() + 1, rest.end(), is_digit));
 }
 
 // Splits the target by its form (RFC 9112 §3.2).
@@ -309,6 +331,11 @@ std::optional<Fault> parse_response_head(std::string_view bytes, bool to_head, R
   if (framing.faulty_coding || framing.faulty_length || (framing.chunked && framing.length))
     return Fault{502, "the upstream's answer is framed ambiguously"};
   head.content_length = framing.length.value_or(0);
+  // Chunked from HTTP/1.0 is faulty framing (RFC 9112 §6.1), and a 204 that speaks of a body may send one:
+  // what follows on such a connection is not to be taken for the next answer.
+  const bool speaks_of_body = framing.chunked || head.content_length > 0;
+  if ((framing.chunked && head.minor_version == 0) || (head.status == 204 && speaks_of_body))
+    head.keep_alive = false;
   if (to_head || head.status < 200 || head.status == 204 || head.status == 304)
     head.framing = Framing::None;
   else if (framing.chunked)

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -28,6 +29,26 @@ void set(int fd, int level, int option) {
   ::setsockopt(fd, level, option, &on, sizeof on);
 }
 
+// A socket's file outlives it and would be in the way. One that somebody still listens on is not ours to take, and
+// neither is a file that is no socket: bind() then says that the address is in use.
+void remove_stale(const std::string& path, const RawEndpoint& endpoint) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return;
+  const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (probe < 0) return;
+  const int reached = ::connect(probe, endpoint.data(), static_cast<socklen_t>(endpoint.size()));
+  if (reached != 0 && errno == ECONNREFUSED) ::unlink(path.c_str());
+  ::close(probe);
+}
+
+std::uint16_t bound_port(int fd) {
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size);
+  return ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
+                                           : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
+}
+
 }  // namespace
 
 base::Result<std::vector<RawEndpoint>> resolve(const base::Endpoint& address) {
@@ -50,24 +71,20 @@ base::Result<ListeningSocket> ListeningSocket::open(const base::Endpoint& addres
   ListeningSocket socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), address);
   if (socket.fd_ < 0) return system_error(address, "open a socket for");
   if (family == AF_UNIX) {
-    ::unlink(address.unix_path.c_str());
+    remove_stale(address.unix_path, endpoint);
   } else {
     set(socket.fd_, SOL_SOCKET, SO_REUSEADDR);
     set(socket.fd_, IPPROTO_TCP, TCP_NODELAY);  // accepted sockets inherit it
   }
-  // SO_REUSEPORT would let a second weir share the port silently; so the first socket binds without it ...
-  if (::bind(socket.fd_, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0)
+  // SO_REUSEPORT would let a second weir share the port silently; so the first socket binds and listens without it
+  // (Linux looks for conflicts at both) ...
+  if (::bind(socket.fd_, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 ||
+      ::listen(socket.fd_, kBacklog) != 0)
     return system_error(address, "listen on");
-  // ... and is opened to our own further sockets before it listens (they must belong to the same user).
-  if (family != AF_UNIX) set(socket.fd_, SOL_SOCKET, SO_REUSEPORT);
-  if (::listen(socket.fd_, kBacklog) != 0) return system_error(address, "listen on");
-  if (!address.is_unix()) {
-    sockaddr_storage bound{};
-    socklen_t size = sizeof bound;
-    ::getsockname(socket.fd_, reinterpret_cast<sockaddr*>(&bound), &size);
-    socket.address_.port = ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
-                                                             : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
-  }
+  if (family == AF_UNIX) return socket;
+  // ... and only then is opened to our own further sockets (they must belong to the same user).
+  set(socket.fd_, SOL_SOCKET, SO_REUSEPORT);
+  socket.address_.port = bound_port(socket.fd_);
   return socket;
 }
 

@@ -267,6 +267,7 @@ void Stream::cancel() noexcept {
 }
 
 void Stream::shutdown_send() noexcept {
+  if (!is_open()) return;
   if (tls_ && SSL_is_init_finished(tls_->ssl)) SSL_shutdown(tls_->ssl);
   ERR_clear_error();
   ErrorCode ignored;
@@ -274,6 +275,8 @@ void Stream::shutdown_send() noexcept {
 }
 
 void Stream::close() noexcept {
+  // The number may soon be another connection's.
+  if (tls_) static_cast<BioView*>(BIO_get_data(SSL_get_wbio(tls_->ssl)))->fd = -1;
   ErrorCode ignored;
   socket_.close(ignored);
 }

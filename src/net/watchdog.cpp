@@ -10,18 +10,23 @@ void Watched::arm(base::Duration wait) noexcept {
 }
 
 void Watchdog::start() {
-  timer_.expires_after(kTick);
+  ticking_ = true;
   schedule();
 }
 
+void Watchdog::stop() {
+  ticking_ = false;
+  timer_.cancel();
+}
+
+// A whole tick after the one before ran, not after it was due: a worker that was held up must not catch up on ticks,
+// because what was armed meanwhile counts from the last one that it saw.
 void Watchdog::schedule() {
+  timer_.expires_after(kTick);
   timer_.async_wait([this](const ErrorCode& error) {
-    if (error) return;
+    if (error || !ticking_) return;
     tick();
-    // From the time that was due, so that ticks do not drift; a worker that was held up catches up without a burst.
-    const auto due = timer_.expiry() + kTick;
-    timer_.expires_at(std::max(due, std::chrono::steady_clock::now()));
-    schedule();
+    if (ticking_) schedule();
   });
 }
 

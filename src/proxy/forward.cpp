@@ -104,6 +104,7 @@ net::Awaitable<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
   tallies.failures.add();
   attempt.tried |= std::uint64_t{1} << lease_.server();
   if (session_.late()) {
+    lease_.put_aside();
     attempt.status = 504;
     attempt.what = "the upstream could not be reached in time";
     session_.clear_late();

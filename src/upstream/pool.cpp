@@ -1,12 +1,13 @@
 #include "weir/upstream/pool.hpp"
 
+#include <algorithm>
+#include <bit>
+#include <random>
+#include <utility>
+
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-
-#include <algorithm>
-#include <random>
-#include <utility>
 
 namespace weir::upstream {
 
@@ -46,7 +47,9 @@ Lease& Lease::operator=(Lease&& other) noexcept {
   return *this;
 }
 
-Lease::~Lease() { release(); }
+Lease::~Lease() {
+  release();
+}
 
 void Lease::release() noexcept {
   if (pool_ == nullptr) return;
@@ -58,7 +61,9 @@ void Lease::release() noexcept {
   pool_ = nullptr;
 }
 
-const std::string& Lease::server_name() const noexcept { return pool_->slots_[server_].server->name; }
+const std::string& Lease::server_name() const noexcept {
+  return pool_->slots_[server_].server->name;
+}
 
 net::Awaitable<net::ErrorCode> Lease::connect() {
   reused_ = false;
@@ -77,8 +82,12 @@ net::Awaitable<net::ErrorCode> Lease::connect() {
     stream_.reset();
     if (ec == net::asio::error::operation_aborted) break;
   }
-  pool_->slots_[server_].aside_until = pool_->now_ + kAsideTicks;
+  if (ec != net::asio::error::operation_aborted) put_aside();
   co_return ec;
+}
+
+void Lease::put_aside() noexcept {
+  pool_->slots_[server_].aside_until = pool_->now_ + kAsideTicks;
 }
 
 bool Lease::went_stale() noexcept {
@@ -108,30 +117,61 @@ std::uint64_t Pool::random() noexcept {
   return random_ * 0x2545F4914F6CDD1DULL;
 }
 
-std::size_t Pool::choose(std::uint64_t tried) noexcept {
+// The least busy in `candidates` (a bit for each server, at least one); among equals the next in turn.
+std::size_t Pool::least_in_flight(std::uint64_t candidates) const noexcept {
   const auto count = slots_.size();
-  const auto pick = [&](auto usable) {
-    const auto start = settings_.balance == Balance::RandomTwo ? random() % count : turn_++ % count;
-    std::size_t best = kNone;
-    std::size_t seen = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto at = (start + i) % count;
-      if (!usable(at)) continue;
-      if (best == kNone || slots_[at].in_flight < slots_[best].in_flight) best = at;
-      ++seen;
-      if (settings_.balance == Balance::RoundRobin) break;
-      if (settings_.balance == Balance::RandomTwo && seen == 2) break;
+  auto best = kNone;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto at = (turn_ + i) % count;
+    if ((candidates >> at & 1U) == 0) continue;
+    if (best == kNone || slots_[at].in_flight < slots_[best].in_flight) best = at;
+  }
+  return best;
+}
+
+// One of `candidates` at random, each as likely.
+std::size_t Pool::any_of(std::uint64_t candidates) noexcept {
+  for (auto skip = random() % static_cast<std::uint64_t>(std::popcount(candidates)); skip > 0; --skip)
+    candidates &= candidates - 1;
+  return static_cast<std::size_t>(std::countr_zero(candidates));
+}
+
+std::size_t Pool::choose(std::uint64_t candidates) noexcept {
+  switch (settings_.balance) {
+    case Balance::RoundRobin: {
+      const auto later = candidates & ~std::uint64_t{0} << turn_;
+      return static_cast<std::size_t>(std::countr_zero(later != 0 ? later : candidates));
     }
-    return best;
-  };
-  const auto untried = [&](std::size_t at) { return (tried >> at & 1U) == 0; };
-  const auto best = pick([&](std::size_t at) { return untried(at) && slots_[at].aside_until <= now_; });
-  return best != kNone ? best : pick(untried);
+    case Balance::RandomTwo: {
+      const auto one = any_of(candidates);
+      const auto others = candidates & ~(std::uint64_t{1} << one);
+      if (others == 0) return one;
+      const auto other = any_of(others);
+      return slots_[other].in_flight < slots_[one].in_flight ? other : one;
+    }
+    case Balance::LeastInFlight:
+      break;
+  }
+  return least_in_flight(candidates);
+}
+
+// The servers to choose from: those that did not just fail or, where all did, any that was not tried.
+std::uint64_t Pool::candidates(std::uint64_t tried) const noexcept {
+  std::uint64_t untried = 0;
+  std::uint64_t healthy = 0;
+  for (std::size_t at = 0; at < slots_.size(); ++at) {
+    const auto bit = std::uint64_t{1} << at & ~tried;
+    untried |= bit;
+    if (slots_[at].aside_until <= now_) healthy |= bit;
+  }
+  return healthy != 0 ? healthy : untried;
 }
 
 Lease Pool::lease(std::uint64_t tried, bool fresh) {
-  const auto chosen = slots_.size() == 1 ? (tried == 0 ? 0 : kNone) : choose(tried);
-  if (chosen == kNone) return {};
+  const auto from = candidates(tried);
+  if (from == 0) return {};
+  const auto chosen = choose(from);
+  turn_ = (chosen + 1) % slots_.size();
   auto& slot = slots_[chosen];
   ++slot.in_flight;
   Lease lease(*this, chosen);

@@ -2,7 +2,7 @@
 //
 // Our own, although Beast has one: Beast's continues only from a head that it read itself, wants a chunk's
 // line whole in the buffer and merges trailers into the head. A relay wants a machine that eats any piece and
-// keeps no bytes. Extensions and trailers are bounded, and dropped.
+// keeps no bytes. Extensions and trailers are dropped, and bounded: by 16 KiB more than the data before them.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,7 @@ class ChunkDecoder {
   enum class State : std::uint8_t {
     SizeStart,
     Size,
+    Blank,
     Extension,
     SizeLf,
     Data,
@@ -49,7 +50,7 @@ class ChunkDecoder {
 
   State state_ = State::SizeStart;
   std::uint64_t left_ = 0;   // of the chunk
-  std::uint32_t spare_ = 0;  // bytes of extensions and trailers so far
+  std::uint32_t spare_ = 0;  // bytes of extensions, trailers and leading zeros, less those of data
 };
 
 // Appends the line that opens a chunk of `size` bytes; its data is to be followed by CRLF.

@@ -19,7 +19,8 @@ using RawEndpoint = asio::generic::stream_protocol::endpoint;
 // A file descriptor that listens; closed when destroyed unless released.
 class ListeningSocket {
  public:
-  // Binds and listens. An error names the address and what the system says.
+  // Binds and listens. An error names the address and what the system says. What another process listens on is never
+  // shared; a unix socket's file that nobody listens on any more is replaced.
   [[nodiscard]] static base::Result<ListeningSocket> open(const base::Endpoint& address);
   // Another one on the same address: for TCP a socket of its own, for unix the same socket again.
   [[nodiscard]] base::Result<ListeningSocket> again() const;

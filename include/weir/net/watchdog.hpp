@@ -1,7 +1,8 @@
 // Deadlines for every wait, without a timer a wait: each watched object keeps the tick at which it is late, and one
 // coarse timer a worker walks over them all.
 //
-// Belongs to one worker. A deadline is kept to within one tick (kTick), never early.
+// Belongs to one worker. A deadline is never early; it is late by up to two ticks (kTick), and by what holds the worker
+// up.
 #pragma once
 
 #include <chrono>
@@ -51,7 +52,7 @@ class Watchdog {
 
   // Begins to tick; goes on until stop().
   void start();
-  void stop() { timer_.cancel(); }
+  void stop();
 
  private:
   friend class Watched;
@@ -63,6 +64,7 @@ class Watchdog {
   Timer timer_;
   List watched_;
   std::uint64_t now_ = 0;  // in ticks
+  bool ticking_ = false;
 };
 
 }  // namespace weir::net

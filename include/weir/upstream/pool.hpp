@@ -3,17 +3,17 @@
 // A Pool belongs to its worker and outlives every Lease of it.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "weir/base/result.hpp"
 #include "weir/net/asio.hpp"
 #include "weir/net/listener.hpp"
 #include "weir/net/stream.hpp"
 #include "weir/net/watchdog.hpp"
 #include "weir/upstream/upstream_settings.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace weir::upstream {
 
@@ -28,8 +28,8 @@ struct Server {
 // The servers of an upstream, resolved. Blocks; for start-up. An error names the upstream and the server.
 [[nodiscard]] base::Result<std::vector<Server>> resolve_servers(const UpstreamSettings& settings);
 
-// A connection while one exchange uses it. Destroying the lease gives the server's place back; the connection goes
-// back to the pool only after keep().
+// A connection while one exchange uses it. Destroying the lease gives the server's place back; the connection
+// goes back to the pool only after keep().
 class Lease {
  public:
   Lease() = default;
@@ -47,9 +47,12 @@ class Lease {
   // REQUIRES connected().
   [[nodiscard]] net::Stream& stream() noexcept { return *stream_; }
 
-  // Opens a connection to the chosen server, trying its addresses in turn. A failure puts the server aside for a
-  // moment. The caller's deadline ends it by cancel().
+  // Opens a connection to the chosen server, trying its addresses in turn. A failure puts the server aside
+  // for a moment, unless it is that of cancel(): whether the server was too slow or the client left, the
+  // caller knows.
   [[nodiscard]] net::Awaitable<net::ErrorCode> connect();
+  // The server is passed over for a moment as long as there are others.
+  void put_aside() noexcept;
   // Whether a connection that waited in the pool was closed meanwhile by the server. Costs a system call.
   [[nodiscard]] bool went_stale() noexcept;
   // The exchange is over and both sides are in step: the connection can serve another.
@@ -75,9 +78,9 @@ class Pool final : private net::Watched {
   Pool(net::Executor executor, net::Watchdog& watchdog, const UpstreamSettings& settings,
        const std::vector<Server>& servers);
 
-  // Chooses a server by the upstream's balance, passing over those in `tried` (a bit for each server) and, as long as
-  // there are others, those that just failed. With an idle connection where the server has one and `fresh` is not
-  // asked. An empty lease when every server was tried.
+  // Chooses a server by the upstream's balance, passing over those in `tried` (a bit for each server) and, as
+  // long as there are others, those that just failed. With an idle connection where the server has one and
+  // `fresh` is not asked. An empty lease when every server was tried.
   [[nodiscard]] Lease lease(std::uint64_t tried = 0, bool fresh = false);
 
   [[nodiscard]] const UpstreamSettings& settings() const noexcept { return settings_; }
@@ -100,14 +103,17 @@ class Pool final : private net::Watched {
 
   void on_late() noexcept override {}
   void on_tick() noexcept override;
-  [[nodiscard]] std::size_t choose(std::uint64_t tried) noexcept;
+  [[nodiscard]] std::uint64_t candidates(std::uint64_t tried) const noexcept;
+  [[nodiscard]] std::size_t choose(std::uint64_t candidates) noexcept;
+  [[nodiscard]] std::size_t least_in_flight(std::uint64_t candidates) const noexcept;
+  [[nodiscard]] std::size_t any_of(std::uint64_t candidates) noexcept;
   [[nodiscard]] std::uint64_t random() noexcept;
 
   net::Executor executor_;
   const UpstreamSettings& settings_;
   std::vector<Slot> slots_;
   std::uint64_t now_ = 0;  // in ticks
-  std::uint64_t turn_ = 0;
+  std::size_t turn_ = 0;   // the server after the one chosen last
   std::uint64_t random_;
 };
 

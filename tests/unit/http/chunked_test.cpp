@@ -1,0 +1,219 @@
+#include "weir/http/chunked.hpp"
+
+#include <random>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace weir::http {
+namespace {
+
+using Status = ChunkDecoder::Status;
+
+struct Result {
+  std::string body;
+  Status last = Status::NeedMore;
+  std::size_t used = 0;
+};
+
+// Feeds one piece of input until the decoder wants no more of it.
+void feed(ChunkDecoder& decoder, std::string_view input, Result& result) {
+  for (;;) {
+    const auto piece = decoder.next(input);
+    EXPECT_LE(piece.used, input.size());
+    result.body += piece.data;
+    result.used += piece.used;
+    result.last = piece.status;
+    if (piece.status != Status::Data) return;
+    input.remove_prefix(piece.used);
+  }
+}
+
+Result decode(std::string_view input) {
+  ChunkDecoder decoder;
+  Result result;
+  feed(decoder, input, result);
+  return result;
+}
+
+// The same, byte by byte.
+Result trickle(std::string_view input) {
+  ChunkDecoder decoder;
+  Result result;
+  for (const char& c : input) {
+    feed(decoder, {&c, 1}, result);
+    if (result.last == Status::Bad || result.last == Status::Done) break;
+  }
+  return result;
+}
+
+TEST(ChunkDecoder, TakesApartWhatIsWellFormed) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"0\r\n\r\n", ""},
+      {"5\r\nhello\r\n0\r\n\r\n", "hello"},
+      {"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", "abcde"},
+      {"A\r\n0123456789\r\n0\r\n\r\n", "0123456789"},
+      {"a\r\n0123456789\r\n000\r\n\r\n", "0123456789"},
+      {"0005\r\nhello\r\n0\r\n\r\n", "hello"},
+      {"5;a=b;c=\"d\"\r\nhello\r\n0;x\r\n\r\n", "hello"},
+      {"5 ;a\r\nhello\r\n0\t\r\n\r\n", "hello"},
+      {"5\r\n\r\n\r\n0\r\n0\r\n\r\n", "\r\n\r\n0"},
+      {"1\r\nx\r\n0\r\nContent-Length: 5\r\nX: y\r\n\r\n", "x"},
+  };
+  for (const auto& [coded, body] : cases) {
+    for (const auto& result : {decode(coded), trickle(coded)}) {
+      EXPECT_EQ(result.last, Status::Done) << coded;
+      EXPECT_EQ(result.body, body) << coded;
+      EXPECT_EQ(result.used, coded.size()) << coded;
+    }
+  }
+}
+
+TEST(ChunkDecoder, RefusesWhatIsNot) {
+  const std::string_view cases[] = {
+      "\r\n",
+      "g\r\n",
+      "-1\r\n",
+      "+1\r\n",
+      "0x5\r\nhello\r\n",
+      " 5\r\nhello\r\n",
+      ";x\r\n",
+      "5\nhello\r\n",
+      "5\rhello\r\n",
+      "5\r\r\nhello",
+      "5 5\r\nhello\r\n",
+      "5 x\r\nhello\r\n",
+      "5\"\r\nhello\r\n",
+      "5;a\nhello\r\n",
+      "5;a\x7f\r\nhello\r\n",
+      "5;\x01\r\nhello\r\n",
+      "5\r\nhello!\r\n",
+      "5\r\nhello\n",
+      "5\r\nhello\rX",
+      "3\r\nhello\r\n0\r\n\r\n",
+      "0\r\n\rX",
+      "0\r\nX: y\n\r\n",
+      "0\r\nX: y\r\r\n",
+      "0\r\n\n",
+  };
+  for (const auto coded : cases) {
+    EXPECT_EQ(decode(coded).last, Status::Bad) << coded;
+    EXPECT_EQ(trickle(coded).last, Status::Bad) << coded;
+  }
+}
+
+TEST(ChunkDecoder, IsNeverDoneBeforeTheLastByte) {
+  const std::string_view coded = "5;x\r\nhello\r\n0\r\nA: b\r\n\r\n";
+  for (std::size_t size = 0; size < coded.size(); ++size) {
+    ChunkDecoder decoder;
+    Result result;
+    feed(decoder, coded.substr(0, size), result);
+    EXPECT_EQ(result.last, Status::NeedMore) << size;
+    EXPECT_EQ(result.used, size);
+    EXPECT_FALSE(decoder.done());
+  }
+}
+
+TEST(ChunkDecoder, LeavesWhatFollowsTheBody) {
+  const std::string_view coded = "1\r\nx\r\n0\r\n\r\nGET / HTTP/1.1\r\n";
+  ChunkDecoder decoder;
+  Result result;
+  feed(decoder, coded, result);
+  EXPECT_EQ(result.last, Status::Done);
+  EXPECT_EQ(coded.substr(result.used), "GET / HTTP/1.1\r\n");
+  EXPECT_TRUE(decoder.done());
+  const auto again = decoder.next("more");
+  EXPECT_EQ(again.status, Status::Done);
+  EXPECT_EQ(again.used, 0U);
+}
+
+TEST(ChunkDecoder, SizesDoNotOverflow) {
+  EXPECT_EQ(decode("fffffffffffffff\r\nx").last, Status::NeedMore);
+  EXPECT_EQ(decode("fffffffffffffff\r\nx").body, "x");
+  EXPECT_EQ(decode("1000000000000000\r\n").last, Status::Bad);
+  EXPECT_EQ(decode("10000000000000005\r\nhello\r\n").last, Status::Bad);
+  EXPECT_EQ(decode("ffffffffffffffff1\r\n").last, Status::Bad);
+}
+
+TEST(ChunkDecoder, ExtensionsAndTrailersAreBounded) {
+  const std::string most(16 << 10, 'x');
+  EXPECT_EQ(decode("1;" + most.substr(1) + "\r\ny\r\n0\r\n\r\n").last, Status::Done);
+  EXPECT_EQ(decode("1;" + most).last, Status::Bad);
+  EXPECT_EQ(decode("0\r\n" + most + "\r\n\r\n").last, Status::Done);
+  EXPECT_EQ(decode("0\r\n" + most + "x").last, Status::Bad);
+  std::string many = "0\r\n";
+  for (int i = 0; i < 5000; ++i) many += "X: y\r\n";
+  EXPECT_EQ(decode(many).last, Status::Bad);
+}
+
+TEST(ChunkDecoder, LeadingZerosAreBounded) {
+  EXPECT_EQ(decode(std::string(100, '0') + "1\r\nx\r\n0\r\n\r\n").body, "x");
+  EXPECT_EQ(decode(std::string(20 << 10, '0')).last, Status::Bad);
+}
+
+TEST(ChunkDecoder, ALongBodyMayCarryAnExtensionInEachChunk) {
+  ChunkDecoder decoder;
+  Result result;
+  const auto chunk = "100;signature=0123456789\r\n" + std::string(0x100, 'x') + "\r\n";
+  for (int i = 0; i < 5000; ++i) feed(decoder, chunk, result);
+  feed(decoder, "0\r\n\r\n", result);
+  EXPECT_EQ(result.last, Status::Done);
+  EXPECT_EQ(result.body.size(), 5000U * 0x100);
+}
+
+TEST(ChunkDecoder, TinyChunksWithExtensionsAreBounded) {
+  ChunkDecoder decoder;
+  Result result;
+  for (int i = 0; i < 5000 && result.last != Status::Bad; ++i) feed(decoder, "1;a=bcdefg\r\nx\r\n", result);
+  EXPECT_EQ(result.last, Status::Bad);
+}
+
+std::string random_text(std::mt19937& random, std::size_t size) {
+  std::string text(size, '\0');
+  for (auto& c : text) c = static_cast<char>(random());
+  return text;
+}
+
+// However a body is cut into chunks, and those into pieces of input, it comes out the same.
+TEST(ChunkDecoder, AnySplitDecodesTheSame) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int round = 0; round < 2000; ++round) {
+    const auto body = random_text(random, random() % 300);
+    std::string coded;
+    for (std::size_t at = 0; at < body.size();) {
+      const auto size = std::min<std::size_t>(1 + random() % 60, body.size() - at);
+      append_chunk_size(coded, size);
+      if (random() % 4 == 0) coded.insert(coded.size() - 2, ";ext=\"v\"");
+      coded.append(body, at, size).append("\r\n");
+      at += size;
+    }
+    coded += random() % 2 == 0 ? kLastChunk : std::string_view("0\r\nTrailer: x\r\n\r\n");
+    const auto whole = coded.size();
+    coded += "next";
+
+    ChunkDecoder decoder;
+    Result result;
+    while (result.last != Status::Done) {
+      ASSERT_LT(result.used, whole);
+      const auto size = std::min<std::size_t>(1 + random() % 40, coded.size() - result.used);
+      feed(decoder, std::string_view(coded).substr(result.used, size), result);
+      ASSERT_NE(result.last, Status::Bad);
+    }
+    ASSERT_EQ(result.body, body);
+    ASSERT_EQ(result.used, whole);
+  }
+}
+
+TEST(AppendChunkSize, IsHexadecimalAndEndsItsLine) {
+  std::string out = "x";
+  append_chunk_size(out, 0x1aF);
+  EXPECT_EQ(out, "x1af\r\n");
+  out.clear();
+  append_chunk_size(out, ~std::uint64_t{0});
+  EXPECT_EQ(out, "ffffffffffffffff\r\n");
+}
+
+}  // namespace
+}  // namespace weir::http

@@ -1,0 +1,230 @@
+#include "weir/http/forwarding.hpp"
+
+#include "weir/http/head_parser.hpp"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace weir::http {
+namespace {
+
+constexpr ForwardedBy kStranger{.peer = "203.0.113.7", .proto = "https", .request_id = "id-1"};
+constexpr ForwardedBy kTrusted{
+    .peer = "10.0.0.1", .proto = "https", .request_id = "id-1", .peer_trusted = true};
+
+// What the upstream gets for a request with this head (without its empty line).
+std::string forwarded(const std::string& bytes, const ForwardedBy& by = kStranger) {
+  RequestHead head;
+  const auto whole = bytes + "\r\n\r\n";
+  if (const auto fault = parse_request_head(whole, head)) return fault->what;
+  std::string out;
+  write_request_head(out, head, by);
+  return out;
+}
+
+// What the client gets for a response with this head, to this request.
+std::string answered(const std::string& bytes, const std::string& request_bytes = "GET / HTTP/1.1\r\nHost: a",
+                     bool keep_alive = true) {
+  RequestHead request;
+  ResponseHead response;
+  const auto whole_request = request_bytes + "\r\n\r\n";
+  const auto whole = bytes + "\r\n\r\n";
+  if (const auto fault = parse_request_head(whole_request, request)) return fault->what;
+  if (const auto fault = parse_response_head(whole, request.method == "HEAD", response)) return fault->what;
+  const auto form = response_form(request, response, keep_alive);
+  std::string out;
+  write_response_head(out, response, form, {});
+  return out;
+}
+
+std::string without_ours(std::string head) {
+  for (const char* ours : {"X-Forwarded-For: 203.0.113.7\r\n", "X-Forwarded-Proto: https\r\n",
+                           "X-Forwarded-Host: a\r\n", "X-Request-ID: id-1\r\n", "Via: 1.1 weir\r\n"}) {
+    const auto at = head.find(ours);
+    if (at == std::string::npos) return head + "(without " + ours + ")";
+    head.erase(at, std::string_view(ours).size());
+  }
+  return head;
+}
+
+TEST(WriteRequestHead, ToTheByte) {
+  EXPECT_EQ(forwarded("GET /a%2Fb/../?c HTTP/1.1\r\nhost: a\r\nAccept:  x \r\nX-Two: 1\r\nX-Two: 2"),
+            "GET /a%2Fb/../?c HTTP/1.1\r\n"
+            "Host: a\r\n"
+            "Accept: x\r\n"
+            "X-Two: 1\r\n"
+            "X-Two: 2\r\n"
+            "X-Forwarded-For: 203.0.113.7\r\n"
+            "X-Forwarded-Proto: https\r\n"
+            "X-Forwarded-Host: a\r\n"
+            "X-Request-ID: id-1\r\n"
+            "Via: 1.1 weir\r\n"
+            "\r\n");
+}
+
+TEST(WriteRequestHead, HopByHopFieldsEndHere) {
+  EXPECT_EQ(without_ours(forwarded(
+                "GET / HTTP/1.1\r\nHost: a\r\nConnection: X-Secret, close\r\nX-Secret: 1\r\nKeep-Alive: 1\r\n"
+                "Proxy-Connection: x\r\nTE: trailers\r\nTrailer: X\r\nUpgrade: h2c\r\nX-Stays: 1")),
+            "GET / HTTP/1.1\r\nHost: a\r\nX-Stays: 1\r\n\r\n");
+}
+
+TEST(WriteRequestHead, NominatingWhatFramesOrNamesTheHostHasNoEffect) {
+  EXPECT_EQ(
+      without_ours(forwarded("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n"
+                             "Connection: Content-Length, Host, Transfer-Encoding, X-Forwarded-For, Via")),
+      "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n");
+  EXPECT_EQ(without_ours(forwarded("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n"
+                                   "Connection: Transfer-Encoding")),
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+}
+
+TEST(WriteRequestHead, ContentLengthOfZeroStays) {
+  EXPECT_EQ(without_ours(forwarded("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 000")),
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+}
+
+constexpr const char* kClaims =
+    "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.1.1.1\r\nX-Forwarded-For: 2.2.2.2, 3.3.3.3\r\n"
+    "X-Forwarded-For:\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: b\r\nForwarded: for=4.4.4.4\r\n"
+    "X-Request-ID: theirs\r\nVia: 1.0 p\r\nVia: 1.1 q";
+
+TEST(WriteRequestHead, AStrangersClaimsAreReplaced) {
+  EXPECT_EQ(forwarded(kClaims),
+            "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 203.0.113.7\r\nX-Forwarded-Proto: https\r\n"
+            "X-Forwarded-Host: a\r\nX-Request-ID: id-1\r\nVia: 1.0 p, 1.1 q, 1.1 weir\r\n\r\n");
+}
+
+TEST(WriteRequestHead, ATrustedPeersAreContinued) {
+  EXPECT_EQ(forwarded(kClaims, kTrusted),
+            "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: b\r\n"
+            "Forwarded: for=4.4.4.4\r\nX-Request-ID: theirs\r\n"
+            "X-Forwarded-For: 1.1.1.1, 2.2.2.2, 3.3.3.3, 10.0.0.1\r\nVia: 1.0 p, 1.1 q, 1.1 weir\r\n\r\n");
+}
+
+// A client behind a trusted proxy that passes Connection on must not be able to strip them.
+TEST(WriteRequestHead, ForwardingFieldsThatConnectionNamesAreWrittenAfresh) {
+  EXPECT_EQ(forwarded("GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: b\r\n"
+                      "X-Request-ID: theirs\r\nX-Forwarded-For: 1.1.1.1\r\n"
+                      "Connection: X-Forwarded-Proto, X-Forwarded-Host, X-Request-ID, X-Forwarded-For",
+                      kTrusted),
+            "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.1.1.1, 10.0.0.1\r\nX-Forwarded-Proto: https\r\n"
+            "X-Forwarded-Host: a\r\nX-Request-ID: id-1\r\nVia: 1.1 weir\r\n\r\n");
+}
+
+TEST(WriteRequestHead, ForwardedWhereAskedFor) {
+  auto by = kStranger;
+  by.add_forwarded = true;
+  EXPECT_NE(forwarded("GET / HTTP/1.1\r\nHost: a:80", by)
+                .find("\r\nForwarded: for=203.0.113.7;proto=https;host=\"a:80\"\r\n"),
+            std::string::npos);
+  by.peer = "2001:db8::1";
+  EXPECT_NE(forwarded("GET / HTTP/1.1\r\nHost: a", by)
+                .find("\r\nForwarded: for=\"[2001:db8::1]\";proto=https;host=\"a\"\r\n"),
+            std::string::npos);
+}
+
+TEST(WriteRequestHead, ViaNamesTheVersionThatCame) {
+  EXPECT_NE(forwarded("GET / HTTP/1.0\r\nHost: a").find("GET / HTTP/1.1\r\n"), std::string::npos);
+  EXPECT_NE(forwarded("GET / HTTP/1.0\r\nHost: a").find("\r\nVia: 1.0 weir\r\n"), std::string::npos);
+}
+
+TEST(WriteRequestHead, AbsoluteFormGoesOnAsOriginForm) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"GET http://a/x?y=http://z/ ", "GET /x?y=http://z/ HTTP/1.1\r\nHost: a\r\n"},
+      {"GET http://a:81 ", "GET / HTTP/1.1\r\nHost: a:81\r\n"},
+      {"GET http://a?q ", "GET /?q HTTP/1.1\r\nHost: a\r\n"},
+      {"GET http://a/x? ", "GET /x? HTTP/1.1\r\nHost: a\r\n"},
+      {"GET https://a//x/../y ", "GET //x/../y HTTP/1.1\r\nHost: a\r\n"},
+      {"OPTIONS http://a ", "OPTIONS * HTTP/1.1\r\nHost: a\r\n"},
+      {"OPTIONS http://a/ ", "OPTIONS / HTTP/1.1\r\nHost: a\r\n"},
+      {"OPTIONS http://a? ", "OPTIONS /? HTTP/1.1\r\nHost: a\r\n"},
+      {"OPTIONS * ", "OPTIONS * HTTP/1.1\r\nHost: other\r\n"},
+      {"GET /? ", "GET /? HTTP/1.1\r\nHost: other\r\n"},
+  };
+  for (const auto& [line, expected] : cases) {
+    const auto out = forwarded(std::string(line) + "HTTP/1.1\r\nHost: other");
+    EXPECT_TRUE(out.starts_with(expected)) << line << "became\n" << out;
+  }
+}
+
+TEST(WriteResponseHead, ToTheByte) {
+  EXPECT_EQ(answered("HTTP/1.0 404 Not There\r\nContent-Length: 3\r\nServer: s\r\nKeep-Alive: 1\r\n"
+                     "Connection: x-secret\r\nX-Secret: 1\r\nUpgrade: h2c\r\nTrailer: x"),
+            "HTTP/1.1 404 Not There\r\nServer: s\r\nContent-Length: 3\r\n\r\n");
+}
+
+TEST(WriteResponseHead, ExtraFieldsStandBeforeTheFraming) {
+  ResponseHead response;
+  ASSERT_FALSE(parse_response_head("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", false, response));
+  std::string out = "before ";
+  write_response_head(out, response, {.framing = Framing::Length}, "X: y\r\n");
+  EXPECT_EQ(out, "before HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 3\r\n\r\n");
+}
+
+TEST(WriteResponseHead, UnmeasuredBodiesAreChunkedForNewClientsAndEndWithTheConnectionForOld) {
+  for (const char* framing : {"", "\r\nTransfer-Encoding: chunked"}) {
+    const auto answer = std::string("HTTP/1.1 200 OK") + framing;
+    EXPECT_EQ(answered(answer), "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+    EXPECT_EQ(answered(answer, "GET / HTTP/1.0\r\nConnection: keep-alive"),
+              "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
+  }
+}
+
+TEST(WriteResponseHead, SaysWhetherTheConnectionStays) {
+  const std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: 3";
+  EXPECT_EQ(answered(answer, "GET / HTTP/1.0\r\nConnection: keep-alive"),
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: keep-alive\r\n\r\n");
+  EXPECT_EQ(answered(answer, "GET / HTTP/1.1\r\nHost: a", false),
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\n");
+}
+
+TEST(WriteResponseHead, HeadAndNotModifiedKeepTheLengthOfABodyThatDoesNotCome) {
+  EXPECT_EQ(answered("HTTP/1.1 200 OK\r\nContent-Length: 3", "HEAD / HTTP/1.1\r\nHost: a"),
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n");
+  EXPECT_EQ(answered("HTTP/1.1 304 Not Modified\r\nContent-Length: 3"),
+            "HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n\r\n");
+  EXPECT_EQ(answered("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", "HEAD / HTTP/1.1\r\nHost: a"),
+            "HTTP/1.1 200 OK\r\n\r\n");
+  EXPECT_EQ(answered("HTTP/1.1 200 OK\r\nContent-Length: 0"), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+}
+
+TEST(WriteResponseHead, NoContentHasNoLength) {
+  EXPECT_EQ(answered("HTTP/1.1 204 No Content\r\nContent-Length: 3"), "HTTP/1.1 204 No Content\r\n\r\n");
+  EXPECT_EQ(answered("HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked"),
+            "HTTP/1.1 204 No Content\r\n\r\n");
+}
+
+TEST(WriteInterimHead, GoesOnWithoutWhatEndsHere) {
+  ResponseHead response;
+  const std::string bytes =
+      "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\nConnection: x\r\nX: y\r\nContent-Length: 3\r\n\r\n";
+  ASSERT_FALSE(parse_response_head(bytes, false, response));
+  std::string out;
+  write_interim_head(out, response);
+  EXPECT_EQ(out, "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n");
+}
+
+// What weir writes, weir reads: with the same framing, and nothing hop-by-hop left but what it set itself.
+TEST(WriteRequestHead, IsItselfAGoodHead) {
+  for (const char* framing : {"", "\r\nContent-Length: 7", "\r\nTransfer-Encoding: chunked"}) {
+    const auto original =
+        std::string("POST http://a/x?y HTTP/1.1\r\nHost: b\r\nConnection: x\r\nX: y") + framing;
+    const auto out = forwarded(original, kTrusted);
+    RequestHead before;
+    RequestHead after;
+    const auto whole = original + "\r\n\r\n";
+    ASSERT_FALSE(parse_request_head(whole, before));
+    ASSERT_FALSE(parse_request_head(out, after)) << out;
+    EXPECT_EQ(after.framing, before.framing);
+    EXPECT_EQ(after.content_length, before.content_length);
+    EXPECT_EQ(after.authority, before.authority);
+    EXPECT_EQ(after.path, before.path);
+    EXPECT_EQ(find_field(after.fields, "X"), nullptr);
+    EXPECT_EQ(find_field(after.fields, FieldId::Connection), nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace weir::http

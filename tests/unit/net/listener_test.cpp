@@ -1,0 +1,232 @@
+#include "weir/net/listener.hpp"
+
+#include "unit/net/sockets.hpp"
+
+#include <atomic>
+#include <barrier>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <boost/asio/ip/tcp.hpp>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+namespace weir::net {
+namespace {
+
+base::Endpoint local(std::uint16_t port = 0) {
+  return {.host = "127.0.0.1", .port = port, .unix_path = {}};
+}
+
+// Connects; an invalid descriptor where nobody listens.
+Descriptor connect_to(const base::Endpoint& address) {
+  const auto endpoint = resolve(address)->front();
+  Descriptor socket(::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::connect(socket.number(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0)
+    socket.close();
+  return socket;
+}
+
+class UnixListener : public ::testing::Test {
+ protected:
+  UnixListener() {
+    std::string pattern = ::testing::TempDir() + "weir_listener_XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
+    address.unix_path = directory_ + "/socket";
+  }
+  ~UnixListener() override { std::filesystem::remove_all(directory_); }
+
+  base::Endpoint address;
+
+ private:
+  std::string directory_;
+};
+
+TEST(Listener, PortZeroIsAFreePortThatIsTold) {
+  const auto socket = ListeningSocket::open(local());
+  ASSERT_TRUE(socket);
+  EXPECT_NE(socket->address().port, 0);
+  EXPECT_EQ(socket->address().host, "127.0.0.1");
+  EXPECT_GE(connect_to(socket->address()).number(), 0);
+}
+
+TEST(Listener, APortInUseIsAnErrorThatNamesTheAddress) {
+  const auto first = ListeningSocket::open(local());
+  ASSERT_TRUE(first);
+  const auto second = ListeningSocket::open(first->address());
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().message,
+            "cannot listen on " + first->address().to_string() + ": Address already in use");
+}
+
+TEST(Listener, AnAddressThatIsNotOursIsAnErrorThatNamesIt) {
+  const auto socket = ListeningSocket::open({.host = "192.0.2.1", .port = 1, .unix_path = {}});
+  ASSERT_FALSE(socket);
+  EXPECT_NE(socket.error().message.find("cannot listen on 192.0.2.1:1: "), std::string::npos);
+}
+
+TEST(Listener, ANameThatStandsForNothingIsAnError) {
+  const auto socket = ListeningSocket::open({.host = "no such host", .port = 1, .unix_path = {}});
+  ASSERT_FALSE(socket);
+  EXPECT_NE(socket.error().message.find("cannot resolve \"no such host\": "), std::string::npos);
+}
+
+// Our own sockets share the port by SO_REUSEPORT. Nobody else may: neither before nor after they do, in this
+// process or in another.
+TEST(Listener, ASharedPortStaysClosedToASecondWeir) {
+  const auto first = ListeningSocket::open(local());
+  ASSERT_TRUE(first);
+  const auto second = first->again();
+  const auto third = first->again();
+  ASSERT_TRUE(second && third);
+  EXPECT_EQ(second->address(), first->address());
+  EXPECT_FALSE(ListeningSocket::open(first->address()));
+
+  const auto child = ::fork();
+  if (child == 0) ::_exit(ListeningSocket::open(first->address()) ? 1 : 0);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "another process shares the port";
+}
+
+TEST(Listener, OfTwoThatOpenAtOnceOneFails) {
+  for (int round = 0; round < 300; ++round) {
+    const auto address = ListeningSocket::open(local())->address();  // closed again
+    std::barrier start(2);
+    std::barrier end(2);
+    std::atomic<int> opened{0};
+    const auto contend = [&] {
+      start.arrive_and_wait();
+      const auto socket = ListeningSocket::open(address);
+      if (socket) ++opened;
+      end.arrive_and_wait();
+    };
+    std::thread other(contend);
+    contend();
+    other.join();
+    ASSERT_LE(opened, 1) << "round " << round;
+  }
+}
+
+TEST(Listener, ConnectionsReachAllThatShareAPort) {
+  asio::io_context context;
+  auto first = ListeningSocket::open(local());
+  ASSERT_TRUE(first);
+  auto second = first->again();
+  ASSERT_TRUE(second);
+  const auto address = first->address();
+  auto one = std::move(*first).into_acceptor(context.get_executor());
+  auto other = std::move(*second).into_acceptor(context.get_executor());
+  one.non_blocking(true);
+  other.non_blocking(true);
+  int at_one = 0;
+  int at_other = 0;
+  for (int i = 0; i < 200 && (at_one == 0 || at_other == 0); ++i) {
+    const auto client = connect_to(address);
+    ASSERT_GE(client.number(), 0);
+    Socket accepted(context.get_executor());
+    ErrorCode ec;
+    one.accept(accepted, ec);
+    if (!ec) ++at_one;
+    accepted.close(ec);
+    other.accept(accepted, ec);
+    if (!ec) ++at_other;
+  }
+  EXPECT_GT(at_one, 0);
+  EXPECT_GT(at_other, 0);
+}
+
+TEST(Listener, AcceptedSocketsSendWithoutDelay) {
+  asio::io_context context;
+  auto socket = ListeningSocket::open(local());
+  ASSERT_TRUE(socket);
+  const auto client = connect_to(socket->address());
+  auto acceptor = std::move(*socket).into_acceptor(context.get_executor());
+  Socket accepted(context.get_executor());
+  acceptor.accept(accepted);
+  int no_delay = 0;
+  socklen_t size = sizeof no_delay;
+  ASSERT_EQ(::getsockopt(accepted.native_handle(), IPPROTO_TCP, TCP_NODELAY, &no_delay, &size), 0);
+  EXPECT_EQ(no_delay, 1);
+}
+
+TEST(Listener, ClosesWithTheLastHolder) {
+  base::Endpoint address;
+  {
+    auto socket = ListeningSocket::open(local());
+    ASSERT_TRUE(socket);
+    address = socket->address();
+    const ListeningSocket moved = std::move(*socket);
+    EXPECT_GE(connect_to(address).number(), 0);
+  }
+  EXPECT_LT(connect_to(address).number(), 0);
+}
+
+TEST_F(UnixListener, IsSharedByAllWhoAskAgain) {
+  const auto first = ListeningSocket::open(address);
+  ASSERT_TRUE(first) << first.error().message;
+  const auto second = first->again();
+  ASSERT_TRUE(second);
+  EXPECT_GE(connect_to(address).number(), 0);
+}
+
+TEST_F(UnixListener, ALivingSocketIsNotTaken) {
+  const auto first = ListeningSocket::open(address);
+  ASSERT_TRUE(first);
+  const auto second = ListeningSocket::open(address);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().message, "cannot listen on " + address.to_string() + ": Address already in use");
+  EXPECT_GE(connect_to(address).number(), 0);
+}
+
+// Its queue is full: connecting fails, and yet it lives.
+TEST_F(UnixListener, ABusySocketIsNotTaken) {
+  const auto endpoint = resolve(address)->front();
+  const auto size = static_cast<socklen_t>(endpoint.size());
+  const Descriptor busy(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(busy.number(), endpoint.data(), size), 0);
+  ASSERT_EQ(::listen(busy.number(), 0), 0);
+  std::vector<Descriptor> queue;
+  do {
+    queue.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  } while (::connect(queue.back().number(), endpoint.data(), size) == 0);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_FALSE(ListeningSocket::open(address));
+  EXPECT_TRUE(std::filesystem::exists(address.unix_path));
+}
+
+TEST_F(UnixListener, TheFileOfADeadOneIsReplaced) {
+  { ASSERT_TRUE(ListeningSocket::open(address)); }
+  ASSERT_TRUE(std::filesystem::exists(address.unix_path));
+  const auto next = ListeningSocket::open(address);
+  ASSERT_TRUE(next) << next.error().message;
+  EXPECT_GE(connect_to(address).number(), 0);
+}
+
+TEST_F(UnixListener, AFileThatIsNoSocketIsLeftAlone) {
+  std::ofstream(address.unix_path) << "precious";
+  EXPECT_FALSE(ListeningSocket::open(address));
+  std::string content;
+  std::ifstream(address.unix_path) >> content;
+  EXPECT_EQ(content, "precious");
+}
+
+TEST(PeerAddress, OfTcpAndOfUnix) {
+  const RawEndpoint v4(asio::ip::tcp::endpoint(asio::ip::make_address("203.0.113.7"), 1));
+  EXPECT_EQ(peer_address(v4).to_string(), "203.0.113.7");
+  const RawEndpoint v6(asio::ip::tcp::endpoint(asio::ip::make_address("2001:db8::1"), 1));
+  EXPECT_EQ(peer_address(v6).to_string(), "2001:db8::1");
+  const RawEndpoint mapped(asio::ip::tcp::endpoint(asio::ip::make_address("::ffff:203.0.113.7"), 1));
+  EXPECT_EQ(peer_address(mapped).to_string(), "203.0.113.7");
+}
+
+}  // namespace
+}  // namespace weir::net

@@ -1,0 +1,115 @@
+// Connected sockets and coroutines that tests run to their end.
+#pragma once
+
+#include "weir/net/asio.hpp"
+
+#include <array>
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace weir::net {
+
+// A descriptor that a test holds.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) noexcept : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor() { close(); }
+  [[nodiscard]] int number() const noexcept { return fd_; }
+  void close() noexcept {
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  }
+
+ private:
+  int fd_;
+};
+
+struct Pair {
+  Socket ours;
+  Descriptor theirs;  // blocking
+};
+
+inline Pair socket_pair(asio::io_context& context) {
+  std::array<int, 2> fds{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()) != 0)
+    throw std::runtime_error("socketpair");
+  Socket ours(context.get_executor());
+  ours.assign(asio::generic::stream_protocol(AF_UNIX, 0), fds[0]);
+  return {std::move(ours), Descriptor(fds[1])};
+}
+
+// Turns the loop until `done` says so; a test that would hang fails instead.
+template <class Done>
+bool turn_until(asio::io_context& context, Done done,
+                std::chrono::seconds patience = std::chrono::seconds(20)) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  context.restart();
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    if (context.run_one_for(std::chrono::milliseconds(100)) == 0) context.restart();
+  }
+  return true;
+}
+
+// A task under way on a loop; its value once done.
+template <class T>
+class Task {
+ public:
+  Task(asio::io_context& context, Awaitable<T> work) : context_(context) {
+    asio::co_spawn(context.get_executor(), std::move(work), [this](std::exception_ptr failed, T value) {
+      failed_ = failed;
+      value_ = std::move(value);
+    });
+  }
+  [[nodiscard]] bool done() const noexcept { return value_.has_value(); }
+  T result() {
+    if (!turn_until(context_, [this] { return done(); })) throw std::runtime_error("the task did not end");
+    if (failed_) std::rethrow_exception(failed_);
+    return *value_;
+  }
+
+ private:
+  asio::io_context& context_;
+  std::exception_ptr failed_;
+  std::optional<T> value_;
+};
+
+template <class T>
+T run(asio::io_context& context, Awaitable<T> work) {
+  return Task<T>(context, std::move(work)).result();
+}
+
+// Blocking, at the other end of a pair.
+inline void send_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent <= 0) return;
+    bytes.remove_prefix(static_cast<std::size_t>(sent));
+  }
+}
+
+// Until `most` bytes or the end.
+inline std::string receive(int fd, std::size_t most = ~std::size_t{0}) {
+  std::string got;
+  std::array<char, 64 << 10> piece{};
+  while (got.size() < most) {
+    const auto count = ::recv(fd, piece.data(), std::min(piece.size(), most - got.size()), 0);
+    if (count <= 0) break;
+    got.append(piece.data(), static_cast<std::size_t>(count));
+  }
+  return got;
+}
+
+}  // namespace weir::net

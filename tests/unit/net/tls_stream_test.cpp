@@ -1,0 +1,239 @@
+// weir's end of TLS, against OpenSSL's own client.
+#include "unit/net/tls.hpp"
+
+#include "weir/net/stream.hpp"
+
+#include <future>
+#include <optional>
+#include <random>
+
+#include <boost/asio/error.hpp>
+#include <gtest/gtest.h>
+
+namespace weir::net {
+namespace {
+
+Awaitable<ErrorCode> read_once(Stream& stream, std::string& got, std::size_t most) {
+  std::string piece(most, '\0');
+  ErrorCode ec;
+  const auto count = co_await stream.read_some(piece.data(), piece.size(), ec);
+  got.append(piece, 0, count);
+  co_return ec;
+}
+
+Awaitable<ErrorCode> read_until(Stream& stream, std::string& got, std::size_t size) {
+  while (got.size() < size) {
+    const auto ec = co_await read_once(stream, got, 10'000);
+    if (ec) co_return ec;
+  }
+  co_return ErrorCode{};
+}
+
+std::string random_bytes(std::size_t size) {
+  std::mt19937 random(7);
+  std::string bytes(size, '\0');
+  for (auto& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+class TlsStream : public ::testing::Test {
+ protected:
+  TlsStream() { open(TlsVersion::Tls12); }
+
+  void open(TlsVersion least) {
+    tls = make_tls_context(certificates.settings(least)).value();
+    auto made = socket_pair(context);
+    theirs = std::move(made.theirs);
+    stream.emplace(std::move(made.ours), tls.get());
+  }
+  // Both handshakes; the client's verdict.
+  bool shake_hands(TlsClient& client) {
+    auto other = std::async(std::launch::async, [&] { return client.handshake(); });
+    const auto ec = run(context, stream->handshake());
+    if (ec) theirs_shutdown();
+    return other.get() && !ec;
+  }
+  void theirs_shutdown() { ::shutdown(theirs.number(), SHUT_RDWR); }
+
+  Certificates certificates;
+  TlsContext tls;
+  asio::io_context context{1};
+  Descriptor theirs;
+  std::optional<Stream> stream;
+};
+
+TEST_F(TlsStream, SpeaksBothVersions) {
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    open(TlsVersion::Tls12);
+    TlsClient client(theirs.number(), version);
+    ASSERT_TRUE(shake_hands(client)) << version;
+    EXPECT_EQ(SSL_version(client.ssl()), version);
+    client.send("ping");
+    std::string got;
+    EXPECT_FALSE(run(context, read_until(*stream, got, 4)));
+    EXPECT_EQ(got, "ping");
+    ErrorCode ec;
+    EXPECT_EQ(stream->try_write("po", "ng", ec), 4U);
+    EXPECT_EQ(client.receive(4), "pong");
+  }
+}
+
+TEST_F(TlsStream, OldVersionsAreRefused) {
+  TlsClient client(theirs.number(), TLS1_1_VERSION);
+  EXPECT_FALSE(shake_hands(client));
+  open(TlsVersion::Tls13);
+  TlsClient newer(theirs.number(), TLS1_2_VERSION);
+  EXPECT_FALSE(shake_hands(newer));
+}
+
+TEST_F(TlsStream, AgreesOnHttp11AndToleratesOtherProtocols) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"\x02h2\x08http/1.1", "http/1.1"}, {"\x02h2", ""}, {"", ""}};
+  for (const auto& [offered, chosen] : cases) {
+    open(TlsVersion::Tls12);
+    TlsClient client(theirs.number());
+    if (!offered.empty())
+      SSL_set_alpn_protos(client.ssl(), reinterpret_cast<const unsigned char*>(offered.data()),
+                          static_cast<unsigned>(offered.size()));
+    ASSERT_TRUE(shake_hands(client));
+    const unsigned char* name = nullptr;
+    unsigned size = 0;
+    SSL_get0_alpn_selected(client.ssl(), &name, &size);
+    EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(name), size), chosen);
+  }
+}
+
+TEST_F(TlsStream, ManyBytesGoBothWays) {
+  TlsClient client(theirs.number());
+  ASSERT_TRUE(shake_hands(client));
+  const auto bytes = random_bytes(5 << 20);
+  const auto view = std::string_view(bytes);
+  for (const std::size_t split : {0UL, 1UL, 2UL << 20}) {
+    auto reader = std::async(std::launch::async, [&] { return client.receive(bytes.size()); });
+    EXPECT_FALSE(run(context, stream->write(view.substr(0, split), view.substr(split))));
+    EXPECT_TRUE(reader.get() == bytes) << split;
+  }
+  auto writer = std::async(std::launch::async, [&] { client.send(bytes); });
+  std::string got;
+  EXPECT_FALSE(run(context, read_until(*stream, got, bytes.size())));
+  writer.get();
+  EXPECT_TRUE(got == bytes);
+}
+
+TEST_F(TlsStream, AFullSocketIsNoErrorAndTheRestFollows) {
+  TlsClient client(theirs.number());
+  ASSERT_TRUE(shake_hands(client));
+  const auto bytes = random_bytes(2 << 20);
+  ErrorCode ec;
+  const auto sent = stream->try_write(bytes, {}, ec);
+  EXPECT_FALSE(ec);
+  EXPECT_LT(sent, bytes.size());
+  auto reader = std::async(std::launch::async, [&] { return client.receive(bytes.size()); });
+  EXPECT_FALSE(run(context, stream->write(std::string_view(bytes).substr(sent))));
+  EXPECT_TRUE(reader.get() == bytes);
+}
+
+TEST_F(TlsStream, EndsWithACloseNotify) {
+  TlsClient client(theirs.number());
+  ASSERT_TRUE(shake_hands(client));
+  ErrorCode ec;
+  EXPECT_EQ(stream->try_write("bye", {}, ec), 3U);
+  stream->shutdown_send();
+  EXPECT_EQ(client.receive(), "bye");
+  EXPECT_EQ(client.last_error(), SSL_ERROR_ZERO_RETURN);
+}
+
+TEST_F(TlsStream, TheClientsEndIsTheEndWithACloseNotifyOrWithout) {
+  for (const bool polite : {true, false}) {
+    open(TlsVersion::Tls12);
+    TlsClient client(theirs.number());
+    ASSERT_TRUE(shake_hands(client));
+    client.send("last");
+    if (polite) SSL_shutdown(client.ssl());
+    ::shutdown(theirs.number(), SHUT_WR);
+    std::string got;
+    EXPECT_EQ(run(context, read_until(*stream, got, 100)), asio::error::eof) << polite;
+    EXPECT_EQ(got, "last");
+    EXPECT_TRUE(stream->peer_left());
+  }
+}
+
+TEST_F(TlsStream, WhatTlsHoldsIsPending) {
+  TlsClient client(theirs.number());
+  ASSERT_TRUE(shake_hands(client));
+  EXPECT_FALSE(stream->has_pending());
+  client.send("hello");
+  std::string got;
+  EXPECT_FALSE(run(context, read_once(*stream, got, 2)));
+  EXPECT_TRUE(stream->has_pending());
+  EXPECT_FALSE(run(context, read_once(*stream, got, 10)));
+  EXPECT_EQ(got, "hello");
+  EXPECT_FALSE(stream->has_pending());
+}
+
+TEST_F(TlsStream, TrimmedItGoesOn) {
+  TlsClient client(theirs.number());
+  ASSERT_TRUE(shake_hands(client));
+  std::string got;
+  for (int i = 0; i < 3; ++i) {
+    stream->trim();
+    Task waiting(context, stream->wait_readable());
+    client.send("x");
+    EXPECT_FALSE(waiting.result());
+    EXPECT_FALSE(run(context, read_once(*stream, got, 10)));
+  }
+  EXPECT_EQ(got, "xxx");
+}
+
+TEST_F(TlsStream, PlainTextAndAnEarlyEndFailTheHandshake) {
+  send_all(theirs.number(), "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_TRUE(run(context, stream->handshake()));
+  open(TlsVersion::Tls12);
+  send_all(theirs.number(), std::string_view("\x16\x03\x01\x02", 4));
+  theirs.close();
+  EXPECT_TRUE(run(context, stream->handshake()));
+}
+
+TEST_F(TlsStream, CancelEndsAHandshake) {
+  Task shaking(context, stream->handshake());
+  context.poll();
+  ASSERT_FALSE(shaking.done());
+  stream->cancel();
+  EXPECT_EQ(shaking.result(), asio::error::operation_aborted);
+}
+
+// The system gives a closed descriptor's number to the next connection, whose bytes those would be.
+TEST_F(TlsStream, NothingIsWrittenOnceClosed) {
+  TlsClient client(theirs.number());
+  ASSERT_TRUE(shake_hands(client));
+  const int number = stream->socket().native_handle();
+  stream->close();
+  auto next = socket_pair(context);
+  if (next.ours.native_handle() != number) ::dup2(next.ours.native_handle(), number);
+  stream->shutdown_send();
+  ErrorCode ec;
+  EXPECT_EQ(stream->try_write("secret", {}, ec), 0U);
+  EXPECT_TRUE(ec);
+  char byte = 0;
+  EXPECT_LT(::recv(next.theirs.number(), &byte, 1, MSG_DONTWAIT), 0) << "bytes went to another connection";
+  if (next.ours.native_handle() != number) ::close(number);
+}
+
+TEST(MakeTlsContext, FaultsNameTheFile) {
+  const Certificates certificates;
+  const auto fault = [](const TlsSettings& settings) {
+    const auto made = make_tls_context(settings);
+    return made ? std::string() : made.error().message;
+  };
+  const auto missing = certificates.cert() + ".missing";
+  EXPECT_TRUE(fault({.certificates = {{missing, certificates.key()}}})
+                  .starts_with("the certificate \"" + missing + "\": "));
+  EXPECT_TRUE(
+      fault({.certificates = {{certificates.cert(), missing}}}).starts_with("the key \"" + missing + "\": "));
+  const auto other = fault({.certificates = {{certificates.cert(), certificates.other_key()}}});
+  EXPECT_TRUE(other.starts_with("the key \"" + certificates.other_key() + "\"")) << other;
+  EXPECT_EQ(fault(certificates.settings()), "");
+}
+
+}  // namespace
+}  // namespace weir::net

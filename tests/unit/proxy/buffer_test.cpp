@@ -1,0 +1,166 @@
+#include "weir/proxy/buffer.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace weir::proxy {
+namespace {
+
+void receive(Inbox& inbox, std::string_view bytes) {
+  char* at = inbox.space();
+  ASSERT_LE(bytes.size(), inbox.room());
+  std::memcpy(at, bytes.data(), bytes.size());
+  inbox.received(bytes.size());
+}
+
+TEST(BlockPool, GivesOutWhatCameBack) {
+  BlockPool pool(64);
+  auto block = pool.take();
+  const auto* where = block.get();
+  pool.give_back(std::move(block));
+  EXPECT_EQ(pool.take().get(), where);
+  EXPECT_EQ(pool.block_size(), 64U);
+}
+
+TEST(Inbox, HoldsABlockOnlyWhenItMust) {
+  BlockPool pool(64);
+  Inbox inbox(pool);
+  EXPECT_TRUE(inbox.empty());
+  EXPECT_EQ(inbox.unread(), "");
+  EXPECT_EQ(inbox.room(), 64U);
+  EXPECT_FALSE(inbox.holds_block());
+  receive(inbox, "x");
+  EXPECT_TRUE(inbox.holds_block());
+  inbox.release();
+  EXPECT_FALSE(inbox.holds_block());
+  EXPECT_TRUE(inbox.empty());
+  inbox.release();
+  receive(inbox, "y");
+  EXPECT_EQ(inbox.unread(), "y");
+}
+
+TEST(Inbox, GivesItsBlockBackAtTheEnd) {
+  BlockPool pool(64);
+  const char* where = nullptr;
+  {
+    Inbox inbox(pool);
+    where = inbox.space();
+  }
+  EXPECT_EQ(pool.take().get(), where);
+}
+
+TEST(Inbox, APinnedHeadStaysWhileTheBodyFlowsPast) {
+  BlockPool pool(16);
+  Inbox inbox(pool);
+  receive(inbox, "head0123456789ab");
+  const auto head = inbox.unread().substr(0, 4);
+  inbox.use_and_pin(4);
+  inbox.use(10);
+  receive(inbox, "cdefghijkl");  // makes room by moving "ab" down
+  EXPECT_EQ(inbox.unread(), "abcdefghijkl");
+  EXPECT_EQ(inbox.room(), 0U);
+  EXPECT_EQ(head, "head");
+  inbox.use(12);
+  EXPECT_EQ(inbox.room(), 12U);
+  receive(inbox, "ABCDEFGHIJKL");
+  EXPECT_EQ(head, "head");
+  inbox.unpin();
+  EXPECT_EQ(inbox.unread(), "ABCDEFGHIJKL");
+  inbox.use(1);
+  receive(inbox, "0123");
+  EXPECT_EQ(inbox.unread(), "BCDEFGHIJKL0123");
+}
+
+// Against a string that says what is unread and a string that says what is pinned.
+class Model {
+ public:
+  explicit Model(std::uint32_t seed) : random_(seed) {}
+
+  void step() {
+    switch (random_() % 8) {
+      case 0:
+      case 1:
+      case 2:
+        return take_in();
+      case 3:
+      case 4:
+        return use();
+      case 5:
+        return pin();
+      case 6:
+        pinned_ = 0;
+        return inbox_.unpin();
+      default:
+        if (random_() % 10 != 0) return;
+        inbox_.release();
+        unread_.clear();
+        pinned_ = 0;
+    }
+  }
+  void check() const {
+    ASSERT_EQ(inbox_.unread(), unread_);
+    ASSERT_EQ(inbox_.empty(), unread_.empty());
+    if (pinned_ > 0) {
+      ASSERT_EQ(head_view_, head_);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kBlock = 48;
+
+  // REQUIRES of the real one: a pinned head leaves room for a body.
+  void take_in() {
+    char* at = inbox_.space();
+    const auto room = inbox_.room();
+    ASSERT_EQ(room == 0, pinned_ + unread_.size() == kBlock) << "no room although there is some";
+    if (room == 0) return;
+    const auto size = random_() % (room + 1);
+    for (std::size_t i = 0; i < size; ++i) unread_ += at[i] = static_cast<char>('a' + next_++ % 26);
+    inbox_.received(size);
+  }
+  void use() {
+    const auto size = random_() % (unread_.size() + 1);
+    inbox_.use(size);
+    unread_.erase(0, size);
+  }
+  void pin() {
+    if (pinned_ > 0) return;
+    const auto size = random_() % (std::min<std::size_t>(unread_.size(), kBlock / 2) + 1);
+    head_ = unread_.substr(0, size);
+    head_view_ = inbox_.unread().substr(0, size);
+    inbox_.use_and_pin(size);
+    unread_.erase(0, size);
+    // What was used before the head stays below it until it is unpinned.
+    pinned_ = size == 0 ? 0 : kBlock - inbox_.room() - unread_.size();
+    if (size == 0) inbox_.unpin();
+  }
+
+  std::mt19937 random_;
+  BlockPool pool_{kBlock};
+  Inbox inbox_{pool_};
+  std::string unread_;
+  std::string head_;
+  std::string_view head_view_;
+  std::size_t pinned_ = 0;
+  unsigned next_ = 0;
+};
+
+TEST(Inbox, DoesWhatAStringWould) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  for (std::uint32_t round = 0; round < 200; ++round) {
+    Model model(seed + round);
+    for (int i = 0; i < 500; ++i) {
+      model.step();
+      model.check();
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir::proxy

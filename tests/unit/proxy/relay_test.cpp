@@ -1,0 +1,290 @@
+#include "weir/proxy/relay.hpp"
+
+#include "unit/net/sockets.hpp"
+
+#include <future>
+#include <optional>
+#include <random>
+#include <string>
+
+#include <boost/asio/error.hpp>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+namespace weir::proxy {
+namespace {
+
+using http::Framing;
+using Status = BodySource::Status;
+using Need = Relay::Need;
+
+net::Awaitable<Need> relay_all(Relay& relay, net::ErrorCode& ec) {
+  auto need = relay.advance();
+  while (need == Need::Bytes || need == Need::Room) {
+    ec = co_await relay.wait(need);
+    if (ec) break;
+    need = relay.advance();
+  }
+  co_return need;
+}
+
+std::string random_bytes(std::mt19937& random, std::size_t size) {
+  std::string bytes(size, '\0');
+  for (auto& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+std::string coded(const std::string& body, Framing framing, std::mt19937& random) {
+  if (framing != Framing::Chunked) return body;
+  std::string out;
+  for (std::size_t at = 0; at < body.size();) {
+    const auto size = std::min<std::size_t>(1 + random() % (1 + random() % 40'000), body.size() - at);
+    http::append_chunk_size(out, size);
+    out.append(body, at, size).append("\r\n");
+    at += size;
+  }
+  return out.append(http::kLastChunk);
+}
+
+// The body of what was received, or a word for what is wrong with it.
+std::string decoded(std::string_view bytes, Framing framing) {
+  if (framing != Framing::Chunked) return std::string(bytes);
+  http::ChunkDecoder decoder;
+  std::string body;
+  while (!bytes.empty()) {
+    const auto piece = decoder.next(bytes);
+    body += piece.data;
+    bytes.remove_prefix(piece.used);
+    if (piece.status == http::ChunkDecoder::Status::Done)
+      return bytes.empty() ? body : "bytes behind the body";
+    if (piece.status == http::ChunkDecoder::Status::Bad) return "malformed";
+  }
+  return "unfinished";
+}
+
+class RelayTest : public ::testing::Test {
+ protected:
+  void open(Framing in, Framing out_framing, std::uint64_t length = 0,
+            std::uint64_t most = BodySource::kUnbounded) {
+    relay.reset();
+    body.reset();
+    inbox.emplace(blocks);
+    auto from = net::socket_pair(context);
+    auto to = net::socket_pair(context);
+    sender = std::move(from.theirs);
+    receiver = std::move(to.theirs);
+    source.emplace(std::move(from.ours));
+    sink.emplace(std::move(to.ours));
+    body.emplace(*source, *inbox, in, length, most);
+    relay.emplace(*body, *sink, out_framing, out);
+  }
+  // What stands in the inbox when the relay begins: what came with the head.
+  void came_with_the_head(std::string_view bytes) {
+    char* at = inbox->space();
+    ASSERT_LE(bytes.size(), inbox->room());
+    bytes.copy(at, bytes.size());
+    inbox->received(bytes.size());
+  }
+  Need relay_to_end() { return net::run(context, relay_all(*relay, ec)); }
+  // What the receiver got once nothing more can come.
+  std::string received() {
+    sink->shutdown_send();
+    return net::receive(receiver.number());
+  }
+
+  net::asio::io_context context{1};
+  BlockPool blocks{32 << 10};
+  std::optional<Inbox> inbox;
+  net::Descriptor sender;
+  net::Descriptor receiver;
+  std::optional<net::Stream> source;
+  std::optional<net::Stream> sink;
+  std::string out;
+  std::optional<BodySource> body;
+  std::optional<Relay> relay;
+  net::ErrorCode ec;
+};
+
+void send_in_pieces(int fd, const std::string& bytes, std::uint32_t seed, bool close) {
+  std::mt19937 random(seed);
+  for (std::size_t at = 0; at < bytes.size();) {
+    const auto size = std::min<std::size_t>(1 + random() % (1 + random() % 100'000), bytes.size() - at);
+    net::send_all(fd, std::string_view(bytes).substr(at, size));
+    at += size;
+  }
+  if (close) ::shutdown(fd, SHUT_WR);
+}
+
+TEST_F(RelayTest, AnyBodyArrivesWholeInEveryFraming) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const std::pair<Framing, Framing> ways[] = {
+      {Framing::Length, Framing::Length},      {Framing::Length, Framing::Chunked},
+      {Framing::Chunked, Framing::Chunked},    {Framing::Chunked, Framing::UntilClose},
+      {Framing::UntilClose, Framing::Chunked}, {Framing::UntilClose, Framing::UntilClose}};
+  for (const std::size_t size : {0, 1, 100, 4095, 4096, 4097, 16'384, 70'000, 1 << 20, 5 << 20}) {
+    for (const auto& [in, to] : ways) {
+      SCOPED_TRACE(std::to_string(size) + " bytes, " + std::to_string(int(in)) + " to " +
+                   std::to_string(int(to)));
+      const auto original = random_bytes(random, size);
+      const bool closes = in == Framing::UntilClose;
+      const auto bytes = coded(original, in, random) + (closes ? "" : "next");
+      open(in, to, size);
+      const auto early = std::min<std::size_t>(random() % 20'000, bytes.size());
+      came_with_the_head(std::string_view(bytes).substr(0, early));
+      out = "HEAD";
+      auto writing = std::async(std::launch::async, send_in_pieces, sender.number(), bytes.substr(early),
+                                std::uint32_t(random()), closes);
+      auto reading = std::async(std::launch::async, [this] { return net::receive(receiver.number()); });
+      const auto need = relay_to_end();
+      EXPECT_EQ(need, Need::Nothing) << ec.message();
+      if (need != Need::Nothing) source->close();  // frees the writer
+      sink->shutdown_send();
+      const auto got = reading.get();
+      writing.get();
+      ASSERT_EQ(got.substr(0, 4), "HEAD");
+      ASSERT_EQ(need, Need::Nothing);
+      EXPECT_TRUE(decoded(std::string_view(got).substr(4), to) == original);
+      EXPECT_EQ(relay->sent(), got.size());
+      EXPECT_EQ(body->received(), size);
+      EXPECT_TRUE(body->complete());
+      const auto after =
+          std::string(inbox->unread()) +
+          (closes ? "" : net::receive(source->socket().native_handle(), 4 - inbox->unread().size()));
+      EXPECT_EQ(after, closes ? "" : "next");
+    }
+  }
+}
+
+TEST_F(RelayTest, NoBodyIsTheHeadAlone) {
+  open(Framing::None, Framing::None);
+  came_with_the_head("GET /next");
+  out = "HEAD";
+  EXPECT_EQ(relay_to_end(), Need::Nothing);
+  EXPECT_EQ(received(), "HEAD");
+  EXPECT_EQ(inbox->unread(), "GET /next");
+}
+
+TEST_F(RelayTest, WhatIsAtHandLeavesBeforeAnyWait) {
+  open(Framing::Chunked, Framing::Chunked);
+  came_with_the_head("5\r\nhello\r\n");
+  out = "HEAD";
+  EXPECT_EQ(relay->advance(), Need::Bytes);
+  EXPECT_EQ(received(), "HEAD5\r\nhello\r\n");
+}
+
+// One who does not read stops the reading from the other side: memory is bounded by the sockets and one
+// block.
+TEST_F(RelayTest, AReaderThatDoesNotReadStopsTheSource) {
+  std::mt19937 random(5);
+  const auto original = random_bytes(random, 5 << 20);
+  open(Framing::Length, Framing::Chunked, original.size());
+  ::fcntl(sender.number(), F_SETFL, O_NONBLOCK);
+  net::Task relaying(context, relay_all(*relay, ec));
+  std::size_t offered = 0;
+  for (int idle = 0; idle < 10;) {
+    context.restart();
+    const auto turned = context.poll();
+    const auto sent =
+        ::send(sender.number(), original.data() + offered, original.size() - offered, MSG_NOSIGNAL);
+    if (sent > 0) offered += static_cast<std::size_t>(sent);
+    idle = turned == 0 && sent <= 0 ? idle + 1 : 0;
+  }
+  EXPECT_FALSE(relaying.done());
+  EXPECT_LT(body->received(), 1U << 20);
+  EXPECT_LT(offered, 2U << 20);
+  EXPECT_LE(out.size(), 32U << 10);
+
+  ::fcntl(sender.number(), F_SETFL, 0);
+  auto writing = std::async(std::launch::async, [&] {
+    net::send_all(sender.number(), std::string_view(original).substr(offered));
+  });
+  auto reading = std::async(std::launch::async, [this] { return net::receive(receiver.number()); });
+  EXPECT_EQ(relaying.result(), Need::Nothing);
+  source->close();
+  sink->shutdown_send();
+  EXPECT_TRUE(decoded(reading.get(), Framing::Chunked) == original);
+}
+
+TEST_F(RelayTest, ABodyCutShortIsSeenAndDoesNotLookWhole) {
+  const std::string whole = "5;x\r\nhello\r\n3\r\nabc\r\n0\r\nA: b\r\n\r\n";
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    open(Framing::Chunked, Framing::Chunked);
+    out.clear();
+    net::send_all(sender.number(), std::string_view(whole).substr(0, size));
+    sender.close();
+    ASSERT_EQ(relay_to_end(), Need::Source) << size;
+    EXPECT_EQ(relay->status(), Status::Cut);
+    EXPECT_FALSE(body->complete());
+    EXPECT_EQ(decoded(received(), Framing::Chunked), "unfinished") << size;
+  }
+  for (const auto to : {Framing::Length, Framing::Chunked}) {
+    open(Framing::Length, to, 10);
+    out.clear();
+    net::send_all(sender.number(), "123456789");
+    sender.close();
+    EXPECT_EQ(relay_to_end(), Need::Source);
+    EXPECT_EQ(relay->status(), Status::Cut);
+    EXPECT_EQ(received(), to == Framing::Length ? "123456789" : "9\r\n123456789\r\n");
+  }
+}
+
+// A reset may have lost bytes; where the end of the connection ends the body it must not pass for it.
+TEST_F(RelayTest, AResetIsNoEnd) {
+  open(Framing::UntilClose, Framing::Chunked);
+  out.clear();
+  net::ErrorCode ignored;
+  ASSERT_EQ(source->try_write("unread", {}, ignored), 6U);
+  sender.close();  // with bytes unread: a reset
+  EXPECT_EQ(relay_to_end(), Need::Bytes);
+  EXPECT_EQ(ec, net::asio::error::connection_reset);
+  EXPECT_FALSE(body->complete());
+  EXPECT_EQ(received(), "");
+
+  open(Framing::Length, Framing::Length, 5);
+  ASSERT_EQ(source->try_write("unread", {}, ignored), 6U);
+  sender.close();
+  EXPECT_EQ(relay_to_end(), Need::Source);
+  EXPECT_EQ(relay->status(), Status::Cut);
+}
+
+TEST_F(RelayTest, ABadChunkEndsItBehindWhatWasGood) {
+  open(Framing::Chunked, Framing::Chunked);
+  out.clear();
+  net::send_all(sender.number(), "5\r\nhello\r\nX\r\n");
+  EXPECT_EQ(relay_to_end(), Need::Source);
+  EXPECT_EQ(relay->status(), Status::Bad);
+  EXPECT_EQ(received(), "5\r\nhello\r\n");
+}
+
+TEST_F(RelayTest, MoreThanIsAllowedIsNotPassedOn) {
+  for (const auto in : {Framing::Length, Framing::Chunked, Framing::UntilClose}) {
+    std::mt19937 random(1);
+    const auto bytes = coded(std::string(1001, 'x'), in, random);
+    open(in, Framing::Chunked, 1001, 1000);
+    out.clear();
+    net::send_all(sender.number(), bytes);
+    sender.close();
+    EXPECT_EQ(relay_to_end(), Need::Source);
+    EXPECT_EQ(relay->status(), Status::TooLarge);
+    EXPECT_EQ(decoded(received(), Framing::Chunked), "unfinished");
+
+    open(in, Framing::Chunked, 1001, 1001);
+    out.clear();
+    net::send_all(sender.number(), bytes);
+    sender.close();
+    EXPECT_EQ(relay_to_end(), Need::Nothing);
+  }
+}
+
+TEST_F(RelayTest, AReceiverThatLeftBreaksTheSink) {
+  open(Framing::Length, Framing::Length, 5 << 20);
+  receiver.close();
+  out = "HEAD";
+  EXPECT_EQ(relay_to_end(), Need::SinkBroken);
+  EXPECT_EQ(relay->sent(), 0U);
+}
+
+}  // namespace
+}  // namespace weir::proxy
