@@ -1,10 +1,13 @@
 #include "weir/net/tls_context.hpp"
 
 #include <openssl/err.h>
+#include <openssl/x509v3.h>
 
 #include <array>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace weir::net {
 
@@ -32,9 +35,35 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const 
   return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
 }
 
-}  // namespace
+// The contexts of a listener's further certificates. Belongs to the first one's context, and goes with it.
+using Others = std::vector<TlsContext>;
 
-base::Result<TlsContext> make_tls_context(const TlsSettings& settings) {
+int others_slot() {
+  static const int slot =
+      SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, [](void*, void* others, CRYPTO_EX_DATA*, int, long, void*) {
+        delete static_cast<Others*>(others);
+      });
+  return slot;
+}
+
+bool is_for(SSL_CTX* context, const char* name) noexcept {
+  return X509_check_host(SSL_CTX_get0_certificate(context), name, 0, 0, nullptr) == 1;
+}
+
+// RFC 6066 §3: the certificate that the name asked for is in; the first one where none is, or no name came.
+int choose_certificate(SSL* ssl, int*, void* context) {
+  const char* name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+  auto* first = static_cast<SSL_CTX*>(context);
+  if (name == nullptr || is_for(first, name)) return SSL_TLSEXT_ERR_OK;
+  for (const auto& other : *static_cast<Others*>(SSL_CTX_get_ex_data(first, others_slot()))) {
+    if (!is_for(other.get(), name)) continue;
+    SSL_set_SSL_CTX(ssl, other.get());
+    break;
+  }
+  return SSL_TLSEXT_ERR_OK;
+}
+
+base::Result<TlsContext> make_one(const TlsSettings& settings, const CertificateFiles& files) {
   ERR_clear_error();
   TlsContext context(SSL_CTX_new(TLS_server_method()));
   if (!context) return last_error("OpenSSL");
@@ -46,15 +75,33 @@ base::Result<TlsContext> make_tls_context(const TlsSettings& settings) {
   SSL_CTX_set_session_id_context(c, reinterpret_cast<const unsigned char*>("weir"), 4);
   SSL_CTX_set_alpn_select_cb(c, choose_protocol, nullptr);
   if (SSL_CTX_set_cipher_list(c, kCiphers12) != 1) return last_error("the TLS 1.2 ciphers");
-  for (const auto& files : settings.certificates) {
-    if (SSL_CTX_use_certificate_chain_file(c, files.cert.c_str()) != 1)
-      return last_error("the certificate \"" + files.cert + "\"");
-    if (SSL_CTX_use_PrivateKey_file(c, files.key.c_str(), SSL_FILETYPE_PEM) != 1)
-      return last_error("the key \"" + files.key + "\"");
-    if (SSL_CTX_check_private_key(c) != 1)
-      return last_error("the key \"" + files.key + "\" is not that of the certificate \"" + files.cert + "\"");
-  }
+  if (SSL_CTX_use_certificate_chain_file(c, files.cert.c_str()) != 1)
+    return last_error("the certificate \"" + files.cert + "\"");
+  if (SSL_CTX_use_PrivateKey_file(c, files.key.c_str(), SSL_FILETYPE_PEM) != 1)
+    return last_error("the key \"" + files.key + "\"");
+  if (SSL_CTX_check_private_key(c) != 1)
+    return last_error("the key \"" + files.key + "\" is not that of the certificate \"" + files.cert + "\"");
   return context;
+}
+
+}  // namespace
+
+base::Result<TlsContext> make_tls_context(const TlsSettings& settings) {
+  auto others = std::make_unique<Others>();
+  TlsContext first;
+  for (const auto& files : settings.certificates) {
+    auto made = make_one(settings, files);
+    if (!made) return made.error();
+    if (first)
+      others->push_back(std::move(*made));
+    else
+      first = std::move(*made);
+  }
+  if (!first) return base::Error{"a TLS listener needs a certificate"};
+  SSL_CTX_set_tlsext_servername_callback(first.get(), choose_certificate);
+  SSL_CTX_set_tlsext_servername_arg(first.get(), first.get());
+  if (SSL_CTX_set_ex_data(first.get(), others_slot(), others.get()) == 1) others.release();
+  return first;
 }
 
 }  // namespace weir::net

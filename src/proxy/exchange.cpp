@@ -218,7 +218,7 @@ net::Awaitable<Exchange::Ending> Exchange::answer(http::Answer answer) {
 net::Awaitable<bool> Exchange::discard_body() {
   auto& body = *request_body_;
   const auto& head = space_->head;
-  if (head.content_length > kDiscarded) co_return false;
+  if (head.content_length > kDiscarded || (upload_ && !body.complete())) co_return false;
   std::string_view piece;
   for (;;) {
     const auto status = body.take(piece);

@@ -167,6 +167,7 @@ net::Awaitable<bool> Exchange::await_answer_head(Attempt& attempt) {
       searched = 0;
       continue;
     }
+    if (upload_ && upload_->fault != 0) co_return false;  // found before there was a wait to be ended
     searched = unread.size();
     net::ErrorCode ec;
     char* at = answer.space();
