@@ -17,7 +17,8 @@ make_base() {
   say "making a base image with debootstrap"
   local root container
   root=$(mktemp -d)
-  debootstrap --variant=minbase bookworm "$root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >/dev/null
+  # Without DEBIAN_MIRROR, debootstrap takes its own default.
+  debootstrap --variant=minbase bookworm "$root" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >/dev/null
   rm -rf "$root"/var/lib/apt/lists/* "$root"/var/cache/apt/archives/*.deb
   container=$(buildah from scratch)
   buildah add -q "$container" "$root" / >/dev/null
