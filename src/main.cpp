@@ -1,3 +1,5 @@
 #include "weir/app/command_line.hpp"
 
-int main(int argc, char** argv) { return weir::app::run_command_line(argc, argv); }
+int main(int argc, char** argv) {
+  return weir::app::run_command_line(argc, argv);
+}

@@ -3,7 +3,14 @@
 //   /headers       the head as it arrived, as text
 //   /status/503    that status
 //   anything else  {"method":…,"target":…}, or the request's body where there is one
-#include <pthread.h>
+#include "weir/app/run.hpp"
+#include "weir/http/answer.hpp"
+#include "weir/http/forwarding.hpp"
+#include "weir/http/head_parser.hpp"
+#include "weir/net/listener.hpp"
+#include "weir/net/stream.hpp"
+#include "weir/observe/json_text.hpp"
+#include "weir/proxy/relay.hpp"
 
 #include <charconv>
 #include <csignal>
@@ -14,15 +21,7 @@
 #include <vector>
 
 #include <boost/asio/signal_set.hpp>
-
-#include "weir/app/run.hpp"
-#include "weir/http/answer.hpp"
-#include "weir/http/forwarding.hpp"
-#include "weir/http/head_parser.hpp"
-#include "weir/net/listener.hpp"
-#include "weir/net/stream.hpp"
-#include "weir/observe/json_text.hpp"
-#include "weir/proxy/relay.hpp"
+#include <pthread.h>
 
 namespace weir::app {
 
@@ -100,7 +99,8 @@ class EchoSession {
   }
 
   [[nodiscard]] net::Awaitable<bool> send_back() {
-    out_ += head_.expects_continue ? "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n" : "HTTP/1.1 200 OK\r\n";
+    out_ +=
+        head_.expects_continue ? "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n" : "HTTP/1.1 200 OK\r\n";
     if (const auto* type = http::find_field(head_.fields, http::FieldId::ContentType)) {
       out_ += "Content-Type: ";
       out_ += type->value;

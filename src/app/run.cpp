@@ -1,6 +1,14 @@
 #include "weir/app/run.hpp"
 
-#include <sys/random.h>
+#include "app/worker_thread.hpp"
+
+#include "weir/admin/server.hpp"
+#include "weir/app/access_log.hpp"
+#include "weir/app/log.hpp"
+#include "weir/limit/key_table.hpp"
+#include "weir/net/clock.hpp"
+#include "weir/net/tls_context.hpp"
+#include "weir/policy/key_ring.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -11,15 +19,7 @@
 #include <vector>
 
 #include <boost/asio/signal_set.hpp>
-
-#include "app/worker_thread.hpp"
-#include "weir/admin/server.hpp"
-#include "weir/app/access_log.hpp"
-#include "weir/app/log.hpp"
-#include "weir/limit/key_table.hpp"
-#include "weir/net/clock.hpp"
-#include "weir/net/tls_context.hpp"
-#include "weir/policy/key_ring.hpp"
+#include <sys/random.h>
 
 namespace weir::app {
 
@@ -52,14 +52,16 @@ base::SipKey shared_key(const std::string& secret) {
 }
 
 proxy::Configuration configure(const Settings& settings) {
-  proxy::Configuration config{.server = settings.server,
-                              .client = settings.client,
-                              .routes = settings.routes,
-                              .rules = settings.rules,
-                              .names = {.table = random_key(), .shared = shared_key(settings.state.key_secret)},
-                              .upstreams = settings.upstreams,
-                              .servers = {}};
-  for (const auto& upstream : config.upstreams) config.servers.push_back(need(upstream::resolve_servers(upstream)));
+  proxy::Configuration config{
+      .server = settings.server,
+      .client = settings.client,
+      .routes = settings.routes,
+      .rules = settings.rules,
+      .names = {.table = random_key(), .shared = shared_key(settings.state.key_secret)},
+      .upstreams = settings.upstreams,
+      .servers = {}};
+  for (const auto& upstream : config.upstreams)
+    config.servers.push_back(need(upstream::resolve_servers(upstream)));
   return config;
 }
 
@@ -72,7 +74,8 @@ bool needs_redis(const Settings& settings) {
 
 namespace {
 
-// The main thread's part: everything that workers share, the admin page, signals, and the slow sweep of the table.
+// The main thread's part: everything that workers share, the admin page, signals, and the slow sweep of the
+// table.
 class Program {
  public:
   explicit Program(const Settings& settings);
@@ -179,7 +182,8 @@ admin::Readiness Program::readiness() const {
   const bool redis_up = std::all_of(workers_.begin(), workers_.end(), [](const auto& worker) {
     return worker->redis() == nullptr || worker->redis()->state() == redis::StoreState::Up;
   });
-  return {.ready = true, .detail = redis_up ? "" : "redis is not reachable; its rules go by on_store_failure"};
+  return {.ready = true,
+          .detail = redis_up ? "" : "redis is not reachable; its rules go by on_store_failure"};
 }
 
 void Program::await_signal() {
@@ -196,7 +200,8 @@ void Program::on_signal() {
     return;
   }
   draining_ = true;
-  log_.info("draining: finishing what was begun, at most " + std::to_string(base::ceil_seconds(settings_.server.drain)) + " s");
+  log_.info("draining: finishing what was begun, at most " +
+            std::to_string(base::ceil_seconds(settings_.server.drain)) + " s");
   for (const auto& worker : workers_) worker->drain();
   drain_deadline_.expires_after(settings_.server.drain);
   drain_deadline_.async_wait([this](const net::ErrorCode& error) {

@@ -28,9 +28,9 @@ observe::Counters::Shape shape_of(const proxy::Configuration& config) {
 WorkerThread::WorkerThread(const WorkerParts& parts)
     : context_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
       counters_(shape_of(parts.shared.config)),
-      access_lines_(parts.access_log.is_on()
-                        ? std::make_unique<AccessLogLines>(parts.access_log, context_.get_executor(), counters_)
-                        : nullptr),
+      access_lines_(parts.access_log.is_on() ? std::make_unique<AccessLogLines>(
+                                                   parts.access_log, context_.get_executor(), counters_)
+                                             : nullptr),
       redis_(make_store(context_.get_executor(), parts)),
       worker_(context_.get_executor(), parts.shared, redis_.get(), counters_, access_lines_.get()),
       drain_timer_(context_.get_executor()),

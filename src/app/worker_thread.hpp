@@ -1,11 +1,6 @@
-// One thread of the proxy with all that belongs to it: its loop, its listening sockets, its Redis connection, its
-// counters. Made and stopped by the main thread; everything else happens on its own.
+// One thread of the proxy with all that belongs to it: its loop, its listening sockets, its Redis connection,
+// its counters. Made and stopped by the main thread; everything else happens on its own.
 #pragma once
-
-#include <memory>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "weir/app/access_log.hpp"
 #include "weir/app/log.hpp"
@@ -15,6 +10,11 @@
 #include "weir/proxy/entrance.hpp"
 #include "weir/proxy/worker.hpp"
 #include "weir/redis/store.hpp"
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
 
 namespace weir::app {
 
@@ -45,7 +45,9 @@ class WorkerThread {
   void join();
 
   [[nodiscard]] const observe::Counters& counters() const noexcept { return counters_; }
-  [[nodiscard]] const redis::Store* redis() const noexcept { return redis_.get(); }  // state() and stats() from any thread
+  [[nodiscard]] const redis::Store* redis() const noexcept {
+    return redis_.get();
+  }  // state() and stats() from any thread
 
  private:
   void begin_drain();

@@ -1,9 +1,9 @@
 #include "weir/base/ip_address.hpp"
 
-#include <arpa/inet.h>
-
 #include <charconv>
 #include <cstring>
+
+#include <arpa/inet.h>
 
 namespace weir::base {
 
@@ -21,7 +21,8 @@ IpAddress IpAddress::v4(std::uint32_t host_order) noexcept {
 std::optional<IpAddress> IpAddress::parse(std::string_view text) noexcept {
   std::array<char, INET6_ADDRSTRLEN + 1> terminated{};
   if (text.empty() || text.size() >= terminated.size()) return std::nullopt;
-  if (text.find('\0') != std::string_view::npos) return std::nullopt;  // inet_pton would stop there and be content
+  if (text.find('\0') != std::string_view::npos)
+    return std::nullopt;  // inet_pton would stop there and be content
   std::memcpy(terminated.data(), text.data(), text.size());
   in_addr four{};
   if (inet_pton(AF_INET, terminated.data(), &four) == 1) return v4(ntohl(four.s_addr));

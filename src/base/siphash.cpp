@@ -61,7 +61,9 @@ Digest128 SipHash128::finish(std::uint64_t last) noexcept {
   return {lo, v0_ ^ v1_ ^ v2_ ^ v3_};
 }
 
-Digest128 SipHash128::digest() noexcept { return finish((words_ * 8) << 56); }
+Digest128 SipHash128::digest() noexcept {
+  return finish((words_ * 8) << 56);
+}
 
 Digest128 siphash128(SipKey key, std::string_view bytes) noexcept {
   SipHash128 hash(key);

@@ -18,14 +18,28 @@ constexpr std::uint64_t kDay = 86'400 * kSecond;
 constexpr std::uint64_t kLongest = 36'525 * kDay;  // 100 years
 
 constexpr std::array kTimeUnits = {
-    Unit{"us", 1},           Unit{"ms", 1'000},       Unit{"s", kSecond},      Unit{"sec", kSecond},
-    Unit{"m", 60 * kSecond}, Unit{"min", 60 * kSecond}, Unit{"h", 3600 * kSecond}, Unit{"hour", 3600 * kSecond},
-    Unit{"d", kDay},         Unit{"day", kDay},       Unit{"days", kDay},
+    Unit{"us", 1},
+    Unit{"ms", 1'000},
+    Unit{"s", kSecond},
+    Unit{"sec", kSecond},
+    Unit{"m", 60 * kSecond},
+    Unit{"min", 60 * kSecond},
+    Unit{"h", 3600 * kSecond},
+    Unit{"hour", 3600 * kSecond},
+    Unit{"d", kDay},
+    Unit{"day", kDay},
+    Unit{"days", kDay},
 };
 
 constexpr std::array kSizeUnits = {
-    Unit{"", 1},           Unit{"B", 1},           Unit{"kB", 1'000},     Unit{"MB", 1'000'000},
-    Unit{"GB", 1'000'000'000}, Unit{"KiB", 1ULL << 10}, Unit{"MiB", 1ULL << 20}, Unit{"GiB", 1ULL << 30},
+    Unit{"", 1},
+    Unit{"B", 1},
+    Unit{"kB", 1'000},
+    Unit{"MB", 1'000'000},
+    Unit{"GB", 1'000'000'000},
+    Unit{"KiB", 1ULL << 10},
+    Unit{"MiB", 1ULL << 20},
+    Unit{"GiB", 1ULL << 30},
 };
 
 template <std::size_t N>
@@ -47,8 +61,8 @@ Result<std::uint64_t> parse(std::string_view text, const std::array<Unit, N>& un
 }  // namespace
 
 Result<Duration> parse_duration(std::string_view text) {
-  const auto micros =
-      parse(text, kTimeUnits, kLongest, "a duration: write a whole number and us, ms, s, min, h or day, as \"250ms\"");
+  const auto micros = parse(text, kTimeUnits, kLongest,
+                            "a duration: write a whole number and us, ms, s, min, h or day, as \"250ms\"");
   if (!micros) return micros.error();
   return Duration(static_cast<std::int64_t>(*micros));
 }

@@ -1,5 +1,10 @@
 #include "weir/net/listener.hpp"
 
+#include <cstring>
+#include <utility>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -7,12 +12,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <cstring>
-#include <utility>
-
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 
 namespace weir::net {
 
@@ -29,8 +28,8 @@ void set(int fd, int level, int option) {
   ::setsockopt(fd, level, option, &on, sizeof on);
 }
 
-// A socket's file outlives it and would be in the way. One that somebody still listens on is not ours to take, and
-// neither is a file that is no socket: bind() then says that the address is in use.
+// A socket's file outlives it and would be in the way. One that somebody still listens on is not ours to
+// take, and neither is a file that is no socket: bind() then says that the address is in use.
 void remove_stale(const std::string& path, const RawEndpoint& endpoint) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return;
@@ -52,7 +51,8 @@ std::uint16_t bound_port(int fd) {
 }  // namespace
 
 base::Result<std::vector<RawEndpoint>> resolve(const base::Endpoint& address) {
-  if (address.is_unix()) return std::vector<RawEndpoint>{asio::local::stream_protocol::endpoint(address.unix_path)};
+  if (address.is_unix())
+    return std::vector<RawEndpoint>{asio::local::stream_protocol::endpoint(address.unix_path)};
   asio::io_context context;
   asio::ip::tcp::resolver resolver(context);
   ErrorCode ec;
@@ -76,8 +76,8 @@ base::Result<ListeningSocket> ListeningSocket::open(const base::Endpoint& addres
     set(socket.fd_, SOL_SOCKET, SO_REUSEADDR);
     set(socket.fd_, IPPROTO_TCP, TCP_NODELAY);  // accepted sockets inherit it
   }
-  // SO_REUSEPORT would let a second weir share the port silently; so the first socket binds and listens without it
-  // (Linux looks for conflicts at both) ...
+  // SO_REUSEPORT would let a second weir share the port silently; so the first socket binds and listens
+  // without it (Linux looks for conflicts at both) ...
   if (::bind(socket.fd_, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 ||
       ::listen(socket.fd_, kBacklog) != 0)
     return system_error(address, "listen on");
@@ -97,12 +97,14 @@ base::Result<ListeningSocket> ListeningSocket::again() const {
   const auto endpoints = resolve(address_);
   if (!endpoints) return endpoints.error();
   const auto& endpoint = endpoints->front();
-  ListeningSocket socket(::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), address_);
+  ListeningSocket socket(
+      ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), address_);
   if (socket.fd_ < 0) return system_error(address_, "open a socket for");
   set(socket.fd_, SOL_SOCKET, SO_REUSEADDR);
   set(socket.fd_, SOL_SOCKET, SO_REUSEPORT);
   set(socket.fd_, IPPROTO_TCP, TCP_NODELAY);
-  if (::bind(socket.fd_, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 || ::listen(socket.fd_, kBacklog) != 0)
+  if (::bind(socket.fd_, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 ||
+      ::listen(socket.fd_, kBacklog) != 0)
     return system_error(address_, "listen on");
   return socket;
 }
@@ -124,7 +126,8 @@ Acceptor ListeningSocket::into_acceptor(Executor executor) && {
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
   ::getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &size);
-  const asio::generic::stream_protocol protocol(bound.ss_family, bound.ss_family == AF_UNIX ? 0 : IPPROTO_TCP);
+  const asio::generic::stream_protocol protocol(bound.ss_family,
+                                                bound.ss_family == AF_UNIX ? 0 : IPPROTO_TCP);
   return Acceptor(executor, protocol, std::exchange(fd_, -1));
 }
 

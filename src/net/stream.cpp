@@ -1,11 +1,5 @@
 #include "weir/net/stream.hpp"
 
-#include <openssl/bio.h>
-#include <openssl/err.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -14,15 +8,20 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/ssl/error.hpp>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 
 namespace weir::net {
 
-// TLS driven by hand: OpenSSL takes ciphertext from `incoming`, which one asynchronous read fills, and sends its own
-// straight to the socket. That is one copy and no memory BIO pair less than asio::ssl::stream.
+// TLS driven by hand: OpenSSL takes ciphertext from `incoming`, which one asynchronous read fills, and sends
+// its own straight to the socket. That is one copy and no memory BIO pair less than asio::ssl::stream.
 struct Stream::Tls {
   SSL* ssl = nullptr;
-  std::vector<char> buffer;    // ciphertext; given back by trim()
-  std::string_view incoming;   // what of it OpenSSL has not taken yet
+  std::vector<char> buffer;   // ciphertext; given back by trim()
+  std::string_view incoming;  // what of it OpenSSL has not taken yet
   bool ended = false;
 
   static constexpr std::size_t kBuffer = 16 << 10;

@@ -1,13 +1,13 @@
 #include "weir/net/tls_context.hpp"
 
-#include <openssl/err.h>
-#include <openssl/x509v3.h>
-
 #include <array>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
 
 namespace weir::net {
 
@@ -39,10 +39,9 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const 
 using Others = std::vector<TlsContext>;
 
 int others_slot() {
-  static const int slot =
-      SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, [](void*, void* others, CRYPTO_EX_DATA*, int, long, void*) {
-        delete static_cast<Others*>(others);
-      });
+  static const int slot = SSL_CTX_get_ex_new_index(
+      0, nullptr, nullptr, nullptr,
+      [](void*, void* others, CRYPTO_EX_DATA*, int, long, void*) { delete static_cast<Others*>(others); });
   return slot;
 }
 
@@ -68,10 +67,12 @@ base::Result<TlsContext> make_one(const TlsSettings& settings, const Certificate
   TlsContext context(SSL_CTX_new(TLS_server_method()));
   if (!context) return last_error("OpenSSL");
   SSL_CTX* c = context.get();
-  SSL_CTX_set_min_proto_version(c, settings.min_version == TlsVersion::Tls13 ? TLS1_3_VERSION : TLS1_2_VERSION);
+  SSL_CTX_set_min_proto_version(c,
+                                settings.min_version == TlsVersion::Tls13 ? TLS1_3_VERSION : TLS1_2_VERSION);
   SSL_CTX_set_options(c, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE |
                              SSL_OP_IGNORE_UNEXPECTED_EOF);
-  SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_mode(
+      c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_session_id_context(c, reinterpret_cast<const unsigned char*>("weir"), 4);
   SSL_CTX_set_alpn_select_cb(c, choose_protocol, nullptr);
   if (SSL_CTX_set_cipher_list(c, kCiphers12) != 1) return last_error("the TLS 1.2 ciphers");

@@ -2,7 +2,9 @@
 
 namespace weir::net {
 
-Watched::Watched(Watchdog& watchdog) : watchdog_(watchdog) { watchdog.watched_.push_back(*this); }
+Watched::Watched(Watchdog& watchdog) : watchdog_(watchdog) {
+  watchdog.watched_.push_back(*this);
+}
 
 void Watched::arm(base::Duration wait) noexcept {
   const auto ticks = (wait.count() + Watchdog::kTick.count() - 1) / Watchdog::kTick.count();
@@ -19,8 +21,8 @@ void Watchdog::stop() {
   timer_.cancel();
 }
 
-// A whole tick after the one before ran, not after it was due: a worker that was held up must not catch up on ticks,
-// because what was armed meanwhile counts from the last one that it saw.
+// A whole tick after the one before ran, not after it was due: a worker that was held up must not catch up on
+// ticks, because what was armed meanwhile counts from the last one that it saw.
 void Watchdog::schedule() {
   timer_.expires_after(kTick);
   timer_.async_wait([this](const ErrorCode& error) {

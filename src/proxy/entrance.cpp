@@ -1,10 +1,10 @@
 #include "weir/proxy/entrance.hpp"
 
+#include "proxy/session.hpp"
+
 #include <exception>
 #include <memory>
 #include <utility>
-
-#include "proxy/session.hpp"
 
 namespace weir::proxy {
 
@@ -19,7 +19,8 @@ net::Awaitable<void> serve(std::unique_ptr<Session> session) {
 
 }  // namespace
 
-Entrance::Entrance(Worker& worker, net::Acceptor acceptor, SSL_CTX* tls, std::size_t most_sessions, Complain complain)
+Entrance::Entrance(Worker& worker, net::Acceptor acceptor, SSL_CTX* tls, std::size_t most_sessions,
+                   Complain complain)
     : worker_(worker),
       acceptor_(std::move(acceptor)),
       pause_(worker.executor),

@@ -1,21 +1,23 @@
 #include "proxy/exchange.hpp"
 
-#include <utility>
-
 #include "proxy/session.hpp"
 #include "proxy/upload.hpp"
+
 #include "weir/http/target.hpp"
+
+#include <utility>
 
 namespace weir::proxy {
 
 namespace {
 
-// A refused request's body is read and dropped up to this size to keep the connection; beyond it the connection goes.
+// A refused request's body is read and dropped up to this size to keep the connection; beyond it the
+// connection goes.
 constexpr std::uint64_t kDiscarded = 64 << 10;
 
 bool is_credential(policy::Attribute kind) noexcept {
-  return kind == policy::Attribute::ApiKey || kind == policy::Attribute::User || kind == policy::Attribute::Org ||
-         kind == policy::Attribute::Service;
+  return kind == policy::Attribute::ApiKey || kind == policy::Attribute::User ||
+         kind == policy::Attribute::Org || kind == policy::Attribute::Service;
 }
 
 // 401 where a credential is what a rule misses, else 400.
@@ -145,16 +147,18 @@ void Exchange::note_standing(const policy::Decision& decision) {
 
 net::Awaitable<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
   if (ruling.missing != nullptr)
-    co_return co_await error(missing_status(*ruling.missing), "this request lacks what identifies its client");
+    co_return co_await error(missing_status(*ruling.missing),
+                             "this request lacks what identifies its client");
   if (ruling.closed != nullptr) {
     failure_ = "store_closed";
     co_return co_await error(503, "the limiter's store cannot be reached; please retry");
   }
   auto& space = *space_;
   const auto& rule = *ruling.decision.rule;
-  const http::Refusal refusal{.rule = rule.name,
-                              .status = rule.refusal_status,
-                              .retry_after_seconds = http::retry_after_seconds(ruling.decision.outcome.retry_after)};
+  const http::Refusal refusal{
+      .rule = rule.name,
+      .status = rule.refusal_status,
+      .retry_after_seconds = http::retry_after_seconds(ruling.decision.outcome.retry_after)};
   if (refusal.retry_after_seconds) {
     space.standing += "Retry-After: ";
     http::append_number(space.standing, *refusal.retry_after_seconds);
@@ -246,26 +250,27 @@ void Exchange::account() {
     return from == base::TimePoint{} || to == base::TimePoint{} ? base::Duration{0} : to - from;
   };
   constexpr std::string_view kVerdicts[] = {"forward", "delay", "reject"};
-  worker_.access_log->record({.start = started_,
-                              .total = now - started_,
-                              .queued = span(started_, departed_),
-                              .upstream = span(sent_, answered_),
-                              .client = space.request.client.address,
-                              .method = space.head.method,
-                              .target = space.head.target,
-                              .host = space.head.authority,
-                              .route = space.request.route,
-                              .status = status_,
-                              .bytes_in = request_body_ ? request_body_->received() : 0,
-                              .bytes_out = bytes_out_,
-                              .verdict = kVerdicts[static_cast<std::size_t>(decision_.verdict)],
-                              .rule = decision_.rule != nullptr ? std::string_view(decision_.rule->name) : std::string_view{},
-                              .key = {},
-                              .server = lease_ ? std::string_view(lease_.server_name()) : std::string_view{},
-                              .request_id = space.request_id,
-                              .traceparent = {},
-                              .user_agent = {},
-                              .error = failure_});
+  worker_.access_log->record(
+      {.start = started_,
+       .total = now - started_,
+       .queued = span(started_, departed_),
+       .upstream = span(sent_, answered_),
+       .client = space.request.client.address,
+       .method = space.head.method,
+       .target = space.head.target,
+       .host = space.head.authority,
+       .route = space.request.route,
+       .status = status_,
+       .bytes_in = request_body_ ? request_body_->received() : 0,
+       .bytes_out = bytes_out_,
+       .verdict = kVerdicts[static_cast<std::size_t>(decision_.verdict)],
+       .rule = decision_.rule != nullptr ? std::string_view(decision_.rule->name) : std::string_view{},
+       .key = {},
+       .server = lease_ ? std::string_view(lease_.server_name()) : std::string_view{},
+       .request_id = space.request_id,
+       .traceparent = {},
+       .user_agent = {},
+       .error = failure_});
 }
 
 }  // namespace weir::proxy

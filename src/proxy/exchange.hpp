@@ -1,13 +1,10 @@
-// One request and its answer: identify, decide, then refuse, hold, or pass on; and the account of it on every ending.
+// One request and its answer: identify, decide, then refuse, hold, or pass on; and the account of it on every
+// ending.
 #pragma once
-
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string_view>
 
 #include "proxy/exchange_space.hpp"
 #include "proxy/gate.hpp"
+
 #include "weir/http/answer.hpp"
 #include "weir/http/forwarding.hpp"
 #include "weir/http/head_parser.hpp"
@@ -16,6 +13,11 @@
 #include "weir/proxy/relay.hpp"
 #include "weir/proxy/shaper.hpp"
 #include "weir/upstream/pool.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
 
 namespace weir::proxy {
 

@@ -1,23 +1,24 @@
 // The part of an exchange that speaks with an upstream.
-#include <boost/asio/detached.hpp>
-#include <exception>
-#include <sys/socket.h>
-
 #include "proxy/exchange.hpp"
 #include "proxy/session.hpp"
 #include "proxy/upload.hpp"
+
+#include <exception>
+
+#include <boost/asio/detached.hpp>
+#include <sys/socket.h>
 
 namespace weir::proxy {
 
 // What one try hands to the next.
 struct Exchange::Attempt {
-  std::string_view body;      // the whole request body, where it came with the head
-  bool whole = false;         // `body` is all of it (or there is none): the request can be sent again
-  bool fresh = false;         // use no waiting connection: the last one was dead
-  bool handed_over = false;   // bytes of the request were sent to some server
-  bool silent = false;        // the connection ended before a byte of an answer
-  std::uint64_t tried = 0;    // servers that failed, a bit for each
-  unsigned status = 502;      // what to answer when nothing is left to try
+  std::string_view body;     // the whole request body, where it came with the head
+  bool whole = false;        // `body` is all of it (or there is none): the request can be sent again
+  bool fresh = false;        // use no waiting connection: the last one was dead
+  bool handed_over = false;  // bytes of the request were sent to some server
+  bool silent = false;       // the connection ended before a byte of an answer
+  std::uint64_t tried = 0;   // servers that failed, a bit for each
+  unsigned status = 502;     // what to answer when nothing is left to try
   std::string_view what = "the upstream cannot be reached";
 };
 
@@ -25,10 +26,12 @@ namespace {
 
 // RFC 9110 §9.2.2.
 bool is_idempotent(std::string_view method) noexcept {
-  return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "PUT" || method == "DELETE" || method == "TRACE";
+  return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "PUT" ||
+         method == "DELETE" || method == "TRACE";
 }
 
-// Makes the kernel end a connection with a reset, so that an answer delimited by its end does not look complete.
+// Makes the kernel end a connection with a reset, so that an answer delimited by its end does not look
+// complete.
 void end_by_reset(net::Stream& stream) noexcept {
   const linger now{1, 0};
   ::setsockopt(stream.socket().native_handle(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
@@ -52,7 +55,8 @@ net::Awaitable<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
                             .add_forwarded = worker_.config.server.forwarded});
   Attempt attempt;
   attempt.whole = space.head.framing == http::Framing::None;
-  if (space.head.framing == http::Framing::Length && session_.inbox.unread().size() >= space.head.content_length)
+  if (space.head.framing == http::Framing::Length &&
+      session_.inbox.unread().size() >= space.head.content_length)
     attempt.whole = request_body_->take(attempt.body) == BodySource::Status::Piece;
   if (attempt.whole) {
     std::string_view nothing;
@@ -222,7 +226,9 @@ net::Awaitable<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, At
   }
   if (need == Relay::Need::SinkBroken || need == Relay::Need::Room || session_.left()) {
     failure_ = session_.late() ? "write_timeout" : "client_left";
-    worker_.counters.client_errors(session_.late() ? observe::ClientError::WriteTimeout : observe::ClientError::Left).add();
+    worker_.counters
+        .client_errors(session_.late() ? observe::ClientError::WriteTimeout : observe::ClientError::Left)
+        .add();
     co_return Ending::Abort;
   }
   if (relay.sent() == 0) {
@@ -248,9 +254,10 @@ net::Awaitable<Exchange::Ending> Exchange::give_up(Attempt& attempt) {
   failure_ = "upstream_failed";
   if (upload_ && upload_->fault != 0) {
     failure_ = "bad_body";
-    co_return co_await error(upload_->fault, upload_->fault == 408   ? "the request body did not come in time"
-                                             : upload_->fault == 413 ? "the request body is too large"
-                                                                     : "the request body is malformed or incomplete");
+    co_return co_await error(upload_->fault, upload_->fault == 408 ? "the request body did not come in time"
+                                             : upload_->fault == 413
+                                                 ? "the request body is too large"
+                                                 : "the request body is malformed or incomplete");
   }
   co_return co_await error(attempt.status, attempt.what);
 }

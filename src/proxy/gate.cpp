@@ -10,18 +10,22 @@ using observe::RuleOutcome;
 
 }  // namespace
 
-// What each rule said, for the metrics. Of a refused request only the refusals count: the others charged nothing.
+// What each rule said, for the metrics. Of a refused request only the refusals count: the others charged
+// nothing.
 void Gate::count(const policy::Bill& bill, bool admitted) {
   const auto outcomes = bill.outcomes();
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const auto& charge = bill.charges()[i];
     const auto rule = charge.rule;
     if (!outcomes[i].allowed)
-      worker_.counters.decisions(rule, charge.enforced ? RuleOutcome::Refused : RuleOutcome::ShadowRefused).add();
+      worker_.counters.decisions(rule, charge.enforced ? RuleOutcome::Refused : RuleOutcome::ShadowRefused)
+          .add();
     else if (outcomes[i].overflow && admitted)
       worker_.counters.decisions(rule, RuleOutcome::Overflow).add();
     else if (admitted)
-      worker_.counters.decisions(rule, outcomes[i].delay.count() > 0 ? RuleOutcome::Delayed : RuleOutcome::Admitted).add();
+      worker_.counters
+          .decisions(rule, outcomes[i].delay.count() > 0 ? RuleOutcome::Delayed : RuleOutcome::Admitted)
+          .add();
   }
 }
 
@@ -91,7 +95,8 @@ Ruling Gate::fall_back() {
     return {.closed = closed};
   }
   auto& fallback = space_.fallback;
-  fallback_charged_ = !fallback.empty() && worker_.table.charge(fallback.charges(), charged_at_, fallback.outcomes());
+  fallback_charged_ =
+      !fallback.empty() && worker_.table.charge(fallback.charges(), charged_at_, fallback.outcomes());
   auto ruling = rule();
   if (ruling.decision.verdict == policy::Verdict::Reject) refund();
   return ruling;
@@ -102,10 +107,12 @@ void Gate::refund_but(const limit::Charge* waited_for, base::TimePoint freed) {
     const auto outcomes = bill.outcomes();
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       const auto& charge = bill.charges()[i];
-      if (outcomes[i].allowed) refund(charge, &charge == waited_for ? freed : since + outcomes[i].delay, outcomes[i]);
+      if (outcomes[i].allowed)
+        refund(charge, &charge == waited_for ? freed : since + outcomes[i].delay, outcomes[i]);
     }
   };
-  const auto here = [&](const limit::Charge& charge, base::TimePoint departure, const limit::Outcome& outcome) {
+  const auto here = [&](const limit::Charge& charge, base::TimePoint departure,
+                        const limit::Outcome& outcome) {
     worker_.table.refund(charge, departure, outcome.overflow);
   };
   const auto in_redis = [&](const limit::Charge& charge, base::TimePoint departure, const limit::Outcome&) {

@@ -1,13 +1,15 @@
-// Asks the stores what a request may do: the key table at once, then Redis in one trip. All or nothing over both.
+// Asks the stores what a request may do: the key table at once, then Redis in one trip. All or nothing over
+// both.
 #pragma once
 
-#include <array>
-#include <span>
-
 #include "proxy/exchange_space.hpp"
+
 #include "weir/net/asio.hpp"
 #include "weir/policy/evaluation.hpp"
 #include "weir/proxy/worker.hpp"
+
+#include <array>
+#include <span>
 
 namespace weir::proxy {
 
@@ -41,8 +43,8 @@ class Gate {
 
   // Gives everything back that was charged: the request never reached what it was charged for.
   void refund() { refund_but(nullptr, {}); }
-  // The same for a request that leaves the queue: of the line that it waited for, `freed` is given back, the last
-  // departure that was promised to anybody waiting here.
+  // The same for a request that leaves the queue: of the line that it waited for, `freed` is given back, the
+  // last departure that was promised to anybody waiting here.
   void refund_but(const limit::Charge* waited_for, base::TimePoint freed);
 
  private:

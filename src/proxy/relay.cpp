@@ -8,8 +8,8 @@ namespace weir::proxy {
 
 namespace {
 
-// Pieces up to this size are copied behind what is to be sent, so that a head and a small body, or many small chunks,
-// leave in one call; larger ones are sent from where they stand.
+// Pieces up to this size are copied behind what is to be sent, so that a head and a small body, or many small
+// chunks, leave in one call; larger ones are sent from where they stand.
 constexpr std::size_t kCopied = 4 << 10;
 
 }  // namespace
@@ -40,13 +40,16 @@ BodySource::Status BodySource::take_chunk(std::string_view& piece) {
 BodySource::Status BodySource::take(std::string_view& piece) {
   if (framing_ == http::Framing::Chunked) return take_chunk(piece);
   const bool to_the_end = framing_ == http::Framing::UntilClose;
-  if (framing_ == http::Framing::None || (!to_the_end && left_ == 0) || (to_the_end && ended_ && inbox_.empty())) {
+  if (framing_ == http::Framing::None || (!to_the_end && left_ == 0) ||
+      (to_the_end && ended_ && inbox_.empty())) {
     complete_ = true;
     return Status::End;
   }
   if (inbox_.empty()) return ended_ ? Status::Cut : Status::NeedBytes;
   const auto unread = inbox_.unread();
-  piece = to_the_end ? unread : unread.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(left_, unread.size())));
+  piece = to_the_end
+              ? unread
+              : unread.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(left_, unread.size())));
   inbox_.use(piece.size());
   if (!to_the_end) left_ -= piece.size();
   return accept(piece);

@@ -1,10 +1,11 @@
 #include "proxy/session.hpp"
 
-#include <algorithm>
-
 #include "proxy/exchange.hpp"
+
 #include "weir/http/answer.hpp"
 #include "weir/http/head_parser.hpp"
+
+#include <algorithm>
 
 namespace weir::proxy {
 
@@ -134,8 +135,8 @@ net::Awaitable<void> Session::refuse_head(http::Fault fault, observe::ClientErro
   co_await linger();
 }
 
-// Closes so that the last answer is not lost: our end first, then what the client still sends is read and dropped,
-// within bounds (RFC 9112 §9.6).
+// Closes so that the last answer is not lost: our end first, then what the client still sends is read and
+// dropped, within bounds (RFC 9112 §9.6).
 net::Awaitable<void> Session::linger() {
   client.shutdown_send();
   arm(kLingerTime);
@@ -157,7 +158,8 @@ net::Awaitable<bool> Session::serve_one(std::size_t head_size) {
   {
     Exchange exchange(*this);
     if (const auto fault = exchange.read_head(head_size)) {
-      co_await refuse_head(*fault, fault->status == 431 ? observe::ClientError::HeadTooLarge : observe::ClientError::BadHead);
+      co_await refuse_head(
+          *fault, fault->status == 431 ? observe::ClientError::HeadTooLarge : observe::ClientError::BadHead);
       co_return false;
     }
     exchange_ = &exchange;

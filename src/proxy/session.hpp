@@ -1,9 +1,6 @@
 // One client connection, from its acceptance to its end: TLS, the loop over requests, deadlines, the drain.
 #pragma once
 
-#include <memory>
-#include <string>
-
 #include "weir/base/ip_address.hpp"
 #include "weir/http/head_parser.hpp"
 #include "weir/net/stream.hpp"
@@ -11,6 +8,9 @@
 #include "weir/observe/counters.hpp"
 #include "weir/proxy/buffer.hpp"
 #include "weir/proxy/worker.hpp"
+
+#include <memory>
+#include <string>
 
 namespace weir::proxy {
 
@@ -24,8 +24,8 @@ class Session final : public net::Watched {
   // Serves requests until either side ends it.
   [[nodiscard]] net::Awaitable<void> run();
 
-  // For the exchange under way. What waits is ended when the deadline passes (late() tells then) or, while somebody
-  // else is waited for, when the client leaves (left() tells then).
+  // For the exchange under way. What waits is ended when the deadline passes (late() tells then) or, while
+  // somebody else is waited for, when the client leaves (left() tells then).
   using net::Watched::arm;
   using net::Watched::disarm;
   void begin_wait_for_others() noexcept { waits_for_others_ = true; }

@@ -1,11 +1,12 @@
-// A request body that goes up while the answer is awaited: the one place where two coroutines work on one exchange.
-// The exchange waits for the upload to end before it ends itself.
+// A request body that goes up while the answer is awaited: the one place where two coroutines work on one
+// exchange. The exchange waits for the upload to end before it ends itself.
 #pragma once
 
-#include <string>
-
 #include "proxy/exchange.hpp"
+
 #include "weir/net/asio.hpp"
+
+#include <string>
 
 namespace weir::proxy {
 

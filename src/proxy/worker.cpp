@@ -1,11 +1,11 @@
 #include "weir/proxy/worker.hpp"
 
+#include "proxy/exchange_space.hpp"
+
 #include <array>
 #include <cstdio>
 #include <ctime>
 #include <random>
-
-#include "proxy/exchange_space.hpp"
 
 namespace weir::proxy {
 
@@ -21,8 +21,8 @@ std::size_t block_size(const ServerSettings& server) {
 
 }  // namespace
 
-Worker::Worker(net::Executor an_executor, const Shared& shared, redis::Store* a_redis, observe::Counters& some_counters,
-               observe::AccessSink* an_access_log)
+Worker::Worker(net::Executor an_executor, const Shared& shared, redis::Store* a_redis,
+               observe::Counters& some_counters, observe::AccessSink* an_access_log)
     : executor(an_executor),
       config(shared.config),
       clock(shared.clock),

@@ -1,12 +1,6 @@
 // The whole configuration as values: read once, checked, then immutable and shared by all workers.
 #pragma once
 
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "weir/base/siphash.hpp"
 #include "weir/net/listener_settings.hpp"
 #include "weir/policy/identity.hpp"
@@ -16,11 +10,17 @@
 #include "weir/redis/redis_settings.hpp"
 #include "weir/upstream/upstream_settings.hpp"
 
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
 namespace weir::app {
 
 struct AdminSettings {
   std::optional<base::Endpoint> address;  // absent: no admin listener
-  std::string token;  // empty: none asked
+  std::string token;                      // empty: none asked
 };
 
 struct LogSettings {
@@ -31,8 +31,8 @@ struct LogSettings {
 struct StateSettings {
   std::size_t max_keys = 1'000'000;
   std::optional<redis::RedisSettings> redis;
-  std::string key_secret;   // empty: random, and a warning where rules share a Redis
-  unsigned replicas = 1;    // weirs that share the Redis; what the local fallback divides by
+  std::string key_secret;  // empty: random, and a warning where rules share a Redis
+  unsigned replicas = 1;   // weirs that share the Redis; what the local fallback divides by
 };
 
 struct Settings {
@@ -59,11 +59,12 @@ class ConfigError : public std::runtime_error {
   std::vector<std::string> mistakes_;
 };
 
-// Reads and checks FILE and what it names (keys file, certificates' presence). Throws ConfigError with every mistake
-// found, not only the first.
+// Reads and checks FILE and what it names (keys file, certificates' presence). Throws ConfigError with every
+// mistake found, not only the first.
 [[nodiscard]] Settings load_settings(const std::string& file);
 
-// The same for text that stands in memory; `file` is only a name for the messages and the base of relative paths.
+// The same for text that stands in memory; `file` is only a name for the messages and the base of relative
+// paths.
 [[nodiscard]] Settings parse_settings(std::string_view text, const std::string& file);
 
 // For `weir check`: routes in order and the rules that apply to each.

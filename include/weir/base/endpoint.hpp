@@ -1,16 +1,16 @@
 // Where a socket is bound or connected to, as written: "host:port", "[v6]:port" or "unix:/path".
 #pragma once
 
+#include "weir/base/result.hpp"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "weir/base/result.hpp"
-
 namespace weir::base {
 
 struct Endpoint {
-  std::string host;       // a name or an address without brackets; empty for a unix socket
+  std::string host;  // a name or an address without brackets; empty for a unix socket
   std::uint16_t port = 0;
   std::string unix_path;  // empty for TCP
 

@@ -1,10 +1,12 @@
-// A value, or why there is none. An alias, so that a later standard's `expected` can take its place in one line.
+// A value, or why there is none. An alias, so that a later standard's `expected` can take its place in one
+// line.
 #pragma once
 
-#include <boost/system/result.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include <boost/system/result.hpp>
 
 namespace weir::base {
 

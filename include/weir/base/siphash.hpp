@@ -1,9 +1,9 @@
 // SipHash-2-4 with 128-bit output (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012).
 //
-// Why not a faster hash: the digest *is* the client's name from here on, in the key table and in Redis. Nobody
-// outside may be able to aim two clients at one digest, or to recover an API key from one. That asks for a
-// pseudo-random function under a secret key, which xxHash is not; OpenSSL has this one (EVP_MAC "SIPHASH"), at ten
-// times the price because of its set-up per call. The tests compare the two.
+// Why not a faster hash: the digest *is* the client's name from here on, in the key table and in Redis.
+// Nobody outside may be able to aim two clients at one digest, or to recover an API key from one. That asks
+// for a pseudo-random function under a secret key, which xxHash is not; OpenSSL has this one (EVP_MAC
+// "SIPHASH"), at ten times the price because of its set-up per call. The tests compare the two.
 #pragma once
 
 #include <compare>

@@ -1,8 +1,8 @@
 // Time as weir counts it: whole microseconds, never floating point.
 //
-// `TimePoint` is microseconds since the Unix epoch. Who the authority for "now" is depends on the store (a steady
-// clock anchored at start for state in process, the server's TIME for Redis), so no function below the shell reads
-// a clock: it takes `now` as an argument.
+// `TimePoint` is microseconds since the Unix epoch. Who the authority for "now" is depends on the store (a
+// steady clock anchored at start for state in process, the server's TIME for Redis), so no function below the
+// shell reads a clock: it takes `now` as an argument.
 #pragma once
 
 #include <chrono>

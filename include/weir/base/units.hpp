@@ -1,12 +1,12 @@
 // Quantities as they are written in the configuration: "250ms", "64KiB", "1_000".
 #pragma once
 
+#include "weir/base/result.hpp"
+#include "weir/base/time.hpp"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "weir/base/result.hpp"
-#include "weir/base/time.hpp"
 
 namespace weir::base {
 

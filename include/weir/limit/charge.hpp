@@ -1,10 +1,11 @@
-// One line of a request's bill: which key of which rule pays how much, by which arithmetic. What stores are asked.
+// One line of a request's bill: which key of which rule pays how much, by which arithmetic. What stores are
+// asked.
 #pragma once
-
-#include <cstdint>
 
 #include "weir/base/siphash.hpp"
 #include "weir/limit/limiter.hpp"
+
+#include <cstdint>
 
 namespace weir::limit {
 

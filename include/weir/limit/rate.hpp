@@ -1,12 +1,13 @@
-// A rate: so many units in so long. Kept as the two whole numbers that were written, so that "3/7s" stays exact.
+// A rate: so many units in so long. Kept as the two whole numbers that were written, so that "3/7s" stays
+// exact.
 #pragma once
+
+#include "weir/base/result.hpp"
+#include "weir/base/time.hpp"
 
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "weir/base/result.hpp"
-#include "weir/base/time.hpp"
 
 namespace weir::limit {
 
@@ -15,7 +16,7 @@ using Cost = std::uint64_t;
 inline constexpr Cost kMaxCost = Cost{1} << 31;
 
 struct Rate {
-  std::uint64_t count = 1;        // 1 to 10^9
+  std::uint64_t count = 1;           // 1 to 10^9
   base::Duration period{1'000'000};  // 1 µs to 100 years
   friend bool operator==(const Rate&, const Rate&) = default;
 };

@@ -1,16 +1,17 @@
 // The arithmetic that token bucket, GCRA and leaky bucket share: virtual scheduling (ITU-T I.371, Annex A).
 //
-// The whole state of a key is one instant, the theoretical arrival time (TAT): when everything admitted so far will
-// have been paid for at the rate. A unit of cost moves it by one emission interval T = period / count. A request
-// fits while the TAT, moved by its cost, lies no further ahead of now than the depth = capacity × T.
+// The whole state of a key is one instant, the theoretical arrival time (TAT): when everything admitted so
+// far will have been paid for at the rate. A unit of cost moves it by one emission interval T = period /
+// count. A request fits while the TAT, moved by its cost, lies no further ahead of now than the depth =
+// capacity × T.
 //
 //   now                    TAT                          now + depth
 //    |—— already spent ————|———— still to be spent ————|
 //
-// Exactness. T is rarely a whole number of microseconds ("3/7s"), so instants are counted in ticks of 1/count µs.
-// In ticks T is `period` in µs, a whole number: no rounding ever happens on the way in, and long-run counts are
-// exact. 128 bits hold any instant: 2^63 µs × 2^30 ticks. Rounding happens only towards the reader, always so that
-// a promise is kept: durations up, remaining down.
+// Exactness. T is rarely a whole number of microseconds ("3/7s"), so instants are counted in ticks of 1/count
+// µs. In ticks T is `period` in µs, a whole number: no rounding ever happens on the way in, and long-run
+// counts are exact. 128 bits hold any instant: 2^63 µs × 2^30 ticks. Rounding happens only towards the
+// reader, always so that a promise is kept: durations up, remaining down.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -30,8 +31,8 @@ class Spacing {
                                                   base::Duration max_wait = base::kForever);
 
   struct Step {
-    Outcome outcome;  // without `delay`
-    Ticks tat;        // the new state when allowed; the old one otherwise
+    Outcome outcome;      // without `delay`
+    Ticks tat;            // the new state when allowed; the old one otherwise
     base::Duration wait;  // how far the TAT lay ahead of now before the charge, rounded up
   };
   // REQUIRES 1 ≤ cost ≤ kMaxCost, now ≥ the epoch. A fresh key has tat 0.

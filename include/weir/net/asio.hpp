@@ -1,6 +1,7 @@
 // The Asio that weir speaks: one executor type, no type erasure, one io_context a worker.
 //
-// Everything made from these belongs to the worker whose io_context it runs on and is touched by that thread alone.
+// Everything made from these belongs to the worker whose io_context it runs on and is touched by that thread
+// alone.
 #pragma once
 
 #include <boost/asio/associated_executor.hpp>
@@ -26,11 +27,14 @@ using Awaitable = asio::awaitable<T, Executor>;
 
 // A connected stream socket, TCP or unix alike.
 using Socket = asio::basic_stream_socket<asio::generic::stream_protocol, Executor>;
-using Timer = asio::basic_waitable_timer<std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>, Executor>;
+using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,
+                                         asio::wait_traits<std::chrono::steady_clock>, Executor>;
 
 inline constexpr asio::use_awaitable_t<Executor> kAwait{};
 
 // co_await socket.async_…(…, into(ec)): the error lands in `ec` instead of being thrown.
-[[nodiscard]] inline auto into(ErrorCode& ec) { return asio::redirect_error(kAwait, ec); }
+[[nodiscard]] inline auto into(ErrorCode& ec) {
+  return asio::redirect_error(kAwait, ec);
+}
 
 }  // namespace weir::net

@@ -1,12 +1,12 @@
 // The time of this process: microseconds since the Unix epoch by a clock that never steps.
 //
-// Anchored to the wall once, at start; from then on the monotonic clock alone moves it, so a step of the wall clock
-// refills no bucket. Immutable; any thread may read it.
+// Anchored to the wall once, at start; from then on the monotonic clock alone moves it, so a step of the wall
+// clock refills no bucket. Immutable; any thread may read it.
 #pragma once
 
-#include <chrono>
-
 #include "weir/base/time.hpp"
+
+#include <chrono>
 
 namespace weir::net {
 

@@ -1,15 +1,15 @@
 // Listening sockets: one a worker and address (SO_REUSEPORT), all opened before anything is served.
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include <boost/asio/basic_socket_acceptor.hpp>
-
 #include "weir/base/endpoint.hpp"
 #include "weir/base/ip_address.hpp"
 #include "weir/base/result.hpp"
 #include "weir/net/asio.hpp"
+
+#include <string>
+#include <vector>
+
+#include <boost/asio/basic_socket_acceptor.hpp>
 
 namespace weir::net {
 
@@ -19,8 +19,8 @@ using RawEndpoint = asio::generic::stream_protocol::endpoint;
 // A file descriptor that listens; closed when destroyed unless released.
 class ListeningSocket {
  public:
-  // Binds and listens. An error names the address and what the system says. What another process listens on is never
-  // shared; a unix socket's file that nobody listens on any more is replaced.
+  // Binds and listens. An error names the address and what the system says. What another process listens on
+  // is never shared; a unix socket's file that nobody listens on any more is replaced.
   [[nodiscard]] static base::Result<ListeningSocket> open(const base::Endpoint& address);
   // Another one on the same address: for TCP a socket of its own, for unix the same socket again.
   [[nodiscard]] base::Result<ListeningSocket> again() const;

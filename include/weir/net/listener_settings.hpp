@@ -1,12 +1,12 @@
 // What the configuration says of a listening socket.
 #pragma once
 
+#include "weir/base/endpoint.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "weir/base/endpoint.hpp"
 
 namespace weir::net {
 

@@ -1,16 +1,17 @@
 // A connected byte stream, plain or TLS: one vocabulary for both, so that nothing above cares.
 //
-// Belongs to one worker. At most one read and one write wait at a time; cancel() ends both with operation_aborted.
-// Writes go straight to the socket, which nearly always takes a small answer whole; only what does not fit waits.
+// Belongs to one worker. At most one read and one write wait at a time; cancel() ends both with
+// operation_aborted. Writes go straight to the socket, which nearly always takes a small answer whole; only
+// what does not fit waits.
 #pragma once
+
+#include "weir/net/asio.hpp"
 
 #include <cstddef>
 #include <memory>
 #include <string_view>
 
 #include <openssl/ssl.h>
-
-#include "weir/net/asio.hpp"
 
 namespace weir::net {
 
@@ -58,7 +59,8 @@ class Stream {
  private:
   struct Tls;
 
-  [[nodiscard]] std::size_t send_plain(std::string_view first, std::string_view second, ErrorCode& ec) noexcept;
+  [[nodiscard]] std::size_t send_plain(std::string_view first, std::string_view second,
+                                       ErrorCode& ec) noexcept;
   [[nodiscard]] std::size_t send_tls(std::string_view bytes, ErrorCode& ec) noexcept;
   [[nodiscard]] Awaitable<ErrorCode> feed();
 

@@ -1,13 +1,13 @@
-// The server side of TLS as configured: certificates, versions, ALPN. Made once at start and shared by all workers
-// (OpenSSL counts references to it atomically).
+// The server side of TLS as configured: certificates, versions, ALPN. Made once at start and shared by all
+// workers (OpenSSL counts references to it atomically).
 #pragma once
+
+#include "weir/base/result.hpp"
+#include "weir/net/listener_settings.hpp"
 
 #include <memory>
 
 #include <openssl/ssl.h>
-
-#include "weir/base/result.hpp"
-#include "weir/net/listener_settings.hpp"
 
 namespace weir::net {
 

@@ -1,24 +1,25 @@
-// Deadlines for every wait, without a timer a wait: each watched object keeps the tick at which it is late, and one
-// coarse timer a worker walks over them all.
+// Deadlines for every wait, without a timer a wait: each watched object keeps the tick at which it is late,
+// and one coarse timer a worker walks over them all.
 //
-// Belongs to one worker. A deadline is never early; it is late by up to two ticks (kTick), and by what holds the worker
-// up.
+// Belongs to one worker. A deadline is never early; it is late by up to two ticks (kTick), and by what holds
+// the worker up.
 #pragma once
+
+#include "weir/base/time.hpp"
+#include "weir/net/asio.hpp"
 
 #include <chrono>
 #include <cstdint>
 
 #include <boost/intrusive/list.hpp>
 
-#include "weir/base/time.hpp"
-#include "weir/net/asio.hpp"
-
 namespace weir::net {
 
 class Watchdog;
 
 // Something that waits. Derive, and arm the deadline before each wait.
-class Watched : public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
+class Watched
+    : public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
  public:
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;

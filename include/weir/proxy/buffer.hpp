@@ -25,7 +25,8 @@ class BlockPool {
   std::vector<Block> free_;
 };
 
-// Bytes received and not yet used. What was pinned (a head that views point into) stays where it is until unpinned.
+// Bytes received and not yet used. What was pinned (a head that views point into) stays where it is until
+// unpinned.
 //
 //   |— pinned —|— used —|— unread —|— room —|
 class Inbox {

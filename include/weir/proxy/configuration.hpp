@@ -1,8 +1,6 @@
 // What the proxy works by: read once, then immutable and shared by all workers.
 #pragma once
 
-#include <vector>
-
 #include "weir/policy/evaluation.hpp"
 #include "weir/policy/identity.hpp"
 #include "weir/policy/route.hpp"
@@ -10,6 +8,8 @@
 #include "weir/proxy/server_settings.hpp"
 #include "weir/upstream/pool.hpp"
 #include "weir/upstream/upstream_settings.hpp"
+
+#include <vector>
 
 namespace weir::proxy {
 

@@ -1,25 +1,27 @@
 // Where clients come in: one listening socket of one worker.
 #pragma once
 
+#include "weir/net/asio.hpp"
+#include "weir/net/listener.hpp"
+#include "weir/proxy/worker.hpp"
+
 #include <cstddef>
 #include <functional>
 
 #include <openssl/ssl.h>
 
-#include "weir/net/asio.hpp"
-#include "weir/net/listener.hpp"
-#include "weir/proxy/worker.hpp"
-
 namespace weir::proxy {
 
-// Told of what a person should know: a system that refuses connections, a session that broke. At most once a second.
+// Told of what a person should know: a system that refuses connections, a session that broke. At most once a
+// second.
 using Complain = std::function<void(const std::string&)>;
 
 class Entrance {
  public:
-  // `tls`: null for plain HTTP. `most_sessions`: above it new clients wait in the backlog. All outlive the entrance,
-  // and the entrance outlives its loop.
-  Entrance(Worker& worker, net::Acceptor acceptor, SSL_CTX* tls, std::size_t most_sessions, Complain complain);
+  // `tls`: null for plain HTTP. `most_sessions`: above it new clients wait in the backlog. All outlive the
+  // entrance, and the entrance outlives its loop.
+  Entrance(Worker& worker, net::Acceptor acceptor, SSL_CTX* tls, std::size_t most_sessions,
+           Complain complain);
 
   // Begins to accept. A full descriptor table makes it pause, not spin.
   void open();

@@ -1,17 +1,17 @@
-// Bodies on their way from one stream to another: in pieces, as they come, never whole in memory. A sink that does
-// not take more stops the reading from the source: back-pressure.
+// Bodies on their way from one stream to another: in pieces, as they come, never whole in memory. A sink that
+// does not take more stops the reading from the source: back-pressure.
 #pragma once
-
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <string_view>
 
 #include "weir/http/chunked.hpp"
 #include "weir/http/head.hpp"
 #include "weir/net/asio.hpp"
 #include "weir/net/stream.hpp"
 #include "weir/proxy/buffer.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
 
 namespace weir::proxy {
 
@@ -25,12 +25,12 @@ class BodySource {
       : stream_(stream), inbox_(inbox), framing_(framing), left_(length), most_(most) {}
 
   enum class Status : std::uint8_t {
-    Piece,     // `piece` is the next part; valid until fill()
-    End,       // the body is complete
-    NeedBytes, // nothing at hand: fill()
-    Cut,       // the stream ended before the body did
-    Bad,       // not a chunked body
-    TooLarge,  // more than `most` bytes
+    Piece,      // `piece` is the next part; valid until fill()
+    End,        // the body is complete
+    NeedBytes,  // nothing at hand: fill()
+    Cut,        // the stream ended before the body did
+    Bad,        // not a chunked body
+    TooLarge,   // more than `most` bytes
   };
   [[nodiscard]] Status take(std::string_view& piece);
 

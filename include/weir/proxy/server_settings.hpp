@@ -1,22 +1,23 @@
 // Bounds and deadlines of the client side, and which answers carry which headers.
 #pragma once
 
-#include <cstdint>
-
 #include "weir/base/time.hpp"
+
+#include <cstdint>
 
 namespace weir::proxy {
 
 struct ServerSettings {
-  unsigned workers = 0;               // 0: one per core
-  base::Duration drain{30'000'000};   // how long a stopping weir finishes what it began
-  bool x_ratelimit = true;            // X-RateLimit-*
-  bool ietf_ratelimit = true;         // RateLimit, RateLimit-Policy
-  bool forwarded = false;             // adds Forwarded (RFC 7239) beside X-Forwarded-*
-  std::uint64_t max_head = 16 << 10;  // bytes of a request's or response's head
-  std::uint64_t max_body = 0;         // bytes of a request's body; 0: no bound
+  unsigned workers = 0;                    // 0: one per core
+  base::Duration drain{30'000'000};        // how long a stopping weir finishes what it began
+  bool x_ratelimit = true;                 // X-RateLimit-*
+  bool ietf_ratelimit = true;              // RateLimit, RateLimit-Policy
+  bool forwarded = false;                  // adds Forwarded (RFC 7239) beside X-Forwarded-*
+  std::uint64_t max_head = 16 << 10;       // bytes of a request's or response's head
+  std::uint64_t max_body = 0;              // bytes of a request's body; 0: no bound
   std::uint64_t max_connections = 16'384;  // open client connections of all workers together
-  base::Duration head_timeout{10'000'000};   // from a request's first byte to the end of its head; TLS handshake
+  base::Duration head_timeout{
+      10'000'000};  // from a request's first byte to the end of its head; TLS handshake
   base::Duration body_timeout{30'000'000};   // between two reads of a request's body
   base::Duration write_timeout{30'000'000};  // between two writes to a client that does not read
   base::Duration idle_timeout{75'000'000};   // between two requests of a connection

@@ -1,12 +1,17 @@
-// Where delayed requests wait for their departure. Nothing is blocked: a request that waits is a coroutine that
-// sleeps, and all of a worker's share one timer.
+// Where delayed requests wait for their departure. Nothing is blocked: a request that waits is a coroutine
+// that sleeps, and all of a worker's share one timer.
 //
-// The arithmetic (limit::LeakyBucket, here or in Redis) says *when* the next request of a rule's key leaves; who of
-// those waiting here takes that departure is decided here: first come, first out. So when one leaves early, those
-// behind it move up and the last departure goes back to the limiter.
+// The arithmetic (limit::LeakyBucket, here or in Redis) says *when* the next request of a rule's key leaves;
+// who of those waiting here takes that departure is decided here: first come, first out. So when one leaves
+// early, those behind it move up and the last departure goes back to the limiter.
 //
 // Belongs to one worker. Invariants of a lane: as many departures as tickets; both in order.
 #pragma once
+
+#include "weir/base/time.hpp"
+#include "weir/limit/charge.hpp"
+#include "weir/net/asio.hpp"
+#include "weir/net/clock.hpp"
 
 #include <cstddef>
 #include <deque>
@@ -16,17 +21,13 @@
 
 #include <boost/intrusive/list.hpp>
 
-#include "weir/base/time.hpp"
-#include "weir/limit/charge.hpp"
-#include "weir/net/asio.hpp"
-#include "weir/net/clock.hpp"
-
 namespace weir::proxy {
 
 class Shaper {
  public:
   // A place in the queue. Lives in the frame of the request that waits.
-  class Ticket : public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
+  class Ticket
+      : public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
    public:
     explicit Ticket(net::Executor executor) : wake_(executor, net::Timer::time_point::max()) {}
     Ticket(const Ticket&) = delete;
@@ -49,8 +50,8 @@ class Shaper {
     friend bool operator<(const Slot& a, const Slot& b) noexcept { return a.at < b.at; }
   };
 
-  // Waits for a departure of `key`'s lane. True: now it is this request's turn. False: it left; `slot` is then the
-  // departure that nobody will use, to be given back to the limiter.
+  // Waits for a departure of `key`'s lane. True: now it is this request's turn. False: it left; `slot` is
+  // then the departure that nobody will use, to be given back to the limiter.
   [[nodiscard]] net::Awaitable<bool> wait(Ticket& ticket, const limit::Key& key, Slot& slot);
 
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_; }

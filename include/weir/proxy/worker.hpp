@@ -1,11 +1,6 @@
-// What one thread of the proxy works with. Everything in it belongs to that thread, but for what is named shared.
+// What one thread of the proxy works with. Everything in it belongs to that thread, but for what is named
+// shared.
 #pragma once
-
-#include <deque>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "weir/limit/key_table.hpp"
 #include "weir/net/asio.hpp"
@@ -18,6 +13,12 @@
 #include "weir/proxy/shaper.hpp"
 #include "weir/redis/store.hpp"
 #include "weir/upstream/pool.hpp"
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace weir::proxy {
 

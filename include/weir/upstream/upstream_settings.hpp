@@ -1,12 +1,12 @@
 // What the configuration says of a group of servers.
 #pragma once
 
+#include "weir/base/endpoint.hpp"
+#include "weir/base/time.hpp"
+
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "weir/base/endpoint.hpp"
-#include "weir/base/time.hpp"
 
 namespace weir::upstream {
 
@@ -14,8 +14,9 @@ enum class Balance : std::uint8_t { RoundRobin, LeastInFlight, RandomTwo };
 
 struct Timeouts {
   base::Duration connect{1'000'000};
-  base::Duration response{30'000'000};  // from the whole request sent to the head of the answer, and between two reads of it
-  base::Duration idle{60'000'000};      // how long an unused connection is kept
+  base::Duration response{
+      30'000'000};  // from the whole request sent to the head of the answer, and between two reads of it
+  base::Duration idle{60'000'000};  // how long an unused connection is kept
 };
 
 struct UpstreamSettings {

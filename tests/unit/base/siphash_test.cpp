@@ -1,12 +1,12 @@
 #include "weir/base/siphash.hpp"
 
+#include <random>
+#include <string>
+
 #include <gtest/gtest.h>
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
-
-#include <random>
-#include <string>
 
 namespace weir::base {
 namespace {
@@ -16,7 +16,8 @@ Digest128 by_openssl(SipKey key, const std::string& bytes) {
   EVP_MAC* mac = EVP_MAC_fetch(nullptr, "SIPHASH", nullptr);
   EVP_MAC_CTX* context = EVP_MAC_CTX_new(mac);
   std::size_t size = 16;
-  const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_size_t(OSSL_MAC_PARAM_SIZE, &size), OSSL_PARAM_construct_end()};
+  const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_size_t(OSSL_MAC_PARAM_SIZE, &size),
+                                   OSSL_PARAM_construct_end()};
   Digest128 out;
   std::size_t written = 0;
   EVP_MAC_init(context, reinterpret_cast<const unsigned char*>(&key), sizeof key, parameters);
