@@ -34,7 +34,7 @@ class EchoSession {
   EchoSession(net::Stream stream, net::Executor executor, base::Duration delay)
       : stream_(std::move(stream)), pause_(executor), delay_(delay), blocks_(kBlock), inbox_(blocks_) {}
 
-  [[nodiscard]] net::Awaitable<void> run() {
+  [[nodiscard]] net::Task<void> run() {
     for (;;) {
       const auto size = co_await head_size();
       if (size == 0) co_return;
@@ -43,8 +43,7 @@ class EchoSession {
       if (http::parse_request_head(head, head_)) co_return;
       if (delay_.count() > 0) {
         pause_.expires_after(delay_);
-        net::ErrorCode ignored;
-        co_await pause_.async_wait(net::into(ignored));
+        co_await net::Expiry(pause_);
       }
       const bool answered = co_await answer(head);
       if (!answered || !head_.keep_alive) co_return;
@@ -53,7 +52,7 @@ class EchoSession {
   }
 
  private:
-  [[nodiscard]] net::Awaitable<std::size_t> head_size() {
+  [[nodiscard]] net::Task<std::size_t> head_size() {
     for (std::size_t searched = 0;;) {
       const auto size = http::find_head_end(inbox_.unread(), searched);
       if (size != 0) co_return size;
@@ -67,7 +66,7 @@ class EchoSession {
     }
   }
 
-  [[nodiscard]] net::Awaitable<bool> answer(std::string_view head) {
+  [[nodiscard]] net::Task<bool> answer(std::string_view head) {
     out_.clear();
     if (head_.framing != http::Framing::None) co_return co_await send_back();
     body_.clear();
@@ -98,7 +97,7 @@ class EchoSession {
     co_return !ec;
   }
 
-  [[nodiscard]] net::Awaitable<bool> send_back() {
+  [[nodiscard]] net::Task<bool> send_back() {
     out_ +=
         head_.expects_continue ? "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n" : "HTTP/1.1 200 OK\r\n";
     if (const auto* type = http::find_field(head_.fields, http::FieldId::ContentType)) {
@@ -134,7 +133,7 @@ class EchoSession {
   std::string body_;
 };
 
-net::Awaitable<void> serve(std::unique_ptr<EchoSession> session) {
+net::Task<void> serve(std::unique_ptr<EchoSession> session) {
   co_await session->run();
 }
 
@@ -145,8 +144,9 @@ net::Awaitable<void> accept_all(net::Acceptor& acceptor, net::Executor executor,
     co_await acceptor.async_accept(socket, net::into(ec));
     if (ec == net::asio::error::operation_aborted) co_return;
     if (ec) continue;
-    auto session = std::make_unique<EchoSession>(net::Stream(std::move(socket)), executor, delay);
-    net::asio::co_spawn(executor, serve(std::move(session)), [](const std::exception_ptr&) {});
+    const int fd = socket.release(ec);
+    auto session = std::make_unique<EchoSession>(net::Stream(executor, fd), executor, delay);
+    net::spawn(executor, serve(std::move(session)), [](const std::exception_ptr&) {});
   }
 }
 

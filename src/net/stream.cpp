@@ -10,9 +10,10 @@
 #include <boost/asio/ssl/error.hpp>
 #include <openssl/bio.h>
 #include <openssl/err.h>
-#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 namespace weir::net {
 
@@ -37,17 +38,33 @@ struct Stream::Tls {
 
 namespace {
 
-std::size_t send_vector(int fd, iovec* parts, std::size_t count, ErrorCode& ec) noexcept {
-  msghdr message{};
-  message.msg_iov = parts;
-  message.msg_iovlen = count;
+ErrorCode last_error() noexcept {
+  return {errno, boost::system::system_category()};
+}
+
+// The count that send(2) told; a full socket is no error, and 0.
+template <class Send>
+std::size_t sent_by(Send send, ErrorCode& ec) noexcept {
   for (;;) {
-    const auto sent = ::sendmsg(fd, &message, MSG_NOSIGNAL);
+    const ssize_t sent = send();
     if (sent >= 0) return static_cast<std::size_t>(sent);
     if (errno == EINTR) continue;
-    if (errno != EAGAIN && errno != EWOULDBLOCK) ec = ErrorCode(errno, boost::system::system_category());
+    if (errno != EAGAIN && errno != EWOULDBLOCK) ec = last_error();
     return 0;
   }
+}
+
+std::size_t send_one(int fd, std::string_view bytes, ErrorCode& ec) noexcept {
+  return sent_by([&] { return ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL); }, ec);
+}
+
+std::size_t send_two(int fd, std::string_view first, std::string_view second, ErrorCode& ec) noexcept {
+  std::array<iovec, 2> parts{iovec{const_cast<char*>(first.data()), first.size()},
+                             iovec{const_cast<char*>(second.data()), second.size()}};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  return sent_by([&] { return ::sendmsg(fd, &message, MSG_NOSIGNAL); }, ec);
 }
 
 // What the BIO under each SSL object works on; owned by it.
@@ -130,83 +147,121 @@ ErrorCode Stream::Tls::meaning(int result) const noexcept {
   }
 }
 
-Stream::Stream(Socket socket) : socket_(std::move(socket)) {
-  ErrorCode ignored;
-  socket_.native_non_blocking(true, ignored);
+Stream::Stream(const Executor& executor, int fd) : fd_(fd) {
+  int on = 1;
+  ::ioctl(fd_, FIONBIO, &on);
+  port_ = std::make_unique<Port>(Reactor::of(executor), fd_);
 }
 
-Stream::Stream(Socket socket, SSL_CTX* context) : Stream(std::move(socket)) {
-  tls_ = std::make_unique<Tls>(context, socket_.native_handle());
+Stream::Stream(const Executor& executor, int fd, SSL_CTX* context) : Stream(executor, fd) {
+  tls_ = std::make_unique<Tls>(context, fd_);
 }
 
-Stream::~Stream() = default;
-Stream::Stream(Stream&&) noexcept = default;
-Stream& Stream::operator=(Stream&&) noexcept = default;
+Stream::~Stream() {
+  close();
+}
 
-Awaitable<ErrorCode> Stream::feed() {
+Stream::Stream(Stream&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), port_(std::move(other.port_)), tls_(std::move(other.tls_)) {}
+
+Task<ErrorCode> Stream::connect(const void* address, std::size_t size) {
+  ErrorCode ec;
+  if (::connect(fd_, static_cast<const sockaddr*>(address), static_cast<socklen_t>(size)) == 0) co_return ec;
+  if (errno != EINPROGRESS) co_return last_error();
+  port_->filled();
+  ec = co_await port_->writable();
+  if (ec) co_return ec;
+  int failure = 0;
+  socklen_t length = sizeof failure;
+  ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &failure, &length);
+  co_return ErrorCode(failure, boost::system::system_category());
+}
+
+// Reads from the socket what is there. 0: an error, eof, or would_block.
+std::size_t Stream::receive(char* at, std::size_t size, ErrorCode& ec) noexcept {
+  ec = {};
+  if (!port_) ec = asio::error::bad_descriptor;
+  if (port_ && !port_->may_read()) ec = asio::error::would_block;
+  if (ec) return 0;
+  for (;;) {
+    const auto got = ::recv(fd_, at, size, 0);
+    if (got > 0) {
+      if (static_cast<std::size_t>(got) < size) port_->drained();
+      return static_cast<std::size_t>(got);
+    }
+    if (got < 0 && errno == EINTR) continue;
+    if (got == 0)
+      ec = asio::error::eof;
+    else if (errno == EAGAIN || errno == EWOULDBLOCK)
+      ec = asio::error::would_block;
+    else
+      ec = last_error();
+    if (ec == asio::error::would_block) port_->drained();
+    return 0;
+  }
+}
+
+ErrorCode Stream::feed() {
   auto& tls = *tls_;
   if (tls.buffer.empty()) tls.buffer.resize(Tls::kBuffer);
   ErrorCode ec;
-  const auto space = asio::buffer(tls.buffer);
-  const auto count = co_await socket_.async_read_some(space, into(ec));
+  const auto count = receive(tls.buffer.data(), tls.buffer.size(), ec);
   if (ec == asio::error::eof) {
     tls.ended = true;
-    co_return ErrorCode{};
+    return {};
   }
   tls.incoming = {tls.buffer.data(), count};
-  co_return ec;
+  return ec;
 }
 
-Awaitable<ErrorCode> Stream::wait_writable() {
-  ErrorCode ec;
-  co_await socket_.async_wait(Socket::wait_write, into(ec));
-  co_return ec;
-}
-
-Awaitable<ErrorCode> Stream::wait_readable() {
-  ErrorCode ec;
-  co_await socket_.async_wait(Socket::wait_read, into(ec));
-  co_return ec;
-}
-
-Awaitable<ErrorCode> Stream::handshake() {
+Task<ErrorCode> Stream::handshake() {
   for (;;) {
     ERR_clear_error();
     const int result = SSL_do_handshake(tls_->ssl);
     if (result == 1) co_return ErrorCode{};
     auto ec = tls_->meaning(result);
     if (ec != asio::error::would_block) co_return ec;
-    if (SSL_want_write(tls_->ssl))
-      ec = co_await wait_writable();
-    else
-      ec = co_await feed();
+    if (SSL_want_write(tls_->ssl)) {
+      port_->filled();
+      ec = co_await port_->writable();
+    } else {
+      ec = feed();
+      if (ec == asio::error::would_block) ec = co_await port_->readable();
+    }
     if (ec) co_return ec;
   }
 }
 
-Awaitable<std::size_t> Stream::read_some(char* at, std::size_t size, ErrorCode& ec) {
-  ec = {};
-  if (!tls_) {
-    const auto count = co_await socket_.async_read_some(asio::buffer(at, size), into(ec));
-    co_return count;
-  }
+std::size_t Stream::try_read(char* at, std::size_t size, ErrorCode& ec) {
+  if (!tls_) return receive(at, size, ec);
   for (;;) {
+    ec = {};
     ERR_clear_error();
     const int result = SSL_read(tls_->ssl, at, static_cast<int>(std::min<std::size_t>(size, 1 << 30)));
-    if (result > 0) co_return static_cast<std::size_t>(result);
+    if (result > 0) return static_cast<std::size_t>(result);
     ec = tls_->meaning(result);
-    if (ec != asio::error::would_block) co_return 0;
-    ec = co_await feed();
+    if (ec != asio::error::would_block) return 0;
+    ec = feed();
+    if (ec) return 0;
+  }
+}
+
+Task<std::size_t> Stream::read_some(char* at, std::size_t size, ErrorCode& ec) {
+  for (;;) {
+    const auto count = try_read(at, size, ec);
+    if (ec != asio::error::would_block) co_return count;
+    ec = co_await wait_readable();
     if (ec) co_return 0;
   }
 }
 
 std::size_t Stream::send_plain(std::string_view first, std::string_view second, ErrorCode& ec) noexcept {
-  std::array<iovec, 2> parts{};
-  std::size_t count = 0;
-  for (const auto part : {first, second})
-    if (!part.empty()) parts[count++] = {const_cast<char*>(part.data()), part.size()};
-  return count == 0 ? 0 : send_vector(socket_.native_handle(), parts.data(), count, ec);
+  const auto size = first.size() + second.size();
+  if (size == 0) return 0;
+  const auto sent = first.empty() || second.empty() ? send_one(fd_, first.empty() ? second : first, ec)
+                                                    : send_two(fd_, first, second, ec);
+  if (sent < size && port_) port_->filled();
+  return sent;
 }
 
 std::size_t Stream::send_tls(std::string_view bytes, ErrorCode& ec) noexcept {
@@ -217,7 +272,10 @@ std::size_t Stream::send_tls(std::string_view bytes, ErrorCode& ec) noexcept {
     const int result = SSL_write(tls_->ssl, bytes.data() + sent, static_cast<int>(rest));
     if (result <= 0) {
       const auto meaning = tls_->meaning(result);
-      if (meaning != asio::error::would_block) ec = meaning;
+      if (meaning == asio::error::would_block)
+        port_->filled();
+      else
+        ec = meaning;
       break;
     }
     sent += static_cast<std::size_t>(result);
@@ -233,7 +291,7 @@ std::size_t Stream::try_write(std::string_view first, std::string_view second, E
   return sent;
 }
 
-Awaitable<ErrorCode> Stream::write(std::string_view first, std::string_view second) {
+Task<ErrorCode> Stream::write(std::string_view first, std::string_view second) {
   for (;;) {
     ErrorCode ec;
     const auto sent = try_write(first, second, ec);
@@ -247,11 +305,6 @@ Awaitable<ErrorCode> Stream::write(std::string_view first, std::string_view seco
   }
 }
 
-bool Stream::peer_left() const noexcept {
-  pollfd probe{const_cast<Socket&>(socket_).native_handle(), POLLRDHUP, 0};
-  return ::poll(&probe, 1, 0) > 0 && (probe.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
-}
-
 bool Stream::has_pending() const noexcept {
   return tls_ && (SSL_has_pending(tls_->ssl) == 1 || !tls_->incoming.empty());
 }
@@ -261,23 +314,22 @@ void Stream::trim() noexcept {
 }
 
 void Stream::cancel() noexcept {
-  ErrorCode ignored;
-  socket_.cancel(ignored);
+  if (port_) port_->cancel();
 }
 
 void Stream::shutdown_send() noexcept {
   if (!is_open()) return;
   if (tls_ && SSL_is_init_finished(tls_->ssl)) SSL_shutdown(tls_->ssl);
   ERR_clear_error();
-  ErrorCode ignored;
-  socket_.shutdown(Socket::shutdown_send, ignored);
+  ::shutdown(fd_, SHUT_WR);
 }
 
 void Stream::close() noexcept {
+  if (!is_open()) return;
   // The number may soon be another connection's.
   if (tls_) static_cast<BioView*>(BIO_get_data(SSL_get_wbio(tls_->ssl)))->fd = -1;
-  ErrorCode ignored;
-  socket_.close(ignored);
+  port_.reset();
+  ::close(std::exchange(fd_, -1));
 }
 
 }  // namespace weir::net

@@ -13,7 +13,7 @@ namespace {
 constexpr std::chrono::milliseconds kPause{20};
 
 // Owns its session from the first byte to the last.
-net::Awaitable<void> serve(std::unique_ptr<Session> session) {
+net::Task<void> serve(std::unique_ptr<Session> session) {
   co_await session->run();
 }
 
@@ -68,9 +68,11 @@ net::Awaitable<void> Entrance::accept_all() {
 }
 
 void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer) {
-  auto stream = tls_ != nullptr ? net::Stream(std::move(socket), tls_) : net::Stream(std::move(socket));
+  net::ErrorCode ignored;
+  const int fd = socket.release(ignored);
+  auto stream = tls_ != nullptr ? net::Stream(worker_.executor, fd, tls_) : net::Stream(worker_.executor, fd);
   auto session = std::make_unique<Session>(worker_, std::move(stream), peer);
-  net::asio::co_spawn(worker_.executor, serve(std::move(session)), [this](const std::exception_ptr& failure) {
+  net::spawn(worker_.executor, serve(std::move(session)), [this](const std::exception_ptr& failure) {
     if (!failure) return;
     try {
       std::rethrow_exception(failure);

@@ -64,7 +64,7 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
   return std::nullopt;
 }
 
-net::Awaitable<Exchange::Ending> Exchange::run() {
+net::Task<Exchange::Ending> Exchange::run() {
   auto& space = *space_;
   begun_ = true;
   started_ = worker_.clock.now();
@@ -98,7 +98,7 @@ net::Awaitable<Exchange::Ending> Exchange::run() {
   co_return co_await pass_on();
 }
 
-net::Awaitable<Exchange::Ending> Exchange::await_turn() {
+net::Task<Exchange::Ending> Exchange::await_turn() {
   const auto departure = gate_.departure();
   Shaper::Ticket ticket(worker_.executor);
   Shaper::Slot slot{departure.at, departure.promised};
@@ -119,7 +119,7 @@ net::Awaitable<Exchange::Ending> Exchange::await_turn() {
   co_return co_await pass_on();
 }
 
-net::Awaitable<Exchange::Ending> Exchange::pass_on() {
+net::Task<Exchange::Ending> Exchange::pass_on() {
   if (!route_) co_return co_await error(404, "no route matches this request");
   const auto& route = worker_.config.routes[*route_];
   if (!route.respond) co_return co_await forward(worker_.pools[route.upstream]);
@@ -145,7 +145,7 @@ void Exchange::note_standing(const policy::Decision& decision) {
                         {.x = server.x_ratelimit, .ietf = server.ietf_ratelimit});
 }
 
-net::Awaitable<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
+net::Task<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
   if (ruling.missing != nullptr)
     co_return co_await error(missing_status(*ruling.missing),
                              "this request lacks what identifies its client");
@@ -181,14 +181,14 @@ net::Awaitable<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
                              .fields = space.standing});
 }
 
-net::Awaitable<Exchange::Ending> Exchange::error(unsigned status, std::string_view what) {
+net::Task<Exchange::Ending> Exchange::error(unsigned status, std::string_view what) {
   space_->text.clear();
   http::append_error_json(space_->text, status, what);
   co_return co_await answer({.status = status, .body = space_->text, .fields = space_->standing});
 }
 
 // Sends an answer of our own, having read the request's body out of the way where that is cheap.
-net::Awaitable<Exchange::Ending> Exchange::answer(http::Answer answer) {
+net::Task<Exchange::Ending> Exchange::answer(http::Answer answer) {
   auto& space = *space_;
   const auto& head = space.head;
   bool in_step = head.framing == http::Framing::None;
@@ -219,7 +219,7 @@ net::Awaitable<Exchange::Ending> Exchange::answer(http::Answer answer) {
 }
 
 // True when the whole body was read and dropped: the next request can follow.
-net::Awaitable<bool> Exchange::discard_body() {
+net::Task<bool> Exchange::discard_body() {
   auto& body = *request_body_;
   const auto& head = space_->head;
   if (head.content_length > kDiscarded || (upload_ && !body.complete())) co_return false;

@@ -40,32 +40,32 @@ class Exchange {
     Close,      // close at once
     Abort,      // close so that what was answered cannot look complete
   };
-  [[nodiscard]] net::Awaitable<Ending> run();
+  [[nodiscard]] net::Task<Ending> run();
 
   // Ends whatever waits: a departure, an upstream.
   void cancel() noexcept;
 
  private:
-  [[nodiscard]] net::Awaitable<Ending> await_turn();
-  [[nodiscard]] net::Awaitable<Ending> pass_on();
-  [[nodiscard]] net::Awaitable<Ending> refuse(const Ruling& ruling);
-  [[nodiscard]] net::Awaitable<Ending> error(unsigned status, std::string_view what);
-  [[nodiscard]] net::Awaitable<Ending> answer(http::Answer answer);
-  [[nodiscard]] net::Awaitable<bool> discard_body();
+  [[nodiscard]] net::Task<Ending> await_turn();
+  [[nodiscard]] net::Task<Ending> pass_on();
+  [[nodiscard]] net::Task<Ending> refuse(const Ruling& ruling);
+  [[nodiscard]] net::Task<Ending> error(unsigned status, std::string_view what);
+  [[nodiscard]] net::Task<Ending> answer(http::Answer answer);
+  [[nodiscard]] net::Task<bool> discard_body();
   void note_standing(const policy::Decision& decision);
 
   // Where the exchange with the upstream stands; what each step hands to the next.
   struct Attempt;
-  [[nodiscard]] net::Awaitable<Ending> forward(upstream::Pool& pool);
-  [[nodiscard]] net::Awaitable<Ending> try_servers(upstream::Pool& pool, Attempt& attempt);
-  [[nodiscard]] net::Awaitable<bool> connect(upstream::Pool& pool, Attempt& attempt);
-  [[nodiscard]] net::Awaitable<bool> exchange_heads(upstream::Pool& pool, Attempt& attempt);
-  [[nodiscard]] net::Awaitable<bool> await_answer_head(Attempt& attempt);
-  [[nodiscard]] net::Awaitable<void> relay_interim();
-  [[nodiscard]] net::Awaitable<Ending> relay_answer(upstream::Pool& pool, Attempt& attempt);
-  [[nodiscard]] net::Awaitable<Ending> give_up(Attempt& attempt);
-  [[nodiscard]] net::Awaitable<void> upload();
-  [[nodiscard]] net::Awaitable<void> end_upload();
+  [[nodiscard]] net::Task<Ending> forward(upstream::Pool& pool);
+  [[nodiscard]] net::Task<Ending> try_servers(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] net::Task<bool> connect(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] net::Task<bool> exchange_heads(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] net::Task<bool> await_answer_head(Attempt& attempt);
+  [[nodiscard]] net::Task<void> relay_interim();
+  [[nodiscard]] net::Task<Ending> relay_answer(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] net::Task<Ending> give_up(Attempt& attempt);
+  [[nodiscard]] net::Task<void> upload();
+  [[nodiscard]] net::Task<void> end_upload();
   void start_upload();
   [[nodiscard]] bool repeatable(const Attempt& attempt) const noexcept;
   void account();

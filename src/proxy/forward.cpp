@@ -5,7 +5,6 @@
 
 #include <exception>
 
-#include <boost/asio/detached.hpp>
 #include <sys/socket.h>
 
 namespace weir::proxy {
@@ -34,7 +33,7 @@ bool is_idempotent(std::string_view method) noexcept {
 // complete.
 void end_by_reset(net::Stream& stream) noexcept {
   const linger now{1, 0};
-  ::setsockopt(stream.socket().native_handle(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  ::setsockopt(stream.native_handle(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }
 
 }  // namespace
@@ -43,7 +42,7 @@ bool Exchange::repeatable(const Attempt& attempt) const noexcept {
   return attempt.whole && is_idempotent(space_->head.method);
 }
 
-net::Awaitable<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
+net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
   auto& space = *space_;
   worker_.make_request_id(space.request_id);
   space.out.clear();
@@ -67,7 +66,7 @@ net::Awaitable<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
   co_return ending;
 }
 
-net::Awaitable<Exchange::Ending> Exchange::try_servers(upstream::Pool& pool, Attempt& attempt) {
+net::Task<Exchange::Ending> Exchange::try_servers(upstream::Pool& pool, Attempt& attempt) {
   auto& tallies = worker_.counters.upstream(worker_.config.routes[*route_].upstream);
   for (;;) {
     lease_ = pool.lease(attempt.tried, attempt.fresh);
@@ -88,7 +87,7 @@ net::Awaitable<Exchange::Ending> Exchange::try_servers(upstream::Pool& pool, Att
   co_return co_await give_up(attempt);
 }
 
-net::Awaitable<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
+net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
   auto& tallies = worker_.counters.upstream(worker_.config.routes[*route_].upstream);
   if (lease_.connected()) {
     const bool usable = repeatable(attempt) || !lease_.went_stale();
@@ -117,7 +116,7 @@ net::Awaitable<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
 }
 
 // Sends the request and waits for the head of the answer.
-net::Awaitable<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt) {
+net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt) {
   auto& out = space_->out;
   auto& stream = lease_.stream();
   sent_ = worker_.clock.now();
@@ -140,7 +139,7 @@ net::Awaitable<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& att
   co_return answered;
 }
 
-net::Awaitable<bool> Exchange::await_answer_head(Attempt& attempt) {
+net::Task<bool> Exchange::await_answer_head(Attempt& attempt) {
   auto& space = *space_;
   auto& answer = space.answer;
   const auto most = worker_.config.server.max_head;
@@ -188,7 +187,7 @@ net::Awaitable<bool> Exchange::await_answer_head(Attempt& attempt) {
 }
 
 // 100, 103 and their like go on to clients that know them (RFC 9110 §15.2).
-net::Awaitable<void> Exchange::relay_interim() {
+net::Task<void> Exchange::relay_interim() {
   auto& space = *space_;
   if (space.head.minor_version == 0) co_return;
   space.text.clear();
@@ -196,7 +195,7 @@ net::Awaitable<void> Exchange::relay_interim() {
   (void)co_await session_.client.write(space.text);
 }
 
-net::Awaitable<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt& attempt) {
+net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt& attempt) {
   auto& space = *space_;
   const bool request_sent = request_body_->complete() && (!upload_ || upload_->done);
   const auto form = http::response_form(space.head, space.response,
@@ -241,7 +240,7 @@ net::Awaitable<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, At
 }
 
 // Nothing is left to try: says so, and gives back what was charged if no server got the request.
-net::Awaitable<Exchange::Ending> Exchange::give_up(Attempt& attempt) {
+net::Task<Exchange::Ending> Exchange::give_up(Attempt& attempt) {
   if (upload_) co_await end_upload();
   lease_ = {};
   if (!attempt.handed_over) gate_.refund();
@@ -264,13 +263,13 @@ net::Awaitable<Exchange::Ending> Exchange::give_up(Attempt& attempt) {
 
 void Exchange::start_upload() {
   upload_ = std::make_unique<Upload>(worker_.executor);
-  net::asio::co_spawn(worker_.executor, upload(), [this](const std::exception_ptr&) {
+  net::spawn(worker_.executor, upload(), [this](const std::exception_ptr&) {
     upload_->done = true;
-    upload_->finished.cancel();
+    upload_->finished.raise();
   });
 }
 
-net::Awaitable<void> Exchange::upload() {
+net::Task<void> Exchange::upload() {
   auto& state = *upload_;
   const auto& timeouts = worker_.pools[worker_.config.routes[*route_].upstream].settings().timeouts;
   Relay relay(*request_body_, lease_.stream(), space_->head.framing, state.out);
@@ -295,14 +294,13 @@ net::Awaitable<void> Exchange::upload() {
 }
 
 // Stops the upload where it is and waits for it to end.
-net::Awaitable<void> Exchange::end_upload() {
+net::Task<void> Exchange::end_upload() {
   auto& state = *upload_;
   if (state.done) co_return;
   state.stop = true;
   session_.client.cancel();
   lease_.cancel();
-  net::ErrorCode ignored;
-  co_await state.finished.async_wait(net::into(ignored));
+  co_await state.finished.wait();
 }
 
 }  // namespace weir::proxy

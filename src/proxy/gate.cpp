@@ -68,7 +68,7 @@ bool Gate::decide_here(base::TimePoint now, Ruling& ruling) {
   return true;
 }
 
-net::Awaitable<Ruling> Gate::ask_redis() {
+net::Task<Ruling> Gate::ask_redis() {
   auto& remote = space_.evaluation.remote;
   const auto ec = co_await worker_.redis->charge(remote.charges(), remote.outcomes(), redis_now_);
   if (ec) {

@@ -36,7 +36,7 @@ class Gate {
 
   // Names the keys and charges what is kept here. True: `ruling` is final; false: ask_redis() comes next.
   [[nodiscard]] bool decide_here(base::TimePoint now, Ruling& ruling);
-  [[nodiscard]] net::Awaitable<Ruling> ask_redis();
+  [[nodiscard]] net::Task<Ruling> ask_redis();
 
   // REQUIRES a decision of Delay.
   [[nodiscard]] Departure departure() const;

@@ -55,7 +55,7 @@ BodySource::Status BodySource::take(std::string_view& piece) {
   return accept(piece);
 }
 
-net::Awaitable<net::ErrorCode> BodySource::fill() {
+net::Task<net::ErrorCode> BodySource::fill() {
   net::ErrorCode ec;
   char* at = inbox_.space();
   const auto count = co_await stream_.read_some(at, inbox_.room(), ec);
@@ -121,7 +121,7 @@ Relay::Need Relay::advance() {
   }
 }
 
-net::Awaitable<net::ErrorCode> Relay::wait(Need need) {
+net::Task<net::ErrorCode> Relay::wait(Need need) {
   if (need == Need::Bytes) co_return co_await source_.fill();
   co_return co_await sink_.wait_writable();
 }

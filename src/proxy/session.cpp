@@ -57,7 +57,7 @@ void Session::on_tick() noexcept {
   }
 }
 
-net::Awaitable<bool> Session::secure() {
+net::Task<bool> Session::secure() {
   arm(worker.config.server.head_timeout);
   const auto ec = co_await client.handshake();
   disarm();
@@ -66,7 +66,7 @@ net::Awaitable<bool> Session::secure() {
 }
 
 // Waits for more bytes of the client. False: there will be none.
-net::Awaitable<bool> Session::receive() {
+net::Task<bool> Session::receive() {
   net::ErrorCode ec;
   char* at = inbox.space();
   const auto count = co_await client.read_some(at, inbox.room(), ec);
@@ -76,7 +76,7 @@ net::Awaitable<bool> Session::receive() {
 }
 
 // Waits for the head of the next request to be whole; its size, or 0 when the connection is over.
-net::Awaitable<std::size_t> Session::await_head() {
+net::Task<std::size_t> Session::await_head() {
   const auto& server = worker.config.server;
   std::size_t searched = 0;
   bool begun = false;
@@ -119,7 +119,7 @@ net::Awaitable<std::size_t> Session::await_head() {
   }
 }
 
-net::Awaitable<void> Session::refuse_head(http::Fault fault, observe::ClientError kind) {
+net::Task<void> Session::refuse_head(http::Fault fault, observe::ClientError kind) {
   worker.counters.client_errors(kind).add();
   worker.counters.requests(std::nullopt, fault.status).add();
   std::string body;
@@ -137,7 +137,7 @@ net::Awaitable<void> Session::refuse_head(http::Fault fault, observe::ClientErro
 
 // Closes so that the last answer is not lost: our end first, then what the client still sends is read and
 // dropped, within bounds (RFC 9112 §9.6).
-net::Awaitable<void> Session::linger() {
+net::Task<void> Session::linger() {
   client.shutdown_send();
   arm(kLingerTime);
   std::size_t dropped = 0;
@@ -150,7 +150,7 @@ net::Awaitable<void> Session::linger() {
   disarm();
 }
 
-net::Awaitable<bool> Session::serve_one(std::size_t head_size) {
+net::Task<bool> Session::serve_one(std::size_t head_size) {
   disarm();
   late_ = false;
   state_ = State::Busy;
@@ -173,7 +173,7 @@ net::Awaitable<bool> Session::serve_one(std::size_t head_size) {
   co_return ending == Exchange::Ending::KeepAlive;
 }
 
-net::Awaitable<void> Session::run() {
+net::Task<void> Session::run() {
   if (client.is_tls()) {
     const bool secured = co_await secure();
     if (!secured) co_return;

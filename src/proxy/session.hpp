@@ -22,7 +22,7 @@ class Session final : public net::Watched {
   ~Session();
 
   // Serves requests until either side ends it.
-  [[nodiscard]] net::Awaitable<void> run();
+  [[nodiscard]] net::Task<void> run();
 
   // For the exchange under way. What waits is ended when the deadline passes (late() tells then) or, while
   // somebody else is waited for, when the client leaves (left() tells then).
@@ -46,12 +46,12 @@ class Session final : public net::Watched {
   void on_tick() noexcept override;
   void cancel_all() noexcept;
 
-  [[nodiscard]] net::Awaitable<bool> secure();
-  [[nodiscard]] net::Awaitable<std::size_t> await_head();
-  [[nodiscard]] net::Awaitable<bool> receive();
-  [[nodiscard]] net::Awaitable<bool> serve_one(std::size_t head_size);
-  [[nodiscard]] net::Awaitable<void> refuse_head(http::Fault fault, observe::ClientError kind);
-  [[nodiscard]] net::Awaitable<void> linger();
+  [[nodiscard]] net::Task<bool> secure();
+  [[nodiscard]] net::Task<std::size_t> await_head();
+  [[nodiscard]] net::Task<bool> receive();
+  [[nodiscard]] net::Task<bool> serve_one(std::size_t head_size);
+  [[nodiscard]] net::Task<void> refuse_head(http::Fault fault, observe::ClientError kind);
+  [[nodiscard]] net::Task<void> linger();
 
   Exchange* exchange_ = nullptr;  // the one under way
   State state_ = State::Busy;

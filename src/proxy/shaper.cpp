@@ -41,13 +41,13 @@ void Shaper::depart_due() {
     lane->second.tickets.pop_front();
     lane->second.departures.pop_front();
     ticket.departed_ = true;
-    ticket.wake_.cancel();
+    ticket.wake_.raise();
     --waiting_;
     schedule(lane, before);
   }
 }
 
-net::Awaitable<bool> Shaper::wait(Ticket& ticket, const limit::Key& key, Slot& slot) {
+net::Task<bool> Shaper::wait(Ticket& ticket, const limit::Key& key, Slot& slot) {
   const auto joined = lanes_.try_emplace(key).first;
   auto& departures = joined->second.departures;
   const auto before = departures.empty() ? base::TimePoint::max() : departures.front().at;
@@ -57,8 +57,7 @@ net::Awaitable<bool> Shaper::wait(Ticket& ticket, const limit::Key& key, Slot& s
   schedule(joined, before);
   rearm();
 
-  net::ErrorCode ignored;
-  co_await ticket.wake_.async_wait(net::into(ignored));
+  co_await ticket.wake_.wait();
   if (ticket.departed_) co_return true;
 
   const auto lane = lanes_.find(key);

@@ -4,17 +4,17 @@
 
 #include "proxy/exchange.hpp"
 
-#include "weir/net/asio.hpp"
+#include "weir/net/reactor.hpp"
 
 #include <string>
 
 namespace weir::proxy {
 
 struct Exchange::Upload {
-  explicit Upload(net::Executor executor) : finished(executor, net::Timer::time_point::max()) {}
+  explicit Upload(net::Executor executor) : finished(executor) {}
 
-  net::Timer finished;  // cancelled when done
-  std::string out;      // framing under way
+  net::Signal finished;  // raised when done
+  std::string out;       // framing under way
   bool done = false;
   bool stop = false;  // the answer is over: send no more
   // Why the body did not come whole, as the answer to give; 0: it did, or the upstream took no more.

@@ -96,7 +96,7 @@ void Store::Session::stop() {
   deadline_timer_.cancel();
   // Not from here: whoever waits may own what is just being destroyed.
   asio::post(executor_, [waiting = fail_all(StoreError::Stopped)]() mutable {
-    for (auto& resume : waiting) std::move(resume)();
+    for (const auto caller : waiting) caller.resume();
   });
 }
 
@@ -248,7 +248,7 @@ void Store::Session::fall(net::ErrorCode why) {
   if (log_ && line != logged_) log_(LogLevel::Warning, line);
   logged_ = std::move(line);
   auto waiting = fail_all(StoreError::ConnectionLost);
-  for (auto& resume : waiting) std::move(resume)();
+  for (const auto caller : waiting) caller.resume();
 }
 
 // Exponential, with full jitter, so that weirs that lost one Redis together do not come back together.

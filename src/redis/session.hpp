@@ -15,6 +15,7 @@
 #include "weir/redis/store.hpp"
 
 #include <array>
+#include <coroutine>
 #include <memory>
 #include <optional>
 #include <random>
@@ -27,16 +28,13 @@
 
 namespace weir::redis {
 
-// Resumes the coroutine that waits for a call; runs it at once, on this thread.
-using Resume = net::asio::async_result<net::asio::use_awaitable_t<net::Executor>, void()>::handler_type;
-
 // Lives in the frame of the coroutine that waits, from before it is pushed until it is resumed.
 struct Call {
   std::span<const limit::Charge> charges;
   std::span<limit::Outcome> outcomes;
   base::TimePoint server_now{};
   net::ErrorCode error;
-  std::optional<Resume> resume;
+  std::coroutine_handle<> caller;  // resumed on this thread
 };
 
 class Store::Session : public std::enable_shared_from_this<Store::Session> {
@@ -87,7 +85,7 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
   void finish(Call& call, net::ErrorCode error);
   void note_failure(net::ErrorCode error);
   void open_breaker();
-  [[nodiscard]] std::vector<Resume> fail_all(StoreError error);
+  [[nodiscard]] std::vector<std::coroutine_handle<>> fail_all(StoreError error);
 
   // Only the worker's thread writes: no read-modify-write is needed.
   static void count(Counter& counter, std::uint64_t more = 1) noexcept {

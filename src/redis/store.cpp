@@ -12,8 +12,10 @@ namespace {
 
 // Suspends the coroutine that awaits it until the call has its answer.
 struct Park {
-  Call* call;
-  void operator()(Resume resume) const { call->resume.emplace(std::move(resume)); }
+  Call& call;
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> caller) const noexcept { call.caller = caller; }
+  void await_resume() const noexcept {}
 };
 
 }  // namespace
@@ -32,17 +34,14 @@ void Store::stop() {
   session_->stop();
 }
 
-net::Awaitable<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
-                                             std::span<limit::Outcome> outcomes,
-                                             base::TimePoint& server_now) {
+net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
+                                        std::span<limit::Outcome> outcomes, base::TimePoint& server_now) {
   assert(!charges.empty() && charges.size() == outcomes.size() && charges.size() <= limit::kMaxCharges);
   Call call{charges, outcomes, {}, {}, {}};
   const auto refused = session_->begin(call);
   if (refused) co_return refused;
-  Park park{&call};
+  co_await Park{call};
   // From here on the store itself may be gone: only the call is touched.
-  co_await net::asio::async_initiate<const net::asio::use_awaitable_t<net::Executor>&, void()>(park,
-                                                                                               net::kAwait);
   if (!call.error) server_now = call.server_now;
   co_return call.error;
 }

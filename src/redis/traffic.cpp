@@ -209,8 +209,7 @@ void Store::Session::load_again(Purpose purpose) {
 void Store::Session::finish(Call& call, net::ErrorCode error) {
   if (error) count(stats_.failures);
   call.error = error;
-  Resume resume = *std::move(call.resume);
-  std::move(resume)();
+  call.caller.resume();
 }
 
 void Store::Session::note_failure(net::ErrorCode error) {
@@ -227,14 +226,14 @@ void Store::Session::open_breaker() {
 }
 
 // Hands out how to resume whoever waits, so that the caller chooses when.
-std::vector<Resume> Store::Session::fail_all(StoreError error) {
-  std::vector<Resume> waiting;
+std::vector<std::coroutine_handle<>> Store::Session::fail_all(StoreError error) {
+  std::vector<std::coroutine_handle<>> waiting;
   for (auto& entry : pipeline_.take_all()) {
     if (entry.purpose == Purpose::Refund) count(stats_.refunds_lost);
     if (entry.call == nullptr) continue;
     count(stats_.failures);
     entry.call->error = error;
-    waiting.push_back(*std::move(entry.call->resume));
+    waiting.push_back(entry.call->caller);
   }
   return waiting;
 }

@@ -65,19 +65,22 @@ const std::string& Lease::server_name() const noexcept {
   return pool_->slots_[server_].server->name;
 }
 
-net::Awaitable<net::ErrorCode> Lease::connect() {
+net::Task<net::ErrorCode> Lease::connect() {
   reused_ = false;
   net::ErrorCode ec = net::asio::error::host_unreachable;
   for (const auto& address : pool_->slots_[server_].server->addresses) {
-    net::Socket socket(pool_->executor_);
-    socket.open(address.protocol(), ec);
-    if (ec) continue;  // out of descriptors, or a family that this host lacks
-    if (address.protocol().family() != AF_UNIX) {
-      const int on = 1;
-      ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    const auto family = address.protocol().family();
+    const int fd = ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {  // out of descriptors, or a family that this host lacks
+      ec = net::ErrorCode(errno, boost::system::system_category());
+      continue;
     }
-    stream_ = std::make_unique<net::Stream>(std::move(socket));
-    co_await stream_->socket().async_connect(address, net::into(ec));
+    if (family != AF_UNIX) {
+      const int on = 1;
+      ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    }
+    stream_ = std::make_unique<net::Stream>(pool_->executor_, fd);
+    ec = co_await stream_->connect(address.data(), address.size());
     if (!ec) co_return ec;
     stream_.reset();
     if (ec == net::asio::error::operation_aborted) break;
@@ -92,7 +95,7 @@ void Lease::put_aside() noexcept {
 
 bool Lease::went_stale() noexcept {
   char byte = 0;
-  const auto got = ::recv(stream_->socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  const auto got = ::recv(stream_->native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 

@@ -1,47 +1,58 @@
 // A connected byte stream, plain or TLS: one vocabulary for both, so that nothing above cares.
 //
 // Belongs to one worker. At most one read and one write wait at a time; cancel() ends both with
-// operation_aborted. Writes go straight to the socket, which nearly always takes a small answer whole; only
-// what does not fit waits.
+// operation_aborted, and so does close(). Writes go straight to the socket, which nearly always takes a small
+// answer whole; only what does not fit waits.
 #pragma once
 
-#include "weir/net/asio.hpp"
+#include "weir/net/reactor.hpp"
+#include "weir/net/task.hpp"
 
 #include <cstddef>
 #include <memory>
 #include <string_view>
 
+#include <boost/asio/error.hpp>
 #include <openssl/ssl.h>
 
 namespace weir::net {
 
 class Stream {
  public:
-  explicit Stream(Socket socket);
+  // Takes the descriptor of a stream socket over, connected or about to be.
+  Stream(const Executor& executor, int fd);
   // The server's end of TLS; handshake() must come before anything else.
-  Stream(Socket socket, SSL_CTX* context);
-  ~Stream();
-  Stream(Stream&&) noexcept;
-  Stream& operator=(Stream&&) noexcept;
+  Stream(const Executor& executor, int fd, SSL_CTX* context);
+  ~Stream();  // closes
+  Stream(Stream&& other) noexcept;
+  Stream& operator=(Stream&&) = delete;
 
-  [[nodiscard]] Awaitable<ErrorCode> handshake();
+  // Connects to a socket address of `size` bytes, which must stay valid until it completes.
+  [[nodiscard]] Task<ErrorCode> connect(const void* address, std::size_t size);
+  [[nodiscard]] Task<ErrorCode> handshake();
 
-  // Waits for bytes. 0 with `ec` clear never happens: the end is asio::error::eof.
-  [[nodiscard]] Awaitable<std::size_t> read_some(char* at, std::size_t size, ErrorCode& ec);
+  // Reads what is there: 0 comes with an error, eof at the end, would_block when there is nothing yet.
+  [[nodiscard]] std::size_t try_read(char* at, std::size_t size, ErrorCode& ec);
+  // The same, waiting for bytes: never would_block.
+  [[nodiscard]] Task<std::size_t> read_some(char* at, std::size_t size, ErrorCode& ec);
 
   // Sends as much of `first`, then `second`, as is taken at once; the count. A full socket is no error.
   [[nodiscard]] std::size_t try_write(std::string_view first, std::string_view second, ErrorCode& ec);
 
   // Sends all of it, waiting for room. The views must stay valid until it completes.
-  [[nodiscard]] Awaitable<ErrorCode> write(std::string_view first, std::string_view second = {});
+  [[nodiscard]] Task<ErrorCode> write(std::string_view first, std::string_view second = {});
 
   // Waits until bytes can be read (or the end can), without a buffer. For TLS: until the socket has some.
-  [[nodiscard]] Awaitable<ErrorCode> wait_readable();
+  [[nodiscard]] Port::Wait wait_readable() noexcept {
+    return port_ ? port_->readable() : Port::Wait(asio::error::bad_descriptor);
+  }
   // Waits until try_write() can go on.
-  [[nodiscard]] Awaitable<ErrorCode> wait_writable();
+  [[nodiscard]] Port::Wait wait_writable() noexcept {
+    return port_ ? port_->writable() : Port::Wait(asio::error::bad_descriptor);
+  }
 
-  // The peer closed its end or the connection broke, as far as the kernel knows. Never blocks.
-  [[nodiscard]] bool peer_left() const noexcept;
+  // The peer closed its end or the connection broke, as far as the loop has heard.
+  [[nodiscard]] bool peer_left() const noexcept { return port_ && port_->hung_up(); }
   // Bytes that were received and not yet read, in TLS's buffers.
   [[nodiscard]] bool has_pending() const noexcept;
   // Gives back what an idle connection does not need.
@@ -53,8 +64,8 @@ class Stream {
   void close() noexcept;
 
   [[nodiscard]] bool is_tls() const noexcept { return tls_ != nullptr; }
-  [[nodiscard]] bool is_open() const noexcept { return socket_.is_open(); }
-  [[nodiscard]] Socket& socket() noexcept { return socket_; }
+  [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
+  [[nodiscard]] int native_handle() const noexcept { return fd_; }
 
  private:
   struct Tls;
@@ -62,9 +73,11 @@ class Stream {
   [[nodiscard]] std::size_t send_plain(std::string_view first, std::string_view second,
                                        ErrorCode& ec) noexcept;
   [[nodiscard]] std::size_t send_tls(std::string_view bytes, ErrorCode& ec) noexcept;
-  [[nodiscard]] Awaitable<ErrorCode> feed();
+  [[nodiscard]] std::size_t receive(char* at, std::size_t size, ErrorCode& ec) noexcept;
+  [[nodiscard]] ErrorCode feed();
 
-  Socket socket_;
+  int fd_;
+  std::unique_ptr<Port> port_;
   std::unique_ptr<Tls> tls_;
 };
 

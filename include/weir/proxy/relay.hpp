@@ -4,7 +4,6 @@
 
 #include "weir/http/chunked.hpp"
 #include "weir/http/head.hpp"
-#include "weir/net/asio.hpp"
 #include "weir/net/stream.hpp"
 #include "weir/proxy/buffer.hpp"
 
@@ -35,7 +34,7 @@ class BodySource {
   [[nodiscard]] Status take(std::string_view& piece);
 
   // Waits for bytes. The stream's end is no error: take() judges it.
-  [[nodiscard]] net::Awaitable<net::ErrorCode> fill();
+  [[nodiscard]] net::Task<net::ErrorCode> fill();
 
   [[nodiscard]] std::uint64_t received() const noexcept { return received_; }
   [[nodiscard]] bool complete() const noexcept { return complete_; }
@@ -71,7 +70,7 @@ class Relay {
   // Moves what can be moved without waiting.
   [[nodiscard]] Need advance();
   // Waits for what advance() needs.
-  [[nodiscard]] net::Awaitable<net::ErrorCode> wait(Need need);
+  [[nodiscard]] net::Task<net::ErrorCode> wait(Need need);
 
   // The source's last word, after Need::Source.
   [[nodiscard]] BodySource::Status status() const noexcept { return status_; }

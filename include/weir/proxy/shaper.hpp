@@ -12,6 +12,7 @@
 #include "weir/limit/charge.hpp"
 #include "weir/net/asio.hpp"
 #include "weir/net/clock.hpp"
+#include "weir/net/reactor.hpp"
 
 #include <cstddef>
 #include <deque>
@@ -29,16 +30,16 @@ class Shaper {
   class Ticket
       : public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
    public:
-    explicit Ticket(net::Executor executor) : wake_(executor, net::Timer::time_point::max()) {}
+    explicit Ticket(net::Executor executor) : wake_(executor) {}
     Ticket(const Ticket&) = delete;
     Ticket& operator=(const Ticket&) = delete;
 
     // Ends the wait early: wait() returns false.
-    void leave() { wake_.cancel(); }
+    void leave() noexcept { wake_.raise(); }
 
    private:
     friend class Shaper;
-    net::Timer wake_;
+    net::Signal wake_;
     bool departed_ = false;
   };
 
@@ -52,7 +53,7 @@ class Shaper {
 
   // Waits for a departure of `key`'s lane. True: now it is this request's turn. False: it left; `slot` is
   // then the departure that nobody will use, to be given back to the limiter.
-  [[nodiscard]] net::Awaitable<bool> wait(Ticket& ticket, const limit::Key& key, Slot& slot);
+  [[nodiscard]] net::Task<bool> wait(Ticket& ticket, const limit::Key& key, Slot& slot);
 
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_; }
 

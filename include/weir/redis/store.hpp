@@ -19,6 +19,7 @@
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
 #include "weir/net/asio.hpp"
+#include "weir/net/task.hpp"
 #include "weir/redis/error.hpp"
 #include "weir/redis/redis_settings.hpp"
 
@@ -80,9 +81,9 @@ class Store {
   // only. REQUIRES 1 ≤ charges.size() == outcomes.size() ≤ kMaxCharges; no two lines with one key; the spans
   // live until the coroutine has its answer. Cannot be cancelled; it never lasts longer than
   // settings.timeout.
-  [[nodiscard]] net::Awaitable<net::ErrorCode> charge(std::span<const limit::Charge> charges,
-                                                      std::span<limit::Outcome> outcomes,
-                                                      base::TimePoint& server_now);
+  [[nodiscard]] net::Task<net::ErrorCode> charge(std::span<const limit::Charge> charges,
+                                                 std::span<limit::Outcome> outcomes,
+                                                 base::TimePoint& server_now);
 
   // Gives back one charge whose promised departure was `departure`. Sent and forgotten.
   void refund(const limit::Charge& charge, base::TimePoint departure);

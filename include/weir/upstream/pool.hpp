@@ -50,7 +50,7 @@ class Lease {
   // Opens a connection to the chosen server, trying its addresses in turn. A failure puts the server aside
   // for a moment, unless it is that of cancel(): whether the server was too slow or the client left, the
   // caller knows.
-  [[nodiscard]] net::Awaitable<net::ErrorCode> connect();
+  [[nodiscard]] net::Task<net::ErrorCode> connect();
   // The server is passed over for a moment as long as there are others.
   void put_aside() noexcept;
   // Whether a connection that waited in the pool was closed meanwhile by the server. Costs a system call.

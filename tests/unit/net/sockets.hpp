@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weir/net/asio.hpp"
+#include "weir/net/reactor.hpp"
 
 #include <array>
 #include <chrono>
@@ -37,17 +38,15 @@ class Descriptor {
 };
 
 struct Pair {
-  Socket ours;
+  int ours;           // for a Stream to own
   Descriptor theirs;  // blocking
 };
 
-inline Pair socket_pair(asio::io_context& context) {
+inline Pair socket_pair() {
   std::array<int, 2> fds{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()) != 0)
     throw std::runtime_error("socketpair");
-  Socket ours(context.get_executor());
-  ours.assign(asio::generic::stream_protocol(AF_UNIX, 0), fds[0]);
-  return {std::move(ours), Descriptor(fds[1])};
+  return {fds[0], Descriptor(fds[1])};
 }
 
 // Turns the loop until `done` says so; a test that would hang fails instead.
@@ -65,15 +64,15 @@ bool turn_until(asio::io_context& context, Done done,
 
 // A task under way on a loop; its value once done.
 template <class T>
-class Task {
+class Running {
  public:
-  Task(asio::io_context& context, Awaitable<T> work) : context_(context) {
-    asio::co_spawn(context.get_executor(), std::move(work), [this](std::exception_ptr failed, T value) {
+  Running(asio::io_context& context, Task<T> work) : context_(context) {
+    spawn(context.get_executor(), keep(std::move(work)), [this](const std::exception_ptr& failed) {
       failed_ = failed;
-      value_ = std::move(value);
+      done_ = true;
     });
   }
-  [[nodiscard]] bool done() const noexcept { return value_.has_value(); }
+  [[nodiscard]] bool done() const noexcept { return done_; }
   T result() {
     if (!turn_until(context_, [this] { return done(); })) throw std::runtime_error("the task did not end");
     if (failed_) std::rethrow_exception(failed_);
@@ -81,14 +80,17 @@ class Task {
   }
 
  private:
+  Task<void> keep(Task<T> work) { value_ = co_await work; }
+
   asio::io_context& context_;
   std::exception_ptr failed_;
   std::optional<T> value_;
+  bool done_ = false;
 };
 
 template <class T>
-T run(asio::io_context& context, Awaitable<T> work) {
-  return Task<T>(context, std::move(work)).result();
+T run(asio::io_context& context, Task<T> work) {
+  return Running<T>(context, std::move(work)).result();
 }
 
 // Blocking, at the other end of a pair.

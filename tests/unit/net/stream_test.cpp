@@ -18,7 +18,7 @@ std::string random_bytes(std::size_t size) {
   return bytes;
 }
 
-Awaitable<ErrorCode> read_once(Stream& stream, std::string& got) {
+Task<ErrorCode> read_once(Stream& stream, std::string& got) {
   std::array<char, 64 << 10> piece{};
   ErrorCode ec;
   const auto count = co_await stream.read_some(piece.data(), piece.size(), ec);
@@ -26,7 +26,11 @@ Awaitable<ErrorCode> read_once(Stream& stream, std::string& got) {
   co_return ec;
 }
 
-Awaitable<ErrorCode> read_to_end(Stream& stream, std::string& got) {
+Task<ErrorCode> until_readable(Stream& stream) {
+  co_return co_await stream.wait_readable();
+}
+
+Task<ErrorCode> read_to_end(Stream& stream, std::string& got) {
   for (;;) {
     const auto ec = co_await read_once(stream, got);
     if (ec) co_return ec;
@@ -35,7 +39,7 @@ Awaitable<ErrorCode> read_to_end(Stream& stream, std::string& got) {
 
 class PlainStream : public ::testing::Test {
  protected:
-  PlainStream() : pair(socket_pair(context)), stream(std::move(pair.ours)) {}
+  PlainStream() : pair(socket_pair()), stream(context.get_executor(), pair.ours) {}
 
   [[nodiscard]] int theirs() const { return pair.theirs.number(); }
 
@@ -99,6 +103,7 @@ TEST_F(PlainStream, PeerLeftIsSeenWithoutReading) {
   send_all(theirs(), "unread");
   EXPECT_FALSE(stream.peer_left());
   ::shutdown(theirs(), SHUT_WR);
+  context.poll();
   EXPECT_TRUE(stream.peer_left());
   std::string got;
   EXPECT_EQ(run(context, read_to_end(stream, got)), asio::error::eof);
@@ -116,14 +121,14 @@ TEST_F(PlainStream, ShutdownSendEndsOneWayOnly) {
 
 TEST_F(PlainStream, CancelEndsWhatWaits) {
   std::string got;
-  Task reading(context, read_once(stream, got));
+  Running reading(context, read_once(stream, got));
   context.poll();
   ASSERT_FALSE(reading.done());
   stream.cancel();
   EXPECT_EQ(reading.result(), asio::error::operation_aborted);
 
   const auto much = random_bytes(5 << 20);
-  Task writing(context, stream.write(much));
+  Running writing(context, stream.write(much));
   context.restart();
   context.poll();
   ASSERT_FALSE(writing.done());
@@ -132,7 +137,7 @@ TEST_F(PlainStream, CancelEndsWhatWaits) {
 }
 
 TEST_F(PlainStream, WaitReadableNeedsNoBuffer) {
-  Task waiting(context, stream.wait_readable());
+  Running waiting(context, until_readable(stream));
   context.poll();
   EXPECT_FALSE(waiting.done());
   send_all(theirs(), "x");

@@ -13,7 +13,7 @@
 namespace weir::net {
 namespace {
 
-Awaitable<ErrorCode> read_once(Stream& stream, std::string& got, std::size_t most) {
+Task<ErrorCode> read_once(Stream& stream, std::string& got, std::size_t most) {
   std::string piece(most, '\0');
   ErrorCode ec;
   const auto count = co_await stream.read_some(piece.data(), piece.size(), ec);
@@ -21,7 +21,11 @@ Awaitable<ErrorCode> read_once(Stream& stream, std::string& got, std::size_t mos
   co_return ec;
 }
 
-Awaitable<ErrorCode> read_until(Stream& stream, std::string& got, std::size_t size) {
+Task<ErrorCode> until_readable(Stream& stream) {
+  co_return co_await stream.wait_readable();
+}
+
+Task<ErrorCode> read_until(Stream& stream, std::string& got, std::size_t size) {
   while (got.size() < size) {
     const auto ec = co_await read_once(stream, got, 10'000);
     if (ec) co_return ec;
@@ -42,9 +46,9 @@ class TlsStream : public ::testing::Test {
 
   void open(TlsVersion least) {
     tls = make_tls_context(certificates.settings(least)).value();
-    auto made = socket_pair(context);
+    auto made = socket_pair();
     theirs = std::move(made.theirs);
-    stream.emplace(std::move(made.ours), tls.get());
+    stream.emplace(context.get_executor(), made.ours, tls.get());
   }
   // Both handshakes; the client's verdict.
   bool shake_hands(TlsClient& client) {
@@ -177,7 +181,7 @@ TEST_F(TlsStream, TrimmedItGoesOn) {
   std::string got;
   for (int i = 0; i < 3; ++i) {
     stream->trim();
-    Task waiting(context, stream->wait_readable());
+    Running waiting(context, until_readable(*stream));
     client.send("x");
     EXPECT_FALSE(waiting.result());
     EXPECT_FALSE(run(context, read_once(*stream, got, 10)));
@@ -195,7 +199,7 @@ TEST_F(TlsStream, PlainTextAndAnEarlyEndFailTheHandshake) {
 }
 
 TEST_F(TlsStream, CancelEndsAHandshake) {
-  Task shaking(context, stream->handshake());
+  Running shaking(context, stream->handshake());
   context.poll();
   ASSERT_FALSE(shaking.done());
   stream->cancel();
@@ -206,17 +210,18 @@ TEST_F(TlsStream, CancelEndsAHandshake) {
 TEST_F(TlsStream, NothingIsWrittenOnceClosed) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
-  const int number = stream->socket().native_handle();
+  const int number = stream->native_handle();
   stream->close();
-  auto next = socket_pair(context);
-  if (next.ours.native_handle() != number) ::dup2(next.ours.native_handle(), number);
+  auto next = socket_pair();
+  const Descriptor ours(next.ours);
+  if (next.ours != number) ::dup2(next.ours, number);
   stream->shutdown_send();
   ErrorCode ec;
   EXPECT_EQ(stream->try_write("secret", {}, ec), 0U);
   EXPECT_TRUE(ec);
   char byte = 0;
   EXPECT_LT(::recv(next.theirs.number(), &byte, 1, MSG_DONTWAIT), 0) << "bytes went to another connection";
-  if (next.ours.native_handle() != number) ::close(number);
+  if (next.ours != number) ::close(number);
 }
 
 TEST(MakeTlsContext, FaultsNameTheFile) {

@@ -18,7 +18,7 @@ using http::Framing;
 using Status = BodySource::Status;
 using Need = Relay::Need;
 
-net::Awaitable<Need> relay_all(Relay& relay, net::ErrorCode& ec) {
+net::Task<Need> relay_all(Relay& relay, net::ErrorCode& ec) {
   auto need = relay.advance();
   while (need == Need::Bytes || need == Need::Room) {
     ec = co_await relay.wait(need);
@@ -69,12 +69,12 @@ class RelayTest : public ::testing::Test {
     relay.reset();
     body.reset();
     inbox.emplace(blocks);
-    auto from = net::socket_pair(context);
-    auto to = net::socket_pair(context);
+    auto from = net::socket_pair();
+    auto to = net::socket_pair();
     sender = std::move(from.theirs);
     receiver = std::move(to.theirs);
-    source.emplace(std::move(from.ours));
-    sink.emplace(std::move(to.ours));
+    source.emplace(context.get_executor(), from.ours);
+    sink.emplace(context.get_executor(), to.ours);
     body.emplace(*source, *inbox, in, length, most);
     relay.emplace(*body, *sink, out_framing, out);
   }
@@ -149,9 +149,8 @@ TEST_F(RelayTest, AnyBodyArrivesWholeInEveryFraming) {
       EXPECT_EQ(relay->sent(), got.size());
       EXPECT_EQ(body->received(), size);
       EXPECT_TRUE(body->complete());
-      const auto after =
-          std::string(inbox->unread()) +
-          (closes ? "" : net::receive(source->socket().native_handle(), 4 - inbox->unread().size()));
+      const auto after = std::string(inbox->unread()) +
+                         (closes ? "" : net::receive(source->native_handle(), 4 - inbox->unread().size()));
       EXPECT_EQ(after, closes ? "" : "next");
     }
   }
@@ -181,7 +180,7 @@ TEST_F(RelayTest, AReaderThatDoesNotReadStopsTheSource) {
   const auto original = random_bytes(random, 5 << 20);
   open(Framing::Length, Framing::Chunked, original.size());
   ::fcntl(sender.number(), F_SETFL, O_NONBLOCK);
-  net::Task relaying(context, relay_all(*relay, ec));
+  net::Running relaying(context, relay_all(*relay, ec));
   std::size_t offered = 0;
   for (int idle = 0; idle < 10;) {
     context.restart();

@@ -41,12 +41,12 @@ class ShaperTest : public ::testing::Test {
     waiters.push_back(std::make_unique<Waiter>(context.get_executor(), static_cast<int>(waiters.size())));
     auto& waiter = *waiters.back();
     waiter.slot = slot;
-    net::asio::co_spawn(context.get_executor(), take_turn(waiter, key), [](const std::exception_ptr&) {});
+    net::spawn(context.get_executor(), take_turn(waiter, key), [](const std::exception_ptr&) {});
     context.restart();
     context.poll();  // up to its wait
     return waiter;
   }
-  net::Awaitable<void> take_turn(Waiter& waiter, limit::Key key) {
+  net::Task<void> take_turn(Waiter& waiter, limit::Key key) {
     waiter.departed = co_await shaper.wait(waiter.ticket, key, waiter.slot);
     waiter.ended_at = clock.now();
     waiter.done = true;

@@ -222,7 +222,7 @@ TEST_F(StoreTest, StoppingTellsWhoeverWaits) {
   EXPECT_EQ(worker.charge(bill).error, StoreError::Stopped);
 }
 
-net::Awaitable<void> ask_and_note(Store& store, std::vector<limit::Charge> bill, bool& went_on) {
+net::Task<void> ask_and_note(Store& store, std::vector<limit::Charge> bill, bool& went_on) {
   std::vector<limit::Outcome> outcomes(bill.size());
   base::TimePoint now;
   [[maybe_unused]] const auto ec = co_await store.charge(bill, outcomes, now);
@@ -239,7 +239,8 @@ TEST_F(StoreTest, MayGoWithoutAnotherTurnOfTheLoop) {
     store.start();
     while (store.state() != StoreState::Up) loop.run_one();
     server_.freeze();
-    net::asio::co_spawn(loop, ask_and_note(store, {{key(1), &ten_an_hour_}}, went_on), net::asio::detached);
+    net::spawn(loop.get_executor(), ask_and_note(store, {{key(1), &ten_an_hour_}}, went_on),
+               [](const std::exception_ptr&) {});
     while (store.stats().writes.load() == 0) loop.run_one();
   }
   EXPECT_FALSE(went_on);

@@ -17,8 +17,12 @@ namespace {
 
 using net::Watchdog;
 
-net::Awaitable<net::ErrorCode> connect(Lease& lease) {
+net::Task<net::ErrorCode> connect(Lease& lease) {
   return lease.connect();
+}
+
+net::Task<net::ErrorCode> until_readable(Lease& lease) {
+  co_return co_await lease.stream().wait_readable();
 }
 
 // Counts ticks beside the pool's own.
@@ -249,7 +253,7 @@ TEST_F(PoolTest, AConnectionThatTheServerClosedOrSpokeOnIsStale) {
       net::send_all(theirs.native_handle(), "x");
     else
       theirs.close(ec);
-    EXPECT_FALSE(net::run(context, lease.stream().wait_readable()));
+    EXPECT_FALSE(net::run(context, until_readable(lease)));
     errno = EAGAIN;  // of some earlier call
     EXPECT_TRUE(lease.went_stale());
   }
@@ -288,7 +292,7 @@ TEST_F(PoolTest, ACancelledConnectDoesNotPutTheServerAside) {
   auto& p = open(2, Balance::RoundRobin);
   {
     auto lease = p.lease();
-    net::Task connecting(context, connect(lease));
+    net::Running connecting(context, connect(lease));
     ASSERT_EQ(context.poll_one(), 1U);  // the connect has begun; its completion waits in the loop
     lease.cancel();
     const auto ec = connecting.result();

@@ -1,0 +1,117 @@
+// A coroutine that its caller waits for: `co_await` runs it on the caller's stack, and only where it has to
+// wait for something is the caller suspended too. What completes at once costs a call and a recycled frame.
+//
+// A task belongs to the worker that began it and is resumed by that thread alone. Destroying a task that
+// waits destroys what it holds, innermost first.
+#pragma once
+
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace weir::net {
+
+// Memory of coroutine frames, kept by each thread for its next ones: no allocation once a path is warm.
+[[nodiscard]] void* take_frame(std::size_t size);
+void give_back_frame(void* frame, std::size_t size) noexcept;
+
+struct RecycledFrame {
+  static void* operator new(std::size_t size) { return take_frame(size); }
+  static void operator delete(void* frame, std::size_t size) noexcept { give_back_frame(frame, size); }
+};
+
+template <class T = void>
+class Task;
+
+namespace detail {
+
+class TaskPromise : public RecycledFrame {
+ public:
+  std::suspend_always initial_suspend() noexcept { return {}; }
+  auto final_suspend() noexcept {
+    struct Return {
+      std::coroutine_handle<> caller;  // none while the task still runs on its caller's stack
+      bool await_ready() noexcept { return false; }
+      std::coroutine_handle<> await_suspend(std::coroutine_handle<>) noexcept {
+        return caller ? caller : std::noop_coroutine();
+      }
+      void await_resume() noexcept {}
+    };
+    return Return{caller_};
+  }
+  void unhandled_exception() noexcept { thrown_ = std::current_exception(); }
+  void return_to(std::coroutine_handle<> caller) noexcept { caller_ = caller; }
+
+ protected:
+  void rethrow() const {
+    if (thrown_) std::rethrow_exception(thrown_);
+  }
+
+ private:
+  std::coroutine_handle<> caller_;
+  std::exception_ptr thrown_;
+};
+
+template <class T>
+class ValuePromise : public TaskPromise {
+ public:
+  Task<T> get_return_object() noexcept;
+  template <class U>
+  void return_value(U&& value) {
+    value_.emplace(std::forward<U>(value));
+  }
+  T result() {
+    rethrow();
+    return std::move(*value_);
+  }
+
+ private:
+  std::optional<T> value_;
+};
+
+class VoidPromise : public TaskPromise {
+ public:
+  Task<void> get_return_object() noexcept;
+  void return_void() noexcept {}
+  void result() const { rethrow(); }
+};
+
+}  // namespace detail
+
+template <class T>
+class [[nodiscard]] Task {
+ public:
+  using promise_type = std::conditional_t<std::is_void_v<T>, detail::VoidPromise, detail::ValuePromise<T>>;
+
+  explicit Task(std::coroutine_handle<promise_type> frame) noexcept : frame_(frame) {}
+  Task(Task&& other) noexcept : frame_(std::exchange(other.frame_, nullptr)) {}
+  Task& operator=(Task&&) = delete;
+  ~Task() {
+    if (frame_) frame_.destroy();
+  }
+
+  // What co_await calls. The task runs here, on the caller's stack, to its end or to its first wait.
+  bool await_ready() {
+    frame_.resume();
+    return frame_.done();
+  }
+  void await_suspend(std::coroutine_handle<> caller) noexcept { frame_.promise().return_to(caller); }
+  T await_resume() { return frame_.promise().result(); }
+
+ private:
+  std::coroutine_handle<promise_type> frame_;
+};
+
+template <class T>
+Task<T> detail::ValuePromise<T>::get_return_object() noexcept {
+  return Task<T>(std::coroutine_handle<ValuePromise>::from_promise(*this));
+}
+
+inline Task<void> detail::VoidPromise::get_return_object() noexcept {
+  return Task<void>(std::coroutine_handle<VoidPromise>::from_promise(*this));
+}
+
+}  // namespace weir::net

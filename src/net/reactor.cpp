@@ -1,0 +1,152 @@
+#include "weir/net/reactor.hpp"
+
+#include <system_error>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+
+namespace weir::net {
+
+namespace {
+
+int new_epoll() {
+  const int fd = ::epoll_create1(EPOLL_CLOEXEC);
+  if (fd < 0) throw std::system_error(errno, std::system_category(), "epoll_create1");
+  return fd;
+}
+
+}  // namespace
+
+Reactor::Reactor(asio::execution_context& context)
+    : service(context),
+      executor_(static_cast<asio::io_context&>(context).get_executor()),
+      epoll_(executor_, new_epoll()) {}
+
+Reactor::~Reactor() = default;
+
+Reactor& Reactor::of(const Executor& executor) {
+  return asio::use_service<Reactor>(asio::query(executor, asio::execution::context));
+}
+
+// What still waits when the io_context ends is destroyed; destroying one may end others.
+void Reactor::shutdown() {
+  while (!roots_.empty()) roots_.front().frame.destroy();
+  ErrorCode ignored;
+  epoll_.close(ignored);
+}
+
+ErrorCode Reactor::add(Port& port) noexcept {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+  event.data.ptr = &port;
+  ++ports_;
+  if (::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_ADD, port.fd_, &event) != 0)
+    return {errno, boost::system::system_category()};
+  if (!watching_) watch();
+  return {};
+}
+
+void Reactor::forget(Port& port) noexcept {
+  if (epoll_.is_open()) {
+    epoll_event unused{};
+    ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_DEL, port.fd_, &unused);
+  }
+  for (int i = dispatched_; i < fetched_; ++i)
+    if (events_[static_cast<std::size_t>(i)].data.ptr == &port)
+      events_[static_cast<std::size_t>(i)].data.ptr = nullptr;
+  if (--ports_ == 0 && watching_) {
+    ErrorCode ignored;
+    epoll_.cancel(ignored);
+  }
+}
+
+// While there are ports, and only then: an io_context without work ends.
+void Reactor::watch() {
+  watching_ = true;
+  epoll_.async_wait(asio::posix::descriptor_base::wait_read, [this](const ErrorCode& ec) {
+    watching_ = false;
+    if (!ec) turn();
+    if (ports_ > 0 && !watching_) watch();
+  });
+}
+
+void Reactor::turn() {
+  const auto room = static_cast<int>(events_.size());
+  fetched_ = ::epoll_wait(epoll_.native_handle(), events_.data(), room, 0);
+  for (dispatched_ = 0; dispatched_ < fetched_; ++dispatched_)
+    dispatch(events_[static_cast<std::size_t>(dispatched_)]);
+}
+
+// What is resumed here may destroy any port, this one too: forget() leaves null in its place.
+void Reactor::dispatch(const epoll_event& event) {
+  auto* const port = static_cast<Port*>(event.data.ptr);
+  if (port == nullptr) return;
+  port->note(event.events);
+  if (const auto frame = Port::release(port->readable_, port->reader_)) frame.resume();
+  if (event.data.ptr == nullptr) return;
+  if (const auto frame = Port::release(port->writable_, port->writer_)) frame.resume();
+}
+
+void Reactor::resume_soon(Suspended& waiter) noexcept {
+  ready_.push_back(waiter);
+  if (ready_posted_) return;
+  ready_posted_ = true;
+  asio::post(executor_, [this] { run_ready(); });
+}
+
+void Reactor::run_ready() {
+  ready_posted_ = false;
+  detail::AutoList<Suspended> ready;
+  ready.swap(ready_);
+  while (!ready.empty()) {
+    const auto frame = ready.front().frame_;
+    ready.pop_front();
+    frame.resume();
+  }
+}
+
+Port::Port(Reactor& reactor, int fd) : reactor_(reactor), fd_(fd), unable_(reactor.add(*this)) {
+  if (unable_) readable_ = true;  // what a call makes of it is tried all the same
+}
+
+Port::~Port() {
+  cancel();
+  reactor_.forget(*this);
+}
+
+void Port::note(std::uint32_t events) noexcept {
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0) broken_ = true;
+  if ((events & EPOLLRDHUP) != 0 || broken_) hung_up_ = true;
+  if ((events & EPOLLIN) != 0 || hung_up_) readable_ = true;
+  if ((events & EPOLLOUT) != 0 || broken_) writable_ = true;
+}
+
+std::coroutine_handle<> Port::release(bool ready, Wait* waiter) noexcept {
+  if (!ready || waiter == nullptr) return nullptr;
+  waiter->leave();
+  return waiter->frame_;
+}
+
+void Port::abort(Wait* waiter) noexcept {
+  if (waiter == nullptr) return;
+  waiter->leave();
+  waiter->result_ = asio::error::operation_aborted;
+  reactor_.resume_soon(*waiter);
+}
+
+void Port::cancel() noexcept {
+  abort(reader_);
+  abort(writer_);
+}
+
+void Signal::Wait::await_suspend(std::coroutine_handle<> caller) noexcept {
+  frame_ = caller;
+  signal_.waiter_ = this;
+}
+
+void Signal::raise() noexcept {
+  if (std::exchange(raised_, true) || waiter_ == nullptr) return;
+  reactor_.resume_soon(*std::exchange(waiter_, nullptr));
+}
+
+}  // namespace weir::net

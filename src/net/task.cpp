@@ -1,0 +1,69 @@
+#include "weir/net/task.hpp"
+
+#include <array>
+#include <new>
+
+namespace weir::net {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+
+// A frame used after its end is found only where its memory is not handed out again.
+void* take_frame(std::size_t size) {
+  return ::operator new(size);
+}
+void give_back_frame(void* frame, std::size_t size) noexcept {
+  ::operator delete(frame, size);
+}
+
+#else
+
+namespace {
+
+constexpr std::size_t kStep = 64;  // bytes; frames are rounded up to a multiple
+constexpr std::size_t kClasses = 64;
+
+// A free frame holds the address of the next one.
+class FreeFrames {
+ public:
+  ~FreeFrames() {
+    for (auto*& head : heads_)
+      while (head != nullptr) ::operator delete(std::exchange(head, head->next));
+  }
+  FreeFrames() = default;
+  FreeFrames(const FreeFrames&) = delete;
+  FreeFrames& operator=(const FreeFrames&) = delete;
+
+  void* take(std::size_t index) {
+    auto*& head = heads_[index];
+    if (head == nullptr) return ::operator new((index + 1) * kStep);
+    return std::exchange(head, head->next);
+  }
+  void give_back(void* frame, std::size_t index) noexcept { heads_[index] = new (frame) Link{heads_[index]}; }
+
+ private:
+  struct Link {
+    Link* next;
+  };
+  std::array<Link*, kClasses> heads_{};
+};
+
+thread_local FreeFrames free_frames;
+
+}  // namespace
+
+void* take_frame(std::size_t size) {
+  const auto index = (size - 1) / kStep;
+  return index < kClasses ? free_frames.take(index) : ::operator new(size);
+}
+
+void give_back_frame(void* frame, std::size_t size) noexcept {
+  const auto index = (size - 1) / kStep;
+  if (index < kClasses)
+    free_frames.give_back(frame, index);
+  else
+    ::operator delete(frame);
+}
+
+#endif
+
+}  // namespace weir::net

@@ -1,0 +1,179 @@
+#include "weir/net/reactor.hpp"
+
+#include "unit/net/sockets.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/error.hpp>
+
+namespace weir::net {
+namespace {
+
+class ReactorTest : public ::testing::Test {
+ protected:
+  ReactorTest() : pair(socket_pair()), ours(pair.ours) {
+    port = std::make_unique<Port>(Reactor::of(context.get_executor()), ours.number());
+  }
+  Task<ErrorCode> until_readable() { co_return co_await port->readable(); }
+  Task<ErrorCode> until_writable() { co_return co_await port->writable(); }
+  void turn() {
+    context.restart();
+    context.poll();
+  }
+
+  asio::io_context context{1};
+  Pair pair;
+  Descriptor ours;
+  std::unique_ptr<Port> port;
+};
+
+TEST_F(ReactorTest, BytesWakeTheReaderOnce) {
+  Running reading(context, until_readable());
+  turn();
+  EXPECT_FALSE(reading.done());
+  send_all(pair.theirs.number(), "x");
+  EXPECT_FALSE(reading.result());
+  EXPECT_TRUE(port->may_read());
+  port->drained();
+  EXPECT_FALSE(port->may_read());
+  Running again(context, until_readable());
+  turn();
+  EXPECT_FALSE(again.done()) << "the same bytes woke it twice";
+  send_all(pair.theirs.number(), "y");
+  EXPECT_FALSE(again.result());
+}
+
+// A read that came back short must not wait once the end was announced together with the bytes.
+TEST_F(ReactorTest, AfterTheEndAReadIsAlwaysWorthTrying) {
+  send_all(pair.theirs.number(), "last");
+  pair.theirs.close();
+  turn();
+  EXPECT_TRUE(port->hung_up());
+  port->drained();
+  EXPECT_TRUE(port->may_read());
+  EXPECT_FALSE(run(context, until_readable()));
+}
+
+TEST_F(ReactorTest, AWriterWaitsForRoom) {
+  const std::string much(4 << 20, 'x');
+  ASSERT_LT(::send(ours.number(), much.data(), much.size(), MSG_DONTWAIT), ssize_t(much.size()));
+  ASSERT_LT(::send(ours.number(), "x", 1, MSG_DONTWAIT), 0);
+  turn();
+  port->filled();
+  Running writing(context, until_writable());
+  turn();
+  EXPECT_FALSE(writing.done());
+  std::string taken(1 << 16, '\0');
+  while (::recv(pair.theirs.number(), taken.data(), taken.size(), MSG_DONTWAIT) > 0) continue;
+  EXPECT_FALSE(writing.result());
+}
+
+TEST_F(ReactorTest, CancelEndsBothWaitsAndNotTheNext) {
+  port->filled();
+  turn();
+  port->filled();
+  Running reading(context, until_readable());
+  Running writing(context, until_writable());
+  port->cancel();
+  EXPECT_FALSE(reading.done()) << "resumed from within the caller";
+  EXPECT_EQ(reading.result(), asio::error::operation_aborted);
+  EXPECT_EQ(writing.result(), asio::error::operation_aborted);
+  Running again(context, until_readable());
+  turn();
+  EXPECT_FALSE(again.done());
+  port->cancel();
+  EXPECT_EQ(again.result(), asio::error::operation_aborted);
+}
+
+TEST_F(ReactorTest, APortThatGoesEndsItsWaits) {
+  Running reading(context, until_readable());
+  port.reset();
+  EXPECT_EQ(reading.result(), asio::error::operation_aborted);
+}
+
+// Both sockets are ready in one turn; the first one resumed destroys the other's port.
+TEST_F(ReactorTest, APortMayGoWhileItsEventIsUnderWay) {
+  auto other = socket_pair();
+  const Descriptor other_end(other.ours);
+  auto second = std::make_unique<Port>(Reactor::of(context.get_executor()), other_end.number());
+  int resumed = 0;
+  const auto end_other = [&](Port& mine, std::unique_ptr<Port>& theirs) -> Task<void> {
+    const auto ec = co_await mine.readable();
+    ++resumed;
+    if (!ec) theirs.reset();
+  };
+  const auto nothing = [](const std::exception_ptr&) {};
+  spawn(context.get_executor(), end_other(*port, second), nothing);
+  spawn(context.get_executor(), end_other(*second, port), nothing);
+  send_all(pair.theirs.number(), "x");
+  send_all(other.theirs.number(), "x");
+  ASSERT_TRUE(turn_until(context, [&] { return resumed == 2; }));
+  EXPECT_NE(port == nullptr, second == nullptr);
+}
+
+TEST_F(ReactorTest, WhatTheKernelCannotWatchAnswersAtOnce) {
+  Port none(Reactor::of(context.get_executor()), -1);
+  EXPECT_EQ(run(context, [](Port& p) -> Task<ErrorCode> { co_return co_await p.readable(); }(none)),
+            asio::error::bad_descriptor);
+}
+
+TEST_F(ReactorTest, ALoopWithoutPortsHasNothingToDo) {
+  port.reset();
+  context.restart();
+  context.run();  // returns
+}
+
+TEST(ReactorEnd, WhatStillWaitsGoesWithItsLoop) {
+  auto pair = socket_pair();
+  const Descriptor ours(pair.ours);
+  const auto kept = std::make_shared<int>(1);
+  {
+    asio::io_context context(1);
+    const auto wait = [](Executor executor, int fd, std::shared_ptr<int>) -> Task<void> {
+      Port port(Reactor::of(executor), fd);
+      (void)co_await port.readable();
+    };
+    spawn(context.get_executor(), wait(context.get_executor(), ours.number(), kept),
+          [](const std::exception_ptr&) {});
+    EXPECT_EQ(kept.use_count(), 2);
+  }
+  EXPECT_EQ(kept.use_count(), 1);
+}
+
+TEST(SignalTest, StaysRaisedAndWakesFromTheLoop) {
+  asio::io_context context(1);
+  Signal signal(context.get_executor());
+  const auto wait = [](Signal& s) -> Task<bool> {
+    co_await s.wait();
+    co_return true;
+  };
+  Running waiting(context, wait(signal));
+  signal.raise();
+  EXPECT_FALSE(waiting.done()) << "resumed from within raise()";
+  EXPECT_TRUE(waiting.result());
+  EXPECT_TRUE(run(context, wait(signal))) << "raised before anybody waited";
+}
+
+TEST(SpawnTest, TellsTheEndAndWhatWasThrown) {
+  asio::io_context context(1);
+  std::string told;
+  const auto fail = [](Timer timer) -> Task<void> {
+    timer.expires_after(std::chrono::milliseconds(1));
+    co_await Expiry(timer);
+    throw std::runtime_error("broken");
+  };
+  spawn(context.get_executor(), fail(Timer(context.get_executor())), [&](const std::exception_ptr& thrown) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::exception& error) {
+      told = error.what();
+    }
+  });
+  EXPECT_TRUE(turn_until(context, [&] { return !told.empty(); }));
+  EXPECT_EQ(told, "broken");
+}
+
+}  // namespace
+}  // namespace weir::net
