@@ -12,6 +12,26 @@ constexpr char lower(char c) noexcept {
 
 }  // namespace
 
+void RequestHead::clear() noexcept {
+  method = target = authority = path = query = {};
+  fields.clear();
+  minor_version = 1;
+  framing = Framing::None;
+  content_length = 0;
+  keep_alive = true;
+  expects_continue = false;
+}
+
+void ResponseHead::clear() noexcept {
+  status = 0;
+  reason = {};
+  fields.clear();
+  minor_version = 1;
+  framing = Framing::None;
+  content_length = 0;
+  keep_alive = true;
+}
+
 bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
   return a.size() == b.size() &&
          std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });

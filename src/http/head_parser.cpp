@@ -1,73 +1,13 @@
 #include "weir/http/head_parser.hpp"
 
+#include "http/head_lines.hpp"
+
 #include <algorithm>
 #include <charconv>
-#include <functional>
-#include <limits>
-
-#include <boost/beast/http/basic_parser.hpp>
 
 namespace weir::http {
 
 namespace {
-
-namespace beast = boost::beast::http;
-using BeastError = boost::beast::error_code;
-using BeastView = boost::beast::string_view;
-
-std::string_view view(BeastView v) noexcept {
-  return {v.data(), v.size()};
-}
-
-FieldId id_of(beast::field field, std::string_view name) noexcept {
-  switch (field) {
-    case beast::field::accept:
-      return FieldId::Accept;
-    case beast::field::authorization:
-      return FieldId::Authorization;
-    case beast::field::connection:
-      return FieldId::Connection;
-    case beast::field::content_length:
-      return FieldId::ContentLength;
-    case beast::field::content_type:
-      return FieldId::ContentType;
-    case beast::field::cookie:
-      return FieldId::Cookie;
-    case beast::field::expect:
-      return FieldId::Expect;
-    case beast::field::forwarded:
-      return FieldId::Forwarded;
-    case beast::field::host:
-      return FieldId::Host;
-    case beast::field::keep_alive:
-      return FieldId::KeepAlive;
-    case beast::field::proxy_connection:
-      return FieldId::ProxyConnection;
-    case beast::field::te:
-      return FieldId::Te;
-    case beast::field::trailer:
-      return FieldId::Trailer;
-    case beast::field::transfer_encoding:
-      return FieldId::TransferEncoding;
-    case beast::field::upgrade:
-      return FieldId::Upgrade;
-    case beast::field::via:
-      return FieldId::Via;
-    case beast::field::unknown:
-      break;
-    default:
-      return FieldId::Other;
-  }
-  if (name.size() < 9 || (name[0] | 0x20) == 'r') {
-    if (equal_ignoring_case(name, "RateLimit")) return FieldId::RateLimit;
-    return equal_ignoring_case(name, "RateLimit-Policy") ? FieldId::RateLimitPolicy : FieldId::Other;
-  }
-  if (equal_ignoring_case(name, "X-Forwarded-For")) return FieldId::XForwardedFor;
-  if (equal_ignoring_case(name, "X-Forwarded-Host")) return FieldId::XForwardedHost;
-  if (equal_ignoring_case(name, "X-Forwarded-Proto")) return FieldId::XForwardedProto;
-  if (equal_ignoring_case(name, "X-Request-ID")) return FieldId::XRequestId;
-  return FieldId::Other;
-}
 
 // Hop-by-hop by definition (RFC 9110 §7.6.1), whether Connection names it or not.
 bool ends_here(FieldId id) noexcept {
@@ -85,71 +25,19 @@ bool ends_here(FieldId id) noexcept {
   }
 }
 
-// Collects what Beast finds; allocates nothing. Heads only: `skip(true)` makes the parser stop after the
-// empty line.
-template <bool kIsRequest, class Head>
-class Collector final : public beast::basic_parser<kIsRequest> {
- public:
-  Collector(std::string_view bytes, Head& head) noexcept : bytes_(bytes), head_(head) {
-    this->header_limit(std::numeric_limits<std::uint32_t>::max());
-    this->body_limit(boost::none);
-    this->skip(true);
+// The fields up to the empty line.
+std::optional<Fault> read_fields(HeadLines& lines, Fields& fields, Fault malformed) {
+  Field field;
+  for (;;) {
+    const auto result = lines.field(field);
+    if (result == HeadLines::Result::End) return std::nullopt;
+    if (result == HeadLines::Result::Malformed) return malformed;
+    if (fields.size() == fields.capacity()) return Fault{431, "too many header fields"};
+    field.id = field_id(field.name);
+    field.hop_by_hop = ends_here(field.id);
+    fields.push_back(field);
   }
-
-  [[nodiscard]] bool run() {
-    BeastError error;
-    const auto used = this->put(boost::asio::const_buffer(bytes_.data(), bytes_.size()), error);
-    return !error && this->is_done() && used == bytes_.size();
-  }
-  [[nodiscard]] bool too_many_fields() const noexcept { return too_many_; }
-
- private:
-  using Chunk = std::uint64_t;
-
-  void on_request_impl(beast::verb, BeastView method, BeastView target, int version, BeastError&) override {
-    if constexpr (kIsRequest) {
-      head_.method = view(method);
-      head_.target = view(target);
-      head_.minor_version = static_cast<unsigned>(version % 10);
-    }
-  }
-  void on_response_impl(int status, BeastView reason, int version, BeastError&) override {
-    if constexpr (!kIsRequest) {
-      head_.status = static_cast<unsigned>(status);
-      head_.reason = view(reason);
-      head_.minor_version = static_cast<unsigned>(version % 10);
-    }
-  }
-  void on_field_impl(beast::field field, BeastView name, BeastView value, BeastError& error) override {
-    if (is_folded(name, value)) error = beast::error::bad_value;
-    if (head_.fields.size() == head_.fields.capacity()) {
-      too_many_ = true;
-      error = beast::error::header_limit;
-    }
-    if (error) return;
-    const auto id = id_of(field, view(name));
-    head_.fields.push_back({view(name), view(value), id, ends_here(id)});
-  }
-  // obs-fold (RFC 9112 §5.2): such a value stands in Beast's own buffer, not in ours, or begins on a later
-  // line.
-  [[nodiscard]] bool is_folded(BeastView name, BeastView value) const noexcept {
-    if (value.empty()) return false;
-    const char* name_end = name.data() + name.size();
-    const bool ours = std::less_equal<>{}(name_end, value.data()) &&
-                      std::less<>{}(value.data(), bytes_.data() + bytes_.size());
-    return !ours || std::find(name_end, value.data(), '\n') != value.data();
-  }
-  void on_header_impl(BeastError&) override {}
-  void on_body_init_impl(const boost::optional<Chunk>&, BeastError&) override {}
-  std::size_t on_body_impl(BeastView body, BeastError&) override { return body.size(); }
-  void on_chunk_header_impl(Chunk, BeastView, BeastError&) override {}
-  std::size_t on_chunk_body_impl(Chunk, BeastView body, BeastError&) override { return body.size(); }
-  void on_finish_impl(BeastError&) override {}
-
-  std::string_view bytes_;
-  Head& head_;
-  bool too_many_ = false;
-};
+}
 
 // Calls `each` with every element of a comma-separated list, trimmed; empty ones are left out.
 template <class Each>
@@ -196,7 +84,7 @@ struct FramingFields {
   bool faulty_coding = false;
 };
 
-// Content-Length and Transfer-Encoding, read more strictly than Beast does: one coding, exactly `chunked`;
+// Content-Length and Transfer-Encoding, read strictly: one coding, exactly `chunked`;
 // lengths of digits alone, and equal if there are several (RFC 9112 §6.1, §6.3).
 FramingFields read_framing(const Fields& fields) {
   FramingFields found;
@@ -284,9 +172,9 @@ std::optional<Fault> read_host(RequestHead& head) {
 
 std::optional<Fault> read_request_framing(RequestHead& head) {
   const auto framing = read_framing(head.fields);
+  if (framing.chunked && framing.length) return Fault{400, "both Content-Length and Transfer-Encoding"};
   if (framing.faulty_coding) return Fault{501, "only the transfer coding chunked is supported"};
   if (framing.faulty_length) return Fault{400, "the Content-Length is invalid"};
-  if (framing.chunked && framing.length) return Fault{400, "both Content-Length and Transfer-Encoding"};
   if (framing.chunked && head.minor_version == 0) return Fault{400, "HTTP/1.0 has no Transfer-Encoding"};
   if (framing.chunked) head.framing = Framing::Chunked;
   if (framing.length && *framing.length > 0) head.framing = Framing::Length;
@@ -302,12 +190,15 @@ std::size_t find_head_end(std::string_view bytes, std::size_t from) noexcept {
 }
 
 std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& head) {
-  head = RequestHead{};
-  Collector<true, RequestHead> collector(bytes, head);
-  if (!collector.run()) {
-    if (collector.too_many_fields()) return Fault{431, "too many header fields"};
-    return Fault{400, "the request head is malformed"};
-  }
+  constexpr Fault kMalformed{400, "the request head is malformed"};
+  head.clear();
+  HeadLines lines(bytes);
+  const auto line = lines.request_line();
+  if (!line) return kMalformed;
+  head.method = line->method;
+  head.target = line->target;
+  head.minor_version = line->minor_version;
+  if (auto fault = read_fields(lines, head.fields, kMalformed)) return fault;
   if (auto fault = read_target(head)) return fault;
   if (auto fault = read_host(head)) return fault;
   if (auto fault = read_request_framing(head)) return fault;
@@ -322,9 +213,15 @@ std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& hea
 }
 
 std::optional<Fault> parse_response_head(std::string_view bytes, bool to_head, ResponseHead& head) {
-  head = ResponseHead{};
-  Collector<false, ResponseHead> collector(bytes, head);
-  if (!collector.run() || head.status < 100) return Fault{502, "the upstream's answer is malformed"};
+  constexpr Fault kMalformed{502, "the upstream's answer is malformed"};
+  head.clear();
+  HeadLines lines(bytes);
+  const auto line = lines.status_line();
+  if (!line || line->status < 100) return kMalformed;
+  head.status = line->status;
+  head.reason = line->reason;
+  head.minor_version = line->minor_version;
+  if (read_fields(lines, head.fields, kMalformed)) return kMalformed;
   const auto connection = read_connection(head.fields);
   head.keep_alive = !connection.close && (head.minor_version == 1 || connection.keep_alive);
   const auto framing = read_framing(head.fields);

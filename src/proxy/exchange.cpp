@@ -60,7 +60,6 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
                    .host = http::normalise_host(head.authority, space.host_scratch),
                    .route = {},
                    .client = policy::identify(worker_.config.client, session_.peer, head)};
-  space.peer = session_.peer.to_string();
   return std::nullopt;
 }
 
@@ -68,34 +67,40 @@ net::Task<Exchange::Ending> Exchange::run() {
   auto& space = *space_;
   begun_ = true;
   started_ = worker_.clock.now();
+  latest_ = started_;
   const auto most = worker_.config.server.max_body;
   if (most != 0 && space.head.content_length > most) {
     worker_.counters.client_errors(observe::ClientError::BodyTooLarge).add();
-    co_return co_await error(413, "the request body is too large");
+    return error(413, "the request body is too large");
   }
-  if (space.request.client.key_rejected) co_return co_await error(401, "the API key is not known");
+  if (space.request.client.key_rejected) return error(401, "the API key is not known");
   route_ = policy::find_route(worker_.config.routes, space.request);
   if (route_) space.request.route = worker_.config.routes[*route_].name;
-
   Ruling ruling;
-  const bool decided = gate_.decide_here(started_, ruling);
-  if (!decided) {
-    session_.begin_wait_for_others();
-    ruling = co_await gate_.ask_redis();
-    session_.end_wait_for_others();
-  }
+  return gate_.decide_here(started_, ruling) ? carry_out(ruling) : ask_redis();
+}
+
+net::Task<Exchange::Ending> Exchange::ask_redis() {
+  session_.begin_wait_for_others();
+  const auto ruling = co_await gate_.ask_redis();
+  session_.end_wait_for_others();
+  latest_ = worker_.clock.now();
+  co_return co_await carry_out(ruling);
+}
+
+net::Task<Exchange::Ending> Exchange::carry_out(const Ruling& ruling) {
   decision_ = ruling.decision;
-  if (ruling.missing != nullptr || ruling.closed != nullptr) co_return co_await refuse(ruling);
+  if (ruling.missing != nullptr || ruling.closed != nullptr) return refuse(ruling);
   note_standing(decision_);
   switch (decision_.verdict) {
     case policy::Verdict::Reject:
-      co_return co_await refuse(ruling);
+      return refuse(ruling);
     case policy::Verdict::Delay:
-      co_return co_await await_turn();
+      return await_turn();
     case policy::Verdict::Forward:
       break;
   }
-  co_return co_await pass_on();
+  return pass_on();
 }
 
 net::Task<Exchange::Ending> Exchange::await_turn() {
@@ -115,19 +120,19 @@ net::Task<Exchange::Ending> Exchange::await_turn() {
     worker_.counters.client_errors(observe::ClientError::Left).add();
     co_return Ending::Close;
   }
-  departed_ = worker_.clock.now();
+  latest_ = departed_ = worker_.clock.now();
   co_return co_await pass_on();
 }
 
 net::Task<Exchange::Ending> Exchange::pass_on() {
-  if (!route_) co_return co_await error(404, "no route matches this request");
+  if (!route_) return error(404, "no route matches this request");
   const auto& route = worker_.config.routes[*route_];
-  if (!route.respond) co_return co_await forward(worker_.pools[route.upstream]);
-  co_return co_await answer({.status = route.respond->status,
-                             .content_type = route.respond->content_type,
-                             .body = route.respond->body,
-                             .fields = space_->standing,
-                             .no_store = false});
+  if (!route.respond) return forward(worker_.pools[route.upstream]);
+  return answer({.status = route.respond->status,
+                 .content_type = route.respond->content_type,
+                 .body = route.respond->body,
+                 .fields = space_->standing,
+                 .no_store = false});
 }
 
 void Exchange::note_standing(const policy::Decision& decision) {
@@ -147,11 +152,10 @@ void Exchange::note_standing(const policy::Decision& decision) {
 
 net::Task<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
   if (ruling.missing != nullptr)
-    co_return co_await error(missing_status(*ruling.missing),
-                             "this request lacks what identifies its client");
+    return error(missing_status(*ruling.missing), "this request lacks what identifies its client");
   if (ruling.closed != nullptr) {
     failure_ = "store_closed";
-    co_return co_await error(503, "the limiter's store cannot be reached; please retry");
+    return error(503, "the limiter's store cannot be reached; please retry");
   }
   auto& space = *space_;
   const auto& rule = *ruling.decision.rule;
@@ -173,49 +177,62 @@ net::Task<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
     http::append_refusal_problem(space.text, refusal);
   else
     http::append_refusal_json(space.text, refusal);
-  co_return co_await answer({.status = refusal.status,
-                             .content_type = rule.refusal_body ? "text/plain; charset=utf-8"
-                                             : problem         ? "application/problem+json"
-                                                               : "application/json",
-                             .body = space.text,
-                             .fields = space.standing});
+  return answer({.status = refusal.status,
+                 .content_type = rule.refusal_body ? "text/plain; charset=utf-8"
+                                 : problem         ? "application/problem+json"
+                                                   : "application/json",
+                 .body = space.text,
+                 .fields = space.standing});
 }
 
 net::Task<Exchange::Ending> Exchange::error(unsigned status, std::string_view what) {
   space_->text.clear();
   http::append_error_json(space_->text, status, what);
-  co_return co_await answer({.status = status, .body = space_->text, .fields = space_->standing});
+  return answer({.status = status, .body = space_->text, .fields = space_->standing});
 }
 
 // Sends an answer of our own, having read the request's body out of the way where that is cheap.
 net::Task<Exchange::Ending> Exchange::answer(http::Answer answer) {
+  if (space_->head.framing != http::Framing::None) return answer_after_body(answer);
+  answer.keep_alive = true;
+  return send(answer);
+}
+
+net::Task<Exchange::Ending> Exchange::answer_after_body(http::Answer answer) {
+  answer.keep_alive = co_await discard_body();
+  co_return co_await send(answer);
+}
+
+net::Task<Exchange::Ending> Exchange::send(const http::Answer& in_step) {
   auto& space = *space_;
   const auto& head = space.head;
-  bool in_step = head.framing == http::Framing::None;
-  if (!in_step) in_step = co_await discard_body();
-  answer.keep_alive = in_step && head.keep_alive && !worker_.draining;
+  auto answer = in_step;
+  answer.keep_alive = in_step.keep_alive && head.keep_alive && !worker_.draining;
   answer.omit_body = head.method == "HEAD";
   answer.client_minor_version = head.minor_version;
   answer.date = worker_.http_date(started_);
   status_ = answer.status;
+  if (!answer.omit_body) bytes_out_ = answer.body.size();
   space.out.clear();
   http::write_answer(space.out, answer);
-
   net::ErrorCode ec;
-  auto sent = session_.client.try_write(space.out, {}, ec);
-  if (!ec && sent < space.out.size()) {
-    session_.arm(worker_.config.server.write_timeout);
-    const auto rest = std::string_view(space.out).substr(sent);
-    ec = co_await session_.client.write(rest);
-    sent = space.out.size();
-  }
+  const auto sent = session_.client.try_write(space.out, {}, ec);
+  if (!ec && sent < space.out.size()) return send_rest(sent, answer.keep_alive);
+  return net::Task<Ending>::ended(answered_with(ec, sent, answer.keep_alive));
+}
+
+net::Task<Exchange::Ending> Exchange::send_rest(std::size_t sent, bool keep_alive) {
+  session_.arm(worker_.config.server.write_timeout);
+  const auto& out = space_->out;
+  const auto ec = co_await session_.client.write(std::string_view(out).substr(sent));
+  co_return answered_with(ec, out.size(), keep_alive);
+}
+
+Exchange::Ending Exchange::answered_with(const net::ErrorCode& ec, std::size_t sent, bool keep_alive) {
   worker_.counters.bytes_out.add(sent);
-  if (!answer.omit_body) bytes_out_ = answer.body.size();
-  if (ec) {
-    failure_ = "client_left";
-    co_return Ending::Close;
-  }
-  co_return answer.keep_alive ? Ending::KeepAlive : Ending::Linger;
+  if (!ec) return keep_alive ? Ending::KeepAlive : Ending::Linger;
+  failure_ = "client_left";
+  return Ending::Close;
 }
 
 // True when the whole body was read and dropped: the next request can follow.

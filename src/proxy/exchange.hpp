@@ -46,23 +46,35 @@ class Exchange {
   void cancel() noexcept;
 
  private:
+  // What can be said without waiting is said in plain functions: the task that they return has ended already.
+  [[nodiscard]] net::Task<Ending> ask_redis();
+  [[nodiscard]] net::Task<Ending> carry_out(const Ruling& ruling);
   [[nodiscard]] net::Task<Ending> await_turn();
   [[nodiscard]] net::Task<Ending> pass_on();
   [[nodiscard]] net::Task<Ending> refuse(const Ruling& ruling);
   [[nodiscard]] net::Task<Ending> error(unsigned status, std::string_view what);
   [[nodiscard]] net::Task<Ending> answer(http::Answer answer);
+  [[nodiscard]] net::Task<Ending> answer_after_body(http::Answer answer);
+  [[nodiscard]] net::Task<Ending> send(const http::Answer& answer);
+  [[nodiscard]] net::Task<Ending> send_rest(std::size_t sent, bool keep_alive);
+  [[nodiscard]] Ending answered_with(const net::ErrorCode& ec, std::size_t sent, bool keep_alive);
   [[nodiscard]] net::Task<bool> discard_body();
   void note_standing(const policy::Decision& decision);
 
   // Where the exchange with the upstream stands; what each step hands to the next.
   struct Attempt;
   [[nodiscard]] net::Task<Ending> forward(upstream::Pool& pool);
-  [[nodiscard]] net::Task<Ending> try_servers(upstream::Pool& pool, Attempt& attempt);
+  void write_request(Attempt& attempt);
+  [[nodiscard]] bool can_reuse(const Attempt& attempt);
+  [[nodiscard]] bool may_try_again(Attempt& attempt);
   [[nodiscard]] net::Task<bool> connect(upstream::Pool& pool, Attempt& attempt);
   [[nodiscard]] net::Task<bool> exchange_heads(upstream::Pool& pool, Attempt& attempt);
-  [[nodiscard]] net::Task<bool> await_answer_head(Attempt& attempt);
+  enum class HeadState : std::uint8_t { Missing, Interim, Whole, Faulty };
+  [[nodiscard]] HeadState look_at_answer(Attempt& attempt, std::size_t& searched);
+  void note_silence(Attempt& attempt);
   [[nodiscard]] net::Task<void> relay_interim();
   [[nodiscard]] net::Task<Ending> relay_answer(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] net::Task<Relay::Need> relay_rest(upstream::Pool& pool, Relay& relay, Relay::Need need);
   [[nodiscard]] net::Task<Ending> give_up(Attempt& attempt);
   [[nodiscard]] net::Task<void> upload();
   [[nodiscard]] net::Task<void> end_upload();
@@ -84,6 +96,7 @@ class Exchange {
 
   // For the account.
   base::TimePoint started_{};
+  base::TimePoint latest_{};  // the clock as it was read last: after each wait
   base::TimePoint departed_{};
   base::TimePoint sent_{};
   base::TimePoint answered_{};

@@ -25,7 +25,6 @@ struct ExchangeSpace {
   std::string out;       // what is about to be sent
   std::string text;      // a body of our own
   std::string standing;  // the rate-limit fields of this exchange
-  std::string peer;      // the client's address as text
   std::string request_id;
 
   void clear() {

@@ -42,17 +42,17 @@ bool Exchange::repeatable(const Attempt& attempt) const noexcept {
   return attempt.whole && is_idempotent(space_->head.method);
 }
 
-net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
+// Writes the head for the upstream, and takes what of the body came with it.
+void Exchange::write_request(Attempt& attempt) {
   auto& space = *space_;
   worker_.make_request_id(space.request_id);
   space.out.clear();
   http::write_request_head(space.out, space.head,
-                           {.peer = space.peer,
+                           {.peer = session_.peer_text,
                             .proto = session_.client.is_tls() ? "https" : "http",
                             .request_id = space.request_id,
                             .peer_trusted = space.request.client.peer_trusted,
                             .add_forwarded = worker_.config.server.forwarded});
-  Attempt attempt;
   attempt.whole = space.head.framing == http::Framing::None;
   if (space.head.framing == http::Framing::Length &&
       session_.inbox.unread().size() >= space.head.content_length)
@@ -61,45 +61,56 @@ net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
     std::string_view nothing;
     (void)request_body_->take(nothing);  // meets the end
   }
-  const auto ending = co_await try_servers(pool, attempt);
-  if (upload_) co_await end_upload();
-  co_return ending;
 }
 
-net::Task<Exchange::Ending> Exchange::try_servers(upstream::Pool& pool, Attempt& attempt) {
+net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
   auto& tallies = worker_.counters.upstream(worker_.config.routes[*route_].upstream);
+  Attempt attempt;
+  write_request(attempt);
   for (;;) {
     lease_ = pool.lease(attempt.tried, attempt.fresh);
     if (!lease_ || worker_.hard_stop) break;
-    const bool connected = co_await connect(pool, attempt);
-    if (session_.left()) break;
-    if (!connected) continue;
+    if (can_reuse(attempt)) {
+      tallies.reused.add();
+    } else {
+      const bool connected = co_await connect(pool, attempt);
+      if (session_.left()) break;
+      if (!connected) continue;
+    }
     const bool answered = co_await exchange_heads(pool, attempt);
-    if (answered) co_return co_await relay_answer(pool, attempt);
+    if (answered) {
+      const auto ending = co_await relay_answer(pool, attempt);
+      if (upload_) co_await end_upload();
+      co_return ending;
+    }
     tallies.failures.add();
-    const bool again = attempt.silent && repeatable(attempt) && !session_.left() && !session_.late();
-    if (!again) break;
-    // A connection that had waited may have died of age; a fresh one says that its server failed.
-    if (!lease_.reused()) attempt.tried |= std::uint64_t{1} << lease_.server();
-    attempt.fresh = true;
+    if (!may_try_again(attempt)) break;
     tallies.retries.add();
   }
   co_return co_await give_up(attempt);
 }
 
+// The connection has served before, and either it lives or the request can be sent again.
+bool Exchange::can_reuse(const Attempt& attempt) {
+  return lease_.connected() && (repeatable(attempt) || !lease_.went_stale());
+}
+
+// The server closed without a word, as one does whose connection had waited too long.
+bool Exchange::may_try_again(Attempt& attempt) {
+  const bool again = attempt.silent && repeatable(attempt) && !session_.left() && !session_.late();
+  // A connection that had waited may have died of age; a fresh one says that its server failed.
+  if (again && !lease_.reused()) attempt.tried |= std::uint64_t{1} << lease_.server();
+  attempt.fresh = true;
+  return again;
+}
+
 net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
   auto& tallies = worker_.counters.upstream(worker_.config.routes[*route_].upstream);
-  if (lease_.connected()) {
-    const bool usable = repeatable(attempt) || !lease_.went_stale();
-    if (usable) {
-      tallies.reused.add();
-      co_return true;
-    }
-  }
   session_.arm(pool.settings().timeouts.connect);
   session_.begin_wait_for_others();
   const auto ec = co_await lease_.connect();
   session_.end_wait_for_others();
+  latest_ = worker_.clock.now();
   if (!ec) {
     tallies.connects.add();
     co_return true;
@@ -117,73 +128,80 @@ net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
 
 // Sends the request and waits for the head of the answer.
 net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt) {
-  auto& out = space_->out;
+  auto& space = *space_;
   auto& stream = lease_.stream();
-  sent_ = worker_.clock.now();
+  sent_ = latest_;
   attempt.handed_over = true;
   attempt.silent = false;
+  attempt.status = 502;
   session_.arm(pool.settings().timeouts.response);
   net::ErrorCode ec;
-  const auto sent = stream.try_write(out, attempt.body, ec);
-  if (!ec && sent < out.size() + attempt.body.size()) {
-    const auto of_head = std::min(sent, out.size());
-    const auto head_rest = std::string_view(out).substr(of_head);
-    const auto body_rest = attempt.body.substr(sent - of_head);
-    ec = co_await stream.write(head_rest, body_rest);
+  const auto sent = stream.try_write(space.out, attempt.body, ec);
+  if (!ec && sent < space.out.size() + attempt.body.size()) {
+    const auto of_head = std::min(sent, space.out.size());
+    ec = co_await stream.write(std::string_view(space.out).substr(of_head),
+                               attempt.body.substr(sent - of_head));
   }
   if (!ec && !attempt.whole) start_upload();
   // A server that closes its end early may have answered before; so even now the answer is read.
   session_.begin_wait_for_others();
-  const bool answered = co_await await_answer_head(attempt);
+  space.answer.release();
+  std::size_t searched = 0;
+  auto state = look_at_answer(attempt, searched);
+  while (state == HeadState::Missing || state == HeadState::Interim) {
+    if (state == HeadState::Interim) {
+      co_await relay_interim();
+    } else {
+      char* at = space.answer.space();
+      const auto count = stream.try_read(at, space.answer.room(), ec);
+      space.answer.received(count);
+      if (ec == net::asio::error::would_block) ec = co_await stream.wait_readable();
+      if (ec) note_silence(attempt);
+      if (ec) break;
+    }
+    state = look_at_answer(attempt, searched);
+  }
   session_.end_wait_for_others();
-  co_return answered;
+  co_return state == HeadState::Whole;
 }
 
-net::Task<bool> Exchange::await_answer_head(Attempt& attempt) {
+// Reads the answer's head where it is whole; `searched`: where its end was looked for already.
+Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& searched) {
   auto& space = *space_;
   auto& answer = space.answer;
   const auto most = worker_.config.server.max_head;
-  answer.release();
-  attempt.status = 502;
-  std::size_t searched = 0;
-  for (;;) {
-    const auto unread = answer.unread();
-    const auto size = http::find_head_end(unread, searched);
-    if (size > most || (size == 0 && unread.size() >= most)) {
-      attempt.what = "the upstream's answer has too large a head";
-      co_return false;
-    }
-    if (size != 0) {
-      const bool to_head = space.head.method == "HEAD";
-      const auto fault = http::parse_response_head(unread.substr(0, size), to_head, space.response);
-      if (fault || space.response.status == 101) {
-        attempt.what = fault ? fault->what : "the upstream switched protocols unasked";
-        co_return false;
-      }
-      if (space.response.status >= 200) {
-        answer.use_and_pin(size);
-        answered_ = worker_.clock.now();
-        co_return true;
-      }
-      co_await relay_interim();
-      answer.use(size);
-      searched = 0;
-      continue;
-    }
-    if (upload_ && upload_->fault != 0) co_return false;  // found before there was a wait to be ended
-    searched = unread.size();
-    net::ErrorCode ec;
-    char* at = answer.space();
-    const auto count = co_await lease_.stream().read_some(at, answer.room(), ec);
-    answer.received(count);
-    if (!ec) continue;
-    attempt.silent = answer.empty();
-    attempt.status = session_.late() ? 504 : 502;
-    attempt.what = session_.late()  ? "the upstream did not answer in time"
-                   : answer.empty() ? "the upstream closed the connection without an answer"
-                                    : "the upstream's answer ended within its head";
-    co_return false;
+  const auto unread = answer.unread();
+  const auto size = http::find_head_end(unread, searched);
+  if (size > most || (size == 0 && unread.size() >= most)) {
+    attempt.what = "the upstream's answer has too large a head";
+    return HeadState::Faulty;
   }
+  searched = size != 0 ? 0 : unread.size();
+  if (size == 0)  // the upload may have failed before there was a wait to be ended
+    return upload_ && upload_->fault != 0 ? HeadState::Faulty : HeadState::Missing;
+  const bool to_head = space.head.method == "HEAD";
+  const auto fault = http::parse_response_head(unread.substr(0, size), to_head, space.response);
+  if (fault || space.response.status == 101) {
+    attempt.what = fault ? fault->what : "the upstream switched protocols unasked";
+    return HeadState::Faulty;
+  }
+  if (space.response.status < 200) {
+    answer.use(size);
+    return HeadState::Interim;
+  }
+  answer.use_and_pin(size);
+  latest_ = answered_ = worker_.clock.now();
+  return HeadState::Whole;
+}
+
+// The connection ended, or the wait did, before the head of an answer was whole.
+void Exchange::note_silence(Attempt& attempt) {
+  const bool nothing_came = space_->answer.empty();
+  attempt.silent = nothing_came;
+  attempt.status = session_.late() ? 504 : 502;
+  attempt.what = session_.late() ? "the upstream did not answer in time"
+                 : nothing_came  ? "the upstream closed the connection without an answer"
+                                 : "the upstream's answer ended within its head";
 }
 
 // 100, 103 and their like go on to clients that know them (RFC 9110 §15.2).
@@ -206,15 +224,7 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
   BodySource body(lease_.stream(), space.answer, space.response.framing, space.response.content_length);
   Relay relay(body, session_.client, form.framing, space.out);
   auto need = relay.advance();
-  while (need == Relay::Need::Bytes || need == Relay::Need::Room) {
-    const bool reading = need == Relay::Need::Bytes;
-    session_.arm(reading ? pool.settings().timeouts.response : worker_.config.server.write_timeout);
-    if (reading) session_.begin_wait_for_others();
-    const auto ec = co_await relay.wait(need);
-    session_.end_wait_for_others();
-    if (ec) break;
-    need = relay.advance();
-  }
+  if (need == Relay::Need::Bytes || need == Relay::Need::Room) need = co_await relay_rest(pool, relay, need);
   worker_.counters.bytes_out.add(relay.sent());
   bytes_out_ = body.received();
   if (need == Relay::Need::Nothing) {
@@ -237,6 +247,20 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
   failure_ = "upstream_truncated";
   if (form.framing == http::Framing::UntilClose) end_by_reset(session_.client);
   co_return Ending::Abort;
+}
+
+// Moves what could not be moved at once; what was needed when it ended.
+net::Task<Relay::Need> Exchange::relay_rest(upstream::Pool& pool, Relay& relay, Relay::Need need) {
+  while (need == Relay::Need::Bytes || need == Relay::Need::Room) {
+    const bool reading = need == Relay::Need::Bytes;
+    session_.arm(reading ? pool.settings().timeouts.response : worker_.config.server.write_timeout);
+    if (reading) session_.begin_wait_for_others();
+    const auto ec = co_await relay.wait(need);
+    session_.end_wait_for_others();
+    if (ec) break;
+    need = relay.advance();
+  }
+  co_return need;
 }
 
 // Nothing is left to try: says so, and gives back what was charged if no server got the request.

@@ -24,7 +24,8 @@ Session::Session(Worker& a_worker, net::Stream a_client, const net::RawEndpoint&
       worker(a_worker),
       client(std::move(a_client)),
       inbox(a_worker.blocks),
-      peer(net::peer_address(peer_endpoint)) {
+      peer(net::peer_address(peer_endpoint)),
+      peer_text(peer.to_string()) {
   ++worker.sessions;
   worker.counters.connections_accepted.add();
   worker.counters.connections_open.add();
@@ -65,14 +66,14 @@ net::Task<bool> Session::secure() {
   co_return !ec;
 }
 
-// Waits for more bytes of the client. False: there will be none.
-net::Task<bool> Session::receive() {
+// Takes more bytes of the client: would_block when there are none yet.
+net::ErrorCode Session::receive() {
   net::ErrorCode ec;
   char* at = inbox.space();
-  const auto count = co_await client.read_some(at, inbox.room(), ec);
+  const auto count = client.try_read(at, inbox.room(), ec);
   inbox.received(count);
   worker.counters.bytes_in.add(count);
-  co_return !ec;
+  return ec;
 }
 
 // Waits for the head of the next request to be whole; its size, or 0 when the connection is over.
@@ -103,14 +104,18 @@ net::Task<std::size_t> Session::await_head() {
       state_ = State::Busy;
       arm(server.head_timeout);
     }
-    const bool got = co_await receive();
-    if (got) continue;
+    auto ec = receive();
+    while (ec == net::asio::error::would_block) {
+      ec = co_await client.wait_readable();
+      if (!ec) ec = receive();
+    }
+    if (!ec) continue;
     const bool quiet = state_ == State::Idle && !late_ && !worker.draining && idle_ticks_ >= kQuietAfterTicks;
     if (quiet && inbox.empty() && !client.has_pending()) {
       state_ = State::Quiet;
       inbox.release();
       client.trim();
-      const auto ec = co_await client.wait_readable();
+      ec = co_await client.wait_readable();
       if (!ec) continue;
     }
     if (late_ && !inbox.empty())
@@ -143,8 +148,9 @@ net::Task<void> Session::linger() {
   std::size_t dropped = 0;
   while (dropped < kLingerBytes && !late_) {
     inbox.release();
-    const bool got = co_await receive();
-    if (!got) break;
+    auto ec = receive();
+    if (ec == net::asio::error::would_block) ec = co_await client.wait_readable();
+    if (ec) break;
     dropped += inbox.unread().size();
   }
   disarm();

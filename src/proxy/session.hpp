@@ -38,6 +38,7 @@ class Session final : public net::Watched {
   net::Stream client;
   Inbox inbox;
   const base::IpAddress peer;
+  const std::string peer_text;
 
  private:
   enum class State : std::uint8_t { Busy, Idle, Quiet };
@@ -48,7 +49,7 @@ class Session final : public net::Watched {
 
   [[nodiscard]] net::Task<bool> secure();
   [[nodiscard]] net::Task<std::size_t> await_head();
-  [[nodiscard]] net::Task<bool> receive();
+  [[nodiscard]] net::ErrorCode receive();
   [[nodiscard]] net::Task<bool> serve_one(std::size_t head_size);
   [[nodiscard]] net::Task<void> refuse_head(http::Fault fault, observe::ClientError kind);
   [[nodiscard]] net::Task<void> linger();

@@ -66,6 +66,8 @@ struct RequestHead {
   std::uint64_t content_length = 0;
   bool keep_alive = true;
   bool expects_continue = false;
+
+  void clear() noexcept;  // to what a new one is, without touching the memory of fields that are not there
 };
 
 struct ResponseHead {
@@ -76,6 +78,8 @@ struct ResponseHead {
   Framing framing = Framing::None;
   std::uint64_t content_length = 0;
   bool keep_alive = true;
+
+  void clear() noexcept;
 };
 
 // The first field with this name (compared without case), or null.

@@ -1,6 +1,5 @@
-// From bytes to heads, strictly. Beast's parser splits the lines; what a proxy must refuse beyond that is
-// refused here (RFC 9112, and the traps that Beast 1.81 leaves open: Transfer-Encoding, Host, the target's
-// form).
+// From bytes to heads, strictly (RFC 9112): what two readers could take for two different messages is
+// refused.
 #pragma once
 
 #include "weir/http/head.hpp"

@@ -11,6 +11,7 @@
 #include <optional>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 namespace weir::net {
 
@@ -85,9 +86,13 @@ template <class T>
 class [[nodiscard]] Task {
  public:
   using promise_type = std::conditional_t<std::is_void_v<T>, detail::VoidPromise, detail::ValuePromise<T>>;
+  using Value = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
   explicit Task(std::coroutine_handle<promise_type> frame) noexcept : frame_(frame) {}
-  Task(Task&& other) noexcept : frame_(std::exchange(other.frame_, nullptr)) {}
+  // A task that has ended already: what a function that need not wait after all returns. Costs no frame.
+  static Task ended(Value value) noexcept { return Task(std::move(value)); }
+  Task(Task&& other) noexcept
+      : frame_(std::exchange(other.frame_, nullptr)), value_(std::move(other.value_)) {}
   Task& operator=(Task&&) = delete;
   ~Task() {
     if (frame_) frame_.destroy();
@@ -95,14 +100,21 @@ class [[nodiscard]] Task {
 
   // What co_await calls. The task runs here, on the caller's stack, to its end or to its first wait.
   bool await_ready() {
+    if (!frame_) return true;
     frame_.resume();
     return frame_.done();
   }
   void await_suspend(std::coroutine_handle<> caller) noexcept { frame_.promise().return_to(caller); }
-  T await_resume() { return frame_.promise().result(); }
+  T await_resume() {
+    if (frame_) return frame_.promise().result();
+    if constexpr (!std::is_void_v<T>) return std::move(*value_);
+  }
 
  private:
-  std::coroutine_handle<promise_type> frame_;
+  explicit Task(Value&& value) noexcept : value_(std::move(value)) {}
+
+  std::coroutine_handle<promise_type> frame_;  // null: ended, with value_
+  std::optional<Value> value_;
 };
 
 template <class T>

@@ -114,6 +114,13 @@ TEST(Task, DestroyedWhileItWaitsItLetsGoInnermostFirst) {
   EXPECT_EQ(order, (std::vector<std::string>{"inner", "outer"}));
 }
 
+TEST(Task, MayHaveEndedBeforeItBegan) {
+  auto task = Task<std::unique_ptr<int>>::ended(std::make_unique<int>(7));
+  auto moved = std::move(task);
+  EXPECT_TRUE(moved.await_ready());
+  EXPECT_EQ(*moved.await_resume(), 7);
+}
+
 TEST(Task, CarriesWhatCannotBeCopied) {
   auto task = [](int value) -> Task<std::unique_ptr<int>> { co_return std::make_unique<int>(value); }(7);
   EXPECT_TRUE(task.await_ready());
