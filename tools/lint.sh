@@ -34,6 +34,7 @@ check_scripts() {
 main() {
   if [ "$#" -eq 0 ]; then
     mapfile -t files < <(tracked '*.hpp' '*.cpp' '*.sh' dev .ci/run)
+    [ "${#files[@]}" -gt 0 ] || { echo "lint: git lists no files here" >&2; return 1; }
   else
     files=("$@")
   fi
