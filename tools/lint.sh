@@ -42,8 +42,7 @@ main() {
   for file in "${files[@]}"; do
     case $file in
       *.hpp) layout+=("$file") ;;
-      src/*.cpp) layout+=("$file") code+=("$file") ;;
-      *.cpp) layout+=("$file") ;;
+      *.cpp) layout+=("$file") code+=("$file") ;;
       *) scripts+=("$file") ;;
     esac
   done
