@@ -20,7 +20,7 @@ check_layout() {
 # Headers are checked through the sources that include them (HeaderFilterRegex in .clang-tidy).
 check_code() {
   [ "$#" -gt 0 ] || return 0
-  timeout "${TIDY_SECONDS:-1200}" run-clang-tidy -quiet -p build -j "${JOBS:-$(nproc)}" "$@" 2>/dev/null |
+  timeout "${TIDY_SECONDS:-1800}" run-clang-tidy -quiet -p build -j "${JOBS:-$(nproc)}" "$@" 2>/dev/null |
     grep -vE '^clang-tidy-?[0-9]* |^$'
   verdict "clang-tidy: $# files" "${PIPESTATUS[0]}"
 }
