@@ -20,7 +20,7 @@ check_layout() {
 # Headers are checked through the sources that include them (HeaderFilterRegex in .clang-tidy).
 check_code() {
   [ "$#" -gt 0 ] || return 0
-  timeout "${TIDY_SECONDS:-1200}" run-clang-tidy -quiet -p build -j "${JOBS:-$(nproc)}" "$@" 2>/dev/null |
+  timeout "${TIDY_SECONDS:-1800}" run-clang-tidy -quiet -p build -j "${JOBS:-$(nproc)}" "$@" 2>/dev/null |
     grep -vE '^clang-tidy-?[0-9]* |^$'
   verdict "clang-tidy: $# files" "${PIPESTATUS[0]}"
 }
@@ -34,6 +34,7 @@ check_scripts() {
 main() {
   if [ "$#" -eq 0 ]; then
     mapfile -t files < <(tracked '*.hpp' '*.cpp' '*.sh' dev .ci/run)
+    [ "${#files[@]}" -gt 0 ] || { echo "lint: git lists no files here" >&2; return 1; }
   else
     files=("$@")
   fi
@@ -41,8 +42,7 @@ main() {
   for file in "${files[@]}"; do
     case $file in
       *.hpp) layout+=("$file") ;;
-      src/*.cpp) layout+=("$file") code+=("$file") ;;
-      *.cpp) layout+=("$file") ;;
+      *.cpp) layout+=("$file") code+=("$file") ;;
       *) scripts+=("$file") ;;
     esac
   done

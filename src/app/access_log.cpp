@@ -37,6 +37,10 @@ struct AccessLog::Impl {
     logger->flush_on(
         spdlog::level::info);  // a batch is worth a write; nobody waits for the next to see the last
   }
+  // The thread has written all and is joined before the file goes.
+  ~Impl() { pool.reset(); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   const std::size_t max_batches;
   // Shared because spdlog's queue holds the logger of each message, and the logger the pool.

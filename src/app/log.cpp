@@ -72,6 +72,10 @@ struct Log::Impl {
                                                                       spdlog::pattern_time_type::utc));
     logger->set_level(spdlog_level(level));
   }
+  // The thread has written all and is joined before what it writes to goes.
+  ~Impl() { pool.reset(); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   // Whether one more line may go out; says first how many could not since the last that did.
   bool admit() {

@@ -57,6 +57,7 @@ std::vector<std::string> Mistakes::lines() const {
     return a.file != b.file ? a.file < b.file : a.line < b.line;
   });
   std::vector<std::string> lines;
+  lines.reserve(sorted.size());
   for (const auto& mistake : sorted)
     lines.push_back(files_[mistake.file] + ":" + std::to_string(mistake.line) + ": " + mistake.text);
   return lines;

@@ -36,7 +36,7 @@ void read_sizes(const TableReader& table, proxy::ServerSettings& server) {
 
 std::string readable_file(const TableReader& table, std::string_view key, const Reading& reading) {
   if (!table.has(key)) return {};
-  const auto path = resolve(reading, table.text(key));
+  auto path = resolve(reading, table.text(key));
   const auto text = read_file(path);
   if (!text || text->empty())
     table.mistake(key, in_quotes(path) + " cannot be read or is empty; expected a PEM file");

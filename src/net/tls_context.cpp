@@ -101,7 +101,8 @@ base::Result<TlsContext> make_tls_context(const TlsSettings& settings) {
   if (!first) return base::Error{"a TLS listener needs a certificate"};
   SSL_CTX_set_tlsext_servername_callback(first.get(), choose_certificate);
   SSL_CTX_set_tlsext_servername_arg(first.get(), first.get());
-  if (SSL_CTX_set_ex_data(first.get(), others_slot(), others.get()) == 1) others.release();
+  if (SSL_CTX_set_ex_data(first.get(), others_slot(), others.get()) == 1)
+    static_cast<void>(others.release());  // the context's now
   return first;
 }
 

@@ -14,7 +14,6 @@ namespace {
 
 using limit::Ticks;
 
-constexpr std::size_t kShaSize = 40;
 constexpr std::size_t kDigestLetters = 22;
 constexpr std::size_t kChargeNumbers = 6;
 constexpr std::size_t kRefundNumbers = 4;

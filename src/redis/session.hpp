@@ -111,7 +111,7 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
   net::Timer pause_timer_;     // bounds open(), then paces the attempts
   std::uint64_t opening_ = 0;  // the attempt under way; 0 when none is
   std::uint64_t openings_ = 0;
-  std::array<char, 16 * 1024> input_;
+  std::array<char, std::size_t{16} * 1024> input_;
   ReplyReader reader_;
 
   Pipeline pipeline_;

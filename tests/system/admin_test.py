@@ -3,7 +3,7 @@
 
 import subprocess
 
-from harness import WEIR, Client, TestCase, Upstream, Weir, closed_port, config, eventually, get, main, rule
+from harness import WEIR, Client, TestCase, Upstream, Weir, closed_port, config, get, main, rule
 
 
 class Admin(TestCase):
@@ -17,13 +17,12 @@ class Admin(TestCase):
 
     def test_metrics_count_what_happened(self):
         self.statuses(self.weir.port, 5, "/some/secret/path", x_api_key="secret-key")
-        # A request is accounted once its answer has gone out.
-        eventually(lambda: self.weir.metric("weir_request_seconds_count") == 5, "all five are accounted")
-        self.assertEqual(self.weir.metric("weir_requests_total", code="200"), 3)
-        self.assertEqual(self.weir.metric("weir_requests_total", code="429"), 2)
-        self.assertEqual(self.weir.metric("weir_decisions_total", rule="per-ip", outcome="admitted"), 3)
-        self.assertEqual(self.weir.metric("weir_decisions_total", rule="per-ip", outcome="refused"), 2)
-        self.assertEqual(self.weir.metric("weir_keys"), 1)
+        self.await_metric(self.weir, 3, "weir_requests_total", code="200")
+        self.await_metric(self.weir, 2, "weir_requests_total", code="429")
+        self.await_metric(self.weir, 3, "weir_decisions_total", rule="per-ip", outcome="admitted")
+        self.await_metric(self.weir, 2, "weir_decisions_total", rule="per-ip", outcome="refused")
+        self.await_metric(self.weir, 5, "weir_request_seconds_count")
+        self.await_metric(self.weir, 1, "weir_keys")
 
     def test_labels_never_come_from_clients(self):
         self.statuses(self.weir.port, 2, "/some/secret/path", x_api_key="secret-key")

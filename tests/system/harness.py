@@ -121,6 +121,10 @@ class TestCase(unittest.TestCase):
         self.assertEqual(response["content-type"], "application/json")
         self.assertLessEqual({"error", "message"}, response.json().keys())
 
+    def await_metric(self, weir, expected, name, **labels):
+        """A request is accounted when it has ended: a moment after its client has the whole answer."""
+        eventually(lambda: weir.metric(name, **labels) == expected, f"{name} {labels} is {expected}")
+
     def statuses(self, port, count, path="/", **headers):
         with Client(port) as client:
             return [client.get(path, **headers).status for _ in range(count)]

@@ -71,7 +71,7 @@ class Limits(TestCase):
         statuses = sum(together(8, lambda _: self.statuses(weir.port, 50)), [])
         self.assertEqual((statuses.count(200), statuses.count(429)), (100, 300))
         self.assertEqual(len(self.upstream.exchanges), 100)
-        self.assertEqual(weir.metric("weir_decisions_total", rule="per-ip", outcome="refused"), 300)
+        self.await_metric(weir, 300, "weir_decisions_total", rule="per-ip", outcome="refused")
 
     def test_gcra(self):
         weir = self.weir(rule(limit="1/day", burst=4, algorithm='"gcra"', key='["ip"]'))

@@ -15,6 +15,7 @@ import time
 from wire import PATIENCE, Client, get
 
 WEIR = os.environ.get("WEIR", "build/weir")
+REPORT = re.compile(r"(Address|Leak|Thread|UndefinedBehavior)Sanitizer|: runtime error: ")  # in every sanitizer's report
 
 
 class Process:
@@ -48,6 +49,12 @@ class Process:
 
     def log(self):
         return "\n".join(self.lines[-60:])
+
+    def check_reports(self):
+        """A sanitizer's report fails the test that caused it, whatever status the program ended with."""
+        for number, line in enumerate(self.lines):
+            if REPORT.search(line):
+                raise AssertionError("a sanitizer reports:\n" + "\n".join(self.lines[number:number + 120]))
 
     def signal(self, which):
         self.process.send_signal(which)
@@ -101,8 +108,11 @@ class Weir(Process):
         return self
 
     def __exit__(self, kind, *_):
-        status = self.stop()
-        self.scratch.cleanup()
+        try:
+            status = self.stop()
+        finally:
+            self.scratch.cleanup()
+        self.check_reports()
         if status != 0 and kind is None:
             raise AssertionError(f"weir ended with status {status}:\n{self.log()}")
 
@@ -131,8 +141,11 @@ class Echo(Process):
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        self.stop()
+    def __exit__(self, kind, *_):
+        status = self.stop()
+        self.check_reports()
+        if status != 0 and kind is None:
+            raise AssertionError(f"weir echo ended with status {status}:\n{self.log()}")
 
 
 class Redis:

@@ -228,7 +228,7 @@ TEST_F(PoolTest, AMovedLeaseGivesBackOnce) {
     auto one = p.lease();
     const auto first = one.server();
     auto other = std::move(one);
-    EXPECT_FALSE(one);
+    EXPECT_FALSE(one);  // NOLINT(bugprone-use-after-move): what a lease that was moved from says is the test
     EXPECT_EQ(other.server(), first);
     EXPECT_NE(p.lease().server(), first) << "its place was given back by the move";
     other = p.lease();
