@@ -140,6 +140,8 @@ constexpr Choice kTopologies[] = {
 constexpr KeySpec kRedisKeys[] = {
     required("url", Kind::Text, "redis://[user:password@]host[:port][/database], or unix:///path"),
     key("timeout", Kind::Duration, "20ms", "the longest that a decision waits for it"),
+    key("start_wait", Kind::Duration, "1s",
+        "how long a starting weir waits for Redis before it takes requests"),
     key("prefix", Kind::Text, "weir", "of every key there"),
     choice("topology", kTopologies, "standalone", "one server"),
     later("lease", "leases"),

@@ -156,6 +156,7 @@ redis::RedisSettings read_redis(const TableReader& table) {
   }
   auto redis = std::move(*parsed);
   redis.timeout = table.deadline("timeout");
+  redis.start_wait = table.duration("start_wait");
   redis.prefix = table.text("prefix");
   if (!is_plain_name(redis.prefix) || redis.prefix.find_first_of("{}") != std::string::npos)
     table.mistake("prefix", "found " + in_quotes(redis.prefix) +

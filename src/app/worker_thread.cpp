@@ -9,6 +9,7 @@ namespace weir::app {
 namespace {
 
 constexpr std::chrono::milliseconds kDrainLook{10};
+constexpr std::chrono::milliseconds kRedisLook{2};
 
 std::unique_ptr<redis::Store> make_store(net::Executor executor, const WorkerParts& parts) {
   if (parts.redis == nullptr) return nullptr;
@@ -33,6 +34,8 @@ WorkerThread::WorkerThread(const WorkerParts& parts)
                                              : nullptr),
       redis_(make_store(context_.get_executor(), parts)),
       worker_(context_.get_executor(), parts.shared, redis_.get(), counters_, access_lines_.get()),
+      start_timer_(context_.get_executor()),
+      start_wait_(parts.redis != nullptr ? parts.redis->start_wait : base::Duration{0}),
       drain_timer_(context_.get_executor()),
       log_(parts.log),
       most_sessions_(parts.most_sessions) {}
@@ -52,9 +55,22 @@ void WorkerThread::start() {
   thread_ = std::thread([this] {
     worker_.watchdog.start();
     if (redis_) redis_->start();
-    for (const auto& entrance : entrances_) entrance->open();
+    open_when_ready(std::chrono::steady_clock::now() + start_wait_);
     context_.run();
   });
+}
+
+// The first requests should find their limits in Redis, not their fallbacks; but a Redis that is away delays
+// the start by no more than its `start_wait`. Meanwhile the kernel holds what connects.
+void WorkerThread::open_when_ready(std::chrono::steady_clock::time_point latest) {
+  const bool waits = redis_ && redis_->state() != redis::StoreState::Up && !worker_.draining;
+  if (waits && std::chrono::steady_clock::now() < latest) {
+    start_timer_.expires_after(kRedisLook);
+    start_timer_.async_wait([this, latest](const net::ErrorCode&) { open_when_ready(latest); });
+    return;
+  }
+  if (worker_.draining) return;
+  for (const auto& entrance : entrances_) entrance->open();
 }
 
 void WorkerThread::drain() {

@@ -11,6 +11,7 @@
 #include "weir/proxy/worker.hpp"
 #include "weir/redis/store.hpp"
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -50,6 +51,7 @@ class WorkerThread {
   }  // state() and stats() from any thread
 
  private:
+  void open_when_ready(std::chrono::steady_clock::time_point latest);
   void begin_drain();
   void end_when_empty();
   void end();
@@ -60,6 +62,8 @@ class WorkerThread {
   std::unique_ptr<redis::Store> redis_;
   proxy::Worker worker_;
   std::vector<std::unique_ptr<proxy::Entrance>> entrances_;
+  net::Timer start_timer_;
+  base::Duration start_wait_;
   net::Timer drain_timer_;
   Log& log_;
   std::size_t most_sessions_;

@@ -20,7 +20,6 @@ class Shared(TestCase):
     def weir(self, *rules, timeout="2s"):
         state = f'key_secret = "test"\nredis = {{ url = "{self.redis.url}", timeout = "{timeout}" }}'
         weir = self.start(Weir(config(self.upstream.port, rules="\n".join(rules), state=state)))
-        weir.wait_for(r"redis \S+ is up", 2)  # both workers: until then the rules' fallback answers
         return weir
 
     def test_two_weirs_admit_exactly_the_limit_together(self):
@@ -120,9 +119,13 @@ class Shared(TestCase):
 
 
 class Absent(TestCase):
-    def weir(self, policy, **more):
+    def test_the_start_does_not_wait_for_ever(self):
+        weir = self.weir("open", start_wait="0s")
+        self.assertEqual(weir.get("/").status, 200)
+
+    def weir(self, policy, start_wait="50ms", **more):
         upstream = self.start(Upstream())
-        state = f'key_secret = "test"\nredis = {{ url = "redis://127.0.0.1:{closed_port()}", timeout = "50ms" }}\nreplicas = 2'
+        state = f'key_secret = "test"\nredis = {{ url = "redis://127.0.0.1:{closed_port()}", timeout = "50ms", start_wait = "{start_wait}" }}\nreplicas = 2'
         return self.start(Weir(config(upstream.port, state=state, rules=shared(on_store_failure=f'"{policy}"', **more))))
 
     def test_open_admits(self):
