@@ -15,6 +15,7 @@ CONFINED = [
     (r"boost/beast", r"^src/http/head_parser\.cpp$|^src/net/beast\.cpp$|^src/admin/server\.cpp$"),
     (r"hiredis", r"^src/redis/resp\.cpp$"),
     (r"toml\+\+", r"^src/app/toml_reader\.cpp$"),
+    (r"cctz/", r"^src/base/time_zone\.cpp$"),
     (r"re2/", r"^src/policy/match\.cpp$"),
     (r"spdlog", r"^src/app/"),
     (r"prometheus/", r"^src/admin/metrics\.cpp$"),
