@@ -192,9 +192,9 @@ constexpr KeySpec kMatchKeys[] = {
     key("ip", Kind::OneOrMore, "", "any of: addresses and blocks"),
     key("not", Kind::Subtable, "", "all that it holds together must not hold"),
     later("country", "countries of addresses"),
-    later("hours", "hours of the day"),
-    later("days", "days of the week"),
-    later("timezone", "time zones"),
+    key("hours", Kind::Text, "", "\"HH:MM-HH:MM\": the start counts, the end does not; may span midnight"),
+    key("days", Kind::OneOrMore, "", "any of mon … sun: those on which the hours begin"),
+    key("timezone", Kind::Text, "UTC", "where clocks show them, such as \"Europe/Zurich\""),
     later("body_contains", "matching of bodies"),
     later("max_body", "matching of bodies"),
 };

@@ -96,6 +96,35 @@ void read_addresses(const TableReader& table, policy::Match& match) {
   }
 }
 
+void read_hours(const TableReader& table, policy::Match& match) {
+  if (!table.has("hours") && !table.has("days")) {
+    if (table.has("timezone")) table.missing("hours", "\"22:00-06:00\" or so beside timezone, or days");
+    return;
+  }
+  policy::Hours hours;
+  if (table.has("hours")) {
+    if (auto parsed = policy::parse_hours(table.text("hours")))
+      hours = *parsed;
+    else
+      table.mistake("hours", parsed.error().message);
+  }
+  if (table.has("days")) {
+    const auto names = table.texts("days");
+    const auto days = policy::parse_days(names);
+    if (!days)
+      table.mistake("days", days.error().message);
+    else if (names.empty())
+      table.mistake("days", "found none; expected days such as \"mon\"");
+    else
+      hours.days = *days;
+  }
+  if (auto zone = base::TimeZone::load(table.text("timezone")))
+    hours.zone = std::move(*zone);
+  else
+    table.mistake("timezone", zone.error().message);
+  match.hours = std::move(hours);
+}
+
 }  // namespace
 
 policy::Match read_match(const TableReader& table) {
@@ -109,6 +138,7 @@ policy::Match read_match(const TableReader& table) {
   if (table.has("tier") && match.tiers.empty())
     table.mistake("tier", "found none; expected the names of tiers");
   read_addresses(table, match);
+  read_hours(table, match);
   if (table.has("not")) {
     auto negated = read_match(table.table("not", schema::kMatch));
     if (is_everything(negated))
@@ -120,7 +150,7 @@ policy::Match read_match(const TableReader& table) {
 
 bool is_everything(const policy::Match& match) {
   return !match.path && match.methods.empty() && !match.host && match.headers.empty() &&
-         match.query.empty() && match.tiers.empty() && match.ip.empty() && !match.negated;
+         match.query.empty() && match.tiers.empty() && match.ip.empty() && !match.hours && !match.negated;
 }
 
 }  // namespace weir::app

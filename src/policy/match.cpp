@@ -2,6 +2,7 @@
 
 #include "policy/pieces.hpp"
 
+#include "weir/http/percent.hpp"
 #include "weir/http/target.hpp"
 
 #include <algorithm>
@@ -100,9 +101,12 @@ bool header_holds(const http::Fields& fields, const NamedText& wanted) {
 }
 
 bool query_holds(std::string_view query, const NamedText& wanted) {
+  std::string scratch;
   while (!query.empty()) {
     const auto parameter = name_value(take_piece(query, '&'));
-    if (parameter.name == wanted.name && wanted.text.holds(parameter.value)) return true;
+    if (http::decodes_to(parameter.name, wanted.name) &&
+        wanted.text.holds(http::percent_decoded(parameter.value, scratch)))
+      return true;
   }
   return false;
 }
@@ -139,7 +143,8 @@ bool Match::holds(const Request& request) const {
          any_of(tiers, request.client.tier) && (!path || path->holds(request.path)) &&
          (ip.empty() || std::any_of(ip.begin(), ip.end(), block)) &&
          std::all_of(headers.begin(), headers.end(), header) &&
-         std::all_of(query.begin(), query.end(), parameter) && !(negated && negated->holds(request));
+         std::all_of(query.begin(), query.end(), parameter) && (!hours || hours->hold(request.now)) &&
+         !(negated && negated->holds(request));
 }
 
 std::string Match::describe() const {
@@ -153,6 +158,7 @@ std::string Match::describe() const {
   std::vector<std::string> blocks;
   for (const auto& block : ip) blocks.push_back(block.to_string());
   add_words(line, "ip", blocks);
+  if (hours) add(line, hours->describe());
   if (negated) add(line, "not (" + negated->describe() + ")");
   return line.empty() ? "everything" : line;
 }

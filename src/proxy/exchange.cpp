@@ -52,6 +52,7 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
   auto& space = *space_;
   if (auto fault = http::parse_request_head(bytes, space.head)) return fault;
   const auto& head = space.head;
+  started_ = worker_.clock.now();
   const auto most = worker_.config.server.max_body;
   request_body_.emplace(session_.client, session_.inbox, head.framing, head.content_length,
                         most == 0 ? BodySource::kUnbounded : most);
@@ -59,7 +60,8 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
                    .path = http::normalise_path(head.path, space.path_scratch),
                    .host = http::normalise_host(head.authority, space.host_scratch),
                    .route = {},
-                   .client = policy::identify(worker_.config.client, session_.peer, head)};
+                   .client = policy::identify(worker_.config.client, session_.peer, head),
+                   .now = started_};
   space.peer = session_.peer.to_string();
   return std::nullopt;
 }
@@ -67,7 +69,6 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
 net::Awaitable<Exchange::Ending> Exchange::run() {
   auto& space = *space_;
   begun_ = true;
-  started_ = worker_.clock.now();
   const auto most = worker_.config.server.max_body;
   if (most != 0 && space.head.content_length > most) {
     worker_.counters.client_errors(observe::ClientError::BodyTooLarge).add();

@@ -128,8 +128,27 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:14: rule[x].match.ip: found \"10.0.0.1/8\"; expected an address, or a block such as "
       "\"10.0.0.0/8\" without bits past its prefix"}},
     {"MatchHours",
-     with_rule("match = { hours = \"01:00-06:00\" }\n"),
-     {"weir.toml:14: rule[x].match.hours: not yet: this version of weir lacks hours of the day"}},
+     with_rule("match = { hours = \"1:00-6:00\" }\n"),
+     {"weir.toml:14: rule[x].match.hours: \"1:00-6:00\" are no hours: write HH:MM-HH:MM from 00:00 to 24:00, "
+      "as \"22:00-06:00\""}},
+    {"MatchHoursEmpty",
+     with_rule("match = { hours = \"06:00-06:00\" }\n"),
+     {"weir.toml:14: rule[x].match.hours: \"06:00-06:00\" end as they begin: write \"00:00-24:00\" for the "
+      "whole day"}},
+    {"MatchDays",
+     with_rule("match = { days = [\"monday\"] }\n"),
+     {"weir.toml:14: rule[x].match.days: \"monday\" is no day: write mon, tue, wed, thu, fri, sat or sun"}},
+    {"MatchDaysNone",
+     with_rule("match = { days = [] }\n"),
+     {"weir.toml:14: rule[x].match.days: found none; expected days such as \"mon\""}},
+    {"MatchTimezone",
+     with_rule("match = { days = \"mon\", timezone = \"Europe/Bern\" }\n"),
+     {"weir.toml:14: rule[x].match.timezone: \"Europe/Bern\" is not a time zone of this system: write one "
+      "such "
+      "as \"Europe/Zurich\""}},
+    {"MatchTimezoneAlone",
+     with_rule("match = { timezone = \"Europe/Zurich\" }\n"),
+     {"weir.toml:14: rule[x].match.hours: missing; expected \"22:00-06:00\" or so beside timezone, or days"}},
     {"MatchCountry",
      with_rule("match = { country = [\"CH\"] }\n"),
      {"weir.toml:14: rule[x].match.country: not yet: this version of weir lacks countries of addresses"}},

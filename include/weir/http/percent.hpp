@@ -1,0 +1,23 @@
+// Percent-encoding (RFC 3986 §2.1): what a text of a query stands for. A '%' without two hexadecimal digits
+// behind it stands for itself, and so does '+': that it means a blank is a custom of forms, not of URIs.
+//
+// Pure, and without an allocation where nothing is encoded.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weir::http {
+
+// The octet that "%XX" at the front of `text` stands for; nullopt when no such three characters stand there.
+[[nodiscard]] std::optional<char> encoded_octet(std::string_view text) noexcept;
+
+// A view of `raw` where nothing is encoded, else of `scratch`, whose capacity is used again; it lives as long
+// as both stand still.
+[[nodiscard]] std::string_view percent_decoded(std::string_view raw, std::string& scratch);
+
+// Whether `raw`, decoded, is `text`.
+[[nodiscard]] bool decodes_to(std::string_view raw, std::string_view text) noexcept;
+
+}  // namespace weir::http
