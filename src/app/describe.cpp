@@ -106,6 +106,8 @@ std::string describe(const Settings& settings) {
   if (settings.admin.address)
     text += "admin " + settings.admin.address->to_string() +
             (settings.admin.token.empty() ? "" : " with a token") + "\n";
+  if (settings.client.tokens) text += "tokens " + settings.client.tokens->settings().algorithm + "\n";
+  if (settings.client.countries) text += "countries by " + settings.client.countries->name() + "\n";
   if (settings.state.redis) text += "redis " + settings.state.redis->address.to_string() + "\n";
   for (const auto& upstream : settings.upstreams) text += upstream_line(upstream);
   for (const auto& route : settings.routes) text += route_lines(settings, route);

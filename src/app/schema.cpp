@@ -98,15 +98,29 @@ constexpr KeySpec kClientKeys[] = {
     key("api_key", Kind::Subtable, "",
         "{ header }, { query } or { bearer = true }; default the header X-API-Key"),
     key("user", Kind::Subtable, "",
-        "{ header }, { query } or { cookie }; believed from trusted proxies alone"),
+        "{ header }, { query } or { cookie }, believed from trusted proxies alone; or { claim }"),
     key("org", Kind::Subtable, "", "likewise"),
     key("service", Kind::Subtable, "", "likewise"),
     key("device", Kind::Subtable, "", "likewise, but believed from anyone"),
     key("keys", Kind::Text, "", "file of the API keys that exist, and whose they are"),
     choice("unknown_keys", kUnknownKeys, "anonymous",
            "a key that the file lacks: as if absent, 401, or good"),
-    later("jwt", "JSON Web Tokens"),
-    later("geo", "countries of addresses"),
+    key("jwt", Kind::Subtable, "", "how bearer tokens are verified, whose claims count"),
+    key("geo", Kind::Text, "", "file of countries by address, in MaxMind's format"),
+};
+
+constexpr Choice kTokenAlgorithms[] = {{"HS256"}, {"HS384"}, {"HS512"}, {"RS256"}, {"RS384"},
+                                       {"RS512"}, {"ES256"}, {"ES384"}, {"ES512"}};
+constexpr KeySpec kJwtKeys[] = {
+    {.name = "algorithm",
+     .kind = Kind::Choice,
+     .about = "of the signature; a token that names another is none",
+     .required = true,
+     .choices = kTokenAlgorithms},
+    key("public_key", Kind::Text, "", "PEM file, of RS… and ES…"),
+    key("secret", Kind::Text, "", "of HS…"),
+    key("issuer", Kind::Text, "", "what iss has to be; absent: anything"),
+    key("audience", Kind::Text, "", "what aud has to be or to hold; absent: anything"),
 };
 
 constexpr KeySpec kApiKeySourceKeys[] = {
@@ -118,7 +132,7 @@ constexpr KeySpec kSourceKeys[] = {
     key("header", Kind::Text, "", "name of a header field"),
     key("query", Kind::Text, "", "name of a query parameter"),
     key("cookie", Kind::Text, "", "name of a cookie"),
-    later("claim", "claims of JSON Web Tokens"),
+    key("claim", Kind::Text, "", "name of a claim of the bearer token; believed from anyone"),
 };
 
 constexpr Choice kStores[] = {{"memory"}, {"redis"}};
@@ -191,7 +205,7 @@ constexpr KeySpec kMatchKeys[] = {
     key("tier", Kind::OneOrMore, "", "any of"),
     key("ip", Kind::OneOrMore, "", "any of: addresses and blocks"),
     key("not", Kind::Subtable, "", "all that it holds together must not hold"),
-    later("country", "countries of addresses"),
+    key("country", Kind::OneOrMore, "", "any of: two capital letters, by [client] geo"),
     key("hours", Kind::Text, "", "\"HH:MM-HH:MM\": the start counts, the end does not; may span midnight"),
     key("days", Kind::OneOrMore, "", "any of mon … sun: those on which the hours begin"),
     key("timezone", Kind::Text, "UTC", "where clocks show them, such as \"Europe/Zurich\""),
@@ -279,10 +293,11 @@ const KeySpec* TableSpec::find(std::string_view name) const noexcept {
 namespace schema {
 constinit const TableSpec kRoot{kRootKeys}, kServer{kServerKeys}, kLog{kLogKeys}, kAdmin{kAdminKeys},
     kListener{kListenerKeys}, kTls{kTlsKeys}, kCertificate{kCertificateKeys}, kClient{kClientKeys},
-    kApiKeySource{kApiKeySourceKeys}, kSource{kSourceKeys}, kState{kStateKeys}, kMemory{kMemoryKeys},
-    kRedis{kRedisKeys}, kUpstream{kUpstreamKeys}, kServerOfUpstream{kServerOfUpstreamKeys},
-    kTimeouts{kTimeoutsKeys}, kRoute{kRouteKeys}, kRespond{kRespondKeys}, kMatch{kMatchKeys},
-    kRule{kRuleKeys}, kTier{kTierKeys}, kOverride{kOverrideKeys}, kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
+    kApiKeySource{kApiKeySourceKeys}, kSource{kSourceKeys}, kJwt{kJwtKeys}, kState{kStateKeys},
+    kMemory{kMemoryKeys}, kRedis{kRedisKeys}, kUpstream{kUpstreamKeys},
+    kServerOfUpstream{kServerOfUpstreamKeys}, kTimeouts{kTimeoutsKeys}, kRoute{kRouteKeys},
+    kRespond{kRespondKeys}, kMatch{kMatchKeys}, kRule{kRuleKeys}, kTier{kTierKeys}, kOverride{kOverrideKeys},
+    kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
 }  // namespace schema
 
 }  // namespace weir::app

@@ -9,37 +9,34 @@ namespace weir::app {
 
 namespace {
 
-// Attributes of a key that this version lacks; those with a colon are beginnings.
-struct LaterAttribute {
-  std::string_view word;
-  std::string_view lacking;
-};
-constexpr LaterAttribute kLaterAttributes[] = {{"country", "countries of addresses"},
-                                               {"claim:", "claims of JSON Web Tokens"},
-                                               {"cert:", "client certificates"}};
-
-// What the alternatives of "api_key|claim:sub" need that is not there yet; empty: nothing.
-std::string_view lacking_for(std::string_view part) {
-  while (true) {
-    const auto bar = std::min(part.find('|'), part.size());
-    const auto word = part.substr(0, bar);
-    for (const auto& [later, lacking] : kLaterAttributes)
-      if (later.ends_with(':') ? word.starts_with(later) : word == later) return lacking;
-    if (bar == part.size()) return {};
-    part.remove_prefix(bar + 1);
+// What the configuration lacks for an attribute; empty: nothing.
+std::string lacking_for(const policy::AttributeRef& attribute, const Reading& reading) {
+  switch (attribute.kind) {
+    case policy::Attribute::CertSubject:
+      return not_yet("client certificates");
+    case policy::Attribute::Claim:
+      return reading.tokens ? "" : "nothing says how tokens are verified; expected [client] jwt = { … }";
+    case policy::Attribute::Country:
+      return reading.countries
+                 ? ""
+                 : "nothing says where addresses are; expected [client] geo = \"GeoLite2-Country.mmdb\"";
+    default:
+      return "";
   }
 }
 
-policy::KeyPattern read_key(const TableReader& table) {
+policy::KeyPattern read_key(const TableReader& table, const Reading& reading) {
   policy::KeyPattern pattern;
   for (const auto& text : table.texts("key")) {
-    if (const auto lacking = lacking_for(text); !lacking.empty()) {
-      table.mistake("key", not_yet(lacking));
-    } else if (auto part = policy::parse_key_part(text)) {
-      pattern.push_back(std::move(*part));
-    } else {
+    auto part = policy::parse_key_part(text);
+    if (!part) {
       table.mistake("key", part.error().message);
+      continue;
     }
+    for (const auto& attribute : *part)
+      if (const auto lacking = lacking_for(attribute, reading); !lacking.empty())
+        table.mistake("key", lacking);
+    pattern.push_back(std::move(*part));
   }
   return pattern;
 }
@@ -75,9 +72,10 @@ void read_tiers(const TableReader& table, Algorithm algorithm, unsigned replicas
   }
 }
 
-void read_overrides(const TableReader& table, Algorithm algorithm, unsigned replicas, policy::Rule& rule) {
+void read_overrides(const TableReader& table, const Reading& reading, Algorithm algorithm, unsigned replicas,
+                    policy::Rule& rule) {
   for (const auto& entry : table.tables("overrides", schema::kOverride)) {
-    auto match = read_match(entry.table("match", schema::kMatch));
+    auto match = read_match(entry.table("match", schema::kMatch), reading);
     auto limiters = read_limiters(entry, algorithm, replicas);
     rule.overrides.push_back(
         {"", std::move(match), std::move(limiters.limiter), std::move(limiters.local_share)});
@@ -130,11 +128,11 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, const
   auto limiters = read_limiters(table, algorithm, replicas);
   rule.limiter = std::move(limiters.limiter);
   rule.local_share = std::move(limiters.local_share);
-  rule.match = read_match(table.table("match", schema::kMatch));
-  rule.key = read_key(table);
+  rule.match = read_match(table.table("match", schema::kMatch), reading);
+  rule.key = read_key(table, reading);
   rule.on_missing = table.choice<policy::OnMissing>("on_missing");
   read_tiers(table, algorithm, replicas, rule);
-  read_overrides(table, algorithm, replicas, rule);
+  read_overrides(table, reading, algorithm, replicas, rule);
   rule.cost = read_cost(table);
   rule.mode = table.choice<policy::Mode>("mode");
   rule.refusal_status = static_cast<unsigned>(table.whole("status"));

@@ -140,8 +140,8 @@ bool Match::holds(const Request& request) const {
   const auto parameter = [&](const NamedText& t) { return query_holds(request.head->query, t); };
   const auto block = [&](const base::Cidr& b) { return b.contains(request.client.address); };
   return any_of(methods, request.head->method) && (!host || request.host == *host) &&
-         any_of(tiers, request.client.tier) && (!path || path->holds(request.path)) &&
-         (ip.empty() || std::any_of(ip.begin(), ip.end(), block)) &&
+         any_of(tiers, request.client.tier) && any_of(countries, request.client.country) &&
+         (!path || path->holds(request.path)) && (ip.empty() || std::any_of(ip.begin(), ip.end(), block)) &&
          std::all_of(headers.begin(), headers.end(), header) &&
          std::all_of(query.begin(), query.end(), parameter) && (!hours || hours->hold(request.now)) &&
          !(negated && negated->holds(request));
@@ -158,6 +158,7 @@ std::string Match::describe() const {
   std::vector<std::string> blocks;
   for (const auto& block : ip) blocks.push_back(block.to_string());
   add_words(line, "ip", blocks);
+  add_words(line, "country", countries);
   if (hours) add(line, hours->describe());
   if (negated) add(line, "not (" + negated->describe() + ")");
   return line.empty() ? "everything" : line;

@@ -7,6 +7,7 @@
 //
 // Several weirs share these names in Redis, and a reload keeps them: nothing may go in that is a position in
 // the configuration, but for the number of an override, which has no name.
+#include "weir/http/percent.hpp"
 #include "weir/policy/evaluation.hpp"
 
 #include <algorithm>
@@ -53,7 +54,12 @@ bool add_header(SipHash128& hash, const AttributeRef& attribute, const http::Fie
   return true;
 }
 
-bool add_attribute(SipHash128& hash, const AttributeRef& attribute, const Request& request) noexcept {
+bool add_query(SipHash128& hash, const AttributeRef& attribute, std::string_view query) {
+  std::string decoded;
+  return add_value(hash, attribute, http::percent_decoded(query_parameter(query, attribute.name), decoded));
+}
+
+bool add_attribute(SipHash128& hash, const AttributeRef& attribute, const Request& request) {
   const auto& client = request.client;
   const auto add = [&](std::string_view value) { return add_value(hash, attribute, value); };
   switch (attribute.kind) {
@@ -82,9 +88,15 @@ bool add_attribute(SipHash128& hash, const AttributeRef& attribute, const Reques
     case Attribute::Header:
       return add_header(hash, attribute, request.head->fields);
     case Attribute::Query:
-      return add(query_parameter(request.head->query, attribute.name));
+      return add_query(hash, attribute, request.head->query);
     case Attribute::Cookie:
       return add(cookie(request.head->fields, attribute.name));
+    case Attribute::Country:
+      return add(client.country);
+    case Attribute::Claim:
+      return client.claims != nullptr && add(client.claims->find(attribute.name));
+    case Attribute::CertSubject:
+      return add(client.certificate_subject);
   }
   return false;
 }
@@ -92,7 +104,7 @@ bool add_attribute(SipHash128& hash, const AttributeRef& attribute, const Reques
 }  // namespace
 
 std::optional<limit::Key> name_key(const Rule& rule, std::uint16_t variant, const Request& request,
-                                   base::SipKey key) noexcept {
+                                   base::SipKey key) {
   SipHash128 hash(key);
   hash.part(rule.name);
   add_variant(hash, rule, variant);

@@ -17,17 +17,24 @@ struct Word {
 };
 
 constexpr std::array kWords = {
-    Word{"ip", Attribute::Ip, false},         Word{"api_key", Attribute::ApiKey, false},
-    Word{"user", Attribute::User, false},     Word{"org", Attribute::Org, false},
-    Word{"tier", Attribute::Tier, false},     Word{"service", Attribute::Service, false},
-    Word{"device", Attribute::Device, false}, Word{"route", Attribute::Route, false},
-    Word{"host", Attribute::Host, false},     Word{"method", Attribute::Method, false},
-    Word{"path", Attribute::Path, false},     Word{"header", Attribute::Header, true},
-    Word{"query", Attribute::Query, true},    Word{"cookie", Attribute::Cookie, true},
+    Word{"ip", Attribute::Ip, false},
+    Word{"api_key", Attribute::ApiKey, false},
+    Word{"user", Attribute::User, false},
+    Word{"org", Attribute::Org, false},
+    Word{"tier", Attribute::Tier, false},
+    Word{"service", Attribute::Service, false},
+    Word{"device", Attribute::Device, false},
+    Word{"route", Attribute::Route, false},
+    Word{"host", Attribute::Host, false},
+    Word{"method", Attribute::Method, false},
+    Word{"path", Attribute::Path, false},
+    Word{"header", Attribute::Header, true},
+    Word{"query", Attribute::Query, true},
+    Word{"cookie", Attribute::Cookie, true},
+    Word{"country", Attribute::Country, false},
+    Word{"claim", Attribute::Claim, true},
+    Word{"cert:subject", Attribute::CertSubject, false},
 };
-
-// Attributes that the configuration has words for and this version does not know.
-constexpr std::array<std::string_view, 3> kNotYet = {"country", "claim", "cert"};
 
 // How many letters must be put in, left out or replaced (Levenshtein), one row at a time.
 std::size_t distance(std::string_view a, std::string_view b) {
@@ -77,11 +84,11 @@ base::Result<AttributeRef> parse_attribute(std::string_view text) {
   const auto wrong = [&](const std::string& why) {
     return base::Error{"\"" + std::string(text) + "\" " + why};
   };
+  if (text == "cert:subject") return AttributeRef{Attribute::CertSubject, {}};  // a colon, and no name
   const auto colon = text.find(':');
   const auto kind = text.substr(0, colon);
   const auto name = colon == std::string_view::npos ? std::string_view{} : text.substr(colon + 1);
-  if (std::find(kNotYet.begin(), kNotYet.end(), kind) != kNotYet.end())
-    return wrong("is an attribute that this version of weir does not know yet");
+  if (kind == "cert") return wrong("is not known of a certificate: write \"cert:subject\"");
   const auto word = std::find_if(kWords.begin(), kWords.end(), [&](const Word& w) { return w.text == kind; });
   if (word == kWords.end())
     return wrong("is not an attribute; the nearest is \"" + std::string(nearest(kind)) + "\"");

@@ -17,7 +17,8 @@ constexpr std::uint64_t kDiscarded = 64 << 10;
 
 bool is_credential(policy::Attribute kind) noexcept {
   return kind == policy::Attribute::ApiKey || kind == policy::Attribute::User ||
-         kind == policy::Attribute::Org || kind == policy::Attribute::Service;
+         kind == policy::Attribute::Org || kind == policy::Attribute::Service ||
+         kind == policy::Attribute::Claim || kind == policy::Attribute::CertSubject;
 }
 
 // 401 where a credential is what a rule misses, else 400.
@@ -56,11 +57,12 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
   const auto most = worker_.config.server.max_body;
   request_body_.emplace(session_.client, session_.inbox, head.framing, head.content_length,
                         most == 0 ? BodySource::kUnbounded : most);
+  space.credentials.now = started_;
   space.request = {.head = &head,
                    .path = http::normalise_path(head.path, space.path_scratch),
                    .host = http::normalise_host(head.authority, space.host_scratch),
                    .route = {},
-                   .client = policy::identify(worker_.config.client, session_.peer, head),
+                   .client = policy::identify(worker_.config.client, session_.peer, head, space.credentials),
                    .now = started_};
   space.peer = session_.peer.to_string();
   return std::nullopt;

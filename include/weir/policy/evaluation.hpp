@@ -30,7 +30,7 @@ struct NamingKeys {
 // The digest that names a client in a rule; nullopt when a part is missing (and on_missing is not "ip"). An
 // attribute that is empty is missing. REQUIRES that `variant` is one of the rule's.
 [[nodiscard]] std::optional<limit::Key> name_key(const Rule& rule, std::uint16_t variant,
-                                                 const Request& request, base::SipKey key) noexcept;
+                                                 const Request& request, base::SipKey key);
 
 enum class Verdict : std::uint8_t {
   Forward,  // go on at once

@@ -73,6 +73,7 @@ struct Match {
   std::vector<NamedText> query;          // names with case
   std::vector<std::string> tiers;        // any of
   std::vector<base::Cidr> ip;            // any of
+  std::vector<std::string> countries;    // any of: "CH"
   std::optional<Hours> hours;            // by Request::now
   std::shared_ptr<const Match> negated;  // `not`: the whole of it must not hold
 

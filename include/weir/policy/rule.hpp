@@ -30,11 +30,14 @@ enum class Attribute : std::uint8_t {
   Header,  // named
   Query,   // named
   Cookie,  // named
+  Country,
+  Claim,  // named
+  CertSubject,
 };
 
 struct AttributeRef {
   Attribute kind = Attribute::Ip;
-  std::string name;  // of a header (lower case), query parameter or cookie (both with their case)
+  std::string name;  // of a header (lower case), query parameter, cookie or claim (all with their case)
 };
 
 // One part of a key: the first alternative that is present ("api_key|ip").

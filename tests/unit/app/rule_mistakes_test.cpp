@@ -149,9 +149,18 @@ const WrongConfiguration kWrong[] = {
     {"MatchTimezoneAlone",
      with_rule("match = { timezone = \"Europe/Zurich\" }\n"),
      {"weir.toml:14: rule[x].match.hours: missing; expected \"22:00-06:00\" or so beside timezone, or days"}},
-    {"MatchCountry",
+    {"MatchCountryWithoutADatabase",
      with_rule("match = { country = [\"CH\"] }\n"),
-     {"weir.toml:14: rule[x].match.country: not yet: this version of weir lacks countries of addresses"}},
+     {"weir.toml:14: rule[x].match.country: nothing says where addresses are; expected [client] geo = "
+      "\"GeoLite2-Country.mmdb\""}},
+    {"MatchCountryByName",
+     with_rule("match = { country = \"Chile\" }\n[client]\ngeo = \"/nowhere/c.mmdb\"\n"),
+     {"weir.toml:14: rule[x].match.country: found \"Chile\"; expected two capital letters such as \"CH\" "
+      "(ISO "
+      "3166-1)",
+      "weir.toml:16: client.geo: \"/nowhere/c.mmdb\": Error opening the specified MaxMind DB file; expected "
+      "a "
+      "database of countries in MaxMind's format"}},
     {"MatchNotNothing",
      with_rule("match = { not = {} }\n"),
      {"weir.toml:14: rule[x].match.not: found no condition; expected at least one, or nothing ever matches"}},
@@ -227,10 +236,11 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:14: rule[x].key: found a string; expected a list of strings"}},
     {"RuleKeyCountry",
      with_rule("key = [\"ip|country\"]\n"),
-     {"weir.toml:14: rule[x].key: not yet: this version of weir lacks countries of addresses"}},
+     {"weir.toml:14: rule[x].key: nothing says where addresses are; expected [client] geo = "
+      "\"GeoLite2-Country.mmdb\""}},
     {"RuleKeyClaim",
      with_rule("key = [\"claim:sub\"]\n"),
-     {"weir.toml:14: rule[x].key: not yet: this version of weir lacks claims of JSON Web Tokens"}},
+     {"weir.toml:14: rule[x].key: nothing says how tokens are verified; expected [client] jwt = { … }"}},
     {"RuleKeyCertificate",
      with_rule("key = [\"cert:subject\"]\n"),
      {"weir.toml:14: rule[x].key: not yet: this version of weir lacks client certificates"}},

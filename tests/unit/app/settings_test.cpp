@@ -1,6 +1,7 @@
 #include "weir/app/settings.hpp"
 
 #include "unit/app/configuration.hpp"
+#include "unit/policy/country_file.hpp"
 
 #include <cstdlib>
 
@@ -268,6 +269,9 @@ TEST(Settings, TheShippedConfigurationsAreGood) {
   folder.write("edge.crt", "pem");
   folder.write("edge.key", "pem");
   folder.write("keys.toml", "[[key]]\nkey = \"k\"\ntier = \"free\"\n[[key]]\nkey = \"l\"\ntier = \"pro\"\n");
+  policy::CountryFile countries;
+  countries.add("203.0.113.0", 24, "CH");
+  folder.write("GeoLite2-Country.mmdb", countries.bytes());
   const Variable demo("WEIR_DEMO_DIR", folder.file("").c_str());
   EXPECT_THAT(load_settings(shipped("demo.toml")).warnings, IsEmpty());
   EXPECT_EQ(load_settings(shipped("weir.toml")).rules.size(), 2u);
@@ -277,6 +281,30 @@ TEST(Settings, TheShippedConfigurationsAreGood) {
   const auto settings = parse_settings(whole, folder.file(kFile));
   EXPECT_EQ(settings.rules.size(), 3u);
   EXPECT_TRUE(settings.state.redis);
+}
+
+// What nobody asks for is not looked up: requests would pay for it.
+TEST(Settings, TokensAndCountriesAreKeptWhereTheyAreAskedFor) {
+  const Folder folder;
+  policy::CountryFile countries;
+  countries.add("203.0.113.0", 24, "CH");
+  folder.write("c.mmdb", countries.bytes());
+  const std::string client =
+      "[client]\ngeo = \"c.mmdb\"\njwt = { algorithm = \"HS256\", secret = "
+      "\"0123456789abcdef0123456789abcdef\" }\n";
+  const auto of = [&](const std::string& more) {
+    return parse_settings(with_rule(more), folder.file(kFile)).client;
+  };
+  EXPECT_FALSE(of(client).tokens);
+  EXPECT_FALSE(of(client).countries);
+  for (const auto* asking : {"key = [\"claim:sub\"]\n", "key = [\"ip\", \"user|claim:sub\"]\n"})
+    EXPECT_TRUE(of(asking + client).tokens) << asking;
+  EXPECT_TRUE(of(client + "user = { claim = \"sub\" }\n").tokens);
+  for (const auto* asking : {"key = [\"country\"]\n", "match = { country = \"CH\" }\n",
+                             "match = { not = { country = [\"CH\"] } }\n",
+                             "overrides = [{ match = { country = \"CH\" }, limit = \"1/s\" }]\n",
+                             "[[route]]\nname = \"n\"\nmatch = { country = \"CH\" }\nupstream = \"api\"\n"})
+    EXPECT_TRUE(of(asking + client).countries) << asking;
 }
 
 }  // namespace

@@ -117,6 +117,16 @@ TEST_F(MatchTest, QueryAfterDecoding) {
   }
 }
 
+TEST_F(MatchTest, CountryOfTheClient) {
+  match_.countries = {"CH", "LI"};
+  EXPECT_FALSE(holds());  // not known: none of them
+  request_.client.country = "LI";
+  EXPECT_TRUE(holds());
+  request_.client.country = "DE";
+  EXPECT_FALSE(holds());
+  EXPECT_EQ(match_.describe(), "country CH LI");
+}
+
 TEST_F(MatchTest, HoursOfTheRequest) {
   match_.hours = *parse_hours("22:00-06:00");
   request_.now = base::TimePoint(std::chrono::hours(23));

@@ -10,7 +10,8 @@ namespace {
 TEST(KeyPart, ReadsEveryAttribute) {
   for (const char* text :
        {"ip", "api_key", "user", "org", "tier", "service", "device", "route", "host", "method", "path",
-        "header:x-tenant", "query:Tenant", "cookie:sid", "api_key|user|ip", "header:x-a|ip"}) {
+        "country", "cert:subject", "claim:https://example.com/plan", "header:x-tenant", "query:Tenant",
+        "cookie:sid", "api_key|user|ip", "header:x-a|ip"}) {
     const auto part = parse_key_part(text);
     ASSERT_TRUE(part) << part.error().message;
     EXPECT_EQ(describe(KeyPattern{*part}), "[" + std::string(text) + "]");
@@ -33,8 +34,10 @@ TEST(KeyPart, SaysWhatIsWrong) {
       {"query:", "needs a name"},
       {"header:X Tenant", "header field"},
       {"ip:v4", "a name too many"},
-      {"country", "not know yet"},
-      {"claim:sub", "not know yet"},
+      {"country:CH", "a name too many"},
+      {"claim", "needs a name"},
+      {"cert", "cert:subject"},
+      {"cert:issuer", "cert:subject"},
       {"|ip", "not an attribute"},
   };
   for (const auto& [text, why] : cases) {

@@ -35,6 +35,13 @@ inline base::Cidr cidr(std::string_view text) {
   return base::Cidr::parse(text).value();
 }
 
+// REQUIRES that nothing of an earlier client is looked at any more.
+inline ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& peer,
+                               const http::RequestHead& head) {
+  static Credentials credentials;
+  return identify(settings, peer, head, credentials);
+}
+
 inline limit::Limiter bucket(std::uint64_t per_second, std::uint64_t burst) {
   return limit::TokenBucket::make({per_second, base::Duration(1'000'000)}, burst).value();
 }
