@@ -73,11 +73,20 @@ std::string store_words(const policy::Rule& rule) {
   return "in redis, else closed";
 }
 
+// Nothing where every request takes one unit.
+std::string cost_words(const policy::Rule& rule) {
+  if (rule.cost_from.kind == policy::CostSource::Kind::None)
+    return rule.cost == 1 ? "" : ", cost " + std::to_string(rule.cost);
+  auto words = ", cost by " + policy::describe(rule.cost_from);
+  if (rule.cost_from.scale != 0) words += " x " + std::to_string(rule.cost_from.scale);
+  return words + ", else " + std::to_string(rule.cost);
+}
+
 std::string rule_lines(const policy::Rule& rule) {
   auto text = "    rule " + in_quotes(rule.name) + ": " + limit::describe(rule.limiter) + ", " +
               (rule.key.empty() ? std::string("one for everybody") : "per " + policy::describe(rule.key)) +
               ", " + store_words(rule) + (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
-  if (rule.cost != 1) text += ", cost " + std::to_string(rule.cost);
+  text += cost_words(rule);
   text += "\n";
   if (!is_everything(rule.match)) text += "      where " + rule.match.describe() + "\n";
   for (const auto& variant : rule.overrides)

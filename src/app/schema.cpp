@@ -1,5 +1,7 @@
 #include "app/schema.hpp"
 
+#include "weir/limit/rate.hpp"
+
 #include <algorithm>
 
 namespace weir::app {
@@ -7,6 +9,7 @@ namespace weir::app {
 namespace {
 
 constexpr std::int64_t kBillion = 1'000'000'000;
+constexpr auto kMostCost = static_cast<std::int64_t>(limit::kMaxCost);
 
 constexpr KeySpec key(std::string_view name, Kind kind, std::string_view fallback, std::string_view about) {
   return {.name = name, .kind = kind, .fallback = fallback, .about = about};
@@ -250,7 +253,10 @@ constexpr KeySpec kRuleKeys[] = {
            "a part of the key is missing: rule left out, address instead, or refused"),
     key("tiers", Kind::Named, "", "other numbers for clients of a tier"),
     key("overrides", Kind::Subtables, "", "other numbers for what matches; the first that does"),
-    {.name = "cost", .kind = Kind::Mixed, .fallback = "1", .about = "units that a request takes"},
+    {.name = "cost",
+     .kind = Kind::Mixed,
+     .fallback = "1",
+     .about = "units that a request takes: a number, or where it says so"},
     choice("store", kStores, "", "default what [state] store says"),
     choice("on_store_failure", kOnStoreFailure, "local",
            "Redis is away: own share of the limit, admit, or 503"),
@@ -267,6 +273,16 @@ constexpr KeySpec kRuleKeys[] = {
     later("min", "bounds of concurrency"),
     later("max", "bounds of concurrency"),
     later("lease", "leases"),
+};
+constexpr KeySpec kCostKeys[] = {
+    key("header", Kind::Text, "", "name of a header field that says it"),
+    key("query", Kind::Text, "", "name of a query parameter that says it"),
+    later("json", "costs read from bodies"),
+    later("response_header", "costs settled by answers"),
+    later("response_json", "costs settled by answers"),
+    later("reserve", "costs settled by answers"),
+    whole("default", 1, kMostCost, "1", "of a request that does not say it"),
+    whole("scale", 1, kBillion, "", "takes decimal numbers, times so much, rounded up; absent: whole ones"),
 };
 constexpr KeySpec kTierKeys[] = {kLimit, kBurst, kQueue, kMaxWait, later("priority", "priorities")};
 constexpr KeySpec kOverrideKeys[] = {required("match", Kind::Subtable, "which requests"), kLimit, kBurst,
@@ -296,8 +312,8 @@ constinit const TableSpec kRoot{kRootKeys}, kServer{kServerKeys}, kLog{kLogKeys}
     kApiKeySource{kApiKeySourceKeys}, kSource{kSourceKeys}, kJwt{kJwtKeys}, kState{kStateKeys},
     kMemory{kMemoryKeys}, kRedis{kRedisKeys}, kUpstream{kUpstreamKeys},
     kServerOfUpstream{kServerOfUpstreamKeys}, kTimeouts{kTimeoutsKeys}, kRoute{kRouteKeys},
-    kRespond{kRespondKeys}, kMatch{kMatchKeys}, kRule{kRuleKeys}, kTier{kTierKeys}, kOverride{kOverrideKeys},
-    kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
+    kRespond{kRespondKeys}, kMatch{kMatchKeys}, kRule{kRuleKeys}, kCost{kCostKeys}, kTier{kTierKeys},
+    kOverride{kOverrideKeys}, kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
 }  // namespace schema
 
 }  // namespace weir::app

@@ -41,20 +41,38 @@ policy::KeyPattern read_key(const TableReader& table, const Reading& reading) {
   return pattern;
 }
 
-limit::Cost read_cost(const TableReader& table) {
-  const auto* node = table.node("cost");
-  if (node == nullptr) return 1;
-  if (node->table() != nullptr) {
-    table.mistake("cost", not_yet("costs read from requests and answers"));
-    return 1;
+void read_cost_source(const TableReader& table, policy::Rule& rule) {
+  using Kind = policy::CostSource::Kind;
+  auto& source = rule.cost_from;
+  rule.cost = static_cast<limit::Cost>(table.whole("default"));
+  if (table.has("scale")) source.scale = static_cast<std::uint32_t>(table.whole("scale"));
+  if (table.has("header") == table.has("query")) {
+    if (!table.flawed())
+      table.mistake("", "found " + std::string(table.has("header") ? "two places" : "no place") +
+                            "; expected one: { header = \"…\" } or { query = \"…\" }");
+    return;
   }
+  const bool header = table.has("header");
+  source.kind = header ? Kind::Header : Kind::Query;
+  source.name = table.text(header ? "header" : "query");
+  if (header ? !is_token(source.name) : !is_plain_name(source.name))
+    table.mistake(header ? "header" : "query", "found " + in_quotes(source.name) +
+                                                   "; expected a name such as \"" +
+                                                   (header ? "X-Cost" : "cost") + "\"");
+}
+
+void read_cost(const TableReader& table, policy::Rule& rule) {
+  const auto* node = table.node("cost");
+  if (node == nullptr) return;
+  if (node->table() != nullptr)
+    return read_cost_source({node, node->line, table.path() + ".cost", schema::kCost, table.place()}, rule);
   const auto* cost = std::get_if<std::int64_t>(&node->value);
   const bool fits = cost != nullptr && *cost >= 1 && *cost <= static_cast<std::int64_t>(limit::kMaxCost);
   if (!fits)
-    table.mistake("cost", "found " +
-                              (cost != nullptr ? std::to_string(*cost) : std::string(type_name(*node))) +
-                              "; expected a whole number from 1 to " + std::to_string(limit::kMaxCost));
-  return fits ? static_cast<limit::Cost>(*cost) : 1;
+    return table.mistake(
+        "cost", "found " + (cost != nullptr ? std::to_string(*cost) : std::string(type_name(*node))) +
+                    "; expected a whole number from 1 to " + std::to_string(limit::kMaxCost));
+  rule.cost = static_cast<limit::Cost>(*cost);
 }
 
 void read_tiers(const TableReader& table, Algorithm algorithm, unsigned replicas, policy::Rule& rule) {
@@ -133,7 +151,7 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, const
   rule.on_missing = table.choice<policy::OnMissing>("on_missing");
   read_tiers(table, algorithm, replicas, rule);
   read_overrides(table, reading, algorithm, replicas, rule);
-  rule.cost = read_cost(table);
+  read_cost(table, rule);
   rule.mode = table.choice<policy::Mode>("mode");
   rule.refusal_status = static_cast<unsigned>(table.whole("status"));
   if (table.has("body")) rule.refusal_body = table.text("body");

@@ -19,9 +19,51 @@ void Bill::clear() noexcept {
   outcomes_.clear();
 }
 
-const Rule* Evaluation::collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys) {
+namespace {
+
+bool is_credential(const AttributeRef& attribute) noexcept {
+  switch (attribute.kind) {
+    case Attribute::ApiKey:
+    case Attribute::User:
+    case Attribute::Org:
+    case Attribute::Service:
+    case Attribute::Claim:
+    case Attribute::CertSubject:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::optional<limit::Cost> cost_of(const Rule& rule, const Request& request) {
+  if (rule.cost_from.kind == CostSource::Kind::None) return rule.cost;
+  return cost_in_head(rule.cost_from, *request.head, rule.cost);
+}
+
+}  // namespace
+
+unsigned status_of(const Objection& objection) noexcept {
+  return objection.part != nullptr &&
+                 std::any_of(objection.part->begin(), objection.part->end(), is_credential)
+             ? 401
+             : 400;
+}
+
+std::string describe(const Objection& objection) {
+  if (objection.part != nullptr) return "this request lacks what identifies its client";
+  return "the cost in the " + describe(objection.rule->cost_from) + " is not a " +
+         (objection.rule->cost_from.scale == 0 ? "whole number" : "number") + " that comes to 1 up to " +
+         std::to_string(limit::kMaxCost);
+}
+
+Objection Evaluation::collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys) {
   local.clear();
   remote.clear();
+  const auto object = [&](const Objection& objection) {
+    local.clear();
+    remote.clear();
+    return objection;
+  };
   for (const Rule& rule : rules) {
     if (!rule.match.holds(request)) continue;
     const bool here = rule.store == Store::Memory;
@@ -30,16 +72,16 @@ const Rule* Evaluation::collect(std::span<const Rule> rules, const Request& requ
     const auto key = name_key(rule, applied.variant, request, here ? keys.table : keys.shared);
     if (!key) {
       if (rule.on_missing != OnMissing::Reject || !enforced) continue;
-      local.clear();
-      remote.clear();
-      return &rule;
+      return object({&rule, missing_part(rule, request)});
     }
+    const auto cost = cost_of(rule, request);
+    if (!cost && enforced) return object({&rule, nullptr});
+    if (!cost) continue;
     [[maybe_unused]] const bool added =
-        (here ? local : remote)
-            .add({&rule, applied}, {*key, applied.limiter, rule.cost, rule.index, enforced});
+        (here ? local : remote).add({&rule, applied}, {*key, applied.limiter, *cost, rule.index, enforced});
     assert(added);
   }
-  return nullptr;
+  return {};
 }
 
 const Rule* Evaluation::fall_back(const Request& request, const NamingKeys& keys, Bill& fallback) const {

@@ -101,7 +101,19 @@ bool add_attribute(SipHash128& hash, const AttributeRef& attribute, const Reques
   return false;
 }
 
+bool has_part(SipHash128& hash, const KeyPart& part, const Request& request) {
+  return std::any_of(part.begin(), part.end(),
+                     [&](const AttributeRef& attribute) { return add_attribute(hash, attribute, request); });
+}
+
 }  // namespace
+
+const KeyPart* missing_part(const Rule& rule, const Request& request) {
+  SipHash128 unused({});
+  const auto found = std::find_if(rule.key.begin(), rule.key.end(),
+                                  [&](const KeyPart& part) { return !has_part(unused, part, request); });
+  return found == rule.key.end() ? nullptr : &*found;
+}
 
 std::optional<limit::Key> name_key(const Rule& rule, std::uint16_t variant, const Request& request,
                                    base::SipKey key) {
@@ -109,10 +121,7 @@ std::optional<limit::Key> name_key(const Rule& rule, std::uint16_t variant, cons
   hash.part(rule.name);
   add_variant(hash, rule, variant);
   for (const auto& part : rule.key) {
-    const bool present = std::any_of(part.begin(), part.end(), [&](const AttributeRef& attribute) {
-      return add_attribute(hash, attribute, request);
-    });
-    if (present) continue;
+    if (has_part(hash, part, request)) continue;
     if (rule.on_missing != OnMissing::Ip) return std::nullopt;
     add_attribute(hash, AttributeRef{Attribute::Ip, {}}, request);
   }

@@ -15,20 +15,6 @@ namespace {
 // connection goes.
 constexpr std::uint64_t kDiscarded = 64 << 10;
 
-bool is_credential(policy::Attribute kind) noexcept {
-  return kind == policy::Attribute::ApiKey || kind == policy::Attribute::User ||
-         kind == policy::Attribute::Org || kind == policy::Attribute::Service ||
-         kind == policy::Attribute::Claim || kind == policy::Attribute::CertSubject;
-}
-
-// 401 where a credential is what a rule misses, else 400.
-unsigned missing_status(const policy::Rule& rule) noexcept {
-  for (const auto& part : rule.key)
-    for (const auto& attribute : part)
-      if (is_credential(attribute.kind)) return 401;
-  return 400;
-}
-
 }  // namespace
 
 Exchange::Exchange(Session& session)
@@ -88,7 +74,7 @@ net::Awaitable<Exchange::Ending> Exchange::run() {
     session_.end_wait_for_others();
   }
   decision_ = ruling.decision;
-  if (ruling.missing != nullptr || ruling.closed != nullptr) co_return co_await refuse(ruling);
+  if (ruling.objection || ruling.closed != nullptr) co_return co_await refuse(ruling);
   note_standing(decision_);
   switch (decision_.verdict) {
     case policy::Verdict::Reject:
@@ -149,9 +135,10 @@ void Exchange::note_standing(const policy::Decision& decision) {
 }
 
 net::Awaitable<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
-  if (ruling.missing != nullptr)
-    co_return co_await error(missing_status(*ruling.missing),
-                             "this request lacks what identifies its client");
+  if (ruling.objection) {
+    const auto what = policy::describe(ruling.objection);
+    co_return co_await error(policy::status_of(ruling.objection), what);
+  }
   if (ruling.closed != nullptr) {
     failure_ = "store_closed";
     co_return co_await error(503, "the limiter's store cannot be reached; please retry");

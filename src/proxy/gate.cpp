@@ -59,8 +59,8 @@ Departure Gate::departure() const {
 bool Gate::decide_here(base::TimePoint now, Ruling& ruling) {
   auto& evaluation = space_.evaluation;
   charged_at_ = now;
-  ruling.missing = evaluation.collect(worker_.config.rules, space_.request, worker_.config.names);
-  if (ruling.missing != nullptr) return true;
+  ruling.objection = evaluation.collect(worker_.config.rules, space_.request, worker_.config.names);
+  if (ruling.objection) return true;
   local_charged_ = evaluation.local.empty() ||
                    worker_.table.charge(evaluation.local.charges(), now, evaluation.local.outcomes());
   if (local_charged_ && !evaluation.remote.empty()) return false;

@@ -89,6 +89,22 @@ class Identity(TestCase):
         self.assertEqual(self.statuses(weir.port, 4, "/else"), [200, 200, 200, 429])
         self.assertEqual(self.statuses(weir.port, 1, "/search?%64eep"), [429], "a name is compared after decoding")
 
+    def test_a_request_says_what_it_costs(self):
+        weir = self.weir(rule(limit="100/day", key='["ip"]', cost='{ header = "X-Cost", default = 10, scale = 100 }'))
+        with weir.connect() as client:
+            self.assertEqual([client.get("/", x_cost=cost)["x-ratelimit-remaining"] for cost in ("0.3", "0.201", "0.09")],
+                             ["70", "49", "40"])
+            self.assertEqual(client.get("/")["x-ratelimit-remaining"], "30")
+            refused = client.get("/", x_cost="0.31")
+            self.assertEqual((refused.status, refused["x-ratelimit-remaining"]), (429, "30"))
+            for faulty in ("-1", "x", "0", "1e2", "21474836.49"):
+                answer = client.get("/", x_cost=faulty)
+                self.assert_own_error(answer, 400)
+                self.assertIn("header X-Cost", answer.json()["message"])
+            self.assertEqual(client.get("/", x_cost="0.30").status, 200, "what was faulty took nothing")
+            never = client.get("/", x_cost="1.01")
+            self.assertEqual((never.status, "retry-after" in never), (429, False))
+
     def test_hours_of_the_day(self):
         now = time.gmtime(time.time() + 6 * 3600)  # so far from both ends that the test's own time does not matter
         before = time.gmtime(time.time() - 6 * 3600)

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include <boost/container/static_vector.hpp>
 
@@ -31,6 +32,22 @@ struct NamingKeys {
 // attribute that is empty is missing. REQUIRES that `variant` is one of the rule's.
 [[nodiscard]] std::optional<limit::Key> name_key(const Rule& rule, std::uint16_t variant,
                                                  const Request& request, base::SipKey key);
+
+// The first part of the rule's key that the request does not have; null where it has all of them.
+[[nodiscard]] const KeyPart* missing_part(const Rule& rule, const Request& request);
+
+// Why a request cannot be decided on: an enforced rule needs to know something that it does not say, or says
+// wrongly. The client's fault.
+struct Objection {
+  const Rule* rule = nullptr;     // null: there is none
+  const KeyPart* part = nullptr;  // what is missing; null: the cost is faulty
+
+  explicit operator bool() const noexcept { return rule != nullptr; }
+};
+// Of the answer: 401 where a credential is missing (api_key, user, org, service, claim, cert), else 400.
+[[nodiscard]] unsigned status_of(const Objection& objection) noexcept;
+// The sentence of the answer; it needs no escaping in JSON.
+[[nodiscard]] std::string describe(const Objection& objection);
 
 enum class Verdict : std::uint8_t {
   Forward,  // go on at once
@@ -80,10 +97,11 @@ class Bill {
 
 class Evaluation {
  public:
-  // Finds the rules that apply and names their keys. Returns the first enforced rule whose key is missing
-  // with on_missing = "reject" (both bills are then empty), else null. A shadow rule whose key is missing is
-  // left out. REQUIRES at most kMaxCharges rules a store.
-  const Rule* collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
+  // Finds the rules that apply, names their keys and reads what the request costs. Returns the first
+  // objection of an enforced rule: a key missing with on_missing = "reject", or a faulty cost (both bills are
+  // then empty). A shadow rule that would object is left out. REQUIRES at most kMaxCharges rules a store, and
+  // no cost that stands in a body.
+  Objection collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
 
   Bill local;   // to be charged in this process
   Bill remote;  // to be charged in Redis

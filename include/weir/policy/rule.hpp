@@ -3,6 +3,7 @@
 
 #include "weir/limit/charge.hpp"
 #include "weir/limit/limiter.hpp"
+#include "weir/policy/cost.hpp"
 #include "weir/policy/match.hpp"
 
 #include <cstdint>
@@ -76,7 +77,8 @@ struct Rule {
   std::optional<limit::Limiter> local_share{};
   std::vector<Variant> overrides{};  // first match wins, before tiers
   std::vector<Variant> tiers{};
-  limit::Cost cost = 1;
+  limit::Cost cost = 1;  // or, where cost_from names a place, of a request that says nothing there
+  CostSource cost_from{};
   Store store = Store::Memory;
   OnStoreFailure on_store_failure = OnStoreFailure::Local;
   Mode mode = Mode::Enforce;

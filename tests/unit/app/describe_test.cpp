@@ -67,6 +67,16 @@ TEST(Describe, SaysWhatTellsClientsApart) {
   EXPECT_THAT(text, Not(HasSubstr("0123456789abcdef")));
 }
 
+TEST(Describe, SaysWhatARequestCosts) {
+  const auto of = [](const std::string& cost) {
+    return describe(parse_settings(with_rule("cost = " + cost + "\n"), kFile));
+  };
+  EXPECT_THAT(of("5"), HasSubstr(", cost 5\n"));
+  EXPECT_THAT(of("{ query = \"n\" }"), HasSubstr(", cost by query n, else 1\n"));
+  EXPECT_THAT(of("{ header = \"X-Cost\", scale = 100, default = 3 }"),
+              HasSubstr(", cost by header X-Cost x 100, else 3\n"));
+}
+
 std::vector<std::string> warnings_of(const std::string& text) {
   return parse_settings(text, kFile).warnings;
 }
