@@ -4,6 +4,8 @@
 #include "weir/limit/limiter.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <string>
 
 namespace weir::app {
@@ -82,17 +84,31 @@ std::string cost_words(const policy::Rule& rule) {
   return words + ", else " + std::to_string(rule.cost);
 }
 
+// The numbers of a rule, a tier or an override.
+template <class Numbers>
+std::string limit_words(const Numbers& numbers) {
+  auto words = limit::describe(numbers.limiter);
+  if (numbers.soft) words += ", soft up to " + std::to_string(limit::quota(*numbers.soft));
+  if (numbers.elastic) {
+    std::array<char, 32> load;
+    const auto end = std::to_chars(load.begin(), load.end(), numbers.elastic->while_load_below).ptr;
+    words += ", elastic " + limit::describe(numbers.elastic->limiter) + " while load is below " +
+             std::string(load.begin(), end);
+  }
+  return words;
+}
+
 std::string rule_lines(const policy::Rule& rule) {
-  auto text = "    rule " + in_quotes(rule.name) + ": " + limit::describe(rule.limiter) + ", " +
+  auto text = "    rule " + in_quotes(rule.name) + ": " + limit_words(rule) + ", " +
               (rule.key.empty() ? std::string("one for everybody") : "per " + policy::describe(rule.key)) +
               ", " + store_words(rule) + (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
   text += cost_words(rule);
   text += "\n";
   if (!is_everything(rule.match)) text += "      where " + rule.match.describe() + "\n";
   for (const auto& variant : rule.overrides)
-    text += "      override " + variant.match.describe() + ": " + limit::describe(variant.limiter) + "\n";
+    text += "      override " + variant.match.describe() + ": " + limit_words(variant) + "\n";
   for (const auto& variant : rule.tiers)
-    text += "      tier " + variant.tier + ": " + limit::describe(variant.limiter) + "\n";
+    text += "      tier " + variant.tier + ": " + limit_words(variant) + "\n";
   return text;
 }
 

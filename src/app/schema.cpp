@@ -239,6 +239,10 @@ constexpr KeySpec kQueue =
 constexpr KeySpec kMaxWait =
     key("max_wait", Kind::Duration, "", "leaky_bucket: the longest wait; absent: the queue bounds it");
 
+constexpr KeySpec kSoft =
+    key("soft", Kind::Text, "", "\"10%\": so much over the limit is admitted, and told");
+constexpr KeySpec kElastic = key("elastic", Kind::Subtable, "", "a higher limit while the system has room");
+
 constexpr KeySpec kRuleKeys[] = {
     required("name", Kind::Text, "unique; stands in headers, logs and metrics"),
     kLimit,
@@ -264,8 +268,8 @@ constexpr KeySpec kRuleKeys[] = {
     whole("status", 400, 599, "429", "of a refusal"),
     key("body", Kind::Text, "", "of a refusal; absent: JSON"),
     later("charge", "charging by the answer"),
-    later("soft", "soft limits"),
-    later("elastic", "elastic limits"),
+    kSoft,
+    kElastic,
     later("priority", "priorities"),
     later("align", "calendar windows"),
     later("timezone", "calendar windows"),
@@ -284,9 +288,20 @@ constexpr KeySpec kCostKeys[] = {
     whole("default", 1, kMostCost, "1", "of a request that does not say it"),
     whole("scale", 1, kBillion, "", "takes decimal numbers, times so much, rounded up; absent: whole ones"),
 };
-constexpr KeySpec kTierKeys[] = {kLimit, kBurst, kQueue, kMaxWait, later("priority", "priorities")};
-constexpr KeySpec kOverrideKeys[] = {required("match", Kind::Subtable, "which requests"), kLimit, kBurst,
-                                     kQueue, kMaxWait};
+constexpr KeySpec kElasticKeys[] = {
+    kLimit,
+    kBurst,
+    kQueue,
+    kMaxWait,
+    {.name = "while_load_below",
+     .kind = Kind::Mixed,
+     .about = "a share of the load from 0.01 to 1, such as 0.7",
+     .required = true},
+};
+constexpr KeySpec kTierKeys[] = {
+    kLimit, kBurst, kQueue, kMaxWait, kSoft, kElastic, later("priority", "priorities")};
+constexpr KeySpec kOverrideKeys[] = {
+    required("match", Kind::Subtable, "which requests"), kLimit, kBurst, kQueue, kMaxWait, kSoft, kElastic};
 
 constexpr KeySpec kKeysFileKeys[] = {key("key", Kind::Subtables, "", "an API key")};
 constexpr KeySpec kKeyKeys[] = {
@@ -312,8 +327,8 @@ constinit const TableSpec kRoot{kRootKeys}, kServer{kServerKeys}, kLog{kLogKeys}
     kApiKeySource{kApiKeySourceKeys}, kSource{kSourceKeys}, kJwt{kJwtKeys}, kState{kStateKeys},
     kMemory{kMemoryKeys}, kRedis{kRedisKeys}, kUpstream{kUpstreamKeys},
     kServerOfUpstream{kServerOfUpstreamKeys}, kTimeouts{kTimeoutsKeys}, kRoute{kRouteKeys},
-    kRespond{kRespondKeys}, kMatch{kMatchKeys}, kRule{kRuleKeys}, kCost{kCostKeys}, kTier{kTierKeys},
-    kOverride{kOverrideKeys}, kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
+    kRespond{kRespondKeys}, kMatch{kMatchKeys}, kRule{kRuleKeys}, kCost{kCostKeys}, kElastic{kElasticKeys},
+    kTier{kTierKeys}, kOverride{kOverrideKeys}, kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
 }  // namespace schema
 
 }  // namespace weir::app

@@ -54,7 +54,7 @@ struct TableSpec {
 namespace schema {
 extern const TableSpec kRoot, kServer, kLog, kAdmin, kListener, kTls, kCertificate, kClient, kApiKeySource,
     kSource, kJwt, kState, kMemory, kRedis, kUpstream, kServerOfUpstream, kTimeouts, kRoute, kRespond, kMatch,
-    kRule, kCost, kTier, kOverride, kKeysFile, kKey;
+    kRule, kCost, kElastic, kTier, kOverride, kKeysFile, kKey;
 }  // namespace schema
 
 }  // namespace weir::app

@@ -47,4 +47,14 @@ bool asks_for_countries(const Settings& settings) {
          std::any_of(settings.routes.begin(), settings.routes.end(), by_route);
 }
 
+bool is_elastic(const policy::Rule& rule) {
+  const auto elastic = [](const policy::Variant& variant) { return variant.elastic.has_value(); };
+  return rule.elastic || std::any_of(rule.tiers.begin(), rule.tiers.end(), elastic) ||
+         std::any_of(rule.overrides.begin(), rule.overrides.end(), elastic);
+}
+
+bool asks_for_load(const Settings& settings) {
+  return std::any_of(settings.rules.begin(), settings.rules.end(), is_elastic);
+}
+
 }  // namespace weir::app

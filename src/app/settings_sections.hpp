@@ -49,6 +49,9 @@ struct Reading {
 // Whether any rule, route or identity needs the claims of tokens, or the countries of addresses.
 [[nodiscard]] bool asks_for_claims(const Settings& settings);
 [[nodiscard]] bool asks_for_countries(const Settings& settings);
+// Whether a rule has an elastic limit, for itself or for some; whether any has, so that load has to be known.
+[[nodiscard]] bool is_elastic(const policy::Rule& rule);
+[[nodiscard]] bool asks_for_load(const Settings& settings);
 
 // The path as written, from the folder of the configuration where it is relative.
 [[nodiscard]] std::string resolve(const Reading& reading, const std::string& path);

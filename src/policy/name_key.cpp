@@ -1,7 +1,7 @@
 // How a client's name in a rule is made. What goes into the digest, in this order, every item with its length
 // or of fixed size, so that no two sequences of attributes read the same:
 //
-//   rule name | 0, or 1 and the override's number, or 2 and the tier's name
+//   rule name | 3 where it is the elastic limit | 0, or 1 and the override's number, or 2 and the tier's name
 //   then for each part: kind of the attribute | its name, if it has one | its value
 //   (of a header: how many lines, then each)
 //
@@ -19,6 +19,8 @@ namespace {
 using base::SipHash128;
 
 void add_variant(SipHash128& hash, const Rule& rule, std::uint16_t variant) noexcept {
+  if ((variant & kElasticVariant) != 0) hash.part(std::uint64_t{3});
+  variant &= static_cast<std::uint16_t>(~kElasticVariant);
   if (variant == 0) {
     hash.part(std::uint64_t{0});
   } else if (variant <= rule.overrides.size()) {

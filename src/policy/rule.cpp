@@ -111,9 +111,27 @@ std::string describe(const KeyPart& part) {
   return text;
 }
 
-AppliedLimiter applied(const Variant& variant, std::size_t number) {
-  return {&variant.limiter, variant.local_share ? &*variant.local_share : nullptr,
-          static_cast<std::uint16_t>(number)};
+const limit::Limiter* pointer_to(const std::optional<limit::Limiter>& limiter) {
+  return limiter ? &*limiter : nullptr;
+}
+
+// `Numbers`: a rule or a variant of one.
+template <class Numbers>
+AppliedLimiter own_limiter(const Numbers& numbers, std::size_t variant) {
+  const auto number = static_cast<std::uint16_t>(variant);
+  if (!numbers.soft) return {&numbers.limiter, pointer_to(numbers.local_share), number};
+  return {&*numbers.soft, pointer_to(numbers.soft_share), number, &numbers.limiter,
+          pointer_to(numbers.local_share)};
+}
+
+template <class Numbers>
+AppliedLimiters applied(const Numbers& numbers, std::size_t variant, double load) {
+  const auto own = own_limiter(numbers, variant);
+  if (!numbers.elastic) return {own, std::nullopt};
+  const auto& elastic = *numbers.elastic;
+  const AppliedLimiter wide{&elastic.limiter, pointer_to(elastic.local_share),
+                            static_cast<std::uint16_t>(variant | kElasticVariant)};
+  return load < elastic.while_load_below ? AppliedLimiters{wide, own} : AppliedLimiters{own, wide};
 }
 
 }  // namespace
@@ -138,14 +156,14 @@ std::string describe(const KeyPattern& pattern) {
   return "[" + text + "]";
 }
 
-AppliedLimiter applied_limiter(const Rule& rule, const Request& request) {
+AppliedLimiters applied_limiters(const Rule& rule, const Request& request) {
   for (std::size_t i = 0; i < rule.overrides.size(); ++i)
-    if (rule.overrides[i].match.holds(request)) return applied(rule.overrides[i], 1 + i);
+    if (rule.overrides[i].match.holds(request)) return applied(rule.overrides[i], 1 + i, request.load);
   if (!request.client.tier.empty())
     for (std::size_t i = 0; i < rule.tiers.size(); ++i)
       if (rule.tiers[i].tier == request.client.tier)
-        return applied(rule.tiers[i], 1 + rule.overrides.size() + i);
-  return {&rule.limiter, rule.local_share ? &*rule.local_share : nullptr, 0};
+        return applied(rule.tiers[i], 1 + rule.overrides.size() + i, request.load);
+  return applied(rule, 0, request.load);
 }
 
 }  // namespace weir::policy

@@ -49,7 +49,8 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
                    .host = http::normalise_host(head.authority, space.host_scratch),
                    .route = {},
                    .client = policy::identify(worker_.config.client, session_.peer, head, space.credentials),
-                   .now = started_};
+                   .now = started_,
+                   .load = worker_.config.elastic ? worker_.load.at(started_, thread_time) : 1};
   space.peer = session_.peer.to_string();
   return std::nullopt;
 }
@@ -130,7 +131,8 @@ void Exchange::note_standing(const policy::Decision& decision) {
                          .remaining = outcome.remaining,
                          .window = limit::window(*decision.limiter),
                          .more_after = outcome.more_after,
-                         .reset_at = started_ + outcome.reset_after},
+                         .reset_at = started_ + outcome.reset_after,
+                         .exceeded = decision.exceeded},
                         {.x = server.x_ratelimit, .ietf = server.ietf_ratelimit});
 }
 

@@ -9,7 +9,7 @@ import tempfile
 import time
 
 from country_file import country_file
-from harness import TestCase, Upstream, Weir, config, get, main, rule
+from harness import TestCase, Upstream, Weir, config, eventually, get, main, rule
 
 PROXIED = 'trusted_proxies = ["127.0.0.0/8"]'
 
@@ -104,6 +104,20 @@ class Identity(TestCase):
             self.assertEqual(client.get("/", x_cost="0.30").status, 200, "what was faulty took nothing")
             never = client.get("/", x_cost="1.01")
             self.assertEqual((never.status, "retry-after" in never), (429, False))
+
+    def test_a_soft_limit_admits_its_margin_and_says_so(self):
+        weir = self.weir(rule(limit="4/day", key='["ip"]', soft='"50%"'))
+        with weir.connect() as client:
+            answers = [client.get("/") for _ in range(7)]
+        self.assertEqual([answer.status for answer in answers], [200] * 6 + [429])
+        self.assertEqual([answer["x-ratelimit-remaining"] for answer in answers], ["3", "2", "1", "0", "0", "0", "0"])
+        self.assertEqual(["x-ratelimit-exceeded" in answer for answer in answers], [False] * 4 + [True] * 2 + [False])
+        self.assertEqual((answers[4]["x-ratelimit-exceeded"], answers[4]["x-ratelimit-limit"]), ("soft", "4"))
+
+    def test_an_elastic_limit_while_there_is_room(self):
+        weir = self.weir(rule(limit="100/day", key='["ip"]', elastic='{ limit = "500/day", while_load_below = 1 }'))
+        eventually(lambda: weir.get("/")["x-ratelimit-limit"] == "500", "a worker finds out that it has room")
+        self.assertEqual(weir.metric("weir_decisions_total", rule="per-ip", outcome="shadow_refused"), 0)
 
     def test_hours_of_the_day(self):
         now = time.gmtime(time.time() + 6 * 3600)  # so far from both ends that the test's own time does not matter

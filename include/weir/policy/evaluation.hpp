@@ -61,8 +61,9 @@ struct Decision {
   // Whom the answer's headers speak of: on Reject who refused (the longest retry_after), else whose share
   // left is the smallest. Null when no enforced rule applied.
   const Rule* rule = nullptr;
-  const limit::Limiter* limiter = nullptr;  // the one of `rule`'s limiters that spoke
-  limit::Outcome outcome;                   // what it said
+  const limit::Limiter* limiter = nullptr;  // the one of `rule`'s limiters that clients are told of
+  limit::Outcome outcome;                   // what it said, measured by that limiter
+  bool exceeded = false;                    // admitted over a soft limit of any rule
   const Rule* delayed_by = nullptr;         // of Delay: whose departure is the latest
 };
 
@@ -70,10 +71,11 @@ struct Decision {
 struct Line {
   const Rule* rule;
   AppliedLimiter applied;
+  bool counted = false;  // the other one of a rule with an elastic limit: charged, and it decides nothing
 };
 
 // The lines of one store. Line i, charges()[i] and outcomes()[i] belong together; who counts per rule walks
-// them, shadow lines (charges()[i].enforced is false) included.
+// them, shadow lines (charges()[i].enforced is false) included, but not those that are only counted.
 class Bill {
  public:
   // False when it is full (kMaxCharges).
@@ -114,8 +116,9 @@ class Evaluation {
 };
 
 // Folds the answers of every bill into one decision: a refusal wins (the longest retry_after is reported),
-// else the longest delay. Admitted, the smallest share left (remaining ÷ quota, compared exactly) speaks.
-// Among equals the first met. Shadow lines are left aside. The same `rule` pointers as in the bills.
+// else the longest delay. Admitted, the smallest share left (remaining ÷ quota, compared exactly) speaks; of
+// a soft limit the share of what clients are told of. Among equals the first met. Shadow lines are left
+// aside. The same `rule` pointers as in the bills.
 [[nodiscard]] Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcept;
 
 }  // namespace weir::policy

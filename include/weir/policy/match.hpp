@@ -24,6 +24,7 @@ struct Request {
   std::string_view route;  // name of the matched route; empty while routes are being matched
   ClientIdentity client;
   base::TimePoint now{};  // when it came
+  double load = 1;        // of the system then, 0 idle to 1 full; elastic limits look at it
 };
 
 // A test of one text: exact, or "~regex" (RE2, searches), or present at all.

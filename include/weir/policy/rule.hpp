@@ -55,13 +55,24 @@ enum class Store : std::uint8_t { Memory, Redis };
 enum class OnStoreFailure : std::uint8_t { Local, Open, Closed };
 enum class Mode : std::uint8_t { Enforce, Shadow };
 
+// A higher limit for while the system has room. It counts apart, and both count every request, so that the
+// rule's own limit finds out at once what it would have when room runs out.
+struct Elastic {
+  limit::Limiter limiter;
+  std::optional<limit::Limiter> local_share{};  // as Rule::local_share
+  double while_load_below = 0;                  // of Request::load
+};
+
 // The same rule with other numbers, for a tier or for what an override matches. Counts apart from the rule
-// itself.
+// itself. What is not said of a member is said at the rule's.
 struct Variant {
   std::string tier;  // of a tier's variant; empty for an override
   Match match{};     // of an override
   limit::Limiter limiter;
-  std::optional<limit::Limiter> local_share{};  // as Rule::local_share
+  std::optional<limit::Limiter> local_share{};
+  std::optional<limit::Limiter> soft{};
+  std::optional<limit::Limiter> soft_share{};
+  std::optional<Elastic> elastic{};
 };
 
 // `name` and `limiter` must be given; the rest has defaults.
@@ -75,6 +86,11 @@ struct Rule {
   // What this weir enforces by itself while the store is away: the limit divided by `replicas`. Absent unless
   // store is Redis and on_store_failure is Local.
   std::optional<limit::Limiter> local_share{};
+  // With a soft limit: what is enforced in place of `limiter` and of `local_share`, a margin wider than the
+  // limit that clients are told of.
+  std::optional<limit::Limiter> soft{};
+  std::optional<limit::Limiter> soft_share{};
+  std::optional<Elastic> elastic{};
   std::vector<Variant> overrides{};  // first match wins, before tiers
   std::vector<Variant> tiers{};
   limit::Cost cost = 1;  // or, where cost_from names a place, of a request that says nothing there
@@ -88,10 +104,22 @@ struct Rule {
 
 // What a request that met a rule is asked to pay, and by which of the rule's limiters.
 struct AppliedLimiter {
-  const limit::Limiter* limiter;
-  const limit::Limiter* local_share;  // null where there is none
+  const limit::Limiter* limiter;      // that is enforced
+  const limit::Limiter* local_share;  // that is enforced while the store is away; null where there is none
   std::uint16_t variant;              // 0 the rule itself, then overrides, then tiers: part of the key
+  // That clients are told of, where it is not the enforced one: it has less room by the soft margin. Null:
+  // the same.
+  const limit::Limiter* told = nullptr;
+  const limit::Limiter* told_share = nullptr;
 };
-[[nodiscard]] AppliedLimiter applied_limiter(const Rule& rule, const Request& request);
+// Added to the number of a variant for its elastic limiter, which counts under a name of its own.
+inline constexpr std::uint16_t kElasticVariant = 0x8000;
+
+// One that is enforced, and with an elastic limit the other of the two, which only counts.
+struct AppliedLimiters {
+  AppliedLimiter enforced;
+  std::optional<AppliedLimiter> counted;
+};
+[[nodiscard]] AppliedLimiters applied_limiters(const Rule& rule, const Request& request);
 
 }  // namespace weir::policy

@@ -77,6 +77,14 @@ TEST(Describe, SaysWhatARequestCosts) {
               HasSubstr(", cost by header X-Cost x 100, else 3\n"));
 }
 
+TEST(Describe, SaysWhatIsSoftAndElastic) {
+  const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
+  EXPECT_THAT(of("soft = \"20%\"\n"),
+              HasSubstr("rule \"x\": token_bucket 10/s, burst 10, soft up to 12, per"));
+  EXPECT_THAT(of("elastic = { limit = \"20/s\", while_load_below = 0.7 }\n"),
+              HasSubstr("burst 10, elastic token_bucket 20/s, burst 20 while load is below 0.7, per"));
+}
+
 std::vector<std::string> warnings_of(const std::string& text) {
   return parse_settings(text, kFile).warnings;
 }

@@ -306,12 +306,45 @@ const WrongConfiguration kWrong[] = {
     {"RuleCharge",
      with_rule("charge = { status = [\"401\"] }\n"),
      {"weir.toml:14: rule[x].charge: not yet: this version of weir lacks charging by the answer"}},
-    {"RuleSoft",
-     with_rule("soft = \"10%\"\n"),
-     {"weir.toml:14: rule[x].soft: not yet: this version of weir lacks soft limits"}},
-    {"RuleElastic",
-     with_rule("elastic = { limit = \"200/min\" }\n"),
-     {"weir.toml:14: rule[x].elastic: not yet: this version of weir lacks elastic limits"}},
+    {"RuleSoftWithoutPercent",
+     with_rule("soft = \"10\"\n"),
+     {"weir.toml:14: rule[x].soft: found \"10\"; expected a share from \"1%\" to \"100%\""}},
+    {"RuleSoftTooMuch",
+     with_rule("soft = \"101%\"\n"),
+     {"weir.toml:14: rule[x].soft: found \"101%\"; expected a share from \"1%\" to \"100%\""}},
+    {"RuleSoftLessThanOne",
+     with_rule("soft = \"5%\"\n"),
+     {"weir.toml:14: rule[x].soft: found \"5%\" of 10, which is less than one request; expected a larger "
+      "share"}},
+    {"RuleSoftANumber",
+     with_rule("soft = 0.1\n"),
+     {"weir.toml:14: rule[x].soft: found a fraction; expected a string"}},
+    {"RuleElasticWithoutLoad",
+     with_rule("elastic = { limit = \"20/s\" }\n"),
+     {"weir.toml:14: rule[x].elastic.while_load_below: missing; expected a share of the load from 0.01 to 1, "
+      "such "
+      "as 0.7"}},
+    {"RuleElasticLoad",
+     with_rule("elastic = { limit = \"20/s\", while_load_below = 70 }\n"),
+     {"weir.toml:14: rule[x].elastic.while_load_below: found a number out of range; expected a share of the "
+      "load "
+      "from 0.01 to 1, such as 0.7"}},
+    {"RuleElasticLoadAString",
+     with_rule("elastic = { limit = \"20/s\", while_load_below = \"70%\" }\n"),
+     {"weir.toml:14: rule[x].elastic.while_load_below: found a string; expected a share of the load from "
+      "0.01 to "
+      "1, such as 0.7"}},
+    {"RuleElasticLower",
+     with_rule("elastic = { limit = \"599/min\", while_load_below = 0.5 }\n"),
+     {"weir.toml:14: rule[x].elastic.limit: found a lower rate than the limit it is to raise, 10/s"}},
+    {"RuleElasticLimit",
+     with_rule("elastic = { limit = \"20\", while_load_below = 1 }\n"),
+     {"weir.toml:14: rule[x].elastic.limit: \"20\" is not a rate (no '/'): write COUNT/PERIOD with a period "
+      "in s, "
+      "min, h or day, as \"10/s\" or \"20/10s\""}},
+    {"RuleElasticAndSoft",
+     with_rule("soft = \"10%\"\nelastic = { limit = \"20/s\", while_load_below = 0.5 }\n"),
+     {"weir.toml:15: rule[x].elastic: found beside soft; expected one of them"}},
     {"RuleLease",
      with_rule("lease = 10\n"),
      {"weir.toml:14: rule[x].lease: not yet: this version of weir lacks leases"}},

@@ -307,5 +307,49 @@ TEST(Settings, TokensAndCountriesAreKeptWhereTheyAreAskedFor) {
     EXPECT_TRUE(of(asking + client).countries) << asking;
 }
 
+TEST(Settings, ASoftLimitIsTheSameWithMoreRoom) {
+  const auto of = [](const std::string& more) {
+    const auto rule = parse(with_rule(more)).rules[1];
+    return limit::describe(rule.limiter) + "; " + limit::describe(rule.soft.value());
+  };
+  EXPECT_EQ(of("soft = \"10%\"\n"), "token_bucket 10/s, burst 10; token_bucket 10/s, burst 11");
+  EXPECT_EQ(of("burst = 19\nsoft = \"10%\"\n"), "token_bucket 10/s, burst 19; token_bucket 10/s, burst 20");
+  EXPECT_EQ(of("algorithm = \"gcra\"\nburst = 9\nsoft = \"10%\"\n"),
+            "gcra 10/s, burst 9; gcra 10/s, burst 10");
+  const auto tiered =
+      parse(with_rule("soft = \"50%\"\ntiers = { free = { limit = \"2/s\" }, pro = { limit = "
+                      "\"4/s\", soft = \"25%\" } }\n"));
+  const auto& tiers = tiered.rules[1].tiers;
+  EXPECT_FALSE(tiers.at(0).soft);  // stands alone
+  EXPECT_EQ(limit::describe(tiers.at(1).soft.value()), "token_bucket 4/s, burst 5");
+  const auto shared =
+      parse(with_rule("store = \"redis\"\nburst = 20\nsoft = \"50%\"\n[state]\nreplicas = 2\nredis = { url = "
+                      "\"redis://a\" }\n"));
+  EXPECT_EQ(limit::describe(shared.rules[1].soft_share.value()), "token_bucket 10/2s, burst 15");
+}
+
+TEST(Settings, AnElasticLimit) {
+  const auto rule =
+      parse(with_rule("elastic = { limit = \"20/s\", burst = 50, while_load_below = 0.7 }\n")).rules[1];
+  ASSERT_TRUE(rule.elastic);
+  EXPECT_EQ(limit::describe(rule.elastic->limiter), "token_bucket 20/s, burst 50");
+  EXPECT_EQ(rule.elastic->while_load_below, 0.7);
+  EXPECT_EQ(limit::describe(rule.limiter), "token_bucket 10/s, burst 10");
+}
+
+// A request that meets all rules has one line for each, and two for one with an elastic limit.
+TEST(Settings, ElasticRulesCountTwice) {
+  std::string text = kLeast;
+  for (int i = 0; i < 15; ++i)
+    text += "[[rule]]\nname = \"" + std::to_string(i) +
+            "\"\nlimit = \"1/s\"\nelastic = { limit = \"2/s\", while_load_below = 1 }\n";
+  text += "[[rule]]\nname = \"one\"\nlimit = \"1/s\"\n";
+  EXPECT_THAT(mistakes_in(text), IsEmpty());
+  EXPECT_THAT(
+      mistakes_in(text + "[[rule]]\nname = \"last\"\nlimit = \"1/s\"\n"),
+      ElementsAre("weir.toml:74: rule[last]: found rule number 18; expected at most 32 rules, those with an "
+                  "elastic limit counted twice"));
+}
+
 }  // namespace
 }  // namespace weir::app::test

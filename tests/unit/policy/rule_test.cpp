@@ -59,7 +59,9 @@ TEST(AppliedLimiter, OverridesInOrderThenTheTierThenTheRule) {
   auto head = head_with({});
   auto request = request_of(head);
   const auto expect = [&](const limit::Limiter& limiter, unsigned variant) {
-    const auto applied = applied_limiter(rule, request);
+    const auto [applied, counted] = applied_limiters(rule, request);
+    EXPECT_FALSE(counted);
+    EXPECT_EQ(applied.told, nullptr);
     EXPECT_EQ(applied.limiter, &limiter);
     EXPECT_EQ(applied.variant, variant);
     return applied.local_share;
@@ -73,6 +75,42 @@ TEST(AppliedLimiter, OverridesInOrderThenTheTierThenTheRule) {
   expect(rule.overrides[1].limiter, 2);
   head.method = "PUT";
   EXPECT_EQ(expect(rule.overrides[0].limiter, 1), &*rule.overrides[0].local_share);
+}
+
+TEST(AppliedLimiter, ASoftLimitIsEnforcedInPlaceOfTheOneThatIsTold) {
+  Rule rule = rule_of("r", {"ip"});
+  rule.local_share = bucket(5, 5);
+  rule.soft = bucket(10, 11);
+  rule.soft_share = bucket(5, 6);
+  const auto head = head_with({});
+  const auto [applied, counted] = applied_limiters(rule, request_of(head));
+  EXPECT_EQ(applied.limiter, &*rule.soft);
+  EXPECT_EQ(applied.local_share, &*rule.soft_share);
+  EXPECT_EQ(applied.told, &rule.limiter);
+  EXPECT_EQ(applied.told_share, &*rule.local_share);
+  EXPECT_FALSE(counted);
+}
+
+TEST(AppliedLimiter, AnElasticLimitByLoadAndTheOtherCounts) {
+  Rule rule = rule_of("r", {"ip"});
+  rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.7};
+  rule.tiers.push_back({.tier = "free", .limiter = bucket(4, 4)});
+  const auto head = head_with({});
+  auto request = request_of(head);
+  const auto enforced = [&](double load) {
+    request.load = load;
+    const auto [applied, counted] = applied_limiters(rule, request);
+    EXPECT_TRUE(counted);
+    EXPECT_NE(counted->limiter, applied.limiter);
+    EXPECT_EQ(counted->variant ^ applied.variant, kElasticVariant);
+    return applied.limiter;
+  };
+  EXPECT_EQ(enforced(0), &rule.elastic->limiter);
+  EXPECT_EQ(enforced(0.69), &rule.elastic->limiter);
+  EXPECT_EQ(enforced(0.7), &rule.limiter);
+  EXPECT_EQ(enforced(1), &rule.limiter);
+  request.client.tier = "free";  // stands alone
+  EXPECT_FALSE(applied_limiters(rule, request).counted);
 }
 
 }  // namespace
