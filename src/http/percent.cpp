@@ -4,13 +4,6 @@ namespace weir::http {
 
 namespace {
 
-// The value of a hexadecimal digit, or -1.
-int hex(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 // Takes the octet, encoded or not, off the front of `rest`, which is not empty.
 char take_octet(std::string_view& rest) noexcept {
   const auto octet = encoded_octet(rest);
@@ -20,14 +13,6 @@ char take_octet(std::string_view& rest) noexcept {
 }
 
 }  // namespace
-
-std::optional<char> encoded_octet(std::string_view text) noexcept {
-  if (text.size() < 3 || text[0] != '%') return std::nullopt;
-  const int high = hex(text[1]);
-  const int low = hex(text[2]);
-  if (high < 0 || low < 0) return std::nullopt;
-  return static_cast<char>(high * 16 + low);
-}
 
 std::string_view percent_decoded(std::string_view raw, std::string& scratch) {
   if (raw.find('%') == std::string_view::npos) return raw;

@@ -35,13 +35,14 @@ bool is_credential(const AttributeRef& attribute) noexcept {
   }
 }
 
-std::optional<limit::Cost> cost_of(const Rule& rule, const Request& request) {
+// 0: what the request says is faulty.
+limit::Cost cost_of(const Rule& rule, const Request& request) {
   if (rule.cost_from.kind == CostSource::Kind::None) return rule.cost;
-  return cost_in_head(rule.cost_from, *request.head, rule.cost);
+  return cost_in_head(rule.cost_from, *request.head, rule.cost).value_or(0);
 }
 
 void put(Bill& bill, const Line& line, const limit::Key& key, limit::Cost cost) {
-  const bool enforced = line.rule->mode == Mode::Enforce && !line.counted;
+  const bool enforced = line.rule->mode == Mode::Enforce && !line.applied.counted;
   [[maybe_unused]] const bool added =
       bill.add(line, {key, line.applied.limiter, cost, line.rule->index, enforced});
   assert(added);
@@ -76,20 +77,20 @@ Objection Evaluation::collect(std::span<const Rule> rules, const Request& reques
     const bool here = rule.store == Store::Memory;
     const bool enforced = rule.mode == Mode::Enforce;
     const auto naming = here ? keys.table : keys.shared;
-    const auto applied = applied_limiters(rule, request);
-    const auto key = name_key(rule, applied.enforced.variant, request, naming);
+    const auto applied = applied_limiter(rule, request);
+    const auto key = name_key(rule, applied, request, naming);
     if (!key) {
       if (rule.on_missing != OnMissing::Reject || !enforced) continue;
       return object({&rule, missing_part(rule, request)});
     }
     const auto cost = cost_of(rule, request);
-    if (!cost && enforced) return object({&rule, nullptr});
-    if (!cost) continue;
+    if (cost == 0 && enforced) return object({&rule, nullptr});
+    if (cost == 0) continue;
     auto& bill = here ? local : remote;
-    put(bill, {&rule, applied.enforced}, *key, *cost);
-    if (!applied.counted) continue;
-    put(bill, {&rule, *applied.counted, true}, *name_key(rule, applied.counted->variant, request, naming),
-        *cost);
+    put(bill, {&rule, applied}, *key, cost);
+    if (!applied.paired) continue;
+    const auto other = counted_limiter(rule, applied);
+    put(bill, {&rule, other}, *name_key(rule, other, request, naming), cost);
   }
   return {};
 }
@@ -101,19 +102,15 @@ const Rule* Evaluation::fall_back(const Request& request, const NamingKeys& keys
     if (charges[i].enforced && rule.on_store_failure == OnStoreFailure::Closed) return &rule;
   }
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    auto line = remote.line(i);
-    auto& applied = line.applied;
-    if (line.rule->on_store_failure != OnStoreFailure::Local) continue;
-    if (applied.local_share != nullptr) {
-      applied.limiter = applied.local_share;
-      applied.told = applied.told_share;
-    }
-    const auto key = name_key(*line.rule, applied.variant, request, keys.table);
+    auto [rule, applied] = remote.line(i);
+    if (rule->on_store_failure != OnStoreFailure::Local) continue;
+    applied = local_limiter(*rule, applied);
+    const auto key = name_key(*rule, applied, request, keys.table);
     assert(key);  // it had a name in Redis, of the same parts
     auto charge = charges[i];
     charge.key = *key;
     charge.limiter = applied.limiter;
-    [[maybe_unused]] const bool added = fallback.add(line, charge);
+    [[maybe_unused]] const bool added = fallback.add({rule, applied}, charge);
     assert(added);
   }
   return nullptr;
@@ -128,9 +125,7 @@ struct Answer {
   const limit::Outcome* outcome = nullptr;
   std::uint64_t margin = 0;  // that the enforced limiter has beyond the one that clients are told of
 
-  [[nodiscard]] const limit::Limiter& told() const noexcept {
-    return line->applied.told != nullptr ? *line->applied.told : *line->applied.limiter;
-  }
+  [[nodiscard]] const limit::Limiter& told() const noexcept { return *line->applied.told; }
   [[nodiscard]] limit::Cost remaining() const noexcept {
     return outcome->remaining > margin ? outcome->remaining - margin : 0;
   }
@@ -138,7 +133,7 @@ struct Answer {
 
 Answer answer_of(const Line& line, const limit::Outcome& outcome) noexcept {
   const auto& applied = line.applied;
-  const bool same = applied.told == nullptr;
+  const bool same = applied.told == applied.limiter;
   return {&line, &outcome, same ? 0 : limit::quota(*applied.limiter) - limit::quota(*applied.told)};
 }
 
@@ -199,8 +194,10 @@ class Spokesmen {
     decision.rule = speaker.line->rule;
     decision.limiter = &speaker.told();
     decision.outcome = *speaker.outcome;
-    decision.outcome.remaining = speaker.remaining();
-    if (speaker.outcome->allowed) decision.outcome.more_after = more_after(speaker);
+    if (speaker.margin != 0) {
+      decision.outcome.remaining = speaker.remaining();
+      if (speaker.outcome->allowed) decision.outcome.more_after = more_after(speaker);
+    }
     decision.exceeded = exceeded_ && !refusal_.outcome;
     return decision;
   }

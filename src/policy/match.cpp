@@ -111,8 +111,12 @@ bool query_holds(std::string_view query, const NamedText& wanted) {
   return false;
 }
 
-bool any_of(const std::vector<std::string>& texts, std::string_view text) {
-  return texts.empty() || std::find(texts.begin(), texts.end(), text) != texts.end();
+// Inline up to the look at an empty list, which is what most are.
+bool found_in(const std::vector<std::string>& texts, std::string_view text) {
+  return std::find(texts.begin(), texts.end(), text) != texts.end();
+}
+inline bool any_of(const std::vector<std::string>& texts, std::string_view text) {
+  return texts.empty() || found_in(texts, text);
 }
 
 void add(std::string& line, std::string_view words) {

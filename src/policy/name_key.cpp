@@ -18,9 +18,9 @@ namespace {
 
 using base::SipHash128;
 
-void add_variant(SipHash128& hash, const Rule& rule, std::uint16_t variant) noexcept {
-  if ((variant & kElasticVariant) != 0) hash.part(std::uint64_t{3});
-  variant &= static_cast<std::uint16_t>(~kElasticVariant);
+void add_variant(SipHash128& hash, const Rule& rule, const AppliedLimiter& applied) noexcept {
+  if (applied.elastic) hash.part(std::uint64_t{3});
+  const auto variant = applied.variant;
   if (variant == 0) {
     hash.part(std::uint64_t{0});
   } else if (variant <= rule.overrides.size()) {
@@ -56,7 +56,8 @@ bool add_header(SipHash128& hash, const AttributeRef& attribute, const http::Fie
   return true;
 }
 
-bool add_query(SipHash128& hash, const AttributeRef& attribute, std::string_view query) {
+// Apart, so that the other attributes do without room for a string.
+[[gnu::noinline]] bool add_query(SipHash128& hash, const AttributeRef& attribute, std::string_view query) {
   std::string decoded;
   return add_value(hash, attribute, http::percent_decoded(query_parameter(query, attribute.name), decoded));
 }
@@ -103,7 +104,7 @@ bool add_attribute(SipHash128& hash, const AttributeRef& attribute, const Reques
   return false;
 }
 
-bool has_part(SipHash128& hash, const KeyPart& part, const Request& request) {
+inline bool has_part(SipHash128& hash, const KeyPart& part, const Request& request) {
   return std::any_of(part.begin(), part.end(),
                      [&](const AttributeRef& attribute) { return add_attribute(hash, attribute, request); });
 }
@@ -117,11 +118,11 @@ const KeyPart* missing_part(const Rule& rule, const Request& request) {
   return found == rule.key.end() ? nullptr : &*found;
 }
 
-std::optional<limit::Key> name_key(const Rule& rule, std::uint16_t variant, const Request& request,
+std::optional<limit::Key> name_key(const Rule& rule, const AppliedLimiter& applied, const Request& request,
                                    base::SipKey key) {
   SipHash128 hash(key);
   hash.part(rule.name);
-  add_variant(hash, rule, variant);
+  add_variant(hash, rule, applied);
   for (const auto& part : rule.key) {
     if (has_part(hash, part, request)) continue;
     if (rule.on_missing != OnMissing::Ip) return std::nullopt;

@@ -111,27 +111,45 @@ std::string describe(const KeyPart& part) {
   return text;
 }
 
-const limit::Limiter* pointer_to(const std::optional<limit::Limiter>& limiter) {
-  return limiter ? &*limiter : nullptr;
+// `Numbers`, here and below: a rule or a variant of one.
+template <class Numbers>
+AppliedLimiter own_limiter(const Numbers& numbers, std::uint16_t variant) {
+  return {numbers.soft ? &*numbers.soft : &numbers.limiter, &numbers.limiter, variant};
 }
 
-// `Numbers`: a rule or a variant of one.
+AppliedLimiter elastic_limiter(const Elastic& elastic, std::uint16_t variant) {
+  return {&elastic.limiter, &elastic.limiter, variant, true, true};
+}
+
 template <class Numbers>
-AppliedLimiter own_limiter(const Numbers& numbers, std::size_t variant) {
+AppliedLimiter applied(const Numbers& numbers, std::size_t variant, double load) {
   const auto number = static_cast<std::uint16_t>(variant);
-  if (!numbers.soft) return {&numbers.limiter, pointer_to(numbers.local_share), number};
-  return {&*numbers.soft, pointer_to(numbers.soft_share), number, &numbers.limiter,
-          pointer_to(numbers.local_share)};
+  auto own = own_limiter(numbers, number);
+  if (!numbers.elastic) return own;
+  if (load < numbers.elastic->while_load_below) return elastic_limiter(*numbers.elastic, number);
+  own.paired = true;
+  return own;
+}
+
+// Calls back with the rule itself, an override or a tier.
+template <class Ask>
+AppliedLimiter ask_variant(const Rule& rule, std::uint16_t variant, Ask ask) {
+  if (variant == 0) return ask(rule);
+  const std::size_t place = variant - 1U;
+  if (place < rule.overrides.size()) return ask(rule.overrides[place]);
+  return ask(rule.tiers[place - rule.overrides.size()]);
 }
 
 template <class Numbers>
-AppliedLimiters applied(const Numbers& numbers, std::size_t variant, double load) {
-  const auto own = own_limiter(numbers, variant);
-  if (!numbers.elastic) return {own, std::nullopt};
-  const auto& elastic = *numbers.elastic;
-  const AppliedLimiter wide{&elastic.limiter, pointer_to(elastic.local_share),
-                            static_cast<std::uint16_t>(variant | kElasticVariant)};
-  return load < elastic.while_load_below ? AppliedLimiters{wide, own} : AppliedLimiters{own, wide};
+AppliedLimiter local_share(const Numbers& numbers, AppliedLimiter applied) {
+  if (applied.elastic) {
+    const auto& share = numbers.elastic->local_share;
+    if (share) applied.limiter = applied.told = &*share;
+  } else if (numbers.local_share) {
+    applied.told = &*numbers.local_share;
+    applied.limiter = numbers.soft_share ? &*numbers.soft_share : applied.told;
+  }
+  return applied;
 }
 
 }  // namespace
@@ -156,7 +174,7 @@ std::string describe(const KeyPattern& pattern) {
   return "[" + text + "]";
 }
 
-AppliedLimiters applied_limiters(const Rule& rule, const Request& request) {
+AppliedLimiter applied_limiter(const Rule& rule, const Request& request) {
   for (std::size_t i = 0; i < rule.overrides.size(); ++i)
     if (rule.overrides[i].match.holds(request)) return applied(rule.overrides[i], 1 + i, request.load);
   if (!request.client.tier.empty())
@@ -164,6 +182,20 @@ AppliedLimiters applied_limiters(const Rule& rule, const Request& request) {
       if (rule.tiers[i].tier == request.client.tier)
         return applied(rule.tiers[i], 1 + rule.overrides.size() + i, request.load);
   return applied(rule, 0, request.load);
+}
+
+AppliedLimiter counted_limiter(const Rule& rule, const AppliedLimiter& applied) {
+  auto other = ask_variant(rule, applied.variant, [&](const auto& numbers) {
+    return applied.elastic ? own_limiter(numbers, applied.variant)
+                           : elastic_limiter(*numbers.elastic, applied.variant);
+  });
+  other.paired = other.counted = true;
+  return other;
+}
+
+AppliedLimiter local_limiter(const Rule& rule, const AppliedLimiter& applied) {
+  return ask_variant(rule, applied.variant,
+                     [&](const auto& numbers) { return local_share(numbers, applied); });
 }
 
 }  // namespace weir::policy

@@ -15,7 +15,7 @@ using observe::RuleOutcome;
 void Gate::count(const policy::Bill& bill, bool admitted) {
   const auto outcomes = bill.outcomes();
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    if (bill.line(i).counted) continue;
+    if (bill.line(i).applied.counted) continue;
     const auto& charge = bill.charges()[i];
     const auto rule = charge.rule;
     if (!outcomes[i].allowed)

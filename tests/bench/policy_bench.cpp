@@ -68,7 +68,7 @@ void fold(benchmark::State& state) {
   const auto rule = rule_of("rule", "ip");
   Bill bill;
   for (int i = 0; i < state.range(0); ++i)
-    bill.add({&rule, {&rule.limiter, nullptr, 0}}, {.key = {}, .limiter = &rule.limiter});
+    bill.add({&rule, {&rule.limiter, &rule.limiter}}, {.key = {}, .limiter = &rule.limiter});
   for (auto& outcome : bill.outcomes()) outcome.allowed = true;
   const Bill* bills[] = {&bill};
   for (auto _ : state) benchmark::DoNotOptimize(decide(bills, {}));

@@ -11,7 +11,18 @@
 namespace weir::http {
 
 // The octet that "%XX" at the front of `text` stands for; nullopt when no such three characters stand there.
-[[nodiscard]] std::optional<char> encoded_octet(std::string_view text) noexcept;
+[[nodiscard]] inline std::optional<char> encoded_octet(std::string_view text) noexcept {
+  const auto value = [](char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+  };
+  if (text.size() < 3 || text[0] != '%') return std::nullopt;
+  const int high = value(text[1]);
+  const int low = value(text[2]);
+  if (high < 0 || low < 0) return std::nullopt;
+  return static_cast<char>(high * 16 + low);
+}
 
 // A view of `raw` where nothing is encoded, else of `scratch`, whose capacity is used again; it lives as long
 // as both stand still.

@@ -29,8 +29,8 @@ struct NamingKeys {
 };
 
 // The digest that names a client in a rule; nullopt when a part is missing (and on_missing is not "ip"). An
-// attribute that is empty is missing. REQUIRES that `variant` is one of the rule's.
-[[nodiscard]] std::optional<limit::Key> name_key(const Rule& rule, std::uint16_t variant,
+// attribute that is empty is missing. REQUIRES that `applied` is one of the rule's.
+[[nodiscard]] std::optional<limit::Key> name_key(const Rule& rule, const AppliedLimiter& applied,
                                                  const Request& request, base::SipKey key);
 
 // The first part of the rule's key that the request does not have; null where it has all of them.
@@ -71,7 +71,6 @@ struct Decision {
 struct Line {
   const Rule* rule;
   AppliedLimiter applied;
-  bool counted = false;  // the other one of a rule with an elastic limit: charged, and it decides nothing
 };
 
 // The lines of one store. Line i, charges()[i] and outcomes()[i] belong together; who counts per rule walks

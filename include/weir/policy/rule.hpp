@@ -102,24 +102,20 @@ struct Rule {
   std::optional<std::string> refusal_body{};
 };
 
-// What a request that met a rule is asked to pay, and by which of the rule's limiters.
+// By which of a rule's limiters a request that met it is asked to pay.
 struct AppliedLimiter {
-  const limit::Limiter* limiter;      // that is enforced
-  const limit::Limiter* local_share;  // that is enforced while the store is away; null where there is none
-  std::uint16_t variant;              // 0 the rule itself, then overrides, then tiers: part of the key
-  // That clients are told of, where it is not the enforced one: it has less room by the soft margin. Null:
-  // the same.
-  const limit::Limiter* told = nullptr;
-  const limit::Limiter* told_share = nullptr;
+  const limit::Limiter* limiter;  // that is enforced
+  const limit::Limiter* told;  // that clients are told of: the same, or with a soft limit one with less room
+  std::uint16_t variant = 0;   // 0 the rule itself, then overrides, then tiers: part of the key
+  bool elastic = false;        // the elastic limiter of the variant, which counts under a name of its own
+  bool paired = false;         // the variant has two limiters: the other one is to count as well
+  bool counted = false;        // this is that other one: charged, and it decides nothing
 };
-// Added to the number of a variant for its elastic limiter, which counts under a name of its own.
-inline constexpr std::uint16_t kElasticVariant = 0x8000;
+[[nodiscard]] AppliedLimiter applied_limiter(const Rule& rule, const Request& request);
 
-// One that is enforced, and with an elastic limit the other of the two, which only counts.
-struct AppliedLimiters {
-  AppliedLimiter enforced;
-  std::optional<AppliedLimiter> counted;
-};
-[[nodiscard]] AppliedLimiters applied_limiters(const Rule& rule, const Request& request);
+// The other one of a pair. REQUIRES applied.paired.
+[[nodiscard]] AppliedLimiter counted_limiter(const Rule& rule, const AppliedLimiter& applied);
+// The share of it that is enforced here while the store is away: the same where none was asked for.
+[[nodiscard]] AppliedLimiter local_limiter(const Rule& rule, const AppliedLimiter& applied);
 
 }  // namespace weir::policy

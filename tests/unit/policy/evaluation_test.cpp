@@ -180,7 +180,7 @@ class Decide : public testing::Test {
   }
 
   void add(Bill& bill, const Rule& rule, const limit::Outcome& outcome, bool enforced = true) {
-    bill.add({&rule, {&rule.limiter, nullptr, 0}},
+    bill.add({&rule, {&rule.limiter, &rule.limiter}},
              {.key = {}, .limiter = &rule.limiter, .enforced = enforced});
     bill.outcomes().back() = outcome;
   }

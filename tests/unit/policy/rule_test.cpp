@@ -59,14 +59,14 @@ TEST(AppliedLimiter, OverridesInOrderThenTheTierThenTheRule) {
   auto head = head_with({});
   auto request = request_of(head);
   const auto expect = [&](const limit::Limiter& limiter, unsigned variant) {
-    const auto [applied, counted] = applied_limiters(rule, request);
-    EXPECT_FALSE(counted);
-    EXPECT_EQ(applied.told, nullptr);
+    const auto applied = applied_limiter(rule, request);
+    EXPECT_FALSE(applied.paired);
+    EXPECT_EQ(applied.told, &limiter);
     EXPECT_EQ(applied.limiter, &limiter);
     EXPECT_EQ(applied.variant, variant);
-    return applied.local_share;
+    return local_limiter(rule, applied).limiter;
   };
-  EXPECT_EQ(expect(rule.limiter, 0), nullptr);
+  EXPECT_EQ(expect(rule.limiter, 0), &rule.limiter);
   request.client.tier = "unheard of";
   expect(rule.limiter, 0);
   request.client.tier = "pro";
@@ -83,12 +83,12 @@ TEST(AppliedLimiter, ASoftLimitIsEnforcedInPlaceOfTheOneThatIsTold) {
   rule.soft = bucket(10, 11);
   rule.soft_share = bucket(5, 6);
   const auto head = head_with({});
-  const auto [applied, counted] = applied_limiters(rule, request_of(head));
+  const auto applied = applied_limiter(rule, request_of(head));
   EXPECT_EQ(applied.limiter, &*rule.soft);
-  EXPECT_EQ(applied.local_share, &*rule.soft_share);
   EXPECT_EQ(applied.told, &rule.limiter);
-  EXPECT_EQ(applied.told_share, &*rule.local_share);
-  EXPECT_FALSE(counted);
+  EXPECT_FALSE(applied.paired);
+  EXPECT_EQ(local_limiter(rule, applied).limiter, &*rule.soft_share);
+  EXPECT_EQ(local_limiter(rule, applied).told, &*rule.local_share);
 }
 
 TEST(AppliedLimiter, AnElasticLimitByLoadAndTheOtherCounts) {
@@ -99,10 +99,14 @@ TEST(AppliedLimiter, AnElasticLimitByLoadAndTheOtherCounts) {
   auto request = request_of(head);
   const auto enforced = [&](double load) {
     request.load = load;
-    const auto [applied, counted] = applied_limiters(rule, request);
-    EXPECT_TRUE(counted);
-    EXPECT_NE(counted->limiter, applied.limiter);
-    EXPECT_EQ(counted->variant ^ applied.variant, kElasticVariant);
+    const auto applied = applied_limiter(rule, request);
+    EXPECT_TRUE(applied.paired);
+    EXPECT_FALSE(applied.counted);
+    const auto other = counted_limiter(rule, applied);
+    EXPECT_TRUE(other.counted);
+    EXPECT_NE(other.limiter, applied.limiter);
+    EXPECT_NE(other.elastic, applied.elastic);
+    EXPECT_EQ(other.variant, applied.variant);
     return applied.limiter;
   };
   EXPECT_EQ(enforced(0), &rule.elastic->limiter);
@@ -110,7 +114,13 @@ TEST(AppliedLimiter, AnElasticLimitByLoadAndTheOtherCounts) {
   EXPECT_EQ(enforced(0.7), &rule.limiter);
   EXPECT_EQ(enforced(1), &rule.limiter);
   request.client.tier = "free";  // stands alone
-  EXPECT_FALSE(applied_limiters(rule, request).counted);
+  EXPECT_FALSE(applied_limiter(rule, request).paired);
+  rule.tiers[0].elastic = Elastic{.limiter = bucket(9, 9), .while_load_below = 1};
+  request.load = 0.5;
+  const auto tier = applied_limiter(rule, request);
+  EXPECT_EQ(tier.limiter, &rule.tiers[0].elastic->limiter);
+  EXPECT_EQ(counted_limiter(rule, tier).limiter, &rule.tiers[0].limiter);
+  EXPECT_EQ(local_limiter(rule, tier).limiter, tier.limiter);
 }
 
 }  // namespace

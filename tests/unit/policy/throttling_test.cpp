@@ -91,7 +91,7 @@ TEST_F(Throttling, ARemainingThatIsToldGrowsWhenItIsSaid) {
       if (!step.outcome.allowed) continue;
       cell = step.next;
       Bill bill;
-      bill.add({&rule, {&*rule.soft, nullptr, 0, &rule.limiter}}, {.key = {}, .limiter = &*rule.soft});
+      bill.add({&rule, {&*rule.soft, &rule.limiter}}, {.key = {}, .limiter = &*rule.soft});
       bill.outcomes()[0] = step.outcome;
       const Bill* bills[] = {&bill};
       const auto told = decide(bills, now).outcome;
@@ -147,8 +147,8 @@ TEST_F(ElasticLimit, WhenRoomRunsOutWhatWasAdmittedCounts) {
 TEST_F(ElasticLimit, TheOtherOnlyCounts) {
   ask(0.1);
   ASSERT_EQ(evaluation_.local.charges().size(), 2U);
-  EXPECT_FALSE(evaluation_.local.line(0).counted);
-  EXPECT_TRUE(evaluation_.local.line(1).counted);
+  EXPECT_FALSE(evaluation_.local.line(0).applied.counted);
+  EXPECT_TRUE(evaluation_.local.line(1).applied.counted);
   EXPECT_FALSE(evaluation_.local.charges()[1].enforced);
   EXPECT_NE(evaluation_.local.charges()[0].key, evaluation_.local.charges()[1].key);
 }
@@ -162,7 +162,7 @@ TEST_F(ElasticLimit, FallsBackWithBoth) {
   EXPECT_EQ(evaluation_.fall_back(request_, kKeys, fallback), nullptr);
   ASSERT_EQ(fallback.charges().size(), 2U);
   EXPECT_EQ(fallback.charges()[0].limiter, &*rules_[0].elastic->local_share);
-  EXPECT_TRUE(fallback.line(1).counted);
+  EXPECT_TRUE(fallback.line(1).applied.counted);
   EXPECT_FALSE(fallback.charges()[1].enforced);
 }
 
