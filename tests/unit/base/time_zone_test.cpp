@@ -117,6 +117,7 @@ TEST(TimeZone, KnowsItsName) {
 TEST(TimeZone, ThreadsAskWithoutMinding) {
   const auto here = zone("Europe/Zurich");
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&here, t] {
       for (int i = 0; i < 5000; ++i) {

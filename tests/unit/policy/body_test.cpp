@@ -9,6 +9,7 @@ namespace {
 
 bool contains(std::string_view body, const std::vector<std::string>& texts) {
   std::vector<std::string> words;
+  words.reserve(texts.size());
   for (const auto& text : texts) words.push_back(body_word(text));
   return body_contains(body, words);
 }
