@@ -9,6 +9,9 @@ find_package(prometheus-cpp REQUIRED)
 find_package(tomlplusplus REQUIRED)
 pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
 pkg_check_modules(HIREDIS REQUIRED IMPORTED_TARGET hiredis)
+pkg_check_modules(JWT REQUIRED IMPORTED_TARGET libjwt)
+pkg_check_modules(MAXMINDDB REQUIRED IMPORTED_TARGET libmaxminddb)
+find_library(CCTZ_LIBRARY cctz REQUIRED)  # comes without a description of itself
 
 find_program(CCACHE ccache)
 if(CCACHE)

@@ -4,6 +4,8 @@
 #include "weir/limit/limiter.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <string>
 
 namespace weir::app {
@@ -73,17 +75,40 @@ std::string store_words(const policy::Rule& rule) {
   return "in redis, else closed";
 }
 
+// Nothing where every request takes one unit.
+std::string cost_words(const policy::Rule& rule) {
+  if (rule.cost_from.kind == policy::CostSource::Kind::None)
+    return rule.cost == 1 ? "" : ", cost " + std::to_string(rule.cost);
+  auto words = ", cost by " + policy::describe(rule.cost_from);
+  if (rule.cost_from.scale != 0) words += " x " + std::to_string(rule.cost_from.scale);
+  return words + ", else " + std::to_string(rule.cost);
+}
+
+// The numbers of a rule, a tier or an override.
+template <class Numbers>
+std::string limit_words(const Numbers& numbers) {
+  auto words = limit::describe(numbers.limiter);
+  if (numbers.soft) words += ", soft up to " + std::to_string(limit::quota(*numbers.soft));
+  if (numbers.elastic) {
+    std::array<char, 32> load;
+    const auto end = std::to_chars(load.begin(), load.end(), numbers.elastic->while_load_below).ptr;
+    words += ", elastic " + limit::describe(numbers.elastic->limiter) + " while load is below " +
+             std::string(load.begin(), end);
+  }
+  return words;
+}
+
 std::string rule_lines(const policy::Rule& rule) {
-  auto text = "    rule " + in_quotes(rule.name) + ": " + limit::describe(rule.limiter) + ", " +
+  auto text = "    rule " + in_quotes(rule.name) + ": " + limit_words(rule) + ", " +
               (rule.key.empty() ? std::string("one for everybody") : "per " + policy::describe(rule.key)) +
               ", " + store_words(rule) + (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
-  if (rule.cost != 1) text += ", cost " + std::to_string(rule.cost);
+  text += cost_words(rule);
   text += "\n";
   if (!is_everything(rule.match)) text += "      where " + rule.match.describe() + "\n";
   for (const auto& variant : rule.overrides)
-    text += "      override " + variant.match.describe() + ": " + limit::describe(variant.limiter) + "\n";
+    text += "      override " + variant.match.describe() + ": " + limit_words(variant) + "\n";
   for (const auto& variant : rule.tiers)
-    text += "      tier " + variant.tier + ": " + limit::describe(variant.limiter) + "\n";
+    text += "      tier " + variant.tier + ": " + limit_words(variant) + "\n";
   return text;
 }
 
@@ -106,6 +131,8 @@ std::string describe(const Settings& settings) {
   if (settings.admin.address)
     text += "admin " + settings.admin.address->to_string() +
             (settings.admin.token.empty() ? "" : " with a token") + "\n";
+  if (settings.client.tokens) text += "tokens " + settings.client.tokens->settings().algorithm + "\n";
+  if (settings.client.countries) text += "countries by " + settings.client.countries->name() + "\n";
   if (settings.state.redis) text += "redis " + settings.state.redis->address.to_string() + "\n";
   for (const auto& upstream : settings.upstreams) text += upstream_line(upstream);
   for (const auto& route : settings.routes) text += route_lines(settings, route);

@@ -1,6 +1,7 @@
 #include "app/limiter_reader.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 namespace weir::app {
 
@@ -64,6 +65,49 @@ Numbers share(const Numbers& whole, Algorithm algorithm, unsigned replicas) {
   return part;
 }
 
+// "10%": how much more of the quota; 0 after a mistake.
+std::uint64_t read_percent(const TableReader& table, std::string_view key) {
+  const auto text = table.text(key);
+  std::uint64_t percent = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), percent);
+  const bool good =
+      parsed.ec == std::errc{} && std::string_view(parsed.ptr) == "%" && percent >= 1 && percent <= 100;
+  if (good) return percent;
+  table.mistake(key, "found " + in_quotes(text) + "; expected a share from \"1%\" to \"100%\"");
+  return 0;
+}
+
+// What the numbers are with a margin: the quota is so much greater, the rate stays.
+Numbers widened(const Numbers& numbers, Algorithm algorithm, std::uint64_t percent) {
+  Numbers wide = numbers;
+  const std::uint64_t quota = numbers.room + (algorithm == Algorithm::Gcra ? 1 : 0);
+  wide.room += quota * percent / 100;
+  return wide;
+}
+
+void read_soft(const TableReader& table, Algorithm algorithm, const Numbers& numbers, unsigned replicas,
+               Limiters& limiters) {
+  const auto percent = read_percent(table, "soft");
+  if (percent == 0) return;
+  const auto wide = widened(numbers, algorithm, percent);
+  auto soft = make(algorithm, wide);
+  if (!soft) return table.mistake("soft", soft.error().message);
+  const auto quota = limit::quota(limiters.limiter);
+  if (limit::quota(*soft) == quota)
+    return table.mistake("soft", "found " + in_quotes(table.text("soft")) + " of " + std::to_string(quota) +
+                                     ", which is less than one request; expected a larger share");
+  limiters.soft = std::move(*soft);
+  if (replicas == 0) return;
+  if (auto local = make(algorithm, share(wide, algorithm, replicas))) limiters.soft_share = std::move(*local);
+}
+
+Limiters completed(const TableReader& table, Algorithm algorithm, const Numbers& numbers, unsigned replicas,
+                   Limiters limiters) {
+  limiters.rate = numbers.rate;
+  if (table.has("soft")) read_soft(table, algorithm, numbers, replicas, limiters);
+  return limiters;
+}
+
 }  // namespace
 
 Limiters read_limiters(const TableReader& table, Algorithm algorithm, unsigned replicas) {
@@ -78,14 +122,14 @@ Limiters read_limiters(const TableReader& table, Algorithm algorithm, unsigned r
     table.mistake("limit", limiter.error().message);
     return {any_limiter(), std::nullopt};
   }
-  if (replicas == 0) return {std::move(*limiter), std::nullopt};
+  if (replicas == 0) return completed(table, algorithm, numbers, 0, {std::move(*limiter)});
   auto local = make(algorithm, share(numbers, algorithm, replicas));
   if (!local) {
     table.mistake("limit", "its share of one among " + std::to_string(replicas) +
                                " replicas: " + local.error().message);
     return {std::move(*limiter), std::nullopt};
   }
-  return {std::move(*limiter), std::move(*local)};
+  return completed(table, algorithm, numbers, replicas, {std::move(*limiter), std::move(*local)});
 }
 
 }  // namespace weir::app

@@ -17,11 +17,14 @@ enum class Algorithm : std::uint8_t {
 
 struct Limiters {
   limit::Limiter limiter;
-  std::optional<limit::Limiter> local_share;  // where `replicas` was asked for
+  std::optional<limit::Limiter> local_share{};  // where `replicas` was asked for
+  std::optional<limit::Limiter> soft{};         // with the margin of `soft`, where that is given
+  std::optional<limit::Limiter> soft_share{};   // likewise of local_share
+  std::optional<limit::Rate> rate{};            // that `limit` says
 };
 
-// Reads limit, burst, queue and max_wait of `table`. `replicas`: 0, or the number of weirs among which the
-// limit is divided for the local share. After a mistake the limiter is some limiter.
+// Reads limit, burst, queue, max_wait and soft of `table`. `replicas`: 0, or the number of weirs among which
+// the limit is divided for the local share. After a mistake the limiter is some limiter.
 [[nodiscard]] Limiters read_limiters(const TableReader& table, Algorithm algorithm, unsigned replicas);
 
 }  // namespace weir::app

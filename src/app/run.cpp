@@ -1,5 +1,6 @@
 #include "weir/app/run.hpp"
 
+#include "app/settings_sections.hpp"
 #include "app/worker_thread.hpp"
 
 #include "weir/admin/server.hpp"
@@ -57,6 +58,7 @@ proxy::Configuration configure(const Settings& settings) {
       .client = settings.client,
       .routes = settings.routes,
       .rules = settings.rules,
+      .elastic = asks_for_load(settings),
       .names = {.table = random_key(), .shared = shared_key(settings.state.key_secret)},
       .upstreams = settings.upstreams,
       .servers = {}};

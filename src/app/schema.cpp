@@ -1,5 +1,7 @@
 #include "app/schema.hpp"
 
+#include "weir/limit/rate.hpp"
+
 #include <algorithm>
 
 namespace weir::app {
@@ -7,6 +9,7 @@ namespace weir::app {
 namespace {
 
 constexpr std::int64_t kBillion = 1'000'000'000;
+constexpr auto kMostCost = static_cast<std::int64_t>(limit::kMaxCost);
 
 constexpr KeySpec key(std::string_view name, Kind kind, std::string_view fallback, std::string_view about) {
   return {.name = name, .kind = kind, .fallback = fallback, .about = about};
@@ -98,15 +101,29 @@ constexpr KeySpec kClientKeys[] = {
     key("api_key", Kind::Subtable, "",
         "{ header }, { query } or { bearer = true }; default the header X-API-Key"),
     key("user", Kind::Subtable, "",
-        "{ header }, { query } or { cookie }; believed from trusted proxies alone"),
+        "{ header }, { query } or { cookie }, believed from trusted proxies alone; or { claim }"),
     key("org", Kind::Subtable, "", "likewise"),
     key("service", Kind::Subtable, "", "likewise"),
     key("device", Kind::Subtable, "", "likewise, but believed from anyone"),
     key("keys", Kind::Text, "", "file of the API keys that exist, and whose they are"),
     choice("unknown_keys", kUnknownKeys, "anonymous",
            "a key that the file lacks: as if absent, 401, or good"),
-    later("jwt", "JSON Web Tokens"),
-    later("geo", "countries of addresses"),
+    key("jwt", Kind::Subtable, "", "how bearer tokens are verified, whose claims count"),
+    key("geo", Kind::Text, "", "file of countries by address, in MaxMind's format"),
+};
+
+constexpr Choice kTokenAlgorithms[] = {{"HS256"}, {"HS384"}, {"HS512"}, {"RS256"}, {"RS384"},
+                                       {"RS512"}, {"ES256"}, {"ES384"}, {"ES512"}};
+constexpr KeySpec kJwtKeys[] = {
+    {.name = "algorithm",
+     .kind = Kind::Choice,
+     .about = "of the signature; a token that names another is none",
+     .required = true,
+     .choices = kTokenAlgorithms},
+    key("public_key", Kind::Text, "", "PEM file, of RS… and ES…"),
+    key("secret", Kind::Text, "", "of HS…"),
+    key("issuer", Kind::Text, "", "what iss has to be; absent: anything"),
+    key("audience", Kind::Text, "", "what aud has to be or to hold; absent: anything"),
 };
 
 constexpr KeySpec kApiKeySourceKeys[] = {
@@ -118,7 +135,7 @@ constexpr KeySpec kSourceKeys[] = {
     key("header", Kind::Text, "", "name of a header field"),
     key("query", Kind::Text, "", "name of a query parameter"),
     key("cookie", Kind::Text, "", "name of a cookie"),
-    later("claim", "claims of JSON Web Tokens"),
+    key("claim", Kind::Text, "", "name of a claim of the bearer token; believed from anyone"),
 };
 
 constexpr Choice kStores[] = {{"memory"}, {"redis"}};
@@ -193,10 +210,10 @@ constexpr KeySpec kMatchKeys[] = {
     key("tier", Kind::OneOrMore, "", "any of"),
     key("ip", Kind::OneOrMore, "", "any of: addresses and blocks"),
     key("not", Kind::Subtable, "", "all that it holds together must not hold"),
-    later("country", "countries of addresses"),
-    later("hours", "hours of the day"),
-    later("days", "days of the week"),
-    later("timezone", "time zones"),
+    key("country", Kind::OneOrMore, "", "any of: two capital letters, by [client] geo"),
+    key("hours", Kind::Text, "", "\"HH:MM-HH:MM\": the start counts, the end does not; may span midnight"),
+    key("days", Kind::OneOrMore, "", "any of mon … sun: those on which the hours begin"),
+    key("timezone", Kind::Text, "UTC", "where clocks show them, such as \"Europe/Zurich\""),
     later("body_contains", "matching of bodies"),
     later("max_body", "matching of bodies"),
 };
@@ -224,6 +241,10 @@ constexpr KeySpec kQueue =
 constexpr KeySpec kMaxWait =
     key("max_wait", Kind::Duration, "", "leaky_bucket: the longest wait; absent: the queue bounds it");
 
+constexpr KeySpec kSoft =
+    key("soft", Kind::Text, "", "\"10%\": so much over the limit is admitted, and told");
+constexpr KeySpec kElastic = key("elastic", Kind::Subtable, "", "a higher limit while the system has room");
+
 constexpr KeySpec kRuleKeys[] = {
     required("name", Kind::Text, "unique; stands in headers, logs and metrics"),
     kLimit,
@@ -238,7 +259,10 @@ constexpr KeySpec kRuleKeys[] = {
            "a part of the key is missing: rule left out, address instead, or refused"),
     key("tiers", Kind::Named, "", "other numbers for clients of a tier"),
     key("overrides", Kind::Subtables, "", "other numbers for what matches; the first that does"),
-    {.name = "cost", .kind = Kind::Mixed, .fallback = "1", .about = "units that a request takes"},
+    {.name = "cost",
+     .kind = Kind::Mixed,
+     .fallback = "1",
+     .about = "units that a request takes: a number, or where it says so"},
     choice("store", kStores, "", "default what [state] store says"),
     choice("on_store_failure", kOnStoreFailure, "local",
            "Redis is away: own share of the limit, admit, or 503"),
@@ -246,8 +270,8 @@ constexpr KeySpec kRuleKeys[] = {
     whole("status", 400, 599, "429", "of a refusal"),
     key("body", Kind::Text, "", "of a refusal; absent: JSON"),
     later("charge", "charging by the answer"),
-    later("soft", "soft limits"),
-    later("elastic", "elastic limits"),
+    kSoft,
+    kElastic,
     later("priority", "priorities"),
     later("align", "calendar windows"),
     later("timezone", "calendar windows"),
@@ -256,9 +280,30 @@ constexpr KeySpec kRuleKeys[] = {
     later("max", "bounds of concurrency"),
     later("lease", "leases"),
 };
-constexpr KeySpec kTierKeys[] = {kLimit, kBurst, kQueue, kMaxWait, later("priority", "priorities")};
-constexpr KeySpec kOverrideKeys[] = {required("match", Kind::Subtable, "which requests"), kLimit, kBurst,
-                                     kQueue, kMaxWait};
+constexpr KeySpec kCostKeys[] = {
+    key("header", Kind::Text, "", "name of a header field that says it"),
+    key("query", Kind::Text, "", "name of a query parameter that says it"),
+    later("json", "costs read from bodies"),
+    later("response_header", "costs settled by answers"),
+    later("response_json", "costs settled by answers"),
+    later("reserve", "costs settled by answers"),
+    whole("default", 1, kMostCost, "1", "of a request that does not say it"),
+    whole("scale", 1, kBillion, "", "takes decimal numbers, times so much, rounded up; absent: whole ones"),
+};
+constexpr KeySpec kElasticKeys[] = {
+    kLimit,
+    kBurst,
+    kQueue,
+    kMaxWait,
+    {.name = "while_load_below",
+     .kind = Kind::Mixed,
+     .about = "a share of the load from 0.01 to 1, such as 0.7",
+     .required = true},
+};
+constexpr KeySpec kTierKeys[] = {
+    kLimit, kBurst, kQueue, kMaxWait, kSoft, kElastic, later("priority", "priorities")};
+constexpr KeySpec kOverrideKeys[] = {
+    required("match", Kind::Subtable, "which requests"), kLimit, kBurst, kQueue, kMaxWait, kSoft, kElastic};
 
 constexpr KeySpec kKeysFileKeys[] = {key("key", Kind::Subtables, "", "an API key")};
 constexpr KeySpec kKeyKeys[] = {
@@ -281,10 +326,11 @@ const KeySpec* TableSpec::find(std::string_view name) const noexcept {
 namespace schema {
 constinit const TableSpec kRoot{kRootKeys}, kServer{kServerKeys}, kLog{kLogKeys}, kAdmin{kAdminKeys},
     kListener{kListenerKeys}, kTls{kTlsKeys}, kCertificate{kCertificateKeys}, kClient{kClientKeys},
-    kApiKeySource{kApiKeySourceKeys}, kSource{kSourceKeys}, kState{kStateKeys}, kMemory{kMemoryKeys},
-    kRedis{kRedisKeys}, kUpstream{kUpstreamKeys}, kServerOfUpstream{kServerOfUpstreamKeys},
-    kTimeouts{kTimeoutsKeys}, kRoute{kRouteKeys}, kRespond{kRespondKeys}, kMatch{kMatchKeys},
-    kRule{kRuleKeys}, kTier{kTierKeys}, kOverride{kOverrideKeys}, kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
+    kApiKeySource{kApiKeySourceKeys}, kSource{kSourceKeys}, kJwt{kJwtKeys}, kState{kStateKeys},
+    kMemory{kMemoryKeys}, kRedis{kRedisKeys}, kUpstream{kUpstreamKeys},
+    kServerOfUpstream{kServerOfUpstreamKeys}, kTimeouts{kTimeoutsKeys}, kRoute{kRouteKeys},
+    kRespond{kRespondKeys}, kMatch{kMatchKeys}, kRule{kRuleKeys}, kCost{kCostKeys}, kElastic{kElasticKeys},
+    kTier{kTierKeys}, kOverride{kOverrideKeys}, kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
 }  // namespace schema
 
 }  // namespace weir::app

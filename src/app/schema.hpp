@@ -53,8 +53,8 @@ struct TableSpec {
 
 namespace schema {
 extern const TableSpec kRoot, kServer, kLog, kAdmin, kListener, kTls, kCertificate, kClient, kApiKeySource,
-    kSource, kState, kMemory, kRedis, kUpstream, kServerOfUpstream, kTimeouts, kRoute, kRespond, kMatch,
-    kRule, kTier, kOverride, kKeysFile, kKey;
+    kSource, kJwt, kState, kMemory, kRedis, kUpstream, kServerOfUpstream, kTimeouts, kRoute, kRespond, kMatch,
+    kRule, kCost, kElastic, kTier, kOverride, kKeysFile, kKey;
 }  // namespace schema
 
 }  // namespace weir::app

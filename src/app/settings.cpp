@@ -29,8 +29,7 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   // Where the syntax is wrong, whatever else is missing is missing because of that.
   if (!mistakes.empty() && document.table()->entries.empty()) throw ConfigError(mistakes.lines());
   const TableReader root(&document, 1, "", schema::kRoot, {&file, &mistakes});
-  Reading reading{
-      .folder = std::filesystem::path(file).parent_path(), .tiers = {}, .store = policy::Store::Memory};
+  Reading reading{.folder = std::filesystem::path(file).parent_path(), .tiers = {}};
   Settings settings;
   settings.server = read_server(root.table("server", schema::kServer));
   settings.listeners = read_listeners(root, reading);
@@ -39,10 +38,12 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   settings.client = read_client(root.table("client", schema::kClient), reading);
   settings.state = read_state(root.table("state", schema::kState), reading);
   settings.upstreams = read_upstreams(root);
-  settings.routes = read_routes(root, settings.upstreams);
+  settings.routes = read_routes(root, settings.upstreams, reading);
   settings.rules = read_rules(root, settings, reading);
   if (!mistakes.empty()) throw ConfigError(mistakes.lines());
   settings.warnings = find_doubts(settings, reading);
+  if (!asks_for_claims(settings)) settings.client.tokens.reset();
+  if (!asks_for_countries(settings)) settings.client.countries.reset();
   return settings;
 }
 

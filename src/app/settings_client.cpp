@@ -13,8 +13,10 @@ struct SourceWord {
   std::string_view key;
   Source::Kind kind;
 };
-constexpr SourceWord kNamedSources[] = {
-    {"header", Source::Kind::Header}, {"query", Source::Kind::Query}, {"cookie", Source::Kind::Cookie}};
+constexpr SourceWord kNamedSources[] = {{"header", Source::Kind::Header},
+                                        {"query", Source::Kind::Query},
+                                        {"cookie", Source::Kind::Cookie},
+                                        {"claim", Source::Kind::Claim}};
 
 // A table that names exactly one place in a request.
 Source read_source(const TableReader& client, std::string_view key, const TableSpec& spec) {
@@ -25,10 +27,12 @@ Source read_source(const TableReader& client, std::string_view key, const TableS
     if (spec.find(word) == nullptr || !table.has(word)) continue;
     source = {kind, table.text(word)};
     ++found;
-    const bool good = kind == Source::Kind::Query ? !source.name.empty() : is_token(source.name);
-    if (!good)
+    const bool free = kind == Source::Kind::Query || kind == Source::Kind::Claim;
+    if (free ? source.name.empty() : !is_token(source.name))
       table.mistake(word, "found " + in_quotes(source.name) + "; expected a name such as \"X-User-ID\"");
   }
+  if (source.kind == Source::Kind::Claim && !client.mentions("jwt"))
+    table.mistake("claim", "nothing says how tokens are verified; expected [client] jwt = { … }");
   if (spec.find("bearer") != nullptr && table.boolean("bearer")) {
     source = {Source::Kind::Bearer, ""};
     ++found;
@@ -36,7 +40,8 @@ Source read_source(const TableReader& client, std::string_view key, const TableS
   if (found != 1 && !table.flawed())
     client.mistake(key, "found " + std::to_string(found) +
                             " places; expected one: { header = \"…\" }, { query = \"…\" } or " +
-                            (spec.find("bearer") != nullptr ? "{ bearer = true }" : "{ cookie = \"…\" }"));
+                            (spec.find("bearer") != nullptr ? "{ bearer = true }"
+                                                            : "{ cookie = \"…\" }, { claim = \"…\" }"));
   return source;
 }
 
@@ -89,6 +94,46 @@ std::vector<base::Cidr> read_trusted(const TableReader& table) {
   return blocks;
 }
 
+std::string read_token_key(const TableReader& table, const Reading& reading, bool shared) {
+  const std::string_view key = shared ? "secret" : "public_key";
+  const std::string_view other = shared ? "public_key" : "secret";
+  const auto algorithm = table.text("algorithm");
+  if (table.has(other))
+    table.mistake(other, "not of " + algorithm + "; expected " + std::string(key) + " in its place");
+  if (!table.has(key) && !table.flawed())
+    table.missing(key, shared ? "the secret that " + algorithm + " signs with"
+                              : "the PEM file of the public key that " + algorithm + " verifies with");
+  if (shared || !table.has(key)) return table.text(key);
+  const auto file = resolve(reading, table.text(key));
+  if (auto text = read_file(file)) return std::move(*text);
+  table.mistake(key, in_quotes(file) + " cannot be read; expected a public key in PEM");
+  return {};
+}
+
+void read_tokens(const TableReader& table, const Reading& reading, policy::ClientSettings& client) {
+  policy::TokenSettings settings{table.text("algorithm"), {}, table.text("issuer"), table.text("audience")};
+  if (!table.has("algorithm")) return;  // noted as missing already
+  const bool shared = settings.algorithm.starts_with("HS");
+  settings.key = read_token_key(table, reading, shared);
+  if (settings.key.empty()) {
+    if (shared && table.has("secret")) table.mistake("secret", "found nothing; expected a secret");
+    return;
+  }
+  if (auto tokens = policy::TokenVerifier::make(std::move(settings)))
+    client.tokens = std::move(*tokens);
+  else
+    table.mistake(shared ? "secret" : "public_key", tokens.error().message);
+}
+
+void read_countries(const TableReader& table, const Reading& reading, policy::ClientSettings& client) {
+  const auto file = resolve(reading, table.text("geo"));
+  if (auto countries = policy::Countries::open(file))
+    client.countries = std::move(*countries);
+  else
+    table.mistake("geo", in_quotes(file) + ": " + countries.error().message +
+                             "; expected a database of countries in MaxMind's format");
+}
+
 }  // namespace
 
 policy::ClientSettings read_client(const TableReader& table, Reading& reading) {
@@ -101,6 +146,10 @@ policy::ClientSettings read_client(const TableReader& table, Reading& reading) {
   if (table.has("service")) client.service = read_source(table, "service", schema::kSource);
   if (table.has("device")) client.device = read_source(table, "device", schema::kSource);
   if (table.has("keys")) client.keys = read_key_ring(table, resolve(reading, table.text("keys")), reading);
+  reading.tokens = table.mentions("jwt");
+  reading.countries = table.mentions("geo");
+  if (table.has("jwt")) read_tokens(table.table("jwt", schema::kJwt), reading, client);
+  if (table.has("geo")) read_countries(table, reading, client);
   client.unknown_keys = table.choice<policy::UnknownKeys>("unknown_keys");
   return client;
 }

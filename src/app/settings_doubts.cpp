@@ -119,14 +119,19 @@ void doubt_key(const policy::Rule& rule, const policy::ClientSettings& client, D
                        ", which no request has: [client] does not say where it is found");
 }
 
-void doubt_sources(const policy::ClientSettings& client, Doubts& doubts) {
+void doubt_sources(const Settings& settings, Doubts& doubts) {
+  const auto& client = settings.client;
   if (!client.keys && client.unknown_keys != policy::UnknownKeys::Anonymous)
     doubts.push_back("[client] unknown_keys says nothing without a keys file beside it");
+  if (client.tokens && !asks_for_claims(settings))
+    doubts.push_back("[client] jwt is configured, and nothing asks for a claim");
+  if (client.countries && !asks_for_countries(settings))
+    doubts.push_back("[client] geo is configured, and nothing asks for a country");
   if (!client.trusted_proxies.empty()) return;
   const std::pair<std::string_view, const policy::Source*> sources[] = {
       {"user", &client.user}, {"org", &client.org}, {"service", &client.service}};
   for (const auto& [name, source] : sources)
-    if (source->kind != policy::Source::Kind::None)
+    if (source->kind != policy::Source::Kind::None && source->kind != policy::Source::Kind::Claim)
       doubts.push_back("[client] " + std::string(name) +
                        " is believed from trusted proxies alone, and trusted_proxies names none");
 }
@@ -140,7 +145,7 @@ std::vector<std::string> find_doubts(const Settings& settings, const Reading& re
   doubt_secret(settings, doubts);
   doubt_tiers(settings, reading, doubts);
   doubt_routes(settings, doubts);
-  doubt_sources(settings.client, doubts);
+  doubt_sources(settings, doubts);
   for (const auto& rule : settings.rules) {
     doubt_costs(rule, doubts);
     doubt_key(rule, settings.client, doubts);

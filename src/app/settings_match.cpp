@@ -96,9 +96,57 @@ void read_addresses(const TableReader& table, policy::Match& match) {
   }
 }
 
+// ISO 3166-1 alpha-2, as databases of countries have them.
+bool is_country(std::string_view text) {
+  const auto letter = [](char c) { return c >= 'A' && c <= 'Z'; };
+  return text.size() == 2 && letter(text[0]) && letter(text[1]);
+}
+
+void read_countries(const TableReader& table, const Reading& reading, policy::Match& match) {
+  match.countries = table.texts("country");
+  if (!table.has("country")) return;
+  if (match.countries.empty()) table.mistake("country", "found none; expected countries such as \"CH\"");
+  for (const auto& country : match.countries)
+    if (!is_country(country))
+      table.mistake("country", "found " + in_quotes(country) +
+                                   "; expected two capital letters such as \"CH\" (ISO 3166-1)");
+  if (!reading.countries)
+    table.mistake("country",
+                  "nothing says where addresses are; expected [client] geo = \"GeoLite2-Country.mmdb\"");
+}
+
+void read_hours(const TableReader& table, policy::Match& match) {
+  if (!table.has("hours") && !table.has("days")) {
+    if (table.has("timezone")) table.missing("hours", "\"22:00-06:00\" or so beside timezone, or days");
+    return;
+  }
+  policy::Hours hours;
+  if (table.has("hours")) {
+    if (auto parsed = policy::parse_hours(table.text("hours")))
+      hours = *parsed;
+    else
+      table.mistake("hours", parsed.error().message);
+  }
+  if (table.has("days")) {
+    const auto names = table.texts("days");
+    const auto days = policy::parse_days(names);
+    if (!days)
+      table.mistake("days", days.error().message);
+    else if (names.empty())
+      table.mistake("days", "found none; expected days such as \"mon\"");
+    else
+      hours.days = *days;
+  }
+  if (auto zone = base::TimeZone::load(table.text("timezone")))
+    hours.zone = std::move(*zone);
+  else
+    table.mistake("timezone", zone.error().message);
+  match.hours = std::move(hours);
+}
+
 }  // namespace
 
-policy::Match read_match(const TableReader& table) {
+policy::Match read_match(const TableReader& table, const Reading& reading) {
   policy::Match match;
   read_path(table, match);
   read_methods(table, match);
@@ -109,8 +157,10 @@ policy::Match read_match(const TableReader& table) {
   if (table.has("tier") && match.tiers.empty())
     table.mistake("tier", "found none; expected the names of tiers");
   read_addresses(table, match);
+  read_countries(table, reading, match);
+  read_hours(table, match);
   if (table.has("not")) {
-    auto negated = read_match(table.table("not", schema::kMatch));
+    auto negated = read_match(table.table("not", schema::kMatch), reading);
     if (is_everything(negated))
       table.mistake("not", "found no condition; expected at least one, or nothing ever matches");
     match.negated = std::make_shared<const policy::Match>(std::move(negated));
@@ -120,7 +170,8 @@ policy::Match read_match(const TableReader& table) {
 
 bool is_everything(const policy::Match& match) {
   return !match.path && match.methods.empty() && !match.host && match.headers.empty() &&
-         match.query.empty() && match.tiers.empty() && match.ip.empty() && !match.negated;
+         match.query.empty() && match.tiers.empty() && match.ip.empty() && match.countries.empty() &&
+         !match.hours && !match.negated;
 }
 
 }  // namespace weir::app

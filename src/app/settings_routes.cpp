@@ -96,10 +96,10 @@ void name_route(const TableReader& table, const TableReader& match, std::set<std
 }
 
 policy::Route read_route(const TableReader& table, const std::vector<upstream::UpstreamSettings>& upstreams,
-                         std::set<std::string>& taken) {
+                         const Reading& reading, std::set<std::string>& taken) {
   policy::Route route;
   const auto match = table.table("match", schema::kMatch);
-  route.match = read_match(match);
+  route.match = read_match(match, reading);
   if (table.has("upstream") && table.has("respond"))
     table.mistake("respond", "found beside upstream; expected one of them");
   else if (table.has("respond"))
@@ -138,11 +138,12 @@ std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root) 
 }
 
 std::vector<policy::Route> read_routes(const TableReader& root,
-                                       const std::vector<upstream::UpstreamSettings>& upstreams) {
+                                       const std::vector<upstream::UpstreamSettings>& upstreams,
+                                       const Reading& reading) {
   std::vector<policy::Route> routes;
   std::set<std::string> taken;
   for (const auto& table : root.tables("route", schema::kRoute))
-    routes.push_back(read_route(table, upstreams, taken));
+    routes.push_back(read_route(table, upstreams, reading, taken));
   const bool none = root.has("route") ? routes.empty() : !root.mentions("route");
   if (none) root.missing("route", "at least one [[route]], or what listeners accept leads nowhere");
   return routes;

@@ -9,58 +9,125 @@ namespace weir::app {
 
 namespace {
 
-// Attributes of a key that this version lacks; those with a colon are beginnings.
-struct LaterAttribute {
-  std::string_view word;
-  std::string_view lacking;
-};
-constexpr LaterAttribute kLaterAttributes[] = {{"country", "countries of addresses"},
-                                               {"claim:", "claims of JSON Web Tokens"},
-                                               {"cert:", "client certificates"}};
-
-// What the alternatives of "api_key|claim:sub" need that is not there yet; empty: nothing.
-std::string_view lacking_for(std::string_view part) {
-  while (true) {
-    const auto bar = std::min(part.find('|'), part.size());
-    const auto word = part.substr(0, bar);
-    for (const auto& [later, lacking] : kLaterAttributes)
-      if (later.ends_with(':') ? word.starts_with(later) : word == later) return lacking;
-    if (bar == part.size()) return {};
-    part.remove_prefix(bar + 1);
+// What the configuration lacks for an attribute; empty: nothing.
+std::string lacking_for(const policy::AttributeRef& attribute, const Reading& reading) {
+  switch (attribute.kind) {
+    case policy::Attribute::CertSubject:
+      return not_yet("client certificates");
+    case policy::Attribute::Claim:
+      return reading.tokens ? "" : "nothing says how tokens are verified; expected [client] jwt = { … }";
+    case policy::Attribute::Country:
+      return reading.countries
+                 ? ""
+                 : "nothing says where addresses are; expected [client] geo = \"GeoLite2-Country.mmdb\"";
+    default:
+      return "";
   }
 }
 
-policy::KeyPattern read_key(const TableReader& table) {
+policy::KeyPattern read_key(const TableReader& table, const Reading& reading) {
   policy::KeyPattern pattern;
   for (const auto& text : table.texts("key")) {
-    if (const auto lacking = lacking_for(text); !lacking.empty()) {
-      table.mistake("key", not_yet(lacking));
-    } else if (auto part = policy::parse_key_part(text)) {
-      pattern.push_back(std::move(*part));
-    } else {
+    auto part = policy::parse_key_part(text);
+    if (!part) {
       table.mistake("key", part.error().message);
+      continue;
     }
+    for (const auto& attribute : *part)
+      if (const auto lacking = lacking_for(attribute, reading); !lacking.empty())
+        table.mistake("key", lacking);
+    pattern.push_back(std::move(*part));
   }
   return pattern;
 }
 
-limit::Cost read_cost(const TableReader& table) {
-  const auto* node = table.node("cost");
-  if (node == nullptr) return 1;
-  if (node->table() != nullptr) {
-    table.mistake("cost", not_yet("costs read from requests and answers"));
-    return 1;
+void read_cost_source(const TableReader& table, policy::Rule& rule) {
+  using Kind = policy::CostSource::Kind;
+  auto& source = rule.cost_from;
+  rule.cost = static_cast<limit::Cost>(table.whole("default"));
+  if (table.has("scale")) source.scale = static_cast<std::uint32_t>(table.whole("scale"));
+  if (table.has("header") == table.has("query")) {
+    if (!table.flawed())
+      table.mistake("", "found " + std::string(table.has("header") ? "two places" : "no place") +
+                            "; expected one: { header = \"…\" } or { query = \"…\" }");
+    return;
   }
+  const bool header = table.has("header");
+  source.kind = header ? Kind::Header : Kind::Query;
+  source.name = table.text(header ? "header" : "query");
+  if (header ? !is_token(source.name) : !is_plain_name(source.name))
+    table.mistake(header ? "header" : "query", "found " + in_quotes(source.name) +
+                                                   "; expected a name such as \"" +
+                                                   (header ? "X-Cost" : "cost") + "\"");
+}
+
+void read_cost(const TableReader& table, policy::Rule& rule) {
+  const auto* node = table.node("cost");
+  if (node == nullptr) return;
+  if (node->table() != nullptr)
+    return read_cost_source({node, node->line, table.path() + ".cost", schema::kCost, table.place()}, rule);
   const auto* cost = std::get_if<std::int64_t>(&node->value);
   const bool fits = cost != nullptr && *cost >= 1 && *cost <= static_cast<std::int64_t>(limit::kMaxCost);
   if (!fits)
-    table.mistake("cost", "found " +
-                              (cost != nullptr ? std::to_string(*cost) : std::string(type_name(*node))) +
-                              "; expected a whole number from 1 to " + std::to_string(limit::kMaxCost));
-  return fits ? static_cast<limit::Cost>(*cost) : 1;
+    return table.mistake(
+        "cost", "found " + (cost != nullptr ? std::to_string(*cost) : std::string(type_name(*node))) +
+                    "; expected a whole number from 1 to " + std::to_string(limit::kMaxCost));
+  rule.cost = static_cast<limit::Cost>(*cost);
 }
 
-void read_tiers(const TableReader& table, Algorithm algorithm, unsigned replicas, policy::Rule& rule) {
+// What reading the numbers of a rule, a tier or an override takes to know.
+struct Terms {
+  Algorithm algorithm;
+  unsigned replicas;
+};
+
+double read_load(const TableReader& table, std::string_view key) {
+  const auto* node = table.node(key);
+  if (node == nullptr) return 0;  // noted as missing already
+  const auto* fraction = std::get_if<Fraction>(&node->value);
+  const auto* whole = std::get_if<std::int64_t>(&node->value);
+  const double load = fraction != nullptr ? fraction->value
+                      : whole != nullptr  ? static_cast<double>(*whole)
+                                          : 0;
+  if (load >= 0.01 && load <= 1) return load;
+  const bool number = fraction != nullptr || whole != nullptr;
+  table.mistake(key, "found " + (number ? "a number out of range" : std::string(type_name(*node))) +
+                         "; expected a share of the load from 0.01 to 1, such as 0.7");
+  return 0;
+}
+
+// `own`: the rate that is there without it.
+policy::Elastic read_elastic(const TableReader& table, const Terms& terms,
+                             const std::optional<limit::Rate>& own) {
+  auto limiters = read_limiters(table, terms.algorithm, terms.replicas);
+  const auto rate = limiters.rate;
+  __extension__ using Product = unsigned __int128;
+  const auto product = [](const limit::Rate& a, const limit::Rate& b) {
+    return Product{a.count} * static_cast<std::uint64_t>(b.period.count());
+  };
+  if (own && rate && product(*rate, *own) < product(*own, *rate))
+    table.mistake("limit", "found a lower rate than the limit it is to raise, " + limit::to_string(*own));
+  return {std::move(limiters.limiter), std::move(limiters.local_share), read_load(table, "while_load_below")};
+}
+
+// `Numbers`: a rule or a variant of one.
+template <class Numbers>
+void read_numbers(const TableReader& table, const Terms& terms, Numbers& numbers) {
+  auto limiters = read_limiters(table, terms.algorithm, terms.replicas);
+  numbers.limiter = std::move(limiters.limiter);
+  numbers.local_share = std::move(limiters.local_share);
+  numbers.soft = std::move(limiters.soft);
+  numbers.soft_share = std::move(limiters.soft_share);
+  if (!table.has("elastic")) return;
+  if (table.has("soft")) table.mistake("elastic", "found beside soft; expected one of them");
+  numbers.elastic = read_elastic(table.table("elastic", schema::kElastic), terms, limiters.rate);
+}
+
+limit::Limiter any_limiter() {
+  return *limit::TokenBucket::make({}, 1);
+}
+
+void read_tiers(const TableReader& table, const Terms& terms, policy::Rule& rule) {
   for (const auto& entry : table.named("tiers")) {
     const auto path = table.path() + ".tiers." + entry.key;
     if (entry.table() == nullptr) {
@@ -69,18 +136,18 @@ void read_tiers(const TableReader& table, Algorithm algorithm, unsigned replicas
           "found " + std::string(type_name(entry)) + "; expected a table such as { limit = \"10/s\" }");
       continue;
     }
-    const TableReader tier(&entry, entry.line, path, schema::kTier, table.place());
-    auto limiters = read_limiters(tier, algorithm, replicas);
-    rule.tiers.push_back({entry.key, {}, std::move(limiters.limiter), std::move(limiters.local_share)});
+    rule.tiers.push_back({.tier = entry.key, .limiter = any_limiter()});
+    read_numbers(TableReader(&entry, entry.line, path, schema::kTier, table.place()), terms,
+                 rule.tiers.back());
   }
 }
 
-void read_overrides(const TableReader& table, Algorithm algorithm, unsigned replicas, policy::Rule& rule) {
+void read_overrides(const TableReader& table, const Reading& reading, const Terms& terms,
+                    policy::Rule& rule) {
   for (const auto& entry : table.tables("overrides", schema::kOverride)) {
-    auto match = read_match(entry.table("match", schema::kMatch));
-    auto limiters = read_limiters(entry, algorithm, replicas);
-    rule.overrides.push_back(
-        {"", std::move(match), std::move(limiters.limiter), std::move(limiters.local_share)});
+    auto match = read_match(entry.table("match", schema::kMatch), reading);
+    rule.overrides.push_back({.tier = {}, .match = std::move(match), .limiter = any_limiter()});
+    read_numbers(entry, terms, rule.overrides.back());
   }
 }
 
@@ -89,8 +156,7 @@ policy::Rule blank_rule() {
   return {.name = {},
           .match = {},
           .key = {},
-          .limiter = *limit::TokenBucket::make({}, 1),
-          .local_share = {},
+          .limiter = any_limiter(),
           .overrides = {},
           .tiers = {},
           .refusal_body = {}};
@@ -122,20 +188,18 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, const
   read_store(table, settings, reading, rule);
   const bool falls_back =
       rule.store == policy::Store::Redis && rule.on_store_failure == policy::OnStoreFailure::Local;
-  const unsigned replicas = falls_back ? settings.state.replicas : 0;
   const auto algorithm = table.choice<Algorithm>("algorithm");
+  const Terms terms{algorithm, falls_back ? settings.state.replicas : 0};
   (void)table.text("refill");
   if (table.has("refill") && algorithm != Algorithm::TokenBucket)
     table.mistake("refill", "only of token_bucket; expected algorithm = \"token_bucket\"");
-  auto limiters = read_limiters(table, algorithm, replicas);
-  rule.limiter = std::move(limiters.limiter);
-  rule.local_share = std::move(limiters.local_share);
-  rule.match = read_match(table.table("match", schema::kMatch));
-  rule.key = read_key(table);
+  read_numbers(table, terms, rule);
+  rule.match = read_match(table.table("match", schema::kMatch), reading);
+  rule.key = read_key(table, reading);
   rule.on_missing = table.choice<policy::OnMissing>("on_missing");
-  read_tiers(table, algorithm, replicas, rule);
-  read_overrides(table, algorithm, replicas, rule);
-  rule.cost = read_cost(table);
+  read_tiers(table, terms, rule);
+  read_overrides(table, reading, terms, rule);
+  read_cost(table, rule);
   rule.mode = table.choice<policy::Mode>("mode");
   rule.refusal_status = static_cast<unsigned>(table.whole("status"));
   if (table.has("body")) rule.refusal_body = table.text("body");
@@ -184,13 +248,17 @@ std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& se
                                      const Reading& reading) {
   std::vector<policy::Rule> rules;
   std::set<std::string> taken;
+  std::size_t lines = 0;  // of the bill of a request that meets all of them
   for (const auto& table : root.tables("rule", schema::kRule)) {
     auto rule = read_rule(table, settings, reading, taken);
     rule.index = static_cast<limit::RuleIndex>(rules.size());
+    const auto before = lines;
+    lines += is_elastic(rule) ? 2 : 1;
     rules.push_back(std::move(rule));
-    if (rules.size() == limit::kMaxCharges + 1)
+    if (before <= limit::kMaxCharges && lines > limit::kMaxCharges)
       table.mistake("", "found rule number " + std::to_string(rules.size()) + "; expected at most " +
-                            std::to_string(limit::kMaxCharges) + " rules");
+                            std::to_string(limit::kMaxCharges) + " rules" +
+                            (lines > rules.size() ? ", those with an elastic limit counted twice" : ""));
   }
   return rules;
 }

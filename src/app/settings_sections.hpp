@@ -20,6 +20,8 @@ struct Reading {
   std::filesystem::path folder;                 // relative paths start here
   std::set<std::string> tiers;                  // that the keys file gives to somebody
   policy::Store store = policy::Store::Memory;  // of rules that say nothing
+  bool tokens = false;                          // [client] has jwt, rightly or not
+  bool countries = false;                       // [client] has geo, likewise
 };
 
 [[nodiscard]] proxy::ServerSettings read_server(const TableReader& table);
@@ -30,18 +32,26 @@ struct Reading {
 [[nodiscard]] policy::ClientSettings read_client(const TableReader& table, Reading& reading);
 [[nodiscard]] StateSettings read_state(const TableReader& table, Reading& reading);
 [[nodiscard]] std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root);
-[[nodiscard]] std::vector<policy::Route> read_routes(
-    const TableReader& root, const std::vector<upstream::UpstreamSettings>& upstreams);
+[[nodiscard]] std::vector<policy::Route> read_routes(const TableReader& root,
+                                                     const std::vector<upstream::UpstreamSettings>& upstreams,
+                                                     const Reading& reading);
 [[nodiscard]] std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings,
                                                    const Reading& reading);
 
-[[nodiscard]] policy::Match read_match(const TableReader& table);
+[[nodiscard]] policy::Match read_match(const TableReader& table, const Reading& reading);
 // The holders of the keys in a file of their own.
 [[nodiscard]] policy::KeyRing read_key_ring(const TableReader& client, const std::string& file,
                                             Reading& reading);
 
 // What is allowed and probably not meant.
 [[nodiscard]] std::vector<std::string> find_doubts(const Settings& settings, const Reading& reading);
+
+// Whether any rule, route or identity needs the claims of tokens, or the countries of addresses.
+[[nodiscard]] bool asks_for_claims(const Settings& settings);
+[[nodiscard]] bool asks_for_countries(const Settings& settings);
+// Whether a rule has an elastic limit, for itself or for some; whether any has, so that load has to be known.
+[[nodiscard]] bool is_elastic(const policy::Rule& rule);
+[[nodiscard]] bool asks_for_load(const Settings& settings);
 
 // The path as written, from the folder of the configuration where it is relative.
 [[nodiscard]] std::string resolve(const Reading& reading, const std::string& path);

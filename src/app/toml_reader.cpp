@@ -30,8 +30,8 @@ class Converter {
       result.value = whole->get();
     else if (const auto* flag = node.as_boolean())
       result.value = flag->get();
-    else if (node.is_floating_point())
-      result.value = Fraction{};
+    else if (const auto* fraction = node.as_floating_point())
+      result.value = Fraction{fraction->get()};
     return result;
   }
 

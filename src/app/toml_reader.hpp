@@ -18,8 +18,10 @@ struct Table {
 };
 using Array = std::vector<Node>;
 
-struct Fraction {};    // a number with a point: no key of ours takes one
-struct Moment {};      // a date or time: likewise
+struct Fraction {  // a number with a point
+  double value = 0;
+};
+struct Moment {};      // a date or time: no key of ours takes one
 struct Unreadable {};  // a string whose environment variable is missing; the mistake is noted already
 
 struct Node {

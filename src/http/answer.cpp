@@ -85,6 +85,7 @@ void append_standing(std::string& out, const Standing& s, RateLimitFamilies fami
     field(out, "X-RateLimit-Limit: ", s.limit);
     field(out, "X-RateLimit-Remaining: ", s.remaining);
     field(out, "X-RateLimit-Reset: ", seconds(s.reset_at.time_since_epoch()));
+    if (s.exceeded) out += "X-RateLimit-Exceeded: soft\r\n";
   }
   if (!families.ietf) return;
   out += "RateLimit-Policy: \"";

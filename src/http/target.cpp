@@ -1,5 +1,7 @@
 #include "weir/http/target.hpp"
 
+#include "weir/http/percent.hpp"
+
 #include <algorithm>
 
 namespace weir::http {
@@ -20,13 +22,6 @@ bool is_unreserved(char c) noexcept {
   return (l >= 'a' && l <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
-// The value of a hexadecimal digit, or -1.
-int hex(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char l = lower(c);
-  return l >= 'a' && l <= 'f' ? l - 'a' + 10 : -1;
-}
-
 // Whether the path may be in need of a change. True for some that turn out to be normal ("/.well-known").
 bool is_suspicious(std::string_view path) noexcept {
   char before = '\0';
@@ -40,19 +35,18 @@ bool is_suspicious(std::string_view path) noexcept {
 // Takes the octet, encoded or not, at the front of `rest` to the end of `out`.
 void take_octet(std::string_view& rest, std::string& out) {
   constexpr char kHex[] = "0123456789ABCDEF";
-  const int high = rest[0] == '%' && rest.size() >= 3 ? hex(rest[1]) : -1;
-  const int low = high >= 0 ? hex(rest[2]) : -1;
-  if (low < 0) {
+  const auto octet = encoded_octet(rest);
+  if (!octet) {
     out.push_back(rest[0]);
     rest.remove_prefix(1);
     return;
   }
   rest.remove_prefix(3);
-  const char octet = static_cast<char>(high * 16 + low);
-  if (is_unreserved(octet))
-    out.push_back(octet);
+  const auto value = static_cast<unsigned char>(*octet);
+  if (is_unreserved(*octet))
+    out.push_back(*octet);
   else
-    out.append({'%', kHex[high], kHex[low]});
+    out.append({'%', kHex[value >> 4], kHex[value & 15]});
 }
 
 // Takes one segment and the slash behind it to the end of `out`, which ends with a slash before, and after as

@@ -19,27 +19,80 @@ void Bill::clear() noexcept {
   outcomes_.clear();
 }
 
-const Rule* Evaluation::collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys) {
+namespace {
+
+bool is_credential(const AttributeRef& attribute) noexcept {
+  switch (attribute.kind) {
+    case Attribute::ApiKey:
+    case Attribute::User:
+    case Attribute::Org:
+    case Attribute::Service:
+    case Attribute::Claim:
+    case Attribute::CertSubject:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// 0: what the request says is faulty.
+limit::Cost cost_of(const Rule& rule, const Request& request) {
+  if (rule.cost_from.kind == CostSource::Kind::None) return rule.cost;
+  return cost_in_head(rule.cost_from, *request.head, rule.cost).value_or(0);
+}
+
+void put(Bill& bill, const Line& line, const limit::Key& key, limit::Cost cost) {
+  const bool enforced = line.rule->mode == Mode::Enforce && !line.applied.counted;
+  [[maybe_unused]] const bool added =
+      bill.add(line, {key, line.applied.limiter, cost, line.rule->index, enforced});
+  assert(added);
+}
+
+}  // namespace
+
+unsigned status_of(const Objection& objection) noexcept {
+  return objection.part != nullptr &&
+                 std::any_of(objection.part->begin(), objection.part->end(), is_credential)
+             ? 401
+             : 400;
+}
+
+std::string describe(const Objection& objection) {
+  if (objection.part != nullptr) return "this request lacks what identifies its client";
+  return "the cost in the " + describe(objection.rule->cost_from) + " is not a " +
+         (objection.rule->cost_from.scale == 0 ? "whole number" : "number") + " that comes to 1 up to " +
+         std::to_string(limit::kMaxCost);
+}
+
+Objection Evaluation::collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys) {
   local.clear();
   remote.clear();
+  const auto object = [&](const Objection& objection) {
+    local.clear();
+    remote.clear();
+    return objection;
+  };
   for (const Rule& rule : rules) {
     if (!rule.match.holds(request)) continue;
     const bool here = rule.store == Store::Memory;
     const bool enforced = rule.mode == Mode::Enforce;
+    const auto naming = here ? keys.table : keys.shared;
     const auto applied = applied_limiter(rule, request);
-    const auto key = name_key(rule, applied.variant, request, here ? keys.table : keys.shared);
+    const auto key = name_key(rule, applied, request, naming);
     if (!key) {
       if (rule.on_missing != OnMissing::Reject || !enforced) continue;
-      local.clear();
-      remote.clear();
-      return &rule;
+      return object({&rule, missing_part(rule, request)});
     }
-    [[maybe_unused]] const bool added =
-        (here ? local : remote)
-            .add({&rule, applied}, {*key, applied.limiter, rule.cost, rule.index, enforced});
-    assert(added);
+    const auto cost = cost_of(rule, request);
+    if (cost == 0 && enforced) return object({&rule, nullptr});
+    if (cost == 0) continue;
+    auto& bill = here ? local : remote;
+    put(bill, {&rule, applied}, *key, cost);
+    if (!applied.paired) continue;
+    const auto other = counted_limiter(rule, applied);
+    put(bill, {&rule, other}, *name_key(rule, other, request, naming), cost);
   }
-  return nullptr;
+  return {};
 }
 
 const Rule* Evaluation::fall_back(const Request& request, const NamingKeys& keys, Bill& fallback) const {
@@ -51,8 +104,8 @@ const Rule* Evaluation::fall_back(const Request& request, const NamingKeys& keys
   for (std::size_t i = 0; i < charges.size(); ++i) {
     auto [rule, applied] = remote.line(i);
     if (rule->on_store_failure != OnStoreFailure::Local) continue;
-    if (applied.local_share != nullptr) applied.limiter = applied.local_share;
-    const auto key = name_key(*rule, applied.variant, request, keys.table);
+    applied = local_limiter(*rule, applied);
+    const auto key = name_key(*rule, applied, request, keys.table);
     assert(key);  // it had a name in Redis, of the same parts
     auto charge = charges[i];
     charge.key = *key;
@@ -68,30 +121,63 @@ namespace {
 __extension__ using Product = unsigned __int128;
 
 struct Answer {
-  const Rule* rule = nullptr;
-  const limit::Limiter* limiter = nullptr;
+  const Line* line = nullptr;
   const limit::Outcome* outcome = nullptr;
+  std::uint64_t margin = 0;  // that the enforced limiter has beyond the one that clients are told of
+
+  [[nodiscard]] const limit::Limiter& told() const noexcept { return *line->applied.told; }
+  [[nodiscard]] limit::Cost remaining() const noexcept {
+    return outcome->remaining > margin ? outcome->remaining - margin : 0;
+  }
 };
+
+Answer answer_of(const Line& line, const limit::Outcome& outcome) noexcept {
+  const auto& applied = line.applied;
+  const bool same = applied.told == applied.limiter;
+  return {&line, &outcome, same ? 0 : limit::quota(*applied.limiter) - limit::quota(*applied.told)};
+}
 
 // Whether `a` has the smaller share of its quota left: remaining / quota, compared without dividing. A quota
 // of nothing (a leaky bucket without a queue) has nothing left.
 bool tighter(const Answer& a, const Answer& b) noexcept {
-  const auto quota_a = std::max<std::uint64_t>(limit::quota(*a.limiter), 1);
-  const auto quota_b = std::max<std::uint64_t>(limit::quota(*b.limiter), 1);
-  return Product{a.outcome->remaining} * quota_b < Product{b.outcome->remaining} * quota_a;
+  const auto quota_a = std::max<std::uint64_t>(limit::quota(a.told()), 1);
+  const auto quota_b = std::max<std::uint64_t>(limit::quota(b.told()), 1);
+  return Product{a.remaining()} * quota_b < Product{b.remaining()} * quota_a;
+}
+
+// Of what gives its units back one after another; null for the others.
+const limit::Spacing* spacing_of(const limit::Limiter& limiter) noexcept {
+  if (const auto* bucket = std::get_if<limit::TokenBucket>(&limiter)) return &bucket->spacing();
+  if (const auto* gcra = std::get_if<limit::Gcra>(&limiter)) return &gcra->spacing();
+  return nullptr;
+}
+
+// Until what clients are told remains grows. Over the limit the margin has to come back first; of what is no
+// bucket that is known only for all of it.
+base::Duration more_after(const Answer& answer) noexcept {
+  const auto& outcome = *answer.outcome;
+  if (outcome.remaining >= answer.margin) return outcome.more_after;
+  const auto* spacing = spacing_of(*answer.line->applied.limiter);
+  if (spacing == nullptr) return outcome.reset_after;
+  const auto rate = spacing->rate();
+  const auto lacking =
+      Product{answer.margin - outcome.remaining} * static_cast<std::uint64_t>(rate.period.count());
+  const auto rest = static_cast<base::Duration::rep>((lacking + rate.count - 1) / rate.count);
+  return outcome.more_after + base::Duration(rest);
 }
 
 // The answers that speak for all, as far as they have been heard.
 class Spokesmen {
  public:
   void hear(const Answer& answer) noexcept {
-    if (!answer.outcome->allowed) {
-      if (!refusal_.outcome || answer.outcome->retry_after > refusal_.outcome->retry_after) refusal_ = answer;
+    const auto& outcome = *answer.outcome;
+    if (!outcome.allowed) {
+      if (!refusal_.outcome || outcome.retry_after > refusal_.outcome->retry_after) refusal_ = answer;
       return;
     }
-    if (answer.outcome->delay > (slowest_.outcome ? slowest_.outcome->delay : base::Duration{0}))
-      slowest_ = answer;
+    if (outcome.delay > (slowest_.outcome ? slowest_.outcome->delay : base::Duration{0})) slowest_ = answer;
     if (!tightest_.outcome || tighter(answer, tightest_)) tightest_ = answer;
+    exceeded_ = exceeded_ || outcome.remaining < answer.margin;
   }
 
   [[nodiscard]] Decision decision(base::TimePoint now) const noexcept {
@@ -101,18 +187,24 @@ class Spokesmen {
     } else if (slowest_.outcome) {
       decision.verdict = Verdict::Delay;
       decision.start_at = now + slowest_.outcome->delay;
-      decision.delayed_by = slowest_.rule;
+      decision.delayed_by = slowest_.line->rule;
     }
     const Answer& speaker = refusal_.outcome ? refusal_ : tightest_;
     if (!speaker.outcome) return decision;
-    decision.rule = speaker.rule;
-    decision.limiter = speaker.limiter;
+    decision.rule = speaker.line->rule;
+    decision.limiter = &speaker.told();
     decision.outcome = *speaker.outcome;
+    if (speaker.margin != 0) {
+      decision.outcome.remaining = speaker.remaining();
+      if (speaker.outcome->allowed) decision.outcome.more_after = more_after(speaker);
+    }
+    decision.exceeded = exceeded_ && !refusal_.outcome;
     return decision;
   }
 
  private:
   Answer refusal_, slowest_, tightest_;
+  bool exceeded_ = false;
 };
 
 }  // namespace
@@ -123,7 +215,7 @@ Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcep
     const auto outcomes = bill->outcomes();
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       if (!bill->charges()[i].enforced) continue;
-      spokesmen.hear({bill->line(i).rule, bill->line(i).applied.limiter, &outcomes[i]});
+      spokesmen.hear(answer_of(bill->line(i), outcomes[i]));
     }
   }
   return spokesmen.decision(now);

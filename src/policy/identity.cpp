@@ -2,6 +2,8 @@
 
 #include "policy/pieces.hpp"
 
+#include "weir/http/percent.hpp"
+
 #include <algorithm>
 
 namespace weir::policy {
@@ -36,18 +38,22 @@ std::string_view bearer(const http::Fields& fields) noexcept {
   return trimmed(value.substr(kScheme.size()));
 }
 
-std::string_view read(const Source& source, const http::RequestHead& head) noexcept {
+// `decoded` holds the value of a query parameter where that came encoded.
+std::string_view read(const Source& source, const http::RequestHead& head, const Claims* claims,
+                      std::string& decoded) {
   switch (source.kind) {
     case Source::Kind::None:
       return {};
     case Source::Kind::Header:
       return header(head.fields, source.name);
     case Source::Kind::Query:
-      return query_parameter(head.query, source.name);
+      return http::percent_decoded(query_parameter(head.query, source.name), decoded);
     case Source::Kind::Cookie:
       return cookie(head.fields, source.name);
     case Source::Kind::Bearer:
       return bearer(head.fields);
+    case Source::Kind::Claim:
+      return claims != nullptr ? claims->find(source.name) : std::string_view{};
   }
   return {};
 }
@@ -121,19 +127,28 @@ base::IpAddress walk(const ClientSettings& settings, const base::IpAddress& trus
 }  // namespace
 
 ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& peer,
-                        const http::RequestHead& head) noexcept {
+                        const http::RequestHead& head, Credentials& credentials) {
   ClientIdentity client;
   client.peer = peer;
   client.peer_trusted = is_trusted(settings, peer);
   client.address = client.peer_trusted ? walk(settings, peer, head.fields) : peer;
   client.network = client.address.is_v4() ? client.address : client.address.masked(settings.ipv6_prefix);
-  client.api_key = read(settings.api_key, head);
-  client.device = read(settings.device, head);
-  if (client.peer_trusted) {
-    client.user = read(settings.user, head);
-    client.org = read(settings.org, head);
-    client.service = read(settings.service, head);
-  }
+  client.certificate_subject = credentials.certificate_subject;
+  if (settings.countries) client.country = settings.countries->of(client.address);
+  if (settings.tokens && settings.tokens->verify(bearer(head.fields), credentials.now, credentials.claims))
+    client.claims = &credentials.claims;
+
+  auto decoded = credentials.decoded.begin();
+  const auto from = [&](const Source& source) { return read(source, head, client.claims, *decoded++); };
+  // What a header says is anybody's word, a verified claim is its issuer's.
+  const auto vouched = [&](const Source& source) {
+    return client.peer_trusted || source.kind == Source::Kind::Claim ? from(source) : std::string_view{};
+  };
+  client.api_key = from(settings.api_key);
+  client.device = from(settings.device);
+  client.user = vouched(settings.user);
+  client.org = vouched(settings.org);
+  client.service = vouched(settings.service);
   if (settings.keys && !client.api_key.empty()) look_up(settings, client);
   return client;
 }
@@ -146,7 +161,7 @@ base::IpAddress forwarded_client(const ClientSettings& settings, const base::IpA
 std::string_view query_parameter(std::string_view query, std::string_view name) noexcept {
   while (!query.empty()) {
     const auto parameter = name_value(take_piece(query, '&'));
-    if (parameter.name == name) return parameter.value;
+    if (http::decodes_to(parameter.name, name)) return parameter.value;
   }
   return {};
 }

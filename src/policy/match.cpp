@@ -2,6 +2,7 @@
 
 #include "policy/pieces.hpp"
 
+#include "weir/http/percent.hpp"
 #include "weir/http/target.hpp"
 
 #include <algorithm>
@@ -100,15 +101,22 @@ bool header_holds(const http::Fields& fields, const NamedText& wanted) {
 }
 
 bool query_holds(std::string_view query, const NamedText& wanted) {
+  std::string scratch;
   while (!query.empty()) {
     const auto parameter = name_value(take_piece(query, '&'));
-    if (parameter.name == wanted.name && wanted.text.holds(parameter.value)) return true;
+    if (http::decodes_to(parameter.name, wanted.name) &&
+        wanted.text.holds(http::percent_decoded(parameter.value, scratch)))
+      return true;
   }
   return false;
 }
 
-bool any_of(const std::vector<std::string>& texts, std::string_view text) {
-  return texts.empty() || std::find(texts.begin(), texts.end(), text) != texts.end();
+// Inline up to the look at an empty list, which is what most are.
+bool found_in(const std::vector<std::string>& texts, std::string_view text) {
+  return std::find(texts.begin(), texts.end(), text) != texts.end();
+}
+inline bool any_of(const std::vector<std::string>& texts, std::string_view text) {
+  return texts.empty() || found_in(texts, text);
 }
 
 void add(std::string& line, std::string_view words) {
@@ -136,10 +144,11 @@ bool Match::holds(const Request& request) const {
   const auto parameter = [&](const NamedText& t) { return query_holds(request.head->query, t); };
   const auto block = [&](const base::Cidr& b) { return b.contains(request.client.address); };
   return any_of(methods, request.head->method) && (!host || request.host == *host) &&
-         any_of(tiers, request.client.tier) && (!path || path->holds(request.path)) &&
-         (ip.empty() || std::any_of(ip.begin(), ip.end(), block)) &&
+         any_of(tiers, request.client.tier) && any_of(countries, request.client.country) &&
+         (!path || path->holds(request.path)) && (ip.empty() || std::any_of(ip.begin(), ip.end(), block)) &&
          std::all_of(headers.begin(), headers.end(), header) &&
-         std::all_of(query.begin(), query.end(), parameter) && !(negated && negated->holds(request));
+         std::all_of(query.begin(), query.end(), parameter) && (!hours || hours->hold(request.now)) &&
+         !(negated && negated->holds(request));
 }
 
 std::string Match::describe() const {
@@ -153,6 +162,8 @@ std::string Match::describe() const {
   std::vector<std::string> blocks;
   for (const auto& block : ip) blocks.push_back(block.to_string());
   add_words(line, "ip", blocks);
+  add_words(line, "country", countries);
+  if (hours) add(line, hours->describe());
   if (negated) add(line, "not (" + negated->describe() + ")");
   return line.empty() ? "everything" : line;
 }

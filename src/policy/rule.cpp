@@ -17,17 +17,24 @@ struct Word {
 };
 
 constexpr std::array kWords = {
-    Word{"ip", Attribute::Ip, false},         Word{"api_key", Attribute::ApiKey, false},
-    Word{"user", Attribute::User, false},     Word{"org", Attribute::Org, false},
-    Word{"tier", Attribute::Tier, false},     Word{"service", Attribute::Service, false},
-    Word{"device", Attribute::Device, false}, Word{"route", Attribute::Route, false},
-    Word{"host", Attribute::Host, false},     Word{"method", Attribute::Method, false},
-    Word{"path", Attribute::Path, false},     Word{"header", Attribute::Header, true},
-    Word{"query", Attribute::Query, true},    Word{"cookie", Attribute::Cookie, true},
+    Word{"ip", Attribute::Ip, false},
+    Word{"api_key", Attribute::ApiKey, false},
+    Word{"user", Attribute::User, false},
+    Word{"org", Attribute::Org, false},
+    Word{"tier", Attribute::Tier, false},
+    Word{"service", Attribute::Service, false},
+    Word{"device", Attribute::Device, false},
+    Word{"route", Attribute::Route, false},
+    Word{"host", Attribute::Host, false},
+    Word{"method", Attribute::Method, false},
+    Word{"path", Attribute::Path, false},
+    Word{"header", Attribute::Header, true},
+    Word{"query", Attribute::Query, true},
+    Word{"cookie", Attribute::Cookie, true},
+    Word{"country", Attribute::Country, false},
+    Word{"claim", Attribute::Claim, true},
+    Word{"cert:subject", Attribute::CertSubject, false},
 };
-
-// Attributes that the configuration has words for and this version does not know.
-constexpr std::array<std::string_view, 3> kNotYet = {"country", "claim", "cert"};
 
 // How many letters must be put in, left out or replaced (Levenshtein), one row at a time.
 std::size_t distance(std::string_view a, std::string_view b) {
@@ -77,11 +84,11 @@ base::Result<AttributeRef> parse_attribute(std::string_view text) {
   const auto wrong = [&](const std::string& why) {
     return base::Error{"\"" + std::string(text) + "\" " + why};
   };
+  if (text == "cert:subject") return AttributeRef{Attribute::CertSubject, {}};  // a colon, and no name
   const auto colon = text.find(':');
   const auto kind = text.substr(0, colon);
   const auto name = colon == std::string_view::npos ? std::string_view{} : text.substr(colon + 1);
-  if (std::find(kNotYet.begin(), kNotYet.end(), kind) != kNotYet.end())
-    return wrong("is an attribute that this version of weir does not know yet");
+  if (kind == "cert") return wrong("is not known of a certificate: write \"cert:subject\"");
   const auto word = std::find_if(kWords.begin(), kWords.end(), [&](const Word& w) { return w.text == kind; });
   if (word == kWords.end())
     return wrong("is not an attribute; the nearest is \"" + std::string(nearest(kind)) + "\"");
@@ -104,9 +111,45 @@ std::string describe(const KeyPart& part) {
   return text;
 }
 
-AppliedLimiter applied(const Variant& variant, std::size_t number) {
-  return {&variant.limiter, variant.local_share ? &*variant.local_share : nullptr,
-          static_cast<std::uint16_t>(number)};
+// `Numbers`, here and below: a rule or a variant of one.
+template <class Numbers>
+AppliedLimiter own_limiter(const Numbers& numbers, std::uint16_t variant) {
+  return {numbers.soft ? &*numbers.soft : &numbers.limiter, &numbers.limiter, variant};
+}
+
+AppliedLimiter elastic_limiter(const Elastic& elastic, std::uint16_t variant) {
+  return {&elastic.limiter, &elastic.limiter, variant, true, true};
+}
+
+template <class Numbers>
+AppliedLimiter applied(const Numbers& numbers, std::size_t variant, double load) {
+  const auto number = static_cast<std::uint16_t>(variant);
+  auto own = own_limiter(numbers, number);
+  if (!numbers.elastic) return own;
+  if (load < numbers.elastic->while_load_below) return elastic_limiter(*numbers.elastic, number);
+  own.paired = true;
+  return own;
+}
+
+// Calls back with the rule itself, an override or a tier.
+template <class Ask>
+AppliedLimiter ask_variant(const Rule& rule, std::uint16_t variant, Ask ask) {
+  if (variant == 0) return ask(rule);
+  const std::size_t place = variant - 1U;
+  if (place < rule.overrides.size()) return ask(rule.overrides[place]);
+  return ask(rule.tiers[place - rule.overrides.size()]);
+}
+
+template <class Numbers>
+AppliedLimiter local_share(const Numbers& numbers, AppliedLimiter applied) {
+  if (applied.elastic) {
+    const auto& share = numbers.elastic->local_share;
+    if (share) applied.limiter = applied.told = &*share;
+  } else if (numbers.local_share) {
+    applied.told = &*numbers.local_share;
+    applied.limiter = numbers.soft_share ? &*numbers.soft_share : applied.told;
+  }
+  return applied;
 }
 
 }  // namespace
@@ -133,12 +176,26 @@ std::string describe(const KeyPattern& pattern) {
 
 AppliedLimiter applied_limiter(const Rule& rule, const Request& request) {
   for (std::size_t i = 0; i < rule.overrides.size(); ++i)
-    if (rule.overrides[i].match.holds(request)) return applied(rule.overrides[i], 1 + i);
+    if (rule.overrides[i].match.holds(request)) return applied(rule.overrides[i], 1 + i, request.load);
   if (!request.client.tier.empty())
     for (std::size_t i = 0; i < rule.tiers.size(); ++i)
       if (rule.tiers[i].tier == request.client.tier)
-        return applied(rule.tiers[i], 1 + rule.overrides.size() + i);
-  return {&rule.limiter, rule.local_share ? &*rule.local_share : nullptr, 0};
+        return applied(rule.tiers[i], 1 + rule.overrides.size() + i, request.load);
+  return applied(rule, 0, request.load);
+}
+
+AppliedLimiter counted_limiter(const Rule& rule, const AppliedLimiter& applied) {
+  auto other = ask_variant(rule, applied.variant, [&](const auto& numbers) {
+    return applied.elastic ? own_limiter(numbers, applied.variant)
+                           : elastic_limiter(*numbers.elastic, applied.variant);
+  });
+  other.paired = other.counted = true;
+  return other;
+}
+
+AppliedLimiter local_limiter(const Rule& rule, const AppliedLimiter& applied) {
+  return ask_variant(rule, applied.variant,
+                     [&](const auto& numbers) { return local_share(numbers, applied); });
 }
 
 }  // namespace weir::policy

@@ -15,19 +15,6 @@ namespace {
 // connection goes.
 constexpr std::uint64_t kDiscarded = 64 << 10;
 
-bool is_credential(policy::Attribute kind) noexcept {
-  return kind == policy::Attribute::ApiKey || kind == policy::Attribute::User ||
-         kind == policy::Attribute::Org || kind == policy::Attribute::Service;
-}
-
-// 401 where a credential is what a rule misses, else 400.
-unsigned missing_status(const policy::Rule& rule) noexcept {
-  for (const auto& part : rule.key)
-    for (const auto& attribute : part)
-      if (is_credential(attribute.kind)) return 401;
-  return 400;
-}
-
 }  // namespace
 
 Exchange::Exchange(Session& session)
@@ -52,22 +39,24 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
   auto& space = *space_;
   if (auto fault = http::parse_request_head(bytes, space.head)) return fault;
   const auto& head = space.head;
+  started_ = latest_ = worker_.clock.now();
   const auto most = worker_.config.server.max_body;
   request_body_.emplace(session_.client, session_.inbox, head.framing, head.content_length,
                         most == 0 ? BodySource::kUnbounded : most);
+  space.credentials.now = started_;
   space.request = {.head = &head,
                    .path = http::normalise_path(head.path, space.path_scratch),
                    .host = http::normalise_host(head.authority, space.host_scratch),
                    .route = {},
-                   .client = policy::identify(worker_.config.client, session_.peer, head)};
+                   .client = policy::identify(worker_.config.client, session_.peer, head, space.credentials),
+                   .now = started_,
+                   .load = worker_.config.elastic ? worker_.load.at(started_, thread_time) : 1};
   return std::nullopt;
 }
 
 net::Task<Exchange::Ending> Exchange::run() {
   auto& space = *space_;
   begun_ = true;
-  started_ = worker_.clock.now();
-  latest_ = started_;
   const auto most = worker_.config.server.max_body;
   if (most != 0 && space.head.content_length > most) {
     worker_.counters.client_errors(observe::ClientError::BodyTooLarge).add();
@@ -90,7 +79,7 @@ net::Task<Exchange::Ending> Exchange::ask_redis() {
 
 net::Task<Exchange::Ending> Exchange::carry_out(const Ruling& ruling) {
   decision_ = ruling.decision;
-  if (ruling.missing != nullptr || ruling.closed != nullptr) return refuse(ruling);
+  if (ruling.objection || ruling.closed != nullptr) return refuse(ruling);
   note_standing(decision_);
   switch (decision_.verdict) {
     case policy::Verdict::Reject:
@@ -146,13 +135,13 @@ void Exchange::note_standing(const policy::Decision& decision) {
                          .remaining = outcome.remaining,
                          .window = limit::window(*decision.limiter),
                          .more_after = outcome.more_after,
-                         .reset_at = started_ + outcome.reset_after},
+                         .reset_at = started_ + outcome.reset_after,
+                         .exceeded = decision.exceeded},
                         {.x = server.x_ratelimit, .ietf = server.ietf_ratelimit});
 }
 
 net::Task<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
-  if (ruling.missing != nullptr)
-    return error(missing_status(*ruling.missing), "this request lacks what identifies its client");
+  if (ruling.objection) return error(policy::status_of(ruling.objection), policy::describe(ruling.objection));
   if (ruling.closed != nullptr) {
     failure_ = "store_closed";
     return error(503, "the limiter's store cannot be reached; please retry");

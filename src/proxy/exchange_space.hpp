@@ -15,6 +15,7 @@ struct ExchangeSpace {
   explicit ExchangeSpace(BlockPool& blocks) : answer(blocks) {}
 
   http::RequestHead head;
+  policy::Credentials credentials;
   policy::Request request;
   std::string path_scratch;
   std::string host_scratch;

@@ -15,6 +15,7 @@ using observe::RuleOutcome;
 void Gate::count(const policy::Bill& bill, bool admitted) {
   const auto outcomes = bill.outcomes();
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (bill.line(i).applied.counted) continue;
     const auto& charge = bill.charges()[i];
     const auto rule = charge.rule;
     if (!outcomes[i].allowed)
@@ -59,8 +60,8 @@ Departure Gate::departure() const {
 bool Gate::decide_here(base::TimePoint now, Ruling& ruling) {
   auto& evaluation = space_.evaluation;
   charged_at_ = now;
-  ruling.missing = evaluation.collect(worker_.config.rules, space_.request, worker_.config.names);
-  if (ruling.missing != nullptr) return true;
+  ruling.objection = evaluation.collect(worker_.config.rules, space_.request, worker_.config.names);
+  if (ruling.objection) return true;
   local_charged_ = evaluation.local.empty() ||
                    worker_.table.charge(evaluation.local.charges(), now, evaluation.local.outcomes());
   if (local_charged_ && !evaluation.remote.empty()) return false;

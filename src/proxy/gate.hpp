@@ -16,8 +16,8 @@ namespace weir::proxy {
 struct Ruling {
   policy::Decision decision{};
   // Set instead of a decision:
-  const policy::Rule* missing = nullptr;  // a key part that `on_missing = "reject"` wants is not there
-  const policy::Rule* closed = nullptr;   // its store is away, and on_store_failure = "closed"
+  policy::Objection objection{};         // the request does not say what a rule needs to know
+  const policy::Rule* closed = nullptr;  // its store is away, and on_store_failure = "closed"
 };
 
 // The departure that a delayed request waits for: of the enforced line with the longest delay.

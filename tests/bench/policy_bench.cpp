@@ -38,7 +38,8 @@ void collect(benchmark::State& state, std::string_view part) {
   for (int i = 0; i < state.range(0); ++i) rules.push_back(rule_of("rule-" + std::to_string(i), part));
   const auto head = browser_head();
   Request request{.head = &head, .path = head.path, .host = "api.example.com", .route = "api", .client = {}};
-  request.client = identify({}, base::IpAddress::v4(0xcb007107), head);
+  Credentials credentials;
+  request.client = identify({}, base::IpAddress::v4(0xcb007107), head, credentials);
   for (auto _ : state) {
     Evaluation evaluation;
     benchmark::DoNotOptimize(evaluation.collect(rules, request, kKeys));
@@ -58,7 +59,8 @@ void identify_client(benchmark::State& state) {
   }
   const auto head = browser_head();
   const auto peer = base::IpAddress::v4(0x0a000001);
-  for (auto _ : state) benchmark::DoNotOptimize(identify(settings, peer, head));
+  Credentials credentials;
+  for (auto _ : state) benchmark::DoNotOptimize(identify(settings, peer, head, credentials));
 }
 BENCHMARK(identify_client)->ArgName("key_ring")->Arg(0)->Arg(1);
 
@@ -66,7 +68,7 @@ void fold(benchmark::State& state) {
   const auto rule = rule_of("rule", "ip");
   Bill bill;
   for (int i = 0; i < state.range(0); ++i)
-    bill.add({&rule, {&rule.limiter, nullptr, 0}}, {.key = {}, .limiter = &rule.limiter});
+    bill.add({&rule, {&rule.limiter, &rule.limiter}}, {.key = {}, .limiter = &rule.limiter});
   for (auto& outcome : bill.outcomes()) outcome.allowed = true;
   const Bill* bills[] = {&bill};
   for (auto _ : state) benchmark::DoNotOptimize(decide(bills, {}));

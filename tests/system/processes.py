@@ -90,7 +90,7 @@ class Weir(Process):
         self.scratch = tempfile.TemporaryDirectory(prefix="weir-test-")
         self.folder = pathlib.Path(self.scratch.name)
         for name, content in {"weir.toml": text, **(files or {})}.items():
-            (self.folder / name).write_text(content)
+            (self.folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
         super().__init__([WEIR, "run", "--config", str(self.folder / "weir.toml")],
                          env={**os.environ, **(environment or {})})
         try:

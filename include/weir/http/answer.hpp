@@ -26,6 +26,7 @@ struct Standing {
   base::Duration window{};      // rounded up to seconds as `w`
   base::Duration more_after{};  // `t`; on a refusal Retry-After
   base::TimePoint reset_at{};   // X-RateLimit-Reset, rounded up to Unix seconds
+  bool exceeded = false;        // over a soft limit: X-RateLimit-Exceeded
 };
 
 void append_standing(std::string& out, const Standing& standing, RateLimitFamilies families);

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include <boost/container/static_vector.hpp>
 
@@ -28,9 +29,25 @@ struct NamingKeys {
 };
 
 // The digest that names a client in a rule; nullopt when a part is missing (and on_missing is not "ip"). An
-// attribute that is empty is missing. REQUIRES that `variant` is one of the rule's.
-[[nodiscard]] std::optional<limit::Key> name_key(const Rule& rule, std::uint16_t variant,
-                                                 const Request& request, base::SipKey key) noexcept;
+// attribute that is empty is missing. REQUIRES that `applied` is one of the rule's.
+[[nodiscard]] std::optional<limit::Key> name_key(const Rule& rule, const AppliedLimiter& applied,
+                                                 const Request& request, base::SipKey key);
+
+// The first part of the rule's key that the request does not have; null where it has all of them.
+[[nodiscard]] const KeyPart* missing_part(const Rule& rule, const Request& request);
+
+// Why a request cannot be decided on: an enforced rule needs to know something that it does not say, or says
+// wrongly. The client's fault.
+struct Objection {
+  const Rule* rule = nullptr;     // null: there is none
+  const KeyPart* part = nullptr;  // what is missing; null: the cost is faulty
+
+  explicit operator bool() const noexcept { return rule != nullptr; }
+};
+// Of the answer: 401 where a credential is missing (api_key, user, org, service, claim, cert), else 400.
+[[nodiscard]] unsigned status_of(const Objection& objection) noexcept;
+// The sentence of the answer; it needs no escaping in JSON.
+[[nodiscard]] std::string describe(const Objection& objection);
 
 enum class Verdict : std::uint8_t {
   Forward,  // go on at once
@@ -44,8 +61,9 @@ struct Decision {
   // Whom the answer's headers speak of: on Reject who refused (the longest retry_after), else whose share
   // left is the smallest. Null when no enforced rule applied.
   const Rule* rule = nullptr;
-  const limit::Limiter* limiter = nullptr;  // the one of `rule`'s limiters that spoke
-  limit::Outcome outcome;                   // what it said
+  const limit::Limiter* limiter = nullptr;  // the one of `rule`'s limiters that clients are told of
+  limit::Outcome outcome;                   // what it said, measured by that limiter
+  bool exceeded = false;                    // admitted over a soft limit of any rule
   const Rule* delayed_by = nullptr;         // of Delay: whose departure is the latest
 };
 
@@ -56,7 +74,7 @@ struct Line {
 };
 
 // The lines of one store. Line i, charges()[i] and outcomes()[i] belong together; who counts per rule walks
-// them, shadow lines (charges()[i].enforced is false) included.
+// them, shadow lines (charges()[i].enforced is false) included, but not those that are only counted.
 class Bill {
  public:
   // False when it is full (kMaxCharges).
@@ -80,10 +98,11 @@ class Bill {
 
 class Evaluation {
  public:
-  // Finds the rules that apply and names their keys. Returns the first enforced rule whose key is missing
-  // with on_missing = "reject" (both bills are then empty), else null. A shadow rule whose key is missing is
-  // left out. REQUIRES at most kMaxCharges rules a store.
-  const Rule* collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
+  // Finds the rules that apply, names their keys and reads what the request costs. Returns the first
+  // objection of an enforced rule: a key missing with on_missing = "reject", or a faulty cost (both bills are
+  // then empty). A shadow rule that would object is left out. REQUIRES at most kMaxCharges rules a store, and
+  // no cost that stands in a body.
+  Objection collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
 
   Bill local;   // to be charged in this process
   Bill remote;  // to be charged in Redis
@@ -96,8 +115,9 @@ class Evaluation {
 };
 
 // Folds the answers of every bill into one decision: a refusal wins (the longest retry_after is reported),
-// else the longest delay. Admitted, the smallest share left (remaining ÷ quota, compared exactly) speaks.
-// Among equals the first met. Shadow lines are left aside. The same `rule` pointers as in the bills.
+// else the longest delay. Admitted, the smallest share left (remaining ÷ quota, compared exactly) speaks; of
+// a soft limit the share of what clients are told of. Among equals the first met. Shadow lines are left
+// aside. The same `rule` pointers as in the bills.
 [[nodiscard]] Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcept;
 
 }  // namespace weir::policy

@@ -1,12 +1,15 @@
 // Who is asking: the attributes of a client, and where each is read from.
 //
-// Pure: from a parsed head and the peer's address to a `ClientIdentity` whose views live as long as the
-// head's buffer and the key ring.
+// Pure: from a parsed head, the peer's address and what else a client shows to a `ClientIdentity` whose views
+// live as long as the head's buffer, the settings and the `Credentials`.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
+#include "weir/base/time.hpp"
 #include "weir/http/head.hpp"
+#include "weir/policy/countries.hpp"
 #include "weir/policy/key_ring.hpp"
+#include "weir/policy/token.hpp"
 
 #include <array>
 #include <cstdint>
@@ -19,9 +22,9 @@ namespace weir::policy {
 
 // Where a credential or attribute is found in a request. Of a header that comes in several lines the value is
 // what all lines agree on; lines that differ say nothing, as if it were absent. Of a query parameter or
-// cookie the first counts.
+// cookie the first counts; the query is percent-decoded. A claim is one of the verified bearer token.
 struct Source {
-  enum class Kind : std::uint8_t { None, Header, Query, Cookie, Bearer };
+  enum class Kind : std::uint8_t { None, Header, Query, Cookie, Bearer, Claim };
   Kind kind = Kind::None;
   std::string name;  // unused for Bearer (Authorization: Bearer …, RFC 6750 §2.1)
 };
@@ -33,12 +36,23 @@ struct ClientSettings {
   std::vector<base::Cidr> trusted_proxies;
   int ipv6_prefix = 64;  // 1 to 128
   Source api_key{Source::Kind::Header, "X-API-Key"};
-  Source user;  // user, org and service are believed from trusted proxies alone, wherever they are read from
+  Source user;  // user, org and service are believed from trusted proxies alone, but for claims
   Source org;
   Source service;
   Source device;                // from anyone
   std::optional<KeyRing> keys;  // the keys file, where one is configured
   UnknownKeys unknown_keys = UnknownKeys::Anonymous;
+  // Absent unless something asks for claims or countries, so that no other request pays for them.
+  std::optional<TokenVerifier> tokens;
+  std::optional<Countries> countries;
+};
+
+// What a client shows beside its request, and room for what is found in it. Belongs to one exchange.
+struct Credentials {
+  base::TimePoint now{};                 // at which a token has to be in force
+  std::string_view certificate_subject;  // of the client's TLS certificate; empty: none was shown
+  Claims claims;                         // of the verified token
+  std::array<std::string, 5> decoded;    // values of the query, where they came encoded
 };
 
 struct ClientIdentity {
@@ -49,11 +63,14 @@ struct ClientIdentity {
   bool key_rejected = false;  // an unknown API key came and unknown_keys = "reject"; api_key is then empty
   // Empty: absent. What the keys file says of a key's holder goes before what the request says.
   std::string_view api_key, user, org, service, device, tier;
+  std::string_view country;              // of `address`: "CH"
+  std::string_view certificate_subject;  // as Credentials::certificate_subject
+  const Claims* claims = nullptr;        // of a token that is genuine and in force; null: there is none
 };
 
 // `peer`: the address at the other end of the connection (or what PROXY said).
 [[nodiscard]] ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& peer,
-                                      const http::RequestHead& head) noexcept;
+                                      const http::RequestHead& head, Credentials& credentials);
 
 // The rightmost untrusted address of X-Forwarded-For, walking from the right over trusted ones; several lines
 // are one list; a malformed element ends the walk at the last address that was believed. Empty elements are
@@ -62,7 +79,8 @@ struct ClientIdentity {
 [[nodiscard]] base::IpAddress forwarded_client(const ClientSettings& settings, const base::IpAddress& peer,
                                                const http::Fields& fields) noexcept;
 
-// The value of one query parameter as it stands, or of one cookie. Empty when absent.
+// The value of the first query parameter whose name is that one after decoding, as it stands, or of one
+// cookie. Empty when absent.
 [[nodiscard]] std::string_view query_parameter(std::string_view query, std::string_view name) noexcept;
 [[nodiscard]] std::string_view cookie(const http::Fields& fields, std::string_view name) noexcept;
 

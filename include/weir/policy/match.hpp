@@ -3,7 +3,9 @@
 
 #include "weir/base/ip_address.hpp"
 #include "weir/base/result.hpp"
+#include "weir/base/time.hpp"
 #include "weir/http/head.hpp"
+#include "weir/policy/hours.hpp"
 #include "weir/policy/identity.hpp"
 
 #include <memory>
@@ -21,6 +23,8 @@ struct Request {
   std::string_view host;   // http::normalise_host
   std::string_view route;  // name of the matched route; empty while routes are being matched
   ClientIdentity client;
+  base::TimePoint now{};  // when it came
+  double load = 1;        // of the system then, 0 idle to 1 full; elastic limits look at it
 };
 
 // A test of one text: exact, or "~regex" (RE2, searches), or present at all.
@@ -64,11 +68,14 @@ struct Match {
   std::optional<PathMatch> path;
   std::vector<std::string> methods;  // any of; compared with case (RFC 9110 §9.1)
   std::optional<std::string> host;   // lower case
-  // All of; each holds if any line of the field, or any parameter of the name, does. Values as they stand.
+  // All of; each holds if any line of the field, or any parameter of the name, does. Names and values of the
+  // query are compared after percent-decoding.
   std::vector<NamedText> headers;        // names without case
   std::vector<NamedText> query;          // names with case
   std::vector<std::string> tiers;        // any of
   std::vector<base::Cidr> ip;            // any of
+  std::vector<std::string> countries;    // any of: "CH"
+  std::optional<Hours> hours;            // by Request::now
   std::shared_ptr<const Match> negated;  // `not`: the whole of it must not hold
 
   [[nodiscard]] bool holds(const Request& request) const;

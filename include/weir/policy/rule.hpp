@@ -3,6 +3,7 @@
 
 #include "weir/limit/charge.hpp"
 #include "weir/limit/limiter.hpp"
+#include "weir/policy/cost.hpp"
 #include "weir/policy/match.hpp"
 
 #include <cstdint>
@@ -30,11 +31,14 @@ enum class Attribute : std::uint8_t {
   Header,  // named
   Query,   // named
   Cookie,  // named
+  Country,
+  Claim,  // named
+  CertSubject,
 };
 
 struct AttributeRef {
   Attribute kind = Attribute::Ip;
-  std::string name;  // of a header (lower case), query parameter or cookie (both with their case)
+  std::string name;  // of a header (lower case), query parameter, cookie or claim (all with their case)
 };
 
 // One part of a key: the first alternative that is present ("api_key|ip").
@@ -51,13 +55,24 @@ enum class Store : std::uint8_t { Memory, Redis };
 enum class OnStoreFailure : std::uint8_t { Local, Open, Closed };
 enum class Mode : std::uint8_t { Enforce, Shadow };
 
+// A higher limit for while the system has room. It counts apart, and both count every request, so that the
+// rule's own limit finds out at once what it would have when room runs out.
+struct Elastic {
+  limit::Limiter limiter;
+  std::optional<limit::Limiter> local_share{};  // as Rule::local_share
+  double while_load_below = 0;                  // of Request::load
+};
+
 // The same rule with other numbers, for a tier or for what an override matches. Counts apart from the rule
-// itself.
+// itself. What is not said of a member is said at the rule's.
 struct Variant {
   std::string tier;  // of a tier's variant; empty for an override
   Match match{};     // of an override
   limit::Limiter limiter;
-  std::optional<limit::Limiter> local_share{};  // as Rule::local_share
+  std::optional<limit::Limiter> local_share{};
+  std::optional<limit::Limiter> soft{};
+  std::optional<limit::Limiter> soft_share{};
+  std::optional<Elastic> elastic{};
 };
 
 // `name` and `limiter` must be given; the rest has defaults.
@@ -71,9 +86,15 @@ struct Rule {
   // What this weir enforces by itself while the store is away: the limit divided by `replicas`. Absent unless
   // store is Redis and on_store_failure is Local.
   std::optional<limit::Limiter> local_share{};
+  // With a soft limit: what is enforced in place of `limiter` and of `local_share`, a margin wider than the
+  // limit that clients are told of.
+  std::optional<limit::Limiter> soft{};
+  std::optional<limit::Limiter> soft_share{};
+  std::optional<Elastic> elastic{};
   std::vector<Variant> overrides{};  // first match wins, before tiers
   std::vector<Variant> tiers{};
-  limit::Cost cost = 1;
+  limit::Cost cost = 1;  // or, where cost_from names a place, of a request that says nothing there
+  CostSource cost_from{};
   Store store = Store::Memory;
   OnStoreFailure on_store_failure = OnStoreFailure::Local;
   Mode mode = Mode::Enforce;
@@ -81,12 +102,20 @@ struct Rule {
   std::optional<std::string> refusal_body{};
 };
 
-// What a request that met a rule is asked to pay, and by which of the rule's limiters.
+// By which of a rule's limiters a request that met it is asked to pay.
 struct AppliedLimiter {
-  const limit::Limiter* limiter;
-  const limit::Limiter* local_share;  // null where there is none
-  std::uint16_t variant;              // 0 the rule itself, then overrides, then tiers: part of the key
+  const limit::Limiter* limiter;  // that is enforced
+  const limit::Limiter* told;  // that clients are told of: the same, or with a soft limit one with less room
+  std::uint16_t variant = 0;   // 0 the rule itself, then overrides, then tiers: part of the key
+  bool elastic = false;        // the elastic limiter of the variant, which counts under a name of its own
+  bool paired = false;         // the variant has two limiters: the other one is to count as well
+  bool counted = false;        // this is that other one: charged, and it decides nothing
 };
 [[nodiscard]] AppliedLimiter applied_limiter(const Rule& rule, const Request& request);
+
+// The other one of a pair. REQUIRES applied.paired.
+[[nodiscard]] AppliedLimiter counted_limiter(const Rule& rule, const AppliedLimiter& applied);
+// The share of it that is enforced here while the store is away: the same where none was asked for.
+[[nodiscard]] AppliedLimiter local_limiter(const Rule& rule, const AppliedLimiter& applied);
 
 }  // namespace weir::policy

@@ -18,6 +18,7 @@ struct Configuration {
   policy::ClientSettings client;
   std::vector<policy::Route> routes;
   std::vector<policy::Rule> rules;
+  bool elastic = false;  // some rule looks at the load
   policy::NamingKeys names;
   std::vector<upstream::UpstreamSettings> upstreams;
   std::vector<std::vector<upstream::Server>> servers;  // of each upstream, resolved

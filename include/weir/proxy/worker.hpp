@@ -10,6 +10,7 @@
 #include "weir/observe/counters.hpp"
 #include "weir/proxy/buffer.hpp"
 #include "weir/proxy/configuration.hpp"
+#include "weir/proxy/load_meter.hpp"
 #include "weir/proxy/shaper.hpp"
 #include "weir/redis/store.hpp"
 #include "weir/upstream/pool.hpp"
@@ -49,6 +50,7 @@ class Worker {
   observe::AccessSink* access_log;
   net::Watchdog watchdog;
   Shaper shaper;
+  LoadMeter load;
   BlockPool blocks;
   std::deque<upstream::Pool> pools;  // one for each configured upstream
 

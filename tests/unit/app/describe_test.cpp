@@ -1,11 +1,13 @@
 // The text of `weir check`, and what it warns of.
 #include "unit/app/configuration.hpp"
+#include "unit/policy/country_file.hpp"
 
 #include <gmock/gmock.h>
 
 namespace weir::app::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -40,6 +42,47 @@ TEST(Describe, ListsRulesThatMayApplyWithTheirCondition) {
   EXPECT_THAT(rules_below(R"({ methods = "GET" })", R"({ path = "/b" })"),
               AllOf(listed, HasSubstr("where path /b")));
   EXPECT_THAT(rules_below("{}", "{}"), AllOf(listed, Not(HasSubstr("where"))));
+}
+
+TEST(Describe, SaysWhatTellsClientsApart) {
+  const Folder folder;
+  policy::CountryFile countries;
+  countries.add("203.0.113.0", 24, "CH");
+  folder.write("c.mmdb", countries.bytes());
+  const auto text =
+      describe(parse_settings(with_rule("key = [\"claim:sub|ip\"]\nmatch = { country = [\"CH\", \"LI\"], "
+                                        "hours = \"22:00-06:00\", days = \"fri\", "
+                                        "timezone = \"Europe/Zurich\", query = { q = \"a b\" } }\noverrides "
+                                        "= [{ match = { path = \"/a\" }, limit = "
+                                        "\"1/s\" }]\n"
+                                        "[client]\ngeo = \"c.mmdb\"\njwt = { algorithm = \"HS256\", secret = "
+                                        "\"0123456789abcdef0123456789abcdef\" }\n"),
+                              folder.file(kFile)));
+  EXPECT_THAT(text, HasSubstr("tokens HS256\n"));
+  EXPECT_THAT(text, HasSubstr("countries by Test-Country\n"));
+  EXPECT_THAT(text, HasSubstr("per [claim:sub|ip]"));
+  EXPECT_THAT(text,
+              HasSubstr("where query q = a b, country CH LI, hours 22:00-06:00 on fri in Europe/Zurich\n"));
+  EXPECT_THAT(text, HasSubstr("override path /a: token_bucket 1/s, burst 1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("0123456789abcdef")));
+}
+
+TEST(Describe, SaysWhatARequestCosts) {
+  const auto of = [](const std::string& cost) {
+    return describe(parse_settings(with_rule("cost = " + cost + "\n"), kFile));
+  };
+  EXPECT_THAT(of("5"), HasSubstr(", cost 5\n"));
+  EXPECT_THAT(of("{ query = \"n\" }"), HasSubstr(", cost by query n, else 1\n"));
+  EXPECT_THAT(of("{ header = \"X-Cost\", scale = 100, default = 3 }"),
+              HasSubstr(", cost by header X-Cost x 100, else 3\n"));
+}
+
+TEST(Describe, SaysWhatIsSoftAndElastic) {
+  const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
+  EXPECT_THAT(of("soft = \"20%\"\n"),
+              HasSubstr("rule \"x\": token_bucket 10/s, burst 10, soft up to 12, per"));
+  EXPECT_THAT(of("elastic = { limit = \"20/s\", while_load_below = 0.7 }\n"),
+              HasSubstr("burst 10, elastic token_bucket 20/s, burst 20 while load is below 0.7, per"));
 }
 
 std::vector<std::string> warnings_of(const std::string& text) {
@@ -86,6 +129,24 @@ TEST(Warnings, OfWhatNeverApplies) {
               Contains(HasSubstr("believed from trusted proxies alone")));
   EXPECT_THAT(warnings_of(with("[[upstream]]\nname = \"spare\"\nservers = [\"a:1\"]\n")),
               Contains("upstream \"spare\" is used by no route"));
+}
+
+TEST(Warnings, OfWhatNobodyAsksFor) {
+  const Folder folder;
+  policy::CountryFile countries;
+  countries.add("203.0.113.0", 24, "CH");
+  folder.write("c.mmdb", countries.bytes());
+  const auto of = [&](const std::string& more) {
+    return parse_settings(
+               with_rule(more + "[client]\ngeo = \"c.mmdb\"\njwt = { algorithm = \"HS256\", secret = "
+                                "\"0123456789abcdef0123456789abcdef\" }\n"),
+               folder.file(kFile))
+        .warnings;
+  };
+  const auto unasked = HasSubstr("nothing asks for a c");
+  EXPECT_THAT(of(""), AllOf(Contains("[client] jwt is configured, and nothing asks for a claim"),
+                            Contains("[client] geo is configured, and nothing asks for a country")));
+  EXPECT_THAT(of("key = [\"claim:sub|country\"]\n"), Not(Contains(unasked)));
 }
 
 }  // namespace

@@ -204,10 +204,39 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:12: client.user.header: found \"X User\"; expected a name such as \"X-User-ID\""}},
     {"UserClaim",
      with("[client]\nuser = { claim = \"sub\" }\n"),
-     {"weir.toml:12: client.user.claim: not yet: this version of weir lacks claims of JSON Web Tokens"}},
+     {"weir.toml:12: client.user.claim: nothing says how tokens are verified; expected [client] jwt = { … "
+      "}"}},
     {"Jwt",
      with("[client]\njwt = { algorithm = \"ES256\" }\n"),
-     {"weir.toml:12: client.jwt: not yet: this version of weir lacks JSON Web Tokens"}},
+     {"weir.toml:12: client.jwt.public_key: missing; expected the PEM file of the public key that ES256 "
+      "verifies "
+      "with"}},
+    {"JwtWithoutAlgorithm",
+     with("[client]\njwt = { secret = \"s\" }\n"),
+     {"weir.toml:12: client.jwt.algorithm: missing; expected \"HS256\" or \"HS384\" or \"HS512\" or "
+      "\"RS256\" or "
+      "\"RS384\" or \"RS512\" or \"ES256\" or \"ES384\" or \"ES512\""}},
+    {"JwtOfAlgorithmNone",
+     with("[client]\njwt = { algorithm = \"none\" }\n"),
+     {"weir.toml:12: client.jwt.algorithm: found \"none\"; expected one of \"HS256\", \"HS384\", \"HS512\", "
+      "\"RS256\", \"RS384\", \"RS512\", \"ES256\", \"ES384\", \"ES512\""}},
+    {"JwtSecretOfAPublicAlgorithm",
+     with("[client]\njwt = { algorithm = \"RS256\", secret = \"s\" }\n"),
+     {"weir.toml:12: client.jwt.secret: not of RS256; expected public_key in its place",
+      "weir.toml:12: client.jwt.public_key: missing; expected the PEM file of the public key that RS256 "
+      "verifies "
+      "with"}},
+    {"JwtKeyFileAbsent",
+     with("[client]\njwt = { algorithm = \"RS256\", public_key = \"/nowhere/jwt.pem\" }\n"),
+     {"weir.toml:12: client.jwt.public_key: \"/nowhere/jwt.pem\" cannot be read; expected a public key in "
+      "PEM"}},
+    {"JwtSecretTooShort",
+     with("[client]\njwt = { algorithm = \"HS256\", secret = \"hunter2\" }\n"),
+     {"weir.toml:12: client.jwt.secret: is shorter than the hash of HS256: it takes 32 octets (RFC 7518 "
+      "§3.2)"}},
+    {"JwtSecretEmpty",
+     with("[client]\njwt = { algorithm = \"HS256\", secret = \"\" }\n"),
+     {"weir.toml:12: client.jwt.secret: found nothing; expected a secret"}},
     {"UnknownKeysUnknown",
      with("[client]\nunknown_keys = \"rejct\"\n"),
      {"weir.toml:12: client.unknown_keys: found \"rejct\"; did you mean \"reject\"?"}},

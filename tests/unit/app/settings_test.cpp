@@ -1,6 +1,7 @@
 #include "weir/app/settings.hpp"
 
 #include "unit/app/configuration.hpp"
+#include "unit/policy/country_file.hpp"
 
 #include <cstdlib>
 
@@ -268,6 +269,9 @@ TEST(Settings, TheShippedConfigurationsAreGood) {
   folder.write("edge.crt", "pem");
   folder.write("edge.key", "pem");
   folder.write("keys.toml", "[[key]]\nkey = \"k\"\ntier = \"free\"\n[[key]]\nkey = \"l\"\ntier = \"pro\"\n");
+  policy::CountryFile countries;
+  countries.add("203.0.113.0", 24, "CH");
+  folder.write("GeoLite2-Country.mmdb", countries.bytes());
   const Variable demo("WEIR_DEMO_DIR", folder.file("").c_str());
   EXPECT_THAT(load_settings(shipped("demo.toml")).warnings, IsEmpty());
   EXPECT_EQ(load_settings(shipped("weir.toml")).rules.size(), 2u);
@@ -277,6 +281,74 @@ TEST(Settings, TheShippedConfigurationsAreGood) {
   const auto settings = parse_settings(whole, folder.file(kFile));
   EXPECT_EQ(settings.rules.size(), 3u);
   EXPECT_TRUE(settings.state.redis);
+}
+
+// What nobody asks for is not looked up: requests would pay for it.
+TEST(Settings, TokensAndCountriesAreKeptWhereTheyAreAskedFor) {
+  const Folder folder;
+  policy::CountryFile countries;
+  countries.add("203.0.113.0", 24, "CH");
+  folder.write("c.mmdb", countries.bytes());
+  const std::string client =
+      "[client]\ngeo = \"c.mmdb\"\njwt = { algorithm = \"HS256\", secret = "
+      "\"0123456789abcdef0123456789abcdef\" }\n";
+  const auto of = [&](const std::string& more) {
+    return parse_settings(with_rule(more), folder.file(kFile)).client;
+  };
+  EXPECT_FALSE(of(client).tokens);
+  EXPECT_FALSE(of(client).countries);
+  for (const auto* asking : {"key = [\"claim:sub\"]\n", "key = [\"ip\", \"user|claim:sub\"]\n"})
+    EXPECT_TRUE(of(asking + client).tokens) << asking;
+  EXPECT_TRUE(of(client + "user = { claim = \"sub\" }\n").tokens);
+  for (const auto* asking : {"key = [\"country\"]\n", "match = { country = \"CH\" }\n",
+                             "match = { not = { country = [\"CH\"] } }\n",
+                             "overrides = [{ match = { country = \"CH\" }, limit = \"1/s\" }]\n",
+                             "[[route]]\nname = \"n\"\nmatch = { country = \"CH\" }\nupstream = \"api\"\n"})
+    EXPECT_TRUE(of(asking + client).countries) << asking;
+}
+
+TEST(Settings, ASoftLimitIsTheSameWithMoreRoom) {
+  const auto of = [](const std::string& more) {
+    const auto rule = parse(with_rule(more)).rules[1];
+    return limit::describe(rule.limiter) + "; " + limit::describe(rule.soft.value());
+  };
+  EXPECT_EQ(of("soft = \"10%\"\n"), "token_bucket 10/s, burst 10; token_bucket 10/s, burst 11");
+  EXPECT_EQ(of("burst = 19\nsoft = \"10%\"\n"), "token_bucket 10/s, burst 19; token_bucket 10/s, burst 20");
+  EXPECT_EQ(of("algorithm = \"gcra\"\nburst = 9\nsoft = \"10%\"\n"),
+            "gcra 10/s, burst 9; gcra 10/s, burst 10");
+  const auto tiered =
+      parse(with_rule("soft = \"50%\"\ntiers = { free = { limit = \"2/s\" }, pro = { limit = "
+                      "\"4/s\", soft = \"25%\" } }\n"));
+  const auto& tiers = tiered.rules[1].tiers;
+  EXPECT_FALSE(tiers.at(0).soft);  // stands alone
+  EXPECT_EQ(limit::describe(tiers.at(1).soft.value()), "token_bucket 4/s, burst 5");
+  const auto shared =
+      parse(with_rule("store = \"redis\"\nburst = 20\nsoft = \"50%\"\n[state]\nreplicas = 2\nredis = { url = "
+                      "\"redis://a\" }\n"));
+  EXPECT_EQ(limit::describe(shared.rules[1].soft_share.value()), "token_bucket 10/2s, burst 15");
+}
+
+TEST(Settings, AnElasticLimit) {
+  const auto rule =
+      parse(with_rule("elastic = { limit = \"20/s\", burst = 50, while_load_below = 0.7 }\n")).rules[1];
+  ASSERT_TRUE(rule.elastic);
+  EXPECT_EQ(limit::describe(rule.elastic->limiter), "token_bucket 20/s, burst 50");
+  EXPECT_EQ(rule.elastic->while_load_below, 0.7);
+  EXPECT_EQ(limit::describe(rule.limiter), "token_bucket 10/s, burst 10");
+}
+
+// A request that meets all rules has one line for each, and two for one with an elastic limit.
+TEST(Settings, ElasticRulesCountTwice) {
+  std::string text = kLeast;
+  for (int i = 0; i < 15; ++i)
+    text += "[[rule]]\nname = \"" + std::to_string(i) +
+            "\"\nlimit = \"1/s\"\nelastic = { limit = \"2/s\", while_load_below = 1 }\n";
+  text += "[[rule]]\nname = \"one\"\nlimit = \"1/s\"\n";
+  EXPECT_THAT(mistakes_in(text), IsEmpty());
+  EXPECT_THAT(
+      mistakes_in(text + "[[rule]]\nname = \"last\"\nlimit = \"1/s\"\n"),
+      ElementsAre("weir.toml:74: rule[last]: found rule number 18; expected at most 32 rules, those with an "
+                  "elastic limit counted twice"));
 }
 
 }  // namespace

@@ -87,6 +87,15 @@ TEST(AppendStanding, BothFamilies) {
             "RateLimit-Policy: \"per-key\";q=100;w=10\r\nRateLimit: \"per-key\";r=42;t=1\r\n");
 }
 
+TEST(AppendStanding, OverASoftLimit) {
+  auto at = kStanding;
+  at.exceeded = true;
+  EXPECT_EQ(standing(at, {.x = true, .ietf = false}),
+            "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: 42\r\nX-RateLimit-Reset: 1708425600\r\n"
+            "X-RateLimit-Exceeded: soft\r\n");
+  EXPECT_EQ(standing(at, {.x = false, .ietf = true}), standing(kStanding, {.x = false, .ietf = true}));
+}
+
 TEST(AppendStanding, OneFamilyOrNone) {
   EXPECT_EQ(standing(kStanding, {.x = true, .ietf = false}),
             "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: 42\r\nX-RateLimit-Reset: 1708425600\r\n");

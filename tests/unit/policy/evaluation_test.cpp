@@ -14,7 +14,7 @@ constexpr base::TimePoint kNow{seconds(1'700'000'000)};
 
 class Collect : public testing::Test {
  protected:
-  const Rule* collect() { return evaluation_.collect(rules_, request_, kKeys); }
+  Objection collect() { return evaluation_.collect(rules_, request_, kKeys); }
 
   http::RequestHead head_ = head_with({});
   Request request_ = request_of(head_);
@@ -28,7 +28,7 @@ TEST_F(Collect, WhatMatchesAndHasAKeyInTheBillOfItsStore) {
   rules_[2].cost = 5;
   rules_.push_back(rule_of("d", {"ip"}));
   rules_[3].match.methods = {"POST"};
-  EXPECT_EQ(collect(), nullptr);
+  EXPECT_FALSE(collect());
   ASSERT_EQ(evaluation_.local.charges().size(), 1U);
   EXPECT_EQ(evaluation_.local.charges()[0].key, name_key(rules_[0], 0, request_, kKeys.table));
   EXPECT_EQ(evaluation_.local.line(0).rule, rules_.data());
@@ -52,13 +52,63 @@ TEST_F(Collect, ATierPaysByItsOwnLimiterUnderItsOwnName) {
 
 TEST_F(Collect, AMissingKeyRejectsWhereAskedAndLeavesNothingToCharge) {
   rules_[1].on_missing = OnMissing::Reject;
-  EXPECT_EQ(collect(), &rules_[1]);
+  EXPECT_EQ(collect().rule, &rules_[1]);
   EXPECT_TRUE(evaluation_.local.empty());
   rules_[1].mode = Mode::Shadow;  // never enforced, so it rejects nobody
-  EXPECT_EQ(collect(), nullptr);
+  EXPECT_FALSE(collect());
   EXPECT_EQ(evaluation_.local.charges().size(), 2U);
   collect();
   EXPECT_EQ(evaluation_.local.charges().size(), 2U);  // a second turn starts afresh
+}
+
+TEST_F(Collect, WhatIsMissingDecidesTheStatus) {
+  const std::pair<std::vector<std::string>, unsigned> cases[] = {
+      {{"api_key"}, 401},     {{"user"}, 401},         {{"org"}, 401},
+      {{"service"}, 401},     {{"claim:sub"}, 401},    {{"cert:subject"}, 401},
+      {{"device"}, 400},      {{"country"}, 400},      {{"header:x-a"}, 400},
+      {{"query:a"}, 400},     {{"cookie:a"}, 400},     {{"tier"}, 400},
+      {{"device|user"}, 401}, {{"ip", "device"}, 400}, {{"api_key|ip", "header:x-a"}, 400}};
+  for (const auto& [parts, status] : cases) {
+    rules_ = {rule_of("r", {})};
+    for (const auto& part : parts) rules_[0].key.push_back(parse_key_part(part).value());
+    rules_[0].on_missing = OnMissing::Reject;
+    const auto objection = collect();
+    ASSERT_TRUE(objection);
+    EXPECT_EQ(objection.part, &rules_[0].key.back());
+    EXPECT_EQ(status_of(objection), status) << describe(rules_[0].key);
+    EXPECT_EQ(describe(objection), "this request lacks what identifies its client");
+  }
+}
+
+TEST_F(Collect, TheCostThatTheRequestSays) {
+  rules_ = {rule_of("a", {"ip"}), rule_of("b", {"ip"})};
+  rules_[0].cost_from = {CostSource::Kind::Header, "X-Cost", 100};
+  rules_[0].cost = 4;
+  head_ = head_with({{"X-Cost", "0.12"}});
+  EXPECT_FALSE(collect());
+  EXPECT_EQ(evaluation_.local.charges()[0].cost, 12U);
+  EXPECT_EQ(evaluation_.local.charges()[1].cost, 1U);
+  head_ = head_with({});
+  EXPECT_FALSE(collect());
+  EXPECT_EQ(evaluation_.local.charges()[0].cost, 4U);
+}
+
+TEST_F(Collect, AFaultyCostIsTheClientsFaultAndLeavesNothingToCharge) {
+  rules_ = {rule_of("a", {"ip"}), rule_of("b", {"ip"})};
+  rules_[1].cost_from = {CostSource::Kind::Query, "n", 0};
+  head_.query = "n=-1";
+  const auto objection = collect();
+  EXPECT_EQ(objection.rule, &rules_[1]);
+  EXPECT_EQ(status_of(objection), 400U);
+  EXPECT_EQ(describe(objection),
+            "the cost in the query n is not a whole number that comes to 1 up to 2147483648");
+  EXPECT_TRUE(evaluation_.local.empty());
+  rules_[1].mode = Mode::Shadow;
+  EXPECT_FALSE(collect());
+  EXPECT_EQ(evaluation_.local.charges().size(), 1U);
+  rules_[1].mode = Mode::Enforce;
+  rules_[1].match.methods = {"POST"};  // a rule that does not apply asks for nothing
+  EXPECT_FALSE(collect());
 }
 
 TEST_F(Collect, AFullBillSaysSo) {
@@ -130,7 +180,7 @@ class Decide : public testing::Test {
   }
 
   void add(Bill& bill, const Rule& rule, const limit::Outcome& outcome, bool enforced = true) {
-    bill.add({&rule, {&rule.limiter, nullptr, 0}},
+    bill.add({&rule, {&rule.limiter, &rule.limiter}},
              {.key = {}, .limiter = &rule.limiter, .enforced = enforced});
     bill.outcomes().back() = outcome;
   }

@@ -158,5 +158,22 @@ TEST(KeyRing, DigestIsSha256) {
   EXPECT_EQ(digest[31], 0xad);
 }
 
+// The upstream decodes it, and so does what is counted by.
+TEST(Identify, AQueryIsDecoded) {
+  ClientSettings settings;
+  settings.api_key = {Source::Kind::Query, "api_key"};
+  settings.device = {Source::Kind::Query, "dev"};
+  const auto of = [&](std::string_view query) {
+    const auto head = head_with({}, query);
+    Credentials credentials;
+    const auto client = identify(settings, ip("203.0.113.7"), head, credentials);
+    return std::string(client.api_key) + "," + std::string(client.device);
+  };
+  EXPECT_EQ(of("api_key=k%31&dev=d1"), "k1,d1");
+  EXPECT_EQ(of("api%5Fkey=%6b1&d%65v=%64%31"), "k1,d1");
+  EXPECT_EQ(of("api_key=a+b%2Bc"), "a+b+c,");
+  EXPECT_EQ(of("API_KEY=k1"), ",");
+}
+
 }  // namespace
 }  // namespace weir::policy

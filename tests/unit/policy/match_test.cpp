@@ -103,6 +103,38 @@ TEST_F(MatchTest, QueryByExactName) {
   EXPECT_FALSE(holds());
 }
 
+TEST_F(MatchTest, QueryAfterDecoding) {
+  match_.query = {{"mode", *TextMatch::parse("a b")}, {"tag&", *TextMatch::parse("~^[0-9]+$")}};
+  for (const auto* query :
+       {"mode=a%20b&tag%26=12", "m%6Fde=%61%20b&%74ag%26=%31%32", "mode=x&mode=a b&tag%26=1"}) {
+    head_.query = query;
+    EXPECT_TRUE(holds()) << query;
+  }
+  for (const auto* query :
+       {"mode=a+b&tag%26=12", "mode=a%2520b&tag%26=12", "mode=a%20b&tag&=12", "mode=a%20b"}) {
+    head_.query = query;
+    EXPECT_FALSE(holds()) << query;
+  }
+}
+
+TEST_F(MatchTest, CountryOfTheClient) {
+  match_.countries = {"CH", "LI"};
+  EXPECT_FALSE(holds());  // not known: none of them
+  request_.client.country = "LI";
+  EXPECT_TRUE(holds());
+  request_.client.country = "DE";
+  EXPECT_FALSE(holds());
+  EXPECT_EQ(match_.describe(), "country CH LI");
+}
+
+TEST_F(MatchTest, HoursOfTheRequest) {
+  match_.hours = *parse_hours("22:00-06:00");
+  request_.now = base::TimePoint(std::chrono::hours(23));
+  EXPECT_TRUE(holds());
+  request_.now = base::TimePoint(std::chrono::hours(12));
+  EXPECT_FALSE(holds());
+}
+
 TEST_F(MatchTest, NotNegatesAllOfItTogether) {
   Match inner;
   inner.methods = {"GET"};
@@ -118,12 +150,13 @@ TEST_F(MatchTest, DescribesItself) {
   match_.methods = {"GET", "POST"};
   match_.headers = {{"X-Env", *TextMatch::parse("~t")}, {"X-Any", TextMatch::present()}};
   match_.ip = {cidr("10.0.0.0/8")};
+  match_.hours = *parse_hours("01:00-06:00");
   Match inner;
   inner.tiers = {"free"};
   match_.negated = std::make_shared<const Match>(inner);
   EXPECT_EQ(match_.describe(),
-            "path /api/*, methods GET POST, header X-Env = ~t, header X-Any present, ip 10.0.0.0/8, not "
-            "(tier free)");
+            "path /api/*, methods GET POST, header X-Env = ~t, header X-Any present, ip 10.0.0.0/8, "
+            "hours 01:00-06:00 in UTC, not (tier free)");
 }
 
 TEST_F(MatchTest, TheFirstRouteThatMatches) {

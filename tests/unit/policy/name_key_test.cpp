@@ -1,5 +1,9 @@
 #include "unit/policy/sample.hpp"
 
+#include <algorithm>
+#include <array>
+#include <map>
+#include <random>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -48,11 +52,10 @@ TEST_F(NameKey, KindsStandApart) {
   const std::string bytes(request_.client.network.view());
   request_.client.api_key = request_.client.user = request_.client.org = request_.client.tier = bytes;
   request_.client.service = request_.client.device = request_.route = request_.host = request_.path = bytes;
-  head_.method = bytes;
-  head_.query = "n=" + std::string("x");
+  request_.client.country = request_.client.certificate_subject = head_.method = bytes;
   std::set<limit::Key> names;
-  const auto kinds = {"ip",     "api_key", "user", "org",    "tier", "service",
-                      "device", "route",   "host", "method", "path"};
+  const auto kinds = {"ip",    "api_key", "user",   "org",  "tier",    "service",     "device",
+                      "route", "host",    "method", "path", "country", "cert:subject"};
   for (const auto* kind : kinds) names.insert(name({kind}).value());
   EXPECT_EQ(names.size(), kinds.size());
 }
@@ -87,6 +90,76 @@ TEST_F(NameKey, NamedAttributesStandApartByName) {
   for (const auto* part : {"header:X-A", "header:X-B", "query:a", "query:b", "cookie:a", "cookie:b"})
     names.insert(name({part}).value());
   EXPECT_EQ(names.size(), 6U);
+}
+
+TEST_F(NameKey, ClaimsOfAVerifiedToken) {
+  Claims claims;
+  claims.add("sub", "ann");
+  claims.add("plan", "ann");
+  EXPECT_EQ(name({"claim:sub"}), std::nullopt);
+  request_.client.claims = &claims;
+  EXPECT_TRUE(name({"claim:sub"}));
+  EXPECT_NE(name({"claim:sub"}), name({"claim:plan"}));
+  EXPECT_EQ(name({"claim:role"}), std::nullopt);
+  request_.client.user = "ann";
+  EXPECT_NE(name({"claim:sub"}), name({"user"}));
+}
+
+// However a client spells the value that its upstream decodes, it is one client.
+TEST_F(NameKey, AQueryCountsAfterDecoding) {
+  const auto of = [&](std::string_view query) {
+    head_.query = query;
+    return name({"query:user"});
+  };
+  EXPECT_EQ(of("us%65r=%61nn"), of("user=ann"));
+  EXPECT_EQ(of("x=1&user=ann&user=bob"), of("user=ann"));
+  EXPECT_NE(of("user=%2561nn"), of("user=ann"));
+  EXPECT_EQ(of("user="), std::nullopt);
+  EXPECT_EQ(of("User=ann"), std::nullopt);
+}
+
+// The law: two requests have one name only where every part of the key has the same kind and the same value.
+TEST_F(NameKey, DifferentValuesNeverCollide) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const Rule rule = rule_of("r", {"user|org", "device", "header:X-T|query:t|cookie:t", "claim:c|country"});
+  const auto word = [&] {  // of few letters, and of those that separate things, so that parts look alike
+    constexpr std::string_view kLetters("ab|:\0", 5);
+    std::string text(random() % 4, 'a');
+    for (char& c : text) c = kLetters[random() % kLetters.size()];
+    return text;
+  };
+  std::map<std::vector<std::string>, limit::Key> names;
+  std::map<limit::Key, std::vector<std::string>> owners;
+  for (int i = 0; i < 20'000; ++i) {
+    std::array<std::string, 8> v;
+    for (auto& text : v) text = word();
+    const auto cookie = "t=" + v[5];
+    const auto query = "t=" + v[4];
+    head_ = head_with({{"X-T", v[3]}, {"Cookie", cookie}}, query);
+    Claims claims;
+    if (!v[6].empty()) claims.add("c", v[6]);
+    request_.client.user = v[0];
+    request_.client.org = v[1];
+    request_.client.device = v[2];
+    request_.client.claims = &claims;
+    request_.client.country = v[7];
+    const auto first = [&](std::initializer_list<std::size_t> from) {
+      for (const auto at : from)
+        if (!v[at].empty()) return std::to_string(at) + v[at];
+      return std::string();
+    };
+    const std::vector<std::string> parts = {first({0, 1}), first({2}), first({3, 4, 5}), first({6, 7})};
+    const auto key = name(rule);
+    const bool whole =
+        std::none_of(parts.begin(), parts.end(), [](const auto& part) { return part.empty(); });
+    ASSERT_EQ(key.has_value(), whole);
+    if (!whole) continue;
+    ASSERT_EQ(names.emplace(parts, *key).first->second, *key);
+    ASSERT_EQ(owners.emplace(*key, parts).first->second, parts);
+  }
+  EXPECT_GT(names.size(), 2000U);
 }
 
 TEST_F(NameKey, HeaderNamesHaveNoCaseAndAllLinesCountInOrder) {

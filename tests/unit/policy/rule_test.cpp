@@ -10,7 +10,8 @@ namespace {
 TEST(KeyPart, ReadsEveryAttribute) {
   for (const char* text :
        {"ip", "api_key", "user", "org", "tier", "service", "device", "route", "host", "method", "path",
-        "header:x-tenant", "query:Tenant", "cookie:sid", "api_key|user|ip", "header:x-a|ip"}) {
+        "country", "cert:subject", "claim:https://example.com/plan", "header:x-tenant", "query:Tenant",
+        "cookie:sid", "api_key|user|ip", "header:x-a|ip"}) {
     const auto part = parse_key_part(text);
     ASSERT_TRUE(part) << part.error().message;
     EXPECT_EQ(describe(KeyPattern{*part}), "[" + std::string(text) + "]");
@@ -33,8 +34,10 @@ TEST(KeyPart, SaysWhatIsWrong) {
       {"query:", "needs a name"},
       {"header:X Tenant", "header field"},
       {"ip:v4", "a name too many"},
-      {"country", "not know yet"},
-      {"claim:sub", "not know yet"},
+      {"country:CH", "a name too many"},
+      {"claim", "needs a name"},
+      {"cert", "cert:subject"},
+      {"cert:issuer", "cert:subject"},
       {"|ip", "not an attribute"},
   };
   for (const auto& [text, why] : cases) {
@@ -57,11 +60,13 @@ TEST(AppliedLimiter, OverridesInOrderThenTheTierThenTheRule) {
   auto request = request_of(head);
   const auto expect = [&](const limit::Limiter& limiter, unsigned variant) {
     const auto applied = applied_limiter(rule, request);
+    EXPECT_FALSE(applied.paired);
+    EXPECT_EQ(applied.told, &limiter);
     EXPECT_EQ(applied.limiter, &limiter);
     EXPECT_EQ(applied.variant, variant);
-    return applied.local_share;
+    return local_limiter(rule, applied).limiter;
   };
-  EXPECT_EQ(expect(rule.limiter, 0), nullptr);
+  EXPECT_EQ(expect(rule.limiter, 0), &rule.limiter);
   request.client.tier = "unheard of";
   expect(rule.limiter, 0);
   request.client.tier = "pro";
@@ -70,6 +75,52 @@ TEST(AppliedLimiter, OverridesInOrderThenTheTierThenTheRule) {
   expect(rule.overrides[1].limiter, 2);
   head.method = "PUT";
   EXPECT_EQ(expect(rule.overrides[0].limiter, 1), &*rule.overrides[0].local_share);
+}
+
+TEST(AppliedLimiter, ASoftLimitIsEnforcedInPlaceOfTheOneThatIsTold) {
+  Rule rule = rule_of("r", {"ip"});
+  rule.local_share = bucket(5, 5);
+  rule.soft = bucket(10, 11);
+  rule.soft_share = bucket(5, 6);
+  const auto head = head_with({});
+  const auto applied = applied_limiter(rule, request_of(head));
+  EXPECT_EQ(applied.limiter, &*rule.soft);
+  EXPECT_EQ(applied.told, &rule.limiter);
+  EXPECT_FALSE(applied.paired);
+  EXPECT_EQ(local_limiter(rule, applied).limiter, &*rule.soft_share);
+  EXPECT_EQ(local_limiter(rule, applied).told, &*rule.local_share);
+}
+
+TEST(AppliedLimiter, AnElasticLimitByLoadAndTheOtherCounts) {
+  Rule rule = rule_of("r", {"ip"});
+  rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.7};
+  rule.tiers.push_back({.tier = "free", .limiter = bucket(4, 4)});
+  const auto head = head_with({});
+  auto request = request_of(head);
+  const auto enforced = [&](double load) {
+    request.load = load;
+    const auto applied = applied_limiter(rule, request);
+    EXPECT_TRUE(applied.paired);
+    EXPECT_FALSE(applied.counted);
+    const auto other = counted_limiter(rule, applied);
+    EXPECT_TRUE(other.counted);
+    EXPECT_NE(other.limiter, applied.limiter);
+    EXPECT_NE(other.elastic, applied.elastic);
+    EXPECT_EQ(other.variant, applied.variant);
+    return applied.limiter;
+  };
+  EXPECT_EQ(enforced(0), &rule.elastic->limiter);
+  EXPECT_EQ(enforced(0.69), &rule.elastic->limiter);
+  EXPECT_EQ(enforced(0.7), &rule.limiter);
+  EXPECT_EQ(enforced(1), &rule.limiter);
+  request.client.tier = "free";  // stands alone
+  EXPECT_FALSE(applied_limiter(rule, request).paired);
+  rule.tiers[0].elastic = Elastic{.limiter = bucket(9, 9), .while_load_below = 1};
+  request.load = 0.5;
+  const auto tier = applied_limiter(rule, request);
+  EXPECT_EQ(tier.limiter, &rule.tiers[0].elastic->limiter);
+  EXPECT_EQ(counted_limiter(rule, tier).limiter, &rule.tiers[0].limiter);
+  EXPECT_EQ(local_limiter(rule, tier).limiter, tier.limiter);
 }
 
 }  // namespace

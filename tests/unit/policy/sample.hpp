@@ -35,6 +35,13 @@ inline base::Cidr cidr(std::string_view text) {
   return base::Cidr::parse(text).value();
 }
 
+// REQUIRES that nothing of an earlier client is looked at any more.
+inline ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& peer,
+                               const http::RequestHead& head) {
+  static Credentials credentials;
+  return identify(settings, peer, head, credentials);
+}
+
 inline limit::Limiter bucket(std::uint64_t per_second, std::uint64_t burst) {
   return limit::TokenBucket::make({per_second, base::Duration(1'000'000)}, burst).value();
 }
@@ -50,6 +57,13 @@ inline Request request_of(const http::RequestHead& head, std::string_view addres
   Request request{.head = &head, .path = "/", .host = "example.com", .route = "api", .client = {}};
   request.client.peer = request.client.address = request.client.network = ip(address);
   return request;
+}
+
+// The name under the variant of that number.
+inline std::optional<limit::Key> name_key(const Rule& rule, unsigned variant, const Request& request,
+                                          base::SipKey key) {
+  const AppliedLimiter applied{&rule.limiter, &rule.limiter, static_cast<std::uint16_t>(variant)};
+  return name_key(rule, applied, request, key);
 }
 
 }  // namespace weir::policy

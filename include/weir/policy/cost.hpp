@@ -1,0 +1,41 @@
+// What a request says it costs: in a header, in its query, in its JSON body.
+//
+// Pure. A number that a client wrote wrongly is the client's fault and a value here, never an exception.
+#pragma once
+
+#include "weir/http/head.hpp"
+#include "weir/limit/rate.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weir::policy {
+
+struct CostSource {
+  enum class Kind : std::uint8_t { None, Header, Query, Json };
+  Kind kind = Kind::None;
+  std::string name;         // of the header or query parameter; of Json a pointer (RFC 6901)
+  std::uint32_t scale = 0;  // 0: whole numbers; else decimal ones as well, times so much, rounded up
+};
+
+// "5"; with a scale of 100 "19.99" is 1999, and "0.001" is 1. Exact, whatever the digits. nullopt where it is
+// no such number (no sign, no exponent, at most 18 decimal places) or comes to less than 1 or more than
+// kMaxCost.
+[[nodiscard]] std::optional<limit::Cost> parse_cost(std::string_view text, std::uint32_t scale) noexcept;
+
+// What the request's head says; `otherwise` where it says nothing. nullopt where it is faulty: no number that
+// parse_cost takes, or several that differ. REQUIRES a source in the head.
+[[nodiscard]] std::optional<limit::Cost> cost_in_head(const CostSource& source, const http::RequestHead& head,
+                                                      limit::Cost otherwise);
+
+// What a whole JSON body says under the pointer, as a number or as a string with one; likewise. An empty body
+// says nothing, one that is no JSON is faulty.
+[[nodiscard]] std::optional<limit::Cost> cost_in_body(const CostSource& source, std::string_view body,
+                                                      limit::Cost otherwise);
+
+// "header X-Cost", "query cost", "json /amount"; "request" of None.
+[[nodiscard]] std::string describe(const CostSource& source);
+
+}  // namespace weir::policy

@@ -1,0 +1,60 @@
+// JSON Web Tokens (RFC 7519), signed ones: whether one is genuine and in force, and what it claims.
+//
+// The algorithm is the configuration's, never the token's: a token that names another one is not genuine,
+// "none" and an HMAC made with a public key among them (RFC 8725 §3.1). Pure but for the time a signature
+// takes: the instant is an argument.
+#pragma once
+
+#include "weir/base/result.hpp"
+#include "weir/base/time.hpp"
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weir::policy {
+
+// What a verified token says: its claims that are text, a number or true and false, each as text. Belongs to
+// one exchange; views of it live until it is filled again.
+class Claims {
+ public:
+  // Empty: not claimed, or no text (a list, an object, null).
+  [[nodiscard]] std::string_view find(std::string_view name) const noexcept;
+  void add(std::string name, std::string value) { claims_.emplace_back(std::move(name), std::move(value)); }
+  void clear() noexcept { claims_.clear(); }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> claims_;
+};
+
+struct TokenSettings {
+  std::string algorithm;  // HS256, HS384, HS512, RS256, … or ES512
+  std::string key;        // of HS…: the secret; else the public key as PEM
+  std::string issuer;     // what `iss` has to be; empty: anything
+  std::string audience;   // what `aud` has to be or to hold; empty: anything
+};
+
+// Immutable; any thread may ask.
+class TokenVerifier {
+ public:
+  // An error names what is wrong: an unknown algorithm, a key that is none or of another kind, a secret
+  // shorter than the hash (RFC 7518 §3.2).
+  [[nodiscard]] static base::Result<TokenVerifier> make(TokenSettings settings);
+
+  // Fills `claims` and returns true where the token is genuine and in force at `now`: from `nbf`, included,
+  // to `exp`, not included (RFC 7519 §4.1.4, §4.1.5), each only where it stands there. Otherwise `claims` is
+  // empty.
+  bool verify(std::string_view token, base::TimePoint now, Claims& claims) const;
+
+  [[nodiscard]] const TokenSettings& settings() const noexcept { return settings_; }
+
+ private:
+  explicit TokenVerifier(TokenSettings settings, int algorithm)
+      : settings_(std::move(settings)), algorithm_(algorithm) {}
+
+  TokenSettings settings_;
+  int algorithm_;  // libjwt's number
+};
+
+}  // namespace weir::policy

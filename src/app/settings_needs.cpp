@@ -1,0 +1,60 @@
+// What requests have to be asked for at all: what nobody looks at is not looked up.
+#include "app/settings_sections.hpp"
+
+#include <algorithm>
+
+namespace weir::app {
+
+namespace {
+
+bool keyed_by(const policy::Rule& rule, policy::Attribute kind) {
+  return std::any_of(rule.key.begin(), rule.key.end(), [&](const policy::KeyPart& part) {
+    return std::any_of(part.begin(), part.end(),
+                       [&](const policy::AttributeRef& attribute) { return attribute.kind == kind; });
+  });
+}
+
+bool names_countries(const policy::Match& match) {
+  return !match.countries.empty() || (match.negated && names_countries(*match.negated));
+}
+
+bool names_countries(const policy::Rule& rule) {
+  return names_countries(rule.match) ||
+         std::any_of(rule.overrides.begin(), rule.overrides.end(),
+                     [](const policy::Variant& variant) { return names_countries(variant.match); });
+}
+
+}  // namespace
+
+bool asks_for_claims(const Settings& settings) {
+  const auto& client = settings.client;
+  const policy::Source* sources[] = {&client.api_key, &client.user, &client.org, &client.service,
+                                     &client.device};
+  const auto claimed = [](const policy::Source* source) {
+    return source->kind == policy::Source::Kind::Claim;
+  };
+  const auto keyed = [](const policy::Rule& rule) { return keyed_by(rule, policy::Attribute::Claim); };
+  return std::any_of(std::begin(sources), std::end(sources), claimed) ||
+         std::any_of(settings.rules.begin(), settings.rules.end(), keyed);
+}
+
+bool asks_for_countries(const Settings& settings) {
+  const auto by_rule = [](const policy::Rule& rule) {
+    return keyed_by(rule, policy::Attribute::Country) || names_countries(rule);
+  };
+  const auto by_route = [](const policy::Route& route) { return names_countries(route.match); };
+  return std::any_of(settings.rules.begin(), settings.rules.end(), by_rule) ||
+         std::any_of(settings.routes.begin(), settings.routes.end(), by_route);
+}
+
+bool is_elastic(const policy::Rule& rule) {
+  const auto elastic = [](const policy::Variant& variant) { return variant.elastic.has_value(); };
+  return rule.elastic || std::any_of(rule.tiers.begin(), rule.tiers.end(), elastic) ||
+         std::any_of(rule.overrides.begin(), rule.overrides.end(), elastic);
+}
+
+bool asks_for_load(const Settings& settings) {
+  return std::any_of(settings.rules.begin(), settings.rules.end(), is_elastic);
+}
+
+}  // namespace weir::app

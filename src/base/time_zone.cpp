@@ -1,0 +1,94 @@
+// By cctz. Howard Hinnant's tz.h 3.0.1, which Debian has as well, does not read the rule for the future that
+// ends a zone's file: with it New York is without summer time from 2038 on.
+#include "weir/base/time_zone.hpp"
+
+#include <algorithm>
+
+#include <cctz/civil_time.h>
+#include <cctz/time_zone.h>
+
+namespace weir::base {
+
+namespace {
+
+using std::chrono::days;
+using std::chrono::months;
+using std::chrono::year_month_day;
+
+// A name of the database, and none of those that cctz takes beside ("file:…", "libc:localtime", paths).
+bool is_zone_name(std::string_view name) noexcept {
+  const auto good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '+' || c == '-' || c == '/';
+  };
+  return !name.empty() && name.front() != '/' && name != "localtime" &&
+         std::all_of(name.begin(), name.end(), good);
+}
+
+std::chrono::sys_seconds whole_seconds(TimePoint instant) noexcept {
+  return std::chrono::floor<std::chrono::seconds>(instant);
+}
+
+}  // namespace
+
+struct TimeZone::Zone {
+  cctz::time_zone zone;
+  std::string name;
+};
+
+Result<TimeZone> TimeZone::load(const std::string& name) {
+  TimeZone loaded;
+  if (name == "UTC") return loaded;
+  cctz::time_zone zone;
+  if (!is_zone_name(name) || !cctz::load_time_zone(name, &zone))
+    return Error{"\"" + name + "\" is not a time zone of this system: write one such as \"Europe/Zurich\""};
+  loaded.zone_ = std::make_shared<const Zone>(Zone{zone, name});
+  return loaded;
+}
+
+std::string TimeZone::name() const {
+  return zone_ ? zone_->name : "UTC";
+}
+
+TimeZone::Local TimeZone::local(TimePoint instant) const noexcept {
+  auto shown = whole_seconds(instant);
+  if (zone_) shown += std::chrono::seconds(zone_->zone.lookup(shown).offset);
+  const auto date = std::chrono::floor<days>(shown);
+  return {year_month_day(date), std::chrono::weekday(date), shown - date};
+}
+
+TimePoint TimeZone::start_of(year_month_day date) const noexcept {
+  if (!zone_) return std::chrono::sys_days(date);
+  const cctz::civil_day midnight(int(date.year()), int(unsigned(date.month())), int(unsigned(date.day())));
+  return cctz::convert(cctz::civil_second(midnight), zone_->zone);
+}
+
+// What the clock shows may be a day off where it is set back over midnight, so the neighbours are looked at.
+TimeZone::Span TimeZone::day_of(TimePoint instant) const noexcept {
+  auto date = std::chrono::sys_days(local(instant).date);
+  auto begin = start_of(date);
+  while (begin > instant) begin = start_of(date -= days(1));
+  auto end = start_of(date + days(1));
+  while (end <= instant) {
+    date += days(1);
+    begin = end;
+    end = start_of(date + days(1));
+  }
+  return {begin, end};
+}
+
+TimeZone::Span TimeZone::month_of(TimePoint instant) const noexcept {
+  auto date = local(instant).date;
+  date = date.year() / date.month() / 1;
+  auto begin = start_of(date);
+  while (begin > instant) begin = start_of(date -= months(1));
+  auto end = start_of(date + months(1));
+  while (end <= instant) {
+    date += months(1);
+    begin = end;
+    end = start_of(date + months(1));
+  }
+  return {begin, end};
+}
+
+}  // namespace weir::base

@@ -1,0 +1,121 @@
+#include "weir/policy/cost.hpp"
+
+#include "policy/pieces.hpp"
+
+#include "weir/http/percent.hpp"
+#include "weir/policy/identity.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include <boost/json.hpp>
+
+namespace weir::policy {
+
+namespace {
+
+__extension__ using Product = unsigned __int128;
+
+constexpr std::size_t kMostDigits = 18;  // before the point and behind it; so that nothing below overflows
+
+// The value of a run of digits; nullopt where it is none, or too long.
+std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept {
+  if (text.empty() || text.size() > kMostDigits) return std::nullopt;
+  std::uint64_t value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::uint64_t power_of_ten(std::size_t exponent) noexcept {
+  std::uint64_t power = 1;
+  while (exponent-- > 0) power *= 10;
+  return power;
+}
+
+// A number as JSON has it, in digits. The shortest that names a double is what was written, unless that was
+// longer than a double can hold.
+std::string digits_of(const boost::json::value& value) {
+  if (const auto* text = value.if_string()) return {text->data(), text->size()};
+  if (const auto* whole = value.if_int64()) return std::to_string(*whole);
+  if (const auto* whole = value.if_uint64()) return std::to_string(*whole);
+  std::array<char, 400> digits;  // of the smallest double
+  if (!value.is_double()) return {};
+  const auto end = std::to_chars(digits.begin(), digits.end(), value.get_double(), std::chars_format::fixed);
+  return {digits.begin(), end.ptr};
+}
+
+std::optional<limit::Cost> cost_in_header(const CostSource& source, const http::Fields& fields,
+                                          limit::Cost otherwise) noexcept {
+  const http::Field* first = nullptr;
+  for (const auto& field : fields) {
+    if (!http::equal_ignoring_case(field.name, source.name)) continue;
+    if (first != nullptr && field.value != first->value) return std::nullopt;
+    if (first == nullptr) first = &field;
+  }
+  return first == nullptr ? otherwise : parse_cost(first->value, source.scale);
+}
+
+std::optional<limit::Cost> cost_in_query(const CostSource& source, std::string_view query,
+                                         limit::Cost otherwise) {
+  std::optional<limit::Cost> cost = otherwise;
+  std::string decoded;
+  for (bool found = false; !query.empty();) {
+    const auto parameter = name_value(take_piece(query, '&'));
+    if (!http::decodes_to(parameter.name, source.name)) continue;
+    const auto said = parse_cost(http::percent_decoded(parameter.value, decoded), source.scale);
+    if (!said || (found && said != cost)) return std::nullopt;
+    cost = said;
+    found = true;
+  }
+  return cost;
+}
+
+}  // namespace
+
+std::optional<limit::Cost> parse_cost(std::string_view text, std::uint32_t scale) noexcept {
+  const auto point = std::min(text.find('.'), text.size());
+  if (point != text.size() && (scale == 0 || point + 1 == text.size())) return std::nullopt;
+  const auto fraction = text.substr(std::min(point + 1, text.size()));
+  const auto whole = parse_digits(text.substr(0, point));
+  const auto part = fraction.empty() ? 0 : parse_digits(fraction);
+  if (!whole || !part) return std::nullopt;
+  const Product factor = std::max<std::uint32_t>(scale, 1);
+  const Product unit = power_of_ten(fraction.size());
+  const Product cost = *whole * factor + (*part * factor + unit - 1) / unit;
+  if (cost < 1 || cost > limit::kMaxCost) return std::nullopt;
+  return static_cast<limit::Cost>(cost);
+}
+
+std::optional<limit::Cost> cost_in_head(const CostSource& source, const http::RequestHead& head,
+                                        limit::Cost otherwise) {
+  return source.kind == CostSource::Kind::Header ? cost_in_header(source, head.fields, otherwise)
+                                                 : cost_in_query(source, head.query, otherwise);
+}
+
+std::optional<limit::Cost> cost_in_body(const CostSource& source, std::string_view body,
+                                        limit::Cost otherwise) {
+  if (body.empty()) return otherwise;
+  boost::system::error_code fault;
+  const auto document = boost::json::parse({body.data(), body.size()}, fault);
+  if (fault) return std::nullopt;
+  const auto* value = document.find_pointer({source.name.data(), source.name.size()}, fault);
+  return value == nullptr ? otherwise : parse_cost(digits_of(*value), source.scale);
+}
+
+std::string describe(const CostSource& source) {
+  switch (source.kind) {
+    case CostSource::Kind::None:
+      break;
+    case CostSource::Kind::Header:
+      return "header " + source.name;
+    case CostSource::Kind::Query:
+      return "query " + source.name;
+    case CostSource::Kind::Json:
+      return "json " + source.name;
+  }
+  return "request";
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,45 @@
+"""A small database of countries in MaxMind's format (MaxMind DB file format specification 2.0)."""
+
+import ipaddress
+
+
+def _text(value):
+    return bytes([0x40 | len(value)]) + value.encode()
+
+
+def _whole(kind, value, size):
+    return bytes([kind << 5 | size]) + value.to_bytes(size, "big")
+
+
+def _metadata(nodes):
+    entries = {"node_count": _whole(6, nodes, 4), "record_size": _whole(5, 24, 2), "ip_version": _whole(5, 6, 2),
+               "database_type": _text("Test-Country"), "languages": b"\x01\x04" + _text("en"),
+               "binary_format_major_version": _whole(5, 2, 2), "binary_format_minor_version": _whole(5, 0, 2),
+               "build_epoch": b"\x04\x02" + (1_700_000_000).to_bytes(4, "big"),
+               "description": b"\xe1" + _text("en") + _text("a test")}
+    return bytes([0xE0 | len(entries)]) + b"".join(_text(key) + value for key, value in entries.items())
+
+
+def country_file(countries):
+    """The bytes of a database of {"203.0.113.0/24": "CH"}; no network may lie in another."""
+    nodes, data = [[None, None]], b""
+    for text, country in countries.items():
+        network = ipaddress.ip_network(text)
+        leading = 128 - network.max_prefixlen  # the tree has IPv4 at ::/96
+        bits = f"{int(network.network_address):0128b}"[:leading + network.prefixlen]
+        node = nodes[0]
+        for bit in map(int, bits[:-1]):
+            if node[bit] is None:
+                node[bit] = len(nodes)
+                nodes.append([None, None])
+            node = nodes[node[bit]]
+        node[int(bits[-1])] = -1 - len(data)
+        data += b"\xe1" + _text("country") + b"\xe1" + _text("iso_code") + _text(country)
+
+    def record(value):
+        count = len(nodes)
+        number = count if value is None else value if value >= 0 else count + 16 + (-1 - value)
+        return number.to_bytes(3, "big")
+
+    tree = b"".join(record(left) + record(right) for left, right in nodes)
+    return tree + bytes(16) + data + b"\xab\xcd\xefMaxMind.com" + _metadata(len(nodes))

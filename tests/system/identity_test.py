@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Whom rules tell apart and which requests they meet: tokens, countries, overrides, hours, queries."""
+
+import base64
+import json
+import pathlib
+import subprocess
+import tempfile
+import time
+
+from country_file import country_file
+from harness import TestCase, Upstream, Weir, config, eventually, get, main, rule
+
+PROXIED = 'trusted_proxies = ["127.0.0.0/8"]'
+
+
+def base64url(octets):
+    return base64.urlsafe_b64encode(octets).rstrip(b"=").decode()
+
+
+class Issuer:
+    """Signs tokens with a key of its own, by openssl."""
+
+    def __init__(self, folder):
+        self.key = pathlib.Path(folder) / "jwt.key"
+        self.openssl("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", self.key)
+        self.public = self.openssl("pkey", "-in", self.key, "-pubout").decode()
+
+    @staticmethod
+    def openssl(*arguments, stdin=b""):
+        return subprocess.run(["openssl", *arguments], input=stdin, check=True, capture_output=True).stdout
+
+    def token(self, **claims):
+        text = ".".join(base64url(json.dumps(part).encode()) for part in ({"alg": "RS256", "typ": "JWT"}, claims))
+        return text + "." + base64url(self.openssl("dgst", "-sha256", "-sign", self.key, stdin=text.encode()))
+
+
+class Identity(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+
+    def weir(self, *rules, files=None, **more):
+        return self.start(Weir(config(self.upstream.port, rules="\n".join(rules), **more), files))
+
+    def test_a_claim_of_a_verified_token_is_a_key(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        issuer = Issuer(folder)
+        weir = self.weir(rule(limit="1/day", burst=2, key='["claim:sub|ip"]'), files={"jwt.pem": issuer.public},
+                         client='jwt = { algorithm = "RS256", public_key = "jwt.pem" }')
+
+        def ask(token):
+            return get(weir.port, authorization=f"Bearer {token}").status
+
+        soon = int(time.time()) + 3600
+        ann, bob = issuer.token(sub="ann", exp=soon), issuer.token(sub="bob", exp=soon)
+        self.assertEqual([ask(ann), ask(bob), ask(issuer.token(sub="ann", jti="another")), ask(bob)], [200] * 4)
+        self.assertEqual([ask(ann), ask(bob)], [429, 429])
+        # What does not verify claims nothing: those clients share their address.
+        head, claims, _ = ann.split(".")
+        none = base64url(b'{"alg":"none"}')
+        self.assertEqual([ask(issuer.token(sub="eve", exp=soon - 7200)), ask(f"{none}.{claims}.")], [200, 200])
+        self.assertEqual([ask(f"{head}.{claims}.{base64url(bytes(256))}"), ask("rubbish"), weir.get("/").status], [429] * 3)
+
+    def test_a_claim_that_a_rule_insists_on(self):
+        weir = self.weir(rule(limit="9/day", key='["claim:sub"]', on_missing='"reject"'),
+                         client=f'jwt = {{ algorithm = "HS256", secret = "{"s" * 32}" }}')
+        self.assert_own_error(weir.get("/"), 401)
+
+    def test_a_country_meets_a_rule_of_its_own(self):
+        weir = self.weir(rule("abroad", "1/day", key='["ip"]', match='{ not = { country = ["CH", "LI"] } }'),
+                         rule("by-country", "1/day", burst=3, key='["country"]'),
+                         client=f'{PROXIED}\ngeo = "c.mmdb"',
+                         files={"c.mmdb": country_file({"203.0.113.0/24": "CH", "198.51.100.0/24": "DE", "2001:db8::/32": "LI"})})
+
+        def ask(address, count):
+            return [get(weir.port, x_forwarded_for=address).status for _ in range(count)]
+
+        self.assertEqual(ask("203.0.113.7", 2) + ask("203.0.113.8", 2), [200] * 3 + [429])
+        self.assertEqual(ask("198.51.100.7", 2) + ask("198.51.100.8", 2), [200, 429] * 2)
+        self.assertEqual(ask("2001:db8::1", 4), [200] * 3 + [429])
+        self.assertEqual(ask("192.0.2.1", 2), [200, 429], "nowhere is not in CH")
+
+    def test_the_first_override_that_matches_counts_apart(self):
+        overrides = ('[{ match = { path = "/search", query = { deep = true } }, limit = "1/day" },'
+                     ' { match = { path = "/search" }, limit = "1/day", burst = 2 }]')
+        weir = self.weir(rule(limit="1/day", burst=3, key='["ip"]', overrides=overrides))
+        self.assertEqual(self.statuses(weir.port, 3, "/search?deep=1"), [200, 429, 429])
+        self.assertEqual(self.statuses(weir.port, 3, "/search"), [200, 200, 429])
+        self.assertEqual(self.statuses(weir.port, 4, "/else"), [200, 200, 200, 429])
+        self.assertEqual(self.statuses(weir.port, 1, "/search?%64eep"), [429], "a name is compared after decoding")
+
+    def test_a_request_says_what_it_costs(self):
+        weir = self.weir(rule(limit="100/day", key='["ip"]', cost='{ header = "X-Cost", default = 10, scale = 100 }'))
+        with weir.connect() as client:
+            self.assertEqual([client.get("/", x_cost=cost)["x-ratelimit-remaining"] for cost in ("0.3", "0.201", "0.09")],
+                             ["70", "49", "40"])
+            self.assertEqual(client.get("/")["x-ratelimit-remaining"], "30")
+            refused = client.get("/", x_cost="0.31")
+            self.assertEqual((refused.status, refused["x-ratelimit-remaining"]), (429, "30"))
+            for faulty in ("-1", "x", "0", "1e2", "21474836.49"):
+                answer = client.get("/", x_cost=faulty)
+                self.assert_own_error(answer, 400)
+                self.assertIn("header X-Cost", answer.json()["message"])
+            self.assertEqual(client.get("/", x_cost="0.30").status, 200, "what was faulty took nothing")
+            never = client.get("/", x_cost="1.01")
+            self.assertEqual((never.status, "retry-after" in never), (429, False))
+
+    def test_a_soft_limit_admits_its_margin_and_says_so(self):
+        weir = self.weir(rule(limit="4/day", key='["ip"]', soft='"50%"'))
+        with weir.connect() as client:
+            answers = [client.get("/") for _ in range(7)]
+        self.assertEqual([answer.status for answer in answers], [200] * 6 + [429])
+        self.assertEqual([answer["x-ratelimit-remaining"] for answer in answers], ["3", "2", "1", "0", "0", "0", "0"])
+        self.assertEqual(["x-ratelimit-exceeded" in answer for answer in answers], [False] * 4 + [True] * 2 + [False])
+        self.assertEqual((answers[4]["x-ratelimit-exceeded"], answers[4]["x-ratelimit-limit"]), ("soft", "4"))
+
+    def test_an_elastic_limit_while_there_is_room(self):
+        weir = self.weir(rule(limit="100/day", key='["ip"]', elastic='{ limit = "500/day", while_load_below = 1 }'))
+        eventually(lambda: weir.get("/")["x-ratelimit-limit"] == "500", "a worker finds out that it has room")
+        self.assertEqual(weir.metric("weir_decisions_total", rule="per-ip", outcome="shadow_refused"), 0)
+
+    def test_hours_of_the_day(self):
+        now = time.gmtime(time.time() + 6 * 3600)  # so far from both ends that the test's own time does not matter
+        before = time.gmtime(time.time() - 6 * 3600)
+        hours = f"{before.tm_hour:02}:{before.tm_min:02}-{now.tm_hour:02}:{now.tm_min:02}"
+        weir = self.weir(rule("now", "1/day", key="[]", match=f'{{ path = "/now", hours = "{hours}" }}'),
+                         rule("later", "1/day", key="[]", match=f'{{ path = "/later", not = {{ hours = "{hours}" }} }}'))
+        self.assertEqual(self.statuses(weir.port, 2, "/now"), [200, 429])
+        self.assertEqual(self.statuses(weir.port, 2, "/later"), [200, 200])
+
+
+if __name__ == "__main__":
+    main()

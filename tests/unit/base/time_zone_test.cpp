@@ -1,0 +1,132 @@
+#include "weir/base/time_zone.hpp"
+
+#include <random>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace weir::base {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::sys_days;
+using std::chrono::year;
+
+TimeZone zone(const std::string& name) {
+  auto loaded = TimeZone::load(name);
+  EXPECT_TRUE(loaded) << name;
+  return *loaded;
+}
+
+TimePoint utc(int y, unsigned month, unsigned day, std::chrono::seconds time = 0s) {
+  return sys_days(year(y) / static_cast<int>(month) / static_cast<int>(day)) + time;
+}
+
+struct Shown {
+  const char* zone;
+  TimePoint instant;
+  std::chrono::year_month_day date;
+  std::chrono::seconds time;
+};
+
+TEST(TimeZone, ShowsWhatClocksOnTheWallShow) {
+  const Shown cases[] = {
+      {"UTC", utc(2026, 3, 1, 12h), year(2026) / 3 / 1, 12h},
+      {"Europe/Zurich", utc(2026, 1, 1, 23h), year(2026) / 1 / 2, 0h},
+      {"Europe/Zurich", utc(2026, 3, 29, 59min + 59s), year(2026) / 3 / 29, 1h + 59min + 59s},
+      {"Europe/Zurich", utc(2026, 3, 29, 1h), year(2026) / 3 / 29, 3h},  // spring forward
+      {"Europe/Zurich", utc(2026, 10, 25, 30min), year(2026) / 10 / 25, 2h + 30min},
+      {"Europe/Zurich", utc(2026, 10, 25, 1h + 30min), year(2026) / 10 / 25, 2h + 30min},  // the same again
+      {"America/New_York", utc(2050, 7, 1, 4h), year(2050) / 7 / 1, 0h},  // beyond the file's last entry
+      {"Asia/Kathmandu", utc(2026, 1, 1), year(2026) / 1 / 1, 5h + 45min},
+      {"Pacific/Kiritimati", utc(2026, 1, 1, 10h), year(2026) / 1 / 2, 0h},
+  };
+  for (const auto& c : cases) {
+    const auto local = zone(c.zone).local(c.instant + 999'999us);
+    EXPECT_EQ(local.date, c.date) << c.zone;
+    EXPECT_EQ(local.since_midnight, c.time) << c.zone;
+    EXPECT_EQ(local.day, std::chrono::weekday(sys_days(c.date)));
+  }
+}
+
+TEST(TimeZone, DaysAreAsLongAsClocksMakeThem) {
+  const auto hours = [](const char* name, TimePoint in) {
+    const auto day = zone(name).day_of(in);
+    return std::chrono::duration_cast<std::chrono::hours>(day.end - day.begin).count();
+  };
+  EXPECT_EQ(hours("Europe/Zurich", utc(2026, 3, 29, 12h)), 23);
+  EXPECT_EQ(hours("Europe/Zurich", utc(2026, 10, 25, 12h)), 25);
+  EXPECT_EQ(hours("Europe/Zurich", utc(2026, 6, 1)), 24);
+  EXPECT_EQ(hours("America/Sao_Paulo", utc(2017, 10, 15, 12h)), 23);  // midnight itself was skipped
+  EXPECT_EQ(zone("America/Sao_Paulo").day_of(utc(2017, 10, 15, 12h)).begin, utc(2017, 10, 15, 3h));
+  // Samoa had no 30 December 2011.
+  EXPECT_EQ(zone("Pacific/Apia").day_of(utc(2011, 12, 30, 10h)).begin, utc(2011, 12, 30, 10h));
+  EXPECT_EQ(zone("Pacific/Apia").day_of(utc(2011, 12, 30, 9h)).begin, utc(2011, 12, 29, 10h));
+}
+
+TEST(TimeZone, MonthsBeginWithTheirFirstDay) {
+  const auto month = zone("Europe/Zurich").month_of(utc(2026, 10, 31, 22h + 59min + 59s));
+  EXPECT_EQ(month.begin, utc(2026, 9, 30, 22h));
+  EXPECT_EQ(month.end, utc(2026, 10, 31, 23h));
+  EXPECT_EQ(TimeZone().month_of(utc(2028, 2, 29)).end, utc(2028, 3, 1));
+  EXPECT_EQ(TimeZone().month_of(utc(2027, 12, 31, 86'399s)).end, utc(2028, 1, 1));
+}
+
+// Newfoundland set its clocks back at one minute past midnight until 2011: a day that had begun showed the
+// date before once more.
+TEST(TimeZone, SpansTileTimeWhateverClocksDo) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (const char* name : {"UTC", "Europe/Zurich", "America/St_Johns", "America/Havana", "America/Sao_Paulo",
+                           "Pacific/Apia", "Asia/Beirut", "Australia/Lord_Howe"}) {
+    const auto here = zone(name);
+    for (int i = 0; i < 3000; ++i) {
+      const TimePoint instant(Duration(random() % 4'000'000'000'000'000));
+      for (const auto of : {&TimeZone::day_of, &TimeZone::month_of}) {
+        const auto span = (here.*of)(instant);
+        ASSERT_LE(span.begin, instant);
+        ASSERT_GT(span.end, instant);
+        ASSERT_EQ((here.*of)(span.end - 1us).begin, span.begin);
+        ASSERT_EQ((here.*of)(span.end).begin, span.end);
+        ASSERT_EQ((here.*of)(span.begin).end, span.end);
+      }
+    }
+  }
+  const auto st_johns = zone("America/St_Johns");
+  EXPECT_EQ(st_johns.day_of(utc(2010, 11, 7, 2h + 31min)).begin, utc(2010, 11, 7, 2h + 30min));
+}
+
+TEST(TimeZone, RefusesWhatIsNone) {
+  for (const char* name : {"", "Europe/Zürich", "Mars/Olympus", "/etc/localtime", "file:/etc/localtime",
+                           "libc:localtime", "localtime", "../localtime", "Europe"}) {
+    const auto loaded = TimeZone::load(name);
+    ASSERT_FALSE(loaded) << name;
+    EXPECT_NE(loaded.error().message.find("is not a time zone"), std::string::npos);
+  }
+}
+
+TEST(TimeZone, KnowsItsName) {
+  EXPECT_EQ(TimeZone().name(), "UTC");
+  EXPECT_EQ(zone("Europe/Zurich").name(), "Europe/Zurich");
+  EXPECT_EQ(zone("Europe/Zurich"), zone("Europe/Zurich"));
+  EXPECT_NE(zone("Europe/Zurich"), TimeZone());
+}
+
+TEST(TimeZone, ThreadsAskWithoutMinding) {
+  const auto here = zone("Europe/Zurich");
+  std::vector<std::thread> threads;
+  threads.reserve(4);
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&here, t] {
+      for (int i = 0; i < 5000; ++i) {
+        const auto instant = utc(2000 + (i + t) % 60, 7, 1, 12h);
+        EXPECT_EQ(here.local(instant).since_midnight, 14h);
+      }
+    });
+  for (auto& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace weir::base

@@ -1,0 +1,128 @@
+#include "weir/policy/cost.hpp"
+
+#include "unit/policy/sample.hpp"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace weir::policy {
+namespace {
+
+using Kind = CostSource::Kind;
+constexpr auto kFaulty = std::optional<limit::Cost>{};
+
+TEST(ParseCost, WholeNumbers) {
+  const std::pair<const char*, std::optional<limit::Cost>> cases[] = {
+      {"1", 1},
+      {"007", 7},
+      {"2147483648", 2147483648},
+      {"2147483649", kFaulty},
+      {"0", kFaulty},
+      {"", kFaulty},
+      {"-1", kFaulty},
+      {"+1", kFaulty},
+      {"1.0", kFaulty},
+      {"1e3", kFaulty},
+      {"0x10", kFaulty},
+      {" 1", kFaulty},
+      {"1 ", kFaulty},
+      {"1,5", kFaulty},
+      {"five", kFaulty},
+      {"18446744073709551617", kFaulty},
+      {"99999999999999999999999999", kFaulty}};
+  for (const auto& [text, cost] : cases) EXPECT_EQ(parse_cost(text, 0), cost) << text;
+}
+
+TEST(ParseCost, DecimalsTimesAScaleRoundedUp) {
+  const std::tuple<const char*, std::uint32_t, std::optional<limit::Cost>> cases[] = {
+      {"19.99", 100, 1999},
+      {"0.07", 100, 7},
+      {"0.29", 100, 29},
+      {"1.005", 100, 101},
+      {"0.000000000000000001", 100, 1},
+      {"0.0000000000000000001", 100, kFaulty},  // 19 places
+      {"0.000", 100, kFaulty},
+      {"3", 100, 300},
+      {"0.5", 1, 1},
+      {"1.0", 1, 1},
+      {"1.", 100, kFaulty},
+      {".5", 100, kFaulty},
+      {"1.2.3", 100, kFaulty},
+      {"1.-2", 100, kFaulty},
+      {"21474836.48", 100, 2147483648},
+      {"21474836.481", 100, kFaulty},
+      {"999999999999999999.999999999999999999", 1'000'000'000, kFaulty},
+      {"0.999999999999999999", 1'000'000'000, 1'000'000'000},
+  };
+  for (const auto& [text, scale, cost] : cases)
+    EXPECT_EQ(parse_cost(text, scale), cost) << text << " x " << scale;
+}
+
+// The law: cents written as money come back as they were.
+TEST(ParseCost, MoneyIsExact) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int i = 0; i < 20'000; ++i) {
+    const limit::Cost cents = 1 + random() % limit::kMaxCost;
+    const auto rest = std::to_string(cents % 100);
+    const auto text = std::to_string(cents / 100) + "." + std::string(2 - rest.size(), '0') + rest;
+    ASSERT_EQ(parse_cost(text, 100), cents) << text;
+    if (cents < limit::kMaxCost) {
+      ASSERT_EQ(parse_cost(text + "001", 100), cents + 1) << text;
+    }
+    const CostSource source{Kind::Json, "/amount", 100};
+    ASSERT_EQ(cost_in_body(source, "{\"amount\":" + text + "}", 1), cents) << text;
+  }
+}
+
+TEST(CostInHead, OfAHeader) {
+  const CostSource source{Kind::Header, "X-Cost", 0};
+  const auto of = [&](Lines lines) { return cost_in_head(source, head_with(lines), 3); };
+  EXPECT_EQ(of({}), 3U);
+  EXPECT_EQ(of({{"x-cost", "7"}}), 7U);
+  EXPECT_EQ(of({{"X-Cost", "7"}, {"X-Cost", "7"}}), 7U);
+  EXPECT_EQ(of({{"X-Cost", "7"}, {"X-Cost", "1"}}), kFaulty);
+  EXPECT_EQ(of({{"X-Cost", ""}}), kFaulty);
+  EXPECT_EQ(of({{"X-Cost", "0"}}), kFaulty);
+  EXPECT_EQ(of({{"X_Cost", "7"}}), 3U);
+}
+
+TEST(CostInHead, OfTheQuery) {
+  const CostSource source{Kind::Query, "n", 0};
+  const auto of = [&](std::string_view query) { return cost_in_head(source, head_with({}, query), 3); };
+  EXPECT_EQ(of(""), 3U);
+  EXPECT_EQ(of("a=b&n=12&c"), 12U);
+  EXPECT_EQ(of("%6E=%312"), 12U);
+  EXPECT_EQ(of("n=3&n=12"), kFaulty);  // which of them the upstream takes is not known
+  EXPECT_EQ(of("n=12&n=12"), 12U);
+  EXPECT_EQ(of("n="), kFaulty);
+  EXPECT_EQ(of("n"), kFaulty);
+  EXPECT_EQ(of("N=12"), 3U);
+}
+
+TEST(CostInBody, OfAJsonPointer) {
+  const auto of = [](const char* pointer, std::string_view body, std::uint32_t scale = 0) {
+    return cost_in_body({Kind::Json, pointer, scale}, body, 3);
+  };
+  EXPECT_EQ(of("/max_tokens", R"({"max_tokens": 500})"), 500U);
+  EXPECT_EQ(of("/items/1/n", R"({"items": [{"n": 1}, {"n": 2}]})"), 2U);
+  EXPECT_EQ(of("/a~1b/~0c", R"({"a/b": {"~c": 9}})"), 9U);
+  EXPECT_EQ(of("", "12"), 12U);
+  EXPECT_EQ(of("/n", R"({"n": "12"})"), 12U);
+  EXPECT_EQ(of("/amount", R"({"amount": 19.99})", 100), 1999U);
+  EXPECT_EQ(of("/amount", R"({"amount": "19.991"})", 100), 2000U);
+  EXPECT_EQ(of("/amount", R"({"amount": 2e1})", 100), 2000U);
+  EXPECT_EQ(of("/n", ""), 3U);
+  EXPECT_EQ(of("/n", "{}"), 3U);
+  EXPECT_EQ(of("/n/x", R"({"n": 1})"), 3U);
+  EXPECT_EQ(of("/items/7", R"({"items": []})"), 3U);
+  for (const auto* body : {"{", "n=1", R"({"n": 1} x)", R"({"n": 0})", R"({"n": -1})", R"({"n": 1.5})",
+                           R"({"n": null})", R"({"n": true})", R"({"n": [1]})", R"({"n": ""})",
+                           R"({"n": 1e300})", R"({"n": 4294967296})", R"({"n": 18446744073709551615})"})
+    EXPECT_EQ(of("/n", body), kFaulty) << body;
+}
+
+}  // namespace
+}  // namespace weir::policy

@@ -1,0 +1,80 @@
+// A small database of countries in MaxMind's format (MaxMind DB file format specification 2.0), made of
+// networks and their codes, so that tests need no file from elsewhere.
+#pragma once
+
+#include "weir/base/ip_address.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weir::policy {
+
+class CountryFile {
+ public:
+  // `bits` of the leading bits of the address, IPv4 counted from its own first. REQUIRES that no network lies
+  // in another.
+  void add(std::string_view address, int bits, std::string_view country) {
+    const auto ip = base::IpAddress::parse(address).value();
+    auto bytes = ip.bytes();
+    if (ip.is_v4()) {
+      bits += 96;
+      bytes[10] = bytes[11] = 0;  // the tree has IPv4 at ::/96
+    }
+    const auto leaf = -static_cast<std::int64_t>(data_.size()) - 1;
+    data_ += map(1) + text("country") + map(1) + text("iso_code") + text(country);
+    std::size_t node = 0;
+    for (int i = 0; i < bits; ++i) {
+      const auto bit = static_cast<std::size_t>(bytes[static_cast<std::size_t>(i) / 8] >> (7 - i % 8) & 1);
+      if (i + 1 == bits) {
+        nodes_[node][bit] = leaf;
+      } else {
+        if (nodes_[node][bit] == kNothing) {
+          nodes_[node][bit] = static_cast<std::int64_t>(nodes_.size());
+          nodes_.push_back({kNothing, kNothing});
+        }
+        node = static_cast<std::size_t>(nodes_[node][bit]);
+      }
+    }
+  }
+
+  [[nodiscard]] std::string bytes() const {
+    std::string file;
+    const auto count = static_cast<std::int64_t>(nodes_.size());
+    for (const auto& node : nodes_)
+      for (const auto record : node)
+        file += number(record == kNothing ? count : record < 0 ? count + 16 - (record + 1) : record, 3);
+    return file + std::string(16, '\0') + data_ + "\xab\xcd\xefMaxMind.com" + metadata();
+  }
+
+ private:
+  static constexpr std::int64_t kNothing = 0;  // no record points back to the root
+
+  static std::string number(std::int64_t value, int octets) {
+    std::string big_endian;
+    for (int i = octets - 1; i >= 0; --i) big_endian.push_back(static_cast<char>(value >> (8 * i)));
+    return big_endian;
+  }
+  static std::string map(int entries) { return {static_cast<char>(0xe0 | entries)}; }
+  static std::string text(std::string_view text) {  // of at most 28 octets
+    return static_cast<char>(0x40 | text.size()) + std::string(text);
+  }
+  static std::string whole16(int value) { return '\xa2' + number(value, 2); }
+
+  [[nodiscard]] std::string metadata() const {
+    return map(9) + text("node_count") + '\xc4' + number(static_cast<std::int64_t>(nodes_.size()), 4) +
+           text("record_size") + whole16(24) + text("ip_version") + whole16(6) + text("database_type") +
+           text("Test-Country") + text("languages") + std::string("\x01\x04") + text("en") +
+           text("binary_format_major_version") + whole16(2) + text("binary_format_minor_version") +
+           whole16(0) + text("build_epoch") + std::string("\x04\x02") + number(1'700'000'000, 4) +
+           text("description") + map(1) + text("en") + text("a test");
+  }
+
+  std::vector<std::array<std::int64_t, 2>> nodes_{{kNothing, kNothing}};
+  std::string data_;
+};
+
+}  // namespace weir::policy
