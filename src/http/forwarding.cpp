@@ -1,7 +1,6 @@
 #include "weir/http/forwarding.hpp"
 
 #include <array>
-#include <charconv>
 
 namespace weir::http {
 
@@ -12,6 +11,38 @@ void line(std::string& out, std::string_view name, std::string_view value) {
   out += ": ";
   out += value;
   out += "\r\n";
+}
+
+const char* end_of(std::string_view text) noexcept {
+  return text.data() + text.size();
+}
+
+// From `begin` to the end of `last`'s line, which is written in the one way there is.
+void append_piece(std::string& out, const char* begin, const Field& last) {
+  out.append(begin, static_cast<std::size_t>(last.name.data() - begin));
+  line(out, last.name, last.value);
+}
+
+// The line of `field` stands in the head just as it is written, and the line of `next` follows.
+bool adjoins(const Field& field, const Field& next) noexcept {
+  return field.value.data() == end_of(field.name) + 2 && end_of(field.name)[1] == ' ' &&
+         next.name.data() == end_of(field.value) + 2;
+}
+
+// The lines of the fields that go on; neighbours are copied in one piece.
+template <class GoesOn>
+void copy_lines(std::string& out, const Fields& fields, GoesOn goes_on) {
+  const char* run = nullptr;  // where the piece under way begins
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const auto& field = fields[i];
+    const bool goes = goes_on(field);
+    if (!goes || (run != nullptr && !adjoins(fields[i - 1], field))) {
+      if (run != nullptr) append_piece(out, run, fields[i - 1]);
+      run = nullptr;
+    }
+    if (goes && run == nullptr) run = field.name.data();
+  }
+  if (run != nullptr) append_piece(out, run, fields.back());
 }
 
 // All values of a field as one list (RFC 9110 §5.3), each followed by ", ".
@@ -107,8 +138,11 @@ void append_status_line(std::string& out, const ResponseHead& head) {
 }  // namespace
 
 void append_number(std::string& out, std::uint64_t number) {
-  std::array<char, 20> digits{};
-  out.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr);
+  std::array<char, 20> digits;
+  auto* at = digits.data() + digits.size();
+  do *--at = static_cast<char>('0' + number % 10);
+  while ((number /= 10) != 0);
+  out.append(at, static_cast<std::size_t>(digits.data() + digits.size() - at));
 }
 
 void write_request_head(std::string& out, const RequestHead& head, const ForwardedBy& by) {
@@ -118,10 +152,10 @@ void write_request_head(std::string& out, const RequestHead& head, const Forward
   out += " HTTP/1.1\r\n";
   line(out, "Host", head.authority);
   bool length_known = false;
-  for (const auto& field : head.fields) {
+  copy_lines(out, head.fields, [&](const Field& field) {
     length_known |= field.id == FieldId::ContentLength;
-    if (!field.hop_by_hop && !rewritten(field.id, by.peer_trusted)) line(out, field.name, field.value);
-  }
+    return !field.hop_by_hop && !rewritten(field.id, by.peer_trusted);
+  });
   append_forwarding(out, head, by);
   append_framing(out, head.framing, head.content_length, length_known);
   out += "\r\n";
@@ -131,12 +165,10 @@ void write_response_head(std::string& out, const ResponseHead& head, const Respo
                          std::string_view extra) {
   append_status_line(out, head);
   bool length_known = false;
-  for (const auto& field : head.fields) {
-    if (field.id == FieldId::ContentLength)
-      length_known = true;
-    else if (!field.hop_by_hop)
-      line(out, field.name, field.value);
-  }
+  copy_lines(out, head.fields, [&](const Field& field) {
+    length_known |= field.id == FieldId::ContentLength;
+    return field.id != FieldId::ContentLength && !field.hop_by_hop;
+  });
   out += extra;
   // To a HEAD, and in a 304, Content-Length speaks of the body that a GET would have had; 1xx and 204 have
   // none.
@@ -151,8 +183,8 @@ void write_response_head(std::string& out, const ResponseHead& head, const Respo
 
 void write_interim_head(std::string& out, const ResponseHead& head) {
   append_status_line(out, head);
-  for (const auto& field : head.fields)
-    if (!field.hop_by_hop && field.id != FieldId::ContentLength) line(out, field.name, field.value);
+  copy_lines(out, head.fields,
+             [](const Field& field) { return !field.hop_by_hop && field.id != FieldId::ContentLength; });
   out += "\r\n";
 }
 

@@ -1,6 +1,8 @@
 #include "http/head_lines.hpp"
 
 #include <array>
+#include <cstdint>
+#include <cstring>
 
 namespace weir::http {
 
@@ -32,6 +34,27 @@ bool is_digit(char c) noexcept {
   return c >= '0' && c <= '9';
 }
 
+// Whether none of eight octets is a control character: the haszero and hasless tests of
+// https://graphics.stanford.edu/~seander/bithacks.html, which may err on the side of a closer look.
+bool is_plain_text(const char* eight) noexcept {
+  constexpr std::uint64_t kOnes = 0x0101'0101'0101'0101;
+  constexpr std::uint64_t kTops = 0x8080'8080'8080'8080;
+  std::uint64_t word = 0;
+  std::memcpy(&word, eight, sizeof word);
+  const auto below_space = (word - kOnes * 0x20) & ~word;
+  const auto with_delete = word ^ kOnes * 0x7F;
+  const auto deleted = (with_delete - kOnes) & ~with_delete;
+  return ((below_space | deleted) & kTops) == 0;
+}
+
+// Without regard to case; `known` in lower case. For names that are tokens setting bit 5 maps nothing else
+// onto a lower-case letter or a hyphen.
+bool is_name(std::string_view name, std::string_view known) noexcept {
+  for (std::size_t i = 0; i < known.size(); ++i)
+    if ((name[i] | 0x20) != known[i]) return false;
+  return true;
+}
+
 }  // namespace
 
 std::string_view HeadLines::take(unsigned char wanted) noexcept {
@@ -40,26 +63,42 @@ std::string_view HeadLines::take(unsigned char wanted) noexcept {
   return {begin, static_cast<std::size_t>(at_ - begin)};
 }
 
-bool HeadLines::take_literal(std::string_view literal) noexcept {
-  if (!std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(literal)) return false;
-  at_ += literal.size();
+std::string_view HeadLines::take_text() noexcept {
+  const char* const begin = at_;
+  while (end_ - at_ >= 8 && is_plain_text(at_)) at_ += 8;
+  (void)take(kText);
+  return {begin, static_cast<std::size_t>(at_ - begin)};
+}
+
+bool HeadLines::take_one(char wanted) noexcept {
+  if (at_ == end_ || *at_ != wanted) return false;
+  ++at_;
+  return true;
+}
+
+bool HeadLines::take_line_end() noexcept {
+  if (end_ - at_ < 2 || at_[0] != '\r' || at_[1] != '\n') return false;
+  at_ += 2;
   return true;
 }
 
 // HTTP/1.0 and HTTP/1.1, in these letters (RFC 9112 §2.3).
 std::optional<unsigned> HeadLines::take_version() noexcept {
-  if (!take_literal("HTTP/1.") || at_ == end_ || (*at_ != '0' && *at_ != '1')) return std::nullopt;
+  constexpr std::string_view kName = "HTTP/1.";
+  if (end_ - at_ < 8 || std::memcmp(at_, kName.data(), kName.size()) != 0) return std::nullopt;
+  at_ += kName.size();
+  if (*at_ != '0' && *at_ != '1') return std::nullopt;
   return static_cast<unsigned>(*at_++ - '0');
 }
 
 std::optional<HeadLines::RequestLine> HeadLines::request_line() noexcept {
   RequestLine line;
   line.method = take(kToken);
-  if (line.method.empty() || !take_literal(" ")) return std::nullopt;
+  if (line.method.empty() || !take_one(' ')) return std::nullopt;
   line.target = take(kTarget);
-  if (line.target.empty() || !take_literal(" ")) return std::nullopt;
+  if (line.target.empty() || !take_one(' ')) return std::nullopt;
   const auto version = take_version();
-  if (!version || !take_literal("\r\n")) return std::nullopt;
+  if (!version || !take_line_end()) return std::nullopt;
   line.minor_version = *version;
   return line;
 }
@@ -67,67 +106,67 @@ std::optional<HeadLines::RequestLine> HeadLines::request_line() noexcept {
 std::optional<HeadLines::StatusLine> HeadLines::status_line() noexcept {
   StatusLine line;
   const auto version = take_version();
-  if (!version || !take_literal(" ") || end_ - at_ < 3) return std::nullopt;
+  if (!version || !take_one(' ') || end_ - at_ < 3) return std::nullopt;
   line.minor_version = *version;
   for (int i = 0; i < 3; ++i, ++at_) {
     if (!is_digit(*at_)) return std::nullopt;
     line.status = line.status * 10 + static_cast<unsigned>(*at_ - '0');
   }
   // Servers leave out an empty reason's space, though the grammar asks for it.
-  if (take_literal(" ")) line.reason = take(kText);
-  if (!take_literal("\r\n")) return std::nullopt;
+  if (take_one(' ')) line.reason = take_text();
+  if (!take_line_end()) return std::nullopt;
   return line;
 }
 
 HeadLines::Result HeadLines::field(Field& field) noexcept {
-  if (take_literal("\r\n")) return at_ == end_ ? Result::End : Result::Malformed;
+  if (take_line_end()) return at_ == end_ ? Result::End : Result::Malformed;
   field.name = take(kToken);
-  if (field.name.empty() || !take_literal(":")) return Result::Malformed;
+  if (field.name.empty() || !take_one(':')) return Result::Malformed;
   (void)take(kBlank);
-  field.value = take(kText);
-  if (!take_literal("\r\n")) return Result::Malformed;
+  field.value = take_text();
+  if (!take_line_end()) return Result::Malformed;
   while (!field.value.empty() && is(field.value.back(), kBlank)) field.value.remove_suffix(1);
   return Result::Field;
 }
 
 FieldId field_id(std::string_view name) noexcept {
-  const auto is_name = [&](std::string_view known) { return equal_ignoring_case(name, known); };
+  const auto is = [&](std::string_view known) { return is_name(name, known); };
   switch (name.size()) {
     case 2:
-      return is_name("TE") ? FieldId::Te : FieldId::Other;
+      return is("te") ? FieldId::Te : FieldId::Other;
     case 3:
-      return is_name("Via") ? FieldId::Via : FieldId::Other;
+      return is("via") ? FieldId::Via : FieldId::Other;
     case 4:
-      return is_name("Host") ? FieldId::Host : FieldId::Other;
+      return is("host") ? FieldId::Host : FieldId::Other;
     case 6:
-      if (is_name("Accept")) return FieldId::Accept;
-      if (is_name("Cookie")) return FieldId::Cookie;
-      return is_name("Expect") ? FieldId::Expect : FieldId::Other;
+      if (is("accept")) return FieldId::Accept;
+      if (is("cookie")) return FieldId::Cookie;
+      return is("expect") ? FieldId::Expect : FieldId::Other;
     case 7:
-      if (is_name("Trailer")) return FieldId::Trailer;
-      return is_name("Upgrade") ? FieldId::Upgrade : FieldId::Other;
+      if (is("trailer")) return FieldId::Trailer;
+      return is("upgrade") ? FieldId::Upgrade : FieldId::Other;
     case 9:
-      if (is_name("Forwarded")) return FieldId::Forwarded;
-      return is_name("RateLimit") ? FieldId::RateLimit : FieldId::Other;
+      if (is("forwarded")) return FieldId::Forwarded;
+      return is("ratelimit") ? FieldId::RateLimit : FieldId::Other;
     case 10:
-      if (is_name("Connection")) return FieldId::Connection;
-      return is_name("Keep-Alive") ? FieldId::KeepAlive : FieldId::Other;
+      if (is("connection")) return FieldId::Connection;
+      return is("keep-alive") ? FieldId::KeepAlive : FieldId::Other;
     case 12:
-      if (is_name("Content-Type")) return FieldId::ContentType;
-      return is_name("X-Request-ID") ? FieldId::XRequestId : FieldId::Other;
+      if (is("content-type")) return FieldId::ContentType;
+      return is("x-request-id") ? FieldId::XRequestId : FieldId::Other;
     case 13:
-      return is_name("Authorization") ? FieldId::Authorization : FieldId::Other;
+      return is("authorization") ? FieldId::Authorization : FieldId::Other;
     case 14:
-      return is_name("Content-Length") ? FieldId::ContentLength : FieldId::Other;
+      return is("content-length") ? FieldId::ContentLength : FieldId::Other;
     case 15:
-      return is_name("X-Forwarded-For") ? FieldId::XForwardedFor : FieldId::Other;
+      return is("x-forwarded-for") ? FieldId::XForwardedFor : FieldId::Other;
     case 16:
-      if (is_name("RateLimit-Policy")) return FieldId::RateLimitPolicy;
-      if (is_name("X-Forwarded-Host")) return FieldId::XForwardedHost;
-      return is_name("Proxy-Connection") ? FieldId::ProxyConnection : FieldId::Other;
+      if (is("ratelimit-policy")) return FieldId::RateLimitPolicy;
+      if (is("x-forwarded-host")) return FieldId::XForwardedHost;
+      return is("proxy-connection") ? FieldId::ProxyConnection : FieldId::Other;
     case 17:
-      if (is_name("Transfer-Encoding")) return FieldId::TransferEncoding;
-      return is_name("X-Forwarded-Proto") ? FieldId::XForwardedProto : FieldId::Other;
+      if (is("transfer-encoding")) return FieldId::TransferEncoding;
+      return is("x-forwarded-proto") ? FieldId::XForwardedProto : FieldId::Other;
     default:
       return FieldId::Other;
   }

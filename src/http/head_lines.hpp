@@ -36,14 +36,16 @@ class HeadLines {
 
  private:
   [[nodiscard]] std::string_view take(unsigned char wanted) noexcept;
-  [[nodiscard]] bool take_literal(std::string_view literal) noexcept;
+  [[nodiscard]] std::string_view take_text() noexcept;  // SP, HTAB, VCHAR and obs-text
+  [[nodiscard]] bool take_one(char wanted) noexcept;
+  [[nodiscard]] bool take_line_end() noexcept;
   [[nodiscard]] std::optional<unsigned> take_version() noexcept;
 
   const char* at_;
   const char* end_;
 };
 
-// What weir calls a field of this name.
+// What weir calls a field of this name. REQUIRES a token.
 [[nodiscard]] FieldId field_id(std::string_view name) noexcept;
 
 }  // namespace weir::http

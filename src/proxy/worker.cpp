@@ -14,6 +14,13 @@ namespace {
 constexpr std::size_t kKeptSpaces = 256;
 constexpr std::size_t kBlockSize = 32 << 10;
 
+void append_hex(std::string& out, std::uint64_t word) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::array<char, 16> digits;
+  for (auto at = digits.rbegin(); at != digits.rend(); ++at, word >>= 4) *at = kHex[word & 15U];
+  out.append(digits.data(), digits.size());
+}
+
 // Room for a head and as much of a body behind it.
 std::size_t block_size(const ServerSettings& server) {
   return std::max<std::size_t>(kBlockSize, 2 * static_cast<std::size_t>(server.max_head));
@@ -33,8 +40,8 @@ Worker::Worker(net::Executor an_executor, const Shared& shared, redis::Store* a_
       watchdog(an_executor),
       shaper(an_executor, shared.clock),
       load(shared.clock.now()),
-      blocks(block_size(shared.config.server)),
-      id_prefix_((std::uint64_t{std::random_device{}()} << 32) | std::random_device{}()) {
+      blocks(block_size(shared.config.server)) {
+  append_hex(id_prefix_, (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}());
   for (std::size_t i = 0; i < config.upstreams.size(); ++i)
     pools.emplace_back(executor, watchdog, config.upstreams[i], config.servers[i]);
 }
@@ -68,13 +75,8 @@ std::string_view Worker::http_date(base::TimePoint now) {
 }
 
 void Worker::make_request_id(std::string& out) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  out.resize(32);
-  const auto write = [&](std::size_t at, std::uint64_t word) {
-    for (std::size_t i = 0; i < 16; ++i) out[at + i] = kHex[word >> (60 - 4 * i) & 15U];
-  };
-  write(0, id_prefix_);
-  write(16, ++id_count_);
+  out = id_prefix_;
+  append_hex(out, ++id_count_);
 }
 
 }  // namespace weir::proxy

@@ -72,7 +72,7 @@ class Worker {
   std::vector<std::unique_ptr<ExchangeSpace>> spaces_;
   std::string date_;
   std::chrono::sys_seconds date_second_{};
-  std::uint64_t id_prefix_;
+  std::string id_prefix_;  // 16 hex digits
   std::uint64_t id_count_ = 0;
 };
 
