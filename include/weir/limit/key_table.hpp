@@ -13,6 +13,11 @@
 //  4. A bill is checked and charged under the locks of all its shards, taken in ascending order, the overflow
 //     cells' last: all or nothing, and no two bills wait for each other in a circle.
 //  5. A refused bill allocates no slot.
+//  6. Logs (limit/sliding_log.hpp) of more than one entry take chunks of a store that has what the slots
+//  leave
+//     of 64 bytes a key, and 1 MiB at least. When it is full, a log's newest entry moves on with each
+//     admission: its key is refused earlier, and nobody else is touched.
+//  7. What concurrency holds is in its key's cell, which no sweep forgets while anything is in flight.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -47,6 +52,10 @@ class KeyTable {
   // names. A key that is no longer there is fresh: there is nothing to give back.
   void refund(const Charge& charge, base::TimePoint departure, bool overflow = false);
 
+  // Takes back what a charge holds, when its exchange has ended. Once for each; limit::Permit sees to it.
+  // REQUIRES limit::holds(*charge.limiter); `overflow` as its outcome said.
+  void release(const Charge& charge, base::TimePoint now, const Ending& ending, bool overflow = false);
+
   // What `charge` would answer, with nothing charged.
   [[nodiscard]] Outcome peek(const Charge& charge, base::TimePoint now) const;
 
@@ -55,9 +64,12 @@ class KeyTable {
   std::size_t sweep(base::TimePoint now, std::size_t buckets);
 
   struct Stats {
-    std::uint64_t keys = 0;        // slots taken, drained ones that no sweep has met yet included
-    std::uint64_t slots = 0;       // all slots there are
-    std::uint64_t overflowed = 0;  // charges that went to an overflow cell, since the start
+    std::uint64_t keys = 0;             // slots taken, drained ones that no sweep has met yet included
+    std::uint64_t slots = 0;            // all slots there are
+    std::uint64_t overflowed = 0;       // charges that went to an overflow cell, since the start
+    std::uint64_t log_chunks = 0;       // of 64 bytes each, that there are
+    std::uint64_t log_chunks_used = 0;  // that logs hold
+    std::uint64_t log_merged = 0;       // admissions that found none left, since the start
     std::array<std::uint64_t, kMaxRules> keys_by_rule{};  // `keys`, by the rule that charged them last
   };
   [[nodiscard]] Stats stats() const;
