@@ -18,6 +18,7 @@ CONFINED = [
     (r"re2/", r"^src/policy/match\.cpp$"),
     (r"spdlog", r"^src/app/"),
     (r"prometheus/", r"^src/admin/metrics\.cpp$"),
+    (r"absl/", r"^src/app/time_zone\.cpp$"),
     (r"CLI/", r"^src/app/command_line\.cpp$"),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)

@@ -199,21 +199,18 @@ constexpr KeySpec kMatchKeys[] = {
     later("max_body", "matching of bodies"),
 };
 
-constexpr Choice kAlgorithms[] = {{"token_bucket"},
-                                  {"gcra"},
-                                  {"leaky_bucket"},
-                                  {"fixed_window", "fixed windows"},
-                                  {"sliding_log", "sliding logs"},
-                                  {"sliding_window", "sliding windows"},
-                                  {"concurrency", "bounds of concurrency"},
-                                  {"adaptive_concurrency", "bounds of concurrency"}};
-constexpr Choice kRefills[] = {{"continuous"}, {"stepwise", "stepwise refill"}};
+constexpr Choice kAlgorithms[] = {
+    {"token_bucket"}, {"gcra"},           {"leaky_bucket"}, {"fixed_window"},
+    {"sliding_log"},  {"sliding_window"}, {"concurrency"},  {"adaptive_concurrency"}};
+constexpr Choice kRefills[] = {{"continuous"}, {"stepwise"}};
+constexpr Choice kAligns[] = {{"day"}, {"month"}};
 constexpr Choice kOnMissing[] = {{"skip"}, {"ip"}, {"reject"}};
 constexpr Choice kOnStoreFailure[] = {{"local"}, {"open"}, {"closed"}};
 constexpr Choice kModes[] = {{"enforce"}, {"shadow"}};
 
 // What a rule, a tier and an override share: the numbers of the algorithm.
-constexpr KeySpec kLimit = required("limit", Kind::Rate, "COUNT/PERIOD, as \"10/s\" or \"20/10s\"");
+constexpr KeySpec kLimit =
+    key("limit", Kind::Limit, "", "COUNT/PERIOD, as \"10/s\" or \"20/10s\"; concurrency: a number");
 constexpr KeySpec kBurst = whole("burst", 0, kBillion, "",
                                  "token_bucket: capacity, default the count in limit; gcra: "
                                  "so many more at once, default 0");
@@ -222,14 +219,23 @@ constexpr KeySpec kQueue =
 constexpr KeySpec kMaxWait =
     key("max_wait", Kind::Duration, "", "leaky_bucket: the longest wait; absent: the queue bounds it");
 
+constexpr KeySpec kMin = whole("min", 1, 10'000, "", "adaptive_concurrency: the limit never falls below");
+constexpr KeySpec kMax = whole("max", 1, 10'000, "", "adaptive_concurrency: nor rises above");
+
 constexpr KeySpec kRuleKeys[] = {
     required("name", Kind::Text, "unique; stands in headers, logs and metrics"),
     kLimit,
     kBurst,
     kQueue,
     kMaxWait,
+    kMin,
+    kMax,
     choice("algorithm", kAlgorithms, "token_bucket", "how it counts"),
-    choice("refill", kRefills, "continuous", "of a token bucket"),
+    choice("refill", kRefills, "continuous",
+           "of a token bucket: all the time, or whole amounts at the end of each period"),
+    choice("align", kAligns, "", "of fixed windows: to the calendar; absent: to the epoch"),
+    key("timezone", Kind::Text, "", "whose calendar, as \"Europe/Berlin\"; absent: UTC"),
+    whole("buckets", 2, 1'000, "", "of a sliding window: the sum of so many; absent: two, by weight"),
     key("match", Kind::Subtable, "", "which requests; absent: every one"),
     key("key", Kind::Texts, "api_key|ip", "who is counted apart; [] counts all together"),
     choice("on_missing", kOnMissing, "skip",
@@ -247,16 +253,12 @@ constexpr KeySpec kRuleKeys[] = {
     later("soft", "soft limits"),
     later("elastic", "elastic limits"),
     later("priority", "priorities"),
-    later("align", "calendar windows"),
-    later("timezone", "calendar windows"),
-    later("buckets", "sliding windows"),
-    later("min", "bounds of concurrency"),
-    later("max", "bounds of concurrency"),
     later("lease", "leases"),
 };
-constexpr KeySpec kTierKeys[] = {kLimit, kBurst, kQueue, kMaxWait, later("priority", "priorities")};
-constexpr KeySpec kOverrideKeys[] = {required("match", Kind::Subtable, "which requests"), kLimit, kBurst,
-                                     kQueue, kMaxWait};
+constexpr KeySpec kTierKeys[] = {
+    kLimit, kBurst, kQueue, kMaxWait, kMin, kMax, later("priority", "priorities")};
+constexpr KeySpec kOverrideKeys[] = {
+    required("match", Kind::Subtable, "which requests"), kLimit, kBurst, kQueue, kMaxWait, kMin, kMax};
 
 constexpr KeySpec kKeysFileKeys[] = {key("key", Kind::Subtables, "", "an API key")};
 constexpr KeySpec kKeyKeys[] = {

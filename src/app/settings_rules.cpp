@@ -60,7 +60,7 @@ limit::Cost read_cost(const TableReader& table) {
   return fits ? static_cast<limit::Cost>(*cost) : 1;
 }
 
-void read_tiers(const TableReader& table, Algorithm algorithm, unsigned replicas, policy::Rule& rule) {
+void read_tiers(const TableReader& table, const Method& method, unsigned replicas, policy::Rule& rule) {
   for (const auto& entry : table.named("tiers")) {
     const auto path = table.path() + ".tiers." + entry.key;
     if (entry.table() == nullptr) {
@@ -70,15 +70,15 @@ void read_tiers(const TableReader& table, Algorithm algorithm, unsigned replicas
       continue;
     }
     const TableReader tier(&entry, entry.line, path, schema::kTier, table.place());
-    auto limiters = read_limiters(tier, algorithm, replicas);
+    auto limiters = read_limiters(tier, method, replicas);
     rule.tiers.push_back({entry.key, {}, std::move(limiters.limiter), std::move(limiters.local_share)});
   }
 }
 
-void read_overrides(const TableReader& table, Algorithm algorithm, unsigned replicas, policy::Rule& rule) {
+void read_overrides(const TableReader& table, const Method& method, unsigned replicas, policy::Rule& rule) {
   for (const auto& entry : table.tables("overrides", schema::kOverride)) {
     auto match = read_match(entry.table("match", schema::kMatch));
-    auto limiters = read_limiters(entry, algorithm, replicas);
+    auto limiters = read_limiters(entry, method, replicas);
     rule.overrides.push_back(
         {"", std::move(match), std::move(limiters.limiter), std::move(limiters.local_share)});
   }
@@ -123,18 +123,17 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, const
   const bool falls_back =
       rule.store == policy::Store::Redis && rule.on_store_failure == policy::OnStoreFailure::Local;
   const unsigned replicas = falls_back ? settings.state.replicas : 0;
-  const auto algorithm = table.choice<Algorithm>("algorithm");
-  (void)table.text("refill");
-  if (table.has("refill") && algorithm != Algorithm::TokenBucket)
-    table.mistake("refill", "only of token_bucket; expected algorithm = \"token_bucket\"");
-  auto limiters = read_limiters(table, algorithm, replicas);
+  const auto method = read_method(table);
+  if (const auto lacking = lacking_in_redis(method); rule.store == policy::Store::Redis && !lacking.empty())
+    table.mistake(method.stepwise ? "refill" : "algorithm", not_yet(lacking));
+  auto limiters = read_limiters(table, method, replicas);
   rule.limiter = std::move(limiters.limiter);
   rule.local_share = std::move(limiters.local_share);
   rule.match = read_match(table.table("match", schema::kMatch));
   rule.key = read_key(table);
   rule.on_missing = table.choice<policy::OnMissing>("on_missing");
-  read_tiers(table, algorithm, replicas, rule);
-  read_overrides(table, algorithm, replicas, rule);
+  read_tiers(table, method, replicas, rule);
+  read_overrides(table, method, replicas, rule);
   rule.cost = read_cost(table);
   rule.mode = table.choice<policy::Mode>("mode");
   rule.refusal_status = static_cast<unsigned>(table.whole("status"));
