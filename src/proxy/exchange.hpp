@@ -68,6 +68,7 @@ class Exchange {
   [[nodiscard]] net::Awaitable<void> end_upload();
   void start_upload();
   [[nodiscard]] bool repeatable(const Attempt& attempt) const noexcept;
+  [[nodiscard]] limit::Ending how_it_went() const noexcept;
   void account();
 
   Session& session_;
