@@ -42,7 +42,8 @@ class KeyTable {
 
   // Checks all, then charges all that are enforced, or none; outcomes[i] answers charges[i].
   // True when charged. A shadow line is charged when it would admit and the enforced ones did.
-  // REQUIRES charges.size() == outcomes.size() ≤ kMaxCharges; no two lines with one key; now ≥ the epoch.
+  // REQUIRES charges.size() == outcomes.size() ≤ kMaxCharges; no two lines with one key, nor two of one
+  // rule that holds(); now ≥ the epoch.
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes);
 
   // Gives back what `charge` took at `charged_at`, with the delay that each outcome promised.
