@@ -143,11 +143,15 @@ class Everything {
   explicit Everything(const Case& c) : rule_(c), log_(std::get<SlidingLog>(c.limiter)) {}
 
   bool ask(TimePoint now, Cost cost) {
-    if (Whole(counted(now)) + cost > rule_.capacity) return false;
+    if (!fits(now, cost)) return false;
     admitted_.push_back({now, cost});
+    ends_.push_back(end_of(now));
     return true;
   }
-  void take_back() { admitted_.pop_back(); }
+  void take_back() {
+    admitted_.pop_back();
+    ends_.pop_back();
+  }
   [[nodiscard]] Cost remaining(TimePoint now) const { return rule_.capacity - counted(now); }
   [[nodiscard]] bool fits(TimePoint at, Cost cost) const { return counted(at) + cost <= rule_.capacity; }
   [[nodiscard]] const std::vector<Admission>& admitted() const { return admitted_; }
@@ -155,19 +159,23 @@ class Everything {
  private:
   [[nodiscard]] Cost counted(TimePoint now) const {
     Cost sum = 0;
-    for (const auto& [at, cost] : admitted_)
-      if (counts(at, now)) sum += cost;
+    for (std::size_t i = 0; i < ends_.size(); ++i)
+      if (now < ends_[i]) sum += admitted_[i].cost;
     return sum;
   }
-  [[nodiscard]] bool counts(TimePoint at, TimePoint now) const {
-    if (log_.is_exact()) return at > now - rule_.rate.period;
+  // The first microsecond at which it counts no more.
+  [[nodiscard]] TimePoint end_of(TimePoint at) const {
+    if (log_.is_exact()) return at + rule_.rate.period;
     const Whole n = log_.buckets();
     const Whole period = rule_.rate.period.count();
-    return micros(at) * n / period > micros(now) * n / period - n;
+    const Whole sub_window = micros(at) * n / period;
+    const Whole end = ((sub_window + n) * period + n - 1) / n;
+    return TimePoint(Duration(static_cast<std::int64_t>(end)));
   }
   const Case& rule_;
   const SlidingLog& log_;
   std::vector<Admission> admitted_;
+  std::vector<TimePoint> ends_;
 };
 
 // No interval of one period, whichever admission begins it, holds more than the limit.
