@@ -53,6 +53,7 @@ std::span<const policy::Bill* const> Gate::asked() const {
 Ruling Gate::rule() {
   const auto decision = policy::decide(asked(), charged_at_);
   for (const auto* bill : asked()) count(*bill, decision.verdict != policy::Verdict::Reject);
+  if (decision.verdict == policy::Verdict::Reject) space_.permits.clear();
   return {.decision = decision};
 }
 
@@ -108,6 +109,7 @@ Ruling Gate::fall_back() {
   const auto* closed = space_.evaluation.fall_back(space_.request, worker_.config.names, space_.fallback);
   space_.evaluation.remote.clear();
   if (closed != nullptr) {
+    space_.permits.clear();
     refund();
     return {.closed = closed};
   }
@@ -120,9 +122,8 @@ Ruling Gate::fall_back() {
   return ruling;
 }
 
-// What is held goes back with its permits, and with it nothing is learned.
+// What is held stays so until the exchange ends: an upstream that was not reached teaches something too.
 void Gate::refund_but(const limit::Charge* waited_for, base::TimePoint freed) {
-  space_.permits.clear();
   const auto give_back = [&](const policy::Bill& bill, base::TimePoint since, const auto& refund) {
     const auto outcomes = bill.outcomes();
     for (std::size_t i = 0; i < outcomes.size(); ++i) {

@@ -114,6 +114,13 @@ class InFlight(TestCase):
         weir = self.weir(self.CONCURRENCY, port=closed_port())
         self.assertEqual(self.statuses(weir.port, 10), [502] * 10)
 
+    def test_an_upstream_that_is_away_lowers_the_adaptive_limit(self):
+        weir = self.weir(plain("fragile", algorithm='"adaptive_concurrency"', min=2, max=50, key="[]"), port=closed_port())
+        with weir.connect() as client:
+            answers = [client.get("/") for _ in range(40)]
+        self.assertEqual({a.status for a in answers}, {502})
+        self.assertEqual((answers[0]["x-ratelimit-remaining"], answers[-1]["x-ratelimit-remaining"]), ("9", "1"))
+
     def test_a_refusal_elsewhere_in_the_chain_holds_nothing(self):
         self.go.set()
         weir = self.weir(self.CONCURRENCY, rule("few", "1/day", key='["ip"]'))
