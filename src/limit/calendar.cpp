@@ -15,7 +15,7 @@ base::TimePoint midnight(std::int64_t day, std::int64_t offset) {
 
 }  // namespace
 
-Calendar::Calendar(std::string zone, std::vector<Run> runs) : zone_(std::move(zone)) {
+Calendar::Calendar(std::string zone, std::span<const Run> runs) : zone_(std::move(zone)) {
   for (const auto& [first_day, offset] : runs)
     entries_.push_back({first_day, offset.count(), midnight(first_day, offset.count())});
   assert(!entries_.empty() && entries_.front().first_day <= -1);

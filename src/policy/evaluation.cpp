@@ -76,8 +76,8 @@ struct Answer {
 // Whether `a` has the smaller share of its quota left: remaining / quota, compared without dividing. A quota
 // of nothing (a leaky bucket without a queue) has nothing left.
 bool tighter(const Answer& a, const Answer& b) noexcept {
-  const auto quota_a = std::max<std::uint64_t>(limit::quota(*a.limiter), 1);
-  const auto quota_b = std::max<std::uint64_t>(limit::quota(*b.limiter), 1);
+  const auto quota_a = std::max<std::uint64_t>(limit::quota_of(*a.limiter, *a.outcome), 1);
+  const auto quota_b = std::max<std::uint64_t>(limit::quota_of(*b.limiter, *b.outcome), 1);
   return Product{a.outcome->remaining} * quota_b < Product{b.outcome->remaining} * quota_a;
 }
 

@@ -138,7 +138,7 @@ void Exchange::note_standing(const policy::Decision& decision) {
   const auto& server = worker_.config.server;
   http::append_standing(space_->standing,
                         {.rule = decision.rule->name,
-                         .limit = limit::quota(*decision.limiter),
+                         .limit = limit::quota_of(*decision.limiter, outcome),
                          .remaining = outcome.remaining,
                          .window = limit::window(*decision.limiter),
                          .more_after = outcome.more_after,

@@ -119,6 +119,7 @@ class InFlight(TestCase):
         with weir.connect() as client:
             answers = [client.get("/") for _ in range(40)]
         self.assertEqual({a.status for a in answers}, {502})
+        self.assertEqual((answers[0]["x-ratelimit-limit"], answers[-1]["x-ratelimit-limit"]), ("10", "2"))
         self.assertEqual((answers[0]["x-ratelimit-remaining"], answers[-1]["x-ratelimit-remaining"]), ("9", "1"))
 
     def test_a_refusal_elsewhere_in_the_chain_holds_nothing(self):

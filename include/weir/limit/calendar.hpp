@@ -35,7 +35,7 @@ class Calendar {
 
   // REQUIRES runs in ascending order of days and of the instants where they begin, the first at or before day
   // −1 (every zone is on it by the epoch).
-  Calendar(std::string zone, std::vector<Run> runs);
+  Calendar(std::string zone, std::span<const Run> runs);
 
   [[nodiscard]] const std::string& zone() const noexcept { return zone_; }
 

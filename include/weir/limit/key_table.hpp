@@ -10,12 +10,12 @@
 //  3. When both buckets of a newcomer are full of live keys that cannot move to their other buckets,
 //     it shares its rule's overflow cell, which refuses earlier than a cell of its own would:
 //     memory runs out on the safe side. The rates of several tiers may meet there.
-//  4. A bill is checked and charged under the locks of all its shards, taken in ascending order, the overflow
-//     cells' last: all or nothing, and no two bills wait for each other in a circle.
+//  4. A bill is checked and charged under the locks of all its shards, taken in ascending order, then the
+//     overflow cells', then the log store's: all or nothing, and no two bills wait for each other in a
+//     circle.
 //  5. A refused bill allocates no slot.
 //  6. Logs (limit/sliding_log.hpp) of more than one entry take chunks of a store that has what the slots
-//  leave
-//     of 64 bytes a key, and 1 MiB at least. When it is full, a log's newest entry moves on with each
+//     leave of 64 bytes a key, and 1 MiB at least. When it is full, a log's newest entry moves on with each
 //     admission: its key is refused earlier, and nobody else is touched.
 //  7. What concurrency holds is in its key's cell, which no sweep forgets while anything is in flight.
 #pragma once

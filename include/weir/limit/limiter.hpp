@@ -52,6 +52,10 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
 
 // What the headers call limit and `q`: the most that an idle client may spend (for a leaky bucket, `queue`).
 [[nodiscard]] std::uint64_t quota(const Limiter& limiter) noexcept;
+// The same as it stood when the limiter said so.
+[[nodiscard]] inline std::uint64_t quota_of(const Limiter& limiter, const Outcome& outcome) noexcept {
+  return outcome.limit != 0 ? outcome.limit : quota(limiter);
+}
 // What the headers call `w`: the time in which an empty one is whole again. Zero for what holds.
 [[nodiscard]] base::Duration window(const Limiter& limiter) noexcept;
 // "token_bucket", "gcra", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log", "concurrency",

@@ -108,9 +108,10 @@ TEST(AppendStanding, WhatNeverGrowsHasNoTimeAndAWindowIsAtLeastASecond) {
 TEST(AppendStanding, WhatIsUnderWayKnowsNoTime) {
   auto at = kStanding;
   at.concurrency = true;
-  EXPECT_EQ(standing(at),
-            "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: 42\r\n"
-            "RateLimit-Policy: \"per-key\";q=100;qu=\"concurrent-requests\"\r\nRateLimit: \"per-key\";r=42\r\n");
+  EXPECT_EQ(
+      standing(at),
+      "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: 42\r\n"
+      "RateLimit-Policy: \"per-key\";q=100;qu=\"concurrent-requests\"\r\nRateLimit: \"per-key\";r=42\r\n");
 }
 
 TEST(RetryAfterSeconds, RoundsUpToAtLeastOne) {

@@ -237,6 +237,7 @@ TEST(AdaptiveConcurrency, CountsExactlyWhateverItLearns) {
       ASSERT_LE(limit, max);
       const auto s = limiter.step(cell, now, 1);
       ASSERT_EQ(s.outcome.allowed, flying < limit);
+      ASSERT_EQ(quota_of(Limiter(limiter), s.outcome), limit);
       ASSERT_EQ(s.outcome.remaining, limit - std::min(limit, flying + (s.outcome.allowed ? 1 : 0)));
       if (s.outcome.allowed) ++flying;
       cell = s.next;

@@ -101,7 +101,7 @@ TEST(LimiterLaws, RemainingCanBeSpentNowAndNoMore) {
 
 TEST(LimiterLaws, MoreAfterIsWhenRemainingGrowsAndNotBefore) {
   for_each_moment([](const Moment& m, Dice&) {
-    const auto& [allowed, remaining, retry, reset, more, delay, overflow] = m.step.outcome;
+    const auto& [allowed, remaining, retry, reset, more, delay, overflow, limit] = m.step.outcome;
     if (!allowed) return;
     ASSERT_GT(more, 0us);
     EXPECT_EQ(remaining_at(m.rule, m.step.next, m.now), remaining);
