@@ -107,7 +107,7 @@ Step AdaptiveConcurrency::step(const Cell& cell, base::TimePoint now, Cost cost)
   Step result{.outcome = granted(state.in_flight, state.limit / kScale, max_, cost),
               .next = cell,
               .drained_at = drained_at(cell)};
-  result.outcome.limit = state.limit / kScale;
+  result.outcome.limit = static_cast<std::uint32_t>(state.limit / kScale);
   if (!result.outcome.allowed) return result;
   state.in_flight += cost;
   result.next = cell_of(state);

@@ -25,7 +25,8 @@ struct Outcome {
   // The key table was full, and the cell that the rule's newcomers share has answered.
   bool overflow = false;
   // The limit as it stood, where it moves with the key (adaptive_concurrency); zero where quota() says it.
-  Cost limit = 0;
+  // Narrow, to share a word with `overflow`: outcomes are on the hot path.
+  std::uint32_t limit = 0;
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
