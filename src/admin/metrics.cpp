@@ -209,6 +209,11 @@ void Page::tell_keys() {
   put(gauge("weir_key_slots", "Keys that the table has room for.").add({}, stats.slots));
   put(counter("weir_key_overflows_total", "Charges to an overflow cell because the table was full.")
           .add({}, stats.overflowed));
+  put(gauge("weir_log_chunks_used", "Chunks of 64 bytes that logs of single admissions hold.")
+          .add({}, stats.log_chunks_used));
+  put(gauge("weir_log_chunks", "Chunks that there are.").add({}, stats.log_chunks));
+  put(counter("weir_log_merges_total", "Admissions entered with the one before, because no chunk was left.")
+          .add({}, stats.log_merged));
 }
 
 void Page::tell_redis() {

@@ -5,6 +5,7 @@
 
 #include "weir/limit/limiter.hpp"
 
+#include <memory>
 #include <optional>
 
 namespace weir::app {
@@ -12,8 +13,22 @@ namespace weir::app {
 enum class Algorithm : std::uint8_t {
   TokenBucket,
   Gcra,
-  LeakyBucket
+  LeakyBucket,
+  FixedWindow,
+  SlidingLog,
+  SlidingWindow,
+  Concurrency,
+  AdaptiveConcurrency,
 };  // in the order of the schema's choices
+
+// What a rule says once, for itself, its tiers and its overrides: how they count.
+struct Method {
+  Algorithm algorithm = Algorithm::TokenBucket;
+  bool stepwise = false;                            // of TokenBucket
+  limit::FixedWindow::Align align{};                // of FixedWindow
+  std::shared_ptr<const limit::Calendar> calendar;  // by which it is aligned
+  std::optional<std::uint64_t> buckets;             // of SlidingWindow
+};
 
 struct Limiters {
   limit::Limiter limiter;
@@ -23,8 +38,14 @@ struct Limiters {
   std::optional<limit::Rate> rate{};            // that `limit` says
 };
 
-// Reads limit, burst, queue, max_wait and soft of `table`. `replicas`: 0, or the number of weirs among which
-// the limit is divided for the local share. After a mistake the limiter is some limiter.
-[[nodiscard]] Limiters read_limiters(const TableReader& table, Algorithm algorithm, unsigned replicas);
+// Reads algorithm, refill, align, timezone and buckets of a rule.
+[[nodiscard]] Method read_method(const TableReader& rule);
+
+// What of it Redis does not know yet, to be named in a mistake; empty where it does.
+[[nodiscard]] std::string lacking_in_redis(const Method& method);
+
+// Reads limit, burst, queue, max_wait, min, max and soft of `table`. `replicas`: 0, or the number of weirs
+// among which the limit is divided for the local share. After a mistake the limiter is some limiter.
+[[nodiscard]] Limiters read_limiters(const TableReader& table, const Method& method, unsigned replicas);
 
 }  // namespace weir::app

@@ -218,21 +218,18 @@ constexpr KeySpec kMatchKeys[] = {
     later("max_body", "matching of bodies"),
 };
 
-constexpr Choice kAlgorithms[] = {{"token_bucket"},
-                                  {"gcra"},
-                                  {"leaky_bucket"},
-                                  {"fixed_window", "fixed windows"},
-                                  {"sliding_log", "sliding logs"},
-                                  {"sliding_window", "sliding windows"},
-                                  {"concurrency", "bounds of concurrency"},
-                                  {"adaptive_concurrency", "bounds of concurrency"}};
-constexpr Choice kRefills[] = {{"continuous"}, {"stepwise", "stepwise refill"}};
+constexpr Choice kAlgorithms[] = {
+    {"token_bucket"}, {"gcra"},           {"leaky_bucket"}, {"fixed_window"},
+    {"sliding_log"},  {"sliding_window"}, {"concurrency"},  {"adaptive_concurrency"}};
+constexpr Choice kRefills[] = {{"continuous"}, {"stepwise"}};
+constexpr Choice kAligns[] = {{"day"}, {"month"}};
 constexpr Choice kOnMissing[] = {{"skip"}, {"ip"}, {"reject"}};
 constexpr Choice kOnStoreFailure[] = {{"local"}, {"open"}, {"closed"}};
 constexpr Choice kModes[] = {{"enforce"}, {"shadow"}};
 
 // What a rule, a tier and an override share: the numbers of the algorithm.
-constexpr KeySpec kLimit = required("limit", Kind::Rate, "COUNT/PERIOD, as \"10/s\" or \"20/10s\"");
+constexpr KeySpec kLimit =
+    key("limit", Kind::Limit, "", "COUNT/PERIOD, as \"10/s\" or \"20/10s\"; concurrency: a number");
 constexpr KeySpec kBurst = whole("burst", 0, kBillion, "",
                                  "token_bucket: capacity, default the count in limit; gcra: "
                                  "so many more at once, default 0");
@@ -244,6 +241,8 @@ constexpr KeySpec kMaxWait =
 constexpr KeySpec kSoft =
     key("soft", Kind::Text, "", "\"10%\": so much over the limit is admitted, and told");
 constexpr KeySpec kElastic = key("elastic", Kind::Subtable, "", "a higher limit while the system has room");
+constexpr KeySpec kMin = whole("min", 1, 10'000, "", "adaptive_concurrency: the limit never falls below");
+constexpr KeySpec kMax = whole("max", 1, 10'000, "", "adaptive_concurrency: nor rises above");
 
 constexpr KeySpec kRuleKeys[] = {
     required("name", Kind::Text, "unique; stands in headers, logs and metrics"),
@@ -251,8 +250,14 @@ constexpr KeySpec kRuleKeys[] = {
     kBurst,
     kQueue,
     kMaxWait,
+    kMin,
+    kMax,
     choice("algorithm", kAlgorithms, "token_bucket", "how it counts"),
-    choice("refill", kRefills, "continuous", "of a token bucket"),
+    choice("refill", kRefills, "continuous",
+           "of a token bucket: all the time, or whole amounts at the end of each period"),
+    choice("align", kAligns, "", "of fixed windows: to the calendar; absent: to the epoch"),
+    key("timezone", Kind::Text, "", "whose calendar, as \"Europe/Berlin\"; absent: UTC"),
+    whole("buckets", 2, 1'000, "", "of a sliding window: the sum of so many; absent: two, by weight"),
     key("match", Kind::Subtable, "", "which requests; absent: every one"),
     key("key", Kind::Texts, "api_key|ip", "who is counted apart; [] counts all together"),
     choice("on_missing", kOnMissing, "skip",
@@ -273,11 +278,6 @@ constexpr KeySpec kRuleKeys[] = {
     kSoft,
     kElastic,
     later("priority", "priorities"),
-    later("align", "calendar windows"),
-    later("timezone", "calendar windows"),
-    later("buckets", "sliding windows"),
-    later("min", "bounds of concurrency"),
-    later("max", "bounds of concurrency"),
     later("lease", "leases"),
 };
 constexpr KeySpec kCostKeys[] = {
@@ -295,15 +295,24 @@ constexpr KeySpec kElasticKeys[] = {
     kBurst,
     kQueue,
     kMaxWait,
+    kMin,
+    kMax,
     {.name = "while_load_below",
      .kind = Kind::Mixed,
      .about = "a share of the load from 0.01 to 1, such as 0.7",
      .required = true},
 };
 constexpr KeySpec kTierKeys[] = {
-    kLimit, kBurst, kQueue, kMaxWait, kSoft, kElastic, later("priority", "priorities")};
-constexpr KeySpec kOverrideKeys[] = {
-    required("match", Kind::Subtable, "which requests"), kLimit, kBurst, kQueue, kMaxWait, kSoft, kElastic};
+    kLimit, kBurst, kQueue, kMaxWait, kMin, kMax, kSoft, kElastic, later("priority", "priorities")};
+constexpr KeySpec kOverrideKeys[] = {required("match", Kind::Subtable, "which requests"),
+                                     kLimit,
+                                     kBurst,
+                                     kQueue,
+                                     kMaxWait,
+                                     kMin,
+                                     kMax,
+                                     kSoft,
+                                     kElastic};
 
 constexpr KeySpec kKeysFileKeys[] = {key("key", Kind::Subtables, "", "an API key")};
 constexpr KeySpec kKeyKeys[] = {

@@ -19,6 +19,7 @@ enum class Kind : std::uint8_t {
   Duration,   // "250ms"
   Size,       // "64KiB", or a number of bytes
   Rate,       // "10/s"
+  Limit,      // a rate, or a whole number: the algorithm says which
   Address,    // "host:port", "[v6]:port", "unix:/path"
   Texts,      // a list of strings
   OneOrMore,  // a string or a list of strings

@@ -77,7 +77,7 @@ void read_cost(const TableReader& table, policy::Rule& rule) {
 
 // What reading the numbers of a rule, a tier or an override takes to know.
 struct Terms {
-  Algorithm algorithm;
+  const Method& method;
   unsigned replicas;
 };
 
@@ -99,7 +99,7 @@ double read_load(const TableReader& table, std::string_view key) {
 // `own`: the rate that is there without it.
 policy::Elastic read_elastic(const TableReader& table, const Terms& terms,
                              const std::optional<limit::Rate>& own) {
-  auto limiters = read_limiters(table, terms.algorithm, terms.replicas);
+  auto limiters = read_limiters(table, terms.method, terms.replicas);
   const auto rate = limiters.rate;
   __extension__ using Product = unsigned __int128;
   const auto product = [](const limit::Rate& a, const limit::Rate& b) {
@@ -113,7 +113,7 @@ policy::Elastic read_elastic(const TableReader& table, const Terms& terms,
 // `Numbers`: a rule or a variant of one.
 template <class Numbers>
 void read_numbers(const TableReader& table, const Terms& terms, Numbers& numbers) {
-  auto limiters = read_limiters(table, terms.algorithm, terms.replicas);
+  auto limiters = read_limiters(table, terms.method, terms.replicas);
   numbers.limiter = std::move(limiters.limiter);
   numbers.local_share = std::move(limiters.local_share);
   numbers.soft = std::move(limiters.soft);
@@ -188,11 +188,10 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, const
   read_store(table, settings, reading, rule);
   const bool falls_back =
       rule.store == policy::Store::Redis && rule.on_store_failure == policy::OnStoreFailure::Local;
-  const auto algorithm = table.choice<Algorithm>("algorithm");
-  const Terms terms{algorithm, falls_back ? settings.state.replicas : 0};
-  (void)table.text("refill");
-  if (table.has("refill") && algorithm != Algorithm::TokenBucket)
-    table.mistake("refill", "only of token_bucket; expected algorithm = \"token_bucket\"");
+  const auto method = read_method(table);
+  if (const auto lacking = lacking_in_redis(method); rule.store == policy::Store::Redis && !lacking.empty())
+    table.mistake(method.stepwise ? "refill" : "algorithm", not_yet(lacking));
+  const Terms terms{method, falls_back ? settings.state.replicas : 0};
   read_numbers(table, terms, rule);
   rule.match = read_match(table.table("match", schema::kMatch), reading);
   rule.key = read_key(table, reading);

@@ -10,6 +10,8 @@ namespace weir::app {
 
 namespace {
 
+constexpr std::int64_t kBillion = 1'000'000'000;
+
 std::string expectation(const KeySpec& spec) {
   switch (spec.kind) {
     case Kind::Bool:
@@ -29,6 +31,7 @@ std::string expectation(const KeySpec& spec) {
     case Kind::Size:
       return "a size such as \"64KiB\"";
     case Kind::Rate:
+    case Kind::Limit:
       return "a rate such as \"10/s\"";
     case Kind::Address:
       return "an address such as \"127.0.0.1:8080\"";
@@ -66,6 +69,7 @@ bool of_kind(const Node& node, Kind kind) {
     case Kind::Whole:
       return std::holds_alternative<std::int64_t>(node.value);
     case Kind::Size:
+    case Kind::Limit:
       return node.text() != nullptr || std::holds_alternative<std::int64_t>(node.value);
     case Kind::Text:
     case Kind::Choice:
@@ -259,8 +263,23 @@ base::Duration TableReader::deadline(std::string_view key) const {
 }
 
 std::optional<limit::Rate> TableReader::rate(std::string_view key) const {
-  (void)spec_of(key, {Kind::Rate});
+  const auto& spec = spec_of(key, {Kind::Rate, Kind::Limit});
+  if (const auto* entry = find(key); entry != nullptr && entry->text() == nullptr) {
+    mistake(key, finding(*entry, spec.kind) + "; expected " + expectation(spec));
+    return std::nullopt;
+  }
   return parsed<limit::Rate>(key, [](const std::string& text) { return limit::parse_rate(text); });
+}
+
+std::optional<std::uint64_t> TableReader::count(std::string_view key) const {
+  (void)spec_of(key, {Kind::Limit});
+  const auto* entry = find(key);
+  if (entry == nullptr) return std::nullopt;
+  const auto* number = std::get_if<std::int64_t>(&entry->value);
+  if (number != nullptr && *number >= 1 && *number <= kBillion) return static_cast<std::uint64_t>(*number);
+  mistake(key, "found " + (number != nullptr ? std::to_string(*number) : std::string(type_name(*entry))) +
+                   "; expected a whole number from 1 to " + std::to_string(kBillion));
+  return std::nullopt;
 }
 
 std::optional<base::Endpoint> TableReader::address(std::string_view key) const {

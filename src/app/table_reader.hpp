@@ -32,6 +32,8 @@ class TableReader {
   TableReader(const Node* node, int line, std::string path, const TableSpec& spec, Place place);
 
   [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }
+  // Whether the schema has the key.
+  [[nodiscard]] bool knows(std::string_view key) const noexcept { return spec_->find(key) != nullptr; }
   // Whether the key stands there at all, rightly or not.
   [[nodiscard]] bool mentions(std::string_view key) const;
   // Whether the constructor found a mistake, so that what is missing may be what that entry meant.
@@ -47,7 +49,8 @@ class TableReader {
   [[nodiscard]] base::Duration duration(std::string_view key) const;
   // A duration that may not be zero, because a deadline of zero ends everything at once.
   [[nodiscard]] base::Duration deadline(std::string_view key) const;
-  [[nodiscard]] std::optional<limit::Rate> rate(std::string_view key) const;
+  [[nodiscard]] std::optional<limit::Rate> rate(std::string_view key) const;     // of Rate and Limit
+  [[nodiscard]] std::optional<std::uint64_t> count(std::string_view key) const;  // of Limit, at least 1
   [[nodiscard]] std::optional<base::Endpoint> address(std::string_view key) const;
   [[nodiscard]] std::vector<std::string> texts(std::string_view key) const;  // of Texts and OneOrMore
   [[nodiscard]] TableReader table(std::string_view key, const TableSpec& spec) const;

@@ -84,7 +84,7 @@ void append_standing(std::string& out, const Standing& s, RateLimitFamilies fami
   if (families.x) {
     field(out, "X-RateLimit-Limit: ", s.limit);
     field(out, "X-RateLimit-Remaining: ", s.remaining);
-    field(out, "X-RateLimit-Reset: ", seconds(s.reset_at.time_since_epoch()));
+    if (!s.concurrency) field(out, "X-RateLimit-Reset: ", seconds(s.reset_at.time_since_epoch()));
     if (s.exceeded) out += "X-RateLimit-Exceeded: soft\r\n";
   }
   if (!families.ietf) return;
@@ -92,13 +92,17 @@ void append_standing(std::string& out, const Standing& s, RateLimitFamilies fami
   out += s.rule;
   out += "\";q=";
   append_number(out, s.limit);
-  out += ";w=";
-  append_number(out, std::max<std::uint64_t>(1, seconds(s.window)));
+  if (s.concurrency) {
+    out += ";qu=\"concurrent-requests\"";
+  } else {
+    out += ";w=";
+    append_number(out, std::max<std::uint64_t>(1, seconds(s.window)));
+  }
   out += "\r\nRateLimit: \"";
   out += s.rule;
   out += "\";r=";
   append_number(out, s.remaining);
-  if (s.more_after != base::kForever) {
+  if (!s.concurrency && s.more_after != base::kForever) {
     out += ";t=";
     append_number(out, seconds(s.more_after));
   }

@@ -1,6 +1,8 @@
 #include "weir/limit/key_table.hpp"
 
+#include "limit/log.hpp"
 #include "limit/overflow.hpp"
+#include "limit/shape.hpp"
 #include "limit/shard.hpp"
 
 #include <algorithm>
@@ -8,72 +10,21 @@
 #include <atomic>
 #include <bit>
 #include <cassert>
-#include <new>
 
 #include <boost/container/static_vector.hpp>
-#include <sys/mman.h>
 
 namespace weir::limit {
 
 namespace {
 
-constexpr std::size_t kMaxShards = 256;
-constexpr std::size_t kMaxKeys = std::size_t{1} << 30;
-// Below so many keys a shard, chance spreads keys too unevenly over shards.
-constexpr std::size_t kKeysPerShard = 1024;
-
-// A fifth more slots than keys. 256 shards share a million random keys to within 5 % (three standard
-// deviations), so the fullest is at most 88 % full, where two choices and a move over find room for
-// everybody.
-constexpr std::size_t with_slack(std::size_t keys) noexcept {
-  return keys + keys / 5;
-}
-
-constexpr std::size_t round_up(std::size_t value, std::size_t unit) noexcept {
-  return (value + unit - 1) / unit * unit;
-}
-
-// Zeroed pages that become resident when they are first written.
-class Pages {
- public:
-  explicit Pages(std::size_t size) : size_(size) {
-    void* at =
-        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) throw std::bad_alloc();
-    at_ = static_cast<std::byte*>(at);
-  }
-  ~Pages() { munmap(at_, size_); }
-  Pages(const Pages&) = delete;
-  Pages& operator=(const Pages&) = delete;
-  [[nodiscard]] std::byte* at(std::size_t offset) const noexcept { return at_ + offset; }
-
- private:
-  std::byte* at_;
-  std::size_t size_;
-};
-
-struct Shape {
-  std::size_t shards;      // a power of two
-  std::uint32_t buckets;   // in each shard
-  std::size_t tags_size;   // in bytes, a shard
-  std::size_t shard_size;  // tags and slots, in bytes
-
-  explicit Shape(std::size_t keys) noexcept {
-    shards = std::bit_floor(std::clamp(keys / kKeysPerShard, std::size_t{1}, kMaxShards));
-    const std::size_t slots = round_up(with_slack(keys), shards) / shards;
-    buckets =
-        static_cast<std::uint32_t>(std::max(round_up(slots, kBucketSlots) / kBucketSlots, std::size_t{2}));
-    tags_size = round_up(buckets * kBucketSlots * sizeof(Shard::Tag), kCacheLine);
-    shard_size = round_up(tags_size + buckets * kBucketSlots * sizeof(Slot), kCacheLine);
-  }
-};
-
 // One line of a bill while its locks are held.
 struct Line {
-  Slot* slot = nullptr;  // null: answered by the overflow cell
-  Due due;               // what the pin on a slot found hides
-  bool claimed = false;  // the slot is new
-  Step step;
+  Slot* slot = nullptr;     // null: answered by the overflow cell
+  Due due;                  // what the pin on a slot found hides
+  bool claimed = false;     // the slot is new
+  Step step;                // of a log, `next` is not used
+  std::uint64_t mark = 0;   // of a log: where the cost is entered
+  LogStore::Ref spare = 0;  // of a log: the chunk that the entry needs
 };
 
 }  // namespace
@@ -82,11 +33,12 @@ struct KeyTable::Impl {
   explicit Impl(std::size_t max_keys)
       : shape(std::clamp(max_keys, std::size_t{1}, kMaxKeys)),
         pages(shape.shards * shape.shard_size),
+        logs(shape.chunks),
         shards(std::make_unique<Shard[]>(shape.shards)) {
     for (std::size_t i = 0; i < shape.shards; ++i) {
       std::byte* at = pages.at(i * shape.shard_size);
       shards[i].open(reinterpret_cast<Shard::Tag*>(at), reinterpret_cast<Slot*>(at + shape.tags_size),
-                     shape.buckets);
+                     shape.buckets, logs);
     }
   }
 
@@ -96,11 +48,18 @@ struct KeyTable::Impl {
   [[nodiscard]] Shard& shard_of(const Key& key) const noexcept { return shards[index_of(key)]; }
 
   class Locks;
+  void renew(Slot& slot) noexcept;
   Line check(const Charge& charge, base::TimePoint now, Locks& locks);
+  void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, Line& line);
   void finish(const Charge& charge, const Line& line, bool charged);
+  void enter(const SlidingLog& limiter, const Charge& charge, const Line& line);
+  // Changes the cell of a charged key, or the shared one that answered for it; of a log, its cell or ring.
+  template <class Change, class ChangeLog>
+  void amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log);
 
   const Shape shape;
   const Pages pages;
+  LogStore logs;
   const std::unique_ptr<Shard[]> shards;
   Overflow overflow;
   std::atomic<std::uint64_t> hand{0};  // the next bucket to be swept, counted through all shards
@@ -140,6 +99,12 @@ class KeyTable::Impl::Locks {
   std::unique_lock<std::mutex> overflow_;
 };
 
+// A rule that was given another algorithm by a reload counts anew: a log's cell is no other limiter's.
+void KeyTable::Impl::renew(Slot& slot) noexcept {
+  if (slot.due.is_log()) logs.give_back_ring(LogReader::tail_of(slot.cell));
+  slot.cell = {};
+}
+
 // Finds the line's state, pins its slot and computes the step.
 Line KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& locks) {
   Shard& shard = shard_of(charge.key);
@@ -147,13 +112,18 @@ Line KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
   line.slot = shard.find(charge.key);
   if (line.slot != nullptr) {
     line.due = line.slot->due;
+    if (line.due.is_log() != std::holds_alternative<SlidingLog>(*charge.limiter)) [[unlikely]]
+      renew(*line.slot);
     line.slot->due = Due::pinned(line.due.rule());
   } else {
     line.slot = shard.claim(charge.key, charge.rule, now);
     line.claimed = line.slot != nullptr;
   }
   if (line.slot != nullptr) {
-    line.step = step(*charge.limiter, line.slot->cell, now, charge.cost);
+    if (const auto* log = std::get_if<SlidingLog>(charge.limiter)) [[unlikely]]
+      check_log(*log, charge, now, line);
+    else
+      line.step = step(*charge.limiter, line.slot->cell, now, charge.cost);
     return line;
   }
   locks.lock_overflow();
@@ -162,17 +132,69 @@ Line KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
   return line;
 }
 
+// What is charged may need a chunk, so it is put by before the bill is known to pass. Without one the entry
+// is merged with the one before it: that key is refused earlier than it need be, never admitted too soon.
+void KeyTable::Impl::check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now,
+                               Line& line) {
+  Log log(line.slot->cell, logs, limiter.cost_bits());
+  log.forget(std::max(limiter.mark_of(now), log.newest()), limiter.marks());
+  const auto answer = limiter.ask(log, now, charge.cost);
+  line.step.outcome = answer.outcome;
+  line.step.drained_at = answer.drained_at;
+  line.mark = answer.mark;
+  if (!answer.outcome.allowed || !log.wants_chunk(answer.mark)) return;
+  line.spare = logs.take();
+  if (line.spare == 0 && log.tail() == 0) line.step.outcome.more_after = answer.outcome.reset_after;
+}
+
+void KeyTable::Impl::enter(const SlidingLog& limiter, const Charge& charge, const Line& line) {
+  Log log(line.slot->cell, logs, limiter.cost_bits());
+  if (line.spare == 0 && log.wants_chunk(line.mark)) logs.note_merged();
+  log.push({line.mark, charge.cost}, line.spare);
+  shard_of(charge.key).settle(*line.slot, line.slot->cell, Due(line.step.drained_at, charge.rule, true));
+}
+
 void KeyTable::Impl::finish(const Charge& charge, const Line& line, bool charged) {
   Shard& shard = shard_of(charge.key);
   if (line.slot == nullptr) {
     if (charged) overflow.settle(charge.rule, *charge.limiter, line.step.next);
   } else if (charged) {
-    shard.settle(*line.slot, line.step.next, Due(line.step.drained_at, charge.rule));
-  } else if (line.claimed) {
-    shard.release(*line.slot);
+    if (const auto* log = std::get_if<SlidingLog>(charge.limiter)) [[unlikely]]
+      return enter(*log, charge, line);
+    shard.settle(*line.slot, line.step.next, Due(line.step.drained_at, charge.rule, false));
   } else {
-    line.slot->due = line.due;
+    if (line.spare != 0) [[unlikely]]
+      logs.give_back(line.spare);
+    if (line.claimed)
+      shard.release(*line.slot);
+    else
+      line.slot->due = line.due;
   }
+}
+
+template <class Change, class ChangeLog>
+void KeyTable::Impl::amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log) {
+  const Limiter& limiter = *charge.limiter;
+  if (in_overflow) {
+    const std::lock_guard lock(overflow.mutex);
+    overflow.put(charge.rule, limiter, change(overflow.cell(charge.rule, limiter)));
+    return;
+  }
+  Shard& shard = shard_of(charge.key);
+  const std::lock_guard lock(shard.mutex);
+  Slot* slot = shard.find(charge.key);
+  if (slot == nullptr) return;  // drained and forgotten: it is as good as fresh already
+  const auto* sliding = std::get_if<SlidingLog>(&limiter);
+  if (slot->due.is_log() != (sliding != nullptr)) return;  // of another algorithm
+  if (sliding != nullptr) {
+    Log log(slot->cell, logs, sliding->cost_bits());
+    change_log(*sliding, log);
+    const auto drained = log.total() != 0 ? sliding->expiry_of(log.newest()) : base::TimePoint{};
+    shard.settle(*slot, slot->cell, Due(drained, charge.rule, true));
+    return;
+  }
+  const Cell cell = change(slot->cell);
+  shard.settle(*slot, cell, Due(drained_at(limiter, cell), charge.rule, false));
 }
 
 KeyTable::KeyTable(std::size_t max_keys) : impl_(std::make_unique<Impl>(max_keys)) {}
@@ -200,27 +222,33 @@ void KeyTable::refund(std::span<const Charge> charges, base::TimePoint charged_a
 }
 
 void KeyTable::refund(const Charge& charge, base::TimePoint departure, bool overflow) {
-  const Limiter& limiter = *charge.limiter;
-  if (overflow) {
-    const std::lock_guard lock(impl_->overflow.mutex);
-    const Cell cell = impl_->overflow.cell(charge.rule, limiter);
-    impl_->overflow.put(charge.rule, limiter, limit::refund(limiter, cell, departure, charge.cost));
-    return;
-  }
-  Shard& shard = impl_->shard_of(charge.key);
-  const std::lock_guard lock(shard.mutex);
-  Slot* slot = shard.find(charge.key);
-  if (slot == nullptr) return;  // drained and forgotten: it is as good as fresh already
-  const Cell cell = limit::refund(limiter, slot->cell, departure, charge.cost);
-  shard.settle(*slot, cell, Due(drained_at(limiter, cell), charge.rule));
+  impl_->amend(
+      charge, overflow,
+      [&](const Cell& cell) { return limit::refund(*charge.limiter, cell, departure, charge.cost); },
+      [&](const SlidingLog& limiter, Log& log) {
+        log.take_back({limiter.mark_of(departure), charge.cost});
+      });
+}
+
+void KeyTable::release(const Charge& charge, base::TimePoint now, const Ending& ending, bool overflow) {
+  impl_->amend(
+      charge, overflow,
+      [&](const Cell& cell) { return limit::release(*charge.limiter, cell, now, charge.cost, ending); },
+      [](const SlidingLog&, Log&) {});
 }
 
 Outcome KeyTable::peek(const Charge& charge, base::TimePoint now) const {
   const Shard& shard = impl_->shard_of(charge.key);
   const std::lock_guard lock(shard.mutex);
   const Slot* slot = shard.find(charge.key);
-  if (slot != nullptr) return step(*charge.limiter, slot->cell, now, charge.cost).outcome;
-  if (shard.has_room(charge.key, now)) return step(*charge.limiter, Cell{}, now, charge.cost).outcome;
+  const auto* sliding = std::get_if<SlidingLog>(charge.limiter);
+  if (slot != nullptr && slot->due.is_log() == (sliding != nullptr)) {
+    if (sliding != nullptr)
+      return sliding->ask(LogReader(slot->cell, impl_->logs, sliding->cost_bits()), now, charge.cost).outcome;
+    return step(*charge.limiter, slot->cell, now, charge.cost).outcome;
+  }
+  if (slot != nullptr || shard.has_room(charge.key, now))
+    return step(*charge.limiter, Cell{}, now, charge.cost).outcome;
   const std::lock_guard last(impl_->overflow.mutex);
   auto outcome =
       step(*charge.limiter, impl_->overflow.cell(charge.rule, *charge.limiter), now, charge.cost).outcome;
@@ -252,6 +280,9 @@ KeyTable::Stats KeyTable::stats() const {
       stats.keys_by_rule[rule] += shard.keys_by_rule()[rule];
   }
   for (const auto keys : stats.keys_by_rule) stats.keys += keys;
+  stats.log_chunks = impl_->logs.size();
+  stats.log_chunks_used = impl_->logs.in_use();
+  stats.log_merged = impl_->logs.merged();
   const std::lock_guard lock(impl_->overflow.mutex);
   stats.overflowed = impl_->overflow.charges();
   return stats;

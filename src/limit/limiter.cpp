@@ -1,83 +1,99 @@
 #include "weir/limit/limiter.hpp"
 
-#include "weir/base/units.hpp"
+#include "limit/arithmetic.hpp"
+
+#include <concepts>
+#include <type_traits>
 
 namespace weir::limit {
 
 namespace {
 
-Ticks tat_of(const Cell& cell) noexcept {
-  return (Ticks{cell.words[1]} << 64) | cell.words[0];
-}
+template <class L>
+concept Paced = requires(const L& limiter) {
+  { limiter.spacing() } -> std::same_as<const Spacing&>;
+};
+template <class L>
+concept Holding = std::same_as<L, Concurrency> || std::same_as<L, AdaptiveConcurrency>;
 
-Cell cell_of(Ticks tat) noexcept {
-  return {{static_cast<std::uint64_t>(tat), static_cast<std::uint64_t>(tat >> 64)}};
-}
+struct Refund {
+  const Cell& cell;
+  base::TimePoint departure;
+  Cost cost;
 
-Step paced(const Spacing& spacing, const Cell& cell, base::TimePoint now, Cost cost) noexcept {
-  const auto s = spacing.step(tat_of(cell), now, cost);
-  return {s.outcome, cell_of(s.tat), now + s.outcome.reset_after};
-}
-
-template <class Bucket, class Wrap>
-base::Result<Bucket> wrapped(base::Result<Spacing> spacing, Wrap wrap) {
-  if (!spacing) return spacing.error();
-  return wrap(*spacing);
-}
+  template <Paced L>
+  Cell operator()(const L& l) const noexcept {
+    return cell_of(l.spacing().refund(tat_of(cell), cost));
+  }
+  Cell operator()(const LeakyBucket& l) const noexcept { return l.withdraw(cell, departure, cost); }
+  Cell operator()(const SteppedBucket& l) const noexcept { return l.refund(cell, cost); }
+  Cell operator()(const Concurrency& l) const noexcept { return l.release(cell, cost); }
+  Cell operator()(const AdaptiveConcurrency& l) const noexcept {
+    return l.release(cell, departure, cost, {});
+  }
+  template <class L>
+  Cell operator()(const L& l) const noexcept {
+    return l.refund(cell, departure, cost);
+  }
+};
 
 }  // namespace
-
-base::Result<TokenBucket> TokenBucket::make(Rate limit, std::uint64_t burst) {
-  return wrapped<TokenBucket>(Spacing::make(limit, burst), [](const Spacing& s) { return TokenBucket(s); });
-}
-
-Step TokenBucket::step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
-  return paced(spacing_, cell, now, cost);
-}
-
-base::Result<Gcra> Gcra::make(Rate limit, std::uint64_t burst) {
-  return wrapped<Gcra>(Spacing::make(limit, burst + 1), [](const Spacing& s) { return Gcra(s); });
-}
-
-Step Gcra::step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
-  return paced(spacing_, cell, now, cost);
-}
-
-base::Result<LeakyBucket> LeakyBucket::make(Rate limit, std::uint64_t queue, base::Duration max_wait) {
-  return wrapped<LeakyBucket>(Spacing::make(limit, queue + 1, max_wait),
-                              [](const Spacing& s) { return LeakyBucket(s); });
-}
-
-Step LeakyBucket::step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
-  const auto s = spacing_.step(tat_of(cell), now, cost);
-  Step result{s.outcome, cell_of(s.tat), now + s.outcome.reset_after};
-  if (s.outcome.allowed) result.outcome.delay = s.wait;
-  return result;
-}
-
-Cell LeakyBucket::withdraw(const Cell& cell, base::TimePoint departure, Cost cost) const noexcept {
-  const Ticks before = spacing_.refund(tat_of(cell), cost);
-  // The charge moved the TAT from the departure itself, or, where it departed at once, from the instant of
-  // the charge.
-  return spacing_.instant(before) == departure ? cell_of(before) : cell;
-}
 
 Step step(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost) noexcept {
   return std::visit([&](const auto& l) { return l.step(cell, now, cost); }, limiter);
 }
 
 Cell refund(const Limiter& limiter, const Cell& cell, base::TimePoint departure, Cost cost) noexcept {
-  if (const auto* queue = std::get_if<LeakyBucket>(&limiter)) return queue->withdraw(cell, departure, cost);
-  return std::visit([&](const auto& l) { return cell_of(l.spacing().refund(tat_of(cell), cost)); }, limiter);
+  return std::visit(Refund{cell, departure, cost}, limiter);
+}
+
+bool holds(const Limiter& limiter) noexcept {
+  return std::holds_alternative<Concurrency>(limiter) || std::holds_alternative<AdaptiveConcurrency>(limiter);
+}
+
+Cell release(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost,
+             const Ending& ending) noexcept {
+  if (const auto* fixed = std::get_if<Concurrency>(&limiter)) return fixed->release(cell, cost);
+  if (const auto* adaptive = std::get_if<AdaptiveConcurrency>(&limiter))
+    return adaptive->release(cell, now, cost, ending);
+  return cell;
 }
 
 Cell carry_over(const Limiter& from, const Cell& cell, const Limiter& to) noexcept {
   const auto at = drained_at(from, cell);
-  return std::visit([&](const auto& l) { return cell_of(l.spacing().ticks(at)); }, to);
+  const bool same = from.index() == to.index();
+  return std::visit(
+      [&]<class L>(const L& l) -> Cell {
+        if constexpr (Paced<L>)
+          return spacing(from) != nullptr ? cell_of(l.spacing().ticks(at)) : Cell{};
+        else if constexpr (Holding<L>)
+          return same ? cell : Cell{};
+        else
+          return same ? l.carry_over(cell, at) : Cell{};
+      },
+      to);
 }
 
 base::TimePoint drained_at(const Limiter& limiter, const Cell& cell) noexcept {
-  return std::visit([&](const auto& l) { return l.spacing().instant(tat_of(cell)); }, limiter);
+  return std::visit(
+      [&]<class L>(const L& l) {
+        if constexpr (Paced<L>)
+          return l.spacing().instant(tat_of(cell));
+        else
+          return l.drained_at(cell);
+      },
+      limiter);
+}
+
+const Spacing* spacing(const Limiter& limiter) noexcept {
+  return std::visit(
+      []<class L>(const L& l) -> const Spacing* {
+        if constexpr (Paced<L>)
+          return &l.spacing();
+        else
+          return nullptr;
+      },
+      limiter);
 }
 
 std::uint64_t quota(const Limiter& limiter) noexcept {
@@ -85,31 +101,16 @@ std::uint64_t quota(const Limiter& limiter) noexcept {
 }
 
 base::Duration window(const Limiter& limiter) noexcept {
-  return std::visit([](const auto& l) { return l.spacing().window(); }, limiter);
-}
-
-const char* algorithm_name(const Limiter& limiter) noexcept {
-  struct Name {
-    const char* operator()(const TokenBucket&) const { return "token_bucket"; }
-    const char* operator()(const Gcra&) const { return "gcra"; }
-    const char* operator()(const LeakyBucket&) const { return "leaky_bucket"; }
-  };
-  return std::visit(Name{}, limiter);
-}
-
-std::string describe(const Limiter& limiter) {
-  struct Line {
-    std::string operator()(const TokenBucket& l) const { return "burst " + std::to_string(l.quota()); }
-    std::string operator()(const Gcra& l) const { return "burst " + std::to_string(l.quota() - 1); }
-    std::string operator()(const LeakyBucket& l) const {
-      auto line = "queue " + std::to_string(l.quota());
-      if (l.spacing().max_wait() != base::kForever)
-        line += ", max_wait " + base::to_string(l.spacing().max_wait());
-      return line;
-    }
-  };
-  const auto rate = std::visit([](const auto& l) { return to_string(l.spacing().rate()); }, limiter);
-  return std::string(algorithm_name(limiter)) + " " + rate + ", " + std::visit(Line{}, limiter);
+  return std::visit(
+      []<class L>(const L& l) {
+        if constexpr (Paced<L>)
+          return l.spacing().window();
+        else if constexpr (Holding<L>)
+          return base::Duration{0};
+        else
+          return l.window();
+      },
+      limiter);
 }
 
 }  // namespace weir::limit

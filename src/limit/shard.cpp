@@ -1,5 +1,7 @@
 #include "limit/shard.hpp"
 
+#include "limit/log.hpp"
+
 #include <bit>
 #include <cstring>
 
@@ -50,8 +52,9 @@ constexpr std::uint32_t scaled(std::uint64_t bits, std::uint32_t n) noexcept {
 
 }  // namespace
 
-void Shard::open(Tag* tags, Slot* slots, std::uint32_t buckets) noexcept {
+void Shard::open(Tag* tags, Slot* slots, std::uint32_t buckets, LogStore& logs) noexcept {
   tags_ = tags;
+  logs_ = &logs;
   slots_ = slots;
   buckets_ = buckets;
 }
@@ -142,6 +145,7 @@ void Shard::settle(Slot& slot, const Cell& cell, Due due) noexcept {
 }
 
 void Shard::release(Slot& slot) noexcept {
+  if (slot.due.is_log()) logs_->give_back_ring(LogReader::tail_of(slot.cell));
   --keys_by_rule_[slot.due.rule()];
   tag_of(slot) = 0;
 }

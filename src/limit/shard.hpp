@@ -1,7 +1,7 @@
 // One shard of the key table: buckets of eight slots and the mutex that guards them.
 //
 //   tags   | 8 × 16-bit fingerprint | 8 × … |         one bucket a 16-byte line, four to a cache line; 0 =
-//   empty slots  | 8 × 40 bytes           | 8 × … |         40 = key 16 | cell 16 | drained_at 7 and rule 1
+//   empty slots  | 8 × 40 bytes           | 8 × … |         40 = key 16 | cell 16 | drained_at, rule 8
 //
 // A probe reads a key's two lines of tags and then, nearly always, the one slot it looks for. Shard, buckets
 // and fingerprint come from different bits of the digest.
@@ -14,6 +14,8 @@
 // Owned by the key table. Every member but `prefetch` and `mutex` REQUIRES that the caller holds `mutex`.
 #pragma once
 
+#include "limit/log_store.hpp"
+
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
 
@@ -24,25 +26,30 @@
 
 namespace weir::limit {
 
-// drained_at and rule share a word: 56 bits of µs reach to the year 4253, and kMaxRules fits the other eight.
+// drained_at, whether the cell is a log, and the rule share a word: 55 bits of µs reach to the year 3111, and
+// kMaxRules fits the last eight.
 class Due {
  public:
   Due() = default;
-  Due(base::TimePoint drained_at, RuleIndex rule) noexcept
-      : word_((clamped(drained_at) << 8) | static_cast<std::uint8_t>(rule)) {}
+  Due(base::TimePoint drained_at, RuleIndex rule, bool is_log) noexcept
+      : word_((clamped(drained_at) << kTimeAt) | (is_log ? kLog : 0) | static_cast<std::uint8_t>(rule)) {}
   // A slot that a bill in progress points at: neither drained nor to be moved.
   [[nodiscard]] static Due pinned(RuleIndex rule) noexcept {
-    return Due((kPinned << 8) | static_cast<std::uint8_t>(rule));
+    return Due((kPinned << kTimeAt) | static_cast<std::uint8_t>(rule));
   }
 
   [[nodiscard]] RuleIndex rule() const noexcept { return static_cast<std::uint8_t>(word_); }
-  [[nodiscard]] bool is_pinned() const noexcept { return (word_ >> 8) == kPinned; }
+  // The cell may name chunks of the log store, to be given back with the slot.
+  [[nodiscard]] bool is_log() const noexcept { return (word_ & kLog) != 0; }
+  [[nodiscard]] bool is_pinned() const noexcept { return (word_ >> kTimeAt) == kPinned; }
   [[nodiscard]] bool drained(base::TimePoint now) const noexcept {
-    return !is_pinned() && (word_ >> 8) <= clamped(now);
+    return !is_pinned() && (word_ >> kTimeAt) <= clamped(now);
   }
 
  private:
-  static constexpr std::uint64_t kPinned = (std::uint64_t{1} << 56) - 1;
+  static constexpr unsigned kTimeAt = 9;
+  static constexpr std::uint64_t kLog = std::uint64_t{1} << 8;
+  static constexpr std::uint64_t kPinned = (std::uint64_t{1} << 55) - 1;
   explicit Due(std::uint64_t word) noexcept : word_(word) {}
   // An instant beyond the range is kept as the last one within it, which no clock reaches.
   static std::uint64_t clamped(base::TimePoint at) noexcept {
@@ -67,8 +74,9 @@ class alignas(kCacheLine) Shard {
  public:
   using Tag = std::uint16_t;
 
-  // REQUIRES buckets ≥ 1, and zeroed memory for `buckets` × kBucketSlots of both that outlives the shard.
-  void open(Tag* tags, Slot* slots, std::uint32_t buckets) noexcept;
+  // REQUIRES buckets ≥ 1, and zeroed memory for `buckets` × kBucketSlots of both that outlives the shard, as
+  // `logs` does.
+  void open(Tag* tags, Slot* slots, std::uint32_t buckets, LogStore& logs) noexcept;
 
   // Asks the memory for the tags of `key` ahead of their use. May be called without the mutex.
   void prefetch(const Key& key) const noexcept;
@@ -88,7 +96,7 @@ class alignas(kCacheLine) Shard {
   // Stores the state of a charged key.
   void settle(Slot& slot, const Cell& cell, Due due) noexcept;
 
-  // Empties a slot.
+  // Empties a slot, and gives back the chunks of its log.
   void release(Slot& slot) noexcept;
 
   // Empties the drained slots of a bucket; returns how many.
@@ -121,6 +129,7 @@ class alignas(kCacheLine) Shard {
 
   Tag* tags_ = nullptr;
   Slot* slots_ = nullptr;
+  LogStore* logs_ = nullptr;
   std::uint32_t buckets_ = 0;
   std::array<std::uint32_t, kMaxRules> keys_by_rule_{};
 };

@@ -1,5 +1,7 @@
 #include "weir/limit/spacing.hpp"
 
+#include "limit/arithmetic.hpp"
+
 #include "weir/base/units.hpp"
 
 #include <algorithm>
@@ -9,18 +11,6 @@
 namespace weir::limit {
 
 namespace {
-
-constexpr Ticks kMost64 = std::numeric_limits<std::uint64_t>::max();
-constexpr std::uint64_t kHundredYears = 36'525ULL * 86'400 * 1'000'000;
-
-// Division that takes the machine's own instruction whenever both sides fit, which they nearly always do.
-constexpr Ticks divide(Ticks a, std::uint64_t b) noexcept {
-  return a <= kMost64 ? static_cast<std::uint64_t>(a) / b : a / b;
-}
-
-constexpr Ticks beyond(Ticks value, Ticks bound) noexcept {
-  return value > bound ? value - bound : 0;
-}
 
 constexpr base::Duration ceil_micros(Ticks ticks, std::uint64_t per_micro) noexcept {
   constexpr Ticks kMost = std::numeric_limits<std::int64_t>::max();

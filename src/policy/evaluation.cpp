@@ -140,24 +140,17 @@ Answer answer_of(const Line& line, const limit::Outcome& outcome) noexcept {
 // Whether `a` has the smaller share of its quota left: remaining / quota, compared without dividing. A quota
 // of nothing (a leaky bucket without a queue) has nothing left.
 bool tighter(const Answer& a, const Answer& b) noexcept {
-  const auto quota_a = std::max<std::uint64_t>(limit::quota(a.told()), 1);
-  const auto quota_b = std::max<std::uint64_t>(limit::quota(b.told()), 1);
+  const auto quota_a = std::max<std::uint64_t>(limit::quota_of(a.told(), *a.outcome), 1);
+  const auto quota_b = std::max<std::uint64_t>(limit::quota_of(b.told(), *b.outcome), 1);
   return Product{a.remaining()} * quota_b < Product{b.remaining()} * quota_a;
 }
 
-// Of what gives its units back one after another; null for the others.
-const limit::Spacing* spacing_of(const limit::Limiter& limiter) noexcept {
-  if (const auto* bucket = std::get_if<limit::TokenBucket>(&limiter)) return &bucket->spacing();
-  if (const auto* gcra = std::get_if<limit::Gcra>(&limiter)) return &gcra->spacing();
-  return nullptr;
-}
-
-// Until what clients are told remains grows. Over the limit the margin has to come back first; of what is no
-// bucket that is known only for all of it.
+// Until what clients are told remains grows. Over the limit the margin has to come back first; of what does
+// not give its units back one after another that is known only for all of it.
 base::Duration more_after(const Answer& answer) noexcept {
   const auto& outcome = *answer.outcome;
   if (outcome.remaining >= answer.margin) return outcome.more_after;
-  const auto* spacing = spacing_of(*answer.line->applied.limiter);
+  const auto* spacing = limit::spacing(*answer.line->applied.limiter);
   if (spacing == nullptr) return outcome.reset_after;
   const auto rate = spacing->rate();
   const auto lacking =

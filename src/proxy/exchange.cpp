@@ -25,6 +25,7 @@ Exchange::Exchange(Session& session)
 
 Exchange::~Exchange() {
   if (begun_) account();
+  if (!space_->permits.empty()) gate_.end(worker_.clock.now(), how_it_went());
   worker_.give_back(std::move(space_));
 }
 
@@ -131,12 +132,13 @@ void Exchange::note_standing(const policy::Decision& decision) {
   const auto& server = worker_.config.server;
   http::append_standing(space_->standing,
                         {.rule = decision.rule->name,
-                         .limit = limit::quota(*decision.limiter),
+                         .limit = limit::quota_of(*decision.limiter, outcome),
                          .remaining = outcome.remaining,
                          .window = limit::window(*decision.limiter),
                          .more_after = outcome.more_after,
                          .reset_at = started_ + outcome.reset_after,
-                         .exceeded = decision.exceeded},
+                         .exceeded = decision.exceeded,
+                         .concurrency = limit::holds(*decision.limiter)},
                         {.x = server.x_ratelimit, .ietf = server.ietf_ratelimit});
 }
 
@@ -242,6 +244,12 @@ net::Task<bool> Exchange::discard_body() {
       co_return false;
     }
   }
+}
+
+// What the upstream's answer, or its silence, says of its load.
+limit::Ending Exchange::how_it_went() const noexcept {
+  if (answered_ != base::TimePoint{}) return {.latency = answered_ - sent_};
+  return {.failed = failure_ == "upstream_failed"};
 }
 
 void Exchange::account() {

@@ -80,6 +80,7 @@ class Exchange {
   [[nodiscard]] net::Task<void> end_upload();
   void start_upload();
   [[nodiscard]] bool repeatable(const Attempt& attempt) const noexcept;
+  [[nodiscard]] limit::Ending how_it_went() const noexcept;
   void account();
 
   Session& session_;

@@ -3,11 +3,13 @@
 #pragma once
 
 #include "weir/http/head.hpp"
+#include "weir/limit/permit.hpp"
 #include "weir/policy/evaluation.hpp"
 #include "weir/policy/match.hpp"
 #include "weir/proxy/buffer.hpp"
 
 #include <string>
+#include <vector>
 
 namespace weir::proxy {
 
@@ -28,7 +30,10 @@ struct ExchangeSpace {
   std::string standing;  // the rate-limit fields of this exchange
   std::string request_id;
 
+  std::vector<limit::Permit> permits;  // what the exchange holds; given back with the space at the latest
+
   void clear() {
+    permits.clear();
     answer.release();
     evaluation.local.clear();
     evaluation.remote.clear();

@@ -30,6 +30,22 @@ void Gate::count(const policy::Bill& bill, bool admitted) {
   }
 }
 
+// Takes permits for the lines of a charged bill that count what is under way. A request that waits for its
+// departure is under way.
+void Gate::hold(const policy::Bill& bill) {
+  const auto outcomes = bill.outcomes();
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const auto& charge = bill.charges()[i];
+    if (outcomes[i].allowed && limit::holds(*charge.limiter))
+      space_.permits.emplace_back(worker_.table, charge, charged_at_, outcomes[i].overflow);
+  }
+}
+
+void Gate::end(base::TimePoint now, const limit::Ending& ending) {
+  for (auto& permit : space_.permits) permit.give_back(now, ending);
+  space_.permits.clear();
+}
+
 // A refusal here leaves Redis unasked, and what stands in its bill is stale.
 std::span<const policy::Bill* const> Gate::asked() const {
   return std::span(bills_).first(local_charged_ ? bills_.size() : 1);
@@ -38,6 +54,7 @@ std::span<const policy::Bill* const> Gate::asked() const {
 Ruling Gate::rule() {
   const auto decision = policy::decide(asked(), charged_at_);
   for (const auto* bill : asked()) count(*bill, decision.verdict != policy::Verdict::Reject);
+  if (decision.verdict == policy::Verdict::Reject) space_.permits.clear();
   return {.decision = decision};
 }
 
@@ -64,6 +81,7 @@ bool Gate::decide_here(base::TimePoint now, Ruling& ruling) {
   if (ruling.objection) return true;
   local_charged_ = evaluation.local.empty() ||
                    worker_.table.charge(evaluation.local.charges(), now, evaluation.local.outcomes());
+  if (local_charged_) hold(evaluation.local);
   if (local_charged_ && !evaluation.remote.empty()) return false;
   ruling = rule();
   return true;
@@ -92,23 +110,26 @@ Ruling Gate::fall_back() {
   const auto* closed = space_.evaluation.fall_back(space_.request, worker_.config.names, space_.fallback);
   space_.evaluation.remote.clear();
   if (closed != nullptr) {
+    space_.permits.clear();
     refund();
     return {.closed = closed};
   }
   auto& fallback = space_.fallback;
   fallback_charged_ =
       !fallback.empty() && worker_.table.charge(fallback.charges(), charged_at_, fallback.outcomes());
+  if (fallback_charged_) hold(fallback);
   auto ruling = rule();
   if (ruling.decision.verdict == policy::Verdict::Reject) refund();
   return ruling;
 }
 
+// What is held stays so until the exchange ends: an upstream that was not reached teaches something too.
 void Gate::refund_but(const limit::Charge* waited_for, base::TimePoint freed) {
   const auto give_back = [&](const policy::Bill& bill, base::TimePoint since, const auto& refund) {
     const auto outcomes = bill.outcomes();
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       const auto& charge = bill.charges()[i];
-      if (outcomes[i].allowed)
+      if (outcomes[i].allowed && !limit::holds(*charge.limiter))
         refund(charge, &charge == waited_for ? freed : since + outcomes[i].delay, outcomes[i]);
     }
   };

@@ -41,6 +41,9 @@ class Gate {
   // REQUIRES a decision of Delay.
   [[nodiscard]] Departure departure() const;
 
+  // The exchange has ended: gives back what it held, and tells the limiters that learn from it how it went.
+  void end(base::TimePoint now, const limit::Ending& ending);
+
   // Gives everything back that was charged: the request never reached what it was charged for.
   void refund() { refund_but(nullptr, {}); }
   // The same for a request that leaves the queue: of the line that it waited for, `freed` is given back, the
@@ -51,6 +54,7 @@ class Gate {
   [[nodiscard]] Ruling rule();
   [[nodiscard]] Ruling fall_back();
   void count(const policy::Bill& bill, bool admitted);
+  void hold(const policy::Bill& bill);
   [[nodiscard]] std::span<const policy::Bill* const> asked() const;
 
   Worker& worker_;

@@ -1,6 +1,7 @@
 // What a decision in process costs: one line and five, one hot key and a million random ones, 1, 2 and 4
 // threads.
 #include "weir/limit/key_table.hpp"
+#include "weir/limit/permit.hpp"
 
 #include <vector>
 
@@ -57,6 +58,49 @@ void table_hot_key_refused(benchmark::State& state) {
 }
 BENCHMARK(table_hot_key_admitted)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
 BENCHMARK(table_hot_key_refused)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
+
+// One key after another of a few, each of whose logs holds `limit` admissions: one expires for each that
+// comes.
+void table_log(benchmark::State& state, std::uint64_t limit, std::uint64_t buckets) {
+  constexpr base::Duration kPeriod{1'000'000};
+  const Limiter limiter =
+      (buckets == 0 ? SlidingLog::make({limit, kPeriod}) : SlidingLog::make({limit, kPeriod}, buckets))
+          .value();
+  const Charge charge{key_of(1, 100 + limit + buckets), &limiter, 1, 1};
+  const base::Duration between{kPeriod.count() / static_cast<std::int64_t>(limit)};
+  Outcome outcome;
+  static base::TimePoint now = kStart;
+  for (auto _ : state) {
+    now += between;
+    benchmark::DoNotOptimize(table().charge({&charge, 1}, now, {&outcome, 1}));
+  }
+  if (!outcome.allowed) state.SkipWithError("refused");
+}
+// Every question is asked of a full log.
+void table_log_refused(benchmark::State& state, std::uint64_t limit) {
+  const Limiter limiter = SlidingLog::make({limit, base::Duration{3'600'000'000}}).value();
+  const Charge charge{key_of(2, 100 + limit), &limiter, 1, 2};
+  Outcome outcome;
+  static base::TimePoint now = kStart;
+  for (std::uint64_t i = 0; i < limit; ++i)
+    table().charge({&charge, 1}, now += base::Duration{1}, {&outcome, 1});
+  for (auto _ : state) benchmark::DoNotOptimize(table().charge({&charge, 1}, now, {&outcome, 1}));
+}
+BENCHMARK_CAPTURE(table_log, of_10, 10, 0);
+BENCHMARK_CAPTURE(table_log, of_10000, 10'000, 0);
+BENCHMARK_CAPTURE(table_log, of_10_buckets, 1'000, 10);
+BENCHMARK_CAPTURE(table_log_refused, of_10000, 10'000);
+
+void table_in_flight(benchmark::State& state) {
+  static const Limiter limiter = Concurrency::make(1'000).value();
+  const Charge charge{key_of(3, 200 + static_cast<std::uint64_t>(state.thread_index())), &limiter, 1, 3};
+  Outcome outcome;
+  for (auto _ : state) {
+    table().charge({&charge, 1}, kStart, {&outcome, 1});
+    const Permit permit(table(), charge, kStart, outcome.overflow);
+  }
+}
+BENCHMARK(table_in_flight)->Threads(1)->Threads(2);
 
 void table_million_keys(benchmark::State& state) {
   const auto keys = shuffled_keys(static_cast<std::uint64_t>(state.thread_index()) * 300'007);

@@ -1,6 +1,9 @@
 // What one pure step costs, by algorithm.
 #include "weir/limit/limiter.hpp"
 
+#include <memory>
+#include <vector>
+
 #include <benchmark/benchmark.h>
 
 namespace weir::limit {
@@ -40,7 +43,61 @@ void step_token_bucket_widest(benchmark::State& state) {
   steps(state, TokenBucket::make({1'000'000'000, base::Duration{86'400'000'000}}, 1'000'000'000).value(),
         kAtRate);
 }
+void step_token_bucket_stepwise(benchmark::State& state) {
+  steps(state, SteppedBucket::make(kRate, 100'000).value(), kAtRate);
+}
+void step_fixed_window(benchmark::State& state) {
+  steps(state, FixedWindow::make(kRate).value(), kAtRate);
+}
+// A new window with each request: the calendar is asked every time.
+void step_fixed_window_by_the_calendar(benchmark::State& state, FixedWindow::Align align) {
+  std::vector<Calendar::Run> runs{{-2, std::chrono::hours(1)}};
+  for (int i = 1; i < 400; ++i) runs.push_back({i * 182, std::chrono::hours(1 + i % 2)});
+  const auto calendar = std::make_shared<Calendar>("Somewhere", std::move(runs));
+  const Limiter limiter = FixedWindow::make(1'000, align, calendar).value();
+  base::TimePoint now{base::Duration{1'700'000'000'000'000}};
+  for (auto _ : state) {
+    now += base::Duration{1'000};
+    benchmark::DoNotOptimize(step(limiter, {}, now, 1));
+  }
+}
+void step_sliding_window(benchmark::State& state) {
+  steps(state, SlidingWindow::make({1'000'000, base::Duration{1'000'000}}).value(), kAtRate);
+}
+void step_sliding_window_of_an_hour(benchmark::State& state) {
+  steps(state, SlidingWindow::make({10'000'000, base::Duration{3'600'000'000}}).value(), kAtRate);
+}
+void step_concurrency(benchmark::State& state) {
+  const auto limiter = Concurrency::make(100).value();
+  Cell cell;
+  for (auto _ : state) {
+    const Step s = limiter.step(cell, {}, 1);
+    cell = limiter.release(s.next, 1);
+    benchmark::DoNotOptimize(cell);
+  }
+}
+void step_adaptive_concurrency(benchmark::State& state) {
+  const auto limiter = AdaptiveConcurrency::make(2, 200).value();
+  base::TimePoint now{base::Duration{1'700'000'000'000'000}};
+  Cell cell;
+  std::int64_t latency = 1'000;
+  for (auto _ : state) {
+    now += kAtRate;
+    latency = latency % 1'777 + 300;
+    const Step s = limiter.step(cell, now, 1);
+    cell = limiter.release(s.next, now, 1, {.latency = base::Duration{latency}});
+    benchmark::DoNotOptimize(cell);
+  }
+}
 BENCHMARK(step_token_bucket_admitted);
+BENCHMARK(step_token_bucket_stepwise);
+BENCHMARK(step_fixed_window);
+BENCHMARK_CAPTURE(step_fixed_window_by_the_calendar, day, FixedWindow::Align::Day);
+BENCHMARK_CAPTURE(step_fixed_window_by_the_calendar, month, FixedWindow::Align::Month);
+BENCHMARK(step_sliding_window);
+BENCHMARK(step_sliding_window_of_an_hour);
+BENCHMARK(step_concurrency);
+BENCHMARK(step_adaptive_concurrency);
 BENCHMARK(step_token_bucket_refused);
 BENCHMARK(step_gcra_admitted);
 BENCHMARK(step_leaky_bucket_admitted);

@@ -41,11 +41,13 @@ class TimeZone {
   [[nodiscard]] Span day_of(TimePoint instant) const noexcept;
   [[nodiscard]] Span month_of(TimePoint instant) const noexcept;
 
+  // When the day of this date begins.
+  [[nodiscard]] TimePoint start_of(std::chrono::year_month_day date) const noexcept;
+
   friend bool operator==(const TimeZone& a, const TimeZone& b) noexcept { return a.name() == b.name(); }
 
  private:
   struct Zone;
-  [[nodiscard]] TimePoint start_of(std::chrono::year_month_day date) const noexcept;
 
   std::shared_ptr<const Zone> zone_;  // shared: immutable, and copied with every limiter; null is UTC
 };

@@ -27,6 +27,8 @@ struct Standing {
   base::Duration more_after{};  // `t`; on a refusal Retry-After
   base::TimePoint reset_at{};   // X-RateLimit-Reset, rounded up to Unix seconds
   bool exceeded = false;        // over a soft limit: X-RateLimit-Exceeded
+  // It limits what is under way at once, which knows no time: `qu`, and neither `w`, `t` nor Reset.
+  bool concurrency = false;
 };
 
 void append_standing(std::string& out, const Standing& standing, RateLimitFamilies families);

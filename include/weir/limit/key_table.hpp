@@ -10,9 +10,14 @@
 //  3. When both buckets of a newcomer are full of live keys that cannot move to their other buckets,
 //     it shares its rule's overflow cell, which refuses earlier than a cell of its own would:
 //     memory runs out on the safe side. The rates of several tiers may meet there.
-//  4. A bill is checked and charged under the locks of all its shards, taken in ascending order, the overflow
-//     cells' last: all or nothing, and no two bills wait for each other in a circle.
+//  4. A bill is checked and charged under the locks of all its shards, taken in ascending order, then the
+//     overflow cells', then the log store's: all or nothing, and no two bills wait for each other in a
+//     circle.
 //  5. A refused bill allocates no slot.
+//  6. Logs (limit/sliding_log.hpp) of more than one entry take chunks of a store that has what the slots
+//     leave of 64 bytes a key, and 1 MiB at least. When it is full, a log's newest entry moves on with each
+//     admission: its key is refused earlier, and nobody else is touched.
+//  7. What concurrency holds is in its key's cell, which no sweep forgets while anything is in flight.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -37,7 +42,8 @@ class KeyTable {
 
   // Checks all, then charges all that are enforced, or none; outcomes[i] answers charges[i].
   // True when charged. A shadow line is charged when it would admit and the enforced ones did.
-  // REQUIRES charges.size() == outcomes.size() ≤ kMaxCharges; no two lines with one key; now ≥ the epoch.
+  // REQUIRES charges.size() == outcomes.size() ≤ kMaxCharges; no two lines with one key, nor two of one
+  // rule that holds(); now ≥ the epoch.
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes);
 
   // Gives back what `charge` took at `charged_at`, with the delay that each outcome promised.
@@ -47,6 +53,10 @@ class KeyTable {
   // names. A key that is no longer there is fresh: there is nothing to give back.
   void refund(const Charge& charge, base::TimePoint departure, bool overflow = false);
 
+  // Takes back what a charge holds, when its exchange has ended. Once for each; limit::Permit sees to it.
+  // REQUIRES limit::holds(*charge.limiter); `overflow` as its outcome said.
+  void release(const Charge& charge, base::TimePoint now, const Ending& ending, bool overflow = false);
+
   // What `charge` would answer, with nothing charged.
   [[nodiscard]] Outcome peek(const Charge& charge, base::TimePoint now) const;
 
@@ -55,9 +65,12 @@ class KeyTable {
   std::size_t sweep(base::TimePoint now, std::size_t buckets);
 
   struct Stats {
-    std::uint64_t keys = 0;        // slots taken, drained ones that no sweep has met yet included
-    std::uint64_t slots = 0;       // all slots there are
-    std::uint64_t overflowed = 0;  // charges that went to an overflow cell, since the start
+    std::uint64_t keys = 0;             // slots taken, drained ones that no sweep has met yet included
+    std::uint64_t slots = 0;            // all slots there are
+    std::uint64_t overflowed = 0;       // charges that went to an overflow cell, since the start
+    std::uint64_t log_chunks = 0;       // of 64 bytes each, that there are
+    std::uint64_t log_chunks_used = 0;  // that logs hold
+    std::uint64_t log_merged = 0;       // admissions that found none left, since the start
     std::array<std::uint64_t, kMaxRules> keys_by_rule{};  // `keys`, by the rule that charged them last
   };
   [[nodiscard]] Stats stats() const;

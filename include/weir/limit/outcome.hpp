@@ -13,7 +13,8 @@ struct Outcome {
   // What the same key could still spend now: after the charge when allowed, as it stands when refused.
   Cost remaining = 0;
   // Refused at every instant before it, admitted at it (same cost, no other traffic). Zero when allowed;
-  // kForever when the cost exceeds the capacity and can never fit.
+  // kForever when the cost exceeds the capacity and can never fit. Of what is in flight nobody can know: a
+  // hint (limit/concurrency.hpp).
   base::Duration retry_after{0};
   // Until the state equals a fresh one.
   base::Duration reset_after{0};
@@ -23,6 +24,9 @@ struct Outcome {
   base::Duration delay{0};
   // The key table was full, and the cell that the rule's newcomers share has answered.
   bool overflow = false;
+  // The limit as it stood, where it moves with the key (adaptive_concurrency); zero where quota() says it.
+  // Narrow, to share a word with `overflow`: outcomes are on the hot path.
+  std::uint32_t limit = 0;
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 

@@ -279,7 +279,7 @@ TEST(Settings, TheShippedConfigurationsAreGood) {
   for (auto at = whole.find("\n#: "); at != std::string::npos; at = whole.find("\n#: "))
     whole.erase(at + 1, 3);
   const auto settings = parse_settings(whole, folder.file(kFile));
-  EXPECT_EQ(settings.rules.size(), 3u);
+  EXPECT_EQ(settings.rules.size(), 8u);
   EXPECT_TRUE(settings.state.redis);
 }
 

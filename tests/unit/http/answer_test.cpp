@@ -114,6 +114,15 @@ TEST(AppendStanding, WhatNeverGrowsHasNoTimeAndAWindowIsAtLeastASecond) {
   EXPECT_TRUE(standing(at, {.x = false}).ends_with(";t=0\r\n"));
 }
 
+TEST(AppendStanding, WhatIsUnderWayKnowsNoTime) {
+  auto at = kStanding;
+  at.concurrency = true;
+  EXPECT_EQ(
+      standing(at),
+      "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: 42\r\n"
+      "RateLimit-Policy: \"per-key\";q=100;qu=\"concurrent-requests\"\r\nRateLimit: \"per-key\";r=42\r\n");
+}
+
 TEST(RetryAfterSeconds, RoundsUpToAtLeastOne) {
   const std::pair<Duration, std::uint64_t> cases[] = {
       {Duration(0), 1},

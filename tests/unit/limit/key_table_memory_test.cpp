@@ -70,15 +70,26 @@ TEST(KeyTableMemory, ADecisionAllocatesNothing) {
   KeyTable table(1'000);  // small: it overflows
   const Limiter bucket = token_bucket("10/s", 5);
   const Limiter queue = leaky_bucket("10/s", 5);
-  std::vector<Outcome> outcomes(3);
+  const Limiter log = SlidingLog::make(rate("5000/s")).value();
+  const Limiter window = SlidingWindow::make(rate("5000/s")).value();
+  const Limiter in_flight = Concurrency::make(8).value();
+  std::vector<Outcome> outcomes(6);
   const auto before = allocations.load();
   for (std::uint64_t i = 0; i < 20'000; ++i) {
     const auto now = kStart + Duration(i * 10);
-    const std::array bill = {Charge{key_of(i), &bucket}, Charge{key_of(i % 7, 1), &queue, 1, 1},
-                             Charge{key_of(i % 5, 2), &bucket, 1, 2}};
-    if (table.charge(bill, now, outcomes) && i % 2 == 0) table.refund(bill, now, outcomes);
+    const std::array bill = {Charge{key_of(i), &bucket},
+                             Charge{key_of(i % 7, 1), &queue, 1, 1},
+                             Charge{key_of(i % 5, 2), &bucket, 1, 2},
+                             Charge{key_of(i % 3, 3), &log, 1, 3},
+                             Charge{key_of(i % 3, 4), &window, 1, 4},
+                             Charge{key_of(i % 3, 5), &in_flight, 1, 5}};
+    const bool charged = table.charge(bill, now, outcomes);
+    if (charged && i % 2 == 0) table.refund(bill, now, outcomes);
+    if (charged && i % 2 == 1) table.release(bill[5], now, {}, outcomes[5].overflow);
     table.sweep(now, 1);
     static_cast<void>(table.peek(bill[0], now));
+    // A log by itself, so that it grows and drains.
+    table.charge({&bill[3], 1}, now + Duration(1), {outcomes.data(), 1});
   }
   EXPECT_EQ(allocations.load(), before);
   EXPECT_GT(std::vector<int>(1).size() + allocations.load(), before + 1) << "nothing is counted at all";

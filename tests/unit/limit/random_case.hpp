@@ -7,13 +7,27 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <ostream>
 #include <random>
+#include <vector>
 
 namespace weir::limit {
 
-enum class Algorithm { TokenBucket, Gcra, LeakyBucket };
+// The last one: a log that a single cell holds.
+enum class Algorithm {
+  TokenBucket,
+  Gcra,
+  LeakyBucket,
+  SteppedBucket,
+  FixedWindow,
+  Calendar,
+  SlidingWindow,
+  BucketedWindow,
+  LoneLog
+};
+inline constexpr auto kAlgorithms = static_cast<std::uint64_t>(Algorithm::LoneLog) + 1;
 
 struct Case {
   Algorithm algorithm;
@@ -21,6 +35,11 @@ struct Case {
   std::uint64_t capacity;  // what a fresh key can spend at one instant, max_wait aside
   Duration max_wait;
   Limiter limiter;
+
+  // Whether its state is one instant, and what was spent comes back one by one.
+  [[nodiscard]] bool is_paced() const { return algorithm <= Algorithm::LeakyBucket; }
+  // Whether its cell remembers but the newest of several admissions.
+  [[nodiscard]] bool merges() const { return algorithm >= Algorithm::BucketedWindow; }
 
   friend std::ostream& operator<<(std::ostream& out, const Case& c) {
     return out << describe(c.limiter) << " (capacity " << c.capacity << ")";
@@ -61,11 +80,20 @@ class Dice {
     return {magnitude(1, 1'000'000'000), Duration(magnitude(1, kCentury))};
   }
 
+  // A zone of no country: its clock changes every few months, by up to two hours, sometimes over midnight.
+  std::shared_ptr<const Calendar> calendar() {
+    std::vector<Calendar::Run> runs{{-1, std::chrono::seconds(between(0, 12) * 3'600)}};
+    while (runs.size() < 400)
+      runs.push_back({runs.back().first_day + static_cast<std::int32_t>(between(1, 300)),
+                      std::chrono::seconds(between(0, 24) * 1'800)});
+    return std::make_shared<Calendar>("Nowhere", std::move(runs));
+  }
+
   // A limiter that `make` accepts; capacities below kMaxCost, so that one more than capacity is still a cost.
   Case limiter() {
     for (;;) {
       static constexpr std::array<std::uint64_t, 5> kCapacities = {1, 2, 3, 10, kMaxCost - 1};
-      const auto algorithm = static_cast<Algorithm>(between(0, 2));
+      const auto algorithm = static_cast<Algorithm>(between(0, kAlgorithms - 1));
       const auto capacity = one_in(2) ? one_of(kCapacities) : magnitude(1, kMaxCost - 1);
       const auto max_wait =
           one_in(2) ? base::kForever : Duration(one_in(4) ? 0 : magnitude(1, 100'000'000'000));
@@ -112,12 +140,30 @@ class Dice {
   }
 
  private:
-  static std::optional<Case> make(Algorithm algorithm, Rate rate, std::uint64_t capacity, Duration max_wait) {
+  std::optional<Case> make(Algorithm algorithm, Rate rate, std::uint64_t capacity, Duration max_wait) {
     const auto wrap = [&](const auto& made, Duration wait) -> std::optional<Case> {
       if (!made) return std::nullopt;
       return Case{algorithm, rate, capacity, wait, *made};
     };
+    const auto counted = [&](const auto& made) -> std::optional<Case> {
+      if (!made) return std::nullopt;
+      return Case{algorithm, made->rate(), made->quota(), base::kForever, *made};
+    };
     switch (algorithm) {
+      case Algorithm::SteppedBucket:
+        return wrap(SteppedBucket::make(rate, capacity), base::kForever);
+      case Algorithm::FixedWindow:
+        return counted(FixedWindow::make(rate));
+      case Algorithm::Calendar: {
+        const auto align = one_in(2) ? FixedWindow::Align::Day : FixedWindow::Align::Month;
+        return counted(FixedWindow::make(rate.count, align, calendar()));
+      }
+      case Algorithm::SlidingWindow:
+        return counted(SlidingWindow::make(rate));
+      case Algorithm::BucketedWindow:
+        return counted(SlidingLog::make(rate, magnitude(2, SlidingLog::kMostBuckets)));
+      case Algorithm::LoneLog:
+        return counted(SlidingLog::make(rate));
       case Algorithm::TokenBucket:
         return wrap(TokenBucket::make(rate, capacity), base::kForever);
       case Algorithm::Gcra:

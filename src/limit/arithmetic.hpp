@@ -1,0 +1,50 @@
+// Whole-number steps that several limiters take.
+#pragma once
+
+#include "weir/base/time.hpp"
+#include "weir/limit/cell.hpp"
+#include "weir/limit/spacing.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+namespace weir::limit {
+
+inline constexpr std::uint64_t kHundredYears = 36'525ULL * 86'400 * 1'000'000;  // µs
+
+// Division that takes the machine's own instruction whenever both sides fit, which they nearly always do.
+constexpr Ticks divide(Ticks a, std::uint64_t b) noexcept {
+  constexpr Ticks kMost64 = std::numeric_limits<std::uint64_t>::max();
+  return a <= kMost64 ? static_cast<std::uint64_t>(a) / b : a / b;
+}
+
+constexpr Ticks divide_up(Ticks a, std::uint64_t b) noexcept {
+  return divide(a + (b - 1), b);
+}
+
+// `value` above `bound`.
+template <class T>
+constexpr T beyond(T value, T bound) noexcept {
+  return value > bound ? value - bound : 0;
+}
+
+constexpr std::uint64_t micros(base::TimePoint at) noexcept {
+  return static_cast<std::uint64_t>(at.time_since_epoch().count());
+}
+constexpr std::uint64_t micros(base::Duration d) noexcept {
+  return static_cast<std::uint64_t>(d.count());
+}
+constexpr base::TimePoint instant(std::uint64_t us) noexcept {
+  return base::TimePoint(base::Duration(static_cast<std::int64_t>(us)));
+}
+
+// The words of a cell whose state is one number of 128 bits.
+constexpr Ticks tat_of(const Cell& cell) noexcept {
+  return (Ticks{cell.words[1]} << 64) | cell.words[0];
+}
+constexpr Cell cell_of(Ticks tat) noexcept {
+  return {{static_cast<std::uint64_t>(tat), static_cast<std::uint64_t>(tat >> 64)}};
+}
+
+}  // namespace weir::limit

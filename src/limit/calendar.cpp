@@ -1,0 +1,57 @@
+#include "weir/limit/calendar.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace weir::limit {
+
+namespace {
+
+constexpr std::int64_t kDay = 86'400;  // s
+
+base::TimePoint midnight(std::int64_t day, std::int64_t offset) {
+  return base::TimePoint(std::chrono::seconds(day * kDay - offset));
+}
+
+}  // namespace
+
+Calendar::Calendar(std::string zone, std::span<const Run> runs) : zone_(std::move(zone)) {
+  for (const auto& [first_day, offset] : runs)
+    entries_.push_back({first_day, offset.count(), midnight(first_day, offset.count())});
+  assert(!entries_.empty() && entries_.front().first_day <= -1);
+}
+
+// The local day that holds an instant, as days since 1970-01-01.
+std::int32_t Calendar::day_number(base::TimePoint at) const noexcept {
+  const auto after = std::upper_bound(entries_.begin(), entries_.end(), at,
+                                      [](base::TimePoint t, const Entry& e) { return t < e.begins; });
+  const Entry& run = after == entries_.begin() ? *after : *(after - 1);
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(at.time_since_epoch()).count() + run.offset;
+  const auto day = static_cast<std::int32_t>(seconds / kDay - (seconds % kDay < 0 ? 1 : 0));
+  // The last day of a run may have 25 hours.
+  return after == entries_.end() ? day : std::min(day, after->first_day - 1);
+}
+
+base::TimePoint Calendar::start_of(std::int32_t day) const noexcept {
+  const auto after = std::upper_bound(entries_.begin(), entries_.end(), day,
+                                      [](std::int32_t d, const Entry& e) { return d < e.first_day; });
+  const Entry& run = after == entries_.begin() ? *after : *(after - 1);
+  return midnight(day, run.offset);
+}
+
+Interval Calendar::day(base::TimePoint at) const noexcept {
+  const auto day = day_number(at);
+  return {start_of(day), start_of(day + 1)};
+}
+
+Interval Calendar::month(base::TimePoint at) const noexcept {
+  using namespace std::chrono;
+  const year_month_day today{sys_days{days{day_number(at)}}};
+  const auto first = [](const year_month& month) {
+    return static_cast<std::int32_t>(sys_days{month / 1}.time_since_epoch().count());
+  };
+  const auto month = today.year() / today.month();
+  return {start_of(first(month)), start_of(first(month + months{1}))};
+}
+
+}  // namespace weir::limit

@@ -1,0 +1,158 @@
+#include "weir/limit/concurrency.hpp"
+
+#include "limit/arithmetic.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+namespace weir::limit {
+
+namespace {
+
+// What both say: `in_flight` of `limit`, asked for `cost` more; `most`: what an idle one could ever grant.
+Outcome granted(std::uint64_t in_flight, std::uint64_t limit, std::uint64_t most, Cost cost) noexcept {
+  Outcome out;
+  const std::uint64_t room = beyond(limit, in_flight);
+  out.allowed = cost <= room;
+  out.remaining = out.allowed ? room - cost : room;
+  if (out.allowed) return out;
+  out.retry_after = cost > most ? base::kForever : kHint;
+  out.more_after = out.retry_after;
+  return out;
+}
+
+constexpr std::uint64_t kScale = 256;      // of a limit in the state
+constexpr std::uint64_t kGradient = 1024;  // a gradient of 1
+constexpr std::uint64_t kGrain = 16'000'000;
+constexpr unsigned kLimitBits = 22, kFlightBits = 14, kUsedBits = 28;
+static_assert(kLimitBits + kFlightBits + kUsedBits == 64);
+static_assert(AdaptiveConcurrency::kMost * kScale < (1U << kLimitBits));
+static_assert(AdaptiveConcurrency::kMost < (1U << kFlightBits));
+
+constexpr std::uint64_t low_bits(std::uint64_t word, unsigned bits) noexcept {
+  return word & ((std::uint64_t{1} << bits) - 1);
+}
+
+// ⌊√n⌋, by Newton's method from above.
+constexpr std::uint64_t root(std::uint64_t n) noexcept {
+  if (n < 2) return n;
+  std::uint64_t x = n;
+  for (std::uint64_t y = (x + 1) / 2; y < x; y = (x + n / x) / 2) x = y;
+  return x;
+}
+
+}  // namespace
+
+base::Result<Concurrency> Concurrency::make(std::uint64_t limit) {
+  if (limit == 0) return base::Error{"the limit must be at least 1"};
+  return Concurrency(limit);
+}
+
+Step Concurrency::step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
+  Step result{.outcome = granted(cell.words[0], limit_, limit_, cost), .next = cell, .drained_at = now};
+  if (result.outcome.allowed) result.next.words[0] += cost;
+  if (result.next.words[0] != 0) result.drained_at = kNever;
+  return result;
+}
+
+Cell Concurrency::release(const Cell& cell, Cost cost) const noexcept {
+  return {{beyond(cell.words[0], cost), 0}};
+}
+
+base::TimePoint Concurrency::drained_at(const Cell& cell) const noexcept {
+  return cell.words[0] != 0 ? kNever : base::TimePoint{};
+}
+
+base::Result<AdaptiveConcurrency> AdaptiveConcurrency::make(std::uint64_t min, std::uint64_t max) {
+  if (min == 0) return base::Error{"min must be at least 1"};
+  if (max < min) return base::Error{"max must be at least min"};
+  if (max > kMost) return base::Error{"max must be at most " + std::to_string(kMost)};
+  return AdaptiveConcurrency(min, max);
+}
+
+AdaptiveConcurrency::AdaptiveConcurrency(std::uint64_t min, std::uint64_t max) noexcept
+    : min_(min), max_(max), start_(root(min * max) * kScale) {}
+
+AdaptiveConcurrency::State AdaptiveConcurrency::state_of(const Cell& cell,
+                                                         base::TimePoint now) const noexcept {
+  const std::uint64_t word = cell.words[0];
+  State state{.limit = low_bits(word, kLimitBits),
+              .in_flight = low_bits(word >> kLimitBits, kFlightBits),
+              .used = word >> (kLimitBits + kFlightBits),
+              .best = cell.words[1] >> 32,
+              .smoothed = cell.words[1] & 0xffff'ffff};
+  if (drained_at(cell) <= now) state = {start_, 0, 0, 0, 0};
+  state.limit = std::clamp(state.limit, min_ * kScale, max_ * kScale);
+  return state;
+}
+
+Cell AdaptiveConcurrency::cell_of(const State& state) noexcept {
+  return {{(state.used << (kLimitBits + kFlightBits)) | (state.in_flight << kLimitBits) | state.limit,
+           (state.best << 32) | state.smoothed}};
+}
+
+base::TimePoint AdaptiveConcurrency::drained_at(const Cell& cell) const noexcept {
+  if (cell == Cell{}) return {};
+  if (low_bits(cell.words[0] >> kLimitBits, kFlightBits) != 0) return kNever;
+  return instant(((cell.words[0] >> (kLimitBits + kFlightBits)) + 1) * kGrain) + kMemory;
+}
+
+std::uint64_t AdaptiveConcurrency::limit(const Cell& cell, base::TimePoint now) const noexcept {
+  return state_of(cell, now).limit / kScale;
+}
+
+Step AdaptiveConcurrency::step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
+  State state = state_of(cell, now);
+  Step result{.outcome = granted(state.in_flight, state.limit / kScale, max_, cost),
+              .next = cell,
+              .drained_at = drained_at(cell)};
+  result.outcome.limit = static_cast<std::uint32_t>(state.limit / kScale);
+  if (!result.outcome.allowed) return result;
+  state.in_flight += cost;
+  result.next = cell_of(state);
+  result.drained_at = kNever;
+  return result;
+}
+
+// The limit after one answer. Half way in as many answers as it admits at once, and never less than the
+// smallest step, so that rounding does not hold it.
+std::uint64_t AdaptiveConcurrency::adapted(const State& state, std::uint64_t gradient) const noexcept {
+  const std::uint64_t whole = state.limit / kScale;
+  if (gradient < kGradient) {
+    const std::uint64_t fall = state.limit * (kGradient - gradient) / kGradient / (2 * whole);
+    return std::max(state.limit - std::max<std::uint64_t>(fall, 1), min_ * kScale);
+  }
+  if (2 * state.in_flight < whole) return state.limit;
+  const std::uint64_t rise = root(whole) * kScale / (2 * whole);
+  return std::min(state.limit + std::max<std::uint64_t>(rise, 1), max_ * kScale);
+}
+
+Cell AdaptiveConcurrency::release(const Cell& cell, base::TimePoint now, Cost cost,
+                                  const Ending& ending) const noexcept {
+  State state = state_of(cell, now);
+  if (state.in_flight == 0) return cell;  // it was given back already
+  const bool alone = state.in_flight <= min_;
+  if (ending.failed) {
+    state.limit = adapted(state, kGradient / 2);
+  } else if (ending.latency) {
+    constexpr std::uint64_t kLongest = std::numeric_limits<std::uint32_t>::max();
+    const std::uint64_t latency = std::clamp<std::uint64_t>(micros(*ending.latency), 1, kLongest);
+    if (state.best == 0) state.best = state.smoothed = latency;
+    if (latency <= state.best)
+      state.best = latency;
+    else if (alone)
+      state.best += (latency - state.best + 7) / 8;
+    // Sixteenths away from where it stands, so that it arrives.
+    state.smoothed = latency > state.smoothed ? state.smoothed + (latency - state.smoothed + 15) / 16
+                                              : state.smoothed - (state.smoothed - latency + 15) / 16;
+    const std::uint64_t gradient = kGradient * 3 / 2 * state.best / state.smoothed;
+    state.limit = adapted(state, std::clamp(gradient, kGradient / 2, kGradient));
+  }
+  state.in_flight = beyond(state.in_flight, cost);
+  if (state.in_flight == 0 && state.best == 0 && state.limit == start_) return {};  // nothing was learned
+  state.used = std::min(micros(now) / kGrain, (std::uint64_t{1} << kUsedBits) - 1);
+  return cell_of(state);
+}
+
+}  // namespace weir::limit

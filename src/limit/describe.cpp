@@ -1,0 +1,64 @@
+// Limiters in words.
+#include "weir/base/units.hpp"
+#include "weir/limit/limiter.hpp"
+
+namespace weir::limit {
+
+namespace {
+
+struct Name {
+  const char* operator()(const TokenBucket&) const { return "token_bucket"; }
+  const char* operator()(const Gcra&) const { return "gcra"; }
+  const char* operator()(const LeakyBucket&) const { return "leaky_bucket"; }
+  const char* operator()(const SteppedBucket&) const { return "token_bucket"; }
+  const char* operator()(const FixedWindow&) const { return "fixed_window"; }
+  const char* operator()(const SlidingWindow&) const { return "sliding_window"; }
+  const char* operator()(const SlidingLog& l) const {
+    return l.is_exact() ? "sliding_log" : "sliding_window";
+  }
+  const char* operator()(const Concurrency&) const { return "concurrency"; }
+  const char* operator()(const AdaptiveConcurrency&) const { return "adaptive_concurrency"; }
+};
+
+std::string paced(const Spacing& spacing, const char* what, std::uint64_t room) {
+  return to_string(spacing.rate()) + ", " + what + " " + std::to_string(room);
+}
+
+struct Numbers {
+  std::string operator()(const TokenBucket& l) const { return paced(l.spacing(), "burst", l.quota()); }
+  std::string operator()(const Gcra& l) const { return paced(l.spacing(), "burst", l.quota() - 1); }
+  std::string operator()(const LeakyBucket& l) const {
+    auto line = paced(l.spacing(), "queue", l.quota());
+    if (l.spacing().max_wait() != base::kForever)
+      line += ", max_wait " + base::to_string(l.spacing().max_wait());
+    return line;
+  }
+  std::string operator()(const SteppedBucket& l) const {
+    return to_string(l.rate()) + " stepwise, burst " + std::to_string(l.quota());
+  }
+  std::string operator()(const FixedWindow& l) const {
+    if (l.align() == FixedWindow::Align::Epoch) return to_string(l.rate());
+    return std::to_string(l.quota()) + (l.align() == FixedWindow::Align::Day ? "/day" : "/month") +
+           " by the calendar of " + l.calendar()->zone();
+  }
+  std::string operator()(const SlidingWindow& l) const { return to_string(l.rate()); }
+  std::string operator()(const SlidingLog& l) const {
+    return to_string(l.rate()) + (l.is_exact() ? "" : ", " + std::to_string(l.buckets()) + " buckets");
+  }
+  std::string operator()(const Concurrency& l) const { return std::to_string(l.quota()) + " in flight"; }
+  std::string operator()(const AdaptiveConcurrency& l) const {
+    return std::to_string(l.min()) + " to " + std::to_string(l.quota()) + " in flight";
+  }
+};
+
+}  // namespace
+
+const char* algorithm_name(const Limiter& limiter) noexcept {
+  return std::visit(Name{}, limiter);
+}
+
+std::string describe(const Limiter& limiter) {
+  return std::string(algorithm_name(limiter)) + " " + std::visit(Numbers{}, limiter);
+}
+
+}  // namespace weir::limit

@@ -1,0 +1,110 @@
+#include "limit/log.hpp"
+
+#include <algorithm>
+
+namespace weir::limit {
+
+void Log::clear() noexcept {
+  chunks_.give_back_ring(tail());
+  own_ = {};
+}
+
+void Log::forget(std::uint64_t mark, std::uint64_t span) noexcept {
+  if (newest() + span <= mark) return clear();
+  while (tail() != 0) {
+    const LogStore::Ref oldest = chunks_[tail()].next;
+    auto& chunk = chunks_[oldest];
+    const LogEntry entry = unpacked(chunk.entries[chunk.first]);
+    if (entry.mark + span > mark) return;
+    set(newest(), total() - entry.cost, tail());
+    ++chunk.first;
+    if (--chunk.count != 0) continue;
+    chunks_[tail()].next = chunk.next;  // the newest entry lives, so this is not its chunk
+    chunks_.give_back(oldest);
+  }
+}
+
+bool Log::wants_chunk(std::uint64_t mark) const noexcept {
+  if (total() == 0 || mark == newest()) return false;
+  if (tail() == 0) return true;
+  const auto& chunk = store_[tail()];
+  return std::size_t{chunk.first} + chunk.count == LogStore::kEntries;
+}
+
+// REQUIRES room in the newest chunk, or a spare one.
+void Log::append(std::uint64_t word, LogStore::Ref spare) noexcept {
+  LogStore::Ref at = tail();
+  if (spare != 0) {
+    if (at != 0) {
+      chunks_[spare].next = chunks_[at].next;
+      chunks_[at].next = spare;
+    }
+    at = spare;
+    set(newest(), total(), at);
+  }
+  auto& chunk = chunks_[at];
+  chunk.entries[std::size_t{chunk.first} + chunk.count] = word;
+  ++chunk.count;
+}
+
+void Log::push(const LogEntry& entry, LogStore::Ref spare) noexcept {
+  const bool wanted = wants_chunk(entry.mark);
+  const bool merges = total() != 0 && (entry.mark == newest() || (wanted && spare == 0));
+  if (total() == 0) return set(entry.mark, entry.cost, 0);
+  if (merges) {
+    if (tail() != 0) {
+      auto& chunk = chunks_[tail()];
+      auto& word = chunk.entries[std::size_t{chunk.first} + chunk.count - 1];
+      word = packed({entry.mark, unpacked(word).cost + entry.cost});
+    }
+    return set(entry.mark, total() + entry.cost, tail());
+  }
+  if (tail() == 0) {  // the first chunk takes over what the cell said
+    append(packed({newest(), total()}), spare);
+    spare = 0;
+  }
+  append(packed(entry), spare);
+  set(entry.mark, total() + entry.cost, tail());
+}
+
+// Removes an entry of nothing. `before`: the chunk before it in the ring.
+void Log::erase(LogStore::Ref before, LogStore::Ref at, std::size_t index) noexcept {
+  auto& chunk = chunks_[at];
+  const auto entry = chunk.entries.begin() + static_cast<std::ptrdiff_t>(index);
+  std::copy(entry + 1, chunk.entries.begin() + chunk.first + chunk.count, entry);
+  LogStore::Ref last = tail();
+  if (--chunk.count == 0) {
+    chunks_[before].next = chunk.next;
+    if (at == last) last = before;
+    chunks_.give_back(at);
+  }
+  const auto& final = chunks_[last];
+  const auto latest = unpacked(final.entries[std::size_t{final.first} + final.count - 1]).mark;
+  set(latest, total(), last);
+}
+
+void Log::take_back(const LogEntry& entry) noexcept {
+  if (total() == 0 || entry.mark > newest()) return;
+  if (tail() == 0) {
+    if (entry.mark != newest()) return;
+    const Cost left = total() - std::min(total(), entry.cost);
+    return left != 0 ? set(newest(), left, 0) : clear();
+  }
+  LogStore::Ref before = tail();
+  do {
+    const LogStore::Ref at = chunks_[before].next;
+    auto& chunk = chunks_[at];
+    for (std::size_t i = chunk.first; i < std::size_t{chunk.first} + chunk.count; ++i) {
+      const LogEntry found = unpacked(chunk.entries[i]);
+      if (found.mark != entry.mark) continue;
+      const Cost back = std::min(found.cost, entry.cost);
+      if (back == total()) return clear();
+      set(newest(), total() - back, tail());
+      chunk.entries[i] = packed({found.mark, found.cost - back});
+      return found.cost == back ? erase(before, at, i) : void();
+    }
+    before = at;
+  } while (before != tail());
+}
+
+}  // namespace weir::limit

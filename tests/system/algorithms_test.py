@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Every algorithm through a running weir: what it admits, what its headers say, and that what is in flight comes back
+however its exchange ends."""
+
+import datetime
+import threading
+import time
+
+from harness import Client, TestCase, Upstream, Weir, answer, closed_port, config, eventually, main, request_bytes, rule, together
+
+
+def plain(name, **more):
+    """A rule without the harness's rate: rule() always writes one."""
+    return "\n".join(["[[rule]]", f'name = "{name}"', *(f"{key} = {value}" for key, value in more.items())]) + "\n"
+
+
+class Algorithms(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+
+    def weir(self, *rules, port=None):
+        return self.start(Weir(config(port or self.upstream.port, rules="\n".join(rules))))
+
+    def admitted(self, weir, count):
+        return self.statuses(weir.port, count).count(200)
+
+    def test_counting_algorithms_admit_their_limit(self):
+        for more in ({"algorithm": '"fixed_window"'}, {"algorithm": '"sliding_log"'}, {"algorithm": '"sliding_window"'},
+                     {"algorithm": '"sliding_window"', "buckets": "10"}, {"refill": '"stepwise"'},
+                     {"algorithm": '"fixed_window"', "align": '"day"', "timezone": '"America/New_York"'}):
+            with self.subTest(**more):
+                weir = self.weir(rule(limit="5/day", key='["ip"]', **more))
+                with weir.connect() as client:
+                    answers = [client.get("/") for _ in range(8)]
+                self.assertEqual([a.status for a in answers], [200] * 5 + [429] * 3)
+                self.assertEqual([a["x-ratelimit-remaining"] for a in answers[:5]], list("43210"))
+                self.assertTrue(answers[0]["ratelimit-policy"].startswith('"per-ip";q=5;w='))
+                self.assertIn("retry-after", answers[-1])
+
+    def test_a_month_ends_when_the_calendar_says(self):
+        weir = self.weir(rule(limit="1/month", key='["ip"]', algorithm='"fixed_window"', align='"month"'))
+        weir.get("/")
+        refused = weir.get("/")
+        now = datetime.datetime.now(datetime.timezone.utc)
+        first = (now.replace(day=1, hour=0, minute=0, second=0, microsecond=0) + datetime.timedelta(days=32)).replace(day=1)
+        self.assertEqual(refused.status, 429)
+        self.assertEqual(int(refused["x-ratelimit-reset"]), int(first.timestamp()))
+
+    def test_a_sliding_log_admits_again_after_retry_after(self):
+        weir = self.weir(rule(limit="2/2s", key='["ip"]', algorithm='"sliding_log"'))
+        with weir.connect() as client:
+            self.assertEqual([client.get("/").status for _ in range(2)], [200, 200])
+            refused = client.get("/")
+            self.assertEqual((refused.status, refused["ratelimit-policy"]), (429, '"per-ip";q=2;w=2'))
+            time.sleep(int(refused["retry-after"]))  # the law under test: admitted at that moment
+            self.assertEqual(client.get("/").status, 200)
+
+
+class InFlight(TestCase):
+    """An upstream that answers when it is told."""
+
+    def setUp(self):
+        self.go = threading.Event()
+        self.upstream = self.start(Upstream(self.reply))
+        self.addCleanup(self.go.set)
+
+    def reply(self, exchange):
+        exchange.read_body()
+        self.go.wait(30)
+        exchange.send(answer())
+
+    @staticmethod
+    def work(exchange):
+        exchange.read_body()
+        time.sleep(0.05)  # takes so long however many there are
+        exchange.send(answer())
+
+    def weir(self, *rules, port=None, upstream=""):
+        return self.start(Weir(config(port or self.upstream.port, rules="\n".join(rules), upstream=upstream)))
+
+    def waiting_client(self, weir):
+        client = Client(weir.port)
+        self.addCleanup(client.sock.close)
+        asked = len(self.upstream.exchanges)
+        client.send(request_bytes("GET", "/"))
+        eventually(lambda: len(self.upstream.exchanges) > asked, "the upstream has it")
+        return client
+
+    CONCURRENCY = plain("at-once", algorithm='"concurrency"', limit=2, key='["ip"]')
+
+    def test_fewer_than_the_limit_are_in_flight_and_headers_know_no_time(self):
+        weir = self.weir(self.CONCURRENCY)
+        clients = [self.waiting_client(weir) for _ in range(2)]
+        refused = weir.get("/")
+        self.assertEqual((refused.status, refused["retry-after"]), (429, "1"))
+        self.assertEqual(refused["ratelimit-policy"], '"at-once";q=2;qu="concurrent-requests"')
+        self.assertEqual(refused["ratelimit"], '"at-once";r=0')
+        self.assertNotIn("x-ratelimit-reset", refused)
+        self.go.set()
+        for client in clients:
+            self.assertEqual(client.read().status, 200)
+        eventually(lambda: weir.get("/")["x-ratelimit-remaining"] == "1", "both came back")
+
+    def test_a_client_that_leaves_gives_back(self):
+        weir = self.weir(self.CONCURRENCY)
+        clients = [self.waiting_client(weir) for _ in range(2)]
+        self.assertEqual(weir.get("/").status, 429)
+        for client in clients:
+            client.sock.close()
+        self.go.set()
+        eventually(lambda: weir.get("/").status == 200, "the places of who left are free")
+
+    def test_an_upstream_that_is_away_gives_back(self):
+        weir = self.weir(self.CONCURRENCY, port=closed_port())
+        self.assertEqual(self.statuses(weir.port, 10), [502] * 10)
+
+    def test_an_upstream_that_is_away_lowers_the_adaptive_limit(self):
+        weir = self.weir(plain("fragile", algorithm='"adaptive_concurrency"', min=2, max=50, key="[]"), port=closed_port())
+        with weir.connect() as client:
+            answers = [client.get("/") for _ in range(40)]
+        self.assertEqual({a.status for a in answers}, {502})
+        self.assertEqual((answers[0]["x-ratelimit-limit"], answers[-1]["x-ratelimit-limit"]), ("10", "2"))
+        self.assertEqual((answers[0]["x-ratelimit-remaining"], answers[-1]["x-ratelimit-remaining"]), ("9", "1"))
+
+    def test_a_refusal_elsewhere_in_the_chain_holds_nothing(self):
+        self.go.set()
+        weir = self.weir(self.CONCURRENCY, rule("few", "1/day", key='["ip"]'))
+        self.assertEqual(self.statuses(weir.port, 6), [200] + [429] * 5)
+        with weir.connect() as client:
+            self.assertEqual(client.get("/")["ratelimit-policy"], '"few";q=1;w=86400')
+
+    def test_many_clients_never_exceed_it(self):
+        most, lock, flying = [0], threading.Lock(), [0]
+
+        def reply(exchange):
+            with lock:
+                flying[0] += 1
+                most[0] = max(most[0], flying[0])
+            time.sleep(0.01)  # the work, not a wait for anything
+            with lock:
+                flying[0] -= 1
+            exchange.send(answer())
+
+        self.upstream.reply = reply
+        weir = self.weir(plain("at-once", algorithm='"concurrency"', limit=3, key="[]"))
+        statuses = sum(together(8, lambda _: self.statuses(weir.port, 25)), [])
+        self.assertEqual(set(statuses), {200, 429})
+        self.assertLessEqual(most[0], 3)
+        with weir.connect() as client:
+            eventually(lambda: client.get("/")["x-ratelimit-remaining"] == "2", "none is held")
+
+    def test_the_adaptive_limit_falls_with_failures_and_rises_with_answers(self):
+        weir = self.weir(plain("fragile", algorithm='"adaptive_concurrency"', min=2, max=50, key="[]"),
+                         upstream='timeouts = { response = "2s" }')
+        first = [self.waiting_client(weir) for _ in range(10)]  # √(2 × 50) = 10 to begin with
+        self.assertEqual(weir.get("/").status, 429)
+        for client in first:
+            self.assertEqual(client.read().status, 504)
+        self.upstream.reply = self.work
+        left = eventually(lambda: weir.get("/")["x-ratelimit-remaining"], "it answers again")
+        self.assertLess(int(left), 8)
+
+        def healthy():
+            together(8, lambda _: self.statuses(weir.port, 20))
+            return int(weir.get("/")["x-ratelimit-remaining"]) > 9
+        eventually(healthy, "the limit has risen above what it was")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+// Stepwise buckets, windows and logs against slow definitions that keep everything they ever admitted.
+#include "unit/limit/random_case.hpp"
+
+#include "weir/limit/key_table.hpp"
+
+#include <map>
+#include <vector>
+
+#include <boost/multiprecision/cpp_int.hpp>
+
+namespace weir::limit {
+namespace {
+
+using Whole = boost::multiprecision::cpp_int;
+
+constexpr int kCases = 10'000;
+constexpr int kRequests = 24;
+
+struct Admission {
+  TimePoint at;
+  Cost cost;
+};
+
+Whole micros(TimePoint at) {
+  return at.time_since_epoch().count();
+}
+
+// A bucket whose tokens are put in one period after another, from the moment it left full.
+class Steps {
+ public:
+  explicit Steps(const Case& c) : rule_(c), level_(c.capacity) {}
+  bool ask(TimePoint now, Cost cost) {
+    while (level_ < rule_.capacity && next_ <= now) {
+      level_ = std::min(rule_.capacity, level_ + rule_.rate.count);
+      next_ += rule_.rate.period;
+    }
+    if (cost > level_) return false;
+    if (level_ == rule_.capacity) next_ = now + rule_.rate.period;
+    level_ -= cost;
+    return true;
+  }
+  [[nodiscard]] Whole remaining() const { return level_; }
+
+ private:
+  const Case& rule_;
+  std::uint64_t level_;
+  TimePoint next_{};
+};
+
+// Counts by window, all of them for ever.
+class Windows {
+ public:
+  explicit Windows(const Case& c) : rule_(c) {}
+  bool ask(TimePoint now, Cost cost) {
+    const auto window = std::get<FixedWindow>(rule_.limiter).window_at(now);
+    EXPECT_TRUE(window.start <= now && now < window.end);
+    now_ = window.start;
+    if (Whole(counts_[now_]) + cost > rule_.capacity) return false;
+    counts_[now_] += cost;
+    return true;
+  }
+  [[nodiscard]] Whole remaining() { return rule_.capacity - counts_[now_]; }
+
+ private:
+  const Case& rule_;
+  std::map<TimePoint, Cost> counts_;
+  TimePoint now_{};
+};
+
+// previous × overlap + current, multiplied out.
+class Weights {
+ public:
+  explicit Weights(const Case& c) : rule_(c), period_(c.rate.period.count()) {}
+  bool ask(TimePoint now, Cost cost) {
+    index_ = micros(now) / period_;
+    left_ = period_ - micros(now) % period_;
+    if (weighed() + Whole(cost) * period_ > Whole(rule_.capacity) * period_) return false;
+    counts_[index_] += cost;
+    return true;
+  }
+  [[nodiscard]] Whole remaining() { return (Whole(rule_.capacity) * period_ - weighed()) / period_; }
+
+ private:
+  Whole weighed() { return counts_[index_ - 1] * left_ + counts_[index_] * period_; }
+  const Case& rule_;
+  Whole period_, index_, left_;
+  std::map<Whole, Whole> counts_;
+};
+
+// Waits as a client would: a random while, or exactly as long as it was told, or a microsecond less.
+Duration patience(const Case& c, const Outcome& said, Dice& dice) {
+  if (said.allowed || said.retry_after == base::kForever || dice.one_in(2)) return dice.pause(c);
+  return said.retry_after - (dice.one_in(2) ? 1us : 0us);
+}
+
+template <class Body>
+void for_each_case(Algorithm algorithm, Body body) {
+  const auto seed = new_seed();
+  Dice dice(seed);
+  for (int i = 0; i < kCases;) {
+    const Case c = dice.limiter();
+    if (c.algorithm != algorithm) continue;
+    body(c, dice);
+    if (testing::Test::HasFailure()) FAIL() << "seed " << seed << ", case " << i << ": " << c;
+    ++i;
+  }
+}
+
+template <class Oracle>
+void compare(Algorithm algorithm) {
+  for_each_case(algorithm, [](const Case& c, Dice& dice) {
+    if (c.capacity / c.rate.count > 10'000) return;  // too many refills for an oracle that counts them
+    Oracle oracle(c);
+    Cell cell;
+    TimePoint now = dice.start();
+    for (int i = 0; i < kRequests; ++i) {
+      const Cost cost = dice.cost(c);
+      const Step s = step(c.limiter, cell, now, cost);
+      ASSERT_EQ(s.outcome.allowed, oracle.ask(now, cost));
+      ASSERT_EQ(Whole(s.outcome.remaining), oracle.remaining());
+      cell = s.next;
+      now += patience(c, s.outcome, dice);
+    }
+  });
+}
+
+TEST(WindowOracle, ASteppedBucketIsFilledPeriodByPeriod) {
+  compare<Steps>(Algorithm::SteppedBucket);
+}
+TEST(WindowOracle, AFixedWindowCountsItsWindow) {
+  compare<Windows>(Algorithm::FixedWindow);
+}
+TEST(WindowOracle, ACalendarWindowCountsItsDayOrMonth) {
+  compare<Windows>(Algorithm::Calendar);
+}
+TEST(WindowOracle, ASlidingWindowWeighsThePreviousOne) {
+  compare<Weights>(Algorithm::SlidingWindow);
+}
+
+// A list of all admissions. With buckets an admission counts from the start of its sub-window on.
+class Everything {
+ public:
+  explicit Everything(const Case& c) : rule_(c), log_(std::get<SlidingLog>(c.limiter)) {}
+
+  bool ask(TimePoint now, Cost cost) {
+    if (!fits(now, cost)) return false;
+    admitted_.push_back({now, cost});
+    ends_.push_back(end_of(now));
+    return true;
+  }
+  void take_back() {
+    admitted_.pop_back();
+    ends_.pop_back();
+  }
+  [[nodiscard]] Cost remaining(TimePoint now) const { return rule_.capacity - counted(now); }
+  [[nodiscard]] bool fits(TimePoint at, Cost cost) const { return counted(at) + cost <= rule_.capacity; }
+  [[nodiscard]] const std::vector<Admission>& admitted() const { return admitted_; }
+
+ private:
+  [[nodiscard]] Cost counted(TimePoint now) const {
+    Cost sum = 0;
+    for (std::size_t i = 0; i < ends_.size(); ++i)
+      if (now < ends_[i]) sum += admitted_[i].cost;
+    return sum;
+  }
+  // The first microsecond at which it counts no more.
+  [[nodiscard]] TimePoint end_of(TimePoint at) const {
+    if (log_.is_exact()) return at + rule_.rate.period;
+    const Whole n = log_.buckets();
+    const Whole period = rule_.rate.period.count();
+    const Whole sub_window = micros(at) * n / period;
+    const Whole end = ((sub_window + n) * period + n - 1) / n;
+    return TimePoint(Duration(static_cast<std::int64_t>(end)));
+  }
+  const Case& rule_;
+  const SlidingLog& log_;
+  std::vector<Admission> admitted_;
+  std::vector<TimePoint> ends_;
+};
+
+// No interval of one period, whichever admission begins it, holds more than the limit.
+void expect_bounded(const Case& c, const std::vector<Admission>& admitted) {
+  for (std::size_t i = 0; i < admitted.size(); ++i) {
+    Whole spent = 0;
+    for (std::size_t j = i; j < admitted.size() && admitted[j].at - admitted[i].at < c.rate.period; ++j)
+      spent += admitted[j].cost;
+    ASSERT_LE(spent, c.capacity);
+  }
+}
+
+// Short periods beside long traffic, so that entries expire in the middle of it.
+Duration log_pause(const Case& c, Dice& dice) {
+  const auto period = static_cast<std::uint64_t>(c.rate.period.count());
+  return Duration(dice.one_in(6) ? dice.between(0, 2 * period) : dice.between(0, period / 8));
+}
+
+void compare_logs(Algorithm algorithm) {
+  std::uint64_t client = 0;
+  auto table = std::make_unique<KeyTable>(4'096);
+  for_each_case(algorithm, [&](const Case& c, Dice& dice) {
+    if (++client % 1'000 == 0) table = std::make_unique<KeyTable>(4'096);
+    Everything oracle(c);
+    const auto key = key_of(client);
+    TimePoint now = dice.start() + 1us;
+    for (int i = 0; i < 60; ++i) {
+      const Charge charge{key, &c.limiter, dice.one_in(3) ? dice.cost(c) : 1 + c.capacity / 20};
+      Outcome out;
+      ASSERT_EQ(table->peek(charge, now).allowed, oracle.fits(now, charge.cost));
+      const bool allowed = table->charge({&charge, 1}, now, {&out, 1});
+      ASSERT_EQ(allowed, oracle.ask(now, charge.cost)) << "request " << i;
+      ASSERT_EQ(out.remaining, oracle.remaining(now));
+      ASSERT_FALSE(out.overflow);
+      ASSERT_EQ(oracle.remaining(now + out.reset_after), c.capacity);
+      if (out.reset_after > 0us) {
+        ASSERT_LT(oracle.remaining(now + out.reset_after - 1us), c.capacity);
+      }
+      if (allowed) {
+        ASSERT_GT(oracle.remaining(now + out.more_after), out.remaining);
+        ASSERT_EQ(oracle.remaining(now + out.more_after - 1us), out.remaining);
+        if (dice.one_in(4)) {
+          table->refund(charge, now);
+          oracle.take_back();
+        }
+      } else if (out.retry_after != base::kForever) {
+        ASSERT_TRUE(oracle.fits(now + out.retry_after, charge.cost));
+        ASSERT_FALSE(oracle.fits(now + out.retry_after - 1us, charge.cost));
+        if (dice.one_in(3)) now += out.retry_after;
+      }
+      now += log_pause(c, dice);
+    }
+    if (algorithm == Algorithm::LoneLog) expect_bounded(c, oracle.admitted());
+    ASSERT_EQ(table->stats().log_merged, 0);
+    table->sweep(kNever - 1us, table->stats().slots);
+    ASSERT_EQ(table->stats().keys, 0);
+    ASSERT_EQ(table->stats().log_chunks_used, 0) << "chunks were lost";
+  });
+}
+
+TEST(WindowOracle, ASlidingLogRemembersEverything) {
+  compare_logs(Algorithm::LoneLog);
+}
+TEST(WindowOracle, BucketsAreALogOfSubWindows) {
+  compare_logs(Algorithm::BucketedWindow);
+}
+
+}  // namespace
+}  // namespace weir::limit

@@ -1,0 +1,239 @@
+// Worked timelines of stepwise buckets, windows and logs; long runs; the extremes of their numbers.
+#include "unit/limit/traffic.hpp"
+
+#include "weir/limit/key_table.hpp"
+
+#include <array>
+#include <limits>
+
+namespace weir::limit {
+namespace {
+
+using Align = FixedWindow::Align;
+
+constexpr TimePoint kHour{1'700'000'000s - 1'700'000'000s % 3'600s};  // the start of one
+
+Limiter stepwise(std::string_view limit, std::uint64_t burst) {
+  return SteppedBucket::make(rate(limit), burst).value();
+}
+Limiter fixed(std::string_view limit) {
+  return FixedWindow::make(rate(limit)).value();
+}
+Limiter weighted(std::string_view limit) {
+  return SlidingWindow::make(rate(limit)).value();
+}
+Limiter sliding_log(std::string_view limit) {
+  return SlidingLog::make(rate(limit)).value();
+}
+Limiter buckets(std::string_view limit, std::uint64_t n) {
+  return SlidingLog::make(rate(limit), n).value();
+}
+
+// One key of a table, asked in turn.
+class Client {
+ public:
+  explicit Client(Limiter limiter, TimePoint start = kHour) : limiter_(std::move(limiter)), start_(start) {}
+  Outcome ask(Duration at, Cost cost = 1) {
+    const Charge charge{key_of(1), &limiter_, cost};
+    Outcome out;
+    table_.charge({&charge, 1}, start_ + at, {&out, 1});
+    return out;
+  }
+  void give_back(Duration at, Cost cost = 1) { table_.refund({key_of(1), &limiter_, cost}, start_ + at); }
+
+ private:
+  const Limiter limiter_;
+  const TimePoint start_;
+  KeyTable table_{64};
+};
+
+TEST(SteppedBucket, IsRefilledByWholeAmountsFromTheMomentItLeftFull) {
+  Client client(stepwise("50/day", 200));
+  EXPECT_EQ(client.ask(10h, 120),
+            (Outcome{.allowed = true, .remaining = 80, .reset_after = 72h, .more_after = 24h}));
+  EXPECT_EQ(client.ask(33h, 100),
+            (Outcome{.remaining = 80, .retry_after = 1h, .reset_after = 49h, .more_after = 1h}));
+  EXPECT_EQ(client.ask(34h, 100),
+            (Outcome{.allowed = true, .remaining = 30, .reset_after = 96h, .more_after = 24h}));
+  EXPECT_EQ(client.ask(34h, 131).retry_after, 72h);
+  EXPECT_EQ(client.ask(34h, 201).retry_after, base::kForever);
+  // Full again, it counts its periods from the next time it leaves full.
+  EXPECT_EQ(client.ask(34h + 96h + 5h, 1).more_after, 24h);
+}
+
+TEST(FixedWindow, IsAlignedToTheEpoch) {
+  Client client(fixed("3/min"));
+  EXPECT_EQ(client.ask(50s, 2),
+            (Outcome{.allowed = true, .remaining = 1, .reset_after = 10s, .more_after = 10s}));
+  EXPECT_EQ(client.ask(55s, 2),
+            (Outcome{.remaining = 1, .retry_after = 5s, .reset_after = 5s, .more_after = 5s}));
+  EXPECT_TRUE(client.ask(60s, 2).allowed);
+  EXPECT_EQ(client.ask(60s, 4).retry_after, base::kForever);
+  client.give_back(55s, 2);
+  EXPECT_EQ(client.ask(61s).remaining, 0) << "what was charged in the last window came back in this one";
+}
+
+TEST(FixedWindow, ADayOf25HoursIsOneWindow) {
+  // An hour behind from day 100 on.
+  const auto zone = std::make_shared<Calendar>(
+      "Somewhere", std::vector<Calendar::Run>{{-1, std::chrono::hours(2)}, {101, std::chrono::hours(1)}});
+  const auto limiter = FixedWindow::make(10, Align::Day, zone).value();
+  const TimePoint midnight{std::chrono::days(100) - 2h};
+  EXPECT_EQ(limiter.window_at(midnight), (Interval{midnight, midnight + 25h}));
+  EXPECT_EQ(limiter.window_at(midnight + 25h - 1us).start, midnight);
+  EXPECT_EQ(limiter.window_at(midnight + 25h).end, midnight + 49h);
+  EXPECT_EQ(limiter.window_at(midnight - 1us).end, midnight);
+}
+
+TEST(SlidingWindow, WeighsThePreviousWindow) {
+  Client client(weighted("100/h"));
+  ASSERT_TRUE(client.ask(30min, 84).allowed);
+  ASSERT_TRUE(client.ask(60min, 1).allowed);
+  EXPECT_FALSE(client.ask(74min, 35).allowed) << "84 × 46/60 + 1 + 35 are more than 100";
+  ASSERT_TRUE(client.ask(75min, 35).allowed);
+  // A quarter gone: 84 × ¾ + 36 = 99 counted, so one more of 100 is admitted, and not two.
+  EXPECT_EQ(client.ask(75min, 2).remaining, 1);
+  const auto one = client.ask(75min);
+  EXPECT_TRUE(one.allowed);
+  EXPECT_EQ(one.remaining, 0);
+  EXPECT_EQ(one.more_after, 42'857'143us) << "until 84 fade by one: 3600 s / 84, rounded up";
+  EXPECT_EQ(one.reset_after, 105min) << "the end of the window after this one";
+  EXPECT_FALSE(client.ask(75min + 42'857'142us).allowed);
+  EXPECT_TRUE(client.ask(75min + 42'857'143us).allowed);
+}
+
+TEST(SlidingWindow, ARefundGoesToTheWindowItWasChargedIn) {
+  Client client(weighted("100/h"));
+  client.ask(30min, 80);
+  client.ask(61min, 1);
+  client.give_back(30min, 80);
+  EXPECT_EQ(client.ask(61min).remaining, 98);
+  client.give_back(61min, 1);
+  client.give_back(61min, 1);
+  EXPECT_EQ(client.ask(62min, 101).reset_after, 0s) << "all was given back";
+}
+
+TEST(SlidingLog, CountsTheLastPeriodWhereverItBegins) {
+  Client client(sliding_log("3/h"));
+  EXPECT_EQ(client.ask(10min),
+            (Outcome{.allowed = true, .remaining = 2, .reset_after = 1h, .more_after = 1h}));
+  EXPECT_EQ(client.ask(20min, 2),
+            (Outcome{.allowed = true, .remaining = 0, .reset_after = 1h, .more_after = 50min}));
+  EXPECT_EQ(client.ask(30min), (Outcome{.retry_after = 40min, .reset_after = 50min, .more_after = 40min}));
+  EXPECT_EQ(client.ask(30min, 2).retry_after, 50min) << "one does not make room for two";
+  EXPECT_EQ(client.ask(30min, 4).retry_after, base::kForever);
+  EXPECT_FALSE(client.ask(70min - 1us).allowed);
+  EXPECT_TRUE(client.ask(70min).allowed);
+}
+
+TEST(BucketedWindow, TheCurrentBucketIsAmongThem) {
+  Client client(buckets("10/h", 6));
+  ASSERT_TRUE(client.ask(9min, 10).allowed);
+  EXPECT_EQ(client.ask(10min).retry_after, 50min) << "counts from the start of its ten minutes";
+  EXPECT_FALSE(client.ask(60min - 1us).allowed);
+  EXPECT_TRUE(client.ask(60min, 10).allowed);
+}
+
+TEST(BucketedWindow, ThreeBucketsOfASecondAreNeverRounded) {
+  Client client(buckets("1/s", 3));
+  ASSERT_TRUE(client.ask(333'333us).allowed);  // in the first third still
+  EXPECT_EQ(client.ask(333'334us).retry_after, 666'666us);
+  EXPECT_TRUE(client.ask(1s).allowed);
+  ASSERT_TRUE(client.ask(2s + 333'334us).allowed);  // the first instant of the second third
+  EXPECT_EQ(client.ask(2s + 333'334us).retry_after, 1s);
+}
+
+// Asks the moment it may, for so long; returns how much was admitted.
+template <class Ask>
+std::uint64_t greedy(Ask ask, Duration how_long) {
+  std::uint64_t admitted = 0;
+  for (Duration at{0}; at < how_long;) {
+    const Outcome outcome = ask(at);
+    if (outcome.allowed) ++admitted;
+    at += outcome.retry_after;
+  }
+  return admitted;
+}
+
+std::uint64_t greedy_cell(const Limiter& limiter, Duration how_long) {
+  Cell cell;
+  return greedy(
+      [&](Duration at) {
+        const Step s = step(limiter, cell, kHour + at, 1);
+        cell = s.next;
+        return s.outcome;
+      },
+      how_long);
+}
+
+std::uint64_t greedy_log(const Limiter& limiter, Duration how_long) {
+  Client client(limiter);
+  return greedy([&](Duration at) { return client.ask(at); }, how_long);
+}
+
+TEST(LongRun, CountsOfWindowsAndStepsAreExact) {
+  constexpr auto kYear = std::chrono::duration_cast<Duration>(365 * 24h);
+  constexpr std::uint64_t kPeriods = 31'536'000 / 7;  // and six seconds more
+  EXPECT_EQ(greedy_cell(stepwise("3/7s", 3), kYear), 3 * (kPeriods + 1));
+  // kHour is 4 s into a window of 7, so the year meets one more of them.
+  ASSERT_EQ(kHour.time_since_epoch() % 7s, 4s);
+  EXPECT_EQ(greedy_cell(fixed("3/7s"), kYear), 3 * (kPeriods + 2));
+  EXPECT_EQ(greedy_cell(fixed("10000/h"), 24h * 30), 10'000U * 24 * 30);
+  constexpr std::uint64_t kPeriodsIn30Days = 30 * 86'400 / 7;  // and five seconds more
+  EXPECT_EQ(greedy_log(sliding_log("3/7s"), 30 * 24h), 3 * (kPeriodsIn30Days + 1));
+  EXPECT_EQ(greedy_log(buckets("3/7s", 7), 30 * 24h), 3 * (kPeriodsIn30Days + 1));
+}
+
+TEST(Extremes, NothingOverflows) {
+  const auto century = Duration(std::chrono::hours(24 * 36'500));
+  const std::array limiters = {stepwise("1000000000/us", 1),
+                               Limiter(SteppedBucket::make({1, century}, 1).value()),
+                               Limiter(SteppedBucket::make({1'000'000'000, century}, 1'000'000'000).value()),
+                               fixed("1000000000/us"),
+                               Limiter(FixedWindow::make({1'000'000'000, century}).value()),
+                               weighted("1000000000/us"),
+                               Limiter(SlidingWindow::make({1'000'000'000, century}).value()),
+                               Limiter(SlidingLog::make({1'000'000'000, century}, 1'000).value()),
+                               Limiter(SlidingLog::make({10'000, SlidingLog::kLongest}).value()),
+                               sliding_log("1/us")};
+  for (const auto& limiter : limiters) {
+    SCOPED_TRACE(describe(limiter));
+    for (const auto start : {TimePoint{}, kHour, TimePoint(Duration(3'000'000'000'000'000'000))}) {
+      KeyTable table(64);
+      Outcome out;
+      const auto ask = [&](Duration at, Cost cost) {
+        const Charge charge{key_of(1), &limiter, cost};
+        return table.charge({&charge, 1}, start + at, {&out, 1});
+      };
+      EXPECT_EQ(ask(0us, kMaxCost), quota(limiter) >= kMaxCost);
+      ASSERT_TRUE(ask(0us, quota(limiter)));
+      EXPECT_EQ(out.remaining, 0);
+      ASSERT_FALSE(ask(0us, 1));
+      const auto wait = out.retry_after;
+      ASSERT_GT(wait, 0us);
+      EXPECT_LE(wait, 2 * century);
+      EXPECT_FALSE(ask(wait - 1us, 1));
+      EXPECT_TRUE(ask(wait, 1));
+    }
+  }
+}
+
+TEST(Make, RefusesWhatCannotBeKept) {
+  const auto long_log = SlidingLog::make(rate("10001/h"));
+  ASSERT_FALSE(long_log);
+  EXPECT_NE(long_log.error().message.find("sliding_window"), std::string::npos);
+  EXPECT_FALSE(SlidingLog::make(rate("10/3653day")));
+  EXPECT_FALSE(SlidingLog::make(rate("10/us"), 2));
+  EXPECT_FALSE(SlidingLog::make(rate("10/s"), 1));
+  EXPECT_FALSE(SlidingLog::make(rate("10/s"), 1'001));
+  EXPECT_FALSE(SteppedBucket::make(rate("10/s"), 0));
+  EXPECT_FALSE(SteppedBucket::make(rate("1/36500day"), 2)) << "two hundred years to fill";
+  EXPECT_FALSE(FixedWindow::make(1, Align::Day, nullptr));
+  EXPECT_FALSE(Concurrency::make(0));
+  EXPECT_FALSE(AdaptiveConcurrency::make(0, 5));
+  EXPECT_FALSE(AdaptiveConcurrency::make(6, 5));
+  EXPECT_FALSE(AdaptiveConcurrency::make(1, 10'001));
+}
+
+}  // namespace
+}  // namespace weir::limit
