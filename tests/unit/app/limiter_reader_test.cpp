@@ -43,6 +43,22 @@ TEST(LimiterReader, UnderstandsEveryAlgorithm) {
             "adaptive_concurrency 2 to 200 in flight");
 }
 
+std::string with_margin(const std::string& more) {
+  const auto settings = parse_settings(rule(more + "soft = \"10%\"\n"), kFile);
+  return limit::describe(settings.rules[1].soft.value());
+}
+
+TEST(LimiterReader, ASoftMarginWidensEachQuota) {
+  EXPECT_EQ(with_margin("limit = \"10/s\"\nrefill = \"stepwise\"\n"), "token_bucket 10/s stepwise, burst 11");
+  EXPECT_EQ(with_margin("limit = \"10/s\"\nalgorithm = \"leaky_bucket\"\n"), "leaky_bucket 10/s, queue 11");
+  EXPECT_EQ(with_margin("limit = \"20/day\"\nalgorithm = \"fixed_window\"\n"), "fixed_window 22/day");
+  EXPECT_EQ(with_margin("limit = \"20/day\"\nalgorithm = \"sliding_log\"\n"), "sliding_log 22/day");
+  EXPECT_EQ(with_margin("limit = \"20/day\"\nalgorithm = \"sliding_window\"\n"), "sliding_window 22/day");
+  EXPECT_EQ(with_margin("limit = 20\nalgorithm = \"concurrency\"\n"), "concurrency 22 in flight");
+  EXPECT_THAT(mistakes("min = 2\nmax = 20\nalgorithm = \"adaptive_concurrency\"\nsoft = \"10%\"\n"),
+              ElementsAre(HasSubstr("rule[x].soft: not of adaptive_concurrency")));
+}
+
 TEST(LimiterReader, UnderstandsCalendars) {
   const std::string fixed = "algorithm = \"fixed_window\"\n";
   EXPECT_EQ(understood(fixed + "limit = \"5/day\"\nalign = \"day\"\n"),
