@@ -1,12 +1,24 @@
 #include "weir/proxy/buffer.hpp"
 
 #include <cstring>
+#include <new>
 #include <utility>
+
+#include <sys/mman.h>
 
 namespace weir::proxy {
 
+void Unmap::operator()(char* block) const noexcept {
+  ::munmap(block, size);
+}
+
 Block BlockPool::take() {
-  if (free_.empty()) return Block(new char[block_size_]);
+  if (free_.empty()) {
+    void* const pages =
+        ::mmap(nullptr, block_size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) throw std::bad_alloc();
+    return {static_cast<char*>(pages), Unmap{block_size_}};
+  }
   auto block = std::move(free_.back());
   free_.pop_back();
   return block;

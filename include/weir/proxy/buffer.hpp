@@ -9,7 +9,13 @@
 
 namespace weir::proxy {
 
-using Block = std::unique_ptr<char[]>;
+// Pages of their own: what a burst of connections took goes back to the system, which memory between smaller
+// pieces would not.
+struct Unmap {
+  std::size_t size = 0;  // bytes
+  void operator()(char* block) const noexcept;
+};
+using Block = std::unique_ptr<char[], Unmap>;
 
 // Blocks of one size, kept for reuse up to a bound. Belongs to one worker.
 class BlockPool {
