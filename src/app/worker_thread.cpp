@@ -1,5 +1,7 @@
 #include "app/worker_thread.hpp"
 
+#include "weir/net/reactor.hpp"
+
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -43,6 +45,7 @@ WorkerThread::WorkerThread(const WorkerParts& parts)
 WorkerThread::~WorkerThread() {
   context_.stop();
   join();
+  net::Reactor::of(context_.get_executor()).end_tasks();  // sessions, which refer to the worker
 }
 
 void WorkerThread::listen_on(net::ListeningSocket socket, SSL_CTX* tls) {

@@ -31,9 +31,13 @@ Reactor& Reactor::of(const Executor& executor) {
   return asio::use_service<Reactor>(asio::query(executor, asio::execution::context));
 }
 
+void Reactor::end_tasks() noexcept {
+  while (!roots_.empty()) roots_.front().frame.destroy();
+}
+
 // What still waits when the io_context ends is destroyed; destroying one may end others.
 void Reactor::shutdown() {
-  while (!roots_.empty()) roots_.front().frame.destroy();
+  end_tasks();
   ErrorCode ignored;
   epoll_.close(ignored);
 }
@@ -73,8 +77,8 @@ void Reactor::watch() {
   });
 }
 
-// Under load what was handled has brought new events: looking again costs one system call, the way through Asio's
-// loop three. But not for long: its timers wait meanwhile.
+// Under load what was handled has brought new events: looking again costs one system call, the way through
+// Asio's loop three. But not for long: its timers wait meanwhile.
 void Reactor::turn() {
   const auto room = static_cast<int>(events_.size());
   for (int look = 0; look < kLooks; ++look) {

@@ -204,13 +204,17 @@ std::size_t Stream::receive(char* at, std::size_t size, ErrorCode& ec) noexcept 
 ErrorCode Stream::feed() {
   auto& tls = *tls_;
   if (tls.buffer.empty()) tls.buffer.resize(Tls::kBuffer);
+  // What OpenSSL has not taken yet (it wants to write first) stays in front.
+  const auto kept = tls.incoming.size();
+  std::memmove(tls.buffer.data(), tls.incoming.data(), kept);
+  if (kept == tls.buffer.size()) return asio::error::no_buffer_space;
   ErrorCode ec;
-  const auto count = receive(tls.buffer.data(), tls.buffer.size(), ec);
+  const auto count = receive(tls.buffer.data() + kept, tls.buffer.size() - kept, ec);
   if (ec == asio::error::eof) {
     tls.ended = true;
     return {};
   }
-  tls.incoming = {tls.buffer.data(), count};
+  tls.incoming = {tls.buffer.data(), kept + count};
   return ec;
 }
 

@@ -75,6 +75,12 @@ net::Task<Exchange::Ending> Exchange::ask_redis() {
   const auto ruling = co_await gate_.ask_redis();
   session_.end_wait_for_others();
   latest_ = worker_.clock.now();
+  if (session_.left()) {
+    gate_.refund();
+    failure_ = "client_left";
+    worker_.counters.client_errors(observe::ClientError::Left).add();
+    co_return Ending::Close;
+  }
   co_return co_await carry_out(ruling);
 }
 
@@ -190,7 +196,10 @@ net::Task<Exchange::Ending> Exchange::answer(http::Answer answer) {
 }
 
 net::Task<Exchange::Ending> Exchange::answer_after_body(http::Answer answer) {
+  session_.arm(worker_.config.server.head_timeout);  // for all of it
   answer.keep_alive = co_await discard_body();
+  session_.disarm();
+  session_.clear_late();
   co_return co_await send(answer);
 }
 
@@ -237,7 +246,6 @@ net::Task<bool> Exchange::discard_body() {
     if (status == BodySource::Status::End) co_return true;
     if (status == BodySource::Status::NeedBytes) {
       if (head.expects_continue) co_return false;  // the client waits for our word and will not send it
-      session_.arm(worker_.config.server.head_timeout);
       const auto ec = co_await body.fill();
       if (ec) co_return false;
     } else if (status != BodySource::Status::Piece || body.received() > kDiscarded) {

@@ -72,7 +72,7 @@ class Exchange {
   enum class HeadState : std::uint8_t { Missing, Interim, Whole, Faulty };
   [[nodiscard]] HeadState look_at_answer(Attempt& attempt, std::size_t& searched);
   void note_silence(Attempt& attempt);
-  [[nodiscard]] net::Task<void> relay_interim();
+  [[nodiscard]] net::Task<net::ErrorCode> relay_interim();
   [[nodiscard]] net::Task<Ending> relay_answer(upstream::Pool& pool, Attempt& attempt);
   [[nodiscard]] net::Task<Relay::Need> relay_rest(upstream::Pool& pool, Relay& relay, Relay::Need need);
   [[nodiscard]] net::Task<Ending> give_up(Attempt& attempt);
@@ -94,6 +94,8 @@ class Exchange {
   std::optional<BodySource> request_body_;
   struct Upload;
   std::unique_ptr<Upload> upload_;  // of a request body that did not come with its head
+
+  bool client_stalls_ = false;  // it does not take the answer that waits for it
 
   // For the account.
   base::TimePoint started_{};

@@ -35,6 +35,8 @@ struct ExchangeSpace {
   void clear() {
     permits.clear();
     answer.release();
+    standing.clear();
+    request_id.clear();
     evaluation.local.clear();
     evaluation.remote.clear();
     fallback.clear();

@@ -11,13 +11,14 @@ namespace weir::proxy {
 
 // What one try hands to the next.
 struct Exchange::Attempt {
-  std::string_view body;     // the whole request body, where it came with the head
-  bool whole = false;        // `body` is all of it (or there is none): the request can be sent again
-  bool fresh = false;        // use no waiting connection: the last one was dead
-  bool handed_over = false;  // bytes of the request were sent to some server
-  bool silent = false;       // the connection ended before a byte of an answer
-  std::uint64_t tried = 0;   // servers that failed, a bit for each
-  unsigned status = 502;     // what to answer when nothing is left to try
+  std::string_view body;       // the whole request body, where it came with the head
+  bool whole = false;          // `body` is all of it (or there is none): the request can be sent again
+  bool fresh = false;          // use no waiting connection: the last one was dead
+  bool handed_over = false;    // bytes of the request were sent to some server
+  bool silent = false;         // the connection ended before a byte of an answer
+  bool client_broken = false;  // what it was sent ends within a head: nothing may follow
+  std::uint64_t tried = 0;     // servers that failed, a bit for each
+  unsigned status = 502;       // what to answer when nothing is left to try
   std::string_view what = "the upstream cannot be reached";
 };
 
@@ -45,7 +46,13 @@ bool Exchange::repeatable(const Attempt& attempt) const noexcept {
 // Writes the head for the upstream, and takes what of the body came with it.
 void Exchange::write_request(Attempt& attempt) {
   auto& space = *space_;
-  worker_.make_request_id(space.request_id);
+  const auto* said = space.request.client.peer_trusted
+                         ? http::find_field(space.head.fields, http::FieldId::XRequestId)
+                         : nullptr;
+  if (said != nullptr && !said->hop_by_hop)
+    space.request_id = said->value;
+  else
+    worker_.make_request_id(space.request_id);
   space.out.clear();
   http::write_request_head(space.out, space.head,
                            {.peer = session_.peer_text,
@@ -82,6 +89,12 @@ net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
       const auto ending = co_await relay_answer(pool, attempt);
       if (upload_) co_await end_upload();
       co_return ending;
+    }
+    if (attempt.client_broken) {
+      if (upload_) co_await end_upload();
+      failure_ = "client_left";
+      worker_.counters.client_errors(observe::ClientError::Left).add();
+      co_return Ending::Abort;
     }
     tallies.failures.add();
     if (!may_try_again(attempt)) break;
@@ -142,6 +155,10 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
     ec = co_await stream.write(std::string_view(space.out).substr(of_head),
                                attempt.body.substr(sent - of_head));
   }
+  if (ec == net::asio::error::operation_aborted) {
+    note_silence(attempt);
+    co_return false;
+  }
   if (!ec && !attempt.whole) start_upload();
   // A server that closes its end early may have answered before; so even now the answer is read.
   session_.begin_wait_for_others();
@@ -150,7 +167,9 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
   auto state = look_at_answer(attempt, searched);
   while (state == HeadState::Missing || state == HeadState::Interim) {
     if (state == HeadState::Interim) {
-      co_await relay_interim();
+      ec = co_await relay_interim();
+      attempt.client_broken = ec.failed();
+      if (ec) break;
     } else {
       char* at = space.answer.space();
       const auto count = stream.try_read(at, space.answer.room(), ec);
@@ -205,12 +224,12 @@ void Exchange::note_silence(Attempt& attempt) {
 }
 
 // 100, 103 and their like go on to clients that know them (RFC 9110 §15.2).
-net::Task<void> Exchange::relay_interim() {
+net::Task<net::ErrorCode> Exchange::relay_interim() {
   auto& space = *space_;
-  if (space.head.minor_version == 0) co_return;
+  if (space.head.minor_version == 0) co_return net::ErrorCode{};
   space.text.clear();
   http::write_interim_head(space.text, space.response);
-  (void)co_await session_.client.write(space.text);
+  co_return co_await session_.client.write(space.text);
 }
 
 net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt& attempt) {
@@ -255,7 +274,9 @@ net::Task<Relay::Need> Exchange::relay_rest(upstream::Pool& pool, Relay& relay, 
     const bool reading = need == Relay::Need::Bytes;
     session_.arm(reading ? pool.settings().timeouts.response : worker_.config.server.write_timeout);
     if (reading) session_.begin_wait_for_others();
+    client_stalls_ = !reading;
     const auto ec = co_await relay.wait(need);
+    client_stalls_ = false;
     session_.end_wait_for_others();
     if (ec) break;
     need = relay.advance();
@@ -300,7 +321,8 @@ net::Task<void> Exchange::upload() {
   auto need = relay.advance();
   while (need == Relay::Need::Bytes || need == Relay::Need::Room) {
     const bool reading = need == Relay::Need::Bytes;
-    session_.arm(reading ? worker_.config.server.body_timeout : timeouts.response);
+    // A client that does not take its answer gains no time by sending more.
+    if (!client_stalls_) session_.arm(reading ? worker_.config.server.body_timeout : timeouts.response);
     const auto ec = co_await relay.wait(need);
     if (state.stop) co_return;
     if (ec && reading) {
@@ -314,7 +336,8 @@ net::Task<void> Exchange::upload() {
     state.fault = relay.status() == BodySource::Status::TooLarge ? 413 : 400;
     lease_.cancel();
   }
-  session_.arm(timeouts.response);
+  if (!client_stalls_) session_.arm(timeouts.response);
+  if (answered_ == base::TimePoint{}) sent_ = worker_.clock.now();  // what took so long was the client
 }
 
 // Stops the upload where it is and waits for it to end.

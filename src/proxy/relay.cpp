@@ -114,6 +114,9 @@ Relay::Need Relay::advance() {
   for (;;) {
     const bool stuck = out_sent_ > 0 || !piece_.empty();
     if (!stuck) gather();
+    // A body that is faulty from the start needs no head before it: the caller can still say what it is.
+    if (sent_ == 0 && source_.received() == 0 && finished() && status_ != BodySource::Status::End)
+      return Need::Source;
     if (!flush(ec)) return ec ? Need::SinkBroken : Need::Room;
     if (status_ == BodySource::Status::End) return Need::Nothing;
     if (status_ == BodySource::Status::NeedBytes) return Need::Bytes;

@@ -93,7 +93,7 @@ net::Task<std::size_t> Session::await_head() {
                            observe::ClientError::HeadTooLarge);
       co_return 0;
     }
-    searched = unread.size();
+    searched = unread == "\r" ? 0 : unread.size();
     if (unread.empty()) {
       if (worker.draining) co_return 0;
       state_ = State::Idle;
@@ -106,6 +106,7 @@ net::Task<std::size_t> Session::await_head() {
     }
     auto ec = receive();
     while (ec == net::asio::error::would_block) {
+      if (client.has_pending()) wait_for_the_rest();
       ec = co_await client.wait_readable();
       if (!ec) ec = receive();
     }
@@ -122,6 +123,13 @@ net::Task<std::size_t> Session::await_head() {
       co_await refuse_head({408, "the request head did not come in time"}, observe::ClientError::HeadTimeout);
     co_return 0;
   }
+}
+
+// Part of a TLS record has come: no longer idle, though there is no byte of the request yet.
+void Session::wait_for_the_rest() noexcept {
+  if (state_ == State::Busy) return;
+  state_ = State::Busy;
+  arm(worker.config.server.head_timeout);
 }
 
 net::Task<void> Session::refuse_head(http::Fault fault, observe::ClientError kind) {

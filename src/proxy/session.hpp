@@ -50,6 +50,7 @@ class Session final : public net::Watched {
   [[nodiscard]] net::Task<bool> secure();
   [[nodiscard]] net::Task<std::size_t> await_head();
   [[nodiscard]] net::ErrorCode receive();
+  void wait_for_the_rest() noexcept;
   [[nodiscard]] net::Task<bool> serve_one(std::size_t head_size);
   [[nodiscard]] net::Task<void> refuse_head(http::Fault fault, observe::ClientError kind);
   [[nodiscard]] net::Task<void> linger();

@@ -15,8 +15,12 @@ std::optional<Pipeline::Entry> Pipeline::pop() {
 
 std::vector<Call*> Pipeline::take_expired(Time now) {
   std::vector<Call*> expired;
-  for (Entry& entry : pending_)
-    if (entry.call != nullptr && entry.deadline <= now) expired.push_back(std::exchange(entry.call, nullptr));
+  for (Entry& entry : pending_) {
+    if (entry.call == nullptr || entry.deadline > now) continue;
+    const auto charges = entry.call->charges;
+    entry.abandoned.assign(charges.begin(), charges.end());
+    expired.push_back(std::exchange(entry.call, nullptr));
+  }
   return expired;
 }
 

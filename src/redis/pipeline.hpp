@@ -4,15 +4,21 @@
 // Invariants
 //  1. Redis answers in order: the front of the queue is what the next reply is for, abandoned or not. An
 //  abandoned
-//     command keeps its place, so a late reply meets its own entry and is thrown away there.
+//     command keeps its place, so a late reply meets its own entry, and what it charged is given back.
 //  2. A call is in the queue at most once, and no longer once it has its answer.
 //  3. Deadlines ascend but for commands sent again after NOSCRIPT, which keep theirs.
 #pragma once
 
+#include "weir/limit/charge.hpp"
+#include "weir/limit/outcome.hpp"
+#include "weir/net/asio.hpp"
+
 #include <chrono>
+#include <coroutine>
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,7 +26,15 @@
 
 namespace weir::redis {
 
-struct Call;  // a bill whose coroutine waits; session.hpp
+// A bill whose coroutine waits. Lives in the frame of the coroutine that waits, from before it is pushed
+// until it is resumed.
+struct Call {
+  std::span<const limit::Charge> charges;
+  std::span<limit::Outcome> outcomes;
+  base::TimePoint server_now{};
+  net::ErrorCode error;
+  std::coroutine_handle<> caller;  // resumed on this thread
+};
 
 class Pipeline {
  public:
@@ -35,10 +49,11 @@ class Pipeline {
 
   struct Entry {
     Purpose purpose;
-    bool resent = false;                   // after NOSCRIPT; not twice
-    Call* call = nullptr;                  // of Charge; null once abandoned
-    Time deadline{};                       // of Charge
-    std::unique_ptr<std::string> command;  // of Refund: its bytes, in case they have to leave again
+    bool resent = false;                     // after NOSCRIPT; not twice
+    Call* call = nullptr;                    // of Charge; null once abandoned
+    Time deadline{};                         // of Charge
+    std::unique_ptr<std::string> command;    // of Refund: its bytes, in case they have to leave again
+    std::vector<limit::Charge> abandoned{};  // of Charge, once abandoned: what a late reply may have charged
   };
 
   explicit Pipeline(std::size_t max_pending) : pending_(max_pending) {}
@@ -52,7 +67,7 @@ class Pipeline {
   // Whom the next reply is for; nullopt when nothing was asked.
   [[nodiscard]] std::optional<Entry> pop();
 
-  // Abandons the calls that were to be answered by `now`, and hands them out.
+  // Abandons the calls that were to be answered by `now`, and hands them out. Their entries keep their lines.
   [[nodiscard]] std::vector<Call*> take_expired(Time now);
   // The earliest deadline among calls still waiting.
   [[nodiscard]] std::optional<Time> next_deadline() const noexcept;

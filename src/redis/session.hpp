@@ -28,15 +28,6 @@
 
 namespace weir::redis {
 
-// Lives in the frame of the coroutine that waits, from before it is pushed until it is resumed.
-struct Call {
-  std::span<const limit::Charge> charges;
-  std::span<limit::Outcome> outcomes;
-  base::TimePoint server_now{};
-  net::ErrorCode error;
-  std::coroutine_handle<> caller;  // resumed on this thread
-};
-
 class Store::Session : public std::enable_shared_from_this<Store::Session> {
  public:
   Session(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning);
@@ -79,6 +70,7 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
   [[nodiscard]] bool handle_replies();
   void handle(Pipeline::Entry entry, const Reply& reply);
   void handle_charge(Pipeline::Entry entry, const Reply& reply);
+  void take_back(std::span<const limit::Charge> charges, const Reply& reply);
   void handle_refund(Pipeline::Entry entry, const Reply& reply);
   [[nodiscard]] bool send_again(Pipeline::Entry& entry, const Reply& reply);
   void load_again(Pipeline::Purpose purpose);

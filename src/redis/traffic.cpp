@@ -157,7 +157,7 @@ void Store::Session::handle(Pipeline::Entry entry, const Reply& reply) {
 }
 
 void Store::Session::handle_charge(Pipeline::Entry entry, const Reply& reply) {
-  if (entry.call == nullptr) return;  // too late
+  if (entry.call == nullptr) return take_back(entry.abandoned, reply);
   Call& call = *entry.call;
   if (reply.kind == Reply::Kind::Error) {
     if (send_again(entry, reply)) return;
@@ -174,6 +174,20 @@ void Store::Session::handle_charge(Pipeline::Entry entry, const Reply& reply) {
   failures_in_row_ = 0;
   attempts_ = 0;
   finish(call, {});
+}
+
+// A reply that came too late: nobody was admitted for what it charged.
+void Store::Session::take_back(std::span<const limit::Charge> charges, const Reply& reply) {
+  std::array<limit::Outcome, limit::kMaxCharges> outcomes;
+  base::TimePoint charged_at;
+  const auto answers = std::span(outcomes).first(charges.size());
+  if (reply.kind == Reply::Kind::Error || !read_outcomes(reply, charges, answers, charged_at)) return;
+  std::vector<Refund> refunds;
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    if (charges[i].enforced && !answers[i].allowed) return;  // nothing was charged
+    if (answers[i].allowed) refunds.push_back({charges[i], charged_at + answers[i].delay});
+  }
+  if (!refunds.empty()) refund(refunds);
 }
 
 void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {

@@ -178,10 +178,14 @@ Lease Pool::lease(std::uint64_t tried, bool fresh) {
   auto& slot = slots_[chosen];
   ++slot.in_flight;
   Lease lease(*this, chosen);
-  if (!fresh && !slot.idle.empty()) {
-    lease.stream_ = std::move(slot.idle.back().stream);
-    lease.reused_ = true;
+  while (!fresh && !slot.idle.empty() && !lease.stream_) {
+    auto stream = std::move(slot.idle.back().stream);
     slot.idle.pop_back();
+    // One that was closed meanwhile is of no use; bytes that nobody asked for would be taken for the next
+    // answer.
+    if (!stream->is_quiet()) continue;
+    lease.stream_ = std::move(stream);
+    lease.reused_ = true;
   }
   return lease;
 }

@@ -61,6 +61,9 @@ class Reactor final : public asio::execution_context::service {
   // descriptors.
   [[nodiscard]] static Reactor& of(const Executor& executor);
 
+  // Destroys every task that still waits: for an owner of things that tasks refer to, before those go.
+  void end_tasks() noexcept;
+
   // Resumes a coroutine in a moment, from the loop.
   void resume_soon(Suspended& waiter) noexcept;
 

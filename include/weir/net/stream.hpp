@@ -53,6 +53,9 @@ class Stream {
 
   // The peer closed its end or the connection broke, as far as the loop has heard.
   [[nodiscard]] bool peer_left() const noexcept { return port_ && port_->hung_up(); }
+  // Nothing came since the last read took all there was, and the connection stands, as far as the loop has
+  // heard.
+  [[nodiscard]] bool is_quiet() const noexcept { return port_ && !port_->may_read() && !port_->hung_up(); }
   // Bytes that were received and not yet read, in TLS's buffers.
   [[nodiscard]] bool has_pending() const noexcept;
   // Gives back what an idle connection does not need.

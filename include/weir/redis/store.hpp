@@ -8,10 +8,10 @@
 //  1. `charge` answers within settings.timeout, and at once while the breaker is open. It is never a client's
 //  request
 //     that finds out whether Redis is back: the store asks by itself.
-//  2. A reply that comes too late is thrown away, never taken for another command's.
-//  3. After Timeout and ConnectionLost the charge may have been carried out all the same; after every other
-//  error
-//     nothing was charged.
+//  2. A reply that comes too late is never taken for another command's, and what it charged is given back.
+//  3. After ConnectionLost the charge may have been carried out all the same, and after Timeout where the
+//  connection
+//     is lost before the late reply; after every other error nothing was charged.
 //  4. Commands of one turn of the loop leave in one write. Memory is bounded: so many commands wait, no more.
 #pragma once
 
