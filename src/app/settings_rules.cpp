@@ -60,7 +60,26 @@ limit::Cost read_cost(const TableReader& table) {
   return fits ? static_cast<limit::Cost>(*cost) : 1;
 }
 
-void read_tiers(const TableReader& table, Algorithm algorithm, unsigned replicas, policy::Rule& rule) {
+// A tier has one priority, wherever it is given.
+void read_tier_priority(const TableReader& tier, const std::string& name,
+                        policy::TierPriorities& priorities) {
+  if (!tier.has("priority")) return;
+  const auto priority = static_cast<policy::Priority>(tier.whole("priority"));
+  const auto known = priorities.emplace(name, priority).first->second;
+  if (known != priority)
+    tier.mistake("priority", "found " + std::to_string(priority) + ", and another rule gives this tier " +
+                                 std::to_string(known) + "; expected one priority for a tier");
+}
+
+void read_queue_per_client(const TableReader& table, Algorithm algorithm, policy::Rule& rule) {
+  if (!table.has("queue_per_client")) return;
+  if (algorithm != Algorithm::LeakyBucket)
+    table.mistake("queue_per_client", "only of leaky_bucket; expected algorithm = \"leaky_bucket\"");
+  rule.queue_per_client = static_cast<std::uint64_t>(table.whole("queue_per_client"));
+}
+
+void read_tiers(const TableReader& table, Algorithm algorithm, unsigned replicas, policy::Rule& rule,
+                policy::TierPriorities& priorities) {
   for (const auto& entry : table.named("tiers")) {
     const auto path = table.path() + ".tiers." + entry.key;
     if (entry.table() == nullptr) {
@@ -71,6 +90,7 @@ void read_tiers(const TableReader& table, Algorithm algorithm, unsigned replicas
     }
     const TableReader tier(&entry, entry.line, path, schema::kTier, table.place());
     auto limiters = read_limiters(tier, algorithm, replicas);
+    read_tier_priority(tier, entry.key, priorities);
     rule.tiers.push_back({entry.key, {}, std::move(limiters.limiter), std::move(limiters.local_share)});
   }
 }
@@ -115,7 +135,7 @@ void read_store(const TableReader& table, const Settings& settings, const Readin
                   "found \"redis\" without a Redis; expected [state] redis = { url = \"redis://…\" }");
 }
 
-policy::Rule read_rule(const TableReader& table, const Settings& settings, const Reading& reading,
+policy::Rule read_rule(const TableReader& table, const Settings& settings, Reading& reading,
                        std::set<std::string>& taken) {
   auto rule = blank_rule();
   read_name(table, taken, rule);
@@ -133,7 +153,8 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, const
   rule.match = read_match(table.table("match", schema::kMatch));
   rule.key = read_key(table);
   rule.on_missing = table.choice<policy::OnMissing>("on_missing");
-  read_tiers(table, algorithm, replicas, rule);
+  read_queue_per_client(table, algorithm, rule);
+  read_tiers(table, algorithm, replicas, rule, reading.tier_priorities);
   read_overrides(table, algorithm, replicas, rule);
   rule.cost = read_cost(table);
   rule.mode = table.choice<policy::Mode>("mode");
@@ -179,8 +200,7 @@ StateSettings read_state(const TableReader& table, Reading& reading) {
   return state;
 }
 
-std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings,
-                                     const Reading& reading) {
+std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings, Reading& reading) {
   std::vector<policy::Rule> rules;
   std::set<std::string> taken;
   for (const auto& table : root.tables("rule", schema::kRule)) {

@@ -20,6 +20,7 @@ struct Reading {
   std::filesystem::path folder;                 // relative paths start here
   std::set<std::string> tiers;                  // that the keys file gives to somebody
   policy::Store store = policy::Store::Memory;  // of rules that say nothing
+  policy::TierPriorities tier_priorities{};     // that rules give to their tiers
 };
 
 [[nodiscard]] proxy::ServerSettings read_server(const TableReader& table);
@@ -33,7 +34,7 @@ struct Reading {
 [[nodiscard]] std::vector<policy::Route> read_routes(
     const TableReader& root, const std::vector<upstream::UpstreamSettings>& upstreams);
 [[nodiscard]] std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings,
-                                                   const Reading& reading);
+                                                   Reading& reading);
 
 [[nodiscard]] policy::Match read_match(const TableReader& table);
 // The holders of the keys in a file of their own.

@@ -199,20 +199,23 @@ void KeyTable::refund(std::span<const Charge> charges, base::TimePoint charged_a
     if (outcomes[i].allowed) refund(charges[i], charged_at + outcomes[i].delay, outcomes[i].overflow);
 }
 
-void KeyTable::refund(const Charge& charge, base::TimePoint departure, bool overflow) {
+bool KeyTable::refund(const Charge& charge, base::TimePoint departure, bool overflow) {
   const Limiter& limiter = *charge.limiter;
   if (overflow) {
     const std::lock_guard lock(impl_->overflow.mutex);
     const Cell cell = impl_->overflow.cell(charge.rule, limiter);
-    impl_->overflow.put(charge.rule, limiter, limit::refund(limiter, cell, departure, charge.cost));
-    return;
+    const Cell back = limit::refund(limiter, cell, departure, charge.cost);
+    impl_->overflow.put(charge.rule, limiter, back);
+    return back != cell;
   }
   Shard& shard = impl_->shard_of(charge.key);
   const std::lock_guard lock(shard.mutex);
   Slot* slot = shard.find(charge.key);
-  if (slot == nullptr) return;  // drained and forgotten: it is as good as fresh already
+  if (slot == nullptr) return true;  // drained and forgotten: it is as good as fresh already
   const Cell cell = limit::refund(limiter, slot->cell, departure, charge.cost);
+  const bool given_back = cell != slot->cell;
   shard.settle(*slot, cell, Due(drained_at(limiter, cell), charge.rule));
+  return given_back;
 }
 
 Outcome KeyTable::peek(const Charge& charge, base::TimePoint now) const {

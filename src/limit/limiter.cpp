@@ -88,6 +88,11 @@ base::Duration window(const Limiter& limiter) noexcept {
   return std::visit([](const auto& l) { return l.spacing().window(); }, limiter);
 }
 
+base::Duration longest_wait(const Limiter& limiter) noexcept {
+  const auto* queue = std::get_if<LeakyBucket>(&limiter);
+  return queue != nullptr ? queue->spacing().max_wait() : base::kForever;
+}
+
 const char* algorithm_name(const Limiter& limiter) noexcept {
   struct Name {
     const char* operator()(const TokenBucket&) const { return "token_bucket"; }

@@ -29,6 +29,7 @@ struct ExchangeSpace {
 
   void clear() {
     answer.release();
+    standing.clear();
     evaluation.local.clear();
     evaluation.remote.clear();
     fallback.clear();

@@ -40,8 +40,8 @@ Ruling Gate::rule() {
   return {.decision = decision};
 }
 
-Departure Gate::departure() const {
-  Departure departure;
+Gate::Delayed Gate::delayed() const {
+  Delayed delayed;
   base::Duration longest{-1};
   for (const auto* bill : asked()) {
     const auto outcomes = bill->outcomes();
@@ -49,11 +49,16 @@ Departure Gate::departure() const {
       const auto& charge = bill->charges()[i];
       if (!charge.enforced || outcomes[i].delay <= longest) continue;
       longest = outcomes[i].delay;
-      const auto since = bill == &space_.evaluation.remote ? redis_now_ : charged_at_;
-      departure = {&charge, since + longest, charged_at_ + longest};
+      const bool in_redis = bill == &space_.evaluation.remote;
+      delayed.rule = bill->line(i).rule;
+      delayed.departure = {.at = charged_at_ + longest,
+                           .promised = (in_redis ? redis_now_ : charged_at_) + longest,
+                           .charge = charge,
+                           .in_redis = in_redis,
+                           .overflow = outcomes[i].overflow};
     }
   }
-  return departure;
+  return delayed;
 }
 
 bool Gate::decide_here(base::TimePoint now, Ruling& ruling) {
@@ -102,13 +107,13 @@ Ruling Gate::fall_back() {
   return ruling;
 }
 
-void Gate::refund_but(const limit::Charge* waited_for, base::TimePoint freed) {
+void Gate::refund_but(const limit::Key* lane) {
   const auto give_back = [&](const policy::Bill& bill, base::TimePoint since, const auto& refund) {
     const auto outcomes = bill.outcomes();
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       const auto& charge = bill.charges()[i];
-      if (outcomes[i].allowed)
-        refund(charge, &charge == waited_for ? freed : since + outcomes[i].delay, outcomes[i]);
+      if (outcomes[i].allowed && (lane == nullptr || charge.key != *lane))
+        refund(charge, since + outcomes[i].delay, outcomes[i]);
     }
   };
   const auto here = [&](const limit::Charge& charge, base::TimePoint departure,

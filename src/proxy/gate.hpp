@@ -6,6 +6,7 @@
 
 #include "weir/net/asio.hpp"
 #include "weir/policy/evaluation.hpp"
+#include "weir/proxy/queue.hpp"
 #include "weir/proxy/worker.hpp"
 
 #include <array>
@@ -20,13 +21,6 @@ struct Ruling {
   const policy::Rule* closed = nullptr;   // its store is away, and on_store_failure = "closed"
 };
 
-// The departure that a delayed request waits for: of the enforced line with the longest delay.
-struct Departure {
-  const limit::Charge* charge = nullptr;  // of a bill in the exchange's space
-  base::TimePoint promised{};             // in the time of the store that promised it
-  base::TimePoint at{};                   // the same in ours
-};
-
 class Gate {
  public:
   Gate(Worker& worker, ExchangeSpace& space) noexcept
@@ -38,14 +32,19 @@ class Gate {
   [[nodiscard]] bool decide_here(base::TimePoint now, Ruling& ruling);
   [[nodiscard]] net::Task<Ruling> ask_redis();
 
-  // REQUIRES a decision of Delay.
-  [[nodiscard]] Departure departure() const;
+  // What a delayed request waits for: the departure of the enforced line with the longest delay, and the rule
+  // of that line. REQUIRES a decision of Delay.
+  struct Delayed {
+    Departure departure;
+    const policy::Rule* rule = nullptr;
+  };
+  [[nodiscard]] Delayed delayed() const;
 
   // Gives everything back that was charged: the request never reached what it was charged for.
-  void refund() { refund_but(nullptr, {}); }
-  // The same for a request that leaves the queue: of the line that it waited for, `freed` is given back, the
-  // last departure that was promised to anybody waiting here.
-  void refund_but(const limit::Charge* waited_for, base::TimePoint freed);
+  void refund() { refund_but(nullptr); }
+  // The same for a request that was in the queue, but for the line of this key: that one's departure is the
+  // shaper's.
+  void refund_but(const limit::Key* lane);
 
  private:
   [[nodiscard]] Ruling rule();

@@ -101,6 +101,8 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket>;
 [[nodiscard]] std::uint64_t quota(const Limiter& limiter) noexcept;
 // What the headers call `w`: the time in which an empty one is whole again.
 [[nodiscard]] base::Duration window(const Limiter& limiter) noexcept;
+// The longest that it delays anybody; kForever where nothing but its queue bounds that, or it delays nobody.
+[[nodiscard]] base::Duration longest_wait(const Limiter& limiter) noexcept;
 // "token_bucket", "gcra", "leaky_bucket".
 [[nodiscard]] const char* algorithm_name(const Limiter& limiter) noexcept;
 // One line for people: "token_bucket 10/s, burst 100".

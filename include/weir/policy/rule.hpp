@@ -46,6 +46,8 @@ using KeyPattern = std::vector<KeyPart>;
 [[nodiscard]] base::Result<KeyPart> parse_key_part(std::string_view text);
 [[nodiscard]] std::string describe(const KeyPattern& pattern);
 
+inline constexpr std::uint64_t kNoBound = ~std::uint64_t{0};
+
 enum class OnMissing : std::uint8_t { Skip, Ip, Reject };
 enum class Store : std::uint8_t { Memory, Redis };
 enum class OnStoreFailure : std::uint8_t { Local, Open, Closed };
@@ -74,6 +76,7 @@ struct Rule {
   std::vector<Variant> overrides{};  // first match wins, before tiers
   std::vector<Variant> tiers{};
   limit::Cost cost = 1;
+  std::uint64_t queue_per_client = kNoBound;  // of a queue: how many of its places one client may take
   Store store = Store::Memory;
   OnStoreFailure on_store_failure = OnStoreFailure::Local;
   Mode mode = Mode::Enforce;
