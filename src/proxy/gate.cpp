@@ -107,6 +107,17 @@ Ruling Gate::fall_back() {
   return ruling;
 }
 
+void Gate::refund() {
+  if (!taken_) return refund_but(nullptr);
+  refund_but(&taken_->charge.key);
+  const auto& [at, promised, charge, in_redis, overflow] = *taken_;
+  if (in_redis)
+    worker_.redis->refund(charge, promised);
+  else
+    worker_.table.refund(charge, promised, overflow);
+  taken_.reset();
+}
+
 void Gate::refund_but(const limit::Key* lane) {
   const auto give_back = [&](const policy::Bill& bill, base::TimePoint since, const auto& refund) {
     const auto outcomes = bill.outcomes();

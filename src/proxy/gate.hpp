@@ -10,6 +10,7 @@
 #include "weir/proxy/worker.hpp"
 
 #include <array>
+#include <optional>
 #include <span>
 
 namespace weir::proxy {
@@ -40,8 +41,11 @@ class Gate {
   };
   [[nodiscard]] Delayed delayed() const;
 
+  // It waited, and this is the departure that it took. Its own may be another's by now: never give that back.
+  void note_taken(const Departure& departure) { taken_ = departure; }
+
   // Gives everything back that was charged: the request never reached what it was charged for.
-  void refund() { refund_but(nullptr); }
+  void refund();
   // The same for a request that was in the queue, but for the line of this key: that one's departure is the
   // shaper's.
   void refund_but(const limit::Key* lane);
@@ -55,6 +59,7 @@ class Gate {
   Worker& worker_;
   ExchangeSpace& space_;
   std::array<const policy::Bill*, 3> bills_;
+  std::optional<Departure> taken_;
   base::TimePoint charged_at_{};
   base::TimePoint redis_now_{};
   bool local_charged_ = false;

@@ -9,8 +9,9 @@ namespace weir::proxy {
 
 // A frame that is destroyed while it waits, with its loop.
 Shaper::Ticket::~Ticket() {
+  if (!waits()) return;
   const std::lock_guard lock(shared_.mutex);
-  if (waits()) shared_.queue.leave(*this);
+  shared_.queue.leave(*this);
 }
 
 Shaper::Shaper(net::Executor executor, const net::Clock& clock, SharedQueue& shared, limit::KeyTable& table,

@@ -6,7 +6,7 @@ can bring about."""
 import statistics
 import time
 
-from harness import SANITIZED, Client, TestCase, Upstream, Weir, config, eventually, get, main, request_bytes, rule, together
+from harness import SANITIZED, Client, TestCase, Upstream, Weir, closed_port, config, eventually, get, main, request_bytes, rule, together
 
 UNHURRIED = "1/5s" if SANITIZED else "1/2s"  # the first interval is the time for all to queue up
 
@@ -152,6 +152,19 @@ class Shaper(TestCase):
         print(f"\nthe second moved up: after {time.monotonic() - began:.2f} s, not 6", flush=True)
         self.assertEqual(third.read().status, 200)
         self.assertEqual(len(self.upstream.exchanges), 3, "who left never reached the upstream")
+
+    def test_who_finds_no_server_gives_nothing_of_others_back(self):
+        """It took the departure of one who waits on, and that one has its own now."""
+        routes = ('[[upstream]]\nname = "dead"\nservers = ["127.0.0.1:%d"]\n' % closed_port() +
+                  '[[route]]\nupstream = "dead"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
+                  '[[route]]\nupstream = "api"\n')
+        weir = self.start(Weir(config(self.upstream.port, routes=routes, rules=queue_rule("1/4s", 2))))
+        self.assertEqual(weir.get("/queue").status, 200)
+        self.enqueue(weir, "patient")
+        urgent = self.enqueue(weir, "urgent", **{"X-Class": "urgent"})
+        self.assertEqual(urgent.read().status, 502)
+        self.enqueue(weir, "next")
+        self.assertEqual(weir.get("/queue").status, 429, "both places are taken")
 
     def test_places_are_reused_whatever_the_worker(self):
         """Ten wait, all but the last leave, ten come: with a queue for each worker, the freed departures before one that

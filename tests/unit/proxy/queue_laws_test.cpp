@@ -13,8 +13,10 @@
 #include <array>
 #include <iostream>
 #include <list>
+#include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -124,6 +126,7 @@ class Simulation {
     const std::uint64_t client = below(4);
     const auto priority = static_cast<policy::Priority>(below(3));
     tickets_.push_back(std::make_unique<Queue::Ticket>(below(kWorkers), limit::Key{client, 0}, priority));
+    in_lane_.insert(departure.at);
     queue_.join(*tickets_.back(), departure);
     oracle_.join(tickets_.back().get(), client, priority);
     settle();
@@ -153,6 +156,7 @@ class Simulation {
         break;
       }
       cell_ = back;
+      in_lane_.erase(in_lane_.find(last->at));
       queue_.drop_surplus(kLane);
     }
     if (queue_.size() == 0) waited_on_ = false;
@@ -187,9 +191,13 @@ class Simulation {
       }
       ASSERT_EQ(ticket, oracle_.depart());
       ASSERT_LE(ticket->departure().at, now_) << "early";
+      const auto taken = in_lane_.find(ticket->departure().at);
+      ASSERT_NE(taken, in_lane_.end()) << "taken twice, or never promised";
+      in_lane_.erase(taken);
       if (client_left) {
         client_left = false;
         ++passed_on;
+        in_lane_.insert(ticket->departure().at);
         queue_.offer(ticket->departure(), worker);
         settle();
       } else {
@@ -201,6 +209,10 @@ class Simulation {
         waited_on_ = queue_.size() != 0;
       }
     }
+    const auto unused = in_lane_.upper_bound(now_);
+    ASSERT_TRUE(unused == in_lane_.begin() || queue_.size() == 0)
+        << "a departure passed while somebody waits";
+    in_lane_.erase(in_lane_.begin(), unused);
   }
 
   // Instants are rounded up, so what lies period/count apart comes out less than a microsecond closer or
@@ -223,7 +235,8 @@ class Simulation {
   const bool eager_;  // who was promised a departure joins at once
   limit::Cell cell_;
   base::TimePoint now_{std::chrono::hours(500'000)};
-  std::vector<Departure> promised_;
+  std::vector<Departure> promised_;           // whose requests have not joined yet
+  std::multiset<base::TimePoint> in_lane_{};  // brought by those who joined; neither taken nor given back
   std::vector<std::unique_ptr<Queue::Ticket>> tickets_;
   base::TimePoint latest_;
   bool waited_on_ = false;  // since the latest departure somebody waits
@@ -245,6 +258,27 @@ TEST(QueueLaws, HoldForAnyTraffic) {
   std::cout << departed << " departed, " << surplus << " times a surplus stayed, " << passed_on
             << " departures were passed on\n";
   EXPECT_GT(std::min({departed, surplus, passed_on}), 1'000U);
+}
+
+TEST(QueueLaws, EachClientDepartsWhenItsTurnWasToldToBe) {
+  const std::uint64_t seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < 1'000; ++i) {
+    Queue queue(1);
+    std::vector<std::unique_ptr<Queue::Ticket>> tickets;
+    for (int n = 0; n < 30; ++n) {
+      const base::TimePoint at{std::chrono::seconds(n)};
+      const auto priority = static_cast<policy::Priority>(random() % policy::kPriorities);
+      tickets.push_back(std::make_unique<Queue::Ticket>(0, limit::Key{random() % 8, 0}, priority));
+      queue.join(*tickets.back(), {.at = at, .promised = at, .charge = {.key = kLane, .limiter = nullptr}});
+    }
+    std::map<limit::Key, base::TimePoint> told, departed;
+    for (const auto& ticket : tickets) told[ticket->client()] = queue.next_turn(kLane, ticket->client());
+    while (const auto* ticket = queue.take_due(0, base::TimePoint::max()))
+      departed.emplace(ticket->client(), ticket->departure().at);
+    ASSERT_EQ(told, departed);
+  }
 }
 
 }  // namespace
