@@ -2,6 +2,8 @@
 
 #include "weir/observe/counters.hpp"
 
+#include <algorithm>
+
 namespace weir::proxy {
 
 namespace {
@@ -47,7 +49,10 @@ Gate::Delayed Gate::delayed() const {
     const auto outcomes = bill->outcomes();
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       const auto& charge = bill->charges()[i];
-      if (!charge.enforced || outcomes[i].delay <= longest) continue;
+      if (!charge.enforced) continue;
+      if (const auto other = std::min(longest, outcomes[i].delay); other.count() > 0)
+        delayed.not_before = std::max(delayed.not_before, charged_at_ + other);
+      if (outcomes[i].delay <= longest) continue;
       longest = outcomes[i].delay;
       const bool in_redis = bill == &space_.evaluation.remote;
       delayed.rule = bill->line(i).rule;

@@ -38,6 +38,7 @@ class Gate {
   struct Delayed {
     Departure departure;
     const policy::Rule* rule = nullptr;
+    base::TimePoint not_before{};  // the latest that any other line has promised, in our time
   };
   [[nodiscard]] Delayed delayed() const;
 

@@ -18,16 +18,25 @@ std::size_t Queue::count(const Lane& lane) noexcept {
   return std::accumulate(lane.tickets.begin(), lane.tickets.end(), std::size_t{0});
 }
 
-Queue::Ticket* Queue::next(Lane& lane) noexcept {
-  for (auto& clients : lane.turns)
-    if (!clients.empty()) return &clients.front().tickets.front();
-  return nullptr;
+// The first in order that may take the first departure. Where none may yet, the lane waits for the one that
+// may soonest: late, but early for nobody. REQUIRES a departure.
+Queue::Next Queue::next(Lane& lane) noexcept {
+  const auto at = lane.departures.front().at;
+  Next soonest{nullptr, at};
+  for (auto& clients : lane.turns) {
+    for (auto& client : clients) {
+      auto& ticket = client.tickets.front();
+      if (ticket.not_before_ <= at) return {&ticket, at};
+      if (soonest.ticket == nullptr || ticket.not_before_ < soonest.at)
+        soonest = {&ticket, ticket.not_before_};
+    }
+  }
+  return soonest;
 }
 
 void Queue::reschedule(const limit::Key& key, Lane& lane) {
-  const auto* ticket = next(lane);
+  const auto [ticket, due] = lane.departures.empty() ? Next{nullptr, base::TimePoint::max()} : next(lane);
   const Worker keeper = ticket != nullptr ? ticket->worker_ : lane.keeper;
-  const auto due = lane.departures.empty() ? base::TimePoint::max() : lane.departures.front().at;
   if (keeper != lane.keeper || due != lane.due) {
     if (lane.due != base::TimePoint::max()) due_[lane.keeper].erase({lane.due, key});
     if (due != base::TimePoint::max()) due_[keeper].emplace(due, key);
@@ -113,7 +122,7 @@ Queue::Ticket* Queue::take_due(Worker worker, base::TimePoint now) {
   while (!due.empty() && due.begin()->first <= now) {
     const auto key = due.begin()->second;
     auto& lane = lanes_.at(key);
-    auto* const ticket = next(lane);  // null: nobody came for it, and its time is over
+    auto* const ticket = next(lane).ticket;  // null: nobody came for it, and its time is over
     if (ticket != nullptr) {
       take_out(*ticket, true);
       ticket->departure_ = lane.departures.front();

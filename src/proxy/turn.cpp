@@ -14,7 +14,7 @@ net::Task<Exchange::Ending> Exchange::await_turn() {
   const auto delayed = gate_.delayed();
   const auto longest = limit::longest_wait(*delayed.departure.charge.limiter);
   Shaper::Ticket ticket(worker_.shaper, policy::name_client(space_->request, worker_.config.names.table),
-                        priority_);
+                        priority_, delayed.not_before);
   ticket_ = &ticket;
   const bool counted = in_flight_;
   leave();

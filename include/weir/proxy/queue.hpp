@@ -55,12 +55,15 @@ class Queue {
   // A place in a lane. Stays where it is, and alive, until it was taken or left.
   class Ticket : public Hook {
    public:
-    Ticket(Worker worker, const limit::Key& client, policy::Priority priority) noexcept
-        : worker_(worker), client_(client), priority_(priority) {}
+    // `not_before`: what another rule of the same request has promised; earlier departures are for others.
+    Ticket(Worker worker, const limit::Key& client, policy::Priority priority,
+           base::TimePoint not_before = {}) noexcept
+        : worker_(worker), client_(client), priority_(priority), not_before_(not_before) {}
     Ticket(const Ticket&) = delete;
     Ticket& operator=(const Ticket&) = delete;
 
     [[nodiscard]] bool waits() const noexcept { return lane_ != nullptr; }
+    [[nodiscard]] Worker worker() const noexcept { return worker_; }
     [[nodiscard]] const limit::Key& client() const noexcept { return client_; }
     // Which one it took, once it was taken.
     [[nodiscard]] const Departure& departure() const noexcept { return departure_; }
@@ -70,6 +73,7 @@ class Queue {
     const Worker worker_;
     const limit::Key client_;
     const policy::Priority priority_;
+    const base::TimePoint not_before_;
     Lane* lane_ = nullptr;
     Client* place_ = nullptr;
     Departure departure_;
@@ -96,7 +100,7 @@ class Queue {
   [[nodiscard]] Ticket* take_due(Worker worker, base::TimePoint now);
 
   // How many places a client has in a lane, and when its next one departs if nobody joins or leaves.
-  // REQUIRES of the latter that it has one.
+  // REQUIRES of the latter that it has one. Who may not depart before some time is taken for one who may.
   [[nodiscard]] std::size_t waiting(const limit::Key& lane, const limit::Key& client) const;
   [[nodiscard]] base::TimePoint next_turn(const limit::Key& lane, const limit::Key& client) const;
 
@@ -120,7 +124,11 @@ class Queue {
 
   static void add(Lane& lane, const Departure& departure);
   [[nodiscard]] static std::size_t count(const Lane& lane) noexcept;
-  [[nodiscard]] static Ticket* next(Lane& lane) noexcept;
+  struct Next {
+    Ticket* ticket;      // null where nobody waits
+    base::TimePoint at;  // when it departs
+  };
+  [[nodiscard]] static Next next(Lane& lane) noexcept;
   void take_out(Ticket& ticket, bool had_its_turn);
   void reschedule(const limit::Key& key, Lane& lane);
 

@@ -42,8 +42,11 @@ class Shaper {
   // A place in the queue. Lives in the frame of the request that waits.
   class Ticket : public Queue::Ticket {
    public:
-    Ticket(const Shaper& shaper, const limit::Key& client, policy::Priority priority)
-        : Queue::Ticket(shaper.index_, client, priority), shared_(shaper.shared_), wake_(shaper.executor_) {}
+    Ticket(const Shaper& shaper, const limit::Key& client, policy::Priority priority,
+           base::TimePoint not_before = {})
+        : Queue::Ticket(shaper.index_, client, priority, not_before),
+          shared_(shaper.shared_),
+          wake_(shaper.executor_) {}
     ~Ticket();
 
     // Ends the wait early, unless it has ended.

@@ -5,7 +5,7 @@
 //  2. departures of a lane are never less than period/count apart;
 //  3. no departure passes unused while somebody waits; where those promised join at once, departures are then
 //     exactly period/count apart;
-//  4. order is what a plain list says that it is.
+//  4. order is what a plain list says that it is, and each worker takes its own tickets alone.
 #include "weir/limit/limiter.hpp"
 #include "weir/proxy/queue.hpp"
 
@@ -190,6 +190,7 @@ class Simulation {
         continue;
       }
       ASSERT_EQ(ticket, oracle_.depart());
+      ASSERT_EQ(ticket->worker(), worker) << "taken by another worker than its own";
       ASSERT_LE(ticket->departure().at, now_) << "early";
       const auto taken = in_lane_.find(ticket->departure().at);
       ASSERT_NE(taken, in_lane_.end()) << "taken twice, or never promised";

@@ -29,13 +29,13 @@ class QueueTest : public ::testing::Test {
     return {.at = at(second), .promised = at(second), .charge = {.key = lane, .limiter = nullptr}};
   }
   struct Named : Queue::Ticket {
-    Named(Queue::Worker worker, char a_name, policy::Priority priority)
-        : Ticket(worker, {static_cast<std::uint64_t>(a_name), 0}, priority), name(a_name) {}
+    Named(Queue::Worker worker, char a_name, policy::Priority priority, base::TimePoint not_before)
+        : Ticket(worker, {static_cast<std::uint64_t>(a_name), 0}, priority, not_before), name(a_name) {}
     char name;  // its client's
   };
   Named& join(char client, int second, policy::Priority priority = 5, Queue::Worker worker = 0,
-              const limit::Key& lane = kLane) {
-    tickets.push_back(std::make_unique<Named>(worker, client, priority));
+              const limit::Key& lane = kLane, base::TimePoint not_before = {}) {
+    tickets.push_back(std::make_unique<Named>(worker, client, priority, not_before));
     queue.join(*tickets.back(), departure(second, lane));
     return *tickets.back();
   }
@@ -45,10 +45,14 @@ class QueueTest : public ::testing::Test {
     for (bool any = true; any;) {
       any = false;
       for (Queue::Worker worker = 0; worker < 2; ++worker)
-        while (const auto* ticket = queue.take_due(worker, at(second)))
-          names += static_cast<const Named*>(ticket)->name, any = true;
+        while (const auto* ticket = queue.take_due(worker, at(second))) names += name_of(ticket), any = true;
     }
     return names;
+  }
+  char name_of(const Queue::Ticket* ticket) const {
+    for (const auto& named : tickets)
+      if (named.get() == ticket) return named->name;
+    return '?';
   }
   std::string depart_all() { return depart(1'000'000); }
 
@@ -163,6 +167,26 @@ TEST_F(QueueTest, TheWorkerOfWhoIsNextKeepsTheLane) {
   EXPECT_EQ(queue.next_due(1), base::TimePoint::max());
   EXPECT_EQ(depart(2), "c");
   EXPECT_EQ(queue.take_due(1, at(3)), &b);
+}
+
+// Another rule of its request has promised it a later departure.
+TEST_F(QueueTest, WhoMayNotDepartYetLetsOthersGoFirst) {
+  join('a', 6, 0, 0, kLane, at(5));
+  join('b', 1), join('c', 2);
+  EXPECT_EQ(depart(1), "b");
+  EXPECT_EQ(depart(5), "c");
+  EXPECT_EQ(depart(6), "a");
+}
+
+TEST_F(QueueTest, WhereNobodyMayDepartYetTheLaneWaits) {
+  auto& early = join('a', 1, 5, 0, kLane, at(5));
+  join('b', 2, 5, 1, kLane, at(4));
+  EXPECT_EQ(queue.next_due(0), base::TimePoint::max());
+  EXPECT_EQ(queue.next_due(1), at(4)) << "its ticket is the first that may";
+  EXPECT_EQ(depart(3), "");
+  EXPECT_EQ(depart(4), "b");
+  EXPECT_EQ(queue.next_due(0), at(5));
+  EXPECT_EQ(queue.take_due(0, at(5)), &early);
 }
 
 TEST_F(QueueTest, LanesAreApart) {
