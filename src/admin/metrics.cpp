@@ -130,7 +130,15 @@ void Page::tell_requests() {
   }
   put(errors);
   level(&Counters::queue_depth, "weir_queue_depth", "Requests that wait for their departure.");
-  total(&Counters::shed, "weir_shed_total", "Requests answered 503 because of load.");
+  Family refused =
+      counter("weir_queue_refused_total", "Requests that the queue let in too late or not at all.");
+  refused.add({{"reason", "crowded"}}, sum([](const Counters& c) { return c.queue_crowded.value(); }));
+  refused.add({{"reason", "overdue"}}, sum([](const Counters& c) { return c.queue_overdue.value(); }));
+  put(refused);
+  Family shed = counter("weir_shed_total", "Requests answered 503 because of load, by priority.");
+  for (std::size_t i = 0; i < policy::kPriorities; ++i)
+    shed.add({{"priority", std::to_string(i)}}, sum([&](const Counters& c) { return c.shed[i].value(); }));
+  put(shed);
   total(&Counters::access_log_dropped, "weir_access_log_dropped_total",
         "Access log lines dropped because writing did not keep up.");
 }

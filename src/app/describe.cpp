@@ -103,6 +103,8 @@ std::string rule_lines(const policy::Rule& rule) {
               (rule.key.empty() ? std::string("one for everybody") : "per " + policy::describe(rule.key)) +
               ", " + store_words(rule) + (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
   text += cost_words(rule);
+  if (rule.queue_per_client != policy::kNoBound)
+    text += ", at most " + std::to_string(rule.queue_per_client) + " of one client";
   text += "\n";
   if (!is_everything(rule.match)) text += "      where " + rule.match.describe() + "\n";
   for (const auto& variant : rule.overrides)
@@ -116,6 +118,7 @@ std::string route_lines(const Settings& settings, const policy::Route& route) {
   auto text = "route " + in_quotes(route.name) + ": " + route.match.describe() + " -> ";
   text += route.respond ? "answer " + std::to_string(route.respond->status)
                         : "upstream " + in_quotes(settings.upstreams[route.upstream].name);
+  if (route.priority != policy::kDefaultPriority) text += ", priority " + std::to_string(route.priority);
   text += "\n";
   std::string rules;
   for (const auto& rule : settings.rules)
@@ -135,6 +138,8 @@ std::string describe(const Settings& settings) {
   if (settings.client.countries) text += "countries by " + settings.client.countries->name() + "\n";
   if (settings.state.redis) text += "redis " + settings.state.redis->address.to_string() + "\n";
   for (const auto& upstream : settings.upstreams) text += upstream_line(upstream);
+  for (const auto& [tier, priority] : settings.tier_priorities)
+    text += "tier " + in_quotes(tier) + ": priority " + std::to_string(priority) + "\n";
   for (const auto& route : settings.routes) text += route_lines(settings, route);
   return text;
 }

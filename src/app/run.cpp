@@ -57,6 +57,7 @@ proxy::Configuration configure(const Settings& settings) {
       .server = settings.server,
       .client = settings.client,
       .routes = settings.routes,
+      .tier_priorities = settings.tier_priorities,
       .rules = settings.rules,
       .elastic = asks_for_load(settings),
       .names = {.table = random_key(), .shared = shared_key(settings.state.key_secret)},
@@ -65,6 +66,10 @@ proxy::Configuration configure(const Settings& settings) {
   for (const auto& upstream : config.upstreams)
     config.servers.push_back(need(upstream::resolve_servers(upstream)));
   return config;
+}
+
+unsigned count_workers(const proxy::ServerSettings& server) {
+  return server.workers != 0 ? server.workers : std::max(1U, std::thread::hardware_concurrency());
 }
 
 bool needs_redis(const Settings& settings) {
@@ -98,6 +103,9 @@ class Program {
   net::Clock clock_;
   proxy::Configuration config_;
   limit::KeyTable table_;
+  const unsigned worker_count_;
+  proxy::SharedQueue queue_;
+  proxy::InFlight in_flight_;
   proxy::Shared shared_;
   net::asio::io_context control_{1};
   net::asio::signal_set signals_{control_, SIGTERM, SIGINT};
@@ -115,16 +123,18 @@ Program::Program(const Settings& settings)
       access_log_(settings.log.access),
       config_(configure(settings)),
       table_(settings.state.max_keys),
-      shared_{config_, clock_, table_} {
+      worker_count_(count_workers(settings.server)),
+      queue_(worker_count_),
+      in_flight_(settings.server.max_in_flight),
+      shared_{config_, clock_, table_, queue_, in_flight_} {
   for (const auto& warning : settings.warnings) log_.warning(warning);
-  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
-  const unsigned count = settings.server.workers != 0 ? settings.server.workers : cores;
-  const WorkerParts parts{.shared = shared_,
-                          .redis = needs_redis(settings) ? &*settings.state.redis : nullptr,
-                          .access_log = access_log_,
-                          .log = log_,
-                          .most_sessions = std::max<std::size_t>(1, settings.server.max_connections / count)};
-  for (unsigned i = 0; i < count; ++i) workers_.push_back(std::make_unique<WorkerThread>(parts));
+  const WorkerParts parts{
+      .shared = shared_,
+      .redis = needs_redis(settings) ? &*settings.state.redis : nullptr,
+      .access_log = access_log_,
+      .log = log_,
+      .most_sessions = std::max<std::size_t>(1, settings.server.max_connections / worker_count_)};
+  for (unsigned i = 0; i < worker_count_; ++i) workers_.push_back(std::make_unique<WorkerThread>(parts));
   open_listeners();
   start_admin();
 }

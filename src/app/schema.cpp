@@ -51,6 +51,8 @@ constexpr KeySpec kServerKeys[] = {
     key("max_head", Kind::Size, "16KiB", "of a request's or an answer's head"),
     key("max_body", Kind::Size, "", "of a request's body; absent: any"),
     whole("max_connections", 1, 10'000'000, "16384", "open client connections of all workers together"),
+    whole("max_in_flight", 0, 10'000'000, "0",
+          "requests at upstreams of all workers together; the lowest priority is shed first; 0: any"),
     key("head_timeout", Kind::Duration, "10s",
         "from a request's first byte to the end of its head; TLS handshake"),
     key("body_timeout", Kind::Duration, "30s", "between two reads of a request's body"),
@@ -193,7 +195,7 @@ constexpr KeySpec kRouteKeys[] = {
     key("match", Kind::Subtable, "", "which requests; absent: every one"),
     key("upstream", Kind::Text, "", "name of an upstream"),
     key("respond", Kind::Subtable, "", "an answer of weir's own, in place of an upstream"),
-    later("priority", "priorities"),
+    whole("priority", 0, 9, "5", "0 first to 9 last: in queues, and under load"),
 };
 constexpr KeySpec kRespondKeys[] = {
     whole("status", 200, 599, "200", "of the answer"),
@@ -252,6 +254,8 @@ constexpr KeySpec kRuleKeys[] = {
     kMaxWait,
     kMin,
     kMax,
+    whole("queue_per_client", 1, kBillion, "",
+          "leaky_bucket: most places of one client (api_key|user|ip); absent: the queue bounds it"),
     choice("algorithm", kAlgorithms, "token_bucket", "how it counts"),
     choice("refill", kRefills, "continuous",
            "of a token bucket: all the time, or whole amounts at the end of each period"),
@@ -303,7 +307,15 @@ constexpr KeySpec kElasticKeys[] = {
      .required = true},
 };
 constexpr KeySpec kTierKeys[] = {
-    kLimit, kBurst, kQueue, kMaxWait, kMin, kMax, kSoft, kElastic, later("priority", "priorities")};
+    kLimit,
+    kBurst,
+    kQueue,
+    kMaxWait,
+    kMin,
+    kMax,
+    kSoft,
+    kElastic,
+    whole("priority", 0, 9, "", "of the tier's requests, whatever their route; one a tier")};
 constexpr KeySpec kOverrideKeys[] = {required("match", Kind::Subtable, "which requests"),
                                      kLimit,
                                      kBurst,

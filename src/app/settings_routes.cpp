@@ -108,6 +108,7 @@ policy::Route read_route(const TableReader& table, const std::vector<upstream::U
     route.upstream = find_upstream(table, upstreams);
   else
     table.missing("upstream", "the name of an upstream, or respond = { status = …, body = \"…\" }");
+  route.priority = static_cast<policy::Priority>(table.whole("priority"));
   name_route(table, match, taken, route);
   return route;
 }

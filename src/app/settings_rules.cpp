@@ -127,7 +127,26 @@ limit::Limiter any_limiter() {
   return *limit::TokenBucket::make({}, 1);
 }
 
-void read_tiers(const TableReader& table, const Terms& terms, policy::Rule& rule) {
+// A tier has one priority, wherever it is given.
+void read_tier_priority(const TableReader& tier, const std::string& name,
+                        policy::TierPriorities& priorities) {
+  if (!tier.has("priority")) return;
+  const auto priority = static_cast<policy::Priority>(tier.whole("priority"));
+  const auto known = priorities.emplace(name, priority).first->second;
+  if (known != priority)
+    tier.mistake("priority", "found " + std::to_string(priority) + ", and another rule gives this tier " +
+                                 std::to_string(known) + "; expected one priority for a tier");
+}
+
+void read_queue_per_client(const TableReader& table, Algorithm algorithm, policy::Rule& rule) {
+  if (!table.has("queue_per_client")) return;
+  if (algorithm != Algorithm::LeakyBucket)
+    table.mistake("queue_per_client", "only of leaky_bucket; expected algorithm = \"leaky_bucket\"");
+  rule.queue_per_client = static_cast<std::uint64_t>(table.whole("queue_per_client"));
+}
+
+void read_tiers(const TableReader& table, const Terms& terms, policy::Rule& rule,
+                policy::TierPriorities& priorities) {
   for (const auto& entry : table.named("tiers")) {
     const auto path = table.path() + ".tiers." + entry.key;
     if (entry.table() == nullptr) {
@@ -136,9 +155,10 @@ void read_tiers(const TableReader& table, const Terms& terms, policy::Rule& rule
           "found " + std::string(type_name(entry)) + "; expected a table such as { limit = \"10/s\" }");
       continue;
     }
+    const TableReader tier(&entry, entry.line, path, schema::kTier, table.place());
     rule.tiers.push_back({.tier = entry.key, .limiter = any_limiter()});
-    read_numbers(TableReader(&entry, entry.line, path, schema::kTier, table.place()), terms,
-                 rule.tiers.back());
+    read_numbers(tier, terms, rule.tiers.back());
+    read_tier_priority(tier, entry.key, priorities);
   }
 }
 
@@ -181,7 +201,7 @@ void read_store(const TableReader& table, const Settings& settings, const Readin
                   "found \"redis\" without a Redis; expected [state] redis = { url = \"redis://…\" }");
 }
 
-policy::Rule read_rule(const TableReader& table, const Settings& settings, const Reading& reading,
+policy::Rule read_rule(const TableReader& table, const Settings& settings, Reading& reading,
                        std::set<std::string>& taken) {
   auto rule = blank_rule();
   read_name(table, taken, rule);
@@ -196,7 +216,8 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, const
   rule.match = read_match(table.table("match", schema::kMatch), reading);
   rule.key = read_key(table, reading);
   rule.on_missing = table.choice<policy::OnMissing>("on_missing");
-  read_tiers(table, terms, rule);
+  read_queue_per_client(table, method.algorithm, rule);
+  read_tiers(table, terms, rule, reading.tier_priorities);
   read_overrides(table, reading, terms, rule);
   read_cost(table, rule);
   rule.mode = table.choice<policy::Mode>("mode");
@@ -243,8 +264,7 @@ StateSettings read_state(const TableReader& table, Reading& reading) {
   return state;
 }
 
-std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings,
-                                     const Reading& reading) {
+std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings, Reading& reading) {
   std::vector<policy::Rule> rules;
   std::set<std::string> taken;
   std::size_t lines = 0;  // of the bill of a request that meets all of them

@@ -22,6 +22,7 @@ struct Reading {
   policy::Store store = policy::Store::Memory;  // of rules that say nothing
   bool tokens = false;                          // [client] has jwt, rightly or not
   bool countries = false;                       // [client] has geo, likewise
+  policy::TierPriorities tier_priorities{};     // that rules give to their tiers
 };
 
 [[nodiscard]] proxy::ServerSettings read_server(const TableReader& table);
@@ -36,7 +37,7 @@ struct Reading {
                                                      const std::vector<upstream::UpstreamSettings>& upstreams,
                                                      const Reading& reading);
 [[nodiscard]] std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings,
-                                                   const Reading& reading);
+                                                   Reading& reading);
 
 [[nodiscard]] policy::Match read_match(const TableReader& table, const Reading& reading);
 // The holders of the keys in a file of their own.

@@ -71,6 +71,7 @@ proxy::ServerSettings read_server(const TableReader& table) {
   server.forwarded = table.boolean("forwarded");
   read_sizes(table, server);
   server.max_connections = static_cast<std::uint64_t>(table.whole("max_connections"));
+  server.max_in_flight = static_cast<std::uint64_t>(table.whole("max_in_flight"));
   server.head_timeout = table.deadline("head_timeout");
   server.body_timeout = table.deadline("body_timeout");
   server.write_timeout = table.deadline("write_timeout");

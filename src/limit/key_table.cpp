@@ -55,7 +55,7 @@ struct KeyTable::Impl {
   void enter(const SlidingLog& limiter, const Charge& charge, const Line& line);
   // Changes the cell of a charged key, or the shared one that answered for it; of a log, its cell or ring.
   template <class Change, class ChangeLog>
-  void amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log);
+  bool amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log);
 
   const Shape shape;
   const Pages pages;
@@ -173,28 +173,32 @@ void KeyTable::Impl::finish(const Charge& charge, const Line& line, bool charged
 }
 
 template <class Change, class ChangeLog>
-void KeyTable::Impl::amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log) {
+bool KeyTable::Impl::amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log) {
   const Limiter& limiter = *charge.limiter;
   if (in_overflow) {
     const std::lock_guard lock(overflow.mutex);
-    overflow.put(charge.rule, limiter, change(overflow.cell(charge.rule, limiter)));
-    return;
+    const Cell before = overflow.cell(charge.rule, limiter);
+    const Cell after = change(before);
+    overflow.put(charge.rule, limiter, after);
+    return after != before;
   }
   Shard& shard = shard_of(charge.key);
   const std::lock_guard lock(shard.mutex);
   Slot* slot = shard.find(charge.key);
-  if (slot == nullptr) return;  // drained and forgotten: it is as good as fresh already
+  if (slot == nullptr) return true;  // drained and forgotten: it is as good as fresh already
   const auto* sliding = std::get_if<SlidingLog>(&limiter);
-  if (slot->due.is_log() != (sliding != nullptr)) return;  // of another algorithm
+  if (slot->due.is_log() != (sliding != nullptr)) return false;  // of another algorithm
   if (sliding != nullptr) {
     Log log(slot->cell, logs, sliding->cost_bits());
-    change_log(*sliding, log);
+    const bool changed = change_log(*sliding, log);
     const auto drained = log.total() != 0 ? sliding->expiry_of(log.newest()) : base::TimePoint{};
     shard.settle(*slot, slot->cell, Due(drained, charge.rule, true));
-    return;
+    return changed;
   }
   const Cell cell = change(slot->cell);
+  const bool changed = cell != slot->cell;
   shard.settle(*slot, cell, Due(drained_at(limiter, cell), charge.rule, false));
+  return changed;
 }
 
 KeyTable::KeyTable(std::size_t max_keys) : impl_(std::make_unique<Impl>(max_keys)) {}
@@ -221,20 +225,21 @@ void KeyTable::refund(std::span<const Charge> charges, base::TimePoint charged_a
     if (outcomes[i].allowed) refund(charges[i], charged_at + outcomes[i].delay, outcomes[i].overflow);
 }
 
-void KeyTable::refund(const Charge& charge, base::TimePoint departure, bool overflow) {
-  impl_->amend(
+bool KeyTable::refund(const Charge& charge, base::TimePoint departure, bool overflow) {
+  return impl_->amend(
       charge, overflow,
       [&](const Cell& cell) { return limit::refund(*charge.limiter, cell, departure, charge.cost); },
       [&](const SlidingLog& limiter, Log& log) {
         log.take_back({limiter.mark_of(departure), charge.cost});
+        return true;
       });
 }
 
 void KeyTable::release(const Charge& charge, base::TimePoint now, const Ending& ending, bool overflow) {
-  impl_->amend(
+  (void)impl_->amend(
       charge, overflow,
       [&](const Cell& cell) { return limit::release(*charge.limiter, cell, now, charge.cost, ending); },
-      [](const SlidingLog&, Log&) {});
+      [](const SlidingLog&, Log&) { return false; });
 }
 
 Outcome KeyTable::peek(const Charge& charge, base::TimePoint now) const {

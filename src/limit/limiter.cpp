@@ -113,4 +113,9 @@ base::Duration window(const Limiter& limiter) noexcept {
       limiter);
 }
 
+base::Duration longest_wait(const Limiter& limiter) noexcept {
+  const auto* queue = std::get_if<LeakyBucket>(&limiter);
+  return queue != nullptr ? queue->spacing().max_wait() : base::kForever;
+}
+
 }  // namespace weir::limit

@@ -26,6 +26,7 @@ Exchange::Exchange(Session& session)
 Exchange::~Exchange() {
   if (begun_) account();
   if (!space_->permits.empty()) gate_.end(worker_.clock.now(), how_it_went());
+  leave();
   worker_.give_back(std::move(space_));
 }
 
@@ -65,7 +66,10 @@ net::Task<Exchange::Ending> Exchange::run() {
   }
   if (space.request.client.key_rejected) return error(401, "the API key is not known");
   route_ = policy::find_route(worker_.config.routes, space.request);
-  if (route_) space.request.route = worker_.config.routes[*route_].name;
+  const auto* route = route_ ? &worker_.config.routes[*route_] : nullptr;
+  if (route != nullptr) space.request.route = route->name;
+  priority_ = policy::priority_of(space.request, route, worker_.config.tier_priorities);
+  if (!enter()) return shed();
   Ruling ruling;
   return gate_.decide_here(started_, ruling) ? carry_out(ruling) : ask_redis();
 }
@@ -97,27 +101,6 @@ net::Task<Exchange::Ending> Exchange::carry_out(const Ruling& ruling) {
       break;
   }
   return pass_on();
-}
-
-net::Task<Exchange::Ending> Exchange::await_turn() {
-  const auto departure = gate_.departure();
-  Shaper::Ticket ticket(worker_.executor);
-  Shaper::Slot slot{departure.at, departure.promised};
-  ticket_ = &ticket;
-  session_.begin_wait_for_others();
-  worker_.counters.queue_depth.add();
-  const bool departed = co_await worker_.shaper.wait(ticket, departure.charge->key, slot);
-  worker_.counters.queue_depth.remove();
-  session_.end_wait_for_others();
-  ticket_ = nullptr;
-  if (!departed || session_.client.peer_left()) {
-    gate_.refund_but(departure.charge, slot.promised);
-    failure_ = session_.late() ? "stopped" : "client_left";
-    worker_.counters.client_errors(observe::ClientError::Left).add();
-    co_return Ending::Close;
-  }
-  latest_ = departed_ = worker_.clock.now();
-  co_return co_await pass_on();
 }
 
 net::Task<Exchange::Ending> Exchange::pass_on() {
@@ -154,12 +137,14 @@ net::Task<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
     failure_ = "store_closed";
     return error(503, "the limiter's store cannot be reached; please retry");
   }
+  return refuse_by(*ruling.decision.rule, ruling.decision.outcome.retry_after);
+}
+
+net::Task<Exchange::Ending> Exchange::refuse_by(const policy::Rule& rule, base::Duration retry_after) {
   auto& space = *space_;
-  const auto& rule = *ruling.decision.rule;
-  const http::Refusal refusal{
-      .rule = rule.name,
-      .status = rule.refusal_status,
-      .retry_after_seconds = http::retry_after_seconds(ruling.decision.outcome.retry_after)};
+  const http::Refusal refusal{.rule = rule.name,
+                              .status = rule.refusal_status,
+                              .retry_after_seconds = http::retry_after_seconds(retry_after)};
   if (refusal.retry_after_seconds) {
     space.standing += "Retry-After: ";
     http::append_number(space.standing, *refusal.retry_after_seconds);

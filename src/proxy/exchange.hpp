@@ -50,8 +50,14 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> ask_redis();
   [[nodiscard]] net::Task<Ending> carry_out(const Ruling& ruling);
   [[nodiscard]] net::Task<Ending> await_turn();
+  [[nodiscard]] net::Task<Ending> leave_queue(const Shaper::Turn& turn, const Gate::Delayed& delayed);
   [[nodiscard]] net::Task<Ending> pass_on();
   [[nodiscard]] net::Task<Ending> refuse(const Ruling& ruling);
+  [[nodiscard]] net::Task<Ending> refuse_by(const policy::Rule& rule, base::Duration retry_after);
+  [[nodiscard]] net::Task<Ending> refuse_waiting(const Gate::Delayed& delayed, base::Duration retry_after);
+  [[nodiscard]] net::Task<Ending> shed();
+  [[nodiscard]] bool enter() noexcept;
+  void leave() noexcept;
   [[nodiscard]] net::Task<Ending> error(unsigned status, std::string_view what);
   [[nodiscard]] net::Task<Ending> answer(http::Answer answer);
   [[nodiscard]] net::Task<Ending> answer_after_body(http::Answer answer);
@@ -89,6 +95,8 @@ class Exchange {
   Gate gate_;
   std::optional<std::size_t> route_;
 
+  policy::Priority priority_ = policy::kDefaultPriority;
+  bool in_flight_ = false;            // counted by the worker's InFlight
   Shaper::Ticket* ticket_ = nullptr;  // while waiting for a departure
   upstream::Lease lease_;
   std::optional<BodySource> request_body_;

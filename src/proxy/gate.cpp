@@ -2,6 +2,8 @@
 
 #include "weir/observe/counters.hpp"
 
+#include <algorithm>
+
 namespace weir::proxy {
 
 namespace {
@@ -58,20 +60,28 @@ Ruling Gate::rule() {
   return {.decision = decision};
 }
 
-Departure Gate::departure() const {
-  Departure departure;
+Gate::Delayed Gate::delayed() const {
+  Delayed delayed;
   base::Duration longest{-1};
   for (const auto* bill : asked()) {
     const auto outcomes = bill->outcomes();
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       const auto& charge = bill->charges()[i];
-      if (!charge.enforced || outcomes[i].delay <= longest) continue;
+      if (!charge.enforced) continue;
+      if (const auto other = std::min(longest, outcomes[i].delay); other.count() > 0)
+        delayed.not_before = std::max(delayed.not_before, charged_at_ + other);
+      if (outcomes[i].delay <= longest) continue;
       longest = outcomes[i].delay;
-      const auto since = bill == &space_.evaluation.remote ? redis_now_ : charged_at_;
-      departure = {&charge, since + longest, charged_at_ + longest};
+      const bool in_redis = bill == &space_.evaluation.remote;
+      delayed.rule = bill->line(i).rule;
+      delayed.departure = {.at = charged_at_ + longest,
+                           .promised = (in_redis ? redis_now_ : charged_at_) + longest,
+                           .charge = charge,
+                           .in_redis = in_redis,
+                           .overflow = outcomes[i].overflow};
     }
   }
-  return departure;
+  return delayed;
 }
 
 bool Gate::decide_here(base::TimePoint now, Ruling& ruling) {
@@ -123,14 +133,26 @@ Ruling Gate::fall_back() {
   return ruling;
 }
 
+void Gate::refund() {
+  if (!taken_) return refund_but(nullptr);
+  refund_but(&taken_->charge.key);
+  const auto& [at, promised, charge, in_redis, overflow] = *taken_;
+  if (in_redis)
+    worker_.redis->refund(charge, promised);
+  else
+    worker_.table.refund(charge, promised, overflow);
+  taken_.reset();
+}
+
 // What is held stays so until the exchange ends: an upstream that was not reached teaches something too.
-void Gate::refund_but(const limit::Charge* waited_for, base::TimePoint freed) {
+void Gate::refund_but(const limit::Key* lane) {
   const auto give_back = [&](const policy::Bill& bill, base::TimePoint since, const auto& refund) {
     const auto outcomes = bill.outcomes();
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       const auto& charge = bill.charges()[i];
-      if (outcomes[i].allowed && !limit::holds(*charge.limiter))
-        refund(charge, &charge == waited_for ? freed : since + outcomes[i].delay, outcomes[i]);
+      const bool elsewhere = lane == nullptr || charge.key != *lane;
+      if (outcomes[i].allowed && elsewhere && !limit::holds(*charge.limiter))
+        refund(charge, since + outcomes[i].delay, outcomes[i]);
     }
   };
   const auto here = [&](const limit::Charge& charge, base::TimePoint departure,

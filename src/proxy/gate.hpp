@@ -6,9 +6,11 @@
 
 #include "weir/net/asio.hpp"
 #include "weir/policy/evaluation.hpp"
+#include "weir/proxy/queue.hpp"
 #include "weir/proxy/worker.hpp"
 
 #include <array>
+#include <optional>
 #include <span>
 
 namespace weir::proxy {
@@ -18,13 +20,6 @@ struct Ruling {
   // Set instead of a decision:
   policy::Objection objection{};         // the request does not say what a rule needs to know
   const policy::Rule* closed = nullptr;  // its store is away, and on_store_failure = "closed"
-};
-
-// The departure that a delayed request waits for: of the enforced line with the longest delay.
-struct Departure {
-  const limit::Charge* charge = nullptr;  // of a bill in the exchange's space
-  base::TimePoint promised{};             // in the time of the store that promised it
-  base::TimePoint at{};                   // the same in ours
 };
 
 class Gate {
@@ -38,17 +33,26 @@ class Gate {
   [[nodiscard]] bool decide_here(base::TimePoint now, Ruling& ruling);
   [[nodiscard]] net::Task<Ruling> ask_redis();
 
-  // REQUIRES a decision of Delay.
-  [[nodiscard]] Departure departure() const;
+  // What a delayed request waits for: the departure of the enforced line with the longest delay, and the rule
+  // of that line. REQUIRES a decision of Delay.
+  struct Delayed {
+    Departure departure;
+    const policy::Rule* rule = nullptr;
+    base::TimePoint not_before{};  // the latest that any other line has promised, in our time
+  };
+  [[nodiscard]] Delayed delayed() const;
+
+  // It waited, and this is the departure that it took. Its own may be another's by now: never give that back.
+  void note_taken(const Departure& departure) { taken_ = departure; }
 
   // The exchange has ended: gives back what it held, and tells the limiters that learn from it how it went.
   void end(base::TimePoint now, const limit::Ending& ending);
 
   // Gives everything back that was charged: the request never reached what it was charged for.
-  void refund() { refund_but(nullptr, {}); }
-  // The same for a request that leaves the queue: of the line that it waited for, `freed` is given back, the
-  // last departure that was promised to anybody waiting here.
-  void refund_but(const limit::Charge* waited_for, base::TimePoint freed);
+  void refund();
+  // The same for a request that was in the queue, but for the line of this key: that one's departure is the
+  // shaper's.
+  void refund_but(const limit::Key* lane);
 
  private:
   [[nodiscard]] Ruling rule();
@@ -60,6 +64,7 @@ class Gate {
   Worker& worker_;
   ExchangeSpace& space_;
   std::array<const policy::Bill*, 3> bills_;
+  std::optional<Departure> taken_;
   base::TimePoint charged_at_{};
   base::TimePoint redis_now_{};
   bool local_charged_ = false;

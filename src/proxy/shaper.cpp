@@ -1,74 +1,141 @@
 #include "weir/proxy/shaper.hpp"
 
 #include <algorithm>
+#include <cassert>
+
+#include <boost/asio/post.hpp>
 
 namespace weir::proxy {
 
-// `before`: the lane's first departure as `next_` knows it; max() when it does not stand there.
-void Shaper::schedule(const Lanes::iterator& lane, base::TimePoint before) {
-  const bool idle = lane->second.departures.empty();
-  const auto first = idle ? base::TimePoint::max() : lane->second.departures.front().at;
-  if (before != first) {
-    if (before != base::TimePoint::max()) next_.erase({before, lane->first});
-    if (!idle) next_.emplace(first, lane->first);
+// A frame that is destroyed while it waits, with its loop.
+Shaper::Ticket::~Ticket() {
+  if (!waits()) return;
+  const std::lock_guard lock(shared_.mutex);
+  shared_.queue.leave(*this);
+}
+
+Shaper::Shaper(net::Executor executor, const net::Clock& clock, SharedQueue& shared, limit::KeyTable& table,
+               redis::Store* redis)
+    : executor_(executor), clock_(clock), shared_(shared), table_(table), redis_(redis), timer_(executor) {
+  const std::lock_guard lock(shared_.mutex);
+  const auto free = std::find(shared_.shapers.begin(), shared_.shapers.end(), nullptr);
+  assert(free != shared_.shapers.end());
+  index_ = static_cast<std::size_t>(free - shared_.shapers.begin());
+  *free = this;
+}
+
+Shaper::~Shaper() {
+  const std::lock_guard lock(shared_.mutex);
+  shared_.shapers[index_] = nullptr;
+}
+
+std::size_t Shaper::waiting() const {
+  const std::lock_guard lock(shared_.mutex);
+  return shared_.queue.size();
+}
+
+net::Task<Shaper::Turn> Shaper::wait(Ticket& ticket, const Departure& departure, std::uint64_t most) {
+  const auto refused = join(ticket, departure, most);
+  if (refused) co_return *refused;
+  co_await ticket.wake_.wait();
+  if (ticket.departed_) co_return Turn{End::Departed};
+  leave(ticket);
+  co_return Turn{End::Left};
+}
+
+std::optional<Shaper::Turn> Shaper::join(Ticket& ticket, const Departure& departure, std::uint64_t most) {
+  const auto& lane = departure.charge.key;
+  const std::lock_guard lock(shared_.mutex);
+  auto& queue = shared_.queue;
+  std::optional<Turn> refused;
+  if (queue.waiting(lane, ticket.client()) < most) {
+    queue.join(ticket, departure);
+  } else {
+    refused = Turn{End::Crowded, queue.next_turn(lane, ticket.client()) - clock_.now()};
+    queue.offer(departure, index_);
   }
-  if (idle) lanes_.erase(lane);
+  settle(lane);
+  return refused;
+}
+
+void Shaper::leave(Ticket& ticket) {
+  const std::lock_guard lock(shared_.mutex);
+  shared_.queue.leave(ticket);
+  settle(ticket.departure().charge.key);
+}
+
+void Shaper::pass_on(const Ticket& ticket) {
+  const std::lock_guard lock(shared_.mutex);
+  shared_.queue.offer(ticket.departure(), index_);
+  settle(ticket.departure().charge.key);
+}
+
+void Shaper::look() {
+  const std::lock_guard lock(shared_.mutex);
+  asked_ = false;
+  depart_due();
+  ask_others();
+  rearm();
+}
+
+// After a lane has changed.
+void Shaper::settle(const limit::Key& lane) {
+  auto& queue = shared_.queue;
+  while (const auto* last = queue.surplus(lane)) {
+    if (!take_back(*last)) break;
+    queue.drop_surplus(lane);
+  }
+  depart_due();
+  ask_others();
+  rearm();
+}
+
+// Whether the store has it back. Redis is told and not asked: it takes back what is the last that it
+// promised, and another weir may get that at once, so it is given up here.
+bool Shaper::take_back(const Departure& departure) {
+  if (!departure.in_redis) return table_.refund(departure.charge, departure.promised, departure.overflow);
+  redis_->refund(departure.charge, departure.promised);
+  return true;
+}
+
+void Shaper::depart_due() {
+  const auto now = clock_.now();
+  while (auto* const taken = shared_.queue.take_due(index_, now)) {
+    // Every ticket of this worker was made by its Shaper.
+    auto& ticket = static_cast<Ticket&>(*taken);  // NOLINT(cppcoreguidelines-pro-type-static-cast-downcast)
+    ticket.departed_ = true;
+    ticket.wake_.raise();
+  }
+}
+
+// Who keeps a lane now and sleeps longer than its first departure allows is woken.
+void Shaper::ask_others() {
+  for (std::size_t i = 0; i < shared_.shapers.size(); ++i) {
+    auto* const other = shared_.shapers[i];
+    if (other == nullptr || other == this || other->asked_) continue;
+    if (shared_.queue.next_due(i) >= other->armed_for_) continue;
+    other->asked_ = true;
+    net::asio::post(other->executor_, [other] { other->look(); });
+  }
 }
 
 void Shaper::rearm() {
-  const auto wanted = next_.empty() ? base::TimePoint::max() : next_.begin()->first;
+  const auto wanted = shared_.queue.next_due(index_);
   if (wanted == armed_for_) return;
   armed_for_ = wanted;
-  if (next_.empty()) {
+  if (wanted == base::TimePoint::max()) {
     timer_.cancel();
     return;
   }
   timer_.expires_at(clock_.steady(wanted));
   timer_.async_wait([this](const net::ErrorCode& error) {
     if (error) return;
-    armed_for_ = base::TimePoint::max();
-    depart_due();
-    rearm();
+    {
+      const std::lock_guard lock(shared_.mutex);
+      armed_for_ = base::TimePoint::max();
+    }
+    look();
   });
-}
-
-void Shaper::depart_due() {
-  const auto now = clock_.now();
-  while (!next_.empty() && next_.begin()->first <= now) {
-    const auto lane = lanes_.find(next_.begin()->second);
-    const auto before = lane->second.departures.front().at;
-    auto& ticket = lane->second.tickets.front();
-    lane->second.tickets.pop_front();
-    lane->second.departures.pop_front();
-    ticket.departed_ = true;
-    ticket.wake_.raise();
-    --waiting_;
-    schedule(lane, before);
-  }
-}
-
-net::Task<bool> Shaper::wait(Ticket& ticket, const limit::Key& key, Slot& slot) {
-  const auto joined = lanes_.try_emplace(key).first;
-  auto& departures = joined->second.departures;
-  const auto before = departures.empty() ? base::TimePoint::max() : departures.front().at;
-  departures.insert(std::upper_bound(departures.begin(), departures.end(), slot), slot);
-  joined->second.tickets.push_back(ticket);
-  ++waiting_;
-  schedule(joined, before);
-  rearm();
-
-  co_await ticket.wake_.wait();
-  if (ticket.departed_) co_return true;
-
-  const auto lane = lanes_.find(key);
-  const auto first = lane->second.departures.front().at;
-  lane->second.tickets.erase(lane->second.tickets.iterator_to(ticket));
-  slot = lane->second.departures.back();
-  lane->second.departures.pop_back();
-  --waiting_;
-  schedule(lane, first);
-  rearm();
-  co_return false;
 }
 
 }  // namespace weir::proxy

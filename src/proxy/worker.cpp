@@ -38,8 +38,9 @@ Worker::Worker(net::Executor an_executor, const Shared& shared, redis::Store* a_
       counters(some_counters),
       access_log(an_access_log),
       watchdog(an_executor),
-      shaper(an_executor, shared.clock),
+      shaper(an_executor, shared.clock, shared.queue, shared.table, a_redis),
       load(shared.clock.now()),
+      in_flight(shared.in_flight),
       blocks(block_size(shared.config.server)) {
   append_hex(id_prefix_, (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}());
   for (std::size_t i = 0; i < config.upstreams.size(); ++i)

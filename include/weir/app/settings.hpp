@@ -4,6 +4,7 @@
 #include "weir/base/siphash.hpp"
 #include "weir/net/listener_settings.hpp"
 #include "weir/policy/identity.hpp"
+#include "weir/policy/priority.hpp"
 #include "weir/policy/route.hpp"
 #include "weir/policy/rule.hpp"
 #include "weir/proxy/server_settings.hpp"
@@ -44,6 +45,7 @@ struct Settings {
   StateSettings state;
   std::vector<upstream::UpstreamSettings> upstreams;
   std::vector<policy::Route> routes;
+  policy::TierPriorities tier_priorities;
   std::vector<policy::Rule> rules;
   std::vector<std::string> warnings;  // what is allowed and probably not meant
 };

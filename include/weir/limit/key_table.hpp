@@ -50,8 +50,9 @@ class KeyTable {
   void refund(std::span<const Charge> charges, base::TimePoint charged_at, std::span<const Outcome> outcomes);
 
   // Gives back one charge whose promised departure was `departure`, to the cell that its outcome's `overflow`
-  // names. A key that is no longer there is fresh: there is nothing to give back.
-  void refund(const Charge& charge, base::TimePoint departure, bool overflow = false);
+  // names. A key that is no longer there is fresh: there is nothing to give back. False: the cell stays as it
+  // was, because a queue has promised a later departure since.
+  bool refund(const Charge& charge, base::TimePoint departure, bool overflow = false);
 
   // Takes back what a charge holds, when its exchange has ended. Once for each; limit::Permit sees to it.
   // REQUIRES limit::holds(*charge.limiter); `overflow` as its outcome said.

@@ -58,6 +58,8 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
 }
 // What the headers call `w`: the time in which an empty one is whole again. Zero for what holds.
 [[nodiscard]] base::Duration window(const Limiter& limiter) noexcept;
+// The longest that it delays anybody; kForever where nothing but its queue bounds that, or it delays nobody.
+[[nodiscard]] base::Duration longest_wait(const Limiter& limiter) noexcept;
 // "token_bucket", "gcra", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log", "concurrency",
 // "adaptive_concurrency".
 [[nodiscard]] const char* algorithm_name(const Limiter& limiter) noexcept;

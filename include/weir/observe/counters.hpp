@@ -8,6 +8,7 @@
 #include "weir/limit/charge.hpp"
 #include "weir/observe/histogram.hpp"
 #include "weir/observe/tally.hpp"
+#include "weir/policy/route.hpp"
 
 #include <array>
 #include <cstddef>
@@ -98,10 +99,12 @@ class alignas(64) Counters {
   Tally connections_accepted;  // from clients
   Tally connections_refused;   // above max_connections
   Gauge connections_open;
-  Tally bytes_in;              // from clients, heads included, after TLS
-  Tally bytes_out;             // to clients
-  Gauge queue_depth;           // requests that wait for their departure
-  Tally shed;                  // answered 503 because of load
+  Tally bytes_in;                               // from clients, heads included, after TLS
+  Tally bytes_out;                              // to clients
+  Gauge queue_depth;                            // requests that wait for their departure
+  std::array<Tally, policy::kPriorities> shed;  // by priority: answered 503 because of load
+  Tally queue_crowded;                          // refused: their client had all the places that one may have
+  Tally queue_overdue;         // refused: others went first until the rule's max_wait was over
   Tally store_failures;        // decisions that Redis did not answer in time
   Tally access_log_dropped;    // lines
   Histogram request_seconds;   // from the end of the head to the end of the answer

@@ -3,12 +3,19 @@
 
 #include "weir/policy/match.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 
 namespace weir::policy {
+
+// 0 goes first, 9 last.
+using Priority = std::uint8_t;
+inline constexpr Priority kLastPriority = 9;
+inline constexpr std::size_t kPriorities = kLastPriority + 1;
+inline constexpr Priority kDefaultPriority = 5;  // in the middle: there is room on both sides
 
 // An answer that weir gives itself.
 struct CannedResponse {
@@ -22,6 +29,7 @@ struct Route {
   Match match;
   std::size_t upstream = 0;  // index into the configured upstreams; unused when `respond` is set
   std::optional<CannedResponse> respond;
+  Priority priority = kDefaultPriority;  // of clients whose tier has none
 };
 
 // The index of the first that matches, or nullopt (404).

@@ -50,6 +50,8 @@ using KeyPattern = std::vector<KeyPart>;
 [[nodiscard]] base::Result<KeyPart> parse_key_part(std::string_view text);
 [[nodiscard]] std::string describe(const KeyPattern& pattern);
 
+inline constexpr std::uint64_t kNoBound = ~std::uint64_t{0};
+
 enum class OnMissing : std::uint8_t { Skip, Ip, Reject };
 enum class Store : std::uint8_t { Memory, Redis };
 enum class OnStoreFailure : std::uint8_t { Local, Open, Closed };
@@ -95,6 +97,7 @@ struct Rule {
   std::vector<Variant> tiers{};
   limit::Cost cost = 1;  // or, where cost_from names a place, of a request that says nothing there
   CostSource cost_from{};
+  std::uint64_t queue_per_client = kNoBound;  // of a queue: how many of its places one client may take
   Store store = Store::Memory;
   OnStoreFailure on_store_failure = OnStoreFailure::Local;
   Mode mode = Mode::Enforce;

@@ -3,6 +3,7 @@
 
 #include "weir/policy/evaluation.hpp"
 #include "weir/policy/identity.hpp"
+#include "weir/policy/priority.hpp"
 #include "weir/policy/route.hpp"
 #include "weir/policy/rule.hpp"
 #include "weir/proxy/server_settings.hpp"
@@ -17,6 +18,7 @@ struct Configuration {
   ServerSettings server;
   policy::ClientSettings client;
   std::vector<policy::Route> routes;
+  policy::TierPriorities tier_priorities;
   std::vector<policy::Rule> rules;
   bool elastic = false;  // some rule looks at the load
   policy::NamingKeys names;

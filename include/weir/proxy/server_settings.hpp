@@ -16,6 +16,7 @@ struct ServerSettings {
   std::uint64_t max_head = 16 << 10;       // bytes of a request's or response's head
   std::uint64_t max_body = 0;              // bytes of a request's body; 0: no bound
   std::uint64_t max_connections = 16'384;  // open client connections of all workers together
+  std::uint64_t max_in_flight = 0;         // requests at upstreams; 0: no bound (proxy/in_flight.hpp)
   base::Duration head_timeout{
       10'000'000};  // from a request's first byte to the end of its head; TLS handshake
   base::Duration body_timeout{30'000'000};   // between two reads of a request's body

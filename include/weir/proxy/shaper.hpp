@@ -1,79 +1,109 @@
 // Where delayed requests wait for their departure. Nothing is blocked: a request that waits is a coroutine
 // that sleeps, and all of a worker's share one timer.
 //
-// The arithmetic (limit::LeakyBucket, here or in Redis) says *when* the next request of a rule's key leaves;
-// who of those waiting here takes that departure is decided here: first come, first out. So when one leaves
-// early, those behind it move up and the last departure goes back to the limiter.
+// Who departs when is the Queue's business, and there is one for all workers, because the limiter's state is
+// shared as well: with a queue for each, order and turns would hold only within a worker, and a departure
+// freed in one would be lost as soon as another holds a later one. It is behind one mutex: a request that has
+// to wait costs a few map operations under it, and no other request takes it.
 //
-// Belongs to one worker. Invariants of a lane: as many departures as tickets; both in order.
+// A Shaper belongs to its worker, and so does the end of each of its tickets: "departed" and "left" are told
+// apart on one thread. Other workers only ask it to look at the queue, when its ticket has become the next.
 #pragma once
 
 #include "weir/base/time.hpp"
-#include "weir/limit/charge.hpp"
+#include "weir/limit/key_table.hpp"
 #include "weir/net/asio.hpp"
 #include "weir/net/clock.hpp"
 #include "weir/net/reactor.hpp"
+#include "weir/proxy/queue.hpp"
+#include "weir/redis/store.hpp"
 
 #include <cstddef>
-#include <deque>
-#include <map>
-#include <set>
-#include <utility>
-
-#include <boost/intrusive/list.hpp>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
 
 namespace weir::proxy {
+
+class Shaper;
+
+// What the shapers of all workers share. Outlives them and their tickets.
+struct SharedQueue {
+  explicit SharedQueue(std::size_t workers) : queue(workers), shapers(workers, nullptr) {}
+
+  std::mutex mutex;  // of everything below; the key table's may be taken under it
+  Queue queue;
+  std::vector<Shaper*> shapers;  // by worker; null before it was made and after it is gone
+};
 
 class Shaper {
  public:
   // A place in the queue. Lives in the frame of the request that waits.
-  class Ticket
-      : public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
+  class Ticket : public Queue::Ticket {
    public:
-    explicit Ticket(net::Executor executor) : wake_(executor) {}
-    Ticket(const Ticket&) = delete;
-    Ticket& operator=(const Ticket&) = delete;
+    Ticket(const Shaper& shaper, const limit::Key& client, policy::Priority priority,
+           base::TimePoint not_before = {})
+        : Queue::Ticket(shaper.index_, client, priority, not_before),
+          shared_(shaper.shared_),
+          wake_(shaper.executor_) {}
+    ~Ticket();
 
-    // Ends the wait early: wait() returns false.
+    // Ends the wait early, unless it has ended.
     void leave() noexcept { wake_.raise(); }
 
    private:
     friend class Shaper;
+    SharedQueue& shared_;
     net::Signal wake_;
     bool departed_ = false;
   };
 
-  Shaper(net::Executor executor, const net::Clock& clock) : clock_(clock), timer_(executor) {}
+  // `redis`: null where no rule has its state there. REQUIRES fewer shapers than `shared` has room for.
+  Shaper(net::Executor executor, const net::Clock& clock, SharedQueue& shared, limit::KeyTable& table,
+         redis::Store* redis);
+  ~Shaper();
+  Shaper(const Shaper&) = delete;
+  Shaper& operator=(const Shaper&) = delete;
 
-  struct Slot {
-    base::TimePoint at;        // when it departs, in our time
-    base::TimePoint promised;  // the same in the time of the store that promised it
-    friend bool operator<(const Slot& a, const Slot& b) noexcept { return a.at < b.at; }
+  enum class End : std::uint8_t {
+    Departed,  // now it is this request's turn
+    Left,      // by leave()
+    Crowded,   // its client has `most` places in the lane already: it was not let in
   };
+  struct Turn {
+    End end;
+    base::Duration retry_after{0};  // of Crowded: until the client's next departure
+  };
+  // Waits in the departure's lane. Unless the request departs, its departure is given to another, or back.
+  [[nodiscard]] net::Task<Turn> wait(Ticket& ticket, const Departure& departure, std::uint64_t most);
 
-  // Waits for a departure of `key`'s lane. True: now it is this request's turn. False: it left; `slot` is
-  // then the departure that nobody will use, to be given back to the limiter.
-  [[nodiscard]] net::Task<bool> wait(Ticket& ticket, const limit::Key& key, Slot& slot);
+  // Departed, and its client has left meanwhile: the departure is for the next.
+  void pass_on(const Ticket& ticket);
 
-  [[nodiscard]] std::size_t waiting() const noexcept { return waiting_; }
+  // The places taken in all workers' lanes.
+  [[nodiscard]] std::size_t waiting() const;
 
  private:
-  struct Lane {
-    std::deque<Slot> departures;  // ascending
-    boost::intrusive::list<Ticket, boost::intrusive::constant_time_size<false>> tickets;
-  };
-  using Lanes = std::map<limit::Key, Lane>;
-
-  void schedule(const Lanes::iterator& lane, base::TimePoint before);
-  void rearm();
+  [[nodiscard]] std::optional<Turn> join(Ticket& ticket, const Departure& departure, std::uint64_t most);
+  void leave(Ticket& ticket);
+  void look();
+  // These under the lock.
+  void settle(const limit::Key& lane);
+  [[nodiscard]] bool take_back(const Departure& departure);
   void depart_due();
+  void ask_others();
+  void rearm();
 
+  const net::Executor executor_;
   const net::Clock& clock_;
+  SharedQueue& shared_;
+  limit::KeyTable& table_;
+  redis::Store* const redis_;
+  std::size_t index_ = 0;
   net::Timer timer_;
-  base::TimePoint armed_for_ = base::TimePoint::max();
-  Lanes lanes_;
-  std::set<std::pair<base::TimePoint, limit::Key>> next_;  // each lane's first departure
-  std::size_t waiting_ = 0;
+  base::TimePoint armed_for_ = base::TimePoint::max();  // read by others: under the lock
+  bool asked_ = false;                                  // a look() is on its way here; under the lock
 };
 
 }  // namespace weir::proxy

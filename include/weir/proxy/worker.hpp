@@ -10,6 +10,7 @@
 #include "weir/observe/counters.hpp"
 #include "weir/proxy/buffer.hpp"
 #include "weir/proxy/configuration.hpp"
+#include "weir/proxy/in_flight.hpp"
 #include "weir/proxy/load_meter.hpp"
 #include "weir/proxy/shaper.hpp"
 #include "weir/redis/store.hpp"
@@ -25,11 +26,13 @@ namespace weir::proxy {
 
 struct ExchangeSpace;
 
-// What workers share: immutable, or made for it (the key table).
+// What workers share: immutable, or made for it (the last three).
 struct Shared {
   const Configuration& config;
   const net::Clock& clock;
   limit::KeyTable& table;
+  SharedQueue& queue;
+  InFlight& in_flight;
 };
 
 class Worker {
@@ -51,6 +54,7 @@ class Worker {
   net::Watchdog watchdog;
   Shaper shaper;
   LoadMeter load;
+  InFlight& in_flight;
   BlockPool blocks;
   std::deque<upstream::Pool> pools;  // one for each configured upstream
 

@@ -105,6 +105,9 @@ TEST_F(AnswerTest, MetricsAddUpAllWorkers) {
   two_.requests(1, observe::Counters::kNoStatus).add(2);
   one_.decisions(0, observe::RuleOutcome::Refused).add(9);
   one_.queue_depth.add(3);
+  one_.queue_overdue.add();
+  one_.shed[9].add(2);
+  two_.shed[9].add();
   two_.queue_depth.add(4);
   two_.upstream(0).reused.add(8);
   one_.client_errors(observe::ClientError::BadHead).add();
@@ -115,6 +118,8 @@ TEST_F(AnswerTest, MetricsAddUpAllWorkers) {
   EXPECT_THAT(text, HasSubstr("weir_decisions_total{outcome=\"refused\",rule=\"per-key\"} 9\n"));
   EXPECT_THAT(text, HasSubstr("weir_decisions_total{outcome=\"admitted\",rule=\"login\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("weir_queue_depth 7\n"));
+  EXPECT_THAT(text, HasSubstr("weir_queue_refused_total{reason=\"overdue\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("weir_shed_total{priority=\"9\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("weir_upstream_reused_total{upstream=\"backend\"} 8\n"));
   EXPECT_THAT(text, HasSubstr("weir_client_errors_total{kind=\"bad_head\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("# TYPE weir_requests_total counter\n"));

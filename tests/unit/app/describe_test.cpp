@@ -85,6 +85,18 @@ TEST(Describe, SaysWhatIsSoftAndElastic) {
               HasSubstr("burst 10, elastic token_bucket 20/s, burst 20 while load is below 0.7, per"));
 }
 
+TEST(Describe, TellsPrioritiesThatAreNotTheDefault) {
+  const auto text =
+      describe(parse_settings(with_rule("algorithm = \"leaky_bucket\"\nqueue_per_client = 3\n"
+                                        "tiers = { pro = { limit = \"20/s\", priority = 1 } }\n"
+                                        "[[route]]\nname = \"batch\"\nupstream = \"api\"\npriority = 9\n"),
+                              kFile));
+  EXPECT_THAT(text, HasSubstr("tier \"pro\": priority 1\n"));
+  EXPECT_THAT(text, HasSubstr("route \"*\": everything -> upstream \"api\"\n"));
+  EXPECT_THAT(text, HasSubstr("route \"batch\": everything -> upstream \"api\", priority 9\n"));
+  EXPECT_THAT(text, HasSubstr(", at most 3 of one client\n"));
+}
+
 std::vector<std::string> warnings_of(const std::string& text) {
   return parse_settings(text, kFile).warnings;
 }

@@ -82,8 +82,17 @@ const WrongConfiguration kWrong[] = {
      with("[[route]]\nname = \"a\"\nupstream = \"api\"\n[[route]]\nname = \"a\"\nupstream = \"api\"\n"),
      {"weir.toml:15: route[a].name: found \"a\" a second time; expected a name of its own"}},
     {"RoutePriority",
-     with("[[route]]\nupstream = \"api\"\npriority = 3\n"),
-     {"weir.toml:13: route[#2].priority: not yet: this version of weir lacks priorities"}},
+     with("[[route]]\nupstream = \"api\"\npriority = 10\n"),
+     {"weir.toml:13: route[#2].priority: found 10; expected a whole number from 0 to 9"}},
+    {"TierOfTwoPriorities",
+     with_rule(
+         "tiers = { pro = { limit = \"1/s\", priority = 1 } }\n[[rule]]\nname = \"y\"\nlimit = \"1/s\"\n"
+         "tiers = { pro = { limit = \"2/s\", priority = 2 } }\n"),
+     {"weir.toml:18: rule[y].tiers.pro.priority: found 2, and another rule gives this tier 1; expected one "
+      "priority for a tier"}},
+    {"QueuePerClientOfABucket",
+     with_rule("queue_per_client = 3\n"),
+     {"weir.toml:14: rule[x].queue_per_client: only of leaky_bucket; expected algorithm = \"leaky_bucket\""}},
     {"RespondStatus",
      with("[[route]]\nrespond = { status = 99 }\n"),
      {"weir.toml:12: route[#2].respond.status: found 99; expected a whole number from 200 to 599"}},

@@ -111,6 +111,20 @@ TEST(Settings, TiersAndOverridesStandAlone) {
   EXPECT_EQ(limit::describe(rule.overrides[0].limiter), "token_bucket 1/s, burst 1");
 }
 
+TEST(Settings, PrioritiesOfRoutesAndTiers) {
+  const auto settings =
+      parse(with_rule("algorithm = \"leaky_bucket\"\nqueue_per_client = 3\n"
+                      "tiers = { pro = { limit = \"20/s\", priority = 1 }, free = { limit = \"1/s\" } }\n"
+                      "[[route]]\nname = \"batch\"\nupstream = \"api\"\npriority = 9\n"
+                      "[server]\nmax_in_flight = 50\n"));
+  EXPECT_EQ(settings.routes[0].priority, policy::kDefaultPriority);
+  EXPECT_EQ(settings.routes[1].priority, 9);
+  EXPECT_EQ(settings.tier_priorities, (policy::TierPriorities{{"pro", 1}}));
+  EXPECT_EQ(settings.rules[0].queue_per_client, policy::kNoBound);
+  EXPECT_EQ(settings.rules[1].queue_per_client, 3U);
+  EXPECT_EQ(settings.server.max_in_flight, 50U);
+}
+
 TEST(Settings, TheShareOfOneReplicaKeepsTheRateExact) {
   const std::string redis = "[state]\nreplicas = 3\nredis = { url = \"redis://a\" }\n";
   const auto share = [&](const std::string& more) {

@@ -3,9 +3,7 @@
 #include "unit/net/sockets.hpp"
 
 #include <algorithm>
-#include <map>
 #include <memory>
-#include <random>
 #include <thread>
 #include <vector>
 
@@ -19,35 +17,46 @@ using std::chrono::milliseconds;
 
 constexpr limit::Key kLane{1, 1};
 constexpr limit::Key kOtherLane{2, 1};
+constexpr limit::Key kClient{100, 0};
 
 struct Waiter {
-  explicit Waiter(net::Executor executor, int an_id) : ticket(executor), id(an_id) {}
+  Waiter(const Shaper& shaper, const limit::Key& client, int an_id) : ticket(shaper, client, 5), id(an_id) {}
   Shaper::Ticket ticket;
   int id;
-  Shaper::Slot slot{};
+  Departure departure;
+  Shaper::Turn turn{};
   bool done = false;
-  bool departed = false;
   base::TimePoint ended_at{};
 };
 
+// One worker; the limiter is a real one.
 class ShaperTest : public ::testing::Test {
  protected:
-  ShaperTest() : shaper(context.get_executor(), clock), start(clock.now()) {}
+  ShaperTest() { slow = limit::LeakyBucket::make({1, std::chrono::hours(1)}, 100, base::kForever).value(); }
 
-  [[nodiscard]] Shaper::Slot after(base::Duration wait) const {
-    return {start + wait, start + wait + std::chrono::hours(1)};
+  // Asks the table, which has let one go at once already.
+  Departure promise(const limit::Key& lane, const limit::Limiter& limiter) {
+    const limit::Charge charge{.key = lane, .limiter = &limiter};
+    const auto now = clock.now();
+    limit::Outcome outcome;
+    (void)table.charge({&charge, 1}, now, {&outcome, 1});
+    EXPECT_TRUE(outcome.allowed);
+    return {.at = now + outcome.delay, .promised = now + outcome.delay, .charge = charge};
   }
-  Waiter& join(Shaper::Slot slot, const limit::Key& key = kLane) {
-    waiters.push_back(std::make_unique<Waiter>(context.get_executor(), static_cast<int>(waiters.size())));
+  void open(const limit::Key& lane, const limit::Limiter& limiter) { (void)promise(lane, limiter); }
+
+  Waiter& join(const limit::Key& lane, const limit::Limiter& limiter, const limit::Key& client = kClient,
+               std::uint64_t most = 1000) {
+    waiters.push_back(std::make_unique<Waiter>(shaper, client, static_cast<int>(waiters.size())));
     auto& waiter = *waiters.back();
-    waiter.slot = slot;
-    net::spawn(context.get_executor(), take_turn(waiter, key), [](const std::exception_ptr&) {});
+    waiter.departure = promise(lane, limiter);
+    net::spawn(context.get_executor(), take_turn(waiter, most), [](const std::exception_ptr&) {});
     context.restart();
     context.poll();  // up to its wait
     return waiter;
   }
-  net::Task<void> take_turn(Waiter& waiter, limit::Key key) {
-    waiter.departed = co_await shaper.wait(waiter.ticket, key, waiter.slot);
+  net::Task<void> take_turn(Waiter& waiter, std::uint64_t most) {
+    waiter.turn = co_await shaper.wait(waiter.ticket, waiter.departure, most);
     waiter.ended_at = clock.now();
     waiter.done = true;
     ended.push_back(waiter.id);
@@ -56,96 +65,102 @@ class ShaperTest : public ::testing::Test {
     return net::turn_until(context, [this] { return ended.size() == waiters.size(); });
   }
 
+  limit::Limiter quick = limit::LeakyBucket::make({1, milliseconds(20)}, 100, base::kForever).value();
+  limit::Limiter slow = quick;
   net::asio::io_context context{1};
   net::Clock clock;
-  Shaper shaper;
-  base::TimePoint start;
+  limit::KeyTable table{1000};
+  SharedQueue shared{1};
+  Shaper shaper{context.get_executor(), clock, shared, table, nullptr};
   std::vector<std::unique_ptr<Waiter>> waiters;
   std::vector<int> ended;
 };
 
-// What a busy machine adds.
-constexpr auto kPatience = milliseconds(500);
-
-TEST_F(ShaperTest, DepartsInOrderAtThePromisedTimes) {
-  for (int i = 0; i < 10; ++i) join(after((i + 2) * milliseconds(10)));
+TEST_F(ShaperTest, DepartsInOrderAndNeverEarly) {
+  open(kLane, quick);
+  for (int i = 0; i < 10; ++i) join(kLane, quick);
   EXPECT_EQ(shaper.waiting(), 10U);
   ASSERT_TRUE(all_end());
   EXPECT_EQ(ended, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
   for (const auto& waiter : waiters) {
-    EXPECT_TRUE(waiter->departed);
-    EXPECT_GE(waiter->ended_at, waiter->slot.at);
-    EXPECT_LE(waiter->ended_at, waiter->slot.at + kPatience);
+    EXPECT_EQ(waiter->turn.end, Shaper::End::Departed);
+    EXPECT_GE(waiter->ended_at, waiter->ticket.departure().at);
   }
   EXPECT_EQ(shaper.waiting(), 0U);
 }
 
-TEST_F(ShaperTest, FirstComeTakesTheFirstDeparture) {
-  join(after(milliseconds(60)));
-  join(after(milliseconds(30)));
-  join(after(milliseconds(45)));
-  ASSERT_TRUE(all_end());
-  EXPECT_EQ(ended, (std::vector<int>{0, 1, 2}));
-  EXPECT_GE(waiters[0]->ended_at, after(milliseconds(30)).at);
-  EXPECT_GE(waiters[1]->ended_at, after(milliseconds(45)).at);
-  EXPECT_GE(waiters[2]->ended_at, after(milliseconds(60)).at);
-}
-
 TEST_F(ShaperTest, APromiseOfThePastIsKeptAtOnce) {
-  join(after(-milliseconds(5)));
-  EXPECT_TRUE(all_end());
-  EXPECT_TRUE(waiters[0]->departed);
+  join(kLane, quick);
+  EXPECT_TRUE(waiters[0]->done) << "what departs at once need not wait for the loop";
+  EXPECT_EQ(waiters[0]->turn.end, Shaper::End::Departed);
 }
 
 TEST_F(ShaperTest, ANewFirstDepartureIsNotSleptThrough) {
-  join(after(std::chrono::hours(1)), kOtherLane);
-  auto& soon = join(after(milliseconds(20)));
+  open(kOtherLane, slow), open(kLane, quick);
+  join(kOtherLane, slow);
+  auto& soon = join(kLane, quick);
   ASSERT_TRUE(net::turn_until(context, [&] { return soon.done; }));
-  EXPECT_TRUE(soon.departed);
+  EXPECT_EQ(soon.turn.end, Shaper::End::Departed);
   EXPECT_EQ(shaper.waiting(), 1U);
   waiters[0]->ticket.leave();
   EXPECT_TRUE(all_end());
 }
 
-TEST_F(ShaperTest, WhoLeavesFreesTheLastDepartureAndThoseBehindMoveUp) {
-  for (int i = 0; i < 4; ++i) join(after((i + 3) * milliseconds(30)));
-  const auto last = waiters[3]->slot;
+TEST_F(ShaperTest, WhoLeavesFreesTheLastDepartureForWhoComesNext) {
+  open(kLane, slow);
+  for (int i = 0; i < 4; ++i) join(kLane, slow);
+  const auto last = waiters[3]->departure.at;
   waiters[1]->ticket.leave();
   ASSERT_TRUE(net::turn_until(context, [&] { return waiters[1]->done; }));
-  EXPECT_FALSE(waiters[1]->departed);
-  EXPECT_EQ(waiters[1]->slot.at, last.at);
-  EXPECT_EQ(waiters[1]->slot.promised, last.promised);
+  EXPECT_EQ(waiters[1]->turn.end, Shaper::End::Left);
   EXPECT_EQ(shaper.waiting(), 3U);
-  ASSERT_TRUE(all_end());
-  EXPECT_EQ(ended, (std::vector<int>{1, 0, 2, 3}));
-  EXPECT_LT(waiters[2]->ended_at, waiters[3]->ended_at);
-  EXPECT_GE(waiters[2]->ended_at, after(4 * milliseconds(30)).at);
-  EXPECT_GE(waiters[3]->ended_at, after(5 * milliseconds(30)).at);
+  EXPECT_EQ(join(kLane, slow).departure.at, last) << "the limiter has it back";
+  for (auto& waiter : waiters) waiter->ticket.leave();
+  EXPECT_TRUE(all_end());
 }
 
 // Nothing waits an hour here: who is second takes the first's departure.
 TEST_F(ShaperTest, WhenTheFirstLeavesTheSecondLeavesInItsPlace) {
-  join(after(milliseconds(40)));
-  auto& second = join(after(std::chrono::hours(1)));
+  open(kLane, quick);
+  join(kLane, quick);
+  auto& second = join(kLane, quick);
+  const auto first = waiters[0]->departure.at;
   waiters[0]->ticket.leave();
   ASSERT_TRUE(all_end());
-  EXPECT_FALSE(waiters[0]->departed);
-  EXPECT_EQ(waiters[0]->slot.at, after(std::chrono::hours(1)).at);
-  EXPECT_TRUE(second.departed);
+  EXPECT_EQ(waiters[0]->turn.end, Shaper::End::Left);
+  EXPECT_EQ(second.turn.end, Shaper::End::Departed);
+  EXPECT_EQ(second.ticket.departure().at, first);
 }
 
-TEST_F(ShaperTest, LanesAreApart) {
-  join(after(std::chrono::hours(1)), kLane);
-  join(after(milliseconds(20)), kOtherLane);
-  waiters[0]->ticket.leave();
+TEST_F(ShaperTest, AClientHasSoManyPlacesAndNoMore) {
+  open(kLane, slow);
+  join(kLane, slow, kClient, 2), join(kLane, slow, kClient, 2);
+  auto& third = join(kLane, slow, kClient, 2);
+  ASSERT_TRUE(third.done);
+  EXPECT_EQ(third.turn.end, Shaper::End::Crowded);
+  const auto wait = waiters[0]->departure.at - clock.now();
+  EXPECT_GE(third.turn.retry_after, wait);
+  EXPECT_LE(third.turn.retry_after, wait + std::chrono::minutes(1));
+  const auto& other = join(kLane, slow, {200, 0}, 2);
+  EXPECT_FALSE(other.done);
+  EXPECT_EQ(other.departure.at, third.departure.at) << "who was not let in took no departure";
+  for (auto& waiter : waiters) waiter->ticket.leave();
+  EXPECT_TRUE(all_end());
+}
+
+TEST_F(ShaperTest, WhoCannotUseItsDeparturePassesItOn) {
+  open(kLane, quick);
+  auto& first = join(kLane, quick);
+  auto& second = join(kLane, quick);
+  ASSERT_TRUE(net::turn_until(context, [&] { return first.done; }));
+  shaper.pass_on(first.ticket);
   ASSERT_TRUE(all_end());
-  EXPECT_FALSE(waiters[0]->departed);
-  EXPECT_TRUE(waiters[1]->departed);
-  EXPECT_GE(waiters[1]->ended_at, after(milliseconds(20)).at);
+  EXPECT_EQ(second.ticket.departure().at, first.ticket.departure().at);
 }
 
 TEST_F(ShaperTest, WithNobodyLeftNoTimerGoesOn) {
-  join(after(std::chrono::hours(1)));
+  open(kLane, slow);
+  join(kLane, slow);
   waiters[0]->ticket.leave();
   context.restart();
   context.run_for(std::chrono::seconds(10));
@@ -157,52 +172,33 @@ TEST_F(ShaperTest, WithNobodyLeftNoTimerGoesOn) {
 // Its departure is due and it leaves in one turn of the loop: it ends once, one way or the other, and so does
 // the other.
 TEST_F(ShaperTest, WhoLeavesAsItDepartsEndsOnce) {
-  join(after(milliseconds(30)));
-  join(after(milliseconds(60)));
+  open(kLane, quick);
+  join(kLane, quick), join(kLane, quick);
   net::asio::post(context, [this] {
-    std::this_thread::sleep_until(clock.steady(after(milliseconds(35)).at));
+    std::this_thread::sleep_until(clock.steady(waiters[0]->departure.at + milliseconds(5)));
     waiters[0]->ticket.leave();
   });
   ASSERT_TRUE(all_end());
-  EXPECT_TRUE(waiters[1]->departed);
+  EXPECT_EQ(waiters[1]->turn.end, Shaper::End::Departed);
   EXPECT_EQ(shaper.waiting(), 0U);
 }
 
-// Whoever comes and goes: everybody ends once, departures and freed ones together are those that were
-// promised, none is early, and within a lane nobody overtakes.
-TEST_F(ShaperTest, NoTicketAndNoDepartureIsLost) {
-  const auto seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
-  std::map<std::uint64_t, std::vector<Waiter*>> lanes;
-  std::map<std::uint64_t, std::vector<base::TimePoint>> promised;
-  for (int i = 0; i < 300; ++i) {
-    const std::uint64_t lane = random() % 3;
-    const Shaper::Slot slot{clock.now() + milliseconds(random() % 40), {}};
-    promised[lane].push_back(slot.at);
-    lanes[lane].push_back(&join(slot, {lane, 7}));
-    auto& any = *waiters[random() % waiters.size()];
-    if (random() % 2 == 0 && !any.done) any.ticket.leave();
+// A worker's loop goes while its requests wait.
+TEST_F(ShaperTest, AFrameDestroyedWhileItWaitsGivesItsPlaceUp) {
+  SharedQueue own{1};
+  {
+    net::asio::io_context loop{1};
+    Shaper other(loop.get_executor(), clock, own, table, nullptr);
+    open(kOtherLane, slow);
+    const auto wait_for_ever = [](Shaper& by, Departure departure) -> net::Task<void> {
+      Shaper::Ticket ticket(by, kClient, 5);
+      (void)co_await by.wait(ticket, departure, 1);
+    };
+    net::spawn(loop.get_executor(), wait_for_ever(other, promise(kOtherLane, slow)),
+               [](const std::exception_ptr&) {});
+    EXPECT_EQ(own.queue.size(), 1U);
   }
-  ASSERT_TRUE(all_end());
-  EXPECT_EQ(shaper.waiting(), 0U);
-  for (auto& [lane, members] : lanes) {
-    auto& slots = promised[lane];
-    std::sort(slots.begin(), slots.end());
-    std::vector<base::TimePoint> departures;
-    for (const auto* member : members) {
-      if (member->departed) {
-        departures.push_back(member->ended_at);
-        continue;
-      }
-      const auto freed = std::find(slots.begin(), slots.end(), member->slot.at);
-      ASSERT_NE(freed, slots.end()) << "a departure was freed twice, or never promised";
-      slots.erase(freed);
-    }
-    ASSERT_TRUE(std::is_sorted(departures.begin(), departures.end())) << "somebody overtook";
-    ASSERT_EQ(departures.size(), slots.size());
-    for (std::size_t i = 0; i < slots.size(); ++i) ASSERT_GE(departures[i], slots[i]) << "early";
-  }
+  EXPECT_EQ(own.queue.size(), 0U);
 }
 
 }  // namespace

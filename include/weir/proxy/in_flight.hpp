@@ -1,0 +1,53 @@
+// How many requests the upstreams work on, over all workers, and who is shed when there are too many.
+//
+// The rule, for whoever reads it at night: priority 0 may fill `max_in_flight` whole, and each priority below
+// it a twentieth less than the one above. With max_in_flight = 200 that is 200, 190, … 150 for the default of
+// 5, … 110 for 9. So the lowest goes first, and what is kept free for the higher ones is always the same. It
+// needs no history: a request is admitted or shed by one comparison.
+//
+// Requests that wait in the shaper do not count (their queue bounds them), nor does what weir answers itself.
+// Any thread may call anything; it is one number, touched only where a bound is configured.
+#pragma once
+
+#include "weir/policy/route.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+namespace weir::proxy {
+
+class InFlight {
+ public:
+  // `most`: 0 for no bound.
+  explicit InFlight(std::uint64_t most) noexcept : most_(most) {}
+
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
+
+  // The most that there may be, of all priorities together, for one of this priority to enter.
+  [[nodiscard]] std::uint64_t bound(policy::Priority priority) const noexcept {
+    constexpr std::uint64_t kSteps = 20;
+    const std::uint64_t kept_free = most_ / kSteps * priority + most_ % kSteps * priority / kSteps;
+    return std::max<std::uint64_t>(1, most_ - kept_free);
+  }
+
+  // Whether there is room. Counted at once, so that two cannot take the last place.
+  [[nodiscard]] bool enter(policy::Priority priority) noexcept {
+    if (most_ == 0 || count_.fetch_add(1, std::memory_order_relaxed) < bound(priority)) return true;
+    leave();
+    return false;
+  }
+  // One that was let in, and waited in the shaper since.
+  void enter_again() noexcept {
+    if (most_ != 0) count_.fetch_add(1, std::memory_order_relaxed);
+  }
+  void leave() noexcept {
+    if (most_ != 0) count_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+ private:
+  const std::uint64_t most_;
+  std::atomic<std::uint64_t> count_{0};
+};
+
+}  // namespace weir::proxy

@@ -1,0 +1,92 @@
+// The part of an exchange that is about others: waiting for its turn in the shaper, and being shed.
+#include "proxy/exchange.hpp"
+#include "proxy/session.hpp"
+
+#include "weir/policy/priority.hpp"
+
+#include <utility>
+
+namespace weir::proxy {
+
+// What a deadline is for: others of a higher priority may have gone first for so long that it passes. Until
+// then the limiter has promised no later departure.
+net::Task<Exchange::Ending> Exchange::await_turn() {
+  const auto delayed = gate_.delayed();
+  const auto longest = limit::longest_wait(*delayed.departure.charge.limiter);
+  Shaper::Ticket ticket(worker_.shaper, policy::name_client(space_->request, worker_.config.names.table),
+                        priority_, delayed.not_before);
+  ticket_ = &ticket;
+  const bool counted = in_flight_;
+  leave();
+  session_.begin_wait_for_others();
+  if (longest != base::kForever) session_.arm(longest);
+  worker_.counters.queue_depth.add();
+  auto turn = co_await worker_.shaper.wait(ticket, delayed.departure, delayed.rule->queue_per_client);
+  worker_.counters.queue_depth.remove();
+  session_.disarm();
+  session_.end_wait_for_others();
+  ticket_ = nullptr;
+  latest_ = worker_.clock.now();
+  if (turn.end == Shaper::End::Departed && session_.client.peer_left()) {
+    worker_.shaper.pass_on(ticket);
+    turn.end = Shaper::End::Left;
+  }
+  if (turn.end != Shaper::End::Departed) co_return co_await leave_queue(turn, delayed);
+  gate_.note_taken(ticket.departure());
+  departed_ = latest_;
+  if (!worker_.hard_stop) session_.clear_late();
+  if (counted) worker_.in_flight.enter_again();
+  in_flight_ = counted;
+  co_return co_await pass_on();
+}
+
+net::Task<Exchange::Ending> Exchange::leave_queue(const Shaper::Turn& turn, const Gate::Delayed& delayed) {
+  gate_.refund_but(&delayed.departure.charge.key);
+  if (turn.end == Shaper::End::Crowded) {
+    worker_.counters.queue_crowded.add();
+    failure_ = "queue_crowded";
+    return refuse_waiting(delayed, turn.retry_after);
+  }
+  if (session_.late() && !worker_.hard_stop && !session_.left()) {
+    session_.clear_late();
+    worker_.counters.queue_overdue.add();
+    failure_ = "queue_overdue";
+    return refuse_waiting(delayed, std::chrono::seconds(1));  // a hint: it would be let in at once
+  }
+  failure_ = session_.late() ? "stopped" : "client_left";
+  worker_.counters.client_errors(observe::ClientError::Left).add();
+  return net::Task<Ending>::ended(Ending::Close);
+}
+
+net::Task<Exchange::Ending> Exchange::refuse_waiting(const Gate::Delayed& delayed,
+                                                     base::Duration retry_after) {
+  decision_.verdict = policy::Verdict::Reject;
+  decision_.rule = delayed.rule;
+  decision_.limiter = delayed.departure.charge.limiter;
+  decision_.outcome.allowed = false;
+  decision_.outcome.remaining = 0;
+  decision_.outcome.retry_after = decision_.outcome.more_after = retry_after;
+  note_standing(decision_);
+  return refuse_by(*delayed.rule, retry_after);
+}
+
+// What weir answers itself is neither counted nor shed: a health check must not fail because others have much
+// to do.
+bool Exchange::enter() noexcept {
+  if (!route_ || worker_.config.routes[*route_].respond) return true;
+  in_flight_ = worker_.in_flight.enter(priority_);
+  return in_flight_;
+}
+
+void Exchange::leave() noexcept {
+  if (std::exchange(in_flight_, false)) worker_.in_flight.leave();
+}
+
+net::Task<Exchange::Ending> Exchange::shed() {
+  worker_.counters.shed[priority_].add();
+  failure_ = "shed";
+  space_->standing = "Retry-After: 1\r\n";  // a hint: nobody knows when others will have ended
+  return error(503, "more requests are under way than this server takes; please retry");
+}
+
+}  // namespace weir::proxy

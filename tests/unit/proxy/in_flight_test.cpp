@@ -1,0 +1,55 @@
+#include "weir/proxy/in_flight.hpp"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace weir::proxy {
+namespace {
+
+TEST(InFlight, EachPriorityMayFillATwentiethLess) {
+  const InFlight in_flight(200);
+  std::vector<std::uint64_t> bounds;
+  for (policy::Priority priority = 0; priority < policy::kPriorities; ++priority)
+    bounds.push_back(in_flight.bound(priority));
+  EXPECT_EQ(bounds, (std::vector<std::uint64_t>{200, 190, 180, 170, 160, 150, 140, 130, 120, 110}));
+}
+
+TEST(InFlight, TheLowestIsShedFirstAndTheHighestLast) {
+  InFlight in_flight(20);
+  int entered = 0;
+  while (in_flight.enter(9)) ++entered;
+  EXPECT_EQ(entered, 11);
+  EXPECT_TRUE(in_flight.enter(5));
+  EXPECT_FALSE(in_flight.enter(9));
+  while (in_flight.enter(5)) continue;
+  EXPECT_EQ(in_flight.count(), 15U);
+  while (in_flight.enter(0)) continue;
+  EXPECT_EQ(in_flight.count(), 20U);
+  for (int i = 0; i < 10; ++i) in_flight.leave();
+  EXPECT_TRUE(in_flight.enter(9));
+  EXPECT_FALSE(in_flight.enter(9));
+}
+
+TEST(InFlight, ASmallBoundLetsSomethingPassOfEveryPriority) {
+  InFlight in_flight(1);
+  EXPECT_TRUE(in_flight.enter(9));
+  EXPECT_FALSE(in_flight.enter(0));
+}
+
+TEST(InFlight, WhoWaitedInTheShaperIsLetInAgain) {
+  InFlight in_flight(1);
+  EXPECT_TRUE(in_flight.enter(0));
+  in_flight.enter_again();
+  EXPECT_EQ(in_flight.count(), 2U);
+  EXPECT_FALSE(in_flight.enter(0));
+}
+
+TEST(InFlight, WithoutABoundNobodyIsShedOrCounted) {
+  InFlight in_flight(0);
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(in_flight.enter(9));
+  EXPECT_EQ(in_flight.count(), 0U);
+}
+
+}  // namespace
+}  // namespace weir::proxy

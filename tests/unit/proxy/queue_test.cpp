@@ -1,0 +1,215 @@
+// The order of one lane and the bookkeeping of several, by hand. Random traffic is in queue_laws_test.cpp.
+#include "weir/proxy/queue.hpp"
+
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace weir::proxy {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr limit::Key kLane{1, 1};
+constexpr limit::Key kOtherLane{2, 1};
+
+base::TimePoint at(int second) {
+  return base::TimePoint(seconds(1'000 + second));
+}
+
+class QueueTest : public ::testing::Test {
+ protected:
+  ~QueueTest() override {
+    for (auto& ticket : tickets)
+      if (ticket->waits()) queue.leave(*ticket);
+  }
+
+  [[nodiscard]] static Departure departure(int second, const limit::Key& lane = kLane) {
+    return {.at = at(second), .promised = at(second), .charge = {.key = lane, .limiter = nullptr}};
+  }
+  struct Named : Queue::Ticket {
+    Named(Queue::Worker worker, char a_name, policy::Priority priority, base::TimePoint not_before)
+        : Ticket(worker, {static_cast<std::uint64_t>(a_name), 0}, priority, not_before), name(a_name) {}
+    char name;  // its client's
+  };
+  Named& join(char client, int second, policy::Priority priority = 5, Queue::Worker worker = 0,
+              const limit::Key& lane = kLane, base::TimePoint not_before = {}) {
+    tickets.push_back(std::make_unique<Named>(worker, client, priority, not_before));
+    queue.join(*tickets.back(), departure(second, lane));
+    return *tickets.back();
+  }
+  // Who departs by then, each by the name of its client, with no worker late.
+  std::string depart(int second) {
+    std::string names;
+    for (bool any = true; any;) {
+      any = false;
+      for (Queue::Worker worker = 0; worker < 2; ++worker)
+        while (const auto* ticket = queue.take_due(worker, at(second))) names += name_of(ticket), any = true;
+    }
+    return names;
+  }
+  char name_of(const Queue::Ticket* ticket) const {
+    for (const auto& named : tickets)
+      if (named.get() == ticket) return named->name;
+    return '?';
+  }
+  std::string depart_all() { return depart(1'000'000); }
+
+  std::vector<std::unique_ptr<Named>> tickets;
+  Queue queue{2};
+};
+
+TEST_F(QueueTest, NobodyDepartsBeforeItsTimeNorAfterIt) {
+  join('a', 3);
+  EXPECT_EQ(queue.next_due(0), at(3));
+  EXPECT_EQ(queue.take_due(0, at(3) - base::Duration(1)), nullptr);
+  auto* const ticket = queue.take_due(0, at(3));
+  ASSERT_NE(ticket, nullptr);
+  EXPECT_EQ(ticket->departure().at, at(3));
+  EXPECT_FALSE(ticket->waits());
+  EXPECT_EQ(queue.next_due(0), base::TimePoint::max());
+  EXPECT_EQ(queue.size(), 0U);
+}
+
+TEST_F(QueueTest, APriorityGoesBeforeTheNext) {
+  join('z', 1, 9);
+  join('m', 2, 5);
+  join('a', 3, 0);
+  join('m', 4, 5);
+  EXPECT_EQ(depart_all(), "ammz");
+}
+
+TEST_F(QueueTest, AThousandOfOneClientDoNotDelayOneOfAnother) {
+  for (int i = 0; i < 1000; ++i) join('x', i);
+  join('y', 1000);
+  EXPECT_EQ(depart(1), "xy");
+  EXPECT_EQ(queue.size(), 999U);
+}
+
+TEST_F(QueueTest, ClientsOfOnePriorityTakeTurns) {
+  join('a', 0), join('a', 1), join('a', 2);
+  join('b', 3), join('b', 4);
+  join('c', 5);
+  EXPECT_EQ(depart_all(), "abcaba");
+}
+
+TEST_F(QueueTest, WhoComesBackGoesBehindThoseWhoWait) {
+  join('a', 0), join('b', 1), join('c', 2);
+  EXPECT_EQ(depart(0), "a");
+  join('a', 3);
+  EXPECT_EQ(depart_all(), "bca");
+}
+
+TEST_F(QueueTest, FirstComeFirstOutWithinAClient) {
+  auto& first = join('a', 4);
+  auto& second = join('a', 2);
+  EXPECT_EQ(queue.take_due(0, at(2)), &first) << "the departure that the other brought";
+  EXPECT_EQ(queue.take_due(0, at(4)), &second);
+}
+
+TEST_F(QueueTest, WhoLeavesFreesTheLastDeparture) {
+  join('a', 1);
+  auto& second = join('a', 2);
+  join('a', 3);
+  EXPECT_EQ(queue.surplus(kLane), nullptr);
+  queue.leave(second);
+  ASSERT_NE(queue.surplus(kLane), nullptr);
+  EXPECT_EQ(queue.surplus(kLane)->at, at(3));
+  queue.drop_surplus(kLane);
+  EXPECT_EQ(queue.surplus(kLane), nullptr);
+  EXPECT_EQ(depart(2), "aa");
+}
+
+TEST_F(QueueTest, WhoLeavesKeepsTheTurnOfItsClient) {
+  auto& first = join('a', 1);
+  join('b', 2), join('a', 3);
+  queue.leave(first);
+  EXPECT_EQ(depart_all(), "ab");
+}
+
+// The store could not take it back: somebody is on the way with a later one.
+TEST_F(QueueTest, ASurplusIsTakenByTheNextToJoin) {
+  queue.leave(join('a', 1));
+  ASSERT_NE(queue.surplus(kLane), nullptr);
+  join('b', 2);
+  ASSERT_NE(queue.surplus(kLane), nullptr);
+  EXPECT_EQ(queue.surplus(kLane)->at, at(2));
+  EXPECT_EQ(depart(1), "b");
+}
+
+TEST_F(QueueTest, ASurplusThatNobodyTookIsForgottenWhenItsTimeComes) {
+  queue.leave(join('a', 1, 5, 1));
+  EXPECT_EQ(queue.next_due(1), at(1)) << "its keeper looks after it";
+  EXPECT_EQ(queue.take_due(1, at(1)), nullptr);
+  EXPECT_EQ(queue.next_due(1), base::TimePoint::max());
+  EXPECT_EQ(queue.surplus(kLane), nullptr);
+}
+
+TEST_F(QueueTest, ADepartureOfferedGoesToWhoIsNext) {
+  join('a', 5), join('b', 6);
+  queue.offer(departure(1), 1);
+  EXPECT_EQ(depart(1), "a");
+  EXPECT_EQ(queue.surplus(kLane)->at, at(6));
+}
+
+TEST_F(QueueTest, TheWorkerOfWhoIsNextKeepsTheLane) {
+  join('a', 1, 5, 0);
+  auto& b = join('b', 2, 5, 1);
+  EXPECT_EQ(queue.next_due(0), at(1));
+  EXPECT_EQ(queue.next_due(1), base::TimePoint::max());
+  EXPECT_EQ(queue.take_due(1, at(9)), nullptr) << "another worker's ticket is next";
+  ASSERT_NE(queue.take_due(0, at(9)), nullptr);
+  EXPECT_EQ(queue.next_due(0), base::TimePoint::max());
+  EXPECT_EQ(queue.next_due(1), at(2));
+  join('c', 3, 0, 0);
+  EXPECT_EQ(queue.next_due(0), at(2)) << "of a higher priority, so it takes the first departure";
+  EXPECT_EQ(queue.next_due(1), base::TimePoint::max());
+  EXPECT_EQ(depart(2), "c");
+  EXPECT_EQ(queue.take_due(1, at(3)), &b);
+}
+
+// Another rule of its request has promised it a later departure.
+TEST_F(QueueTest, WhoMayNotDepartYetLetsOthersGoFirst) {
+  join('a', 6, 0, 0, kLane, at(5));
+  join('b', 1), join('c', 2);
+  EXPECT_EQ(depart(1), "b");
+  EXPECT_EQ(depart(5), "c");
+  EXPECT_EQ(depart(6), "a");
+}
+
+TEST_F(QueueTest, WhereNobodyMayDepartYetTheLaneWaits) {
+  auto& early = join('a', 1, 5, 0, kLane, at(5));
+  join('b', 2, 5, 1, kLane, at(4));
+  EXPECT_EQ(queue.next_due(0), base::TimePoint::max());
+  EXPECT_EQ(queue.next_due(1), at(4)) << "its ticket is the first that may";
+  EXPECT_EQ(depart(3), "");
+  EXPECT_EQ(depart(4), "b");
+  EXPECT_EQ(queue.next_due(0), at(5));
+  EXPECT_EQ(queue.take_due(0, at(5)), &early);
+}
+
+TEST_F(QueueTest, LanesAreApart) {
+  auto& a = join('a', 1, 5, 0, kLane);
+  join('b', 2, 5, 0, kOtherLane);
+  queue.leave(a);
+  EXPECT_EQ(queue.surplus(kOtherLane), nullptr);
+  EXPECT_EQ(depart(1), "") << "the departure of one lane is of no use in another";
+  EXPECT_EQ(depart(2), "b");
+}
+
+TEST_F(QueueTest, CountsTheirPlacesAndKnowsWhenTheirTurnIs) {
+  join('a', 1), join('a', 2), join('b', 3), join('a', 4, 9), join('u', 5, 0);
+  const auto client = [](char name) { return limit::Key{static_cast<std::uint64_t>(name), 0}; };
+  EXPECT_EQ(queue.waiting(kLane, client('a')), 3U);
+  EXPECT_EQ(queue.waiting(kLane, client('b')), 1U);
+  EXPECT_EQ(queue.waiting(kLane, client('?')), 0U);
+  EXPECT_EQ(queue.waiting(kOtherLane, client('a')), 0U);
+  EXPECT_EQ(queue.next_turn(kLane, client('u')), at(1));
+  EXPECT_EQ(queue.next_turn(kLane, client('a')), at(2));
+  EXPECT_EQ(queue.next_turn(kLane, client('b')), at(3));
+  EXPECT_EQ(depart_all(), "uabaa");
+}
+
+}  // namespace
+}  // namespace weir::proxy

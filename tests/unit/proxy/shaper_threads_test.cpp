@@ -1,0 +1,129 @@
+// Several workers and one queue, each on a thread of its own. Run under ThreadSanitizer too.
+#include "unit/net/sockets.hpp"
+
+#include "weir/proxy/shaper.hpp"
+
+#include <algorithm>
+#include <iostream>
+#include <latch>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <gtest/gtest.h>
+
+namespace weir::proxy {
+namespace {
+
+constexpr limit::Key kLane{1, 1};
+constexpr std::size_t kWorkers = 3;
+constexpr int kRequests = 400;  // of each worker
+constexpr base::Duration kInterval{200};
+
+struct Common {
+  net::Clock clock;
+  limit::KeyTable table{1000};
+  SharedQueue queue{kWorkers};
+  std::latch all_ended{kWorkers * kRequests};  // until then a loop may be asked to look
+  limit::Limiter limiter = limit::LeakyBucket::make({1, kInterval}, 1'000'000, base::kForever).value();
+};
+
+class TestWorker {
+ public:
+  TestWorker(Common& common, std::uint64_t seed) : common_(common), random_(seed) {}
+
+  void start() {
+    post_next();
+    thread_ = std::thread([this] { context_.run(); });
+  }
+  void stop() {
+    net::asio::post(context_, [this] { work_.reset(); });
+  }
+  void join() { thread_.join(); }
+
+  std::vector<base::TimePoint> departures;  // read after join()
+  int left = 0;
+  int early = 0;
+
+ private:
+  void post_next() {
+    net::asio::post(context_, [this] { next(); });
+  }
+
+  // One more comes, and sometimes one of those who wait loses patience.
+  void next() {
+    if (begun_ == kRequests) return;
+    waiting_.push_back(nullptr);
+    net::spawn(context_.get_executor(), one(begun_++), [](const std::exception_ptr&) {});
+    if (random_() % 3 == 0)
+      if (auto* const any = waiting_[random_() % waiting_.size()]) any->leave();
+    post_next();
+  }
+
+  net::Task<void> one(int number) {
+    co_await take_turn(number);
+    common_.all_ended.count_down();
+  }
+
+  net::Task<void> take_turn(int number) {
+    const limit::Charge charge{.key = kLane, .limiter = &common_.limiter};
+    const auto now = common_.clock.now();
+    limit::Outcome outcome;
+    (void)common_.table.charge({&charge, 1}, now, {&outcome, 1});
+    const Departure departure{.at = now + outcome.delay, .promised = now + outcome.delay, .charge = charge};
+    Shaper::Ticket ticket(shaper_, {random_() % 5, 0}, static_cast<policy::Priority>(random_() % 3));
+    waiting_[static_cast<std::size_t>(number)] = &ticket;
+    const auto turn = co_await shaper_.wait(ticket, departure, 1'000'000);
+    waiting_[static_cast<std::size_t>(number)] = nullptr;
+    if (turn.end == Shaper::End::Departed && random_() % 10 == 0) {
+      shaper_.pass_on(ticket);
+    } else if (turn.end == Shaper::End::Departed) {
+      departures.push_back(ticket.departure().at);
+      early += common_.clock.now() < ticket.departure().at;
+      co_return;
+    }
+    ++left;
+  }
+
+  Common& common_;
+  net::asio::io_context context_{BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO};
+  Shaper shaper_{context_.get_executor(), common_.clock, common_.queue, common_.table, nullptr};
+  net::asio::executor_work_guard<net::Executor> work_{context_.get_executor()};
+  std::mt19937_64 random_;
+  std::vector<Shaper::Ticket*> waiting_;  // by number; null once ended
+  int begun_ = 0;
+  std::thread thread_;
+};
+
+TEST(ShaperThreads, EverybodyEndsOnceAndDeparturesKeepTheirDistance) {
+  const std::uint64_t seed = std::random_device{}();
+  std::cout << "seed " << seed << "\n";
+  Common common;
+  std::vector<std::unique_ptr<TestWorker>> workers;
+  for (std::size_t i = 0; i < kWorkers; ++i)
+    workers.push_back(std::make_unique<TestWorker>(common, seed + i));
+  for (auto& worker : workers) worker->start();
+  common.all_ended.wait();
+  for (auto& worker : workers) worker->stop();
+  for (auto& worker : workers) worker->join();
+
+  std::vector<base::TimePoint> departures;
+  std::size_t ended = 0;
+  for (const auto& worker : workers) {
+    departures.insert(departures.end(), worker->departures.begin(), worker->departures.end());
+    ended += worker->departures.size() + static_cast<std::size_t>(worker->left);
+    EXPECT_EQ(worker->early, 0);
+  }
+  std::cout << departures.size() << " departed, " << ended - departures.size() << " left\n";
+  EXPECT_EQ(ended, kWorkers * kRequests);
+  EXPECT_EQ(common.queue.queue.size(), 0U);
+  std::sort(departures.begin(), departures.end());
+  for (std::size_t i = 1; i < departures.size(); ++i)
+    ASSERT_GE(departures[i] - departures[i - 1], kInterval) << "departure " << i;
+}
+
+}  // namespace
+}  // namespace weir::proxy
