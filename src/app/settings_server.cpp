@@ -2,6 +2,7 @@
 #include "app/settings_sections.hpp"
 
 #include "weir/base/ip_address.hpp"
+#include "weir/net/tls_context.hpp"
 
 namespace weir::app {
 
@@ -43,10 +44,21 @@ std::string readable_file(const TableReader& table, std::string_view key, const 
   return path;
 }
 
+// What only OpenSSL can say, said before anything serves.
+void check_pair(const TableReader& table, const net::CertificateFiles& files) {
+  if (files.cert.empty() || files.key.empty() || !read_file(files.cert) || !read_file(files.key)) return;
+  net::TlsSettings alone;
+  alone.certificates.push_back(files);
+  const auto made = net::make_tls_context(alone);
+  if (!made) table.mistake("key", made.error().message + "; expected a certificate in PEM and its own key");
+}
+
 net::TlsSettings read_tls(const TableReader& table, const Reading& reading) {
   net::TlsSettings tls;
-  for (const auto& entry : table.tables("certificates", schema::kCertificate))
+  for (const auto& entry : table.tables("certificates", schema::kCertificate)) {
     tls.certificates.push_back({readable_file(entry, "cert", reading), readable_file(entry, "key", reading)});
+    check_pair(entry, tls.certificates.back());
+  }
   if (table.has("certificates") && tls.certificates.empty())
     table.mistake("certificates", "found none; expected at least one { cert = \"…\", key = \"…\" }");
   tls.min_version = table.choice<net::TlsVersion>("min_version");

@@ -288,7 +288,11 @@ net::Task<Relay::Need> Exchange::relay_rest(upstream::Pool& pool, Relay& relay, 
 net::Task<Exchange::Ending> Exchange::give_up(Attempt& attempt) {
   if (upload_) co_await end_upload();
   lease_ = {};
-  if (!attempt.handed_over) gate_.refund();
+  if (!attempt.handed_over) {
+    gate_.refund();
+    // It tells of a charge that was given back; what is held stays so until the exchange ends.
+    if (decision_.limiter != nullptr && !limit::holds(*decision_.limiter)) space_->standing.clear();
+  }
   if (session_.left()) {
     failure_ = "client_left";
     worker_.counters.client_errors(observe::ClientError::Left).add();

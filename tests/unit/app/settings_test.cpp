@@ -1,6 +1,7 @@
 #include "weir/app/settings.hpp"
 
 #include "unit/app/configuration.hpp"
+#include "unit/net/tls.hpp"
 #include "unit/policy/country_file.hpp"
 
 #include <cstdlib>
@@ -246,8 +247,9 @@ TEST(Settings, ARedisUrlThatIsWrongDoesNotShowItsPassword) {
 
 TEST(Settings, PathsStartAtTheFolderOfTheConfiguration) {
   const Folder folder;
-  const auto certificate = folder.write("edge.crt", "pem");
-  folder.write("edge.key", "pem");
+  const net::Certificates made;
+  const auto certificate = folder.write("edge.crt", contents(made.cert()));
+  folder.write("edge.key", contents(made.key()));
   folder.write(
       kFile,
       with("[[listener]]\naddress = \"127.0.0.1:0\"\n"
@@ -278,10 +280,20 @@ TEST(Settings, AnAdminListenerOffLoopbackNeedsAToken) {
   EXPECT_THAT(mistakes_in(with("[admin]\naddress = \"0.0.0.0:1\"\ntoken = \"t\"\n")), IsEmpty());
 }
 
+TEST(Settings, ACertificateAndAKeyThatDoNotBelongTogetherAreNamed) {
+  const net::Certificates made;
+  EXPECT_THAT(
+      mistakes_in(with("[[listener]]\naddress = \"127.0.0.1:0\"\ntls = { certificates = [{ cert = \"" +
+                       made.cert() + "\", key = \"" + made.other_key() + "\" }] }\n")),
+      ElementsAre(AllOf(HasSubstr("weir.toml:13: listener[#2].tls.certificates[#1].key: the key"),
+                        HasSubstr("expected a certificate in PEM and its own key"))));
+}
+
 TEST(Settings, TheShippedConfigurationsAreGood) {
   const Folder folder;
-  folder.write("edge.crt", "pem");
-  folder.write("edge.key", "pem");
+  const net::Certificates made;
+  folder.write("edge.crt", contents(made.cert()));
+  folder.write("edge.key", contents(made.key()));
   folder.write("keys.toml", "[[key]]\nkey = \"k\"\ntier = \"free\"\n[[key]]\nkey = \"l\"\ntier = \"pro\"\n");
   policy::CountryFile countries;
   countries.add("203.0.113.0", 24, "CH");
