@@ -66,6 +66,15 @@ class Limits(TestCase):
         problem = refused.json()
         self.assertEqual((problem["status"], problem["violated-policies"]), (429, ["per-ip"]))
 
+    def test_an_early_error_tells_nothing_of_another_client(self):
+        weir = self.weir(rule(limit="1/day"), server='max_body = "1KiB"')
+        for _ in range(8):  # so that both workers' memory has been used
+            weir.get("/")
+            with weir.connect() as client:
+                refused = client.request("POST", "/", body=b"x" * 5000)
+            self.assertEqual(refused.status, 413)
+            self.assertEqual([refused[name] for name in ("ratelimit", "x-ratelimit-limit", "retry-after")], [None] * 3)
+
     def test_the_count_is_exact_among_many_clients(self):
         weir = self.weir(rule(limit="1/day", burst=100, key="[]"))
         statuses = sum(together(8, lambda _: self.statuses(weir.port, 50)), [])

@@ -364,6 +364,16 @@ class Errors(TestCase):
         with weir.connect() as client:
             self.assertEqual([client.get("/").body for _ in range(10)], [b"ok"] * 10)
 
+    def test_bytes_that_come_late_on_an_idle_connection_are_nobodys(self):
+        weir = self.weir()
+        self.upstream.reply = lambda exchange: exchange.send(answer(b"right"))
+        for _ in range(10):
+            self.assertEqual(weir.get("/").body, b"right")
+            for exchange in self.upstream.exchanges:
+                with contextlib.suppress(OSError):  # weir has closed it
+                    exchange.send(answer(b"stray"))
+            self.assertEqual(weir.get("/victim").body, b"right")
+
     def test_the_other_server_answers_where_one_is_gone(self):
         weir = self.start(Weir(config(closed_port(), self.upstream.port)))
         answered = [Client(weir.port).get("/").status for _ in range(20)]

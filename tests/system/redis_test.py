@@ -92,6 +92,17 @@ class Shared(TestCase):
         finally:
             self.redis.process.send_signal(signal.SIGCONT)
 
+    def test_what_a_late_reply_charged_is_given_back(self):
+        weir = self.weir(shared(limit="10/day", on_store_failure='"closed"'), timeout="50ms")
+        self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "9")
+        self.redis.process.send_signal(signal.SIGSTOP)
+        try:
+            self.assertEqual(self.statuses(weir.port, 3), [503] * 3)
+        finally:
+            self.redis.process.send_signal(signal.SIGCONT)
+        eventually(lambda: self.redis.calls("evalsha") >= 7, "three late charges and their refunds")
+        self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "8")
+
     def test_redis_killed_under_load_loses_no_request(self):
         weir = self.weir(shared(limit="100000/s", burst=100000), timeout="50ms")
         stop, results = threading.Event(), []

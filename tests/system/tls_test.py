@@ -2,9 +2,11 @@
 """TLS as clients see it: versions, ALPN, certificates by name, and what is not TLS at all."""
 
 import random
+import socket
 import ssl
 import subprocess
 import tempfile
+import time
 
 from harness import (PATIENCE, Client, TestCase, Upstream, Weir, answer, chunked, client_tls, config, main,
                      make_certificate, request_bytes)
@@ -42,6 +44,25 @@ class Tls(TestCase):
         done = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{self.weir.port}", "-tls1_1",
                                "-cipher", "ALL:@SECLEVEL=0"], input="", capture_output=True, text=True, check=False)
         self.assertIn("alert protocol version", done.stderr)
+
+    def test_a_record_may_come_in_two_parts_with_a_pause(self):
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = self.trust.wrap_bio(incoming, outgoing, server_hostname="localhost")
+        with socket.create_connection(("127.0.0.1", self.weir.port), PATIENCE) as wire:
+            def until(work):
+                while True:
+                    try:
+                        return work()
+                    except ssl.SSLWantReadError:
+                        wire.sendall(outgoing.read())
+                        incoming.write(wire.recv(65536) or self.fail("the connection ended"))
+            until(client.do_handshake)
+            client.write(request_bytes("GET", "/"))
+            record = outgoing.read()
+            wire.sendall(record[:-10])
+            time.sleep(1.5)  # longer than a connection may be silent before it gives its buffer back
+            wire.sendall(record[-10:])
+            self.assertTrue(until(lambda: client.read(65536)).startswith(b"HTTP/1.1 200"))
 
     def test_alpn_chooses_http_1_1(self):
         for offered, chosen in ((["h2", "http/1.1"], "http/1.1"), (["http/1.1"], "http/1.1")):
