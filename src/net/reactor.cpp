@@ -22,6 +22,8 @@ int new_epoll() {
 
 Reactor::Reactor(asio::execution_context& context)
     : service(context),
+      // Our executor type has no other context.
+      // NOLINTNEXTLINE(cppcoreguidelines-pro-type-static-cast-downcast)
       executor_(static_cast<asio::io_context&>(context).get_executor()),
       epoll_(executor_, new_epoll()) {}
 
