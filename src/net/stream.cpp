@@ -206,7 +206,7 @@ ErrorCode Stream::feed() {
   if (tls.buffer.empty()) tls.buffer.resize(Tls::kBuffer);
   // What OpenSSL has not taken yet (it wants to write first) stays in front.
   const auto kept = tls.incoming.size();
-  std::memmove(tls.buffer.data(), tls.incoming.data(), kept);
+  if (kept > 0) std::memmove(tls.buffer.data(), tls.incoming.data(), kept);
   if (kept == tls.buffer.size()) return asio::error::no_buffer_space;
   ErrorCode ec;
   const auto count = receive(tls.buffer.data() + kept, tls.buffer.size() - kept, ec);
