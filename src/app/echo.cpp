@@ -8,6 +8,7 @@
 #include "weir/http/forwarding.hpp"
 #include "weir/http/head_parser.hpp"
 #include "weir/net/listener.hpp"
+#include "weir/net/signal.hpp"
 #include "weir/net/stream.hpp"
 #include "weir/observe/json_text.hpp"
 #include "weir/proxy/relay.hpp"

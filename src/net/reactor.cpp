@@ -1,5 +1,7 @@
 #include "weir/net/reactor.hpp"
 
+#include "weir/net/signal.hpp"
+
 #include <system_error>
 
 #include <boost/asio/error.hpp>

@@ -4,7 +4,7 @@
 
 #include "proxy/exchange.hpp"
 
-#include "weir/net/reactor.hpp"
+#include "weir/net/signal.hpp"
 
 #include <string>
 

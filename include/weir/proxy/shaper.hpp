@@ -14,7 +14,7 @@
 #include "weir/limit/key_table.hpp"
 #include "weir/net/asio.hpp"
 #include "weir/net/clock.hpp"
-#include "weir/net/reactor.hpp"
+#include "weir/net/signal.hpp"
 #include "weir/proxy/queue.hpp"
 #include "weir/redis/store.hpp"
 

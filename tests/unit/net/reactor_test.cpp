@@ -2,6 +2,8 @@
 
 #include "unit/net/sockets.hpp"
 
+#include "weir/net/signal.hpp"
+
 #include <memory>
 #include <string>
 #include <vector>

@@ -1,0 +1,61 @@
+// What a task waits for beside sockets: another task's word, and a timer.
+//
+// Belong to the worker that they were made on.
+#pragma once
+
+#include "weir/net/asio.hpp"
+#include "weir/net/reactor.hpp"
+
+#include <coroutine>
+
+namespace weir::net {
+
+// Something that one coroutine waits for and another brings about. Stays raised.
+class Signal {
+ public:
+  explicit Signal(const Executor& executor) : reactor_(Reactor::of(executor)) {}
+  Signal(const Signal&) = delete;
+  Signal& operator=(const Signal&) = delete;
+
+  void raise() noexcept;
+
+  class [[nodiscard]] Wait : public Suspended {
+   public:
+    explicit Wait(Signal& signal) noexcept : signal_(signal) {}
+    ~Wait() {
+      if (signal_.waiter_ == this) signal_.waiter_ = nullptr;
+    }
+    bool await_ready() const noexcept { return signal_.raised_; }
+    void await_suspend(std::coroutine_handle<> caller) noexcept;
+    void await_resume() const noexcept {}
+
+   private:
+    Signal& signal_;
+  };
+  Wait wait() noexcept { return Wait(*this); }
+
+ private:
+  Reactor& reactor_;
+  Wait* waiter_ = nullptr;
+  bool raised_ = false;
+};
+
+// Waits for a timer within a task; operation_aborted when it is cancelled.
+class [[nodiscard]] Expiry {
+ public:
+  explicit Expiry(Timer& timer) noexcept : timer_(timer) {}
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> caller) {
+    timer_.async_wait([this, caller](const ErrorCode& ec) {
+      result_ = ec;
+      caller.resume();
+    });
+  }
+  ErrorCode await_resume() const noexcept { return result_; }
+
+ private:
+  Timer& timer_;
+  ErrorCode result_;
+};
+
+}  // namespace weir::net
