@@ -3,6 +3,8 @@
 //   /headers       the head as it arrived, as text
 //   /status/503    that status
 //   anything else  {"method":…,"target":…}, or the request's body where there is one
+#include "app/signals.hpp"
+
 #include "weir/app/run.hpp"
 #include "weir/http/answer.hpp"
 #include "weir/http/forwarding.hpp"
@@ -21,7 +23,6 @@
 #include <thread>
 #include <vector>
 
-#include <boost/asio/signal_set.hpp>
 #include <pthread.h>
 
 namespace weir::app {
@@ -177,13 +178,10 @@ int run_echo(const EchoOptions& options) {
     }
     sockets.push_back(std::move(*another));
   }
+  net::asio::io_context control(1);
+  Signals signals(control.get_executor(), {SIGINT, SIGTERM});
   std::fprintf(stderr, "weir echo listening on %s\n", first->address().to_string().c_str());
   sockets.push_back(std::move(*first));
-  net::asio::io_context control(1);
-  net::asio::signal_set signals(control, SIGINT, SIGTERM);
-  signals.async_wait([&](const net::ErrorCode&, int) {
-    for (const auto& context : contexts) context->stop();
-  });
   for (auto& socket : sockets) {
     contexts.push_back(std::make_unique<net::asio::io_context>(1));
     auto& context = *contexts.back();
@@ -191,6 +189,10 @@ int run_echo(const EchoOptions& options) {
       serve_on(context, std::move(listening), options.delay);
     });
   }
+  signals.listen([&](int) {
+    for (const auto& context : contexts) context->stop();
+    control.stop();
+  });
   control.run();
   for (auto& thread : threads) thread.join();
   return 0;

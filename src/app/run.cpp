@@ -1,6 +1,7 @@
 #include "weir/app/run.hpp"
 
 #include "app/settings_sections.hpp"
+#include "app/signals.hpp"
 #include "app/worker_thread.hpp"
 
 #include "weir/admin/server.hpp"
@@ -19,7 +20,6 @@
 #include <thread>
 #include <vector>
 
-#include <boost/asio/signal_set.hpp>
 #include <sys/random.h>
 
 namespace weir::app {
@@ -93,11 +93,13 @@ class Program {
   void start_admin();
   [[nodiscard]] admin::Sources sources();
   [[nodiscard]] admin::Readiness readiness() const;
-  void await_signal();
   void on_signal();
   void sweep_later();
 
   const Settings& settings_;
+  net::asio::io_context control_{1};
+  // Before the first thread, which is the log's.
+  Signals signals_{control_.get_executor(), {SIGTERM, SIGINT}};
   Log log_;
   AccessLog access_log_;
   net::Clock clock_;
@@ -107,8 +109,6 @@ class Program {
   proxy::SharedQueue queue_;
   proxy::InFlight in_flight_;
   proxy::Shared shared_;
-  net::asio::io_context control_{1};
-  net::asio::signal_set signals_{control_, SIGTERM, SIGINT};
   net::Timer drain_deadline_{control_.get_executor()};
   net::Timer sweep_timer_{control_.get_executor()};
   std::vector<net::TlsContext> tls_;
@@ -198,12 +198,6 @@ admin::Readiness Program::readiness() const {
           .detail = redis_up ? "" : "redis is not reachable; its rules go by on_store_failure"};
 }
 
-void Program::await_signal() {
-  signals_.async_wait([this](const net::ErrorCode& error, int) {
-    if (!error) on_signal();
-  });
-}
-
 // The first asks for a drain, the second for an end.
 void Program::on_signal() {
   if (draining_) {
@@ -221,7 +215,6 @@ void Program::on_signal() {
     log_.warning("the drain took too long: ending what is left");
     for (const auto& worker : workers_) worker->stop();
   });
-  await_signal();
 }
 
 // Goes round the whole table about once a minute.
@@ -237,7 +230,7 @@ void Program::sweep_later() {
 }
 
 int Program::serve() {
-  await_signal();
+  signals_.listen([this](int) { on_signal(); });
   sweep_later();
   if (admin_) admin_->start();
   for (const auto& worker : workers_) worker->start();

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """SIGTERM: no new work, what began is finished, idle connections end, and the deadline holds."""
 
+import pathlib
+import re
 import signal
 import threading
 import time
@@ -48,6 +50,18 @@ class Drain(TestCase):
                 return client.closed()
         except ConnectionError:
             return True
+
+    def test_every_thread_holds_signals_back(self):
+        """One that let SIGTERM through, while it begins or ends, could lose it."""
+        self.upstream.release.set()
+        weir = self.start(Weir(config(self.upstream.port).replace('access = "off"', "")))
+        self.assertEqual(weir.get("/healthz").status, 200)
+        masks = [int(re.search(r"SigBlk:\s+(\w+)", (task / "status").read_text()).group(1), 16)
+                 for task in pathlib.Path(f"/proc/{weir.pid}/task").iterdir()]
+        self.assertGreater(len(masks), 3)  # the main thread, two workers, the log
+        for mask in masks:
+            for which in (signal.SIGTERM, signal.SIGINT):
+                self.assertTrue(mask >> (which - 1) & 1, f"{masks}")
 
     def test_idle_connections_end_at_once(self):
         self.upstream.release.set()
