@@ -1,6 +1,7 @@
 #include "weir/http/answer.hpp"
 
-#include "weir/http/forwarding.hpp"
+#include "http/text_writer.hpp"
+
 #include "weir/http/head.hpp"
 
 #include <algorithm>
@@ -52,86 +53,79 @@ constexpr std::array kStatuses = {
 };
 constexpr Status kUnknown{0, "Unknown", "error"};
 
-const Status& status_of(unsigned code) noexcept {
-  const auto* found =
-      std::find_if(kStatuses.begin(), kStatuses.end(), [&](const Status& s) { return s.code == code; });
-  return found == kStatuses.end() ? kUnknown : *found;
-}
+// kStatuses' place of each status from 200 on; what is not registered has the end's.
+constexpr auto kPlaces = [] {
+  std::array<std::uint8_t, 400> places{};
+  places.fill(kStatuses.size());
+  for (std::size_t i = 0; i < kStatuses.size(); ++i)
+    places[kStatuses[i].code - 200] = static_cast<std::uint8_t>(i);
+  return places;
+}();
 
-void field(std::string& out, std::string_view name, std::uint64_t value) {
-  out += name;
-  append_number(out, value);
-  out += "\r\n";
+const Status& status_of(unsigned code) noexcept {
+  const auto place = code - 200 < kPlaces.size() ? kPlaces[code - 200] : kStatuses.size();
+  return place < kStatuses.size() ? kStatuses[place] : kUnknown;
 }
 
 std::uint64_t seconds(base::Duration d) noexcept {
   return static_cast<std::uint64_t>(base::ceil_seconds(d));
 }
 
-void append_message(std::string& out, const Refusal& refusal) {
+// The most that the fixed words and the numbers of one of the texts below come to.
+constexpr std::size_t kFixed = 512;
+
+void write_message(TextWriter& out, const Refusal& refusal) {
   if (!refusal.retry_after_seconds) {
-    out += "This request costs more than the limit can ever admit.";
+    out << "This request costs more than the limit can ever admit.";
     return;
   }
-  out += "Too many requests. Please retry after ";
-  append_number(out, *refusal.retry_after_seconds);
-  out += *refusal.retry_after_seconds == 1 ? " second." : " seconds.";
+  out << "Too many requests. Please retry after " << *refusal.retry_after_seconds;
+  if (*refusal.retry_after_seconds == 1)
+    out << " second.";
+  else
+    out << " seconds.";
 }
 
 }  // namespace
 
-void append_standing(std::string& out, const Standing& s, RateLimitFamilies families) {
+void append_standing(std::string& text, const Standing& s, RateLimitFamilies families) {
+  TextWriter out(text, kFixed + 2 * s.rule.size());
   if (families.x) {
-    field(out, "X-RateLimit-Limit: ", s.limit);
-    field(out, "X-RateLimit-Remaining: ", s.remaining);
-    if (!s.concurrency) field(out, "X-RateLimit-Reset: ", seconds(s.reset_at.time_since_epoch()));
-    if (s.exceeded) out += "X-RateLimit-Exceeded: soft\r\n";
+    out << "X-RateLimit-Limit: " << s.limit << "\r\nX-RateLimit-Remaining: " << s.remaining;
+    if (!s.concurrency) out << "\r\nX-RateLimit-Reset: " << seconds(s.reset_at.time_since_epoch());
+    if (s.exceeded) out << "\r\nX-RateLimit-Exceeded: soft";
+    out << "\r\n";
   }
   if (!families.ietf) return;
-  out += "RateLimit-Policy: \"";
-  out += s.rule;
-  out += "\";q=";
-  append_number(out, s.limit);
-  if (s.concurrency) {
-    out += ";qu=\"concurrent-requests\"";
-  } else {
-    out += ";w=";
-    append_number(out, std::max<std::uint64_t>(1, seconds(s.window)));
-  }
-  out += "\r\nRateLimit: \"";
-  out += s.rule;
-  out += "\";r=";
-  append_number(out, s.remaining);
-  if (!s.concurrency && s.more_after != base::kForever) {
-    out += ";t=";
-    append_number(out, seconds(s.more_after));
-  }
-  out += "\r\n";
+  out << "RateLimit-Policy: \"" << s.rule << "\";q=" << s.limit;
+  if (s.concurrency)
+    out << ";qu=\"concurrent-requests\"";
+  else
+    out << ";w=" << std::max<std::uint64_t>(1, seconds(s.window));
+  out << "\r\nRateLimit: \"" << s.rule << "\";r=" << s.remaining;
+  if (!s.concurrency && s.more_after != base::kForever) out << ";t=" << seconds(s.more_after);
+  out << "\r\n";
 }
 
-void write_answer(std::string& out, const Answer& a) {
-  out += "HTTP/1.1 ";
-  append_number(out, a.status);
-  out += ' ';
-  out += reason_phrase(a.status);
-  out += "\r\nDate: ";
-  out += a.date;
-  out += "\r\n";
+void append_retry_after(std::string& text, std::uint64_t seconds) {
+  TextWriter(text, kFixed) << "Retry-After: " << seconds << "\r\n";
+}
+
+void write_answer(std::string& text, const Answer& a) {
+  const auto reason = reason_phrase(a.status);
+  TextWriter out(
+      text, kFixed + reason.size() + a.date.size() + a.content_type.size() + a.fields.size() + a.body.size());
+  out << "HTTP/1.1 " << a.status << " " << reason << "\r\nDate: " << a.date;
   const bool bodiless = a.status == 204 || a.status == 304;  // RFC 9112 §6.3
-  if (!bodiless) {
-    out += "Content-Type: ";
-    out += a.content_type;
-    out += "\r\n";
-    field(out, "Content-Length: ", a.body.size());
-  }
-  if (a.no_store) out += "Cache-Control: no-store\r\n";
-  out += a.fields;
+  if (!bodiless) out << "\r\nContent-Type: " << a.content_type << "\r\nContent-Length: " << a.body.size();
+  if (a.no_store) out << "\r\nCache-Control: no-store";
+  out << "\r\n" << a.fields;
   if (!a.keep_alive)
-    out += "Connection: close\r\n";
+    out << "Connection: close\r\n";
   else if (a.client_minor_version == 0)
-    out += "Connection: keep-alive\r\n";
-  out += "\r\n";
-  if (!a.omit_body && !bodiless) out += a.body;
+    out << "Connection: keep-alive\r\n";
+  out << "\r\n";
+  if (!a.omit_body && !bodiless) out << a.body;
 }
 
 std::optional<std::uint64_t> retry_after_seconds(base::Duration retry_after) noexcept {
@@ -139,44 +133,31 @@ std::optional<std::uint64_t> retry_after_seconds(base::Duration retry_after) noe
   return std::max<std::uint64_t>(1, seconds(retry_after));
 }
 
-void append_refusal_json(std::string& out, const Refusal& refusal) {
-  out += R"({"error":")";
-  out += status_of(refusal.status).error;
-  out += R"(","message":")";
-  append_message(out, refusal);
-  out += R"(","rule":")";
-  out += refusal.rule;
-  out += '"';
-  if (refusal.retry_after_seconds) {
-    out += R"(,"retry_after_seconds":)";
-    append_number(out, *refusal.retry_after_seconds);
-  }
-  out += "}\n";
+void append_refusal_json(std::string& text, const Refusal& refusal) {
+  const auto error = status_of(refusal.status).error;
+  TextWriter out(text, kFixed + error.size() + refusal.rule.size());
+  out << R"({"error":")" << error << R"(","message":")";
+  write_message(out, refusal);
+  out << R"(","rule":")" << refusal.rule << "\"";
+  if (refusal.retry_after_seconds) out << R"(,"retry_after_seconds":)" << *refusal.retry_after_seconds;
+  out << "}\n";
 }
 
-void append_refusal_problem(std::string& out, const Refusal& refusal) {
-  out += R"({"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":")";
-  out += reason_phrase(refusal.status);
-  out += R"(","status":)";
-  append_number(out, refusal.status);
-  out += R"(,"detail":")";
-  append_message(out, refusal);
-  out += R"(","violated-policies":[")";
-  out += refusal.rule;
-  out += "\"]";
-  if (refusal.retry_after_seconds) {
-    out += R"(,"retry_after_seconds":)";
-    append_number(out, *refusal.retry_after_seconds);
-  }
-  out += "}\n";
+void append_refusal_problem(std::string& text, const Refusal& refusal) {
+  const auto reason = reason_phrase(refusal.status);
+  TextWriter out(text, kFixed + reason.size() + refusal.rule.size());
+  out << R"({"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":")" << reason
+      << R"(","status":)" << refusal.status << R"(,"detail":")";
+  write_message(out, refusal);
+  out << R"(","violated-policies":[")" << refusal.rule << "\"]";
+  if (refusal.retry_after_seconds) out << R"(,"retry_after_seconds":)" << *refusal.retry_after_seconds;
+  out << "}\n";
 }
 
-void append_error_json(std::string& out, unsigned status, std::string_view what) {
-  out += R"({"error":")";
-  out += status_of(status).error;
-  out += R"(","message":")";
-  out += what;
-  out += "\"}\n";
+void append_error_json(std::string& text, unsigned status, std::string_view what) {
+  const auto error = status_of(status).error;
+  TextWriter(text, kFixed + error.size() + what.size())
+      << R"({"error":")" << error << R"(","message":")" << what << "\"}\n";
 }
 
 std::string_view reason_phrase(unsigned status) noexcept {

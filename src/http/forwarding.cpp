@@ -1,26 +1,32 @@
 #include "weir/http/forwarding.hpp"
 
-#include <array>
+#include "http/text_writer.hpp"
 
 namespace weir::http {
 
+using namespace std::string_view_literals;
+
 namespace {
 
-void line(std::string& out, std::string_view name, std::string_view value) {
-  out += name;
-  out += ": ";
-  out += value;
-  out += "\r\n";
-}
+// The most that fixed words and numbers of a head come to.
+constexpr std::size_t kFixed = 512;
 
 const char* end_of(std::string_view text) noexcept {
   return text.data() + text.size();
 }
 
+// The most that all lines of the fields come to.
+std::size_t most_of(const Fields& fields) noexcept {
+  std::size_t sum = 0;
+  for (const auto& field : fields)
+    sum += field.name.size() + field.value.size() + 4;  // ": " and the line's end
+  return sum;
+}
+
 // From `begin` to the end of `last`'s line, which is written in the one way there is.
-void append_piece(std::string& out, const char* begin, const Field& last) {
-  out.append(begin, static_cast<std::size_t>(last.name.data() - begin));
-  line(out, last.name, last.value);
+void append_piece(TextWriter& out, const char* begin, const Field& last) {
+  out << std::string_view(begin, static_cast<std::size_t>(last.name.data() - begin)) << last.name << ": "
+      << last.value << "\r\n";
 }
 
 // The line of `field` stands in the head just as it is written, and the line of `next` follows.
@@ -31,7 +37,7 @@ bool adjoins(const Field& field, const Field& next) noexcept {
 
 // The lines of the fields that go on; neighbours are copied in one piece.
 template <class GoesOn>
-void copy_lines(std::string& out, const Fields& fields, GoesOn goes_on) {
+void copy_lines(TextWriter& out, const Fields& fields, GoesOn goes_on) {
   const char* run = nullptr;  // where the piece under way begins
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const auto& field = fields[i];
@@ -46,12 +52,9 @@ void copy_lines(std::string& out, const Fields& fields, GoesOn goes_on) {
 }
 
 // All values of a field as one list (RFC 9110 §5.3), each followed by ", ".
-void append_list(std::string& out, const Fields& fields, FieldId id) {
-  for (const auto& field : fields) {
-    if (field.id != id || field.value.empty()) continue;
-    out += field.value;
-    out += ", ";
-  }
+void append_list(TextWriter& out, const Fields& fields, FieldId id) {
+  for (const auto& field : fields)
+    if (field.id == id && !field.value.empty()) out << field.value << ", ";
 }
 
 // Fields that weir writes itself, from what it knows or from what a trusted peer said.
@@ -73,84 +76,66 @@ bool rewritten(FieldId id, bool peer_trusted) noexcept {
   }
 }
 
-void append_forwarded(std::string& out, const RequestHead& head, const ForwardedBy& by) {
+void append_forwarded(TextWriter& out, const RequestHead& head, const ForwardedBy& by) {
   const bool v6 = by.peer.find(':') != std::string_view::npos;
-  out += "Forwarded: for=";
-  out += v6 ? "\"[" : "";
-  out += by.peer;
-  out += v6 ? "]\"" : "";
-  out += ";proto=";
-  out += by.proto;
-  out += ";host=\"";
-  out += head.authority;
-  out += "\"\r\n";
+  out << "Forwarded: for=" << (v6 ? "\"["sv : ""sv) << by.peer << (v6 ? "]\""sv : ""sv)
+      << ";proto=" << by.proto << ";host=\"" << head.authority << "\"\r\n";
 }
 
-void append_forwarding(std::string& out, const RequestHead& head, const ForwardedBy& by) {
-  out += "X-Forwarded-For: ";
+void append_forwarding(TextWriter& out, const RequestHead& head, const ForwardedBy& by) {
+  out << "X-Forwarded-For: ";
   if (by.peer_trusted) append_list(out, head.fields, FieldId::XForwardedFor);
-  out += by.peer;
-  out += "\r\n";
+  out << by.peer << "\r\n";
   const auto said = [&](FieldId id) {  // and goes on: Connection may have named it
     const auto* field = by.peer_trusted ? find_field(head.fields, id) : nullptr;
     return field != nullptr && !field->hop_by_hop;
   };
-  if (!said(FieldId::XForwardedProto)) line(out, "X-Forwarded-Proto", by.proto);
-  if (!said(FieldId::XForwardedHost)) line(out, "X-Forwarded-Host", head.authority);
-  if (!said(FieldId::XRequestId)) line(out, "X-Request-ID", by.request_id);
+  if (!said(FieldId::XForwardedProto)) out << "X-Forwarded-Proto: " << by.proto << "\r\n";
+  if (!said(FieldId::XForwardedHost)) out << "X-Forwarded-Host: " << head.authority << "\r\n";
+  if (!said(FieldId::XRequestId)) out << "X-Request-ID: " << by.request_id << "\r\n";
   if (by.add_forwarded) append_forwarded(out, head, by);
-  out += "Via: ";
+  out << "Via: ";
   append_list(out, head.fields, FieldId::Via);
-  out += head.minor_version == 1 ? "1.1 weir\r\n" : "1.0 weir\r\n";
+  out << (head.minor_version == 1 ? "1.1 weir\r\n"sv : "1.0 weir\r\n"sv);
 }
 
 // Of an absolute-form target the origin-form of the same resource, octet for octet; its authority becomes
 // Host (RFC 9112 §3.2.2).
-void append_target(std::string& out, const RequestHead& head) {
+void append_target(TextWriter& out, const RequestHead& head) {
   auto target = head.target;
   if (target.front() != '/' && head.path != "*") {
     target.remove_prefix(static_cast<std::size_t>(head.authority.data() - target.data()) +
                          head.authority.size());
     const bool whole_server = target.empty() && head.method == "OPTIONS";  // RFC 9112 §3.2.4
-    if (!target.starts_with('/')) out += whole_server ? '*' : '/';
+    if (!target.starts_with('/')) out << (whole_server ? "*"sv : "/"sv);
   }
-  out += target;
+  out << target;
 }
 
-void append_framing(std::string& out, Framing framing, std::uint64_t length, bool length_known) {
-  if (framing == Framing::Chunked) {
-    out += "Transfer-Encoding: chunked\r\n";
-  } else if (length_known) {
-    out += "Content-Length: ";
-    append_number(out, length);
-    out += "\r\n";
-  }
+void append_framing(TextWriter& out, Framing framing, std::uint64_t length, bool length_known) {
+  if (framing == Framing::Chunked)
+    out << "Transfer-Encoding: chunked\r\n";
+  else if (length_known)
+    out << "Content-Length: " << length << "\r\n";
 }
 
-void append_status_line(std::string& out, const ResponseHead& head) {
-  out += "HTTP/1.1 ";
-  append_number(out, head.status);
-  out += ' ';
-  out += head.reason;
-  out += "\r\n";
+void append_status_line(TextWriter& out, const ResponseHead& head) {
+  out << "HTTP/1.1 " << head.status << " " << head.reason << "\r\n";
 }
 
 }  // namespace
 
 void append_number(std::string& out, std::uint64_t number) {
-  std::array<char, 20> digits;
-  auto* at = digits.data() + digits.size();
-  do *--at = static_cast<char>('0' + number % 10);
-  while ((number /= 10) != 0);
-  out.append(at, static_cast<std::size_t>(digits.data() + digits.size() - at));
+  TextWriter(out, TextWriter::kDigits) << number;
 }
 
-void write_request_head(std::string& out, const RequestHead& head, const ForwardedBy& by) {
-  out += head.method;
-  out += ' ';
+void write_request_head(std::string& text, const RequestHead& head, const ForwardedBy& by) {
+  TextWriter out(text, kFixed + head.method.size() + head.target.size() + 3 * head.authority.size() +
+                           2 * (by.peer.size() + by.proto.size()) + by.request_id.size() +
+                           2 * most_of(head.fields));  // for each line, and for what a list takes of it
+  out << head.method << " ";
   append_target(out, head);
-  out += " HTTP/1.1\r\n";
-  line(out, "Host", head.authority);
+  out << " HTTP/1.1\r\nHost: " << head.authority << "\r\n";
   bool length_known = false;
   copy_lines(out, head.fields, [&](const Field& field) {
     length_known |= field.id == FieldId::ContentLength;
@@ -158,34 +143,36 @@ void write_request_head(std::string& out, const RequestHead& head, const Forward
   });
   append_forwarding(out, head, by);
   append_framing(out, head.framing, head.content_length, length_known);
-  out += "\r\n";
+  out << "\r\n";
 }
 
-void write_response_head(std::string& out, const ResponseHead& head, const ResponseForm& form,
+void write_response_head(std::string& text, const ResponseHead& head, const ResponseForm& form,
                          std::string_view extra) {
+  TextWriter out(text, kFixed + head.reason.size() + extra.size() + most_of(head.fields));
   append_status_line(out, head);
   bool length_known = false;
   copy_lines(out, head.fields, [&](const Field& field) {
     length_known |= field.id == FieldId::ContentLength;
     return field.id != FieldId::ContentLength && !field.hop_by_hop;
   });
-  out += extra;
+  out << extra;
   // To a HEAD, and in a 304, Content-Length speaks of the body that a GET would have had; 1xx and 204 have
   // none.
   if (head.status == 204) length_known = false;
   append_framing(out, form.framing, head.content_length, length_known && form.framing != Framing::UntilClose);
   if (!form.keep_alive)
-    out += "Connection: close\r\n";
+    out << "Connection: close\r\n";
   else if (form.client_minor_version == 0)
-    out += "Connection: keep-alive\r\n";
-  out += "\r\n";
+    out << "Connection: keep-alive\r\n";
+  out << "\r\n";
 }
 
-void write_interim_head(std::string& out, const ResponseHead& head) {
+void write_interim_head(std::string& text, const ResponseHead& head) {
+  TextWriter out(text, kFixed + head.reason.size() + most_of(head.fields));
   append_status_line(out, head);
   copy_lines(out, head.fields,
              [](const Field& field) { return !field.hop_by_hop && field.id != FieldId::ContentLength; });
-  out += "\r\n";
+  out << "\r\n";
 }
 
 ResponseForm response_form(const RequestHead& request, const ResponseHead& response,

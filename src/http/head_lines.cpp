@@ -1,6 +1,7 @@
 #include "http/head_lines.hpp"
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -34,25 +35,46 @@ bool is_digit(char c) noexcept {
   return c >= '0' && c <= '9';
 }
 
-// Whether none of eight octets is a control character: the haszero and hasless tests of
-// https://graphics.stanford.edu/~seander/bithacks.html, which may err on the side of a closer look.
-bool is_plain_text(const char* eight) noexcept {
-  constexpr std::uint64_t kOnes = 0x0101'0101'0101'0101;
-  constexpr std::uint64_t kTops = 0x8080'8080'8080'8080;
-  std::uint64_t word = 0;
-  std::memcpy(&word, eight, sizeof word);
+constexpr std::uint64_t kOnes = 0x0101'0101'0101'0101;
+
+template <class Word>
+Word load(const char* at) noexcept {
+  Word word = 0;
+  std::memcpy(&word, at, sizeof word);
+  return word;
+}
+
+// How many octets stand before the first control character of eight; 8 where there is none. The haszero and
+// hasless tests of https://graphics.stanford.edu/~seander/bithacks.html: borrows go upwards, so that the
+// lowest hit is a true one.
+std::size_t text_before_control(const char* eight) noexcept {
+  static_assert(std::endian::native == std::endian::little);
+  constexpr std::uint64_t kTops = 0x80 * kOnes;
+  const auto word = load<std::uint64_t>(eight);
   const auto below_space = (word - kOnes * 0x20) & ~word;
   const auto with_delete = word ^ kOnes * 0x7F;
   const auto deleted = (with_delete - kOnes) & ~with_delete;
-  return ((below_space | deleted) & kTops) == 0;
+  return static_cast<std::size_t>(std::countr_zero((below_space | deleted) & kTops)) / 8;
 }
 
-// Without regard to case; `known` in lower case. For names that are tokens setting bit 5 maps nothing else
-// onto a lower-case letter or a hyphen.
+// Without regard to case; `known` in lower case, at least two octets and as many as `name`. For names that
+// are tokens setting bit 5 maps nothing else onto a lower-case letter or a hyphen. Word by word; the last one
+// overlaps the one before.
+template <class Word>
 bool is_name(std::string_view name, std::string_view known) noexcept {
-  for (std::size_t i = 0; i < known.size(); ++i)
-    if ((name[i] | 0x20) != known[i]) return false;
-  return true;
+  constexpr auto kLower = static_cast<Word>(0x20 * kOnes);
+  const auto differs = [&](std::size_t at) {
+    return (load<Word>(name.data() + at) | kLower) != load<Word>(known.data() + at);
+  };
+  const auto last = name.size() - sizeof(Word);
+  for (std::size_t at = 0; at < last; at += sizeof(Word))
+    if (differs(at)) return false;
+  return !differs(last);
+}
+
+bool is_name(std::string_view name, std::string_view known) noexcept {
+  if (known.size() >= 8) return is_name<std::uint64_t>(name, known);
+  return known.size() >= 4 ? is_name<std::uint32_t>(name, known) : is_name<std::uint16_t>(name, known);
 }
 
 }  // namespace
@@ -65,7 +87,13 @@ std::string_view HeadLines::take(unsigned char wanted) noexcept {
 
 std::string_view HeadLines::take_text() noexcept {
   const char* const begin = at_;
-  while (end_ - at_ >= 8 && is_plain_text(at_)) at_ += 8;
+  while (end_ - at_ >= 8) {
+    const auto plain = text_before_control(at_);
+    at_ += plain;
+    if (plain == 8) continue;
+    if (*at_ != '\t') return {begin, static_cast<std::size_t>(at_ - begin)};
+    ++at_;
+  }
   (void)take(kText);
   return {begin, static_cast<std::size_t>(at_ - begin)};
 }

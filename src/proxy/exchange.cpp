@@ -145,11 +145,7 @@ net::Task<Exchange::Ending> Exchange::refuse_by(const policy::Rule& rule, base::
   const http::Refusal refusal{.rule = rule.name,
                               .status = rule.refusal_status,
                               .retry_after_seconds = http::retry_after_seconds(retry_after)};
-  if (refusal.retry_after_seconds) {
-    space.standing += "Retry-After: ";
-    http::append_number(space.standing, *refusal.retry_after_seconds);
-    space.standing += "\r\n";
-  }
+  if (refusal.retry_after_seconds) http::append_retry_after(space.standing, *refusal.retry_after_seconds);
   const auto* accept = http::find_field(space.head.fields, http::FieldId::Accept);
   const bool problem = accept != nullptr && http::wants_problem_json(accept->value);
   space.text.clear();

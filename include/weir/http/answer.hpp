@@ -32,6 +32,8 @@ struct Standing {
 };
 
 void append_standing(std::string& out, const Standing& standing, RateLimitFamilies families);
+// The field line of a refusal.
+void append_retry_after(std::string& out, std::uint64_t seconds);
 
 // A complete response of our own. `fields`: further complete field lines.
 struct Answer {

@@ -163,6 +163,23 @@ TEST(HeadLines, NothingIsReadBeyondTheEnd) {
       EXPECT_FALSE(ours<false>(std::string(head.substr(0, size))).taken) << head.substr(0, size);
 }
 
+TEST(HeadLines, AControlCharacterIsFoundWhereverItStands) {
+  const auto with = [](std::size_t at, char c) {
+    std::string value(40, 'v');
+    value[at] = c;
+    return "GET / HTTP/1.1\r\nA: " + value + "\r\n\r\n";
+  };
+  for (std::size_t at = 1; at < 39; ++at) {
+    for (const char c : {'\0', '\x01', '\n', '\r', '\x1F', '\x7F'})
+      EXPECT_FALSE(ours<true>(with(at, c)).taken) << at << ' ' << static_cast<int>(c);
+    for (const char c : {'\t', ' ', '~', '\x80', '\xFF'}) {
+      const auto found = ours<true>(with(at, c));
+      ASSERT_TRUE(found.taken) << at << ' ' << static_cast<int>(c);
+      EXPECT_EQ(found.fields.at(0).second.size(), 40U);
+    }
+  }
+}
+
 TEST(HeadLines, NamesAreKnownInAnyCase) {
   const std::pair<std::string_view, FieldId> kKnown[] = {{"te", FieldId::Te},
                                                          {"VIA", FieldId::Via},
@@ -189,7 +206,14 @@ TEST(HeadLines, NamesAreKnownInAnyCase) {
                                                          {"hose", FieldId::Other},
                                                          {"", FieldId::Other},
                                                          {"x-forwarded-port", FieldId::Other}};
-  for (const auto& [name, id] : kKnown) EXPECT_EQ(field_id(name), id) << name;
+  for (const auto& [name, id] : kKnown) {
+    EXPECT_EQ(field_id(name), id) << name;
+    for (std::size_t at = 0; at < name.size() && id != FieldId::Other; ++at) {
+      std::string other(name);
+      other[at] = '~';
+      EXPECT_EQ(field_id(other), FieldId::Other) << other;
+    }
+  }
 }
 
 }  // namespace
