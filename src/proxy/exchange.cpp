@@ -79,6 +79,7 @@ net::Task<Exchange::Ending> Exchange::ask_redis() {
   const auto ruling = co_await gate_.ask_redis();
   session_.end_wait_for_others();
   latest_ = worker_.clock.now();
+  worker_.counters.decision_seconds.record(latest_ - started_);
   if (session_.left()) {
     gate_.refund();
     failure_ = "client_left";
@@ -90,6 +91,7 @@ net::Task<Exchange::Ending> Exchange::ask_redis() {
 
 net::Task<Exchange::Ending> Exchange::carry_out(const Ruling& ruling) {
   decision_ = ruling.decision;
+  decided_ = !ruling.objection && ruling.closed == nullptr;
   if (ruling.objection || ruling.closed != nullptr) return refuse(ruling);
   note_standing(decision_);
   switch (decision_.verdict) {
@@ -249,6 +251,11 @@ void Exchange::account() {
   if (answered_ != base::TimePoint{}) counters.upstream_seconds.record(answered_ - sent_);
   if (worker_.access_log == nullptr) return;
   const auto& space = *space_;
+  const auto& client = space.request.client;
+  const auto said = [&](std::string_view name) {
+    const auto* field = http::find_field(space.head.fields, name);
+    return field != nullptr ? field->value : std::string_view{};
+  };
   const auto span = [](base::TimePoint from, base::TimePoint to) {
     return from == base::TimePoint{} || to == base::TimePoint{} ? base::Duration{0} : to - from;
   };
@@ -258,7 +265,7 @@ void Exchange::account() {
        .total = now - started_,
        .queued = span(started_, departed_),
        .upstream = span(sent_, answered_),
-       .client = space.request.client.address,
+       .client = client.address,
        .method = space.head.method,
        .target = space.head.target,
        .host = space.head.authority,
@@ -266,13 +273,13 @@ void Exchange::account() {
        .status = status_,
        .bytes_in = request_body_ ? request_body_->received() : 0,
        .bytes_out = bytes_out_,
-       .verdict = kVerdicts[static_cast<std::size_t>(decision_.verdict)],
+       .verdict = decided_ ? kVerdicts[static_cast<std::size_t>(decision_.verdict)] : std::string_view{},
        .rule = decision_.rule != nullptr ? std::string_view(decision_.rule->name) : std::string_view{},
-       .key = {},
+       .key = gate_.key_in(decision_.rule),
        .server = lease_ ? std::string_view(lease_.server_name()) : std::string_view{},
        .request_id = space.request_id,
-       .traceparent = {},
-       .user_agent = {},
+       .traceparent = client.peer_trusted ? said("traceparent") : std::string_view{},
+       .user_agent = said("user-agent"),
        .error = failure_});
 }
 

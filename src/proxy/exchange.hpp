@@ -114,6 +114,7 @@ class Exchange {
   unsigned status_ = 0;
   std::uint64_t bytes_out_ = 0;
   policy::Decision decision_;
+  bool decided_ = false;      // decision_ is one
   std::string_view failure_;  // a word for the log; static text
   bool begun_ = false;
 };

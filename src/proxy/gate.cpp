@@ -84,6 +84,14 @@ Gate::Delayed Gate::delayed() const {
   return delayed;
 }
 
+std::optional<limit::Key> Gate::key_in(const policy::Rule* rule) const noexcept {
+  if (rule == nullptr) return std::nullopt;
+  for (const auto* bill : bills_)
+    for (std::size_t i = 0; i < bill->charges().size(); ++i)
+      if (bill->line(i).rule == rule) return bill->charges()[i].key;
+  return std::nullopt;
+}
+
 bool Gate::decide_here(base::TimePoint now, Ruling& ruling) {
   auto& evaluation = space_.evaluation;
   charged_at_ = now;

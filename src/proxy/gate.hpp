@@ -45,6 +45,9 @@ class Gate {
   // It waited, and this is the departure that it took. Its own may be another's by now: never give that back.
   void note_taken(const Departure& departure) { taken_ = departure; }
 
+  // The client's name in a rule that was asked; nullopt where it was not. `rule` may be null.
+  [[nodiscard]] std::optional<limit::Key> key_in(const policy::Rule* rule) const noexcept;
+
   // The exchange has ended: gives back what it held, and tells the limiters that learn from it how it went.
   void end(base::TimePoint now, const limit::Ending& ending);
 

@@ -108,7 +108,7 @@ class alignas(64) Counters {
   Tally store_failures;        // decisions that Redis did not answer in time
   Tally access_log_dropped;    // lines
   Histogram request_seconds;   // from the end of the head to the end of the answer
-  Histogram decision_seconds;  // identify, match and decide, the store's round trip included
+  Histogram decision_seconds;  // where Redis was asked, its round trip included
   Histogram upstream_seconds;  // from the request sent to the head of the answer
 
  private:
