@@ -185,8 +185,6 @@ void Page::tell_durations() {
 void Page::tell_connections() {
   total(&Counters::connections_accepted, "weir_connections_accepted_total",
         "Connections accepted from clients.");
-  total(&Counters::connections_refused, "weir_connections_refused_total",
-        "Connections beyond max_connections.");
   level(&Counters::connections_open, "weir_connections_open", "Client connections that are open.");
   total(&Counters::bytes_in, "weir_received_bytes_total", "Bytes from clients, after TLS.");
   total(&Counters::bytes_out, "weir_sent_bytes_total", "Bytes to clients, before TLS.");

@@ -1,5 +1,6 @@
 #include "weir/app/run.hpp"
 
+#include "app/descriptors.hpp"
 #include "app/settings_sections.hpp"
 #include "app/signals.hpp"
 #include "app/worker_thread.hpp"
@@ -13,8 +14,10 @@
 #include "weir/policy/key_ring.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -85,7 +88,8 @@ namespace {
 // table.
 class Program {
  public:
-  explicit Program(const Settings& settings);
+  // `config` is made before: its names are looked up while the system's default of SIGTERM still holds.
+  Program(const Settings& settings, proxy::Configuration config);
   int serve();
 
  private:
@@ -93,13 +97,13 @@ class Program {
   void start_admin();
   [[nodiscard]] admin::Sources sources();
   [[nodiscard]] admin::Readiness readiness() const;
-  void on_signal();
+  void on_signal(int signal);
   void sweep_later();
 
   const Settings& settings_;
   net::asio::io_context control_{1};
   // Before the first thread, which is the log's.
-  Signals signals_{control_.get_executor(), {SIGTERM, SIGINT}};
+  Signals signals_{control_.get_executor(), {SIGTERM, SIGINT, SIGHUP}};
   Log log_;
   AccessLog access_log_;
   net::Clock clock_;
@@ -117,17 +121,18 @@ class Program {
   bool draining_ = false;
 };
 
-Program::Program(const Settings& settings)
+Program::Program(const Settings& settings, proxy::Configuration config)
     : settings_(settings),
       log_(parse_log_level(settings.log.level).value_or(LogLevel::Info)),
       access_log_(settings.log.access),
-      config_(configure(settings)),
+      config_(std::move(config)),
       table_(settings.state.max_keys),
       worker_count_(count_workers(settings.server)),
       queue_(worker_count_),
       in_flight_(settings.server.max_in_flight),
       shared_{config_, clock_, table_, queue_, in_flight_} {
   for (const auto& warning : settings.warnings) log_.warning(warning);
+  if (const auto warning = raise_descriptor_limit(settings.server.max_connections)) log_.warning(*warning);
   const WorkerParts parts{
       .shared = shared_,
       .redis = needs_redis(settings) ? &*settings.state.redis : nullptr,
@@ -199,7 +204,9 @@ admin::Readiness Program::readiness() const {
 }
 
 // The first asks for a drain, the second for an end.
-void Program::on_signal() {
+void Program::on_signal(int signal) {
+  if (signal == SIGHUP)
+    return log_.warning("SIGHUP: this version of weir does not reload; nothing was changed");
   if (draining_) {
     log_.info("stopping at once");
     for (const auto& worker : workers_) worker->stop();
@@ -229,8 +236,18 @@ void Program::sweep_later() {
   });
 }
 
+// The last lines of the logs are written before the end, but a pipe that nobody reads would take none of them
+// for ever.
+void end_soon() {
+  std::thread([] {
+    constexpr std::chrono::seconds kForLastLines{2};
+    std::this_thread::sleep_for(kForLastLines);
+    std::_Exit(0);
+  }).detach();
+}
+
 int Program::serve() {
-  signals_.listen([this](int) { on_signal(); });
+  signals_.listen([this](int signal) { on_signal(signal); });
   sweep_later();
   if (admin_) admin_->start();
   for (const auto& worker : workers_) worker->start();
@@ -240,6 +257,7 @@ int Program::serve() {
   });
   control_.run();
   joiner.join();
+  end_soon();
   log_.info("stopped");
   return 0;
 }
@@ -249,7 +267,7 @@ int Program::serve() {
 int run(const Settings& settings) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
-    Program program(settings);
+    Program program(settings, configure(settings));
     return program.serve();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "weir: %s\n", error.what());

@@ -45,6 +45,7 @@ WorkerThread::WorkerThread(const WorkerParts& parts)
 WorkerThread::~WorkerThread() {
   context_.stop();
   join();
+  if (redis_) redis_->stop();  // nothing may be told to a session's call once it has gone
   net::Reactor::of(context_.get_executor()).end_tasks();  // sessions, which refer to the worker
 }
 

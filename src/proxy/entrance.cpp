@@ -11,6 +11,7 @@ namespace weir::proxy {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{20};
+constexpr std::chrono::seconds kBetweenComplaints{1};
 
 // Owns its session from the first byte to the last.
 net::Task<void> serve(std::unique_ptr<Session> session) {
@@ -61,10 +62,17 @@ net::Awaitable<void> Entrance::accept_all() {
     if (!ec) {
       admit(std::move(socket), peer);
     } else if (ec != net::asio::error::connection_aborted) {
-      complain_("cannot accept connections: " + ec.message());
+      complain_of_accepting(ec);
       co_await pause();
     }
   }
+}
+
+void Entrance::complain_of_accepting(const net::ErrorCode& ec) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < quiet_until_) return;
+  quiet_until_ = now + kBetweenComplaints;
+  complain_("cannot accept connections: " + ec.message());
 }
 
 void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer) {

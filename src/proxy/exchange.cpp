@@ -59,15 +59,15 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
 net::Task<Exchange::Ending> Exchange::run() {
   auto& space = *space_;
   begun_ = true;
+  route_ = policy::find_route(worker_.config.routes, space.request);
+  const auto* route = route_ ? &worker_.config.routes[*route_] : nullptr;
+  if (route != nullptr) space.request.route = route->name;
   const auto most = worker_.config.server.max_body;
   if (most != 0 && space.head.content_length > most) {
     worker_.counters.client_errors(observe::ClientError::BodyTooLarge).add();
     return error(413, "the request body is too large");
   }
   if (space.request.client.key_rejected) return error(401, "the API key is not known");
-  route_ = policy::find_route(worker_.config.routes, space.request);
-  const auto* route = route_ ? &worker_.config.routes[*route_] : nullptr;
-  if (route != nullptr) space.request.route = route->name;
   priority_ = policy::priority_of(space.request, route, worker_.config.tier_priorities);
   if (!enter()) return shed();
   Ruling ruling;
@@ -193,7 +193,7 @@ net::Task<Exchange::Ending> Exchange::send(const http::Answer& in_step) {
   answer.keep_alive = in_step.keep_alive && head.keep_alive && !worker_.draining;
   answer.omit_body = head.method == "HEAD";
   answer.client_minor_version = head.minor_version;
-  answer.date = worker_.http_date(started_);
+  answer.date = worker_.http_date(latest_);
   status_ = answer.status;
   if (!answer.omit_body) bytes_out_ = answer.body.size();
   space.out.clear();
@@ -248,6 +248,7 @@ void Exchange::account() {
   const auto now = worker_.clock.now();
   counters.requests(route_, status_).add();
   counters.request_seconds.record(now - started_);
+  counters.bytes_in.add(request_body_->filled());
   if (answered_ != base::TimePoint{}) counters.upstream_seconds.record(answered_ - sent_);
   if (worker_.access_log == nullptr) return;
   const auto& space = *space_;
@@ -271,12 +272,12 @@ void Exchange::account() {
        .host = space.head.authority,
        .route = space.request.route,
        .status = status_,
-       .bytes_in = request_body_ ? request_body_->received() : 0,
+       .bytes_in = request_body_->received(),
        .bytes_out = bytes_out_,
        .verdict = decided_ ? kVerdicts[static_cast<std::size_t>(decision_.verdict)] : std::string_view{},
        .rule = decision_.rule != nullptr ? std::string_view(decision_.rule->name) : std::string_view{},
        .key = gate_.key_in(decision_.rule),
-       .server = lease_ ? std::string_view(lease_.server_name()) : std::string_view{},
+       .server = server_ != nullptr ? std::string_view(*server_) : std::string_view{},
        .request_id = space.request_id,
        .traceparent = client.peer_trusted ? said("traceparent") : std::string_view{},
        .user_agent = said("user-agent"),

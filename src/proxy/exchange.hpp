@@ -71,6 +71,8 @@ class Exchange {
   struct Attempt;
   [[nodiscard]] net::Task<Ending> forward(upstream::Pool& pool);
   void write_request(Attempt& attempt);
+  // False when there is none left to try.
+  [[nodiscard]] bool lease_server(upstream::Pool& pool, const Attempt& attempt);
   [[nodiscard]] bool can_reuse(const Attempt& attempt);
   [[nodiscard]] bool may_try_again(Attempt& attempt);
   [[nodiscard]] net::Task<bool> connect(upstream::Pool& pool, Attempt& attempt);
@@ -82,6 +84,9 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> relay_answer(upstream::Pool& pool, Attempt& attempt);
   [[nodiscard]] net::Task<Relay::Need> relay_rest(upstream::Pool& pool, Relay& relay, Relay::Need need);
   [[nodiscard]] net::Task<Ending> give_up(Attempt& attempt);
+  [[nodiscard]] net::Task<Ending> refuse_body(unsigned status);
+  [[nodiscard]] observe::UpstreamTallies& tallies() noexcept;
+  void count_failure() noexcept;
   [[nodiscard]] net::Task<void> upload();
   [[nodiscard]] net::Task<void> end_upload();
   void start_upload();
@@ -111,6 +116,7 @@ class Exchange {
   base::TimePoint departed_{};
   base::TimePoint sent_{};
   base::TimePoint answered_{};
+  const std::string* server_ = nullptr;  // the upstream's that was asked last
   unsigned status_ = 0;
   std::uint64_t bytes_out_ = 0;
   policy::Decision decision_;

@@ -3,6 +3,8 @@
 #include "proxy/session.hpp"
 #include "proxy/upload.hpp"
 
+#include "weir/net/signal.hpp"
+
 #include <exception>
 
 #include <sys/socket.h>
@@ -23,6 +25,9 @@ struct Exchange::Attempt {
 };
 
 namespace {
+
+// After so many pieces of a body a relay lets others have their turn: neither end may ever make it wait.
+constexpr unsigned kPiecesInTurn = 16;
 
 // RFC 9110 §9.2.2.
 bool is_idempotent(std::string_view method) noexcept {
@@ -70,66 +75,85 @@ void Exchange::write_request(Attempt& attempt) {
   }
 }
 
+// Whatever its ending, an exception too: the upload, which works on this exchange, ends first.
 net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
-  auto& tallies = worker_.counters.upstream(worker_.config.routes[*route_].upstream);
   Attempt attempt;
-  write_request(attempt);
-  for (;;) {
-    lease_ = pool.lease(attempt.tried, attempt.fresh);
-    if (!lease_ || worker_.hard_stop) break;
-    if (can_reuse(attempt)) {
-      tallies.reused.add();
-    } else {
-      const bool connected = co_await connect(pool, attempt);
+  auto ending = Ending::Close;
+  std::exception_ptr thrown;
+  try {
+    write_request(attempt);
+    bool answered = false;
+    for (bool again = true; again;) {
+      if (!lease_server(pool, attempt)) break;
+      const bool connected = can_reuse(attempt) || co_await connect(pool, attempt);
       if (session_.left()) break;
       if (!connected) continue;
+      answered = co_await exchange_heads(pool, attempt);
+      again = !answered && !attempt.client_broken && may_try_again(attempt);
     }
-    const bool answered = co_await exchange_heads(pool, attempt);
-    if (answered) {
-      const auto ending = co_await relay_answer(pool, attempt);
-      if (upload_) co_await end_upload();
-      co_return ending;
-    }
-    if (attempt.client_broken) {
-      if (upload_) co_await end_upload();
-      failure_ = "client_left";
-      worker_.counters.client_errors(observe::ClientError::Left).add();
-      co_return Ending::Abort;
-    }
-    tallies.failures.add();
-    if (!may_try_again(attempt)) break;
-    tallies.retries.add();
+    if (answered)
+      ending = co_await relay_answer(pool, attempt);
+    else
+      ending = co_await give_up(attempt);
+  } catch (...) {
+    thrown = std::current_exception();
   }
-  co_return co_await give_up(attempt);
+  if (upload_) co_await end_upload();
+  if (thrown) std::rethrow_exception(thrown);
+  co_return ending;
+}
+
+bool Exchange::lease_server(upstream::Pool& pool, const Attempt& attempt) {
+  lease_ = pool.lease(attempt.tried, attempt.fresh);
+  if (!lease_ || worker_.hard_stop) return false;
+  server_ = &lease_.server_name();
+  return true;
+}
+
+observe::UpstreamTallies& Exchange::tallies() noexcept {
+  return worker_.counters.upstream(worker_.config.routes[*route_].upstream);
+}
+
+// That an exchange with a server broke off, unless the client is to blame.
+void Exchange::count_failure() noexcept {
+  if (!session_.left() && !(upload_ && upload_->fault != 0)) tallies().failures.add();
 }
 
 // The connection has served before, and either it lives or the request can be sent again.
 bool Exchange::can_reuse(const Attempt& attempt) {
-  return lease_.connected() && (repeatable(attempt) || !lease_.went_stale());
+  const bool reuses = lease_.connected() && (repeatable(attempt) || !lease_.went_stale());
+  if (reuses) tallies().reused.add();
+  return reuses;
 }
 
 // The server closed without a word, as one does whose connection had waited too long.
 bool Exchange::may_try_again(Attempt& attempt) {
+  count_failure();
   const bool again = attempt.silent && repeatable(attempt) && !session_.left() && !session_.late();
   // A connection that had waited may have died of age; a fresh one says that its server failed.
   if (again && !lease_.reused()) attempt.tried |= std::uint64_t{1} << lease_.server();
   attempt.fresh = true;
+  if (again) tallies().retries.add();
   return again;
 }
 
 net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
-  auto& tallies = worker_.counters.upstream(worker_.config.routes[*route_].upstream);
   session_.arm(pool.settings().timeouts.connect);
   session_.begin_wait_for_others();
   const auto ec = co_await lease_.connect();
   session_.end_wait_for_others();
   latest_ = worker_.clock.now();
   if (!ec) {
-    tallies.connects.add();
+    tallies().connects.add();
     co_return true;
   }
-  tallies.failures.add();
   attempt.tried |= std::uint64_t{1} << lease_.server();
+  if (upstream::is_shortage(ec)) {
+    attempt.status = 503;
+    attempt.what = "this server has no room for a connection to the upstream";
+    co_return false;
+  }
+  count_failure();
   if (session_.late()) {
     lease_.put_aside();
     attempt.status = 504;
@@ -169,6 +193,10 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
     if (state == HeadState::Interim) {
       ec = co_await relay_interim();
       attempt.client_broken = ec.failed();
+      if (ec) break;
+      co_await net::Pause(worker_.executor);  // there is no end to how many may come
+      if (session_.late() || session_.left()) ec = net::asio::error::operation_aborted;
+      if (ec) note_silence(attempt);
       if (ec) break;
     } else {
       char* at = space.answer.space();
@@ -264,14 +292,19 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
     co_return co_await give_up(attempt);
   }
   failure_ = "upstream_truncated";
+  tallies().failures.add();
   if (form.framing == http::Framing::UntilClose) end_by_reset(session_.client);
   co_return Ending::Abort;
 }
 
 // Moves what could not be moved at once; what was needed when it ended.
 net::Task<Relay::Need> Exchange::relay_rest(upstream::Pool& pool, Relay& relay, Relay::Need need) {
-  while (need == Relay::Need::Bytes || need == Relay::Need::Room) {
+  for (unsigned pieces = 1; need == Relay::Need::Bytes || need == Relay::Need::Room; ++pieces) {
     const bool reading = need == Relay::Need::Bytes;
+    if (pieces % kPiecesInTurn == 0) {
+      co_await net::Pause(worker_.executor);
+      if (session_.late() || session_.left()) break;
+    }
     session_.arm(reading ? pool.settings().timeouts.response : worker_.config.server.write_timeout);
     if (reading) session_.begin_wait_for_others();
     client_stalls_ = !reading;
@@ -284,7 +317,8 @@ net::Task<Relay::Need> Exchange::relay_rest(upstream::Pool& pool, Relay& relay, 
   co_return need;
 }
 
-// Nothing is left to try: says so, and gives back what was charged if no server got the request.
+// No server answers, or there is no client to answer: says so, and gives back what was charged if no server
+// got the request.
 net::Task<Exchange::Ending> Exchange::give_up(Attempt& attempt) {
   if (upload_) co_await end_upload();
   lease_ = {};
@@ -293,26 +327,34 @@ net::Task<Exchange::Ending> Exchange::give_up(Attempt& attempt) {
     // It tells of a charge that was given back; what is held stays so until the exchange ends.
     if (decision_.limiter != nullptr && !limit::holds(*decision_.limiter)) space_->standing.clear();
   }
-  if (session_.left()) {
+  if (session_.left() || attempt.client_broken) {
     failure_ = "client_left";
     worker_.counters.client_errors(observe::ClientError::Left).add();
-    co_return Ending::Close;
+    co_return attempt.client_broken ? Ending::Abort : Ending::Close;
   }
   session_.clear_late();
   failure_ = "upstream_failed";
-  if (upload_ && upload_->fault != 0) {
-    failure_ = "bad_body";
-    co_return co_await error(upload_->fault, upload_->fault == 408 ? "the request body did not come in time"
-                                             : upload_->fault == 413
-                                                 ? "the request body is too large"
-                                                 : "the request body is malformed or incomplete");
-  }
+  if (upload_ && upload_->fault != 0) co_return co_await refuse_body(upload_->fault);
   co_return co_await error(attempt.status, attempt.what);
+}
+
+net::Task<Exchange::Ending> Exchange::refuse_body(unsigned status) {
+  using observe::ClientError;
+  failure_ = status == 503 ? "out_of_memory" : "bad_body";
+  if (status == 503) return error(status, "this server is out of memory; please retry");
+  if (status == 400) return error(status, "the request body is malformed or incomplete");
+  const bool slow = status == 408;
+  worker_.counters.client_errors(slow ? ClientError::BodyTimeout : ClientError::BodyTooLarge).add();
+  return error(status, slow ? "the request body did not come in time" : "the request body is too large");
 }
 
 void Exchange::start_upload() {
   upload_ = std::make_unique<Upload>(worker_.executor);
-  net::spawn(worker_.executor, upload(), [this](const std::exception_ptr&) {
+  net::spawn(worker_.executor, upload(), [this](const std::exception_ptr& thrown) {
+    if (thrown) {
+      upload_->fault = 503;
+      lease_.cancel();
+    }
     upload_->done = true;
     upload_->finished.raise();
   });
@@ -323,8 +365,12 @@ net::Task<void> Exchange::upload() {
   const auto& timeouts = worker_.pools[worker_.config.routes[*route_].upstream].settings().timeouts;
   Relay relay(*request_body_, lease_.stream(), space_->head.framing, state.out);
   auto need = relay.advance();
-  while (need == Relay::Need::Bytes || need == Relay::Need::Room) {
+  for (unsigned pieces = 1; need == Relay::Need::Bytes || need == Relay::Need::Room; ++pieces) {
     const bool reading = need == Relay::Need::Bytes;
+    if (pieces % kPiecesInTurn == 0) {
+      co_await net::Pause(worker_.executor);
+      if (state.stop || session_.late() || session_.left()) co_return;
+    }
     // A client that does not take its answer gains no time by sending more.
     if (!client_stalls_) session_.arm(reading ? worker_.config.server.body_timeout : timeouts.response);
     const auto ec = co_await relay.wait(need);

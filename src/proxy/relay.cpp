@@ -60,6 +60,7 @@ net::Task<net::ErrorCode> BodySource::fill() {
   char* at = inbox_.space();
   const auto count = co_await stream_.read_some(at, inbox_.room(), ec);
   inbox_.received(count);
+  filled_ += count;
   if (ec == net::asio::error::eof || ec == net::asio::error::connection_reset) {
     // A reset says that bytes may be missing, so it never completes a body that ends with the connection.
     ended_ = ec == net::asio::error::eof || framing_ != http::Framing::UntilClose;

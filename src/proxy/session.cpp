@@ -4,6 +4,7 @@
 
 #include "weir/http/answer.hpp"
 #include "weir/http/head_parser.hpp"
+#include "weir/net/signal.hpp"
 
 #include <algorithm>
 
@@ -16,6 +17,10 @@ constexpr std::uint32_t kQuietAfterTicks = 1'000'000 / net::Watchdog::kTick.coun
 // What a client whose request was refused may still send before the connection is closed on it.
 constexpr std::size_t kLingerBytes = 256 << 10;
 constexpr base::Duration kLingerTime{1'000'000};
+// After so many requests in a row that were there already, a connection lets others have their turn.
+constexpr unsigned kRequestsInTurn = 16;
+// So many are ignored before a request (RFC 9112 §2.2: at least one); more make it malformed.
+constexpr unsigned kEmptyLines = 8;
 
 }  // namespace
 
@@ -81,8 +86,12 @@ net::Task<std::size_t> Session::await_head() {
   const auto& server = worker.config.server;
   std::size_t searched = 0;
   bool begun = false;
+  unsigned empty_lines = 0;
   for (;;) {
-    while (searched == 0 && inbox.unread().starts_with("\r\n")) inbox.use(2);  // RFC 9112 §2.2
+    while (searched == 0 && inbox.unread().starts_with("\r\n") && empty_lines < kEmptyLines) {
+      inbox.use(2);
+      ++empty_lines;
+    }
     const auto unread = inbox.unread();
     const auto size = http::find_head_end(unread, searched);
     if (size != 0 && size <= server.max_head) co_return size;
@@ -96,6 +105,7 @@ net::Task<std::size_t> Session::await_head() {
     searched = unread == "\r" ? 0 : unread.size();
     if (unread.empty()) {
       if (worker.draining) co_return 0;
+      begun = false;  // it may have been an empty line
       state_ = State::Idle;
       idle_ticks_ = 0;
       arm(server.idle_timeout);
@@ -107,6 +117,7 @@ net::Task<std::size_t> Session::await_head() {
     auto ec = receive();
     while (ec == net::asio::error::would_block) {
       if (client.has_pending()) wait_for_the_rest();
+      requests_in_turn_ = 0;
       ec = co_await client.wait_readable();
       if (!ec) ec = receive();
     }
@@ -144,8 +155,22 @@ net::Task<void> Session::refuse_head(http::Fault fault, observe::ClientError kin
                            .keep_alive = false});
   net::ErrorCode ec;
   worker.counters.bytes_out.add(client.try_write(out, {}, ec));
+  log_refusal(fault, kind);
   late_ = false;
   co_await linger();
+}
+
+// Of a head that is none the log can say who sent it and what was wrong.
+void Session::log_refusal(const http::Fault& fault, observe::ClientError kind) {
+  if (worker.access_log == nullptr) return;
+  observe::AccessRecord record;
+  record.start = worker.clock.now();
+  record.client = peer;
+  record.status = fault.status;
+  record.error = kind == observe::ClientError::HeadTimeout    ? "head_timeout"
+                 : kind == observe::ClientError::HeadTooLarge ? "head_too_large"
+                                                              : "bad_head";
+  worker.access_log->record(record);
 }
 
 // Closes so that the last answer is not lost: our end first, then what the client still sends is read and
@@ -197,6 +222,10 @@ net::Task<void> Session::run() {
     if (head_size == 0) break;
     const bool go_on = co_await serve_one(head_size);
     if (!go_on) break;
+    if (++requests_in_turn_ < kRequestsInTurn) continue;
+    requests_in_turn_ = 0;
+    co_await net::Pause(worker.executor);
+    if (worker.hard_stop) break;
   }
   if (client.is_open()) client.shutdown_send();
 }

@@ -53,11 +53,13 @@ class Session final : public net::Watched {
   void wait_for_the_rest() noexcept;
   [[nodiscard]] net::Task<bool> serve_one(std::size_t head_size);
   [[nodiscard]] net::Task<void> refuse_head(http::Fault fault, observe::ClientError kind);
+  void log_refusal(const http::Fault& fault, observe::ClientError kind);
   [[nodiscard]] net::Task<void> linger();
 
   Exchange* exchange_ = nullptr;  // the one under way
   State state_ = State::Busy;
   std::uint32_t idle_ticks_ = 0;
+  unsigned requests_in_turn_ = 0;  // served since it last had to wait for the client
   bool waits_for_others_ = false;
   bool late_ = false;
   bool left_ = false;

@@ -53,7 +53,12 @@ net::Task<Exchange::Ending> Exchange::leave_queue(const Shaper::Turn& turn, cons
     failure_ = "queue_overdue";
     return refuse_waiting(delayed, std::chrono::seconds(1));  // a hint: it would be let in at once
   }
-  failure_ = session_.late() ? "stopped" : "client_left";
+  if (worker_.hard_stop && !session_.left()) {
+    session_.clear_late();
+    failure_ = "stopped";
+    return error(503, "this server is stopping; please retry");
+  }
+  failure_ = "client_left";
   worker_.counters.client_errors(observe::ClientError::Left).add();
   return net::Task<Ending>::ended(Ending::Close);
 }

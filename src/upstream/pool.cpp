@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+#include <initializer_list>
 #include <random>
 #include <utility>
 
@@ -18,6 +20,12 @@ constexpr std::uint64_t kAsideTicks = 1'000'000 / net::Watchdog::kTick.count();
 constexpr std::size_t kNone = ~std::size_t{0};
 
 }  // namespace
+
+bool is_shortage(const net::ErrorCode& ec) noexcept {
+  for (const int shortage : {EMFILE, ENFILE, ENOBUFS, ENOMEM, EADDRNOTAVAIL})
+    if (ec.value() == shortage) return true;
+  return false;
+}
 
 base::Result<std::vector<Server>> resolve_servers(const UpstreamSettings& settings) {
   std::vector<Server> servers;
@@ -85,7 +93,7 @@ net::Task<net::ErrorCode> Lease::connect() {
     stream_.reset();
     if (ec == net::asio::error::operation_aborted) break;
   }
-  if (ec != net::asio::error::operation_aborted) put_aside();
+  if (ec != net::asio::error::operation_aborted && !is_shortage(ec)) put_aside();
   co_return ec;
 }
 

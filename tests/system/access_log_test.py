@@ -50,6 +50,18 @@ class AccessLog(TestCase):
         self.assertEqual(line["status"], 401)
         self.assertFalse({"verdict", "rule", "key"} & line.keys(), line)
 
+    def test_failures_name_the_server_and_bad_heads_their_sender(self):
+        port = closed_port()
+        weir, path = self.start_weir(port)
+        self.assertEqual(weir.get("/").status, 502)
+        self.lines(path, 1)
+        with weir.connect() as client:
+            client.send(b"GET nonsense\r\n\r\n")
+            self.assertEqual(client.read().status, 400)
+        failed, bad = self.lines(path, 2)
+        self.assertEqual((failed["server"], failed["error"]), (f"127.0.0.1:{port}", "upstream_failed"))
+        self.assertEqual((bad["client"], bad["status"], bad["error"]), ("127.0.0.1", 400, "bad_head"))
+
 
 if __name__ == "__main__":
     main()

@@ -23,7 +23,8 @@ class Process:
 
     def __init__(self, command, **options):
         self.lines, self.news = [], queue.Queue()
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        options.setdefault("stdout", subprocess.DEVNULL)
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
                                         errors="replace", **options)
         self.pid = self.process.pid
         self.reader = threading.Thread(target=self.follow, daemon=True)
@@ -86,13 +87,13 @@ class Weir(Process):
     """`weir run` of a configuration text that says port 0; `files` are laid beside it. Leaving checks that it ended
     well: a crash or a sanitizer's report fails the test that caused it."""
 
-    def __init__(self, text, files=None, environment=None):
+    def __init__(self, text, files=None, environment=None, output=subprocess.DEVNULL):
         self.scratch = tempfile.TemporaryDirectory(prefix="weir-test-")
         self.folder = pathlib.Path(self.scratch.name)
         for name, content in {"weir.toml": text, **(files or {})}.items():
             (self.folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
         super().__init__([WEIR, "run", "--config", str(self.folder / "weir.toml")],
-                         env={**os.environ, **(environment or {})})
+                         env={**os.environ, **(environment or {})}, stdout=output)
         try:
             listeners = text.count("[[listener]]")
             self.ports = [int(match.group(1)) for match in self.wait_for(r"listening on \S*:(\d+)", listeners)]

@@ -1,4 +1,4 @@
-// What a task waits for beside sockets: another task's word, and a timer.
+// What a task waits for beside sockets: another task's word, a timer, and its turn.
 //
 // Belong to the worker that they were made on.
 #pragma once
@@ -38,6 +38,22 @@ class Signal {
   Reactor& reactor_;
   Wait* waiter_ = nullptr;
   bool raised_ = false;
+};
+
+// Lets the loop see to everything else that is ready, and then goes on: for a task that might never have to
+// wait. What is cancelled meanwhile is not heard of here: whoever pauses looks at why it might have been.
+class [[nodiscard]] Pause : public Suspended {
+ public:
+  explicit Pause(const Executor& executor) : reactor_(Reactor::of(executor)) {}
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> caller) noexcept {
+    frame_ = caller;
+    reactor_.resume_soon(*this);
+  }
+  void await_resume() const noexcept {}
+
+ private:
+  Reactor& reactor_;
 };
 
 // Waits for a timer within a task; operation_aborted when it is cancelled.

@@ -97,7 +97,6 @@ class alignas(64) Counters {
   static constexpr unsigned kOtherStatus = 600;
 
   Tally connections_accepted;  // from clients
-  Tally connections_refused;   // above max_connections
   Gauge connections_open;
   Tally bytes_in;                               // from clients, heads included, after TLS
   Tally bytes_out;                              // to clients

@@ -5,6 +5,7 @@
 #include "weir/net/listener.hpp"
 #include "weir/proxy/worker.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 
@@ -12,8 +13,8 @@
 
 namespace weir::proxy {
 
-// Told of what a person should know: a system that refuses connections, a session that broke. At most once a
-// second.
+// Told of what a person should know: a system that refuses connections, at most once a second; a session that
+// broke.
 using Complain = std::function<void(const std::string&)>;
 
 class Entrance {
@@ -31,6 +32,7 @@ class Entrance {
  private:
   [[nodiscard]] net::Awaitable<void> accept_all();
   [[nodiscard]] net::Awaitable<void> pause();
+  void complain_of_accepting(const net::ErrorCode& ec);
   void admit(net::Socket socket, const net::RawEndpoint& peer);
 
   Worker& worker_;
@@ -39,6 +41,7 @@ class Entrance {
   SSL_CTX* tls_;
   std::size_t most_sessions_;
   Complain complain_;
+  std::chrono::steady_clock::time_point quiet_until_{};
   bool closed_ = false;
 };
 

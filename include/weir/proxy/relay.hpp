@@ -36,7 +36,9 @@ class BodySource {
   // Waits for bytes. The stream's end is no error: take() judges it.
   [[nodiscard]] net::Task<net::ErrorCode> fill();
 
+  // Bytes of the body, and bytes that fill() took, framing and what follows the body included.
   [[nodiscard]] std::uint64_t received() const noexcept { return received_; }
+  [[nodiscard]] std::uint64_t filled() const noexcept { return filled_; }
   [[nodiscard]] bool complete() const noexcept { return complete_; }
 
  private:
@@ -50,6 +52,7 @@ class BodySource {
   std::uint64_t left_;
   std::uint64_t most_;
   std::uint64_t received_ = 0;
+  std::uint64_t filled_ = 0;
   bool ended_ = false;
   bool complete_ = false;
 };

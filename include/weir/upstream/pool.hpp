@@ -28,6 +28,10 @@ struct Server {
 // The servers of an upstream, resolved. Blocks; for start-up. An error names the upstream and the server.
 [[nodiscard]] base::Result<std::vector<Server>> resolve_servers(const UpstreamSettings& settings);
 
+// Whether a connection failed because this host lacks what it takes (descriptors, ports, memory): that says
+// nothing of the server.
+[[nodiscard]] bool is_shortage(const net::ErrorCode& ec) noexcept;
+
 // A connection while one exchange uses it. Destroying the lease gives the server's place back; the connection
 // goes back to the pool only after keep().
 class Lease {

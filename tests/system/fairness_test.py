@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""What one client does stays its own business: the others of its worker are served meanwhile, and weir outlives it."""
+
+import pathlib
+import resource
+import signal
+import tempfile
+import threading
+
+from harness import SANITIZED, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes
+
+ANSWER_ITSELF = '[[route]]\nrespond = { status = 204 }'
+
+
+class Turns(TestCase):
+    def test_a_pipelining_client_does_not_keep_others_waiting(self):
+        folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
+        log = pathlib.Path(folder) / "access.log"
+        text = config(1, routes=ANSWER_ITSELF).replace('access = "off"', f'access = "{log}"').replace("workers = 2", "workers = 1")
+        weir = self.start(Weir(text))
+        count = 2000
+        with weir.connect() as greedy, weir.connect() as modest:
+            for client in (greedy, modest):
+                self.assertEqual(client.get("/warm").status, 204)
+            weir.signal(signal.SIGSTOP)  # so that both find all of it when weir looks again
+            greedy.send(request_bytes("GET", "/greedy") * count)
+            modest.send(request_bytes("GET", "/modest"))
+            weir.signal(signal.SIGCONT)
+            self.assertEqual(modest.read().status, 204)
+            for _ in range(count):
+                greedy.read()
+        eventually(lambda: log.read_text().count("\n") == count + 3, "every request is in the log")
+        lines = log.read_text().splitlines()
+        place = next(number for number, line in enumerate(lines) if "/modest" in line)
+        self.assertLess(place, 200)
+
+    def test_empty_lines_do_not_hold_a_connection(self):
+        weir = self.start(Weir(config(1, routes=ANSWER_ITSELF)))
+        with weir.connect() as client:
+            client.send(b"\r\n" * 8 + request_bytes("GET", "/"))
+            self.assertEqual(client.read().status, 204)
+        with weir.connect() as client:
+            client.send(b"\r\n" * 10)
+            self.assertEqual(client.read().status, 400)
+
+
+class Shortage(TestCase):
+    def test_the_descriptor_limit_is_raised(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+        try:
+            weir = self.start(Weir(config(1, routes=ANSWER_ITSELF, server="max_connections = 10_000_000")))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        self.assertEqual(resource.prlimit(weir.pid, resource.RLIMIT_NOFILE), (hard, hard))
+        weir.wait_for(r"warning max_connections = 10000000 may take \d+ descriptors, and the system allows")
+
+    def test_no_descriptor_is_no_fault_of_the_upstream(self):
+        upstream = self.start(Upstream())
+        weir = self.start(Weir(config(upstream.port).replace("workers = 2", "workers = 1")))
+        with weir.connect() as client:
+            client.send(b"GET / HT")  # accepted, and nothing asked of the upstream yet
+            eventually(lambda: weir.metric("weir_connections_open") == 1, "it is accepted")
+            used = len(list(pathlib.Path(f"/proc/{weir.pid}/fd").iterdir()))
+            before = resource.prlimit(weir.pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(weir.pid, resource.RLIMIT_NOFILE, (3, before[1]))
+            self.assertGreater(used, 3)
+            client.send(b"TP/1.1\r\nHost: a\r\n\r\n")
+            response = client.read()
+            resource.prlimit(weir.pid, resource.RLIMIT_NOFILE, before)
+            self.assert_own_error(response, 503)
+            self.assertEqual(client.get("/").status, 200)
+        self.assertEqual(weir.metric("weir_upstream_failures_total"), 0)
+
+    def test_memory_that_runs_out_during_an_upload_ends_that_request_alone(self):
+        if SANITIZED:
+            return  # their shadow memory knows no limit of address space
+        for spare in range(4):  # buffers that are left: which step of a request meets the end depends on them
+            with self.subTest(spare=spare):
+                self.run_out_of_memory(spare)
+
+    def run_out_of_memory(self, spare):
+        bodies = threading.Event()
+        upstream = self.start(Upstream(lambda exchange: (bodies.wait(15), exchange.send(answer()))))
+        weir = self.start(Weir(config(upstream.port).replace("workers = 2", "workers = 1")))
+        with weir.connect() as witness:
+            witness.send(b"GET / HT")
+            for client in [weir.connect() for _ in range(spare)]:
+                client.send(b"GET / HT")
+                eventually(lambda: weir.metric("weir_received_bytes_total") % 8 == 0, "it came")
+                client.leave()
+            eventually(lambda: weir.metric("weir_connections_accepted_total") == 1 + spare
+                       and weir.metric("weir_connections_open") == 1, "they have gone")
+            size = int(pathlib.Path(f"/proc/{weir.pid}/statm").read_text().split()[0]) * resource.getpagesize()
+            before = resource.prlimit(weir.pid, resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+            uploads = [weir.connect() for _ in range(40)]
+            for client in uploads:
+                client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nabc")
+            eventually(lambda: "dropped" in weir.log() or "cannot accept" in weir.log(), "memory has run out")
+            for client in uploads:
+                client.leave()
+            resource.prlimit(weir.pid, resource.RLIMIT_AS, before)
+            bodies.set()
+            eventually(lambda: weir.metric("weir_connections_open") == 1, "they have gone")
+            witness.send(b"TP/1.1\r\nHost: a\r\n\r\n")
+            self.assertEqual(witness.read().status, 200)
+
+
+if __name__ == "__main__":
+    main()
