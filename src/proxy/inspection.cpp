@@ -28,7 +28,8 @@ bool is_empty(const http::RequestHead& head) noexcept {
 
 }  // namespace
 
-// What cannot be read is not waited for: whether that matters is for the rules to say.
+// What cannot be read is not waited for: whether that matters is for the rules to say. All this comes before
+// the request counts as one under way, so that slow bodies crowd nobody out.
 net::Task<Exchange::Ending> Exchange::inspect() {
   auto& body = space_->request.body;
   const auto& head = space_->head;

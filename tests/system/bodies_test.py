@@ -4,6 +4,7 @@
 import contextlib
 import socket
 import threading
+import time
 
 from harness import PATIENCE, Client, Redis, TestCase, Upstream, Weir, answer, chunked, config, main, request_bytes, rule
 
@@ -152,6 +153,13 @@ class Words(BodiesTestCase):
         self.assertEqual(self.sent(), [b"free", b"dear", b""])
 
 
+    def test_a_refused_body_that_was_read_whole_leaves_the_connection(self):
+        weir = self.weir(rule("words", "1/day", key="[]", match='{ body_contains = "free", max_body = "1MiB" }'))
+        with weir.connect() as client:
+            self.assertEqual([client.request("POST", "/", body=b"free" + b"x" * 300_000).status for _ in range(3)], [200, 429, 429])
+            self.assertEqual(client.get("/").status, 200)
+
+
 def exchange_chunked(weir, body):
     with weir.connect() as client:
         client.send(CHUNKED + chunked(body))
@@ -189,6 +197,16 @@ class Waiting(BodiesTestCase):
         self.assertEqual(self.upstream.exchanges, [])
         self.await_metric(weir, 2, "weir_client_errors_total", kind="body_timeout")
         self.assertEqual(self.post(weir, b"free").status, 200, "nothing was charged")
+
+    def test_what_counts_is_when_the_body_has_come(self):
+        weir = self.weir(rule("risky", "1/2s", key="[]", match='{ path = "/messages", body_contains = "free" }'))
+        self.assertEqual(self.post(weir, b"free").status, 200)
+        with weir.connect() as client:
+            client.send(HEAD + b"Content-Length: 4\r\n\r\nfr")
+            refused = self.post(weir, b"free")
+            time.sleep(int(refused["retry-after"]))  # the law under test: admitted at that moment
+            client.send(b"ee")
+            self.assertEqual((refused.status, client.read().status), (429, 200))
 
     def test_400_for_a_body_that_is_none(self):
         weir = self.weir(risky())
