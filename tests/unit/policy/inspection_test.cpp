@@ -72,7 +72,7 @@ TEST_F(Inspection, AMatchIsOpenWhereTheBodyDecides) {
   EXPECT_EQ(negation(negation(words({"free"}))).known(request_), Known::Open);
 }
 
-// The law: where the head alone says yes or no, no body makes it otherwise; where it is open, some body does.
+// The law: where the head alone says yes or no, no body makes it otherwise.
 TEST_F(Inspection, WhatIsKnownOfTheHeadHoldsForEveryBody) {
   request_.path = "/messages";
   const Match parts[] = {path("/messages"), path("/other"), words({"free"}),
