@@ -84,6 +84,13 @@ std::string cost_words(const policy::Rule& rule) {
   return words + ", else " + std::to_string(rule.cost);
 }
 
+// "64KiB", "1000 bytes".
+std::string size_words(std::uint64_t bytes) {
+  if (bytes % (1 << 20) == 0) return std::to_string(bytes >> 20) + "MiB";
+  if (bytes % (1 << 10) == 0) return std::to_string(bytes >> 10) + "KiB";
+  return std::to_string(bytes) + " bytes";
+}
+
 // The numbers of a rule, a tier or an override.
 template <class Numbers>
 std::string limit_words(const Numbers& numbers) {
@@ -103,6 +110,7 @@ std::string rule_lines(const policy::Rule& rule) {
               (rule.key.empty() ? std::string("one for everybody") : "per " + policy::describe(rule.key)) +
               ", " + store_words(rule) + (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
   text += cost_words(rule);
+  if (rule.max_body != 0) text += ", reads bodies up to " + size_words(rule.max_body);
   if (rule.queue_per_client != policy::kNoBound)
     text += ", at most " + std::to_string(rule.queue_per_client) + " of one client";
   text += "\n";

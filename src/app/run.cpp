@@ -63,6 +63,7 @@ proxy::Configuration configure(const Settings& settings) {
       .tier_priorities = settings.tier_priorities,
       .rules = settings.rules,
       .elastic = asks_for_load(settings),
+      .inspects = asks_for_bodies(settings),
       .names = {.table = random_key(), .shared = shared_key(settings.state.key_secret)},
       .upstreams = settings.upstreams,
       .servers = {}};

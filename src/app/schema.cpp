@@ -203,6 +203,9 @@ constexpr KeySpec kRespondKeys[] = {
     key("content_type", Kind::Text, "text/plain; charset=utf-8", "of the answer"),
 };
 
+constexpr KeySpec kMaxBody = key("max_body", Kind::Size, "64KiB",
+                                 "bodies are read into memory up to here; longer ones are refused (413)");
+
 constexpr KeySpec kMatchKeys[] = {
     key("path", Kind::Text, "", "\"/login\" exact, \"/api/*\" below, \"~regex\" found in it"),
     key("methods", Kind::OneOrMore, "", "any of"),
@@ -216,8 +219,8 @@ constexpr KeySpec kMatchKeys[] = {
     key("hours", Kind::Text, "", "\"HH:MM-HH:MM\": the start counts, the end does not; may span midnight"),
     key("days", Kind::OneOrMore, "", "any of mon … sun: those on which the hours begin"),
     key("timezone", Kind::Text, "UTC", "where clocks show them, such as \"Europe/Zurich\""),
-    later("body_contains", "matching of bodies"),
-    later("max_body", "matching of bodies"),
+    key("body_contains", Kind::OneOrMore, "", "any of, without case: texts that stand in the body"),
+    kMaxBody,
 };
 
 constexpr Choice kAlgorithms[] = {
@@ -287,7 +290,8 @@ constexpr KeySpec kRuleKeys[] = {
 constexpr KeySpec kCostKeys[] = {
     key("header", Kind::Text, "", "name of a header field that says it"),
     key("query", Kind::Text, "", "name of a query parameter that says it"),
-    later("json", "costs read from bodies"),
+    key("json", Kind::Text, "", "JSON pointer into the body, as \"/amount\", to where it says it"),
+    kMaxBody,
     later("response_header", "costs settled by answers"),
     later("response_json", "costs settled by answers"),
     later("reserve", "costs settled by answers"),

@@ -93,6 +93,24 @@ void doubt_costs(const policy::Rule& rule, Doubts& doubts) {
                      ", and at most " + std::to_string(limit::quota(rule.limiter)) + " can be spent at once");
 }
 
+// Whether the head of a request says nothing of whether its body is read.
+bool reads_every_body(const policy::Rule& rule) {
+  auto head = rule.match;
+  head.body_words.clear();
+  if (head.negated && head.negated->max_body != 0) head.negated.reset();
+  const bool some_only = std::any_of(rule.overrides.begin(), rule.overrides.end(),
+                                     [](const auto& variant) { return variant.match.max_body != 0; });
+  return rule.max_body != 0 && is_everything(head) && !some_only;
+}
+
+void doubt_bodies(const policy::Rule& rule, Doubts& doubts) {
+  if (reads_every_body(rule))
+    doubts.push_back(
+        of_rule(rule) +
+        "reads every request's body into memory, and refuses those that are longer than its "
+        "max_body (413) or compressed (415): match.path or match.methods would spare the others");
+}
+
 bool can_be_known(Attribute attribute, const policy::ClientSettings& client) {
   const auto told = [](const policy::Source& source) { return source.kind != policy::Source::Kind::None; };
   switch (attribute) {
@@ -148,6 +166,7 @@ std::vector<std::string> find_doubts(const Settings& settings, const Reading& re
   doubt_sources(settings, doubts);
   for (const auto& rule : settings.rules) {
     doubt_costs(rule, doubts);
+    doubt_bodies(rule, doubts);
     doubt_key(rule, settings.client, doubts);
   }
   return doubts;

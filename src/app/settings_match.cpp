@@ -159,10 +159,12 @@ policy::Match read_match(const TableReader& table, const Reading& reading) {
   read_addresses(table, match);
   read_countries(table, reading, match);
   read_hours(table, match);
+  read_body_words(table, match);
   if (table.has("not")) {
     auto negated = read_match(table.table("not", schema::kMatch), reading);
     if (is_everything(negated))
       table.mistake("not", "found no condition; expected at least one, or nothing ever matches");
+    match.max_body = std::max(match.max_body, negated.max_body);
     match.negated = std::make_shared<const policy::Match>(std::move(negated));
   }
   return match;
@@ -171,7 +173,7 @@ policy::Match read_match(const TableReader& table, const Reading& reading) {
 bool is_everything(const policy::Match& match) {
   return !match.path && match.methods.empty() && !match.host && match.headers.empty() &&
          match.query.empty() && match.tiers.empty() && match.ip.empty() && match.countries.empty() &&
-         !match.hours && !match.negated;
+         !match.hours && match.body_words.empty() && !match.negated;
 }
 
 }  // namespace weir::app

@@ -26,6 +26,11 @@ bool names_countries(const policy::Rule& rule) {
 
 }  // namespace
 
+bool asks_for_bodies(const Settings& settings) {
+  return std::any_of(settings.rules.begin(), settings.rules.end(),
+                     [](const policy::Rule& rule) { return rule.max_body != 0; });
+}
+
 bool asks_for_claims(const Settings& settings) {
   const auto& client = settings.client;
   const policy::Source* sources[] = {&client.api_key, &client.user, &client.org, &client.service,

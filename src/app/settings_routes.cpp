@@ -100,6 +100,10 @@ policy::Route read_route(const TableReader& table, const std::vector<upstream::U
   policy::Route route;
   const auto match = table.table("match", schema::kMatch);
   route.match = read_match(match, reading);
+  if (route.match.max_body != 0)
+    match.mistake(
+        match.has("body_contains") ? "body_contains" : "not",
+        "found body_contains, and routes are chosen before bodies are read; expected it in a [[rule]]");
   if (table.has("upstream") && table.has("respond"))
     table.mistake("respond", "found beside upstream; expected one of them");
   else if (table.has("respond"))

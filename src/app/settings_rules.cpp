@@ -46,12 +46,16 @@ void read_cost_source(const TableReader& table, policy::Rule& rule) {
   auto& source = rule.cost_from;
   rule.cost = static_cast<limit::Cost>(table.whole("default"));
   if (table.has("scale")) source.scale = static_cast<std::uint32_t>(table.whole("scale"));
-  if (table.has("header") == table.has("query")) {
+  const int places = int{table.has("header")} + int{table.has("query")} + int{table.has("json")};
+  if (places != 1) {
     if (!table.flawed())
-      table.mistake("", "found " + std::string(table.has("header") ? "two places" : "no place") +
-                            "; expected one: { header = \"…\" } or { query = \"…\" }");
+      table.mistake("", "found " + std::string(places == 0 ? "no place" : "several places") +
+                            "; expected one: { header = \"…\" }, { query = \"…\" } or { json = \"/…\" }");
     return;
   }
+  if (table.has("json")) return read_json_cost(table, rule);
+  if (table.has("max_body"))
+    table.mistake("max_body", "only of a cost that is read from the body; expected json");
   const bool header = table.has("header");
   source.kind = header ? Kind::Header : Kind::Query;
   source.name = table.text(header ? "header" : "query");
@@ -220,6 +224,7 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, Readi
   read_tiers(table, terms, rule, reading.tier_priorities);
   read_overrides(table, reading, terms, rule);
   read_cost(table, rule);
+  rule.max_body = most_body(rule);
   rule.mode = table.choice<policy::Mode>("mode");
   rule.refusal_status = static_cast<unsigned>(table.whole("status"));
   if (table.has("body")) rule.refusal_body = table.text("body");

@@ -6,6 +6,7 @@
 
 #include "weir/app/settings.hpp"
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -40,6 +41,12 @@ struct Reading {
                                                    Reading& reading);
 
 [[nodiscard]] policy::Match read_match(const TableReader& table, const Reading& reading);
+// `body_contains` and `max_body` of a match.
+void read_body_words(const TableReader& table, policy::Match& match);
+// `json` and `max_body` of a cost.
+void read_json_cost(const TableReader& table, policy::Rule& rule);
+// To how many bytes anything in the rule reads a body; 0: nothing does.
+[[nodiscard]] std::uint64_t most_body(const policy::Rule& rule);
 // The holders of the keys in a file of their own.
 [[nodiscard]] policy::KeyRing read_key_ring(const TableReader& client, const std::string& file,
                                             Reading& reading);
@@ -47,6 +54,8 @@ struct Reading {
 // What is allowed and probably not meant.
 [[nodiscard]] std::vector<std::string> find_doubts(const Settings& settings, const Reading& reading);
 
+// Whether any rule reads bodies.
+[[nodiscard]] bool asks_for_bodies(const Settings& settings);
 // Whether any rule, route or identity needs the claims of tokens, or the countries of addresses.
 [[nodiscard]] bool asks_for_claims(const Settings& settings);
 [[nodiscard]] bool asks_for_countries(const Settings& settings);

@@ -40,6 +40,7 @@ constexpr std::array kStatuses = {
     Status{411, "Length Required", "length_required"},
     Status{413, "Content Too Large", "content_too_large"},
     Status{414, "URI Too Long", "uri_too_long"},
+    Status{415, "Unsupported Media Type", "unsupported_media_type"},
     Status{417, "Expectation Failed", "expectation_failed"},
     Status{418, "I'm a Teapot", "teapot"},
     Status{421, "Misdirected Request", "misdirected_request"},

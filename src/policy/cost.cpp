@@ -1,15 +1,13 @@
 #include "weir/policy/cost.hpp"
 
+#include "policy/json_number.hpp"
 #include "policy/pieces.hpp"
 
 #include "weir/http/percent.hpp"
 #include "weir/policy/identity.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-
-#include <boost/json.hpp>
 
 namespace weir::policy {
 
@@ -32,18 +30,6 @@ std::uint64_t power_of_ten(std::size_t exponent) noexcept {
   std::uint64_t power = 1;
   while (exponent-- > 0) power *= 10;
   return power;
-}
-
-// A number as JSON has it, in digits. The shortest that names a double is what was written, unless that was
-// longer than a double can hold.
-std::string digits_of(const boost::json::value& value) {
-  if (const auto* text = value.if_string()) return {text->data(), text->size()};
-  if (const auto* whole = value.if_int64()) return std::to_string(*whole);
-  if (const auto* whole = value.if_uint64()) return std::to_string(*whole);
-  std::array<char, 400> digits;  // of the smallest double
-  if (!value.is_double()) return {};
-  const auto end = std::to_chars(digits.begin(), digits.end(), value.get_double(), std::chars_format::fixed);
-  return {digits.begin(), end.ptr};
 }
 
 std::optional<limit::Cost> cost_in_header(const CostSource& source, const http::Fields& fields,
@@ -97,11 +83,10 @@ std::optional<limit::Cost> cost_in_head(const CostSource& source, const http::Re
 std::optional<limit::Cost> cost_in_body(const CostSource& source, std::string_view body,
                                         limit::Cost otherwise) {
   if (body.empty()) return otherwise;
-  boost::system::error_code fault;
-  const auto document = boost::json::parse({body.data(), body.size()}, fault);
-  if (fault) return std::nullopt;
-  const auto* value = document.find_pointer({source.name.data(), source.name.size()}, fault);
-  return value == nullptr ? otherwise : parse_cost(digits_of(*value), source.scale);
+  const auto number = find_json_number(body, source.name);
+  if (number.found == JsonNumber::Found::Nothing) return otherwise;
+  if (number.found == JsonNumber::Found::Faulty) return std::nullopt;
+  return parse_cost(number.digits, source.scale);
 }
 
 std::string describe(const CostSource& source) {

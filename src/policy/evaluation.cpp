@@ -1,5 +1,7 @@
 #include "weir/policy/evaluation.hpp"
 
+#include "weir/policy/inspection.hpp"
+
 #include <algorithm>
 #include <cassert>
 
@@ -37,8 +39,11 @@ bool is_credential(const AttributeRef& attribute) noexcept {
 
 // 0: what the request says is faulty.
 limit::Cost cost_of(const Rule& rule, const Request& request) {
-  if (rule.cost_from.kind == CostSource::Kind::None) return rule.cost;
-  return cost_in_head(rule.cost_from, *request.head, rule.cost).value_or(0);
+  const auto& from = rule.cost_from;
+  if (from.kind == CostSource::Kind::None) return rule.cost;
+  if (from.kind == CostSource::Kind::Json)
+    return cost_in_body(from, request.body.text, rule.cost).value_or(0);
+  return cost_in_head(from, *request.head, rule.cost).value_or(0);
 }
 
 void put(Bill& bill, const Line& line, const limit::Key& key, limit::Cost cost) {
@@ -51,6 +56,8 @@ void put(Bill& bill, const Line& line, const limit::Key& key, limit::Cost cost) 
 }  // namespace
 
 unsigned status_of(const Objection& objection) noexcept {
+  if (objection.body == RequestBody::State::Coded) return 415;
+  if (objection.body != RequestBody::State::Whole) return 413;
   return objection.part != nullptr &&
                  std::any_of(objection.part->begin(), objection.part->end(), is_credential)
              ? 401
@@ -59,6 +66,11 @@ unsigned status_of(const Objection& objection) noexcept {
 
 std::string describe(const Objection& objection) {
   if (objection.part != nullptr) return "this request lacks what identifies its client";
+  if (objection.body == RequestBody::State::Coded)
+    return "the rule " + objection.rule->name + " cannot read a request body with a Content-Encoding";
+  if (objection.body != RequestBody::State::Whole)
+    return "the rule " + objection.rule->name + " reads request bodies of up to " +
+           std::to_string(objection.rule->max_body) + " bytes, and this one is longer";
   return "the cost in the " + describe(objection.rule->cost_from) + " is not a " +
          (objection.rule->cost_from.scale == 0 ? "whole number" : "number") + " that comes to 1 up to " +
          std::to_string(limit::kMaxCost);
@@ -73,9 +85,14 @@ Objection Evaluation::collect(std::span<const Rule> rules, const Request& reques
     return objection;
   };
   for (const Rule& rule : rules) {
+    const bool enforced = rule.mode == Mode::Enforce;
+    if (rule.max_body != 0) {
+      const auto hidden = hidden_body(rule, request);
+      if (hidden != RequestBody::State::Whole && enforced) return object({&rule, nullptr, hidden});
+      if (hidden != RequestBody::State::Whole) continue;
+    }
     if (!rule.match.holds(request)) continue;
     const bool here = rule.store == Store::Memory;
-    const bool enforced = rule.mode == Mode::Enforce;
     const auto naming = here ? keys.table : keys.shared;
     const auto applied = applied_limiter(rule, request);
     const auto key = name_key(rule, applied, request, naming);

@@ -139,7 +139,8 @@ void add_words(std::string& line, const char* what, const std::vector<std::strin
 
 }  // namespace
 
-bool Match::holds(const Request& request) const {
+// All but the words and what is negated.
+inline bool Match::holds_of_head(const Request& request) const {
   const auto header = [&](const NamedText& t) { return header_holds(request.head->fields, t); };
   const auto parameter = [&](const NamedText& t) { return query_holds(request.head->query, t); };
   const auto block = [&](const base::Cidr& b) { return b.contains(request.client.address); };
@@ -147,8 +148,19 @@ bool Match::holds(const Request& request) const {
          any_of(tiers, request.client.tier) && any_of(countries, request.client.country) &&
          (!path || path->holds(request.path)) && (ip.empty() || std::any_of(ip.begin(), ip.end(), block)) &&
          std::all_of(headers.begin(), headers.end(), header) &&
-         std::all_of(query.begin(), query.end(), parameter) && (!hours || hours->hold(request.now)) &&
+         std::all_of(query.begin(), query.end(), parameter) && (!hours || hours->hold(request.now));
+}
+
+bool Match::holds(const Request& request) const {
+  return holds_of_head(request) && (body_words.empty() || body_contains(request.body.text, body_words)) &&
          !(negated && negated->holds(request));
+}
+
+Match::Known Match::known(const Request& request) const {
+  if (!holds_of_head(request)) return Known::No;
+  const auto rest = negated ? negated->known(request) : Known::No;
+  if (rest == Known::Yes) return Known::No;
+  return body_words.empty() && rest == Known::No ? Known::Yes : Known::Open;
 }
 
 std::string Match::describe() const {
@@ -164,6 +176,8 @@ std::string Match::describe() const {
   add_words(line, "ip", blocks);
   add_words(line, "country", countries);
   if (hours) add(line, hours->describe());
+  if (!body_words.empty()) add(line, "body with");
+  for (const auto& word : body_words) line += " \"" + word + "\"";
   if (negated) add(line, "not (" + negated->describe() + ")");
   return line.empty() ? "everything" : line;
 }

@@ -69,9 +69,14 @@ net::Task<Exchange::Ending> Exchange::run() {
   }
   if (space.request.client.key_rejected) return error(401, "the API key is not known");
   priority_ = policy::priority_of(space.request, route, worker_.config.tier_priorities);
+  return worker_.config.inspects ? inspect() : decide();
+}
+
+net::Task<Exchange::Ending> Exchange::decide() {
   if (!enter()) return shed();
+  asked_at_ = latest_;
   Ruling ruling;
-  return gate_.decide_here(started_, ruling) ? carry_out(ruling) : ask_redis();
+  return gate_.decide_here(asked_at_, ruling) ? carry_out(ruling) : ask_redis();
 }
 
 net::Task<Exchange::Ending> Exchange::ask_redis() {
@@ -79,7 +84,7 @@ net::Task<Exchange::Ending> Exchange::ask_redis() {
   const auto ruling = co_await gate_.ask_redis();
   session_.end_wait_for_others();
   latest_ = worker_.clock.now();
-  worker_.counters.decision_seconds.record(latest_ - started_);
+  worker_.counters.decision_seconds.record(latest_ - asked_at_);
   if (session_.left()) {
     gate_.refund();
     failure_ = "client_left";
@@ -127,14 +132,18 @@ void Exchange::note_standing(const policy::Decision& decision) {
                          .remaining = outcome.remaining,
                          .window = limit::window(*decision.limiter),
                          .more_after = outcome.more_after,
-                         .reset_at = started_ + outcome.reset_after,
+                         .reset_at = asked_at_ + outcome.reset_after,
                          .exceeded = decision.exceeded,
                          .concurrency = limit::holds(*decision.limiter)},
                         {.x = server.x_ratelimit, .ietf = server.ietf_ratelimit});
 }
 
 net::Task<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
-  if (ruling.objection) return error(policy::status_of(ruling.objection), policy::describe(ruling.objection));
+  if (ruling.objection) {
+    const auto status = policy::status_of(ruling.objection);
+    if (status == 415) space_->standing = "Accept-Encoding: identity\r\n";  // RFC 9110 §15.5.16
+    return error(status, policy::describe(ruling.objection));
+  }
   if (ruling.closed != nullptr) {
     failure_ = "store_closed";
     return error(503, "the limiter's store cannot be reached; please retry");
@@ -222,6 +231,7 @@ Exchange::Ending Exchange::answered_with(const net::ErrorCode& ec, std::size_t s
 net::Task<bool> Exchange::discard_body() {
   auto& body = *request_body_;
   const auto& head = space_->head;
+  if (body.complete()) co_return true;
   if (head.content_length > kDiscarded || (upload_ && !body.complete())) co_return false;
   std::string_view piece;
   for (;;) {

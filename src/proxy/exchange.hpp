@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace weir::proxy {
@@ -46,6 +47,14 @@ class Exchange {
   void cancel() noexcept;
 
  private:
+  // Shows the body to the rules that ask for it, then decides.
+  [[nodiscard]] net::Task<Ending> inspect();
+  [[nodiscard]] net::Task<Ending> read_body(std::uint64_t most);
+  [[nodiscard]] net::Task<BodySource::Status> gather_body(std::uint64_t most);
+  [[nodiscard]] net::Task<bool> await_body();
+  [[nodiscard]] net::Task<bool> say_continue();
+  [[nodiscard]] net::Task<Ending> give_up_body(BodySource::Status status);
+  [[nodiscard]] net::Task<Ending> decide();
   // What can be said without waiting is said in plain functions: the task that they return has ended already.
   [[nodiscard]] net::Task<Ending> ask_redis();
   [[nodiscard]] net::Task<Ending> carry_out(const Ruling& ruling);
@@ -105,6 +114,7 @@ class Exchange {
   Shaper::Ticket* ticket_ = nullptr;  // while waiting for a departure
   upstream::Lease lease_;
   std::optional<BodySource> request_body_;
+  std::string inspected_;  // what was read of the request's body before the decision
   struct Upload;
   std::unique_ptr<Upload> upload_;  // of a request body that did not come with its head
 
@@ -112,7 +122,8 @@ class Exchange {
 
   // For the account.
   base::TimePoint started_{};
-  base::TimePoint latest_{};  // the clock as it was read last: after each wait
+  base::TimePoint latest_{};    // the clock as it was read last: after each wait
+  base::TimePoint asked_at_{};  // when the limits were: started_, or when the body had come
   base::TimePoint departed_{};
   base::TimePoint sent_{};
   base::TimePoint answered_{};

@@ -66,8 +66,7 @@ void Exchange::write_request(Attempt& attempt) {
                             .peer_trusted = space.request.client.peer_trusted,
                             .add_forwarded = worker_.config.server.forwarded});
   attempt.whole = space.head.framing == http::Framing::None;
-  if (space.head.framing == http::Framing::Length &&
-      session_.inbox.unread().size() >= space.head.content_length)
+  if (space.head.framing == http::Framing::Length && request_body_->at_hand() >= space.head.content_length)
     attempt.whole = request_body_->take(attempt.body) == BodySource::Status::Piece;
   if (attempt.whole) {
     std::string_view nothing;

@@ -1,6 +1,7 @@
 #include "weir/proxy/relay.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <boost/asio/error.hpp>
 
@@ -38,6 +39,10 @@ BodySource::Status BodySource::take_chunk(std::string_view& piece) {
 }
 
 BodySource::Status BodySource::take(std::string_view& piece) {
+  if (!again_.empty()) {
+    piece = std::exchange(again_, {});
+    return Status::Piece;
+  }
   if (framing_ == http::Framing::Chunked) return take_chunk(piece);
   const bool to_the_end = framing_ == http::Framing::UntilClose;
   if (framing_ == http::Framing::None || (!to_the_end && left_ == 0) ||

@@ -31,7 +31,7 @@ struct CostSource {
                                                       limit::Cost otherwise);
 
 // What a whole JSON body says under the pointer, as a number or as a string with one; likewise. An empty body
-// says nothing, one that is no JSON is faulty.
+// says nothing; one that is no JSON is faulty, and one that says it twice.
 [[nodiscard]] std::optional<limit::Cost> cost_in_body(const CostSource& source, std::string_view body,
                                                       limit::Cost otherwise);
 

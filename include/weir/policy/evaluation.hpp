@@ -39,12 +39,14 @@ struct NamingKeys {
 // Why a request cannot be decided on: an enforced rule needs to know something that it does not say, or says
 // wrongly. The client's fault.
 struct Objection {
-  const Rule* rule = nullptr;     // null: there is none
-  const KeyPart* part = nullptr;  // what is missing; null: the cost is faulty
+  const Rule* rule = nullptr;                           // null: there is none
+  const KeyPart* part = nullptr;                        // what is missing; null: the cost is faulty, or
+  RequestBody::State body = RequestBody::State::Whole;  // the body cannot be read, and why
 
   explicit operator bool() const noexcept { return rule != nullptr; }
 };
-// Of the answer: 401 where a credential is missing (api_key, user, org, service, claim, cert), else 400.
+// Of the answer: 401 where a credential is missing (api_key, user, org, service, claim, cert), 413 and 415
+// where the body is too long or coded, else 400.
 [[nodiscard]] unsigned status_of(const Objection& objection) noexcept;
 // The sentence of the answer; it needs no escaping in JSON.
 [[nodiscard]] std::string describe(const Objection& objection);
@@ -99,9 +101,9 @@ class Bill {
 class Evaluation {
  public:
   // Finds the rules that apply, names their keys and reads what the request costs. Returns the first
-  // objection of an enforced rule: a key missing with on_missing = "reject", or a faulty cost (both bills are
-  // then empty). A shadow rule that would object is left out. REQUIRES at most kMaxCharges rules a store, and
-  // no cost that stands in a body.
+  // objection of an enforced rule: a key missing with on_missing = "reject", a faulty cost, or a body that it
+  // has to read and cannot (both bills are then empty). A shadow rule that would object is left out. REQUIRES
+  // at most kMaxCharges rules a store, and as much of the body as they want (wanted_body).
   Objection collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
 
   Bill local;   // to be charged in this process

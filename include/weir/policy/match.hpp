@@ -5,9 +5,11 @@
 #include "weir/base/result.hpp"
 #include "weir/base/time.hpp"
 #include "weir/http/head.hpp"
+#include "weir/policy/body.hpp"
 #include "weir/policy/hours.hpp"
 #include "weir/policy/identity.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +27,7 @@ struct Request {
   ClientIdentity client;
   base::TimePoint now{};  // when it came
   double load = 1;        // of the system then, 0 idle to 1 full; elastic limits look at it
+  RequestBody body{};     // as much of it as rules asked for (policy/inspection.hpp)
 };
 
 // A test of one text: exact, or "~regex" (RE2, searches), or present at all.
@@ -76,11 +79,26 @@ struct Match {
   std::vector<base::Cidr> ip;            // any of
   std::vector<std::string> countries;    // any of: "CH"
   std::optional<Hours> hours;            // by Request::now
+  std::vector<std::string> body_words;   // `body_contains`: any of, each as body_word() makes it
   std::shared_ptr<const Match> negated;  // `not`: the whole of it must not hold
+  // Bytes of a body that are read for the words, here and in what is negated; 0: there are none.
+  std::uint64_t max_body = 0;
 
+  // REQUIRES the whole body where the words ask for it.
   [[nodiscard]] bool holds(const Request& request) const;
+
+  // What the head alone says of it.
+  enum class Known : std::uint8_t {
+    No,    // it does not hold
+    Yes,   // it holds
+    Open,  // the body decides
+  };
+  [[nodiscard]] Known known(const Request& request) const;
   // "path /api/*, methods GET POST"; "everything" when empty.
   [[nodiscard]] std::string describe() const;
+
+ private:
+  [[nodiscard]] bool holds_of_head(const Request& request) const;
 };
 
 }  // namespace weir::policy

@@ -97,6 +97,8 @@ struct Rule {
   std::vector<Variant> tiers{};
   limit::Cost cost = 1;  // or, where cost_from names a place, of a request that says nothing there
   CostSource cost_from{};
+  // Bytes of a body that its conditions, its overrides' and its cost read; 0: they ask for none.
+  std::uint64_t max_body = 0;
   std::uint64_t queue_per_client = kNoBound;  // of a queue: how many of its places one client may take
   Store store = Store::Memory;
   OnStoreFailure on_store_failure = OnStoreFailure::Local;

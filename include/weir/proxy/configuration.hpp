@@ -20,7 +20,8 @@ struct Configuration {
   std::vector<policy::Route> routes;
   policy::TierPriorities tier_priorities;
   std::vector<policy::Rule> rules;
-  bool elastic = false;  // some rule looks at the load
+  bool elastic = false;   // some rule looks at the load
+  bool inspects = false;  // some rule looks at bodies
   policy::NamingKeys names;
   std::vector<upstream::UpstreamSettings> upstreams;
   std::vector<std::vector<upstream::Server>> servers;  // of each upstream, resolved

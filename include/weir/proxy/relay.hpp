@@ -33,12 +33,22 @@ class BodySource {
   };
   [[nodiscard]] Status take(std::string_view& piece);
 
+  // Has take() give once more what was taken already, before what follows it: text that stands still until
+  // then. REQUIRES that nothing is to be given again yet.
+  void put_back(std::string_view taken) noexcept { again_ = taken; }
+
+  // Bytes of the body that take() can give without fill(), in one piece; of a body of known length.
+  [[nodiscard]] std::uint64_t at_hand() const noexcept {
+    return again_.empty() ? inbox_.unread().size() : again_.size();
+  }
+
   // Waits for bytes. The stream's end is no error: take() judges it.
   [[nodiscard]] net::Task<net::ErrorCode> fill();
 
   // Bytes of the body, and bytes that fill() took, framing and what follows the body included.
   [[nodiscard]] std::uint64_t received() const noexcept { return received_; }
   [[nodiscard]] std::uint64_t filled() const noexcept { return filled_; }
+  // All of it was received, and taken at least once.
   [[nodiscard]] bool complete() const noexcept { return complete_; }
 
  private:
@@ -53,6 +63,7 @@ class BodySource {
   std::uint64_t most_;
   std::uint64_t received_ = 0;
   std::uint64_t filled_ = 0;
+  std::string_view again_;  // put back
   bool ended_ = false;
   bool complete_ = false;
 };

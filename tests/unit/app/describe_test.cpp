@@ -77,6 +77,20 @@ TEST(Describe, SaysWhatARequestCosts) {
               HasSubstr(", cost by header X-Cost x 100, else 3\n"));
 }
 
+TEST(Describe, SaysWhatIsReadOfBodies) {
+  const auto text = describe(parse_settings(
+      with_rule(
+          "cost = { json = \"/amount\", scale = 100 }\n"
+          "match = { path = \"/m\", body_contains = [\"Free\", \"wire transfer\"], max_body = 1000 }\n"),
+      kFile));
+  EXPECT_THAT(text, HasSubstr(", cost by json /amount x 100, else 1, reads bodies up to 64KiB\n"));
+  EXPECT_THAT(text, HasSubstr("where path /m, body with \"free\" \"wire transfer\"\n"));
+  EXPECT_THAT(
+      describe(parse_settings(with_rule("match = { body_contains = \"a\", max_body = 1000 }\n"), kFile)),
+      HasSubstr(", reads bodies up to 1000 bytes\n"));
+  EXPECT_THAT(describe(parse_settings(kLeast, kFile)), Not(HasSubstr("bodies")));
+}
+
 TEST(Describe, SaysWhatIsSoftAndElastic) {
   const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
   EXPECT_THAT(of("soft = \"20%\"\n"),
@@ -135,6 +149,11 @@ TEST(Warnings, OfASharedStoreWithoutASecret) {
 }
 
 TEST(Warnings, OfWhatNeverApplies) {
+  const auto every_body = HasSubstr("rule \"x\" reads every request's body into memory");
+  EXPECT_THAT(warnings_of(with_rule("cost = { json = \"/a\" }\n")), Contains(every_body));
+  EXPECT_THAT(warnings_of(with_rule("match = { not = { body_contains = \"a\" } }\n")), Contains(every_body));
+  EXPECT_THAT(warnings_of(with_rule("match = { path = \"/a\", body_contains = \"a\" }\n")),
+              Not(Contains(every_body)));
   EXPECT_THAT(warnings_of(with_rule("cost = 11\n")), Contains(HasSubstr("rule \"x\" admits nothing")));
   EXPECT_THAT(warnings_of(with_rule("key = [\"user\"]\n")), Contains(HasSubstr("which no request has")));
   EXPECT_THAT(warnings_of(with("[client]\nuser = { header = \"X-User\" }\n")),

@@ -269,9 +269,57 @@ const WrongConfiguration kWrong[] = {
     {"RuleCostTooLarge",
      with_rule("cost = 2147483649\n"),
      {"weir.toml:14: rule[x].cost: found 2147483649; expected a whole number from 1 to 2147483648"}},
-    {"RuleCostFromABody",
-     with_rule("cost = { json = \"/amount\" }\n"),
-     {"weir.toml:14: rule[x].cost.json: not yet: this version of weir lacks costs read from bodies"}},
+    {"RuleCostFromNoPointer",
+     with_rule("cost = { json = \"amount\" }\n"),
+     {"weir.toml:14: rule[x].cost.json: found \"amount\"; expected a JSON pointer (RFC 6901) such as "
+      "\"/amount\" or \"/items/0/price\""}},
+    {"RuleCostFromAPointerWithALooseTilde",
+     with_rule("cost = { json = \"/a~2\" }\n"),
+     {"weir.toml:14: rule[x].cost.json: found \"/a~2\"; expected a JSON pointer (RFC 6901) such as "
+      "\"/amount\" or \"/items/0/price\""}},
+    {"RuleCostFromAPointerThatNeedsEscaping",
+     with_rule("cost = { json = '/a\"' }\n"),
+     {"weir.toml:14: rule[x].cost.json: found \"/a\"\"; expected a JSON pointer (RFC 6901) such as "
+      "\"/amount\" or \"/items/0/price\""}},
+    {"RuleCostFromAVastBody",
+     with_rule("cost = { json = \"/a\", max_body = \"17MiB\" }\n"),
+     {"weir.toml:14: rule[x].cost.max_body: found 17825792 bytes; expected 1 byte to 16MiB, for such bodies "
+      "are held in memory"}},
+    {"RuleCostFromAHeaderOfABody",
+     with_rule("cost = { header = \"X-Cost\", max_body = \"1KiB\" }\n"),
+     {"weir.toml:14: rule[x].cost.max_body: only of a cost that is read from the body; expected json"}},
+    {"MatchBodyContainsNothing",
+     with_rule("match = { body_contains = [] }\n"),
+     {"weir.toml:14: rule[x].match.body_contains: found none; expected texts such as \"wire transfer\""}},
+    {"MatchBodyContainsAnything",
+     with_rule("match = { body_contains = [\"a\", \"\"] }\n"),
+     {"weir.toml:14: rule[x].match.body_contains: found \"\", which stands in every body; expected a "
+      "text"}},
+    {"MatchBodyContainsANumber",
+     with_rule("match = { body_contains = 5 }\n"),
+     {"weir.toml:14: rule[x].match.body_contains: found a whole number; expected a string or a list of "
+      "strings"}},
+    {"MatchBodyContainsMoreThanIsRead",
+     with_rule("match = { body_contains = \"abcd\", max_body = 3 }\n"),
+     {"weir.toml:14: rule[x].match.body_contains: found \"abcd\", which is longer than max_body"}},
+    {"MatchMaxBodyAlone",
+     with_rule("match = { max_body = 3 }\n"),
+     {"weir.toml:14: rule[x].match.body_contains: missing; expected texts to look for, beside max_body, "
+      "which "
+      "says in how long a body"}},
+    {"MatchMaxBodyOfNothing",
+     with_rule("match = { not = { body_contains = \"abcd\", max_body = 0 } }\n"),
+     {"weir.toml:14: rule[x].match.not.max_body: found 0 bytes; expected 1 byte to 16MiB, for such bodies "
+      "are "
+      "held in memory"}},
+    {"RouteByItsBody",
+     with("[[route]]\nupstream = \"api\"\nmatch = { body_contains = \"a\" }\n"),
+     {"weir.toml:13: route[#2].match.body_contains: found body_contains, and routes are chosen before bodies "
+      "are read; expected it in a [[rule]]"}},
+    {"RouteByWhatItsBodyLacks",
+     with("[[route]]\nupstream = \"api\"\nmatch = { not = { body_contains = \"a\" } }\n"),
+     {"weir.toml:13: route[#2].match.not: found body_contains, and routes are chosen before bodies are read; "
+      "expected it in a [[rule]]"}},
     {"RuleCostFromAnAnswer",
      with_rule("cost = { reserve = 5, response_header = \"X-Cost\" }\n"),
      {"weir.toml:14: rule[x].cost.reserve: not yet: this version of weir lacks costs settled by answers",
@@ -279,10 +327,12 @@ const WrongConfiguration kWrong[] = {
       "answers"}},
     {"RuleCostFromNowhere",
      with_rule("cost = { default = 2 }\n"),
-     {"weir.toml:14: rule[x].cost: found no place; expected one: { header = \"…\" } or { query = \"…\" }"}},
+     {"weir.toml:14: rule[x].cost: found no place; expected one: { header = \"…\" }, { query = \"…\" } or "
+      "{ json = \"/…\" }"}},
     {"RuleCostFromTwoPlaces",
      with_rule("cost = { header = \"a\", query = \"b\" }\n"),
-     {"weir.toml:14: rule[x].cost: found two places; expected one: { header = \"…\" } or { query = \"…\" }"}},
+     {"weir.toml:14: rule[x].cost: found several places; expected one: { header = \"…\" }, { query = \"…\" } "
+      "or { json = \"/…\" }"}},
     {"RuleCostFromNoHeader",
      with_rule("cost = { header = \"X Cost\" }\n"),
      {"weir.toml:14: rule[x].cost.header: found \"X Cost\"; expected a name such as \"X-Cost\""}},

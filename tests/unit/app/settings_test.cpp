@@ -305,8 +305,28 @@ TEST(Settings, TheShippedConfigurationsAreGood) {
   for (auto at = whole.find("\n#: "); at != std::string::npos; at = whole.find("\n#: "))
     whole.erase(at + 1, 3);
   const auto settings = parse_settings(whole, folder.file(kFile));
-  EXPECT_EQ(settings.rules.size(), 8u);
+  EXPECT_EQ(settings.rules.size(), 9u);
   EXPECT_TRUE(settings.state.redis);
+}
+
+TEST(Settings, BodiesAreReadUpToTheLargestBoundOfARule) {
+  const auto of = [](const std::string& more) { return parse_settings(with_rule(more), kFile).rules[1]; };
+  EXPECT_EQ(of("").max_body, 0u);
+  const auto words = of("match = { body_contains = [\"Free\", \"Wire Transfer\"] }\n");
+  EXPECT_EQ(words.max_body, 65536u);
+  EXPECT_EQ(words.match.body_words, (std::vector<std::string>{"free", "wire transfer"}));
+  EXPECT_EQ(of("match = { not = { body_contains = \"a\", max_body = 5 } }\n").max_body, 5u);
+  EXPECT_EQ(of("overrides = [{ match = { body_contains = \"a\", max_body = \"1MiB\" }, limit = \"1/s\" }]\n")
+                .max_body,
+            1u << 20);
+  const auto cost =
+      of("cost = { json = \"/a~1b/0\", default = 3, scale = 100, max_body = \"1KiB\" }\n"
+         "match = { body_contains = \"a\", max_body = 5 }\n");
+  EXPECT_EQ(cost.max_body, 1024u);
+  EXPECT_EQ(cost.cost, 3u);
+  EXPECT_EQ(cost.cost_from.kind, policy::CostSource::Kind::Json);
+  EXPECT_EQ(cost.cost_from.name, "/a~1b/0");
+  EXPECT_EQ(cost.cost_from.scale, 100u);
 }
 
 // What nobody asks for is not looked up: requests would pay for it.

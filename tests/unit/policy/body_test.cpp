@@ -33,5 +33,18 @@ TEST(BodyContains, OctetsBeyondAsciiAreThemselves) {
   EXPECT_FALSE(contains("[", {"{"}));  // '[' and '{' differ by the bit that tells cases apart
 }
 
+TEST(BodyContains, HoweverAnUpstreamSpellsIt) {
+  const std::vector<std::string> words{"free \xf0\x9f\x8e\x81", "a/b"};
+  for (const auto* body :
+       {R"({"t": "\u0066r\u0045e \uD83C\udf81"})", "t=%66re%65+%F0%9F%8E%81", R"({"t": "a\/b"})", "t=a%2Fb",
+        "t=%7B%22t%22%3A%22\\u0066ree+\xf0\x9f\x8e\x81%22%7D"})  // JSON within a form
+    EXPECT_TRUE(contains(body, words)) << body;
+  for (const auto* body : {R"(\u0066re)", R"(\u00)", R"(\)", R"(fre\e)", "%6", "%%66ree", R"(\ud83c)"})
+    EXPECT_FALSE(contains(body, words)) << body;
+  EXPECT_TRUE(contains(R"(fr\ee)", {R"(fr\ee)"}));  // as it came counts as well
+  EXPECT_TRUE(contains(R"(one\ntwo\tthree)", {"one\ntwo\tthree"}));
+  EXPECT_TRUE(contains(R"(\u00fc \u20AC)", {"\xc3\xbc \xe2\x82\xac"}));
+}
+
 }  // namespace
 }  // namespace weir::policy

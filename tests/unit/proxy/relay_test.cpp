@@ -248,6 +248,31 @@ TEST_F(RelayTest, AResetIsNoEnd) {
   EXPECT_EQ(relay->status(), Status::Cut);
 }
 
+// What was looked at first goes on all the same, and is counted once.
+TEST_F(RelayTest, WhatWasPutBackComesAgainAndThenTheRest) {
+  for (const auto in : {Framing::Length, Framing::Chunked})
+    for (const std::size_t looked_at : {0U, 1U, 5000U, 9000U}) {
+      std::mt19937 random(7);
+      const auto whole = random_bytes(random, 9000);
+      const auto bytes = coded(whole, in, random);
+      open(in, Framing::Chunked, whole.size());
+      out.clear();
+      came_with_the_head(bytes);
+      std::string taken;
+      std::string_view piece;
+      while (taken.size() < looked_at && body->take(piece) == Status::Piece) taken += piece;
+      if (taken.size() == whole.size()) {
+        EXPECT_EQ(body->take(piece), Status::End);
+        EXPECT_TRUE(body->complete());
+      }
+      body->put_back(taken);
+      EXPECT_EQ(body->at_hand() >= whole.size(), taken.empty() || taken.size() == whole.size());
+      EXPECT_EQ(relay_to_end(), Need::Nothing);
+      EXPECT_EQ(body->received(), whole.size());
+      EXPECT_EQ(decoded(received(), Framing::Chunked), whole);
+    }
+}
+
 TEST_F(RelayTest, ABadChunkEndsItBehindWhatWasGood) {
   open(Framing::Chunked, Framing::Chunked);
   out.clear();

@@ -1,0 +1,46 @@
+#include "weir/policy/inspection.hpp"
+
+#include "weir/policy/evaluation.hpp"
+
+#include <algorithm>
+
+namespace weir::policy {
+
+namespace {
+
+// Whether the body decides which of the overrides, if any, is the first that holds.
+bool overrides_ask(const Rule& rule, const Request& request) {
+  for (const auto& variant : rule.overrides) {
+    const auto known = variant.match.known(request);
+    if (known != Match::Known::No) return known == Match::Known::Open;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool asks_for_body(const Rule& rule, const Request& request) {
+  if (rule.max_body == 0) return false;
+  const auto known = rule.match.known(request);
+  if (known == Match::Known::No) return false;
+  if (rule.on_missing == OnMissing::Skip && missing_part(rule, request) != nullptr) return false;
+  return known == Match::Known::Open || rule.cost_from.kind == CostSource::Kind::Json ||
+         overrides_ask(rule, request);
+}
+
+std::uint64_t wanted_body(std::span<const Rule> rules, const Request& request) {
+  std::uint64_t most = 0;
+  for (const Rule& rule : rules)
+    if (rule.max_body > most && asks_for_body(rule, request)) most = rule.max_body;
+  return most;
+}
+
+RequestBody::State hidden_body(const Rule& rule, const Request& request) {
+  using State = RequestBody::State;
+  const auto& body = request.body;
+  const auto state =
+      body.state == State::Whole && body.text.size() > rule.max_body ? State::TooLong : body.state;
+  return state != State::Whole && asks_for_body(rule, request) ? state : State::Whole;
+}
+
+}  // namespace weir::policy

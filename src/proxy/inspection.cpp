@@ -1,0 +1,125 @@
+// The part of an exchange that comes before the decision where rules ask what the body says: up to their
+// bound it is read into memory, and goes on from there unchanged. Requests that no rule asks so pass through
+// untouched.
+#include "weir/policy/inspection.hpp"
+
+#include "proxy/exchange.hpp"
+#include "proxy/session.hpp"
+
+#include <algorithm>
+
+namespace weir::proxy {
+
+namespace {
+
+using State = policy::RequestBody::State;
+
+bool is_coded(const http::RequestHead& head) {
+  return std::any_of(head.fields.begin(), head.fields.end(), [](const http::Field& field) {
+    return http::equal_ignoring_case(field.name, "Content-Encoding") && !field.value.empty() &&
+           !http::equal_ignoring_case(field.value, "identity");
+  });
+}
+
+bool is_empty(const http::RequestHead& head) noexcept {
+  return head.framing == http::Framing::None ||
+         (head.framing == http::Framing::Length && head.content_length == 0);
+}
+
+}  // namespace
+
+// What cannot be read is not waited for: whether that matters is for the rules to say. All this comes before
+// the request counts as one under way, so that slow bodies crowd nobody out.
+net::Task<Exchange::Ending> Exchange::inspect() {
+  auto& body = space_->request.body;
+  const auto& head = space_->head;
+  const auto most = policy::wanted_body(worker_.config.rules, space_->request);
+  if (most == 0) return decide();
+  const bool sized = head.framing == http::Framing::Length;
+  body.state = is_empty(head)                        ? State::Whole
+               : is_coded(head)                      ? State::Coded
+               : sized && head.content_length > most ? State::TooLong
+                                                     : State::Whole;
+  if (is_empty(head) || body.state != State::Whole) return decide();
+  const auto unread = session_.inbox.unread();
+  if (!sized || unread.size() < head.content_length) return read_body(most);
+  body.text = unread.substr(0, static_cast<std::size_t>(head.content_length));
+  return decide();
+}
+
+net::Task<Exchange::Ending> Exchange::read_body(std::uint64_t most) {
+  auto& body = space_->request.body;
+  const auto status = co_await gather_body(most);
+  session_.disarm();
+  latest_ = worker_.clock.now();
+  if (status != BodySource::Status::End && status != BodySource::Status::Piece)
+    co_return co_await give_up_body(status);
+  body.state = status == BodySource::Status::End ? State::Whole : State::TooLong;
+  body.text = inspected_;
+  request_body_->put_back(inspected_);
+  co_return co_await decide();
+}
+
+// Takes the body into memory. Its end; a Piece that made it longer than `most`; or what is wrong with it:
+// NeedBytes where the rest did not come.
+net::Task<BodySource::Status> Exchange::gather_body(std::uint64_t most) {
+  std::string_view piece;
+  for (;;) {
+    const auto status = request_body_->take(piece);
+    if (status == BodySource::Status::Piece) {
+      inspected_ += piece;
+      if (inspected_.size() <= most) continue;
+    }
+    if (status != BodySource::Status::NeedBytes) co_return status;
+    const bool came = co_await await_body();
+    if (!came) co_return status;
+  }
+}
+
+net::Task<bool> Exchange::await_body() {
+  if (space_->head.expects_continue) {
+    const bool said = co_await say_continue();
+    if (!said) co_return false;
+  }
+  session_.arm(worker_.config.server.body_timeout);
+  const auto ec = co_await request_body_->fill();
+  co_return !ec;
+}
+
+// The client waits for this word before it sends its body, and the upstream, whose word it is, is not asked
+// before the decision. So the expectation ends here (RFC 9110 §10.1.1).
+net::Task<bool> Exchange::say_continue() {
+  auto& head = space_->head;
+  head.expects_continue = false;
+  for (auto& field : head.fields)
+    if (field.id == http::FieldId::Expect) field.hop_by_hop = true;
+  session_.arm(worker_.config.server.write_timeout);
+  const auto ec = co_await session_.client.write("HTTP/1.1 100 Continue\r\n\r\n");
+  co_return !ec;
+}
+
+// The body did not come whole. Nothing was charged, and what may still come is not waited for.
+net::Task<Exchange::Ending> Exchange::give_up_body(BodySource::Status status) {
+  auto& counters = worker_.counters;
+  const bool stopped = worker_.hard_stop;
+  const bool late = session_.late() && !stopped;
+  session_.clear_late();
+  if (stopped || session_.client.peer_left()) {
+    failure_ = stopped ? "stopped" : "client_left";
+    counters.client_errors(observe::ClientError::Left).add();
+    return net::Task<Ending>::ended(Ending::Close);
+  }
+  failure_ = "bad_body";
+  const bool large = status == BodySource::Status::TooLarge;
+  if (late) counters.client_errors(observe::ClientError::BodyTimeout).add();
+  if (large) counters.client_errors(observe::ClientError::BodyTooLarge).add();
+  const unsigned code = late ? 408 : large ? 413 : 400;
+  space_->text.clear();
+  http::append_error_json(space_->text, code,
+                          late    ? "the request body did not come in time"
+                          : large ? "the request body is too large"
+                                  : "the request body is malformed or incomplete");
+  return send({.status = code, .body = space_->text, .keep_alive = false});
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""What rules read from request bodies: costs under a JSON pointer, risky words; and that what was read goes on as it came."""
+
+import contextlib
+import socket
+import threading
+import time
+
+from harness import PATIENCE, Client, Redis, TestCase, Upstream, Weir, answer, chunked, config, main, request_bytes, rule
+
+HEAD = b"POST /messages HTTP/1.1\r\nHost: a\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+def risky(**more):
+    return rule("risky", "1/day", key="[]", match='{ path = "/messages", body_contains = ["wire transfer", "Free"] }', **more)
+
+
+class BodiesTestCase(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+
+    def weir(self, *rules, **more):
+        return self.start(Weir(config(self.upstream.port, rules="\n".join(rules), **more)))
+
+    def post(self, weir, body, path="/messages", **headers):
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        with weir.connect() as client:
+            return client.request("POST", path, headers, body)
+
+    def sent(self):
+        return [exchange.body for exchange in self.upstream.exchanges]
+
+
+class Costs(BodiesTestCase):
+    def spending(self, cost='{ json = "/amount" }', **more):
+        return self.weir(rule("spending", "15/day", key="[]", cost=cost, match='{ path = "/pay" }', **more))
+
+    def pay(self, weir, body, **headers):
+        return self.post(weir, body, "/pay", **headers)
+
+    def test_a_budget_is_spent_as_the_body_says(self):
+        weir = self.spending()
+        with weir.connect() as client:
+            answers = [client.request("POST", "/pay", body=b'{"amount": %d}' % amount) for amount in (10, 6, 5, 1)]
+        self.assertEqual([answer.status for answer in answers], [200, 429, 200, 429])
+        self.assertEqual([answer["x-ratelimit-remaining"] for answer in answers], ["5", "5", "0", "0"])
+        self.assertEqual(self.sent(), [b'{"amount": 10}', b'{"amount": 5}'])
+
+    def test_cents(self):
+        weir = self.spending('{ json = "/order/total", scale = 100, default = 5 }', burst=2000)
+        self.assertEqual(self.pay(weir, b'{"order": {"total": 12.345}}')["x-ratelimit-remaining"], "765")
+        self.assertEqual(self.pay(weir, b'{"order": {"total": "7.00"}}')["x-ratelimit-remaining"], "65")
+        self.assertEqual(self.pay(weir, b'{"order": {}}')["x-ratelimit-remaining"], "60", "the default where it does not say")
+        self.assertEqual(self.pay(weir, b"")["x-ratelimit-remaining"], "55", "or has no body")
+
+    def test_what_is_faulty_is_400_and_takes_nothing(self):
+        weir = self.spending()
+        for faulty in (b"amount=1", b'{"amount": 0}', b'{"amount": -5}', b'{"amount": 1.5}', b'{"amount": 1, "amount": 9}',
+                       b'{"amount": null}', b'{"amount": 1', b'\xef\xbb\xbf{"amount": 1}', b'{"amount": 1e999}'):
+            with self.subTest(faulty):
+                refused = self.pay(weir, faulty)
+                self.assert_own_error(refused, 400)
+                self.assertIn("json /amount", refused.json()["message"])
+        self.assertEqual(self.pay(weir, b'{"amount": 15}').status, 200)
+        self.assertEqual(len(self.sent()), 1)
+
+    def test_padding_and_coding_escape_no_limit(self):
+        weir = self.spending('{ json = "/amount", max_body = 100 }')
+        head = b"POST /pay HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        padded = b'{"amount": 1}' + b" " * 88
+        with weir.connect() as client:
+            for request in (request_bytes("POST", "/pay", body=padded), head + chunked(padded, 7)):
+                client.send(request)
+                refused = client.read()
+                self.assert_own_error(refused, 413)
+                self.assertIn("the rule spending reads request bodies of up to 100 bytes", refused.json()["message"])
+            self.assertEqual(client.request("POST", "/pay", body=padded[:100]).status, 200, "the connection stays")
+        coded = self.pay(weir, b'{"amount": 1}', content_encoding="gzip")
+        self.assert_own_error(coded, 415)
+        self.assertEqual(coded["accept-encoding"], "identity")
+        self.assertEqual(self.pay(weir, b'{"amount": 1}', content_encoding="identity").status, 200)
+        self.assertEqual(len(self.sent()), 2)
+
+    def test_in_redis_beside_another_rule(self):
+        redis = self.start(Redis())
+        weir = self.weir(rule("spending", "15/day", key="[]", cost='{ json = "/amount" }', store='"redis"'),
+                         rule("count", "2/day", key="[]"), state=f'redis = {{ url = "{redis.url}", timeout = "5s" }}')
+        self.assertEqual([self.pay(weir, b'{"amount": %d}' % amount).status for amount in (14, 2, 1, 1)], [200, 429, 200, 429])
+
+
+class Words(BodiesTestCase):
+    def test_one_risky_message_a_day(self):
+        weir = self.weir(risky())
+        with weir.connect() as client:
+            bodies = (b"hello", b"a WIRE Transfer please", b"hello again", b'{"text": "fr\\u0065e"}', b"t=wire+tr%61nsfer", b"fre e")
+            statuses = [client.request("POST", "/messages", body=body).status for body in bodies]
+        self.assertEqual(statuses, [200, 200, 200, 429, 429, 200])
+        self.assertEqual(self.sent(), [b"hello", b"a WIRE Transfer please", b"hello again", b"fre e"])
+
+    def test_a_word_that_comes_in_pieces(self):
+        weir = self.weir(risky())
+        for expected in (200, 429):
+            with weir.connect() as client:
+                client.send(CHUNKED)
+                for piece in (b"4\r\nwir", b"e\r\n", b"4;x=y\r\n tra", b"\r\n8\r\nnsfer it\r\n0\r\nTrailer: x\r\n", b"\r\n"):
+                    client.send(piece)
+                self.assertEqual(client.read().status, expected)
+        self.assertEqual(self.sent(), [b"wire transfer it"])
+
+    def test_not_and_overrides(self):
+        friendly = '{ path = "/messages", not = { body_contains = "please" } }'
+        overrides = '[{ match = { body_contains = "urgent" }, limit = "1/day" }]'
+        weir = self.weir(rule("impolite", "2/day", key="[]", match=friendly, overrides=overrides))
+        self.assertEqual([self.post(weir, body).status for body in (b"now", b"now", b"now", b"now please", b"urgent", b"urgent")],
+                         [200, 200, 429, 200, 200, 429])
+        self.assert_own_error(self.post(weir, b"now please" + b"x" * 66_000), 413)
+
+    def test_a_rule_is_not_escaped_by_length(self):
+        weir = self.weir(risky())
+        body = b"x" * (64 << 10) + b"free"
+        self.assert_own_error(self.post(weir, body), 413)
+        with Client(weir.port) as client, contextlib.suppress(ConnectionError):
+            client.send(CHUNKED + chunked(body))
+            self.assert_own_error(client.read(), 413)
+        self.assertEqual(self.sent(), [])
+
+    def test_a_shadow_rule_refuses_nobody_and_changes_nothing(self):
+        weir = self.weir(risky(mode='"shadow"'))
+        bodies = [b"free", b"free again", b"x" * 300_000 + b"free"]
+        self.assertEqual([self.post(weir, body).status for body in bodies], [200] * 3)
+        self.assertEqual(exchange_chunked(weir, bodies[2]).status, 200)
+        self.assertEqual(self.post(weir, b"free", content_encoding="gzip").status, 200)
+        self.assertEqual(self.sent(), [*bodies, bodies[2], b"free"])
+        self.await_metric(weir, 1, "weir_decisions_total", rule="risky", outcome="shadow_refused")
+
+    def test_the_upstream_receives_what_was_sent(self):
+        weir = self.weir(rule("words", "100/s", key="[]", match='{ body_contains = "never", max_body = "1MiB" }'))
+        body = bytes(range(256)) * 3000
+        with weir.connect() as client:
+            for size in (0, 1, 100, 5000, 40_000, len(body)):
+                self.assertEqual(client.request("PUT", "/", body=body[:size]).status, 200)
+                client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body[:size], 997))
+                self.assertEqual(client.read().status, 200)
+                self.assertEqual(self.sent()[-2:], [body[:size]] * 2, size)
+
+    def test_what_follows_the_body_is_the_next_request(self):
+        weir = self.weir(risky())
+        with weir.connect() as client:
+            client.send(CHUNKED + chunked(b"free") + request_bytes("POST", "/messages", body=b"free too")
+                        + request_bytes("POST", "/messages", body=b"dear") + request_bytes("GET", "/messages"))
+            self.assertEqual([client.read().status for _ in range(4)], [200, 429, 200, 200])
+        self.assertEqual(self.sent(), [b"free", b"dear", b""])
+
+
+    def test_a_refused_body_that_was_read_whole_leaves_the_connection(self):
+        weir = self.weir(rule("words", "1/day", key="[]", match='{ body_contains = "free", max_body = "1MiB" }'))
+        with weir.connect() as client:
+            self.assertEqual([client.request("POST", "/", body=b"free" + b"x" * 300_000).status for _ in range(3)], [200, 429, 429])
+            self.assertEqual(client.get("/").status, 200)
+
+
+def exchange_chunked(weir, body):
+    with weir.connect() as client:
+        client.send(CHUNKED + chunked(body))
+        return client.read()
+
+
+class Waiting(BodiesTestCase):
+    def test_nobody_waits_for_a_body_that_no_rule_asks_for(self):
+        reached = threading.Event()
+
+        def reply(exchange):
+            reached.set()
+            exchange.read_body()
+            exchange.send(answer(b"ok"))
+        self.upstream.reply = reply
+        weir = self.weir(risky())
+        with weir.connect() as client:
+            client.send(b"POST /uploads HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nfr")
+            self.assertTrue(reached.wait(PATIENCE), "the head goes on while the body is under way")
+            client.send(b"ee")
+            self.assertEqual(client.read().status, 200)
+            reached.clear()
+            client.send(HEAD + b"Content-Length: 4\r\n\r\nfr")
+            self.assertFalse(reached.wait(0.3))
+            client.send(b"ee")
+            self.assertEqual(client.read().status, 200)
+
+    def test_408_for_a_body_that_stops(self):
+        weir = self.weir(risky(), server='body_timeout = "300ms"')
+        for start in (HEAD + b"Content-Length: 40\r\n\r\nfree", CHUNKED + b"4\r\nfree\r\n"):
+            with weir.connect() as client:
+                client.send(start)
+                self.assert_own_error(client.read(), 408)
+                self.assertTrue(client.closed())
+        self.assertEqual(self.upstream.exchanges, [])
+        self.await_metric(weir, 2, "weir_client_errors_total", kind="body_timeout")
+        self.assertEqual(self.post(weir, b"free").status, 200, "nothing was charged")
+
+    def test_what_counts_is_when_the_body_has_come(self):
+        weir = self.weir(rule("risky", "1/2s", key="[]", match='{ path = "/messages", body_contains = "free" }'))
+        self.assertEqual(self.post(weir, b"free").status, 200)
+        with weir.connect() as client:
+            client.send(HEAD + b"Content-Length: 4\r\n\r\nfr")
+            refused = self.post(weir, b"free")
+            time.sleep(int(refused["retry-after"]))  # the law under test: admitted at that moment
+            client.send(b"ee")
+            self.assertEqual((refused.status, client.read().status), (429, 200))
+
+    def test_400_for_a_body_that_is_none(self):
+        weir = self.weir(risky())
+        with weir.connect() as client:
+            client.send(CHUNKED + b"4\r\nfreeX")
+            self.assert_own_error(client.read(), 400)
+            self.assertTrue(client.closed())
+        self.assertEqual(self.upstream.exchanges, [])
+
+    def test_413_beyond_the_servers_own_bound(self):
+        weir = self.weir(risky(), server='max_body = "1KiB"')
+        self.assert_own_error(exchange_chunked(weir, b"x" * 1025), 413)
+        self.assertEqual(exchange_chunked(weir, b"x" * 1024).status, 200)
+
+    def test_who_leaves_meanwhile_is_charged_nothing(self):
+        weir = self.weir(risky())
+        begun, received = HEAD + b"Content-Length: 40\r\n\r\nfree", 0
+        for leave in (Client.leave, lambda client: client.sock.shutdown(socket.SHUT_RDWR)):
+            received += len(begun)
+            with weir.connect() as client:
+                client.send(begun)
+                self.await_metric(weir, received, "weir_received_bytes_total")
+                leave(client)
+        self.await_metric(weir, 2, "weir_client_errors_total", kind="left")
+        self.assertEqual(self.upstream.exchanges, [])
+        self.assertEqual(self.post(weir, b"free").status, 200)
+
+    def test_weir_says_continue_itself_where_it_needs_the_body(self):
+        weir = self.weir(risky())
+        expecting = b"Content-Length: 4\r\nExpect: 100-continue\r\n\r\n"
+        with weir.connect() as client:
+            for expected in (200, 429):
+                client.send(HEAD + expecting)
+                self.assertEqual(client.read().status, 100)
+                client.send(b"free")
+                self.assertEqual(client.read().status, expected)
+            client.send(HEAD + expecting + b"dear")
+            self.assertEqual(client.read().status, 200, "no word where the body is there already")
+        self.assertEqual(self.sent(), [b"free", b"dear"])
+        self.assertNotIn("expect", self.upstream.exchanges[0].head)
+
+    def test_the_upstream_says_continue_where_it_does_not(self):
+        def reply(exchange):
+            exchange.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+            exchange.read_body()
+            exchange.send(answer(b"ok"))
+        self.upstream.reply = reply
+        with self.weir(risky()).connect() as client:
+            client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n")
+            self.assertEqual(client.read().status, 100)
+            client.send(b"free")
+            self.assertEqual(client.read().status, 200)
+        self.assertIn("expect", self.upstream.exchanges[0].head)
+
+    def test_no_continue_for_a_body_that_is_too_long(self):
+        with self.weir(risky()).connect() as client:
+            client.send(HEAD + b"Content-Length: 65537\r\nExpect: 100-continue\r\n\r\n")
+            self.assert_own_error(client.read(), 413)
+
+
+if __name__ == "__main__":
+    main()
