@@ -46,6 +46,7 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
   request_body_.emplace(session_.client, session_.inbox, head.framing, head.content_length,
                         most == 0 ? BodySource::kUnbounded : most);
   space.credentials.now = started_;
+  space.credentials.certificate_subject = session_.certificate_subject();
   space.request = {.head = &head,
                    .path = http::normalise_path(head.path, space.path_scratch),
                    .host = http::normalise_host(head.authority, space.host_scratch),
