@@ -61,6 +61,7 @@ class Page {
   void tell_durations();
   void tell_connections();
   void tell_upstreams();
+  void tell_load();
   void tell_keys();
   void tell_redis();
   void tell_process();
@@ -212,6 +213,14 @@ void Page::tell_upstreams() {
                 "Requests sent again over another connection.");
 }
 
+void Page::tell_load() {
+  if (!sources_.load) return;
+  Family load =
+      gauge("weir_load", "What elastic limits look at, from 0 to 1: the busiest worker's, by kind.");
+  for (const auto& [kind, value] : sources_.load()) load.add({{"kind", kind}}, value);
+  put(load);
+}
+
 void Page::tell_keys() {
   if (!sources_.key_table) return;
   const auto stats = sources_.key_table();
@@ -264,6 +273,7 @@ std::string metrics_text(const Sources& sources) {
   page.tell_durations();
   page.tell_connections();
   page.tell_upstreams();
+  page.tell_load();
   page.tell_keys();
   page.tell_redis();
   page.tell_process();

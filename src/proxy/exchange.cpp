@@ -53,7 +53,7 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
                    .route = {},
                    .client = policy::identify(worker_.config.client, session_.peer, head, space.credentials),
                    .now = started_,
-                   .load = worker_.config.elastic ? worker_.load.at(started_, thread_time) : 1};
+                   .load = worker_.config.elastic ? worker_.load.load() : 1};
   return std::nullopt;
 }
 

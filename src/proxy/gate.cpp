@@ -74,11 +74,13 @@ Gate::Delayed Gate::delayed() const {
       longest = outcomes[i].delay;
       const bool in_redis = bill == &space_.evaluation.remote;
       delayed.rule = bill->line(i).rule;
-      delayed.departure = {.at = charged_at_ + longest,
-                           .promised = (in_redis ? redis_now_ : charged_at_) + longest,
-                           .charge = charge,
-                           .in_redis = in_redis,
-                           .overflow = outcomes[i].overflow};
+      delayed.departure = {
+          .at = charged_at_ + longest,
+          .promised = (in_redis ? redis_now_ : charged_at_) + longest,
+          .charge = charge,
+          .in_redis = in_redis,
+          .overflow = outcomes[i].overflow,
+          .shared_places = policy::names_nobody(delayed.rule->key) ? limit::quota(*charge.limiter) : 0};
     }
   }
   return delayed;
@@ -144,7 +146,7 @@ Ruling Gate::fall_back() {
 void Gate::refund() {
   if (!taken_) return refund_but(nullptr);
   refund_but(&taken_->charge.key);
-  const auto& [at, promised, charge, in_redis, overflow] = *taken_;
+  const auto& [at, promised, charge, in_redis, overflow, places] = *taken_;
   if (in_redis)
     worker_.redis->refund(charge, promised);
   else

@@ -12,6 +12,8 @@ void Queue::add(Lane& lane, const Departure& departure) {
   const auto later = [](const Departure& a, const Departure& b) { return a.promised < b.promised; };
   auto& all = lane.departures;
   all.insert(std::upper_bound(all.begin(), all.end(), departure, later), departure);
+  if (lane.places == 0 && departure.shared_places != 0) shared_.push_back(lane);
+  lane.places = departure.shared_places;
 }
 
 std::size_t Queue::count(const Lane& lane) noexcept {
@@ -43,7 +45,9 @@ void Queue::reschedule(const limit::Key& key, Lane& lane) {
     lane.keeper = keeper;
     lane.due = due;
   }
-  if (lane.departures.empty()) lanes_.erase(lanes_.find(key));
+  if (!lane.departures.empty()) return;
+  if (lane.places != 0) shared_.erase(shared_.iterator_to(lane));
+  lanes_.erase(lanes_.find(key));
 }
 
 void Queue::join(Ticket& ticket, const Departure& departure) {
@@ -132,6 +136,13 @@ Queue::Ticket* Queue::take_due(Worker worker, base::TimePoint now) {
     if (ticket != nullptr) return ticket;
   }
   return nullptr;
+}
+
+double Queue::fullness() const noexcept {
+  double fullest = 0;
+  for (const auto& lane : shared_)
+    fullest = std::max(fullest, static_cast<double>(count(lane)) / static_cast<double>(lane.places));
+  return fullest;
 }
 
 std::size_t Queue::waiting(const limit::Key& key, const limit::Key& client) const {

@@ -40,6 +40,8 @@ struct Departure {
   limit::Charge charge{};      // what was charged for it; its key names the lane
   bool in_redis = false;       // the store; else the key table
   bool overflow = false;       // of the key table: the overflow cell
+  // How many may wait in the lane, where it is everybody's; 0 where it is some client's.
+  std::uint64_t shared_places = 0;
 };
 
 class Queue {
@@ -105,6 +107,8 @@ class Queue {
   [[nodiscard]] base::TimePoint next_turn(const limit::Key& lane, const limit::Key& client) const;
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  // The largest share of its places that is taken in a lane which everybody shares.
+  [[nodiscard]] double fullness() const noexcept;
 
  private:
   // The tickets of one client in one priority of a lane.
@@ -112,7 +116,8 @@ class Queue {
     List<Ticket> tickets;  // first come first
     std::size_t count = 0;
   };
-  struct Lane {
+  struct Lane : Hook {
+    std::uint64_t places = 0;  // where it is everybody's, and in shared_ then
     std::deque<Departure> departures;
     std::map<std::pair<limit::Key, policy::Priority>, Client> clients;
     std::array<List<Client>, policy::kPriorities> turns;  // whose turn it is stands in front
@@ -122,7 +127,7 @@ class Queue {
   };
   using Lanes = std::map<limit::Key, Lane>;
 
-  static void add(Lane& lane, const Departure& departure);
+  void add(Lane& lane, const Departure& departure);
   [[nodiscard]] static std::size_t count(const Lane& lane) noexcept;
   struct Next {
     Ticket* ticket;      // null where nobody waits
@@ -133,6 +138,7 @@ class Queue {
   void reschedule(const limit::Key& key, Lane& lane);
 
   Lanes lanes_;
+  List<Lane> shared_;
   std::vector<std::set<std::pair<base::TimePoint, limit::Key>>> due_;  // by keeper: the first departures
   std::size_t size_ = 0;
 };

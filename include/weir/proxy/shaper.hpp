@@ -32,6 +32,11 @@ class Shaper;
 struct SharedQueue {
   explicit SharedQueue(std::size_t workers) : queue(workers), shapers(workers, nullptr) {}
 
+  [[nodiscard]] double fullness() {
+    const std::lock_guard lock(mutex);
+    return queue.fullness();
+  }
+
   std::mutex mutex;  // of everything below; the key table's may be taken under it
   Queue queue;
   std::vector<Shaper*> shapers;  // by worker; null before it was made and after it is gone
@@ -83,6 +88,8 @@ class Shaper {
 
   // The places taken in all workers' lanes.
   [[nodiscard]] std::size_t waiting() const;
+  // How full the fullest lane is that everybody shares, from 0 to 1.
+  [[nodiscard]] double fullness() const { return shared_.fullness(); }
 
  private:
   [[nodiscard]] std::optional<Turn> join(Ticket& ticket, const Departure& departure, std::uint64_t most);
