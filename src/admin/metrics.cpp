@@ -131,9 +131,10 @@ void Page::tell_requests() {
   }
   put(errors);
   level(&Counters::queue_depth, "weir_queue_depth", "Requests that wait for their departure.");
-  Family refused =
-      counter("weir_queue_refused_total", "Requests that the queue let in too late or not at all.");
+  Family refused = counter("weir_queue_refused_total",
+                           "Requests that the queue did not let in, let go too late, or sent away.");
   refused.add({{"reason", "crowded"}}, sum([](const Counters& c) { return c.queue_crowded.value(); }));
+  refused.add({{"reason", "displaced"}}, sum([](const Counters& c) { return c.queue_displaced.value(); }));
   refused.add({{"reason", "overdue"}}, sum([](const Counters& c) { return c.queue_overdue.value(); }));
   put(refused);
   Family shed = counter("weir_shed_total", "Requests answered 503 because of load, by priority.");

@@ -72,7 +72,7 @@ net::Task<Exchange::Ending> Exchange::run() {
   priority_ = policy::priority_of(space.request, route, worker_.config.tier_priorities);
   if (!enter()) return shed();
   Ruling ruling;
-  return gate_.decide_here(started_, ruling) ? carry_out(ruling) : ask_redis();
+  return gate_.decide_here(started_, priority_, ruling) ? carry_out(ruling) : ask_redis();
 }
 
 net::Task<Exchange::Ending> Exchange::ask_redis() {

@@ -83,6 +83,7 @@ Gate::Delayed Gate::delayed() const {
           .shared_places = policy::names_nobody(delayed.rule->key) ? limit::quota(*charge.limiter) : 0};
     }
   }
+  if (won_ && won_->charge.key == delayed.departure.charge.key) delayed.departure = *won_;
   return delayed;
 }
 
@@ -94,13 +95,14 @@ std::optional<limit::Key> Gate::key_in(const policy::Rule* rule) const noexcept 
   return std::nullopt;
 }
 
-bool Gate::decide_here(base::TimePoint now, Ruling& ruling) {
+bool Gate::decide_here(base::TimePoint now, policy::Priority priority, Ruling& ruling) {
   auto& evaluation = space_.evaluation;
   charged_at_ = now;
   ruling.objection = evaluation.collect(worker_.config.rules, space_.request, worker_.config.names);
   if (ruling.objection) return true;
   local_charged_ = evaluation.local.empty() ||
-                   worker_.table.charge(evaluation.local.charges(), now, evaluation.local.outcomes());
+                   worker_.table.charge(evaluation.local.charges(), now, evaluation.local.outcomes()) ||
+                   displace(now, priority);
   if (local_charged_) hold(evaluation.local);
   if (local_charged_ && !evaluation.remote.empty()) return false;
   ruling = rule();
