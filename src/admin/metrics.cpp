@@ -61,6 +61,7 @@ class Page {
   void tell_durations();
   void tell_connections();
   void tell_upstreams();
+  void tell_load();
   void tell_keys();
   void tell_redis();
   void tell_process();
@@ -130,9 +131,10 @@ void Page::tell_requests() {
   }
   put(errors);
   level(&Counters::queue_depth, "weir_queue_depth", "Requests that wait for their departure.");
-  Family refused =
-      counter("weir_queue_refused_total", "Requests that the queue let in too late or not at all.");
+  Family refused = counter("weir_queue_refused_total",
+                           "Requests that the queue did not let in, let go too late, or sent away.");
   refused.add({{"reason", "crowded"}}, sum([](const Counters& c) { return c.queue_crowded.value(); }));
+  refused.add({{"reason", "displaced"}}, sum([](const Counters& c) { return c.queue_displaced.value(); }));
   refused.add({{"reason", "overdue"}}, sum([](const Counters& c) { return c.queue_overdue.value(); }));
   put(refused);
   Family shed = counter("weir_shed_total", "Requests answered 503 because of load, by priority.");
@@ -210,6 +212,14 @@ void Page::tell_upstreams() {
                 "Requests sent again over another connection.");
 }
 
+void Page::tell_load() {
+  if (!sources_.load) return;
+  Family load =
+      gauge("weir_load", "What elastic limits look at, from 0 to 1: the busiest worker's, by kind.");
+  for (const auto& [kind, value] : sources_.load()) load.add({{"kind", kind}}, value);
+  put(load);
+}
+
 void Page::tell_keys() {
   if (!sources_.key_table) return;
   const auto stats = sources_.key_table();
@@ -262,6 +272,7 @@ std::string metrics_text(const Sources& sources) {
   page.tell_durations();
   page.tell_connections();
   page.tell_upstreams();
+  page.tell_load();
   page.tell_keys();
   page.tell_redis();
   page.tell_process();

@@ -17,6 +17,10 @@ std::string listener_line(const net::ListenerSettings& listener) {
   if (!listener.tls) return line + " plain\n";
   line += listener.tls->min_version == net::TlsVersion::Tls13 ? " TLS from 1.3" : " TLS from 1.2";
   for (const auto& files : listener.tls->certificates) line += ", " + files.cert;
+  if (!listener.tls->client_ca.empty())
+    line += (listener.tls->client_auth == net::ClientAuth::Require ? ", clients by "
+                                                                   : ", clients may show one by ") +
+            listener.tls->client_ca;
   return line + "\n";
 }
 

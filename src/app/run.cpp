@@ -97,6 +97,7 @@ class Program {
   void open_listeners();
   void start_admin();
   [[nodiscard]] admin::Sources sources();
+  [[nodiscard]] std::vector<std::pair<const char*, double>> load();
   [[nodiscard]] admin::Readiness readiness() const;
   void on_signal(int signal);
   void sweep_later();
@@ -178,6 +179,7 @@ admin::Sources Program::sources() {
   for (const auto& upstream : config_.upstreams) sources.upstreams.push_back(upstream.name);
   sources.key_table = [this] { return table_.stats(); };
   sources.process = admin::read_process_figures;
+  sources.load = [this] { return load(); };
   sources.readiness = [this] { return readiness(); };
   if (!needs_redis(settings_)) return sources;
   sources.redis = [this] {
@@ -193,6 +195,23 @@ admin::Sources Program::sources() {
     return figures;
   };
   return sources;
+}
+
+// What workers measure is known only where some rule looks at it; the rest is asked anew.
+std::vector<std::pair<const char*, double>> Program::load() {
+  using proxy::LoadKind;
+  std::vector<std::pair<const char*, double>> load;
+  const auto name = [](LoadKind kind) { return proxy::kLoadKindNames[static_cast<std::size_t>(kind)]; };
+  const auto busiest = [&](LoadKind kind) {
+    double most = 0;
+    for (const auto& worker : workers_) most = std::max(most, worker->load().part(kind));
+    return most;
+  };
+  if (config_.elastic)
+    for (const auto kind : {LoadKind::Lag, LoadKind::Cpu}) load.emplace_back(name(kind), busiest(kind));
+  load.emplace_back(name(LoadKind::Queue), queue_.fullness());
+  load.emplace_back(name(LoadKind::InFlight), std::min(1.0, in_flight_.fullness()));
+  return load;
 }
 
 admin::Readiness Program::readiness() const {

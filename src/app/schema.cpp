@@ -82,13 +82,17 @@ constexpr KeySpec kListenerKeys[] = {
 };
 
 constexpr Choice kTlsVersions[] = {{"1.2"}, {"1.3"}};
+constexpr Choice kClientAuths[] = {{"require"}, {"optional"}};
 constexpr KeySpec kTlsKeys[] = {
     {.name = "certificates",
      .kind = Kind::Subtables,
      .about = "chosen by the name the client asks for; the first is the default",
      .required = true},
     choice("min_version", kTlsVersions, "1.2", "of TLS"),
-    later("client_ca", "client certificates"),
+    key("client_ca", Kind::Text, "",
+        "PEM file: the authorities of clients' certificates; absent: clients are not asked"),
+    choice("client_auth", kClientAuths, "require",
+           "of clients, where client_ca is given: a certificate, or with \"optional\" none or a good one"),
 };
 
 constexpr KeySpec kCertificateKeys[] = {

@@ -13,7 +13,9 @@ namespace {
 std::string lacking_for(const policy::AttributeRef& attribute, const Reading& reading) {
   switch (attribute.kind) {
     case policy::Attribute::CertSubject:
-      return not_yet("client certificates");
+      return reading.certificates ? ""
+                                  : "no listener asks for certificates; expected [[listener]] tls = { "
+                                    "client_ca = \"ca.crt\" }";
     case policy::Attribute::Claim:
       return reading.tokens ? "" : "nothing says how tokens are verified; expected [client] jwt = { … }";
     case policy::Attribute::Country:

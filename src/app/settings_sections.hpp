@@ -21,14 +21,14 @@ struct Reading {
   std::filesystem::path folder;                 // relative paths start here
   std::set<std::string> tiers;                  // that the keys file gives to somebody
   policy::Store store = policy::Store::Memory;  // of rules that say nothing
+  bool certificates = false;                    // a listener has client_ca, rightly or not
   bool tokens = false;                          // [client] has jwt, rightly or not
   bool countries = false;                       // [client] has geo, likewise
   policy::TierPriorities tier_priorities{};     // that rules give to their tiers
 };
 
 [[nodiscard]] proxy::ServerSettings read_server(const TableReader& table);
-[[nodiscard]] std::vector<net::ListenerSettings> read_listeners(const TableReader& root,
-                                                                const Reading& reading);
+[[nodiscard]] std::vector<net::ListenerSettings> read_listeners(const TableReader& root, Reading& reading);
 [[nodiscard]] AdminSettings read_admin(const TableReader& root);
 [[nodiscard]] LogSettings read_log(const TableReader& table, const Reading& reading);
 [[nodiscard]] policy::ClientSettings read_client(const TableReader& table, Reading& reading);

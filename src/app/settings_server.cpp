@@ -53,7 +53,20 @@ void check_pair(const TableReader& table, const net::CertificateFiles& files) {
   if (!made) table.mistake("key", made.error().message + "; expected a certificate in PEM and its own key");
 }
 
-net::TlsSettings read_tls(const TableReader& table, const Reading& reading) {
+void read_client_ca(const TableReader& table, net::TlsSettings& tls, Reading& reading) {
+  tls.client_auth = table.choice<net::ClientAuth>("client_auth");
+  if (!table.has("client_ca")) {
+    if (table.has("client_auth")) table.missing("client_ca", "it beside client_auth, or neither");
+    return;
+  }
+  reading.certificates = true;
+  tls.client_ca = readable_file(table, "client_ca", reading);
+  if (!read_file(tls.client_ca).value_or("").empty())
+    if (const auto fault = net::fault_of_client_ca(tls.client_ca))
+      table.mistake("client_ca", fault->message + "; expected certificates in PEM");
+}
+
+net::TlsSettings read_tls(const TableReader& table, Reading& reading) {
   net::TlsSettings tls;
   for (const auto& entry : table.tables("certificates", schema::kCertificate)) {
     tls.certificates.push_back({readable_file(entry, "cert", reading), readable_file(entry, "key", reading)});
@@ -62,6 +75,7 @@ net::TlsSettings read_tls(const TableReader& table, const Reading& reading) {
   if (table.has("certificates") && tls.certificates.empty())
     table.mistake("certificates", "found none; expected at least one { cert = \"…\", key = \"…\" }");
   tls.min_version = table.choice<net::TlsVersion>("min_version");
+  read_client_ca(table, tls, reading);
   return tls;
 }
 
@@ -91,7 +105,7 @@ proxy::ServerSettings read_server(const TableReader& table) {
   return server;
 }
 
-std::vector<net::ListenerSettings> read_listeners(const TableReader& root, const Reading& reading) {
+std::vector<net::ListenerSettings> read_listeners(const TableReader& root, Reading& reading) {
   std::vector<net::ListenerSettings> listeners;
   for (const auto& table : root.tables("listener", schema::kListener)) {
     net::ListenerSettings listener;

@@ -46,6 +46,7 @@ class WorkerThread {
   void join();
 
   [[nodiscard]] const observe::Counters& counters() const noexcept { return counters_; }
+  [[nodiscard]] const proxy::LoadMeter& load() const noexcept { return worker_.load; }  // part() alone
   [[nodiscard]] const redis::Store* redis() const noexcept {
     return redis_.get();
   }  // state() and stats() from any thread

@@ -34,12 +34,19 @@ struct Stream::Tls {
 
   // What an SSL_… call that did not succeed means: would_block (feed or wait), eof, or an error.
   [[nodiscard]] ErrorCode meaning(int result) const noexcept;
+  // The session that was resumed rests on a certificate that is no longer in force.
+  [[nodiscard]] bool outlived_certificate() const noexcept;
 };
 
 namespace {
 
 ErrorCode last_error() noexcept {
   return {errno, boost::system::system_category()};
+}
+
+ErrorCode expired() noexcept {
+  return {static_cast<int>(ERR_PACK(ERR_LIB_SSL, 0, SSL_R_CERTIFICATE_VERIFY_FAILED)),
+          asio::error::get_ssl_category()};
 }
 
 // The count that send(2) told; a full socket is no error, and 0.
@@ -147,6 +154,15 @@ ErrorCode Stream::Tls::meaning(int result) const noexcept {
   }
 }
 
+// A ticket can be renewed for ever, while OpenSSL looks at a certificate only when it is shown.
+bool Stream::Tls::outlived_certificate() const noexcept {
+  if (SSL_session_reused(ssl) == 0) return false;
+  const X509* certificate = SSL_get0_peer_certificate(ssl);
+  if (certificate == nullptr || X509_cmp_current_time(X509_get0_notAfter(certificate)) > 0) return false;
+  SSL_set_verify_result(ssl, X509_V_ERR_CERT_HAS_EXPIRED);
+  return true;
+}
+
 Stream::Stream(const Executor& executor, int fd) : fd_(fd) {
   int on = 1;
   ::ioctl(fd_, FIONBIO, &on);
@@ -222,6 +238,7 @@ Task<ErrorCode> Stream::handshake() {
   for (;;) {
     ERR_clear_error();
     const int result = SSL_do_handshake(tls_->ssl);
+    if (result == 1 && tls_->outlived_certificate()) co_return expired();
     if (result == 1) co_return ErrorCode{};
     auto ec = tls_->meaning(result);
     if (ec != asio::error::would_block) co_return ec;
@@ -234,6 +251,25 @@ Task<ErrorCode> Stream::handshake() {
     }
     if (ec) co_return ec;
   }
+}
+
+std::string Stream::peer_subject() const {
+  const X509* certificate = tls_ ? SSL_get0_peer_certificate(tls_->ssl) : nullptr;
+  if (certificate == nullptr || SSL_get_verify_result(tls_->ssl) != X509_V_OK) return {};
+  const std::unique_ptr<BIO, decltype(&BIO_free)> text(BIO_new(BIO_s_mem()), BIO_free);
+  // RFC 2253, whose escapes RFC 4514 §2.4 allows.
+  if (X509_NAME_print_ex(text.get(), X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253) < 0) return {};
+  char* bytes = nullptr;
+  const auto size = BIO_get_mem_data(text.get(), &bytes);
+  return size > 0 ? std::string(bytes, static_cast<std::size_t>(size)) : std::string();
+}
+
+std::string_view Stream::distrust(const ErrorCode& ended) const noexcept {
+  if (!tls_ || ended.category() != asio::error::get_ssl_category()) return {};
+  const auto reason = ERR_GET_REASON(static_cast<unsigned long>(ended.value()));
+  if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) return "it shows no certificate";
+  if (reason != SSL_R_CERTIFICATE_VERIFY_FAILED) return {};
+  return X509_verify_cert_error_string(SSL_get_verify_result(tls_->ssl));
 }
 
 std::size_t Stream::try_read(char* at, std::size_t size, ErrorCode& ec) {

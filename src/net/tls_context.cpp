@@ -62,6 +62,31 @@ int choose_certificate(SSL* ssl, int*, void* context) {
   return SSL_TLSEXT_ERR_OK;
 }
 
+using Names = std::unique_ptr<STACK_OF(X509_NAME), decltype([](STACK_OF(X509_NAME) * names) {
+                                sk_X509_NAME_pop_free(names, X509_NAME_free);
+                              })>;
+
+// The subjects of the authorities, which clients are told to choose by. OpenSSL reads what it can: a file
+// without a certificate gives null, one that is faulty further on what stands before.
+Names read_authorities(const std::string& file) {
+  return Names(SSL_load_client_CA_file(file.c_str()));
+}
+
+// False when the file is of no use. The session id context, which make_one() sets, is what lets a client
+// whose certificate was verified resume its session (SSL_CTX_set_session_id_context(3)).
+bool ask_clients(SSL_CTX* context, const TlsSettings& settings) {
+  auto authorities = read_authorities(settings.client_ca);
+  if (!authorities || SSL_CTX_load_verify_file(context, settings.client_ca.c_str()) != 1) return false;
+  SSL_CTX_set_client_CA_list(context, authorities.release());
+  const bool required = settings.client_auth == ClientAuth::Require;
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), nullptr);
+  return true;
+}
+
+base::Error client_ca_error(const std::string& file) {
+  return last_error("the clients' authorities \"" + file + "\"");
+}
+
 base::Result<TlsContext> make_one(const TlsSettings& settings, const CertificateFiles& files) {
   ERR_clear_error();
   TlsContext context(SSL_CTX_new(TLS_server_method()));
@@ -82,6 +107,7 @@ base::Result<TlsContext> make_one(const TlsSettings& settings, const Certificate
     return last_error("the key \"" + files.key + "\"");
   if (SSL_CTX_check_private_key(c) != 1)
     return last_error("the key \"" + files.key + "\" is not that of the certificate \"" + files.cert + "\"");
+  if (!settings.client_ca.empty() && !ask_clients(c, settings)) return client_ca_error(settings.client_ca);
   return context;
 }
 
@@ -104,6 +130,12 @@ base::Result<TlsContext> make_tls_context(const TlsSettings& settings) {
   if (SSL_CTX_set_ex_data(first.get(), others_slot(), others.get()) == 1)
     static_cast<void>(others.release());  // the context's now
   return first;
+}
+
+std::optional<base::Error> fault_of_client_ca(const std::string& file) {
+  ERR_clear_error();
+  if (!read_authorities(file)) return client_ca_error(file);
+  return std::nullopt;
 }
 
 }  // namespace weir::net

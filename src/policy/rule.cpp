@@ -174,6 +174,16 @@ std::string describe(const KeyPattern& pattern) {
   return "[" + text + "]";
 }
 
+bool names_nobody(const KeyPattern& pattern) noexcept {
+  const auto of_the_request = [](const AttributeRef& attribute) {
+    return attribute.kind == Attribute::Route || attribute.kind == Attribute::Host ||
+           attribute.kind == Attribute::Method || attribute.kind == Attribute::Path;
+  };
+  return std::all_of(pattern.begin(), pattern.end(), [&](const KeyPart& part) {
+    return std::all_of(part.begin(), part.end(), of_the_request);
+  });
+}
+
 AppliedLimiter applied_limiter(const Rule& rule, const Request& request) {
   for (std::size_t i = 0; i < rule.overrides.size(); ++i)
     if (rule.overrides[i].match.holds(request)) return applied(rule.overrides[i], 1 + i, request.load);

@@ -13,9 +13,11 @@ namespace {
 constexpr std::chrono::milliseconds kPause{20};
 constexpr std::chrono::seconds kBetweenComplaints{1};
 
-// Owns its session from the first byte to the last.
-net::Task<void> serve(std::unique_ptr<Session> session) {
+// Owns its session from the first byte to the last. `complain` is its entrance's.
+net::Task<void> serve(std::unique_ptr<Session> session, const Complain& complain) {
   co_await session->run();
+  if (session->distrust().empty()) co_return;
+  complain("TLS: refused the client " + session->peer_text + ": " + std::string(session->distrust()));
 }
 
 }  // namespace
@@ -80,14 +82,15 @@ void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer) {
   const int fd = socket.release(ignored);
   auto stream = tls_ != nullptr ? net::Stream(worker_.executor, fd, tls_) : net::Stream(worker_.executor, fd);
   auto session = std::make_unique<Session>(worker_, std::move(stream), peer);
-  net::spawn(worker_.executor, serve(std::move(session)), [this](const std::exception_ptr& failure) {
-    if (!failure) return;
-    try {
-      std::rethrow_exception(failure);
-    } catch (const std::exception& error) {
-      complain_(std::string("a connection was dropped: ") + error.what());
-    }
-  });
+  net::spawn(worker_.executor, serve(std::move(session), complain_),
+             [this](const std::exception_ptr& failure) {
+               if (!failure) return;
+               try {
+                 std::rethrow_exception(failure);
+               } catch (const std::exception& error) {
+                 complain_(std::string("a connection was dropped: ") + error.what());
+               }
+             });
 }
 
 }  // namespace weir::proxy

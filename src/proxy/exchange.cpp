@@ -46,13 +46,14 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
   request_body_.emplace(session_.client, session_.inbox, head.framing, head.content_length,
                         most == 0 ? BodySource::kUnbounded : most);
   space.credentials.now = started_;
+  space.credentials.certificate_subject = session_.certificate_subject();
   space.request = {.head = &head,
                    .path = http::normalise_path(head.path, space.path_scratch),
                    .host = http::normalise_host(head.authority, space.host_scratch),
                    .route = {},
                    .client = policy::identify(worker_.config.client, session_.peer, head, space.credentials),
                    .now = started_,
-                   .load = worker_.config.elastic ? worker_.load.at(started_, thread_time) : 1};
+                   .load = worker_.config.elastic ? worker_.load.load() : 1};
   return std::nullopt;
 }
 
@@ -76,7 +77,7 @@ net::Task<Exchange::Ending> Exchange::decide() {
   if (!enter()) return shed();
   asked_at_ = latest_;
   Ruling ruling;
-  return gate_.decide_here(asked_at_, ruling) ? carry_out(ruling) : ask_redis();
+  return gate_.decide_here(asked_at_, priority_, ruling) ? carry_out(ruling) : ask_redis();
 }
 
 net::Task<Exchange::Ending> Exchange::ask_redis() {

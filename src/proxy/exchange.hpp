@@ -65,6 +65,7 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> refuse_by(const policy::Rule& rule, base::Duration retry_after);
   [[nodiscard]] net::Task<Ending> refuse_waiting(const Gate::Delayed& delayed, base::Duration retry_after);
   [[nodiscard]] net::Task<Ending> shed();
+  [[nodiscard]] net::Task<Ending> give_way(base::Duration retry_after);
   [[nodiscard]] bool enter() noexcept;
   void leave() noexcept;
   [[nodiscard]] net::Task<Ending> error(unsigned status, std::string_view what);

@@ -74,13 +74,16 @@ Gate::Delayed Gate::delayed() const {
       longest = outcomes[i].delay;
       const bool in_redis = bill == &space_.evaluation.remote;
       delayed.rule = bill->line(i).rule;
-      delayed.departure = {.at = charged_at_ + longest,
-                           .promised = (in_redis ? redis_now_ : charged_at_) + longest,
-                           .charge = charge,
-                           .in_redis = in_redis,
-                           .overflow = outcomes[i].overflow};
+      delayed.departure = {
+          .at = charged_at_ + longest,
+          .promised = (in_redis ? redis_now_ : charged_at_) + longest,
+          .charge = charge,
+          .in_redis = in_redis,
+          .overflow = outcomes[i].overflow,
+          .shared_places = policy::names_nobody(delayed.rule->key) ? limit::quota(*charge.limiter) : 0};
     }
   }
+  if (won_ && won_->charge.key == delayed.departure.charge.key) delayed.departure = *won_;
   return delayed;
 }
 
@@ -92,13 +95,14 @@ std::optional<limit::Key> Gate::key_in(const policy::Rule* rule) const noexcept 
   return std::nullopt;
 }
 
-bool Gate::decide_here(base::TimePoint now, Ruling& ruling) {
+bool Gate::decide_here(base::TimePoint now, policy::Priority priority, Ruling& ruling) {
   auto& evaluation = space_.evaluation;
   charged_at_ = now;
   ruling.objection = evaluation.collect(worker_.config.rules, space_.request, worker_.config.names);
   if (ruling.objection) return true;
   local_charged_ = evaluation.local.empty() ||
-                   worker_.table.charge(evaluation.local.charges(), now, evaluation.local.outcomes());
+                   worker_.table.charge(evaluation.local.charges(), now, evaluation.local.outcomes()) ||
+                   displace(now, priority);
   if (local_charged_) hold(evaluation.local);
   if (local_charged_ && !evaluation.remote.empty()) return false;
   ruling = rule();
@@ -144,7 +148,7 @@ Ruling Gate::fall_back() {
 void Gate::refund() {
   if (!taken_) return refund_but(nullptr);
   refund_but(&taken_->charge.key);
-  const auto& [at, promised, charge, in_redis, overflow] = *taken_;
+  const auto& [at, promised, charge, in_redis, overflow, places] = *taken_;
   if (in_redis)
     worker_.redis->refund(charge, promised);
   else

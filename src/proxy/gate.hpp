@@ -30,7 +30,8 @@ class Gate {
         bills_{&space.evaluation.local, &space.evaluation.remote, &space.fallback} {}
 
   // Names the keys and charges what is kept here. True: `ruling` is final; false: ask_redis() comes next.
-  [[nodiscard]] bool decide_here(base::TimePoint now, Ruling& ruling);
+  // `priority`: who waits with a worse one gives way where a queue is full.
+  [[nodiscard]] bool decide_here(base::TimePoint now, policy::Priority priority, Ruling& ruling);
   [[nodiscard]] net::Task<Ruling> ask_redis();
 
   // What a delayed request waits for: the departure of the enforced line with the longest delay, and the rule
@@ -62,12 +63,16 @@ class Gate {
   [[nodiscard]] Ruling fall_back();
   void count(const policy::Bill& bill, bool admitted);
   void hold(const policy::Bill& bill);
+  // These in displace.cpp.
+  [[nodiscard]] bool displace(base::TimePoint now, policy::Priority priority);
+  [[nodiscard]] bool charge_but(std::size_t line, base::TimePoint now);
   [[nodiscard]] std::span<const policy::Bill* const> asked() const;
 
   Worker& worker_;
   ExchangeSpace& space_;
   std::array<const policy::Bill*, 3> bills_;
   std::optional<Departure> taken_;
+  std::optional<Departure> won_;  // of another, who gave way
   base::TimePoint charged_at_{};
   base::TimePoint redis_now_{};
   bool local_charged_ = false;

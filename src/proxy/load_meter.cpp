@@ -1,16 +1,36 @@
 #include "weir/proxy/load_meter.hpp"
 
-#include <algorithm>
+#include <cmath>
 #include <ctime>
 
 namespace weir::proxy {
 
-void LoadMeter::measure(base::TimePoint now, base::Duration computed) noexcept {
-  const auto share =
-      static_cast<double>((computed - computed_).count()) / static_cast<double>((now - since_).count());
-  load_ = std::clamp(share, 0.0, 1.0);
-  since_ = now;
-  computed_ = computed;
+namespace {
+
+double ratio(base::Duration part, base::Duration whole) noexcept {
+  return static_cast<double>(part.count()) / static_cast<double>(whole.count());
+}
+
+}  // namespace
+
+void LoadMeter::measure(const Reading& reading) noexcept {
+  const auto before = last_;
+  if (before && reading.now <= before->now) return;
+  last_ = reading;
+  if (!before) return;
+  const auto passed = reading.now - before->now;
+  // Of the new reading; the first one is all that is known.
+  const double weight = known_ ? 1 - std::exp2(-ratio(passed, kHalfLife)) : 1;
+  known_ = true;
+  const auto smooth = [&](LoadKind kind, double fresh) {
+    set(kind, part(kind) + weight * (std::clamp(fresh, 0.0, 1.0) - part(kind)));
+  };
+  smooth(LoadKind::Lag, ratio(passed - tick_, kFullLag));
+  smooth(LoadKind::Cpu, ratio(reading.computed - before->computed, passed));
+  set(LoadKind::Queue, reading.queue);
+  set(LoadKind::InFlight, reading.in_flight);
+  load_ = 0;
+  for (const auto& each : parts_) load_ = std::max(load_, each.load(std::memory_order_relaxed));
 }
 
 base::Duration thread_time() noexcept {

@@ -12,6 +12,8 @@ void Queue::add(Lane& lane, const Departure& departure) {
   const auto later = [](const Departure& a, const Departure& b) { return a.promised < b.promised; };
   auto& all = lane.departures;
   all.insert(std::upper_bound(all.begin(), all.end(), departure, later), departure);
+  if (lane.places == 0 && departure.shared_places != 0) shared_.push_back(lane);
+  lane.places = departure.shared_places;
 }
 
 std::size_t Queue::count(const Lane& lane) noexcept {
@@ -43,7 +45,9 @@ void Queue::reschedule(const limit::Key& key, Lane& lane) {
     lane.keeper = keeper;
     lane.due = due;
   }
-  if (lane.departures.empty()) lanes_.erase(lanes_.find(key));
+  if (!lane.departures.empty()) return;
+  if (lane.places != 0) shared_.erase(shared_.iterator_to(lane));
+  lanes_.erase(lanes_.find(key));
 }
 
 void Queue::join(Ticket& ticket, const Departure& departure) {
@@ -56,7 +60,9 @@ void Queue::join(Ticket& ticket, const Departure& departure) {
   ++client.count;
   if (is_new) lane.turns[ticket.priority_].push_back(client);
   ++lane.tickets[ticket.priority_];
+  ++waiting_[ticket.priority_];
   ++size_;
+  note_worst();
   ticket.lane_ = &lane;
   ticket.place_ = &client;
   ticket.departure_ = departure;
@@ -78,7 +84,9 @@ void Queue::take_out(Ticket& ticket, bool had_its_turn) {
     turns.splice(turns.end(), turns, turns.iterator_to(client));
   }
   --lane.tickets[ticket.priority_];
+  --waiting_[ticket.priority_];
   --size_;
+  note_worst();
   ticket.lane_ = nullptr;
   ticket.place_ = nullptr;
 }
@@ -89,6 +97,76 @@ void Queue::leave(Ticket& ticket) {
   const auto key = ticket.departure_.charge.key;
   take_out(ticket, false);
   reschedule(key, lane);
+}
+
+void Queue::note_worst() noexcept {
+  const auto worst = std::find_if(waiting_.rbegin(), waiting_.rend(), [](std::size_t n) { return n != 0; });
+  worst_.store(static_cast<int>(waiting_.rend() - worst) - 1, std::memory_order_relaxed);
+}
+
+// Clients of one priority take turns, so the last to depart is of one that has the most tickets there: of
+// those clients, the one whose turn comes last. Null where nobody waits.
+Queue::Ticket* Queue::last(Lane& lane) noexcept {
+  for (auto turns = lane.turns.rbegin(); turns != lane.turns.rend(); ++turns) {
+    if (turns->empty()) continue;
+    const auto fewer = [](const Client& a, const Client& b) { return a.count < b.count; };
+    return &std::max_element(turns->rbegin(), turns->rend(), fewer)->tickets.back();
+  }
+  return nullptr;
+}
+
+bool Queue::has_place_for(const limit::Key& key, policy::Priority priority, limit::Cost cost) const {
+  const auto found = lanes_.find(key);
+  if (found == lanes_.end()) return false;
+  const auto& lane = found->second;
+  const auto& departure = lane.departures.back();
+  if (departure.in_redis || departure.charge.cost < cost) return false;
+  if (lane.departures.size() > count(lane)) return true;
+  return std::any_of(lane.tickets.begin() + priority + 1, lane.tickets.end(),
+                     [](std::size_t waiting) { return waiting != 0; });
+}
+
+Departure Queue::displace(const limit::Key& key, base::TimePoint retry_at) {
+  auto& lane = lanes_.at(key);
+  if (lane.departures.size() == count(lane)) {
+    auto& loser = *last(lane);
+    loser.retry_at_ = retry_at;
+    evict(loser, Eviction::Displaced);
+  }
+  const auto departure = lane.departures.back();
+  lane.departures.pop_back();
+  reschedule(key, lane);
+  return departure;
+}
+
+void Queue::evict(Ticket& ticket, Eviction why) {
+  take_out(ticket, false);
+  ticket.eviction_ = why;
+  evicted_[ticket.worker_].push_back(ticket);
+}
+
+void Queue::evict_overtaken(const limit::Key& key) {
+  auto& lane = lanes_.at(key);
+  bool any = false;
+  for (auto* ticket = last(lane); ticket != nullptr; ticket = last(lane)) {
+    if (lane.departures[count(lane) - 1].at <= ticket->deadline_) break;
+    evict(*ticket, Eviction::Overtaken);
+    any = true;
+  }
+  if (any) reschedule(key, lane);
+}
+
+Queue::Ticket* Queue::take_evicted(Worker worker) {
+  auto& evicted = evicted_[worker];
+  if (evicted.empty()) return nullptr;
+  auto& ticket = evicted.front();
+  evicted.pop_front();
+  return &ticket;
+}
+
+void Queue::forget(Ticket& ticket) noexcept {
+  auto& evicted = evicted_[ticket.worker_];
+  if (ticket.is_linked()) evicted.erase(evicted.iterator_to(ticket));
 }
 
 void Queue::offer(const Departure& departure, Worker keeper) {
@@ -132,6 +210,13 @@ Queue::Ticket* Queue::take_due(Worker worker, base::TimePoint now) {
     if (ticket != nullptr) return ticket;
   }
   return nullptr;
+}
+
+double Queue::fullness() const noexcept {
+  double fullest = 0;
+  for (const auto& lane : shared_)
+    fullest = std::max(fullest, static_cast<double>(count(lane)) / static_cast<double>(lane.places));
+  return fullest;
 }
 
 std::size_t Queue::waiting(const limit::Key& key, const limit::Key& client) const {

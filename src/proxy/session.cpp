@@ -68,6 +68,8 @@ net::Task<bool> Session::secure() {
   const auto ec = co_await client.handshake();
   disarm();
   if (ec) worker.counters.client_errors(observe::ClientError::Handshake).add();
+  if (ec) distrust_ = client.distrust(ec);
+  if (!ec) certificate_subject_ = client.peer_subject();
   co_return !ec;
 }
 

@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace weir::proxy {
 
@@ -33,6 +34,10 @@ class Session final : public net::Watched {
   [[nodiscard]] bool late() const noexcept { return late_; }
   void clear_late() noexcept { late_ = false; }
   [[nodiscard]] bool left() const noexcept { return left_; }
+  // The verified subject of the client's certificate; empty: it showed none.
+  [[nodiscard]] std::string_view certificate_subject() const noexcept { return certificate_subject_; }
+  // Why it was not believed, so that there was no session; empty: it was.
+  [[nodiscard]] std::string_view distrust() const noexcept { return distrust_; }
 
   Worker& worker;
   net::Stream client;
@@ -58,6 +63,8 @@ class Session final : public net::Watched {
 
   Exchange* exchange_ = nullptr;  // the one under way
   State state_ = State::Busy;
+  std::string certificate_subject_;
+  std::string_view distrust_;  // static text
   std::uint32_t idle_ticks_ = 0;
   unsigned requests_in_turn_ = 0;  // served since it last had to wait for the client
   bool waits_for_others_ = false;

@@ -9,9 +9,12 @@ namespace weir::proxy {
 
 // A frame that is destroyed while it waits, with its loop.
 Shaper::Ticket::~Ticket() {
-  if (!waits()) return;
+  if (!joined_) return;
   const std::lock_guard lock(shared_.mutex);
-  shared_.queue.leave(*this);
+  if (waits())
+    shared_.queue.leave(*this);
+  else
+    shared_.queue.forget(*this);
 }
 
 Shaper::Shaper(net::Executor executor, const net::Clock& clock, SharedQueue& shared, limit::KeyTable& table,
@@ -39,8 +42,7 @@ net::Task<Shaper::Turn> Shaper::wait(Ticket& ticket, const Departure& departure,
   if (refused) co_return *refused;
   co_await ticket.wake_.wait();
   if (ticket.departed_) co_return Turn{End::Departed};
-  leave(ticket);
-  co_return Turn{End::Left};
+  co_return leave(ticket);
 }
 
 std::optional<Shaper::Turn> Shaper::join(Ticket& ticket, const Departure& departure, std::uint64_t most) {
@@ -50,6 +52,8 @@ std::optional<Shaper::Turn> Shaper::join(Ticket& ticket, const Departure& depart
   std::optional<Turn> refused;
   if (queue.waiting(lane, ticket.client()) < most) {
     queue.join(ticket, departure);
+    ticket.joined_ = true;
+    queue.evict_overtaken(lane);
   } else {
     refused = Turn{End::Crowded, queue.next_turn(lane, ticket.client()) - clock_.now()};
     queue.offer(departure, index_);
@@ -58,10 +62,31 @@ std::optional<Shaper::Turn> Shaper::join(Ticket& ticket, const Departure& depart
   return refused;
 }
 
-void Shaper::leave(Ticket& ticket) {
+// Of its own will, or because it was evicted: which of the two came first is told apart under the lock.
+Shaper::Turn Shaper::leave(Ticket& ticket) {
   const std::lock_guard lock(shared_.mutex);
-  shared_.queue.leave(ticket);
-  settle(ticket.departure().charge.key);
+  ticket.joined_ = false;
+  if (ticket.waits()) {
+    shared_.queue.leave(ticket);
+    settle(ticket.departure().charge.key);
+    return {End::Left};
+  }
+  shared_.queue.forget(ticket);
+  if (ticket.eviction() == Queue::Eviction::Overtaken) return {End::Overtaken};
+  return {End::Displaced, std::max(ticket.retry_at() - clock_.now(), base::Duration(0))};
+}
+
+std::optional<Departure> Shaper::displace(const Newcomer& newcomer,
+                                          const std::function<bool()>& charge_rest) {
+  if (!may_displace(newcomer.priority)) return std::nullopt;
+  auto& queue = shared_.queue;
+  const std::lock_guard lock(shared_.mutex);
+  if (!queue.has_place_for(newcomer.lane, newcomer.priority, newcomer.cost)) return std::nullopt;
+  if (queue.waiting(newcomer.lane, newcomer.client) >= newcomer.most) return std::nullopt;
+  if (!charge_rest()) return std::nullopt;
+  const auto departure = queue.displace(newcomer.lane, newcomer.retry_at);
+  settle(newcomer.lane);
+  return departure;
 }
 
 void Shaper::pass_on(const Ticket& ticket) {
@@ -73,7 +98,7 @@ void Shaper::pass_on(const Ticket& ticket) {
 void Shaper::look() {
   const std::lock_guard lock(shared_.mutex);
   asked_ = false;
-  depart_due();
+  wake_due();
   ask_others();
   rearm();
 }
@@ -85,7 +110,7 @@ void Shaper::settle(const limit::Key& lane) {
     if (!take_back(*last)) break;
     queue.drop_surplus(lane);
   }
-  depart_due();
+  wake_due();
   ask_others();
   rearm();
 }
@@ -98,22 +123,26 @@ bool Shaper::take_back(const Departure& departure) {
   return true;
 }
 
-void Shaper::depart_due() {
+// Those whose turn it is, and those who were evicted. Every ticket of this worker was made by its Shaper.
+void Shaper::wake_due() {
   const auto now = clock_.now();
   while (auto* const taken = shared_.queue.take_due(index_, now)) {
-    // Every ticket of this worker was made by its Shaper.
     auto& ticket = static_cast<Ticket&>(*taken);  // NOLINT(cppcoreguidelines-pro-type-static-cast-downcast)
     ticket.departed_ = true;
+    ticket.joined_ = false;
     ticket.wake_.raise();
   }
+  while (auto* const evicted = shared_.queue.take_evicted(index_))
+    static_cast<Ticket&>(*evicted).leave();  // NOLINT(cppcoreguidelines-pro-type-static-cast-downcast)
 }
 
-// Who keeps a lane now and sleeps longer than its first departure allows is woken.
+// Who keeps a lane now and sleeps longer than its first departure allows is woken, and whose ticket was
+// evicted.
 void Shaper::ask_others() {
   for (std::size_t i = 0; i < shared_.shapers.size(); ++i) {
     auto* const other = shared_.shapers[i];
     if (other == nullptr || other == this || other->asked_) continue;
-    if (shared_.queue.next_due(i) >= other->armed_for_) continue;
+    if (shared_.queue.next_due(i) >= other->armed_for_ && !shared_.queue.has_evicted(i)) continue;
     other->asked_ = true;
     net::asio::post(other->executor_, [other] { other->look(); });
   }

@@ -8,13 +8,14 @@
 
 namespace weir::proxy {
 
-// What a deadline is for: others of a higher priority may have gone first for so long that it passes. Until
-// then the limiter has promised no later departure.
+// What a deadline is for: others of a higher priority may go first for so long that it passes. The queue ends
+// the wait as soon as it sees that coming for who is last, and the session's timer for everybody else.
 net::Task<Exchange::Ending> Exchange::await_turn() {
   const auto delayed = gate_.delayed();
   const auto longest = limit::longest_wait(*delayed.departure.charge.limiter);
   Shaper::Ticket ticket(worker_.shaper, policy::name_client(space_->request, worker_.config.names.table),
-                        priority_, delayed.not_before);
+                        priority_, delayed.not_before,
+                        longest == base::kForever ? base::TimePoint::max() : latest_ + longest);
   ticket_ = &ticket;
   const bool counted = in_flight_;
   leave();
@@ -47,7 +48,12 @@ net::Task<Exchange::Ending> Exchange::leave_queue(const Shaper::Turn& turn, cons
     failure_ = "queue_crowded";
     return refuse_waiting(delayed, turn.retry_after);
   }
-  if (session_.late() && !worker_.hard_stop && !session_.left()) {
+  const bool answerable = !worker_.hard_stop && !session_.left();
+  if (turn.end == Shaper::End::Displaced && answerable) {
+    session_.clear_late();
+    return give_way(turn.retry_after);
+  }
+  if ((turn.end == Shaper::End::Overtaken || session_.late()) && answerable) {
     session_.clear_late();
     worker_.counters.queue_overdue.add();
     failure_ = "queue_overdue";
@@ -92,6 +98,18 @@ net::Task<Exchange::Ending> Exchange::shed() {
   failure_ = "shed";
   space_->standing = "Retry-After: 1\r\n";  // a hint: nobody knows when others will have ended
   return error(503, "more requests are under way than this server takes; please retry");
+}
+
+// 503 and not 429: it had kept every limit, and was admitted; load sent it away, the lowest priority first.
+// The limiter, which the newcomer asked, says when there is room again.
+net::Task<Exchange::Ending> Exchange::give_way(base::Duration retry_after) {
+  worker_.counters.shed[priority_].add();
+  worker_.counters.queue_displaced.add();
+  failure_ = "queue_displaced";
+  space_->standing = "Retry-After: ";
+  http::append_number(space_->standing, http::retry_after_seconds(retry_after).value_or(1));
+  space_->standing += "\r\n";
+  return error(503, "the queue is full and others go first; please retry");
 }
 
 }  // namespace weir::proxy

@@ -39,15 +39,23 @@ Worker::Worker(net::Executor an_executor, const Shared& shared, redis::Store* a_
       access_log(an_access_log),
       watchdog(an_executor),
       shaper(an_executor, shared.clock, shared.queue, shared.table, a_redis),
-      load(shared.clock.now()),
+      load(net::Watchdog::kTick),
       in_flight(shared.in_flight),
       blocks(block_size(shared.config.server)) {
   append_hex(id_prefix_, (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}());
   for (std::size_t i = 0; i < config.upstreams.size(); ++i)
     pools.emplace_back(executor, watchdog, config.upstreams[i], config.servers[i]);
+  if (config.elastic) load_probe_.emplace(*this);
 }
 
 Worker::~Worker() = default;
+
+void Worker::LoadProbe::on_tick() noexcept {
+  worker_.load.measure({.now = worker_.clock.now(),
+                        .computed = thread_time(),
+                        .queue = worker_.shaper.fullness(),
+                        .in_flight = worker_.in_flight.fullness()});
+}
 
 std::unique_ptr<ExchangeSpace> Worker::take_space() {
   if (spaces_.empty()) return std::make_unique<ExchangeSpace>(blocks);

@@ -22,7 +22,7 @@ SANITIZED = bool(os.environ.get("WEIR_SANITIZE"))
 __all__ = [
     "PATIENCE", "SANITIZED", "WEIR", "Client", "Echo", "Exchange", "Process", "Redis", "Response", "TestCase", "Upstream", "Weir",
     "answer", "chunked", "client_tls", "closed_port", "config", "eventually", "exchange_raw", "get", "main",
-    "make_certificate", "read_response", "request_bytes", "rss_kib", "rule", "together",
+    "make_authority", "make_certificate", "make_client_certificate", "read_response", "request_bytes", "rss_kib", "rule", "together",
 ]
 
 
@@ -101,8 +101,32 @@ def make_certificate(folder, name="edge", host="localhost"):
     return {file: (folder / file).read_text() for file in (f"{name}.crt", f"{name}.key")}
 
 
-def client_tls(certificate, alpn=None):
+def make_authority(folder, name="ca"):
+    """NAME.crt and NAME.key, a root that signs clients' certificates; their text by file name."""
+    folder = pathlib.Path(folder)
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-days", "2", "-subj", f"/CN={name}", "-addext", "basicConstraints=critical,CA:TRUE",
+                    "-addext", "keyUsage=critical,keyCertSign",
+                    "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.crt"], check=True, capture_output=True)
+    return {file: (folder / file).read_text() for file in (f"{name}.crt", f"{name}.key")}
+
+
+def make_client_certificate(folder, name, subject, authority="ca", days=2):
+    """NAME.crt and NAME.key, signed by an authority of make_authority(); in the past with days below zero."""
+    folder = pathlib.Path(folder)
+    request = folder / f"{name}.csr"
+    subprocess.run(["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", subject,
+                    "-keyout", folder / f"{name}.key", "-out", request], check=True, capture_output=True)
+    subprocess.run(["openssl", "x509", "-req", "-in", request, "-days", str(days), "-CAcreateserial",
+                    "-CA", folder / f"{authority}.crt", "-CAkey", folder / f"{authority}.key",
+                    "-out", folder / f"{name}.crt"], check=True, capture_output=True)
+
+
+def client_tls(certificate, alpn=None, shown=None):
+    """`shown`: the path of a certificate and key of make_client_certificate(), without its ending."""
     context = ssl.create_default_context(cadata=certificate)
+    if shown:
+        context.load_cert_chain(f"{shown}.crt", f"{shown}.key")
     if alpn:
         context.set_alpn_protocols(alpn)
     return context

@@ -110,22 +110,67 @@ class Shaper(TestCase):
         self.assertEqual(weir.metric("weir_queue_refused_total", reason="crowded"), 1)
         self.enqueue(weir, "other", **{"X-API-Key": "another"})
 
-    def test_who_is_overtaken_too_long_is_refused(self):
-        """Its own departure would have been in time; those of a higher priority took it, and the next ones."""
+    def test_who_is_overtaken_too_long_is_refused_as_soon_as_that_is_known(self):
+        """Its own departure would have been in time; others of a better priority take it and the next ones. It is told
+        long before its max_wait is over, for which nobody waits here."""
         routes = ('[[route]]\nupstream = "api"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
                   '[[route]]\nupstream = "api"')
-        weir = self.start(Weir(config(self.upstream.port, routes=routes, rules=queue_rule("1/s", 20, max_wait='"2s"'))))
+        weir = self.start(Weir(config(self.upstream.port, routes=routes, rules=queue_rule("1/4s", 20, max_wait='"60s"'))))
         self.assertEqual(weir.get("/queue").status, 200)
         low = self.enqueue(weir, "low")
+        sent = 2
 
         def overtake():
-            self.waiting_client(weir, {"X-Class": "urgent"})
-            return weir.metric("weir_queue_refused_total", reason="overdue") == 1
+            """One more at a time, as long as the wait of the last is not over 60 s: none is refused, nobody displaced."""
+            nonlocal sent
+            if weir.metric("weir_queue_refused_total", reason="overdue") == 1:
+                return True
+            if weir.metric("weir_queue_depth") + len(self.upstream.exchanges) == sent and weir.metric("weir_queue_depth") < 15:
+                self.waiting_client(weir, {"X-Class": "urgent"})
+                sent += 1
+            return False
 
-        eventually(overtake, "it has waited for 2 s")
+        eventually(overtake, "it is refused")
         refused = low.read()
-        self.assertEqual(refused.status, 429)
-        self.assertEqual(refused["retry-after"], "1")
+        self.assertEqual((refused.status, refused["retry-after"]), (429, "1"))
+        self.assertEqual(weir.metric("weir_queue_refused_total", reason="displaced"), 0)
+
+    def test_a_better_priority_takes_the_place_of_a_worse_one_in_a_full_queue(self):
+        """Whatever the workers of the two; the last of the lowest goes, and nobody when all are as good."""
+        routes = "".join(f'[[route]]\nupstream = "api"\nmatch = {{ headers = {{ X-Class = "{name}" }} }}\n'
+                         f"priority = {priority}\n" for name, priority in (("urgent", 0), ("batch", 9)))
+        rules = queue_rule("1/60s", 3) + rule("spent", "100/day", key="[]")
+        weir = self.start(Weir(config(self.upstream.port, rules=rules, routes=routes + '[[route]]\nupstream = "api"')))
+        self.assertEqual(weir.get("/queue").status, 200)
+        batch = [self.enqueue(weir, name, **{"X-Class": "batch", "X-API-Key": name[0]}) for name in ("b1", "b2", "c1")]
+        again = weir.get("/queue", X_Class="batch")
+        self.assertEqual(again.status, 429, "nobody waits with a worse priority")
+        urgent = [self.waiting_client(weir, {"X-Class": "urgent"}) for _ in range(3)]
+        for client in batch:
+            displaced = client.read()
+            self.assert_own_error(displaced, 503)
+            self.assertIn(int(displaced["retry-after"]), range(1, 61))
+            self.assertIn("others go first", displaced.json()["message"])
+        self.await_metric(weir, 3, "weir_queue_refused_total", reason="displaced")
+        self.await_metric(weir, 3, "weir_shed_total", priority="9")
+        self.assertEqual(weir.get("/queue", X_Class="urgent").status, 429)
+        self.assertEqual(weir.get("/queue").status, 429)
+        self.assertEqual(weir.metric("weir_queue_depth"), 3)
+        self.assertEqual(weir.get("/other")["x-ratelimit-remaining"], "95", "what was displaced gave back, refusals took nothing")
+        for client in urgent:
+            client.leave()
+        eventually(lambda: weir.metric("weir_queue_depth") == 0, "the urgent ones have left")
+        self.enqueue(weir, "and there is room again")
+
+    def test_nobody_is_sent_away_for_one_whom_another_rule_refuses(self):
+        routes = ('[[route]]\nupstream = "api"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
+                  '[[route]]\nupstream = "api"')
+        rules = queue_rule("1/60s", 1) + rule("one", "1/day", key="[]", match='{ headers = { X-Class = "urgent" } }')
+        weir = self.start(Weir(config(self.upstream.port, rules=rules, routes=routes)))
+        self.assertEqual(weir.get("/queue", X_Class="urgent").status, 200)
+        self.enqueue(weir, "patient")
+        self.assertEqual(weir.get("/queue", X_Class="urgent").status, 429)
+        self.assertEqual(weir.metric("weir_queue_depth"), 1)
 
     def test_the_queue_has_a_bound(self):
         weir = self.weir("1/2s", 2)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""TLS as clients see it: versions, ALPN, certificates by name, and what is not TLS at all."""
+"""TLS as clients see it: versions, ALPN, certificates by name, clients' own certificates, and what is not TLS at all."""
 
+import pathlib
 import random
 import socket
 import ssl
@@ -9,7 +10,7 @@ import tempfile
 import time
 
 from harness import (PATIENCE, Client, TestCase, Upstream, Weir, answer, chunked, client_tls, config, main,
-                     make_certificate, request_bytes)
+                     make_authority, make_certificate, make_client_certificate, request_bytes, rule)
 
 
 class Tls(TestCase):
@@ -119,6 +120,74 @@ class Tls(TestCase):
         with Client(weir.port) as client:
             client.send(b"\x16\x03\x01")
             self.assertTrue(client.closed())
+
+
+class ClientCertificates(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        cls.folder = pathlib.Path(scratch.name)
+        cls.files = make_certificate(cls.folder) | make_authority(cls.folder)
+        make_authority(cls.folder, "other-ca")
+        make_client_certificate(cls.folder, "alice", "/O=Example/CN=alice")
+        make_client_certificate(cls.folder, "alice-anew", "/O=Example/CN=alice")
+        make_client_certificate(cls.folder, "bob", "/O=Example/CN=bob")
+        make_client_certificate(cls.folder, "stranger", "/O=Example/CN=alice", "other-ca")
+        make_client_certificate(cls.folder, "expired", "/O=Example/CN=alice", days=-1)
+
+    def weir(self, more="", rules=""):
+        tls = f'tls = {{ certificates = [{{ cert = "edge.crt", key = "edge.key" }}], client_ca = "ca.crt"{more} }}'
+        upstream = self.start(Upstream())
+        plain = '[[listener]]\naddress = "127.0.0.1:0"\n'
+        return self.start(Weir(config(upstream.port, listener=tls + "\n" + plain, rules=rules), self.files))
+
+    def trust(self, shown=None):
+        return client_tls(self.files["edge.crt"], shown=shown and self.folder / shown)
+
+    def status(self, weir, shown=None):
+        with Client(weir.port, self.trust(shown)) as client:
+            return client.get("/").status
+
+    def assert_refused(self, weir, shown, reason):
+        with self.assertRaises((OSError, EOFError)):  # TLS 1.3: the handshake ends at the client's end before ours
+            self.status(weir, shown)
+        weir.wait_for(f"warning TLS: refused the client 127.0.0.1: {reason}$")
+
+    def test_only_certificates_of_the_authority_and_in_force_are_served(self):
+        weir = self.weir()
+        self.assertEqual(self.status(weir, "alice"), 200)
+        self.assert_refused(weir, None, "it shows no certificate")
+        self.assert_refused(weir, "stranger", "unable to get local issuer certificate")
+        self.assert_refused(weir, "expired", "certificate has expired")
+        self.await_metric(weir, 3, "weir_client_errors_total", kind="handshake")
+        self.assertEqual(self.status(weir, "alice"), 200)
+
+    def test_where_it_is_optional_none_is_served_and_a_wrong_one_is_not(self):
+        weir = self.weir(', client_auth = "optional"')
+        self.assertEqual([self.status(weir), self.status(weir, "alice")], [200, 200])
+        self.assert_refused(weir, "stranger", "unable to get local issuer certificate")
+
+    def test_a_subject_is_a_key(self):
+        """One limit for all certificates of a subject, in a session that is resumed as well; and 401 without one."""
+        rules = rule("per-subject", "3/day", key='["cert:subject"]', on_missing='"reject"')
+        weir = self.weir(', client_auth = "optional"', rules)
+        trust = self.trust("alice")
+        trust.maximum_version = ssl.TLSVersion.TLSv1_2  # whose session is known when the handshake ends
+        with Client(weir.port, trust) as client:
+            self.assertEqual(client.get("/").status, 200)
+            session = client.sock.session
+        with socket.create_connection(("127.0.0.1", weir.port), PATIENCE) as wire:
+            with trust.wrap_socket(wire, server_hostname="localhost", session=session) as resumed:
+                self.assertTrue(resumed.session_reused)
+                resumed.sendall(request_bytes("GET", "/"))
+                self.assertTrue(resumed.recv(65536).startswith(b"HTTP/1.1 200"))
+        self.assertEqual([self.status(weir, name) for name in ("alice-anew", "alice", "bob")], [200, 429, 200])
+        with Client(weir.port, self.trust()) as client:
+            refused = client.get("/")
+        self.assert_own_error(refused, 401)
+        with Client(weir.ports[1]) as client:
+            self.assert_own_error(client.get("/"), 401)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace weir::policy {
@@ -63,7 +64,8 @@ struct Sources {
   std::function<limit::KeyTable::Stats()> key_table;
   std::function<std::vector<RedisFigures>()> redis;
   std::function<std::optional<ProcessFigures>()> process;
-  std::function<Readiness()> readiness;  // absent: ready
+  std::function<std::vector<std::pair<const char*, double>>()> load;  // by kind, from 0 to 1
+  std::function<Readiness()> readiness;                               // absent: ready
 };
 
 }  // namespace weir::admin

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include <boost/asio/error.hpp>
@@ -30,6 +31,13 @@ class Stream {
   // Connects to a socket address of `size` bytes, which must stay valid until it completes.
   [[nodiscard]] Task<ErrorCode> connect(const void* address, std::size_t size);
   [[nodiscard]] Task<ErrorCode> handshake();
+
+  // The subject of the certificate that the client showed and that was verified, in this session or in the
+  // one that it resumes: RFC 4514, "CN=billing,O=Example", ASCII alone. Empty where it showed none.
+  [[nodiscard]] std::string peer_subject() const;
+  // Why the handshake that ended so did not believe the client's certificate: "certificate has expired".
+  // Empty where it failed for another reason.
+  [[nodiscard]] std::string_view distrust(const ErrorCode& ended) const noexcept;
 
   // Reads what is there: 0 comes with an error, eof at the end, would_block when there is nothing yet.
   [[nodiscard]] std::size_t try_read(char* at, std::size_t size, ErrorCode& ec);

@@ -24,6 +24,11 @@ class InFlight {
 
   [[nodiscard]] std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
 
+  // How full it is, from 0 to 1 and a little beyond: who comes back from a queue enters whatever the bound.
+  [[nodiscard]] double fullness() const noexcept {
+    return most_ == 0 ? 0 : static_cast<double>(count()) / static_cast<double>(most_);
+  }
+
   // The most that there may be, of all priorities together, for one of this priority to enter.
   [[nodiscard]] std::uint64_t bound(policy::Priority priority) const noexcept {
     constexpr std::uint64_t kSteps = 20;

@@ -1,31 +1,67 @@
-// How busy a worker is: the share of the last moments that its thread spent computing. Belongs to one worker.
+// How busy weir is as one worker sees it: what elastic limits look at. It is the largest of four numbers,
+// each from 0 (idle) to 1 (full):
+//
+//   lag        how late this worker's loop comes round: the delay of its tick ÷ kFullLag, smoothed
+//   cpu        the share of its time that this worker's thread computed, smoothed
+//   queue      the fullest queue that everybody shares: who waits ÷ the rule's `queue`, as it stands. A queue
+//              for each client does not count: one client could close everybody's elastic limit with its own
+//   in_flight  requests at upstreams ÷ `max_in_flight`, as it stands; 0 without such a bound
+//
+// Smoothed: an exponentially weighted moving average in which what was measured kHalfLife ago weighs half.
+//
+// Pure. A meter belongs to its worker, which measures once a tick; part() may be asked by any thread.
 #pragma once
 
 #include "weir/base/time.hpp"
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
 namespace weir::proxy {
+
+enum class LoadKind : std::uint8_t { Lag, Cpu, Queue, InFlight };
+inline constexpr std::size_t kLoadKinds = 4;
+inline constexpr std::array<const char*, kLoadKinds> kLoadKindNames{"lag", "cpu", "queue", "in_flight"};
 
 class LoadMeter {
  public:
-  // Until a moment has passed nothing is known, and that counts as full.
-  explicit LoadMeter(base::TimePoint now) noexcept : since_(now) {}
-
-  // 0 idle to 1 full. `computed`: the time that the thread has computed since it began; read anew no more
-  // than every kMoment of `now`.
-  template <class Computed>
-  [[nodiscard]] double at(base::TimePoint now, Computed computed) {
-    if (now - since_ >= kMoment) measure(now, computed());
-    return load_;
+  // `tick`: the time that is to pass between two readings. Until the second one nothing is known, and that
+  // counts as full.
+  explicit LoadMeter(base::Duration tick) noexcept : tick_(tick) {
+    for (auto& part : parts_) part.store(1, std::memory_order_relaxed);
   }
 
-  static constexpr base::Duration kMoment{100'000};
+  struct Reading {
+    base::TimePoint now{};
+    base::Duration computed{};  // by the thread since it began
+    double queue = 0;
+    double in_flight = 0;
+  };
+  void measure(const Reading& reading) noexcept;
+
+  // The largest part. For its worker.
+  [[nodiscard]] double load() const noexcept { return load_; }
+  [[nodiscard]] double part(LoadKind kind) const noexcept {
+    return parts_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);
+  }
+
+  static constexpr base::Duration kFullLag{50'000};
+  static constexpr base::Duration kHalfLife{500'000};
 
  private:
-  void measure(base::TimePoint now, base::Duration computed) noexcept;
+  void set(LoadKind kind, double part) noexcept {
+    parts_[static_cast<std::size_t>(kind)].store(std::clamp(part, 0.0, 1.0), std::memory_order_relaxed);
+  }
 
-  base::TimePoint since_;
-  base::Duration computed_{0};
+  const base::Duration tick_;
+  std::optional<Reading> last_;
+  bool known_ = false;
   double load_ = 1;
+  std::array<std::atomic<double>, kLoadKinds> parts_;
 };
 
 // The time that the calling thread has computed.

@@ -7,7 +7,8 @@
 // to wait costs a few map operations under it, and no other request takes it.
 //
 // A Shaper belongs to its worker, and so does the end of each of its tickets: "departed" and "left" are told
-// apart on one thread. Other workers only ask it to look at the queue, when its ticket has become the next.
+// apart on one thread. Other workers only ask it to look at the queue, when its ticket has become the next or
+// was evicted.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -20,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -32,6 +34,11 @@ class Shaper;
 struct SharedQueue {
   explicit SharedQueue(std::size_t workers) : queue(workers), shapers(workers, nullptr) {}
 
+  [[nodiscard]] double fullness() {
+    const std::lock_guard lock(mutex);
+    return queue.fullness();
+  }
+
   std::mutex mutex;  // of everything below; the key table's may be taken under it
   Queue queue;
   std::vector<Shaper*> shapers;  // by worker; null before it was made and after it is gone
@@ -43,8 +50,8 @@ class Shaper {
   class Ticket : public Queue::Ticket {
    public:
     Ticket(const Shaper& shaper, const limit::Key& client, policy::Priority priority,
-           base::TimePoint not_before = {})
-        : Queue::Ticket(shaper.index_, client, priority, not_before),
+           base::TimePoint not_before = {}, base::TimePoint deadline = base::TimePoint::max())
+        : Queue::Ticket(shaper.index_, client, priority, not_before, deadline),
           shared_(shaper.shared_),
           wake_(shaper.executor_) {}
     ~Ticket();
@@ -56,6 +63,7 @@ class Shaper {
     friend class Shaper;
     SharedQueue& shared_;
     net::Signal wake_;
+    bool joined_ = false;  // the queue knows it; of its own thread, as departed_ is
     bool departed_ = false;
   };
 
@@ -67,31 +75,55 @@ class Shaper {
   Shaper& operator=(const Shaper&) = delete;
 
   enum class End : std::uint8_t {
-    Departed,  // now it is this request's turn
-    Left,      // by leave()
-    Crowded,   // its client has `most` places in the lane already: it was not let in
+    Departed,   // now it is this request's turn
+    Left,       // by leave()
+    Crowded,    // its client has `most` places in the lane already: it was not let in
+    Displaced,  // the lane was full, and one of a better priority came
+    Overtaken,  // it could not have departed before its deadline any more
   };
   struct Turn {
     End end;
-    base::Duration retry_after{0};  // of Crowded: until the client's next departure
+    // Of Crowded: until the client's next departure. Of Displaced: until the limiter has room.
+    base::Duration retry_after{0};
   };
   // Waits in the departure's lane. Unless the request departs, its departure is given to another, or back.
   [[nodiscard]] net::Task<Turn> wait(Ticket& ticket, const Departure& departure, std::uint64_t most);
+
+  // One whom the limiter refused, though others wait for whom it need not wait.
+  struct Newcomer {
+    limit::Key lane;
+    limit::Key client;
+    policy::Priority priority;
+    limit::Cost cost;
+    std::uint64_t most;        // as for wait()
+    base::TimePoint retry_at;  // when the limiter would admit it
+  };
+  // Whether that can be: a glance, without the lock, for the many that are refused while nobody worse waits.
+  [[nodiscard]] bool may_displace(policy::Priority priority) const noexcept {
+    return shared_.queue.holds_worse(priority);
+  }
+  // The departure of a surplus, or of one who waits with a worse priority and is told at once. `charge_rest`
+  // charges what else the newcomer owes, under the lock; false: nobody is displaced. nullopt: nobody could
+  // be.
+  [[nodiscard]] std::optional<Departure> displace(const Newcomer& newcomer,
+                                                  const std::function<bool()>& charge_rest);
 
   // Departed, and its client has left meanwhile: the departure is for the next.
   void pass_on(const Ticket& ticket);
 
   // The places taken in all workers' lanes.
   [[nodiscard]] std::size_t waiting() const;
+  // How full the fullest lane is that everybody shares, from 0 to 1.
+  [[nodiscard]] double fullness() const { return shared_.fullness(); }
 
  private:
   [[nodiscard]] std::optional<Turn> join(Ticket& ticket, const Departure& departure, std::uint64_t most);
-  void leave(Ticket& ticket);
+  [[nodiscard]] Turn leave(Ticket& ticket);
   void look();
   // These under the lock.
   void settle(const limit::Key& lane);
   [[nodiscard]] bool take_back(const Departure& departure);
-  void depart_due();
+  void wake_due();
   void ask_others();
   void rearm();
 

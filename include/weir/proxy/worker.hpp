@@ -18,6 +18,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,7 +54,7 @@ class Worker {
   observe::AccessSink* access_log;
   net::Watchdog watchdog;
   Shaper shaper;
-  LoadMeter load;
+  LoadMeter load;  // measured only where some rule looks at it
   InFlight& in_flight;
   BlockPool blocks;
   std::deque<upstream::Pool> pools;  // one for each configured upstream
@@ -73,6 +74,18 @@ class Worker {
   void make_request_id(std::string& out);
 
  private:
+  // Measures the load once a tick.
+  class LoadProbe final : public net::Watched {
+   public:
+    explicit LoadProbe(Worker& worker) : Watched(worker.watchdog), worker_(worker) {}
+
+   private:
+    void on_late() noexcept override {}
+    void on_tick() noexcept override;
+    Worker& worker_;
+  };
+
+  std::optional<LoadProbe> load_probe_;
   std::vector<std::unique_ptr<ExchangeSpace>> spaces_;
   std::string date_;
   std::chrono::sys_seconds date_second_{};

@@ -36,6 +36,13 @@ class AnswerTest : public ::testing::Test {
   Token token_{""};
 };
 
+TEST_F(AnswerTest, LoadIsToldByKind) {
+  EXPECT_THAT(metrics(), Not(HasSubstr("weir_load")));
+  sources_.load = [] { return std::vector<std::pair<const char*, double>>{{"cpu", 0.25}, {"queue", 1}}; };
+  EXPECT_THAT(metrics(), HasSubstr("weir_load{kind=\"cpu\"} 0.25\n"));
+  EXPECT_THAT(metrics(), HasSubstr("weir_load{kind=\"queue\"} 1\n"));
+}
+
 TEST_F(AnswerTest, HealthIsOk) {
   EXPECT_EQ(get("/healthz").status, 200U);
   EXPECT_EQ(get("/healthz").body, "ok\n");

@@ -246,7 +246,9 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:14: rule[x].key: nothing says how tokens are verified; expected [client] jwt = { … }"}},
     {"RuleKeyCertificate",
      with_rule("key = [\"cert:subject\"]\n"),
-     {"weir.toml:14: rule[x].key: not yet: this version of weir lacks client certificates"}},
+     {"weir.toml:14: rule[x].key: no listener asks for certificates; expected [[listener]] tls = { client_ca "
+      "= "
+      "\"ca.crt\" }"}},
     {"RuleOnMissing",
      with_rule("on_missing = \"skp\"\n"),
      {"weir.toml:14: rule[x].on_missing: found \"skp\"; did you mean \"skip\"?"}},

@@ -169,9 +169,23 @@ const WrongConfiguration kWrong[] = {
       "weir.toml:14: listener[#2].tls.certificates[#1].key: \"/nowhere\" cannot be read or is empty; "
       "expected a PEM file",
       "weir.toml:15: listener[#2].tls.min_version: found \"1.0\"; did you mean \"1.2\"?"}},
-    {"ClientCertificates",
-     with("[[listener]]\naddress = \"a:1\"\n[listener.tls]\nclient_ca = \"ca.crt\"\ncertificates = []\n"),
-     {"weir.toml:14: listener[#2].tls.client_ca: not yet: this version of weir lacks client certificates",
+    {"ClientAuthorityMissing",
+     with("[[listener]]\naddress = \"a:1\"\n[listener.tls]\nclient_ca = \"/nowhere/ca.crt\"\n"
+          "certificates = []\n"),
+     {"weir.toml:14: listener[#2].tls.client_ca: \"/nowhere/ca.crt\" cannot be read or is empty; expected a "
+      "PEM file",
+      "weir.toml:15: listener[#2].tls.certificates: found none; expected at least one { cert = \"…\", key = "
+      "\"…\" }"}},
+    {"ClientAuthWithoutAuthority",
+     with("[[listener]]\naddress = \"a:1\"\n[listener.tls]\nclient_auth = \"optional\"\n"
+          "certificates = []\n"),
+     {"weir.toml:13: listener[#2].tls.client_ca: missing; expected it beside client_auth, or neither",
+      "weir.toml:15: listener[#2].tls.certificates: found none; expected at least one { cert = \"…\", key = "
+      "\"…\" }"}},
+    {"ClientAuthUnknown",
+     with("[[listener]]\naddress = \"a:1\"\n[listener.tls]\nclient_auth = \"required\"\n"
+          "certificates = []\n"),
+     {"weir.toml:14: listener[#2].tls.client_auth: found \"required\"; did you mean \"require\"?",
       "weir.toml:15: listener[#2].tls.certificates: found none; expected at least one { cert = \"…\", key = "
       "\"…\" }"}},
     {"TrustedHostBits",

@@ -289,11 +289,32 @@ TEST(Settings, ACertificateAndAKeyThatDoNotBelongTogetherAreNamed) {
                         HasSubstr("expected a certificate in PEM and its own key"))));
 }
 
+TEST(Settings, ClientsAreAskedForCertificatesWhereAnAuthorityIsNamed) {
+  const net::Certificates made;
+  const auto tls = [&](const std::string& more) {
+    return with_rule(
+        "key = [\"cert:subject\"]\n[[listener]]\naddress = \"127.0.0.1:0\"\ntls = { certificates "
+        "= [{ cert = \"" +
+        made.cert() + "\", key = \"" + made.key() + "\" }], " + more + " }\n");
+  };
+  const auto required = parse_settings(tls("client_ca = \"" + made.cert() + "\""), kFile).listeners[1];
+  EXPECT_EQ(required.tls->client_ca, made.cert());
+  EXPECT_EQ(required.tls->client_auth, net::ClientAuth::Require);
+  const auto optional =
+      parse_settings(tls("client_auth = \"optional\", client_ca = \"" + made.cert() + "\""), kFile);
+  EXPECT_EQ(optional.listeners[1].tls->client_auth, net::ClientAuth::Optional);
+  EXPECT_THAT(describe(optional), HasSubstr(", clients may show one by " + made.cert()));
+  EXPECT_THAT(mistakes_in(tls("client_ca = \"" + made.key() + "\"")),
+              ElementsAre(AllOf(HasSubstr("listener[#2].tls.client_ca: the clients' authorities"),
+                                HasSubstr("expected certificates in PEM"))));
+}
+
 TEST(Settings, TheShippedConfigurationsAreGood) {
   const Folder folder;
   const net::Certificates made;
   folder.write("edge.crt", contents(made.cert()));
   folder.write("edge.key", contents(made.key()));
+  folder.write("ca.crt", contents(made.cert()));
   folder.write("keys.toml", "[[key]]\nkey = \"k\"\ntier = \"free\"\n[[key]]\nkey = \"l\"\ntier = \"pro\"\n");
   policy::CountryFile countries;
   countries.add("203.0.113.0", 24, "CH");

@@ -47,6 +47,19 @@ TEST(KeyPart, SaysWhatIsWrong) {
   }
 }
 
+TEST(KeyPart, TellsClientsApartOrNot) {
+  const auto pattern = [](std::initializer_list<const char*> parts) {
+    KeyPattern made;
+    for (const auto* part : parts) made.push_back(*parse_key_part(part));
+    return made;
+  };
+  for (const auto& key : {pattern({}), pattern({"route"}), pattern({"host|route", "method", "path"})})
+    EXPECT_TRUE(names_nobody(key)) << describe(key);
+  for (const auto& key : {pattern({"ip"}), pattern({"route", "tier"}), pattern({"route|ip"}),
+                          pattern({"country"}), pattern({"header:x-tenant"})})
+    EXPECT_FALSE(names_nobody(key)) << describe(key);
+}
+
 TEST(AppliedLimiter, OverridesInOrderThenTheTierThenTheRule) {
   Rule rule = rule_of("r", {"ip"});
   Match put;

@@ -7,29 +7,88 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST(LoadMeter, IsTheShareOfTheLastMoments) {
-  const base::TimePoint start{std::chrono::seconds(1'700'000'000)};
-  LoadMeter meter(start);
-  base::Duration computed{0};
-  int readings = 0;
-  const auto load = [&](int after, int of_it) {
-    computed = milliseconds(of_it);
-    return meter.at(start + milliseconds(after), [&] {
-      ++readings;
-      return computed;
-    });
-  };
-  EXPECT_EQ(load(0, 0), 1);  // nothing is known yet
-  EXPECT_EQ(load(99, 0), 1);
-  EXPECT_EQ(load(100, 25), 0.25);
-  EXPECT_EQ(load(199, 120), 0.25);  // the moment is not over
-  EXPECT_EQ(load(300, 225), 1);
-  EXPECT_EQ(load(10'300, 225), 0);
-  EXPECT_EQ(load(10'400, 400), 1);  // more than there was time for: clocks differ a little
-  EXPECT_EQ(readings, 4);
+constexpr base::Duration kTick = milliseconds(50);
+
+class LoadMeterTest : public ::testing::Test {
+ protected:
+  // The next reading, so much after the one before, `computed` of which the thread worked.
+  void pass(base::Duration span, base::Duration computed, double queue = 0, double in_flight = 0) {
+    now_ += span;
+    computed_ += computed;
+    meter.measure({.now = now_, .computed = computed_, .queue = queue, .in_flight = in_flight});
+  }
+  [[nodiscard]] double lag() const { return meter.part(LoadKind::Lag); }
+  [[nodiscard]] double cpu() const { return meter.part(LoadKind::Cpu); }
+
+  LoadMeter meter{kTick};
+
+ private:
+  base::TimePoint now_{std::chrono::seconds(1'700'000'000)};
+  base::Duration computed_{milliseconds(1234)};
+};
+
+TEST_F(LoadMeterTest, WhatIsNotKnownCountsAsFull) {
+  EXPECT_EQ(meter.load(), 1);
+  EXPECT_EQ(cpu(), 1);
+  pass(milliseconds(700), milliseconds(0));
+  EXPECT_EQ(meter.load(), 1) << "a first reading compares with nothing";
+  pass(kTick, milliseconds(10));
+  EXPECT_DOUBLE_EQ(cpu(), 0.2) << "the second is all that is known";
+  EXPECT_DOUBLE_EQ(meter.load(), 0.2);
 }
 
-TEST(LoadMeter, ReadsTheTimeOfItsThread) {
+TEST_F(LoadMeterTest, CpuIsTheShareOfTheTimeAndWeighsHalfAfterItsHalfLife) {
+  pass(kTick, milliseconds(0));
+  pass(kTick, kTick);
+  EXPECT_EQ(cpu(), 1);
+  for (int i = 0; i < 10; ++i) pass(kTick, milliseconds(0));
+  EXPECT_NEAR(cpu(), 0.5, 1e-9) << "half a second of ticks";
+  for (int i = 0; i < 10; ++i) pass(kTick, milliseconds(0));
+  EXPECT_NEAR(cpu(), 0.25, 1e-9);
+}
+
+// Half-lives count time and not readings: one long span tells what many short ones would.
+TEST_F(LoadMeterTest, ReadingsMayBeUneven) {
+  pass(kTick, milliseconds(0));
+  pass(kTick, kTick);
+  pass(milliseconds(500), milliseconds(0));
+  EXPECT_NEAR(cpu(), 0.5, 1e-9);
+  pass(milliseconds(1'000), milliseconds(1'000));
+  EXPECT_NEAR(cpu(), 1 - 0.5 / 4, 1e-9);
+}
+
+TEST_F(LoadMeterTest, LagIsTheDelayOfTheTick) {
+  pass(kTick, milliseconds(0));
+  pass(kTick + LoadMeter::kFullLag / 2, milliseconds(0));
+  EXPECT_EQ(lag(), 0.5);
+  EXPECT_EQ(meter.load(), 0.5);
+  for (int i = 0; i < 1'000; ++i) pass(kTick, milliseconds(0));
+  EXPECT_NEAR(lag(), 0, 1e-9);
+  pass(std::chrono::hours(1), milliseconds(0));
+  EXPECT_NEAR(lag(), 1, 1e-9) << "and no more than that";
+}
+
+TEST_F(LoadMeterTest, QueueAndRequestsInFlightAreAsTheyStand) {
+  pass(kTick, milliseconds(0));
+  pass(kTick, milliseconds(0), 0.75, 0.5);
+  EXPECT_EQ(meter.load(), 0.75);
+  pass(kTick, milliseconds(0), 0, 1.25);
+  EXPECT_EQ(meter.part(LoadKind::Queue), 0);
+  EXPECT_EQ(meter.part(LoadKind::InFlight), 1) << "within one, whatever the bound";
+  EXPECT_EQ(meter.load(), 1);
+  pass(kTick, milliseconds(0));
+  EXPECT_EQ(meter.load(), 0);
+}
+
+TEST_F(LoadMeterTest, MoreThanThereWasTimeForIsFull) {
+  pass(kTick, milliseconds(0));
+  pass(kTick, milliseconds(60));  // the two clocks differ a little
+  EXPECT_EQ(cpu(), 1);
+  pass(milliseconds(0), milliseconds(50));
+  EXPECT_EQ(cpu(), 1) << "no time passed: nothing is measured";
+}
+
+TEST(ThreadTime, IsThatOfTheThread) {
   const auto before = thread_time();
   EXPECT_GE(before.count(), 0);
   while (thread_time() == before) {

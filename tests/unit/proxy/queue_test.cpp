@@ -60,6 +60,28 @@ class QueueTest : public ::testing::Test {
   Queue queue{2};
 };
 
+TEST_F(QueueTest, FullnessIsThatOfTheFullestLaneThatEverybodyShares) {
+  EXPECT_EQ(queue.fullness(), 0);
+  join('a', 1);
+  join('a', 2);
+  EXPECT_EQ(queue.fullness(), 0) << "a lane of one client's own";
+  const auto shared = [&](int second, const limit::Key& lane, std::uint64_t places) -> Named& {
+    auto made = departure(second, lane);
+    made.shared_places = places;
+    tickets.push_back(std::make_unique<Named>(0, 'b', policy::kDefaultPriority, base::TimePoint{}));
+    queue.join(*tickets.back(), made);
+    return *tickets.back();
+  };
+  shared(1, {3, 3}, 4);
+  EXPECT_EQ(queue.fullness(), 0.25);
+  auto& leaving = shared(2, kOtherLane, 2);
+  EXPECT_EQ(queue.fullness(), 0.5);
+  queue.leave(leaving);
+  EXPECT_EQ(queue.fullness(), 0.25);
+  depart_all();
+  EXPECT_EQ(queue.fullness(), 0);
+}
+
 TEST_F(QueueTest, NobodyDepartsBeforeItsTimeNorAfterIt) {
   join('a', 3);
   EXPECT_EQ(queue.next_due(0), at(3));

@@ -148,6 +148,32 @@ TEST_F(ShaperTest, AClientHasSoManyPlacesAndNoMore) {
   EXPECT_TRUE(all_end());
 }
 
+TEST_F(ShaperTest, WhoGivesWayIsToldAtOnceAndWhen) {
+  open(kLane, slow);
+  auto& worse = join(kLane, slow);
+  const auto newcomer = [&](policy::Priority priority, std::uint64_t most = 10) {
+    return Shaper::Newcomer{.lane = kLane,
+                            .client = {200, 0},
+                            .priority = priority,
+                            .cost = 1,
+                            .most = most,
+                            .retry_at = clock.now() + std::chrono::hours(1)};
+  };
+  const auto agree = [] { return true; };
+  EXPECT_FALSE(shaper.displace(newcomer(5), agree)) << "no worse than the other";
+  EXPECT_FALSE(shaper.displace(newcomer(0), [] { return false; })) << "another rule refused";
+  EXPECT_FALSE(shaper.displace(newcomer(0, 0), agree)) << "its client has its places";
+  EXPECT_FALSE(worse.done);
+  const auto won = shaper.displace(newcomer(0), agree);
+  ASSERT_TRUE(won);
+  EXPECT_EQ(won->at, worse.departure.at);
+  ASSERT_TRUE(all_end());
+  EXPECT_EQ(worse.turn.end, Shaper::End::Displaced);
+  EXPECT_LE(worse.turn.retry_after, std::chrono::hours(1));
+  EXPECT_GT(worse.turn.retry_after, std::chrono::minutes(59));
+  EXPECT_EQ(shaper.waiting(), 0U);
+}
+
 TEST_F(ShaperTest, WhoCannotUseItsDeparturePassesItOn) {
   open(kLane, quick);
   auto& first = join(kLane, quick);

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <latch>
 #include <memory>
+#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -24,11 +25,14 @@ constexpr int kRequests = 400;  // of each worker
 constexpr base::Duration kInterval{200};
 
 struct Common {
+  explicit Common(std::uint64_t places)
+      : limiter(limit::LeakyBucket::make({1, kInterval}, places, base::kForever).value()) {}
+
   net::Clock clock;
   limit::KeyTable table{1000};
   SharedQueue queue{kWorkers};
   std::latch all_ended{kWorkers * kRequests};  // until then a loop may be asked to look
-  limit::Limiter limiter = limit::LeakyBucket::make({1, kInterval}, 1'000'000, base::kForever).value();
+  limit::Limiter limiter;
 };
 
 class TestWorker {
@@ -47,6 +51,8 @@ class TestWorker {
   std::vector<base::TimePoint> departures;  // read after join()
   int left = 0;
   int early = 0;
+  int refused = 0;
+  int displaced = 0;
 
  private:
   void post_next() {
@@ -72,12 +78,23 @@ class TestWorker {
     const limit::Charge charge{.key = kLane, .limiter = &common_.limiter};
     const auto now = common_.clock.now();
     limit::Outcome outcome;
-    (void)common_.table.charge({&charge, 1}, now, {&outcome, 1});
-    const Departure departure{.at = now + outcome.delay, .promised = now + outcome.delay, .charge = charge};
-    Shaper::Ticket ticket(shaper_, {random_() % 5, 0}, static_cast<policy::Priority>(random_() % 3));
+    const bool charged = common_.table.charge({&charge, 1}, now, {&outcome, 1});
+    const limit::Key client{random_() % 5, 0};
+    const auto priority = static_cast<policy::Priority>(random_() % 3);
+    Departure departure{.at = now + outcome.delay, .promised = now + outcome.delay, .charge = charge};
+    if (!charged) {
+      const auto won = displace(client, priority, now + outcome.retry_after);
+      if (!won) co_return;
+      departure = *won;
+    }
+    Shaper::Ticket ticket(shaper_, client, priority);
     waiting_[static_cast<std::size_t>(number)] = &ticket;
     const auto turn = co_await shaper_.wait(ticket, departure, 1'000'000);
     waiting_[static_cast<std::size_t>(number)] = nullptr;
+    if (turn.end == Shaper::End::Displaced) {
+      ++displaced;
+      co_return;
+    }
     if (turn.end == Shaper::End::Departed && random_() % 10 == 0) {
       shaper_.pass_on(ticket);
     } else if (turn.end == Shaper::End::Departed) {
@@ -86,6 +103,19 @@ class TestWorker {
       co_return;
     }
     ++left;
+  }
+
+  std::optional<Departure> displace(const limit::Key& client, policy::Priority priority,
+                                    base::TimePoint retry_at) {
+    auto won = shaper_.displace({.lane = kLane,
+                                 .client = client,
+                                 .priority = priority,
+                                 .cost = 1,
+                                 .most = 1'000'000,
+                                 .retry_at = retry_at},
+                                [] { return true; });
+    refused += won ? 0 : 1;
+    return won;
   }
 
   Common& common_;
@@ -98,10 +128,12 @@ class TestWorker {
   std::thread thread_;
 };
 
-TEST(ShaperThreads, EverybodyEndsOnceAndDeparturesKeepTheirDistance) {
+class ShaperThreads : public ::testing::TestWithParam<std::uint64_t> {};  // places in the queue
+
+TEST_P(ShaperThreads, EverybodyEndsOnceAndDeparturesKeepTheirDistance) {
   const std::uint64_t seed = std::random_device{}();
   std::cout << "seed " << seed << "\n";
-  Common common;
+  Common common(GetParam());
   std::vector<std::unique_ptr<TestWorker>> workers;
   for (std::size_t i = 0; i < kWorkers; ++i)
     workers.push_back(std::make_unique<TestWorker>(common, seed + i));
@@ -111,19 +143,22 @@ TEST(ShaperThreads, EverybodyEndsOnceAndDeparturesKeepTheirDistance) {
   for (auto& worker : workers) worker->join();
 
   std::vector<base::TimePoint> departures;
-  std::size_t ended = 0;
+  int left = 0, refused = 0, displaced = 0;
   for (const auto& worker : workers) {
     departures.insert(departures.end(), worker->departures.begin(), worker->departures.end());
-    ended += worker->departures.size() + static_cast<std::size_t>(worker->left);
+    left += worker->left, refused += worker->refused, displaced += worker->displaced;
     EXPECT_EQ(worker->early, 0);
   }
-  std::cout << departures.size() << " departed, " << ended - departures.size() << " left\n";
-  EXPECT_EQ(ended, kWorkers * kRequests);
+  std::cout << departures.size() << " departed, " << left << " left, " << refused << " refused, " << displaced
+            << " displaced\n";
+  EXPECT_EQ(departures.size() + static_cast<std::size_t>(left + refused + displaced), kWorkers * kRequests);
   EXPECT_EQ(common.queue.queue.size(), 0U);
   std::sort(departures.begin(), departures.end());
   for (std::size_t i = 1; i < departures.size(); ++i)
     ASSERT_GE(departures[i] - departures[i - 1], kInterval) << "departure " << i;
 }
+
+INSTANTIATE_TEST_SUITE_P(RoomForAllAndForFew, ShaperThreads, ::testing::Values(1'000'000, 20));
 
 }  // namespace
 }  // namespace weir::proxy

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Elastic limits follow the load: they open while there is room and close when a queue or the upstreams are full."""
+
+import threading
+
+from harness import Client, TestCase, Upstream, Weir, config, eventually, main, request_bytes, rule
+
+ROUTES = """
+[[route]]
+match = { path = "/ping" }
+respond = { status = 200, body = "pong" }
+[[route]]
+upstream = "api"
+priority = 0
+"""
+# Its own limit is used up at once; what passes then passes by the elastic one.
+ELASTIC = rule("elastic", "1/day", key="[]", match='{ path = "/ping" }',
+               elastic='{ limit = "100000/day", while_load_below = 1 }')
+
+
+class Load(TestCase):
+    def setUp(self):
+        self.gate = threading.Event()
+        self.upstream = self.start(Upstream(self.reply))
+        self.addCleanup(self.gate.set)
+
+    def reply(self, exchange):
+        self.gate.wait(60)
+        exchange.send(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    def begin(self, weir, path):
+        client = Client(weir.port)
+        self.addCleanup(client.sock.close)
+        client.send(request_bytes("GET", path))
+        return client
+
+    def await_ping(self, weir, status):
+        eventually(lambda: weir.get("/ping").status == status, f"/ping is answered {status}")
+
+    def await_load(self, weir, kind, value):
+        eventually(lambda: weir.metric("weir_load", kind=kind) == value, f"load by {kind} is {value}")
+
+    def await_open(self, weir):
+        self.await_ping(weir, 200)
+        self.await_ping(weir, 200)  # the second is over the rule's own limit
+
+    def test_requests_in_flight_close_it(self):
+        weir = self.start(Weir(config(self.upstream.port, server="max_in_flight = 2", routes=ROUTES, rules=ELASTIC)))
+        self.await_open(weir)
+        clients = [self.begin(weir, "/") for _ in range(2)]
+        self.await_load(weir, "in_flight", 1)
+        self.await_ping(weir, 429)
+        self.gate.set()
+        self.assertEqual([client.read().status for client in clients], [204, 204])
+        self.await_load(weir, "in_flight", 0)
+        self.await_ping(weir, 200)
+
+    def test_a_queue_that_everybody_shares_closes_it(self):
+        self.gate.set()
+        queue = rule("queue", "1/60s", key="[]", match='{ path = "/queue" }', algorithm='"leaky_bucket"', queue=2)
+        weir = self.start(Weir(config(self.upstream.port, routes=ROUTES, rules=queue + ELASTIC)))
+        self.assertEqual(weir.get("/queue").status, 204)
+        self.await_open(weir)
+        clients = [self.begin(weir, "/queue") for _ in range(2)]
+        self.await_load(weir, "queue", 1)
+        self.await_ping(weir, 429)
+        clients[0].leave()
+        self.await_load(weir, "queue", 0.5)
+        self.await_ping(weir, 200)
+
+    def test_a_queue_of_one_client_does_not(self):
+        self.gate.set()
+        queue = rule("queue", "1/60s", key='["ip"]', match='{ path = "/queue" }', algorithm='"leaky_bucket"', queue=1)
+        weir = self.start(Weir(config(self.upstream.port, routes=ROUTES, rules=queue + ELASTIC)))
+        self.assertEqual(weir.get("/queue").status, 204)
+        self.await_open(weir)
+        self.begin(weir, "/queue")
+        eventually(lambda: weir.metric("weir_queue_depth") == 1, "one waits")
+        self.assertEqual(weir.metric("weir_load", kind="queue"), 0)
+
+    def test_what_workers_measure_is_told_where_a_rule_asks(self):
+        weir = self.start(Weir(config(self.upstream.port, routes=ROUTES, rules=ELASTIC)))
+        self.await_open(weir)
+        for kind in ("lag", "cpu"):
+            eventually(lambda: weir.metric("weir_load", kind=kind) < 1, f"{kind} is known")  # noqa: B023
+        without = self.start(Weir(config(self.upstream.port, routes=ROUTES)))
+        self.assertEqual(without.metric("weir_load"), 0)
+        self.assertNotIn(b'kind="cpu"', self.page(without))
+        self.assertIn(b'weir_load{kind="queue"} 0', self.page(without))
+
+    def page(self, weir):
+        with Client(weir.admin) as client:
+            return client.get("/metrics").body
+
+
+if __name__ == "__main__":
+    main()

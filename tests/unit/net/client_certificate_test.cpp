@@ -1,0 +1,208 @@
+// Clients that show a certificate: whose are believed, what their subject is called, and what is said of the
+// others.
+#include "unit/net/tls.hpp"
+
+#include "weir/net/stream.hpp"
+
+#include <ctime>
+#include <future>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <openssl/x509v3.h>
+
+namespace weir::net {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr long kHour = 3600;
+
+using Subject = std::vector<std::pair<const char*, const char*>>;
+
+// A certificate and its key.
+struct Credential {
+  std::unique_ptr<X509, decltype(&X509_free)> certificate{X509_new(), X509_free};
+  std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key{EVP_EC_gen("P-256"), EVP_PKEY_free};
+};
+
+// Signed by `issuer`, or by itself. In force from `from` to `until`, in seconds from now.
+Credential make_credential(const Subject& subject, const Credential* issuer, long from = -kHour,
+                           long until = kHour) {
+  Credential made;
+  X509* certificate = made.certificate.get();
+  X509_set_version(certificate, X509_VERSION_3);
+  X509_gmtime_adj(X509_getm_notBefore(certificate), from);
+  X509_gmtime_adj(X509_getm_notAfter(certificate), until);
+  X509_set_pubkey(certificate, made.key.get());
+  auto* name = X509_get_subject_name(certificate);
+  for (const auto& [kind, value] : subject)
+    X509_NAME_add_entry_by_txt(name, kind, MBSTRING_UTF8, reinterpret_cast<const unsigned char*>(value), -1,
+                               -1, 0);
+  const auto& signer = issuer != nullptr ? *issuer : made;
+  X509_set_issuer_name(certificate, X509_get_subject_name(signer.certificate.get()));
+  auto* extension = X509V3_EXT_conf_nid(nullptr, nullptr, NID_basic_constraints,
+                                        issuer != nullptr ? "CA:FALSE" : "CA:TRUE");
+  X509_add_ext(certificate, extension, -1);
+  X509_EXTENSION_free(extension);
+  X509_sign(certificate, signer.key.get(), EVP_sha256());
+  return made;
+}
+
+class ClientCertificate : public ::testing::Test {
+ protected:
+  // weir asks for certificates of `authority`.
+  void ask(ClientAuth auth) {
+    const auto file = folder.cert() + ".ca";
+    const std::unique_ptr<FILE, decltype(&std::fclose)> out(std::fopen(file.c_str(), "w"), std::fclose);
+    PEM_write_X509(out.get(), authority.certificate.get());
+    std::fflush(out.get());
+    auto settings = folder.settings();
+    settings.client_ca = file;
+    settings.client_auth = auth;
+    tls = make_tls_context(settings).value();
+  }
+
+  // One connection; what weir makes of it. With `session` the client offers to resume it.
+  ErrorCode connect(const Credential* shown, int version = TLS1_3_VERSION, SSL_SESSION* session = nullptr) {
+    auto made = socket_pair();
+    const Descriptor theirs = std::move(made.theirs);
+    stream.emplace(context.get_executor(), made.ours, tls.get());
+    TlsClient client(theirs.number(), version);
+    if (shown != nullptr) {
+      SSL_use_certificate(client.ssl(), shown->certificate.get());
+      SSL_use_PrivateKey(client.ssl(), shown->key.get());
+    }
+    if (session != nullptr) SSL_set_session(client.ssl(), session);
+    auto other = std::async(std::launch::async, [&] {
+      if (client.handshake()) client.receive(2);
+    });
+    const auto ec = run(context, stream->handshake());
+    ErrorCode ignored;
+    if (!ec) (void)stream->try_write("ok", {}, ignored);  // behind the tickets of TLS 1.3
+    ::shutdown(made.ours, SHUT_WR);
+    other.get();
+    SSL_shutdown(client.ssl());  // what ends without cannot be resumed
+    resumed = SSL_session_reused(client.ssl()) == 1;
+    kept.reset(SSL_get1_session(client.ssl()));
+    return ec;
+  }
+
+  Certificates folder;
+  Credential authority = make_credential({{"CN", "Test CA"}}, nullptr);
+  TlsContext tls;
+  asio::io_context context{1};
+  std::optional<Stream> stream;
+  bool resumed = false;
+  std::unique_ptr<SSL_SESSION, decltype(&SSL_SESSION_free)> kept{nullptr, SSL_SESSION_free};
+};
+
+TEST_F(ClientCertificate, ItsSubjectIsToldInTheOrderOfRfc4514) {
+  const std::pair<Subject, std::string> cases[] = {
+      {{{"CN", "billing"}}, "CN=billing"},
+      {{{"O", "Example"}, {"OU", "Ops"}, {"CN", "billing"}}, "CN=billing,OU=Ops,O=Example"},
+      {{{"CN", "a,b+c\"d\\e"}}, R"(CN=a\,b\+c\"d\\e)"},
+      {{{"CN", "Zürich\n"}}, R"(CN=Z\C3\BCrich\0A)"},
+      {{}, ""}};
+  ask(ClientAuth::Require);
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION})
+    for (const auto& [subject, told] : cases) {
+      const auto shown = make_credential(subject, &authority);
+      const auto ec = connect(&shown, version);
+      EXPECT_FALSE(ec) << ec.message();
+      EXPECT_EQ(stream->peer_subject(), told);
+    }
+}
+
+TEST_F(ClientCertificate, OneOfAnotherAuthorityOrOutOfTimeIsRefusedAndTheReasonIsTold) {
+  const auto other = make_credential({{"CN", "Other CA"}}, nullptr);
+  const std::pair<Credential, std::string> cases[] = {
+      {make_credential({{"CN", "a"}}, &other), "unable to get local issuer certificate"},
+      {make_credential({{"CN", "a"}}, nullptr), "self-signed certificate"},
+      {make_credential({{"CN", "a"}}, &authority, -2 * kHour, -kHour), "certificate has expired"},
+      {make_credential({{"CN", "a"}}, &authority, kHour, 2 * kHour), "certificate is not yet valid"}};
+  for (const auto auth : {ClientAuth::Require, ClientAuth::Optional}) {
+    ask(auth);
+    for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION})
+      for (const auto& [shown, reason] : cases) {
+        const auto ec = connect(&shown, version);
+        EXPECT_TRUE(ec);
+        EXPECT_EQ(stream->distrust(ec), reason);
+        EXPECT_EQ(stream->peer_subject(), "");
+      }
+  }
+}
+
+TEST_F(ClientCertificate, NoneIsRefusedOnlyWhereOneIsRequired) {
+  ask(ClientAuth::Require);
+  const auto ec = connect(nullptr);
+  EXPECT_TRUE(ec);
+  EXPECT_EQ(stream->distrust(ec), "it shows no certificate");
+  ask(ClientAuth::Optional);
+  EXPECT_FALSE(connect(nullptr));
+  EXPECT_EQ(stream->peer_subject(), "");
+}
+
+TEST_F(ClientCertificate, WhoIsNotAskedHasNoSubject) {
+  tls = make_tls_context(folder.settings()).value();
+  const auto shown = make_credential({{"CN", "a"}}, &authority);
+  EXPECT_FALSE(connect(&shown));
+  EXPECT_EQ(stream->peer_subject(), "");
+}
+
+TEST_F(ClientCertificate, AResumedSessionKeepsItsSubject) {
+  const auto shown = make_credential({{"CN", "billing"}}, &authority);
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    ask(ClientAuth::Require);
+    ASSERT_FALSE(connect(&shown, version));
+    ASSERT_FALSE(resumed);
+    const auto session = std::move(kept);
+    ASSERT_FALSE(connect(nullptr, version, session.get()));
+    EXPECT_TRUE(resumed) << version;
+    EXPECT_EQ(stream->peer_subject(), "CN=billing");
+  }
+}
+
+// The first handshake is made to believe that it is earlier; what was in force then is not any more.
+TEST_F(ClientCertificate, ASessionDoesNotOutliveItsCertificate) {
+  const auto shown = make_credential({{"CN", "billing"}}, &authority, -kHour, -60);
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    ask(ClientAuth::Require);
+    X509_VERIFY_PARAM_set_time(SSL_CTX_get0_param(tls.get()), std::time(nullptr) - kHour / 2);
+    (void)connect(&shown, version);
+    const auto session = std::move(kept);
+    ASSERT_NE(session, nullptr);
+    const auto ec = connect(nullptr, version, session.get());
+    EXPECT_TRUE(resumed) << version;
+    EXPECT_EQ(stream->distrust(ec), "certificate has expired");
+  }
+}
+
+TEST_F(ClientCertificate, AFaultOfAnotherKindIsNoDistrust) {
+  ask(ClientAuth::Require);
+  auto made = socket_pair();
+  stream.emplace(context.get_executor(), made.ours, tls.get());
+  send_all(made.theirs.number(), "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  const auto ec = run(context, stream->handshake());
+  EXPECT_TRUE(ec);
+  EXPECT_EQ(stream->distrust(ec), "");
+}
+
+TEST(ClientCa, FaultsNameTheFile) {
+  const Certificates folder;
+  EXPECT_FALSE(fault_of_client_ca(folder.cert()));
+  for (const auto& file : {folder.cert() + ".missing", folder.key()}) {
+    const auto fault = fault_of_client_ca(file);
+    ASSERT_TRUE(fault);
+    EXPECT_THAT(fault->message, HasSubstr("the clients' authorities \"" + file + "\""));
+    auto settings = folder.settings();
+    settings.client_ca = file;
+    EXPECT_FALSE(make_tls_context(settings));
+  }
+}
+
+}  // namespace
+}  // namespace weir::net
