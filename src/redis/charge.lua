@@ -1,33 +1,51 @@
 -- One request's bill over all its lines: checks all, then charges all enforced ones, or none.
 --
--- KEYS     a line's key each; its state is its TAT (theoretical arrival time), absent while drained
--- ARGV[1]  a line each, six little-endian doubles: count, room, room', need, need', enforced (1 or 0)
--- returns  charged (1 or 0), now, and for each line how far its TAT lay ahead of now, as wait, wait'
+-- KEYS     a line's key each; absent while drained
+-- ARGV[1]  a line each, eight little-endian doubles: kind, enforced (1 or 0), and up to six numbers, which the
+--          function of that kind names
+-- returns  1 charged, 0 refused, then now, then for each line two numbers of its state before; or
+--          2, now: nothing was charged, because a calendar's windows came for another time than ours
 --
--- An instant or a length is two whole numbers: microseconds, and beside them, marked ', a fraction of the next in
--- units of 1/count, where count is the line's rate. Everything stays below 2^53, so doubles are exact: now and 100
--- years, the longest depth, come to 5 * 10^15. Nothing is multiplied here: need (cost * T) and room (how far ahead
--- the TAT may lie for that cost, -1 if the cost can never fit) come computed. What the numbers mean to a client,
--- the asker works out with the same code as for state in its own process.
+-- Instants and lengths are whole microseconds. Everything stays below 2^53, so doubles are exact: lengths are at
+-- most 100 years, 3.2 * 10^15, so an instant now (1.8 * 10^15 in 2027) and one of them come to less than
+-- 9 * 10^15 until the year 2150. For whole 0 <= a < 2^53 and b >= 1 floor(a / b) and a % b are exact as well: a
+-- quotient just below a whole number k lies at least 1 / b below it, which is more than half the gap between
+-- doubles there (k * 2^-53 at most, and k * b <= 2^53). What the numbers mean to a client, the asker works out with
+-- the same code as for state in its own process.
 --
--- State: two doubles, the TAT. It never moves backwards here, whatever the clock does.
-local call, take, pack = redis.call, struct.unpack, struct.pack
+-- State never moves backwards here, whatever the clock does. What is of another kind, as a changed configuration
+-- leaves it behind, counts as lost.
+local call, take, pack, byte, floor = redis.call, struct.unpack, struct.pack, string.byte, math.floor
 local keys, lines, at = KEYS, ARGV[1], 1
 local n = #keys
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local states = n == 1 and { call('GET', keys[1]) } or call('MGET', unpack(keys))
+local states = call('MGET', unpack(keys)) -- of what is no string nothing, where GET would be an error
+local nexts, aheads = {}, {} -- of a line that fits: its state to be, and how long from now that takes to drain
+local reply = { 1, now }
 
-local charged = 1
-local reply, aheads, parts = { 1, now }, {}, {}
-for i = 1, n do
-  local count, room, room_part, need, need_part, enforced
-  count, room, room_part, need, need_part, enforced, at = take('<dddddd', lines, at)
+local function answer(i, first, second)
+  reply[2 * i + 1], reply[2 * i + 2] = first, second
+end
 
+-- The two numbers of a state of this kind; zeroes where there is none.
+local function numbers_of(i, kind)
+  local state = states[i]
+  if state and #state == 17 and byte(state) == kind then
+    return take('<dd', state, 2)
+  end
+  return 0, 0
+end
+
+-- Token bucket, GCRA, leaky bucket. State: the TAT (theoretical arrival time), in microseconds and, beside them,
+-- marked ', a fraction of the next in units of 1/count, where count is the line's rate. Nothing is multiplied:
+-- need (cost * T) and room (how far ahead the TAT may lie for that cost, -1 if the cost can never fit) come
+-- computed. Answer: how far the TAT lay ahead of now, as wait, wait'.
+local function spaced(i, count, room, room_part, need, need_part)
   local wait, part = 0, 0
   local state = states[i]
-  if state and #state == 16 then -- anything else under our name counts as lost
+  if state and #state == 16 then
     local tat, tat_part = take('<dd', state)
     if tat >= now then
       wait, part = tat - now, tat_part
@@ -36,30 +54,105 @@ for i = 1, n do
       end
     end
   end
-  reply[2 * i + 1], reply[2 * i + 2] = wait, part
+  answer(i, wait, part)
+  if wait > room or (wait == room and part > room_part) then
+    return false
+  end
+  wait, part = wait + need, part + need_part
+  if part >= count then
+    wait, part = wait + 1, part - count
+  end
+  nexts[i], aheads[i] = pack('<dd', now + wait, part), wait
+  return true
+end
 
-  if wait < room or (wait == room and part <= room_part) then
-    wait, part = wait + need, part + need_part
-    if part >= count then
-      wait, part = wait + 1, part - count
+-- A token bucket refilled by `count` each `period`. State: the last refill accounted for, and the tokens spent.
+-- What time has refilled may pass 2^53 (periods * count), but is then rounded to no less than 2^53, and so beyond
+-- anything spent, as the exact product is.
+local function stepped(i, period, count, burst, cost)
+  local anchor, spent = numbers_of(i, 2)
+  if spent > burst then -- the burst was configured anew
+    spent = burst
+  end
+  answer(i, anchor, spent)
+  if spent == 0 then
+    anchor = now
+  elseif now > anchor then
+    local periods = floor((now - anchor) / period)
+    spent = spent - periods * count
+    if spent > 0 then
+      anchor = anchor + periods * period
+    else
+      anchor, spent = now, 0
     end
-    aheads[i], parts[i] = wait, part
-  elseif enforced == 1 then
-    charged = 0
+  end
+  if spent + cost > burst then
+    return false
+  end
+  spent = spent + cost
+  nexts[i] = pack('<Bdd', 2, anchor, spent)
+  aheads[i] = anchor - now + math.ceil(spent / count) * period
+  return true
+end
+
+-- A fixed window. State: the end of the window, and what it has admitted.
+local function counted(i, used, finish, limit, cost)
+  if used + cost > limit then
+    return false
+  end
+  nexts[i], aheads[i] = pack('<Bdd', 3, finish, used + cost), finish - now
+  return true
+end
+
+local function fixed(i, period, limit, cost)
+  local finish, used = numbers_of(i, 3)
+  answer(i, finish, used)
+  if used == 0 or finish <= now then
+    finish, used = now - now % period + period, 0
+  end
+  return counted(i, used, finish, limit, cost)
+end
+
+-- The same by a calendar: three windows end to end, first to second, to third, to fourth, among which ours is
+-- looked for where no window is under way.
+local function calendar(i, first, second, third, fourth, limit, cost)
+  local finish, used = numbers_of(i, 3)
+  answer(i, finish, used)
+  if used == 0 or finish <= now then
+    if now < first or now >= fourth then
+      reply[1] = 2
+    end
+    finish = now < second and second or now < third and third or fourth
+    used = 0
+  end
+  return counted(i, used, finish, limit, cost)
+end
+
+local kinds = { spaced, stepped, fixed, calendar }
+
+local charged = true
+for i = 1, n do
+  local kind, enforced, a, b, c, d, e, f
+  kind, enforced, a, b, c, d, e, f, at = take('<dddddddd', lines, at)
+  local fits = kinds[kind](i, a, b, c, d, e, f)
+  if not fits and enforced == 1 then
+    charged = false
   end
 end
 
-if charged == 0 then
+if reply[1] == 2 then
+  return { 2, now }
+end
+if not charged then
   reply[1] = 0
   return reply
 end
 for i = 1, n do
-  local ahead = aheads[i]
-  if ahead then
+  if nexts[i] then
     -- Two milliseconds more than whole ones: one rounds up, one for the clock that PX counts from, which may be
     -- that of the script's beginning. A key that lives too long costs nothing; one that died early would be a gift.
-    local ttl = (ahead - ahead % 1000) / 1000 + 2
-    call('SET', keys[i], pack('<dd', now + ahead, parts[i]), 'PX', ttl)
+    local ahead = aheads[i]
+    call('SET', keys[i], nexts[i], 'PX', (ahead - ahead % 1000) / 1000 + 2)
   end
 end
 return reply

@@ -22,7 +22,7 @@ class Outcomes : public ::testing::Test {
   base::TimePoint now_{};
 
   bool read(std::vector<std::int64_t> numbers, Reply::Kind kind = Reply::Kind::Numbers) {
-    return read_outcomes({kind, "", std::move(numbers)}, bill_, outcomes_, now_);
+    return read_outcomes({kind, "", std::move(numbers)}, bill_, outcomes_, now_) == Reading::Answer;
   }
 };
 
