@@ -3,7 +3,7 @@
 -- KEYS     a line's key each; absent while drained
 -- ARGV[1]  a line each, eight little-endian doubles: kind, enforced (1 or 0), and up to six numbers, which the
 --          function of that kind names
--- returns  1 charged, 0 refused, then now, then for each line two numbers of its state before; or
+-- returns  1 charged, 0 refused, then now, then for each line three numbers of its state before; or
 --          2, now: nothing was charged, because a calendar's windows came for another time than ours
 --
 -- Instants and lengths are whole microseconds. Everything stays below 2^53, so doubles are exact: lengths are at
@@ -25,8 +25,8 @@ local states = call('MGET', unpack(keys)) -- of what is no string nothing, where
 local nexts, aheads = {}, {} -- of a line that fits: its state to be, and how long from now that takes to drain
 local reply = { 1, now }
 
-local function answer(i, first, second)
-  reply[2 * i + 1], reply[2 * i + 2] = first, second
+local function answer(i, first, second, third)
+  reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = first, second, third or 0
 end
 
 -- The two numbers of a state of this kind; zeroes where there is none.
@@ -128,7 +128,48 @@ local function calendar(i, first, second, third, fourth, limit, cost)
   return counted(i, used, finish, limit, cost)
 end
 
-local kinds = { spaced, stepped, fixed, calendar }
+-- a * b as high * 2^44 + low, for a < 2^31 and b < 2^53, each product and its carry being less than 2^53.
+local function product(a, b)
+  local limb = 4194304 -- 2^22
+  local low = b % limb
+  local middle = (b - low) / limb % limb
+  local high = (b - low - middle * limb) / (limb * limb)
+  low = a * low
+  middle = a * middle + floor(low / limb)
+  return a * high + floor(middle / limb), middle % limb * limb + low % limb
+end
+
+-- A sliding window by weight: previous * (what is left of the current window) / period + current + cost <= limit,
+-- compared exactly, both sides times the period. State: the start of the current window, and the counts of the
+-- previous and the current one.
+local function weighted(i, period, limit, cost)
+  local start, previous, current = 0, 0, 0
+  local state = states[i]
+  if state and #state == 25 and byte(state) == 5 then
+    start, previous, current = take('<ddd', state, 2)
+  end
+  answer(i, start, previous, current)
+  if now >= start + period or previous + current == 0 and now >= start then
+    previous = current > 0 and now - start < 2 * period and current or 0
+    start, current = now - now % period, 0
+  end
+  local room = limit - current - cost
+  if room < 0 then
+    return false
+  end
+  if previous > room then
+    local weight, weight_low = product(previous, start + period - (now > start and now or start))
+    local bound, bound_low = product(room, period)
+    if weight > bound or (weight == bound and weight_low > bound_low) then
+      return false
+    end
+  end
+  nexts[i] = pack('<Bddd', 5, start, previous, current + cost)
+  aheads[i] = start - now + 2 * period
+  return true
+end
+
+local kinds = { spaced, stepped, fixed, calendar, weighted }
 
 local charged = true
 for i = 1, n do

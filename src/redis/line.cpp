@@ -1,6 +1,7 @@
 #include "redis/line.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <type_traits>
 #include <variant>
 
@@ -11,15 +12,15 @@ namespace {
 using limit::Ticks;
 
 // The functions of the scripts, by their number there.
-enum class Kind : std::uint8_t { Spaced = 1, Stepped, Fixed, Calendar };
+enum class Kind : std::uint8_t { Spaced = 1, Stepped, Fixed, Calendar, Weighted };
 
 template <class L>
 concept Spaced = requires(const L& limiter) {
   limiter.spacing();
 };
 template <class L>
-concept Unknown =
-    !Spaced<L> && !std::is_same_v<L, limit::SteppedBucket> && !std::is_same_v<L, limit::FixedWindow>;
+concept Unknown = std::is_same_v<L, limit::SlidingLog> || std::is_same_v<L, limit::Concurrency> ||
+    std::is_same_v<L, limit::AdaptiveConcurrency>;
 
 double number(std::uint64_t value) noexcept {
   return static_cast<double>(value);
@@ -81,6 +82,9 @@ struct ToCharge {
     return {number(Kind::Calendar), enforced,          number(first), number(start), number(end),
             number(last),           number(l.quota()), number(cost)};
   }
+  ChargeNumbers operator()(const limit::SlidingWindow& l) const noexcept {
+    return {number(Kind::Weighted), enforced, number(l.rate().period), number(l.quota()), number(cost)};
+  }
   template <Unknown L>
   ChargeNumbers operator()(const L&) const noexcept {
     return {};
@@ -106,6 +110,9 @@ struct ToRefund {
   RefundNumbers operator()(const limit::FixedWindow& l) const noexcept {
     return {number(Kind::Fixed), number(l.window_at(departure).end), number(cost)};
   }
+  RefundNumbers operator()(const limit::SlidingWindow& l) const noexcept {
+    return {number(Kind::Weighted), number(l.rate().period), number(departure), number(cost)};
+  }
   template <Unknown L>
   RefundNumbers operator()(const L&) const noexcept {
     return {};
@@ -116,7 +123,7 @@ struct ToRefund {
 struct ToOutcome {
   base::TimePoint now;
   limit::Cost cost;
-  std::uint64_t first, second;
+  std::uint64_t first, second, third;
 
   using Answer = std::optional<limit::Outcome>;
 
@@ -139,6 +146,11 @@ struct ToOutcome {
   }
   Answer operator()(const limit::FixedWindow& limiter) const noexcept {
     return step(limiter, {{first, second}});
+  }
+  Answer operator()(const limit::SlidingWindow& limiter) const noexcept {
+    constexpr auto kMostCounted = std::numeric_limits<std::uint32_t>::max();
+    if (second > kMostCounted || third > kMostCounted) return std::nullopt;
+    return step(limiter, {{first, second << 32 | third}});
   }
   template <Unknown L>
   Answer operator()(const L&) const noexcept {
@@ -165,7 +177,7 @@ std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::Time
   for (const auto value : answer)
     if (value < 0 || value > kMostMicros) return std::nullopt;
   return std::visit(ToOutcome{now, charge.cost, static_cast<std::uint64_t>(answer[0]),
-                              static_cast<std::uint64_t>(answer[1])},
+                              static_cast<std::uint64_t>(answer[1]), static_cast<std::uint64_t>(answer[2])},
                     *charge.limiter);
 }
 

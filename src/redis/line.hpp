@@ -23,7 +23,7 @@ struct Refund {
 using ChargeNumbers = std::array<double, 8>;
 using RefundNumbers = std::array<double, 5>;
 // What a reply says of a line.
-inline constexpr std::size_t kAnswerNumbers = 2;
+inline constexpr std::size_t kAnswerNumbers = 3;
 using AnswerNumbers = std::span<const std::int64_t, kAnswerNumbers>;
 
 // Beyond any instant or length that the scripts can answer: 2^53 µs, the year 2255.

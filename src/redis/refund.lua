@@ -77,7 +77,26 @@ local function fixed(key, finish, cost)
   end
 end
 
-local kinds = { spaced, stepped, fixed }
+-- Where it was counted, if that window is one of the two.
+local function weighted(key, period, charged_at, cost)
+  local start, previous, current = numbers_of(key, 5, '<ddd', 25)
+  if not start or charged_at >= start + period or charged_at < start - period then
+    return
+  end
+  given = given + 1
+  if charged_at >= start then
+    current = current > cost and current - cost or 0
+  else
+    previous = previous > cost and previous - cost or 0
+  end
+  if previous + current > 0 then
+    call('SET', key, pack('<Bddd', 5, start, previous, current), 'KEEPTTL')
+  else
+    call('DEL', key)
+  end
+end
+
+local kinds = { spaced, stepped, fixed, false, weighted }
 
 for i = 1, #KEYS do
   local kind, a, b, c, d

@@ -158,7 +158,7 @@ class ScriptOracle : public ::testing::Test {
   }
 
   void expect_all_met() {
-    for (std::size_t i = 0; i <= static_cast<std::size_t>(Algorithm::Calendar); ++i) {
+    for (std::size_t i = 0; i <= static_cast<std::size_t>(Algorithm::SlidingWindow); ++i) {
       EXPECT_GT(admitted_[i], 100U) << "algorithm " << i;
       EXPECT_GT(refused_[i], 100U) << "algorithm " << i;
     }
