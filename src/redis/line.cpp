@@ -12,15 +12,14 @@ namespace {
 using limit::Ticks;
 
 // The functions of the scripts, by their number there.
-enum class Kind : std::uint8_t { Spaced = 1, Stepped, Fixed, Calendar, Weighted };
+enum class Kind : std::uint8_t { Spaced = 1, Stepped, Fixed, Calendar, Weighted, Logged };
 
 template <class L>
 concept Spaced = requires(const L& limiter) {
   limiter.spacing();
 };
 template <class L>
-concept Unknown = std::is_same_v<L, limit::SlidingLog> || std::is_same_v<L, limit::Concurrency> ||
-    std::is_same_v<L, limit::AdaptiveConcurrency>;
+concept Unknown = std::is_same_v<L, limit::Concurrency> || std::is_same_v<L, limit::AdaptiveConcurrency>;
 
 double number(std::uint64_t value) noexcept {
   return static_cast<double>(value);
@@ -85,6 +84,10 @@ struct ToCharge {
   ChargeNumbers operator()(const limit::SlidingWindow& l) const noexcept {
     return {number(Kind::Weighted), enforced, number(l.rate().period), number(l.quota()), number(cost)};
   }
+  ChargeNumbers operator()(const limit::SlidingLog& l) const noexcept {
+    return {number(Kind::Logged), enforced,          number(l.rate().period),
+            number(l.marks()),    number(l.quota()), number(cost)};
+  }
   template <Unknown L>
   ChargeNumbers operator()(const L&) const noexcept {
     return {};
@@ -113,9 +116,30 @@ struct ToRefund {
   RefundNumbers operator()(const limit::SlidingWindow& l) const noexcept {
     return {number(Kind::Weighted), number(l.rate().period), number(departure), number(cost)};
   }
+  RefundNumbers operator()(const limit::SlidingLog& l) const noexcept {
+    const auto mark = l.mark_of(departure);
+    return {number(Kind::Logged), number(l.start_of(mark)), number(l.start_of(mark + 1)), number(cost)};
+  }
   template <Unknown L>
   RefundNumbers operator()(const L&) const noexcept {
     return {};
+  }
+};
+
+base::TimePoint instant(std::uint64_t us) noexcept {
+  return base::TimePoint(base::Duration(static_cast<std::int64_t>(us)));
+}
+
+// A log of which is known what a limiter asks: as if all that counts had been entered at one mark.
+struct SpokenLog {
+  std::uint64_t newest_mark;
+  limit::Cost live;
+  std::uint64_t mark;  // of the oldest, or of the last that has to go
+
+  [[nodiscard]] std::uint64_t newest() const noexcept { return newest_mark; }
+  [[nodiscard]] limit::Cost total() const noexcept { return live; }
+  void walk(auto visit) const {
+    if (live != 0) visit(limit::LogEntry{mark, live});
   }
 };
 
@@ -136,8 +160,7 @@ struct ToOutcome {
   Answer operator()(const L& limiter) const noexcept {
     const auto count = limiter.spacing().rate().count;
     if (second >= count) return std::nullopt;
-    const Ticks tat =
-        limiter.spacing().ticks(now + base::Duration(static_cast<std::int64_t>(first))) + second;
+    const Ticks tat = limiter.spacing().ticks(instant(first) + now.time_since_epoch()) + second;
     return step(limiter, {{static_cast<std::uint64_t>(tat), static_cast<std::uint64_t>(tat >> 64)}});
   }
   Answer operator()(const limit::SteppedBucket& limiter) const noexcept {
@@ -151,6 +174,10 @@ struct ToOutcome {
     constexpr auto kMostCounted = std::numeric_limits<std::uint32_t>::max();
     if (second > kMostCounted || third > kMostCounted) return std::nullopt;
     return step(limiter, {{first, second << 32 | third}});
+  }
+  Answer operator()(const limit::SlidingLog& limiter) const noexcept {
+    const SpokenLog log{limiter.mark_of(instant(first)), second, limiter.mark_of(instant(third))};
+    return limiter.ask(log, now, cost).outcome;
   }
   template <Unknown L>
   Answer operator()(const L&) const noexcept {

@@ -96,7 +96,53 @@ local function weighted(key, period, charged_at, cost)
   end
 end
 
-local kinds = { spaced, stepped, fixed, false, weighted }
+-- From the entry between two instants, which lies near the end: what is given back was mostly charged of late.
+local function logged(key, from, till, cost)
+  local function entry(at)
+    local found = call('LINDEX', key, at)
+    if found then
+      return take('<I7I4', found)
+    end
+  end
+  if call('MGET', key)[1] then -- a string: of another kind
+    return
+  end
+  local newest, total = entry(0)
+  local last = newest and call('LLEN', key) - 1 or 0
+  local at, chunk = last + 1, {}
+  local entered, paid
+  repeat
+    if #chunk == 0 then
+      chunk = call('LRANGE', key, at - 64 > 1 and at - 64 or 1, at - 1)
+    end
+    at = at - 1
+    entered, paid = 0, 0
+    if at >= 1 then
+      entered, paid = take('<I7I4', table.remove(chunk))
+    end
+  until entered < till
+  if at < 1 or entered < from then
+    return
+  end
+
+  given = given + 1
+  local back = paid > cost and cost or paid
+  if total <= back then
+    call('DEL', key)
+    return
+  end
+  if paid > back then
+    call('LSET', key, at, pack('<I7I4', entered, paid - back))
+  else
+    call('LREM', key, -1, pack('<I7I4', entered, paid))
+    if at == last then
+      newest = entry(-1)
+    end
+  end
+  call('LSET', key, 0, pack('<I7I4', newest, total - back))
+end
+
+local kinds = { spaced, stepped, fixed, false, weighted, logged }
 
 for i = 1, #KEYS do
   local kind, a, b, c, d

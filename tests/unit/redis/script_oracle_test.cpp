@@ -8,6 +8,7 @@
 namespace weir::redis {
 namespace {
 
+using base::Duration;
 using limit::Algorithm;
 using limit::Case;
 using limit::Cost;
@@ -102,6 +103,11 @@ class ScriptOracle : public ::testing::Test {
     for (std::uint64_t i = 0; i < 3; ++i) models_.push_back({any_known(), limit::key_of(i)});
   }
 
+  // A log of many entries takes small costs, and now and then asks for much.
+  Cost cost_for(const Case& rule) {
+    return models_.size() > 1 || dice_.one_in(50) ? dice_.cost(rule) : dice_.between(1, 4);
+  }
+
   // Asks both for one bill over some of the keys, and charges both.
   void ask_both() {
     std::vector<Model*> asked;
@@ -110,7 +116,7 @@ class ScriptOracle : public ::testing::Test {
       if (dice_.one_in(2)) asked.push_back(&model);
     if (asked.empty()) asked.push_back(&models_.front());
     for (const auto* model : asked)
-      bill.push_back({model->key, &model->rule.limiter, dice_.cost(model->rule), 0, !dice_.one_in(5)});
+      bill.push_back({model->key, &model->rule.limiter, cost_for(model->rule), 0, !dice_.one_in(5)});
     scripts_.set_clock(now_);
     const auto reply = scripts_.charge(bill);
     std::vector<Outcome> outcomes(bill.size());
@@ -158,7 +164,7 @@ class ScriptOracle : public ::testing::Test {
   }
 
   void expect_all_met() {
-    for (std::size_t i = 0; i <= static_cast<std::size_t>(Algorithm::SlidingWindow); ++i) {
+    for (std::size_t i = 0; i < limit::kAlgorithms; ++i) {
       EXPECT_GT(admitted_[i], 100U) << "algorithm " << i;
       EXPECT_GT(refused_[i], 100U) << "algorithm " << i;
     }
@@ -192,6 +198,25 @@ TEST_F(ScriptOracle, SoItDoesWhenTheClockGoesBack) {
       if (dice_.one_in(3)) now_ = before - (now_ - before) / 2;
       if (now_ < base::TimePoint(1s)) now_ = before;
     }
+  }
+}
+
+// Thousands of entries: lists of many nodes, long walks, refunds far from the end.
+TEST_F(ScriptOracle, LongLogsAgreeToo) {
+  for (const bool exact : {true, false}) {
+    begin_case();
+    const auto limiter = exact ? SlidingLog::make({4'000, 7s}) : SlidingLog::make({20'000, 7s}, 999);
+    models_ = {{{Algorithm::LoneLog, limiter->rate(), limiter->quota(), base::kForever, *limiter},
+                limit::key_of(1)}};
+    std::size_t longest = 0;
+    for (int request = 0; request < 6'000; ++request) {
+      ask_both();
+      if (dice_.one_in(3)) refund_both();
+      ASSERT_FALSE(HasFailure()) << "seed " << seed_ << ", request " << request;
+      longest = std::max(longest, models_[0].log.entries.size());
+      now_ += dice_.one_in(2'000) ? Duration(5s) : Duration(dice_.between(0, exact ? 3'000 : 12'000));
+    }
+    EXPECT_GT(longest, exact ? 1'000U : 500U);
   }
 }
 
