@@ -61,6 +61,16 @@ TEST_F(CalendarScript, ATimeOutsideOfWhatWasSentChargesNothing) {
   EXPECT_TRUE(outcomes_[1].allowed);
 }
 
+TEST_F(CalendarScript, TheFirstInstantSentIsInsideAndTheLastIsNot) {
+  const auto midnight = kNoon + 12h;
+  EXPECT_EQ(ask(midnight, 24h), Reading::Answer);
+  EXPECT_EQ(ask(midnight - 1us, 24h + 1us), Reading::Answer);  // the clock went back, the window stands
+  scripts_.forget_all();
+  EXPECT_EQ(ask(midnight - 1us, 24h + 1us), Reading::OtherTime);
+  EXPECT_EQ(ask(midnight, -24h - 1us), Reading::OtherTime);
+  EXPECT_EQ(ask(midnight - 1us, -24h), Reading::Answer);
+}
+
 TEST_F(CalendarScript, AWindowUnderWayNeedsNoBoundaries) {
   ASSERT_EQ(ask(kNoon, 0h), Reading::Answer);
   ASSERT_EQ(ask(kNoon + 1h, 49h), Reading::Answer);

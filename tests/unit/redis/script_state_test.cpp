@@ -96,6 +96,12 @@ TEST_F(ScriptState, OfABurstThatWasCutIsAllSpent) {
   EXPECT_LE(outcome.reset_after, 2h);
 }
 
+TEST_F(ScriptState, OfAWindowHasOneEntryABucket) {
+  const limit::Limiter years = SlidingLog::make({10, 1h * 24 * 3'000}, 6).value();
+  for (int i = 0; i < 5; ++i) charge(years);
+  EXPECT_EQ(server_.ask({"LLEN", name_}).numbers.at(0), 2);
+}
+
 // 10,000 admissions of one key, the most that a log may count.
 TEST_F(ScriptState, OfALogTakesFourteenBytesAnEntry) {
   const limit::Limiter log = SlidingLog::make({SlidingLog::kMostExact, 24h}).value();
