@@ -26,38 +26,12 @@ local states = call('MGET', unpack(keys)) -- of what is no string nothing, where
 local nexts, aheads = {}, {}
 local reply = { 1, now }
 
--- Token bucket, GCRA, leaky bucket. State: the TAT (theoretical arrival time), in microseconds and, beside them,
--- marked ', a fraction of the next in units of 1/count, where count is the line's rate. Nothing is multiplied:
--- need (cost * T) and room (how far ahead the TAT may lie for that cost, -1 if the cost can never fit) come
--- computed. Answer: how far the TAT lay ahead of now, as wait, wait'.
-local function spaced(i, count, room, room_part, need, need_part)
-  local wait, part = 0, 0
-  local state = states[i]
-  if state and #state == 16 then
-    local tat, tat_part = take('<dd', state)
-    if tat >= now then
-      wait, part = tat - now, tat_part
-      if part >= count then -- the rate was configured anew: round the fraction up
-        wait, part = wait + 1, 0
-      end
-    end
-  end
-  reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = wait, part, 0
-  if wait > room or (wait == room and part > room_part) then
-    return false
-  end
-  wait, part = wait + need, part + need_part
-  if part >= count then
-    wait, part = wait + 1, part - count
-  end
-  nexts[i], aheads[i] = pack('<dd', now + wait, part), wait
-  return true
-end
-
--- All kinds, by their number. The others are made for a bill that has one of them alone: to make the functions costs
--- as much as a check by spacing does.
-local function all_kinds()
-  local floor, ceil, byte = math.floor, math.ceil, string.byte
+-- The kinds from 2 on, by their number: each checks line i, answers for it, and says whether it fits. Made only for a
+-- bill that has one of them, from arguments alone: functions, and what they share with the script, cost as much to make
+-- as a check by spacing.
+local function other_kinds(keys, now, states, nexts, aheads, reply)
+  local call, take, pack, byte = redis.call, struct.unpack, struct.pack, string.byte
+  local floor, ceil = math.floor, math.ceil
 
   local function answer(i, first, second, third)
     reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = first, second, third or 0
@@ -261,18 +235,45 @@ local function all_kinds()
     return true
   end
 
-  return { spaced, stepped, fixed, calendar, weighted, logged }
+  return { false, stepped, fixed, calendar, weighted, logged }
 end
 
-local kinds = { spaced }
+local kinds
 local charged = true
 for i = 1, n do
   local kind, enforced, a, b, c, d, e, f
   kind, enforced, a, b, c, d, e, f, at = take('<dddddddd', lines, at)
-  if not kinds[kind] then
-    kinds = all_kinds()
+  local fits
+  if kind == 1 then
+    -- Token bucket, GCRA, leaky bucket. State: the TAT (theoretical arrival time), in microseconds and, beside them,
+    -- marked ', a fraction of the next in units of 1/count, where count is the line's rate. Nothing is multiplied:
+    -- need (cost * T) and room (how far ahead the TAT may lie for that cost, -1 if the cost can never fit) come
+    -- computed. Answer: how far the TAT lay ahead of now, as wait, wait'.
+    local count, room, room_part, need, need_part = a, b, c, d, e
+    local wait, part = 0, 0
+    local state = states[i]
+    if state and #state == 16 then
+      local tat, tat_part = take('<dd', state)
+      if tat >= now then
+        wait, part = tat - now, tat_part
+        if part >= count then -- the rate was configured anew: round the fraction up
+          wait, part = wait + 1, 0
+        end
+      end
+    end
+    reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = wait, part, 0
+    fits = wait < room or (wait == room and part <= room_part)
+    if fits then
+      wait, part = wait + need, part + need_part
+      if part >= count then
+        wait, part = wait + 1, part - count
+      end
+      nexts[i], aheads[i] = pack('<dd', now + wait, part), wait
+    end
+  else
+    kinds = kinds or other_kinds(keys, now, states, nexts, aheads, reply)
+    fits = kinds[kind](i, a, b, c, d, e, f)
   end
-  local fits = kinds[kind](i, a, b, c, d, e, f)
   if not fits and enforced == 1 then
     charged = false
   end
