@@ -167,13 +167,20 @@ std::optional<Numbers> read_numbers(const TableReader& table, const Method& meth
   return numbers;
 }
 
-// The share of one among `replicas`. The period is multiplied, not the count divided: no rounding, so that
-// the shares add up to the limit exactly. What a bucket or a queue holds is rounded down, but not to none.
+// The share of one among `replicas`. Of a rate the period is multiplied, not the count divided: no rounding,
+// so that the shares add up to the limit exactly. What can be spent at once, by a bucket, a queue, a window
+// or a log, is rounded down, but not to none.
 Numbers share(const Numbers& whole, Algorithm algorithm, unsigned replicas) {
+  const auto part_of = [&](std::uint64_t quota, std::uint64_t least) {
+    return std::max(std::min(quota, least), quota / replicas);
+  };
   Numbers part = whole;
-  part.rate.period = whole.rate.period * replicas;
-  const std::uint64_t least = algorithm == Algorithm::Gcra ? 0 : std::min<std::uint64_t>(whole.room, 1);
-  part.room = std::max(least, whole.room / replicas);
+  if (algorithm <= Algorithm::LeakyBucket) {
+    part.rate.period = whole.rate.period * replicas;
+    part.room = part_of(whole.room, algorithm == Algorithm::Gcra ? 0 : 1);
+  } else {
+    part.rate.count = part_of(whole.rate.count, 1);
+  }
   return part;
 }
 
@@ -269,10 +276,13 @@ Method read_method(const TableReader& rule) {
   return method;
 }
 
-std::string lacking_in_redis(const Method& method) {
-  if (method.stepwise) return "stepwise refill in Redis";
-  if (method.algorithm <= Algorithm::LeakyBucket) return {};
-  return std::string(word_of(method.algorithm)) + " in Redis";
+std::string not_in_redis(const Method& method) {
+  if (method.algorithm == Algorithm::AdaptiveConcurrency)
+    return "adaptive_concurrency stays in the process, for it follows what this weir has under way and how "
+           "long that "
+           "takes; expected store = \"memory\"";
+  if (method.algorithm == Algorithm::Concurrency) return not_yet("concurrency in Redis");
+  return {};
 }
 
 Limiters read_limiters(const TableReader& table, const Method& method, unsigned replicas) {
@@ -285,7 +295,7 @@ Limiters read_limiters(const TableReader& table, const Method& method, unsigned 
     table.mistake(blamed, limiter.error().message);
     return {any_limiter(), std::nullopt};
   }
-  if (replicas == 0 || !lacking_in_redis(method).empty())
+  if (replicas == 0 || !not_in_redis(method).empty())
     return completed(table, method, *numbers, 0, {std::move(*limiter), std::nullopt});
   auto local = make(method, share(*numbers, method.algorithm, replicas));
   if (!local) {

@@ -41,8 +41,8 @@ struct Limiters {
 // Reads algorithm, refill, align, timezone and buckets of a rule.
 [[nodiscard]] Method read_method(const TableReader& rule);
 
-// What of it Redis does not know yet, to be named in a mistake; empty where it does.
-[[nodiscard]] std::string lacking_in_redis(const Method& method);
+// Why Redis cannot keep its state, as a mistake says it; empty where it can.
+[[nodiscard]] std::string not_in_redis(const Method& method);
 
 // Reads limit, burst, queue, max_wait, min, max and soft of `table`. `replicas`: 0, or the number of weirs
 // among which the limit is divided for the local share. After a mistake the limiter is some limiter.

@@ -215,8 +215,8 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, Readi
   const bool falls_back =
       rule.store == policy::Store::Redis && rule.on_store_failure == policy::OnStoreFailure::Local;
   const auto method = read_method(table);
-  if (const auto lacking = lacking_in_redis(method); rule.store == policy::Store::Redis && !lacking.empty())
-    table.mistake(method.stepwise ? "refill" : "algorithm", not_yet(lacking));
+  if (const auto why = not_in_redis(method); rule.store == policy::Store::Redis && !why.empty())
+    table.mistake("algorithm", why);
   const Terms terms{method, falls_back ? settings.state.replicas : 0};
   read_numbers(table, terms, rule);
   rule.match = read_match(table.table("match", schema::kMatch), reading);

@@ -28,9 +28,13 @@ std::uint64_t SlidingLog::mark_of(base::TimePoint at) const noexcept {
   return static_cast<std::uint64_t>(divide(Ticks{micros(at)} * marks_, micros(rate_.period)));
 }
 
+base::TimePoint SlidingLog::start_of(std::uint64_t mark) const noexcept {
+  if (is_exact()) return instant(mark);
+  return instant(static_cast<std::uint64_t>(divide_up(Ticks{mark} * micros(rate_.period), marks_)));
+}
+
 base::TimePoint SlidingLog::expiry_of(std::uint64_t mark) const noexcept {
-  if (is_exact()) return instant(mark + marks_);
-  return instant(static_cast<std::uint64_t>(divide_up(Ticks{mark + marks_} * micros(rate_.period), marks_)));
+  return start_of(mark + marks_);
 }
 
 Step SlidingLog::step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {

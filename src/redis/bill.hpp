@@ -2,6 +2,7 @@
 // each line. Pure. The scripts' own heads say what each number means.
 #pragma once
 
+#include "redis/line.hpp"
 #include "redis/resp.hpp"
 
 #include "weir/base/time.hpp"
@@ -21,21 +22,20 @@ namespace weir::redis {
 // "prefix:" and the digest in 22 letters of base64url (RFC 4648 §5), in the order of its bytes.
 [[nodiscard]] std::string key_name(std::string_view prefix, const limit::Key& key);
 
-// One EVALSHA of charge.lua, whose SHA-1 is `sha`.
+// One EVALSHA of charge.lua, whose SHA-1 is `sha`. `around`: about when it will be there, by Redis's clock.
 void append_charge(std::string& out, std::string_view sha, std::string_view prefix,
-                   std::span<const limit::Charge> charges);
+                   std::span<const limit::Charge> charges, base::TimePoint around);
 
-// One line to be given back: `departure` as limit::refund takes it.
-struct Refund {
-  limit::Charge charge;
-  base::TimePoint departure;
-};
 void append_refund(std::string& out, std::string_view sha, std::string_view prefix,
                    std::span<const Refund> refunds);
 
-// Reads charge.lua's reply. False when it is not one, or when the script decided otherwise than the limiters
-// do.
-[[nodiscard]] bool read_outcomes(const Reply& reply, std::span<const limit::Charge> charges,
-                                 std::span<limit::Outcome> outcomes, base::TimePoint& server_now);
+enum class Reading : std::uint8_t {
+  Answer,     // every outcome is set, and `server_now`
+  OtherTime,  // nothing was charged: Redis's time, `server_now`, is none that the bill was made around
+  Nonsense,   // not a reply of charge.lua, or one that decided otherwise than the limiters do
+};
+
+[[nodiscard]] Reading read_outcomes(const Reply& reply, std::span<const limit::Charge> charges,
+                                    std::span<limit::Outcome> outcomes, base::TimePoint& server_now);
 
 }  // namespace weir::redis

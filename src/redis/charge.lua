@@ -1,55 +1,288 @@
 -- One request's bill over all its lines: checks all, then charges all enforced ones, or none.
 --
--- KEYS     a line's key each; its state is its TAT (theoretical arrival time), absent while drained
--- ARGV[1]  a line each, six little-endian doubles: count, room, room', need, need', enforced (1 or 0)
--- returns  charged (1 or 0), now, and for each line how far its TAT lay ahead of now, as wait, wait'
+-- KEYS     a line's key each; absent while drained
+-- ARGV[1]  a line each, eight little-endian doubles: kind, enforced (1 or 0), and up to six numbers, which the
+--          function of that kind names
+-- returns  1 charged, 0 refused, then now, then for each line three numbers of its state before; or
+--          2, now: nothing was charged, because a calendar's windows came for another time than ours
 --
--- An instant or a length is two whole numbers: microseconds, and beside them, marked ', a fraction of the next in
--- units of 1/count, where count is the line's rate. Everything stays below 2^53, so doubles are exact: now and 100
--- years, the longest depth, come to 5 * 10^15. Nothing is multiplied here: need (cost * T) and room (how far ahead
--- the TAT may lie for that cost, -1 if the cost can never fit) come computed. What the numbers mean to a client,
--- the asker works out with the same code as for state in its own process.
+-- Instants and lengths are whole microseconds. Everything stays below 2^53, so doubles are exact: lengths are at
+-- most 100 years, 3.2 * 10^15, so an instant now (1.8 * 10^15 in 2027) and one of them come to less than
+-- 9 * 10^15 until the year 2150. For whole 0 <= a < 2^53 and b >= 1 floor(a / b) and a % b are exact as well: a
+-- quotient just below a whole number k lies at least 1 / b below it, which is more than half the gap between
+-- doubles there (k * 2^-53 at most, and k * b <= 2^53). What the numbers mean to a client, the asker works out with
+-- the same code as for state in its own process.
 --
--- State: two doubles, the TAT. It never moves backwards here, whatever the clock does.
+-- State never moves backwards here, whatever the clock does. What is of another kind, as a changed configuration
+-- leaves it behind, counts as lost.
 local call, take, pack = redis.call, struct.unpack, struct.pack
 local keys, lines, at = KEYS, ARGV[1], 1
 local n = #keys
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local states = n == 1 and { call('GET', keys[1]) } or call('MGET', unpack(keys))
+local states = call('MGET', unpack(keys)) -- of what is no string nothing, where GET would be an error
+-- Of a line that fits: its state to be, or what makes it so, and how long from now that takes to drain.
+local nexts, aheads = {}, {}
+local reply = { 1, now }
 
-local charged = 1
-local reply, aheads, parts = { 1, now }, {}, {}
-for i = 1, n do
-  local count, room, room_part, need, need_part, enforced
-  count, room, room_part, need, need_part, enforced, at = take('<dddddd', lines, at)
+-- The kinds from 2 on, by their number: each checks line i, answers for it, and says whether it fits. Made only for a
+-- bill that has one of them, from arguments alone: functions, and what they share with the script, cost as much to make
+-- as a check by spacing.
+local function other_kinds(keys, now, states, nexts, aheads, reply)
+  local call, take, pack, byte = redis.call, struct.unpack, struct.pack, string.byte
+  local floor, ceil = math.floor, math.ceil
 
-  local wait, part = 0, 0
-  local state = states[i]
-  if state and #state == 16 then -- anything else under our name counts as lost
-    local tat, tat_part = take('<dd', state)
-    if tat >= now then
-      wait, part = tat - now, tat_part
-      if part >= count then -- the rate was configured anew: round the fraction up
-        wait, part = wait + 1, 0
+  local function answer(i, first, second, third)
+    reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = first, second, third or 0
+  end
+
+  -- The two numbers of a state of this kind; zeroes where there is none.
+  local function numbers_of(i, kind)
+    local state = states[i]
+    if state and #state == 17 and byte(state) == kind then
+      return take('<dd', state, 2)
+    end
+    return 0, 0
+  end
+
+  -- A token bucket refilled by `count` each `period`. State: the last refill accounted for, and the tokens spent.
+  -- What time has refilled may pass 2^53 (periods * count), but is then rounded to no less than 2^53, and so beyond
+  -- anything spent, as the exact product is.
+  local function stepped(i, period, count, burst, cost)
+    local anchor, spent = numbers_of(i, 2)
+    if spent > burst then -- the burst was configured anew
+      spent = burst
+    end
+    answer(i, anchor, spent)
+    if spent == 0 then
+      anchor = now
+    elseif now > anchor then
+      local periods = floor((now - anchor) / period)
+      spent = spent - periods * count
+      if spent > 0 then
+        anchor = anchor + periods * period
+      else
+        anchor, spent = now, 0
       end
     end
-  end
-  reply[2 * i + 1], reply[2 * i + 2] = wait, part
-
-  if wait < room or (wait == room and part <= room_part) then
-    wait, part = wait + need, part + need_part
-    if part >= count then
-      wait, part = wait + 1, part - count
+    if spent + cost > burst then
+      return false
     end
-    aheads[i], parts[i] = wait, part
-  elseif enforced == 1 then
-    charged = 0
+    spent = spent + cost
+    nexts[i] = pack('<Bdd', 2, anchor, spent)
+    aheads[i] = anchor - now + ceil(spent / count) * period
+    return true
+  end
+
+  -- A fixed window. State: the end of the window, and what it has admitted.
+  local function counted(i, used, finish, limit, cost)
+    if used + cost > limit then
+      return false
+    end
+    nexts[i], aheads[i] = pack('<Bdd', 3, finish, used + cost), finish - now
+    return true
+  end
+
+  local function fixed(i, period, limit, cost)
+    local finish, used = numbers_of(i, 3)
+    answer(i, finish, used)
+    if used == 0 or finish <= now then
+      finish, used = now - now % period + period, 0
+    end
+    return counted(i, used, finish, limit, cost)
+  end
+
+  -- The same by a calendar: three windows end to end, first to second, to third, to fourth, among which ours is
+  -- looked for where no window is under way.
+  local function calendar(i, first, second, third, fourth, limit, cost)
+    local finish, used = numbers_of(i, 3)
+    answer(i, finish, used)
+    if used == 0 or finish <= now then
+      if now < first or now >= fourth then
+        reply[1] = 2
+      end
+      finish = now < second and second or now < third and third or fourth
+      used = 0
+    end
+    return counted(i, used, finish, limit, cost)
+  end
+
+  -- a * b as high * 2^44 + low, for a < 2^31 and b < 2^53, each product and its carry being less than 2^53.
+  local function product(a, b)
+    local limb = 4194304 -- 2^22
+    local low = b % limb
+    local middle = (b - low) / limb % limb
+    local high = (b - low - middle * limb) / (limb * limb)
+    low = a * low
+    middle = a * middle + floor(low / limb)
+    return a * high + floor(middle / limb), middle % limb * limb + low % limb
+  end
+
+  -- A sliding window by weight: previous * (what is left of the current window) / period + current + cost <= limit,
+  -- compared exactly, both sides times the period. State: the start of the current window, and the counts of the
+  -- previous and the current one.
+  local function weighted(i, period, limit, cost)
+    local start, previous, current = 0, 0, 0
+    local state = states[i]
+    if state and #state == 25 and byte(state) == 5 then
+      start, previous, current = take('<ddd', state, 2)
+    end
+    answer(i, start, previous, current)
+    if now >= start + period or previous + current == 0 and now >= start then
+      previous = current > 0 and now - start < 2 * period and current or 0
+      start, current = now - now % period, 0
+    end
+    local room = limit - current - cost
+    if room < 0 then
+      return false
+    end
+    if previous > room then
+      local weight, weight_low = product(previous, start + period - (now > start and now or start))
+      local bound, bound_low = product(room, period)
+      if weight > bound or (weight == bound and weight_low > bound_low) then
+        return false
+      end
+    end
+    nexts[i] = pack('<Bddd', 5, start, previous, current + cost)
+    aheads[i] = start - now + 2 * period
+    return true
+  end
+
+  -- A sliding log, and a sliding window of n buckets, which is the same with fewer instants: a period is divided into
+  -- `buckets` parts, numbered from the epoch, and what is admitted counts from the part of its instant on until as
+  -- many more have begun. An exact log has a part for each microsecond.
+  --
+  -- State: a list of pairs, instant and cost. First the instant of the newest entry and what all of them cost; then
+  -- the entries, oldest first, one for each part in which something was admitted, at the instant when it first was.
+  -- 11 bytes an entry and 2 of Redis's. Entries that no longer count are dropped when the next one is charged.
+  --
+  -- Answer: the instant of the newest entry, what those that count cost together, and the instant of the oldest of
+  -- them; or, where the cost does not fit, of the one that has to go before it does.
+  local function logged(i, period, buckets, limit, cost)
+    local key, chunk = keys[i], 4
+    local list = states[i] and {} or call('LRANGE', key, 0, chunk - 1)
+    local newest, total = 0, 0
+    if list[1] and #list[1] == 11 then
+      newest, total = take('<I7I4', list[1])
+    end
+
+    -- Part s of a period begins ceil(s * period / buckets) after it: s * whole + ceil(s * rest / buckets), where
+    -- s * rest < buckets^2 <= 10^6, but for an exact log, whose rest is 0. The quotient says s within one.
+    local instant = newest > now and newest or now
+    local offset = instant % period
+    local whole, rest = floor(period / buckets), period % buckets
+    local s = floor(offset / period * buckets)
+    local function begin_of(part)
+      return part * whole + ceil(part * rest / buckets)
+    end
+    while begin_of(s) > offset do
+      s = s - 1
+    end
+    while begin_of(s + 1) <= offset do
+      s = s + 1
+    end
+    local from = instant - offset + begin_of(s) -- where the part of this instant begins
+    local since = instant - offset + begin_of(s + 1) - period -- what is older counts no more
+
+    local live, expired, speaker = total, 0, nil
+    local going, first, next = 0, 0, 2 -- of the entries: list[next] is number first + next - 1 of the list
+    while live > going do
+      if not list[next] then
+        first, next, chunk = first + #list, 1, chunk < 1024 and chunk * 4 or chunk
+        list = call('LRANGE', key, first, first + chunk - 1)
+        if not list[1] then
+          break
+        end
+      end
+      local entered, paid = take('<I7I4', list[next])
+      next = next + 1
+      if entered < since then
+        live, expired = live - paid, expired + 1
+      else
+        speaker, going = entered, going + paid
+        if live + cost <= limit or live - going + cost <= limit or cost > limit then
+          break
+        end
+      end
+    end
+    answer(i, newest, live, speaker)
+
+    if live + cost > limit then
+      return false
+    end
+    aheads[i] = from + period - now
+    nexts[i] = function(ttl)
+      local merges = live > 0 and newest >= from
+      local head = pack('<I7I4', merges and newest or instant, live + cost)
+      if live == 0 then
+        call('DEL', key)
+        call('RPUSH', key, head)
+      else
+        if expired > 0 then
+          call('LTRIM', key, expired, -1) -- the last of them makes room for the head
+        end
+        call('LSET', key, 0, head)
+      end
+      if merges then
+        local entered, paid = take('<I7I4', call('LINDEX', key, -1))
+        call('LSET', key, -1, pack('<I7I4', entered, paid + cost))
+      else
+        call('RPUSH', key, pack('<I7I4', instant, cost))
+      end
+      call('PEXPIRE', key, ttl)
+    end
+    return true
+  end
+
+  return { false, stepped, fixed, calendar, weighted, logged }
+end
+
+local kinds
+local charged = true
+for i = 1, n do
+  local kind, enforced, a, b, c, d, e, f
+  kind, enforced, a, b, c, d, e, f, at = take('<dddddddd', lines, at)
+  local fits
+  if kind == 1 then
+    -- Token bucket, GCRA, leaky bucket. State: the TAT (theoretical arrival time), in microseconds and, beside them,
+    -- marked ', a fraction of the next in units of 1/count, where count is the line's rate. Nothing is multiplied:
+    -- need (cost * T) and room (how far ahead the TAT may lie for that cost, -1 if the cost can never fit) come
+    -- computed. Answer: how far the TAT lay ahead of now, as wait, wait'.
+    local count, room, room_part, need, need_part = a, b, c, d, e
+    local wait, part = 0, 0
+    local state = states[i]
+    if state and #state == 16 then
+      local tat, tat_part = take('<dd', state)
+      if tat >= now then
+        wait, part = tat - now, tat_part
+        if part >= count then -- the rate was configured anew: round the fraction up
+          wait, part = wait + 1, 0
+        end
+      end
+    end
+    reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = wait, part, 0
+    fits = wait < room or (wait == room and part <= room_part)
+    if fits then
+      wait, part = wait + need, part + need_part
+      if part >= count then
+        wait, part = wait + 1, part - count
+      end
+      nexts[i], aheads[i] = pack('<dd', now + wait, part), wait
+    end
+  else
+    kinds = kinds or other_kinds(keys, now, states, nexts, aheads, reply)
+    fits = kinds[kind](i, a, b, c, d, e, f)
+  end
+  if not fits and enforced == 1 then
+    charged = false
   end
 end
 
-if charged == 0 then
+if reply[1] == 2 then
+  return { 2, now }
+end
+if not charged then
   reply[1] = 0
   return reply
 end
@@ -59,7 +292,11 @@ for i = 1, n do
     -- Two milliseconds more than whole ones: one rounds up, one for the clock that PX counts from, which may be
     -- that of the script's beginning. A key that lives too long costs nothing; one that died early would be a gift.
     local ttl = (ahead - ahead % 1000) / 1000 + 2
-    call('SET', keys[i], pack('<dd', now + ahead, parts[i]), 'PX', ttl)
+    if type(nexts[i]) == 'string' then
+      call('SET', keys[i], nexts[i], 'PX', ttl)
+    else
+      nexts[i](ttl)
+    end
   end
 end
 return reply

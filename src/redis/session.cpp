@@ -78,7 +78,9 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
       resolver_(executor),
       pause_timer_(executor),
       pipeline_(tuning.max_pending),
-      deadline_timer_(executor) {}
+      deadline_timer_(executor) {
+  learn_server_time(std::chrono::time_point_cast<base::Duration>(std::chrono::system_clock::now()));
+}
 
 void Store::Session::start() {
   if (stopped_) return;

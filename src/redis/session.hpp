@@ -72,7 +72,10 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
   void handle_charge(Pipeline::Entry entry, const Reply& reply);
   void take_back(std::span<const limit::Charge> charges, const Reply& reply);
   void handle_refund(Pipeline::Entry entry, const Reply& reply);
-  [[nodiscard]] bool send_again(Pipeline::Entry& entry, const Reply& reply);
+  [[nodiscard]] bool reload(Pipeline::Entry& entry, const Reply& reply);
+  [[nodiscard]] bool send_again(Pipeline::Entry& entry);
+  [[nodiscard]] base::TimePoint server_time(Pipeline::Time now) const noexcept;
+  void learn_server_time(base::TimePoint server_now) noexcept;
   void load_again(Pipeline::Purpose purpose);
   void finish(Call& call, net::ErrorCode error);
   void note_failure(net::ErrorCode error);
@@ -113,6 +116,9 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
   bool blocked_ = false;         // the socket takes no more for now
   bool loading_charge_ = false;  // SCRIPT LOAD is under way
   bool loading_refund_ = false;
+  // Redis's clock over the steady one, as far as we know: this host's until Redis says otherwise. It only
+  // chooses which windows of a calendar a bill tells of.
+  base::Duration server_ahead_;
   std::string charge_sha_;
   std::string refund_sha_;
   std::mt19937 random_{std::random_device{}()};

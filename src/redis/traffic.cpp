@@ -56,8 +56,9 @@ net::ErrorCode Store::Session::begin(Call& call) {
     count(stats_.failures);
     return up ? StoreError::Overloaded : refusal_;
   }
-  append_charge(pipeline_.output(), charge_sha_, settings_.prefix, call.charges);
-  const auto deadline = std::chrono::steady_clock::now() + settings_.timeout;
+  const auto now = std::chrono::steady_clock::now();
+  append_charge(pipeline_.output(), charge_sha_, settings_.prefix, call.charges, server_time(now));
+  const auto deadline = now + settings_.timeout;
   pipeline_.push({.purpose = Purpose::Charge, .call = &call, .deadline = deadline, .command = {}});
   schedule_flush();
   if (!watching_) watch_deadlines();
@@ -160,13 +161,18 @@ void Store::Session::handle_charge(Pipeline::Entry entry, const Reply& reply) {
   if (entry.call == nullptr) return take_back(entry.abandoned, reply);
   Call& call = *entry.call;
   if (reply.kind == Reply::Kind::Error) {
-    if (send_again(entry, reply)) return;
+    if (reload(entry, reply)) return;
     last_error_ = reply.text;
     const net::ErrorCode error = classify(reply.text);
     note_failure(error);
     return finish(call, error);
   }
-  if (!read_outcomes(reply, call.charges, call.outcomes, call.server_now)) {
+  const auto reading = read_outcomes(reply, call.charges, call.outcomes, call.server_now);
+  if (reading == Reading::OtherTime) {
+    learn_server_time(call.server_now);
+    if (send_again(entry)) return;
+  }
+  if (reading != Reading::Answer) {
     last_error_ = "an answer that is not our script's";
     note_failure(StoreError::BadReply);
     return finish(call, StoreError::BadReply);
@@ -181,7 +187,7 @@ void Store::Session::take_back(std::span<const limit::Charge> charges, const Rep
   std::array<limit::Outcome, limit::kMaxCharges> outcomes;
   base::TimePoint charged_at;
   const auto answers = std::span(outcomes).first(charges.size());
-  if (reply.kind == Reply::Kind::Error || !read_outcomes(reply, charges, answers, charged_at)) return;
+  if (read_outcomes(reply, charges, answers, charged_at) != Reading::Answer) return;
   std::vector<Refund> refunds;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (charges[i].enforced && !answers[i].allowed) return;  // nothing was charged
@@ -191,24 +197,38 @@ void Store::Session::take_back(std::span<const limit::Charge> charges, const Rep
 }
 
 void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
-  if (reply.kind != Reply::Kind::Error || send_again(entry, reply)) return;
+  if (reply.kind != Reply::Kind::Error || reload(entry, reply)) return;
   last_error_ = reply.text;
   count(stats_.refunds_lost);
 }
 
 // After NOSCRIPT: loads the script and sends the command once more, within the deadline it had.
-bool Store::Session::send_again(Pipeline::Entry& entry, const Reply& reply) {
-  if (classify(reply.text) != StoreError::NoScript || std::exchange(entry.resent, true)) return false;
-  const bool charge = entry.purpose == Purpose::Charge;
-  load_again(charge ? Purpose::LoadCharge : Purpose::LoadRefund);
-  if (pipeline_.full()) return false;
-  if (charge)
-    append_charge(pipeline_.output(), charge_sha_, settings_.prefix, entry.call->charges);
+bool Store::Session::reload(Pipeline::Entry& entry, const Reply& reply) {
+  if (classify(reply.text) != StoreError::NoScript || entry.resent) return false;
+  load_again(entry.purpose == Purpose::Charge ? Purpose::LoadCharge : Purpose::LoadRefund);
+  return send_again(entry);
+}
+
+// Once for each.
+bool Store::Session::send_again(Pipeline::Entry& entry) {
+  if (std::exchange(entry.resent, true) || pipeline_.full()) return false;
+  if (entry.purpose == Purpose::Charge)
+    append_charge(pipeline_.output(), charge_sha_, settings_.prefix, entry.call->charges,
+                  server_time(std::chrono::steady_clock::now()));
   else
     pipeline_.output().append(*entry.command);
   pipeline_.push(std::move(entry));
   schedule_flush();
   return true;
+}
+
+base::TimePoint Store::Session::server_time(Pipeline::Time now) const noexcept {
+  return base::TimePoint(std::chrono::duration_cast<base::Duration>(now.time_since_epoch()) + server_ahead_);
+}
+
+void Store::Session::learn_server_time(base::TimePoint server_now) noexcept {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  server_ahead_ = server_now.time_since_epoch() - std::chrono::duration_cast<base::Duration>(now);
 }
 
 void Store::Session::load_again(Purpose purpose) {

@@ -8,6 +8,24 @@ import time
 from harness import Client, Redis, TestCase, Upstream, Weir, closed_port, config, eventually, main, rule, together
 
 
+# Each admits 100 at once, and no more while a test runs: windows end in years, a calendar's day not near midnight.
+ZONE = "UTC" if 1 <= time.gmtime().tm_hour < 23 else "Asia/Tokyo"
+HUNDRED = {
+    "token_bucket": {"limit": "1/day", "burst": 100},
+    "stepwise": {"limit": "1/day", "burst": 100, "refill": '"stepwise"', "algorithm": '"token_bucket"'},
+    "gcra": {"limit": "1/day", "burst": 99},
+    "fixed_window": {"limit": "100/3000day"},
+    "calendar": {"limit": "100/day", "algorithm": '"fixed_window"', "align": '"day"', "timezone": f'"{ZONE}"'},
+    "sliding_window": {"limit": "100/3000day"},
+    "buckets": {"limit": "100/3000day", "algorithm": '"sliding_window"', "buckets": 7},
+    "sliding_log": {"limit": "100/day"},
+}
+
+
+def hundred(kind, **more):
+    return shared(kind, **{"algorithm": f'"{kind}"', **HUNDRED[kind], **more})
+
+
 def shared(name="shared", limit="1/day", **more):
     return rule(name, limit, store='"redis"', **{"key": "[]", **more})
 
@@ -17,18 +35,36 @@ class Shared(TestCase):
         self.upstream = self.start(Upstream())
         self.redis = self.start(Redis())
 
-    def weir(self, *rules, timeout="2s"):
+    def weir(self, *rules, timeout="2s", port=None):
         state = f'key_secret = "test"\nredis = {{ url = "{self.redis.url}", timeout = "{timeout}" }}'
-        weir = self.start(Weir(config(self.upstream.port, rules="\n".join(rules), state=state)))
-        return weir
+        return self.start(Weir(config(port or self.upstream.port, rules="\n".join(rules), state=state)))
 
     def test_two_weirs_admit_exactly_the_limit_together(self):
-        for algorithm, burst in (("token_bucket", 100), ("gcra", 99)):
-            with self.subTest(algorithm):
-                rules = shared(algorithm, burst=burst, algorithm=f'"{algorithm}"')
+        for kind in HUNDRED:
+            with self.subTest(kind):
+                rules = hundred(kind)
                 ports = [self.weir(rules).port, self.weir(rules).port]
                 statuses = sum(together(8, lambda index: self.statuses(ports[index % 2], 40)), [])  # noqa: B023
                 self.assertEqual((statuses.count(200), statuses.count(429)), (100, 220))
+
+    def test_every_algorithm_in_one_round_trip_and_a_refusal_charges_none(self):
+        weir = self.weir(*(hundred(kind) for kind in HUNDRED), shared("least", burst=5))
+        self.assertEqual(self.statuses(weir.port, 20), [200] * 5 + [429] * 15)
+        self.assertEqual(self.redis.calls("evalsha"), 20)
+        other = self.weir(*(hundred(kind) for kind in HUNDRED))
+        self.assertEqual(other.get("/")["x-ratelimit-remaining"], "94")
+
+    def test_what_reached_no_server_is_given_back(self):
+        weir = self.weir(*(hundred(kind) for kind in HUNDRED), port=closed_port())
+        self.assertEqual(self.statuses(weir.port, 5), [502] * 5)
+        eventually(lambda: set(self.redis.command("KEYS", "*")) <= {b"weir:probe"}, "every charge is given back")
+
+    def test_a_soft_margin_is_shared(self):
+        rules = hundred("fixed_window", limit="10/3000day", soft='"20%"')
+        first, second = self.weir(rules), self.weir(rules)
+        answers = [weir.get("/") for weir in (first, second) * 7]
+        self.assertEqual([answer.status for answer in answers], [200] * 12 + [429] * 2)
+        self.assertEqual([answer["x-ratelimit-exceeded"] for answer in answers[9:12]], [None, "soft", "soft"])
 
     def test_one_round_trip_whatever_the_rules(self):
         weir = self.weir(*(shared(f"r{number}", "1000/s", key='["ip"]') for number in range(5)))
@@ -151,6 +187,13 @@ class Absent(TestCase):
     def test_local_enforces_its_share(self):
         weir = self.weir("local", burst=10)
         self.assertEqual(self.statuses(weir.port, 8), [200] * 5 + [429] * 3)
+
+    def test_local_enforces_its_share_of_a_count(self):
+        for kind in ("fixed_window", "calendar", "sliding_window", "buckets", "sliding_log"):
+            with self.subTest(kind):
+                more = {**HUNDRED[kind], "algorithm": HUNDRED[kind].get("algorithm", f'"{kind}"')}
+                more["limit"] = more["limit"].replace("100/", "10/")
+                self.assertEqual(self.statuses(self.weir("local", **more).port, 8), [200] * 5 + [429] * 3)
 
 
 if __name__ == "__main__":

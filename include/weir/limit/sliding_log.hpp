@@ -63,8 +63,9 @@ class SlidingLog {
   // As much, entered so late that it counts until `drained_at` at least.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
-  // The mark of an instant, and when entries at a mark stop counting.
+  // The mark of an instant, the first instant of a mark, and when entries at a mark stop counting.
   [[nodiscard]] std::uint64_t mark_of(base::TimePoint at) const noexcept;
+  [[nodiscard]] base::TimePoint start_of(std::uint64_t mark) const noexcept;
   [[nodiscard]] base::TimePoint expiry_of(std::uint64_t mark) const noexcept;
   // An entry counts while fewer marks than this have passed since its own.
   [[nodiscard]] std::uint64_t marks() const noexcept { return marks_; }

@@ -132,21 +132,45 @@ TEST(LimiterReader, WhatIsInFlightIsANumber) {
               ElementsAre(HasSubstr("limit: not of adaptive_concurrency; expected min and max")));
 }
 
-TEST(LimiterReader, RedisKnowsThreeOfThemYet) {
-  const std::string redis = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\n";
-  EXPECT_THAT(mistakes("limit = \"5/s\"\n" + redis), IsEmpty());
+const std::string kRedis = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\nreplicas = 2\n";
+
+TEST(LimiterReader, RedisKnowsAllThatCountWhatWasAdmitted) {
+  for (const std::string word :
+       {"token_bucket", "gcra", "leaky_bucket", "fixed_window", "sliding_log", "sliding_window"}) {
+    const auto plain = "limit = \"6/day\"\nalgorithm = \"" + word + "\"\n";
+    EXPECT_THAT(mistakes(plain + kRedis), IsEmpty()) << word;
+    EXPECT_THAT(mistakes(plain + "soft = \"100%\"\n" + kRedis), IsEmpty()) << word;
+    EXPECT_THAT(mistakes(plain + "elastic = { limit = \"9/day\", while_load_below = 0.5 }\n" + kRedis),
+                IsEmpty())
+        << word;
+  }
+  EXPECT_THAT(mistakes("limit = \"5/s\"\nrefill = \"stepwise\"\n" + kRedis), IsEmpty());
+  EXPECT_THAT(mistakes("limit = \"5/s\"\nalgorithm = \"sliding_window\"\nbuckets = 3\n" + kRedis), IsEmpty());
+  EXPECT_THAT(mistakes("limit = \"5/day\"\nalgorithm = \"fixed_window\"\nalign = \"day\"\n" + kRedis),
+              IsEmpty());
+}
+
+TEST(LimiterReader, EachFallsBackToItsShare) {
+  const auto share = [](const std::string& more) {
+    const auto settings = parse_settings(rule(more + kRedis), kFile);
+    return limit::describe(settings.rules[1].local_share.value());
+  };
+  EXPECT_EQ(share("limit = \"5/day\"\nburst = 9\n"), "token_bucket 5/2day, burst 4");
+  EXPECT_EQ(share("limit = \"6/day\"\nalgorithm = \"sliding_log\"\n"), "sliding_log 3/day");
+  EXPECT_EQ(share("limit = \"1/day\"\nalgorithm = \"sliding_log\"\n"), "sliding_log 1/day");
+  EXPECT_EQ(share("limit = \"6/day\"\nalgorithm = \"fixed_window\"\nalign = \"day\"\n"),
+            "fixed_window 3/day by the calendar of UTC");
+  EXPECT_EQ(share("limit = \"6/day\"\nalgorithm = \"sliding_window\"\nbuckets = 4\n"),
+            "sliding_window 3/day, 4 buckets");
+}
+
+TEST(LimiterReader, WhatIsUnderWayStaysHere) {
   EXPECT_THAT(
-      mistakes("limit = \"5/s\"\nrefill = \"stepwise\"\n" + redis),
-      ElementsAre("weir.toml:14: rule[x].refill: not yet: this version of weir lacks stepwise refill in "
-                  "Redis"));
-  for (const std::string word : {"fixed_window", "sliding_log", "sliding_window"})
-    EXPECT_THAT(mistakes("limit = \"5/s\"\nalgorithm = \"" + word + "\"\n" + redis),
-                ElementsAre("weir.toml:14: rule[x].algorithm: not yet: this version of weir lacks " + word +
-                            " in Redis"));
-  EXPECT_THAT(mistakes("limit = 5\nalgorithm = \"concurrency\"\n" + redis),
-              ElementsAre(HasSubstr("lacks concurrency in Redis")));
-  EXPECT_THAT(mistakes("min = 1\nmax = 5\nalgorithm = \"adaptive_concurrency\"\n" + redis),
-              ElementsAre(HasSubstr("lacks adaptive_concurrency in Redis")));
+      mistakes("limit = 5\nalgorithm = \"concurrency\"\n" + kRedis),
+      ElementsAre(
+          "weir.toml:14: rule[x].algorithm: not yet: this version of weir lacks concurrency in Redis"));
+  EXPECT_THAT(mistakes("min = 1\nmax = 5\nalgorithm = \"adaptive_concurrency\"\n" + kRedis),
+              ElementsAre(HasSubstr("stays in the process, for it follows what this weir has under way")));
 }
 
 }  // namespace

@@ -5,11 +5,32 @@
 #include "redis/resp.hpp"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
 
 namespace weir::redis {
+
+// A blocking connection.
+class Connection {
+ public:
+  explicit Connection(const std::string& path);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  [[nodiscard]] bool connected() const noexcept { return connected_; }
+
+  Reply ask(const std::vector<std::string>& words);
+  // Sends what commands make, and reads their replies.
+  std::vector<Reply> exchange(std::string_view commands, std::size_t replies);
+
+ private:
+  ReplyReader reader_;
+  int fd_;
+  bool connected_;
+};
 
 class Server {
  public:

@@ -18,44 +18,39 @@
 
 namespace weir::redis {
 
-namespace {
+Connection::Connection(const std::string& path) : fd_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  connected_ = ::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+Connection::~Connection() {
+  close(fd_);
+}
 
-class Connection {
- public:
-  explicit Connection(const std::string& path) : fd_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path.copy(address.sun_path, sizeof address.sun_path - 1);
-    connected_ = ::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  }
-  ~Connection() { close(fd_); }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
+Reply Connection::ask(const std::vector<std::string>& words) {
+  std::string out;
+  append_head(out, words.size());
+  for (const auto& word : words) append_bulk(out, word);
+  return exchange(out, 1).front();
+}
 
-  [[nodiscard]] bool connected() const noexcept { return connected_; }
-
-  Reply ask(const std::vector<std::string>& words) {
-    std::string out;
-    append_head(out, words.size());
-    for (const auto& word : words) append_bulk(out, word);
-    if (write(fd_, out.data(), out.size()) != static_cast<ssize_t>(out.size()))
-      throw std::runtime_error("write");
-    ReplyReader reader;
-    char input[65536];
-    while (reader.next() != ReplyReader::Next::Ready) {
-      const auto n = read(fd_, input, sizeof input);
-      if (n <= 0) throw std::runtime_error("redis-server hung up");
-      reader.feed({input, static_cast<std::size_t>(n)});
+std::vector<Reply> Connection::exchange(std::string_view commands, std::size_t replies) {
+  if (write(fd_, commands.data(), commands.size()) != static_cast<ssize_t>(commands.size()))
+    throw std::runtime_error("write");
+  std::vector<Reply> answers;
+  char input[65536];
+  while (answers.size() < replies) {
+    if (reader_.next() == ReplyReader::Next::Ready) {
+      answers.push_back(reader_.reply());
+      continue;
     }
-    return reader.reply();
+    const auto n = read(fd_, input, sizeof input);
+    if (n <= 0) throw std::runtime_error("redis-server hung up");
+    reader_.feed({input, static_cast<std::size_t>(n)});
   }
-
- private:
-  int fd_;
-  bool connected_;
-};
-
-}  // namespace
+  return answers;
+}
 
 Server::Server(std::vector<std::string> options) : options_(std::move(options)) {
   char pattern[] = "/tmp/weir-redis-XXXXXX";

@@ -1,0 +1,211 @@
+#include "redis/line.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+#include <variant>
+
+namespace weir::redis {
+
+namespace {
+
+using limit::Ticks;
+
+// The functions of the scripts, by their number there.
+enum class Kind : std::uint8_t { Spaced = 1, Stepped, Fixed, Calendar, Weighted, Logged };
+
+template <class L>
+concept Spaced = requires(const L& limiter) {
+  limiter.spacing();
+};
+template <class L>
+concept Unknown = std::is_same_v<L, limit::Concurrency> || std::is_same_v<L, limit::AdaptiveConcurrency>;
+
+double number(std::uint64_t value) noexcept {
+  return static_cast<double>(value);
+}
+double number(base::Duration length) noexcept {
+  return static_cast<double>(length.count());
+}
+double number(base::TimePoint at) noexcept {
+  return number(at.time_since_epoch());
+}
+double number(Kind kind) noexcept {
+  return static_cast<double>(kind);
+}
+
+// A length in ticks of 1/count µs as whole microseconds and the ticks left over.
+struct Length {
+  double micros, part;
+  Length(Ticks ticks, std::uint64_t count) noexcept
+      : micros(number(static_cast<std::uint64_t>(ticks / count))),
+        part(number(static_cast<std::uint64_t>(ticks % count))) {}
+};
+
+Ticks interval_of(const limit::Spacing& spacing) noexcept {
+  return static_cast<std::uint64_t>(spacing.rate().period.count());
+}
+
+// How far ahead the TAT may lie for `need` more to fit, where it can ever fit.
+Ticks room_for(const limit::Spacing& spacing, Ticks need) noexcept {
+  const Ticks left = Ticks{spacing.capacity()} * interval_of(spacing) - need;
+  if (spacing.max_wait() == base::kForever) return left;
+  return std::min(left, Ticks(static_cast<std::uint64_t>(spacing.max_wait().count())) * spacing.rate().count);
+}
+
+struct ToCharge {
+  limit::Cost cost;
+  double enforced;
+  base::TimePoint around;
+
+  template <Spaced L>
+  ChargeNumbers operator()(const L& limiter) const noexcept {
+    const limit::Spacing& spacing = limiter.spacing();
+    const std::uint64_t count = spacing.rate().count;
+    if (cost > spacing.capacity()) return {number(Kind::Spaced), enforced, number(count), -1};
+    const Ticks need = Ticks{cost} * interval_of(spacing);
+    const Length room(room_for(spacing, need), count), length(need, count);
+    return {number(Kind::Spaced), enforced,   number(count), room.micros, room.part,
+            length.micros,        length.part};
+  }
+  ChargeNumbers operator()(const limit::SteppedBucket& l) const noexcept {
+    return {number(Kind::Stepped),  enforced,          number(l.rate().period),
+            number(l.rate().count), number(l.quota()), number(cost)};
+  }
+  ChargeNumbers operator()(const limit::FixedWindow& l) const noexcept {
+    if (l.align() == limit::FixedWindow::Align::Epoch)
+      return {number(Kind::Fixed), enforced, number(l.window()), number(l.quota()), number(cost)};
+    const auto [start, end] = l.window_at(around);
+    const auto first = l.window_at(std::max(start - base::Duration{1}, base::TimePoint{})).start;
+    const auto last = l.window_at(end).end;
+    return {number(Kind::Calendar), enforced,          number(first), number(start), number(end),
+            number(last),           number(l.quota()), number(cost)};
+  }
+  ChargeNumbers operator()(const limit::SlidingWindow& l) const noexcept {
+    return {number(Kind::Weighted), enforced, number(l.rate().period), number(l.quota()), number(cost)};
+  }
+  ChargeNumbers operator()(const limit::SlidingLog& l) const noexcept {
+    return {number(Kind::Logged), enforced,          number(l.rate().period),
+            number(l.marks()),    number(l.quota()), number(cost)};
+  }
+  template <Unknown L>
+  ChargeNumbers operator()(const L&) const noexcept {
+    return {};
+  }
+};
+
+struct ToRefund {
+  limit::Cost cost;
+  base::TimePoint departure;
+
+  template <Spaced L>
+  RefundNumbers operator()(const L& limiter) const noexcept {
+    const limit::Spacing& spacing = limiter.spacing();
+    const std::uint64_t count = spacing.rate().count;
+    // More than the capacity was never charged.
+    const Length need(Ticks{std::min(cost, spacing.capacity())} * interval_of(spacing), count);
+    constexpr bool kQueue = std::is_same_v<L, limit::LeakyBucket>;
+    return {number(Kind::Spaced), number(count), need.micros, need.part, kQueue ? number(departure) : -1};
+  }
+  RefundNumbers operator()(const limit::SteppedBucket&) const noexcept {
+    return {number(Kind::Stepped), number(cost)};
+  }
+  RefundNumbers operator()(const limit::FixedWindow& l) const noexcept {
+    return {number(Kind::Fixed), number(l.window_at(departure).end), number(cost)};
+  }
+  RefundNumbers operator()(const limit::SlidingWindow& l) const noexcept {
+    return {number(Kind::Weighted), number(l.rate().period), number(departure), number(cost)};
+  }
+  RefundNumbers operator()(const limit::SlidingLog& l) const noexcept {
+    const auto mark = l.mark_of(departure);
+    return {number(Kind::Logged), number(l.start_of(mark)), number(l.start_of(mark + 1)), number(cost)};
+  }
+  template <Unknown L>
+  RefundNumbers operator()(const L&) const noexcept {
+    return {};
+  }
+};
+
+base::TimePoint instant(std::uint64_t us) noexcept {
+  return base::TimePoint(base::Duration(static_cast<std::int64_t>(us)));
+}
+
+// A log of which is known what a limiter asks: as if all that counts had been entered at one mark.
+struct SpokenLog {
+  std::uint64_t newest_mark;
+  limit::Cost live;
+  std::uint64_t mark;  // of the oldest, or of the last that has to go
+
+  [[nodiscard]] std::uint64_t newest() const noexcept { return newest_mark; }
+  [[nodiscard]] limit::Cost total() const noexcept { return live; }
+  void walk(auto visit) const {
+    if (live != 0) visit(limit::LogEntry{mark, live});
+  }
+};
+
+// The limiter's answer to the state that a line had.
+struct ToOutcome {
+  base::TimePoint now;
+  limit::Cost cost;
+  std::uint64_t first, second, third;
+
+  using Answer = std::optional<limit::Outcome>;
+
+  [[nodiscard]] Answer step(const auto& limiter, const limit::Cell& cell) const noexcept {
+    return limiter.step(cell, now, cost).outcome;
+  }
+
+  // The cell of all three is the TAT in ticks, low word first.
+  template <Spaced L>
+  Answer operator()(const L& limiter) const noexcept {
+    const auto count = limiter.spacing().rate().count;
+    if (second >= count) return std::nullopt;
+    const Ticks tat = limiter.spacing().ticks(instant(first) + now.time_since_epoch()) + second;
+    return step(limiter, {{static_cast<std::uint64_t>(tat), static_cast<std::uint64_t>(tat >> 64)}});
+  }
+  Answer operator()(const limit::SteppedBucket& limiter) const noexcept {
+    if (second > limiter.quota()) return std::nullopt;
+    return step(limiter, {{first, second}});
+  }
+  Answer operator()(const limit::FixedWindow& limiter) const noexcept {
+    return step(limiter, {{first, second}});
+  }
+  Answer operator()(const limit::SlidingWindow& limiter) const noexcept {
+    constexpr auto kMostCounted = std::numeric_limits<std::uint32_t>::max();
+    if (second > kMostCounted || third > kMostCounted) return std::nullopt;
+    return step(limiter, {{first, second << 32 | third}});
+  }
+  Answer operator()(const limit::SlidingLog& limiter) const noexcept {
+    const SpokenLog log{limiter.mark_of(instant(first)), second, limiter.mark_of(instant(third))};
+    return limiter.ask(log, now, cost).outcome;
+  }
+  template <Unknown L>
+  Answer operator()(const L&) const noexcept {
+    return std::nullopt;
+  }
+};
+
+}  // namespace
+
+bool is_known(const limit::Limiter& limiter) noexcept {
+  return std::visit([]<class L>(const L&) { return !Unknown<L>; }, limiter);
+}
+
+ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around) noexcept {
+  return std::visit(ToCharge{charge.cost, charge.enforced ? 1.0 : 0.0, around}, *charge.limiter);
+}
+
+RefundNumbers numbers_of(const Refund& refund) noexcept {
+  return std::visit(ToRefund{refund.charge.cost, refund.departure}, *refund.charge.limiter);
+}
+
+std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,
+                                         AnswerNumbers answer) noexcept {
+  for (const auto value : answer)
+    if (value < 0 || value > kMostMicros) return std::nullopt;
+  return std::visit(ToOutcome{now, charge.cost, static_cast<std::uint64_t>(answer[0]),
+                              static_cast<std::uint64_t>(answer[1]), static_cast<std::uint64_t>(answer[2])},
+                    *charge.limiter);
+}
+
+}  // namespace weir::redis

@@ -1,0 +1,44 @@
+// One line of a bill as the scripts' numbers, and back: what the heads of charge.lua and refund.lua say of
+// each kind. Pure.
+#pragma once
+
+#include "weir/base/time.hpp"
+#include "weir/limit/charge.hpp"
+#include "weir/limit/outcome.hpp"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace weir::redis {
+
+// One line to be given back: `departure` as limit::refund takes it.
+struct Refund {
+  limit::Charge charge;
+  base::TimePoint departure;
+};
+
+// Unused ones are zero.
+using ChargeNumbers = std::array<double, 8>;
+using RefundNumbers = std::array<double, 5>;
+// What a reply says of a line.
+inline constexpr std::size_t kAnswerNumbers = 3;
+using AnswerNumbers = std::span<const std::int64_t, kAnswerNumbers>;
+
+// Beyond any instant or length that the scripts can answer: 2^53 µs, the year 2255.
+inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
+
+// Whether the scripts know this limiter.
+[[nodiscard]] bool is_known(const limit::Limiter& limiter) noexcept;
+
+// REQUIRES is_known(*charge.limiter). `around`: roughly Redis's time, within a window of any calendar; it
+// chooses which windows are sent, and the script knows whether they were the right ones.
+[[nodiscard]] ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around) noexcept;
+[[nodiscard]] RefundNumbers numbers_of(const Refund& refund) noexcept;
+
+// What the limiter says of the state that the script found; nullopt where that cannot be one.
+[[nodiscard]] std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,
+                                                       AnswerNumbers answer) noexcept;
+
+}  // namespace weir::redis

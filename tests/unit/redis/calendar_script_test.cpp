@@ -1,0 +1,168 @@
+// Windows of a calendar: weir says where they lie, and Redis's clock chooses among them.
+#include "unit/limit/random_case.hpp"
+#include "unit/redis/store_fixture.hpp"
+#include "unit/redis/timed_scripts.hpp"
+
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/write.hpp>
+
+namespace weir::redis {
+namespace {
+
+using limit::FixedWindow;
+using limit::Outcome;
+
+constexpr base::TimePoint kNoon{std::chrono::sys_days{std::chrono::year{2027} / 1 / 15} + 12h};
+
+std::shared_ptr<const limit::Calendar> utc() {
+  const limit::Calendar::Run run{-1, 0s};
+  return std::make_shared<limit::Calendar>("UTC", std::span(&run, 1));
+}
+
+limit::Limiter calendar(FixedWindow::Align align, std::uint64_t count = 2) {
+  return FixedWindow::make(count, align, utc()).value();
+}
+
+class CalendarScript : public ::testing::Test {
+ protected:
+  Server server_;
+  TimedScripts scripts_{server_};
+  limit::Limiter daily_ = calendar(FixedWindow::Align::Day);
+  limit::Limiter bucket_ = token_bucket({1, 1h}, 1);
+  std::vector<limit::Charge> bill_ = {{limit::key_of(1), &daily_}};
+  std::vector<Outcome> outcomes_ = std::vector<Outcome>(2);
+  base::TimePoint then_{};
+
+  Reading ask(base::TimePoint now, base::Duration error) {
+    scripts_.set_clock(now);
+    scripts_.set_error(error);
+    return read_outcomes(scripts_.charge(bill_), bill_, std::span(outcomes_).first(bill_.size()), then_);
+  }
+};
+
+TEST_F(CalendarScript, RedisTimeChoosesTheWindowWhateverOursSays) {
+  auto now = kNoon;
+  for (const auto error : {0h, -24h, 24h, -12h, 12h}) {  // the day before, the day after, its edges
+    ASSERT_EQ(ask(now, error), Reading::Answer) << error.count();
+    EXPECT_EQ(outcomes_[0].remaining, 1U);
+    EXPECT_EQ(outcomes_[0].reset_after, 12h);
+    now += 24h;
+  }
+}
+
+TEST_F(CalendarScript, ATimeOutsideOfWhatWasSentChargesNothing) {
+  bill_.push_back({limit::key_of(2), &bucket_});
+  for (const auto error : {-49h, 49h}) {
+    ASSERT_EQ(ask(kNoon, error), Reading::OtherTime);
+    EXPECT_EQ(then_, kNoon);
+  }
+  ASSERT_EQ(ask(kNoon, 0h), Reading::Answer);
+  EXPECT_EQ(outcomes_[0].remaining, 1U);
+  EXPECT_TRUE(outcomes_[1].allowed);
+}
+
+TEST_F(CalendarScript, TheFirstInstantSentIsInsideAndTheLastIsNot) {
+  const auto midnight = kNoon + 12h;
+  EXPECT_EQ(ask(midnight, 24h), Reading::Answer);
+  EXPECT_EQ(ask(midnight - 1us, 24h + 1us), Reading::Answer);  // the clock went back, the window stands
+  scripts_.forget_all();
+  EXPECT_EQ(ask(midnight - 1us, 24h + 1us), Reading::OtherTime);
+  EXPECT_EQ(ask(midnight, -24h - 1us), Reading::OtherTime);
+  EXPECT_EQ(ask(midnight - 1us, -24h), Reading::Answer);
+}
+
+TEST_F(CalendarScript, AWindowUnderWayNeedsNoBoundaries) {
+  ASSERT_EQ(ask(kNoon, 0h), Reading::Answer);
+  ASSERT_EQ(ask(kNoon + 1h, 49h), Reading::Answer);
+  EXPECT_EQ(outcomes_[0].remaining, 0U);
+  ASSERT_EQ(ask(kNoon + 12h - 1us, 49h), Reading::Answer);
+  EXPECT_FALSE(outcomes_[0].allowed);
+  EXPECT_EQ(outcomes_[0].retry_after, 1us);
+  EXPECT_EQ(ask(kNoon + 12h, 49h), Reading::OtherTime);
+}
+
+// Speaks RESP as far as a store's greeting goes; then each command gets the next of the replies.
+class Canned {
+ public:
+  Canned(net::asio::io_context& loop, const std::string& path, std::vector<std::string> replies)
+      : acceptor_(loop, Protocol::endpoint(path)), peer_(loop), replies_(std::move(replies)) {
+    acceptor_.async_accept(peer_, [this](net::ErrorCode ec) {
+      if (ec) return;
+      const std::string sha = "$40\r\n0123456789012345678901234567890123456789\r\n";
+      say("+OK\r\n" + sha + sha + "+OK\r\n");
+      listen();
+    });
+  }
+  std::string heard;
+
+ private:
+  using Protocol = net::asio::local::stream_protocol;
+
+  void say(const std::string& text) { net::asio::write(peer_, net::asio::buffer(text)); }
+  void listen() {
+    peer_.async_read_some(net::asio::buffer(input_), [this](net::ErrorCode ec, std::size_t n) {
+      if (ec) return;
+      const std::string_view command(input_.data(), n);
+      heard.append(command);
+      if (command.find("EVALSHA") != std::string_view::npos && next_ < replies_.size())
+        say(replies_[next_++]);
+      listen();
+    });
+  }
+
+  Protocol::acceptor acceptor_;
+  Protocol::socket peer_;
+  std::vector<std::string> replies_;
+  std::size_t next_ = 0;
+  std::array<char, 4096> input_{};
+};
+
+std::string numbers(std::initializer_list<std::int64_t> values) {
+  std::string text = "*" + std::to_string(values.size()) + "\r\n";
+  for (const auto value : values) text += ":" + std::to_string(value) + "\r\n";
+  return text;
+}
+
+// Redis lives in the year 2060, and we hear of it when it says so.
+class OtherTime : public ::testing::Test {
+ protected:
+  const base::TimePoint there_{std::chrono::sys_days{std::chrono::year{2060} / 2 / 29} + 6h};
+  const std::int64_t us_ = there_.time_since_epoch().count();
+  Server folder_;  // for its folder alone
+  limit::Limiter monthly_ = calendar(FixedWindow::Align::Month);
+  std::vector<limit::Charge> bill_ = {{limit::key_of(1), &monthly_}};
+
+  RedisSettings settings() {
+    auto settings = Worker::settings_for(folder_);
+    settings.address.unix_path += "-canned";
+    return settings;
+  }
+};
+
+TEST_F(OtherTime, IsLearntAndTheBillSentAgain) {
+  Worker worker(settings());
+  Canned redis(worker.loop, settings().address.unix_path,
+               {numbers({2, us_}), numbers({1, us_, 0, 0, 0}), numbers({1, us_, 0, 0, 0})});
+  ASSERT_TRUE(worker.turn_until_up());
+  const auto answer = worker.charge(bill_);
+  ASSERT_FALSE(answer.error) << worker.store.last_error();
+  EXPECT_EQ(answer.now, there_);
+  EXPECT_EQ(answer.outcomes[0].reset_after, 18h);  // of the last day of February
+  const double march = static_cast<double>((us_ + std::chrono::microseconds(18h).count()));
+  const std::string bytes(reinterpret_cast<const char*>(&march), sizeof march);
+  EXPECT_NE(redis.heard.find(bytes), std::string::npos);
+  // The next one is made for that time at once.
+  redis.heard.clear();
+  EXPECT_FALSE(worker.charge(bill_).error);
+  EXPECT_NE(redis.heard.find(bytes), std::string::npos);
+}
+
+TEST_F(OtherTime, TwiceIsAnError) {
+  Worker worker(settings());
+  Canned redis(worker.loop, settings().address.unix_path, {numbers({2, us_}), numbers({2, us_})});
+  ASSERT_TRUE(worker.turn_until_up());
+  EXPECT_EQ(worker.charge(bill_).error, StoreError::BadReply);
+}
+
+}  // namespace
+}  // namespace weir::redis

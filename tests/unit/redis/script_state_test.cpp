@@ -1,0 +1,126 @@
+// What the scripts keep: how much memory it takes, when it goes, and what becomes of it when a rule changes.
+#include "redis/bill.hpp"
+#include "unit/limit/random_case.hpp"
+#include "unit/redis/store_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::redis {
+namespace {
+
+using limit::FixedWindow;
+using limit::SlidingLog;
+using limit::SlidingWindow;
+using limit::SteppedBucket;
+
+class ScriptState : public ::testing::Test {
+ protected:
+  Server server_;
+  Worker worker_{Worker::settings_for(server_)};
+  const limit::Key key_ = limit::key_of(1);
+  const std::string name_ = key_name("weir", key_);
+
+  // One of each, all of 10 an hour.
+  std::vector<limit::Limiter> each_ = {
+      token_bucket({10, 1h}, 10),
+      gcra({10, 1h}, 9),
+      leaky_bucket({10, 1h}, 9),
+      SteppedBucket::make({10, 1h}, 10).value(),
+      FixedWindow::make({10, 1h}).value(),
+      FixedWindow::make(10, FixedWindow::Align::Day, limit::Dice(1).calendar()).value(),
+      SlidingWindow::make({10, 1h}).value(),
+      SlidingLog::make({10, 1h}, 6).value(),
+      SlidingLog::make({10, 1h}).value()};
+
+  void SetUp() override { ASSERT_TRUE(worker_.turn_until_up()); }
+
+  limit::Outcome charge(const limit::Limiter& limiter, limit::Cost cost = 1) {
+    const auto answer = worker_.charge({{key_, &limiter, cost}});
+    EXPECT_FALSE(answer.error) << limit::describe(limiter) << ": " << worker_.store.last_error();
+    return answer.outcomes[0];
+  }
+};
+
+TEST_F(ScriptState, OfAnotherAlgorithmCountsAsLost) {
+  for (const auto& before : each_) {
+    for (const auto& after : each_) {
+      if (limit::spacing(before) != nullptr && limit::spacing(after) != nullptr) continue;  // one state
+      if (before.index() == after.index()) continue;
+      server_.ask({"FLUSHDB"});
+      const auto fresh = charge(after, 3).remaining;
+      server_.ask({"FLUSHDB"});
+      charge(before);
+      charge(before);
+      EXPECT_EQ(charge(after, 3).remaining, fresh)
+          << limit::describe(before) << ", " << limit::describe(after);
+    }
+  }
+}
+
+TEST_F(ScriptState, OfAnotherAlgorithmIsLeftAloneByARefund) {
+  for (const auto& before : each_) {
+    for (const auto& after : each_) {
+      if (limit::spacing(before) != nullptr && limit::spacing(after) != nullptr) continue;
+      if (before.index() == after.index()) continue;
+      server_.ask({"FLUSHDB"});
+      const auto remaining = charge(before).remaining;
+      worker_.store.refund({key_, &after, 1}, worker_.charge({{limit::key_of(2), &after}}).now);
+      EXPECT_EQ(charge(before).remaining, remaining - 1)
+          << limit::describe(before) << ", " << limit::describe(after);
+    }
+  }
+  EXPECT_EQ(worker_.store.stats().refunds_lost.load(), 0U);
+}
+
+TEST_F(ScriptState, GivenBackToTheLastIsNoKeyAnyMore) {
+  for (const auto& limiter : each_) {
+    const auto answer = worker_.charge({{key_, &limiter, 4}});
+    const auto ttl = server_.ask({"PTTL", name_}).numbers.at(0);
+    const auto reset = std::chrono::duration_cast<std::chrono::milliseconds>(answer.outcomes[0].reset_after);
+    EXPECT_LE(ttl, reset.count() + 2) << limit::describe(limiter);
+    EXPECT_GE(ttl, reset.count() - 10'000) << limit::describe(limiter);
+    worker_.store.refund({key_, &limiter, 4}, answer.now + answer.outcomes[0].delay);
+    worker_.charge({{limit::key_of(2), &limiter}});  // answered after the refund was carried out
+    EXPECT_EQ(server_.ask({"EXISTS", name_}).numbers.at(0), 0) << limit::describe(limiter);
+    server_.ask({"FLUSHDB"});
+  }
+}
+
+TEST_F(ScriptState, OfABurstThatWasCutIsAllSpent) {
+  const limit::Limiter wide = SteppedBucket::make({10, 1h}, 100).value();
+  const limit::Limiter cut = SteppedBucket::make({10, 1h}, 20).value();
+  charge(wide, 100);
+  const auto outcome = charge(cut);
+  EXPECT_FALSE(outcome.allowed);
+  EXPECT_LE(outcome.retry_after, 1h);
+  EXPECT_LE(outcome.reset_after, 2h);
+}
+
+TEST_F(ScriptState, OfAWindowHasOneEntryABucket) {
+  const limit::Limiter years = SlidingLog::make({10, 1h * 24 * 3'000}, 6).value();
+  for (int i = 0; i < 5; ++i) charge(years);
+  EXPECT_EQ(server_.ask({"LLEN", name_}).numbers.at(0), 2);
+}
+
+// 10,000 admissions of one key, the most that a log may count.
+TEST_F(ScriptState, OfALogTakesFourteenBytesAnEntry) {
+  const limit::Limiter log = SlidingLog::make({SlidingLog::kMostExact, 24h}).value();
+  const std::vector<limit::Charge> bill = {{key_, &log}};
+  for (std::uint64_t sent = 0; sent < SlidingLog::kMostExact; sent += 1'000) {
+    std::vector<Answer> answers(1'000);
+    for (auto& answer : answers) worker_.begin(bill, answer);
+    ASSERT_TRUE(worker_.turn_until([&] {
+      return std::all_of(answers.begin(), answers.end(), [](const Answer& a) { return a.done && !a.error; });
+    }));
+  }
+  EXPECT_FALSE(charge(log).allowed);
+  // Admissions of one microsecond share an entry.
+  const auto entries = server_.ask({"LLEN", name_}).numbers.at(0) - 1;
+  EXPECT_GT(entries, 5'000);
+  const auto memory = server_.ask({"MEMORY", "USAGE", name_, "SAMPLES", "0"}).numbers.at(0);
+  std::cout << entries << " entries take " << memory << " bytes\n";
+  EXPECT_LE(memory, 14 * entries + 1'000);
+}
+
+}  // namespace
+}  // namespace weir::redis

@@ -1,0 +1,82 @@
+// charge.lua and refund.lua on a real Redis at times that a test chooses. The scripts are the very ones,
+// behind a prelude of the test's own, which answers TIME and keeps keys from expiring while the clock stands
+// still: what they would have lived is noted instead.
+#pragma once
+
+#include "redis/bill.hpp"
+#include "redis/command.hpp"
+#include "unit/redis/server.hpp"
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace weir::redis {
+
+class TimedScripts {
+ public:
+  explicit TimedScripts(const Server& server)
+      : connection_(server.path()), charge_(load(charge_script())), refund_(load(refund_script())) {}
+
+  void set_clock(base::TimePoint now) { now_ = now; }
+  // How far the clock by which calendars' windows are chosen is ahead of the server's.
+  void set_error(base::Duration error) { error_ = error; }
+
+  Reply charge(std::span<const limit::Charge> bill) {
+    return call([&](std::string& out) { append_charge(out, charge_, "w", bill, now_ + error_); });
+  }
+  Reply refund(const Refund& line) {
+    return call([&](std::string& out) { append_refund(out, refund_, "w", {&line, 1}); });
+  }
+  // For how long the last charge let the key live; zero where it never said.
+  base::Duration life_of(const limit::Key& key) {
+    const auto reply = connection_.ask({"GET", "life:" + key_name("w", key)});
+    return std::chrono::milliseconds(reply.kind == Reply::Kind::Text ? std::stoll(reply.text) : 0);
+  }
+  void forget_all() { connection_.ask({"FLUSHDB"}); }
+  Connection& connection() noexcept { return connection_; }
+
+ private:
+  static constexpr std::string_view kPrelude = R"(
+local server = redis.call
+local redis = { call = function(name, key, ...)
+  local words = { ... }
+  if name == 'TIME' then
+    return { server('GET', 'clock:s'), server('GET', 'clock:us') }
+  elseif name == 'SET' and words[2] == 'PX' then
+    server('SET', 'life:' .. key, words[3])
+    return server('SET', key, words[1])
+  elseif name == 'SET' and words[2] ~= 'KEEPTTL' then
+    error('a key that never expires')
+  elseif name == 'PEXPIRE' then
+    return server('SET', 'life:' .. key, words[1])
+  end
+  return server(name, key, ...)
+end }
+)";
+
+  std::string load(std::string_view script) {
+    return connection_.ask({"SCRIPT", "LOAD", std::string(kPrelude).append(script)}).text;
+  }
+
+  template <class Append>
+  Reply call(Append append) {
+    const auto us = now_.time_since_epoch().count();
+    std::string out;
+    append_command(
+        out, {"MSET", "clock:s", std::to_string(us / 1'000'000), "clock:us", std::to_string(us % 1'000'000)});
+    append(out);
+    const auto reply = connection_.exchange(out, 2).back();
+    EXPECT_NE(reply.kind, Reply::Kind::Error) << reply.text;
+    return reply;
+  }
+
+  Connection connection_;
+  std::string charge_, refund_;
+  base::TimePoint now_{};
+  base::Duration error_{};
+};
+
+}  // namespace weir::redis
