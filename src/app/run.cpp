@@ -60,6 +60,7 @@ proxy::Configuration configure(const Settings& settings) {
       .tier_priorities = settings.tier_priorities,
       .rules = settings.rules,
       .elastic = asks_for_load(settings),
+      .settles = asks_for_answers(settings),
       .names = {.table = random_key(), .shared = shared_key(settings.state.key_secret)},
       .upstreams = settings.upstreams,
       .servers = {}};

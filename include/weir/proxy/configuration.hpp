@@ -21,6 +21,7 @@ struct Configuration {
   policy::TierPriorities tier_priorities;
   std::vector<policy::Rule> rules;
   bool elastic = false;  // some rule looks at the load
+  bool settles = false;  // some rule's charge waits for the answer
   policy::NamingKeys names;
   std::vector<upstream::UpstreamSettings> upstreams;
   std::vector<std::vector<upstream::Server>> servers;  // of each upstream, resolved
