@@ -7,7 +7,8 @@ import math
 import threading
 import time
 
-from harness import Client, TestCase, Upstream, Weir, answer, chunked, closed_port, config, eventually, get, main, request_bytes, rule, together
+from harness import Client, TestCase, Upstream, Weir, answer, chunked, closed_port, config, eventually, main, request_bytes, rule, \
+    together
 
 LOGIN = dict(name="login", limit="5/day", key='["ip"]', algorithm='"sliding_log"', charge='{ status = ["401", "403"] }')
 DENIED = answer(b"no", status="401 Unauthorized")
