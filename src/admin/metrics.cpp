@@ -58,6 +58,7 @@ class Page {
 
   void tell_requests();
   void tell_decisions();
+  void tell_settlements();
   void tell_durations();
   void tell_connections();
   void tell_upstreams();
@@ -155,8 +156,24 @@ void Page::tell_decisions() {
                     sum([&](const Counters& c) { return c.decisions(index, outcome).value(); }));
     }
   put(decisions);
+  tell_settlements();
   total(&Counters::store_failures, "weir_store_failures_total",
         "Decisions that Redis did not answer in time.");
+}
+
+// Of rules whose charges wait for answers: others would only show nothing.
+void Page::tell_settlements() {
+  Family settled = counter("weir_settlements_total", "What became of charges that their answers settle.");
+  for (std::size_t rule = 0; rule < sources_.rules.size(); ++rule) {
+    if (!sources_.rules[rule].settles) continue;
+    for (std::size_t i = 0; i < observe::kSettled; ++i) {
+      const auto index = static_cast<limit::RuleIndex>(rule);
+      const auto outcome = static_cast<observe::Settled>(i);
+      settled.add({{"outcome", observe::kSettledNames[i]}, {"rule", sources_.rules[rule].name}},
+                  sum([&](const Counters& c) { return c.settlements(index, outcome).value(); }));
+    }
+  }
+  put(settled);
 }
 
 void Page::durations(const observe::Histogram Counters::*histogram, std::string name, std::string help) {

@@ -11,7 +11,8 @@ RuleText describe(const policy::Rule& rule) {
           .match = rule.match.describe(),
           .key = policy::describe(rule.key),
           .store = rule.store == policy::Store::Redis ? "redis" : "memory",
-          .mode = rule.mode == policy::Mode::Shadow ? "shadow" : "enforce"};
+          .mode = rule.mode == policy::Mode::Shadow ? "shadow" : "enforce",
+          .settles = rule.settlement.has_value()};
 }
 
 }  // namespace weir::admin

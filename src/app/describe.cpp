@@ -81,6 +81,12 @@ std::string store_words(const policy::Rule& rule) {
 
 // Nothing where every request takes one unit.
 std::string cost_words(const policy::Rule& rule) {
+  if (rule.settlement && rule.settlement->kind != policy::Settlement::Kind::None) {
+    const auto& settlement = *rule.settlement;
+    auto words = ", cost by " + policy::describe_cost(settlement);
+    if (settlement.scale != 0) words += " x " + std::to_string(settlement.scale);
+    return words + ", reserve " + std::to_string(rule.cost);
+  }
   if (rule.cost_from.kind == policy::CostSource::Kind::None)
     return rule.cost == 1 ? "" : ", cost " + std::to_string(rule.cost);
   auto words = ", cost by " + policy::describe(rule.cost_from);
@@ -113,6 +119,8 @@ std::string rule_lines(const policy::Rule& rule) {
   auto text = "    rule " + in_quotes(rule.name) + ": " + limit_words(rule) + ", " +
               (rule.key.empty() ? std::string("one for everybody") : "per " + policy::describe(rule.key)) +
               ", " + store_words(rule) + (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
+  if (rule.settlement && !rule.settlement->charged.empty())
+    text += ", " + policy::describe_charge(*rule.settlement);
   text += cost_words(rule);
   if (rule.max_body != 0) text += ", reads bodies up to " + size_words(rule.max_body);
   if (rule.queue_per_client != policy::kNoBound)

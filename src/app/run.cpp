@@ -64,6 +64,7 @@ proxy::Configuration configure(const Settings& settings) {
       .rules = settings.rules,
       .elastic = asks_for_load(settings),
       .inspects = asks_for_bodies(settings),
+      .settles = asks_for_answers(settings),
       .names = {.table = random_key(), .shared = shared_key(settings.state.key_secret)},
       .upstreams = settings.upstreams,
       .servers = {}};

@@ -285,7 +285,7 @@ constexpr KeySpec kRuleKeys[] = {
     choice("mode", kModes, "enforce", "shadow: counted, never enforced"),
     whole("status", 400, 599, "429", "of a refusal"),
     key("body", Kind::Text, "", "of a refusal; absent: JSON"),
-    later("charge", "charging by the answer"),
+    key("charge", Kind::Subtable, "", "which answers are charged; absent: all"),
     kSoft,
     kElastic,
     later("priority", "priorities"),
@@ -295,12 +295,20 @@ constexpr KeySpec kCostKeys[] = {
     key("header", Kind::Text, "", "name of a header field that says it"),
     key("query", Kind::Text, "", "name of a query parameter that says it"),
     key("json", Kind::Text, "", "JSON pointer into the body, as \"/amount\", to where it says it"),
-    kMaxBody,
-    later("response_header", "costs settled by answers"),
-    later("response_json", "costs settled by answers"),
-    later("reserve", "costs settled by answers"),
+    key("response_header", Kind::Text, "", "name of a header field of the answer that says it"),
+    key("response_json", Kind::Text, "", "pointer into the answer's JSON body, as \"/usage/total_tokens\""),
+    whole("reserve", 1, kMostCost, "", "charged until the answer says it, and where it does not"),
+    key("max_body", Kind::Size, "64KiB",
+        "of a body that is read, at most 16MiB: a longer request is refused (413), of a longer answer the "
+        "reserve stands"),
     whole("default", 1, kMostCost, "1", "of a request that does not say it"),
     whole("scale", 1, kBillion, "", "takes decimal numbers, times so much, rounded up; absent: whole ones"),
+};
+constexpr KeySpec kChargeKeys[] = {
+    {.name = "status",
+     .kind = Kind::OneOrMore,
+     .about = "any of: \"401\", \"5xx\", \"500-504\"; other answers give back what was held",
+     .required = true},
 };
 constexpr KeySpec kElasticKeys[] = {
     kLimit,
@@ -358,8 +366,9 @@ constinit const TableSpec kRoot{kRootKeys}, kServer{kServerKeys}, kLog{kLogKeys}
     kApiKeySource{kApiKeySourceKeys}, kSource{kSourceKeys}, kJwt{kJwtKeys}, kState{kStateKeys},
     kMemory{kMemoryKeys}, kRedis{kRedisKeys}, kUpstream{kUpstreamKeys},
     kServerOfUpstream{kServerOfUpstreamKeys}, kTimeouts{kTimeoutsKeys}, kRoute{kRouteKeys},
-    kRespond{kRespondKeys}, kMatch{kMatchKeys}, kRule{kRuleKeys}, kCost{kCostKeys}, kElastic{kElasticKeys},
-    kTier{kTierKeys}, kOverride{kOverrideKeys}, kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
+    kRespond{kRespondKeys}, kMatch{kMatchKeys}, kRule{kRuleKeys}, kCost{kCostKeys}, kCharge{kChargeKeys},
+    kElastic{kElasticKeys}, kTier{kTierKeys}, kOverride{kOverrideKeys}, kKeysFile{kKeysFileKeys},
+    kKey{kKeyKeys};
 }  // namespace schema
 
 }  // namespace weir::app

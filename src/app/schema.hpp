@@ -55,7 +55,7 @@ struct TableSpec {
 namespace schema {
 extern const TableSpec kRoot, kServer, kLog, kAdmin, kListener, kTls, kCertificate, kClient, kApiKeySource,
     kSource, kJwt, kState, kMemory, kRedis, kUpstream, kServerOfUpstream, kTimeouts, kRoute, kRespond, kMatch,
-    kRule, kCost, kElastic, kTier, kOverride, kKeysFile, kKey;
+    kRule, kCost, kCharge, kElastic, kTier, kOverride, kKeysFile, kKey;
 }  // namespace schema
 
 }  // namespace weir::app

@@ -58,6 +58,11 @@ bool is_elastic(const policy::Rule& rule) {
          std::any_of(rule.overrides.begin(), rule.overrides.end(), elastic);
 }
 
+bool asks_for_answers(const Settings& settings) {
+  return std::any_of(settings.rules.begin(), settings.rules.end(),
+                     [](const policy::Rule& rule) { return rule.settlement.has_value(); });
+}
+
 bool asks_for_load(const Settings& settings) {
   return std::any_of(settings.rules.begin(), settings.rules.end(), is_elastic);
 }

@@ -44,6 +44,7 @@ policy::KeyPattern read_key(const TableReader& table, const Reading& reading) {
 }
 
 void read_cost_source(const TableReader& table, policy::Rule& rule) {
+  if (is_settled_cost(table)) return read_settled_cost(table, rule);
   using Kind = policy::CostSource::Kind;
   auto& source = rule.cost_from;
   rule.cost = static_cast<limit::Cost>(table.whole("default"));
@@ -56,7 +57,7 @@ void read_cost_source(const TableReader& table, policy::Rule& rule) {
     return;
   }
   if (table.has("json")) return read_json_cost(table, rule);
-  if (table.has("max_body"))
+  if (table.mentions("max_body"))
     table.mistake("max_body", "only of a cost that is read from the body; expected json");
   const bool header = table.has("header");
   source.kind = header ? Kind::Header : Kind::Query;
@@ -225,8 +226,10 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, Readi
   read_queue_per_client(table, method.algorithm, rule);
   read_tiers(table, terms, rule, reading.tier_priorities);
   read_overrides(table, reading, terms, rule);
+  read_charge(table, rule);
   read_cost(table, rule);
   rule.max_body = most_body(rule);
+  check_settlement(table, rule);
   rule.mode = table.choice<policy::Mode>("mode");
   rule.refusal_status = static_cast<unsigned>(table.whole("status"));
   if (table.has("body")) rule.refusal_body = table.text("body");

@@ -40,6 +40,13 @@ struct Reading {
 [[nodiscard]] std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings,
                                                    Reading& reading);
 
+// `charge`, and a `cost` that is a table with response_header, response_json or reserve: what answers settle.
+void read_charge(const TableReader& rule, policy::Rule& into);
+[[nodiscard]] bool is_settled_cost(const TableReader& cost);
+void read_settled_cost(const TableReader& cost, policy::Rule& into);
+// Notes what cannot be settled: what queues, what holds, what is in Redis.
+void check_settlement(const TableReader& rule, const policy::Rule& read);
+
 [[nodiscard]] policy::Match read_match(const TableReader& table, const Reading& reading);
 // `body_contains` and `max_body` of a match.
 void read_body_words(const TableReader& table, policy::Match& match);
@@ -62,6 +69,8 @@ void read_json_cost(const TableReader& table, policy::Rule& rule);
 // Whether a rule has an elastic limit, for itself or for some; whether any has, so that load has to be known.
 [[nodiscard]] bool is_elastic(const policy::Rule& rule);
 [[nodiscard]] bool asks_for_load(const Settings& settings);
+// Whether answers have a say in what some rule charges.
+[[nodiscard]] bool asks_for_answers(const Settings& settings);
 
 // The path as written, from the folder of the configuration where it is relative.
 [[nodiscard]] std::string resolve(const Reading& reading, const std::string& path);

@@ -5,6 +5,8 @@
 #include "limit/shape.hpp"
 #include "limit/shard.hpp"
 
+#include "weir/limit/settle.hpp"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -54,8 +56,15 @@ struct KeyTable::Impl {
   void finish(const Charge& charge, const Line& line, bool charged);
   void enter(const SlidingLog& limiter, const Charge& charge, const Line& line);
   // Changes the cell of a charged key, or the shared one that answered for it; of a log, its cell or ring.
+  // `anew`: what to do, under the shard's lock, where the key was forgotten: drained, it is as good as fresh.
+  template <class Change, class ChangeLog, class Anew>
+  bool amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log, Anew anew);
   template <class Change, class ChangeLog>
-  bool amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log);
+  bool amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log) {
+    return amend(charge, in_overflow, change, change_log, [](Shard&) {});
+  }
+  bool settle_log(const SlidingLog& limiter, Log& log, const Settled& settled, Cost reserved);
+  void settle_anew(const Charge& charge, const Settled& settled, Shard& shard);
 
   const Shape shape;
   const Pages pages;
@@ -172,8 +181,9 @@ void KeyTable::Impl::finish(const Charge& charge, const Line& line, bool charged
   }
 }
 
-template <class Change, class ChangeLog>
-bool KeyTable::Impl::amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log) {
+template <class Change, class ChangeLog, class Anew>
+bool KeyTable::Impl::amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log,
+                           Anew anew) {
   const Limiter& limiter = *charge.limiter;
   if (in_overflow) {
     const std::lock_guard lock(overflow.mutex);
@@ -185,7 +195,10 @@ bool KeyTable::Impl::amend(const Charge& charge, bool in_overflow, Change change
   Shard& shard = shard_of(charge.key);
   const std::lock_guard lock(shard.mutex);
   Slot* slot = shard.find(charge.key);
-  if (slot == nullptr) return true;  // drained and forgotten: it is as good as fresh already
+  if (slot == nullptr) {
+    anew(shard);
+    return true;
+  }
   const auto* sliding = std::get_if<SlidingLog>(&limiter);
   if (slot->due.is_log() != (sliding != nullptr)) return false;  // of another algorithm
   if (sliding != nullptr) {
@@ -199,6 +212,36 @@ bool KeyTable::Impl::amend(const Charge& charge, bool in_overflow, Change change
   const bool changed = cell != slot->cell;
   shard.settle(*slot, cell, Due(drained_at(limiter, cell), charge.rule, false));
   return changed;
+}
+
+bool KeyTable::Impl::settle_log(const SlidingLog& limiter, Log& log, const Settled& settled, Cost reserved) {
+  const auto mark = limiter.mark_of(settled.charged_at);
+  if (mark + limiter.marks() <= limiter.mark_of(settled.now)) return false;  // it counts no more
+  if (settled.actual < reserved) {
+    log.take_back_from({mark, reserved - settled.actual});
+    return true;
+  }
+  if (log.add_from({mark, settled.actual - reserved}, limiter.most_entered())) return true;
+  const LogEntry whole{mark, std::min(settled.actual, limiter.most_entered())};
+  log.push(whole, log.wants_chunk(mark) ? logs.take() : 0);
+  return true;
+}
+
+// What was reserved has been paid for, and the key was forgotten; there is more to pay.
+void KeyTable::Impl::settle_anew(const Charge& charge, const Settled& settled, Shard& shard) {
+  if (settled.actual <= charge.cost) return;
+  const Limiter& limiter = *charge.limiter;
+  const Cell cell = limit::settle(limiter, {}, settled.charged_at, charge.cost, settled.actual);
+  const auto drained = drained_at(limiter, cell);
+  if (drained <= settled.now) return;
+  if (Slot* slot = shard.claim(charge.key, charge.rule, settled.now)) {
+    const bool is_log = std::holds_alternative<SlidingLog>(limiter);
+    return shard.settle(*slot, cell, Due(drained, charge.rule, is_log));
+  }
+  const std::lock_guard last(overflow.mutex);
+  const Cell shared = overflow.cell(charge.rule, limiter);
+  overflow.put(charge.rule, limiter,
+               limit::settle(limiter, shared, settled.charged_at, charge.cost, settled.actual));
 }
 
 KeyTable::KeyTable(std::size_t max_keys) : impl_(std::make_unique<Impl>(max_keys)) {}
@@ -240,6 +283,37 @@ void KeyTable::release(const Charge& charge, base::TimePoint now, const Ending& 
       charge, overflow,
       [&](const Cell& cell) { return limit::release(*charge.limiter, cell, now, charge.cost, ending); },
       [](const SlidingLog&, Log&) { return false; });
+}
+
+void KeyTable::settle(const Charge& charge, const Settled& settled, bool overflow) {
+  if (settled.actual == charge.cost) return;
+  const auto change = [&](const Cell& cell) {
+    return limit::settle(*charge.limiter, cell, settled.charged_at, charge.cost, settled.actual);
+  };
+  const auto change_log = [&](const SlidingLog& limiter, Log& log) {
+    return impl_->settle_log(limiter, log, settled, charge.cost);
+  };
+  const auto anew = [&](Shard& shard) { impl_->settle_anew(charge, settled, shard); };
+  (void)impl_->amend(charge, overflow, change, change_log, anew);
+}
+
+Outcome KeyTable::standing(const Charge& charge, base::TimePoint now, bool overflow) const {
+  if (overflow) {
+    const std::lock_guard lock(impl_->overflow.mutex);
+    auto outcome = limit::standing(*charge.limiter, impl_->overflow.cell(charge.rule, *charge.limiter), now);
+    outcome.overflow = true;
+    return outcome;
+  }
+  const Shard& shard = impl_->shard_of(charge.key);
+  const std::lock_guard lock(shard.mutex);
+  const Slot* slot = shard.find(charge.key);
+  const auto* sliding = std::get_if<SlidingLog>(charge.limiter);
+  if (slot == nullptr || slot->due.is_log() != (sliding != nullptr)) return full(*charge.limiter);
+  if (sliding == nullptr) return limit::standing(*charge.limiter, slot->cell, now);
+  const LogReader log(slot->cell, impl_->logs, sliding->cost_bits());
+  if (log.total() == 0 || sliding->expiry_of(log.newest()) <= now) return full(*charge.limiter);
+  const auto one = sliding->ask(log, now, 1).outcome;
+  return one.allowed ? sliding->ask(log, now, 0).outcome : one;
 }
 
 Outcome KeyTable::peek(const Charge& charge, base::TimePoint now) const {

@@ -107,4 +107,42 @@ void Log::take_back(const LogEntry& entry) noexcept {
   } while (before != tail());
 }
 
+LogEntry Log::first_from(std::uint64_t mark, std::uint64_t** word) const noexcept {
+  if (total() == 0 || newest() < mark) return {};
+  if (tail() == 0) return {newest(), total()};
+  LogStore::Ref at = tail();
+  do {
+    at = chunks_[at].next;
+    auto& chunk = chunks_[at];
+    for (std::size_t i = chunk.first; i < std::size_t{chunk.first} + chunk.count; ++i) {
+      const LogEntry found = unpacked(chunk.entries[i]);
+      if (found.mark < mark) continue;
+      *word = &chunk.entries[i];
+      return found;
+    }
+  } while (at != tail());
+  return {};
+}
+
+void Log::take_back_from(const LogEntry& entry) noexcept {
+  std::uint64_t* word = nullptr;
+  for (Cost left = entry.cost; left != 0;) {
+    const LogEntry found = first_from(entry.mark, &word);
+    if (found.cost == 0) return;
+    take_back({found.mark, left});
+    left -= std::min(left, found.cost);
+  }
+}
+
+bool Log::add_from(const LogEntry& entry, Cost most_entered) noexcept {
+  std::uint64_t* word = nullptr;
+  const LogEntry found = first_from(entry.mark, &word);
+  if (found.cost == 0) return false;
+  const Cost room = std::min(SlidingLog::kMostTotal - total(), most_entered - found.cost);
+  const Cost more = std::min(entry.cost, room);
+  if (word != nullptr) *word = packed({found.mark, found.cost + more});
+  set(newest(), total() + more, tail());
+  return true;
+}
+
 }  // namespace weir::limit

@@ -77,6 +77,12 @@ class Log : public LogReader {
   // Takes the cost away from the entry at its mark; nothing where there is none.
   void take_back(const LogEntry& entry) noexcept;
 
+  // What was entered at a mark may stand later: another's clock was ahead, or no chunk was left. These two
+  // look for it from its mark on. REQUIRES that it counts still.
+  void take_back_from(const LogEntry& entry) noexcept;
+  // More for the entry that took it, as much as there is room for. False where there is none.
+  [[nodiscard]] bool add_from(const LogEntry& entry, Cost most_entered) noexcept;
+
  private:
   void set(std::uint64_t newest, Cost total, LogStore::Ref tail) noexcept {
     own_.words = {newest, (std::uint64_t{tail} << 32) | total};
@@ -87,6 +93,9 @@ class Log : public LogReader {
   void clear() noexcept;
   void append(std::uint64_t word, LogStore::Ref spare) noexcept;
   void erase(LogStore::Ref before, LogStore::Ref at, std::size_t index) noexcept;
+  // The first entry at a mark or after it; of no cost where there is none. In chunks, `word` is where it
+  // stands.
+  [[nodiscard]] LogEntry first_from(std::uint64_t mark, std::uint64_t** word) const noexcept;
 
   Cell& own_;
   LogStore& chunks_;

@@ -6,6 +6,7 @@ Counters::Counters(const Shape& shape)
     : shape_(shape),
       requests_((shape.routes + 1) * kStatusSlots),
       decisions_(shape.rules),
+      settlements_(shape.rules),
       upstreams_(shape.upstreams) {}
 
 }  // namespace weir::observe

@@ -25,6 +25,7 @@ Exchange::Exchange(Session& session)
 
 Exchange::~Exchange() {
   if (begun_) account();
+  gate_.settlements().end();
   if (!space_->permits.empty()) gate_.end(worker_.clock.now(), how_it_went());
   leave();
   worker_.give_back(std::move(space_));
@@ -112,12 +113,13 @@ net::Task<Exchange::Ending> Exchange::carry_out(const Ruling& ruling) {
 }
 
 net::Task<Exchange::Ending> Exchange::pass_on() {
-  if (!route_) return error(404, "no route matches this request");
-  const auto& route = worker_.config.routes[*route_];
-  if (!route.respond) return forward(worker_.pools[route.upstream]);
-  return answer({.status = route.respond->status,
-                 .content_type = route.respond->content_type,
-                 .body = route.respond->body,
+  const auto* route = route_ ? &worker_.config.routes[*route_] : nullptr;
+  if (route != nullptr && !route->respond) return forward(worker_.pools[route->upstream]);
+  if (gate_.settlements().due()) settle(route != nullptr ? route->respond->status : 404, nullptr);
+  if (route == nullptr) return error(404, "no route matches this request");
+  return answer({.status = route->respond->status,
+                 .content_type = route->respond->content_type,
+                 .body = route->respond->body,
                  .fields = space_->standing,
                  .no_store = false});
 }
@@ -179,6 +181,11 @@ net::Task<Exchange::Ending> Exchange::error(unsigned status, std::string_view wh
   space_->text.clear();
   http::append_error_json(space_->text, status, what);
   return answer({.status = status, .body = space_->text, .fields = space_->standing});
+}
+
+// The answer settles what was charged for it; what is told of the limits is how they stand then.
+void Exchange::settle(unsigned status, const http::ResponseHead* head) {
+  if (gate_.settlements().answered(status, head, latest_)) note_standing(gate_.standing());
 }
 
 // Sends an answer of our own, having read the request's body out of the way where that is cheap.

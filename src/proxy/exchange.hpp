@@ -76,6 +76,7 @@ class Exchange {
   [[nodiscard]] Ending answered_with(const net::ErrorCode& ec, std::size_t sent, bool keep_alive);
   [[nodiscard]] net::Task<bool> discard_body();
   void note_standing(const policy::Decision& decision);
+  void settle(unsigned status, const http::ResponseHead* head);
 
   // Where the exchange with the upstream stands; what each step hands to the next.
   struct Attempt;

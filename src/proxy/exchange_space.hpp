@@ -14,6 +14,7 @@
 namespace weir::proxy {
 
 struct ExchangeSpace {
+  static constexpr std::size_t kKeptCopy = 4 << 10;
   explicit ExchangeSpace(BlockPool& blocks) : answer(blocks) {}
 
   http::RequestHead head;
@@ -30,11 +31,15 @@ struct ExchangeSpace {
   std::string standing;  // the rate-limit fields of this exchange
   std::string request_id;
 
+  std::string copy;  // of an answer's body, where a rule reads it
+
   std::vector<limit::Permit> permits;  // what the exchange holds; given back with the space at the latest
 
   void clear() {
     permits.clear();
     answer.release();
+    copy.clear();
+    if (copy.capacity() > kKeptCopy) copy.shrink_to_fit();
     standing.clear();
     request_id.clear();
     evaluation.local.clear();

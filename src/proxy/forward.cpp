@@ -264,11 +264,12 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
   const bool request_sent = request_body_->complete() && (!upload_ || upload_->done);
   const auto form = http::response_form(space.head, space.response,
                                         space.head.keep_alive && !worker_.draining && request_sent);
+  if (gate_.settlements().due()) settle(space.response.status, &space.response);
   space.out.clear();
   http::write_response_head(space.out, space.response, form, space.standing);
   status_ = space.response.status;
   BodySource body(lease_.stream(), space.answer, space.response.framing, space.response.content_length);
-  Relay relay(body, session_.client, form.framing, space.out);
+  Relay relay(body, session_.client, form.framing, space.out, gate_.settlements().watch());
   auto need = relay.advance();
   if (need == Relay::Need::Bytes || need == Relay::Need::Room) need = co_await relay_rest(pool, relay, need);
   worker_.counters.bytes_out.add(relay.sent());

@@ -104,6 +104,7 @@ bool Gate::decide_here(base::TimePoint now, policy::Priority priority, Ruling& r
                    worker_.table.charge(evaluation.local.charges(), now, evaluation.local.outcomes()) ||
                    displace(now, priority);
   if (local_charged_) hold(evaluation.local);
+  if (local_charged_ && worker_.config.settles) settlements_.begin(now);
   if (local_charged_ && !evaluation.remote.empty()) return false;
   ruling = rule();
   return true;
@@ -178,6 +179,7 @@ void Gate::refund_but(const limit::Key* lane) {
   if (fallback_charged_) give_back(space_.fallback, charged_at_, here);
   if (remote_charged_) give_back(space_.evaluation.remote, redis_now_, in_redis);
   local_charged_ = fallback_charged_ = remote_charged_ = false;
+  settlements_.cancel();
 }
 
 }  // namespace weir::proxy

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "proxy/exchange_space.hpp"
+#include "proxy/settlements.hpp"
 
 #include "weir/net/asio.hpp"
 #include "weir/policy/evaluation.hpp"
@@ -27,7 +28,8 @@ class Gate {
   Gate(Worker& worker, ExchangeSpace& space) noexcept
       : worker_(worker),
         space_(space),
-        bills_{&space.evaluation.local, &space.evaluation.remote, &space.fallback} {}
+        bills_{&space.evaluation.local, &space.evaluation.remote, &space.fallback},
+        settlements_(worker, space) {}
 
   // Names the keys and charges what is kept here. True: `ruling` is final; false: ask_redis() comes next.
   // `priority`: who waits with a worse one gives way where a queue is full.
@@ -48,6 +50,10 @@ class Gate {
 
   // The client's name in a rule that was asked; nullopt where it was not. `rule` may be null.
   [[nodiscard]] std::optional<limit::Key> key_in(const policy::Rule* rule) const noexcept;
+
+  // What the answer is to settle; what the bills come to once it has.
+  [[nodiscard]] Settlements& settlements() noexcept { return settlements_; }
+  [[nodiscard]] policy::Decision standing() const { return policy::decide(asked(), charged_at_); }
 
   // The exchange has ended: gives back what it held, and tells the limiters that learn from it how it went.
   void end(base::TimePoint now, const limit::Ending& ending);
@@ -71,6 +77,7 @@ class Gate {
   Worker& worker_;
   ExchangeSpace& space_;
   std::array<const policy::Bill*, 3> bills_;
+  Settlements settlements_;
   std::optional<Departure> taken_;
   std::optional<Departure> won_;  // of another, who gave way
   base::TimePoint charged_at_{};

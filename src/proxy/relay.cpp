@@ -79,12 +79,18 @@ bool Relay::finished() const noexcept {
   return status_ != BodySource::Status::Piece && status_ != BodySource::Status::NeedBytes;
 }
 
+void Relay::show(std::string_view piece) {
+  if (status_ == BodySource::Status::Piece) watch_->see(piece);
+  if (status_ == BodySource::Status::End) watch_->complete();
+}
+
 // Fills out_ and piece_ with what is at hand.
 void Relay::gather() {
   const bool chunked = framing_ == http::Framing::Chunked;
   while (out_.size() < 4 * kCopied && !finished()) {
     std::string_view piece;
     status_ = source_.take(piece);
+    if (watch_ != nullptr) show(piece);
     if (status_ == BodySource::Status::End && chunked) out_ += http::kLastChunk;
     if (status_ != BodySource::Status::Piece) return;
     if (chunked) http::append_chunk_size(out_, piece.size());

@@ -28,6 +28,7 @@ struct RuleText {
   std::string key;        // "api_key|ip"
   std::string store;      // "memory", "redis"
   std::string mode;       // "enforce", "shadow"
+  bool settles = false;   // by answers
 };
 [[nodiscard]] RuleText describe(const policy::Rule& rule);
 

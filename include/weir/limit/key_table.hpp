@@ -32,6 +32,13 @@
 
 namespace weir::limit {
 
+// What a charge turned out to cost.
+struct Settled {
+  base::TimePoint charged_at;
+  Cost actual;          // 0 to kMaxCost
+  base::TimePoint now;  // when that became known
+};
+
 class KeyTable {
  public:
   // Room for `max_keys` live keys (1 to 2^30); at most 64 bytes of memory each, resident only once used.
@@ -57,6 +64,13 @@ class KeyTable {
   // Takes back what a charge holds, when its exchange has ended. Once for each; limit::Permit sees to it.
   // REQUIRES limit::holds(*charge.limiter); `overflow` as its outcome said.
   void release(const Charge& charge, base::TimePoint now, const Ending& ending, bool overflow = false);
+
+  // Makes a charge of charge.cost at `charged_at` one of `actual` (limit/settle.hpp), in the cell that its
+  // outcome's `overflow` names. Once for each charge. REQUIRES limit::settles(*charge.limiter).
+  void settle(const Charge& charge, const Settled& settled, bool overflow = false);
+
+  // Where the key of a charge stands, with nothing asked of it. REQUIRES limit::settles(*charge.limiter).
+  [[nodiscard]] Outcome standing(const Charge& charge, base::TimePoint now, bool overflow = false) const;
 
   // What `charge` would answer, with nothing charged.
   [[nodiscard]] Outcome peek(const Charge& charge, base::TimePoint now) const;

@@ -59,6 +59,10 @@ class SlidingLog {
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   // Gives back what was charged at an instant, if it is still an entry of its own.
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
+  // A charge of `reserved` has turned out to be one of `actual` (limit/settle.hpp): changes the entry that
+  // took it, its own or, where it was moved on, the one that it moved to.
+  [[nodiscard]] Cell settle(const Cell& cell, base::TimePoint charged_at, Cost reserved,
+                            Cost actual) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
   // As much, entered so late that it counts until `drained_at` at least.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
@@ -73,6 +77,9 @@ class SlidingLog {
   [[nodiscard]] std::uint64_t buckets() const noexcept { return buckets_; }
   // Bits that the cost of an entry needs.
   [[nodiscard]] unsigned cost_bits() const noexcept { return is_exact() ? 14 : 32; }
+  // The most that an entry may say, and all of them together.
+  [[nodiscard]] Cost most_entered() const noexcept { return (Cost{1} << cost_bits()) - 1; }
+  static constexpr Cost kMostTotal = 0xffff'ffff;
 
   [[nodiscard]] const Rate& rate() const noexcept { return rate_; }
   [[nodiscard]] std::uint64_t quota() const noexcept { return rate_.count; }
@@ -118,7 +125,8 @@ SlidingLog::Answer SlidingLog::ask(const Log& log, base::TimePoint now, Cost cos
   Answer answer{.outcome = {}, .mark = mark, .drained_at = now};
   Outcome& out = answer.outcome;
   out.allowed = live + cost <= rate_.count;
-  if (out.allowed || live != 0) answer.drained_at = expiry_of(out.allowed ? mark : log.newest());
+  const bool enters = out.allowed && cost != 0;
+  if (enters || live != 0) answer.drained_at = expiry_of(enters ? mark : log.newest());
   out.remaining = rate_.count - std::min(rate_.count, out.allowed ? live + cost : live);
   out.reset_after = answer.drained_at - now;
   if (out.allowed) {

@@ -41,6 +41,10 @@ class Spacing {
   // Takes one earlier charge back.
   [[nodiscard]] Ticks refund(Ticks tat, Cost cost) const noexcept;
 
+  // The TAT once a charge of `reserved` at an instant has turned out to be one of `actual`, which is more
+  // (limit/settle.hpp).
+  [[nodiscard]] Ticks owe(Ticks tat, base::TimePoint charged_at, Cost reserved, Cost actual) const noexcept;
+
   // When the TAT is reached, rounded up; from then on the state equals a fresh one.
   [[nodiscard]] base::TimePoint instant(Ticks tat) const noexcept;
   // The TAT that is reached at an instant.

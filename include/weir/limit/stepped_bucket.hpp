@@ -33,6 +33,9 @@ class SteppedBucket {
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   // Gives back at most what is still spent. The periods go on from where they were counted.
   [[nodiscard]] Cell refund(const Cell& cell, Cost cost) const noexcept;
+  // A charge of `reserved` has turned out to be one of `actual`, which is more (limit/settle.hpp).
+  [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
+                         Cost actual) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
   // As much spent, in a bucket of these numbers that is full when the other one would be.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;

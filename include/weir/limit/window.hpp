@@ -33,6 +33,9 @@ class FixedWindow {
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   // Gives back what was charged at `charged_at`, if that is in the window the cell counts.
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
+  // A charge of `reserved` has turned out to be one of `actual`, which is more (limit/settle.hpp).
+  [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
+                         Cost actual) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
   // As much counted, in the window of this limiter in which the other one would have been fresh again.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
@@ -73,6 +76,9 @@ class SlidingWindow {
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   // Gives back what was charged at `charged_at`, in the window where it was counted.
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
+  // A charge of `reserved` has turned out to be one of `actual`, which is more (limit/settle.hpp).
+  [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
+                         Cost actual) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
   // All that is counted, in so late a window of this limiter that it weighs in full until `drained_at`.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;

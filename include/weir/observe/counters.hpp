@@ -31,6 +31,20 @@ inline constexpr std::size_t kRuleOutcomes = 6;
 inline constexpr std::array<const char*, kRuleOutcomes> kRuleOutcomeNames{
     "admitted", "delayed", "refused", "shadow_refused", "overflow", "store_failed"};
 
+// What became of a charge that its answer was to settle.
+enum class Settled : std::uint8_t {
+  Charged,     // as it was held: by the status, or because so much was reserved
+  Refunded,    // given back whole
+  Surplus,     // given back in part
+  Debt,        // more was charged than was reserved
+  Untold,      // the answer does not say what it costs: the reserve stands
+  Unreadable,  // what says it is too long, compressed, no JSON or no amount: the reserve stands
+  Unanswered,  // it was handed to an upstream and nothing came back: what was held stands
+};
+inline constexpr std::size_t kSettled = 7;
+inline constexpr std::array<const char*, kSettled> kSettledNames{"charged", "refunded",   "surplus",   "debt",
+                                                                 "untold",  "unreadable", "unanswered"};
+
 // What a client did wrong, or how it went away.
 enum class ClientError : std::uint8_t {
   BadHead,       // 400: not HTTP, or HTTP that is not to be trusted
@@ -77,6 +91,12 @@ class alignas(64) Counters {
   }
   [[nodiscard]] const Tally& decisions(limit::RuleIndex rule, RuleOutcome outcome) const noexcept {
     return decisions_[rule][static_cast<std::size_t>(outcome)];
+  }
+  [[nodiscard]] Tally& settlements(limit::RuleIndex rule, Settled outcome) noexcept {
+    return settlements_[rule][static_cast<std::size_t>(outcome)];
+  }
+  [[nodiscard]] const Tally& settlements(limit::RuleIndex rule, Settled outcome) const noexcept {
+    return settlements_[rule][static_cast<std::size_t>(outcome)];
   }
   [[nodiscard]] UpstreamTallies& upstream(std::size_t index) noexcept { return upstreams_[index]; }
   [[nodiscard]] const UpstreamTallies& upstream(std::size_t index) const noexcept {
@@ -125,6 +145,7 @@ class alignas(64) Counters {
   Shape shape_;
   std::vector<Tally> requests_;  // a row of kStatusSlots for each route, and one for none
   std::vector<std::array<Tally, kRuleOutcomes>> decisions_;
+  std::vector<std::array<Tally, kSettled>> settlements_;
   std::vector<UpstreamTallies> upstreams_;
   std::array<Tally, kClientErrors> client_errors_;
 };

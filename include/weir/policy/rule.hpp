@@ -5,6 +5,7 @@
 #include "weir/limit/limiter.hpp"
 #include "weir/policy/cost.hpp"
 #include "weir/policy/match.hpp"
+#include "weir/policy/settlement.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -108,6 +109,8 @@ struct Rule {
   Mode mode = Mode::Enforce;
   unsigned refusal_status = 429;
   std::optional<std::string> refusal_body{};
+  // The answer has a say in what is charged: until then `cost` is what is held, or reserved.
+  std::optional<Settlement> settlement{};
 };
 
 // By which of a rule's limiters a request that met it is asked to pay.

@@ -22,6 +22,7 @@ struct Configuration {
   std::vector<policy::Rule> rules;
   bool elastic = false;   // some rule looks at the load
   bool inspects = false;  // some rule looks at bodies
+  bool settles = false;   // some rule's charge waits for the answer
   policy::NamingKeys names;
   std::vector<upstream::UpstreamSettings> upstreams;
   std::vector<std::vector<upstream::Server>> servers;  // of each upstream, resolved

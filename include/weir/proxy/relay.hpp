@@ -5,6 +5,7 @@
 #include "weir/http/chunked.hpp"
 #include "weir/http/head.hpp"
 #include "weir/net/stream.hpp"
+#include "weir/proxy/body_watch.hpp"
 #include "weir/proxy/buffer.hpp"
 
 #include <cstdint>
@@ -71,8 +72,10 @@ class BodySource {
 // Moves a body from a source to a sink in the sink's framing. `out`: what is to be sent before it (a head).
 class Relay {
  public:
-  Relay(BodySource& source, net::Stream& sink, http::Framing framing, std::string& out)
-      : source_(source), sink_(sink), framing_(framing), out_(out) {}
+  // `watch`: sees what passes; null: nobody does.
+  Relay(BodySource& source, net::Stream& sink, http::Framing framing, std::string& out,
+        BodyWatch* watch = nullptr)
+      : source_(source), sink_(sink), framing_(framing), out_(out), watch_(watch) {}
 
   enum class Need : std::uint8_t {
     Nothing,     // all was sent
@@ -93,12 +96,14 @@ class Relay {
  private:
   [[nodiscard]] bool finished() const noexcept;
   void gather();
+  void show(std::string_view piece);
   [[nodiscard]] bool flush(net::ErrorCode& ec);
 
   BodySource& source_;
   net::Stream& sink_;
   http::Framing framing_;
   std::string& out_;
+  BodyWatch* const watch_;
   std::size_t out_sent_ = 0;
   std::string_view piece_;  // sent after out_, from the source's memory
   bool crlf_due_ = false;   // piece_ ends a chunk

@@ -99,6 +99,17 @@ TEST(Describe, SaysWhatIsSoftAndElastic) {
               HasSubstr("burst 10, elastic token_bucket 20/s, burst 20 while load is below 0.7, per"));
 }
 
+TEST(Describe, TellsWhatAnswersSettle) {
+  const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
+  EXPECT_THAT(of("charge = { status = [\"401\", \"5xx\", \"300-303\"] }\n"),
+              HasSubstr(", in memory, charged on 401, 5xx, 300-303\n"));
+  EXPECT_THAT(of("cost = { response_header = \"X-Tokens\", reserve = 7 }\n"),
+              HasSubstr(", in memory, cost by header X-Tokens of the answer, reserve 7\n"));
+  EXPECT_THAT(of("charge = { status = \"2xx\" }\n"
+                 "cost = { response_json = \"/usage/total\", reserve = 5, scale = 100 }\n"),
+              HasSubstr(", charged on 2xx, cost by json /usage/total of the answer x 100, reserve 5\n"));
+}
+
 TEST(Describe, TellsPrioritiesThatAreNotTheDefault) {
   const auto text =
       describe(parse_settings(with_rule("algorithm = \"leaky_bucket\"\nqueue_per_client = 3\n"

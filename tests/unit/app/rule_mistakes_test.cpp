@@ -322,11 +322,44 @@ const WrongConfiguration kWrong[] = {
      with("[[route]]\nupstream = \"api\"\nmatch = { not = { body_contains = \"a\" } }\n"),
      {"weir.toml:13: route[#2].match.not: found body_contains, and routes are chosen before bodies are read; "
       "expected it in a [[rule]]"}},
-    {"RuleCostFromAnAnswer",
-     with_rule("cost = { reserve = 5, response_header = \"X-Cost\" }\n"),
-     {"weir.toml:14: rule[x].cost.reserve: not yet: this version of weir lacks costs settled by answers",
-      "weir.toml:14: rule[x].cost.response_header: not yet: this version of weir lacks costs settled by "
-      "answers"}},
+    {"RuleCostFromAnAnswerWithoutReserve",
+     with_rule("cost = { response_header = \"X-Cost\" }\n"),
+     {"weir.toml:14: rule[x].cost.reserve: missing; expected a whole number: what is charged until the "
+      "answer "
+      "tells"}},
+    {"RuleCostReserveFromNowhere",
+     with_rule("cost = { reserve = 5 }\n"),
+     {"weir.toml:14: rule[x].cost: found no place; expected one: { response_header = \"…\", reserve = n } or "
+      "{ "
+      "response_json = \"…\", reserve = n }"}},
+    {"RuleCostFromTwoPlacesOfTheAnswer",
+     with_rule("cost = { response_header = \"X-Cost\", response_json = \"/cost\", reserve = 5 }\n"),
+     {"weir.toml:14: rule[x].cost: found two places; expected one: { response_header = \"…\", reserve = n } "
+      "or { "
+      "response_json = \"…\", reserve = n }"}},
+    {"RuleCostFromAnAnswerAndTheRequest",
+     with_rule("cost = { response_header = \"X-Cost\", reserve = 5, default = 3 }\n"),
+     {"weir.toml:14: rule[x].cost.default: found beside a cost that the answer tells; expected reserve = n, "
+      "and "
+      "nothing of the request"}},
+    {"RuleCostReserveNothing",
+     with_rule("cost = { response_header = \"X-Cost\", reserve = 0 }\n"),
+     {"weir.toml:14: rule[x].cost.reserve: found 0; expected a whole number from 1 to 2147483648"}},
+    {"RuleCostNoPointer",
+     with_rule("cost = { response_json = \"usage.total\", reserve = 5 }\n"),
+     {"weir.toml:14: rule[x].cost.response_json: found \"usage.total\"; expected a JSON pointer such as "
+      "\"/usage/total_tokens\""}},
+    {"RuleCostFaultyPointer",
+     with_rule("cost = { response_json = \"/a~2\", reserve = 5 }\n"),
+     {"weir.toml:14: rule[x].cost.response_json: found \"/a~2\"; expected a JSON pointer such as "
+      "\"/usage/total_tokens\""}},
+    {"RuleCostBoundOfAHeader",
+     with_rule("cost = { response_header = \"X-Cost\", reserve = 5, max_body = \"1KiB\" }\n"),
+     {"weir.toml:14: rule[x].cost.max_body: only of response_json; a header needs no bound"}},
+    {"RuleCostBoundTooLarge",
+     with_rule("cost = { response_json = \"/a\", reserve = 5, max_body = \"17MiB\" }\n"),
+     {"weir.toml:14: rule[x].cost.max_body: found 17825792 bytes; expected 1 to 16MiB, for so much of each "
+      "answer is copied"}},
     {"RuleCostFromNowhere",
      with_rule("cost = { default = 2 }\n"),
      {"weir.toml:14: rule[x].cost: found no place; expected one: { header = \"…\" }, { query = \"…\" } or "
@@ -358,9 +391,38 @@ const WrongConfiguration kWrong[] = {
     {"RuleMode",
      with_rule("mode = \"shado\"\n"),
      {"weir.toml:14: rule[x].mode: found \"shado\"; did you mean \"shadow\"?"}},
-    {"RuleCharge",
-     with_rule("charge = { status = [\"401\"] }\n"),
-     {"weir.toml:14: rule[x].charge: not yet: this version of weir lacks charging by the answer"}},
+    {"RuleChargeNothing",
+     with_rule("charge = {}\n"),
+     {"weir.toml:14: rule[x].charge.status: missing; expected a string or a list of strings"}},
+    {"RuleChargeNoStatus",
+     with_rule("charge = { status = [] }\n"),
+     {"weir.toml:14: rule[x].charge.status: found none; expected at least one status such as \"401\""}},
+    {"RuleChargeWrongStatuses",
+     with_rule("charge = { status = [\"40\", \"6xx\", \"504-500\", \"401\"] }\n"),
+     {"weir.toml:14: rule[x].charge.status: found \"40\"; expected a status such as \"401\", a class such as "
+      "\"5xx\", or a range such as \"500-504\", from 100 to 599",
+      "weir.toml:14: rule[x].charge.status: found \"6xx\"; expected a status such as \"401\", a class such "
+      "as "
+      "\"5xx\", or a range such as \"500-504\", from 100 to 599",
+      "weir.toml:14: rule[x].charge.status: found \"504-500\", which ends before it begins; expected a "
+      "status "
+      "such as \"401\", a class such as \"5xx\", or a range such as \"500-504\", from 100 to 599"}},
+    {"RuleChargeOfAQueue",
+     with_rule("algorithm = \"leaky_bucket\"\ncharge = { status = \"5xx\" }\n"),
+     {"weir.toml:15: rule[x].charge: found beside leaky_bucket, whose departures are over when the answer "
+      "comes; "
+      "expected another algorithm, in a rule of its own beside the queue"}},
+    {"RuleSettledCostOfConcurrency",
+     with("[[rule]]\nname = \"x\"\nlimit = 3\nalgorithm = \"concurrency\"\n"
+          "cost = { response_header = \"X-Cost\", reserve = 1 }\n"),
+     {"weir.toml:15: rule[x].cost: found beside an algorithm that counts what is under way, which every "
+      "answer "
+      "gives back; expected one that counts over time"}},
+    {"RuleChargeInRedis",
+     "[state]\nredis = { url = \"redis://127.0.0.1\" }\n" +
+         with_rule("store = \"redis\"\ncharge = { status = \"401\" }\n"),
+     {"weir.toml:17: rule[x].charge: not yet: this version of weir lacks settling by answers what is kept in "
+      "Redis; use store = \"memory\""}},
     {"RuleSoftWithoutPercent",
      with_rule("soft = \"10\"\n"),
      {"weir.toml:14: rule[x].soft: found \"10\"; expected a share from \"1%\" to \"100%\""}},

@@ -326,7 +326,7 @@ TEST(Settings, TheShippedConfigurationsAreGood) {
   for (auto at = whole.find("\n#: "); at != std::string::npos; at = whole.find("\n#: "))
     whole.erase(at + 1, 3);
   const auto settings = parse_settings(whole, folder.file(kFile));
-  EXPECT_EQ(settings.rules.size(), 9u);
+  EXPECT_EQ(settings.rules.size(), 11u);
   EXPECT_TRUE(settings.state.redis);
 }
 
@@ -416,6 +416,27 @@ TEST(Settings, ElasticRulesCountTwice) {
       mistakes_in(text + "[[rule]]\nname = \"last\"\nlimit = \"1/s\"\n"),
       ElementsAre("weir.toml:74: rule[last]: found rule number 18; expected at most 32 rules, those with an "
                   "elastic limit counted twice"));
+}
+
+TEST(Settings, ReadsWhatAnswersSettle) {
+  const auto rule = parse(with_rule("charge = { status = [\"401\", \"5xx\", \"300-303\"] }\n"
+                                    "cost = { response_json = \"/usage/total\", reserve = 50, scale = 10, "
+                                    "max_body = \"4KiB\" }\n"))
+                        .rules[1];
+  ASSERT_TRUE(rule.settlement);
+  EXPECT_THAT(rule.settlement->charged,
+              ElementsAre(policy::StatusRange{401, 401}, policy::StatusRange{500, 599},
+                          policy::StatusRange{300, 303}));
+  EXPECT_EQ(rule.settlement->kind, policy::Settlement::Kind::Json);
+  EXPECT_EQ(rule.settlement->name, "/usage/total");
+  EXPECT_EQ(rule.settlement->scale, 10U);
+  EXPECT_EQ(rule.settlement->max_body, 4096U);
+  EXPECT_EQ(rule.cost, 50U);
+  EXPECT_FALSE(parse(with_rule("cost = 3\n")).rules[1].settlement);
+  const auto by_header =
+      parse(with_rule("cost = { response_header = \"X-Tokens\", reserve = 9 }\n")).rules[1];
+  EXPECT_EQ(by_header.settlement->kind, policy::Settlement::Kind::Header);
+  EXPECT_TRUE(by_header.settlement->charged.empty());
 }
 
 }  // namespace

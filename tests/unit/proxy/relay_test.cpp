@@ -310,5 +310,46 @@ TEST_F(RelayTest, AReceiverThatLeftBreaksTheSink) {
   EXPECT_EQ(relay->sent(), 0U);
 }
 
+// Remembers what it saw.
+class Witness : public BodyWatch {
+ public:
+  void see(std::string_view piece) override { seen += piece; }
+  void complete() override { ++completed; }
+  std::string seen;
+  int completed = 0;
+};
+
+TEST_F(RelayTest, AWatchSeesTheWholeBodyInEveryFraming) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (const auto in : {Framing::Length, Framing::Chunked, Framing::UntilClose})
+    for (const std::size_t size : {0U, 1U, 4'096U, 4'097U, 300'000U}) {
+      const auto sent = random_bytes(random, size);
+      open(in, Framing::Chunked, size);
+      Witness witness;
+      out.clear();
+      relay.emplace(*body, *sink, Framing::Chunked, out, &witness);
+      auto sending = std::async(std::launch::async, send_in_pieces, sender.number(), coded(sent, in, random),
+                                seed, true);
+      auto receiving = std::async(std::launch::async, [this] { return net::receive(receiver.number()); });
+      EXPECT_EQ(relay_to_end(), Need::Nothing);
+      sink->shutdown_send();
+      EXPECT_EQ(decoded(receiving.get(), Framing::Chunked), sent);
+      EXPECT_TRUE(witness.seen == sent) << witness.seen.size() << " of " << size;
+      EXPECT_EQ(witness.completed, 1);
+    }
+}
+
+TEST_F(RelayTest, AWatchIsNotToldThatABodyIsCompleteThatIsCut) {
+  open(Framing::Length, Framing::Length, 10);
+  Witness witness;
+  relay.emplace(*body, *sink, Framing::Length, out, &witness);
+  send_in_pieces(sender.number(), "12345", 1, true);
+  EXPECT_EQ(relay_to_end(), Need::Source);
+  EXPECT_EQ(witness.seen, "12345");
+  EXPECT_EQ(witness.completed, 0);
+}
+
 }  // namespace
 }  // namespace weir::proxy

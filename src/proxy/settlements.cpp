@@ -1,0 +1,130 @@
+#include "proxy/settlements.hpp"
+
+#include <algorithm>
+
+namespace weir::proxy {
+
+namespace {
+
+using observe::Settled;
+using policy::Settlement;
+using policy::Told;
+
+bool is_coded(const http::ResponseHead& head) noexcept {
+  const auto* coding = http::find_field(head.fields, "content-encoding");
+  return coding != nullptr && !http::equal_ignoring_case(coding->value, "identity");
+}
+
+}  // namespace
+
+template <class Visit>
+void Settlements::for_each_line(Visit visit) {
+  const auto& bill = space_.evaluation.local;
+  for (std::size_t i = 0; i < bill.charges().size(); ++i) {
+    const auto& settlement = bill.line(i).rule->settlement;
+    if (settlement && bill.outcomes()[i].allowed) visit(i, *settlement);
+  }
+}
+
+void Settlements::begin(base::TimePoint charged_at) {
+  charged_at_ = charged_at;
+  for_each_line([this](std::size_t, const Settlement&) { wait_ = Wait::Answer; });
+}
+
+bool Settlements::answered(unsigned status, const http::ResponseHead* head, base::TimePoint now) {
+  wait_ = Wait::Nothing;
+  status_ = status;
+  now_ = now;
+  bool changed = false;
+  for_each_line([&](std::size_t line, const Settlement& settlement) {
+    changed = settle_by_head(line, settlement, head) || changed;
+  });
+  return changed;
+}
+
+// What its body is to say is left for later.
+bool Settlements::settle_by_head(std::size_t line, const Settlement& settlement,
+                                 const http::ResponseHead* head) {
+  if (!policy::is_charged(settlement, status_)) return settle_to(line, 0);
+  if (settlement.kind == Settlement::Kind::None) {
+    count(line, Settled::Charged);
+    return false;
+  }
+  if (head == nullptr) return settle(line, {});
+  if (settlement.kind == Settlement::Kind::Header)
+    return settle(line, policy::told_in_head(settlement, head->fields));
+  if (head->framing == http::Framing::None) return settle(line, {});
+  length_ = head->framing == http::Framing::Length ? head->content_length : 0;
+  if (is_coded(*head) || length_ > settlement.max_body) return settle(line, {Told::State::Unreadable});
+  most_ = std::max(most_, settlement.max_body);
+  wait_ = Wait::Body;
+  return false;
+}
+
+bool Settlements::settle(std::size_t line, const Told& told) {
+  if (told.state == Told::State::Amount) return settle_to(line, told.amount);
+  count(line, told.state == Told::State::Nothing ? Settled::Untold : Settled::Unreadable);
+  return false;
+}
+
+// The key's standing is told as of now; `reset_after` counts from the charge, as that of all other lines
+// does.
+bool Settlements::settle_to(std::size_t line, limit::Cost actual) {
+  auto& bill = space_.evaluation.local;
+  const auto& charge = bill.charges()[line];
+  auto& outcome = bill.outcomes()[line];
+  count(line, actual == charge.cost  ? Settled::Charged
+              : actual == 0          ? Settled::Refunded
+              : actual < charge.cost ? Settled::Surplus
+                                     : Settled::Debt);
+  if (actual == charge.cost) return false;
+  worker_.table.settle(charge, {.charged_at = charged_at_, .actual = actual, .now = now_}, outcome.overflow);
+  const bool overflow = outcome.overflow;
+  outcome = worker_.table.standing(charge, now_, overflow);
+  outcome.reset_after += now_ - charged_at_;
+  outcome.allowed = true;
+  outcome.overflow = overflow;
+  return true;
+}
+
+// Once a request: not again for the limiter that an elastic rule only keeps in step.
+void Settlements::count(std::size_t line, Settled outcome) {
+  const auto& bill = space_.evaluation.local;
+  if (!bill.line(line).applied.counted)
+    worker_.counters.settlements(bill.charges()[line].rule, outcome).add();
+}
+
+void Settlements::see(std::string_view piece) {
+  if (wait_ != Wait::Body || too_long_) return;
+  auto& copy = space_.copy;
+  too_long_ = copy.size() + piece.size() > most_;
+  if (too_long_) return copy.clear();
+  copy += piece;
+  // A client that has all that was announced may ask again at once: it is settled before that.
+  if (length_ != 0 && copy.size() == length_) settle_by_body(true);
+}
+
+void Settlements::complete() {
+  if (wait_ == Wait::Body) settle_by_body(true);
+}
+
+void Settlements::stand() {
+  if (wait_ == Wait::Body) settle_by_body(false);
+  if (wait_ == Wait::Answer)
+    for_each_line([this](std::size_t line, const Settlement&) { count(line, Settled::Unanswered); });
+  wait_ = Wait::Nothing;
+}
+
+// The bounds of several rules may differ. What was settled by the head is left alone.
+void Settlements::settle_by_body(bool whole) {
+  wait_ = Wait::Nothing;
+  now_ = worker_.clock.now();
+  for_each_line([&](std::size_t line, const Settlement& settlement) {
+    if (settlement.kind != Settlement::Kind::Json || !policy::is_charged(settlement, status_)) return;
+    if (length_ > settlement.max_body) return;
+    const bool read = whole && !too_long_ && space_.copy.size() <= settlement.max_body;
+    (void)settle(line, read ? policy::told_in_body(settlement, space_.copy) : Told{Told::State::Unreadable});
+  });
+}
+
+}  // namespace weir::proxy

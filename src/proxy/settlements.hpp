@@ -1,0 +1,72 @@
+// What an exchange was charged and its answer is to settle: the lines of its local bill whose rules say so.
+//
+//   begin ─► answered: by the status, the head ─► see, complete: by a JSON body ─► end
+//
+// Each line is settled once, by the first of these that can; at the end what is left stands as it was
+// charged. A charge that is given back was never due (cancel).
+//
+// Part of the gate. Costs a request that meets no such rule one comparison.
+#pragma once
+
+#include "proxy/exchange_space.hpp"
+
+#include "weir/base/time.hpp"
+#include "weir/http/head.hpp"
+#include "weir/observe/counters.hpp"
+#include "weir/proxy/body_watch.hpp"
+#include "weir/proxy/worker.hpp"
+
+#include <cstdint>
+#include <string_view>
+
+namespace weir::proxy {
+
+class Settlements final : public BodyWatch {
+ public:
+  Settlements(Worker& worker, ExchangeSpace& space) noexcept : worker_(worker), space_(space) {}
+
+  // The local bill was charged.
+  void begin(base::TimePoint charged_at);
+  void cancel() noexcept { wait_ = Wait::Nothing; }
+  // Whether an answer is waited for.
+  [[nodiscard]] bool due() const noexcept { return wait_ == Wait::Answer; }
+
+  // The head of the answer; `head`: null where weir answers itself. True when something changed: the outcomes
+  // of the bill then tell how its keys stand now.
+  bool answered(unsigned status, const http::ResponseHead* head, base::TimePoint now);
+
+  // Who is to see the body of the answer; null: nobody.
+  [[nodiscard]] BodyWatch* watch() noexcept { return wait_ == Wait::Body ? this : nullptr; }
+  void see(std::string_view piece) override;
+  void complete() override;
+
+  // The exchange has ended: what is not settled stands.
+  void end() {
+    if (wait_ != Wait::Nothing) stand();
+  }
+
+ private:
+  enum class Wait : std::uint8_t { Nothing, Answer, Body };
+
+  // Calls back with the number and the settlement of each line that was charged and is to be settled.
+  template <class Visit>
+  void for_each_line(Visit visit);
+  bool settle_by_head(std::size_t line, const policy::Settlement& settlement, const http::ResponseHead* head);
+  bool settle(std::size_t line, const policy::Told& told);
+  bool settle_to(std::size_t line, limit::Cost actual);
+  void count(std::size_t line, observe::Settled outcome);
+  void settle_by_body(bool whole);
+  void stand();
+
+  Worker& worker_;
+  ExchangeSpace& space_;
+  base::TimePoint charged_at_{};
+  base::TimePoint now_{};
+  std::uint64_t most_ = 0;    // of the body
+  std::uint64_t length_ = 0;  // of the body, where it was announced
+  unsigned status_ = 0;
+  Wait wait_ = Wait::Nothing;
+  bool too_long_ = false;
+};
+
+}  // namespace weir::proxy

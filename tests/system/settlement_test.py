@@ -1,0 +1,326 @@
+#!/usr/bin/env python3
+"""Charges that answers settle, through a running weir: failures alone are counted, however many try at once; a budget
+is charged what each answer says it cost; and what is held is settled on every ending."""
+
+import json
+import math
+import threading
+import time
+
+from harness import Client, TestCase, Upstream, Weir, answer, chunked, closed_port, config, eventually, main, request_bytes, rule, \
+    together
+
+LOGIN = dict(name="login", limit="5/day", key='["ip"]', algorithm='"sliding_log"', charge='{ status = ["401", "403"] }')
+DENIED = answer(b"no", status="401 Unauthorized")
+
+
+class Settlement(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+
+    def weir(self, *rules, port=None, **more):
+        return self.start(Weir(config(port or self.upstream.port, rules="\n".join(rules), **more)))
+
+    def settled(self, weir, rule_name):
+        """What became of the rule's charges, those of which there were any."""
+        names = ("charged", "refunded", "surplus", "debt", "untold", "unreadable", "unanswered")
+        counts = {name: int(weir.metric("weir_settlements_total", rule=rule_name, outcome=name)) for name in names}
+        return {name: count for name, count in counts.items() if count}
+
+    def await_settled(self, weir, rule_name, **expected):
+        eventually(lambda: self.settled(weir, rule_name) == expected,
+                   f"{rule_name} settled {expected}, now {self.settled(weir, rule_name)}")
+
+
+class ChargedByStatus(Settlement):
+    def test_64_parallel_wrong_passwords_against_5_failures_a_day_reach_the_upstream_5_times(self):
+        refused, all_refused = threading.Semaphore(0), threading.Event()
+
+        def deny_once_all_are_in(exchange):
+            exchange.read_body()
+            all_refused.wait(30)
+            exchange.send(DENIED)
+
+        self.upstream.reply = deny_once_all_are_in
+        weir = self.weir(rule(**LOGIN))
+
+        def guess(number):
+            with Client(weir.port) as client:
+                response = client.request("POST", "/login", body=b"password=%d" % number)
+            if response.status == 429:
+                refused.release()
+            return response
+
+        def wait_for_the_refusals():
+            for _ in range(59):
+                refused.acquire(timeout=30)
+            all_refused.set()
+
+        waiter = threading.Thread(target=wait_for_the_refusals, daemon=True)
+        waiter.start()
+        answers = together(64, guess)
+        waiter.join(30)
+        self.assertEqual(len(self.upstream.exchanges), 5)
+        statuses = [response.status for response in answers]
+        self.assertEqual((statuses.count(401), statuses.count(429)), (5, 59))
+        for response in answers:
+            if response.status == 429:
+                self.assertGreater(int(response["retry-after"]), 86_000)
+        self.await_settled(weir, "login", charged=5)
+        self.assertEqual(weir.get("/login").status, 429)
+
+    def test_successes_are_free_and_the_answer_says_so(self):
+        weir = self.weir(rule(**LOGIN))
+        with weir.connect() as client:
+            for _ in range(12):
+                response = client.get("/login")
+                self.assertEqual((response.status, response["x-ratelimit-remaining"]), (200, "5"))
+            self.upstream.reply = DENIED
+            self.assertEqual([client.get("/login")["x-ratelimit-remaining"] for _ in range(5)], list("43210"))
+            self.upstream.reply = answer()
+            self.assertEqual(client.get("/login").status, 429)
+        self.await_settled(weir, "login", refunded=12, charged=5)
+
+    def test_parallel_successes_leave_nothing_behind(self):
+        for algorithm in ('"sliding_log"', '"token_bucket"', '"fixed_window"', '"sliding_window"', '"gcra"'):
+            with self.subTest(algorithm=algorithm):
+                burst = {"burst": 63} if algorithm == '"gcra"' else {}
+                weir = self.weir(rule(**{**LOGIN, "limit": "64/day", "algorithm": algorithm}, **burst))
+                statuses = sum(together(16, lambda _, port=weir.port: self.statuses(port, 30)), [])
+                self.assertEqual(set(statuses), {200})
+                self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "64")
+
+    def test_classes_and_ranges(self):
+        weir = self.weir(rule(**{**LOGIN, "charge": '{ status = ["400-403", "5xx"] }'}))
+        with weir.connect() as client:
+            for status, left in (("404 Not Found", 5), ("400 Bad Request", 4), ("403 Forbidden", 3), ("503 Busy", 2),
+                                 ("200 OK", 2), ("302 Found", 2), ("599 Odd", 1)):
+                self.upstream.reply = answer(status=status)
+                self.assertEqual(client.get("/")["x-ratelimit-remaining"], str(left), status)
+
+    def test_what_weir_answers_itself_is_charged_by_its_status(self):
+        routes = '[[route]]\nmatch = { path = "/ping" }\nrespond = { status = 200, body = "pong" }\n' \
+                 '[[route]]\nmatch = { path = "/api/*" }\nupstream = "api"'
+        weir = self.weir(rule(**{**LOGIN, "charge": '{ status = ["404"] }'}), routes=routes)
+        with weir.connect() as client:
+            self.assertEqual([client.get(path)["x-ratelimit-remaining"] for path in ("/ping", "/ping", "/no", "/no")],
+                             ["5", "5", "4", "3"])
+        self.await_settled(weir, "login", refunded=2, charged=2)
+
+    def test_a_client_that_leaves_is_charged(self):
+        go = threading.Event()
+        self.addCleanup(go.set)
+
+        def hesitate(exchange):
+            exchange.read_body()
+            go.wait(30)
+            exchange.send(answer())
+
+        self.upstream.reply = hesitate
+        weir = self.weir(rule(**LOGIN))
+        client = Client(weir.port)
+        client.send(request_bytes("GET", "/login"))
+        eventually(lambda: len(self.upstream.exchanges) == 1, "the upstream has it")
+        client.leave()
+        self.await_settled(weir, "login", unanswered=1)
+        go.set()
+        self.assertEqual(weir.get("/login")["x-ratelimit-remaining"], "4")
+
+    def test_an_upstream_that_does_not_answer_in_time_is_charged(self):
+        self.upstream.reply = lambda exchange: exchange.wait_for_close()
+        weir = self.weir(rule(**LOGIN), upstream='timeouts = { response = "200ms" }')
+        self.assertEqual(weir.get("/login").status, 504)
+        self.await_settled(weir, "login", unanswered=1)
+        self.upstream.reply = answer()
+        self.assertEqual(weir.get("/login")["x-ratelimit-remaining"], "4")
+
+    def test_an_upstream_that_is_down_is_not_charged(self):
+        weir = self.weir(rule(**LOGIN), port=closed_port())
+        self.assertEqual(self.statuses(weir.port, 12), [502] * 12)
+        self.assertEqual(self.settled(weir, "login"), {})
+
+    def test_a_refusal_elsewhere_in_the_chain_holds_nothing(self):
+        weir = self.weir(rule(**LOGIN), rule("few", "2/day", key='["ip"]'))
+        self.assertEqual(self.statuses(weir.port, 9), [200] * 2 + [429] * 7)
+        self.await_settled(weir, "login", refunded=2)
+
+    def test_a_shadow_rule_settles_as_if_it_were_enforced(self):
+        self.upstream.reply = DENIED
+        weir = self.weir(rule(**LOGIN, mode='"shadow"'))
+        self.assertEqual(self.statuses(weir.port, 8), [401] * 8)
+        self.upstream.reply = answer()
+        self.assertEqual(self.statuses(weir.port, 2), [200] * 2)
+        self.await_settled(weir, "login", charged=5)
+        self.assertEqual(weir.metric("weir_decisions_total", rule="login", outcome="shadow_refused"), 5)
+
+    def test_beside_a_queue(self):
+        self.upstream.reply = DENIED
+        weir = self.weir(rule(**LOGIN), rule("pace", "50/s", key="[]", algorithm='"leaky_bucket"', queue=20))
+        statuses = together(12, lambda _: weir.get("/login").status)
+        self.assertEqual((statuses.count(401), statuses.count(429)), (5, 7))
+        self.await_settled(weir, "login", charged=5)
+
+    def test_a_tier_settles_in_its_own_state(self):
+        self.upstream.reply = DENIED
+        more = {"overrides": '[{ match = { path = "/vip" }, limit = "2/day" }]'}
+        weir = self.weir(rule(**LOGIN, **more))
+        with weir.connect() as client:
+            self.assertEqual([client.get("/vip").status for _ in range(3)], [401, 401, 429])
+            self.assertEqual(client.get("/login")["x-ratelimit-remaining"], "4")
+
+
+class CostOfTheAnswer(Settlement):
+    TOKENS = dict(name="tokens", limit="10000/day", key='["ip"]', algorithm='"token_bucket"')
+
+    def budget(self, cost, **more):
+        return self.weir(rule(**{**self.TOKENS, **more}, cost=cost))
+
+    def test_a_header_says_it_and_the_surplus_comes_back(self):
+        self.upstream.reply = answer(headers="X-Tokens: 250\r\n")
+        weir = self.budget('{ response_header = "X-Tokens", reserve = 1000 }')
+        with weir.connect() as client:
+            self.assertEqual([client.get("/")["x-ratelimit-remaining"] for _ in range(3)], ["9750", "9500", "9250"])
+        self.await_settled(weir, "tokens", surplus=3)
+
+    def test_debt_is_carried_and_retry_after_is_truthful(self):
+        self.upstream.reply = answer(headers="X-Tokens: 2250\r\n")
+        weir = self.budget('{ response_header = "X-Tokens", reserve = 1 }', limit="500/s", burst=800)
+        with weir.connect() as client:
+            began = time.monotonic()
+            indebted = client.get("/")
+            self.assertEqual((indebted.status, indebted["x-ratelimit-remaining"]), (200, "0"))
+            refused = client.get("/")
+            # 1450 beyond the capacity and one more, at 500 a second, less what has passed since.
+            self.assertEqual(refused.status, 429)
+            self.assertIn(int(refused["retry-after"]), range(math.ceil(2.902 - (time.monotonic() - began)), 4))
+            self.upstream.reply = answer(headers="X-Tokens: 0\r\n")
+            time.sleep(int(refused["retry-after"]))  # the law under test: admitted at that moment
+            self.assertEqual(client.get("/").status, 200)
+        self.await_settled(weir, "tokens", debt=1, refunded=1)
+
+    def test_parallel_requests_do_not_share_a_budget_that_is_reserved(self):
+        go = threading.Event()
+        self.addCleanup(go.set)
+
+        def hesitate(exchange):
+            exchange.read_body()
+            go.wait(30)
+            exchange.send(answer(headers="X-Tokens: 10\r\n"))
+
+        self.upstream.reply = hesitate
+        weir = self.budget('{ response_header = "X-Tokens", reserve = 2500 }')
+        clients = [self.start(Client(weir.port)) for _ in range(4)]
+        for client in clients:
+            client.send(request_bytes("GET", "/"))
+        eventually(lambda: len(self.upstream.exchanges) == 4, "four are under way")
+        self.assertEqual(weir.get("/").status, 429)
+        go.set()
+        for client in clients:
+            client.read()
+        self.await_settled(weir, "tokens", surplus=4)
+        self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "9950")
+
+    def spent_by(self, reply, cost='{ response_json = "/usage/total_tokens", reserve = 1000 }'):
+        """What is left of 10,000 once such an answer has come and gone, and what the metrics call it."""
+        self.upstream.reply = reply
+        weir = self.budget(cost)
+        response = weir.get("/chat")
+        self.assertEqual(response["x-ratelimit-remaining"], "9000", "the head goes before the body: the reserve")
+        (outcome, count), = self.settled(weir, "tokens").items()
+        self.assertEqual(count, 1)
+        self.upstream.reply = answer(b'{"usage":{"total_tokens":0}}')
+        return 9000 - int(weir.get("/")["x-ratelimit-remaining"]), outcome, response
+
+    def test_json_says_it_and_the_body_passes_unchanged(self):
+        for tokens, outcome in ((250, "surplus"), (0, "refunded"), (1000, "charged"), (4000, "debt")):
+            body = json.dumps({"choices": ["x" * 9000], "usage": {"total_tokens": tokens}}).encode()
+            for reply in (answer(body), b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body, 700),
+                          b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + body):
+                with self.subTest(tokens=tokens, framing=reply[17:45]):
+                    until_close = b"Connection: close" in reply
+
+                    def send(exchange, reply=reply, until_close=until_close):
+                        exchange.read_body()
+                        exchange.send(reply)
+                        if until_close:
+                            exchange.close()
+
+                    spent, said, response = self.spent_by(send)
+                    self.assertEqual((spent, said), (tokens, outcome))
+                    self.assertEqual(response.body, body)
+
+    def test_an_answer_that_does_not_say_it_costs_the_reserve(self):
+        told = b'{"usage":{"total_tokens":5}}'
+        for reply, outcome in ((answer(b'{"usage":{}}'), "untold"), (answer(b"", status="204 No Content"), "untold"),
+                               (answer(b"data: [DONE]\n\n"), "unreadable"),
+                               (answer(b'{"usage":{"total_tokens":-5}}'), "unreadable"),
+                               (answer(b'{"usage":{"total_tokens":1e30}}'), "unreadable"),
+                               (answer(told, headers="Content-Encoding: gzip\r\n"), "unreadable")):
+            with self.subTest(reply=reply):
+                spent, said, _ = self.spent_by(reply)
+                self.assertEqual((spent, said), (1000, outcome))
+
+    def test_a_body_beyond_the_bound_is_relayed_and_not_read(self):
+        body = json.dumps({"usage": {"total_tokens": 5}, "text": "x" * 5000}).encode()
+        cost = '{ response_json = "/usage/total_tokens", reserve = 1000, max_body = "4KiB" }'
+        for reply in (answer(body), b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body)):
+            spent, said, response = self.spent_by(reply, cost)
+            self.assertEqual((spent, said), (1000, "unreadable"))
+            self.assertEqual(response.body, body)
+
+    def test_an_answer_that_breaks_off_costs_the_reserve(self):
+        def break_off(exchange):
+            exchange.read_body()
+            exchange.send(b'HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{"usage":{"total_tokens":5}}')
+            exchange.close()
+
+        self.upstream.reply = break_off
+        weir = self.budget('{ response_json = "/usage/total_tokens", reserve = 1000 }')
+        with self.assertRaises(EOFError):
+            weir.get("/")
+        self.await_settled(weir, "tokens", unreadable=1)
+
+    def test_only_charged_answers_say_what_they_cost(self):
+        weir = self.budget('{ response_header = "X-Tokens", reserve = 1000 }', charge='{ status = ["2xx"] }')
+        with weir.connect() as client:
+            for status, left in (("200 OK", "9950"), ("500 Oops", "9950"), ("201 Created", "9900")):
+                self.upstream.reply = answer(status=status, headers="X-Tokens: 50\r\n")
+                self.assertEqual(client.get("/")["x-ratelimit-remaining"], left)
+        self.await_settled(weir, "tokens", surplus=2, refunded=1)
+
+    def test_decimal_costs(self):
+        self.upstream.reply = answer(headers="X-Cost: 0.125\r\n")
+        weir = self.budget('{ response_header = "X-Cost", reserve = 1000, scale = 100 }')
+        self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "9987")
+
+    def test_both_limits_of_an_elastic_rule_are_settled(self):
+        self.upstream.reply = answer(headers="X-Tokens: 100\r\n")
+        weir = self.budget('{ response_header = "X-Tokens", reserve = 1000 }',
+                           elastic='{ limit = "20000/day", while_load_below = 1.0 }')
+        answers = []
+        with weir.connect() as client:
+            def is_raised():
+                answers.append(client.get("/"))
+                return answers[-1]["x-ratelimit-limit"] == "20000"
+
+            eventually(is_raised, "the load is known, and the limit raised")
+        self.assertGreater(len(answers), 1)
+        left = [int(answer["x-ratelimit-limit"]) - int(answer["x-ratelimit-remaining"]) for answer in answers]
+        self.assertEqual(left, [100 * (n + 1) for n in range(len(answers))])
+        self.await_settled(weir, "tokens", surplus=len(answers))
+
+    def test_the_overflow_cell_is_settled(self):
+        self.upstream.reply = answer(headers="X-Tokens: 7\r\n")
+        weir = self.weir(rule(**{**self.TOKENS, "limit": "1000/day", "key": '["header:X-Who"]'},
+                              cost='{ response_header = "X-Tokens", reserve = 100 }'),
+                         state="[state.memory]\nmax_keys = 1")
+        with weir.connect() as client:
+            for number in range(60):
+                last = client.get("/", x_who=str(number))
+        shared = int(weir.metric("weir_key_overflows_total"))
+        self.assertGreater(shared, 1)
+        self.assertEqual(last["x-ratelimit-remaining"], str(1000 - 7 * shared))
+
+
+if __name__ == "__main__":
+    main()

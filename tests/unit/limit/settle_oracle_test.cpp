@@ -1,0 +1,234 @@
+// Settling against slow definitions that keep a list of what was charged when, change its costs as they
+// become known, and count anew from the beginning each time.
+#include "unit/limit/random_case.hpp"
+
+#include "weir/limit/key_table.hpp"
+#include "weir/limit/settle.hpp"
+
+#include <optional>
+#include <vector>
+
+#include <boost/multiprecision/cpp_int.hpp>
+
+namespace weir::limit {
+namespace {
+
+using Whole = boost::multiprecision::cpp_int;
+
+constexpr int kCases = 20'000;
+constexpr int kRequests = 14;
+
+struct Event {
+  TimePoint at;
+  Cost cost;
+};
+
+std::int64_t micros(TimePoint at) {
+  return at.time_since_epoch().count();
+}
+
+// What a key could still spend at an instant, given all that it was charged before; and whether a bucket
+// stood full at some moment in between, when it forgets how much it was charged.
+struct Level {
+  Cost remaining;
+  bool was_full = false;
+};
+
+// Of a bucket: spent units, in 1/period of one, drain by `count` a microsecond.
+Level bucket_level(const Case& c, const std::vector<Event>& events, TimePoint now) {
+  const Whole period = c.rate.period.count();
+  Whole spent = 0;
+  TimePoint last = events.empty() ? now : events.front().at;
+  bool was_full = false;
+  const auto drain = [&](TimePoint to) {
+    spent -= Whole(micros(to) - micros(last)) * c.rate.count;
+    was_full = was_full || spent < 0;
+    if (spent < 0) spent = 0;
+    last = to;
+  };
+  for (const auto& event : events) {
+    drain(event.at);
+    spent += event.cost * period;
+  }
+  drain(now);
+  const Whole room = c.capacity * period - spent;
+  return {room > 0 ? static_cast<Cost>(room / period) : 0, was_full};
+}
+
+Level stepped_level(const Case& c, const std::vector<Event>& events, TimePoint now) {
+  Whole spent = 0;
+  std::int64_t anchor = 0;
+  bool was_full = false;
+  const auto refill = [&](TimePoint to) {
+    const auto periods = (micros(to) - anchor) / c.rate.period.count();
+    spent -= Whole(periods) * c.rate.count;
+    anchor += periods * c.rate.period.count();
+    if (spent > 0) return;
+    was_full = was_full || spent < 0;
+    spent = 0;
+  };
+  for (const auto& event : events) {
+    refill(event.at);
+    if (spent == 0) anchor = micros(event.at);
+    if (spent == 0 && &event != &events.front()) was_full = true;
+    spent += event.cost;
+  }
+  refill(now);
+  const Whole room = c.capacity - spent;
+  return {room > 0 ? static_cast<Cost>(room) : 0, was_full};
+}
+
+Level windowed_level(const Case& c, const std::vector<Event>& events, TimePoint now) {
+  Whole spent = 0;  // in 1/period
+  const auto period = c.rate.period.count();
+  const auto* fixed = std::get_if<FixedWindow>(&c.limiter);
+  const auto* log = std::get_if<SlidingLog>(&c.limiter);
+  for (const auto& event : events) {
+    Whole weight = 0;
+    if (fixed != nullptr) {
+      weight = fixed->window_at(event.at) == fixed->window_at(now) ? period : 0;
+    } else if (log != nullptr) {
+      weight = log->mark_of(event.at) + log->marks() > log->mark_of(now) ? period : 0;
+    } else {
+      const auto windows = micros(now) / period - micros(event.at) / period;
+      weight = windows == 0 ? period : windows == 1 ? period - micros(now) % period : 0;
+    }
+    spent += event.cost * weight;
+  }
+  const Whole room = Whole(c.capacity) * period - spent;
+  return {room > 0 ? static_cast<Cost>(room / period) : 0};
+}
+
+Level level(const Case& c, const std::vector<Event>& events, TimePoint now) {
+  if (c.is_paced()) return bucket_level(c, events, now);
+  if (c.algorithm == Algorithm::SteppedBucket) return stepped_level(c, events, now);
+  return windowed_level(c, events, now);
+}
+
+// The largest cost that no state has to round off, however many requests settle at it.
+Cost most_settled(const Case& c) {
+  if (c.algorithm == Algorithm::LoneLog) return 400;
+  const auto century = Whole(36'525) * 86'400 * 1'000'000 * c.rate.count / c.rate.period.count() / 32;
+  const Cost most = Cost{1} << 27;
+  return century < most ? static_cast<Cost>(century) : most;
+}
+
+class Traffic {
+ public:
+  Traffic(Dice& dice, KeyTable& table, Case c, std::uint64_t key)
+      : dice_(dice), table_(table), case_(std::move(c)), key_(key_of(key)), now_(dice.start()) {}
+
+  void run() {
+    for (int i = 0; i < kRequests && !testing::Test::HasFailure(); ++i) {
+      request();
+      now_ += pause();
+      if (!under_way_.empty() && !dice_.one_in(3)) settle();
+      compare();
+    }
+    while (!under_way_.empty()) settle();
+    compare();
+    ask_again();
+  }
+
+  int exact = 0;  // comparisons of buckets that never stood full, and of all others
+  int in_debt = 0;
+
+ private:
+  struct UnderWay {
+    std::size_t event;
+    Cost reserved;
+  };
+  [[nodiscard]] Charge charge(Cost cost) const { return {key_, &case_.limiter, cost}; }
+
+  // Mostly short, so that buckets are seldom full in between.
+  Duration pause() {
+    const auto interval = static_cast<std::uint64_t>(case_.rate.period.count()) / case_.rate.count;
+    return dice_.one_in(3) ? dice_.pause(case_) : Duration(dice_.between(0, interval / 2));
+  }
+
+  void request() {
+    const Cost cost = dice_.cost(case_);
+    const Charge one[] = {charge(cost)};
+    Outcome outcomes[1];
+    if (!table_.charge(one, now_, outcomes)) return;
+    under_way_.push_back({events_.size(), cost});
+    events_.push_back({now_, cost});
+  }
+
+  void settle() {
+    const auto which = dice_.between(0, under_way_.size() - 1);
+    const auto [event, reserved] = under_way_[which];
+    under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(which));
+    const Cost most = std::max(reserved, most_settled(case_));
+    const Cost actual = dice_.one_in(3) ? 0 : dice_.one_in(4) ? reserved : dice_.magnitude(0, most);
+    note_full();  // what was charged until now, as the table has seen it
+    table_.settle(charge(reserved), {events_[event].at, actual, now_});
+    events_[event].cost = actual;
+    note_full();
+  }
+
+  void note_full() { was_full_ = was_full_ || level(case_, events_, now_).was_full; }
+
+  void compare() {
+    note_full();
+    const auto expected = level(case_, events_, now_).remaining;
+    const auto standing = table_.standing(charge(1), now_);
+    if (was_full_) return;
+    ++exact;
+    if (expected == 0 && !standing.allowed) ++in_debt;
+    ASSERT_EQ(standing.remaining, expected);
+    ASSERT_EQ(standing.allowed, expected > 0);
+    const Cost cost = dice_.cost(case_);
+    ASSERT_EQ(table_.peek(charge(cost), now_).allowed, cost <= expected) << "cost " << cost;
+  }
+
+  // With no other traffic: refused until retry_after, admitted at it; whole again at reset_after.
+  void ask_again() {
+    const auto cost = dice_.between(1, case_.capacity);
+    const auto outcome = table_.peek(charge(cost), now_);
+    if (!outcome.allowed) {
+      EXPECT_TRUE(table_.peek(charge(cost), now_ + outcome.retry_after).allowed);
+      EXPECT_FALSE(table_.peek(charge(cost), now_ + outcome.retry_after - 1us).allowed);
+    }
+    const auto standing = table_.standing(charge(1), now_);
+    EXPECT_EQ(table_.standing(charge(1), now_ + standing.reset_after), full(case_.limiter));
+    if (standing.reset_after == 0us) return;
+    EXPECT_NE(table_.standing(charge(1), now_ + standing.reset_after - 1us), full(case_.limiter));
+    EXPECT_EQ(table_.standing(charge(1), now_ + standing.more_after - 1us).remaining, standing.remaining);
+    EXPECT_GT(table_.standing(charge(1), now_ + standing.more_after).remaining, standing.remaining);
+  }
+
+  Dice& dice_;
+  KeyTable& table_;
+  const Case case_;
+  const Key key_;
+  TimePoint now_;
+  std::vector<Event> events_;
+  std::vector<UnderWay> under_way_;
+  bool was_full_ = false;
+};
+
+TEST(SettleOracle, TheStateIsThatOfHavingChargedTheActualCostAtOnce) {
+  const auto seed = new_seed();
+  Dice dice(seed);
+  auto table = std::make_unique<KeyTable>(1 << 16);
+  int exact = 0;
+  int in_debt = 0;
+  for (std::uint64_t i = 0; i < kCases; ++i) {
+    Case c = dice.limiter();
+    while (!settles(c.limiter)) c = dice.limiter();
+    std::ostringstream name;
+    name << c;
+    Traffic traffic(dice, *table, c, i);
+    traffic.run();
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed << ", case " << i << " of " << name.str();
+    exact += traffic.exact;
+    in_debt += traffic.in_debt;
+  }
+  EXPECT_EQ(table->stats().overflowed, 0U);
+  EXPECT_GT(exact, kCases * 4);
+  EXPECT_GT(in_debt, kCases);
+}
+
+}  // namespace
+}  // namespace weir::limit

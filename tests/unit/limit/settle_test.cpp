@@ -1,0 +1,225 @@
+// Settling, by example: what goes back, what is owed, and where either is entered when things are not simple.
+#include "weir/limit/settle.hpp"
+
+#include "unit/limit/random_case.hpp"
+
+#include "weir/limit/key_table.hpp"
+
+#include <thread>
+
+namespace weir::limit {
+namespace {
+
+Limiter sliding_log(std::string_view limit) {
+  return SlidingLog::make(rate(limit)).value();
+}
+
+// A table and one key in it, at kStart.
+class Settling : public testing::Test {
+ protected:
+  bool charge(const Limiter& limiter, Cost cost, TimePoint at = kStart, std::uint64_t key = 1) {
+    const Charge one[] = {{key_of(key), &limiter, cost}};
+    Outcome outcomes[1];
+    const bool charged = table_.charge(one, at, outcomes);
+    overflow_ = outcomes[0].overflow;
+    return charged;
+  }
+  void settle(const Limiter& limiter, Cost reserved, Cost actual, TimePoint at = kStart, Duration later = 1s,
+              std::uint64_t key = 1) {
+    table_.settle({key_of(key), &limiter, reserved}, {at, actual, at + later}, overflow_);
+  }
+  Outcome standing(const Limiter& limiter, TimePoint at, std::uint64_t key = 1) {
+    return table_.standing({key_of(key), &limiter}, at, overflow_);
+  }
+
+  KeyTable table_{1000};
+  bool overflow_ = false;
+};
+
+TEST_F(Settling, TheSurplusOfAReserveComesBack) {
+  const auto budget = token_bucket("200000/day", 200'000);
+  ASSERT_TRUE(charge(budget, 1'000));
+  EXPECT_EQ(standing(budget, kStart).remaining, 199'000U);
+  settle(budget, 1'000, 250);
+  EXPECT_EQ(standing(budget, kStart).remaining, 199'750U);
+}
+
+TEST_F(Settling, ADebtIsCarriedAndRetryAfterKnowsIt) {
+  const auto budget = token_bucket("10/s", 100);
+  ASSERT_TRUE(charge(budget, 50));
+  settle(budget, 50, 350);
+  const auto now = standing(budget, kStart);
+  EXPECT_EQ(now.remaining, 0U);
+  EXPECT_EQ(now.retry_after, 25'100ms) << "250 beyond the capacity, and one more, at 10 a second";
+  EXPECT_EQ(now.more_after, 25'100ms);
+  EXPECT_EQ(now.reset_after, 35s);
+  EXPECT_FALSE(charge(budget, 1, kStart + now.retry_after - 1us));
+  EXPECT_TRUE(charge(budget, 1, kStart + now.retry_after));
+}
+
+TEST_F(Settling, AFixedWindowOwesUntilItsEnd) {
+  const Limiter daily = FixedWindow::make(rate("100/day")).value();
+  const TimePoint noon{Duration{1'700'000'000'000'000 / 86'400'000'000 * 86'400'000'000} + 12h};
+  ASSERT_TRUE(charge(daily, 10, noon));
+  settle(daily, 10, 5'000, noon);
+  EXPECT_EQ(standing(daily, noon).retry_after, 12h);
+  EXPECT_EQ(standing(daily, noon + 12h).remaining, 100U);
+}
+
+// 300 of 100 were counted in the first window: a third of them fits only when two thirds of the next are
+// over.
+TEST_F(Settling, ASlidingWindowOwesIntoTheNext) {
+  const Limiter hourly = SlidingWindow::make(rate("100/h")).value();
+  const TimePoint hour{Duration{1'700'000'000'000'000 / 3'600'000'000 * 3'600'000'000}};
+  ASSERT_TRUE(charge(hourly, 1, hour));
+  settle(hourly, 1, 300, hour);
+  EXPECT_EQ(standing(hourly, hour + 1h).remaining, 0U);
+  EXPECT_EQ(standing(hourly, hour + 1h + 40min).remaining, 0U);
+  EXPECT_EQ(standing(hourly, hour + 1h + 48min).remaining, 40U);
+}
+
+TEST_F(Settling, WhatHasBeenPaidForAndForgottenIsOwedAllTheSame) {
+  const auto budget = token_bucket("10/s", 10);
+  ASSERT_TRUE(charge(budget, 10));
+  const auto later = kStart + 5s;
+  while (table_.stats().keys != 0) table_.sweep(later, 1'000);
+  settle(budget, 10, 100, kStart, 5s);
+  EXPECT_EQ(table_.stats().keys, 1U);
+  EXPECT_EQ(standing(budget, later).reset_after, 5s) << "ten seconds' worth, from when it was charged";
+  while (table_.stats().keys != 0) table_.sweep(later + 5s, 1'000);
+  settle(budget, 10, 100, kStart, 10s);
+  EXPECT_EQ(table_.stats().keys, 0U) << "paid for: no slot is taken for nothing";
+}
+
+TEST_F(Settling, AForgottenLogOwesInItsOwnEntry) {
+  const auto daily = sliding_log("5/10s");
+  settle(daily, 1, 9, kStart, 4s);
+  EXPECT_EQ(standing(daily, kStart + 4s).remaining, 0U);
+  EXPECT_EQ(standing(daily, kStart + 4s).retry_after, 6s);
+  EXPECT_TRUE(charge(daily, 5, kStart + 10s));
+}
+
+// Two workers: the one whose clock is ahead gets the lock first, so the other's charge is entered later than
+// its own clock said. It is found all the same.
+TEST_F(Settling, AChargeThatWasEnteredLateIsFound) {
+  const auto daily = sliding_log("5/day");
+  ASSERT_TRUE(charge(daily, 1, kStart));
+  ASSERT_TRUE(charge(daily, 1, kStart + 2us));
+  ASSERT_TRUE(charge(daily, 1, kStart + 1us));
+  for (const auto at : {kStart + 1us, kStart, kStart + 2us}) settle(daily, 1, 0, at);
+  EXPECT_EQ(standing(daily, kStart + 1s), full(daily));
+}
+
+TEST_F(Settling, AnEntryThatCountsNoMoreIsNotAnothersToPay) {
+  const auto brief = sliding_log("5/10s");
+  ASSERT_TRUE(charge(brief, 2, kStart));
+  ASSERT_TRUE(charge(brief, 3, kStart + 9s));
+  settle(brief, 2, 0, kStart, 10s);
+  EXPECT_EQ(standing(brief, kStart + 10s).remaining, 2U);
+  settle(brief, 2, 4, kStart, 10s);
+  EXPECT_EQ(standing(brief, kStart + 10s).remaining, 2U);
+}
+
+TEST(SettleLaws, WhatQueuesOrHoldsIsNotSettled) {
+  for (const Limiter& limiter : {leaky_bucket("1/s", 5), Limiter(Concurrency::make(3).value()),
+                                 Limiter(AdaptiveConcurrency::make(1, 9).value())}) {
+    EXPECT_FALSE(settles(limiter));
+    const Cell cell = step(limiter, {}, kStart, 1).next;
+    EXPECT_EQ(limit::settle(limiter, cell, kStart, 1, 0), cell);
+    EXPECT_EQ(limit::settle(limiter, cell, kStart, 1, 9), cell);
+  }
+}
+
+// A full table, so that keys share the overflow cell.
+TEST_F(Settling, TheOverflowCellIsSettledToo) {
+  const auto budget = token_bucket("1/h", 10);
+  std::uint64_t key = 1;
+  while (charge(budget, 10, kStart, key) && !overflow_) ++key;
+  ASSERT_TRUE(overflow_);
+  settle(budget, 10, 4, kStart, 1s, key);
+  EXPECT_EQ(standing(budget, kStart, key).remaining, 6U);
+  ASSERT_TRUE(charge(budget, 6, kStart, key));
+  settle(budget, 6, 36, kStart, 1s, key);
+  EXPECT_EQ(standing(budget, kStart, key).retry_after, 31h);
+}
+
+// Many threads reserve and settle the same key at once: in the end exactly what they settled on is charged.
+TEST_F(Settling, NothingIsLostBetweenThreads) {
+  const Limiter limiters[] = {token_bucket("10000/day", 1'000'000), Limiter(sliding_log("10000/day")),
+                              Limiter(FixedWindow::make(rate("1000000/day")).value())};
+  for (const auto& limiter : limiters) {
+    KeyTable table(1000);
+    const auto work = [&](unsigned number) {
+      for (unsigned i = 0; i < 500; ++i) {
+        const auto at = kStart + Duration(i + number);
+        const Charge one{key_of(7), &limiter, 3};
+        Outcome outcome;
+        ASSERT_TRUE(table.charge({&one, 1}, at, {&outcome, 1}));
+        table.settle(one, {at, (i + number) % 2, at + 1s});
+      }
+    };
+    std::thread other(work, 1);
+    work(0);
+    other.join();
+    const auto left = table.standing({key_of(7), &limiter}, kStart + 1ms);
+    EXPECT_EQ(left.remaining, quota(limiter) - 500) << describe(limiter);
+  }
+}
+
+TEST(SettleLaws, NoCostHoweverLargeMakesArithmeticOverflow) {
+  const auto seed = new_seed();
+  Dice dice(seed);
+  for (int i = 0; i < 20'000; ++i) {
+    Case c = dice.limiter();
+    if (!settles(c.limiter)) continue;
+    const TimePoint start = dice.start();
+    Cell cell;
+    TimePoint now = start;
+    for (int debt = 0; debt < 6; ++debt) {
+      const Cell before = cell;
+      cell = settle(c.limiter, cell, now, 1, kMaxCost);
+      const auto limit = std::max(drained_at(c.limiter, before), now + std::chrono::hours(24 * 36'525) * 2);
+      const auto outcome = standing(c.limiter, cell, now);
+      ASSERT_GE(drained_at(c.limiter, cell), drained_at(c.limiter, before)) << "seed " << seed << ": " << c;
+      ASSERT_LE(drained_at(c.limiter, cell), limit) << "seed " << seed << ": " << c;
+      ASSERT_GE(outcome.reset_after, 0us);
+      ASSERT_LE(outcome.remaining, c.capacity);
+      if (!outcome.allowed) {
+        ASSERT_EQ(outcome.remaining, 0U);
+        ASSERT_TRUE(step(c.limiter, cell, now + outcome.retry_after, 1).outcome.allowed) << c;
+        ASSERT_FALSE(step(c.limiter, cell, now + outcome.retry_after - 1us, 1).outcome.allowed) << c;
+      }
+      now += dice.pause(c);
+    }
+  }
+}
+
+// Where a bucket stood full in between, it has forgotten how much it was charged: what is given back is at
+// most the surplus too much, and what is owed at most the debt too much. Never more either way.
+TEST(SettleLaws, ABucketThatWasFullMeanwhileErrsByNoMoreThanTheDifference) {
+  const auto seed = new_seed();
+  Dice dice(seed);
+  for (int i = 0; i < 20'000; ++i) {
+    const Case c = dice.limiter();
+    if (!c.is_paced() || !settles(c.limiter)) continue;
+    const TimePoint start = dice.start();
+    const Cost reserved = dice.magnitude(1, c.capacity);
+    const Cost actual = dice.magnitude(0, c.capacity);
+    const auto later = start + dice.pause(c);
+    const auto other = [&](const Cell& cell) { return step(c.limiter, cell, later, 1).next; };
+    const Cell held = other(step(c.limiter, {}, start, reserved).next);
+    const Cell settled = settle(c.limiter, held, start, reserved, actual);
+    const Cell truly = other(actual != 0 ? step(c.limiter, {}, start, actual).next : Cell{});
+    const Cell without = refund(c.limiter, held, start, actual < reserved ? reserved - actual : 0);
+    const auto drains = [&](const Cell& cell) { return std::max(drained_at(c.limiter, cell), later); };
+    if (actual < reserved) {
+      EXPECT_LE(drains(settled), drains(truly)) << "seed " << seed << ": " << c;
+      EXPECT_EQ(settled, without);
+    } else if (step(c.limiter, step(c.limiter, {}, start, actual).next, later, 1).outcome.allowed) {
+      EXPECT_GE(drains(settled), drains(truly)) << "seed " << seed << ": " << c;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir::limit

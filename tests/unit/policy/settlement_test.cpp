@@ -1,0 +1,98 @@
+// What answers say of their cost, and which of them are charged.
+#include "weir/policy/settlement.hpp"
+
+#include "unit/policy/sample.hpp"
+
+#include <ostream>
+
+#include <gtest/gtest.h>
+
+namespace weir::policy {
+
+void PrintTo(const Told& told, std::ostream* out) {
+  constexpr const char* kStates[] = {"amount ", "nothing ", "unreadable "};
+  *out << kStates[static_cast<std::size_t>(told.state)] << told.amount;
+}
+bool operator==(const Told& a, const Told& b) {
+  return a.state == b.state && a.amount == b.amount;
+}
+
+namespace {
+
+constexpr Told kNothing{Told::State::Nothing};
+constexpr Told kUnreadable{Told::State::Unreadable};
+constexpr Told amount(limit::Cost cost) {
+  return {Told::State::Amount, cost};
+}
+
+Settlement charged_on(std::initializer_list<std::string_view> texts) {
+  Settlement settlement;
+  for (const auto text : texts) settlement.charged.push_back(parse_statuses(text).value());
+  return settlement;
+}
+
+TEST(Settlement, ChargesTheStatusesThatAreNamed) {
+  const auto settlement = charged_on({"401", "5xx", "300-303"});
+  for (const unsigned status : {401U, 500U, 599U, 300U, 303U}) EXPECT_TRUE(is_charged(settlement, status));
+  for (const unsigned status : {200U, 400U, 402U, 499U, 299U, 304U, 600U, 0U, 999U})
+    EXPECT_FALSE(is_charged(settlement, status)) << status;
+  EXPECT_TRUE(is_charged(charged_on({}), 200)) << "with no list every answer is charged";
+  EXPECT_EQ(describe_charge(settlement), "charged on 401, 5xx, 300-303");
+  EXPECT_EQ(describe_charge(charged_on({"400-499", "100-100"})), "charged on 4xx, 100");
+}
+
+TEST(Settlement, ARangeIsAStatusAClassOrTwoStatusesInOrder) {
+  EXPECT_EQ(parse_statuses("500-504").value(), (StatusRange{500, 504}));
+  EXPECT_EQ(parse_statuses("1xx").value(), (StatusRange{100, 199}));
+  for (const auto text : {"", "x", "40", "4011", "099", "600", "0xx", "6xx", "xx", "5XX", "5x", "500-",
+                          "-504", "504-500", "5xx-599", "500-504-505", " 401", "+401", "401 "})
+    EXPECT_FALSE(parse_statuses(text)) << text;
+}
+
+Told in_header(Lines lines, std::uint32_t scale = 0) {
+  const auto head = head_with(lines);
+  return told_in_head({.kind = Settlement::Kind::Header, .name = "X-Tokens", .scale = scale}, head.fields);
+}
+
+TEST(Settlement, AHeaderSaysAWholeNumberFromZero) {
+  EXPECT_EQ(in_header({{"x-tokens", "250"}}), amount(250));
+  EXPECT_EQ(in_header({{"X-Tokens", "0"}}), amount(0));
+  EXPECT_EQ(in_header({{"X-Tokens", "000"}}), amount(0));
+  EXPECT_EQ(in_header({{"X-Tokens", "2147483648"}}), amount(limit::kMaxCost));
+  EXPECT_EQ(in_header({{"X-Token", "250"}}), kNothing);
+  EXPECT_EQ(in_header({{"X-Tokens", "7"}, {"X-Tokens", "7"}}), amount(7));
+  EXPECT_EQ(in_header({{"X-Tokens", "7"}, {"X-Tokens", "8"}}), kUnreadable);
+  for (const auto text : {"", "2147483649", "-1", "+1", "1e3", "0x10", "0.0", "5.", "7, 7", "."})
+    EXPECT_EQ(in_header({{"X-Tokens", text}}), kUnreadable) << text;
+}
+
+TEST(Settlement, AScaleTakesDecimalsRoundedUp) {
+  EXPECT_EQ(in_header({{"X-Tokens", "0.125"}}, 100), amount(13));
+  EXPECT_EQ(in_header({{"X-Tokens", "0.00"}}, 100), amount(0));
+  EXPECT_EQ(in_header({{"X-Tokens", "0.001"}}, 100), amount(1));
+  for (const auto text : {".0", "0.", "0.0.0", "-0"})
+    EXPECT_EQ(in_header({{"X-Tokens", text}}, 100), kUnreadable);
+}
+
+TEST(Settlement, ABodySaysItUnderItsPointer) {
+  const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/usage/total_tokens"};
+  const auto in = [&](std::string_view body) { return told_in_body(settlement, body); };
+  EXPECT_EQ(in(R"({"usage":{"prompt":3,"total_tokens":41}})"), amount(41));
+  EXPECT_EQ(in(R"({"usage":{"total_tokens":"41"}})"), amount(41));
+  EXPECT_EQ(in(R"({"usage":{"total_tokens":0}})"), amount(0));
+  EXPECT_EQ(in(R"({"usage":{}})"), kNothing);
+  EXPECT_EQ(in(""), kNothing);
+  for (const auto body :
+       {R"({"usage":{"total_tokens":41)", R"({"usage":{"total_tokens":-1}})", "data: {}",
+        R"({"usage":{"total_tokens":null}})", R"({"usage":{"total_tokens":4.5}})", "<html>"})
+    EXPECT_EQ(in(body), kUnreadable) << body;
+}
+
+TEST(Settlement, IsDescribed) {
+  EXPECT_EQ(describe_cost({.kind = Settlement::Kind::Header, .name = "X-Tokens"}),
+            "header X-Tokens of the answer");
+  EXPECT_EQ(describe_cost({.kind = Settlement::Kind::Json, .name = "/a"}), "json /a of the answer");
+}
+
+}  // namespace
+}  // namespace weir::policy
