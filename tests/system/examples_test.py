@@ -6,6 +6,7 @@ import datetime
 import math
 import os
 import pathlib
+import re
 import subprocess
 import threading
 import time
@@ -13,7 +14,7 @@ import unittest
 import zoneinfo
 
 from country_file import country_file
-from harness import WEIR, Client, TestCase, Upstream, Weir, answer, eventually, main, request_bytes, together
+from harness import WEIR, Client, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule, together
 
 FOLDER = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "config/examples"
 BESIDE = ("keys.toml", "countries.mmdb")  # what examples name; no configurations themselves
@@ -285,6 +286,20 @@ class DatabaseCeiling(Example):
         admitted = sum(response.status == 200 for response in answers)
         self.assertTrue(50 <= admitted <= most + 1, f"{admitted} of 50 to {most}")
         self.assertEqual({response.status for response in answers if response.status != 200}, {503})
+
+
+class Reference(TestCase):
+    """docs/limiters.md says which fields a client sees of a bucket of 10 at 6/min with 2 left."""
+
+    def test_the_fields_that_it_shows(self):
+        text = (FOLDER / "../../docs/limiters.md").read_text()
+        shown = dict(re.findall(r"^\| `(\S+)` \| `([^`]+)` \|", text[text.index("## What clients are told"):], re.MULTILINE))
+        upstream = self.start(Upstream())
+        weir = self.start(Weir(config(upstream.port, rules=rule("per-client", "6/min", burst=10, key='["ip"]', cost=8))))
+        told = weir.get()
+        self.assertAlmostEqual(int(told["x-ratelimit-reset"]), time.time() + 80, delta=10)
+        for field in ("X-RateLimit-Limit", "X-RateLimit-Remaining", "RateLimit-Policy", "RateLimit"):
+            self.assertEqual(told[field], shown[field])
 
 
 if __name__ == "__main__":
