@@ -121,10 +121,10 @@ def chunked(body, size=16384):
 
 
 class Client:
-    """A connection to 127.0.0.1:port; `tls` is an ssl.SSLContext."""
+    """A connection to 127.0.0.1:port; `tls` is an ssl.SSLContext, `source` another loopback address to come from."""
 
-    def __init__(self, port, tls=None, name="localhost"):
-        sock = socket.create_connection(("127.0.0.1", port), PATIENCE)
+    def __init__(self, port, tls=None, name="localhost", source="127.0.0.1"):
+        sock = socket.create_connection(("127.0.0.1", port), PATIENCE, (source, 0))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.sock = tls.wrap_socket(sock, server_hostname=name, suppress_ragged_eofs=False) if tls else sock
         self.wire = Wire(self.sock)
