@@ -289,6 +289,53 @@ class DatabaseCeiling(Example):
         self.assertEqual({response.status for response in answers if response.status != 200}, {503})
 
 
+class RiskyWords(Example):
+    name = "risky_words"
+    message = {"method": "POST", "path": "/messages"}
+
+    def test_one_message_a_day_with_them(self):
+        weir = self.weir()
+        self.admits(weir, 1, body=b"Please buy a Gift Card for me", **self.message)
+        for spelt in (b"GIFT CARD", b"a wire transfer", b'{"text": "gift\\u0020card"}', b"text=gift%20card"):
+            self.refuses(weir, "risky-words", DAY, body=spelt, **self.message)
+        self.admits(weir, 59, body=b"Good morning", **self.message)  # the first was one of the 60, the refused are not
+        self.refuses(weir, "messages", HOUR, body=b"Good night", **self.message)
+        self.admits(weir, 1, body=b"a gift card", source="127.0.0.2", **self.message)
+
+    def test_what_cannot_be_read_might_hold_anything(self):
+        weir = self.weir()
+        self.assert_own_error(self.send(weir, 1, body=b"a" * 17_000, **self.message)[0], 413)
+        self.assert_own_error(self.send(weir, 1, body=b"x", Content_Encoding="gzip", **self.message)[0], 415)
+        self.assertEqual(self.upstream.exchanges, [])
+
+
+class Spending(Example):
+    name = "spending"
+
+    def pay(self, weir, dollars, key="ann-1"):
+        return self.send(weir, 1, method="POST", path="/payments", body=b'{"amount": %s}' % dollars, X_API_Key=key)[0]
+
+    def test_two_hundred_and_fifty_more_every_six_hours(self):
+        weir = self.weir()
+        paid = self.pay(weir, b"19.99")  # 20000 - 1999 cents are left
+        self.assertEqual((paid.status, paid["x-ratelimit-limit"], paid["x-ratelimit-remaining"]), (200, "20000", "18001"))
+        self.assertEqual(self.pay(weir, b"180.01", key="ann-2").status, 200)  # Ann has one purse for all her keys
+        payment = {"method": "POST", "path": "/payments", "X_API_Key": "ann-1"}
+        self.refuses(weir, "purse", 6 * HOUR, body=b'{"amount": 0.01}', **payment)  # the next $50
+        self.refuses(weir, "purse", 6 * HOUR, body=b'{"amount": 50}', **payment)
+        self.refuses(weir, "purse", 12 * HOUR, body=b'{"amount": 50.01}', **payment)
+        self.refuses(weir, "purse", 24 * HOUR, body=b'{"amount": 200}', **payment)  # four times $50
+        self.assertEqual(self.pay(weir, b"200", key="bob-1").status, 200)
+
+    def test_more_than_the_purse_holds_never_passes(self):
+        weir = self.weir()
+        never = self.pay(weir, b"200.01")
+        self.assertEqual((never.status, "retry-after" in never), (429, False))
+        self.assertEqual(self.pay(weir, b"200").status, 200, "what was refused took nothing")
+        self.assert_own_error(self.pay(weir, b"-1", key="bob-1"), 400)
+        self.assert_own_error(self.send(weir, 1, method="POST", path="/payments", body=b'{"amount": 1}')[0], 401)
+
+
 class Reference(TestCase):
     """docs/limiters.md says which fields a client sees of a bucket of 10 at 6/min with 2 left."""
 
