@@ -336,6 +336,92 @@ class Spending(Example):
         self.assert_own_error(self.send(weir, 1, method="POST", path="/payments", body=b'{"amount": 1}')[0], 401)
 
 
+class Logins(Example):
+    name = "logins"
+    login = {"method": "POST", "path": "/login"}
+
+    @staticmethod
+    def reply(exchange):
+        right = exchange.read_body() == b"right"
+        exchange.send(answer() if right else answer(status="401 Unauthorized"))
+
+    def test_five_wrong_passwords_then_one_an_hour(self):
+        weir = self.weir()
+        self.admits(weir, 20, body=b"right", **self.login)  # these cost nothing
+        attempts = [self.send(weir, 1, body=b"wrong", **self.login)[0].status for _ in range(5)]
+        self.assertEqual(attempts, [401] * 5)
+        self.refuses(weir, "failed-logins", HOUR, body=b"wrong", **self.login)  # 5 spent, one back in an hour
+        self.refuses(weir, "failed-logins", HOUR, body=b"right", **self.login)
+        self.assertEqual(self.send(weir, 1, body=b"wrong", source="127.0.0.2", **self.login)[0].status, 401)
+
+    def test_sixty_four_guesses_at_once(self):
+        weir = self.weir()
+        statuses = together(64, lambda _: self.send(weir, 1, body=b"wrong", **self.login)[0].status)
+        self.assertEqual((statuses.count(401), statuses.count(429)), (5, 59))
+        self.assertEqual(len(self.upstream.exchanges), 5)
+
+
+class CardPayments(Example):
+    name = "card_payments"
+
+    @staticmethod
+    def reply(exchange):
+        good = exchange.read_body() == b"good"
+        exchange.send(answer() if good else answer(status="402 Payment Required"))
+
+    def pay(self, weir, count, body=b"declined", **request):
+        return [self.send(weir, 1, method="POST", path="/payments", body=body, **request)[0].status for _ in range(count)]
+
+    def test_five_a_day_for_a_device_and_twenty_for_an_address(self):
+        weir = self.weir()
+        payment = {"method": "POST", "path": "/payments", "body": b"declined"}
+        self.assertEqual(self.pay(weir, 30, b"good", Cookie="device=d-1"), [200] * 30)
+        for device in range(4):  # 4 × 5 are the address's 20
+            self.assertEqual(self.pay(weir, 5, Cookie=f"device=d-{device}"), [402] * 5)
+            if device < 3:
+                self.refuses(weir, "declined-device", DAY, Cookie=f"device=d-{device}", **payment)
+        self.refuses(weir, "declined-address", DAY, Cookie="device=d-4", **payment)
+        self.assertEqual(self.pay(weir, 5, Cookie="device=d-4", source="127.0.0.2"), [402] * 5)
+        self.refuses(weir, "declined-device", DAY, Cookie="device=d-4", source="127.0.0.3", **payment)
+
+    def test_without_a_device_an_address_has_five(self):
+        weir = self.weir()
+        self.assertEqual(self.pay(weir, 6), [402] * 5 + [429])
+
+
+class LlmTokens(Example):
+    name = "llm_tokens"
+
+    @staticmethod
+    def reply(exchange):
+        tokens = int(exchange.read_body())
+        text = b'{"text": "ok", "usage": {"total_tokens": %d}}' % tokens
+        exchange.send(answer(text, headers="Content-Type: application/json\r\n"))
+
+    def ask(self, weir, tokens, key="ann-1"):
+        return self.send(weir, 1, method="POST", path="/v1/completions", body=b"%d" % tokens, X_API_Key=key)[0]
+
+    def left(self, weir, key="ann-1"):
+        """Beside its own reserve of 2,000."""
+        return int(self.ask(weir, 1, key)["x-ratelimit-remaining"])
+
+    def test_what_the_answer_reports_is_charged(self):
+        weir = self.weir()
+        self.assertEqual(self.left(weir), 198_000)  # 200,000 less the reserve of this one, which takes 1
+        self.assertEqual(int(self.ask(weir, 1200)["x-ratelimit-remaining"]), 197_999)
+        self.assertEqual(self.left(weir), 200_000 - 1 - 1200 - 2000)  # of its 2,000 the second one gave 800 back
+
+    def test_a_budget_that_is_overdrawn_is_spent_for_the_day(self):
+        weir = self.weir()
+        self.assertEqual(self.ask(weir, 250_000).status, 200)
+        refused = self.ask(weir, 1)
+        now = datetime.datetime.now(datetime.timezone.utc)
+        midnight = datetime.datetime.combine(now.date() + datetime.timedelta(days=1), datetime.time(), datetime.timezone.utc)
+        self.assertEqual((refused.status, refused["x-ratelimit-remaining"]), (429, "0"))
+        self.assertAlmostEqual(int(refused["retry-after"]), (midnight - now).total_seconds(), delta=10)
+        self.assertEqual(self.ask(weir, 1, key="bob-1").status, 200)
+
+
 class Reference(TestCase):
     """docs/limiters.md says which fields a client sees of a bucket of 10 at 6/min with 2 left."""
 
