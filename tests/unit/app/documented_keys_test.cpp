@@ -16,9 +16,10 @@ struct Described {
   const TableSpec* spec;
 };
 constexpr Described kDescribed[] = {
-    {"Keys of `[[rule]]`", &schema::kRule}, {"Keys of `match`", &schema::kMatch},
-    {"Keys of `cost`", &schema::kCost},     {"Keys of `elastic`", &schema::kElastic},
-    {"Keys of a tier", &schema::kTier},     {"Keys of an override", &schema::kOverride},
+    {"Keys of `[[rule]]`", &schema::kRule},      {"Keys of `match`", &schema::kMatch},
+    {"Keys of `cost`", &schema::kCost},          {"Keys of `charge`", &schema::kCharge},
+    {"Keys of `elastic`", &schema::kElastic},    {"Keys of a tier", &schema::kTier},
+    {"Keys of an override", &schema::kOverride},
 };
 
 std::string quoted(std::string_view text) {
