@@ -2,6 +2,7 @@
 
 #include "app/settings_sections.hpp"
 #include "app/signals.hpp"
+#include "app/snapshot_file.hpp"
 #include "app/worker_thread.hpp"
 
 #include "weir/admin/server.hpp"
@@ -11,12 +12,14 @@
 #include "weir/net/clock.hpp"
 #include "weir/net/tls_context.hpp"
 #include "weir/policy/key_ring.hpp"
+#include "weir/policy/saved_rule.hpp"
 
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -52,17 +55,18 @@ base::SipKey shared_key(const std::string& secret) {
   return key;
 }
 
-proxy::Configuration configure(const Settings& settings) {
-  proxy::Configuration config{
-      .server = settings.server,
-      .client = settings.client,
-      .routes = settings.routes,
-      .tier_priorities = settings.tier_priorities,
-      .rules = settings.rules,
-      .elastic = asks_for_load(settings),
-      .names = {.table = random_key(), .shared = shared_key(settings.state.key_secret)},
-      .upstreams = settings.upstreams,
-      .servers = {}};
+// Names of a table that is filled from a snapshot are made under the key of the weir that wrote it.
+proxy::Configuration configure(const Settings& settings, const std::optional<limit::Snapshot>& found) {
+  proxy::Configuration config{.server = settings.server,
+                              .client = settings.client,
+                              .routes = settings.routes,
+                              .tier_priorities = settings.tier_priorities,
+                              .rules = settings.rules,
+                              .elastic = asks_for_load(settings),
+                              .names = {.table = found ? found->names : random_key(),
+                                        .shared = shared_key(settings.state.key_secret)},
+                              .upstreams = settings.upstreams,
+                              .servers = {}};
   for (const auto& upstream : config.upstreams)
     config.servers.push_back(need(upstream::resolve_servers(upstream)));
   return config;
@@ -102,6 +106,8 @@ class Program {
   Signals signals_{control_.get_executor(), {SIGTERM, SIGINT}};
   Log log_;
   AccessLog access_log_;
+  const std::vector<limit::SavedRule> saved_rules_;
+  SnapshotFile snapshot_;
   net::Clock clock_;
   proxy::Configuration config_;
   limit::KeyTable table_;
@@ -121,13 +127,17 @@ Program::Program(const Settings& settings)
     : settings_(settings),
       log_(parse_log_level(settings.log.level).value_or(LogLevel::Info)),
       access_log_(settings.log.access),
-      config_(configure(settings)),
+      saved_rules_(policy::saved_rules(settings.rules)),
+      snapshot_(settings.state.snapshot, saved_rules_, net::Clock().now(), log_),
+      clock_(snapshot_.found() ? snapshot_.found()->saved_at : base::TimePoint{}),
+      config_(configure(settings, snapshot_.found())),
       table_(settings.state.max_keys),
       worker_count_(count_workers(settings.server)),
       queue_(worker_count_),
       in_flight_(settings.server.max_in_flight),
       shared_{config_, clock_, table_, queue_, in_flight_} {
   for (const auto& warning : settings.warnings) log_.warning(warning);
+  snapshot_.restore(table_, saved_rules_, clock_.now());
   const WorkerParts parts{
       .shared = shared_,
       .redis = needs_redis(settings) ? &*settings.state.redis : nullptr,
@@ -240,6 +250,7 @@ int Program::serve() {
   });
   control_.run();
   joiner.join();
+  snapshot_.save(table_, {.names = config_.names.table, .saved_at = clock_.now()}, saved_rules_);
   log_.info("stopped");
   return 0;
 }
