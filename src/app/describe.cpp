@@ -156,6 +156,7 @@ std::string describe(const Settings& settings) {
             (settings.admin.token.empty() ? "" : " with a token") + "\n";
   if (settings.client.tokens) text += "tokens " + settings.client.tokens->settings().algorithm + "\n";
   if (settings.client.countries) text += "countries by " + settings.client.countries->name() + "\n";
+  if (!settings.state.snapshot.empty()) text += "snapshot " + settings.state.snapshot + "\n";
   if (settings.state.redis) text += "redis " + settings.state.redis->address.to_string() + "\n";
   for (const auto& upstream : settings.upstreams) text += upstream_line(upstream);
   for (const auto& [tier, priority] : settings.tier_priorities)

@@ -3,6 +3,7 @@
 #include "app/descriptors.hpp"
 #include "app/settings_sections.hpp"
 #include "app/signals.hpp"
+#include "app/snapshot_file.hpp"
 #include "app/worker_thread.hpp"
 
 #include "weir/admin/server.hpp"
@@ -12,6 +13,7 @@
 #include "weir/net/clock.hpp"
 #include "weir/net/tls_context.hpp"
 #include "weir/policy/key_ring.hpp"
+#include "weir/policy/saved_rule.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -20,6 +22,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -109,6 +112,8 @@ class Program {
   Signals signals_{control_.get_executor(), {SIGTERM, SIGINT, SIGHUP}};
   Log log_;
   AccessLog access_log_;
+  const std::vector<limit::SavedRule> saved_rules_;
+  SnapshotFile snapshot_;
   net::Clock clock_;
   proxy::Configuration config_;
   limit::KeyTable table_;
@@ -128,6 +133,9 @@ Program::Program(const Settings& settings, proxy::Configuration config)
     : settings_(settings),
       log_(parse_log_level(settings.log.level).value_or(LogLevel::Info)),
       access_log_(settings.log.access),
+      saved_rules_(policy::saved_rules(settings.rules)),
+      snapshot_(settings.state.snapshot, saved_rules_, net::Clock().now(), log_),
+      clock_(snapshot_.found() ? snapshot_.found()->saved_at : base::TimePoint{}),
       config_(std::move(config)),
       table_(settings.state.max_keys),
       worker_count_(count_workers(settings.server)),
@@ -136,6 +144,9 @@ Program::Program(const Settings& settings, proxy::Configuration config)
       shared_{config_, clock_, table_, queue_, in_flight_} {
   for (const auto& warning : settings.warnings) log_.warning(warning);
   if (const auto warning = raise_descriptor_limit(settings.server.max_connections)) log_.warning(*warning);
+  // Names of a table that is filled from a snapshot are made under the key of the weir that wrote it.
+  if (snapshot_.found()) config_.names.table = snapshot_.found()->names;
+  snapshot_.restore(table_, saved_rules_, clock_.now());
   const WorkerParts parts{
       .shared = shared_,
       .redis = needs_redis(settings) ? &*settings.state.redis : nullptr,
@@ -278,6 +289,7 @@ int Program::serve() {
   });
   control_.run();
   joiner.join();
+  snapshot_.save(table_, {.names = config_.names.table, .saved_at = clock_.now()}, saved_rules_);
   end_soon();
   log_.info("stopped");
   return 0;

@@ -152,11 +152,10 @@ constexpr KeySpec kStateKeys[] = {
           "weirs that share the Redis: what each enforces alone is the limit divided by it"),
     key("memory", Kind::Subtable, "", "state in this process"),
     key("redis", Kind::Subtable, "", "state shared through Redis"),
-    later("snapshot", "snapshots of state"),
 };
 constexpr KeySpec kMemoryKeys[] = {
     whole("max_keys", 1, std::int64_t{1} << 30, "1000000", "clients times rules that are remembered at once"),
-    later("snapshot", "snapshots of state"),
+    key("snapshot", Kind::Text, "", "file that keeps the live keys while weir does not run; absent: none"),
 };
 constexpr Choice kTopologies[] = {
     {"standalone"}, {"sentinel", "Redis Sentinel"}, {"cluster", "Redis Cluster"}};

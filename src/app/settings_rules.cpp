@@ -1,6 +1,7 @@
 // [[rule]] and [state].
 #include "app/limiter_reader.hpp"
 #include "app/settings_sections.hpp"
+#include "app/snapshot_file.hpp"
 
 #include <algorithm>
 #include <set>
@@ -261,9 +262,21 @@ redis::RedisSettings read_redis(const TableReader& table) {
 
 }  // namespace
 
+namespace {
+
+void read_memory(const TableReader& table, const Reading& reading, StateSettings& state) {
+  state.max_keys = static_cast<std::size_t>(table.whole("max_keys"));
+  if (!table.has("snapshot")) return;
+  state.snapshot = resolve(reading, table.text("snapshot"));
+  if (const auto obstacle = obstacle_to_snapshot(state.snapshot))
+    table.mistake("snapshot", "found " + *obstacle + "; expected a file that weir may write");
+}
+
+}  // namespace
+
 StateSettings read_state(const TableReader& table, Reading& reading) {
   StateSettings state;
-  state.max_keys = static_cast<std::size_t>(table.table("memory", schema::kMemory).whole("max_keys"));
+  read_memory(table.table("memory", schema::kMemory), reading, state);
   state.key_secret = table.text("key_secret");
   state.replicas = static_cast<unsigned>(table.whole("replicas"));
   if (table.has("redis")) state.redis = read_redis(table.table("redis", schema::kRedis));

@@ -39,8 +39,9 @@ bool ChunkDecoder::spare(char c) noexcept {
 // One byte of anything but chunk data. False: it may not stand there.
 bool ChunkDecoder::step(char c) noexcept {
   const auto expect = [&](char wanted, State next) {
+    if (c != wanted) return false;
     state_ = next;
-    return c == wanted;
+    return true;
   };
   switch (state_) {
     case State::SizeStart:

@@ -38,6 +38,12 @@ class Overflow {
     shared_[rule] = {limiter, cell};
   }
 
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (std::size_t rule = 0; rule < kMaxRules; ++rule)
+      if (shared_[rule].units) visit(static_cast<RuleIndex>(rule), *shared_[rule].units, shared_[rule].cell);
+  }
+
   [[nodiscard]] std::uint64_t charges() const noexcept { return charges_; }
 
   mutable std::mutex mutex;

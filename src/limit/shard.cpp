@@ -100,11 +100,16 @@ Slot* Shard::drained_in(std::uint32_t bucket, base::TimePoint now) const noexcep
 // the sweep: looking for them would read 128 slots for every newcomer while the table is full, which is when
 // it is under attack.
 Shard::Vacancy Shard::movable_in(std::uint32_t bucket) const noexcept {
-  for (Slot* slot = slots_ + start_of(bucket); slot != slots_ + start_of(bucket) + kBucketSlots; ++slot) {
-    if (slot->due.is_pinned()) continue;
-    const Homes home = homes(slot->key);
-    const auto other = home.first == bucket ? home.second : home.first;
-    if (Slot* free = empty_in(other)) return {slot, free};
+  Slot* const slots = slots_ + start_of(bucket);
+  std::array<std::uint32_t, kBucketSlots> others;
+  for (std::size_t i = 0; i < kBucketSlots; ++i) {  // all asked for at once: they lie far apart
+    const Homes home = homes(slots[i].key);
+    others[i] = home.first == bucket ? home.second : home.first;
+    __builtin_prefetch(tags_ + start_of(others[i]));
+  }
+  for (std::size_t i = 0; i < kBucketSlots; ++i) {
+    if (slots[i].due.is_pinned()) continue;
+    if (Slot* free = empty_in(others[i])) return {&slots[i], free};
   }
   return {};
 }
@@ -114,6 +119,10 @@ Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcep
   const auto first = Lanes::equal(tags_ + start_of(home.first), 0).count();
   const auto second = Lanes::equal(tags_ + start_of(home.second), 0).count();
   if (first + second > 0) return {empty_in(first >= second ? home.first : home.second)};
+  // Both buckets are full: their slots will be read to the last, which under attack are in no cache.
+  for (const auto bucket : {home.first, home.second})
+    for (std::size_t at = 0; at < kBucketSlots * sizeof(Slot); at += kCacheLine)
+      __builtin_prefetch(reinterpret_cast<const std::byte*>(slots_ + start_of(bucket)) + at);
   if (Slot* slot = drained_in(home.first, now)) return {slot};
   if (Slot* slot = drained_in(home.second, now)) return {slot};
   if (const auto movable = movable_in(home.first); movable.slot != nullptr) return movable;

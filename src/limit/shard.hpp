@@ -41,6 +41,11 @@ class Due {
   [[nodiscard]] RuleIndex rule() const noexcept { return static_cast<std::uint8_t>(word_); }
   // The cell may name chunks of the log store, to be given back with the slot.
   [[nodiscard]] bool is_log() const noexcept { return (word_ & kLog) != 0; }
+  // At the latest the last instant of the range, which stands for "never".
+  [[nodiscard]] base::TimePoint drained_at() const noexcept {
+    return base::TimePoint(base::Duration(static_cast<base::Duration::rep>(word_ >> kTimeAt)));
+  }
+  [[nodiscard]] bool never_drains() const noexcept { return (word_ >> kTimeAt) >= kPinned - 1; }
   [[nodiscard]] bool is_pinned() const noexcept { return (word_ >> kTimeAt) == kPinned; }
   [[nodiscard]] bool drained(base::TimePoint now) const noexcept {
     return !is_pinned() && (word_ >> kTimeAt) <= clamped(now);
@@ -101,6 +106,12 @@ class alignas(kCacheLine) Shard {
 
   // Empties the drained slots of a bucket; returns how many.
   std::size_t sweep(std::uint32_t bucket, base::TimePoint now) noexcept;
+
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (std::size_t i = 0; i < std::size_t{buckets_} * kBucketSlots; ++i)
+      if (tags_[i] != 0) visit(slots_[i]);
+  }
 
   [[nodiscard]] std::uint32_t buckets() const noexcept { return buckets_; }
   [[nodiscard]] const std::array<std::uint32_t, kMaxRules>& keys_by_rule() const noexcept {

@@ -120,6 +120,25 @@ void table_million_keys(benchmark::State& state) {
 }
 BENCHMARK(table_million_keys)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
 
+// Clients that no two threads share, few enough to stay in a cache: what is left is what the shards' locks
+// cost.
+void table_distinct_keys(benchmark::State& state) {
+  constexpr std::uint64_t kClients = 512;
+  std::vector<Key> keys;
+  for (std::uint64_t i = 0; i < kClients; ++i)
+    keys.push_back(key_of(i, 300 + static_cast<std::uint64_t>(state.thread_index())));
+  Outcome outcome;
+  base::TimePoint now = kStart;
+  std::size_t i = 0;
+  for (auto _ : state) {
+    now += base::Duration{1};
+    const Charge charge{keys[i++ % kClients], &generous()};
+    benchmark::DoNotOptimize(table().charge({&charge, 1}, now, {&outcome, 1}));
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(table_distinct_keys)->Threads(1)->Threads(2)->UseRealTime();
+
 void table_bill_of_five(benchmark::State& state) {
   std::vector<Charge> bill;
   for (RuleIndex rule = 0; rule < 5; ++rule)

@@ -67,6 +67,13 @@ void step_sliding_window(benchmark::State& state) {
 void step_sliding_window_of_an_hour(benchmark::State& state) {
   steps(state, SlidingWindow::make({10'000'000, base::Duration{3'600'000'000}}).value(), kAtRate);
 }
+// Of the log that a cell can hold; longer ones are the table's (table_log).
+void step_sliding_log(benchmark::State& state) {
+  steps(state, SlidingLog::make(kRate).value(), kAtRate);
+}
+void step_sliding_window_of_buckets(benchmark::State& state) {
+  steps(state, SlidingLog::make(kRate, 10).value(), kAtRate);
+}
 void step_concurrency(benchmark::State& state) {
   const auto limiter = Concurrency::make(100).value();
   Cell cell;
@@ -96,6 +103,8 @@ BENCHMARK_CAPTURE(step_fixed_window_by_the_calendar, day, FixedWindow::Align::Da
 BENCHMARK_CAPTURE(step_fixed_window_by_the_calendar, month, FixedWindow::Align::Month);
 BENCHMARK(step_sliding_window);
 BENCHMARK(step_sliding_window_of_an_hour);
+BENCHMARK(step_sliding_log);
+BENCHMARK(step_sliding_window_of_buckets);
 BENCHMARK(step_concurrency);
 BENCHMARK(step_adaptive_concurrency);
 BENCHMARK(step_token_bucket_refused);

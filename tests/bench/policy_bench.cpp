@@ -1,5 +1,6 @@
 // What a request pays in `policy` before any store is asked.
 #include "weir/http/target.hpp"
+#include "weir/limit/key_table.hpp"
 #include "weir/policy/evaluation.hpp"
 
 #include <string>
@@ -49,6 +50,40 @@ void collect(benchmark::State& state, std::string_view part) {
 BENCHMARK_CAPTURE(collect, ip, "ip")->Arg(1)->Arg(5);
 BENCHMARK_CAPTURE(collect, api_key_or_ip, "api_key|ip")->Arg(1)->Arg(5);
 BENCHMARK_CAPTURE(collect, header, "header:X-API-Key")->Arg(1);
+
+// What five local rules of five algorithms add to a request, from their matches to the decision: each
+// client's names are made anew, its state is warm.
+void chain_of_five(benchmark::State& state) {
+  using namespace limit;
+  constexpr Rate kPlenty{1'000'000, base::Duration(1'000'000)};
+  const std::vector<Limiter> limiters = {
+      TokenBucket::make(kPlenty, 1'000'000).value(), Gcra::make(kPlenty, 1'000'000).value(),
+      FixedWindow::make(kPlenty).value(), SlidingWindow::make(kPlenty).value(),
+      SlidingLog::make(kPlenty, 10).value()};
+  std::vector<Rule> rules;
+  for (const auto& limiter : limiters) {
+    auto rule = rule_of("rule-" + std::to_string(rules.size()), "api_key|ip");
+    rule.limiter = limiter;
+    rule.match.path = *PathMatch::parse("/api/*");
+    rule.index = static_cast<RuleIndex>(rules.size());
+    rules.push_back(std::move(rule));
+  }
+  const auto head = browser_head();
+  Request request{.head = &head, .path = head.path, .host = "api.example.com", .route = "api", .client = {}};
+  Credentials credentials;
+  request.client = identify({}, base::IpAddress::v4(0xcb007107), head, credentials);
+  static KeyTable table(10'000);
+  base::TimePoint now{base::Duration{1'700'000'000'000'000}};
+  for (auto _ : state) {
+    now += base::Duration{100};
+    Evaluation evaluation;
+    benchmark::DoNotOptimize(evaluation.collect(rules, request, kKeys));
+    table.charge(evaluation.local.charges(), now, evaluation.local.outcomes());
+    const Bill* bills[] = {&evaluation.local, &evaluation.remote};
+    benchmark::DoNotOptimize(decide(bills, now));
+  }
+}
+BENCHMARK(chain_of_five);
 
 void identify_client(benchmark::State& state) {
   ClientSettings settings;

@@ -31,6 +31,7 @@ struct LogSettings {
 
 struct StateSettings {
   std::size_t max_keys = 1'000'000;
+  std::string snapshot;  // a file; empty: none
   std::optional<redis::RedisSettings> redis;
   std::string key_secret;  // empty: random, and a warning where rules share a Redis
   unsigned replicas = 1;   // weirs that share the Redis; what the local fallback divides by

@@ -23,12 +23,15 @@
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
+#include "weir/limit/saved.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace weir::limit {
 
@@ -78,6 +81,16 @@ class KeyTable {
   // Forgets drained keys in the next `buckets` buckets; a slow hand that goes round.
   // Returns how many it forgot.
   std::size_t sweep(base::TimePoint now, std::size_t buckets);
+
+  // For snapshots (limit/snapshot.hpp). Tells of every key that is live at `now` and that nothing holds; what
+  // is charged meanwhile may be told as it was before. REQUIRES that the keys were charged by `rules`.
+  void visit(base::TimePoint now, std::span<const SavedRule> rules,
+             const std::function<void(const SavedKey&)>& see) const;
+  [[nodiscard]] std::vector<SharedCell> shared_cells(base::TimePoint now) const;
+  // Puts back what was told. False: no room. A key that is there already stays as it is.
+  // REQUIRES saved.rule < rules.size(), whose limiter the cell or log is of; a log as visit() tells it.
+  bool restore(const SavedKey& saved, std::span<const SavedRule> rules, base::TimePoint now);
+  void restore(const SharedCell& shared);
 
   struct Stats {
     std::uint64_t keys = 0;             // slots taken, drained ones that no sweep has met yet included

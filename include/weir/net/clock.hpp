@@ -6,14 +6,17 @@
 
 #include "weir/base/time.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 namespace weir::net {
 
 class Clock {
  public:
-  Clock() noexcept
-      : wall_(std::chrono::floor<base::Duration>(std::chrono::system_clock::now())),
+  // Goes on from `not_before` where the wall clock has been set back to an earlier instant: time that state
+  // was kept at does not come again.
+  explicit Clock(base::TimePoint not_before = {}) noexcept
+      : wall_(std::max(std::chrono::floor<base::Duration>(std::chrono::system_clock::now()), not_before)),
         steady_(std::chrono::steady_clock::now()) {}
 
   [[nodiscard]] base::TimePoint now() const noexcept {

@@ -286,8 +286,10 @@ const WrongConfiguration kWrong[] = {
      with("[state]\nmemory = { max_keys = 0 }\n"),
      {"weir.toml:12: state.memory.max_keys: found 0; expected a whole number from 1 to 1073741824"}},
     {"Snapshot",
-     with("[state]\nsnapshot = \"state.bin\"\n"),
-     {"weir.toml:12: state.snapshot: not yet: this version of weir lacks snapshots of state"}},
+     with("[state]\nmemory = { snapshot = \"none/weir.state\" }\n"),
+     {"weir.toml:12: state.memory.snapshot: found a file in \"none\", which is no folder; expected a file "
+      "that "
+      "weir may write"}},
 };
 
 class SectionMistakes : public ::testing::TestWithParam<WrongConfiguration> {};

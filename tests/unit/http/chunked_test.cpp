@@ -114,6 +114,16 @@ TEST(ChunkDecoder, IsNeverDoneBeforeTheLastByte) {
   }
 }
 
+// Found by tests/fuzz/chunked_fuzz.cpp: a byte that was refused had moved it on all the same.
+TEST(ChunkDecoder, IsNotDoneByALastByteThatMayNotStandThere) {
+  ChunkDecoder decoder;
+  Result result;
+  feed(decoder, "0\r\n\rx", result);
+  EXPECT_EQ(result.last, Status::Bad);
+  EXPECT_FALSE(decoder.done());
+  EXPECT_EQ(decoder.next("x").status, Status::Bad) << "it went on";
+}
+
 TEST(ChunkDecoder, LeavesWhatFollowsTheBody) {
   const std::string_view coded = "1\r\nx\r\n0\r\n\r\nGET / HTTP/1.1\r\n";
   ChunkDecoder decoder;

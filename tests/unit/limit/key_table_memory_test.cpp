@@ -1,10 +1,12 @@
-// What the table costs: memory for a million keys, and no allocation for a decision.
+// What the table costs: memory for a million keys, whoever comes beyond them, and no allocation for a
+// decision.
 #include "unit/limit/traffic.hpp"
 
 #include "weir/limit/key_table.hpp"
 
 #include <atomic>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <new>
 #include <vector>
@@ -32,8 +34,10 @@ namespace {
 // A sanitizer's shadow of the same pages is resident too: at most four bytes for each under ThreadSanitizer.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr std::uint64_t kShadow = 5;
+constexpr std::uint64_t kHaste = 20;  // how many times fewer keys than where nothing is slow
 #else
 constexpr std::uint64_t kShadow = 1;
+constexpr std::uint64_t kHaste = 1;
 #endif
 constexpr std::uint64_t kBoundKiB = 64 * 1024 * kShadow;
 
@@ -64,6 +68,43 @@ TEST(KeyTableMemory, AMillionKeysTakeLessThan64MiB) {
   EXPECT_LE(grown, kBoundKiB);
   EXPECT_EQ(table.stats().keys, kKeys);
   EXPECT_EQ(table.stats().overflowed, 0);
+}
+
+// Ten million clients, each with one request, come upon a table whose million keys are all live: what the
+// table does with them is what an attacker can buy.
+TEST(KeyTableMemory, TenMillionNewcomersBuyNoMemoryAndNobodysState) {
+  constexpr std::uint64_t kKeys = 1'000'000 / kHaste;
+  constexpr std::uint64_t kAttackers = 10 * kKeys;
+  const Limiter limiter = token_bucket("1/day", 1);
+  const auto before = resident_kib();
+  KeyTable table(kKeys);
+  Outcome outcome;
+  const auto admits = [&](std::uint64_t client, TimePoint now) {
+    const Charge charge{key_of(client), &limiter};
+    return table.charge({&charge, 1}, now, {&outcome, 1});
+  };
+  for (std::uint64_t i = 0; i < kKeys; ++i) ASSERT_TRUE(admits(i, kStart));
+  ASSERT_EQ(table.stats().overflowed, 0);
+
+  const std::clock_t began = std::clock();
+  std::uint64_t admitted = 0, answered_together = 0;
+  for (std::uint64_t i = 0; i < kAttackers; ++i) {
+    admitted += admits(kKeys + i, kStart + Duration(i)) ? 1 : 0;
+    answered_together += outcome.overflow ? 1 : 0;
+  }
+  const auto nanoseconds = static_cast<double>(std::clock() - began) * 1e9 / CLOCKS_PER_SEC;
+  const auto grown = resident_kib() - before;
+  const auto stats = table.stats();
+  std::cout << "[   ATTACK ] " << nanoseconds / kAttackers << " ns of CPU a newcomer, " << grown << " KiB, "
+            << admitted << " of " << kAttackers << " admitted, " << answered_together
+            << " answered together\n";
+  EXPECT_LE(grown, kBoundKiB);
+  EXPECT_LE(stats.keys, stats.slots);
+  EXPECT_EQ(stats.overflowed, 1) << "who came too many shared more than one admission";
+  EXPECT_EQ(admitted, stats.keys - kKeys + stats.overflowed);
+  EXPECT_EQ(answered_together, kAttackers - (stats.keys - kKeys));
+  const auto then = kStart + 24h - 1us;
+  for (std::uint64_t i = 0; i < kKeys; i += 97) ASSERT_FALSE(admits(i, then)) << i << " was forgotten";
 }
 
 TEST(KeyTableMemory, ADecisionAllocatesNothing) {

@@ -82,6 +82,24 @@ TEST(LimiterLaws, ARefusedRequestChangesNothing) {
   });
 }
 
+// Workers read their clocks before they take the lock, and a wall clock may be set back.
+TEST(LimiterLaws, TimeThatGoesBackGivesNothing) {
+  int admitted = 0;
+  for_each_moment([&](const Moment& m, Dice& dice) {
+    const Cell& cell = m.step.next;
+    const auto passed = static_cast<std::uint64_t>(m.now.time_since_epoch().count());
+    const TimePoint earlier =
+        m.now - Duration(dice.one_in(2) ? dice.magnitude(0, passed) : dice.between(0, passed));
+    EXPECT_LE(remaining_at(m.rule, cell, earlier), remaining_at(m.rule, cell, m.now));
+    const Step back = step(m.rule.limiter, cell, earlier, m.cost);
+    if (!back.outcome.allowed) return;
+    ++admitted;
+    EXPECT_TRUE(step(m.rule.limiter, cell, m.now, m.cost).outcome.allowed);
+    EXPECT_GE(drained_at(m.rule.limiter, back.next), drained_at(m.rule.limiter, cell));
+  });
+  EXPECT_GT(admitted, kCases / 10);
+}
+
 TEST(LimiterLaws, RemainingCanBeSpentNowAndNoMore) {
   for_each_moment([](const Moment& m, Dice&) {
     Cell cell = m.step.next;

@@ -1,0 +1,53 @@
+// What of the table outlives the process (limit/snapshot.hpp), as values.
+#pragma once
+
+#include "weir/base/siphash.hpp"
+#include "weir/base/time.hpp"
+#include "weir/limit/charge.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weir::limit {
+
+// One key that was live. The instants in a cell, as `drained_at`, are microseconds since the Unix epoch.
+struct SavedKey {
+  Key key;
+  RuleIndex rule = 0;
+  base::TimePoint drained_at;
+  Cell cell{};                  // of a log not used
+  std::vector<LogEntry> log{};  // of a log its entries, oldest first; else empty
+  friend bool operator==(const SavedKey&, const SavedKey&) = default;
+};
+
+// The cell that a rule's newcomers share while the table is full.
+struct SharedCell {
+  RuleIndex rule = 0;
+  Limiter units;  // whose units the cell is in
+  Cell cell;
+};
+
+// A rule, as far as its cells depend on it. A cell means nothing without the numbers of its limiter, and does
+// not say which of its rule's limiters that is; so the cells of a rule are good as long as none of its
+// variants has other numbers than it had.
+struct SavedRule {
+  struct Variant {
+    std::uint64_t name;     // that keys are named under: the rule itself, a tier, an override, elastic or not
+    std::uint64_t numbers;  // a digest of all that a cell's meaning depends on
+    friend bool operator==(const Variant&, const Variant&) = default;
+  };
+  std::string name;
+  std::vector<Variant> variants;
+  std::vector<const Limiter*> limiters{};  // all that a cell may be of; owned by the rule set
+
+  // Bits of a cost in its logs, which are of one kind; 0 where it keeps none.
+  [[nodiscard]] unsigned log_cost_bits() const noexcept;
+  // Whether cells of `older`, a rule of the same name, still mean the same.
+  [[nodiscard]] bool reads(const SavedRule& older) const noexcept;
+};
+
+// The same for limiters with the same algorithm and numbers, in every process.
+[[nodiscard]] base::Digest128 fingerprint(const Limiter& limiter) noexcept;
+
+}  // namespace weir::limit

@@ -1,0 +1,73 @@
+// The live keys of a table as bytes, so that a daily quota survives a restart. Pure: whoever calls moves the
+// bytes (app/snapshot_file.hpp).
+//
+//   words of 64 bits, little endian:
+//   | "weirkeys" | version | saved_at | k0 | k1 |
+//   | rules     | length of name, name | variants | name, numbers | … | … |
+//   | shared    | rule | fingerprint of its units, 2 | cell, 2 | … |
+//   | drained_at, log?, rule | key, 2 | cell, 2                         | one for each key; or, of a log,
+//   | drained_at, log?, rule | key, 2 | entries | mark, cost | … |      |
+//   | all ones | keys | digest of all words before it, 2 |
+//
+// What outlives the process:
+//  * The key that names are made under (k0, k1), without which no client would find its cell. It is not
+//  derived
+//    from key_secret: that is shared by many weirs and may be known to many people, and who knows the key can
+//    aim clients at one bucket of the table. So the bytes are a secret; the file is its owner's alone.
+//  * Instants as they are: the time in between counts as passed. Whoever restores lets time go on at
+//    `saved_at` at the earliest, so that a clock that was set back leaves no key waiting for it.
+//  * Cells of rules whose numbers are the same as then (SavedRule). Those of a rule that has changed are left
+//    out: its clients start anew.
+//  * Not what is in flight: requests ended with the process.
+//
+// A digest (SipHash, not secret) tells damage; it is no proof against a forger, who had to be the owner.
+#pragma once
+
+#include "weir/limit/key_table.hpp"
+#include "weir/limit/saved.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+
+namespace weir::limit {
+
+struct Snapshot {
+  base::SipKey names;        // the key of the table's names
+  base::TimePoint saved_at;  // by the clock of the process that wrote it
+  std::uint64_t keys = 0;    // that it has; not for write_snapshot()
+};
+
+// Takes the next bytes.
+using ByteSink = std::function<void(std::string_view)>;
+// Fills a buffer with the next bytes and says how many: fewer than it holds only at the end.
+using ByteSource = std::function<std::size_t(std::span<char>)>;
+
+// Returns how many keys it wrote. Any thread may use the table meanwhile; what it charges then may be
+// missing. REQUIRES that the table's keys were charged by `rules`, in this order.
+std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
+                             std::span<const SavedRule> rules, const ByteSink& sink);
+
+// Reads everything, in bounded memory, and believes nothing before the digest was right. An error in words:
+// "ends early", "is damaged: …", "is of version 7, this weir reads 1".
+[[nodiscard]] base::Result<Snapshot> check_snapshot(const ByteSource& source,
+                                                    std::span<const SavedRule> rules);
+
+struct Restored {
+  std::uint64_t keys = 0;     // that are in the table again
+  std::uint64_t drained = 0;  // whose time had passed
+  std::uint64_t changed = 0;  // of rules that are gone, or have other numbers
+  // That found no room in a smaller table. It is full of live keys then, so they share their rules' overflow
+  // cells: all of them together gain one fresh state a rule.
+  std::uint64_t left_out = 0;
+};
+
+// REQUIRES that check_snapshot accepted the same bytes with the same rules; else an error, and the table has
+// what came before it.
+[[nodiscard]] base::Result<Restored> restore_snapshot(const ByteSource& source,
+                                                      std::span<const SavedRule> rules, base::TimePoint now,
+                                                      KeyTable& table);
+
+}  // namespace weir::limit

@@ -1,0 +1,71 @@
+#include "weir/limit/saved.hpp"
+
+#include <algorithm>
+
+namespace weir::limit {
+
+namespace {
+
+using base::SipHash128;
+
+// What a step's arithmetic depends on.
+struct Numbers {
+  SipHash128& hash;
+
+  void add(const Rate& rate) const noexcept {
+    hash.part(rate.count);
+    hash.part(static_cast<std::uint64_t>(rate.period.count()));
+  }
+  void add(const Spacing& spacing) const noexcept {
+    add(spacing.rate());
+    hash.part(spacing.capacity());
+    hash.part(static_cast<std::uint64_t>(spacing.max_wait().count()));
+  }
+
+  void operator()(const TokenBucket& l) const noexcept { add(l.spacing()); }
+  void operator()(const Gcra& l) const noexcept { add(l.spacing()); }
+  void operator()(const LeakyBucket& l) const noexcept { add(l.spacing()); }
+  void operator()(const SteppedBucket& l) const noexcept {
+    add(l.rate());
+    hash.part(l.quota());
+  }
+  void operator()(const FixedWindow& l) const noexcept {
+    add(l.rate());
+    hash.part(static_cast<std::uint64_t>(l.align()));
+    if (l.calendar() != nullptr) hash.part(l.calendar()->zone());
+  }
+  void operator()(const SlidingWindow& l) const noexcept { add(l.rate()); }
+  void operator()(const SlidingLog& l) const noexcept {
+    add(l.rate());
+    hash.part(l.buckets());
+  }
+  void operator()(const Concurrency& l) const noexcept { hash.part(l.quota()); }
+  void operator()(const AdaptiveConcurrency& l) const noexcept {
+    hash.part(l.min());
+    hash.part(l.quota());
+  }
+};
+
+}  // namespace
+
+base::Digest128 fingerprint(const Limiter& limiter) noexcept {
+  SipHash128 hash({});
+  hash.part(static_cast<std::uint64_t>(limiter.index()));
+  std::visit(Numbers{hash}, limiter);
+  return hash.digest();
+}
+
+unsigned SavedRule::log_cost_bits() const noexcept {
+  for (const Limiter* limiter : limiters)
+    if (const auto* log = std::get_if<SlidingLog>(limiter)) return log->cost_bits();
+  return 0;
+}
+
+bool SavedRule::reads(const SavedRule& older) const noexcept {
+  return std::all_of(older.variants.begin(), older.variants.end(), [this](const Variant& was) {
+    return std::none_of(variants.begin(), variants.end(),
+                        [&](const Variant& is) { return is.name == was.name && is.numbers != was.numbers; });
+  });
+}
+
+}  // namespace weir::limit

@@ -1,0 +1,199 @@
+#include "limit/snapshot_words.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <string>
+
+namespace weir::limit {
+
+namespace {
+
+base::TimePoint instant_of(std::uint64_t micros) noexcept {
+  return base::TimePoint(base::Duration(static_cast<base::Duration::rep>(micros)));
+}
+
+// What is read is taken at its word only as far as it cannot do harm: every count has a bound, every index a
+// range, every log the order that the table relies on. The first fault ends the reading.
+class Reader {
+ public:
+  using SeeShared = std::function<void(const SharedCell&)>;
+  using SeeKey = std::function<void(const SavedKey&)>;
+
+  Reader(const ByteSource& source, std::span<const SavedRule> rules) : in_(source), rules_(rules) {}
+
+  // `see_shared` and `see_key` are told what belongs to rules that still read it, under the rules' present
+  // numbers.
+  base::Result<Snapshot> read(const SeeShared& see_shared, const SeeKey& see_key);
+  [[nodiscard]] std::uint64_t changed() const noexcept { return changed_; }
+
+ private:
+  // An index that stands for a rule that is gone, or has changed.
+  static constexpr RuleIndex kNone = kMaxRules;
+
+  void fail(std::string what) {
+    if (fault_.empty()) fault_ = in_.ended() ? "ends early" : std::move(what);
+  }
+  [[nodiscard]] bool good() const noexcept { return fault_.empty() && !in_.ended(); }
+  std::uint64_t take_count(std::uint64_t most, const char* of);
+  void read_head();
+  void read_rules();
+  SavedRule read_rule();
+  void read_shared(const SeeShared& see);
+  void read_keys(const SeeKey& see);
+  void read_key(std::uint64_t first, const SeeKey& see);
+  void read_log(SavedKey& saved, unsigned cost_bits);
+
+  WordReader in_;
+  std::span<const SavedRule> rules_;
+  std::vector<RuleIndex> now_;  // by the index in the snapshot: what it is now
+  Snapshot snapshot_{};
+  std::uint64_t changed_ = 0;
+  std::string fault_;
+};
+
+std::uint64_t Reader::take_count(std::uint64_t most, const char* of) {
+  const std::uint64_t count = in_.take();
+  if (count <= most) return count;
+  fail(std::string("is damaged: it has too many ") + of);
+  return 0;
+}
+
+void Reader::read_head() {
+  if (in_.take() != kSnapshotMagic) return fail("is no snapshot");
+  const std::uint64_t version = in_.take();
+  if (version != kSnapshotVersion)
+    return fail("is of version " + std::to_string(version) + ", this weir reads " +
+                std::to_string(kSnapshotVersion));
+  const std::uint64_t saved_at = in_.take();
+  if (saved_at > kLatest) return fail("is damaged: it is from no time");
+  snapshot_.saved_at = instant_of(saved_at);
+  snapshot_.names.k0 = in_.take();
+  snapshot_.names.k1 = in_.take();
+}
+
+SavedRule Reader::read_rule() {
+  SavedRule rule{.name = in_.take_text(take_count(kLongestRuleName, "letters in a name")), .variants = {}};
+  const std::uint64_t variants = take_count(kMostVariants, "variants of a rule");
+  for (std::uint64_t i = 0; i < variants && good(); ++i) {
+    const std::uint64_t name = in_.take();
+    rule.variants.push_back({name, in_.take()});
+  }
+  return rule;
+}
+
+void Reader::read_rules() {
+  const std::uint64_t count = take_count(kMaxRules, "rules");
+  for (std::uint64_t i = 0; i < count && good(); ++i) {
+    const SavedRule older = read_rule();
+    const auto found = std::find_if(rules_.begin(), rules_.end(),
+                                    [&](const SavedRule& rule) { return rule.name == older.name; });
+    const bool reads = found != rules_.end() && found->reads(older);
+    now_.push_back(reads ? static_cast<RuleIndex>(found - rules_.begin()) : kNone);
+  }
+}
+
+void Reader::read_shared(const SeeShared& see) {
+  const std::uint64_t count = take_count(kMaxRules, "shared cells");
+  for (std::uint64_t i = 0; i < count && good(); ++i) {
+    const std::uint64_t rule = in_.take();
+    const auto units = in_.take_digest();
+    const Cell cell = in_.take_cell();
+    if (rule >= now_.size()) return fail("is damaged: it names a rule that it lacks");
+    if (now_[rule] == kNone) continue;
+    for (const Limiter* limiter : rules_[now_[rule]].limiters) {
+      if (fingerprint(*limiter) != units) continue;
+      see({now_[rule], *limiter, cell});
+      break;
+    }
+  }
+}
+
+// What the table relies on: entries in order, all within a period, and costs that its chunks can hold.
+void Reader::read_log(SavedKey& saved, unsigned cost_bits) {
+  const std::uint64_t count = take_count(SlidingLog::kMostExact, "entries in a log");
+  if (count == 0) return fail("is damaged: a log is empty");
+  const std::uint64_t bound = std::uint64_t{1} << (cost_bits != 0 ? cost_bits : 32);
+  std::uint64_t total = 0;
+  for (std::uint64_t i = 0; i < count && good(); ++i) {
+    const std::uint64_t mark = in_.take();
+    const std::uint64_t cost = in_.take();
+    const bool in_order = saved.log.empty() || mark > saved.log.back().mark;
+    const bool costs = cost != 0 && cost < bound && (total += cost) < bound;
+    if (!in_order || !costs) return fail("is damaged: a log is out of order");
+    saved.log.push_back({mark, cost});
+  }
+  if (!good() || cost_bits == 0) return;
+  const auto age = saved.log.back().mark - saved.log.front().mark;
+  if (age >> (64 - cost_bits) != 0) fail("is damaged: a log is out of order");
+}
+
+void Reader::read_key(std::uint64_t first, const SeeKey& see) {
+  SavedKey saved{.key = in_.take_digest(), .rule = kNone, .drained_at = instant_of(first >> kDrainedAt)};
+  const std::size_t rule = first & 0xff;
+  if (first >> kDrainedAt > kLatest || rule >= now_.size())
+    return fail("is damaged: a key is of no rule or time");
+  saved.rule = now_[rule];
+  const unsigned cost_bits = saved.rule != kNone ? rules_[saved.rule].log_cost_bits() : 0;
+  const bool is_log = (first & kIsLog) != 0;
+  if (is_log)
+    read_log(saved, cost_bits);
+  else
+    saved.cell = in_.take_cell();
+  if (!good()) return;
+  if (saved.rule == kNone) {
+    ++changed_;
+  } else if (is_log != (cost_bits != 0)) {
+    fail("is damaged: a key is of another algorithm than its rule");
+  } else {
+    see(saved);
+  }
+}
+
+void Reader::read_keys(const SeeKey& see) {
+  std::uint64_t keys = 0;
+  std::uint64_t first = in_.take();
+  for (; good() && first != kSnapshotEnd; first = in_.take(), ++keys) read_key(first, see);
+  snapshot_.keys = in_.take();
+  if (good() && snapshot_.keys != keys) fail("is damaged: it has another number of keys than it says");
+}
+
+base::Result<Snapshot> Reader::read(const SeeShared& see_shared, const SeeKey& see_key) {
+  read_head();
+  if (good()) read_rules();
+  if (good()) read_shared(see_shared);
+  if (good()) read_keys(see_key);
+  if (good() && !in_.take_end()) fail("is damaged: its digest is another");
+  if (!good()) {
+    fail("ends early");
+    return base::Error{fault_};
+  }
+  return snapshot_;
+}
+
+}  // namespace
+
+base::Result<Snapshot> check_snapshot(const ByteSource& source, std::span<const SavedRule> rules) {
+  Reader reader(source, rules);
+  return reader.read([](const SharedCell&) {}, [](const SavedKey&) {});
+}
+
+base::Result<Restored> restore_snapshot(const ByteSource& source, std::span<const SavedRule> rules,
+                                        base::TimePoint now, KeyTable& table) {
+  Restored restored;
+  Reader reader(source, rules);
+  const auto read = reader.read([&](const SharedCell& shared) { table.restore(shared); },
+                                [&](const SavedKey& saved) {
+                                  if (saved.drained_at <= now)
+                                    ++restored.drained;
+                                  else if (table.restore(saved, rules, now))
+                                    ++restored.keys;
+                                  else
+                                    ++restored.left_out;
+                                });
+  if (!read) return read.error();
+  restored.changed = reader.changed();
+  return restored;
+}
+
+}  // namespace weir::limit

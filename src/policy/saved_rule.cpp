@@ -1,0 +1,74 @@
+#include "weir/policy/saved_rule.hpp"
+
+#include <optional>
+
+namespace weir::policy {
+
+namespace {
+
+using base::SipHash128;
+
+// Gathers the variants of one rule. Names follow what tells variants apart in a key's name (name_key.cpp).
+class Gathering {
+ public:
+  explicit Gathering(const Rule& rule) : store_(rule.store), saved_{.name = rule.name, .variants = {}} {}
+
+  // `kind`: 0 the rule, 1 an override by its number, 2 a tier by its name.
+  template <class Numbers>
+  void add(std::uint64_t kind, std::uint64_t number, std::string_view tier, const Numbers& numbers) {
+    add_limiters(name_of(kind, number, tier, false),
+                 {&numbers.limiter, in(numbers.local_share), in(numbers.soft), in(numbers.soft_share)});
+    if (!numbers.elastic) return;
+    add_limiters(name_of(kind, number, tier, true),
+                 {&numbers.elastic->limiter, in(numbers.elastic->local_share)});
+  }
+  [[nodiscard]] limit::SavedRule take() && { return std::move(saved_); }
+
+ private:
+  static const limit::Limiter* in(const std::optional<limit::Limiter>& limiter) {
+    return limiter ? &*limiter : nullptr;
+  }
+  static std::uint64_t name_of(std::uint64_t kind, std::uint64_t number, std::string_view tier,
+                               bool elastic) {
+    SipHash128 hash({});
+    hash.part(kind);
+    hash.part(number);
+    hash.part(tier);
+    hash.part(std::uint64_t{elastic});
+    return hash.digest().lo;
+  }
+  // Which of them enforces depends on which there are, and on where the rule keeps its state.
+  void add_limiters(std::uint64_t name, std::initializer_list<const limit::Limiter*> limiters) {
+    SipHash128 hash({});
+    hash.part(static_cast<std::uint64_t>(store_));
+    for (const limit::Limiter* limiter : limiters) {
+      hash.part(std::uint64_t{limiter != nullptr});
+      if (limiter == nullptr) continue;
+      hash.part(limit::fingerprint(*limiter).lo);
+      saved_.limiters.push_back(limiter);
+    }
+    saved_.variants.push_back({name, hash.digest().lo});
+  }
+
+  Store store_;
+  limit::SavedRule saved_;
+};
+
+limit::SavedRule saved_rule(const Rule& rule) {
+  Gathering gathering(rule);
+  gathering.add(0, 0, "", rule);
+  for (std::size_t i = 0; i < rule.overrides.size(); ++i) gathering.add(1, i, "", rule.overrides[i]);
+  for (const auto& variant : rule.tiers) gathering.add(2, 0, variant.tier, variant);
+  return std::move(gathering).take();
+}
+
+}  // namespace
+
+std::vector<limit::SavedRule> saved_rules(std::span<const Rule> rules) {
+  std::vector<limit::SavedRule> saved;
+  saved.reserve(rules.size());
+  for (const auto& rule : rules) saved.push_back(saved_rule(rule));
+  return saved;
+}
+
+}  // namespace weir::policy

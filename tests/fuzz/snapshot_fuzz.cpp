@@ -1,0 +1,80 @@
+// The reader of snapshots: as the bytes are, and with a digest that is right, so that what lies behind the
+// digest is reached. Whatever it accepts, the table takes, tells again, and gives its memory back.
+#include "fuzz/input.hpp"
+
+#include "weir/limit/snapshot.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace weir::fuzz {
+namespace {
+
+using limit::KeyTable;
+using limit::SavedRule;
+
+limit::ByteSource source_of(std::string_view bytes) {
+  return [bytes](std::span<char> into) mutable {
+    const auto count = std::min(into.size(), bytes.size());
+    if (count != 0) std::memcpy(into.data(), bytes.data(), count);
+    bytes.remove_prefix(count);
+    return count;
+  };
+}
+
+// Of the same names and numbers as those of the seeds: a cell, an exact log, a bucketed one.
+const std::vector<SavedRule>& rules() {
+  static const auto kMinute = base::Duration(60'000'000);
+  static const std::vector<limit::Limiter> kLimiters = {limit::TokenBucket::make({5, kMinute}, 5).value(),
+                                                        limit::SlidingLog::make({50, kMinute}).value(),
+                                                        limit::SlidingLog::make({50, kMinute}, 10).value()};
+  static const std::vector<SavedRule> kRules = {
+      {.name = "a", .variants = {{1, 1}}, .limiters = {&kLimiters[0]}},
+      {.name = "b", .variants = {{1, 1}}, .limiters = {&kLimiters[1]}},
+      {.name = "c", .variants = {{1, 1}}, .limiters = {&kLimiters[2]}}};
+  return kRules;
+}
+
+std::string with_its_digest(std::string_view bytes) {
+  std::string whole(bytes.substr(0, bytes.size() / 8 * 8));
+  base::SipHash128 hash({});
+  for (std::size_t at = 0; at < whole.size(); at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, whole.data() + at, sizeof word);
+    hash.part(word);
+  }
+  const auto digest = hash.digest();
+  whole.append(reinterpret_cast<const char*>(&digest.lo), 8);
+  whole.append(reinterpret_cast<const char*>(&digest.hi), 8);
+  return whole;
+}
+
+void run(std::string_view bytes) {
+  const auto checked = limit::check_snapshot(source_of(bytes), rules());
+  KeyTable table(64);
+  const auto restored = limit::restore_snapshot(source_of(bytes), rules(), base::TimePoint{}, table);
+  require(checked.has_value() == restored.has_value(), "what is accepted can be restored");
+  if (!checked) return require(!checked.error().message.empty(), "a refusal says why");
+  const auto stats = table.stats();
+  require(stats.keys <= restored->keys, "no key comes from nowhere");
+  require(restored->keys + restored->drained + restored->changed + restored->left_out == checked->keys,
+          "every key is accounted for");
+
+  std::string again;
+  limit::write_snapshot(table, {checked->names, {}}, rules(), [&](std::string_view more) { again += more; });
+  require(limit::check_snapshot(source_of(again), rules()).has_value(), "what was restored can be saved");
+  constexpr auto kEnd = base::TimePoint(base::Duration((std::int64_t{1} << 55) - 2));
+  table.sweep(kEnd, 1'000);
+  require(table.stats().log_chunks_used == 0, "logs give their memory back");
+}
+
+}  // namespace
+}  // namespace weir::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  const std::string_view input(reinterpret_cast<const char*>(bytes), size);
+  weir::fuzz::run(input);
+  weir::fuzz::run(weir::fuzz::with_its_digest(input));
+  return 0;
+}

@@ -1,0 +1,18 @@
+// Configuration text of any kind is read, or its mistake is named with its line.
+#include "app/toml_reader.hpp"
+#include "fuzz/input.hpp"
+
+#include <string>
+#include <string_view>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace weir;
+  const std::string file = "fuzz.toml";
+  app::Mistakes mistakes;
+  const auto document =
+      app::read_toml(std::string_view(reinterpret_cast<const char*>(bytes), size), file, mistakes);
+  fuzz::require(document.table() != nullptr, "a document is a table");
+  for (const auto& line : mistakes.lines())
+    fuzz::require(line.starts_with(file + ":"), "a mistake says where");
+  return 0;
+}

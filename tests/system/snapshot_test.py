@@ -1,0 +1,98 @@
+"""A restart forgets nothing where [state.memory] names a snapshot, and a snapshot that is of no use stops nobody."""
+
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+
+from harness import PATIENCE, WEIR, TestCase, Upstream, Weir, config, main, rule
+
+RULES = (rule("day", "5/day", algorithm='"fixed_window"', key='["api_key"]')
+         + rule("log", "20/day", algorithm='"sliding_log"', key="[]")
+         + rule("spin", "1000000/s", algorithm='"gcra"', key='["ip"]'))
+
+
+class Snapshot(TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weir-state-")))
+        self.file = self.folder / "weir.state"
+        self.upstream = self.start(Upstream())
+
+    def text(self, rules=RULES, max_keys=1000):
+        state = f'memory = {{ max_keys = {max_keys}, snapshot = "{self.file}" }}'
+        return config(self.upstream.port, rules=rules, state=state)
+
+    def spend(self, weir, key, count):
+        return [status for _ in range(count) for status in [weir.get("/", **{"X-API-Key": key}).status]]
+
+    def run_once(self, key, count, how=signal.SIGTERM, **text):
+        """A weir's life: its statuses, and what it said of snapshots."""
+        with Weir(self.text(**text)) as weir:
+            statuses = self.spend(weir, key, count)
+            weir.signal(how)
+            self.assertEqual(weir.wait(), 0)
+            return statuses, [line for line in weir.lines if re.search(r"snapshot|restored|saved", line)]
+
+    def test_a_daily_quota_survives_restarts(self):
+        statuses, lines = self.run_once("a", 3)
+        self.assertEqual(statuses, [200] * 3)
+        self.assertRegex(lines[0], r"info no snapshot at .*weir\.state yet")
+        self.assertRegex(lines[1], r"info saved [23] keys to .*weir\.state in \d+ ms \(\d+ bytes\)")
+        self.assertEqual(self.file.stat().st_mode & 0o777, 0o600)
+
+        statuses, lines = self.run_once("a", 4, how=signal.SIGINT)
+        self.assertEqual(statuses, [200, 200, 429, 429])
+        self.assertRegex(lines[0], r"info restored 2 keys from .* in \d+ ms")
+        # The sliding log of everybody has five entries by now: fifteen are left of twenty.
+        statuses, _ = self.run_once("b", 1)
+        self.assertEqual(statuses, [200])
+        statuses = sum((self.run_once(f"c{i}", 5)[0] for i in range(3)), [])
+        self.assertEqual(statuses, [200] * 14 + [429])
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["weir.state"])
+
+    def test_a_rule_that_changed_starts_anew_and_the_others_do_not(self):
+        self.assertEqual(self.run_once("a", 5)[0], [200] * 5)
+        statuses, lines = self.run_once("a", 7, rules=RULES.replace("5/day", "6/day"))
+        self.assertEqual(statuses, [200] * 6 + [429])
+        self.assertRegex(lines[0], r"restored 1 key from .*; 1 were of rules that changed")
+
+    def test_damage_is_set_aside(self):
+        self.run_once("a", 5)
+        whole = self.file.read_bytes()
+        flipped = bytearray(whole)
+        flipped[len(whole) // 2] ^= 1
+        for damage, why in ((whole[:-9], "ends early|is damaged"), (bytes(flipped), "is damaged"), (b"", "ends early"),
+                            (b"[state]\nmemory", "is no snapshot"), (whole[:8] + b"\2" + whole[9:], "is of version 2")):
+            with self.subTest(why):
+                self.file.write_bytes(damage)
+                statuses, lines = self.run_once("a", 1)
+                self.assertEqual(statuses, [200])
+                self.assertRegex(lines[0], rf"warning snapshot \S*weir\.state ({why}).*; set aside as \S*weir\.state\.damaged")
+                self.assertEqual((self.folder / "weir.state.damaged").read_bytes(), damage)
+
+    def test_a_killed_weir_leaves_the_last_snapshot(self):
+        self.run_once("a", 4)
+        weir = Weir(self.text())
+        try:
+            self.assertEqual(self.spend(weir, "a", 2), [200, 429])
+            weir.process.kill()
+            weir.wait()
+        finally:
+            weir.process.stderr.close()
+            weir.scratch.cleanup()
+        self.assertEqual(self.run_once("a", 2)[0], [200, 429])
+
+    def test_a_folder_that_cannot_take_it_is_refused(self):
+        for path, why in ((self.folder / "none" / "weir.state", "which is no folder"), (self.folder, "which is a folder")):
+            self.file = path
+            written = self.folder / "weir.toml"
+            written.write_text(self.text())
+            for command in ("check", "run"):
+                done = subprocess.run([WEIR, command, "--config", written], capture_output=True, text=True, timeout=PATIENCE)
+                self.assertEqual(done.returncode, 2)
+                self.assertRegex(done.stderr, rf"weir\.toml:\d+: state\.memory\.snapshot: found .*{why}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+// The snapshot's file: whole or not there, its owner's alone, and set aside when it is of no use.
+#include "app/snapshot_file.hpp"
+
+#include "unit/app/configuration.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace weir::app::test {
+namespace {
+
+using base::TimePoint;
+using namespace std::chrono_literals;
+
+constexpr TimePoint kSaved{std::chrono::microseconds{1'700'000'000'000'000}};
+
+class SnapshotFileTest : public testing::Test {
+ protected:
+  void save(TimePoint at = kSaved) { SnapshotFile(path_, {}, at, log_).save(table_, {{1, 2}, at}, {}); }
+  [[nodiscard]] bool is_found(TimePoint wall = kSaved) {
+    return SnapshotFile(path_, {}, wall, log_).found().has_value();
+  }
+  [[nodiscard]] bool is_set_aside() const {
+    return !std::filesystem::exists(path_) && std::filesystem::exists(path_ + ".damaged");
+  }
+
+  Folder folder_;
+  const std::string path_ = folder_.file("weir.state");
+  Log log_{LogLevel::Off};
+  limit::KeyTable table_{10};
+};
+
+TEST_F(SnapshotFileTest, IsItsOwnersAloneAndLeavesNoDraft) {
+  folder_.write("weir.state.new", "of a weir that was killed");
+  save();
+  EXPECT_TRUE(is_found());
+  struct stat file {};
+  ASSERT_EQ(::stat(path_.c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0600);
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".new"));
+  EXPECT_EQ(SnapshotFile(path_, {}, kSaved, log_).found()->names.k1, 2);
+}
+
+TEST_F(SnapshotFileTest, IsReadAgainAfterAWeirThatDidNotEndWell) {
+  save();
+  EXPECT_TRUE(is_found());
+  EXPECT_TRUE(is_found());
+}
+
+TEST_F(SnapshotFileTest, DamageIsSetAsideAndTheNextOneTakesItsPlace) {
+  for (const std::string damage : {"", "weirkeys", "nothing of ours", std::string(4'096, '\0').c_str()}) {
+    folder_.write("weir.state", damage);
+    EXPECT_FALSE(is_found());
+    EXPECT_TRUE(is_set_aside());
+    save();
+    EXPECT_TRUE(is_found());
+  }
+}
+
+TEST_F(SnapshotFileTest, WhatIsNoFileIsSetAsideToo) {
+  std::filesystem::create_directory(path_);
+  EXPECT_FALSE(is_found());
+  EXPECT_TRUE(is_set_aside());
+}
+
+// A little back, and weir's time goes on from the snapshot's; far back, and nobody knows what its windows
+// mean.
+TEST_F(SnapshotFileTest, AClockThatWasSetBack) {
+  save();
+  EXPECT_TRUE(is_found(kSaved - 1h));
+  EXPECT_TRUE(is_found(kSaved + 10'000h));
+  EXPECT_FALSE(is_found(kSaved - 1h - 1us));
+  EXPECT_TRUE(is_set_aside());
+}
+
+TEST_F(SnapshotFileTest, AFolderThatCannotTakeItIsNoFault) {
+  const auto nowhere = folder_.file("none/weir.state");
+  SnapshotFile(nowhere, {}, kSaved, log_).save(table_, {{}, kSaved}, {});
+  EXPECT_FALSE(std::filesystem::exists(nowhere));
+  EXPECT_TRUE(obstacle_to_snapshot(nowhere));
+  EXPECT_TRUE(obstacle_to_snapshot(folder_.file("")));
+  EXPECT_FALSE(obstacle_to_snapshot(path_));
+}
+
+TEST_F(SnapshotFileTest, AFolderThatIsNotOursIsAnObstacle) {
+  std::filesystem::permissions(folder_.file(""), std::filesystem::perms(0555));
+  const auto whoever = ::geteuid();
+  constexpr uid_t kNobody = 65'534;
+  if (whoever == 0) {  // root may write everywhere
+    ASSERT_EQ(::seteuid(kNobody), 0);
+  }
+  const auto obstacle = obstacle_to_snapshot(path_);
+  ASSERT_EQ(::seteuid(whoever), 0);
+  std::filesystem::permissions(folder_.file(""), std::filesystem::perms(0755));
+  ASSERT_TRUE(obstacle);
+  EXPECT_THAT(*obstacle, testing::HasSubstr("where weir may not write"));
+}
+
+}  // namespace
+}  // namespace weir::app::test

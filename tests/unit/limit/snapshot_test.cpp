@@ -1,0 +1,268 @@
+// Snapshots: what comes back is what was saved, and damage is told, whatever it is.
+#include "weir/limit/snapshot.hpp"
+
+#include "unit/limit/random_case.hpp"
+#include "unit/limit/traffic.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include <gmock/gmock.h>
+
+namespace weir::limit {
+namespace {
+
+using ::testing::HasSubstr;
+
+ByteSource source_of(std::string_view bytes) {
+  return [bytes](std::span<char> into) mutable {
+    const auto count = std::min(into.size(), bytes.size());
+    if (count != 0) std::memcpy(into.data(), bytes.data(), count);
+    bytes.remove_prefix(count);
+    return count;
+  };
+}
+
+SavedRule rule_of(std::string name, const Limiter& limiter) {
+  return {.name = std::move(name), .variants = {{0, fingerprint(limiter).lo}}, .limiters = {&limiter}};
+}
+
+constexpr base::SipKey kNames{0x1234, 0x5678};
+
+std::string written(const KeyTable& table, const std::vector<SavedRule>& rules, TimePoint now) {
+  std::string bytes;
+  write_snapshot(table, {kNames, now}, rules, [&](std::string_view more) { bytes += more; });
+  return bytes;
+}
+
+std::map<Key, SavedKey> keys_of(const KeyTable& table, const std::vector<SavedRule>& rules, TimePoint now) {
+  std::map<Key, SavedKey> keys;
+  table.visit(now, rules, [&](const SavedKey& saved) { keys.emplace(saved.key, saved); });
+  return keys;
+}
+
+// A table of a few rules with random limiters, and random traffic of 300 clients.
+class SnapshotTest : public testing::Test {
+ protected:
+  SnapshotTest() {
+    while (cases_.size() < 6) {
+      const auto made = dice_.limiter();
+      // An exact log beside a bucketed one in one table is the point; the rest as it comes.
+      cases_.push_back(made);
+    }
+    cases_.push_back({Algorithm::LoneLog, {50, 1h}, 50, base::kForever, SlidingLog::make({50, 1h}).value()});
+    cases_.push_back(
+        {Algorithm::BucketedWindow, {90, 1h}, 90, base::kForever, SlidingLog::make({90, 1h}, 20).value()});
+    for (const auto& made : cases_)
+      rules_.push_back(rule_of("r" + std::to_string(rules_.size()), made.limiter));
+  }
+
+  void charge_at_random(KeyTable& table, int times) {
+    for (int i = 0; i < times; ++i) {
+      const auto rule = static_cast<RuleIndex>(dice_.between(0, cases_.size() - 1));
+      const Charge line{key_of(dice_.between(0, 300), rule), &cases_[rule].limiter, dice_.cost(cases_[rule]),
+                        rule};
+      Outcome out;
+      table.charge({&line, 1}, now_, {&out, 1});
+      if (dice_.one_in(10)) now_ += Duration(dice_.magnitude(1, 60'000'000));
+    }
+  }
+
+  Dice dice_{new_seed()};
+  std::vector<Case> cases_;
+  std::vector<SavedRule> rules_;
+  TimePoint now_ = kStart;
+};
+
+class RandomTables : public SnapshotTest, public testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(Many, RandomTables, testing::Range(0, 20));
+
+TEST_P(RandomTables, AnswerAsBeforeWhenTheyComeBack) {
+  KeyTable table(5'000);
+  charge_at_random(table, 5'000);
+  const auto bytes = written(table, rules_, now_);
+  const auto checked = check_snapshot(source_of(bytes), rules_);
+  ASSERT_TRUE(checked) << checked.error().message;
+  EXPECT_EQ(checked->saved_at, now_);
+  EXPECT_EQ(checked->names.k0, kNames.k0);
+  EXPECT_EQ(checked->names.k1, kNames.k1);
+
+  KeyTable again(5'000);
+  const auto restored = restore_snapshot(source_of(bytes), rules_, now_, again);
+  ASSERT_TRUE(restored);
+  EXPECT_EQ(restored->keys, checked->keys);
+  EXPECT_EQ(restored->drained + restored->changed + restored->left_out, 0);
+  EXPECT_EQ(again.stats().log_chunks_used > 0, table.stats().log_chunks_used > 0);
+  EXPECT_EQ(keys_of(again, rules_, now_), keys_of(table, rules_, now_));
+  for (int i = 0; i < 3'000; ++i) {
+    const auto rule = static_cast<RuleIndex>(dice_.between(0, cases_.size() - 1));
+    const Charge line{key_of(dice_.between(0, 300), rule), &cases_[rule].limiter, dice_.cost(cases_[rule]),
+                      rule};
+    Outcome was, is;
+    table.charge({&line, 1}, now_, {&was, 1});
+    again.charge({&line, 1}, now_, {&is, 1});
+    ASSERT_EQ(was, is) << cases_[rule];
+    now_ += Duration(dice_.magnitude(1, 60'000'000));
+  }
+}
+
+TEST_F(SnapshotTest, TimePassesWhileNobodyLooks) {
+  KeyTable table(5'000);
+  charge_at_random(table, 2'000);
+  const auto all = keys_of(table, rules_, now_);
+  const auto then = now_ + 1h;
+  const auto live = keys_of(table, rules_, then);
+  KeyTable again(5'000);
+  const auto bytes = written(table, rules_, now_);
+  const auto restored = restore_snapshot(source_of(bytes), rules_, then, again);
+  ASSERT_TRUE(restored);
+  EXPECT_EQ(restored->drained, all.size() - live.size());
+  EXPECT_EQ(keys_of(again, rules_, then), live);
+}
+
+TEST_F(SnapshotTest, EveryTruncationIsTold) {
+  KeyTable table(1'000);
+  charge_at_random(table, 300);
+  const auto bytes = written(table, rules_, now_);
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    const auto checked = check_snapshot(source_of(std::string_view(bytes).substr(0, length)), rules_);
+    ASSERT_FALSE(checked) << length << " of " << bytes.size();
+    ASSERT_THAT(checked.error().message, testing::AnyOf(HasSubstr("ends early"), HasSubstr("is damaged")));
+  }
+  EXPECT_FALSE(check_snapshot(source_of(bytes + "x"), rules_));
+  EXPECT_FALSE(check_snapshot(source_of(bytes + bytes), rules_));
+}
+
+TEST_F(SnapshotTest, EveryChangedByteIsTold) {
+  KeyTable table(1'000);
+  charge_at_random(table, 300);
+  const auto bytes = written(table, rules_, now_);
+  for (int i = 0; i < 10'000; ++i) {
+    auto damaged = bytes;
+    const auto flips = dice_.between(1, 3);
+    for (std::uint64_t flip = 0; flip < flips; ++flip)
+      damaged[dice_.between(0, bytes.size() - 1)] ^= static_cast<char>(1 << dice_.between(0, 7));
+    if (damaged == bytes) continue;
+    ASSERT_FALSE(check_snapshot(source_of(damaged), rules_));
+  }
+}
+
+TEST_F(SnapshotTest, AnotherVersionIsNamed) {
+  auto bytes = written(KeyTable(10), rules_, now_);
+  bytes[8] = 7;
+  const auto checked = check_snapshot(source_of(bytes), rules_);
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().message, "is of version 7, this weir reads 1");
+  EXPECT_EQ(check_snapshot(source_of("[state]\nmemory = 1\n"), rules_).error().message, "is no snapshot");
+}
+
+class SnapshotOfOneRule : public testing::Test {
+ protected:
+  static bool charge(KeyTable& table, const Charge& line, TimePoint now) {
+    Outcome out;
+    return table.charge({&line, 1}, now, {&out, 1});
+  }
+  static Restored restored(const std::string& bytes, const std::vector<SavedRule>& rules, TimePoint now,
+                           KeyTable& table) {
+    EXPECT_TRUE(check_snapshot(source_of(bytes), rules));
+    return restore_snapshot(source_of(bytes), rules, now, table).value();
+  }
+
+  const Limiter daily_ = FixedWindow::make({5, 24h}).value();
+  const Limiter hourly_ = token_bucket("3/h", 3);
+};
+
+TEST_F(SnapshotOfOneRule, RulesThatMovedKeepTheirKeys) {
+  KeyTable table(100);
+  EXPECT_TRUE(charge(table, {key_of(1), &daily_, 5, 0}, kStart));
+  EXPECT_TRUE(charge(table, {key_of(2), &hourly_, 3, 1}, kStart));
+  const auto bytes = written(table, {rule_of("day", daily_), rule_of("hour", hourly_)}, kStart);
+  KeyTable again(100);
+  const auto result = restored(
+      bytes, {rule_of("new", daily_), rule_of("hour", hourly_), rule_of("day", daily_)}, kStart, again);
+  EXPECT_EQ(result.keys, 2);
+  EXPECT_EQ(again.stats().keys_by_rule[2], 1);
+  EXPECT_FALSE(charge(again, {key_of(1), &daily_, 1, 2}, kStart));
+  EXPECT_FALSE(charge(again, {key_of(2), &hourly_, 1, 1}, kStart));
+}
+
+TEST_F(SnapshotOfOneRule, ARuleThatChangedStartsAnew) {
+  KeyTable table(100);
+  EXPECT_TRUE(charge(table, {key_of(1), &daily_, 5, 0}, kStart));
+  const auto bytes = written(table, {rule_of("day", daily_)}, kStart);
+  const Limiter others[] = {FixedWindow::make({6, 24h}).value(), SlidingLog::make({5, 24h}).value(),
+                            token_bucket("5/day", 5), gcra("5/day", 4), FixedWindow::make({5, 25h}).value()};
+  for (const auto& other : others) {
+    KeyTable again(100);
+    const auto result = restored(bytes, {rule_of("day", other)}, kStart, again);
+    EXPECT_EQ(result.changed, 1) << describe(other);
+    EXPECT_EQ(again.stats().keys, 0);
+  }
+}
+
+TEST_F(SnapshotOfOneRule, ANewVariantLeavesTheOthersAlone) {
+  const SavedRule was{.name = "r", .variants = {{1, 10}, {2, 20}}};
+  EXPECT_TRUE((SavedRule{.name = "r", .variants = {{1, 10}, {2, 20}, {3, 30}}}.reads(was)));
+  EXPECT_TRUE((SavedRule{.name = "r", .variants = {{2, 20}}}.reads(was)));
+  EXPECT_FALSE((SavedRule{.name = "r", .variants = {{1, 10}, {2, 21}}}.reads(was)));
+}
+
+TEST_F(SnapshotOfOneRule, WhatIsInFlightDoesNotComeBack) {
+  const Limiter in_flight = Concurrency::make(2).value();
+  KeyTable table(100);
+  EXPECT_TRUE(charge(table, {key_of(1), &in_flight, 2, 0}, kStart));
+  const std::vector<SavedRule> rules = {rule_of("r", in_flight)};
+  KeyTable again(100);
+  EXPECT_EQ(restored(written(table, rules, kStart), rules, kStart, again).keys, 0);
+  EXPECT_TRUE(charge(again, {key_of(1), &in_flight, 2, 0}, kStart));
+}
+
+TEST_F(SnapshotOfOneRule, ASmallerTableTakesWhatFitsAndSharesTheRest) {
+  constexpr std::uint64_t kKeys = 2'000;
+  KeyTable table(2 * kKeys);
+  for (std::uint64_t i = 0; i < kKeys; ++i) EXPECT_TRUE(charge(table, {key_of(i), &daily_, 5, 0}, kStart));
+  const std::vector<SavedRule> rules = {rule_of("day", daily_)};
+  KeyTable small(200);
+  const auto result = restored(written(table, rules, kStart), rules, kStart, small);
+  EXPECT_GE(result.keys, 200);
+  EXPECT_EQ(result.keys, small.stats().keys);
+  EXPECT_EQ(result.keys + result.left_out, kKeys);
+  std::uint64_t admitted = 0;
+  for (std::uint64_t i = 0; i < kKeys; ++i)
+    admitted += charge(small, {key_of(i), &daily_, 1, 0}, kStart) ? 1 : 0;
+  EXPECT_LE(admitted, 5) << "who found no room gained more than one fresh state together";
+}
+
+TEST_F(SnapshotOfOneRule, WhatNewcomersShareComesBack) {
+  KeyTable table(10);
+  std::uint64_t client = 0;
+  while (table.stats().overflowed == 0) charge(table, {key_of(client++), &daily_, 5, 0}, kStart);
+  const std::vector<SavedRule> rules = {rule_of("day", daily_)};
+  KeyTable again(10);
+  restored(written(table, rules, kStart), rules, kStart, again);
+  for (std::uint64_t i = 0; i < client + 100; ++i)
+    EXPECT_FALSE(charge(again, {key_of(i), &daily_, 1, 0}, kStart)) << i;
+}
+
+TEST_F(SnapshotOfOneRule, ALogThatFindsNoMemoryRefusesEarlier) {
+  const Limiter log = SlidingLog::make({10'000, 1h}).value();
+  KeyTable table(1'000'000);
+  for (std::uint64_t client = 0; client < 30; ++client)
+    for (int i = 0; i < 9'000; ++i)
+      ASSERT_TRUE(charge(table, {key_of(client), &log, 1, 0}, kStart + Duration(i)));
+  const std::vector<SavedRule> rules = {rule_of("log", log)};
+  KeyTable small(100);
+  const auto now = kStart + 1s;
+  EXPECT_EQ(restored(written(table, rules, now), rules, now, small).keys, 30);
+  EXPECT_GT(small.stats().log_merged, 0);
+  for (std::uint64_t client = 0; client < 30; ++client) {
+    const Charge line{key_of(client), &log, 1'001, 0};
+    EXPECT_FALSE(small.peek(line, now).allowed);
+    EXPECT_FALSE(small.peek(line, kStart + 1h - 1us).allowed);
+    EXPECT_TRUE(small.peek(line, kStart + 1h + 9ms).allowed);
+  }
+}
+
+}  // namespace
+}  // namespace weir::limit

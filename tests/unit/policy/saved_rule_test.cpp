@@ -1,0 +1,86 @@
+// When a snapshot's cells still mean the same to a rule.
+#include "weir/policy/saved_rule.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::policy {
+namespace {
+
+limit::Limiter bucket(std::uint64_t burst) {
+  return limit::TokenBucket::make({10, std::chrono::seconds(1)}, burst).value();
+}
+
+class SavedRuleTest : public testing::Test {
+ protected:
+  // Whether a rule of today reads the cells of the one that a test has changed it from.
+  [[nodiscard]] bool reads() const {
+    const std::vector<Rule> was = {was_}, is = {is_};
+    return saved_rules(is)[0].reads(saved_rules(was)[0]);
+  }
+
+  Rule was_{.name = "r", .limiter = bucket(5)};
+  Rule is_ = was_;
+};
+
+TEST_F(SavedRuleTest, TheSameRule) {
+  EXPECT_TRUE(reads());
+}
+
+TEST_F(SavedRuleTest, WhatIsNotArithmeticMayChange) {
+  is_.mode = Mode::Shadow;
+  is_.cost = 3;
+  is_.index = 7;
+  EXPECT_TRUE(reads());
+}
+
+TEST_F(SavedRuleTest, OtherNumbers) {
+  is_.limiter = bucket(6);
+  EXPECT_FALSE(reads());
+}
+
+TEST_F(SavedRuleTest, AnotherLimiterOfTheSameNameEnforces) {
+  was_.soft = bucket(6);
+  is_.local_share = bucket(6);
+  EXPECT_FALSE(reads());
+  is_ = was_;
+  is_.store = Store::Redis;
+  EXPECT_FALSE(reads());
+}
+
+TEST_F(SavedRuleTest, TiersComeAndGo) {
+  was_.tiers.push_back({.tier = "free", .limiter = bucket(1)});
+  EXPECT_TRUE(reads());
+  is_.tiers = {{.tier = "pro", .limiter = bucket(9)}, was_.tiers[0]};
+  EXPECT_TRUE(reads());
+  is_.tiers[1].limiter = bucket(2);
+  EXPECT_FALSE(reads());
+}
+
+TEST_F(SavedRuleTest, AnOverrideIsItsPosition) {
+  was_.overrides = {{.tier = {}, .limiter = bucket(1)}, {.tier = {}, .limiter = bucket(2)}};
+  is_.overrides = {{.tier = {}, .limiter = bucket(2)}};
+  EXPECT_FALSE(reads());
+  is_.overrides = {{.tier = {}, .limiter = bucket(1)}};
+  EXPECT_TRUE(reads());
+}
+
+TEST_F(SavedRuleTest, AnElasticLimitCountsUnderANameOfItsOwn) {
+  is_.elastic = Elastic{.limiter = bucket(50), .while_load_below = 0.5};
+  EXPECT_TRUE(reads());
+  was_.elastic = Elastic{.limiter = bucket(40), .while_load_below = 0.5};
+  EXPECT_FALSE(reads());
+}
+
+TEST_F(SavedRuleTest, KnowsHowWideTheCostsOfItsLogsAre) {
+  const std::vector<Rule> rules = {
+      was_,
+      {.name = "log", .limiter = limit::SlidingLog::make({5, std::chrono::hours(1)}).value()},
+      {.name = "window", .limiter = limit::SlidingLog::make({5, std::chrono::hours(1)}, 10).value()}};
+  const auto saved = saved_rules(rules);
+  EXPECT_EQ(saved[0].log_cost_bits(), 0);
+  EXPECT_EQ(saved[1].log_cost_bits(), 14);
+  EXPECT_EQ(saved[2].log_cost_bits(), 32);
+}
+
+}  // namespace
+}  // namespace weir::policy
