@@ -52,6 +52,9 @@ void for_each_token(std::string_view list, Each each) {
   }
 }
 
+// The most options that all lines of Connection may name: each is compared with every field's name.
+constexpr std::size_t kMaxOptions = 32;
+
 struct ConnectionOptions {
   bool close = false;
   bool keep_alive = false;
@@ -59,11 +62,14 @@ struct ConnectionOptions {
 
 // Reads Connection and marks the fields that it names. What it says of Host and of framing fields has no
 // effect on how we read them: only on whether they go on, and the writer sets those itself.
-ConnectionOptions read_connection(Fields& fields) {
+// nullopt: it names too many.
+std::optional<ConnectionOptions> read_connection(Fields& fields) {
   ConnectionOptions options;
+  std::size_t count = 0;
   for (const auto& field : fields) {
     if (field.id != FieldId::Connection) continue;
     for_each_token(field.value, [&](std::string_view token) {
+      if (++count > kMaxOptions) return;
       if (equal_ignoring_case(token, "close")) {
         options.close = true;
       } else if (equal_ignoring_case(token, "keep-alive")) {
@@ -73,6 +79,7 @@ ConnectionOptions read_connection(Fields& fields) {
           if (equal_ignoring_case(named.name, token)) named.hop_by_hop = true;
       }
     });
+    if (count > kMaxOptions) return std::nullopt;
   }
   return options;
 }
@@ -203,7 +210,8 @@ std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& hea
   if (auto fault = read_host(head)) return fault;
   if (auto fault = read_request_framing(head)) return fault;
   const auto connection = read_connection(head.fields);
-  head.keep_alive = !connection.close && (head.minor_version == 1 || connection.keep_alive);
+  if (!connection) return Fault{400, "Connection names too many options"};
+  head.keep_alive = !connection->close && (head.minor_version == 1 || connection->keep_alive);
   if (const auto* expect = find_field(head.fields, FieldId::Expect)) {
     if (!equal_ignoring_case(expect->value, "100-continue"))
       return Fault{417, "only 100-continue can be expected"};
@@ -223,7 +231,8 @@ std::optional<Fault> parse_response_head(std::string_view bytes, bool to_head, R
   head.minor_version = line->minor_version;
   if (read_fields(lines, head.fields, kMalformed)) return kMalformed;
   const auto connection = read_connection(head.fields);
-  head.keep_alive = !connection.close && (head.minor_version == 1 || connection.keep_alive);
+  if (!connection) return kMalformed;
+  head.keep_alive = !connection->close && (head.minor_version == 1 || connection->keep_alive);
   const auto framing = read_framing(head.fields);
   if (framing.faulty_coding || framing.faulty_length || (framing.chunked && framing.length))
     return Fault{502, "the upstream's answer is framed ambiguously"};

@@ -233,6 +233,26 @@ TEST(RequestHead, ConnectionNamesWhatEndsHere) {
   EXPECT_EQ(find_field(head.fields, "X_Two"), nullptr);
 }
 
+// Each is compared with the name of every field: the work of one head is bounded by both counts.
+TEST(Connection, OptionsAreCountedOverAllItsLines) {
+  const auto lines = [](std::size_t a, std::size_t b) {
+    std::string text = "\r\nConnection: close, , ";
+    for (std::size_t i = 1; i < a; ++i) text += "x,";
+    text += "\r\nConnection: ";
+    for (std::size_t i = 0; i < b; ++i) text += "y,";
+    return text + "\r\n\r\n";
+  };
+  for (const std::size_t first : {1, 31}) {
+    EXPECT_EQ(verdict("GET / HTTP/1.1\r\nHost: a" + lines(first, 32 - first)), "GET / @a none close");
+    EXPECT_EQ(verdict("GET / HTTP/1.1\r\nHost: a" + lines(first, 33 - first)), "400");
+    EXPECT_EQ(response_verdict("HTTP/1.1 204 No" + lines(first, 32 - first)), "204 none close");
+    EXPECT_EQ(response_verdict("HTTP/1.1 204 No" + lines(first, 33 - first)), "502");
+  }
+  RequestHead head;
+  EXPECT_STREQ(parse_request_head("GET / HTTP/1.1\r\nHost: a" + lines(33, 7500), head)->what,
+               "Connection names too many options");
+}
+
 TEST(RequestHead, OneHeadLeavesNothingToTheNext) {
   RequestHead head;
   const std::string first =
