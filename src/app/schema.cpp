@@ -48,6 +48,8 @@ constexpr KeySpec kServerKeys[] = {
     key("ratelimit_headers", Kind::Texts, "x ietf",
         "which fields tell the limits: x (X-RateLimit-*), ietf (RateLimit)"),
     key("forwarded", Kind::Bool, "false", "adds Forwarded (RFC 7239) beside X-Forwarded-*"),
+    key("underscores_in_headers", Kind::Bool, "false",
+        "forwards request headers such as X_API_Key, which CGI takes for X-API-Key"),
     key("max_head", Kind::Size, "16KiB", "of a request's or an answer's head"),
     key("max_body", Kind::Size, "", "of a request's body; absent: any"),
     whole("max_connections", 1, 10'000'000, "16384", "open client connections of all workers together"),

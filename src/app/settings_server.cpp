@@ -95,6 +95,7 @@ proxy::ServerSettings read_server(const TableReader& table) {
   server.drain = table.duration("drain");
   read_header_families(table, server);
   server.forwarded = table.boolean("forwarded");
+  server.underscores_in_headers = table.boolean("underscores_in_headers");
   read_sizes(table, server);
   server.max_connections = static_cast<std::uint64_t>(table.whole("max_connections"));
   server.max_in_flight = static_cast<std::uint64_t>(table.whole("max_in_flight"));

@@ -76,6 +76,11 @@ bool rewritten(FieldId id, bool peer_trusted) noexcept {
   }
 }
 
+// No field that weir knows has an underscore in its name.
+bool has_underscore(const Field& field) noexcept {
+  return field.id == FieldId::Other && field.name.find('_') != std::string_view::npos;
+}
+
 void append_forwarded(TextWriter& out, const RequestHead& head, const ForwardedBy& by) {
   const bool v6 = by.peer.find(':') != std::string_view::npos;
   out << "Forwarded: for=" << (v6 ? "\"["sv : ""sv) << by.peer << (v6 ? "]\""sv : ""sv)
@@ -139,7 +144,8 @@ void write_request_head(std::string& text, const RequestHead& head, const Forwar
   bool length_known = false;
   copy_lines(out, head.fields, [&](const Field& field) {
     length_known |= field.id == FieldId::ContentLength;
-    return !field.hop_by_hop && !rewritten(field.id, by.peer_trusted);
+    return !field.hop_by_hop && !rewritten(field.id, by.peer_trusted) &&
+           (by.underscores || !has_underscore(field));
   });
   append_forwarding(out, head, by);
   append_framing(out, head.framing, head.content_length, length_known);

@@ -64,7 +64,8 @@ void Exchange::write_request(Attempt& attempt) {
                             .proto = session_.client.is_tls() ? "https" : "http",
                             .request_id = space.request_id,
                             .peer_trusted = space.request.client.peer_trusted,
-                            .add_forwarded = worker_.config.server.forwarded});
+                            .add_forwarded = worker_.config.server.forwarded,
+                            .underscores = worker_.config.server.underscores_in_headers});
   attempt.whole = space.head.framing == http::Framing::None;
   if (space.head.framing == http::Framing::Length && request_body_->at_hand() >= space.head.content_length)
     attempt.whole = request_body_->take(attempt.body) == BodySource::Status::Piece;

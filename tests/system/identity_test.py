@@ -9,7 +9,7 @@ import tempfile
 import time
 
 from country_file import country_file
-from harness import TestCase, Upstream, Weir, config, eventually, get, main, rule
+from harness import TestCase, Upstream, Weir, config, eventually, get, main, request_bytes, rule
 
 PROXIED = 'trusted_proxies = ["127.0.0.0/8"]'
 
@@ -118,6 +118,19 @@ class Identity(TestCase):
         weir = self.weir(rule(limit="100/day", key='["ip"]', elastic='{ limit = "500/day", while_load_below = 1 }'))
         eventually(lambda: weir.get("/")["x-ratelimit-limit"] == "500", "a worker finds out that it has room")
         self.assertEqual(weir.metric("weir_decisions_total", rule="per-ip", outcome="shadow_refused"), 0)
+
+    def test_a_name_with_underscores_does_not_pass_for_one_with_hyphens(self):
+        twins = {"X_API_Key": "A", "X_Forwarded_For": "6.6.6.6", "Transfer_Encoding": "chunked"}
+        for server, arrives in (("", False), ("underscores_in_headers = true", True)):
+            weir = self.weir(rule(limit="9/day", key='["api_key"]'), server=server)
+            with weir.connect() as client:
+                client.send(request_bytes("GET", "/", {**twins, "X-API-Key": "B", "X-Plain": "a_b"}))
+                self.assertEqual(client.read().status, 200)
+            head = self.upstream.exchanges[-1].head
+            self.assertEqual([name in head for name in twins], [arrives] * 3, head.raw)
+            as_cgi = [name.upper().replace("-", "_") for name, _ in head.fields]
+            self.assertEqual(as_cgi.count("X_API_KEY"), 1 + arrives, head.raw)
+            self.assertEqual((head["x-api-key"], head["x-plain"]), ("B", "a_b"))
 
     def test_hours_of_the_day(self):
         now = time.gmtime(time.time() + 6 * 3600)  # so far from both ends that the test's own time does not matter

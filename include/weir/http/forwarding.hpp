@@ -15,10 +15,13 @@ struct ForwardedBy {
   std::string_view request_id;  // used unless a trusted peer sent one
   bool peer_trusted = false;    // its X-Forwarded-* are continued; anybody else's are replaced
   bool add_forwarded = false;   // writes Forwarded (RFC 7239) as well
+  bool underscores = false;     // fields whose names contain '_' go on
 };
 
 // Appends the head of the request for the upstream: same method and target, HTTP/1.1, hop-by-hop fields gone,
-// forwarding fields and Via added, framing as the body will be sent.
+// forwarding fields and Via added, framing as the body will be sent. Names with underscores are left out
+// unless asked for: CGI (RFC 3875 §4.1.18) and its heirs take them for the names with hyphens, which weir
+// rewrites and counts by.
 void write_request_head(std::string& out, const RequestHead& head, const ForwardedBy& by);
 
 // How the response goes to the client.

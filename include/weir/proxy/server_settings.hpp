@@ -13,6 +13,7 @@ struct ServerSettings {
   bool x_ratelimit = true;                 // X-RateLimit-*
   bool ietf_ratelimit = true;              // RateLimit, RateLimit-Policy
   bool forwarded = false;                  // adds Forwarded (RFC 7239) beside X-Forwarded-*
+  bool underscores_in_headers = false;     // whether request fields named so go on to upstreams
   std::uint64_t max_head = 16 << 10;       // bytes of a request's or response's head
   std::uint64_t max_body = 0;              // bytes of a request's body; 0: no bound
   std::uint64_t max_connections = 16'384;  // open client connections of all workers together

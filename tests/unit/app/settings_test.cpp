@@ -65,6 +65,7 @@ TEST(Settings, DefaultsAreThoseOfTheTypes) {
   EXPECT_EQ(settings.server.x_ratelimit, server.x_ratelimit);
   EXPECT_EQ(settings.server.ietf_ratelimit, server.ietf_ratelimit);
   EXPECT_EQ(settings.server.forwarded, server.forwarded);
+  EXPECT_EQ(settings.server.underscores_in_headers, server.underscores_in_headers);
   EXPECT_EQ(settings.server.max_head, server.max_head);
   EXPECT_EQ(settings.server.max_body, server.max_body);
   EXPECT_EQ(settings.server.max_connections, server.max_connections);

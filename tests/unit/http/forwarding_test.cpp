@@ -125,6 +125,19 @@ TEST(WriteRequestHead, ForwardedWhereAskedFor) {
             std::string::npos);
 }
 
+// CGI and WSGI read "X_API_Key" and "X-API-Key" from one variable: what weir has not read must not arrive.
+TEST(WriteRequestHead, NamesWithUnderscoresGoOnOnlyWhereAskedFor) {
+  const std::string twins =
+      "X_API_Key: A\r\nX-Stays: 1\r\nX_Forwarded_For: 6.6.6.6\r\nTransfer_Encoding: chunked\r\n_: 1\r\n";
+  const auto head = "GET / HTTP/1.1\r\nHost: a\r\n" + twins + "X-Also: a_b";
+  EXPECT_EQ(without_ours(forwarded(head)), "GET / HTTP/1.1\r\nHost: a\r\nX-Stays: 1\r\nX-Also: a_b\r\n\r\n");
+  EXPECT_EQ(forwarded(head, kTrusted).find("X_"), std::string::npos);
+  auto by = kStranger;
+  by.underscores = true;
+  EXPECT_EQ(without_ours(forwarded(head, by)),
+            "GET / HTTP/1.1\r\nHost: a\r\n" + twins + "X-Also: a_b\r\n\r\n");
+}
+
 TEST(WriteRequestHead, ViaNamesTheVersionThatCame) {
   EXPECT_NE(forwarded("GET / HTTP/1.0\r\nHost: a").find("GET / HTTP/1.1\r\n"), std::string::npos);
   EXPECT_NE(forwarded("GET / HTTP/1.0\r\nHost: a").find("\r\nVia: 1.0 weir\r\n"), std::string::npos);
