@@ -10,52 +10,131 @@ namespace weir::policy {
 
 namespace {
 
-// The value that all lines of one field agree on. Lines that differ say nothing: which of them the upstream
-// would believe is not for us to guess.
-template <class Wanted>
-std::string_view agreed(const http::Fields& fields, Wanted wanted) noexcept {
-  const http::Field* first = nullptr;
-  for (const auto& field : fields) {
-    if (!wanted(field)) continue;
-    if (first != nullptr && first->value != field.value) return {};
-    if (first == nullptr) first = &field;
+// The value that is said, once or several times alike; an empty one counts as said.
+class Said {
+ public:
+  void add(std::string_view value) noexcept {
+    differs_ = differs_ || (any_ && value != value_);
+    value_ = value;
+    any_ = true;
   }
-  return first == nullptr ? std::string_view{} : first->value;
+  // nullopt: values that differ; empty: none.
+  [[nodiscard]] std::optional<std::string_view> value() const noexcept {
+    return differs_ ? std::nullopt : std::optional(value_);
+  }
+
+ private:
+  std::string_view value_;
+  bool any_ = false;
+  bool differs_ = false;
+};
+
+std::optional<std::string_view> header(const http::Fields& fields, std::string_view name) noexcept {
+  Said said;
+  for (const auto& field : fields)
+    if (field.name.size() == name.size() && http::equal_ignoring_case(field.name, name))
+      said.add(field.value);
+  return said.value();
 }
 
-std::string_view header(const http::Fields& fields, std::string_view name) noexcept {
-  return agreed(fields, [&](const http::Field& f) {
-    return f.name.size() == name.size() && http::equal_ignoring_case(f.name, name);
-  });
-}
-
-// "Bearer TOKEN"; the scheme is compared without case (RFC 9110 §11.1).
-std::string_view bearer(const http::Fields& fields) noexcept {
+// "Bearer TOKEN"; the scheme is compared without case (RFC 9110 §11.1). Beside it no other scheme may stand:
+// the upstream might go by that one.
+std::optional<std::string_view> bearer(const http::Fields& fields) noexcept {
   constexpr std::string_view kScheme = "Bearer ";
-  const auto value =
-      agreed(fields, [](const http::Field& f) { return f.id == http::FieldId::Authorization; });
-  if (!http::equal_ignoring_case(value.substr(0, kScheme.size()), kScheme)) return {};
-  return trimmed(value.substr(kScheme.size()));
+  Said said;
+  for (const auto& field : fields)
+    if (field.id == http::FieldId::Authorization) said.add(field.value);
+  const auto value = said.value();
+  if (!value) return std::nullopt;
+  if (!http::equal_ignoring_case(value->substr(0, kScheme.size()), kScheme)) return std::string_view{};
+  return trimmed(value->substr(kScheme.size()));
 }
 
-// `decoded` holds the value of a query parameter where that came encoded.
-std::string_view read(const Source& source, const http::RequestHead& head, const Claims* claims,
-                      std::string& decoded) {
+// The decoded value of all parameters of that name, in `decoded` where the first came encoded.
+std::optional<std::string_view> only_parameter(std::string_view query, std::string_view name,
+                                               std::string& decoded) {
+  std::optional<std::string_view> first;
+  while (!query.empty()) {
+    const auto parameter = name_value(take_piece(query, '&'));
+    if (!http::decodes_to(parameter.name, name)) continue;
+    if (!first)
+      first = http::percent_decoded(parameter.value, decoded);
+    else if (!http::decodes_to(parameter.value, *first))
+      return std::nullopt;
+  }
+  return first.value_or(std::string_view{});
+}
+
+// Calls `each` with every cookie.
+template <class Each>
+void for_each_cookie(const http::Fields& fields, Each each) {
+  for (const auto& field : fields) {
+    if (field.id != http::FieldId::Cookie) continue;
+    for (auto rest = field.value; !rest.empty();) each(name_value(trimmed(take_piece(rest, ';'))));
+  }
+}
+
+std::optional<std::string_view> only_cookie(const http::Fields& fields, std::string_view name) noexcept {
+  Said said;
+  for_each_cookie(fields, [&](const NameValue& pair) {
+    if (pair.name == name) said.add(pair.value);
+  });
+  return said.value();
+}
+
+// nullopt: it is said in ways that differ. `decoded` holds the value of a query parameter where that came
+// encoded.
+std::optional<std::string_view> read(const Source& source, const http::RequestHead& head,
+                                     const Claims* claims, std::string& decoded) {
   switch (source.kind) {
     case Source::Kind::None:
-      return {};
+      break;
     case Source::Kind::Header:
       return header(head.fields, source.name);
     case Source::Kind::Query:
-      return http::percent_decoded(query_parameter(head.query, source.name), decoded);
+      return only_parameter(head.query, source.name, decoded);
     case Source::Kind::Cookie:
-      return cookie(head.fields, source.name);
+      return only_cookie(head.fields, source.name);
     case Source::Kind::Bearer:
       return bearer(head.fields);
     case Source::Kind::Claim:
-      return claims != nullptr ? claims->find(source.name) : std::string_view{};
+      if (claims != nullptr) return claims->find(source.name);
+      break;
   }
-  return {};
+  return std::string_view{};
+}
+
+// Keeps the first ambiguity that is met.
+std::string_view resolve(std::optional<std::string_view> said, std::string_view ambiguity,
+                         ClientIdentity& client) noexcept {
+  if (!said && client.ambiguity.empty()) client.ambiguity = ambiguity;
+  return said.value_or(std::string_view{});
+}
+
+void check_token(const ClientSettings& settings, const http::Fields& fields, Credentials& credentials,
+                 ClientIdentity& client) {
+  const auto token = resolve(bearer(fields), "the request carries more than one bearer token", client);
+  if (settings.tokens->verify(token, credentials.now, credentials.claims))
+    client.claims = &credentials.claims;
+}
+
+// All that the request itself says of its client.
+void read_attributes(const ClientSettings& settings, const http::RequestHead& head, Credentials& credentials,
+                     ClientIdentity& client) {
+  auto decoded = credentials.decoded.begin();
+  const auto from = [&](const Source& source, std::string_view ambiguity) {
+    return resolve(read(source, head, client.claims, *decoded++), ambiguity, client);
+  };
+  // What a header says is anybody's word, a verified claim is its issuer's.
+  const auto vouched = [&](const Source& source, std::string_view ambiguity) {
+    const bool believed = client.peer_trusted || source.kind == Source::Kind::Claim;
+    return believed ? from(source, ambiguity) : std::string_view{};
+  };
+  client.api_key = from(settings.api_key, "the request carries more than one API key");
+  client.device = from(settings.device, "the request names more than one device");
+  client.user = vouched(settings.user, "the request names more than one user");
+  client.org = vouched(settings.org, "the request names more than one organisation");
+  client.service = vouched(settings.service, "the request names more than one service");
 }
 
 bool is_trusted(const ClientSettings& settings, const base::IpAddress& address) noexcept {
@@ -135,20 +214,8 @@ ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& p
   client.network = client.address.is_v4() ? client.address : client.address.masked(settings.ipv6_prefix);
   client.certificate_subject = credentials.certificate_subject;
   if (settings.countries) client.country = settings.countries->of(client.address);
-  if (settings.tokens && settings.tokens->verify(bearer(head.fields), credentials.now, credentials.claims))
-    client.claims = &credentials.claims;
-
-  auto decoded = credentials.decoded.begin();
-  const auto from = [&](const Source& source) { return read(source, head, client.claims, *decoded++); };
-  // What a header says is anybody's word, a verified claim is its issuer's.
-  const auto vouched = [&](const Source& source) {
-    return client.peer_trusted || source.kind == Source::Kind::Claim ? from(source) : std::string_view{};
-  };
-  client.api_key = from(settings.api_key);
-  client.device = from(settings.device);
-  client.user = vouched(settings.user);
-  client.org = vouched(settings.org);
-  client.service = vouched(settings.service);
+  if (settings.tokens) check_token(settings, head.fields, credentials, client);
+  read_attributes(settings, head, credentials, client);
   if (settings.keys && !client.api_key.empty()) look_up(settings, client);
   return client;
 }
@@ -167,14 +234,11 @@ std::string_view query_parameter(std::string_view query, std::string_view name) 
 }
 
 std::string_view cookie(const http::Fields& fields, std::string_view name) noexcept {
-  for (const auto& field : fields) {
-    if (field.id != http::FieldId::Cookie) continue;
-    for (auto rest = field.value; !rest.empty();) {
-      const auto pair = name_value(trimmed(take_piece(rest, ';')));
-      if (pair.name == name) return pair.value;
-    }
-  }
-  return {};
+  std::optional<std::string_view> first;
+  for_each_cookie(fields, [&](const NameValue& pair) {
+    if (!first && pair.name == name) first = pair.value;
+  });
+  return first.value_or(std::string_view{});
 }
 
 }  // namespace weir::policy

@@ -69,6 +69,11 @@ net::Task<Exchange::Ending> Exchange::run() {
     worker_.counters.client_errors(observe::ClientError::BodyTooLarge).add();
     return error(413, "the request body is too large");
   }
+  if (const auto what = space.request.client.ambiguity; !what.empty()) {
+    worker_.counters.client_errors(observe::ClientError::BadHead).add();
+    failure_ = "ambiguous_credential";
+    return error(400, what);
+  }
   if (space.request.client.key_rejected) return error(401, "the API key is not known");
   priority_ = policy::priority_of(space.request, route, worker_.config.tier_priorities);
   return worker_.config.inspects ? inspect() : decide();

@@ -119,6 +119,29 @@ class Identity(TestCase):
         eventually(lambda: weir.get("/")["x-ratelimit-limit"] == "500", "a worker finds out that it has room")
         self.assertEqual(weir.metric("weir_decisions_total", rule="per-ip", outcome="shadow_refused"), 0)
 
+    def test_keys_that_differ_are_refused_before_any_rule(self):
+        headers = ("X-API-Key: A\r\nX-API-Key: B", "X-API-Key:\r\nX-API-Key: A")
+        schemes = ("Authorization: Bearer A\r\nAuthorization: Basic x",)
+        for source, path, twice in ('{ header = "X-API-Key" }', "/", headers), ("{ bearer = true }", "/", schemes), \
+                ('{ query = "key" }', "/?key=&key=A", ("X: y",)), ('{ query = "key" }', "/?key=junk&k%65y=A", ("X: y",)):
+            folder = self.enterContext(tempfile.TemporaryDirectory())
+            log = pathlib.Path(folder) / "access.log"
+            text = config(self.upstream.port, client=f"api_key = {source}",
+                          rules=rule(limit="9/day", key='["api_key"]', on_missing='"skip"'))
+            weir = self.start(Weir(text.replace('access = "off"', f'access = "{log}"')))
+            for lines in twice:
+                with weir.connect() as client:
+                    client.send(f"GET {path} HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n".encode())
+                    refused = client.read()
+                    self.assert_own_error(refused, 400)
+                    self.assertEqual(refused.json()["message"], "the request carries more than one API key")
+                    self.assertNotIn("x-ratelimit-limit", refused)
+                    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                    self.assertEqual(client.read().status, 200, "the connection stays")
+            self.await_metric(weir, len(twice), "weir_client_errors_total", kind="bad_head")
+            eventually(lambda: log.exists() and log.read_text().count("ambiguous_credential") == len(twice), "the log says why")
+        self.assertEqual({exchange.target for exchange in self.upstream.exchanges}, {"/"})
+
     def test_a_name_with_underscores_does_not_pass_for_one_with_hyphens(self):
         twins = {"X_API_Key": "A", "X_Forwarded_For": "6.6.6.6", "Transfer_Encoding": "chunked"}
         for server, arrives in (("", False), ("underscores_in_headers = true", True)):

@@ -20,9 +20,10 @@
 
 namespace weir::policy {
 
-// Where a credential or attribute is found in a request. Of a header that comes in several lines the value is
-// what all lines agree on; lines that differ say nothing, as if it were absent. Of a query parameter or
-// cookie the first counts; the query is percent-decoded. A claim is one of the verified bearer token.
+// Where a credential or attribute is found in a request. What is said several times, in lines of a header,
+// parameters of the query or cookies, has to be said alike: else the request is ambiguous, for which of them
+// the upstream would believe is not for us to guess. The query is percent-decoded. A claim is one of the
+// verified bearer token.
 struct Source {
   enum class Kind : std::uint8_t { None, Header, Query, Cookie, Bearer, Claim };
   Kind kind = Kind::None;
@@ -61,6 +62,9 @@ struct ClientIdentity {
   base::IpAddress network;  // `address` with IPv6 cut to the configured prefix: what `ip` keys are made of
   bool peer_trusted = false;
   bool key_rejected = false;  // an unknown API key came and unknown_keys = "reject"; api_key is then empty
+  // Which attribute is said in several ways that differ, as a sentence for the client; empty: none. Such a
+  // request is to be refused; the attribute is empty.
+  std::string_view ambiguity;
   // Empty: absent. What the keys file says of a key's holder goes before what the request says.
   std::string_view api_key, user, org, service, device, tier;
   std::string_view country;              // of `address`: "CH"

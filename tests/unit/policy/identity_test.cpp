@@ -103,7 +103,7 @@ TEST(Identify, FindsTheApiKeyWhereItIsSaidToBe) {
   EXPECT_EQ(key(head_with({{"x-api-key", "k1"}})), "k1");
   EXPECT_EQ(key(head_with({{"X_Api_Key", "k1"}})), "");
   settings.api_key = {Source::Kind::Query, "api_key"};
-  EXPECT_EQ(key(head_with({}, "a=1&api_key=k2&api_key=k3")), "k2");
+  EXPECT_EQ(key(head_with({}, "a=1&api_key=k2&b=2")), "k2");
   EXPECT_EQ(key(head_with({}, "API_KEY=k2&xapi_key=k3&api_key")), "");
   settings.api_key = {Source::Kind::Bearer, ""};
   EXPECT_EQ(key(head_with({{"Authorization", "bEARER  k4"}})), "k4");
@@ -113,14 +113,55 @@ TEST(Identify, FindsTheApiKeyWhereItIsSaidToBe) {
   EXPECT_EQ(key(head_with({{"Cookie", "a=b; xkey=no"}, {"Cookie", "c=d;key=k5"}})), "k5");
 }
 
-TEST(Identify, LinesOfOneHeaderCountOnlyWhereTheyAgree) {
-  const ClientSettings settings;
-  const auto key = [&](Lines lines) {
-    return identify(settings, ip("203.0.113.7"), head_with(lines)).api_key;
+// The key, or why there is none.
+std::string key_or_ambiguity(const Source& source, Lines lines, std::string_view query = {}) {
+  ClientSettings settings;
+  settings.api_key = source;
+  const auto head = head_with(lines, query);
+  const auto client = identify(settings, ip("203.0.113.7"), head);
+  EXPECT_TRUE(client.ambiguity.empty() || client.api_key.empty());
+  return std::string(client.ambiguity.empty() ? client.api_key : client.ambiguity);
+}
+
+// "No key" would lift a limit that skips requests without one, while the upstream takes one of the two.
+TEST(Identify, KeysThatDifferAreAmbiguousAndEqualOnesAreOne) {
+  const std::string two = "the request carries more than one API key";
+  const Source header{Source::Kind::Header, "X-API-Key"};
+  EXPECT_EQ(key_or_ambiguity(header, {{"X-API-Key", "k"}, {"x-api-key", "k"}}), "k");
+  EXPECT_EQ(key_or_ambiguity(header, {{"X-API-Key", "k"}, {"X-API-Key", "other"}}), two);
+  EXPECT_EQ(key_or_ambiguity(header, {{"X-API-Key", ""}, {"X-API-Key", "k"}}), two);
+  EXPECT_EQ(key_or_ambiguity(header, {{"X-API-Key", "k"}, {"X-API-Key", "j"}, {"X-API-Key", "k"}}), two);
+  EXPECT_EQ(key_or_ambiguity(header, {{"X-API-Key", ""}}), "");
+  const Source bearer{Source::Kind::Bearer, ""};
+  EXPECT_EQ(key_or_ambiguity(bearer, {{"Authorization", "Bearer A"}, {"Authorization", "Bearer A"}}), "A");
+  EXPECT_EQ(key_or_ambiguity(bearer, {{"Authorization", "Bearer A"}, {"Authorization", "Basic x"}}), two);
+  EXPECT_EQ(key_or_ambiguity(bearer, {{"Authorization", "Basic x"}, {"Authorization", "Bearer A"}}), two);
+  const Source query{Source::Kind::Query, "api_key"};
+  EXPECT_EQ(key_or_ambiguity(query, {}, "api_key=A&b=1&api%5Fkey=%41"), "A");
+  EXPECT_EQ(key_or_ambiguity(query, {}, "api_key=%41&api_key=A"), "A");
+  EXPECT_EQ(key_or_ambiguity(query, {}, "api_key=&api_key"), "");
+  for (const char* twice : {"api_key=&api_key=A", "api_key&api_key=A", "api_key=junk&api_key=A",
+                            "api_key=A&api_key=AA", "api_key=A&api%5Fkey=%42"})
+    EXPECT_EQ(key_or_ambiguity(query, {}, twice), two) << twice;
+  const Source cookie{Source::Kind::Cookie, "key"};
+  EXPECT_EQ(key_or_ambiguity(cookie, {{"Cookie", "key=A; a=b"}, {"Cookie", "key=A"}}), "A");
+  EXPECT_EQ(key_or_ambiguity(cookie, {{"Cookie", "key=A; key=B"}}), two);
+}
+
+TEST(Identify, TheFirstAmbiguityIsNamedWhereItWouldBeBelieved) {
+  auto settings = behind_proxies();
+  const auto of = [&](std::string_view peer, Lines lines, std::string_view query = {}) {
+    return std::string(identify(settings, ip(peer), head_with(lines, query)).ambiguity);
   };
-  EXPECT_EQ(key({{"X-API-Key", "k"}, {"x-api-key", "k"}}), "k");
-  EXPECT_EQ(key({{"X-API-Key", "k"}, {"X-API-Key", "other"}}), "");
-  EXPECT_EQ(key({{"X-API-Key", ""}, {"X-API-Key", "k"}}), "");
+  EXPECT_EQ(of("10.0.0.1", {{"X-User-ID", "a"}, {"X-User-ID", "b"}}), "the request names more than one user");
+  EXPECT_EQ(of("203.0.113.7", {{"X-User-ID", "a"}, {"X-User-ID", "b"}}), "");
+  EXPECT_EQ(of("10.0.0.1", {}, "org=a&org=b"), "the request names more than one organisation");
+  EXPECT_EQ(of("10.0.0.1", {{"Cookie", "service=a; service=b"}}), "the request names more than one service");
+  EXPECT_EQ(of("203.0.113.7", {{"X-Device-ID", "a"}, {"X-Device-ID", "b"}, {"X-User-ID", "a"}}),
+            "the request names more than one device");
+  settings.tokens = TokenVerifier::make({"HS256", std::string(32, 's'), "", ""}).value();
+  EXPECT_EQ(of("203.0.113.7", {{"Authorization", "Bearer A"}, {"Authorization", "Bearer B"}}, "org=a&org=b"),
+            "the request carries more than one bearer token");
 }
 
 TEST(Identify, AsksTheKeyRing) {
