@@ -2,6 +2,7 @@
 
 #include "admin/answer.hpp"
 
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -44,8 +45,15 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
+  // What it is about to do began now and may take so long.
+  void begin(base::Duration allowance) {
+    since = Clock::now();
+    deadline = since + allowance;
+  }
+
   net::Socket socket;
-  Clock::time_point deadline = Clock::time_point::max();
+  Clock::time_point since;  // when it began to wait: for a head, for its answer to be read, for the end
+  Clock::time_point deadline;
 
  private:
   std::set<Connection*>& all_;
@@ -120,13 +128,13 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   Awaitable<bool> send(Connection& connection, Response response);
   Awaitable<void> discard(Connection& connection);
   void spawn(Awaitable<void> task);
-  void extend(Connection& connection) const { connection.deadline = Clock::now() + options.deadline; }
+  void make_room();
 
   ServerOptions options;
   Sources sources;
   Token token;
   Acceptor acceptor;
-  net::Timer vacancy;  // never expires: cancelled when a connection ends
+  net::Timer vacancy;  // after an accept that failed; cancelled when a connection ends
   net::Timer sweep_timer;
   base::Endpoint bound;
   std::set<Connection*> connections;
@@ -172,11 +180,6 @@ Awaitable<void> Server::Impl::accept() {
   const auto self = shared_from_this();
   while (!stopped) {
     ErrorCode ec;
-    if (connections.size() >= options.max_connections) {
-      vacancy.expires_at(Clock::time_point::max());
-      co_await vacancy.async_wait(into(ec));
-      continue;
-    }
     net::Socket socket(acceptor.get_executor());
     co_await acceptor.async_accept(socket, into(ec));
     if (stopped) break;
@@ -189,10 +192,23 @@ Awaitable<void> Server::Impl::accept() {
   }
 }
 
+// A newcomer takes the place of whoever has got nowhere for longest: a health check is never kept out by
+// connections that stay silent, whatever they were silent about.
+void Server::Impl::make_room() {
+  if (connections.empty() || connections.size() < options.max_connections) return;
+  Connection* oldest = *std::min_element(
+      connections.begin(), connections.end(),
+      [](const Connection* one, const Connection* other) { return one->since < other->since; });
+  connections.erase(oldest);  // so that it is not chosen again before its coroutine has ended
+  ErrorCode ignored;
+  oldest->socket.close(ignored);
+}
+
 // Closes what has outlived its deadline; whoever waits on that socket then ends.
 Awaitable<void> Server::Impl::sweep() {
   const auto self = shared_from_this();
-  const auto pause = std::min<base::Duration>(options.deadline / 4, std::chrono::seconds(1));
+  const auto pause = std::min<base::Duration>(std::min(options.head_deadline, options.deadline) / 4,
+                                              std::chrono::seconds(1));
   while (!stopped) {
     ErrorCode ec;
     sweep_timer.expires_after(pause);
@@ -205,12 +221,14 @@ Awaitable<void> Server::Impl::sweep() {
 
 Awaitable<void> Server::Impl::serve(net::Socket socket) {
   const auto self = shared_from_this();
+  make_room();
   Connection connection(std::move(socket), connections);
+  connection.begin(options.head_deadline);
   boost::beast::flat_buffer buffer(kMaxHead);
   bool more = true;
   while (more) {
-    extend(connection);
     more = co_await serve_one(connection, buffer);
+    connection.begin(options.deadline);
   }
 }
 
@@ -235,7 +253,7 @@ Awaitable<bool> Server::Impl::serve_one(Connection& connection, boost::beast::fl
                    .target = view(request.target()),
                    .authorization = view(request[http::field::authorization])});
   }
-  extend(connection);
+  connection.begin(options.deadline);
   const bool kept = co_await send(connection, to_response(std::move(*said), last ? nullptr : &parser));
   co_return kept;
 }

@@ -25,11 +25,13 @@
 namespace weir::admin {
 
 struct ServerOptions {
-  base::Endpoint address;                       // with port 0 any free one; a name is looked up once
-  std::string token;                            // empty: none asked
-  base::Duration deadline{10'000'000};          // for the whole of a request, and for the silence between two
+  base::Endpoint address;                   // with port 0 any free one; a name is looked up once
+  std::string token;                        // empty: none asked
+  base::Duration head_deadline{2'000'000};  // from accepting a connection to the end of its first head
+  base::Duration deadline{10'000'000};  // for reading an answer, and from there to the end of the next head
   std::function<void(std::string_view)> fault;  // told of what should not happen: a source that threw
-  std::size_t max_connections = 64;             // those beyond wait in the backlog
+  // A newcomer beyond takes the place of the one that has got nowhere for longest.
+  std::size_t max_connections = 64;
 };
 
 class Server {

@@ -49,9 +49,6 @@ class Client {
     return text;
   }
 
-  // Whether anything has come already.
-  [[nodiscard]] bool has_heard() { return socket_.available() > 0; }
-
  private:
   ssize_t hear_some(std::string& text) {
     std::array<char, 4096> buffer;
@@ -77,6 +74,13 @@ class ServerTest : public ::testing::Test {
     server_ = std::move(*made);
     server_->start();
     loop_ = std::jthread([this] { io_.run(); });
+  }
+  // Full with so many connections, which no deadline ends while the test lasts.
+  static ServerOptions crowded(std::size_t connections) {
+    ServerOptions options;
+    options.max_connections = connections;
+    options.head_deadline = options.deadline = std::chrono::hours(1);
+    return options;
   }
   void end() {
     if (!server_) return;
@@ -163,7 +167,7 @@ TEST_F(ServerTest, RefusesWhatIsTooLargeOrNoHttp) {
 
 TEST_F(ServerTest, ClosesWhoDoesNotFinishItsHeadInTime) {
   ServerOptions options;
-  options.deadline = base::Duration{100'000};
+  options.head_deadline = base::Duration{100'000};
   begin(options);
   auto silent = client();
   auto slow = client();
@@ -172,24 +176,39 @@ TEST_F(ServerTest, ClosesWhoDoesNotFinishItsHeadInTime) {
   EXPECT_EQ(slow.hear_all(), "");
 }
 
-TEST_F(ServerTest, ConnectionsBeyondTheBoundWaitUntilOneLeaves) {
+TEST_F(ServerTest, ClosesWhoStaysSilentBetweenTwoRequests) {
   ServerOptions options;
-  options.max_connections = 2;
+  options.head_deadline = std::chrono::hours(1);
+  options.deadline = base::Duration{100'000};
   begin(options);
-  auto first = std::make_unique<Client>(server_->bound().port);
-  auto second = client();
-  for (Client* each : {first.get(), &second}) {
-    each->say("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
-    each->hear_until("ok\n");
-  }
-  auto third = client();
-  third.say(kHealth);
-  // The loop answers a connection it knows; had it taken the third, that answer would be under way as well.
-  second.say("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
-  second.hear_until("ok\n");
-  EXPECT_FALSE(third.has_heard());
-  first.reset();
-  EXPECT_THAT(third.hear_all(), EndsWith("ok\n"));
+  auto idle = client();
+  idle.say("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_THAT(idle.hear_all(), EndsWith("ok\n"));
+}
+
+// Silent connections filled the listener, and the health check failed until their deadline.
+TEST_F(ServerTest, ANewcomerTakesThePlaceOfWhoHasGotNowhereForLongest) {
+  begin(crowded(3));
+  auto silent = client();
+  auto slow = client();
+  slow.say("GET /healthz HTTP/1.1\r\nHost:");
+  auto answered = client();
+  answered.say("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+  answered.hear_until("ok\n");
+  EXPECT_THAT(ask(kHealth), EndsWith("ok\n"));
+  EXPECT_EQ(silent.hear_all(), "");
+  slow.say(" a\r\nConnection: close\r\n\r\n");
+  EXPECT_THAT(slow.hear_all(), EndsWith("ok\n"));
+  answered.say(kHealth);
+  EXPECT_THAT(answered.hear_all(), EndsWith("ok\n"));
+}
+
+TEST_F(ServerTest, WhoDoesNotHangUpAfterTheLastAnswerKeepsNobodyOut) {
+  begin(crowded(1));
+  auto stayer = client();
+  stayer.say("rubbish\r\n\r\n");
+  stayer.hear_until("}");
+  EXPECT_THAT(ask(kHealth), EndsWith("ok\n"));
 }
 
 TEST_F(ServerTest, ASourceThatThrowsEndsItsConnectionAndIsReported) {
