@@ -34,7 +34,7 @@ void read_server_of(const TableReader& upstream, const Node& node, std::size_t p
   if (address) servers.push_back(std::move(*address));
 }
 
-void read_servers(const TableReader& table, upstream::UpstreamSettings& upstream) {
+void read_servers(const TableReader& table, std::vector<base::Endpoint>& servers) {
   const auto* node = table.node("servers");
   if (node == nullptr) return;
   const auto* array = node->array();
@@ -43,7 +43,10 @@ void read_servers(const TableReader& table, upstream::UpstreamSettings& upstream
                                         "; expected a list of addresses such as [\"127.0.0.1:9000\"]");
   if (array->empty())
     table.mistake("servers", "found none; expected at least one address such as \"127.0.0.1:9000\"");
-  for (std::size_t i = 0; i < array->size(); ++i) read_server_of(table, (*array)[i], i, upstream.servers);
+  if (array->size() > upstream::kMaxServers)
+    table.mistake("servers", "found " + std::to_string(array->size()) + "; expected at most " +
+                                 std::to_string(upstream::kMaxServers) + " servers in one upstream");
+  for (std::size_t i = 0; i < array->size(); ++i) read_server_of(table, (*array)[i], i, servers);
 }
 
 policy::CannedResponse read_respond(const TableReader& table) {
@@ -131,7 +134,7 @@ std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root) 
     else if (table.has("name") && !taken.insert(upstream.name).second)
       table.mistake("name",
                     "found " + in_quotes(upstream.name) + " a second time; expected a name of its own");
-    read_servers(table, upstream);
+    read_servers(table, upstream.servers);
     upstream.balance = table.choice<upstream::Balance>("balance");
     const auto timeouts = table.table("timeouts", schema::kTimeouts);
     upstream.timeouts = {timeouts.deadline("connect"), timeouts.deadline("response"),

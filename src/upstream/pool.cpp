@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cerrno>
 #include <initializer_list>
+#include <limits>
 #include <random>
 #include <utility>
 
@@ -18,6 +20,7 @@ namespace {
 // How long a server that refused a connection is passed over while others are there.
 constexpr std::uint64_t kAsideTicks = 1'000'000 / net::Watchdog::kTick.count();
 constexpr std::size_t kNone = ~std::size_t{0};
+static_assert(kMaxServers <= std::numeric_limits<std::uint64_t>::digits, "a bit for each");
 
 }  // namespace
 
@@ -114,6 +117,7 @@ void Lease::cancel() noexcept {
 Pool::Pool(net::Executor executor, net::Watchdog& watchdog, const UpstreamSettings& settings,
            const std::vector<Server>& servers)
     : Watched(watchdog), executor_(executor), settings_(settings), random_(std::random_device{}() | 1U) {
+  assert(servers.size() <= kMaxServers);
   for (const auto& server : servers) {
     slots_.push_back({&server, {}, 0, 0});
     slots_.back().idle.reserve(settings.max_idle);

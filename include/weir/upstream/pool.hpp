@@ -78,7 +78,7 @@ class Lease {
 
 class Pool final : private net::Watched {
  public:
-  // `servers` and `settings` outlive the pool.
+  // REQUIRES at most kMaxServers of them. `servers` and `settings` outlive the pool.
   Pool(net::Executor executor, net::Watchdog& watchdog, const UpstreamSettings& settings,
        const std::vector<Server>& servers);
 
@@ -89,8 +89,6 @@ class Pool final : private net::Watched {
 
   [[nodiscard]] const UpstreamSettings& settings() const noexcept { return settings_; }
   [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
-
-  static constexpr std::size_t kMaxServers = 64;
 
  private:
   friend class Lease;

@@ -4,6 +4,7 @@
 #include "weir/base/endpoint.hpp"
 #include "weir/base/time.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,9 +20,12 @@ struct Timeouts {
   base::Duration idle{60'000'000};  // how long an unused connection is kept
 };
 
+// Of one upstream: which of them a request has tried is kept in 64 bits.
+inline constexpr std::size_t kMaxServers = 64;
+
 struct UpstreamSettings {
   std::string name;
-  std::vector<base::Endpoint> servers;  // at least one
+  std::vector<base::Endpoint> servers;  // at least one, at most kMaxServers
   Balance balance = Balance::LeastInFlight;
   Timeouts timeouts;
   std::size_t max_idle = 256;  // unused connections kept per server and worker

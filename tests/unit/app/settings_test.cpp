@@ -184,6 +184,19 @@ TEST(Settings, MoreRulesThanARequestMayMeetAreRefused) {
               ElementsAre("weir.toml:104: rule[last]: found rule number 33; expected at most 32 rules"));
 }
 
+// Which of them a request has tried is kept in a word: the 65th had no bit.
+TEST(Settings, MoreServersThanOneUpstreamMayHaveAreRefused) {
+  const auto of = [](std::size_t count) {
+    std::string servers;
+    for (std::size_t i = 0; i < count; ++i) servers += "\"10.0.0.1:" + std::to_string(9000 + i) + "\", ";
+    return mistakes_in(with("[[upstream]]\nname = \"b\"\nservers = [" + servers + "]\n"));
+  };
+  EXPECT_THAT(of(upstream::kMaxServers), IsEmpty());
+  EXPECT_THAT(of(upstream::kMaxServers + 1),
+              ElementsAre("weir.toml:13: upstream[b].servers: found 65; expected at most 64 servers in one "
+                          "upstream"));
+}
+
 TEST(Settings, EveryMistakeIsFoundAndInTheOrderOfTheFile) {
   const auto mistakes = mistakes_in(with_rule("cost = 0\nburts = 1\n") + "[server]\nworkers = -1\n");
   EXPECT_THAT(mistakes, ElementsAre(HasSubstr("weir.toml:14: "), HasSubstr("weir.toml:15: "),

@@ -165,9 +165,9 @@ TEST_F(PoolTest, WhatWasTriedIsPassedOverUntilNothingIsLeft) {
 
 TEST_F(PoolTest, SixtyFourServersAreAllReached) {
   for (const auto balance : {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo}) {
-    auto& p = open(Pool::kMaxServers, balance);
+    auto& p = open(kMaxServers, balance);
     std::uint64_t tried = 0;
-    for (std::size_t i = 0; i < Pool::kMaxServers; ++i) tried |= std::uint64_t{1} << p.lease(tried).server();
+    for (std::size_t i = 0; i < kMaxServers; ++i) tried |= std::uint64_t{1} << p.lease(tried).server();
     EXPECT_EQ(tried, ~std::uint64_t{0});
   }
 }
