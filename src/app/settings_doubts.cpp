@@ -87,10 +87,24 @@ void doubt_routes(const Settings& settings, Doubts& doubts) {
       doubts.push_back("upstream " + in_quotes(settings.upstreams[i].name) + " is used by no route");
 }
 
+// The costliest request that an idle one admits. A queue admits one more than it holds: what departs at once
+// takes none of its places.
+std::uint64_t most_at_once(const limit::Limiter& limiter) {
+  const auto* spacing = limit::spacing(limiter);
+  return spacing != nullptr ? spacing->capacity() : limit::quota(limiter);
+}
+
 void doubt_costs(const policy::Rule& rule, Doubts& doubts) {
-  if (rule.cost > limit::quota(rule.limiter))
-    doubts.push_back(of_rule(rule) + "admits nothing: a request costs " + std::to_string(rule.cost) +
-                     ", and at most " + std::to_string(limit::quota(rule.limiter)) + " can be spent at once");
+  auto most = most_at_once(rule.limiter);
+  if (rule.soft) most = std::max(most, most_at_once(*rule.soft));
+  if (rule.elastic) most = std::max(most, most_at_once(rule.elastic->limiter));
+  if (rule.cost <= most) return;
+  const bool told = rule.cost_from.kind != policy::CostSource::Kind::None;
+  const bool varied = !rule.tiers.empty() || !rule.overrides.empty();
+  doubts.push_back(of_rule(rule) + "admits " + (told ? "no request that does not say its cost" : "nothing") +
+                   (varied ? " beside its tiers and overrides" : "") + ": " + (told ? "it" : "a request") +
+                   " costs " + std::to_string(rule.cost) + ", and at most " + std::to_string(most) +
+                   " can be spent at once");
 }
 
 // Whether the head of a request says nothing of whether its body is read.

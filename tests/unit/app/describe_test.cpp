@@ -173,6 +173,39 @@ TEST(Warnings, OfWhatNeverApplies) {
               Contains("upstream \"spare\" is used by no route"));
 }
 
+TEST(Warnings, OfCostsThatNobodyCanPay) {
+  const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
+  EXPECT_THAT(of("cost = 11\n"), Contains("rule \"x\" admits nothing: a request costs 11, and at most 10 can "
+                                          "be spent at once"));
+  EXPECT_THAT(of("cost = 11\nburst = 11\n"), Not(Contains(HasSubstr("admits"))));
+  EXPECT_THAT(of("cost = 11\nsoft = \"10%\"\n"), Not(Contains(HasSubstr("admits"))));
+  EXPECT_THAT(of("cost = 11\nelastic = { limit = \"20/s\", while_load_below = 0.7 }\n"),
+              Not(Contains(HasSubstr("admits"))));
+  EXPECT_THAT(of("cost = { header = \"X-Cost\", default = 11 }\n"),
+              Contains(HasSubstr("admits no request that does not say its cost: it costs 11")));
+  EXPECT_THAT(of("cost = 11\ntiers = { free = { limit = \"20/s\" } }\n"),
+              Contains(HasSubstr("admits nothing beside its tiers and overrides: a request costs 11")));
+}
+
+// What departs at once waits in no place of the queue, and the warning is what the limiter does.
+TEST(Warnings, OfCostsThatAnIdleQueueRefuses) {
+  for (unsigned queue = 0; queue < 4; ++queue)
+    for (unsigned cost = 1; cost < 6; ++cost) {
+      const auto settings =
+          parse_settings(with_rule("algorithm = \"leaky_bucket\"\nqueue = " + std::to_string(queue) +
+                                   "\ncost = " + std::to_string(cost) + "\n"),
+                         kFile);
+      const auto& rule = settings.rules[1];
+      const bool admitted =
+          limit::step(rule.limiter, {}, base::TimePoint(std::chrono::hours(1)), rule.cost).outcome.allowed;
+      const auto warning = Contains(HasSubstr("rule \"x\" admits nothing"));
+      if (admitted)
+        EXPECT_THAT(settings.warnings, Not(warning)) << queue << " " << cost;
+      else
+        EXPECT_THAT(settings.warnings, warning) << queue << " " << cost;
+    }
+}
+
 TEST(Warnings, OfWhatNobodyAsksFor) {
   const Folder folder;
   policy::CountryFile countries;
