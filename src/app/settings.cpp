@@ -33,7 +33,7 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   Settings settings;
   settings.server = read_server(root.table("server", schema::kServer));
   settings.listeners = read_listeners(root, reading);
-  settings.admin = read_admin(root);
+  settings.admin = read_admin(root, reading);
   settings.log = read_log(root.table("log", schema::kLog), reading);
   settings.client = read_client(root.table("client", schema::kClient), reading);
   settings.state = read_state(root.table("state", schema::kState), reading);

@@ -16,6 +16,12 @@
 
 namespace weir::app {
 
+// An address that the configuration takes to listen on.
+struct Taken {
+  base::Endpoint address;
+  int line;
+};
+
 // What sections tell each other beside the settings themselves.
 struct Reading {
   std::filesystem::path folder;                 // relative paths start here
@@ -25,11 +31,12 @@ struct Reading {
   bool tokens = false;                          // [client] has jwt, rightly or not
   bool countries = false;                       // [client] has geo, likewise
   policy::TierPriorities tier_priorities{};     // that rules give to their tiers
+  std::vector<Taken> taken{};                   // by the listeners read so far
 };
 
 [[nodiscard]] proxy::ServerSettings read_server(const TableReader& table);
 [[nodiscard]] std::vector<net::ListenerSettings> read_listeners(const TableReader& root, Reading& reading);
-[[nodiscard]] AdminSettings read_admin(const TableReader& root);
+[[nodiscard]] AdminSettings read_admin(const TableReader& root, Reading& reading);
 [[nodiscard]] LogSettings read_log(const TableReader& table, const Reading& reading);
 [[nodiscard]] policy::ClientSettings read_client(const TableReader& table, Reading& reading);
 [[nodiscard]] StateSettings read_state(const TableReader& table, Reading& reading);

@@ -87,6 +87,31 @@ bool is_loopback(const base::Endpoint& address) {
   return ip && (v4->contains(*ip) || v6->contains(*ip));
 }
 
+bool is_wildcard(const base::IpAddress& ip) {
+  return ip == base::IpAddress{} || ip == base::IpAddress::v4(0);
+}
+
+// Whether the second could not be bound beside the first. Names are not looked up.
+bool collide(const base::Endpoint& one, const base::Endpoint& other) {
+  if (one.is_unix() || other.is_unix()) return one == other;
+  if (one.port == 0 || one.port != other.port) return false;
+  const auto a = base::IpAddress::parse(one.host);
+  const auto b = base::IpAddress::parse(other.host);
+  if (!a || !b) return one.host == other.host;
+  // Whether [::] takes IPv4 as well is a setting of the host.
+  return a == b || (a->is_v4() == b->is_v4() && (is_wildcard(*a) || is_wildcard(*b)));
+}
+
+// Takes what the table has as `address`, which no listener read before may have.
+void take_address(const TableReader& table, const base::Endpoint& address, Reading& reading) {
+  for (const auto& [other, line] : reading.taken)
+    if (collide(address, other))
+      table.mistake("address", "found " + in_quotes(address.to_string()) + ", which collides with " +
+                                   in_quotes(other.to_string()) + " on line " + std::to_string(line) +
+                                   "; expected one of its own");
+  reading.taken.push_back({address, table.node("address")->line});
+}
+
 }  // namespace
 
 proxy::ServerSettings read_server(const TableReader& table) {
@@ -110,14 +135,11 @@ std::vector<net::ListenerSettings> read_listeners(const TableReader& root, Readi
   std::vector<net::ListenerSettings> listeners;
   for (const auto& table : root.tables("listener", schema::kListener)) {
     net::ListenerSettings listener;
-    listener.address = table.address("address").value_or(base::Endpoint{});
+    const auto address = table.address("address");
+    listener.address = address.value_or(base::Endpoint{});
     (void)table.boolean("proxy_protocol");
     if (table.has("tls")) listener.tls = read_tls(table.table("tls", schema::kTls), reading);
-    const bool named = listener.address.is_unix() || listener.address.port != 0;
-    for (const auto& other : listeners)
-      if (named && other.address == listener.address)
-        table.mistake("address", "found " + in_quotes(listener.address.to_string()) +
-                                     " a second time; expected one of its own");
+    if (address) take_address(table, *address, reading);
     listeners.push_back(std::move(listener));
   }
   const bool none = root.has("listener") ? listeners.empty() : !root.mentions("listener");
@@ -125,10 +147,11 @@ std::vector<net::ListenerSettings> read_listeners(const TableReader& root, Readi
   return listeners;
 }
 
-AdminSettings read_admin(const TableReader& root) {
+AdminSettings read_admin(const TableReader& root, Reading& reading) {
   AdminSettings admin;
   const auto table = root.table("admin", schema::kAdmin);
   admin.address = table.address("address");
+  if (admin.address) take_address(table, *admin.address, reading);
   admin.token = table.text("token");
   if (admin.address && !is_loopback(*admin.address) && admin.token.empty())
     table.missing("token", "one, for " + admin.address->to_string() + " can be reached from other machines");

@@ -140,7 +140,8 @@ const WrongConfiguration kWrong[] = {
       "or unix:/path"}},
     {"ListenerTwice",
      with("[[listener]]\naddress = \"127.0.0.1:8080\"\n"),
-     {"weir.toml:12: listener[#2].address: found \"127.0.0.1:8080\" a second time; expected one of its own"}},
+     {"weir.toml:12: listener[#2].address: found \"127.0.0.1:8080\", which collides with \"127.0.0.1:8080\" "
+      "on line 2; expected one of its own"}},
     {"ProxyProtocol",
      with("[[listener]]\naddress = \"a:1\"\nproxy_protocol = true\n"),
      {"weir.toml:13: listener[#2].proxy_protocol: not yet: this version of weir lacks the PROXY protocol"}},

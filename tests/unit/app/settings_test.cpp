@@ -294,6 +294,31 @@ TEST(Settings, AnAdminListenerOffLoopbackNeedsAToken) {
   EXPECT_THAT(mistakes_in(with("[admin]\naddress = \"0.0.0.0:1\"\ntoken = \"t\"\n")), IsEmpty());
 }
 
+// `weir check` passed what could not be bound: only two equal listeners were noticed.
+TEST(Settings, AddressesThatCollideAreRefused) {
+  const auto beside = [](const std::string& one, const std::string& other) {
+    return mistakes_in(with("[[listener]]\naddress = \"" + one + "\"\n[admin]\ntoken = \"t\"\naddress = \"" +
+                            other + "\"\n"));
+  };
+  EXPECT_THAT(beside("127.0.0.1:1", "127.0.0.1:8080"),
+              ElementsAre("weir.toml:15: admin.address: found \"127.0.0.1:8080\", which collides with "
+                          "\"127.0.0.1:8080\" on line 2; expected one of its own"));
+  EXPECT_THAT(beside("0.0.0.0:8080", "127.0.0.1:1"),
+              ElementsAre("weir.toml:12: listener[#2].address: found \"0.0.0.0:8080\", which collides with "
+                          "\"127.0.0.1:8080\" on line 2; expected one of its own"));
+  const std::pair<const char*, const char*> colliding[] = {
+      {"0.0.0.0:1", "127.0.0.1:1"}, {"127.0.0.1:1", "0.0.0.0:1"},       {"[::]:1", "[::1]:1"},
+      {"[::1]:1", "[::]:1"},        {"[::1]:1", "[0:0:0:0:0:0:0:1]:1"}, {"localhost:1", "localhost:1"},
+      {"unix:/a", "unix:/a"}};
+  for (const auto& [one, other] : colliding)
+    EXPECT_THAT(beside(one, other), ElementsAre(HasSubstr("on line 12"))) << one << " " << other;
+  const std::pair<const char*, const char*> apart[] = {
+      {"127.0.0.1:0", "127.0.0.1:0"}, {"0.0.0.0:0", "127.0.0.1:0"}, {"0.0.0.0:1", "127.0.0.1:2"},
+      {"127.0.0.1:1", "127.0.0.2:1"}, {"0.0.0.0:1", "[::1]:1"},     {"a:1", "b:1"},
+      {"unix:/a", "unix:/b"},         {"unix:/a", "127.0.0.1:1"}};
+  for (const auto& [one, other] : apart) EXPECT_THAT(beside(one, other), IsEmpty()) << one << " " << other;
+}
+
 TEST(Settings, ACertificateAndAKeyThatDoNotBelongTogetherAreNamed) {
   const net::Certificates made;
   EXPECT_THAT(
