@@ -3,6 +3,7 @@
 
 #include "weir/app/settings.hpp"
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -63,6 +64,18 @@ class Folder {
 
  private:
   std::filesystem::path path_;
+};
+
+// A variable of the environment for as long as it lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Variable() { ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
 };
 
 // The configurations that come with weir.

@@ -4,8 +4,6 @@
 #include "unit/net/tls.hpp"
 #include "unit/policy/country_file.hpp"
 
-#include <cstdlib>
-
 #include <gmock/gmock.h>
 
 namespace weir::app::test {
@@ -25,18 +23,6 @@ Settings parse(const std::string& text) {
 std::string limiter_of(const std::string& more) {
   return limit::describe(parse(with_rule(more)).rules[1].limiter);
 }
-
-// A variable of the environment for as long as it lives.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
-  ~Variable() { ::unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-};
 
 TEST(Settings, TheLeastThatServesTakesEveryDefault) {
   const auto settings = parse(kLeast);
@@ -346,27 +332,6 @@ TEST(Settings, ClientsAreAskedForCertificatesWhereAnAuthorityIsNamed) {
   EXPECT_THAT(mistakes_in(tls("client_ca = \"" + made.key() + "\"")),
               ElementsAre(AllOf(HasSubstr("listener[#2].tls.client_ca: the clients' authorities"),
                                 HasSubstr("expected certificates in PEM"))));
-}
-
-TEST(Settings, TheShippedConfigurationsAreGood) {
-  const Folder folder;
-  const net::Certificates made;
-  folder.write("edge.crt", contents(made.cert()));
-  folder.write("edge.key", contents(made.key()));
-  folder.write("ca.crt", contents(made.cert()));
-  folder.write("keys.toml", "[[key]]\nkey = \"k\"\ntier = \"free\"\n[[key]]\nkey = \"l\"\ntier = \"pro\"\n");
-  policy::CountryFile countries;
-  countries.add("203.0.113.0", 24, "CH");
-  folder.write("GeoLite2-Country.mmdb", countries.bytes());
-  const Variable demo("WEIR_DEMO_DIR", folder.file("").c_str());
-  EXPECT_THAT(load_settings(shipped("demo.toml")).warnings, IsEmpty());
-  EXPECT_EQ(load_settings(shipped("weir.toml")).rules.size(), 2u);
-  auto whole = contents(shipped("weir.toml"));
-  for (auto at = whole.find("\n#: "); at != std::string::npos; at = whole.find("\n#: "))
-    whole.erase(at + 1, 3);
-  const auto settings = parse_settings(whole, folder.file(kFile));
-  EXPECT_EQ(settings.rules.size(), 11u);
-  EXPECT_TRUE(settings.state.redis);
 }
 
 TEST(Settings, BodiesAreReadUpToTheLargestBoundOfARule) {
