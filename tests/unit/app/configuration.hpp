@@ -80,9 +80,7 @@ class Variable {
 
 // The configurations that come with weir.
 inline std::string shipped(const std::string& name) {
-  return (std::filesystem::path(__FILE__).parent_path() / "../../../config" / name)
-      .lexically_normal()
-      .string();
+  return (std::filesystem::path(WEIR_TREE) / "config" / name).string();
 }
 
 inline std::string contents(const std::string& file) {
