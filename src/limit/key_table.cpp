@@ -1,81 +1,12 @@
-#include "weir/limit/key_table.hpp"
+#include "limit/key_table_impl.hpp"
 
-#include "limit/log.hpp"
-#include "limit/overflow.hpp"
-#include "limit/shape.hpp"
-#include "limit/shard.hpp"
-
-#include "weir/limit/settle.hpp"
-
-#include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cassert>
 
 #include <boost/container/static_vector.hpp>
 
 namespace weir::limit {
-
-namespace {
-
-// One line of a bill while its locks are held.
-struct Line {
-  Slot* slot = nullptr;     // null: answered by the overflow cell
-  Due due;                  // what the pin on a slot found hides
-  bool claimed = false;     // the slot is new
-  Step step;                // of a log, `next` is not used
-  std::uint64_t mark = 0;   // of a log: where the cost is entered
-  LogStore::Ref spare = 0;  // of a log: the chunk that the entry needs
-};
-
-}  // namespace
-
-struct KeyTable::Impl {
-  explicit Impl(std::size_t max_keys)
-      : shape(std::clamp(max_keys, std::size_t{1}, kMaxKeys)),
-        pages(shape.shards * shape.shard_size),
-        logs(shape.chunks),
-        shards(std::make_unique<Shard[]>(shape.shards)) {
-    for (std::size_t i = 0; i < shape.shards; ++i) {
-      std::byte* at = pages.at(i * shape.shard_size);
-      shards[i].open(reinterpret_cast<Shard::Tag*>(at), reinterpret_cast<Slot*>(at + shape.tags_size),
-                     shape.buckets, logs);
-    }
-  }
-
-  [[nodiscard]] std::size_t index_of(const Key& key) const noexcept {
-    return (key.hi >> 56) & (shape.shards - 1);
-  }
-  [[nodiscard]] Shard& shard_of(const Key& key) const noexcept { return shards[index_of(key)]; }
-
-  class Locks;
-  void renew(Slot& slot) noexcept;
-  Line check(const Charge& charge, base::TimePoint now, Locks& locks);
-  void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, Line& line);
-  void finish(const Charge& charge, const Line& line, bool charged);
-  void enter(const SlidingLog& limiter, const Charge& charge, const Line& line);
-  // Changes the cell of a charged key, or the shared one that answered for it; of a log, its cell or ring.
-  // `anew`: what to do, under the shard's lock, where the key was forgotten: drained, it is as good as fresh.
-  template <class Change, class ChangeLog, class Anew>
-  bool amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log, Anew anew);
-  template <class Change, class ChangeLog>
-  bool amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log) {
-    return amend(charge, in_overflow, change, change_log, [](Shard&) {});
-  }
-  bool settle_log(const SlidingLog& limiter, Log& log, const Settled& settled, Cost reserved);
-  void settle_anew(const Charge& charge, const Settled& settled, Shard& shard);
-
-  [[nodiscard]] SavedKey saved(const Slot& slot, std::span<const SavedRule> rules) const;
-  void fill(Slot& slot, std::span<const LogEntry> entries, unsigned cost_bits) noexcept;
-
-  const Shape shape;
-  const Pages pages;
-  LogStore logs;
-  const std::unique_ptr<Shard[]> shards;
-  Overflow overflow;
-  std::atomic<std::uint64_t> hand{0};  // the next bucket to be swept, counted through all shards
-};
 
 // The locks of a bill: its shards' in ascending order, then the overflow cells' if need be.
 class KeyTable::Impl::Locks {
@@ -118,7 +49,7 @@ void KeyTable::Impl::renew(Slot& slot) noexcept {
 }
 
 // Finds the line's state, pins its slot and computes the step.
-Line KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& locks) {
+auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& locks) -> Line {
   Shard& shard = shard_of(charge.key);
   Line line;
   line.slot = shard.find(charge.key);
@@ -247,40 +178,16 @@ void KeyTable::Impl::settle_anew(const Charge& charge, const Settled& settled, S
                limit::settle(limiter, shared, settled.charged_at, charge.cost, settled.actual));
 }
 
-SavedKey KeyTable::Impl::saved(const Slot& slot, std::span<const SavedRule> rules) const {
-  SavedKey saved{.key = slot.key, .rule = slot.due.rule(), .drained_at = slot.due.drained_at()};
-  if (!slot.due.is_log()) {
-    saved.cell = slot.cell;
-    return saved;
-  }
-  LogReader(slot.cell, logs, rules[saved.rule].log_cost_bits()).walk([&](const LogEntry& entry) {
-    saved.log.push_back(entry);
-    return true;
-  });
-  return saved;
-}
-
-// In a store too small for all of them the newest entry moves on, as it does for a charge.
-void KeyTable::Impl::fill(Slot& slot, std::span<const LogEntry> entries, unsigned cost_bits) noexcept {
-  Log log(slot.cell, logs, cost_bits);
-  for (const auto& entry : entries) {
-    const bool wanted = log.wants_chunk(entry.mark);
-    const LogStore::Ref spare = wanted ? logs.take() : 0;
-    if (wanted && spare == 0) logs.note_merged();
-    log.push(entry, spare);
-  }
-}
-
 KeyTable::KeyTable(std::size_t max_keys) : impl_(std::make_unique<Impl>(max_keys)) {}
 KeyTable::~KeyTable() = default;
 
 bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes) {
   assert(charges.size() == outcomes.size() && charges.size() <= kMaxCharges);
   Impl::Locks locks(*impl_, charges);
-  boost::container::static_vector<Line, kMaxCharges> lines;
+  boost::container::static_vector<Impl::Line, kMaxCharges> lines;
   bool admitted = true;
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    const Line& line = lines.emplace_back(impl_->check(charges[i], now, locks));
+    const Impl::Line& line = lines.emplace_back(impl_->check(charges[i], now, locks));
     outcomes[i] = line.step.outcome;
     if (charges[i].enforced && !line.step.outcome.allowed) admitted = false;
   }
@@ -374,47 +281,6 @@ std::size_t KeyTable::sweep(base::TimePoint now, std::size_t buckets) {
     forgotten += shard.sweep(static_cast<std::uint32_t>(bucket % impl_->shape.buckets), now);
   }
   return forgotten;
-}
-
-void KeyTable::visit(base::TimePoint now, std::span<const SavedRule> rules,
-                     const std::function<void(const SavedKey&)>& see) const {
-  std::vector<SavedKey> found;
-  for (std::size_t i = 0; i < impl_->shape.shards; ++i) {
-    found.clear();
-    {
-      const std::lock_guard lock(impl_->shards[i].mutex);
-      impl_->shards[i].for_each([&](const Slot& slot) {
-        if (!slot.due.drained(now) && !slot.due.never_drains()) found.push_back(impl_->saved(slot, rules));
-      });
-    }
-    for (const auto& key : found) see(key);
-  }
-}
-
-std::vector<SharedCell> KeyTable::shared_cells(base::TimePoint now) const {
-  std::vector<SharedCell> cells;
-  const std::lock_guard lock(impl_->overflow.mutex);
-  impl_->overflow.for_each([&](RuleIndex rule, const Limiter& units, const Cell& cell) {
-    if (!holds(units) && drained_at(units, cell) > now) cells.push_back({rule, units, cell});
-  });
-  return cells;
-}
-
-bool KeyTable::restore(const SavedKey& saved, std::span<const SavedRule> rules, base::TimePoint now) {
-  Shard& shard = impl_->shard_of(saved.key);
-  const std::lock_guard lock(shard.mutex);
-  if (shard.find(saved.key) != nullptr) return true;
-  Slot* slot = shard.claim(saved.key, saved.rule, now);
-  if (slot == nullptr) return false;
-  if (!saved.log.empty()) impl_->fill(*slot, saved.log, rules[saved.rule].log_cost_bits());
-  const bool is_log = !saved.log.empty();
-  shard.settle(*slot, is_log ? slot->cell : saved.cell, Due(saved.drained_at, saved.rule, is_log));
-  return true;
-}
-
-void KeyTable::restore(const SharedCell& shared) {
-  const std::lock_guard lock(impl_->overflow.mutex);
-  impl_->overflow.put(shared.rule, shared.units, shared.cell);
 }
 
 KeyTable::Stats KeyTable::stats() const {

@@ -36,7 +36,7 @@ Told read_amount(std::string_view text, std::uint32_t scale) noexcept {
 }
 
 std::string describe(const StatusRange& range) {
-  const auto first = std::to_string(range.first);
+  auto first = std::to_string(range.first);
   if (range.first == range.last) return first;
   if (range.first % 100 == 0 && range.last == range.first + 99) return first.substr(0, 1) + "xx";
   return first + "-" + std::to_string(range.last);

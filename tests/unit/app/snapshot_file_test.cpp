@@ -52,7 +52,8 @@ TEST_F(SnapshotFileTest, IsReadAgainAfterAWeirThatDidNotEndWell) {
 }
 
 TEST_F(SnapshotFileTest, DamageIsSetAsideAndTheNextOneTakesItsPlace) {
-  for (const std::string damage : {"", "weirkeys", "nothing of ours", std::string(4'096, '\0').c_str()}) {
+  for (const auto& damage :
+       {std::string(), std::string("weirkeys"), std::string("nothing of ours"), std::string(4096, '\0')}) {
     folder_.write("weir.state", damage);
     EXPECT_FALSE(is_found());
     EXPECT_TRUE(is_set_aside());

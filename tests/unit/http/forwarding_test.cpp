@@ -220,6 +220,24 @@ TEST(WriteInterimHead, GoesOnWithoutWhatEndsHere) {
 }
 
 // What weir writes, weir reads: with the same framing, and nothing hop-by-hop left but what it set itself.
+// The room for a head is made once (text_writer.hpp): with assertions on, one that did not fit would end
+// this.
+TEST(WriteRequestHead, TheLongestFits) {
+  for (const std::string name : {"X-Forwarded-For", "Via", "A"})
+    for (const std::size_t fields : {0U, 1U, 50U, 110U})
+      for (const std::size_t size : {0U, 1U, 200U}) {
+        const std::string authority(200, 'h');
+        std::string head = "GET http://" + authority + "/ HTTP/1.1\r\nHost: " + authority;
+        for (std::size_t i = 0; i < fields; ++i) head += "\r\n" + name + ":" + std::string(size, 'v');
+        auto by = kTrusted;
+        by.peer = "2001:db8:1111:2222:3333:4444:5555:6666";
+        by.add_forwarded = true;
+        const auto out = forwarded(head, by);
+        EXPECT_TRUE(out.ends_with("\r\n\r\n")) << out;
+        EXPECT_GE(out.size(), fields * size + 3 * authority.size());
+      }
+}
+
 TEST(WriteRequestHead, IsItselfAGoodHead) {
   for (const char* framing : {"", "\r\nContent-Length: 7", "\r\nTransfer-Encoding: chunked"}) {
     const auto original =

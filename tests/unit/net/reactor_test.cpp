@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
 
 namespace weir::net {
 namespace {
@@ -156,6 +157,39 @@ TEST(SignalTest, StaysRaisedAndWakesFromTheLoop) {
   EXPECT_FALSE(waiting.done()) << "resumed from within raise()";
   EXPECT_TRUE(waiting.result());
   EXPECT_TRUE(run(context, wait(signal))) << "raised before anybody waited";
+}
+
+// A task that always has more to do is no reason for the others to wait.
+TEST(PauseTest, LetsOthersHaveTheirTurn) {
+  asio::io_context context{1};
+  std::string turns;
+  const auto work = [](Executor executor, std::string& log, char name) -> Task<void> {
+    for (int i = 0; i < 3; ++i) {
+      log += name;
+      co_await Pause(executor);
+    }
+  };
+  for (const char name : {'a', 'b'})
+    spawn(context.get_executor(), work(context.get_executor(), turns, name),
+          [](const std::exception_ptr&) {});
+  asio::post(context, [&] { turns += '.'; });
+  context.run();
+  EXPECT_EQ(turns, "abab.ab");
+}
+
+TEST(PauseTest, MayEndWithItsLoop) {
+  auto held = std::make_shared<int>(1);
+  const std::weak_ptr<int> watch = held;
+  {
+    asio::io_context context{1};
+    const auto pause = [](Executor executor, std::shared_ptr<int>) -> Task<void> {
+      co_await Pause(executor);
+    };
+    spawn(context.get_executor(), pause(context.get_executor(), std::move(held)),
+          [](const std::exception_ptr&) {});
+    EXPECT_FALSE(watch.expired());
+  }
+  EXPECT_TRUE(watch.expired());
 }
 
 TEST(SpawnTest, TellsTheEndAndWhatWasThrown) {

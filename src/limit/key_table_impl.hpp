@@ -1,0 +1,75 @@
+// What a key table consists of, for the sources that it is written in.
+#pragma once
+
+#include "limit/log.hpp"
+#include "limit/overflow.hpp"
+#include "limit/shape.hpp"
+#include "limit/shard.hpp"
+
+#include "weir/limit/key_table.hpp"
+#include "weir/limit/settle.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <span>
+
+namespace weir::limit {
+
+struct KeyTable::Impl {
+  // One line of a bill while its locks are held.
+  struct Line {
+    Slot* slot = nullptr;     // null: answered by the overflow cell
+    Due due;                  // what the pin on a slot found hides
+    bool claimed = false;     // the slot is new
+    Step step;                // of a log, `next` is not used
+    std::uint64_t mark = 0;   // of a log: where the cost is entered
+    LogStore::Ref spare = 0;  // of a log: the chunk that the entry needs
+  };
+
+  explicit Impl(std::size_t max_keys)
+      : shape(std::clamp(max_keys, std::size_t{1}, kMaxKeys)),
+        pages(shape.shards * shape.shard_size),
+        logs(shape.chunks),
+        shards(std::make_unique<Shard[]>(shape.shards)) {
+    for (std::size_t i = 0; i < shape.shards; ++i) {
+      std::byte* at = pages.at(i * shape.shard_size);
+      shards[i].open(reinterpret_cast<Shard::Tag*>(at), reinterpret_cast<Slot*>(at + shape.tags_size),
+                     shape.buckets, logs);
+    }
+  }
+
+  [[nodiscard]] std::size_t index_of(const Key& key) const noexcept {
+    return (key.hi >> 56) & (shape.shards - 1);
+  }
+  [[nodiscard]] Shard& shard_of(const Key& key) const noexcept { return shards[index_of(key)]; }
+
+  class Locks;
+  void renew(Slot& slot) noexcept;
+  Line check(const Charge& charge, base::TimePoint now, Locks& locks);
+  void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, Line& line);
+  void finish(const Charge& charge, const Line& line, bool charged);
+  void enter(const SlidingLog& limiter, const Charge& charge, const Line& line);
+  // Changes the cell of a charged key, or the shared one that answered for it; of a log, its cell or ring.
+  // `anew`: what to do, under the shard's lock, where the key was forgotten: drained, it is as good as fresh.
+  template <class Change, class ChangeLog, class Anew>
+  bool amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log, Anew anew);
+  template <class Change, class ChangeLog>
+  bool amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log) {
+    return amend(charge, in_overflow, change, change_log, [](Shard&) {});
+  }
+  bool settle_log(const SlidingLog& limiter, Log& log, const Settled& settled, Cost reserved);
+  void settle_anew(const Charge& charge, const Settled& settled, Shard& shard);
+
+  [[nodiscard]] SavedKey saved(const Slot& slot, std::span<const SavedRule> rules) const;
+  void fill(Slot& slot, std::span<const LogEntry> entries, unsigned cost_bits) noexcept;
+
+  const Shape shape;
+  const Pages pages;
+  LogStore logs;
+  const std::unique_ptr<Shard[]> shards;
+  Overflow overflow;
+  std::atomic<std::uint64_t> hand{0};  // the next bucket to be swept, counted through all shards
+};
+
+}  // namespace weir::limit
