@@ -8,19 +8,29 @@
 
 namespace weir::proxy {
 
+namespace {
+
+// Where no max_wait bounds the wait, others of a better priority could go first for ever: nobody waits longer
+// than twice the time in which a full queue empties, and a second.
+base::Duration longest_stay(const limit::Limiter& limiter) noexcept {
+  const auto said = limit::longest_wait(limiter);
+  return said != base::kForever ? said : 2 * limit::window(limiter) + std::chrono::seconds(1);
+}
+
+}  // namespace
+
 // What a deadline is for: others of a higher priority may go first for so long that it passes. The queue ends
 // the wait as soon as it sees that coming for who is last, and the session's timer for everybody else.
 net::Task<Exchange::Ending> Exchange::await_turn() {
   const auto delayed = gate_.delayed();
-  const auto longest = limit::longest_wait(*delayed.departure.charge.limiter);
+  const auto longest = longest_stay(*delayed.departure.charge.limiter);
   Shaper::Ticket ticket(worker_.shaper, policy::name_client(space_->request, worker_.config.names.table),
-                        priority_, delayed.not_before,
-                        longest == base::kForever ? base::TimePoint::max() : latest_ + longest);
+                        priority_, delayed.not_before, latest_ + longest);
   ticket_ = &ticket;
   const bool counted = in_flight_;
   leave();
   session_.begin_wait_for_others();
-  if (longest != base::kForever) session_.arm(longest);
+  session_.arm(longest);
   worker_.counters.queue_depth.add();
   auto turn = co_await worker_.shaper.wait(ticket, delayed.departure, delayed.rule->queue_per_client);
   worker_.counters.queue_depth.remove();

@@ -4,6 +4,7 @@ places back. Intervals are measured at the upstream and printed; what is asserte
 can bring about."""
 
 import statistics
+import threading
 import time
 
 from harness import SANITIZED, Client, TestCase, Upstream, Weir, closed_port, config, eventually, get, main, request_bytes, rule, together
@@ -134,6 +135,30 @@ class Shaper(TestCase):
         refused = low.read()
         self.assertEqual((refused.status, refused["retry-after"]), (429, "1"))
         self.assertEqual(weir.metric("weir_queue_refused_total", reason="displaced"), 0)
+
+    def test_nobody_is_overtaken_for_ever(self):
+        """Without max_wait: twice the time in which ten leave at 5/s, and a second."""
+        routes = ('[[route]]\nupstream = "api"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
+                  '[[route]]\nupstream = "api"')
+        weir = self.start(Weir(config(self.upstream.port, routes=routes, rules=queue_rule("5/s", 10))))
+        low = self.fill(weir, 1)[0]
+        over = threading.Event()
+
+        def hurry():
+            with Client(weir.port) as client:
+                while not over.is_set():
+                    client.get("/queue", X_Class="urgent")
+
+        urgent = [threading.Thread(target=hurry) for _ in range(8)]
+        for thread in urgent:
+            thread.start()
+        try:
+            self.assertEqual(low.read().status, 429)
+        finally:
+            over.set()
+            for thread in urgent:
+                thread.join()
+        self.assertEqual(weir.metric("weir_queue_refused_total", reason="overdue"), 1)
 
     def test_a_better_priority_takes_the_place_of_a_worse_one_in_a_full_queue(self):
         """Whatever the workers of the two; the last of the lowest goes, and nobody when all are as good."""
