@@ -10,11 +10,13 @@
 #include "weir/base/units.hpp"
 #include "weir/limit/key_table.hpp"
 
+#include <array>
 #include <map>
-#include <regex>
+#include <optional>
 #include <tuple>
 
 #include <gmock/gmock.h>
+#include <re2/re2.h>
 
 namespace weir::app::test {
 namespace {
@@ -35,18 +37,20 @@ Duration duration_of(const std::string& text) {
   return sum;
 }
 
+// "12:00", "12:00:30", "12:00:00.250", with "2026-03-29 " before it where the day matters.
 TimePoint instant_of(const std::string& text) {
-  static const std::regex kForm(R"((?:(\d{4})-(\d\d)-(\d\d) )?(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{3}))?)?)");
-  std::smatch part;
-  if (!std::regex_match(text, part, kForm)) throw std::runtime_error("no time: " + text);
+  static const RE2 kForm(R"((?:(\d{4})-(\d\d)-(\d\d) )?(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{3}))?)?)");
+  std::array<std::string, 7> part;
+  if (!RE2::FullMatch(text, kForm, &part[0], &part[1], &part[2], &part[3], &part[4], &part[5], &part[6]))
+    throw std::runtime_error("no time: " + text);
   const auto number = [&](std::size_t at, int otherwise) {
-    return part[at].matched ? std::stoi(part[at]) : otherwise;
+    return part[at].empty() ? otherwise : std::stoi(part[at]);
   };
-  const std::chrono::year_month_day date{std::chrono::year(number(1, 2026)),
-                                         std::chrono::month(static_cast<unsigned>(number(2, 3))),
-                                         std::chrono::day(static_cast<unsigned>(number(3, 2)))};
-  return std::chrono::sys_days(date) + std::chrono::hours(number(4, 0)) + std::chrono::minutes(number(5, 0)) +
-         std::chrono::seconds(number(6, 0)) + std::chrono::milliseconds(number(7, 0));
+  const std::chrono::year_month_day date{std::chrono::year(number(0, 2026)),
+                                         std::chrono::month(static_cast<unsigned>(number(1, 3))),
+                                         std::chrono::day(static_cast<unsigned>(number(2, 2)))};
+  return std::chrono::sys_days(date) + std::chrono::hours(number(3, 0)) + std::chrono::minutes(number(4, 0)) +
+         std::chrono::seconds(number(5, 0)) + std::chrono::milliseconds(number(6, 0));
 }
 
 // One rule's one key, as time goes on.
@@ -55,16 +59,17 @@ class Timeline {
   explicit Timeline(const limit::Limiter& limiter) : limiter_(limiter) {}
 
   void play(const DocumentTable& table, const Cells& row) {
-    static const std::regex kRequests(R"((\d+) requests?(?: of (\d+))?)");
-    static const std::regex kEndings(R"((\d+) ends?(?: after (.+))?)");
+    static const RE2 kRequests(R"((\d+) requests?(?: of (\d+))?)");
+    static const RE2 kEndings(R"((\d+) ends?(?: after (.+))?)");
     const auto comes = table.cell(row, "comes");
     now_ = instant_of(table.cell(row, "at"));
-    std::smatch part;
-    if (std::regex_match(comes, part, kRequests)) {
-      request(std::stoi(part[1]), part[2].matched ? std::stoull(part[2]) : 1);
+    int count = 0;
+    std::string more;  // empty: not said
+    if (RE2::FullMatch(comes, kRequests, &count, &more)) {
+      request(count, more.empty() ? 1 : std::stoull(more));
       check(table, row);
-    } else if (std::regex_match(comes, part, kEndings)) {
-      end(std::stoi(part[1]), part[2].matched ? std::optional(duration_of(part[2])) : std::nullopt);
+    } else if (RE2::FullMatch(comes, kEndings, &count, &more)) {
+      end(count, more.empty() ? std::nullopt : std::optional(duration_of(more)));
     } else {
       ADD_FAILURE() << "what comes is not understood: " << comes;
     }
