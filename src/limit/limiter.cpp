@@ -59,6 +59,28 @@ Cell release(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost
   return cell;
 }
 
+namespace {
+
+// Their cells count at the same places in time, whatever their limits: one that goes to and fro must not move
+// on.
+bool count_alike(const SlidingWindow& a, const SlidingWindow& b) noexcept {
+  return a.rate().period == b.rate().period;
+}
+bool count_alike(const SlidingLog& a, const SlidingLog& b) noexcept {
+  return a.rate().period == b.rate().period && a.marks() == b.marks();
+}
+template <class L>
+bool count_alike(const L&, const L&) noexcept {
+  return false;
+}
+
+template <class L>
+Cell carried(const L& from, const Cell& cell, base::TimePoint drained_at, const L& to) noexcept {
+  return count_alike(from, to) ? cell : to.carry_over(cell, drained_at);
+}
+
+}  // namespace
+
 Cell carry_over(const Limiter& from, const Cell& cell, const Limiter& to) noexcept {
   const auto at = drained_at(from, cell);
   const bool same = from.index() == to.index();
@@ -69,7 +91,7 @@ Cell carry_over(const Limiter& from, const Cell& cell, const Limiter& to) noexce
         else if constexpr (Holding<L>)
           return same ? cell : Cell{};
         else
-          return same ? l.carry_over(cell, at) : Cell{};
+          return same ? carried(std::get<L>(from), cell, at, l) : Cell{};
       },
       to);
 }

@@ -52,12 +52,14 @@ void Log::push(const LogEntry& entry, LogStore::Ref spare) noexcept {
   const bool merges = total() != 0 && (entry.mark == newest() || (wanted && spare == 0));
   if (total() == 0) return set(entry.mark, entry.cost, 0);
   if (merges) {
-    if (tail() != 0) {
-      auto& chunk = chunks_[tail()];
-      auto& word = chunk.entries[std::size_t{chunk.first} + chunk.count - 1];
-      word = packed({entry.mark, unpacked(word).cost + entry.cost});
-    }
-    return set(entry.mark, total() + entry.cost, tail());
+    const Cost most = (Cost{1} << cost_bits_) - 1;  // only debts come near it
+    if (tail() == 0) return set(entry.mark, std::min(most, total() + entry.cost), 0);
+    auto& chunk = chunks_[tail()];
+    auto& word = chunk.entries[std::size_t{chunk.first} + chunk.count - 1];
+    const Cost before = unpacked(word).cost;
+    const Cost more = std::min(entry.cost, most - before);
+    word = packed({entry.mark, before + more});
+    return set(entry.mark, total() + more, tail());
   }
   if (tail() == 0) {  // the first chunk takes over what the cell said
     append(packed({newest(), total()}), spare);

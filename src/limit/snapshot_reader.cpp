@@ -119,7 +119,7 @@ void Reader::read_log(SavedKey& saved, unsigned cost_bits) {
     const std::uint64_t mark = in_.take();
     const std::uint64_t cost = in_.take();
     const bool in_order = saved.log.empty() || mark > saved.log.back().mark;
-    const bool costs = cost != 0 && cost < bound && (total += cost) < bound;
+    const bool costs = cost != 0 && cost < bound && (total += cost) <= SlidingLog::kMostTotal;
     if (!in_order || !costs) return fail("is damaged: a log is out of order");
     saved.log.push_back({mark, cost});
   }

@@ -9,6 +9,7 @@
 #include "weir/http/forwarding.hpp"
 #include "weir/http/head_parser.hpp"
 #include "weir/net/asio.hpp"
+#include "weir/net/signal.hpp"
 #include "weir/policy/evaluation.hpp"
 #include "weir/proxy/relay.hpp"
 #include "weir/proxy/shaper.hpp"
@@ -99,7 +100,7 @@ class Exchange {
   [[nodiscard]] observe::UpstreamTallies& tallies() noexcept;
   void count_failure() noexcept;
   [[nodiscard]] net::Task<void> upload();
-  [[nodiscard]] net::Task<void> end_upload();
+  [[nodiscard]] net::Signal::Wait end_upload() noexcept;
   void start_upload();
   [[nodiscard]] bool repeatable(const Attempt& attempt) const noexcept;
   [[nodiscard]] limit::Ending how_it_went() const noexcept;

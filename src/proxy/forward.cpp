@@ -304,7 +304,7 @@ net::Task<Relay::Need> Exchange::relay_rest(upstream::Pool& pool, Relay& relay, 
     const bool reading = need == Relay::Need::Bytes;
     if (pieces % kPiecesInTurn == 0) {
       co_await net::Pause(worker_.executor);
-      if (session_.late() || session_.left()) break;
+      if (session_.late() || session_.left() || (upload_ && upload_->fault != 0)) break;
     }
     session_.arm(reading ? pool.settings().timeouts.response : worker_.config.server.write_timeout);
     if (reading) session_.begin_wait_for_others();
@@ -351,14 +351,19 @@ net::Task<Exchange::Ending> Exchange::refuse_body(unsigned status) {
 
 void Exchange::start_upload() {
   upload_ = std::make_unique<Upload>(worker_.executor);
-  net::spawn(worker_.executor, upload(), [this](const std::exception_ptr& thrown) {
-    if (thrown) {
-      upload_->fault = 503;
-      lease_.cancel();
-    }
-    upload_->done = true;
-    upload_->finished.raise();
-  });
+  try {
+    net::spawn(worker_.executor, upload(), [this](const std::exception_ptr& thrown) {
+      if (thrown) {
+        upload_->fault = 503;
+        lease_.cancel();
+      }
+      upload_->done = true;
+      upload_->finished.raise();
+    });
+  } catch (...) {
+    upload_.reset();  // it has not begun, and nobody would say that it ended
+    throw;
+  }
 }
 
 net::Task<void> Exchange::upload() {
@@ -391,14 +396,15 @@ net::Task<void> Exchange::upload() {
   if (answered_ == base::TimePoint{}) sent_ = worker_.clock.now();  // what took so long was the client
 }
 
-// Stops the upload where it is and waits for it to end.
-net::Task<void> Exchange::end_upload() {
+// Stops the upload where it is; what to wait for until it has ended. No coroutine: it must not fail.
+net::Signal::Wait Exchange::end_upload() noexcept {
   auto& state = *upload_;
-  if (state.done) co_return;
-  state.stop = true;
-  session_.client.cancel();
-  lease_.cancel();
-  co_await state.finished.wait();
+  if (!state.done) {
+    state.stop = true;
+    session_.client.cancel();
+    lease_.cancel();
+  }
+  return state.finished.wait();
 }
 
 }  // namespace weir::proxy

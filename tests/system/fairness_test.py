@@ -56,6 +56,8 @@ class Shortage(TestCase):
         weir.wait_for(r"warning max_connections = 10000000 may take \d+ descriptors, and the system allows")
 
     def test_no_descriptor_is_no_fault_of_the_upstream(self):
+        if SANITIZED:
+            return  # UndefinedBehaviorSanitizer tries memory through a pipe, and takes its lack for bad memory
         upstream = self.start(Upstream())
         weir = self.start(Weir(config(upstream.port).replace("workers = 2", "workers = 1")))
         with weir.connect() as client:

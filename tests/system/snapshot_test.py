@@ -6,7 +6,7 @@ import signal
 import subprocess
 import tempfile
 
-from harness import PATIENCE, WEIR, TestCase, Upstream, Weir, config, main, rule
+from harness import PATIENCE, WEIR, TestCase, Upstream, Weir, answer, config, main, rule
 
 RULES = (rule("day", "5/day", algorithm='"fixed_window"', key='["api_key"]')
          + rule("log", "20/day", algorithm='"sliding_log"', key="[]")
@@ -50,6 +50,15 @@ class Snapshot(TestCase):
         statuses = sum((self.run_once(f"c{i}", 5)[0] for i in range(3)), [])
         self.assertEqual(statuses, [200] * 14 + [429])
         self.assertEqual([path.name for path in self.folder.iterdir()], ["weir.state"])
+
+    def test_a_debt_survives_as_well(self):
+        self.upstream.reply = lambda exchange: exchange.send(answer(headers="X-Tokens: 9000\r\n"))
+        tokens = rule("tokens", "10000/day", algorithm='"sliding_log"', key="[]",
+                      cost='{ response_header = "X-Tokens", reserve = 1 }')
+        self.assertEqual(self.run_once("a", 3, rules=tokens)[0], [200, 200, 429])
+        statuses, lines = self.run_once("a", 1, rules=tokens)
+        self.assertEqual(statuses, [429])
+        self.assertRegex(lines[0], "restored 1 key")
 
     def test_a_rule_that_changed_starts_anew_and_the_others_do_not(self):
         self.assertEqual(self.run_once("a", 5)[0], [200] * 5)

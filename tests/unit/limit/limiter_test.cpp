@@ -166,5 +166,23 @@ TEST(Limiter, CarriesACellOverToOtherUnits) {
   EXPECT_EQ(step(fine, carry_over(coarse, cell, fine), kStart, 1).outcome.remaining, 5'999);
 }
 
+// A cell that several limiters of one period share (tiers, overrides, elastic limits) must not move on with
+// every charge of another one.
+TEST(Limiter, ACellThatGoesToAndFroStaysWhereItIs) {
+  const auto minute = [](std::uint64_t count) { return Rate{count, std::chrono::minutes(1)}; };
+  const auto whole = [](const auto& made) { return Limiter(*made); };
+  const std::pair<Limiter, Limiter> pairs[] = {
+      {whole(SlidingWindow::make(minute(40))), whole(SlidingWindow::make(minute(30)))},
+      {whole(SlidingLog::make(minute(40))), whole(SlidingLog::make(minute(30)))},
+      {whole(SlidingLog::make(minute(40), 7)), whole(SlidingLog::make(minute(30), 7))}};
+  for (const auto& [one, other] : pairs) {
+    const Cell first = step(one, Cell{}, kStart, 5).next;
+    Cell cell = first;
+    for (int hop = 0; hop < 10; ++hop) cell = carry_over(other, carry_over(one, cell, other), one);
+    EXPECT_EQ(cell.words, first.words) << describe(one);
+    EXPECT_EQ(drained_at(one, cell), drained_at(one, first)) << describe(one);
+  }
+}
+
 }  // namespace
 }  // namespace weir::limit
