@@ -53,7 +53,8 @@ class Shortage(TestCase):
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         self.assertEqual(resource.prlimit(weir.pid, resource.RLIMIT_NOFILE), (hard, hard))
-        weir.wait_for(r"warning max_connections = 10000000 may take \d+ descriptors, and the system allows")
+        if hard != resource.RLIM_INFINITY and hard < 20_000_000:  # else the system allows them
+            weir.wait_for(r"warning max_connections = 10000000 may take \d+ descriptors, and the system allows")
 
     def test_no_descriptor_is_no_fault_of_the_upstream(self):
         if SANITIZED:
