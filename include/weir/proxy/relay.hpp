@@ -84,6 +84,8 @@ class Relay {
     SinkBroken,  // the sink takes no more
     Source,      // the source failed: status()
   };
+  // After so many waits whoever relays lets others have their turn: they may all have been over at once.
+  static constexpr unsigned kPiecesInTurn = 16;
   // Moves what can be moved without waiting.
   [[nodiscard]] Need advance();
   // Waits for what advance() needs.

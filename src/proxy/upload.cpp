@@ -1,0 +1,77 @@
+#include "proxy/upload.hpp"
+
+#include "proxy/session.hpp"
+
+#include <exception>
+
+namespace weir::proxy {
+
+net::Task<Exchange::Ending> Exchange::refuse_body(unsigned status) {
+  using observe::ClientError;
+  failure_ = status == 503 ? "out_of_memory" : "bad_body";
+  if (status == 503) return error(status, "this server is out of memory; please retry");
+  if (status == 400) return error(status, "the request body is malformed or incomplete");
+  const bool slow = status == 408;
+  worker_.counters.client_errors(slow ? ClientError::BodyTimeout : ClientError::BodyTooLarge).add();
+  return error(status, slow ? "the request body did not come in time" : "the request body is too large");
+}
+
+void Exchange::start_upload() {
+  upload_ = std::make_unique<Upload>(worker_.executor);
+  try {
+    net::spawn(worker_.executor, upload(), [this](const std::exception_ptr& thrown) {
+      if (thrown) {
+        upload_->fault = 503;
+        lease_.cancel();
+      }
+      upload_->done = true;
+      upload_->finished.raise();
+    });
+  } catch (...) {
+    upload_.reset();  // it has not begun, and nobody would say that it ended
+    throw;
+  }
+}
+
+net::Task<void> Exchange::upload() {
+  auto& state = *upload_;
+  const auto& timeouts = worker_.pools[worker_.config.routes[*route_].upstream].settings().timeouts;
+  Relay relay(*request_body_, lease_.stream(), space_->head.framing, state.out);
+  auto need = relay.advance();
+  for (unsigned pieces = 1; need == Relay::Need::Bytes || need == Relay::Need::Room; ++pieces) {
+    const bool reading = need == Relay::Need::Bytes;
+    if (pieces % Relay::kPiecesInTurn == 0) {
+      co_await net::Pause(worker_.executor);
+      if (state.stop || session_.late() || session_.left()) co_return;
+    }
+    // A client that does not take its answer gains no time by sending more.
+    if (!client_stalls_) session_.arm(reading ? worker_.config.server.body_timeout : timeouts.response);
+    const auto ec = co_await relay.wait(need);
+    if (state.stop) co_return;
+    if (ec && reading) {
+      state.fault = session_.late() ? 408 : 400;
+      lease_.cancel();
+    }
+    if (ec) co_return;
+    need = relay.advance();
+  }
+  if (need == Relay::Need::Source) {
+    state.fault = relay.status() == BodySource::Status::TooLarge ? 413 : 400;
+    lease_.cancel();
+  }
+  if (!client_stalls_) session_.arm(timeouts.response);
+  if (answered_ == base::TimePoint{}) sent_ = worker_.clock.now();  // what took so long was the client
+}
+
+// Stops the upload where it is; what to wait for until it has ended. No coroutine: it must not fail.
+net::Signal::Wait Exchange::end_upload() noexcept {
+  auto& state = *upload_;
+  if (!state.done) {
+    state.stop = true;
+    session_.client.cancel();
+    lease_.cancel();
+  }
+  return state.finished.wait();
+}
+
+}  // namespace weir::proxy
