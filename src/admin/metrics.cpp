@@ -65,6 +65,7 @@ class Page {
   void tell_load();
   void tell_keys();
   void tell_redis();
+  void tell_tls();
   void tell_process();
 
   [[nodiscard]] std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
@@ -270,6 +271,28 @@ void Page::tell_redis() {
   for (const Family* family : {&up, &calls, &failures, &timeouts, &reconnects}) put(*family);
 }
 
+void Page::tell_tls() {
+  const auto figures = sources_.certificates ? sources_.certificates() : TlsFigures{};
+  if (figures.certificates.empty()) return;
+  Family expiry =
+      gauge("weir_tls_certificate_not_after_seconds", "Until when a certificate is good, in Unix time.");
+  Family staple = gauge("weir_tls_staple_not_after_seconds",
+                        "Until when an OCSP response is good, in Unix time; none is stapled later.");
+  const auto unix_time = [](std::chrono::sys_seconds at) {
+    return static_cast<double>(at.time_since_epoch().count());
+  };
+  for (const auto& each : figures.certificates) {
+    const Labels labels{{"certificate", each.file}, {"listener", each.listener}};
+    expiry.add(labels, unix_time(each.not_after));
+    if (each.stapled_until) staple.add(labels, unix_time(*each.stapled_until));
+  }
+  put(expiry);
+  put(staple);
+  put(counter("weir_tls_renewals_total", "Times that changed files of certificates were read anew.")
+          .add({{"result", "ok"}}, figures.renewed)
+          .add({{"result", "faulty"}}, figures.faulty));
+}
+
 void Page::tell_process() {
   put(gauge("weir_build", "Always 1; says which weir this is.").add({{"version", sources_.version}}, 1.0));
   put(gauge("weir_workers", "Threads that serve.").add({}, sources_.counters.size()));
@@ -292,6 +315,7 @@ std::string metrics_text(const Sources& sources) {
   page.tell_load();
   page.tell_keys();
   page.tell_redis();
+  page.tell_tls();
   page.tell_process();
   return page.text();
 }

@@ -1,5 +1,6 @@
 #include "weir/app/run.hpp"
 
+#include "app/certificates.hpp"
 #include "app/descriptors.hpp"
 #include "app/settings_sections.hpp"
 #include "app/signals.hpp"
@@ -11,7 +12,6 @@
 #include "weir/app/log.hpp"
 #include "weir/limit/key_table.hpp"
 #include "weir/net/clock.hpp"
-#include "weir/net/tls_context.hpp"
 #include "weir/policy/key_ring.hpp"
 #include "weir/policy/saved_rule.hpp"
 
@@ -123,8 +123,8 @@ class Program {
   proxy::Shared shared_;
   net::Timer drain_deadline_{control_.get_executor()};
   net::Timer sweep_timer_{control_.get_executor()};
-  std::vector<net::TlsContext> tls_;
   std::vector<std::unique_ptr<WorkerThread>> workers_;
+  std::unique_ptr<CertificateWatch> certificates_;
   std::unique_ptr<admin::Server> admin_;
   bool draining_ = false;
 };
@@ -159,16 +159,19 @@ Program::Program(const Settings& settings, proxy::Configuration config)
 }
 
 void Program::open_listeners() {
-  for (const auto& listener : settings_.listeners) {
-    SSL_CTX* tls = nullptr;
-    if (listener.tls) {
-      tls_.push_back(need(net::make_tls_context(*listener.tls)));
-      tls = tls_.back().get();
-    }
-    auto first = need(net::ListeningSocket::open(listener.address));
-    for (std::size_t i = 1; i < workers_.size(); ++i) workers_[i]->listen_on(need(first.again()), tls);
+  certificates_ = std::make_unique<CertificateWatch>(control_.get_executor(), settings_.listeners, log_,
+                                                     [this](std::size_t listener, SSL_CTX* fresh) {
+                                                       for (const auto& worker : workers_)
+                                                         worker->renew(listener, net::share(fresh));
+                                                     });
+  if (const auto fault = certificates_->read()) throw CannotStart(fault->message);
+  for (std::size_t i = 0; i < settings_.listeners.size(); ++i) {
+    SSL_CTX* const tls = certificates_->context(i);
+    auto first = need(net::ListeningSocket::open(settings_.listeners[i].address));
+    for (std::size_t j = 1; j < workers_.size(); ++j)
+      workers_[j]->listen_on(need(first.again()), net::share(tls));
     log_.info(std::string(tls != nullptr ? "TLS " : "") + "listening on " + first.address().to_string());
-    workers_[0]->listen_on(std::move(first), tls);
+    workers_[0]->listen_on(std::move(first), net::share(tls));
   }
 }
 
@@ -193,6 +196,7 @@ admin::Sources Program::sources() {
   sources.process = admin::read_process_figures;
   sources.load = [this] { return load(); };
   sources.readiness = [this] { return readiness(); };
+  sources.certificates = [this] { return certificates_->figures(); };
   if (!needs_redis(settings_)) return sources;
   sources.redis = [this] {
     std::vector<admin::RedisFigures> figures;
@@ -237,8 +241,11 @@ admin::Readiness Program::readiness() const {
 
 // The first asks for a drain, the second for an end.
 void Program::on_signal(int signal) {
-  if (signal == SIGHUP)
-    return log_.warning("SIGHUP: this version of weir does not reload; nothing was changed");
+  if (signal == SIGHUP) {
+    log_.warning(
+        "SIGHUP: this version of weir reads certificates anew, and nothing else; nothing else was changed");
+    return certificates_->look();
+  }
   if (draining_) {
     log_.info("stopping at once");
     for (const auto& worker : workers_) worker->stop();
@@ -281,6 +288,7 @@ void end_soon() {
 int Program::serve() {
   signals_.listen([this](int signal) { on_signal(signal); });
   sweep_later();
+  certificates_->look_every(settings_.server.certificate_check);
   if (admin_) admin_->start();
   for (const auto& worker : workers_) worker->start();
   std::thread joiner([this] {

@@ -60,6 +60,9 @@ constexpr KeySpec kServerKeys[] = {
     key("body_timeout", Kind::Duration, "30s", "between two reads of a request's body"),
     key("write_timeout", Kind::Duration, "30s", "between two writes to a client that does not read"),
     key("idle_timeout", Kind::Duration, "75s", "between two requests of a connection"),
+    key("certificate_check", Kind::Duration, "10s",
+        "between two looks at certificates, keys and OCSP responses, which are read anew when they changed; "
+        "0s: never"),
 };
 
 constexpr Choice kLevels[] = {{"trace"}, {"debug"}, {"info"}, {"warn"}, {"error"}, {"off"}};
@@ -95,11 +98,14 @@ constexpr KeySpec kTlsKeys[] = {
         "PEM file: the authorities of clients' certificates; absent: clients are not asked"),
     choice("client_auth", kClientAuths, "require",
            "of clients, where client_ca is given: a certificate, or with \"optional\" none or a good one"),
+    key("ticket_rotation", Kind::Duration, "4h",
+        "a key of session tickets is used so long, and opens tickets for as long again"),
 };
 
 constexpr KeySpec kCertificateKeys[] = {
     required("cert", Kind::Text, "PEM file: the certificate, then its chain"),
     required("key", Kind::Text, "PEM file: its private key"),
+    key("ocsp", Kind::Text, "", "DER file: the authority's OCSP response, stapled while it is up to date"),
 };
 
 constexpr Choice kUnknownKeys[] = {{"anonymous"}, {"reject"}, {"accept"}};

@@ -35,12 +35,14 @@ void read_sizes(const TableReader& table, proxy::ServerSettings& server) {
   server.max_body = body.value_or(0);
 }
 
-std::string readable_file(const TableReader& table, std::string_view key, const Reading& reading) {
+std::string readable_file(const TableReader& table, std::string_view key, const Reading& reading,
+                          std::string_view kind = "PEM") {
   if (!table.has(key)) return {};
   auto path = resolve(reading, table.text(key));
   const auto text = read_file(path);
   if (!text || text->empty())
-    table.mistake(key, in_quotes(path) + " cannot be read or is empty; expected a PEM file");
+    table.mistake(key,
+                  in_quotes(path) + " cannot be read or is empty; expected a " + std::string(kind) + " file");
   return path;
 }
 
@@ -48,9 +50,16 @@ std::string readable_file(const TableReader& table, std::string_view key, const 
 void check_pair(const TableReader& table, const net::CertificateFiles& files) {
   if (files.cert.empty() || files.key.empty() || !read_file(files.cert) || !read_file(files.key)) return;
   net::TlsSettings alone;
-  alone.certificates.push_back(files);
+  alone.certificates = {{files.cert, files.key}};
   const auto made = net::make_tls_context(alone);
-  if (!made) table.mistake("key", made.error().message + "; expected a certificate in PEM and its own key");
+  if (!made) {
+    table.mistake("key", made.error().message + "; expected a certificate in PEM and its own key");
+    return;
+  }
+  if (files.ocsp.empty() || read_file(files.ocsp).value_or("").empty()) return;
+  alone.certificates = {files};
+  if (const auto stapled = net::make_tls_context(alone); !stapled)
+    table.mistake("ocsp", stapled.error().message);
 }
 
 void read_client_ca(const TableReader& table, net::TlsSettings& tls, Reading& reading) {
@@ -69,13 +78,16 @@ void read_client_ca(const TableReader& table, net::TlsSettings& tls, Reading& re
 net::TlsSettings read_tls(const TableReader& table, Reading& reading) {
   net::TlsSettings tls;
   for (const auto& entry : table.tables("certificates", schema::kCertificate)) {
-    tls.certificates.push_back({readable_file(entry, "cert", reading), readable_file(entry, "key", reading)});
+    tls.certificates.push_back({.cert = readable_file(entry, "cert", reading),
+                                .key = readable_file(entry, "key", reading),
+                                .ocsp = readable_file(entry, "ocsp", reading, "DER")});
     check_pair(entry, tls.certificates.back());
   }
   if (table.has("certificates") && tls.certificates.empty())
     table.mistake("certificates", "found none; expected at least one { cert = \"…\", key = \"…\" }");
   tls.min_version = table.choice<net::TlsVersion>("min_version");
   read_client_ca(table, tls, reading);
+  tls.ticket_rotation = table.deadline("ticket_rotation");
   return tls;
 }
 
@@ -128,6 +140,7 @@ proxy::ServerSettings read_server(const TableReader& table) {
   server.body_timeout = table.deadline("body_timeout");
   server.write_timeout = table.deadline("write_timeout");
   server.idle_timeout = table.deadline("idle_timeout");
+  server.certificate_check = table.duration("certificate_check");
   return server;
 }
 

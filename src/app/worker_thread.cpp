@@ -49,9 +49,9 @@ WorkerThread::~WorkerThread() {
   net::Reactor::of(context_.get_executor()).end_tasks();  // sessions, which refer to the worker
 }
 
-void WorkerThread::listen_on(net::ListeningSocket socket, SSL_CTX* tls) {
+void WorkerThread::listen_on(net::ListeningSocket socket, net::TlsContext tls) {
   entrances_.push_back(std::make_unique<proxy::Entrance>(
-      worker_, std::move(socket).into_acceptor(context_.get_executor()), tls, most_sessions_,
+      worker_, std::move(socket).into_acceptor(context_.get_executor()), std::move(tls), most_sessions_,
       [&log = log_](const std::string& what) { log.warning(what); }));
 }
 
@@ -75,6 +75,12 @@ void WorkerThread::open_when_ready(std::chrono::steady_clock::time_point latest)
   }
   if (worker_.draining) return;
   for (const auto& entrance : entrances_) entrance->open();
+}
+
+void WorkerThread::renew(std::size_t entrance, net::TlsContext tls) {
+  net::asio::post(context_, [&renewed = *entrances_[entrance], fresh = std::move(tls)]() mutable {
+    renewed.renew(std::move(fresh));
+  });
 }
 
 void WorkerThread::drain() {

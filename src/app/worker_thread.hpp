@@ -36,9 +36,11 @@ class WorkerThread {
   WorkerThread& operator=(const WorkerThread&) = delete;
 
   // Before start(). `tls`: null for plain HTTP.
-  void listen_on(net::ListeningSocket socket, SSL_CTX* tls);
+  void listen_on(net::ListeningSocket socket, net::TlsContext tls);
   void start();
 
+  // Any thread: new connections of the `entrance`th listener, from 0, get this. Not for plain HTTP.
+  void renew(std::size_t entrance, net::TlsContext tls);
   // Any thread: take nothing new, finish what was begun; the thread ends when all is finished.
   void drain();
   // Any thread: end everything.

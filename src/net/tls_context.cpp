@@ -1,12 +1,23 @@
 #include "weir/net/tls_context.hpp"
 
+#include "net/staple.hpp"
+
+#include <algorithm>
 #include <array>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include <openssl/core_names.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+#include <openssl/sha.h>
 #include <openssl/x509v3.h>
 
 namespace weir::net {
@@ -35,14 +46,30 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const 
   return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
 }
 
-// The contexts of a listener's further certificates. Belongs to the first one's context, and goes with it.
-using Others = std::vector<TlsContext>;
+// What a context needs beside what OpenSSL keeps for it, and goes with it.
+struct Extras {
+  std::vector<TlsContext> others;  // of the listener's further certificates: the first context's
+  std::shared_ptr<TicketKeys> tickets;
+  std::optional<Staple> staple;
+};
 
-int others_slot() {
+int extras_slot() {
   static const int slot = SSL_CTX_get_ex_new_index(
       0, nullptr, nullptr, nullptr,
-      [](void*, void* others, CRYPTO_EX_DATA*, int, long, void*) { delete static_cast<Others*>(others); });
+      [](void*, void* extras, CRYPTO_EX_DATA*, int, long, void*) { delete static_cast<Extras*>(extras); });
   return slot;
+}
+
+// Null where memory ran out when the context was made.
+Extras* extras_of(SSL_CTX* context) noexcept {
+  return static_cast<Extras*>(SSL_CTX_get_ex_data(context, extras_slot()));
+}
+
+bool give_extras(SSL_CTX* context) {
+  auto extras = std::make_unique<Extras>();
+  if (SSL_CTX_set_ex_data(context, extras_slot(), extras.get()) != 1) return false;
+  static_cast<void>(extras.release());  // the context's now
+  return true;
 }
 
 bool is_for(SSL_CTX* context, const char* name) noexcept {
@@ -54,12 +81,53 @@ int choose_certificate(SSL* ssl, int*, void* context) {
   const char* name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
   auto* first = static_cast<SSL_CTX*>(context);
   if (name == nullptr || is_for(first, name)) return SSL_TLSEXT_ERR_OK;
-  for (const auto& other : *static_cast<Others*>(SSL_CTX_get_ex_data(first, others_slot()))) {
+  for (const auto& other : extras_of(first)->others) {
     if (!is_for(other.get(), name)) continue;
     SSL_set_SSL_CTX(ssl, other.get());
     break;
   }
   return SSL_TLSEXT_ERR_OK;
+}
+
+// SSL_CTX_set_tlsext_status_cb(3): what is stapled belongs to OpenSSL afterwards.
+int staple_response(SSL* ssl, void*) {
+  const auto& staple = extras_of(SSL_get_SSL_CTX(ssl))->staple;
+  if (!staple || staple->until <= std::chrono::system_clock::now()) return SSL_TLSEXT_ERR_NOACK;
+  auto* copy = static_cast<unsigned char*>(OPENSSL_memdup(staple->der.data(), staple->der.size()));
+  if (copy == nullptr) return SSL_TLSEXT_ERR_NOACK;
+  SSL_set_tlsext_status_ocsp_resp(ssl, copy, static_cast<long>(staple->der.size()));
+  return SSL_TLSEXT_ERR_OK;
+}
+
+bool arm(const TicketKey& key, unsigned char* iv, EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, bool sealing) {
+  char digest[] = "SHA256";
+  auto secret = key.mac;
+  const OSSL_PARAM parameters[] = {
+      OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, secret.data(), secret.size()),
+      OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0), OSSL_PARAM_construct_end()};
+  const bool armed =
+      EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), nullptr, key.cipher.data(), iv, sealing ? 1 : 0) == 1 &&
+      EVP_MAC_CTX_set_params(mac, parameters) == 1;
+  OPENSSL_cleanse(secret.data(), secret.size());
+  return armed;
+}
+
+// SSL_CTX_set_tlsext_ticket_key_evp_cb(3): 0 makes no ticket of it, or a whole handshake; 2 asks for a new
+// one.
+int choose_ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher,
+                      EVP_MAC_CTX* mac, int sealing) {
+  auto& keys = *extras_of(SSL_get_SSL_CTX(ssl))->tickets;
+  const auto now = std::chrono::steady_clock::now();
+  if (sealing == 0) {
+    const auto found =
+        keys.find(std::span<const unsigned char, TicketKey::kNameSize>(name, TicketKey::kNameSize), now);
+    if (!found || !arm(found->key, iv, cipher, mac, false)) return 0;
+    return found->current ? 1 : 2;
+  }
+  const auto key = keys.current(now);
+  if (!key || RAND_bytes(iv, EVP_CIPHER_get_iv_length(EVP_aes_256_cbc())) != 1) return 0;
+  std::copy(key->name.begin(), key->name.end(), name);
+  return arm(*key, iv, cipher, mac, true) ? 1 : 0;
 }
 
 using Names = std::unique_ptr<STACK_OF(X509_NAME), decltype([](STACK_OF(X509_NAME) * names) {
@@ -72,8 +140,23 @@ Names read_authorities(const std::string& file) {
   return Names(SSL_load_client_CA_file(file.c_str()));
 }
 
-// False when the file is of no use. The session id context, which make_one() sets, is what lets a client
-// whose certificate was verified resume its session (SSL_CTX_set_session_id_context(3)).
+// Who was let in by one set of authorities must show its certificate anew to another, for a resumed session
+// is not verified: so the sessions' context (SSL_CTX_set_session_id_context(3)) is the digest of what the
+// file holds.
+bool bind_sessions(SSL_CTX* context, const std::string& client_ca) {
+  std::string authorities = "weir ";
+  if (!client_ca.empty()) {
+    std::ifstream file(client_ca, std::ios::binary);
+    authorities.append(std::istreambuf_iterator<char>(file), {});
+  }
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  static_assert(SHA256_DIGEST_LENGTH <= SSL_MAX_SID_CTX_LENGTH);
+  return EVP_Digest(authorities.data(), authorities.size(), digest.data(), nullptr, EVP_sha256(), nullptr) ==
+             1 &&
+         SSL_CTX_set_session_id_context(context, digest.data(), digest.size()) == 1;
+}
+
+// False when the file is of no use.
 bool ask_clients(SSL_CTX* context, const TlsSettings& settings) {
   auto authorities = read_authorities(settings.client_ca);
   if (!authorities || SSL_CTX_load_verify_file(context, settings.client_ca.c_str()) != 1) return false;
@@ -87,20 +170,25 @@ base::Error client_ca_error(const std::string& file) {
   return last_error("the clients' authorities \"" + file + "\"");
 }
 
-base::Result<TlsContext> make_one(const TlsSettings& settings, const CertificateFiles& files) {
-  ERR_clear_error();
-  TlsContext context(SSL_CTX_new(TLS_server_method()));
-  if (!context) return last_error("OpenSSL");
-  SSL_CTX* c = context.get();
+// What all contexts of a listener have alike.
+bool set_up(SSL_CTX* c, const TlsSettings& settings) {
   SSL_CTX_set_min_proto_version(c,
                                 settings.min_version == TlsVersion::Tls13 ? TLS1_3_VERSION : TLS1_2_VERSION);
   SSL_CTX_set_options(c, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE |
                              SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_mode(
       c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
-  SSL_CTX_set_session_id_context(c, reinterpret_cast<const unsigned char*>("weir"), 4);
   SSL_CTX_set_alpn_select_cb(c, choose_protocol, nullptr);
-  if (SSL_CTX_set_cipher_list(c, kCiphers12) != 1) return last_error("the TLS 1.2 ciphers");
+  return give_extras(c) && bind_sessions(c, settings.client_ca) &&
+         SSL_CTX_set_cipher_list(c, kCiphers12) == 1;
+}
+
+base::Result<TlsContext> make_one(const TlsSettings& settings, const CertificateFiles& files,
+                                  const std::shared_ptr<TicketKeys>& tickets) {
+  ERR_clear_error();
+  TlsContext context(SSL_CTX_new(TLS_server_method()));
+  if (!context || !set_up(context.get(), settings)) return last_error("OpenSSL");
+  SSL_CTX* c = context.get();
   if (SSL_CTX_use_certificate_chain_file(c, files.cert.c_str()) != 1)
     return last_error("the certificate \"" + files.cert + "\"");
   if (SSL_CTX_use_PrivateKey_file(c, files.key.c_str(), SSL_FILETYPE_PEM) != 1)
@@ -108,28 +196,56 @@ base::Result<TlsContext> make_one(const TlsSettings& settings, const Certificate
   if (SSL_CTX_check_private_key(c) != 1)
     return last_error("the key \"" + files.key + "\" is not that of the certificate \"" + files.cert + "\"");
   if (!settings.client_ca.empty() && !ask_clients(c, settings)) return client_ca_error(settings.client_ca);
+  if (tickets) {
+    extras_of(c)->tickets = tickets;
+    SSL_CTX_set_tlsext_ticket_key_evp_cb(c, choose_ticket_key);
+  }
+  if (files.ocsp.empty()) return context;
+  auto staple = read_staple(files.ocsp, SSL_CTX_get0_certificate(c));
+  if (!staple) return staple.error();
+  extras_of(c)->staple = std::move(*staple);
+  SSL_CTX_set_tlsext_status_cb(c, staple_response);
   return context;
+}
+
+CertificateTimes times_of(SSL_CTX* context) {
+  CertificateTimes times{};
+  std::tm parts{};
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(SSL_CTX_get0_certificate(context)), &parts) == 1)
+    times.not_after = std::chrono::sys_seconds(std::chrono::seconds(::timegm(&parts)));
+  if (const auto& staple = extras_of(context)->staple) times.stapled_until = staple->until;
+  return times;
 }
 
 }  // namespace
 
-base::Result<TlsContext> make_tls_context(const TlsSettings& settings) {
-  auto others = std::make_unique<Others>();
+base::Result<TlsContext> make_tls_context(const TlsSettings& settings, std::shared_ptr<TicketKeys> tickets) {
+  std::vector<TlsContext> others;
   TlsContext first;
   for (const auto& files : settings.certificates) {
-    auto made = make_one(settings, files);
+    auto made = make_one(settings, files, tickets);
     if (!made) return made.error();
     if (first)
-      others->push_back(std::move(*made));
+      others.push_back(std::move(*made));
     else
       first = std::move(*made);
   }
   if (!first) return base::Error{"a TLS listener needs a certificate"};
+  extras_of(first.get())->others = std::move(others);
   SSL_CTX_set_tlsext_servername_callback(first.get(), choose_certificate);
   SSL_CTX_set_tlsext_servername_arg(first.get(), first.get());
-  if (SSL_CTX_set_ex_data(first.get(), others_slot(), others.get()) == 1)
-    static_cast<void>(others.release());  // the context's now
   return first;
+}
+
+TlsContext share(SSL_CTX* context) noexcept {
+  if (context != nullptr) SSL_CTX_up_ref(context);
+  return TlsContext(context);
+}
+
+std::vector<CertificateTimes> certificate_times(SSL_CTX* context) {
+  std::vector<CertificateTimes> times{times_of(context)};
+  for (const auto& other : extras_of(context)->others) times.push_back(times_of(other.get()));
+  return times;
 }
 
 std::optional<base::Error> fault_of_client_ca(const std::string& file) {

@@ -22,12 +22,12 @@ net::Task<void> serve(std::unique_ptr<Session> session, const Complain& complain
 
 }  // namespace
 
-Entrance::Entrance(Worker& worker, net::Acceptor acceptor, SSL_CTX* tls, std::size_t most_sessions,
+Entrance::Entrance(Worker& worker, net::Acceptor acceptor, net::TlsContext tls, std::size_t most_sessions,
                    Complain complain)
     : worker_(worker),
       acceptor_(std::move(acceptor)),
       pause_(worker.executor),
-      tls_(tls),
+      tls_(std::move(tls)),
       most_sessions_(most_sessions),
       complain_(std::move(complain)) {}
 
@@ -80,7 +80,7 @@ void Entrance::complain_of_accepting(const net::ErrorCode& ec) {
 void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer) {
   net::ErrorCode ignored;
   const int fd = socket.release(ignored);
-  auto stream = tls_ != nullptr ? net::Stream(worker_.executor, fd, tls_) : net::Stream(worker_.executor, fd);
+  auto stream = tls_ ? net::Stream(worker_.executor, fd, tls_.get()) : net::Stream(worker_.executor, fd);
   auto session = std::make_unique<Session>(worker_, std::move(stream), peer);
   net::spawn(worker_.executor, serve(std::move(session), complain_),
              [this](const std::exception_ptr& failure) {

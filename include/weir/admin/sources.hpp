@@ -5,6 +5,7 @@
 #include "weir/limit/key_table.hpp"
 #include "weir/observe/counters.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -49,6 +50,19 @@ struct ProcessFigures {
 };
 [[nodiscard]] std::optional<ProcessFigures> read_process_figures();
 
+// What a TLS listener shows.
+struct CertificateFigures {
+  std::string listener;  // its address, as configured
+  std::string file;
+  std::chrono::sys_seconds not_after;
+  std::optional<std::chrono::sys_seconds> stapled_until;  // absent: no OCSP response
+};
+struct TlsFigures {
+  std::vector<CertificateFigures> certificates;
+  std::uint64_t renewed = 0;  // times that changed files were read anew
+  std::uint64_t faulty = 0;   // times that they could not be
+};
+
 struct Readiness {
   bool ready = false;
   std::string detail;  // why not; or what is degraded though it is ready
@@ -67,6 +81,7 @@ struct Sources {
   std::function<std::optional<ProcessFigures>()> process;
   std::function<std::vector<std::pair<const char*, double>>()> load;  // by kind, from 0 to 1
   std::function<Readiness()> readiness;                               // absent: ready
+  std::function<TlsFigures()> certificates;
 };
 
 }  // namespace weir::admin

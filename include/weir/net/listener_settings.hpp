@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weir/base/endpoint.hpp"
+#include "weir/base/time.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -11,8 +12,9 @@
 namespace weir::net {
 
 struct CertificateFiles {
-  std::string cert;  // PEM: the certificate, then its chain
-  std::string key;   // PEM
+  std::string cert;    // PEM: the certificate, then its chain
+  std::string key;     // PEM
+  std::string ocsp{};  // DER: the authority's word on the certificate (RFC 6960), stapled; empty: none
 };
 
 enum class TlsVersion : std::uint8_t { Tls12, Tls13 };
@@ -28,6 +30,8 @@ struct TlsSettings {
   TlsVersion min_version = TlsVersion::Tls12;
   std::string client_ca{};  // PEM: the authorities of clients' certificates; empty: clients are not asked
   ClientAuth client_auth = ClientAuth::Require;  // where they are
+  base::Duration ticket_rotation{
+      14'400'000'000};  // a key of session tickets is used so long, and good twice as long
 };
 
 struct ListenerSettings {

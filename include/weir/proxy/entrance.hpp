@@ -3,13 +3,12 @@
 
 #include "weir/net/asio.hpp"
 #include "weir/net/listener.hpp"
+#include "weir/net/tls_context.hpp"
 #include "weir/proxy/worker.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <functional>
-
-#include <openssl/ssl.h>
 
 namespace weir::proxy {
 
@@ -19,15 +18,17 @@ using Complain = std::function<void(const std::string&)>;
 
 class Entrance {
  public:
-  // `tls`: null for plain HTTP. `most_sessions`: above it new clients wait in the backlog. All outlive the
-  // entrance, and the entrance outlives its loop.
-  Entrance(Worker& worker, net::Acceptor acceptor, SSL_CTX* tls, std::size_t most_sessions,
+  // `tls`: null for plain HTTP. `most_sessions`: above it new clients wait in the backlog. The worker
+  // outlives the entrance, and the entrance its loop.
+  Entrance(Worker& worker, net::Acceptor acceptor, net::TlsContext tls, std::size_t most_sessions,
            Complain complain);
 
   // Begins to accept. A full descriptor table makes it pause, not spin.
   void open();
   // Takes no more; connections go on.
   void close();
+  // For connections that come from now on. Not for plain HTTP.
+  void renew(net::TlsContext tls) noexcept { tls_ = std::move(tls); }
 
  private:
   [[nodiscard]] net::Awaitable<void> accept_all();
@@ -38,7 +39,7 @@ class Entrance {
   Worker& worker_;
   net::Acceptor acceptor_;
   net::Timer pause_;
-  SSL_CTX* tls_;
+  net::TlsContext tls_;
   std::size_t most_sessions_;
   Complain complain_;
   std::chrono::steady_clock::time_point quiet_until_{};

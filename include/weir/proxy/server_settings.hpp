@@ -20,9 +20,10 @@ struct ServerSettings {
   std::uint64_t max_in_flight = 0;         // requests at upstreams; 0: no bound (proxy/in_flight.hpp)
   base::Duration head_timeout{
       10'000'000};  // from a request's first byte to the end of its head; TLS handshake
-  base::Duration body_timeout{30'000'000};   // between two reads of a request's body
-  base::Duration write_timeout{30'000'000};  // between two writes to a client that does not read
-  base::Duration idle_timeout{75'000'000};   // between two requests of a connection
+  base::Duration body_timeout{30'000'000};       // between two reads of a request's body
+  base::Duration write_timeout{30'000'000};      // between two writes to a client that does not read
+  base::Duration certificate_check{10'000'000};  // between two looks at the files of TLS listeners; 0: none
+  base::Duration idle_timeout{75'000'000};       // between two requests of a connection
 };
 
 }  // namespace weir::proxy

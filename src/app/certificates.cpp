@@ -1,0 +1,145 @@
+#include "app/certificates.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+#include <sys/stat.h>
+
+namespace weir::app {
+
+namespace {
+
+FileStamp stamp_of(const std::string& path) {
+  constexpr std::int64_t kNanos = 1'000'000'000;
+  struct ::stat found {};
+  if (::stat(path.c_str(), &found) != 0) return {};
+  return {.device = found.st_dev,
+          .inode = found.st_ino,
+          .modified_ns = found.st_mtim.tv_sec * kNanos + found.st_mtim.tv_nsec,
+          .size = found.st_size};
+}
+
+std::string date_of(std::chrono::sys_seconds at) {
+  const std::chrono::year_month_day day(std::chrono::floor<std::chrono::days>(at));
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%d-%02u-%02u", static_cast<int>(day.year()),
+                static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()));
+  return text.data();
+}
+
+}  // namespace
+
+ListenerCertificates::ListenerCertificates(const net::TlsSettings& settings,
+                                           std::shared_ptr<net::TicketKeys> tickets)
+    : settings_(&settings), tickets_(std::move(tickets)) {}
+
+base::Result<ListenerCertificates> ListenerCertificates::read(const net::TlsSettings& settings) {
+  ListenerCertificates made(settings, std::make_shared<net::TicketKeys>(settings.ticket_rotation));
+  if (auto read = made.look(); !read) return read.error();
+  return made;
+}
+
+// The stamps come first: what is written while we read differs from them at the next look.
+base::Result<bool> ListenerCertificates::look() {
+  auto found = stamps();
+  if (found == stamps_) return false;
+  stamps_ = std::move(found);
+  auto fresh = net::make_tls_context(*settings_, tickets_);
+  if (!fresh) return fresh.error();
+  context_ = std::move(*fresh);
+  return true;
+}
+
+std::vector<FileStamp> ListenerCertificates::stamps() const {
+  std::vector<FileStamp> stamps;
+  for (const auto& files : settings_->certificates)
+    for (const auto* path : {&files.cert, &files.key, &files.ocsp}) stamps.push_back(stamp_of(*path));
+  stamps.push_back(stamp_of(settings_->client_ca));
+  return stamps;
+}
+
+std::optional<base::Error> CertificateWatch::read() {
+  for (const auto& listener : listeners_) {
+    auto& certificates = certificates_.emplace_back();
+    if (!listener.tls) continue;
+    auto read = ListenerCertificates::read(*listener.tls);
+    if (!read) return read.error();
+    certificates = std::move(*read);
+    warn_of(certificates_.size() - 1);
+  }
+  return std::nullopt;
+}
+
+SSL_CTX* CertificateWatch::context(std::size_t listener) const noexcept {
+  return certificates_[listener] ? certificates_[listener]->context() : nullptr;
+}
+
+void CertificateWatch::look() {
+  for (std::size_t i = 0; i < certificates_.size(); ++i) {
+    if (!certificates_[i]) continue;
+    const auto where = "TLS on " + listeners_[i].address.to_string();
+    const auto changed = certificates_[i]->look();
+    if (!changed) {
+      ++faulty_;
+      log_.warning(where + ": files changed, the certificates stay as they were: " + changed.error().message);
+    } else if (*changed) {
+      ++renewed_;
+      renew_(i, certificates_[i]->context());
+      log_.info(where + ": certificates read anew");
+      warn_of(i);
+    }
+  }
+}
+
+void CertificateWatch::look_every(base::Duration period) {
+  if (period.count() == 0) return;
+  timer_.expires_after(period);
+  timer_.async_wait([this, period](const net::ErrorCode& error) {
+    if (error) return;
+    look();
+    look_every(period);
+  });
+}
+
+admin::TlsFigures CertificateWatch::figures() const {
+  admin::TlsFigures figures{.certificates = {}, .renewed = renewed_, .faulty = faulty_};
+  for (std::size_t i = 0; i < certificates_.size(); ++i) {
+    if (!certificates_[i]) continue;
+    const auto times = net::certificate_times(certificates_[i]->context());
+    for (std::size_t j = 0; j < times.size(); ++j)
+      figures.certificates.push_back({.listener = listeners_[i].address.to_string(),
+                                      .file = listeners_[i].tls->certificates[j].cert,
+                                      .not_after = times[j].not_after,
+                                      .stapled_until = times[j].stapled_until});
+  }
+  return figures;
+}
+
+void CertificateWatch::warn_of(std::size_t listener) {
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  const auto times = net::certificate_times(certificates_[listener]->context());
+  for (const auto& doubt : find_doubts(*listeners_[listener].tls, times, now)) log_.warning(doubt);
+}
+
+std::vector<std::string> find_doubts(const net::TlsSettings& settings,
+                                     const std::vector<net::CertificateTimes>& times,
+                                     std::chrono::sys_seconds now) {
+  constexpr std::chrono::days kSoon{14};
+  std::vector<std::string> doubts;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const auto& files = settings.certificates[i];
+    const auto left = times[i].not_after - now;
+    if (left < std::chrono::seconds(0))
+      doubts.push_back("the certificate \"" + files.cert + "\" has expired: clients will refuse it");
+    else if (left < kSoon)
+      doubts.push_back("the certificate \"" + files.cert + "\" expires on " + date_of(times[i].not_after) +
+                       " (UTC)");
+    if (times[i].stapled_until && *times[i].stapled_until <= now)
+      doubts.push_back("the OCSP response \"" + files.ocsp + "\" is out of date and is not stapled");
+  }
+  return doubts;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Certificates that are renewed while weir runs, what it staples, and sessions that outlive both."""
+
+import pathlib
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import tempfile
+import time
+
+from harness import (PATIENCE, Client, TestCase, Upstream, Weir, client_tls, config, eventually, main, make_authority,
+                     make_certificate, make_client_certificate)
+
+QUICK = 'certificate_check = "20ms"'
+
+
+class Renewal(TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        self.files = make_certificate(self.folder)
+        self.upstream = self.start(Upstream())
+
+    def weir(self, server=QUICK, certificate='cert = "edge.crt", key = "edge.key"', more=""):
+        listener = f"tls = {{ certificates = [{{ {certificate} }}]{more} }}"
+        return self.start(Weir(config(self.upstream.port, listener=listener, server=server), self.files))
+
+    def shown(self, weir):
+        return ssl.get_server_certificate(("127.0.0.1", weir.port), timeout=PATIENCE)
+
+    def renew(self, weir, key_first=True):
+        """Another certificate of the same name in the old one's place; each file whole, one after the other."""
+        fresh = make_certificate(self.folder)
+        for name in sorted(fresh, key=lambda name: name.endswith(".key") != key_first):
+            (weir.folder / f"{name}.new").write_text(fresh[name])
+            (weir.folder / f"{name}.new").rename(weir.folder / name)
+        return fresh["edge.crt"]
+
+    def test_new_connections_get_the_new_certificate_and_old_ones_go_on(self):
+        weir = self.weir()
+        self.assertEqual(self.shown(weir), self.files["edge.crt"])
+        with Client(weir.port, client_tls(self.files["edge.crt"])) as old:
+            self.assertEqual(old.get("/").status, 200)
+            fresh = self.renew(weir)
+            eventually(lambda: self.shown(weir) == fresh, "the renewed one is in force")
+            weir.wait_for("info TLS on 127.0.0.1:0: certificates read anew")
+            self.assertEqual(old.get("/").status, 200)
+        self.assertGreaterEqual(weir.metric("weir_tls_renewals_total", result="ok"), 1)
+
+    def test_faulty_files_change_nothing_and_are_told_once(self):
+        weir = self.weir()
+        (weir.folder / "edge.crt").write_text("no certificate")
+        weir.wait_for('warning TLS on 127.0.0.1:0: files changed, the certificates stay as they were: '
+                      'the certificate ".*edge.crt": .*')
+        self.assertEqual(self.shown(weir), self.files["edge.crt"])
+        self.await_metric(weir, 1, "weir_tls_renewals_total", result="faulty")
+        fresh = self.renew(weir)
+        eventually(lambda: self.shown(weir) == fresh, "the renewed one is in force")
+
+    def test_sighup_looks_at_once_where_nobody_looks_otherwise(self):
+        weir = self.weir(server='certificate_check = "0s"')
+        fresh = self.renew(weir)
+        self.assertEqual(self.shown(weir), self.files["edge.crt"])
+        weir.process.send_signal(signal.SIGHUP)
+        eventually(lambda: self.shown(weir) == fresh, "the renewed one is in force")
+
+    def test_the_end_of_a_certificate_is_a_metric_and_a_warning(self):
+        weir = self.weir()
+        text = subprocess.run(["openssl", "x509", "-noout", "-enddate"], input=self.files["edge.crt"], text=True,
+                              capture_output=True, check=True).stdout
+        ends = ssl.cert_time_to_seconds(text.strip().partition("=")[2])
+        self.assertEqual(weir.metric("weir_tls_certificate_not_after_seconds"), ends)
+        date = time.strftime("%Y-%m-%d", time.gmtime(ends))
+        weir.wait_for(f'warning the certificate ".*edge.crt" expires on {date} ')
+
+    def resumes(self, weir, trust, session):
+        with socket.create_connection(("127.0.0.1", weir.port), PATIENCE) as wire:
+            with trust.wrap_socket(wire, server_hostname="localhost", session=session) as tls:
+                return tls.session_reused, tls.session
+
+    def test_sessions_are_resumed_after_a_renewal(self):
+        weir = self.weir()
+        trust = client_tls(self.files["edge.crt"])
+        trust.maximum_version = ssl.TLSVersion.TLSv1_2  # whose session is known when the handshake ends
+        _, session = self.resumes(weir, trust, None)
+        fresh = self.renew(weir)
+        eventually(lambda: self.shown(weir) == fresh, "the renewed one is in force")
+        self.assertEqual(self.resumes(weir, trust, session)[0], True)
+
+    def test_a_session_of_other_authorities_is_not_resumed(self):
+        self.files |= make_authority(self.folder)
+        make_client_certificate(self.folder, "alice", "/CN=alice")
+        weir = self.weir(more=', client_ca = "ca.crt"')
+        trust = client_tls(self.files["edge.crt"], shown=self.folder / "alice")
+        trust.maximum_version = ssl.TLSVersion.TLSv1_2
+        _, session = self.resumes(weir, trust, None)
+        self.assertEqual(self.resumes(weir, trust, session)[0], True)
+        (weir.folder / "ca.crt").write_text(make_authority(self.folder, "other")["other.crt"])
+        weir.wait_for("info TLS on 127.0.0.1:0: certificates read anew")
+        with self.assertRaises((OSError, EOFError)):
+            self.resumes(weir, trust, session)
+
+
+class Stapling(TestCase):
+    """openssl is the authority: it signs what it is asked about a certificate of its own."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        make_authority(self.folder)
+        make_client_certificate(self.folder, "edge", "/CN=localhost")
+        make_client_certificate(self.folder, "other", "/CN=other")
+
+    def openssl(self, *arguments):
+        subprocess.run(["openssl", *arguments], cwd=self.folder, check=True, capture_output=True)
+
+    def respond(self, name, days):
+        serial = subprocess.run(["openssl", "x509", "-noout", "-serial", "-in", f"{name}.crt"], cwd=self.folder, text=True,
+                                check=True, capture_output=True).stdout.strip().partition("=")[2]
+        (self.folder / "index.txt").write_text(f"V\t491231235959Z\t\t{serial}\tunknown\t/CN={name}\n")
+        self.openssl("ocsp", "-issuer", "ca.crt", "-cert", f"{name}.crt", "-reqout", "request.der", "-no_nonce")
+        self.openssl("ocsp", "-index", "index.txt", "-rsigner", "ca.crt", "-rkey", "ca.key", "-CA", "ca.crt",
+                     "-reqin", "request.der", "-respout", "edge.ocsp", "-ndays", str(days))
+
+    def weir(self):
+        listener = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key", ocsp = "edge.ocsp" }] }'
+        names = ("edge.crt", "edge.key", "edge.ocsp")
+        files = {name: (self.folder / name).read_bytes() for name in names}
+        return self.start(Weir(config(self.start(Upstream()).port, listener=listener, server=QUICK), files))
+
+    def stapled(self, weir):
+        said = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{weir.port}", "-status", "-CAfile",
+                               self.folder / "ca.crt"], input="", capture_output=True, text=True, check=False).stdout
+        found = re.search(r"OCSP Response Status: (\w+)|OCSP response: (no response sent)", said)
+        return found[1] or found[2]
+
+    def test_the_response_is_stapled_and_read_anew(self):
+        self.respond("edge", 3)
+        weir = self.weir()
+        self.assertEqual(self.stapled(weir), "successful")
+        until = weir.metric("weir_tls_staple_not_after_seconds")
+        self.respond("edge", 5)
+        (weir.folder / "edge.ocsp").write_bytes((self.folder / "edge.ocsp").read_bytes())
+        eventually(lambda: weir.metric("weir_tls_staple_not_after_seconds") >= until + 86_400, "the renewed one is in force")
+        self.assertEqual(self.stapled(weir), "successful")
+
+    def test_one_of_another_certificate_is_a_mistake(self):
+        self.respond("other", 3)
+        with self.assertRaisesRegex(AssertionError, 'ocsp.*edge.ocsp" speaks of another certificate'):
+            self.weir()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+#include "app/certificates.hpp"
+
+#include "unit/net/tls.hpp"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::app {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(ListenerCertificates, AreReadAnewWhenAFileChangedAndOnlyThen) {
+  const net::Certificates folder;
+  const net::Certificates other;
+  const auto settings = folder.settings();
+  auto read = ListenerCertificates::read(settings).value();
+  const auto* first = read.context();
+  EXPECT_FALSE(read.look().value());
+  EXPECT_EQ(read.context(), first);
+  std::filesystem::copy_file(other.cert(), folder.cert(), std::filesystem::copy_options::overwrite_existing);
+  EXPECT_FALSE(read.look()) << "the key is not that of the new certificate yet";
+  EXPECT_EQ(read.context(), first);
+  EXPECT_FALSE(read.look().value()) << "told once";
+  std::filesystem::copy_file(other.key(), folder.key(), std::filesystem::copy_options::overwrite_existing);
+  EXPECT_TRUE(read.look().value());
+  EXPECT_NE(read.context(), first);
+}
+
+TEST(ListenerCertificates, ALinkThatPointsElsewhereIsAChange) {
+  const net::Certificates folder;
+  const auto link = folder.cert() + ".link";
+  std::filesystem::create_symlink(folder.cert(), link);
+  auto settings = folder.settings();
+  settings.certificates[0].cert = link;
+  auto read = ListenerCertificates::read(settings).value();
+  const auto copy = folder.cert() + ".copy";
+  std::filesystem::copy_file(folder.cert(), copy);
+  std::filesystem::remove(link);
+  EXPECT_FALSE(read.look()) << "nothing there";
+  std::filesystem::create_symlink(copy, link);
+  EXPECT_TRUE(read.look().value());
+}
+
+TEST(ListenerCertificates, WhatAPersonShouldDoIsSaidInTime) {
+  const net::TlsSettings settings{.certificates = {{.cert = "a.crt", .key = "a.key", .ocsp = "a.ocsp"}}};
+  const std::chrono::sys_seconds now{100h};
+  const auto doubts = [&](std::chrono::seconds left, std::optional<std::chrono::sys_seconds> stapled = {}) {
+    return find_doubts(settings, {{.not_after = now + left, .stapled_until = stapled}}, now);
+  };
+  EXPECT_THAT(doubts(std::chrono::days(14)), IsEmpty());
+  EXPECT_THAT(doubts(std::chrono::days(13)), ElementsAre("the certificate \"a.crt\" expires on 1970-01-18 (UTC)"));
+  EXPECT_THAT(doubts(-1s), ElementsAre(HasSubstr("has expired")));
+  EXPECT_THAT(doubts(std::chrono::days(90), now), ElementsAre(HasSubstr("\"a.ocsp\" is out of date")));
+  EXPECT_THAT(doubts(std::chrono::days(90), now + 1s), IsEmpty());
+}
+
+}  // namespace
+}  // namespace weir::app

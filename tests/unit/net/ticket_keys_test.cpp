@@ -1,0 +1,58 @@
+#include "weir/net/ticket_keys.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::net {
+namespace {
+
+using std::chrono::hours;
+using Instant = TicketKeys::Instant;
+
+class TicketKeysTest : public ::testing::Test {
+ protected:
+  static Instant at(int hour) { return Instant{} + hours(hour); }
+  TicketKey issued(int hour) { return keys.current(at(hour)).value(); }
+  std::optional<TicketKeys::Found> found(const TicketKey& key, int hour) {
+    return keys.find(key.name, at(hour));
+  }
+
+  TicketKeys keys{hours(4)};
+};
+
+TEST_F(TicketKeysTest, OneKeyServesAPeriod) {
+  const auto first = issued(100);
+  EXPECT_EQ(issued(103).name, first.name);
+  EXPECT_NE(issued(104).name, first.name);
+}
+
+TEST_F(TicketKeysTest, ATicketIsGoodForOnePeriodMoreAndShouldThenBeRenewed) {
+  const auto first = issued(100);
+  ASSERT_TRUE(found(first, 103));
+  EXPECT_TRUE(found(first, 103)->current);
+  ASSERT_TRUE(found(first, 104));
+  EXPECT_FALSE(found(first, 104)->current);
+  EXPECT_EQ(found(first, 107)->key.cipher, first.cipher);
+  EXPECT_FALSE(found(first, 108));
+}
+
+TEST_F(TicketKeysTest, AKeyIsOverThoughNobodyAskedForTheNext) {
+  const auto first = issued(100);
+  EXPECT_FALSE(found(first, 200));
+}
+
+TEST_F(TicketKeysTest, ANameThatNobodyWasGivenOpensNothing) {
+  (void)issued(100);
+  EXPECT_FALSE(found(TicketKey{}, 100));
+}
+
+TEST_F(TicketKeysTest, NoTwoListenersShareAKey) {
+  TicketKeys other{hours(4)};
+  const auto ours = issued(100);
+  const auto theirs = other.current(at(100)).value();
+  EXPECT_NE(ours.name, theirs.name);
+  EXPECT_NE(ours.cipher, theirs.cipher);
+  EXPECT_NE(ours.mac, theirs.mac);
+}
+
+}  // namespace
+}  // namespace weir::net
