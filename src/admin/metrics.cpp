@@ -137,6 +137,7 @@ void Page::tell_requests() {
                            "Requests that the queue did not let in, let go too late, or sent away.");
   refused.add({{"reason", "crowded"}}, sum([](const Counters& c) { return c.queue_crowded.value(); }));
   refused.add({{"reason", "displaced"}}, sum([](const Counters& c) { return c.queue_displaced.value(); }));
+  refused.add({{"reason", "levelled"}}, sum([](const Counters& c) { return c.queue_levelled.value(); }));
   refused.add({{"reason", "overdue"}}, sum([](const Counters& c) { return c.queue_overdue.value(); }));
   put(refused);
   Family shed = counter("weir_shed_total", "Requests answered 503 because of load, by priority.");

@@ -2,6 +2,7 @@
 #include "app/settings_sections.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace weir::app {
 
@@ -107,6 +108,32 @@ void doubt_costs(const policy::Rule& rule, Doubts& doubts) {
                    " can be spent at once");
 }
 
+// Whether clients wait in one queue together: no part of its key is one client's own.
+bool is_shared_queue(const policy::Rule& rule) {
+  constexpr Attribute kOfMany[] = {Attribute::Route, Attribute::Host,    Attribute::Method,
+                                   Attribute::Path,  Attribute::Country, Attribute::Tier};
+  const auto of_many = [&](const policy::AttributeRef& ref) {
+    return std::find(std::begin(kOfMany), std::end(kOfMany), ref.kind) != std::end(kOfMany);
+  };
+  return std::holds_alternative<limit::LeakyBucket>(rule.limiter) &&
+         std::all_of(rule.key.begin(), rule.key.end(), [&](const policy::KeyPart& part) {
+           return std::all_of(part.begin(), part.end(), of_many);
+         });
+}
+
+// A full queue gives a place of a client with many to one with fewer, but not where Redis is asked as well.
+void doubt_queues(const Settings& settings, Doubts& doubts) {
+  const bool asks_redis = std::any_of(settings.rules.begin(), settings.rules.end(),
+                                      [](const auto& rule) { return rule.store == policy::Store::Redis; });
+  if (!asks_redis) return;
+  for (const auto& rule : settings.rules)
+    if (is_shared_queue(rule) && rule.queue_per_client == policy::kNoBound)
+      doubts.push_back(
+          of_rule(rule) +
+          "is a queue that clients share, without queue_per_client: one of them may take all its "
+          "places, for where Redis is asked none is given to another");
+}
+
 // Whether the head of a request says nothing of whether its body is read.
 bool reads_every_body(const policy::Rule& rule) {
   auto head = rule.match;
@@ -178,6 +205,7 @@ std::vector<std::string> find_doubts(const Settings& settings, const Reading& re
   doubt_tiers(settings, reading, doubts);
   doubt_routes(settings, doubts);
   doubt_sources(settings, doubts);
+  doubt_queues(settings, doubts);
   for (const auto& rule : settings.rules) {
     doubt_costs(rule, doubts);
     doubt_bodies(rule, doubts);

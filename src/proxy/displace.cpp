@@ -1,4 +1,4 @@
-// A full queue and a newcomer of a better priority: who waits last of the lowest priority gives way.
+// A full queue and a newcomer that has a better claim to a place than who waits last: that one gives way.
 #include "proxy/gate.hpp"
 
 #include "weir/policy/priority.hpp"
@@ -34,18 +34,18 @@ bool Gate::displace(base::TimePoint now, policy::Priority priority) {
   if (!line) return false;
   const auto& charge = bill.charges()[*line];
   auto& outcome = bill.outcomes()[*line];
-  const Shaper::Newcomer newcomer{.lane = charge.key,
-                                  .client = policy::name_client(space_.request, worker_.config.names.table),
-                                  .priority = priority,
-                                  .cost = charge.cost,
-                                  .most = bill.line(*line).rule->queue_per_client,
-                                  .retry_at = now + outcome.retry_after};
+  const Newcomer newcomer{.lane = charge.key,
+                          .client = policy::name_client(space_.request, worker_.config.names.table),
+                          .priority = priority,
+                          .cost = charge.cost,
+                          .most = bill.line(*line).rule->queue_per_client};
   won_ = worker_.shaper.displace(newcomer, [this, now, skipped = *line] { return charge_but(skipped, now); });
   if (!won_) return false;
   outcome.allowed = true;
   outcome.retry_after = base::Duration(0);
-  outcome.overflow = won_->overflow;
-  outcome.delay = std::max(won_->at - now, base::Duration(1));  // others of its lane may be due first
+  outcome.overflow = won_->departure.overflow;
+  outcome.delay =
+      std::max(won_->departure.at - now, base::Duration(1));  // others of its lane may be due first
   return true;
 }
 

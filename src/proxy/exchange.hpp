@@ -65,6 +65,7 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> refuse(const Ruling& ruling);
   [[nodiscard]] net::Task<Ending> refuse_by(const policy::Rule& rule, base::Duration retry_after);
   [[nodiscard]] net::Task<Ending> refuse_waiting(const Gate::Delayed& delayed, base::Duration retry_after);
+  [[nodiscard]] net::Task<Ending> make_room(const Gate::Delayed& delayed, base::Duration retry_after);
   [[nodiscard]] net::Task<Ending> shed();
   [[nodiscard]] net::Task<Ending> give_way(base::Duration retry_after);
   [[nodiscard]] bool enter() noexcept;

@@ -74,6 +74,7 @@ Gate::Delayed Gate::delayed() const {
       longest = outcomes[i].delay;
       const bool in_redis = bill == &space_.evaluation.remote;
       delayed.rule = bill->line(i).rule;
+      delayed.charge = charge;
       delayed.departure = {
           .at = charged_at_ + longest,
           .promised = (in_redis ? redis_now_ : charged_at_) + longest,
@@ -83,7 +84,7 @@ Gate::Delayed Gate::delayed() const {
           .shared_places = policy::names_nobody(delayed.rule->key) ? limit::quota(*charge.limiter) : 0};
     }
   }
-  if (won_ && won_->charge.key == delayed.departure.charge.key) delayed.departure = *won_;
+  if (won_ && won_->departure.charge.key == delayed.charge.key) delayed.departure = won_->departure;
   return delayed;
 }
 

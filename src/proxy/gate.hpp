@@ -32,14 +32,15 @@ class Gate {
         settlements_(worker, space) {}
 
   // Names the keys and charges what is kept here. True: `ruling` is final; false: ask_redis() comes next.
-  // `priority`: who waits with a worse one gives way where a queue is full.
+  // `priority`: who gives way to it where a queue is full.
   [[nodiscard]] bool decide_here(base::TimePoint now, policy::Priority priority, Ruling& ruling);
   [[nodiscard]] net::Task<Ruling> ask_redis();
 
   // What a delayed request waits for: the departure of the enforced line with the longest delay, and the rule
   // of that line. REQUIRES a decision of Delay.
   struct Delayed {
-    Departure departure;
+    Departure departure;     // its own, or that of one who gave way
+    limit::Charge charge{};  // what the request itself was charged for it
     const policy::Rule* rule = nullptr;
     base::TimePoint not_before{};  // the latest that any other line has promised, in our time
   };
@@ -79,7 +80,7 @@ class Gate {
   std::array<const policy::Bill*, 3> bills_;
   Settlements settlements_;
   std::optional<Departure> taken_;
-  std::optional<Departure> won_;  // of another, who gave way
+  std::optional<Queue::Won> won_;
   base::TimePoint charged_at_{};
   base::TimePoint redis_now_{};
   bool local_charged_ = false;

@@ -3,9 +3,15 @@
 #include <algorithm>
 #include <cassert>
 #include <iterator>
-#include <numeric>
 
 namespace weir::proxy {
+
+Queue::Lane& Queue::lane_of(const limit::Key& key, Worker keeper) {
+  const auto [place, is_new] = lanes_.try_emplace(key);
+  auto& lane = place->second;
+  if (is_new) lane.key = key, lane.keeper = keeper;
+  return lane;
+}
 
 // Workers join a moment after they were promised, so the newest nearly always goes to the end.
 void Queue::add(Lane& lane, const Departure& departure) {
@@ -16,8 +22,9 @@ void Queue::add(Lane& lane, const Departure& departure) {
   lane.places = departure.shared_places;
 }
 
-std::size_t Queue::count(const Lane& lane) noexcept {
-  return std::accumulate(lane.tickets.begin(), lane.tickets.end(), std::size_t{0});
+// Memory ran out before the lane had its first departure.
+void Queue::remove_unused(Lane& lane) noexcept {
+  if (lane.departures.empty()) lanes_.erase(lanes_.find(lane.key));
 }
 
 // The first in order that may take the first departure. Where none may yet, the lane waits for the one that
@@ -25,8 +32,8 @@ std::size_t Queue::count(const Lane& lane) noexcept {
 Queue::Next Queue::next(Lane& lane) noexcept {
   const auto at = lane.departures.front().at;
   Next soonest{nullptr, at};
-  for (auto& clients : lane.turns) {
-    for (auto& client : clients) {
+  for (auto& waiting : lane.classes) {
+    for (auto& client : waiting.turns) {
       auto& ticket = client.tickets.front();
       if (ticket.not_before_ <= at) return {&ticket, at};
       if (soonest.ticket == nullptr || ticket.not_before_ < soonest.at)
@@ -36,127 +43,164 @@ Queue::Next Queue::next(Lane& lane) noexcept {
   return soonest;
 }
 
-void Queue::reschedule(const limit::Key& key, Lane& lane) {
+void Queue::reschedule(Lane& lane) noexcept {
   const auto [ticket, due] = lane.departures.empty() ? Next{nullptr, base::TimePoint::max()} : next(lane);
   const Worker keeper = ticket != nullptr ? ticket->worker_ : lane.keeper;
   if (keeper != lane.keeper || due != lane.due) {
-    if (lane.due != base::TimePoint::max()) due_[lane.keeper].erase({lane.due, key});
-    if (due != base::TimePoint::max()) due_[keeper].emplace(due, key);
+    if (lane.due != base::TimePoint::max()) due_[lane.keeper].erase(due_[lane.keeper].iterator_to(lane));
     lane.keeper = keeper;
     lane.due = due;
+    if (due != base::TimePoint::max()) due_[keeper].insert(lane);
   }
   if (!lane.departures.empty()) return;
   if (lane.places != 0) shared_.erase(shared_.iterator_to(lane));
-  lanes_.erase(lanes_.find(key));
+  lanes_.erase(lanes_.find(lane.key));
 }
 
 void Queue::join(Ticket& ticket, const Departure& departure) {
   assert(!ticket.waits());
-  const auto& key = departure.charge.key;
-  auto& lane = lanes_[key];
-  const auto [place, is_new] = lane.clients.try_emplace({ticket.client_, ticket.priority_});
-  auto& client = place->second;
+  auto& lane = lane_of(departure.charge.key, ticket.worker_);
+  const std::pair name{ticket.client_, ticket.priority_};
+  try {
+    auto& client = lane.clients.try_emplace(name).first->second;
+    add(lane, departure);
+    ticket.departure_ = departure;
+    take_place(ticket, lane, client);
+  } catch (...) {
+    if (const auto own = lane.clients.find(name); own != lane.clients.end() && own->second.count == 0)
+      lane.clients.erase(own);
+    remove_unused(lane);
+    throw;
+  }
+  reschedule(lane);
+}
+
+void Queue::take_place(Ticket& ticket, Lane& lane, Client& client) noexcept {
+  const auto priority = ticket.priority_;
+  auto& waiting = lane.classes[priority];
+  if (client.count == 0) {
+    client.turn = ++turns_;
+    waiting.turns.push_back(client);
+  } else {
+    waiting.by_places.erase(waiting.by_places.iterator_to(client));
+  }
   client.tickets.push_back(ticket);
-  ++client.count;
-  if (is_new) lane.turns[ticket.priority_].push_back(client);
-  ++lane.tickets[ticket.priority_];
-  ++waiting_[ticket.priority_];
+  if (++client.count == 2) ++crowds_[priority];
+  waiting.by_places.insert(client);
+  ++waiting.tickets;
+  ++lane.tickets;
+  ++waiting_[priority];
   ++size_;
-  note_worst();
+  note_yielding();
   ticket.lane_ = &lane;
   ticket.place_ = &client;
-  ticket.departure_ = departure;
-  add(lane, departure);
-  reschedule(key, lane);
 }
 
 // A client that had its turn goes behind the others; one whose ticket left keeps its place.
-void Queue::take_out(Ticket& ticket, bool had_its_turn) {
+void Queue::take_out(Ticket& ticket, bool had_its_turn) noexcept {
   auto& lane = *ticket.lane_;
   auto& client = *ticket.place_;
-  auto& turns = lane.turns[ticket.priority_];
+  auto& waiting = lane.classes[ticket.priority_];
+  waiting.by_places.erase(waiting.by_places.iterator_to(client));
   client.tickets.erase(client.tickets.iterator_to(ticket));
-  --client.count;
+  if (--client.count == 1) --crowds_[ticket.priority_];
   if (client.count == 0) {
-    turns.erase(turns.iterator_to(client));
+    waiting.turns.erase(waiting.turns.iterator_to(client));
     lane.clients.erase({ticket.client_, ticket.priority_});
-  } else if (had_its_turn) {
-    turns.splice(turns.end(), turns, turns.iterator_to(client));
+  } else {
+    if (had_its_turn) {
+      waiting.turns.splice(waiting.turns.end(), waiting.turns, waiting.turns.iterator_to(client));
+      client.turn = ++turns_;
+    }
+    waiting.by_places.insert(client);
   }
-  --lane.tickets[ticket.priority_];
+  --waiting.tickets;
+  --lane.tickets;
   --waiting_[ticket.priority_];
   --size_;
-  note_worst();
+  note_yielding();
   ticket.lane_ = nullptr;
   ticket.place_ = nullptr;
 }
 
-void Queue::leave(Ticket& ticket) {
+void Queue::leave(Ticket& ticket) noexcept {
   assert(ticket.waits());
   auto& lane = *ticket.lane_;
-  const auto key = ticket.departure_.charge.key;
   take_out(ticket, false);
-  reschedule(key, lane);
+  reschedule(lane);
 }
 
-void Queue::note_worst() noexcept {
-  const auto worst = std::find_if(waiting_.rbegin(), waiting_.rend(), [](std::size_t n) { return n != 0; });
-  worst_.store(static_cast<int>(waiting_.rend() - worst) - 1, std::memory_order_relaxed);
+void Queue::note_yielding() noexcept {
+  const auto found = std::find_if(waiting_.rbegin(), waiting_.rend(), [](std::size_t n) { return n != 0; });
+  const auto worst = static_cast<int>(waiting_.rend() - found) - 1;
+  const bool crowded = worst >= 0 && crowds_[static_cast<std::size_t>(worst)] != 0;
+  yields_to_.store(crowded ? worst : worst - 1, std::memory_order_relaxed);
 }
 
-// Clients of one priority take turns, so the last to depart is of one that has the most tickets there: of
-// those clients, the one whose turn comes last. Null where nobody waits.
-Queue::Ticket* Queue::last(Lane& lane) noexcept {
-  for (auto turns = lane.turns.rbegin(); turns != lane.turns.rend(); ++turns) {
-    if (turns->empty()) continue;
-    const auto fewer = [](const Client& a, const Client& b) { return a.count < b.count; };
-    return &std::max_element(turns->rbegin(), turns->rend(), fewer)->tickets.back();
-  }
+// Whose the last ticket to depart is. Clients of one priority take turns, so it is one that has the most
+// tickets there: of those, the one whose turn comes last. Null where nobody waits.
+const Queue::Client* Queue::last(const Lane& lane) noexcept {
+  for (auto waiting = lane.classes.rbegin(); waiting != lane.classes.rend(); ++waiting)
+    if (waiting->tickets != 0) return &*waiting->by_places.rbegin();
   return nullptr;
 }
 
-bool Queue::has_place_for(const limit::Key& key, policy::Priority priority, limit::Cost cost) const {
-  const auto found = lanes_.find(key);
+// To one of its own priority only where its client has as many places afterwards as the newcomer's, or more.
+bool Queue::gives_way(const Lane& lane, const Newcomer& newcomer) {
+  const auto* most = last(lane);
+  if (most == nullptr) return false;
+  const auto priority = most->tickets.back().priority();
+  if (priority != newcomer.priority) return priority > newcomer.priority;
+  const auto own = lane.clients.find({newcomer.client, newcomer.priority});
+  const std::size_t places = own != lane.clients.end() ? own->second.count : 0;
+  return most->count >= places + 2;
+}
+
+bool Queue::has_place_for(const Newcomer& newcomer) const {
+  const auto found = lanes_.find(newcomer.lane);
   if (found == lanes_.end()) return false;
   const auto& lane = found->second;
   const auto& departure = lane.departures.back();
-  if (departure.in_redis || departure.charge.cost < cost) return false;
-  if (lane.departures.size() > count(lane)) return true;
-  return std::any_of(lane.tickets.begin() + priority + 1, lane.tickets.end(),
-                     [](std::size_t waiting) { return waiting != 0; });
+  if (departure.in_redis || departure.charge.cost < newcomer.cost) return false;
+  if (waiting(newcomer.lane, newcomer.client) >= newcomer.most) return false;
+  return lane.departures.size() > lane.tickets || gives_way(lane, newcomer);
 }
 
-Departure Queue::displace(const limit::Key& key, base::TimePoint retry_at) {
-  auto& lane = lanes_.at(key);
-  if (lane.departures.size() == count(lane)) {
-    auto& loser = *last(lane);
-    loser.retry_at_ = retry_at;
-    evict(loser, Eviction::Displaced);
+Queue::Won Queue::displace(const Newcomer& newcomer) noexcept {
+  auto& lane = lanes_.find(newcomer.lane)->second;
+  const bool displaced = lane.departures.size() == lane.tickets;
+  if (displaced) {
+    const auto loser = last(lane)->tickets.back().priority();
+    evict_last(lane, loser == newcomer.priority ? Eviction::Levelled : Eviction::Displaced);
   }
   const auto departure = lane.departures.back();
   lane.departures.pop_back();
-  reschedule(key, lane);
-  return departure;
+  reschedule(lane);
+  return {departure, displaced};
 }
 
-void Queue::evict(Ticket& ticket, Eviction why) {
+// REQUIRES that somebody waits. Its lane may be left without a departure that is anybody's.
+void Queue::evict_last(Lane& lane, Eviction why) noexcept {
+  const auto found = std::find_if(lane.classes.rbegin(), lane.classes.rend(),
+                                  [](const Class& waiting) { return waiting.tickets != 0; });
+  auto& ticket = found->by_places.rbegin()->tickets.back();
   take_out(ticket, false);
   ticket.eviction_ = why;
   evicted_[ticket.worker_].push_back(ticket);
 }
 
-void Queue::evict_overtaken(const limit::Key& key) {
-  auto& lane = lanes_.at(key);
+void Queue::evict_overtaken(const limit::Key& key) noexcept {
+  auto& lane = lanes_.find(key)->second;
   bool any = false;
-  for (auto* ticket = last(lane); ticket != nullptr; ticket = last(lane)) {
-    if (lane.departures[count(lane) - 1].at <= ticket->deadline_) break;
-    evict(*ticket, Eviction::Overtaken);
+  for (const auto* client = last(lane); client != nullptr; client = last(lane)) {
+    if (lane.departures[lane.tickets - 1].at <= client->tickets.back().deadline_) break;
+    evict_last(lane, Eviction::Overtaken);
     any = true;
   }
-  if (any) reschedule(key, lane);
+  if (any) reschedule(lane);
 }
 
-Queue::Ticket* Queue::take_evicted(Worker worker) {
+Queue::Ticket* Queue::take_evicted(Worker worker) noexcept {
   auto& evicted = evicted_[worker];
   if (evicted.empty()) return nullptr;
   auto& ticket = evicted.front();
@@ -170,43 +214,45 @@ void Queue::forget(Ticket& ticket) noexcept {
 }
 
 void Queue::offer(const Departure& departure, Worker keeper) {
-  const auto& key = departure.charge.key;
-  const auto [lane, is_new] = lanes_.try_emplace(key);
-  if (is_new) lane->second.keeper = keeper;
-  add(lane->second, departure);
-  reschedule(key, lane->second);
+  auto& lane = lane_of(departure.charge.key, keeper);
+  try {
+    add(lane, departure);
+  } catch (...) {
+    remove_unused(lane);
+    throw;
+  }
+  reschedule(lane);
 }
 
 const Departure* Queue::surplus(const limit::Key& key) const {
   const auto lane = lanes_.find(key);
-  if (lane == lanes_.end() || lane->second.departures.size() == count(lane->second)) return nullptr;
+  if (lane == lanes_.end() || lane->second.departures.size() == lane->second.tickets) return nullptr;
   return &lane->second.departures.back();
 }
 
-void Queue::drop_surplus(const limit::Key& key) {
-  auto& lane = lanes_.at(key);
-  assert(lane.departures.size() > count(lane));
+void Queue::drop_surplus(const limit::Key& key) noexcept {
+  auto& lane = lanes_.find(key)->second;
+  assert(lane.departures.size() > lane.tickets);
   lane.departures.pop_back();
-  reschedule(key, lane);
+  reschedule(lane);
 }
 
 base::TimePoint Queue::next_due(Worker worker) const noexcept {
   const auto& due = due_[worker];
-  return due.empty() ? base::TimePoint::max() : due.begin()->first;
+  return due.empty() ? base::TimePoint::max() : due.begin()->due;
 }
 
-Queue::Ticket* Queue::take_due(Worker worker, base::TimePoint now) {
-  const auto& due = due_[worker];
-  while (!due.empty() && due.begin()->first <= now) {
-    const auto key = due.begin()->second;
-    auto& lane = lanes_.at(key);
+Queue::Ticket* Queue::take_due(Worker worker, base::TimePoint now) noexcept {
+  auto& due = due_[worker];
+  while (!due.empty() && due.begin()->due <= now) {
+    auto& lane = *due.begin();
     auto* const ticket = next(lane).ticket;  // null: nobody came for it, and its time is over
     if (ticket != nullptr) {
       take_out(*ticket, true);
       ticket->departure_ = lane.departures.front();
     }
     lane.departures.pop_front();
-    reschedule(key, lane);
+    reschedule(lane);
     if (ticket != nullptr) return ticket;
   }
   return nullptr;
@@ -215,7 +261,7 @@ Queue::Ticket* Queue::take_due(Worker worker, base::TimePoint now) {
 double Queue::fullness() const noexcept {
   double fullest = 0;
   for (const auto& lane : shared_)
-    fullest = std::max(fullest, static_cast<double>(count(lane)) / static_cast<double>(lane.places));
+    fullest = std::max(fullest, static_cast<double>(lane.tickets) / static_cast<double>(lane.places));
   return fullest;
 }
 
@@ -235,11 +281,11 @@ base::TimePoint Queue::next_turn(const limit::Key& key, const limit::Key& client
   std::size_t before = 0;
   for (policy::Priority priority = 0; priority < policy::kPriorities; ++priority) {
     if (const auto own = lane.clients.find({client, priority}); own != lane.clients.end()) {
-      const auto& turns = lane.turns[priority];
+      const auto& turns = lane.classes[priority].turns;
       before += static_cast<std::size_t>(std::distance(turns.begin(), turns.iterator_to(own->second)));
       break;
     }
-    before += lane.tickets[priority];
+    before += lane.classes[priority].tickets;
   }
   assert(before < lane.departures.size());
   return lane.departures[before].at;

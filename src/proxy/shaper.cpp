@@ -72,21 +72,25 @@ Shaper::Turn Shaper::leave(Ticket& ticket) {
     return {End::Left};
   }
   shared_.queue.forget(ticket);
-  if (ticket.eviction() == Queue::Eviction::Overtaken) return {End::Overtaken};
-  return {End::Displaced, std::max(ticket.retry_at() - clock_.now(), base::Duration(0))};
+  switch (ticket.eviction()) {
+    case Queue::Eviction::Overtaken:
+      return {End::Overtaken};
+    case Queue::Eviction::Levelled:
+      return {End::Levelled};
+    default:
+      return {End::Displaced};
+  }
 }
 
-std::optional<Departure> Shaper::displace(const Newcomer& newcomer,
-                                          const std::function<bool()>& charge_rest) {
+std::optional<Queue::Won> Shaper::displace(const Newcomer& newcomer,
+                                           const std::function<bool()>& charge_rest) {
   if (!may_displace(newcomer.priority)) return std::nullopt;
   auto& queue = shared_.queue;
   const std::lock_guard lock(shared_.mutex);
-  if (!queue.has_place_for(newcomer.lane, newcomer.priority, newcomer.cost)) return std::nullopt;
-  if (queue.waiting(newcomer.lane, newcomer.client) >= newcomer.most) return std::nullopt;
-  if (!charge_rest()) return std::nullopt;
-  const auto departure = queue.displace(newcomer.lane, newcomer.retry_at);
+  if (!queue.has_place_for(newcomer) || !charge_rest()) return std::nullopt;
+  const auto won = queue.displace(newcomer);
   settle(newcomer.lane);
-  return departure;
+  return won;
 }
 
 void Shaper::pass_on(const Ticket& ticket) {

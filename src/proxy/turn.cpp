@@ -59,9 +59,11 @@ net::Task<Exchange::Ending> Exchange::leave_queue(const Shaper::Turn& turn, cons
     return refuse_waiting(delayed, turn.retry_after);
   }
   const bool answerable = !worker_.hard_stop && !session_.left();
-  if (turn.end == Shaper::End::Displaced && answerable) {
+  const bool levelled = turn.end == Shaper::End::Levelled;
+  if ((levelled || turn.end == Shaper::End::Displaced) && answerable) {
     session_.clear_late();
-    return give_way(turn.retry_after);
+    const auto retry_after = worker_.table.peek(delayed.charge, latest_).retry_after;
+    return levelled ? make_room(delayed, retry_after) : give_way(retry_after);
   }
   if ((turn.end == Shaper::End::Overtaken || session_.late()) && answerable) {
     session_.clear_late();
@@ -77,6 +79,13 @@ net::Task<Exchange::Ending> Exchange::leave_queue(const Shaper::Turn& turn, cons
   failure_ = "client_left";
   worker_.counters.client_errors(observe::ClientError::Left).add();
   return net::Task<Ending>::ended(Ending::Close);
+}
+
+// Refused as whoever finds the queue full: that its client had the most places is its client's own doing.
+net::Task<Exchange::Ending> Exchange::make_room(const Gate::Delayed& delayed, base::Duration retry_after) {
+  worker_.counters.queue_levelled.add();
+  failure_ = "queue_levelled";
+  return refuse_waiting(delayed, retry_after);
 }
 
 net::Task<Exchange::Ending> Exchange::refuse_waiting(const Gate::Delayed& delayed,
@@ -111,7 +120,7 @@ net::Task<Exchange::Ending> Exchange::shed() {
 }
 
 // 503 and not 429: it had kept every limit, and was admitted; load sent it away, the lowest priority first.
-// The limiter, which the newcomer asked, says when there is room again.
+// The limiter says when it has room again for what this one costs.
 net::Task<Exchange::Ending> Exchange::give_way(base::Duration retry_after) {
   worker_.counters.shed[priority_].add();
   worker_.counters.queue_displaced.add();

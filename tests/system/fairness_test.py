@@ -7,7 +7,7 @@ import signal
 import tempfile
 import threading
 
-from harness import SANITIZED, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes
+from harness import SANITIZED, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule
 
 ANSWER_ITSELF = '[[route]]\nrespond = { status = 204 }'
 
@@ -42,6 +42,66 @@ class Turns(TestCase):
         with weir.connect() as client:
             client.send(b"\r\n" * 10)
             self.assertEqual(client.read().status, 400)
+
+
+class SharedQueue(TestCase):
+    """One client fills a queue that others share, and none of its places is its own."""
+
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+
+    def weir(self, limit="1/60s", queue=6, more="", **options):
+        text = rule("queue", limit, algorithm='"leaky_bucket"', key="[]", queue=queue, **options) + more
+        weir = self.start(Weir(config(self.upstream.port, rules=text)))
+        self.assertEqual(weir.get("/").status, 200)
+        return weir
+
+    def send(self, weir, name, **headers):
+        client = self.start(weir.connect())
+        client.send(request_bytes("GET", "/", {"X-API-Key": name, **headers}))
+        return client
+
+    def enqueue(self, weir, name, **headers):
+        depth = weir.metric("weir_queue_depth")
+        client = self.send(weir, name, **headers)
+        eventually(lambda: weir.metric("weir_queue_depth") == depth + 1, f"{name} waits")
+        return client
+
+    def test_a_newcomer_takes_a_place_of_who_has_the_most(self):
+        weir = self.weir(more=rule("spent", "100/day", key='["api_key"]'))
+        greedy = [self.enqueue(weir, "greedy") for _ in range(6)]
+        self.assertEqual(weir.get("/", X_API_Key="greedy").status, 429)
+        for number in range(3):
+            self.send(weir, "modest")
+            loser = greedy.pop().read()
+            self.assertEqual((loser.status, loser.json()["rule"]), (429, "queue"))
+            self.assertIn(int(loser["retry-after"]), range(1, 61))
+            self.await_metric(weir, number + 1, "weir_queue_refused_total", reason="levelled")
+        self.assertEqual(weir.get("/", X_API_Key="modest").status, 429, "it would have more than the other")
+        self.assertEqual(weir.get("/", X_API_Key="greedy").status, 429, "and the other does not come back")
+        self.send(weir, "third")  # of equals the one whose turn comes last gives way
+        self.await_metric(weir, 4, "weir_queue_refused_total", reason="levelled")
+        self.assertEqual(weir.metric("weir_queue_depth"), 6)
+        for client in greedy:
+            client.leave()
+        eventually(lambda: weir.metric("weir_queue_depth") == 3, "three have left")
+        self.assertEqual(len(self.upstream.exchanges), 1)
+
+    def test_who_gave_way_was_charged_nothing_elsewhere(self):
+        weir = self.weir("1/2s", queue=2, more=rule("two", "2/day", key='["api_key"]'))
+        greedy = [self.enqueue(weir, "greedy") for _ in range(2)]
+        modest = self.send(weir, "modest")
+        self.assertEqual(greedy[1].read().json()["rule"], "queue")
+        self.assertEqual([greedy[0].read().status, modest.read().status], [200, 200])
+        again = [weir.get("/", X_API_Key="greedy") for _ in range(2)]
+        self.assertEqual([again[0].status, again[1].status, again[1].json()["rule"]], [200, 429, "two"])
+
+    def test_who_gives_way_is_told_when_there_is_room_for_what_it_costs(self):
+        """A queue of 50 s with 50 s in it: for one there is room in 10 s, for what costs two in 20."""
+        weir = self.weir("1/10s", queue=4, cost='{ header = "X-Cost" }')
+        greedy = [self.enqueue(weir, "greedy", **{"X-Cost": "2"}) for _ in range(2)]
+        self.send(weir, "modest", **{"X-Cost": "1"})
+        self.assertIn(int(greedy[1].read()["retry-after"]), range(11, 21))
 
 
 class Shortage(TestCase):

@@ -168,8 +168,8 @@ class Shaper(TestCase):
         weir = self.start(Weir(config(self.upstream.port, rules=rules, routes=routes + '[[route]]\nupstream = "api"')))
         self.assertEqual(weir.get("/queue").status, 200)
         batch = [self.enqueue(weir, name, **{"X-Class": "batch", "X-API-Key": name[0]}) for name in ("b1", "b2", "c1")]
-        again = weir.get("/queue", X_Class="batch")
-        self.assertEqual(again.status, 429, "nobody waits with a worse priority")
+        again = weir.get("/queue", X_Class="batch", X_API_Key="c")
+        self.assertEqual(again.status, 429, "nobody waits with a worse priority, nor has more than a place more")
         urgent = [self.waiting_client(weir, {"X-Class": "urgent"}) for _ in range(3)]
         for client in batch:
             displaced = client.read()

@@ -7,8 +7,10 @@
 // order. Order is by priority, then by turns among the clients of one priority, then first come first out
 // within a client. So when one leaves, those behind it move up.
 //
-// A lane that is full takes a newcomer of a better priority all the same: who is last in order gives way, and
-// the newcomer has a departure for which the limiter need not be asked. Who gave way, or was overtaken by so
+// A lane that is full takes a newcomer of a better priority all the same, and one of the same priority whose
+// client has fewer places than another: who is last in order gives way, and the newcomer has a departure for
+// which the limiter need not be asked. Among equals the other client keeps at least as many places as the
+// newcomer's has then, so that no two ever send each other away in turn. Who gave way, or was overtaken by so
 // many that its deadline will have passed, is evicted: out of its lane at once, and told so by its own
 // worker.
 //
@@ -20,11 +22,13 @@
 //  3. Each lane has one keeper: the worker of the ticket that is next. Only that worker takes its departures,
 //     so that a ticket ends on its own worker's thread and on no other.
 //  4. An evicted ticket is in no lane, and in its worker's list until that worker took it from there.
+//  5. Memory is asked for before anything changes: where there is none, join() and offer() throw and were
+//     not called. Nothing else asks for any.
 #pragma once
 
 #include "weir/base/time.hpp"
-#include "weir/limit/charge.hpp"
 #include "weir/policy/route.hpp"
+#include "weir/proxy/departure.hpp"
 
 #include <array>
 #include <atomic>
@@ -32,31 +36,24 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include <boost/intrusive/list.hpp>
+#include <boost/intrusive/set.hpp>
 
 namespace weir::proxy {
-
-// An instant at which one request of a lane may leave.
-struct Departure {
-  base::TimePoint at{};        // in our time
-  base::TimePoint promised{};  // the same in the time of the store that promised it
-  limit::Charge charge{};      // what was charged for it; its key names the lane
-  bool in_redis = false;       // the store; else the key table
-  bool overflow = false;       // of the key table: the overflow cell
-  // How many may wait in the lane, where it is everybody's; 0 where it is some client's.
-  std::uint64_t shared_places = 0;
-};
 
 class Queue {
   struct Client;
   struct Lane;
   using Hook = boost::intrusive::list_base_hook<>;
+  using OrderHook = boost::intrusive::set_base_hook<>;
   template <class T>
   using List = boost::intrusive::list<T, boost::intrusive::constant_time_size<false>>;
+  template <class T, class Before>
+  using Ordered = boost::intrusive::set<T, boost::intrusive::compare<Before>,
+                                        boost::intrusive::constant_time_size<false>>;
 
  public:
   using Worker = std::size_t;  // counted from 0
@@ -64,6 +61,7 @@ class Queue {
   enum class Eviction : std::uint8_t {
     None,
     Displaced,  // its lane was full, and one of a better priority came
+    Levelled,   // its lane was full and its client had the most places; one of a client with fewer came
     Overtaken,  // so many go first that it cannot depart before its deadline
   };
 
@@ -89,8 +87,6 @@ class Queue {
     // Which one it took, once it was taken.
     [[nodiscard]] const Departure& departure() const noexcept { return departure_; }
     [[nodiscard]] Eviction eviction() const noexcept { return eviction_; }
-    // Displaced: when the limiter would take it back.
-    [[nodiscard]] base::TimePoint retry_at() const noexcept { return retry_at_; }
 
    private:
     friend class Queue;
@@ -100,7 +96,6 @@ class Queue {
     const base::TimePoint not_before_;
     const base::TimePoint deadline_;
     Eviction eviction_ = Eviction::None;
-    base::TimePoint retry_at_{};
     Lane* lane_ = nullptr;
     Client* place_ = nullptr;
     Departure departure_;
@@ -113,22 +108,27 @@ class Queue {
   // Takes a place in the departure's lane. REQUIRES !ticket.waits().
   void join(Ticket& ticket, const Departure& departure);
   // Gives the place up; the lane's last departure may be surplus then. REQUIRES ticket.waits().
-  void leave(Ticket& ticket);
-  // Whether anybody waits in any lane with a worse priority. Any thread may ask: a glance before the lock.
-  [[nodiscard]] bool holds_worse(policy::Priority priority) const noexcept {
-    return worst_.load(std::memory_order_relaxed) > priority;
+  void leave(Ticket& ticket) noexcept;
+  // Whether anybody in any lane may give way to one of this priority: somebody waits with a worse one, or
+  // some client has more than one place with the same. Any thread may ask: a glance before the lock.
+  [[nodiscard]] bool may_yield_to(policy::Priority priority) const noexcept {
+    return yields_to_.load(std::memory_order_relaxed) >= priority;
   }
-  // Whether a newcomer whom the limiter refused may have a departure of this lane: a surplus one, or that of
-  // who is last in order, with a worse priority. Not where it would pay more than was paid for it.
-  [[nodiscard]] bool has_place_for(const limit::Key& lane, policy::Priority priority, limit::Cost cost) const;
+  // Whether a newcomer may have a departure of its lane: a surplus one, or that of who is last in order and
+  // gives way. Not where it would pay more than was paid for it. Costs the same however many wait.
+  [[nodiscard]] bool has_place_for(const Newcomer& newcomer) const;
+  struct Won {
+    Departure departure;
+    bool displaced;  // somebody gave way
+  };
   // Takes that departure out of the lane, as if the limiter had just promised it; who gave way is evicted.
-  // REQUIRES has_place_for() of the lane.
-  [[nodiscard]] Departure displace(const limit::Key& lane, base::TimePoint retry_at);
+  // REQUIRES has_place_for() of the newcomer.
+  [[nodiscard]] Won displace(const Newcomer& newcomer) noexcept;
 
   // Evicts those at the end of the order who would depart after their deadlines: surplus departures stay.
-  void evict_overtaken(const limit::Key& lane);
+  void evict_overtaken(const limit::Key& lane) noexcept;
   // Who of the worker was evicted and has not been told; null when there is none.
-  [[nodiscard]] Ticket* take_evicted(Worker worker);
+  [[nodiscard]] Ticket* take_evicted(Worker worker) noexcept;
   [[nodiscard]] bool has_evicted(Worker worker) const noexcept { return !evicted_[worker].empty(); }
   // Forgets a ticket that was evicted, told or not.
   void forget(Ticket& ticket) noexcept;
@@ -138,12 +138,12 @@ class Queue {
 
   // The last departure of a lane that has more than tickets, else null; and taking it away.
   [[nodiscard]] const Departure* surplus(const limit::Key& lane) const;
-  void drop_surplus(const limit::Key& lane);
+  void drop_surplus(const limit::Key& lane) noexcept;
 
   // When the worker must call take_due(); TimePoint::max() for never.
   [[nodiscard]] base::TimePoint next_due(Worker worker) const noexcept;
   // The next ticket of the worker that departs by `now`, taken out; null when there is none.
-  [[nodiscard]] Ticket* take_due(Worker worker, base::TimePoint now);
+  [[nodiscard]] Ticket* take_due(Worker worker, base::TimePoint now) noexcept;
 
   // How many places a client has in a lane, and when its next one departs if nobody joins or leaves.
   // REQUIRES of the latter that it has one. Who may not depart before some time is taken for one who may.
@@ -156,40 +156,62 @@ class Queue {
 
  private:
   // The tickets of one client in one priority of a lane.
-  struct Client : Hook {
+  struct Client : Hook, OrderHook {
     List<Ticket> tickets;  // first come first
     std::size_t count = 0;
+    std::uint64_t turn = 0;  // the later its turn comes, the greater
   };
-  struct Lane : Hook {
+  struct FewerPlaces {
+    bool operator()(const Client& a, const Client& b) const noexcept {
+      return a.count != b.count ? a.count < b.count : a.turn < b.turn;
+    }
+  };
+  // Those who wait in a lane with one priority.
+  struct Class {
+    std::size_t tickets = 0;
+    List<Client> turns;                      // whose turn it is stands in front
+    Ordered<Client, FewerPlaces> by_places;  // who is last to depart is the last one's
+  };
+  struct Lane : Hook, OrderHook {
+    limit::Key key{};
     std::uint64_t places = 0;  // where it is everybody's, and in shared_ then
+    std::size_t tickets = 0;
     std::deque<Departure> departures;
     std::map<std::pair<limit::Key, policy::Priority>, Client> clients;
-    std::array<List<Client>, policy::kPriorities> turns;  // whose turn it is stands in front
-    std::array<std::size_t, policy::kPriorities> tickets{};
+    std::array<Class, policy::kPriorities> classes;
     Worker keeper = 0;
-    base::TimePoint due = base::TimePoint::max();  // as it stands in due_; max() for not at all
+    base::TimePoint due = base::TimePoint::max();  // in due_ unless it is max()
   };
-  using Lanes = std::map<limit::Key, Lane>;
+  struct Sooner {
+    bool operator()(const Lane& a, const Lane& b) const noexcept {
+      return a.due != b.due ? a.due < b.due : a.key < b.key;
+    }
+  };
 
+  [[nodiscard]] Lane& lane_of(const limit::Key& key, Worker keeper);
   void add(Lane& lane, const Departure& departure);
-  [[nodiscard]] static std::size_t count(const Lane& lane) noexcept;
+  void remove_unused(Lane& lane) noexcept;
   struct Next {
     Ticket* ticket;      // null where nobody waits
     base::TimePoint at;  // when it departs
   };
   [[nodiscard]] static Next next(Lane& lane) noexcept;
-  [[nodiscard]] static Ticket* last(Lane& lane) noexcept;
-  void evict(Ticket& ticket, Eviction why);
-  void take_out(Ticket& ticket, bool had_its_turn);
-  void note_worst() noexcept;
-  void reschedule(const limit::Key& key, Lane& lane);
+  [[nodiscard]] static const Client* last(const Lane& lane) noexcept;
+  [[nodiscard]] static bool gives_way(const Lane& lane, const Newcomer& newcomer);
+  void take_place(Ticket& ticket, Lane& lane, Client& client) noexcept;
+  void take_out(Ticket& ticket, bool had_its_turn) noexcept;
+  void evict_last(Lane& lane, Eviction why) noexcept;
+  void note_yielding() noexcept;
+  void reschedule(Lane& lane) noexcept;
 
-  Lanes lanes_;
+  std::map<limit::Key, Lane> lanes_;
   List<Lane> shared_;
   std::array<std::size_t, policy::kPriorities> waiting_{};  // in all lanes
-  std::atomic<int> worst_{-1};  // the worst priority that waits; -1 where none does
-  std::vector<std::set<std::pair<base::TimePoint, limit::Key>>> due_;  // by keeper: the first departures
-  std::vector<List<Ticket>> evicted_;                                  // by worker
+  std::array<std::size_t, policy::kPriorities> crowds_{};   // clients with several places in one lane
+  std::atomic<int> yields_to_{-1};          // the worst priority that may find a place; -1: none may
+  std::vector<Ordered<Lane, Sooner>> due_;  // by keeper
+  std::vector<List<Ticket>> evicted_;       // by worker
+  std::uint64_t turns_ = 0;                 // that were given, over all lanes
   std::size_t size_ = 0;
 };
 

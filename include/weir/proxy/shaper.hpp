@@ -79,34 +79,24 @@ class Shaper {
     Left,       // by leave()
     Crowded,    // its client has `most` places in the lane already: it was not let in
     Displaced,  // the lane was full, and one of a better priority came
+    Levelled,   // the lane was full, and one of a client with fewer places came
     Overtaken,  // it could not have departed before its deadline any more
   };
   struct Turn {
     End end;
-    // Of Crowded: until the client's next departure. Of Displaced: until the limiter has room.
-    base::Duration retry_after{0};
+    base::Duration retry_after{0};  // of Crowded: until the client's next departure
   };
   // Waits in the departure's lane. Unless the request departs, its departure is given to another, or back.
   [[nodiscard]] net::Task<Turn> wait(Ticket& ticket, const Departure& departure, std::uint64_t most);
 
-  // One whom the limiter refused, though others wait for whom it need not wait.
-  struct Newcomer {
-    limit::Key lane;
-    limit::Key client;
-    policy::Priority priority;
-    limit::Cost cost;
-    std::uint64_t most;        // as for wait()
-    base::TimePoint retry_at;  // when the limiter would admit it
-  };
-  // Whether that can be: a glance, without the lock, for the many that are refused while nobody worse waits.
+  // Whether anybody may give way: a glance, without the lock, for the many that are refused otherwise.
   [[nodiscard]] bool may_displace(policy::Priority priority) const noexcept {
-    return shared_.queue.holds_worse(priority);
+    return shared_.queue.may_yield_to(priority);
   }
-  // The departure of a surplus, or of one who waits with a worse priority and is told at once. `charge_rest`
-  // charges what else the newcomer owes, under the lock; false: nobody is displaced. nullopt: nobody could
-  // be.
-  [[nodiscard]] std::optional<Departure> displace(const Newcomer& newcomer,
-                                                  const std::function<bool()>& charge_rest);
+  // The departure of a surplus, or of one who gives way and is told at once. `charge_rest` charges what else
+  // the newcomer owes, under the lock; false: nobody is displaced. nullopt: nobody could be.
+  [[nodiscard]] std::optional<Queue::Won> displace(const Newcomer& newcomer,
+                                                   const std::function<bool()>& charge_rest);
 
   // Departed, and its client has left meanwhile: the departure is for the next.
   void pass_on(const Ticket& ticket);

@@ -159,6 +159,22 @@ TEST(Warnings, OfASharedStoreWithoutASecret) {
   EXPECT_THAT(warnings_of(with_rule(redis + "key_secret = \"s\"\n")), Not(Contains(HasSubstr("key_secret"))));
 }
 
+TEST(Warnings, ASharedQueueThatOneClientMayFill) {
+  const auto warned =
+      Contains(HasSubstr("rule \"x\" is a queue that clients share, without queue_per_client"));
+  const std::string queue = "algorithm = \"leaky_bucket\"\n";
+  const std::string asks_redis =
+      "[[rule]]\nname = \"y\"\nlimit = \"1/s\"\nstore = \"redis\"\n[state]\nredis = { url = \"redis://a\" "
+      "}\n";
+  const auto of = [&](const std::string& more) { return warnings_of(with_rule(queue + more)); };
+  EXPECT_THAT(of("key = []\n" + asks_redis), warned);
+  EXPECT_THAT(of("key = [\"route\", \"host|tier\"]\n" + asks_redis), warned);
+  EXPECT_THAT(of("key = [\"ip\"]\n" + asks_redis), Not(warned));
+  EXPECT_THAT(of("key = []\nqueue_per_client = 3\n" + asks_redis), Not(warned));
+  EXPECT_THAT(of("key = []\n"), Not(warned)) << "places are given to others";
+  EXPECT_THAT(warnings_of(with_rule("key = []\n" + asks_redis)), Not(warned)) << "no queue";
+}
+
 TEST(Warnings, OfWhatNeverApplies) {
   const auto every_body = HasSubstr("rule \"x\" reads every request's body into memory");
   EXPECT_THAT(warnings_of(with_rule("cost = { json = \"/a\" }\n")), Contains(every_body));

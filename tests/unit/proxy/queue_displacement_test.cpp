@@ -1,4 +1,7 @@
-// A full lane and newcomers of better priorities: by hand, and by laws over a real leaky bucket.
+// A full lane and newcomers of better priorities, or of clients with fewer places: by hand, and by laws over
+// a real leaky bucket.
+#include "unit/proxy/turn_oracle.hpp"
+
 #include "weir/limit/limiter.hpp"
 #include "weir/proxy/queue.hpp"
 
@@ -48,6 +51,14 @@ class Displacement : public ::testing::Test {
     queue.join(*ticket, departure);
     return *ticket;
   }
+  static Newcomer newcomer(policy::Priority priority, char client = 'z', limit::Cost cost = 1,
+                           std::uint64_t most = 100) {
+    return {.lane = kLane,
+            .client = {static_cast<std::uint64_t>(client), 0},
+            .priority = priority,
+            .cost = cost,
+            .most = most};
+  }
   // Who of the worker is told that it was evicted.
   std::string evicted(Queue::Worker worker) {
     std::string names;
@@ -66,14 +77,14 @@ TEST_F(Displacement, WhoWaitsLastOfTheLowestPriorityGivesWay) {
   join("a2", departure(2), 7);
   join("b1", departure(3), 7);
   join("b2", departure(4), 3);
-  EXPECT_FALSE(queue.has_place_for(kLane, 7, 1)) << "nobody waits with a worse one";
-  ASSERT_TRUE(queue.has_place_for(kLane, 6, 1));
-  const auto won = queue.displace(kLane, at(9));
+  EXPECT_FALSE(queue.has_place_for(newcomer(7))) << "nobody waits with a worse one";
+  ASSERT_TRUE(queue.has_place_for(newcomer(6)));
+  const auto [won, displaced] = queue.displace(newcomer(6));
+  EXPECT_TRUE(displaced);
   EXPECT_EQ(won.at, at(4)) << "the last departure";
   EXPECT_EQ(evicted(0), "");
   EXPECT_EQ(evicted(1), "b1");
   EXPECT_EQ(tickets["b1"]->eviction(), Eviction::Displaced);
-  EXPECT_EQ(tickets["b1"]->retry_at(), at(9));
   join("c1", won, 6);
   std::vector<base::TimePoint> departures;
   for (Queue::Worker worker = 0; queue.size() != 0; worker = 1 - worker)
@@ -87,31 +98,35 @@ TEST_F(Displacement, ItIsOneOfTheClientWithTheMostPlaces) {
   join("a1", departure(2), 9);
   join("a2", departure(3), 9);
   join("c1", departure(4), 9);
-  (void)queue.displace(kLane, at(9));
+  (void)queue.displace(newcomer(0));
   EXPECT_EQ(evicted(0), "a2");
-  (void)queue.displace(kLane, at(9));
+  (void)queue.displace(newcomer(0));
   EXPECT_EQ(evicted(1), "c1") << "of equals the one whose turn comes last";
 }
 
 TEST_F(Displacement, ASurplusDepartureIsForWhoeverComes) {
   join("a1", departure(1), 0);
   queue.offer(departure(2), 0);
-  ASSERT_TRUE(queue.has_place_for(kLane, 9, 1));
-  EXPECT_EQ(queue.displace(kLane, at(9)).at, at(2));
+  ASSERT_TRUE(queue.has_place_for(newcomer(9)));
+  const auto won = queue.displace(newcomer(9));
+  EXPECT_EQ(won.departure.at, at(2));
+  EXPECT_FALSE(won.displaced);
   EXPECT_EQ(evicted(0), "");
-  EXPECT_FALSE(queue.has_place_for(kLane, 9, 1));
+  EXPECT_FALSE(queue.has_place_for(newcomer(9)));
 }
 
 TEST_F(Displacement, NobodyPaysMoreThanWasPaid) {
   join("a1", departure(1, 2), 9);
-  EXPECT_TRUE(queue.has_place_for(kLane, 0, 2));
-  EXPECT_FALSE(queue.has_place_for(kLane, 0, 3));
-  EXPECT_FALSE(queue.has_place_for({8, 8}, 0, 1)) << "another lane";
+  EXPECT_TRUE(queue.has_place_for(newcomer(0, 'z', 2)));
+  EXPECT_FALSE(queue.has_place_for(newcomer(0, 'z', 3)));
+  auto elsewhere = newcomer(0);
+  elsewhere.lane = {8, 8};
+  EXPECT_FALSE(queue.has_place_for(elsewhere));
 }
 
 TEST_F(Displacement, WhoLeavesBeforeItIsToldIsForgotten) {
   auto& ticket = join("a1", departure(1), 9);
-  (void)queue.displace(kLane, at(9));
+  (void)queue.displace(newcomer(0));
   EXPECT_FALSE(ticket.waits());
   EXPECT_TRUE(queue.has_evicted(0));
   queue.forget(ticket);
@@ -119,13 +134,46 @@ TEST_F(Displacement, WhoLeavesBeforeItIsToldIsForgotten) {
   EXPECT_EQ(evicted(0), "");
 }
 
-TEST_F(Displacement, AGlanceTellsWhetherAnybodyWorseWaits) {
-  EXPECT_FALSE(queue.holds_worse(0));
+TEST_F(Displacement, AGlanceTellsWhetherAnybodyMayGiveWay) {
+  EXPECT_FALSE(queue.may_yield_to(0));
   auto& ticket = join("a1", departure(1), 4);
-  EXPECT_TRUE(queue.holds_worse(3));
-  EXPECT_FALSE(queue.holds_worse(4));
+  EXPECT_TRUE(queue.may_yield_to(3));
+  EXPECT_FALSE(queue.may_yield_to(4));
+  join("b1", departure(2), 4);
+  EXPECT_FALSE(queue.may_yield_to(4)) << "nobody has two places";
+  auto& second = join("a2", departure(3), 4);
+  EXPECT_TRUE(queue.may_yield_to(4));
+  EXPECT_FALSE(queue.may_yield_to(5));
+  queue.leave(second);
+  EXPECT_FALSE(queue.may_yield_to(4));
   queue.leave(ticket);
-  EXPECT_FALSE(queue.holds_worse(0));
+  queue.leave(*tickets["b1"]);
+  EXPECT_FALSE(queue.may_yield_to(0));
+}
+
+TEST_F(Displacement, ANewcomerFindsAPlaceAmongThoseOfOneThatHasMany) {
+  for (int i = 1; i <= 4; ++i) join("a" + std::to_string(i), departure(i));
+  EXPECT_FALSE(queue.has_place_for(newcomer(5, 'a'))) << "its own are as many";
+  EXPECT_FALSE(queue.has_place_for(newcomer(6, 'b'))) << "a worse priority";
+  EXPECT_FALSE(queue.has_place_for(newcomer(5, 'b', 1, 0))) << "it has all that one may have";
+  ASSERT_TRUE(queue.has_place_for(newcomer(5, 'b')));
+  join("b1", queue.displace(newcomer(5, 'b')).departure);
+  EXPECT_EQ(evicted(0), "a4") << "the last that it sent";
+  EXPECT_EQ(tickets["a4"]->eviction(), Eviction::Levelled);
+  ASSERT_TRUE(queue.has_place_for(newcomer(5, 'b'))) << "three and one: two each are left";
+  join("b2", queue.displace(newcomer(5, 'b')).departure);
+  EXPECT_EQ(evicted(0), "a3");
+  EXPECT_FALSE(queue.has_place_for(newcomer(5, 'b'))) << "it would have more than the other";
+  EXPECT_FALSE(queue.has_place_for(newcomer(5, 'a'))) << "nor does the other come back";
+  EXPECT_TRUE(queue.has_place_for(newcomer(5, 'c')));
+}
+
+TEST_F(Displacement, AWorsePriorityGoesBeforeAClientWithManyPlaces) {
+  for (int i = 1; i <= 3; ++i) join("a" + std::to_string(i), departure(i));
+  join("b1", departure(4), 6);
+  (void)queue.displace(newcomer(5, 'c'));
+  EXPECT_EQ(evicted(1), "b1");
+  EXPECT_EQ(tickets["b1"]->eviction(), Eviction::Displaced);
 }
 
 TEST_F(Displacement, WhoIsOvertakenPastItsDeadlineIsEvictedAtOnce) {
@@ -147,9 +195,12 @@ TEST_F(Displacement, WhoIsOvertakenPastItsDeadlineIsEvictedAtOnce) {
 // Anybody comes at any time, joins at once, and sometimes leaves. What must hold:
 //
 //  1. never more than `queue` wait;
-//  2. nobody is refused while one of a worse priority waits, nor while a departure is surplus;
+//  2. nobody is refused while one of a worse priority waits, or a client of its own priority has two places
+//     more than its own, nor while a departure is surplus;
 //  3. who gives way has the worst priority, and none of that priority has more places than its client had;
-//  4. no departure is taken twice, and departures are never less than period/count apart.
+//     to one of its own priority it gives way only where its client has no fewer places afterwards;
+//  4. it is the last who would have departed: a plain list of turns says so;
+//  5. no departure is taken twice, and departures are never less than period/count apart.
 class Traffic {
  public:
   explicit Traffic(std::uint64_t seed)
@@ -171,31 +222,39 @@ class Traffic {
       ASSERT_LE(queue_.size(), places_);
     }
   }
-  std::size_t displaced = 0, refused = 0, departed = 0;
+  [[nodiscard]] std::size_t displaced() const { return displaced_; }
+  [[nodiscard]] std::size_t levelled() const { return levelled_; }
+  [[nodiscard]] std::size_t refused() const { return refused_; }
+  [[nodiscard]] std::size_t departed() const { return departed_; }
 
  private:
+  using Places = std::map<std::pair<policy::Priority, limit::Key>, int>;
   std::uint64_t below(std::uint64_t bound) { return random_() % bound; }
 
   void come() {
     const auto priority = static_cast<policy::Priority>(below(4));
+    const limit::Key client{below(3), 0};
+    const Newcomer newcomer{.lane = kLane, .client = client, .priority = priority, .cost = 1, .most = 1'000};
     const auto step = limit::step(limiter_, cell_, now_, 1);
-    if (!step.outcome.allowed && !queue_.has_place_for(kLane, priority, 1)) return note_refused(priority);
+    if (!step.outcome.allowed && !queue_.has_place_for(newcomer)) return note_refused(newcomer);
     Departure departure{
         .at = now_ + step.outcome.delay, .promised = now_ + step.outcome.delay, .charge = charge()};
     if (step.outcome.allowed)
       cell_ = step.next;
     else
-      departure = displace();
+      departure = displace(newcomer);
     if (step.outcome.allowed && step.outcome.delay.count() == 0) return note_departure(now_);
-    tickets_.push_back(std::make_unique<Queue::Ticket>(below(kWorkers), limit::Key{below(3), 0}, priority));
+    tickets_.push_back(std::make_unique<Queue::Ticket>(below(kWorkers), client, priority));
     queue_.join(*tickets_.back(), departure);
+    turns_.join(tickets_.back().get());
     take_due();
   }
 
-  Departure displace() {
+  Departure displace(const Newcomer& newcomer) {
     const auto before = places_by_client();
     const auto had_surplus = queue_.surplus(kLane) != nullptr;
-    const auto departure = queue_.displace(kLane, now_ + step_back());
+    EXPECT_TRUE(had_surplus || queue_.may_yield_to(newcomer.priority));
+    const auto [departure, displaced] = queue_.displace(newcomer);
     const Queue::Ticket* loser = nullptr;
     for (Queue::Worker worker = 0; worker < kWorkers; ++worker)
       while (const auto* told = queue_.take_evicted(worker)) {
@@ -204,20 +263,36 @@ class Traffic {
         loser = told;
       }
     EXPECT_EQ(loser == nullptr, had_surplus);
-    if (loser == nullptr) return departure;
-    ++displaced;
-    const auto own = before.at({loser->priority(), loser->client()});
-    for (const auto& [who, places] : before) {
-      EXPECT_LE(who.first, loser->priority()) << "a worse one was spared";
-      EXPECT_TRUE(who.first < loser->priority() || places <= own) << "a client with more was spared";
-    }
+    EXPECT_EQ(loser != nullptr, displaced);
+    if (loser != nullptr) check_loser(*loser, newcomer, before);
     return departure;
   }
 
-  void note_refused(policy::Priority priority) {
-    ++refused;
-    for (const auto& [who, places] : places_by_client())
-      ASSERT_LE(who.first, priority) << "refused though a worse one waits";
+  void check_loser(const Queue::Ticket& loser, const Newcomer& newcomer, const Places& before) {
+    EXPECT_EQ(&loser, turns_.last()) << "others would have departed later";
+    turns_.leave(&loser);
+    const auto own = before.at({loser.priority(), loser.client()});
+    for (const auto& [who, places] : before) {
+      EXPECT_LE(who.first, loser.priority()) << "a worse one was spared";
+      EXPECT_TRUE(who.first < loser.priority() || places <= own) << "a client with more was spared";
+    }
+    const bool levelled = loser.priority() == newcomer.priority;
+    EXPECT_EQ(loser.eviction(), levelled ? Eviction::Levelled : Eviction::Displaced);
+    ++(levelled ? levelled_ : displaced_);
+    if (!levelled) return;
+    const auto rival = before.find({newcomer.priority, newcomer.client});
+    EXPECT_GE(own - 1, (rival != before.end() ? rival->second : 0) + 1);
+  }
+
+  void note_refused(const Newcomer& newcomer) {
+    ++refused_;
+    const auto all = places_by_client();
+    const auto own = all.find({newcomer.priority, newcomer.client});
+    const auto fair = (own != all.end() ? own->second : 0) + 1;
+    for (const auto& [who, places] : all) {
+      ASSERT_LE(who.first, newcomer.priority) << "refused though a worse one waits";
+      ASSERT_TRUE(who.first < newcomer.priority || places <= fair) << "refused though a client has more";
+    }
     ASSERT_EQ(queue_.surplus(kLane), nullptr) << "refused though a departure is free";
   }
 
@@ -226,6 +301,7 @@ class Traffic {
     auto& ticket = *tickets_[below(tickets_.size())];
     if (!ticket.waits()) return;
     queue_.leave(ticket);
+    turns_.leave(&ticket);
     while (const auto* surplus = queue_.surplus(kLane)) {
       const auto back = limit::refund(limiter_, cell_, surplus->promised, 1);
       if (back == cell_) break;
@@ -244,6 +320,7 @@ class Traffic {
       any = false;
       for (Queue::Worker worker = 0; worker < kWorkers; ++worker)
         while (const auto* ticket = queue_.take_due(worker, now_)) {
+          EXPECT_EQ(ticket, turns_.depart());
           note_departure(ticket->departure().at);
           any = true;
         }
@@ -255,17 +332,16 @@ class Traffic {
     ASSERT_TRUE(next == departures_.end() || *next - departure >= rate_.period) << "too close, or twice";
     ASSERT_TRUE(next == departures_.begin() || departure - *std::prev(next) >= rate_.period) << "too close";
     departures_.insert(departure);
-    ++departed;
+    ++departed_;
   }
 
-  [[nodiscard]] std::map<std::pair<policy::Priority, limit::Key>, int> places_by_client() const {
-    std::map<std::pair<policy::Priority, limit::Key>, int> places;
+  [[nodiscard]] Places places_by_client() const {
+    Places places;
     for (const auto& ticket : tickets_)
       if (ticket->waits()) ++places[{ticket->priority(), ticket->client()}];
     return places;
   }
   [[nodiscard]] limit::Charge charge() const { return {.key = kLane, .limiter = &limiter_}; }
-  [[nodiscard]] base::Duration step_back() const { return rate_.period; }
 
   std::mt19937_64 random_;
   limit::Rate rate_;
@@ -275,21 +351,25 @@ class Traffic {
   base::TimePoint now_{std::chrono::hours(500'000)};
   std::vector<std::unique_ptr<Queue::Ticket>> tickets_;
   std::set<base::TimePoint> departures_;
+  std::size_t displaced_ = 0, levelled_ = 0, refused_ = 0, departed_ = 0;
+  TurnOracle turns_;
   Queue queue_{kWorkers};
 };
 
 TEST(DisplacementLaws, HoldForAnyTraffic) {
   const std::uint64_t seed = std::random_device{}();
   std::cout << "seed " << seed << "\n";
-  std::size_t displaced = 0, refused = 0, departed = 0;
+  std::size_t displaced = 0, levelled = 0, refused = 0, departed = 0;
   for (std::uint64_t i = 0; i < 10'000 && !::testing::Test::HasFailure(); ++i) {
     SCOPED_TRACE("case " + std::to_string(seed + i));
     Traffic traffic(seed + i);
     traffic.run();
-    displaced += traffic.displaced, refused += traffic.refused, departed += traffic.departed;
+    displaced += traffic.displaced(), levelled += traffic.levelled();
+    refused += traffic.refused(), departed += traffic.departed();
   }
-  std::cout << displaced << " displaced, " << refused << " refused, " << departed << " departed\n";
-  EXPECT_GT(std::min({displaced, refused, departed}), 10'000U);
+  std::cout << displaced << " displaced, " << levelled << " levelled, " << refused << " refused, " << departed
+            << " departed\n";
+  EXPECT_GT(std::min({displaced, levelled, refused, departed}), 10'000U);
 }
 
 }  // namespace

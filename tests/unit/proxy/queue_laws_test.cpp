@@ -6,13 +6,13 @@
 //  3. no departure passes unused while somebody waits; where those promised join at once, departures are then
 //     exactly period/count apart;
 //  4. order is what a plain list says that it is, and each worker takes its own tickets alone.
+#include "unit/proxy/turn_oracle.hpp"
+
 #include "weir/limit/limiter.hpp"
 #include "weir/proxy/queue.hpp"
 
 #include <algorithm>
-#include <array>
 #include <iostream>
-#include <list>
 #include <map>
 #include <memory>
 #include <random>
@@ -26,44 +26,6 @@ namespace {
 
 constexpr limit::Key kLane{7, 7};
 constexpr Queue::Worker kWorkers = 3;
-
-// Order again, slowly: all tickets as they came, and when each client last had a turn or joined.
-class Oracle {
- public:
-  void join(const Queue::Ticket* ticket, std::uint64_t client, policy::Priority priority) {
-    auto& turns = turns_[priority];
-    auto turn = std::find_if(turns.begin(), turns.end(), [&](const Turn& t) { return t.client == client; });
-    if (turn == turns.end()) turn = turns.insert(turns.end(), {client, {}});
-    turn->tickets.push_back(ticket);
-  }
-  void leave(const Queue::Ticket* ticket) {
-    for (auto& turns : turns_)
-      for (auto turn = turns.begin(); turn != turns.end(); ++turn)
-        if (std::erase(turn->tickets, ticket) != 0) {
-          if (turn->tickets.empty()) turns.erase(turn);
-          return;
-        }
-  }
-  const Queue::Ticket* depart() {
-    for (auto& turns : turns_) {
-      if (turns.empty()) continue;
-      auto turn = turns.front();
-      turns.pop_front();
-      const auto* ticket = turn.tickets.front();
-      turn.tickets.erase(turn.tickets.begin());
-      if (!turn.tickets.empty()) turns.push_back(turn);
-      return ticket;
-    }
-    return nullptr;
-  }
-
- private:
-  struct Turn {
-    std::uint64_t client;
-    std::vector<const Queue::Ticket*> tickets;
-  };
-  std::array<std::list<Turn>, policy::kPriorities> turns_;
-};
 
 class Simulation {
  public:
@@ -128,7 +90,7 @@ class Simulation {
     tickets_.push_back(std::make_unique<Queue::Ticket>(below(kWorkers), limit::Key{client, 0}, priority));
     in_lane_.insert(departure.at);
     queue_.join(*tickets_.back(), departure);
-    oracle_.join(tickets_.back().get(), client, priority);
+    oracle_.join(tickets_.back().get());
     settle();
   }
 
@@ -242,7 +204,7 @@ class Simulation {
   base::TimePoint latest_;
   bool waited_on_ = false;  // since the latest departure somebody waits
   std::vector<base::TimePoint> sorted_;
-  Oracle oracle_;
+  TurnOracle oracle_;
   Queue queue_{kWorkers};
 };
 

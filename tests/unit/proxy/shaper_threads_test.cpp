@@ -83,15 +83,15 @@ class TestWorker {
     const auto priority = static_cast<policy::Priority>(random_() % 3);
     Departure departure{.at = now + outcome.delay, .promised = now + outcome.delay, .charge = charge};
     if (!charged) {
-      const auto won = displace(client, priority, now + outcome.retry_after);
+      const auto won = displace(client, priority);
       if (!won) co_return;
-      departure = *won;
+      departure = won->departure;
     }
     Shaper::Ticket ticket(shaper_, client, priority);
     waiting_[static_cast<std::size_t>(number)] = &ticket;
     const auto turn = co_await shaper_.wait(ticket, departure, 1'000'000);
     waiting_[static_cast<std::size_t>(number)] = nullptr;
-    if (turn.end == Shaper::End::Displaced) {
+    if (turn.end == Shaper::End::Displaced || turn.end == Shaper::End::Levelled) {
       ++displaced;
       co_return;
     }
@@ -105,15 +105,10 @@ class TestWorker {
     ++left;
   }
 
-  std::optional<Departure> displace(const limit::Key& client, policy::Priority priority,
-                                    base::TimePoint retry_at) {
-    auto won = shaper_.displace({.lane = kLane,
-                                 .client = client,
-                                 .priority = priority,
-                                 .cost = 1,
-                                 .most = 1'000'000,
-                                 .retry_at = retry_at},
-                                [] { return true; });
+  std::optional<Queue::Won> displace(const limit::Key& client, policy::Priority priority) {
+    auto won = shaper_.displace(
+        {.lane = kLane, .client = client, .priority = priority, .cost = 1, .most = 1'000'000},
+        [] { return true; });
     refused += won ? 0 : 1;
     return won;
   }

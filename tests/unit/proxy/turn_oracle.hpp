@@ -1,0 +1,60 @@
+// The order of one lane again, slowly: for each priority a plain list of clients, each with its tickets as
+// they came.
+#pragma once
+
+#include "weir/proxy/queue.hpp"
+
+#include <algorithm>
+#include <array>
+#include <list>
+#include <vector>
+
+namespace weir::proxy {
+
+class TurnOracle {
+ public:
+  void join(const Queue::Ticket* ticket) {
+    auto& turns = turns_[ticket->priority()];
+    auto turn =
+        std::find_if(turns.begin(), turns.end(), [&](const Turn& t) { return t.client == ticket->client(); });
+    if (turn == turns.end()) turn = turns.insert(turns.end(), {ticket->client(), {}});
+    turn->tickets.push_back(ticket);
+  }
+  void leave(const Queue::Ticket* ticket) {
+    for (auto& turns : turns_)
+      for (auto turn = turns.begin(); turn != turns.end(); ++turn)
+        if (std::erase(turn->tickets, ticket) != 0) {
+          if (turn->tickets.empty()) turns.erase(turn);
+          return;
+        }
+  }
+  // Who departs next, taken out; null where nobody waits.
+  const Queue::Ticket* depart() {
+    for (auto& turns : turns_) {
+      if (turns.empty()) continue;
+      auto turn = turns.front();
+      turns.pop_front();
+      const auto* ticket = turn.tickets.front();
+      turn.tickets.erase(turn.tickets.begin());
+      if (!turn.tickets.empty()) turns.push_back(turn);
+      return ticket;
+    }
+    return nullptr;
+  }
+  // Who would depart last if nobody came any more.
+  [[nodiscard]] const Queue::Ticket* last() const {
+    auto copy = *this;
+    const Queue::Ticket* found = nullptr;
+    while (const auto* next = copy.depart()) found = next;
+    return found;
+  }
+
+ private:
+  struct Turn {
+    limit::Key client;
+    std::vector<const Queue::Ticket*> tickets;
+  };
+  std::array<std::list<Turn>, policy::kPriorities> turns_;
+};
+
+}  // namespace weir::proxy
