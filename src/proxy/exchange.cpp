@@ -25,6 +25,7 @@ Exchange::Exchange(Session& session)
 
 Exchange::~Exchange() {
   if (begun_) account();
+  gate_.abandon();
   gate_.settlements().end();
   if (!space_->permits.empty()) gate_.end(worker_.clock.now(), how_it_went());
   leave();
@@ -120,6 +121,7 @@ net::Task<Exchange::Ending> Exchange::carry_out(const Ruling& ruling) {
 net::Task<Exchange::Ending> Exchange::pass_on() {
   const auto* route = route_ ? &worker_.config.routes[*route_] : nullptr;
   if (route != nullptr && !route->respond) return forward(worker_.pools[route->upstream]);
+  gate_.keep();
   if (gate_.settlements().due()) settle(route != nullptr ? route->respond->status : 404, nullptr);
   if (route == nullptr) return error(404, "no route matches this request");
   return answer({.status = route->respond->status,

@@ -113,7 +113,7 @@ observe::UpstreamTallies& Exchange::tallies() noexcept {
 
 // That an exchange with a server broke off, unless the client is to blame.
 void Exchange::count_failure() noexcept {
-  if (!session_.left() && !(upload_ && upload_->fault != 0)) tallies().failures.add();
+  if (!session_.left() && !worker_.hard_stop && !(upload_ && upload_->fault != 0)) tallies().failures.add();
 }
 
 // The connection has served before, and either it lives or the request can be sent again.
@@ -165,12 +165,14 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
   auto& space = *space_;
   auto& stream = lease_.stream();
   sent_ = latest_;
-  attempt.handed_over = true;
   attempt.silent = false;
   attempt.status = 502;
   session_.arm(pool.settings().timeouts.response);
   net::ErrorCode ec;
   const auto sent = stream.try_write(space.out, attempt.body, ec);
+  // A connection that had waited may be gone: then nobody has a byte of it.
+  attempt.handed_over = attempt.handed_over || sent > 0 || !ec;
+  if (attempt.handed_over) gate_.keep();
   if (!ec && sent < space.out.size() + attempt.body.size()) {
     const auto of_head = std::min(sent, space.out.size());
     ec = co_await stream.write(std::string_view(space.out).substr(of_head),
@@ -331,6 +333,10 @@ net::Task<Exchange::Ending> Exchange::give_up(Attempt& attempt) {
     co_return attempt.client_broken ? Ending::Abort : Ending::Close;
   }
   session_.clear_late();
+  if (worker_.hard_stop) {
+    failure_ = "stopped";
+    co_return co_await error(503, "this server is stopping; please retry");
+  }
   failure_ = "upstream_failed";
   if (upload_ && upload_->fault != 0) co_return co_await refuse_body(upload_->fault);
   co_return co_await error(attempt.status, attempt.what);

@@ -148,7 +148,7 @@ Ruling Gate::fall_back() {
 }
 
 void Gate::refund() {
-  if (!taken_) return refund_but(nullptr);
+  if (!taken_) return refund_but(entrusted_ ? &*entrusted_ : nullptr);
   refund_but(&taken_->charge.key);
   const auto& [at, promised, charge, in_redis, overflow, places] = *taken_;
   if (in_redis)
@@ -156,6 +156,21 @@ void Gate::refund() {
   else
     worker_.table.refund(charge, promised, overflow);
   taken_.reset();
+}
+
+void Gate::forgo() {
+  if (won_ && won_->displaced)
+    keep();
+  else
+    refund();
+}
+
+void Gate::abandon() noexcept {
+  if (kept_) return;
+  try {
+    refund();
+  } catch (...) {  // no memory to tell Redis with: there it is charged for nothing
+  }
 }
 
 // What is held stays so until the exchange ends: an upstream that was not reached teaches something too.
@@ -171,7 +186,10 @@ void Gate::refund_but(const limit::Key* lane) {
   };
   const auto here = [&](const limit::Charge& charge, base::TimePoint departure,
                         const limit::Outcome& outcome) {
-    worker_.table.refund(charge, departure, outcome.overflow);
+    if (won_ && won_->departure.charge.key == charge.key)
+      worker_.shaper.pass_on(won_->departure);  // of its lane, where others may wait for it
+    else
+      worker_.table.refund(charge, departure, outcome.overflow);
   };
   const auto in_redis = [&](const limit::Charge& charge, base::TimePoint departure, const limit::Outcome&) {
     worker_.redis->refund(charge, departure);

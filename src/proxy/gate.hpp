@@ -46,6 +46,8 @@ class Gate {
   };
   [[nodiscard]] Delayed delayed() const;
 
+  // It is to wait in the lane of this departure, which is the shaper's from now on.
+  void entrust(const Departure& departure) { entrusted_ = departure.charge.key; }
   // It waited, and this is the departure that it took. Its own may be another's by now: never give that back.
   void note_taken(const Departure& departure) { taken_ = departure; }
 
@@ -59,13 +61,19 @@ class Gate {
   // The exchange has ended: gives back what it held, and tells the limiters that learn from it how it went.
   void end(base::TimePoint now, const limit::Ending& ending);
 
-  // Gives everything back that was charged: the request never reached what it was charged for.
+  // Gives everything back that was charged, but for the departure that is the shaper's: the request never
+  // reached what it was charged for.
   void refund();
-  // The same for a request that was in the queue, but for the line of this key: that one's departure is the
-  // shaper's.
-  void refund_but(const limit::Key* lane);
+  // Its client left the queue. What it was charged stands where another was sent away for it: else it could
+  // send everybody away and pay nothing.
+  void forgo();
+  // It reached what it was charged for, or weir answers it: what was charged stands, whatever comes.
+  void keep() noexcept { kept_ = true; }
+  // The exchange has ended, perhaps by an exception: what nobody kept is given back.
+  void abandon() noexcept;
 
  private:
+  void refund_but(const limit::Key* lane);
   [[nodiscard]] Ruling rule();
   [[nodiscard]] Ruling fall_back();
   void count(const policy::Bill& bill, bool admitted);
@@ -80,12 +88,14 @@ class Gate {
   std::array<const policy::Bill*, 3> bills_;
   Settlements settlements_;
   std::optional<Departure> taken_;
+  std::optional<limit::Key> entrusted_;
   std::optional<Queue::Won> won_;
   base::TimePoint charged_at_{};
   base::TimePoint redis_now_{};
   bool local_charged_ = false;
   bool remote_charged_ = false;
   bool fallback_charged_ = false;
+  bool kept_ = false;
 };
 
 }  // namespace weir::proxy

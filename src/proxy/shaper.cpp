@@ -45,18 +45,24 @@ net::Task<Shaper::Turn> Shaper::wait(Ticket& ticket, const Departure& departure,
   co_return leave(ticket);
 }
 
+// Whatever is thrown here, the departure is not the caller's any more, and the ticket leaves what it joined.
 std::optional<Shaper::Turn> Shaper::join(Ticket& ticket, const Departure& departure, std::uint64_t most) {
   const auto& lane = departure.charge.key;
   const std::lock_guard lock(shared_.mutex);
   auto& queue = shared_.queue;
   std::optional<Turn> refused;
   if (queue.waiting(lane, ticket.client()) < most) {
-    queue.join(ticket, departure);
+    try {
+      queue.join(ticket, departure);
+    } catch (...) {
+      (void)take_back(departure);
+      throw;
+    }
     ticket.joined_ = true;
     queue.evict_overtaken(lane);
   } else {
     refused = Turn{End::Crowded, queue.next_turn(lane, ticket.client()) - clock_.now()};
-    queue.offer(departure, index_);
+    offer(departure);
   }
   settle(lane);
   return refused;
@@ -93,10 +99,20 @@ std::optional<Queue::Won> Shaper::displace(const Newcomer& newcomer,
   return won;
 }
 
-void Shaper::pass_on(const Ticket& ticket) {
+void Shaper::pass_on(const Departure& departure) {
   const std::lock_guard lock(shared_.mutex);
-  shared_.queue.offer(ticket.departure(), index_);
-  settle(ticket.departure().charge.key);
+  offer(departure);
+  settle(departure.charge.key);
+}
+
+// Where memory runs out it is the store's again, if that still can have it.
+void Shaper::offer(const Departure& departure) {
+  try {
+    shared_.queue.offer(departure, index_);
+  } catch (...) {
+    (void)take_back(departure);
+    throw;
+  }
 }
 
 void Shaper::look() {
@@ -147,15 +163,15 @@ void Shaper::ask_others() {
     auto* const other = shared_.shapers[i];
     if (other == nullptr || other == this || other->asked_) continue;
     if (shared_.queue.next_due(i) >= other->armed_for_ && !shared_.queue.has_evicted(i)) continue;
-    other->asked_ = true;
     net::asio::post(other->executor_, [other] { other->look(); });
+    other->asked_ = true;  // it has been: looking takes the lock first
   }
 }
 
 void Shaper::rearm() {
   const auto wanted = shared_.queue.next_due(index_);
   if (wanted == armed_for_) return;
-  armed_for_ = wanted;
+  armed_for_ = base::TimePoint::max();
   if (wanted == base::TimePoint::max()) {
     timer_.cancel();
     return;
@@ -169,6 +185,7 @@ void Shaper::rearm() {
     }
     look();
   });
+  armed_for_ = wanted;
 }
 
 }  // namespace weir::proxy

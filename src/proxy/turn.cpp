@@ -17,6 +17,18 @@ base::Duration longest_stay(const limit::Limiter& limiter) noexcept {
   return said != base::kForever ? said : 2 * limit::window(limiter) + std::chrono::seconds(1);
 }
 
+// Whatever ends the wait, an exception too.
+class Counted {
+ public:
+  explicit Counted(observe::Gauge& gauge) noexcept : gauge_(gauge) { gauge_.add(); }
+  ~Counted() { gauge_.remove(); }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  observe::Gauge& gauge_;
+};
+
 }  // namespace
 
 // What a deadline is for: others of a higher priority may go first for so long that it passes. The queue ends
@@ -31,15 +43,18 @@ net::Task<Exchange::Ending> Exchange::await_turn() {
   leave();
   session_.begin_wait_for_others();
   session_.arm(longest);
-  worker_.counters.queue_depth.add();
-  auto turn = co_await worker_.shaper.wait(ticket, delayed.departure, delayed.rule->queue_per_client);
-  worker_.counters.queue_depth.remove();
+  gate_.entrust(delayed.departure);
+  Shaper::Turn turn{};
+  {
+    const Counted waits(worker_.counters.queue_depth);
+    turn = co_await worker_.shaper.wait(ticket, delayed.departure, delayed.rule->queue_per_client);
+  }
   session_.disarm();
   session_.end_wait_for_others();
   ticket_ = nullptr;
   latest_ = worker_.clock.now();
   if (turn.end == Shaper::End::Departed && session_.client.peer_left()) {
-    worker_.shaper.pass_on(ticket);
+    worker_.shaper.pass_on(ticket.departure());
     turn.end = Shaper::End::Left;
   }
   if (turn.end != Shaper::End::Departed) co_return co_await leave_queue(turn, delayed);
@@ -52,7 +67,11 @@ net::Task<Exchange::Ending> Exchange::await_turn() {
 }
 
 net::Task<Exchange::Ending> Exchange::leave_queue(const Shaper::Turn& turn, const Gate::Delayed& delayed) {
-  gate_.refund_but(&delayed.departure.charge.key);
+  const bool stopped = worker_.hard_stop && !session_.left();
+  if (turn.end == Shaper::End::Left && !stopped && !session_.late())
+    gate_.forgo();
+  else
+    gate_.refund();
   if (turn.end == Shaper::End::Crowded) {
     worker_.counters.queue_crowded.add();
     failure_ = "queue_crowded";
@@ -71,7 +90,7 @@ net::Task<Exchange::Ending> Exchange::leave_queue(const Shaper::Turn& turn, cons
     failure_ = "queue_overdue";
     return refuse_waiting(delayed, std::chrono::seconds(1));  // a hint: it would be let in at once
   }
-  if (worker_.hard_stop && !session_.left()) {
+  if (stopped) {
     session_.clear_late();
     failure_ = "stopped";
     return error(503, "this server is stopping; please retry");

@@ -87,6 +87,27 @@ class Drain(TestCase):
             self.assertLess(time.monotonic() - began, 10 if SANITIZED else 3)
         self.upstream.release.set()
 
+    def test_what_weir_ends_at_the_deadline_is_told_that_it_stops(self):
+        """Not that the upstream was late: it was not."""
+        weir = self.start(Weir(config(self.upstream.port).replace('drain = "5s"', 'drain = "200ms"')))
+        for method, length in ("GET", ""), ("POST", "Content-Length: 5\r\n"):  # of which two bytes come
+            client = self.start(weir.connect())
+            self.upstream.reached.clear()
+            client.send(f"{method} / HTTP/1.1\r\nHost: a\r\n{length}\r\n{'ab' if length else ''}".encode())
+            if length:
+                eventually(lambda: len(self.upstream.exchanges) == 2, "its head is there")
+                posting = client
+            else:
+                self.assertTrue(self.upstream.reached.wait(PATIENCE))
+                getting = client
+        weir.signal(signal.SIGTERM)
+        for client in getting, posting:
+            response = client.read()
+            self.assert_own_error(response, 503)
+            self.assertIn("stopping", response.json()["message"])
+        self.assertEqual(weir.wait(), 0)
+        self.upstream.release.set()
+
     def test_who_waits_in_the_queue_is_answered(self):
         self.upstream.release.set()
         queue = rule("queue", "2/s", algorithm='"leaky_bucket"', key="[]", queue=10)

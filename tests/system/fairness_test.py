@@ -96,6 +96,19 @@ class SharedQueue(TestCase):
         again = [weir.get("/", X_API_Key="greedy") for _ in range(2)]
         self.assertEqual([again[0].status, again[1].status, again[1].json()["rule"]], [200, 429, "two"])
 
+    def test_who_sends_another_away_and_leaves_has_paid(self):
+        """Else it could send everybody away, one after another, and pay nothing."""
+        weir = self.weir(queue=2, more=rule("two", "2/day", key='["api_key"]'))
+        greedy = [self.enqueue(weir, "greedy") for _ in range(2)]
+        leaving = self.send(weir, "leaving")
+        self.assertEqual(greedy[1].read().json()["rule"], "queue")
+        leaving.leave()
+        eventually(lambda: weir.metric("weir_queue_depth") == 1, "it has left")
+        self.enqueue(weir, "leaving").leave()  # it sent nobody away
+        eventually(lambda: weir.metric("weir_queue_depth") == 1, "it has left again")
+        self.enqueue(weir, "leaving")
+        self.assertEqual(weir.get("/", X_API_Key="leaving").json()["rule"], "two")
+
     def test_who_gives_way_is_told_when_there_is_room_for_what_it_costs(self):
         """A queue of 50 s with 50 s in it: for one there is room in 10 s, for what costs two in 20."""
         weir = self.weir("1/10s", queue=4, cost='{ header = "X-Cost" }')

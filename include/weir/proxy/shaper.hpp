@@ -98,8 +98,8 @@ class Shaper {
   [[nodiscard]] std::optional<Queue::Won> displace(const Newcomer& newcomer,
                                                    const std::function<bool()>& charge_rest);
 
-  // Departed, and its client has left meanwhile: the departure is for the next.
-  void pass_on(const Ticket& ticket);
+  // One that will not be used by whom it was promised: it is for the next of its lane, or goes back.
+  void pass_on(const Departure& departure);
 
   // The places taken in all workers' lanes.
   [[nodiscard]] std::size_t waiting() const;
@@ -111,6 +111,7 @@ class Shaper {
   [[nodiscard]] Turn leave(Ticket& ticket);
   void look();
   // These under the lock.
+  void offer(const Departure& departure);
   void settle(const limit::Key& lane);
   [[nodiscard]] bool take_back(const Departure& departure);
   void wake_due();

@@ -186,7 +186,7 @@ TEST_F(ShaperTest, WhoCannotUseItsDeparturePassesItOn) {
   auto& first = join(kLane, quick);
   auto& second = join(kLane, quick);
   ASSERT_TRUE(net::turn_until(context, [&] { return first.done; }));
-  shaper.pass_on(first.ticket);
+  shaper.pass_on(first.ticket.departure());
   ASSERT_TRUE(all_end());
   EXPECT_EQ(second.ticket.departure().at, first.ticket.departure().at);
 }

@@ -96,7 +96,7 @@ class TestWorker {
       co_return;
     }
     if (turn.end == Shaper::End::Departed && random_() % 10 == 0) {
-      shaper_.pass_on(ticket);
+      shaper_.pass_on(ticket.departure());
     } else if (turn.end == Shaper::End::Departed) {
       departures.push_back(ticket.departure().at);
       early += common_.clock.now() < ticket.departure().at;
