@@ -175,12 +175,9 @@ std::string describe(const KeyPattern& pattern) {
 }
 
 bool names_nobody(const KeyPattern& pattern) noexcept {
-  const auto of_the_request = [](const AttributeRef& attribute) {
-    return attribute.kind == Attribute::Route || attribute.kind == Attribute::Host ||
-           attribute.kind == Attribute::Method || attribute.kind == Attribute::Path;
-  };
-  return std::all_of(pattern.begin(), pattern.end(), [&](const KeyPart& part) {
-    return std::all_of(part.begin(), part.end(), of_the_request);
+  return std::all_of(pattern.begin(), pattern.end(), [](const KeyPart& part) {
+    return std::all_of(part.begin(), part.end(),
+                       [](const AttributeRef& attribute) { return attribute.kind == Attribute::Route; });
   });
 }
 

@@ -50,8 +50,8 @@ using KeyPattern = std::vector<KeyPart>;
 // "ip", "api_key|ip", "header:X-Tenant". An error names the word and the nearest attribute.
 [[nodiscard]] base::Result<KeyPart> parse_key_part(std::string_view text);
 [[nodiscard]] std::string describe(const KeyPattern& pattern);
-// Whether no part of it says who asks, so that all clients count together: route, host, method and path
-// alone.
+// Whether all clients count together, under values of the configuration's own: no part at all, or routes.
+// Hosts, methods and paths are what a client says, so it can have as many to itself as it likes.
 [[nodiscard]] bool names_nobody(const KeyPattern& pattern) noexcept;
 
 inline constexpr std::uint64_t kNoBound = ~std::uint64_t{0};

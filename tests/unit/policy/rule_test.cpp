@@ -53,10 +53,12 @@ TEST(KeyPart, TellsClientsApartOrNot) {
     for (const auto* part : parts) made.push_back(*parse_key_part(part));
     return made;
   };
-  for (const auto& key : {pattern({}), pattern({"route"}), pattern({"host|route", "method", "path"})})
+  for (const auto& key : {pattern({}), pattern({"route"}), pattern({"route", "route"})})
     EXPECT_TRUE(names_nobody(key)) << describe(key);
-  for (const auto& key : {pattern({"ip"}), pattern({"route", "tier"}), pattern({"route|ip"}),
-                          pattern({"country"}), pattern({"header:x-tenant"})})
+  for (const auto& key :
+       {pattern({"ip"}), pattern({"route", "tier"}), pattern({"route|ip"}), pattern({"country"}),
+        pattern({"header:x-tenant"}), pattern({"host"}), pattern({"method"}), pattern({"path"}),
+        pattern({"host|route"}), pattern({"route", "path"})})
     EXPECT_FALSE(names_nobody(key)) << describe(key);
 }
 
