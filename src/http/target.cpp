@@ -3,6 +3,7 @@
 #include "weir/http/percent.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace weir::http {
 
@@ -16,47 +17,67 @@ char lower(char c) noexcept {
   return is_upper(c) ? static_cast<char>(c + ('a' - 'A')) : c;
 }
 
-// RFC 3986 §2.3.
-bool is_unreserved(char c) noexcept {
-  const char l = lower(c);
-  return (l >= 'a' && l <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~';
+// pchar of RFC 3986 §3.3 but for "%": unreserved / sub-delims / ":" / "@".
+constexpr std::array<bool, 256> kPathCharacters = [] {
+  std::array<bool, 256> characters{};
+  for (const char c : std::string_view("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~"
+                                       "!$&'()*+,;=:@"))
+    characters[static_cast<unsigned char>(c)] = true;
+  return characters;
+}();
+
+bool is_path_character(char c) noexcept {
+  return kPathCharacters[static_cast<unsigned char>(c)];
 }
 
 // Whether the path may be in need of a change. True for some that turn out to be normal ("/.well-known").
 bool is_suspicious(std::string_view path) noexcept {
   char before = '\0';
   for (const char c : path) {
-    if (c == '%' || c == ';' || (before == '/' && (c == '/' || c == '.'))) return true;
+    const bool plain = (is_path_character(c) && c != ';') || c == '/';
+    if (!plain || (before == '/' && (c == '/' || c == '.'))) return true;
     before = c;
   }
   return false;
 }
 
-// Takes the octet, encoded or not, at the front of `rest` to the end of `out`.
-void take_octet(std::string_view& rest, std::string& out) {
-  constexpr char kHex[] = "0123456789ABCDEF";
+// Takes the octet, encoded or not, off the front of `rest`, which is not empty.
+char take_octet(std::string_view& rest) noexcept {
   const auto octet = encoded_octet(rest);
-  if (!octet) {
-    out.push_back(rest[0]);
-    rest.remove_prefix(1);
-    return;
-  }
-  rest.remove_prefix(3);
-  const auto value = static_cast<unsigned char>(*octet);
-  if (is_unreserved(*octet))
-    out.push_back(*octet);
+  const char c = octet ? *octet : rest.front();
+  rest.remove_prefix(octet ? 3 : 1);
+  return c;
+}
+
+// The one spelling of the octet.
+void append_octet(std::string& out, char octet) {
+  constexpr char kHex[] = "0123456789ABCDEF";
+  const auto value = static_cast<unsigned char>(octet);
+  if (is_path_character(octet))
+    out.push_back(octet);
   else
     out.append({'%', kHex[value >> 4], kHex[value & 15]});
+}
+
+// Takes the segment, without its slash, off the front of `rest`; its name goes to the end of `out`, its
+// parameters nowhere.
+void take_name(std::string_view& rest, std::string& out) {
+  auto segment = rest.substr(0, rest.find('/'));
+  rest.remove_prefix(segment.size());
+  while (!segment.empty()) {
+    const char octet = take_octet(segment);
+    if (octet == ';') return;
+    append_octet(out, octet);
+  }
 }
 
 // Takes one segment and the slash behind it to the end of `out`, which ends with a slash before, and after as
 // well unless this was the last segment and a name. A dot segment takes back what it says.
 void take_segment(std::string_view& rest, std::string& out) {
   const std::size_t begin = out.size();
-  while (!rest.empty() && rest.front() != '/' && rest.front() != ';') take_octet(rest, out);
-  const std::size_t slash = rest.find('/');
-  const bool last = slash == std::string_view::npos;
-  rest.remove_prefix(last ? rest.size() : slash + 1);
+  take_name(rest, out);
+  const bool last = rest.empty();
+  if (!last) rest.remove_prefix(1);
 
   const auto segment = std::string_view(out).substr(begin);
   if (segment == "..") {
@@ -68,7 +89,66 @@ void take_segment(std::string_view& rest, std::string& out) {
   }
 }
 
+// What a segment is to who removes dot segments.
+struct Segment {
+  std::size_t dots = 0;  // it is so many dots and nothing else, parameters aside
+  bool empty = true;     // it has no name
+  bool parameters = false;
+};
+
+Segment read_segment(std::string_view text) noexcept {
+  Segment segment;
+  bool named = false;
+  while (!text.empty()) {
+    const char octet = take_octet(text);
+    segment.parameters = octet == ';';
+    if (segment.parameters) break;
+    named = named || octet != '.';
+    segment.empty = false;
+    ++segment.dots;
+  }
+  if (named || segment.dots > 2) segment.dots = 0;
+  return segment;
+}
+
+// Whether servers that merge slashes or know parameters, and those that do not, come to different resources.
+bool has_doubtful_dots(std::string_view path) noexcept {
+  bool named = false;  // some segment has a name
+  bool hole = false;   // one behind it has none
+  while (!path.empty()) {
+    path.remove_prefix(1);
+    const auto text = path.substr(0, path.find('/'));
+    path.remove_prefix(text.size());
+    const auto segment = read_segment(text);
+    if (segment.dots != 0 && segment.parameters) return true;
+    if (segment.dots == 2 && hole) return true;
+    hole = hole || (named && segment.empty);
+    named = named || (!segment.empty && segment.dots == 0);
+  }
+  return false;
+}
+
 }  // namespace
+
+const char* path_doubt(std::string_view raw) noexcept {
+  if (!raw.starts_with('/') || !is_suspicious(raw)) return nullptr;
+  if (raw.find('\\') != std::string_view::npos) return "a request target has no backslash";
+  if (raw.find("%00") != std::string_view::npos) return "the path has a NUL in it";
+  return has_doubtful_dots(raw) ? "what the dot segments of the path lead to is not clear" : nullptr;
+}
+
+std::string path_spelling(std::string_view raw) {
+  std::string out;
+  while (!raw.empty()) {
+    const bool slash = raw.front() == '/';
+    const char octet = take_octet(raw);
+    if (slash)
+      out.push_back('/');
+    else
+      append_octet(out, octet);
+  }
+  return out;
+}
 
 std::string_view normalise_path(std::string_view raw, std::string& scratch) {
   raw = raw.substr(0, raw.find('#'));

@@ -59,6 +59,8 @@ base::Result<PathMatch> PathMatch::parse(std::string_view pattern) {
   };
   PathMatch match;
   if (pattern.starts_with('~')) {
+    if (std::any_of(pattern.begin(), pattern.end(), [](unsigned char c) { return c >= 0x80; }))
+      return wrong("can never match, paths are compared in ASCII: write such characters as %XX, in UTF-8");
     auto regex = TextMatch::parse(pattern);
     if (!regex) return regex.error();
     match.regex_ = std::move(*regex);
@@ -73,12 +75,13 @@ base::Result<PathMatch> PathMatch::parse(std::string_view pattern) {
     return wrong("has a '*' before its end: only the last character may be one; \"~regex\" can say more");
   if (match.text_.find_first_of("?#") != std::string::npos)
     return wrong("is more than a path: a query is matched by `query`");
-  // A prefix may end inside a segment, which some letter is going to complete.
-  const std::string whole = match.text_ + (match.prefix_ ? "x" : "");
+  // A prefix may end inside a segment, which some letter is going to complete: one that is no digit of %XX.
+  const std::string spelt = http::path_spelling(match.text_ + (match.prefix_ ? "x" : ""));
   std::string scratch;
-  const auto normal = http::normalise_path(whole, scratch);
-  if (normal != whole)
+  const auto normal = http::normalise_path(spelt, scratch);
+  if (normal != spelt || http::path_doubt(match.text_) != nullptr)
     return wrong("can never match, paths are compared in normal form: " + std::string(normal));
+  match.text_ = spelt.substr(0, spelt.size() - (match.prefix_ ? 1 : 0));
   return match;
 }
 

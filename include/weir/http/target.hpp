@@ -10,14 +10,24 @@
 
 namespace weir::http {
 
-// RFC 3986 §6.2.2 and a little more, so that one resource has one name: percent-encoded unreserved octets are
-// decoded (once), other %xx are in upper case, a malformed % stays as it is; then each segment loses its
-// ";parameters", slashes are merged and dot segments removed, never above the root. "%2F" stays; case and a
-// trailing slash count. An empty path is "/"; a fragment is cut off; what does not begin with '/' ("*") comes
-// back as it is.
+// RFC 3986 §6.2.2 and a little more, so that one resource has one name. Each octet is decoded, once, and
+// written in one way: what a path may hold (pchar, §3.3) as it is, all else as %XX in upper case, a '%'
+// without two digits as "%25", an encoded slash as "%2F". Then each segment loses its ";parameters" (or
+// "%3B…"), slashes are merged and dot segments removed, never above the root. Case and a trailing slash
+// count. An empty path is "/"; a fragment is cut off; what does not begin with '/' ("*") comes back as it is.
+// A normal path is its own normal form.
 //
 // Parameters go before dot segments do: servers that know parameters take "/a/..;x/b" for "/b".
 [[nodiscard]] std::string_view normalise_path(std::string_view raw, std::string& scratch);
+
+// Only the octets written in the one way, and nothing removed.
+[[nodiscard]] std::string path_spelling(std::string_view raw);
+
+// Why servers disagree on the resource, so that no name would be safe from all of them, as a sentence for the
+// client; null: they do not. A backslash is a slash to browsers' URL parsers, a NUL the end to C; a dot
+// segment with parameters is one to servers that know parameters alone; and ".." behind an empty segment
+// leaves another one where slashes are merged than where they are not.
+[[nodiscard]] const char* path_doubt(std::string_view raw) noexcept;
 
 // Lower case, without port and without the root's trailing dot; the brackets of an IPv6 literal stay.
 [[nodiscard]] std::string_view normalise_host(std::string_view authority, std::string& scratch);

@@ -29,17 +29,33 @@ TEST(PathMatch, ExactPrefixAndExpression) {
   EXPECT_TRUE(path_holds("*", "/anything"));
   EXPECT_TRUE(path_holds("~/v[0-9]+/", "/api/v2/x"));  // searches
   EXPECT_FALSE(path_holds("~^/v[0-9]+/", "/api/v2/x"));
-  EXPECT_TRUE(path_holds("~^/a.c$",
-                         "/a\xff"
-                         "c"));  // octets: no way round a '.'
+  EXPECT_TRUE(path_holds("~^/a...c$", "/a%FFc"));
 }
 
 TEST(PathMatch, RefusesWhatCouldNeverMatch) {
-  for (const char* pattern :
-       {"login", "", "/a/*/b", "/a//b", "/a/../b", "/%61", "/a;x", "/a?b=c", "/a#b", "~(", "//*"}) {
+  for (const char* pattern : {"login", "", "/a/*/b", "/a//b", "/a/../b", "/a;x", "/a%3Bx", "/a?b=c", "/a#b",
+                              "/a\\b", "/a%00", "~(", "~caf\xc3\xa9", "//*", "/a/.", "/a/..;x/*"}) {
     const auto match = PathMatch::parse(pattern);
     ASSERT_FALSE(match) << pattern;
     EXPECT_NE(match.error().message.find(pattern), std::string::npos) << match.error().message;
+  }
+}
+
+// What is configured is spelt as freely as what comes.
+TEST(PathMatch, EverySpellingOfAPatternIsThatPattern) {
+  const std::pair<const char*, const char*> cases[] = {{"/caf\xc3\xa9", "/caf%C3%A9"},
+                                                       {"/caf%c3%a9", "/caf%C3%A9"},
+                                                       {"/%6Cogin", "/login"},
+                                                       {"/a%40b", "/a@b"},
+                                                       {"/a b", "/a%20b"},
+                                                       {"/100%", "/100%25"},
+                                                       {"/a%2fb/*", "/a%2Fb/*"},
+                                                       {"/caf\xc3*", "/caf%C3*"},
+                                                       {"/@%3a*", "/@:*"}};
+  for (const auto& [pattern, normal] : cases) {
+    const auto match = PathMatch::parse(pattern);
+    ASSERT_TRUE(match) << match.error().message;
+    EXPECT_EQ(match->describe(), normal) << pattern;
   }
 }
 
@@ -48,6 +64,9 @@ TEST(TextMatch, ExactExpressionPresent) {
   EXPECT_FALSE(TextMatch::parse("a")->holds("ab"));
   EXPECT_TRUE(TextMatch::parse("~a")->holds("bab"));
   EXPECT_TRUE(TextMatch::present().holds(""));
+  EXPECT_TRUE(
+      TextMatch::parse("~^a.c$")->holds("a\xff"
+                                        "c"));  // octets: no way round a '.'
   EXPECT_FALSE(TextMatch::parse("~["));
 }
 

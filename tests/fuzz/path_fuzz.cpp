@@ -1,0 +1,94 @@
+// Paths in their normal form: it is its own, no spelling changes it, and where nothing is said to be doubtful
+// servers that remove dot segments first come to the same.
+#include "fuzz/input.hpp"
+
+#include "weir/http/percent.hpp"
+#include "weir/http/target.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::fuzz {
+namespace {
+
+std::string normal(std::string_view raw) {
+  std::string scratch;
+  return std::string(http::normalise_path(raw, scratch));
+}
+
+std::string without_last_slash(std::string path) {
+  if (path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+// As RFC 3986 §5.2.4 has it, whose segments may be empty and have no parameters; those that are left lose
+// them, and slashes merge, only afterwards. The octets are in their one spelling.
+std::string dots_first(std::string_view path) {
+  std::vector<std::string_view> stack;
+  while (!path.empty()) {
+    path.remove_prefix(1);
+    const auto segment = path.substr(0, path.find('/'));
+    path.remove_prefix(segment.size());
+    if (segment == ".") continue;
+    if (segment != "..")
+      stack.push_back(segment);
+    else if (!stack.empty())
+      stack.pop_back();
+  }
+  std::string out;
+  for (const auto segment : stack) {
+    const auto name = segment.substr(0, segment.find(';'));
+    if (!name.empty()) out.append("/").append(name);
+  }
+  return out;
+}
+
+void check(std::string_view raw, const std::string& way, const std::string& respelt) {
+  require(normal(way) == way, "the normal form is its own");
+  require(http::path_spelling(way) == way, "and in the one spelling");
+  require(normal(respelt) == way, "no spelling changes it");
+  require((way + "/").find("/./") == std::string::npos && (way + "/").find("/../") == std::string::npos,
+          "there is no dot segment in it");
+  require(way.starts_with('/') && way.find("//") == std::string::npos, "no segment is empty");
+  require(std::all_of(way.begin(), way.end(), [](char c) { return c > 0x20 && c < 0x7f; }),
+          "it is printable");
+  const bool doubted = http::path_doubt(raw) != nullptr;
+  require(doubted == (http::path_doubt(respelt) != nullptr) || raw.find('\\') != std::string_view::npos ||
+              raw.find('\0') != std::string_view::npos,
+          "a doubt is one however it is spelt");
+  if (!doubted) require(without_last_slash(way) == dots_first(http::path_spelling(raw)), "servers agree");
+}
+
+// Each octet but slashes, encoded or not as `in` says.
+std::string another_spelling(std::string_view raw, Input& in) {
+  constexpr char kDigits[] = "0123456789ABCDEF0123456789abcdef";
+  std::string out = "/";
+  for (raw.remove_prefix(1); !raw.empty();) {
+    const auto encoded = http::encoded_octet(raw);
+    const char octet = encoded ? *encoded : raw.front();
+    const bool slash = !encoded && octet == '/';
+    raw.remove_prefix(encoded ? 3 : 1);
+    const auto choice = in.byte();
+    const auto value = static_cast<unsigned char>(octet);
+    const bool needed = octet == '%' || octet == '#' || octet == '\0' || octet == '/' || octet == '\\';
+    if (slash || (!needed && choice % 2 == 0))
+      out.push_back(octet);
+    else
+      out.append({'%', kDigits[(value >> 4) + (choice & 16)], kDigits[(value & 15) + (choice & 16)]});
+  }
+  return out;
+}
+
+}  // namespace
+}  // namespace weir::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace weir;
+  fuzz::Input in(bytes, size);
+  const std::string_view text(reinterpret_cast<const char*>(bytes), size);
+  const std::string raw = "/" + std::string(text.substr(0, text.find('#')));
+  fuzz::check(raw, fuzz::normal(raw), fuzz::another_spelling(raw, in));
+  return 0;
+}

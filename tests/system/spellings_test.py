@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""No spelling of a request gets round a rule: paths, parameters, cookies and headers as attackers write them, through a
+running weir."""
+
+from harness import TestCase, Upstream, Weir, config, main, rule
+
+
+class Spellings(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+
+    def weir(self, *rules, **more):
+        return self.start(Weir(config(self.upstream.port, rules="\n".join(rules), **more)))
+
+    @staticmethod
+    def statuses(client, *targets, lines=""):
+        """Of one request each; the targets are octets as they go over the wire."""
+        seen = []
+        for target in targets:
+            client.send(b"GET " + target + b" HTTP/1.1\r\nHost: a\r\n" + lines.encode() + b"\r\n")
+            seen.append(client.read().status)
+        return seen
+
+
+class Paths(Spellings):
+    def test_every_spelling_of_a_path_is_that_path(self):
+        ways = {
+            "/me@home": (b"/me@home", b"/me%40home", b"//m%65@home", b"/x/%2e%2E/me%40home", b"/me@home;v=1", b"/me%40home%3Bv"),
+            "/a:b+c(d),$!%2A'&=": (b"/a%3Ab%2Bc%28d%29%2C%24%21%2A%27%26%3D", b"/a%3ab%2bc(d)%2c$!*'&="),
+            "/café": ("/café".encode(), b"/caf%C3%A9", b"/caf%c3%a9", b"/caf\xc3%A9"),
+            "/caf%c3%a8/*": ("/cafè/x".encode(), b"/caf%C3%A8/"),
+            "/a b": (b"/a%20b",),
+        }
+        names = [f"rule-{number}" for number in range(len(ways))]
+        weir = self.weir(*(rule(name, "1/day", burst=2, key="[]", match=f'{{ path = "{path}" }}')
+                           for name, path in zip(names, ways)))
+        with weir.connect() as client:
+            for name, spellings in zip(names, ways.values()):
+                asked = spellings + spellings[:1] * 2
+                with self.subTest(spellings[0]):
+                    self.assertEqual(self.statuses(client, *asked), [200] * 2 + [429] * (len(asked) - 2))
+                    admitted = [exchange.target.encode("latin-1") for exchange in self.upstream.exchanges[-2:]]
+                    self.assertEqual(admitted, list(asked[:2]), "what goes on is what came")
+
+    def test_other_paths_stay_other_paths(self):
+        weir = self.weir(rule(limit="1/day", key='["path"]'))
+        others = (b"/a", b"/a/", b"/A", b"/a%2Fb", b"/a/b", b"/a%3Fb", b"/a%20", b"/a.", b"/a%5C", b"/%2561", b"/%C0%AF")
+        with weir.connect() as client:
+            self.assertEqual(self.statuses(client, *others), [200] * len(others))
+            self.assertEqual(self.statuses(client, *others), [429] * len(others))
+
+    def test_what_servers_read_differently_is_refused(self):
+        weir = self.weir(rule(limit="1/day", key="[]", match='{ path = "/login" }'))
+        for target in (b"/x\\login", b"/login%00", b"/login/%00", b"/x/..;/login", b"/x//../login", b"/x/;/../login", b"/login/.;y"):
+            with weir.connect() as client:
+                client.send(b"GET " + target + b" HTTP/1.1\r\nHost: a\r\n\r\n")
+                self.assert_own_error(client.read(), 400)
+        self.assertEqual(self.upstream.exchanges, [])
+        self.await_metric(weir, 7, "weir_client_errors_total", kind="bad_head")
+        self.assertEqual(self.statuses_of(weir), [200, 429], "nothing was charged for that")
+
+    def statuses_of(self, weir):
+        with weir.connect() as client:
+            return self.statuses(client, b"/login", b"/login")
+
+
+if __name__ == "__main__":
+    main()
