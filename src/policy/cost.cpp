@@ -2,9 +2,7 @@
 
 #include "policy/json_number.hpp"
 #include "policy/pieces.hpp"
-
-#include "weir/http/percent.hpp"
-#include "weir/policy/identity.hpp"
+#include "policy/said.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -49,7 +47,7 @@ std::optional<limit::Cost> cost_in_query(const CostSource& source, std::string_v
   std::string decoded;
   for (bool found = false; !query.empty();) {
     const auto parameter = name_value(take_piece(query, '&'));
-    if (!http::decodes_to(parameter.name, source.name)) continue;
+    if (!is_parameter(parameter.name, source.name)) continue;
     const auto said = parse_cost(http::percent_decoded(parameter.value, decoded), source.scale);
     if (!said || (found && said != cost)) return std::nullopt;
     cost = said;

@@ -1,5 +1,7 @@
 #include "weir/policy/evaluation.hpp"
 
+#include "policy/said.hpp"
+
 #include "weir/policy/inspection.hpp"
 
 #include <algorithm>
@@ -37,6 +39,14 @@ bool is_credential(const AttributeRef& attribute) noexcept {
   }
 }
 
+// Names of the configuration in a sentence that stands in JSON.
+std::string printable(std::string_view name) {
+  std::string text(name);
+  const auto odd = [](unsigned char c) { return c < 0x20 || c >= 0x7f || c == '"' || c == '\\'; };
+  std::replace_if(text.begin(), text.end(), odd, '?');
+  return text;
+}
+
 // 0: what the request says is faulty.
 limit::Cost cost_of(const Rule& rule, const Request& request) {
   const auto& from = rule.cost_from;
@@ -65,6 +75,9 @@ unsigned status_of(const Objection& objection) noexcept {
 }
 
 std::string describe(const Objection& objection) {
+  if (objection.ambiguity)
+    return "the request says the " + std::string(objection.ambiguity->place) + " " +
+           printable(objection.ambiguity->name) + " in several ways that differ";
   if (objection.part != nullptr) return "this request lacks what identifies its client";
   if (objection.body == RequestBody::State::Coded)
     return "the rule " + objection.rule->name + " cannot read a request body with a Content-Encoding";
@@ -76,38 +89,63 @@ std::string describe(const Objection& objection) {
          std::to_string(limit::kMaxCost);
 }
 
+namespace {
+
+// What the rule's overrides, its key or its cost ask for and the request says in ways that differ.
+std::optional<Ambiguity> ambiguity_met(const Rule& rule, const Request& request) {
+  for (const auto& variant : rule.overrides)
+    if (const auto found = variant.match.ambiguity(request)) return found;
+  return ambiguity_in_key(rule, request);
+}
+
+Objection object_to_cost(const Rule& rule, const Request& request) {
+  const auto& from = rule.cost_from;
+  std::string decoded;
+  std::optional<Ambiguity> ambiguity;
+  if (from.kind == CostSource::Kind::Header && !said_in_header(request.head->fields, from.name))
+    ambiguity = {"header", from.name};
+  if (from.kind == CostSource::Kind::Query &&
+      !said_in_query(request.head->query, from.name, http::Plus::Itself, decoded))
+    ambiguity = {"query parameter", from.name};
+  return {.rule = &rule, .ambiguity = ambiguity};
+}
+
+// Adds the lines of the rule where it applies. What the rule objects to; nothing was added then.
+Objection meet(const Rule& rule, const Request& request, const NamingKeys& keys, Evaluation& evaluation) {
+  if (rule.max_body != 0) {
+    const auto hidden = hidden_body(rule, request);
+    if (hidden != RequestBody::State::Whole) return {.rule = &rule, .body = hidden};
+  }
+  if (const auto found = rule.match.ambiguity(request)) return {.rule = &rule, .ambiguity = found};
+  if (!rule.match.holds(request)) return {};
+  if (const auto found = ambiguity_met(rule, request)) return {.rule = &rule, .ambiguity = found};
+  const bool here = rule.store == Store::Memory;
+  const auto naming = here ? keys.table : keys.shared;
+  const auto applied = applied_limiter(rule, request);
+  const auto key = name_key(rule, applied, request, naming);
+  if (!key && rule.on_missing != OnMissing::Reject) return {};
+  if (!key) return {.rule = &rule, .part = missing_part(rule, request)};
+  const auto cost = cost_of(rule, request);
+  if (cost == 0) return object_to_cost(rule, request);
+  auto& bill = here ? evaluation.local : evaluation.remote;
+  put(bill, {&rule, applied}, *key, cost);
+  if (!applied.paired) return {};
+  const auto other = counted_limiter(rule, applied);
+  put(bill, {&rule, other}, *name_key(rule, other, request, naming), cost);
+  return {};
+}
+
+}  // namespace
+
 Objection Evaluation::collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys) {
   local.clear();
   remote.clear();
-  const auto object = [&](const Objection& objection) {
+  for (const Rule& rule : rules) {
+    const auto objection = meet(rule, request, keys, *this);
+    if (!objection || rule.mode == Mode::Shadow) continue;
     local.clear();
     remote.clear();
     return objection;
-  };
-  for (const Rule& rule : rules) {
-    const bool enforced = rule.mode == Mode::Enforce;
-    if (rule.max_body != 0) {
-      const auto hidden = hidden_body(rule, request);
-      if (hidden != RequestBody::State::Whole && enforced) return object({&rule, nullptr, hidden});
-      if (hidden != RequestBody::State::Whole) continue;
-    }
-    if (!rule.match.holds(request)) continue;
-    const bool here = rule.store == Store::Memory;
-    const auto naming = here ? keys.table : keys.shared;
-    const auto applied = applied_limiter(rule, request);
-    const auto key = name_key(rule, applied, request, naming);
-    if (!key) {
-      if (rule.on_missing != OnMissing::Reject || !enforced) continue;
-      return object({&rule, missing_part(rule, request)});
-    }
-    const auto cost = cost_of(rule, request);
-    if (cost == 0 && enforced) return object({&rule, nullptr});
-    if (cost == 0) continue;
-    auto& bill = here ? local : remote;
-    put(bill, {&rule, applied}, *key, cost);
-    if (!applied.paired) continue;
-    const auto other = counted_limiter(rule, applied);
-    put(bill, {&rule, other}, *name_key(rule, other, request, naming), cost);
   }
   return {};
 }

@@ -1,41 +1,13 @@
 #include "weir/policy/identity.hpp"
 
 #include "policy/pieces.hpp"
-
-#include "weir/http/percent.hpp"
+#include "policy/said.hpp"
 
 #include <algorithm>
 
 namespace weir::policy {
 
 namespace {
-
-// The value that is said, once or several times alike; an empty one counts as said.
-class Said {
- public:
-  void add(std::string_view value) noexcept {
-    differs_ = differs_ || (any_ && value != value_);
-    value_ = value;
-    any_ = true;
-  }
-  // nullopt: values that differ; empty: none.
-  [[nodiscard]] std::optional<std::string_view> value() const noexcept {
-    return differs_ ? std::nullopt : std::optional(value_);
-  }
-
- private:
-  std::string_view value_;
-  bool any_ = false;
-  bool differs_ = false;
-};
-
-std::optional<std::string_view> header(const http::Fields& fields, std::string_view name) noexcept {
-  Said said;
-  for (const auto& field : fields)
-    if (field.name.size() == name.size() && http::equal_ignoring_case(field.name, name))
-      said.add(field.value);
-  return said.value();
-}
 
 // "Bearer TOKEN"; the scheme is compared without case (RFC 9110 §11.1). Beside it no other scheme may stand:
 // the upstream might go by that one.
@@ -50,38 +22,6 @@ std::optional<std::string_view> bearer(const http::Fields& fields) noexcept {
   return trimmed(value->substr(kScheme.size()));
 }
 
-// The decoded value of all parameters of that name, in `decoded` where the first came encoded.
-std::optional<std::string_view> only_parameter(std::string_view query, std::string_view name,
-                                               std::string& decoded) {
-  std::optional<std::string_view> first;
-  while (!query.empty()) {
-    const auto parameter = name_value(take_piece(query, '&'));
-    if (!http::decodes_to(parameter.name, name)) continue;
-    if (!first)
-      first = http::percent_decoded(parameter.value, decoded);
-    else if (!http::decodes_to(parameter.value, *first))
-      return std::nullopt;
-  }
-  return first.value_or(std::string_view{});
-}
-
-// Calls `each` with every cookie.
-template <class Each>
-void for_each_cookie(const http::Fields& fields, Each each) {
-  for (const auto& field : fields) {
-    if (field.id != http::FieldId::Cookie) continue;
-    for (auto rest = field.value; !rest.empty();) each(name_value(trimmed(take_piece(rest, ';'))));
-  }
-}
-
-std::optional<std::string_view> only_cookie(const http::Fields& fields, std::string_view name) noexcept {
-  Said said;
-  for_each_cookie(fields, [&](const NameValue& pair) {
-    if (pair.name == name) said.add(pair.value);
-  });
-  return said.value();
-}
-
 // nullopt: it is said in ways that differ. `decoded` holds the value of a query parameter where that came
 // encoded.
 std::optional<std::string_view> read(const Source& source, const http::RequestHead& head,
@@ -90,11 +30,11 @@ std::optional<std::string_view> read(const Source& source, const http::RequestHe
     case Source::Kind::None:
       break;
     case Source::Kind::Header:
-      return header(head.fields, source.name);
+      return said_in_header(head.fields, source.name);
     case Source::Kind::Query:
-      return only_parameter(head.query, source.name, decoded);
+      return said_in_query(head.query, source.name, http::Plus::Itself, decoded);
     case Source::Kind::Cookie:
-      return only_cookie(head.fields, source.name);
+      return said_in_cookies(head.fields, source.name);
     case Source::Kind::Bearer:
       return bearer(head.fields);
     case Source::Kind::Claim:
@@ -223,22 +163,6 @@ ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& p
 base::IpAddress forwarded_client(const ClientSettings& settings, const base::IpAddress& peer,
                                  const http::Fields& fields) noexcept {
   return is_trusted(settings, peer) ? walk(settings, peer, fields) : peer;
-}
-
-std::string_view query_parameter(std::string_view query, std::string_view name) noexcept {
-  while (!query.empty()) {
-    const auto parameter = name_value(take_piece(query, '&'));
-    if (http::decodes_to(parameter.name, name)) return parameter.value;
-  }
-  return {};
-}
-
-std::string_view cookie(const http::Fields& fields, std::string_view name) noexcept {
-  std::optional<std::string_view> first;
-  for_each_cookie(fields, [&](const NameValue& pair) {
-    if (!first && pair.name == name) first = pair.value;
-  });
-  return first.value_or(std::string_view{});
 }
 
 }  // namespace weir::policy

@@ -1,8 +1,8 @@
 #include "weir/policy/match.hpp"
 
 #include "policy/pieces.hpp"
+#include "policy/said.hpp"
 
-#include "weir/http/percent.hpp"
 #include "weir/http/target.hpp"
 
 #include <algorithm>
@@ -96,22 +96,50 @@ std::string PathMatch::describe() const {
 
 namespace {
 
-bool header_holds(const http::Fields& fields, const NamedText& wanted) {
-  return std::any_of(fields.begin(), fields.end(), [&](const http::Field& field) {
-    return field.name.size() == wanted.name.size() && http::equal_ignoring_case(field.name, wanted.name) &&
-           wanted.text.holds(field.value);
-  });
+// Of how many values a condition holds.
+struct Tally {
+  std::size_t all = 0;
+  std::size_t held = 0;
+
+  void add(bool holds) noexcept {
+    ++all;
+    held += holds ? 1 : 0;
+  }
+};
+
+Tally tally(const http::Fields& fields, const NamedText& wanted) {
+  Tally tally;
+  for (const auto& field : fields)
+    if (field.name.size() == wanted.name.size() && http::equal_ignoring_case(field.name, wanted.name))
+      tally.add(wanted.text.holds(field.value));
+  return tally;
 }
 
-bool query_holds(std::string_view query, const NamedText& wanted) {
+bool value_holds(const TextMatch& text, std::string_view raw, std::string& scratch) {
+  return text.holds(http::percent_decoded(raw, scratch)) ||
+         (raw.find('+') != std::string_view::npos &&
+          text.holds(http::percent_decoded(raw, scratch, http::Plus::Blank)));
+}
+
+Tally tally(std::string_view query, const NamedText& wanted) {
+  Tally tally;
   std::string scratch;
   while (!query.empty()) {
     const auto parameter = name_value(take_piece(query, '&'));
-    if (http::decodes_to(parameter.name, wanted.name) &&
-        wanted.text.holds(http::percent_decoded(parameter.value, scratch)))
-      return true;
+    if (is_parameter(parameter.name, wanted.name))
+      tally.add(value_holds(wanted.text, parameter.value, scratch));
   }
-  return false;
+  return tally;
+}
+
+// The name of the first condition that holds of some of its values alone.
+template <class From>
+const NamedText* divided(const From& from, const std::vector<NamedText>& conditions) {
+  const auto found = std::find_if(conditions.begin(), conditions.end(), [&](const NamedText& wanted) {
+    const auto count = tally(from, wanted);
+    return count.held != 0 && count.held != count.all;
+  });
+  return found == conditions.end() ? nullptr : &*found;
 }
 
 // Inline up to the look at an empty list, which is what most are.
@@ -142,16 +170,21 @@ void add_words(std::string& line, const char* what, const std::vector<std::strin
 
 }  // namespace
 
-// All but the words and what is negated.
-inline bool Match::holds_of_head(const Request& request) const {
-  const auto header = [&](const NamedText& t) { return header_holds(request.head->fields, t); };
-  const auto parameter = [&](const NamedText& t) { return query_holds(request.head->query, t); };
+// All but headers, the query, the words and what is negated.
+inline bool Match::concerns(const Request& request) const {
   const auto block = [&](const base::Cidr& b) { return b.contains(request.client.address); };
   return any_of(methods, request.head->method) && (!host || request.host == *host) &&
          any_of(tiers, request.client.tier) && any_of(countries, request.client.country) &&
          (!path || path->holds(request.path)) && (ip.empty() || std::any_of(ip.begin(), ip.end(), block)) &&
-         std::all_of(headers.begin(), headers.end(), header) &&
-         std::all_of(query.begin(), query.end(), parameter) && (!hours || hours->hold(request.now));
+         (!hours || hours->hold(request.now));
+}
+
+// All but the words and what is negated.
+inline bool Match::holds_of_head(const Request& request) const {
+  const auto header = [&](const NamedText& t) { return tally(request.head->fields, t).held != 0; };
+  const auto parameter = [&](const NamedText& t) { return tally(request.head->query, t).held != 0; };
+  return concerns(request) && std::all_of(headers.begin(), headers.end(), header) &&
+         std::all_of(query.begin(), query.end(), parameter);
 }
 
 bool Match::holds(const Request& request) const {
@@ -164,6 +197,14 @@ Match::Known Match::known(const Request& request) const {
   const auto rest = negated ? negated->known(request) : Known::No;
   if (rest == Known::Yes) return Known::No;
   return body_words.empty() && rest == Known::No ? Known::Yes : Known::Open;
+}
+
+std::optional<Ambiguity> Match::ambiguity(const Request& request) const {
+  if ((headers.empty() && query.empty() && !negated) || !concerns(request)) return std::nullopt;
+  if (const auto* found = divided(request.head->fields, headers)) return Ambiguity{"header", found->name};
+  if (const auto* found = divided(request.head->query, query))
+    return Ambiguity{"query parameter", found->name};
+  return negated ? negated->ambiguity(request) : std::nullopt;
 }
 
 std::string Match::describe() const {

@@ -64,5 +64,38 @@ class Paths(Spellings):
             return self.statuses(client, b"/login", b"/login")
 
 
+class Names(Spellings):
+    def test_a_key_that_is_said_twice_buys_no_fresh_limit(self):
+        for key, said, twice in (("query:q", (b"/?q=1", ""), (b"/?q=1&q=2", "")),
+                                 ("query:q", (b"/?q%75=&%71=1", ""), (b"/?q=2&%71=1", "")),
+                                 ("cookie:s", (b"/", "Cookie: s=1\r\n"), (b"/", "Cookie: s=2; s=1\r\n")),
+                                 ("header:X-T", (b"/", "X-T: 1\r\n"), (b"/", "X-T: 2\r\nx-t: 1\r\n"))):
+            weir = self.weir(rule(limit="1/day", key=f'["{key}"]'))
+            with self.subTest(twice), weir.connect() as client:
+                self.assertEqual(self.statuses(client, said[0], said[0], lines=said[1]), [200, 429])
+                client.send(b"GET " + twice[0] + b" HTTP/1.1\r\nHost: a\r\n" + twice[1].encode() + b"\r\n")
+                refused = client.read()
+                self.assert_own_error(refused, 400)
+                place, name = {"q": "query parameter", "c": "cookie", "h": "header"}[key[0]], key.partition(":")[2].lower()
+                self.assertEqual(refused.json()["message"].lower(), f"the request says the {place} {name} in several ways that differ")
+
+    def test_every_spelling_of_a_parameter_or_cookie_is_one_key(self):
+        weir = self.weir(rule(limit="1/day", key='["query:search term"]'), rule("by-cookie", "1/day", key='["cookie:s"]'))
+        with weir.connect() as client:
+            ways = (b"/?search+term=a+b", b"/?search%20term=a%20b", b"/?se%61rch+term=%61+b&search+term=a%20b")
+            self.assertEqual(self.statuses(client, *ways), [200, 429, 429])
+            for cookie, expected in (("ab", 200), ('"ab"', 429), ("%61b", 429)):
+                self.assertEqual(self.statuses(client, b"/", lines=f"Cookie: s={cookie}\r\n"), [expected], cookie)
+
+    def test_a_condition_or_a_cost_on_which_values_are_divided(self):
+        weir = self.weir(rule("others", "1/day", key="[]", match='{ path = "/x", not = { query = { plan = "free" } } }'),
+                         rule("priced", "9/day", key="[]", match='{ path = "/priced" }', cost='{ query = "n" }'),
+                         rule("tried", "9/day", key='["query:plan"]', mode='"shadow"'))
+        with weir.connect() as client:
+            targets = (b"/x?plan=free", b"/x?plan=free&plan=dear", b"/x?plan=dear&pl%61n=free", b"/y?plan=free&plan=dear")
+            self.assertEqual(self.statuses(client, *targets), [200, 400, 400, 200])
+            self.assertEqual(self.statuses(client, b"/priced?n=1&n=9", b"/priced?n=2&%6e=2"), [400, 200])
+
+
 if __name__ == "__main__":
     main()

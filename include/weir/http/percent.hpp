@@ -1,9 +1,10 @@
 // Percent-encoding (RFC 3986 §2.1): what a text of a query stands for. A '%' without two hexadecimal digits
-// behind it stands for itself, and so does '+': that it means a blank is a custom of forms, not of URIs.
+// behind it stands for itself.
 //
 // Pure, and without an allocation where nothing is encoded.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,11 +25,15 @@ namespace weir::http {
   return static_cast<char>(high * 16 + low);
 }
 
+// What '+' stands for: itself in URIs, a blank by the custom of forms.
+enum class Plus : std::uint8_t { Itself, Blank };
+
 // A view of `raw` where nothing is encoded, else of `scratch`, whose capacity is used again; it lives as long
 // as both stand still.
-[[nodiscard]] std::string_view percent_decoded(std::string_view raw, std::string& scratch);
+[[nodiscard]] std::string_view percent_decoded(std::string_view raw, std::string& scratch,
+                                               Plus plus = Plus::Itself);
 
 // Whether `raw`, decoded, is `text`.
-[[nodiscard]] bool decodes_to(std::string_view raw, std::string_view text) noexcept;
+[[nodiscard]] bool decodes_to(std::string_view raw, std::string_view text, Plus plus = Plus::Itself) noexcept;
 
 }  // namespace weir::http

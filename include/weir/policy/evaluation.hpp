@@ -36,12 +36,16 @@ struct NamingKeys {
 // The first part of the rule's key that the request does not have; null where it has all of them.
 [[nodiscard]] const KeyPart* missing_part(const Rule& rule, const Request& request);
 
+// What of the rule's key the request says in ways that differ, where that part counts.
+[[nodiscard]] std::optional<Ambiguity> ambiguity_in_key(const Rule& rule, const Request& request);
+
 // Why a request cannot be decided on: an enforced rule needs to know something that it does not say, or says
 // wrongly. The client's fault.
 struct Objection {
   const Rule* rule = nullptr;                           // null: there is none
   const KeyPart* part = nullptr;                        // what is missing; null: the cost is faulty, or
-  RequestBody::State body = RequestBody::State::Whole;  // the body cannot be read, and why
+  RequestBody::State body = RequestBody::State::Whole;  // the body cannot be read, and why, or
+  std::optional<Ambiguity> ambiguity{};                 // something is said in ways that differ
 
   explicit operator bool() const noexcept { return rule != nullptr; }
 };
@@ -101,9 +105,10 @@ class Bill {
 class Evaluation {
  public:
   // Finds the rules that apply, names their keys and reads what the request costs. Returns the first
-  // objection of an enforced rule: a key missing with on_missing = "reject", a faulty cost, or a body that it
-  // has to read and cannot (both bills are then empty). A shadow rule that would object is left out. REQUIRES
-  // at most kMaxCharges rules a store, and as much of the body as they want (wanted_body).
+  // objection of an enforced rule: a key missing with on_missing = "reject", a faulty cost, a body that it
+  // has to read and cannot, or what it asks for said in ways that differ (both bills are then empty). A
+  // shadow rule that would object is left out. REQUIRES at most kMaxCharges rules a store, and as much of the
+  // body as they want (wanted_body).
   Objection collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
 
   Bill local;   // to be charged in this process

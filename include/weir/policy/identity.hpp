@@ -83,9 +83,4 @@ struct ClientIdentity {
 [[nodiscard]] base::IpAddress forwarded_client(const ClientSettings& settings, const base::IpAddress& peer,
                                                const http::Fields& fields) noexcept;
 
-// The value of the first query parameter whose name is that one after decoding, as it stands, or of one
-// cookie. Empty when absent.
-[[nodiscard]] std::string_view query_parameter(std::string_view query, std::string_view name) noexcept;
-[[nodiscard]] std::string_view cookie(const http::Fields& fields, std::string_view name) noexcept;
-
 }  // namespace weir::policy

@@ -67,12 +67,19 @@ struct NamedText {
   TextMatch text;
 };
 
+// What a request says in several ways that differ, where a rule asks for it: which of them the upstream
+// believes is not known.
+struct Ambiguity {
+  const char* place;      // "header", "query parameter", "cookie"
+  std::string_view name;  // a view of the rule's
+};
+
 struct Match {
   std::optional<PathMatch> path;
   std::vector<std::string> methods;  // any of; compared with case (RFC 9110 §9.1)
   std::optional<std::string> host;   // lower case
   // All of; each holds if any line of the field, or any parameter of the name, does. Names and values of the
-  // query are compared after percent-decoding.
+  // query are compared after percent-decoding, with '+' for a blank or for itself.
   std::vector<NamedText> headers;        // names without case
   std::vector<NamedText> query;          // names with case
   std::vector<std::string> tiers;        // any of
@@ -94,10 +101,15 @@ struct Match {
     Open,  // the body decides
   };
   [[nodiscard]] Known known(const Request& request) const;
+  // The first condition on a header or the query that holds of one of its values and not of another, where
+  // all else that the head says holds. Such a request is to be refused: under `not`, in an override or where
+  // the upstream goes by the other value either reading is a way round.
+  [[nodiscard]] std::optional<Ambiguity> ambiguity(const Request& request) const;
   // "path /api/*, methods GET POST"; "everything" when empty.
   [[nodiscard]] std::string describe() const;
 
  private:
+  [[nodiscard]] bool concerns(const Request& request) const;
   [[nodiscard]] bool holds_of_head(const Request& request) const;
 };
 

@@ -23,6 +23,14 @@ TEST(Percent, DecodesOnceAndLeavesTheMalformed) {
   }
 }
 
+TEST(Percent, APlusIsABlankInForms) {
+  std::string scratch;
+  EXPECT_EQ(percent_decoded("a+b%2B%20", scratch, Plus::Blank), "a b+ ");
+  EXPECT_TRUE(decodes_to("a+b%2B", "a b+", Plus::Blank));
+  EXPECT_FALSE(decodes_to("a+b", "a+b", Plus::Blank));
+  EXPECT_EQ(percent_decoded("a%20+", scratch), "a +");
+}
+
 TEST(Percent, ReturnsWhatCameWhereNothingIsEncoded) {
   std::string scratch = "untouched";
   const std::string_view raw = "value";

@@ -124,16 +124,53 @@ TEST_F(MatchTest, QueryByExactName) {
 
 TEST_F(MatchTest, QueryAfterDecoding) {
   match_.query = {{"mode", *TextMatch::parse("a b")}, {"tag&", *TextMatch::parse("~^[0-9]+$")}};
-  for (const auto* query :
-       {"mode=a%20b&tag%26=12", "m%6Fde=%61%20b&%74ag%26=%31%32", "mode=x&mode=a b&tag%26=1"}) {
+  for (const auto* query : {"mode=a%20b&tag%26=12", "mode=a+b&tag%26=12", "m%6Fde=%61%20b&%74ag%26=%31%32",
+                            "mode=x&mode=a b&tag%26=1"}) {
     head_.query = query;
     EXPECT_TRUE(holds()) << query;
   }
   for (const auto* query :
-       {"mode=a+b&tag%26=12", "mode=a%2520b&tag%26=12", "mode=a%20b&tag&=12", "mode=a%20b"}) {
+       {"mode=a%2Bb&tag%26=12", "mode=a%2520b&tag%26=12", "mode=a%20b&tag&=12", "mode=a%20b"}) {
     head_.query = query;
     EXPECT_FALSE(holds()) << query;
   }
+}
+
+TEST_F(MatchTest, APlusIsABlankOrItself) {
+  match_.query = {{"a+b", *TextMatch::parse("c+d")}};
+  for (const auto* query : {"a+b=c+d", "a%2Bb=c%2bd"}) {
+    head_.query = query;
+    EXPECT_TRUE(holds()) << query;
+  }
+  head_.query = "a%20b=c+d";
+  EXPECT_FALSE(holds());
+}
+
+TEST_F(MatchTest, ValuesOnWhichAConditionIsDivided) {
+  const auto found = [&] {
+    const auto ambiguity = match_.ambiguity(request_);
+    return ambiguity ? std::string(ambiguity->place) + " " + std::string(ambiguity->name) : std::string();
+  };
+  match_.query = {{"mode", *TextMatch::parse("fast")}, {"tag", TextMatch::present()}};
+  for (const auto* query : {"mode=fast&mode=slow&tag", "mode=fast&m%6fde=", "mode=slow&mode=f%61st"}) {
+    head_.query = query;
+    EXPECT_EQ(found(), "query parameter mode") << query;
+  }
+  for (const auto* query : {"", "mode=fast", "mode=fast&mode=%66ast", "mode=a&mode=b", "tag=1&tag=2"}) {
+    head_.query = query;
+    EXPECT_EQ(found(), "") << query;
+  }
+  head_.query = "mode=fast&mode=slow";
+  match_.host = "elsewhere";
+  EXPECT_EQ(found(), "");  // it is not about this request
+  Match outer;
+  match_.host.reset();
+  outer.negated = std::make_shared<const Match>(match_);
+  match_ = outer;
+  EXPECT_EQ(found(), "query parameter mode");
+  match_ = Match{};
+  match_.headers = {{"x-env", *TextMatch::parse("~^t")}};
+  EXPECT_EQ(found(), "header x-env");
 }
 
 TEST_F(MatchTest, CountryOfTheClient) {
