@@ -81,6 +81,13 @@ bool has_underscore(const Field& field) noexcept {
   return field.id == FieldId::Other && field.name.find('_') != std::string_view::npos;
 }
 
+// Asks for another answer than the whole of it, uncoded.
+bool asks_for_form(const Field& field) noexcept {
+  return field.id == FieldId::Other &&
+         (equal_ignoring_case(field.name, "Accept-Encoding") || equal_ignoring_case(field.name, "Range") ||
+          equal_ignoring_case(field.name, "If-Range"));
+}
+
 void append_forwarded(TextWriter& out, const RequestHead& head, const ForwardedBy& by) {
   const bool v6 = by.peer.find(':') != std::string_view::npos;
   out << "Forwarded: for=" << (v6 ? "\"["sv : ""sv) << by.peer << (v6 ? "]\""sv : ""sv)
@@ -145,8 +152,9 @@ void write_request_head(std::string& text, const RequestHead& head, const Forwar
   copy_lines(out, head.fields, [&](const Field& field) {
     length_known |= field.id == FieldId::ContentLength;
     return !field.hop_by_hop && !rewritten(field.id, by.peer_trusted) &&
-           (by.underscores || !has_underscore(field));
+           (by.underscores || !has_underscore(field)) && !(by.whole_and_plain && asks_for_form(field));
   });
+  if (by.whole_and_plain) out << "Accept-Encoding: identity\r\n";
   append_forwarding(out, head, by);
   append_framing(out, head.framing, head.content_length, length_known);
   out << "\r\n";

@@ -62,7 +62,8 @@ void Exchange::write_request(Attempt& attempt) {
                             .request_id = space.request_id,
                             .peer_trusted = space.request.client.peer_trusted,
                             .add_forwarded = worker_.config.server.forwarded,
-                            .underscores = worker_.config.server.underscores_in_headers});
+                            .underscores = worker_.config.server.underscores_in_headers,
+                            .whole_and_plain = gate_.settlements().want_body()});
   attempt.whole = space.head.framing == http::Framing::None;
   if (space.head.framing == http::Framing::Length && request_body_->at_hand() >= space.head.content_length)
     attempt.whole = request_body_->take(attempt.body) == BodySource::Status::Piece;

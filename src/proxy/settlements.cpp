@@ -31,6 +31,15 @@ void Settlements::begin(base::TimePoint charged_at) {
   for_each_line([this](std::size_t, const Settlement&) { wait_ = Wait::Answer; });
 }
 
+bool Settlements::want_body() {
+  bool wanted = false;
+  if (!due()) return wanted;
+  for_each_line([&](std::size_t, const Settlement& settlement) {
+    wanted = wanted || settlement.kind == Settlement::Kind::Json;
+  });
+  return wanted;
+}
+
 bool Settlements::answered(unsigned status, const http::ResponseHead* head, base::TimePoint now) {
   wait_ = Wait::Nothing;
   status_ = status;

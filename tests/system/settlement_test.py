@@ -2,6 +2,7 @@
 """Charges that answers settle, through a running weir: failures alone are counted, however many try at once; a budget
 is charged what each answer says it cost; and what is held is settled on every ending."""
 
+import gzip
 import json
 import math
 import threading
@@ -259,6 +260,32 @@ class CostOfTheAnswer(Settlement):
             with self.subTest(reply=reply):
                 spent, said, _ = self.spent_by(reply)
                 self.assertEqual((spent, said), (1000, outcome))
+
+    def test_a_client_that_asks_for_a_compressed_answer_pays_what_it_costs(self):
+        def as_asked(exchange):
+            exchange.read_body()
+            body = b'{"usage":{"total_tokens":400}}'
+            if "gzip" in (exchange.head["accept-encoding"] or ""):
+                exchange.send(answer(gzip.compress(body), headers="Content-Encoding: gzip\r\n"))
+            elif exchange.head["range"]:
+                exchange.send(answer(body[:1], status="206 Partial Content", headers=f"Content-Range: bytes 0-0/{len(body)}\r\n"))
+            else:
+                exchange.send(answer(body))
+
+        self.upstream.reply = as_asked
+        weir = self.weir(rule("tokens", "10000/day", key='["ip"]', match='{ path = "/metered" }',
+                              cost='{ response_json = "/usage/total_tokens", reserve = 1000 }'),
+                         rule("failures", "9/day", key='["ip"]', charge='{ status = ["5xx"] }'))
+        with weir.connect() as client:
+            for number, fields in enumerate(({"accept-encoding": "gzip"}, {"range": "bytes=0-0", "if-range": '"x"'},
+                                             {"Accept-Encoding": "br;q=1, gzip", "Connection": "accept-encoding"}), 1):
+                client.send(request_bytes("GET", "/metered", fields))
+                self.assertEqual(client.read().json()["usage"]["total_tokens"], 400)
+                self.await_settled(weir, "tokens", surplus=number)
+                head = self.upstream.exchanges[-1].head
+                self.assertEqual((head.all("accept-encoding"), head["range"], head["if-range"]), (["identity"], None, None))
+            client.send(request_bytes("GET", "/", {"accept-encoding": "gzip"}))
+            self.assertEqual(client.read()["content-encoding"], "gzip", "other requests are left alone")
 
     def test_a_body_beyond_the_bound_is_relayed_and_not_read(self):
         body = json.dumps({"usage": {"total_tokens": 5}, "text": "x" * 5000}).encode()

@@ -16,6 +16,8 @@ struct ForwardedBy {
   bool peer_trusted = false;    // its X-Forwarded-* are continued; anybody else's are replaced
   bool add_forwarded = false;   // writes Forwarded (RFC 7239) as well
   bool underscores = false;     // fields whose names contain '_' go on
+  // The answer is to be read on its way: no coding of it is accepted (RFC 9110 §12.5.3), no part asked for.
+  bool whole_and_plain = false;
 };
 
 // Appends the head of the request for the upstream: same method and target, HTTP/1.1, hop-by-hop fields gone,

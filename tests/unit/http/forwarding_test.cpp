@@ -257,5 +257,20 @@ TEST(WriteRequestHead, IsItselfAGoodHead) {
   }
 }
 
+TEST(WriteRequestHead, AWholeAndPlainAnswerIsAskedFor) {
+  const std::string head =
+      "GET / HTTP/1.1\r\nHost: a\r\naccept-encoding: gzip\r\nAccept: b\r\nRange: bytes=0-1\r\nIf-Range: c\r\n"
+      "Accept-Encoding: br\r\nX-Range: d";
+  auto by = kStranger;
+  EXPECT_NE(forwarded(head, by).find("Range: bytes=0-1\r\nIf-Range: c\r\nAccept-Encoding: br"),
+            std::string::npos);
+  by.whole_and_plain = true;
+  const auto out = forwarded(head, by);
+  EXPECT_NE(out.find("Accept: b\r\nX-Range: d\r\nAccept-Encoding: identity\r\n"), std::string::npos) << out;
+  EXPECT_EQ(out.find("gzip"), std::string::npos) << out;
+  EXPECT_EQ(out.find("bytes"), std::string::npos) << out;
+  EXPECT_EQ(out.find("If-Range"), std::string::npos) << out;
+}
+
 }  // namespace
 }  // namespace weir::http
