@@ -117,5 +117,21 @@ void normalise(benchmark::State& state, std::string_view path) {
 BENCHMARK_CAPTURE(normalise, normal, "/api/v1/things/42");
 BENCHMARK_CAPTURE(normalise, to_be_changed, "/api/./v1/%74hings//42");
 
+// 64 KiB in which none of eight words stands: as it came, and in all four readings.
+void words_in_a_body(benchmark::State& state, std::string_view piece) {
+  std::vector<std::string> words;
+  for (const auto* word : {"gift card", "wire transfer", "bitcoin", "western union", "free prize", "act now",
+                           "password", "social security"})
+    words.push_back(body_word(word));
+  std::string body;
+  while (body.size() < 64 << 10) body += piece;
+  for (auto _ : state) benchmark::DoNotOptimize(body_contains(body, words));
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * body.size()));
+}
+BENCHMARK_CAPTURE(words_in_a_body, plain, "Dear friend, please find the figures of this quarter attached. ");
+BENCHMARK_CAPTURE(words_in_a_body, escaped,
+                  "Dear+friend%2C \\u0070lease find the figures of this%20quarter \\/. ");
+BENCHMARK_CAPTURE(words_in_a_body, hostile, "gift carpassworsocial securitwestern unio");
+
 }  // namespace
 }  // namespace weir::policy

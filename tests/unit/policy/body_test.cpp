@@ -1,5 +1,6 @@
 #include "weir/policy/body.hpp"
 
+#include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -24,6 +25,37 @@ TEST(BodyContains, AnyWordWithoutCase) {
   EXPECT_FALSE(contains("", {"free"}));
   EXPECT_FALSE(contains("anything", {}));
   EXPECT_TRUE(contains("", {""}));
+}
+
+TEST(BodyContains, WordsOfOneOctetAndAtTheEnd) {
+  EXPECT_TRUE(contains("x", {"X"}));
+  EXPECT_TRUE(contains("abX", {"zz", "x"}));
+  EXPECT_TRUE(contains("Xab", {"x"}));
+  EXPECT_FALSE(contains("ab", {"x"}));
+  EXPECT_TRUE(contains("the free", {"free"}));
+  EXPECT_FALSE(contains("the fre", {"free"}));
+  EXPECT_FALSE(contains("f", {"free"}));
+  EXPECT_TRUE(contains(std::string_view("a\0", 2), {std::string(1, '\0')}));
+}
+
+// Beside a search for one word after another.
+TEST(BodyContains, AllWordsAtOnceAreEachWord) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const auto text = [&](std::size_t most) {
+    std::string out;
+    for (auto n = random() % (most + 1); n > 0; --n) out += "abAB\xe4"[random() % 5];
+    return out;
+  };
+  for (int i = 0; i < 10'000; ++i) {
+    const auto body = text(20);
+    const std::vector<std::string> words{text(4) + "a", text(4) + "b", text(4) + "\xc4"};
+    bool found = false;
+    for (const auto& word : words)
+      found = found || body_word(body).find(body_word(word)) != std::string::npos;
+    ASSERT_EQ(contains(body, words), found) << body << ": " << words[0] << ' ' << words[1] << ' ' << words[2];
+  }
 }
 
 TEST(BodyContains, OctetsBeyondAsciiAreThemselves) {
