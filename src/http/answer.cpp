@@ -75,6 +75,22 @@ std::uint64_t seconds(base::Duration d) noexcept {
 // The most that the fixed words and the numbers of one of the texts below come to.
 constexpr std::size_t kFixed = 512;
 
+// The element before the first `separator`, without white space around it; both go off the front of `list`.
+std::string_view take_element(std::string_view& list, char separator) noexcept {
+  const auto end = std::min(list.find(separator), list.size());
+  auto element = list.substr(0, end);
+  list.remove_prefix(std::min(end + 1, list.size()));
+  while (element.starts_with(' ') || element.starts_with('\t')) element.remove_prefix(1);
+  while (element.ends_with(' ') || element.ends_with('\t')) element.remove_suffix(1);
+  return element;
+}
+
+// "q=0", "Q=0.000": not acceptable (RFC 9110 §12.4.2).
+bool is_no_weight(std::string_view parameter) noexcept {
+  if (!equal_ignoring_case(parameter.substr(0, 3), "q=0")) return false;
+  return parameter.find_first_not_of("0.", 3) == std::string_view::npos;
+}
+
 void write_message(TextWriter& out, const Refusal& refusal) {
   if (!refusal.retry_after_seconds) {
     out << "This request costs more than the limit can ever admit.";
@@ -166,12 +182,17 @@ std::string_view reason_phrase(unsigned status) noexcept {
 }
 
 bool wants_problem_json(std::string_view accept) noexcept {
-  constexpr std::string_view kProblem = "application/problem+json";
-  const auto found =
-      std::search(accept.begin(), accept.end(), kProblem.begin(), kProblem.end(), [](char a, char b) {
-        return equal_ignoring_case({&a, 1}, {&b, 1});
-      });
-  return found != accept.end();
+  bool wanted = false;
+  while (!accept.empty()) {
+    auto parameters = take_element(accept, ',');
+    const auto range = take_element(parameters, ';');
+    if (!equal_ignoring_case(range, "application/problem+json")) continue;
+    wanted = true;
+    while (!parameters.empty())
+      if (is_no_weight(take_element(parameters, ';'))) wanted = false;
+    if (!wanted) return false;
+  }
+  return wanted;
 }
 
 }  // namespace weir::http

@@ -266,10 +266,12 @@ std::string Stream::peer_subject() const {
 
 std::string_view Stream::distrust(const ErrorCode& ended) const noexcept {
   if (!tls_ || ended.category() != asio::error::get_ssl_category()) return {};
-  const auto reason = ERR_GET_REASON(static_cast<unsigned long>(ended.value()));
-  if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) return "it shows no certificate";
-  if (reason != SSL_R_CERTIFICATE_VERIFY_FAILED) return {};
-  return X509_verify_cert_error_string(SSL_get_verify_result(tls_->ssl));
+  const auto code = static_cast<unsigned long>(ended.value());
+  if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
+    return "it shows no certificate";
+  // Of a signature that is not its authority's the first error is of another part of OpenSSL.
+  const auto verdict = SSL_get_verify_result(tls_->ssl);
+  return verdict == X509_V_OK ? std::string_view{} : X509_verify_cert_error_string(verdict);
 }
 
 std::size_t Stream::try_read(char* at, std::size_t size, ErrorCode& ec) {

@@ -13,12 +13,7 @@ namespace {
 constexpr std::chrono::milliseconds kPause{20};
 constexpr std::chrono::seconds kBetweenComplaints{1};
 
-// Owns its session from the first byte to the last. `complain` is its entrance's.
-net::Task<void> serve(std::unique_ptr<Session> session, const Complain& complain) {
-  co_await session->run();
-  if (session->distrust().empty()) co_return;
-  complain("TLS: refused the client " + session->peer_text + ": " + std::string(session->distrust()));
-}
+constexpr unsigned kMostRefusals = 8;  // lines about clients that are not trusted between two complaints
 
 }  // namespace
 
@@ -77,20 +72,40 @@ void Entrance::complain_of_accepting(const net::ErrorCode& ec) {
   complain_("cannot accept connections: " + ec.message());
 }
 
+// Owns its session from the first byte to the last.
+net::Task<void> Entrance::serve(std::unique_ptr<Session> session) {
+  co_await session->run();
+  if (!session->distrust().empty()) complain_of_client(*session);
+}
+
+void Entrance::complain_of_client(const Session& session) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now >= refusals_until_) {
+    refusals_until_ = now + kBetweenComplaints;
+    refusals_ = 0;
+  }
+  if (++refusals_ > kMostRefusals) {
+    ++untold_refusals_;
+    return;
+  }
+  const auto more = std::exchange(untold_refusals_, 0);
+  complain_("TLS: refused the client " + session.peer_text + ": " + std::string(session.distrust()) +
+            (more != 0 ? "; and " + std::to_string(more) + " more since" : ""));
+}
+
 void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer) {
   net::ErrorCode ignored;
   const int fd = socket.release(ignored);
   auto stream = tls_ ? net::Stream(worker_.executor, fd, tls_.get()) : net::Stream(worker_.executor, fd);
   auto session = std::make_unique<Session>(worker_, std::move(stream), peer);
-  net::spawn(worker_.executor, serve(std::move(session), complain_),
-             [this](const std::exception_ptr& failure) {
-               if (!failure) return;
-               try {
-                 std::rethrow_exception(failure);
-               } catch (const std::exception& error) {
-                 complain_(std::string("a connection was dropped: ") + error.what());
-               }
-             });
+  net::spawn(worker_.executor, serve(std::move(session)), [this](const std::exception_ptr& failure) {
+    if (!failure) return;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+      complain_(std::string("a connection was dropped: ") + error.what());
+    }
+  });
 }
 
 }  // namespace weir::proxy

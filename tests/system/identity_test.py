@@ -142,6 +142,17 @@ class Identity(TestCase):
             eventually(lambda: log.exists() and log.read_text().count("ambiguous_credential") == len(twice), "the log says why")
         self.assertEqual({exchange.target for exchange in self.upstream.exchanges}, {"/"})
 
+    def test_cookies_that_differ_are_refused_where_they_say_who_asks(self):
+        weir = self.weir(rule(limit="2/day", key='["device"]'), client='device = { cookie = "d" }')
+        with weir.connect() as client:
+            for cookies, status in (("Cookie: d=A; d=B", 400), ("Cookie: d=A\r\nCookie: a=b; d=", 400),
+                                    ("Cookie: d=A; d=A", 200), ("Cookie: d=A\r\nCookie: d=A", 200), ("Cookie: d=A", 429)):
+                client.send(f"GET / HTTP/1.1\r\nHost: a\r\n{cookies}\r\n\r\n".encode())
+                response = client.read()
+                self.assertEqual(response.status, status, cookies)
+                if status == 400:
+                    self.assertEqual(response.json()["message"], "the request names more than one device")
+
     def test_a_name_with_underscores_does_not_pass_for_one_with_hyphens(self):
         twins = {"X_API_Key": "A", "X_Forwarded_For": "6.6.6.6", "Transfer_Encoding": "chunked"}
         for server, arrives in (("", False), ("underscores_in_headers = true", True)):

@@ -3,14 +3,15 @@
 
 import pathlib
 import random
+import re
 import socket
 import ssl
 import subprocess
 import tempfile
 import time
 
-from harness import (PATIENCE, Client, TestCase, Upstream, Weir, answer, chunked, client_tls, config, main,
-                     make_authority, make_certificate, make_client_certificate, request_bytes, rule)
+from harness import (PATIENCE, Client, TestCase, Upstream, Weir, answer, chunked, client_tls, config, eventually, main,
+                     make_authority, make_certificate, make_client_certificate, request_bytes, rule, together)
 
 
 class Tls(TestCase):
@@ -134,6 +135,10 @@ class ClientCertificates(TestCase):
         make_client_certificate(cls.folder, "alice-anew", "/O=Example/CN=alice")
         make_client_certificate(cls.folder, "bob", "/O=Example/CN=bob")
         make_client_certificate(cls.folder, "stranger", "/O=Example/CN=alice", "other-ca")
+        twin = cls.folder / "twin"  # an authority that bears the name of ours
+        twin.mkdir()
+        make_authority(twin)
+        make_client_certificate(twin, "alice", "/O=Example/CN=alice")
         make_client_certificate(cls.folder, "expired", "/O=Example/CN=alice", days=-1)
 
     def weir(self, more="", rules=""):
@@ -160,8 +165,24 @@ class ClientCertificates(TestCase):
         self.assert_refused(weir, None, "it shows no certificate")
         self.assert_refused(weir, "stranger", "unable to get local issuer certificate")
         self.assert_refused(weir, "expired", "certificate has expired")
-        self.await_metric(weir, 3, "weir_client_errors_total", kind="handshake")
+        self.assert_refused(weir, "twin/alice", "certificate signature failure")
+        self.await_metric(weir, 4, "weir_client_errors_total", kind="handshake")
         self.assertEqual(self.status(weir, "alice"), 200)
+
+    def test_a_flood_of_strangers_is_told_in_few_lines(self):
+        weir = self.weir()
+
+        def refused(_):
+            with self.assertRaises((OSError, EOFError)):
+                self.status(weir)
+
+        def flood():
+            together(32, refused)
+            return any(re.search(r"it shows no certificate; and \d+ more since$", line) for line in weir.lines)
+
+        eventually(flood, "what was left out is counted")
+        lines = sum("refused the client" in line for line in weir.lines)
+        eventually(lambda: weir.metric("weir_client_errors_total", kind="handshake") > lines, "not each has a line")
 
     def test_where_it_is_optional_none_is_served_and_a_wrong_one_is_not(self):
         weir = self.weir(', client_auth = "optional"')

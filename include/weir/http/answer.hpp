@@ -70,7 +70,7 @@ void append_error_json(std::string& out, unsigned status, std::string_view what)
 // "Not Found"; "Unknown" for what is not registered.
 [[nodiscard]] std::string_view reason_phrase(unsigned status) noexcept;
 
-// Whether an Accept field asks for application/problem+json.
+// Whether an Accept field asks for application/problem+json, by name and not with a weight of 0.
 [[nodiscard]] bool wants_problem_json(std::string_view accept) noexcept;
 
 }  // namespace weir::http

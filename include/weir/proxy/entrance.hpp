@@ -8,11 +8,17 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <string>
 
 namespace weir::proxy {
 
-// Told of what a person should know: a system that refuses connections, at most once a second; a session that
+class Session;
+
+// Told of what a person should know: a system that refuses connections, at most once a second; a client whose
+// certificate is not trusted, at most eight times a second, and then how many more there were; a session that
 // broke.
 using Complain = std::function<void(const std::string&)>;
 
@@ -33,7 +39,9 @@ class Entrance {
  private:
   [[nodiscard]] net::Awaitable<void> accept_all();
   [[nodiscard]] net::Awaitable<void> pause();
+  [[nodiscard]] net::Task<void> serve(std::unique_ptr<Session> session);
   void complain_of_accepting(const net::ErrorCode& ec);
+  void complain_of_client(const Session& session);
   void admit(net::Socket socket, const net::RawEndpoint& peer);
 
   Worker& worker_;
@@ -43,6 +51,9 @@ class Entrance {
   std::size_t most_sessions_;
   Complain complain_;
   std::chrono::steady_clock::time_point quiet_until_{};
+  std::chrono::steady_clock::time_point refusals_until_{};  // when they are counted anew
+  unsigned refusals_ = 0;
+  std::uint64_t untold_refusals_ = 0;
   bool closed_ = false;
 };
 

@@ -214,7 +214,10 @@ TEST(WantsProblemJson, WhereItIsAskedFor) {
   for (const char* accept :
        {"application/problem+json", "text/html, application/problem+json;q=0.5", "Application/Problem+JSON"})
     EXPECT_TRUE(wants_problem_json(accept)) << accept;
-  for (const char* accept : {"", "application/json", "*/*", "application/problem+xml"})
+  for (const char* accept :
+       {"", "application/json", "*/*", "application/problem+xml", "application/problem+json;q=0",
+        "application/problem+json ; charset=x ;\tQ=0.000, */*", "text/html, application/problem+json;q=0.0",
+        "application/problem+jsonx", "xapplication/problem+json", ", ;q=0"})
     EXPECT_FALSE(wants_problem_json(accept)) << accept;
 }
 
