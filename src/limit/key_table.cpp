@@ -70,7 +70,8 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
     return line;
   }
   locks.lock_overflow();
-  line.step = step(*charge.limiter, overflow.cell(charge.rule, *charge.limiter), now, charge.cost);
+  line.step =
+      step(*charge.limiter, overflow.cell(charge.rule, charge.ledger, *charge.limiter), now, charge.cost);
   line.step.outcome.overflow = true;
   return line;
 }
@@ -100,7 +101,9 @@ void KeyTable::Impl::enter(const SlidingLog& limiter, const Charge& charge, cons
 void KeyTable::Impl::finish(const Charge& charge, const Line& line, bool charged) {
   Shard& shard = shard_of(charge.key);
   if (line.slot == nullptr) {
-    if (charged) overflow.settle(charge.rule, *charge.limiter, line.step.next);
+    if (!charged) return;
+    overflow.note_charge();
+    overflow.put(charge.rule, charge.ledger, *charge.limiter, line.step.next);
   } else if (charged) {
     if (const auto* log = std::get_if<SlidingLog>(charge.limiter)) [[unlikely]]
       return enter(*log, charge, line);
@@ -121,9 +124,9 @@ bool KeyTable::Impl::amend(const Charge& charge, bool in_overflow, Change change
   const Limiter& limiter = *charge.limiter;
   if (in_overflow) {
     const std::lock_guard lock(overflow.mutex);
-    const Cell before = overflow.cell(charge.rule, limiter);
+    const Cell before = overflow.cell(charge.rule, charge.ledger, limiter);
     const Cell after = change(before);
-    overflow.put(charge.rule, limiter, after);
+    overflow.put(charge.rule, charge.ledger, limiter, after);
     return after != before;
   }
   Shard& shard = shard_of(charge.key);
@@ -173,8 +176,8 @@ void KeyTable::Impl::settle_anew(const Charge& charge, const Settled& settled, S
     return shard.settle(*slot, cell, Due(drained, charge.rule, is_log));
   }
   const std::lock_guard last(overflow.mutex);
-  const Cell shared = overflow.cell(charge.rule, limiter);
-  overflow.put(charge.rule, limiter,
+  const Cell shared = overflow.cell(charge.rule, charge.ledger, limiter);
+  overflow.put(charge.rule, charge.ledger, limiter,
                limit::settle(limiter, shared, settled.charged_at, charge.cost, settled.actual));
 }
 
@@ -234,7 +237,8 @@ void KeyTable::settle(const Charge& charge, const Settled& settled, bool overflo
 Outcome KeyTable::standing(const Charge& charge, base::TimePoint now, bool overflow) const {
   if (overflow) {
     const std::lock_guard lock(impl_->overflow.mutex);
-    auto outcome = limit::standing(*charge.limiter, impl_->overflow.cell(charge.rule, *charge.limiter), now);
+    const Cell shared = impl_->overflow.cell(charge.rule, charge.ledger, *charge.limiter);
+    auto outcome = limit::standing(*charge.limiter, shared, now);
     outcome.overflow = true;
     return outcome;
   }
@@ -263,8 +267,8 @@ Outcome KeyTable::peek(const Charge& charge, base::TimePoint now) const {
   if (slot != nullptr || shard.has_room(charge.key, now))
     return step(*charge.limiter, Cell{}, now, charge.cost).outcome;
   const std::lock_guard last(impl_->overflow.mutex);
-  auto outcome =
-      step(*charge.limiter, impl_->overflow.cell(charge.rule, *charge.limiter), now, charge.cost).outcome;
+  const Cell shared = impl_->overflow.cell(charge.rule, charge.ledger, *charge.limiter);
+  auto outcome = step(*charge.limiter, shared, now, charge.cost).outcome;
   outcome.overflow = true;
   return outcome;
 }

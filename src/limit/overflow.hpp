@@ -1,7 +1,9 @@
-// The cells that keys share once the table has no room for them: one a rule.
+// The cells that keys share once the table has no room for them: one for each ledger of a rule, because
+// limiters that count apart have to be charged apart here as well.
 //
-// A rule may have several limiters (its tiers and overrides), whose cells count in different units; so each
-// shared cell knows whose units it is in, and is carried over when another of the rule's limiters asks.
+// Of ledgers beyond the rule's own two (itself and its elastic limiter) the first kMostApart that need a cell
+// get one. Those that come later share the rule's two, whose limiters may count in different units: so each
+// cell knows whose units it is in, and is carried over when another limiter asks.
 //
 // Owned by the key table. Every member REQUIRES that the caller holds `mutex`, which is locked after all
 // shards'.
@@ -9,39 +11,45 @@
 
 #include "weir/limit/charge.hpp"
 
-#include <array>
 #include <cstdint>
 #include <mutex>
-#include <optional>
+
+#include <boost/unordered/unordered_flat_map.hpp>
 
 namespace weir::limit {
 
 class Overflow {
  public:
-  // The rule's cell, in the units of `limiter`.
-  [[nodiscard]] Cell cell(RuleIndex rule, const Limiter& limiter) const noexcept {
-    const Shared& shared = shared_[rule];
-    if (!shared.units) return {};
-    return *shared.units == limiter ? shared.cell : carry_over(*shared.units, shared.cell, limiter);
+  static constexpr std::size_t kMostApart = 512;
+  static constexpr std::size_t kMostCells = kMostApart + 2 * kMaxRules;
+
+  // All memory is claimed here: what runs under the locks of a bill may not fail. Its pages are touched as
+  // they are used.
+  Overflow() { cells_.reserve(kMostCells); }
+
+  // The ledger's cell, in the units of `limiter`.
+  [[nodiscard]] Cell cell(RuleIndex rule, Ledger ledger, const Limiter& limiter) const noexcept {
+    const auto found = cells_.find(name_of(rule, ledger));
+    if (found == cells_.end()) return {};
+    const auto& [units, cell] = found->second;
+    return units == limiter ? cell : carry_over(units, cell, limiter);
   }
 
-  // Stores what a charge made of the cell. Two lines of one bill may meet here: the later state stands, which
-  // holds at least what each of them took.
-  void settle(RuleIndex rule, const Limiter& limiter, const Cell& next) noexcept {
-    ++charges_;
-    const Shared& shared = shared_[rule];
-    if (shared.units && drained_at(*shared.units, shared.cell) > drained_at(limiter, next)) return;
-    put(rule, limiter, next);
+  void put(RuleIndex rule, Ledger ledger, const Limiter& limiter, const Cell& cell) noexcept {
+    const auto [entry, is_new] = cells_.try_emplace(name_of(rule, ledger), limiter, cell);
+    if (is_new)
+      apart_ += (entry->first & kLedgers) > 1 ? 1 : 0;
+    else
+      entry->second = {limiter, cell};
   }
 
-  void put(RuleIndex rule, const Limiter& limiter, const Cell& cell) noexcept {
-    shared_[rule] = {limiter, cell};
-  }
+  void note_charge() noexcept { ++charges_; }
 
   template <class Visit>
   void for_each(Visit visit) const {
-    for (std::size_t rule = 0; rule < kMaxRules; ++rule)
-      if (shared_[rule].units) visit(static_cast<RuleIndex>(rule), *shared_[rule].units, shared_[rule].cell);
+    for (const auto& [name, shared] : cells_)
+      visit(static_cast<RuleIndex>(name >> kRuleAt), static_cast<Ledger>(name & kLedgers), shared.units,
+            shared.cell);
   }
 
   [[nodiscard]] std::uint64_t charges() const noexcept { return charges_; }
@@ -49,11 +57,25 @@ class Overflow {
   mutable std::mutex mutex;
 
  private:
+  static constexpr unsigned kRuleAt = 32;
+  static constexpr std::uint64_t kLedgers = 0xffff'ffff;
+
   struct Shared {
-    std::optional<Limiter> units;
+    Limiter units;
     Cell cell;
+    Shared(const Limiter& limiter, const Cell& state) : units(limiter), cell(state) {}
   };
-  std::array<Shared, kMaxRules> shared_;
+
+  // Of a ledger without a cell of its own: the rule's first or second, so that the two lines of an elastic
+  // rule never meet.
+  [[nodiscard]] std::uint64_t name_of(RuleIndex rule, Ledger ledger) const noexcept {
+    const std::uint64_t first = std::uint64_t{rule} << kRuleAt;
+    const std::uint64_t own = first | ledger;
+    return ledger < 2 || apart_ < kMostApart || cells_.contains(own) ? own : first | (ledger & 1);
+  }
+
+  boost::unordered_flat_map<std::uint64_t, Shared> cells_;
+  std::size_t apart_ = 0;  // cells of ledgers beyond their rule's two
   std::uint64_t charges_ = 0;
 };
 

@@ -94,18 +94,20 @@ void Reader::read_rules() {
 }
 
 void Reader::read_shared(const SeeShared& see) {
-  const std::uint64_t count = take_count(kMaxRules, "shared cells");
+  const std::uint64_t count = take_count(kMostSharedCells, "shared cells");
   for (std::uint64_t i = 0; i < count && good(); ++i) {
     const std::uint64_t rule = in_.take();
+    const std::uint64_t variant = in_.take();
     const auto units = in_.take_digest();
     const Cell cell = in_.take_cell();
     if (rule >= now_.size()) return fail("is damaged: it names a rule that it lacks");
     if (now_[rule] == kNone) continue;
-    for (const Limiter* limiter : rules_[now_[rule]].limiters) {
-      if (fingerprint(*limiter) != units) continue;
-      see({now_[rule], *limiter, cell});
-      break;
-    }
+    const SavedRule& is = rules_[now_[rule]];
+    const auto named = std::find_if(is.variants.begin(), is.variants.end(),
+                                    [&](const SavedRule::Variant& v) { return v.name == variant; });
+    const auto of = std::find_if(is.limiters.begin(), is.limiters.end(),
+                                 [&](const Limiter* limiter) { return fingerprint(*limiter) == units; });
+    if (named != is.variants.end() && of != is.limiters.end()) see({now_[rule], named->ledger, **of, cell});
   }
 }
 

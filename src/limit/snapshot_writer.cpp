@@ -1,5 +1,7 @@
 #include "limit/snapshot_words.hpp"
 
+#include <algorithm>
+
 namespace weir::limit {
 
 namespace {
@@ -11,14 +13,24 @@ std::uint64_t micros_of(base::TimePoint at) noexcept {
 void put_rule(WordWriter& out, const SavedRule& rule) {
   out.put(rule.name);
   out.put(rule.variants.size());
-  for (const auto& [name, numbers] : rule.variants) {
-    out.put(name);
-    out.put(numbers);
+  for (const auto& variant : rule.variants) {
+    out.put(variant.name);
+    out.put(variant.numbers);
   }
 }
 
-void put_shared(WordWriter& out, const SharedCell& shared) {
+// What the cell is found again by; null where its variant is gone since.
+const SavedRule::Variant* variant_of(const SharedCell& shared, std::span<const SavedRule> rules) {
+  const auto& variants = rules[shared.rule].variants;
+  const auto found = std::find_if(variants.begin(), variants.end(), [&](const SavedRule::Variant& variant) {
+    return variant.ledger == shared.ledger;
+  });
+  return found != variants.end() ? &*found : nullptr;
+}
+
+void put_shared(WordWriter& out, const SharedCell& shared, const SavedRule::Variant& variant) {
   out.put(shared.rule);
+  out.put(variant.name);
   out.put(fingerprint(shared.units));
   out.put(shared.cell);
 }
@@ -47,9 +59,10 @@ std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
   out.put(snapshot.names.k1);
   out.put(rules.size());
   for (const auto& rule : rules) put_rule(out, rule);
-  const auto shared = table.shared_cells(snapshot.saved_at);
+  auto shared = table.shared_cells(snapshot.saved_at);
+  std::erase_if(shared, [&](const SharedCell& cell) { return variant_of(cell, rules) == nullptr; });
   out.put(shared.size());
-  for (const auto& cell : shared) put_shared(out, cell);
+  for (const auto& cell : shared) put_shared(out, cell, *variant_of(cell, rules));
   std::uint64_t keys = 0;
   table.visit(snapshot.saved_at, rules, [&](const SavedKey& saved) {
     put_key(out, saved);

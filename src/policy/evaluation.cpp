@@ -59,7 +59,8 @@ limit::Cost cost_of(const Rule& rule, const Request& request) {
 void put(Bill& bill, const Line& line, const limit::Key& key, limit::Cost cost) {
   const bool enforced = line.rule->mode == Mode::Enforce && !line.applied.counted;
   [[maybe_unused]] const bool added =
-      bill.add(line, {key, line.applied.limiter, cost, line.rule->index, enforced});
+      bill.add(line, {key, line.applied.limiter, cost, line.rule->index, enforced,
+                      ledger_of(line.applied.variant, line.applied.elastic)});
   assert(added);
 }
 

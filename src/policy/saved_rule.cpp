@@ -13,13 +13,15 @@ class Gathering {
  public:
   explicit Gathering(const Rule& rule) : store_(rule.store), saved_{.name = rule.name, .variants = {}} {}
 
-  // `kind`: 0 the rule, 1 an override by its number, 2 a tier by its name.
+  // In the order of AppliedLimiter::variant. `kind`: 0 the rule, 1 an override by its number, 2 a tier by its
+  // name.
   template <class Numbers>
   void add(std::uint64_t kind, std::uint64_t number, std::string_view tier, const Numbers& numbers) {
-    add_limiters(name_of(kind, number, tier, false),
+    const std::uint16_t variant = next_++;
+    add_limiters(name_of(kind, number, tier, false), ledger_of(variant, false),
                  {&numbers.limiter, in(numbers.local_share), in(numbers.soft), in(numbers.soft_share)});
     if (!numbers.elastic) return;
-    add_limiters(name_of(kind, number, tier, true),
+    add_limiters(name_of(kind, number, tier, true), ledger_of(variant, true),
                  {&numbers.elastic->limiter, in(numbers.elastic->local_share)});
   }
   [[nodiscard]] limit::SavedRule take() && { return std::move(saved_); }
@@ -38,7 +40,8 @@ class Gathering {
     return hash.digest().lo;
   }
   // Which of them enforces depends on which there are, and on where the rule keeps its state.
-  void add_limiters(std::uint64_t name, std::initializer_list<const limit::Limiter*> limiters) {
+  void add_limiters(std::uint64_t name, limit::Ledger ledger,
+                    std::initializer_list<const limit::Limiter*> limiters) {
     SipHash128 hash({});
     hash.part(static_cast<std::uint64_t>(store_));
     for (const limit::Limiter* limiter : limiters) {
@@ -47,10 +50,11 @@ class Gathering {
       hash.part(limit::fingerprint(*limiter).lo);
       saved_.limiters.push_back(limiter);
     }
-    saved_.variants.push_back({name, hash.digest().lo});
+    saved_.variants.push_back({name, hash.digest().lo, ledger});
   }
 
   Store store_;
+  std::uint16_t next_ = 0;
   limit::SavedRule saved_;
 };
 

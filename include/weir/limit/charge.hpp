@@ -16,6 +16,9 @@ using Key = base::Digest128;
 using RuleIndex = std::uint16_t;
 inline constexpr std::size_t kMaxRules = 256;
 
+// Which of a rule's limiters that count apart: its tiers', its overrides', the elastic ones.
+using Ledger = std::uint32_t;
+
 // One request meets at most so many rules.
 inline constexpr std::size_t kMaxCharges = 32;
 
@@ -25,6 +28,7 @@ struct Charge {
   Cost cost = 1;
   RuleIndex rule = 0;
   bool enforced = true;  // false: a shadow rule, evaluated apart and charged only if it would admit
+  Ledger ledger = 0;     // keys of one ledger share a cell when the table is full
 };
 
 }  // namespace weir::limit

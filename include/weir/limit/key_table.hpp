@@ -8,8 +8,8 @@
 //  2. Only a drained key (its state equals a fresh one) is ever forgotten. So churning keys buys no fresh
 //     state.
 //  3. When both buckets of a newcomer are full of live keys that cannot move to their other buckets,
-//     it shares its rule's overflow cell, which refuses earlier than a cell of its own would:
-//     memory runs out on the safe side. The rates of several tiers may meet there.
+//     it shares the overflow cell of its ledger (limit/charge.hpp), which refuses earlier than a cell of
+//     its own would: memory runs out on the safe side.
 //  4. A bill is checked and charged under the locks of all its shards, taken in ascending order, then the
 //     overflow cells', then the log store's: all or nothing, and no two bills wait for each other in a
 //     circle.
@@ -52,8 +52,8 @@ class KeyTable {
 
   // Checks all, then charges all that are enforced, or none; outcomes[i] answers charges[i].
   // True when charged. A shadow line is charged when it would admit and the enforced ones did.
-  // REQUIRES charges.size() == outcomes.size() ≤ kMaxCharges; no two lines with one key, nor two of one
-  // rule that holds(); now ≥ the epoch.
+  // REQUIRES charges.size() == outcomes.size() ≤ kMaxCharges; no two lines with one key, nor two with one
+  // rule and ledger; of two lines of one rule one ledger even, one odd; now ≥ the epoch.
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes);
 
   // Gives back what `charge` took at `charged_at`, with the delay that each outcome promised.

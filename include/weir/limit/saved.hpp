@@ -21,9 +21,10 @@ struct SavedKey {
   friend bool operator==(const SavedKey&, const SavedKey&) = default;
 };
 
-// The cell that a rule's newcomers share while the table is full.
+// The cell that newcomers of one ledger share while the table is full.
 struct SharedCell {
   RuleIndex rule = 0;
+  Ledger ledger = 0;
   Limiter units;  // whose units the cell is in
   Cell cell;
 };
@@ -35,6 +36,7 @@ struct SavedRule {
   struct Variant {
     std::uint64_t name;     // that keys are named under: the rule itself, a tier, an override, elastic or not
     std::uint64_t numbers;  // a digest of all that a cell's meaning depends on
+    Ledger ledger = 0;      // in this configuration; in a snapshot the name stands for it
     friend bool operator==(const Variant&, const Variant&) = default;
   };
   std::string name;

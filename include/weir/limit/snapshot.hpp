@@ -4,7 +4,7 @@
 //   words of 64 bits, little endian:
 //   | "weirkeys" | version | saved_at | k0 | k1 |
 //   | rules     | length of name, name | variants | name, numbers | … | … |
-//   | shared    | rule | fingerprint of its units, 2 | cell, 2 | … |
+//   | shared    | rule | name of its variant | fingerprint of its units, 2 | cell, 2 | … |
 //   | drained_at, log?, rule | key, 2 | cell, 2                         | one for each key; or, of a log,
 //   | drained_at, log?, rule | key, 2 | entries | mark, cost | … |      |
 //   | all ones | keys | digest of all words before it, 2 |
@@ -51,7 +51,7 @@ std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
                              std::span<const SavedRule> rules, const ByteSink& sink);
 
 // Reads everything, in bounded memory, and believes nothing before the digest was right. An error in words:
-// "ends early", "is damaged: …", "is of version 7, this weir reads 1".
+// "ends early", "is damaged: …", "is of version 1, this weir reads 2".
 [[nodiscard]] base::Result<Snapshot> check_snapshot(const ByteSource& source,
                                                     std::span<const SavedRule> rules);
 
@@ -60,7 +60,7 @@ struct Restored {
   std::uint64_t drained = 0;  // whose time had passed
   std::uint64_t changed = 0;  // of rules that are gone, or have other numbers
   // That found no room in a smaller table. It is full of live keys then, so they share their rules' overflow
-  // cells: all of them together gain one fresh state a rule.
+  // cells: all of them together gain one fresh state a ledger.
   std::uint64_t left_out = 0;
 };
 

@@ -122,6 +122,10 @@ struct AppliedLimiter {
   bool paired = false;         // the variant has two limiters: the other one is to count as well
   bool counted = false;        // this is that other one: charged, and it decides nothing
 };
+// A variant and its elastic limiter are an even ledger and the odd one after it.
+[[nodiscard]] constexpr limit::Ledger ledger_of(std::uint16_t variant, bool elastic) noexcept {
+  return variant * limit::Ledger{2} + (elastic ? 1 : 0);
+}
 [[nodiscard]] AppliedLimiter applied_limiter(const Rule& rule, const Request& request);
 
 // The other one of a pair. REQUIRES applied.paired.

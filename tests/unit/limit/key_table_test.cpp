@@ -184,7 +184,7 @@ TEST_F(KeyTableTest, ADrainedKeyMakesRoomForANewcomer) {
   EXPECT_EQ(table.stats().keys, 64);
 }
 
-TEST_F(KeyTableTest, TiersOfOneRuleShareAnOverflowCellInTheirOwnUnits) {
+TEST_F(KeyTableTest, LimitersOfOneLedgerShareAnOverflowCellInTheirOwnUnits) {
   KeyTable table(64);
   const Limiter slow = token_bucket("2/h", 4);  // empty for two hours
   const Limiter fast = token_bucket("50/s", 50);
@@ -210,13 +210,15 @@ TEST_F(KeyTableTest, ABillTakesAndReturnsItsOverflow) {
   EXPECT_TRUE(charge(table, bill, kStart));
 }
 
-TEST_F(KeyTableTest, TwoLinesOfOneRuleInTheOverflowCellAreBothCharged) {
+TEST_F(KeyTableTest, TwoLinesOfOneRuleHaveAnOverflowCellEach) {
   KeyTable table(64);
   fill(table, one_);
-  const std::vector<Charge> bill = {line(500'000, three_, 5, 3), line(500'001, three_, 5, 1)};
+  std::vector<Charge> bill = {line(500'000, three_, 5, 3), line(500'001, three_, 5, 1)};
+  bill[1].ledger = 1;
   ASSERT_TRUE(table.peek(bill[0], kStart).overflow && table.peek(bill[1], kStart).overflow);
   ASSERT_TRUE(charge(table, bill, kStart));
-  EXPECT_FALSE(table.peek(bill[1], kStart).allowed) << "the second line overwrote the first";
+  EXPECT_FALSE(table.peek(bill[0], kStart).allowed);
+  EXPECT_EQ(table.peek(bill[1], kStart).remaining, 1);
 }
 
 TEST_F(KeyTableTest, LinesOfOneBillNeverTakeEachOthersSlots) {

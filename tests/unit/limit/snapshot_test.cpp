@@ -150,10 +150,10 @@ TEST_F(SnapshotTest, EveryChangedByteIsTold) {
 
 TEST_F(SnapshotTest, AnotherVersionIsNamed) {
   auto bytes = written(KeyTable(10), rules_, now_);
-  bytes[8] = 7;
+  bytes[8] = 1;
   const auto checked = check_snapshot(source_of(bytes), rules_);
   ASSERT_FALSE(checked);
-  EXPECT_EQ(checked.error().message, "is of version 7, this weir reads 1");
+  EXPECT_EQ(checked.error().message, "is of version 1, this weir reads 2");
   EXPECT_EQ(check_snapshot(source_of("[state]\nmemory = 1\n"), rules_).error().message, "is no snapshot");
 }
 
@@ -243,6 +243,28 @@ TEST_F(SnapshotOfOneRule, WhatNewcomersShareComesBack) {
   restored(written(table, rules, kStart), rules, kStart, again);
   for (std::uint64_t i = 0; i < client + 100; ++i)
     EXPECT_FALSE(charge(again, {key_of(i), &daily_, 1, 0}, kStart)) << i;
+}
+
+// A tier before it in the new configuration moves its ledger on.
+TEST_F(SnapshotOfOneRule, WhatTiersShareComesBackToTheTierOfThatName) {
+  const Limiter small = FixedWindow::make({3, 24h}).value();
+  KeyTable table(10);
+  std::uint64_t client = 0;
+  while (table.stats().overflowed == 0) charge(table, {key_of(client++), &daily_, 1, 0, true, 2}, kStart);
+  charge(table, {key_of(client), &small, 2, 0, true, 4}, kStart);
+  SavedRule rule{.name = "r", .variants = {{10, 1}, {20, 2, 2}, {30, 3, 4}}, .limiters = {&daily_, &small}};
+  const auto bytes = written(table, {rule}, kStart);
+  rule.variants = {{10, 1}, {40, 4, 2}, {20, 2, 4}, {30, 3, 6}};
+  KeyTable again(10);
+  restored(bytes, {rule}, kStart, again);
+  const auto left = [&](const Limiter& limiter, Ledger ledger) {
+    const auto outcome = again.peek({key_of(client), &limiter, 1, 0, true, ledger}, kStart);
+    EXPECT_TRUE(outcome.overflow);
+    return outcome.remaining;
+  };
+  EXPECT_EQ(left(daily_, 2), 4) << "a new tier found another's cell";
+  EXPECT_EQ(left(daily_, 4), 3);
+  EXPECT_EQ(left(small, 6), 0);
 }
 
 TEST_F(SnapshotOfOneRule, ALogThatFindsNoMemoryRefusesEarlier) {

@@ -64,6 +64,17 @@ TEST_F(SavedRuleTest, AnOverrideIsItsPosition) {
   EXPECT_TRUE(reads());
 }
 
+// What lines of a bill are charged to when the table is full, and what a snapshot finds it again by.
+TEST_F(SavedRuleTest, EveryLimiterThatCountsApartIsALedger) {
+  is_.elastic = Elastic{.limiter = bucket(50), .while_load_below = 0.5};
+  is_.overrides = {{.tier = {}, .limiter = bucket(1)}};
+  is_.tiers = {{.tier = "pro", .limiter = bucket(9), .elastic = is_.elastic}};
+  const std::vector<Rule> is = {is_};
+  std::vector<limit::Ledger> ledgers;
+  for (const auto& variant : saved_rules(is)[0].variants) ledgers.push_back(variant.ledger);
+  EXPECT_EQ(ledgers, (std::vector<limit::Ledger>{0, 1, 2, 4, 5}));
+}
+
 TEST_F(SavedRuleTest, AnElasticLimitCountsUnderANameOfItsOwn) {
   is_.elastic = Elastic{.limiter = bucket(50), .while_load_below = 0.5};
   EXPECT_TRUE(reads());
