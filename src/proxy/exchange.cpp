@@ -264,6 +264,7 @@ net::Task<bool> Exchange::discard_body() {
 
 // What the upstream's answer, or its silence, says of its load.
 limit::Ending Exchange::how_it_went() const noexcept {
+  if (answered_ != base::TimePoint{} && space_->response.status >= 500) return {};  // no proof of speed
   if (answered_ != base::TimePoint{}) return {.latency = answered_ - sent_};
   return {.failed = failure_ == "upstream_failed"};
 }

@@ -1,0 +1,137 @@
+// Adaptive concurrency before a server whose answers are not all of one kind: a simulation without a clock or
+// a thread, with random arrivals and latencies.
+#include "unit/limit/traffic.hpp"
+
+#include "weir/limit/concurrency.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <queue>
+#include <vector>
+
+namespace weir::limit {
+namespace {
+
+constexpr std::uint64_t kWorkers = 40;  // the ideal: as many at once, and not many more
+
+// A part of the requests is answered at once, out of a cache; each of the others takes one of the workers for
+// about `work`, or waits for one.
+class MixedServer {
+ public:
+  struct Traffic {
+    double fast;  // of all requests
+    double load;  // of the others, against what the workers can do
+  };
+  MixedServer(std::uint64_t seed, Traffic traffic) : random_(seed), traffic_(traffic) {
+    for (std::uint64_t i = 0; i < kWorkers; ++i) free_at_.push(now_);
+  }
+
+  void run(double seconds) {
+    lowest_ = highest_ = limit();
+    admitted_ = refused_ = 0;
+    for (const double end = now_ + seconds * 1e6; now_ < end; arrive()) {
+      const double rate = traffic_.load * kWorkers / kWork / (1 - traffic_.fast);
+      const double next = now_ - std::log(1 - chance()) / rate;
+      while (!flying_.empty() && flying_.top().first <= next) answer();
+      now_ = next;
+    }
+  }
+  void slow_down(double times) { times_ = times; }
+
+  [[nodiscard]] std::uint64_t limit() const { return limiter_.limit(cell_, instant()); }
+  [[nodiscard]] std::uint64_t lowest() const { return lowest_; }
+  [[nodiscard]] std::uint64_t highest() const { return highest_; }
+  [[nodiscard]] double refused() const { return static_cast<double>(refused_) / (refused_ + admitted_); }
+  // Of what the workers could do, how much was let through.
+  [[nodiscard]] double used(double seconds) const {
+    return admitted_ * (1 - traffic_.fast) * kWork * times_ / (kWorkers * seconds * 1e6);
+  }
+
+ private:
+  static constexpr double kWork = 20'000;    // µs
+  using Flight = std::pair<double, double>;  // ends, began
+
+  [[nodiscard]] double chance() { return std::uniform_real_distribution<>(0, 1)(random_); }
+  [[nodiscard]] TimePoint instant() const { return kStart + Duration(static_cast<std::int64_t>(now_)); }
+
+  void arrive() {
+    const auto step = limiter_.step(cell_, instant(), 1);
+    ++(step.outcome.allowed ? admitted_ : refused_);
+    if (!step.outcome.allowed) return;
+    cell_ = step.next;
+    flying_.emplace(chance() < traffic_.fast ? now_ + 100 + 200 * chance() : worked(), now_);
+  }
+  // When a request that wants a worker from now on has been worked on.
+  [[nodiscard]] double worked() {
+    const double from = std::max(free_at_.top(), now_);
+    const double ends = from + kWork * times_ * std::lognormal_distribution<>(-0.045, 0.3)(random_);
+    free_at_.pop();
+    free_at_.push(ends);
+    return ends;
+  }
+  void answer() {
+    const auto [ends, began] = flying_.top();
+    flying_.pop();
+    now_ = ends;
+    const Duration latency(static_cast<std::int64_t>(ends - began));
+    cell_ = limiter_.release(cell_, instant(), 1, {.latency = latency});
+    lowest_ = std::min(lowest_, limit());
+    highest_ = std::max(highest_, limit());
+  }
+
+  const AdaptiveConcurrency limiter_ = AdaptiveConcurrency::make(2, 1'000).value();
+  std::mt19937_64 random_;
+  Traffic traffic_;
+  double times_ = 1, now_ = 0;
+  Cell cell_;
+  std::priority_queue<double, std::vector<double>, std::greater<>> free_at_;
+  std::priority_queue<Flight, std::vector<Flight>, std::greater<>> flying_;
+  std::uint64_t lowest_ = 0, highest_ = 0;
+  int admitted_ = 0, refused_ = 0;
+};
+
+class AdaptiveMixture : public testing::TestWithParam<double> {
+ protected:
+  MixedServer server(double load) { return {new_seed(), {.fast = GetParam(), .load = load}}; }
+};
+INSTANTIATE_TEST_SUITE_P(Fast, AdaptiveMixture, testing::Values(0.0, 0.0005, 0.01, 0.1, 0.5));
+
+// From a quarter of the ideal to three times it; of what the server could do, four fifths are done.
+TEST_P(AdaptiveMixture, AnOverloadedServerIsKeptBusyAndNoMore) {
+  auto server = this->server(3);
+  server.run(20);
+  server.run(40);
+  EXPECT_GE(server.lowest(), kWorkers / 4);
+  EXPECT_LE(server.highest(), kWorkers * 3);
+  EXPECT_GE(server.used(40), 0.8);
+}
+
+TEST_P(AdaptiveMixture, AServerWithRoomRefusesHardlyAnybody) {
+  auto server = this->server(0.5);
+  server.run(40);
+  server.run(40);
+  EXPECT_GE(server.lowest(), kWorkers / 4);
+  EXPECT_LE(server.refused(), 0.02);
+}
+
+TEST_P(AdaptiveMixture, AServerThatBecameSlowerIsSparedThenLearnedAndRisesAgain) {
+  auto server = this->server(0.5);
+  server.run(20);
+  const auto before = server.limit();
+  server.slow_down(5);  // what was half a load is 2.5 times one
+  server.run(30);
+  EXPECT_LT(server.lowest(), kWorkers / 2) << "it queued before a server that had become slow";
+  EXPECT_LT(server.lowest(), before / 2);
+  server.run(40);
+  EXPECT_GE(server.used(40), 0.5) << "the new latency was not learned";
+  EXPECT_LE(server.highest(), kWorkers * 4);
+  server.slow_down(1);
+  server.run(20);
+  server.run(20);
+  EXPECT_GE(server.lowest(), kWorkers / 2) << "it did not rise";
+  EXPECT_LE(server.refused(), 0.02);
+}
+
+}  // namespace
+}  // namespace weir::limit
