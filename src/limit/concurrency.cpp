@@ -208,7 +208,7 @@ Cell AdaptiveConcurrency::release(const Cell& cell, base::TimePoint now, Cost co
   State state = state_of(cell, now);
   if (state.in_flight == 0) return cell;  // it was given back already
   if (ending.failed) {
-    state.limit = adapted(state, kGradient / 2);
+    state.limit = adapted(state, 0);  // no answer is slower than any
   } else if (ending.latency) {
     learn(state, *ending.latency, chance_at(micros(now) + state.in_flight));
     const std::uint64_t gradient = kGradient * 3 / 2 * state.best / state.quick;
