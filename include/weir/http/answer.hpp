@@ -32,6 +32,10 @@ struct Standing {
 };
 
 void append_standing(std::string& out, const Standing& standing, RateLimitFamilies families);
+// Of a Retry-After as others write it, in seconds or as an IMF-fixdate (RFC 9110 §10.2.3); what lies in the
+// past is no time at all. Absent: it is neither.
+[[nodiscard]] std::optional<base::Duration> parse_retry_after(std::string_view value,
+                                                              base::TimePoint now) noexcept;
 // The field line of a refusal.
 void append_retry_after(std::string& out, std::uint64_t seconds);
 
