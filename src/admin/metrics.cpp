@@ -62,6 +62,7 @@ class Page {
   void tell_durations();
   void tell_connections();
   void tell_upstreams();
+  void tell_servers();
   void tell_load();
   void tell_keys();
   void tell_redis();
@@ -228,7 +229,27 @@ void Page::tell_upstreams() {
   each_upstream(&UpstreamTallies::reused, "weir_upstream_reused_total",
                 "Requests that found a connection waiting.");
   each_upstream(&UpstreamTallies::retries, "weir_upstream_retries_total",
-                "Requests sent again over another connection.");
+                "Times that requests were sent again over another connection.");
+  each_upstream(&UpstreamTallies::denied, "weir_upstream_retries_denied_total",
+                "Requests not sent again because the budget of that was spent.");
+  each_upstream(&UpstreamTallies::crowded, "weir_upstream_crowded_total",
+                "Requests that found no server with room for them.");
+  each_upstream(&UpstreamTallies::paused, "weir_upstream_paused_total",
+                "Requests answered 429 here because the upstream had asked to be left alone.");
+  tell_servers();
+}
+
+void Page::tell_servers() {
+  if (!sources_.servers) return;
+  Family healthy = gauge("weir_upstream_healthy", "Whether a server gets requests.");
+  Family ejections = counter("weir_upstream_ejections_total", "Times that a server was put out.");
+  for (const ServerFigures& figures : sources_.servers()) {
+    const Labels labels{{"server", figures.server}, {"upstream", figures.upstream}};
+    healthy.add(labels, figures.healthy ? 1.0 : 0.0);
+    ejections.add(labels, figures.ejections);
+  }
+  put(healthy);
+  put(ejections);
 }
 
 void Page::tell_load() {

@@ -24,12 +24,23 @@ std::string listener_line(const net::ListenerSettings& listener) {
   return line + "\n";
 }
 
+std::string server_words(const upstream::ServerSettings& server) {
+  auto words = " " + server.address.to_string();
+  if (server.weight != 1) words += " x" + std::to_string(server.weight);
+  if (server.max_in_flight != 0) words += " (at most " + std::to_string(server.max_in_flight) + " in flight)";
+  if (server.limit) words += " (at most " + limit::to_string(server.limit->spacing().rate()) + ")";
+  return words;
+}
+
 std::string upstream_line(const upstream::UpstreamSettings& upstream) {
-  constexpr std::string_view kBalances[] = {"round_robin", "least_in_flight", "random_two"};
+  constexpr std::string_view kBalances[] = {"round_robin", "least_in_flight", "random_two", "hash of "};
   auto line = "upstream " + in_quotes(upstream.name) + ":";
-  for (const auto& server : upstream.servers) line += " " + server.to_string();
+  for (const auto& server : upstream.servers) line += server_words(server);
   if (upstream.servers.size() > 1)
     line.append(", ").append(kBalances[static_cast<std::size_t>(upstream.balance)]);
+  if (upstream.servers.size() > 1 && upstream.balance == upstream::Balance::Hash)
+    line += policy::describe(upstream.hash_key);
+  if (upstream.health) line += ", asked for " + upstream.health->path;
   return line + "\n";
 }
 

@@ -14,6 +14,7 @@
 #include "weir/net/clock.hpp"
 #include "weir/policy/key_ring.hpp"
 #include "weir/policy/saved_rule.hpp"
+#include "weir/upstream/prober.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -21,6 +22,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -58,6 +60,11 @@ base::SipKey shared_key(const std::string& secret) {
   return key;
 }
 
+// Clients stay on their servers across restarts, and weirs that share nothing agree on them as well.
+base::SipKey balance_key(const std::string& secret) {
+  return secret.empty() ? base::SipKey{} : shared_key(secret);
+}
+
 proxy::Configuration configure(const Settings& settings) {
   proxy::Configuration config{
       .server = settings.server,
@@ -69,6 +76,7 @@ proxy::Configuration configure(const Settings& settings) {
       .inspects = asks_for_bodies(settings),
       .settles = asks_for_answers(settings),
       .names = {.table = random_key(), .shared = shared_key(settings.state.key_secret)},
+      .balance = balance_key(settings.state.key_secret),
       .upstreams = settings.upstreams,
       .servers = {}};
   for (const auto& upstream : config.upstreams)
@@ -101,6 +109,7 @@ class Program {
   void open_listeners();
   void start_admin();
   [[nodiscard]] admin::Sources sources();
+  [[nodiscard]] std::vector<admin::ServerFigures> servers() const;
   [[nodiscard]] std::vector<std::pair<const char*, double>> load();
   [[nodiscard]] admin::Readiness readiness() const;
   void on_signal(int signal);
@@ -120,6 +129,8 @@ class Program {
   const unsigned worker_count_;
   proxy::SharedQueue queue_;
   proxy::InFlight in_flight_;
+  std::deque<upstream::Fleet> fleets_;
+  std::optional<upstream::Prober> prober_;
   proxy::Shared shared_;
   net::Timer drain_deadline_{control_.get_executor()};
   net::Timer sweep_timer_{control_.get_executor()};
@@ -141,12 +152,16 @@ Program::Program(const Settings& settings, proxy::Configuration config)
       worker_count_(count_workers(settings.server)),
       queue_(worker_count_),
       in_flight_(settings.server.max_in_flight),
-      shared_{config_, clock_, table_, queue_, in_flight_} {
+      shared_{config_, clock_, table_, queue_, in_flight_, fleets_} {
   for (const auto& warning : settings.warnings) log_.warning(warning);
   if (const auto warning = raise_descriptor_limit(settings.server.max_connections)) log_.warning(*warning);
   // Names of a table that is filled from a snapshot are made under the key of the weir that wrote it.
   if (snapshot_.found()) config_.names.table = snapshot_.found()->names;
   snapshot_.restore(table_, saved_rules_, clock_.now());
+  for (std::size_t i = 0; i < config_.upstreams.size(); ++i)
+    fleets_.emplace_back(config_.upstreams[i], config_.servers[i],
+                         [this](const std::string& change) { log_.warning(change); });
+  prober_.emplace(control_.get_executor(), clock_, fleets_);
   const WorkerParts parts{
       .shared = shared_,
       .redis = needs_redis(settings) ? &*settings.state.redis : nullptr,
@@ -192,6 +207,7 @@ admin::Sources Program::sources() {
   for (const auto& route : config_.routes) sources.routes.push_back(route.name);
   for (const auto& rule : config_.rules) sources.rules.push_back(admin::describe(rule));
   for (const auto& upstream : config_.upstreams) sources.upstreams.push_back(upstream.name);
+  sources.servers = [this] { return servers(); };
   sources.key_table = [this] { return table_.stats(); };
   sources.process = admin::read_process_figures;
   sources.load = [this] { return load(); };
@@ -211,6 +227,19 @@ admin::Sources Program::sources() {
     return figures;
   };
   return sources;
+}
+
+std::vector<admin::ServerFigures> Program::servers() const {
+  std::vector<admin::ServerFigures> figures;
+  for (const auto& fleet : fleets_)
+    for (std::size_t at = 0; at < fleet.size(); ++at) {
+      const auto& member = fleet.member(at);
+      figures.push_back({.upstream = fleet.settings().name,
+                         .server = member.server().name,
+                         .healthy = member.serves(),
+                         .ejections = member.ejections()});
+    }
+  return figures;
 }
 
 // What workers measure is known only where some rule looks at it; the rest is asked anew.
@@ -290,6 +319,7 @@ int Program::serve() {
   sweep_later();
   certificates_->look_every(settings_.server.certificate_check);
   if (admin_) admin_->start();
+  prober_->start();
   for (const auto& worker : workers_) worker->start();
   std::thread joiner([this] {
     for (const auto& worker : workers_) worker->join();

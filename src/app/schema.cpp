@@ -1,5 +1,7 @@
 #include "app/schema.hpp"
 
+#include "app/schema_keys.hpp"
+
 #include "weir/limit/rate.hpp"
 
 #include <algorithm>
@@ -10,25 +12,6 @@ namespace {
 
 constexpr std::int64_t kBillion = 1'000'000'000;
 constexpr auto kMostCost = static_cast<std::int64_t>(limit::kMaxCost);
-
-constexpr KeySpec key(std::string_view name, Kind kind, std::string_view fallback, std::string_view about) {
-  return {.name = name, .kind = kind, .fallback = fallback, .about = about};
-}
-constexpr KeySpec required(std::string_view name, Kind kind, std::string_view about) {
-  return {.name = name, .kind = kind, .about = about, .required = true};
-}
-constexpr KeySpec whole(std::string_view name, std::int64_t least, std::int64_t most,
-                        std::string_view fallback, std::string_view about) {
-  return {
-      .name = name, .kind = Kind::Whole, .fallback = fallback, .about = about, .least = least, .most = most};
-}
-constexpr KeySpec choice(std::string_view name, std::span<const Choice> choices, std::string_view fallback,
-                         std::string_view about) {
-  return {.name = name, .kind = Kind::Choice, .fallback = fallback, .about = about, .choices = choices};
-}
-constexpr KeySpec later(std::string_view name, std::string_view not_yet, Kind kind = Kind::Mixed) {
-  return {.name = name, .kind = kind, .not_yet = not_yet};
-}
 
 constexpr KeySpec kRootKeys[] = {
     key("server", Kind::Subtable, "", "bounds and deadlines of the client side"),
@@ -177,34 +160,12 @@ constexpr KeySpec kRedisKeys[] = {
     later("lease", "leases"),
 };
 
-constexpr Choice kBalances[] = {
-    {"round_robin"}, {"least_in_flight"}, {"random_two"}, {"hash", "balancing by hash"}};
-constexpr KeySpec kUpstreamKeys[] = {
-    required("name", Kind::Text, "what routes call it"),
-    {.name = "servers", .kind = Kind::Mixed, .about = "addresses, or tables with one", .required = true},
-    choice("balance", kBalances, "least_in_flight", "which server is next"),
-    key("timeouts", Kind::Subtable, "", "deadlines of the upstream side"),
-    whole("max_idle", 0, 65'536, "256", "unused connections kept per server and worker"),
-    later("health", "health checks"),
-    later("retry", "retries"),
-};
-constexpr KeySpec kServerOfUpstreamKeys[] = {
-    required("address", Kind::Address, "host:port, [v6]:port or unix:/path"),
-    later("weight", "weights of servers"),
-    later("max_in_flight", "bounds per server"),
-    later("limit", "limits per server"),
-};
-constexpr KeySpec kTimeoutsKeys[] = {
-    key("connect", Kind::Duration, "1s", "until a connection stands"),
-    key("response", Kind::Duration, "30s",
-        "from the request sent to the answer's head, and between two reads of it"),
-    key("idle", Kind::Duration, "60s", "how long an unused connection is kept"),
-};
-
 constexpr KeySpec kRouteKeys[] = {
     key("name", Kind::Text, "", "label of its metrics; default its path"),
     key("match", Kind::Subtable, "", "which requests; absent: every one"),
     key("upstream", Kind::Text, "", "name of an upstream"),
+    key("honor_upstream_retry_after", Kind::Bool, "false",
+        "after a 429 of the upstream's with Retry-After, weir itself answers so until then"),
     key("respond", Kind::Subtable, "", "an answer of weir's own, in place of an upstream"),
     whole("priority", 0, 9, "5", "0 first to 9 last: in queues, and under load"),
 };
@@ -371,11 +332,9 @@ namespace schema {
 constinit const TableSpec kRoot{kRootKeys}, kServer{kServerKeys}, kLog{kLogKeys}, kAdmin{kAdminKeys},
     kListener{kListenerKeys}, kTls{kTlsKeys}, kCertificate{kCertificateKeys}, kClient{kClientKeys},
     kApiKeySource{kApiKeySourceKeys}, kSource{kSourceKeys}, kJwt{kJwtKeys}, kState{kStateKeys},
-    kMemory{kMemoryKeys}, kRedis{kRedisKeys}, kUpstream{kUpstreamKeys},
-    kServerOfUpstream{kServerOfUpstreamKeys}, kTimeouts{kTimeoutsKeys}, kRoute{kRouteKeys},
-    kRespond{kRespondKeys}, kMatch{kMatchKeys}, kRule{kRuleKeys}, kCost{kCostKeys}, kCharge{kChargeKeys},
-    kElastic{kElasticKeys}, kTier{kTierKeys}, kOverride{kOverrideKeys}, kKeysFile{kKeysFileKeys},
-    kKey{kKeyKeys};
+    kMemory{kMemoryKeys}, kRedis{kRedisKeys}, kRoute{kRouteKeys}, kRespond{kRespondKeys}, kMatch{kMatchKeys},
+    kRule{kRuleKeys}, kCost{kCostKeys}, kCharge{kChargeKeys}, kElastic{kElasticKeys}, kTier{kTierKeys},
+    kOverride{kOverrideKeys}, kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
 }  // namespace schema
 
 }  // namespace weir::app

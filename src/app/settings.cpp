@@ -37,7 +37,7 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   settings.log = read_log(root.table("log", schema::kLog), reading);
   settings.client = read_client(root.table("client", schema::kClient), reading);
   settings.state = read_state(root.table("state", schema::kState), reading);
-  settings.upstreams = read_upstreams(root);
+  settings.upstreams = read_upstreams(root, reading);
   settings.routes = read_routes(root, settings.upstreams, reading);
   settings.rules = read_rules(root, settings, reading);
   settings.tier_priorities = reading.tier_priorities;

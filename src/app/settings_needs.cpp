@@ -7,11 +7,20 @@ namespace weir::app {
 
 namespace {
 
-bool keyed_by(const policy::Rule& rule, policy::Attribute kind) {
-  return std::any_of(rule.key.begin(), rule.key.end(), [&](const policy::KeyPart& part) {
+bool has(const policy::KeyPattern& pattern, policy::Attribute kind) {
+  return std::any_of(pattern.begin(), pattern.end(), [&](const policy::KeyPart& part) {
     return std::any_of(part.begin(), part.end(),
                        [&](const policy::AttributeRef& attribute) { return attribute.kind == kind; });
   });
+}
+
+// Whether a rule's key or an upstream's balance looks at such an attribute.
+bool keyed_by(const Settings& settings, policy::Attribute kind) {
+  return std::any_of(settings.rules.begin(), settings.rules.end(),
+                     [&](const policy::Rule& rule) { return has(rule.key, kind); }) ||
+         std::any_of(
+             settings.upstreams.begin(), settings.upstreams.end(),
+             [&](const upstream::UpstreamSettings& upstream) { return has(upstream.hash_key, kind); });
 }
 
 bool names_countries(const policy::Match& match) {
@@ -38,17 +47,15 @@ bool asks_for_claims(const Settings& settings) {
   const auto claimed = [](const policy::Source* source) {
     return source->kind == policy::Source::Kind::Claim;
   };
-  const auto keyed = [](const policy::Rule& rule) { return keyed_by(rule, policy::Attribute::Claim); };
   return std::any_of(std::begin(sources), std::end(sources), claimed) ||
-         std::any_of(settings.rules.begin(), settings.rules.end(), keyed);
+         keyed_by(settings, policy::Attribute::Claim);
 }
 
 bool asks_for_countries(const Settings& settings) {
-  const auto by_rule = [](const policy::Rule& rule) {
-    return keyed_by(rule, policy::Attribute::Country) || names_countries(rule);
-  };
+  const auto by_rule = [](const policy::Rule& rule) { return names_countries(rule); };
   const auto by_route = [](const policy::Route& route) { return names_countries(route.match); };
-  return std::any_of(settings.rules.begin(), settings.rules.end(), by_rule) ||
+  return keyed_by(settings, policy::Attribute::Country) ||
+         std::any_of(settings.rules.begin(), settings.rules.end(), by_rule) ||
          std::any_of(settings.routes.begin(), settings.routes.end(), by_route);
 }
 

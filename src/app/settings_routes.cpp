@@ -1,4 +1,4 @@
-// [[upstream]] and [[route]].
+// [[route]].
 #include "app/settings_sections.hpp"
 
 #include <algorithm>
@@ -7,47 +7,6 @@
 namespace weir::app {
 
 namespace {
-
-std::optional<base::Endpoint> connectable(const TableReader& table, std::string_view key,
-                                          std::optional<base::Endpoint> address) {
-  if (address && !address->is_unix() && address->port == 0)
-    table.mistake(
-        key, "found " + in_quotes(address->to_string()) + "; expected a port from 1 to 65535 to connect to");
-  return address;
-}
-
-void read_server_of(const TableReader& upstream, const Node& node, std::size_t position,
-                    std::vector<base::Endpoint>& servers) {
-  std::optional<base::Endpoint> address;
-  if (const auto* text = node.text()) {
-    auto parsed = base::parse_endpoint(*text);
-    if (!parsed) return upstream.mistake("servers", parsed.error().message);
-    address = connectable(upstream, "servers", *parsed);
-  } else if (node.table() != nullptr) {
-    const TableReader table(&node, node.line, upstream.path() + ".servers" + element_label("", position),
-                            schema::kServerOfUpstream, upstream.place());
-    address = connectable(table, "address", table.address("address"));
-  } else if (!std::holds_alternative<Unreadable>(node.value)) {
-    upstream.mistake("servers", "found a list with " + std::string(type_name(node)) +
-                                    " in it; expected addresses such as \"127.0.0.1:9000\"");
-  }
-  if (address) servers.push_back(std::move(*address));
-}
-
-void read_servers(const TableReader& table, std::vector<base::Endpoint>& servers) {
-  const auto* node = table.node("servers");
-  if (node == nullptr) return;
-  const auto* array = node->array();
-  if (array == nullptr)
-    return table.mistake("servers", "found " + std::string(type_name(*node)) +
-                                        "; expected a list of addresses such as [\"127.0.0.1:9000\"]");
-  if (array->empty())
-    table.mistake("servers", "found none; expected at least one address such as \"127.0.0.1:9000\"");
-  if (array->size() > upstream::kMaxServers)
-    table.mistake("servers", "found " + std::to_string(array->size()) + "; expected at most " +
-                                 std::to_string(upstream::kMaxServers) + " servers in one upstream");
-  for (std::size_t i = 0; i < array->size(); ++i) read_server_of(table, (*array)[i], i, servers);
-}
 
 policy::CannedResponse read_respond(const TableReader& table) {
   policy::CannedResponse answer;
@@ -115,35 +74,15 @@ policy::Route read_route(const TableReader& table, const std::vector<upstream::U
     route.upstream = find_upstream(table, upstreams);
   else
     table.missing("upstream", "the name of an upstream, or respond = { status = …, body = \"…\" }");
+  route.honor_retry_after = table.boolean("honor_upstream_retry_after");
+  if (route.honor_retry_after && table.has("respond"))
+    table.mistake("honor_upstream_retry_after", "only of an upstream");
   route.priority = static_cast<policy::Priority>(table.whole("priority"));
   name_route(table, match, taken, route);
   return route;
 }
 
 }  // namespace
-
-std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root) {
-  std::vector<upstream::UpstreamSettings> upstreams;
-  std::set<std::string> taken;
-  for (const auto& table : root.tables("upstream", schema::kUpstream)) {
-    upstream::UpstreamSettings upstream;
-    upstream.name = table.text("name");
-    if (table.has("name") && !is_plain_name(upstream.name))
-      table.mistake("name", "found " + in_quotes(upstream.name) +
-                                "; expected 1 to 128 printable ASCII characters but \" and \\");
-    else if (table.has("name") && !taken.insert(upstream.name).second)
-      table.mistake("name",
-                    "found " + in_quotes(upstream.name) + " a second time; expected a name of its own");
-    read_servers(table, upstream.servers);
-    upstream.balance = table.choice<upstream::Balance>("balance");
-    const auto timeouts = table.table("timeouts", schema::kTimeouts);
-    upstream.timeouts = {timeouts.deadline("connect"), timeouts.deadline("response"),
-                         timeouts.deadline("idle")};
-    upstream.max_idle = static_cast<std::size_t>(table.whole("max_idle"));
-    upstreams.push_back(std::move(upstream));
-  }
-  return upstreams;
-}
 
 std::vector<policy::Route> read_routes(const TableReader& root,
                                        const std::vector<upstream::UpstreamSettings>& upstreams,

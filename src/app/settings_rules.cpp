@@ -28,22 +28,6 @@ std::string lacking_for(const policy::AttributeRef& attribute, const Reading& re
   }
 }
 
-policy::KeyPattern read_key(const TableReader& table, const Reading& reading) {
-  policy::KeyPattern pattern;
-  for (const auto& text : table.texts("key")) {
-    auto part = policy::parse_key_part(text);
-    if (!part) {
-      table.mistake("key", part.error().message);
-      continue;
-    }
-    for (const auto& attribute : *part)
-      if (const auto lacking = lacking_for(attribute, reading); !lacking.empty())
-        table.mistake("key", lacking);
-    pattern.push_back(std::move(*part));
-  }
-  return pattern;
-}
-
 void read_cost_source(const TableReader& table, policy::Rule& rule) {
   if (is_settled_cost(table)) return read_settled_cost(table, rule);
   using Kind = policy::CostSource::Kind;
@@ -222,7 +206,7 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, Readi
   const Terms terms{method, falls_back ? settings.state.replicas : 0};
   read_numbers(table, terms, rule);
   rule.match = read_match(table.table("match", schema::kMatch), reading);
-  rule.key = read_key(table, reading);
+  rule.key = read_key(table, "key", reading);
   rule.on_missing = table.choice<policy::OnMissing>("on_missing");
   read_queue_per_client(table, method.algorithm, rule);
   read_tiers(table, terms, rule, reading.tier_priorities);
@@ -285,6 +269,21 @@ StateSettings read_state(const TableReader& table, Reading& reading) {
     table.mistake("store",
                   "found \"redis\" without a Redis; expected redis = { url = \"redis://…\" } beside it");
   return state;
+}
+
+policy::KeyPattern read_key(const TableReader& table, std::string_view key, const Reading& reading) {
+  policy::KeyPattern pattern;
+  for (const auto& text : table.texts(key)) {
+    auto part = policy::parse_key_part(text);
+    if (!part) {
+      table.mistake(key, part.error().message);
+      continue;
+    }
+    for (const auto& attribute : *part)
+      if (const auto lacking = lacking_for(attribute, reading); !lacking.empty()) table.mistake(key, lacking);
+    pattern.push_back(std::move(*part));
+  }
+  return pattern;
 }
 
 std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings, Reading& reading) {

@@ -40,7 +40,8 @@ struct Reading {
 [[nodiscard]] LogSettings read_log(const TableReader& table, const Reading& reading);
 [[nodiscard]] policy::ClientSettings read_client(const TableReader& table, Reading& reading);
 [[nodiscard]] StateSettings read_state(const TableReader& table, Reading& reading);
-[[nodiscard]] std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root);
+[[nodiscard]] std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root,
+                                                                     const Reading& reading);
 [[nodiscard]] std::vector<policy::Route> read_routes(const TableReader& root,
                                                      const std::vector<upstream::UpstreamSettings>& upstreams,
                                                      const Reading& reading);
@@ -54,6 +55,9 @@ void read_settled_cost(const TableReader& cost, policy::Rule& into);
 // Notes what cannot be settled: what queues, what holds, what is in Redis.
 void check_settlement(const TableReader& rule, const policy::Rule& read);
 
+// A list of attributes, under any name.
+[[nodiscard]] policy::KeyPattern read_key(const TableReader& table, std::string_view key,
+                                          const Reading& reading);
 [[nodiscard]] policy::Match read_match(const TableReader& table, const Reading& reading);
 // `body_contains` and `max_body` of a match.
 void read_body_words(const TableReader& table, policy::Match& match);

@@ -183,4 +183,11 @@ std::optional<limit::Key> name_key(const Rule& rule, const AppliedLimiter& appli
   return hash.digest();
 }
 
+base::Digest128 name_client(const KeyPattern& pattern, const Request& request, base::SipKey key) {
+  SipHash128 hash(key);
+  for (const auto& part : pattern)
+    if (!has_part(hash, part, request)) add_attribute(hash, AttributeRef{Attribute::Ip, {}}, request);
+  return hash.digest();
+}
+
 }  // namespace weir::policy

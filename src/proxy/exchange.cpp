@@ -34,6 +34,7 @@ Exchange::~Exchange() {
 
 void Exchange::cancel() noexcept {
   if (ticket_ != nullptr) ticket_->leave();
+  if (pause_ != nullptr) pause_->cancel();
   lease_.cancel();
 }
 
@@ -120,7 +121,11 @@ net::Task<Exchange::Ending> Exchange::carry_out(const Ruling& ruling) {
 
 net::Task<Exchange::Ending> Exchange::pass_on() {
   const auto* route = route_ ? &worker_.config.routes[*route_] : nullptr;
-  if (route != nullptr && !route->respond) return forward(worker_.pools[route->upstream]);
+  if (route != nullptr && !route->respond) {
+    auto& pool = worker_.pools[route->upstream];
+    const auto pause = route->honor_retry_after ? pool.fleet().paused_until() - latest_ : base::Duration{0};
+    return pause > base::Duration{0} ? answer_paused(pause) : forward(pool);
+  }
   gate_.keep();
   if (gate_.settlements().due()) settle(route != nullptr ? route->respond->status : 404, nullptr);
   if (route == nullptr) return error(404, "no route matches this request");

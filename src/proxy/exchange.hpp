@@ -85,9 +85,18 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> forward(upstream::Pool& pool);
   void write_request(Attempt& attempt);
   // False when there is none left to try.
-  [[nodiscard]] bool lease_server(upstream::Pool& pool, const Attempt& attempt);
+  void begin_attempts(upstream::Pool& pool, Attempt& attempt);
+  void arm(const Attempt& attempt, base::Duration wait) noexcept;
+  [[nodiscard]] bool lease_server(upstream::Pool& pool, Attempt& attempt);
+  void note_crowd(Attempt& attempt);
   [[nodiscard]] bool can_reuse(const Attempt& attempt);
-  [[nodiscard]] bool may_try_again(Attempt& attempt);
+  [[nodiscard]] net::Task<bool> try_again(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] bool disappoints(const upstream::Pool& pool, const Attempt& attempt) const noexcept;
+  [[nodiscard]] net::Task<bool> repeat(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] net::Task<void> pause(base::Duration wait);
+  [[nodiscard]] net::Task<Ending> answer_paused(base::Duration wait);
+  void note_pause(upstream::Pool& pool);
+  void give_back_charge();
   [[nodiscard]] net::Task<bool> connect(upstream::Pool& pool, Attempt& attempt);
   [[nodiscard]] net::Task<bool> exchange_heads(upstream::Pool& pool, Attempt& attempt);
   enum class HeadState : std::uint8_t { Missing, Interim, Whole, Faulty };
@@ -99,7 +108,7 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> give_up(Attempt& attempt);
   [[nodiscard]] net::Task<Ending> refuse_body(unsigned status);
   [[nodiscard]] observe::UpstreamTallies& tallies() noexcept;
-  void count_failure() noexcept;
+  bool count_failure() noexcept;  // whether the server is to blame
   [[nodiscard]] net::Task<void> upload();
   [[nodiscard]] net::Signal::Wait end_upload() noexcept;
   void start_upload();
@@ -117,6 +126,7 @@ class Exchange {
   bool in_flight_ = false;            // counted by the worker's InFlight
   Shaper::Ticket* ticket_ = nullptr;  // while waiting for a departure
   upstream::Lease lease_;
+  net::Timer* pause_ = nullptr;  // between two attempts
   std::optional<BodySource> request_body_;
   std::string inspected_;  // what was read of the request's body before the decision
   struct Upload;

@@ -1,5 +1,5 @@
 // The part of an exchange that speaks with an upstream.
-#include "proxy/exchange.hpp"
+#include "proxy/attempt.hpp"
 #include "proxy/session.hpp"
 #include "proxy/upload.hpp"
 
@@ -11,26 +11,7 @@
 
 namespace weir::proxy {
 
-// What one try hands to the next.
-struct Exchange::Attempt {
-  std::string_view body;       // the whole request body, where it came with the head
-  bool whole = false;          // `body` is all of it (or there is none): the request can be sent again
-  bool fresh = false;          // use no waiting connection: the last one was dead
-  bool handed_over = false;    // bytes of the request were sent to some server
-  bool silent = false;         // the connection ended before a byte of an answer
-  bool client_broken = false;  // what it was sent ends within a head: nothing may follow
-  std::uint64_t tried = 0;     // servers that failed, a bit for each
-  unsigned status = 502;       // what to answer when nothing is left to try
-  std::string_view what = "the upstream cannot be reached";
-};
-
 namespace {
-
-// RFC 9110 §9.2.2.
-bool is_idempotent(std::string_view method) noexcept {
-  return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "PUT" ||
-         method == "DELETE" || method == "TRACE";
-}
 
 // Makes the kernel end a connection with a reset, so that an answer delimited by its end does not look
 // complete.
@@ -40,10 +21,6 @@ void end_by_reset(net::Stream& stream) noexcept {
 }
 
 }  // namespace
-
-bool Exchange::repeatable(const Attempt& attempt) const noexcept {
-  return attempt.whole && is_idempotent(space_->head.method);
-}
 
 // Writes the head for the upstream, and takes what of the body came with it.
 void Exchange::write_request(Attempt& attempt) {
@@ -80,14 +57,19 @@ net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
   std::exception_ptr thrown;
   try {
     write_request(attempt);
+    begin_attempts(pool, attempt);
     bool answered = false;
     for (bool again = true; again;) {
+      answered = false;
       if (!lease_server(pool, attempt)) break;
       const bool connected = can_reuse(attempt) || co_await connect(pool, attempt);
       if (session_.left()) break;
       if (!connected) continue;
       answered = co_await exchange_heads(pool, attempt);
-      again = !answered && !attempt.client_broken && may_try_again(attempt);
+      if (!answered)
+        again = co_await try_again(pool, attempt);
+      else
+        again = disappoints(pool, attempt) && co_await repeat(pool, attempt);
     }
     if (answered)
       ending = co_await relay_answer(pool, attempt);
@@ -101,74 +83,15 @@ net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
   co_return ending;
 }
 
-bool Exchange::lease_server(upstream::Pool& pool, const Attempt& attempt) {
-  lease_ = pool.lease(attempt.tried, attempt.fresh);
-  if (!lease_ || worker_.hard_stop) return false;
-  server_ = &lease_.server_name();
-  return true;
-}
-
-observe::UpstreamTallies& Exchange::tallies() noexcept {
-  return worker_.counters.upstream(worker_.config.routes[*route_].upstream);
-}
-
-// That an exchange with a server broke off, unless the client is to blame.
-void Exchange::count_failure() noexcept {
-  if (!session_.left() && !worker_.hard_stop && !(upload_ && upload_->fault != 0)) tallies().failures.add();
-}
-
-// The connection has served before, and either it lives or the request can be sent again.
-bool Exchange::can_reuse(const Attempt& attempt) {
-  const bool reuses = lease_.connected() && (repeatable(attempt) || !lease_.went_stale());
-  if (reuses) tallies().reused.add();
-  return reuses;
-}
-
-// The server closed without a word, as one does whose connection had waited too long.
-bool Exchange::may_try_again(Attempt& attempt) {
-  count_failure();
-  const bool again = attempt.silent && repeatable(attempt) && !session_.left() && !session_.late();
-  // A connection that had waited may have died of age; a fresh one says that its server failed.
-  if (again && !lease_.reused()) attempt.tried |= std::uint64_t{1} << lease_.server();
-  attempt.fresh = true;
-  if (again) tallies().retries.add();
-  return again;
-}
-
-net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
-  session_.arm(pool.settings().timeouts.connect);
-  session_.begin_wait_for_others();
-  const auto ec = co_await lease_.connect();
-  session_.end_wait_for_others();
-  latest_ = worker_.clock.now();
-  if (!ec) {
-    tallies().connects.add();
-    co_return true;
-  }
-  attempt.tried |= std::uint64_t{1} << lease_.server();
-  if (upstream::is_shortage(ec)) {
-    attempt.status = 503;
-    attempt.what = "this server has no room for a connection to the upstream";
-    co_return false;
-  }
-  count_failure();
-  if (session_.late()) {
-    lease_.put_aside();
-    attempt.status = 504;
-    attempt.what = "the upstream could not be reached in time";
-    session_.clear_late();
-  }
-  co_return false;
-}
-
 // Sends the request and waits for the head of the answer.
 net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt) {
   auto& space = *space_;
   auto& stream = lease_.stream();
   sent_ = latest_;
+  ++attempt.servers;
   attempt.silent = false;
   attempt.status = 502;
-  session_.arm(pool.settings().timeouts.response);
+  arm(attempt, pool.settings().timeouts.response);
   net::ErrorCode ec;
   const auto sent = stream.try_write(space.out, attempt.body, ec);
   // A connection that had waited may be gone: then nobody has a byte of it.
@@ -209,6 +132,7 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
     state = look_at_answer(attempt, searched);
   }
   session_.end_wait_for_others();
+  if (state != HeadState::Whole) latest_ = worker_.clock.now();
   co_return state == HeadState::Whole;
 }
 
@@ -238,6 +162,7 @@ Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& sear
   }
   answer.use_and_pin(size);
   latest_ = answered_ = worker_.clock.now();
+  lease_.member().answered(latest_);
   return HeadState::Whole;
 }
 
@@ -265,6 +190,7 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
   const bool request_sent = request_body_->complete() && (!upload_ || upload_->done);
   const auto form = http::response_form(space.head, space.response,
                                         space.head.keep_alive && !worker_.draining && request_sent);
+  if (space.response.status == 429 && worker_.config.routes[*route_].honor_retry_after) note_pause(pool);
   if (gate_.settlements().due()) settle(space.response.status, &space.response);
   space.out.clear();
   http::write_response_head(space.out, space.response, form, space.standing);
@@ -318,16 +244,19 @@ net::Task<Relay::Need> Exchange::relay_rest(upstream::Pool& pool, Relay& relay, 
   co_return need;
 }
 
+// No server has the request.
+void Exchange::give_back_charge() {
+  gate_.refund();
+  // It tells of a charge that was given back; what is held stays so until the exchange ends.
+  if (decision_.limiter != nullptr && !limit::holds(*decision_.limiter)) space_->standing.clear();
+}
+
 // No server answers, or there is no client to answer: says so, and gives back what was charged if no server
 // got the request.
 net::Task<Exchange::Ending> Exchange::give_up(Attempt& attempt) {
   if (upload_) co_await end_upload();
   lease_ = {};
-  if (!attempt.handed_over) {
-    gate_.refund();
-    // It tells of a charge that was given back; what is held stays so until the exchange ends.
-    if (decision_.limiter != nullptr && !limit::holds(*decision_.limiter)) space_->standing.clear();
-  }
+  if (!attempt.handed_over) give_back_charge();
   if (session_.left() || attempt.client_broken) {
     failure_ = "client_left";
     worker_.counters.client_errors(observe::ClientError::Left).add();
@@ -340,6 +269,10 @@ net::Task<Exchange::Ending> Exchange::give_up(Attempt& attempt) {
   }
   failure_ = "upstream_failed";
   if (upload_ && upload_->fault != 0) co_return co_await refuse_body(upload_->fault);
+  if (attempt.room_after) {
+    failure_ = "upstream_crowded";
+    http::append_retry_after(space_->standing, http::retry_after_seconds(*attempt.room_after).value_or(1));
+  }
   co_return co_await error(attempt.status, attempt.what);
 }
 

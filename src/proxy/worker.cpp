@@ -43,8 +43,7 @@ Worker::Worker(net::Executor an_executor, const Shared& shared, redis::Store* a_
       in_flight(shared.in_flight),
       blocks(block_size(shared.config.server)) {
   append_hex(id_prefix_, (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}());
-  for (std::size_t i = 0; i < config.upstreams.size(); ++i)
-    pools.emplace_back(executor, watchdog, config.upstreams[i], config.servers[i]);
+  for (auto& fleet : shared.fleets) pools.emplace_back(executor, watchdog, fleet);
   if (config.elastic) load_probe_.emplace(*this);
 }
 

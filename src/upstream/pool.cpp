@@ -1,26 +1,39 @@
 #include "weir/upstream/pool.hpp"
 
+#include "upstream/connect.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cassert>
 #include <cerrno>
 #include <initializer_list>
 #include <limits>
+#include <map>
 #include <random>
+#include <string_view>
 #include <utility>
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 namespace weir::upstream {
 
 namespace {
 
-// How long a server that refused a connection is passed over while others are there.
-constexpr std::uint64_t kAsideTicks = 1'000'000 / net::Watchdog::kTick.count();
-constexpr std::size_t kNone = ~std::size_t{0};
 static_assert(kMaxServers <= std::numeric_limits<std::uint64_t>::digits, "a bit for each");
+
+constexpr std::uint64_t bit(std::size_t server) noexcept {
+  return std::uint64_t{1} << server;
+}
+
+std::vector<std::uint64_t> identities(const Fleet& fleet) {
+  std::vector<std::uint64_t> identities;
+  std::map<std::string_view, std::size_t> seen;
+  for (std::size_t at = 0; at < fleet.size(); ++at) {
+    const std::string_view name = fleet.member(at).server().name;
+    identities.push_back(Balancer::identity(name, seen[name]++));
+  }
+  return identities;
+}
 
 }  // namespace
 
@@ -30,20 +43,11 @@ bool is_shortage(const net::ErrorCode& ec) noexcept {
   return false;
 }
 
-base::Result<std::vector<Server>> resolve_servers(const UpstreamSettings& settings) {
-  std::vector<Server> servers;
-  for (const auto& address : settings.servers) {
-    auto found = net::resolve(address);
-    if (!found) return base::Error{"upstream \"" + settings.name + "\": " + found.error().message};
-    servers.push_back({address.to_string(), std::move(*found)});
-  }
-  return servers;
-}
-
 Lease::Lease(Lease&& other) noexcept
     : pool_(std::exchange(other.pool_, nullptr)),
       server_(other.server_),
       stream_(std::move(other.stream_)),
+      room_after_(other.room_after_),
       reused_(other.reused_),
       keep_(other.keep_) {}
 
@@ -53,6 +57,7 @@ Lease& Lease::operator=(Lease&& other) noexcept {
   pool_ = std::exchange(other.pool_, nullptr);
   server_ = other.server_;
   stream_ = std::move(other.stream_);
+  room_after_ = other.room_after_;
   reused_ = other.reused_;
   keep_ = other.keep_;
   return *this;
@@ -64,44 +69,26 @@ Lease::~Lease() {
 
 void Lease::release() noexcept {
   if (pool_ == nullptr) return;
-  auto& slot = pool_->slots_[server_];
-  --slot.in_flight;
-  if (keep_ && connected() && slot.idle.size() < pool_->settings_.max_idle)
-    slot.idle.push_back({std::move(stream_), pool_->now_});
+  --pool_->loads_[server_].in_flight;
+  member().leave();
+  auto& idle = pool_->idle_[server_];
+  if (keep_ && connected() && idle.size() < pool_->settings().max_idle)
+    idle.push_back({std::move(stream_), pool_->now_});
   stream_.reset();
   pool_ = nullptr;
 }
 
 const std::string& Lease::server_name() const noexcept {
-  return pool_->slots_[server_].server->name;
+  return member().server().name;
+}
+
+Fleet::Member& Lease::member() const noexcept {
+  return pool_->fleet_.member(server_);
 }
 
 net::Task<net::ErrorCode> Lease::connect() {
   reused_ = false;
-  net::ErrorCode ec = net::asio::error::host_unreachable;
-  for (const auto& address : pool_->slots_[server_].server->addresses) {
-    const auto family = address.protocol().family();
-    const int fd = ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) {  // out of descriptors, or a family that this host lacks
-      ec = net::ErrorCode(errno, boost::system::system_category());
-      continue;
-    }
-    if (family != AF_UNIX) {
-      const int on = 1;
-      ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    }
-    stream_ = std::make_unique<net::Stream>(pool_->executor_, fd);
-    ec = co_await stream_->connect(address.data(), address.size());
-    if (!ec) co_return ec;
-    stream_.reset();
-    if (ec == net::asio::error::operation_aborted) break;
-  }
-  if (ec != net::asio::error::operation_aborted && !is_shortage(ec)) put_aside();
-  co_return ec;
-}
-
-void Lease::put_aside() noexcept {
-  pool_->slots_[server_].aside_until = pool_->now_ + kAsideTicks;
+  return connect_to(pool_->executor_, member().server().addresses, stream_);
 }
 
 bool Lease::went_stale() noexcept {
@@ -114,85 +101,85 @@ void Lease::cancel() noexcept {
   if (stream_) stream_->cancel();
 }
 
-Pool::Pool(net::Executor executor, net::Watchdog& watchdog, const UpstreamSettings& settings,
-           const std::vector<Server>& servers)
-    : Watched(watchdog), executor_(executor), settings_(settings), random_(std::random_device{}() | 1U) {
-  assert(servers.size() <= kMaxServers);
-  for (const auto& server : servers) {
-    slots_.push_back({&server, {}, 0, 0});
-    slots_.back().idle.reserve(settings.max_idle);
-  }
+Pool::Pool(net::Executor executor, net::Watchdog& watchdog, Fleet& fleet)
+    : Watched(watchdog),
+      executor_(executor),
+      fleet_(fleet),
+      balancer_(fleet.settings().balance, identities(fleet)),
+      loads_(fleet.size()),
+      idle_(fleet.size()),
+      random_((std::uint64_t{std::random_device{}()} << 32U) | 1U),
+      retries_(fleet.settings().retry.budget) {
+  assert(fleet.size() <= kMaxServers);
+  for (auto& idle : idle_) idle.reserve(settings().max_idle);
 }
 
-// xorshift64*: where to begin looking needs no better.
+// The servers to choose from: those that serve or, where none does, any that was not tried.
+Pool::Choice Pool::look(const Wanted& wanted) noexcept {
+  Choice choice;
+  std::uint64_t untried = 0;
+  for (std::size_t at = 0; at < loads_.size(); ++at) {
+    if ((wanted.tried & bit(at)) != 0) continue;
+    const auto& member = fleet_.member(at);
+    untried |= bit(at);
+    if (member.serves())
+      choice.from |= bit(at);
+    else if (wanted.tried == 0 && member.due(wanted.now))  // who failed once shall not fail for a trial
+      choice.due |= bit(at);
+    loads_[at].weight = member.weight(wanted.now);
+  }
+  if (choice.from == 0) choice = {untried, 0};  // better one that failed than none
+  return choice;
+}
+
+// The next request tries a server whose time is over; of clients that have their own server, one of its own.
+std::optional<std::size_t> Pool::take_trial(const Choice& choice, const Wanted& wanted) noexcept {
+  const auto chosen = settings().balance == Balance::Hash
+                          ? balancer_.choose(choice.from | choice.due, loads_, wanted.word)
+                          : static_cast<std::size_t>(std::countr_zero(choice.due));
+  auto& member = fleet_.member(chosen);
+  if ((choice.due & bit(chosen)) == 0 || member.enter(wanted.now)) return std::nullopt;
+  if (member.begin_trial(wanted.now)) return chosen;
+  member.leave();
+  return std::nullopt;
+}
+
+// xorshift64*: to draw servers needs no better.
 std::uint64_t Pool::random() noexcept {
-  random_ ^= random_ >> 12;
-  random_ ^= random_ << 25;
-  random_ ^= random_ >> 27;
+  random_ ^= random_ >> 12U;
+  random_ ^= random_ << 25U;
+  random_ ^= random_ >> 27U;
   return random_ * 0x2545F4914F6CDD1DULL;
 }
 
-// The least busy in `candidates` (a bit for each server, at least one); among equals the next in turn.
-std::size_t Pool::least_in_flight(std::uint64_t candidates) const noexcept {
-  const auto count = slots_.size();
-  auto best = kNone;
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto at = (turn_ + i) % count;
-    if ((candidates >> at & 1U) == 0) continue;
-    if (best == kNone || slots_[at].in_flight < slots_[best].in_flight) best = at;
+std::uint64_t Pool::word(const Wanted& wanted) noexcept {
+  return settings().balance == Balance::RandomTwo ? random() : wanted.word;
+}
+
+Lease Pool::lease(const Wanted& wanted) {
+  // Where there is one server alone it gets what comes, whether it serves or not.
+  const auto choice = loads_.size() == 1 ? Choice{.from = ~wanted.tried & 1U} : look(wanted);
+  if (choice.due != 0)
+    if (const auto server = take_trial(choice, wanted)) return lend(*server, wanted.fresh);
+  Lease none;
+  for (auto from = choice.from; from != 0;) {
+    const auto chosen = std::has_single_bit(from) ? static_cast<std::size_t>(std::countr_zero(from))
+                                                  : balancer_.choose(from, loads_, word(wanted));
+    const auto wait = fleet_.member(chosen).enter(wanted.now);
+    if (!wait) return lend(chosen, wanted.fresh);
+    none.room_after_ = std::min(*wait, none.room_after_.value_or(*wait));
+    from &= ~bit(chosen);
   }
-  return best;
+  return none;
 }
 
-// One of `candidates` at random, each as likely.
-std::size_t Pool::any_of(std::uint64_t candidates) noexcept {
-  for (auto skip = random() % static_cast<std::uint64_t>(std::popcount(candidates)); skip > 0; --skip)
-    candidates &= candidates - 1;
-  return static_cast<std::size_t>(std::countr_zero(candidates));
-}
-
-std::size_t Pool::choose(std::uint64_t candidates) noexcept {
-  switch (settings_.balance) {
-    case Balance::RoundRobin: {
-      const auto later = candidates & ~std::uint64_t{0} << turn_;
-      return static_cast<std::size_t>(std::countr_zero(later != 0 ? later : candidates));
-    }
-    case Balance::RandomTwo: {
-      const auto one = any_of(candidates);
-      const auto others = candidates & ~(std::uint64_t{1} << one);
-      if (others == 0) return one;
-      const auto other = any_of(others);
-      return slots_[other].in_flight < slots_[one].in_flight ? other : one;
-    }
-    case Balance::LeastInFlight:
-      break;
-  }
-  return least_in_flight(candidates);
-}
-
-// The servers to choose from: those that did not just fail or, where all did, any that was not tried.
-std::uint64_t Pool::candidates(std::uint64_t tried) const noexcept {
-  std::uint64_t untried = 0;
-  std::uint64_t healthy = 0;
-  for (std::size_t at = 0; at < slots_.size(); ++at) {
-    const auto bit = std::uint64_t{1} << at & ~tried;
-    untried |= bit;
-    if (slots_[at].aside_until <= now_) healthy |= bit;
-  }
-  return healthy != 0 ? healthy : untried;
-}
-
-Lease Pool::lease(std::uint64_t tried, bool fresh) {
-  const auto from = candidates(tried);
-  if (from == 0) return {};
-  const auto chosen = choose(from);
-  turn_ = (chosen + 1) % slots_.size();
-  auto& slot = slots_[chosen];
-  ++slot.in_flight;
-  Lease lease(*this, chosen);
-  while (!fresh && !slot.idle.empty() && !lease.stream_) {
-    auto stream = std::move(slot.idle.back().stream);
-    slot.idle.pop_back();
+Lease Pool::lend(std::size_t server, bool fresh) {
+  ++loads_[server].in_flight;
+  Lease lease(*this, server);
+  auto& idle = idle_[server];
+  while (!fresh && !idle.empty() && !lease.stream_) {
+    auto stream = std::move(idle.back().stream);
+    idle.pop_back();
     // One that was closed meanwhile is of no use; bytes that nobody asked for would be taken for the next
     // answer.
     if (!stream->is_quiet()) continue;
@@ -204,11 +191,11 @@ Lease Pool::lease(std::uint64_t tried, bool fresh) {
 
 void Pool::on_tick() noexcept {
   ++now_;
-  const auto longest = static_cast<std::uint64_t>(settings_.timeouts.idle / net::Watchdog::kTick);
-  for (auto& slot : slots_) {
-    const auto fresh = std::find_if(slot.idle.begin(), slot.idle.end(),
-                                    [&](const Idle& idle) { return idle.since + longest > now_; });
-    slot.idle.erase(slot.idle.begin(), fresh);
+  const auto longest = static_cast<std::uint64_t>(settings().timeouts.idle / net::Watchdog::kTick);
+  for (auto& idle : idle_) {
+    const auto fresh =
+        std::find_if(idle.begin(), idle.end(), [&](const Idle& one) { return one.since + longest > now_; });
+    idle.erase(idle.begin(), fresh);
   }
 }
 

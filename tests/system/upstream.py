@@ -46,14 +46,14 @@ class Exchange:
 
 
 class Upstream:
-    """`reply` is bytes, sent after each request's body was read, or a function of the Exchange."""
+    """`reply` is bytes, sent after each request's body was read, or a function of the Exchange; `port` 0: a free one."""
 
-    def __init__(self, reply=answer()):
+    def __init__(self, reply=answer(), port=0):
         self.reply = reply
         self.exchanges, self.failures = [], []
         self.connections = 0
         self.open = set()
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self.listener = socket.create_server(("127.0.0.1", port), backlog=1024)
         self.port = self.listener.getsockname()[1]
         self.address = f"127.0.0.1:{self.port}"
         threading.Thread(target=self.accept, daemon=True).start()

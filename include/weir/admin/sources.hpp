@@ -42,6 +42,14 @@ struct RedisFigures {
   std::uint64_t reconnects = 0;
 };
 
+// One server of an upstream.
+struct ServerFigures {
+  std::string upstream;
+  std::string server;
+  bool healthy = false;         // it gets requests
+  std::uint64_t ejections = 0;  // times that it was put out
+};
+
 // Of this process, read from /proc/self. Absent where it cannot be read.
 struct ProcessFigures {
   std::uint64_t resident_bytes = 0;
@@ -78,6 +86,7 @@ struct Sources {
   // Called on the server's thread, whatever they read must bear that. Absent: nothing is shown.
   std::function<limit::KeyTable::Stats()> key_table;
   std::function<std::vector<RedisFigures>()> redis;
+  std::function<std::vector<ServerFigures>()> servers;
   std::function<std::optional<ProcessFigures>()> process;
   std::function<std::vector<std::pair<const char*, double>>()> load;  // by kind, from 0 to 1
   std::function<Readiness()> readiness;                               // absent: ready

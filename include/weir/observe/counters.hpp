@@ -65,7 +65,10 @@ struct UpstreamTallies {
   Tally connects;  // connections opened
   Tally failures;  // connects refused or timed out, and exchanges that broke off
   Tally reused;    // requests that found a connection waiting
-  Tally retries;   // requests sent again after a connection turned out to be dead
+  Tally retries;   // times that requests were sent again
+  Tally crowded;   // requests that found no server with room
+  Tally denied;    // requests that were not sent again, for the budget of that was spent
+  Tally paused;    // requests answered here, because the upstream had asked to be left alone
 };
 
 class alignas(64) Counters {

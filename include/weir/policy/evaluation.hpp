@@ -33,6 +33,11 @@ struct NamingKeys {
 [[nodiscard]] std::optional<limit::Key> name_key(const Rule& rule, const AppliedLimiter& applied,
                                                  const Request& request, base::SipKey key);
 
+// What stands for a client by a pattern of attributes alone, whatever the rules; in the place of a part that
+// is missing its address.
+[[nodiscard]] base::Digest128 name_client(const KeyPattern& pattern, const Request& request,
+                                          base::SipKey key);
+
 // The first part of the rule's key that the request does not have; null where it has all of them.
 [[nodiscard]] const KeyPart* missing_part(const Rule& rule, const Request& request);
 

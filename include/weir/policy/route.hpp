@@ -29,6 +29,8 @@ struct Route {
   Match match;
   std::size_t upstream = 0;  // index into the configured upstreams; unused when `respond` is set
   std::optional<CannedResponse> respond;
+  bool honor_retry_after =
+      false;  // a 429 of the upstream's stands for all, for as long as its Retry-After says
   Priority priority = kDefaultPriority;  // of clients whose tier has none
 };
 

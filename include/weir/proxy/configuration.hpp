@@ -7,7 +7,7 @@
 #include "weir/policy/route.hpp"
 #include "weir/policy/rule.hpp"
 #include "weir/proxy/server_settings.hpp"
-#include "weir/upstream/pool.hpp"
+#include "weir/upstream/fleet.hpp"
 #include "weir/upstream/upstream_settings.hpp"
 
 #include <vector>
@@ -24,6 +24,7 @@ struct Configuration {
   bool inspects = false;  // some rule looks at bodies
   bool settles = false;   // some rule's charge waits for the answer
   policy::NamingKeys names;
+  base::SipKey balance;  // names of clients where balance = "hash"
   std::vector<upstream::UpstreamSettings> upstreams;
   std::vector<std::vector<upstream::Server>> servers;  // of each upstream, resolved
 };

@@ -27,13 +27,14 @@ namespace weir::proxy {
 
 struct ExchangeSpace;
 
-// What workers share: immutable, or made for it (the last three).
+// What workers share: immutable, or made for it (the last four).
 struct Shared {
   const Configuration& config;
   const net::Clock& clock;
   limit::KeyTable& table;
   SharedQueue& queue;
   InFlight& in_flight;
+  std::deque<upstream::Fleet>& fleets;  // of each configured upstream
 };
 
 class Worker {

@@ -3,15 +3,16 @@
 // A Pool belongs to its worker and outlives every Lease of it.
 #pragma once
 
-#include "weir/base/result.hpp"
 #include "weir/net/asio.hpp"
-#include "weir/net/listener.hpp"
 #include "weir/net/stream.hpp"
 #include "weir/net/watchdog.hpp"
-#include "weir/upstream/upstream_settings.hpp"
+#include "weir/upstream/balancer.hpp"
+#include "weir/upstream/fleet.hpp"
+#include "weir/upstream/retry.hpp"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,18 +20,17 @@ namespace weir::upstream {
 
 class Pool;
 
-// A server with the addresses that its name stood for at start. Immutable, shared by all workers.
-struct Server {
-  std::string name;
-  std::vector<net::RawEndpoint> addresses;
-};
-
-// The servers of an upstream, resolved. Blocks; for start-up. An error names the upstream and the server.
-[[nodiscard]] base::Result<std::vector<Server>> resolve_servers(const UpstreamSettings& settings);
-
 // Whether a connection failed because this host lacks what it takes (descriptors, ports, memory): that says
 // nothing of the server.
 [[nodiscard]] bool is_shortage(const net::ErrorCode& ec) noexcept;
+
+// What a request asks for.
+struct Wanted {
+  base::TimePoint now{};
+  std::uint64_t tried = 0;  // servers to be passed over, a bit for each
+  bool fresh = false;       // no connection that waits
+  std::uint64_t word = 0;   // under Balance::Hash: the name of the client
+};
 
 // A connection while one exchange uses it. Destroying the lease gives the server's place back; the connection
 // goes back to the pool only after keep().
@@ -43,6 +43,9 @@ class Lease {
 
   // A server was chosen.
   [[nodiscard]] explicit operator bool() const noexcept { return pool_ != nullptr; }
+  // Of a lease without one: how long to stay away, because those that are left have no room. Absent: none is
+  // left.
+  [[nodiscard]] const std::optional<base::Duration>& room_after() const noexcept { return room_after_; }
   [[nodiscard]] bool connected() const noexcept { return stream_ != nullptr && stream_->is_open(); }
   // The connection had served another request before.
   [[nodiscard]] bool reused() const noexcept { return reused_; }
@@ -50,13 +53,11 @@ class Lease {
   [[nodiscard]] std::size_t server() const noexcept { return server_; }
   // REQUIRES connected().
   [[nodiscard]] net::Stream& stream() noexcept { return *stream_; }
+  // Whom to tell what came of the request. REQUIRES a server.
+  [[nodiscard]] Fleet::Member& member() const noexcept;
 
-  // Opens a connection to the chosen server, trying its addresses in turn. A failure puts the server aside
-  // for a moment, unless it is that of cancel(): whether the server was too slow or the client left, the
-  // caller knows.
+  // Opens a connection to the chosen server, trying its addresses in turn.
   [[nodiscard]] net::Task<net::ErrorCode> connect();
-  // The server is passed over for a moment as long as there are others.
-  void put_aside() noexcept;
   // Whether a connection that waited in the pool was closed meanwhile by the server. Costs a system call.
   [[nodiscard]] bool went_stale() noexcept;
   // The exchange is over and both sides are in step: the connection can serve another.
@@ -72,23 +73,26 @@ class Lease {
   Pool* pool_ = nullptr;
   std::size_t server_ = 0;
   std::unique_ptr<net::Stream> stream_;
+  std::optional<base::Duration> room_after_;
   bool reused_ = false;
   bool keep_ = false;
 };
 
 class Pool final : private net::Watched {
  public:
-  // REQUIRES at most kMaxServers of them. `servers` and `settings` outlive the pool.
-  Pool(net::Executor executor, net::Watchdog& watchdog, const UpstreamSettings& settings,
-       const std::vector<Server>& servers);
+  // REQUIRES at most kMaxServers of them. `fleet` outlives the pool.
+  Pool(net::Executor executor, net::Watchdog& watchdog, Fleet& fleet);
 
-  // Chooses a server by the upstream's balance, passing over those in `tried` (a bit for each server) and, as
-  // long as there are others, those that just failed. With an idle connection where the server has one and
-  // `fresh` is not asked. An empty lease when every server was tried.
-  [[nodiscard]] Lease lease(std::uint64_t tried = 0, bool fresh = false);
+  // Chooses a server by the upstream's balance among those that serve, were not tried, and have room; where
+  // none serves, among all that were not tried. One that was out and whose time is over is tried at once.
+  // With an idle connection where the server has one, unless a fresh one is wanted.
+  [[nodiscard]] Lease lease(const Wanted& wanted);
 
-  [[nodiscard]] const UpstreamSettings& settings() const noexcept { return settings_; }
-  [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
+  [[nodiscard]] const UpstreamSettings& settings() const noexcept { return fleet_.settings(); }
+  [[nodiscard]] std::size_t size() const noexcept { return idle_.size(); }
+  [[nodiscard]] Fleet& fleet() noexcept { return fleet_; }
+  [[nodiscard]] RetryBudget& retries() noexcept { return retries_; }
+  [[nodiscard]] std::uint64_t random() noexcept;
 
  private:
   friend class Lease;
@@ -96,27 +100,26 @@ class Pool final : private net::Watched {
     std::unique_ptr<net::Stream> stream;
     std::uint64_t since;  // in ticks
   };
-  struct Slot {  // what this worker knows of a server
-    const Server* server;
-    std::vector<Idle> idle;  // the most recently used last
-    std::size_t in_flight = 0;
-    std::uint64_t aside_until = 0;  // in ticks
-  };
 
   void on_late() noexcept override {}
   void on_tick() noexcept override;
-  [[nodiscard]] std::uint64_t candidates(std::uint64_t tried) const noexcept;
-  [[nodiscard]] std::size_t choose(std::uint64_t candidates) noexcept;
-  [[nodiscard]] std::size_t least_in_flight(std::uint64_t candidates) const noexcept;
-  [[nodiscard]] std::size_t any_of(std::uint64_t candidates) noexcept;
-  [[nodiscard]] std::uint64_t random() noexcept;
+  struct Choice {            // a bit for each server
+    std::uint64_t from = 0;  // those to choose among
+    std::uint64_t due = 0;   // those that are out and should be tried
+  };
+  [[nodiscard]] Choice look(const Wanted& wanted) noexcept;
+  [[nodiscard]] std::optional<std::size_t> take_trial(const Choice& choice, const Wanted& wanted) noexcept;
+  [[nodiscard]] std::uint64_t word(const Wanted& wanted) noexcept;
+  [[nodiscard]] Lease lend(std::size_t server, bool fresh);
 
   net::Executor executor_;
-  const UpstreamSettings& settings_;
-  std::vector<Slot> slots_;
-  std::uint64_t now_ = 0;  // in ticks
-  std::size_t turn_ = 0;   // the server after the one chosen last
+  Fleet& fleet_;
+  Balancer balancer_;
+  std::vector<Load> loads_;              // of each server; in_flight: of this worker
+  std::vector<std::vector<Idle>> idle_;  // likewise; the most recently used last
+  std::uint64_t now_ = 0;                // in ticks
   std::uint64_t random_;
+  RetryBudget retries_;
 };
 
 }  // namespace weir::upstream

@@ -1,4 +1,4 @@
-// docs/limiters.md taken apart, for the tests that hold it to its word.
+// Documents taken apart, for the tests that hold them to their word.
 #pragma once
 
 #include "unit/app/configuration.hpp"
@@ -91,11 +91,15 @@ class DocumentReader {
   bool in_code_ = false, in_toml_ = false, in_table_ = false;
 };
 
-inline std::vector<Section> limiters_document() {
-  std::ifstream file(shipped("../docs/limiters.md"));
+inline std::vector<Section> document(const std::string& name) {
+  std::ifstream file(shipped("../docs/" + name));
   DocumentReader reader;
   for (std::string line; std::getline(file, line);) reader.read(line);
   return reader.sections;
+}
+
+inline std::vector<Section> limiters_document() {
+  return document("limiters.md");
 }
 
 }  // namespace weir::app::test

@@ -1,5 +1,5 @@
-// The tables of keys at the end of docs/limiters.md: every key of a rule that this version knows, and no
-// other, with its type, its bounds and its default.
+// The tables of keys at the end of docs/limiters.md and docs/upstreams.md: every key of a rule and of an
+// upstream that this version knows, and no other, with its type, its bounds and its default.
 #include "app/schema.hpp"
 #include "unit/app/document.hpp"
 
@@ -12,14 +12,26 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 struct Described {
+  const char* document;
   const char* heading;
   const TableSpec* spec;
 };
+constexpr const char* kLimiters = "limiters.md";
+constexpr const char* kUpstreams = "upstreams.md";
 constexpr Described kDescribed[] = {
-    {"Keys of `[[rule]]`", &schema::kRule},      {"Keys of `match`", &schema::kMatch},
-    {"Keys of `cost`", &schema::kCost},          {"Keys of `charge`", &schema::kCharge},
-    {"Keys of `elastic`", &schema::kElastic},    {"Keys of a tier", &schema::kTier},
-    {"Keys of an override", &schema::kOverride},
+    {kLimiters, "Keys of `[[rule]]`", &schema::kRule},
+    {kLimiters, "Keys of `match`", &schema::kMatch},
+    {kLimiters, "Keys of `cost`", &schema::kCost},
+    {kLimiters, "Keys of `charge`", &schema::kCharge},
+    {kLimiters, "Keys of `elastic`", &schema::kElastic},
+    {kLimiters, "Keys of a tier", &schema::kTier},
+    {kLimiters, "Keys of an override", &schema::kOverride},
+    {kUpstreams, "Keys of `[[upstream]]`", &schema::kUpstream},
+    {kUpstreams, "Keys of a server", &schema::kServerOfUpstream},
+    {kUpstreams, "Keys of `timeouts`", &schema::kTimeouts},
+    {kUpstreams, "Keys of `eject`", &schema::kEject},
+    {kUpstreams, "Keys of `health`", &schema::kHealth},
+    {kUpstreams, "Keys of `retry`", &schema::kRetry},
 };
 
 std::string quoted(std::string_view text) {
@@ -98,10 +110,10 @@ void expect_described(const DocumentTable& table, const KeySpec& key) {
 }
 
 TEST(DocumentedKeys, AreAllThatTheSchemaHas) {
-  const auto document = limiters_document();
-  for (const auto& [heading, spec] : kDescribed) {
+  for (const auto& [name, heading, spec] : kDescribed) {
     SCOPED_TRACE(heading);
-    const auto* table = table_of(document, heading);
+    const auto sections = document(name);
+    const auto* table = table_of(sections, heading);
     ASSERT_NE(table, nullptr);
     for (const auto& key : spec->keys) {
       SCOPED_TRACE(key.name);
@@ -111,14 +123,14 @@ TEST(DocumentedKeys, AreAllThatTheSchemaHas) {
 }
 
 TEST(DocumentedKeys, AreNoneThatThisVersionLacks) {
-  const auto document = limiters_document();
-  for (const auto& [heading, spec] : kDescribed) {
-    const auto* table = table_of(document, heading);
+  for (const auto& [name, heading, spec] : kDescribed) {
+    const auto sections = document(name);
+    const auto* table = table_of(sections, heading);
     ASSERT_NE(table, nullptr) << heading;
     for (const auto& row : table->rows) {
-      const auto name = table->cell(row, "key");
-      const auto* key = spec->find(name.substr(1, name.size() - 2));
-      EXPECT_TRUE(key != nullptr && key->not_yet.empty()) << heading << ": " << name;
+      const auto said = table->cell(row, "key");
+      const auto* key = spec->find(said.substr(1, said.size() - 2));
+      EXPECT_TRUE(key != nullptr && key->not_yet.empty()) << heading << ": " << said;
     }
   }
 }

@@ -47,19 +47,52 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:13: upstream[b].servers[#1].address: found \"a:0\"; expected a port from 1 to 65535 to "
       "connect to"}},
     {"UpstreamServerWeight",
-     with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:1\", weight = 2 }]\n"),
-     {"weir.toml:13: upstream[b].servers[#1].weight: not yet: this version of weir lacks weights of "
-      "servers"}},
-    {"UpstreamHash",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nbalance = \"hash\"\n"),
-     {"weir.toml:14: upstream[b].balance: not yet: this version of weir lacks balancing by hash"}},
+     with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:1\", weight = 0 }]\n"),
+     {"weir.toml:13: upstream[b].servers[#1].weight: found 0; expected a whole number from 1 to 100"}},
+    {"UpstreamHashKeyOfNothing",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nbalance = \"hash\"\nhash_key = []\n"),
+     {"weir.toml:15: upstream[b].hash_key: found none; expected at least one attribute such as "
+      "\"api_key|ip\""}},
+    {"UpstreamHashKeyOfAStranger",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nbalance = \"hash\"\nhash_key = [\"api_kee\"]\n"),
+     {"weir.toml:15: upstream[b].hash_key: \"api_kee\" is not an attribute; the nearest is "
+      "\"api_key\""}},
+    {"UpstreamHashKeyOfAnotherBalance",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhash_key = [\"ip\"]\n"),
+     {"weir.toml:14: upstream[b].hash_key: only of balance = \"hash\""}},
+    {"UpstreamEjection",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\neject = { least = \"2s\", most = \"1s\" }\n"),
+     {"weir.toml:14: upstream[b].eject.most: found less than least; expected a time that is no shorter"}},
     {"UpstreamBalance",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nbalance = \"fair\"\n"),
      {"weir.toml:14: upstream[b].balance: found \"fair\"; expected one of \"round_robin\", "
-      "\"least_in_flight\", \"random_two\""}},
-    {"UpstreamHealth",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhealth = { path = \"/\" }\n"),
-     {"weir.toml:14: upstream[b].health: not yet: this version of weir lacks health checks"}},
+      "\"least_in_flight\", \"random_two\", \"hash\""}},
+    {"UpstreamHealthWithoutPath",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhealth = { interval = \"1s\" }\n"),
+     {"weir.toml:14: upstream[b].health.path: missing; expected a string: what is asked for, by GET"}},
+    {"UpstreamHealthPath",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhealth = { path = \"healthz\", status = \"fine\" "
+          "}\n"),
+     {"weir.toml:14: upstream[b].health.status: found \"fine\"; expected a status such as \"401\", a class "
+      "such "
+      "as \"5xx\", or a range such as \"500-504\", from 100 to 599",
+      "weir.toml:14: upstream[b].health.path: found \"healthz\"; expected a path such as \"/healthz\""}},
+    {"UpstreamRetryBudget",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nretry = { budget = \"1/s\" }\n"),
+     {"weir.toml:14: upstream[b].retry.budget: found \"1/s\"; expected a share from \"0%\" to \"100%\""}},
+    {"UpstreamServerLimit",
+     with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:1\", limit = \"fast\" }]\n"),
+     {"weir.toml:13: upstream[b].servers[#1].limit: \"fast\" is not a rate (no '/'): write COUNT/PERIOD with "
+      "a "
+      "period in s, min, h or day, as \"10/s\" or \"20/10s\""}},
+    {"UpstreamRetryOn",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nretry = { on = [\"late\", \"never\"] }\n"),
+     {"weir.toml:14: upstream[b].retry.on: found \"never\"; expected \"broken\", \"late\", or a status such "
+      "as "
+      "\"503\" or \"5xx\""}},
+    {"RouteHonorsNobody",
+     with("[[route]]\nhonor_upstream_retry_after = true\nrespond = { status = 204 }\n"),
+     {"weir.toml:12: route[#2].honor_upstream_retry_after: only of an upstream"}},
     {"UpstreamTimeout",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntimeouts = { connect = \"0s\", respons = \"1s\" "
           "}\n"),

@@ -241,5 +241,20 @@ TEST_F(NameKey, TiersAndOverridesCountApartAndTiersKeepTheirNames) {
   EXPECT_EQ((std::set{*name(rule, 0), *name(rule, 1), *name(rule, 2), *name(rule, 3), *pro}).size(), 5U);
 }
 
+// What balances by hash goes by: no rule is concerned, and the address stands in for what is missing.
+TEST_F(NameKey, AClientHasANameWithoutARule) {
+  const auto of = [&](std::initializer_list<std::string_view> parts) {
+    return name_client(rule_of("any", parts).key, request_, kKey);
+  };
+  const auto by_address = of({"ip"});
+  EXPECT_EQ(of({"api_key"}), by_address) << "it has none";
+  EXPECT_EQ(of({"api_key|ip"}), by_address);
+  request_.client.api_key = "k";
+  EXPECT_NE(of({"api_key"}), by_address);
+  EXPECT_EQ(of({"api_key|ip"}), of({"api_key"}));
+  EXPECT_NE(of({"api_key", "ip"}), of({"api_key"}));
+  EXPECT_NE(name_client(rule_of("any", {"ip"}).key, request_, {9, 9}), by_address);
+}
+
 }  // namespace
 }  // namespace weir::policy

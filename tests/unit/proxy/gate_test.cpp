@@ -4,6 +4,7 @@
 
 #include "unit/net/sockets.hpp"
 
+#include <deque>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -110,9 +111,15 @@ class GateTest : public ::testing::Test {
   limit::KeyTable table{1000};
   SharedQueue queue{1};
   InFlight in_flight{0};
+  std::deque<upstream::Fleet> fleets;
   observe::Counters counters{{.routes = 0, .rules = 3, .upstreams = 0}};
   Worker worker{context.get_executor(),
-                {.config = config, .clock = clock, .table = table, .queue = queue, .in_flight = in_flight},
+                {.config = config,
+                 .clock = clock,
+                 .table = table,
+                 .queue = queue,
+                 .in_flight = in_flight,
+                 .fleets = fleets},
                 nullptr,
                 counters,
                 nullptr};

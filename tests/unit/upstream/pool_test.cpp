@@ -43,6 +43,7 @@ class PoolTest : public ::testing::Test {
 
   Pool& open(std::size_t count, Balance balance = Balance::LeastInFlight) {
     pool.reset();
+    fleet.reset();
     listeners.clear();
     settings.name = "api";
     settings.balance = balance;
@@ -50,11 +51,19 @@ class PoolTest : public ::testing::Test {
     for (std::size_t i = 0; i < count; ++i) {
       listeners.push_back(
           net::ListeningSocket::open({.host = "127.0.0.1", .port = 0, .unix_path = {}}).value());
-      settings.servers.push_back(listeners.back()->address());
+      settings.servers.push_back({.address = listeners.back()->address()});
     }
-    servers = resolve_servers(settings).value();
-    return pool.emplace(context.get_executor(), watchdog, settings, servers);
+    return reopen();
   }
+  // With the settings as they are now.
+  Pool& reopen() {
+    pool.reset();
+    servers = resolve_servers(settings).value();
+    fleet.emplace(settings, servers, [this](const std::string& line) { lines.push_back(line); });
+    return pool.emplace(context.get_executor(), watchdog, *fleet);
+  }
+  // A request to one server that could not be connected.
+  void fail(std::size_t server) { fleet->member(server).unreachable(now); }
   // The connection that waits at a server longest; the others there are lost.
   net::Socket accept(std::size_t server) {
     auto listening = std::move(*listeners[server]);
@@ -75,39 +84,42 @@ class PoolTest : public ::testing::Test {
   UpstreamSettings settings;
   std::vector<std::optional<net::ListeningSocket>> listeners;
   std::vector<Server> servers;
+  std::vector<std::string> lines;
+  base::TimePoint now{base::Duration{1'700'000'000'000'000}};
+  std::optional<Fleet> fleet;
   std::optional<Pool> pool;
 };
 
 TEST_F(PoolTest, RoundRobinTakesEachInTurn) {
   auto& p = open(3, Balance::RoundRobin);
   std::vector<std::size_t> order;
-  for (int i = 0; i < 7; ++i) order.push_back(p.lease().server());
+  for (int i = 0; i < 7; ++i) order.push_back(p.lease({}).server());
   EXPECT_EQ(order, (std::vector<std::size_t>{0, 1, 2, 0, 1, 2, 0}));
 }
 
 TEST_F(PoolTest, RoundRobinSharesEvenlyAmongThoseThatAreLeft) {
   auto& p = open(4, Balance::RoundRobin);
   std::array<int, 4> taken{};
-  for (int i = 0; i < 30; ++i) ++taken[p.lease(0b0010).server()];
+  for (int i = 0; i < 30; ++i) ++taken[p.lease({.tried = 0b0010}).server()];
   EXPECT_EQ(taken, (std::array<int, 4>{10, 0, 10, 10}));
 }
 
 TEST_F(PoolTest, LeastInFlightTakesTheLeastBusy) {
   auto& p = open(3);
   std::vector<Lease> held;
-  for (int i = 0; i < 6; ++i) held.push_back(p.lease());
+  for (int i = 0; i < 6; ++i) held.push_back(p.lease({}));
   std::array<int, 3> busy{};
   for (const auto& lease : held) ++busy[lease.server()];
   EXPECT_EQ(busy, (std::array<int, 3>{2, 2, 2}));
   const auto freed = held[3].server();
   held.erase(held.begin() + 3);
-  EXPECT_EQ(p.lease().server(), freed);
+  EXPECT_EQ(p.lease({}).server(), freed);
 }
 
 TEST_F(PoolTest, LeastInFlightTakesEqualsInTurn) {
   auto& p = open(3);
   std::array<int, 3> taken{};
-  for (int i = 0; i < 30; ++i) ++taken[p.lease().server()];
+  for (int i = 0; i < 30; ++i) ++taken[p.lease({}).server()];
   EXPECT_EQ(taken, (std::array<int, 3>{10, 10, 10}));
 }
 
@@ -117,10 +129,11 @@ TEST_F(PoolTest, LeastInFlightTakesEqualsInTurn) {
 TEST_F(PoolTest, RandomTwoTakesTheLessBusyOfTwo) {
   auto& p = open(4, Balance::RandomTwo);
   std::vector<Lease> held;
-  for (std::size_t server = 0; server < 3; ++server) held.push_back(p.lease(~(std::uint64_t{1} << server)));
+  for (std::size_t server = 0; server < 3; ++server)
+    held.push_back(p.lease({.tried = ~(std::uint64_t{1} << server)}));
   int free_one = 0;
   for (int i = 0; i < 20'000; ++i)
-    if (p.lease().server() == 3) ++free_one;
+    if (p.lease({}).server() == 3) ++free_one;
   EXPECT_NEAR(free_one, 10'000, 600);
 }
 
@@ -130,9 +143,10 @@ TEST_F(PoolTest, RandomTwoDrawsTheTwoIndependently) {
   auto& p = open(4, Balance::RandomTwo);
   std::vector<Lease> held;
   for (std::size_t server = 0; server < 4; ++server)
-    for (std::size_t i = 0; i < server; ++i) held.push_back(p.lease(~(std::uint64_t{1} << server)));
+    for (std::size_t i = 0; i < server; ++i)
+      held.push_back(p.lease({.tried = ~(std::uint64_t{1} << server)}));
   std::array<int, 4> taken{};
-  for (int i = 0; i < 60'000; ++i) ++taken[p.lease().server()];
+  for (int i = 0; i < 60'000; ++i) ++taken[p.lease({}).server()];
   EXPECT_NEAR(taken[0], 30'000, 1'000);
   EXPECT_NEAR(taken[1], 20'000, 1'000);
   EXPECT_NEAR(taken[2], 10'000, 1'000);
@@ -142,7 +156,7 @@ TEST_F(PoolTest, RandomTwoDrawsTheTwoIndependently) {
 TEST_F(PoolTest, RandomTwoOfEqualsIsEvenWhateverWasTried) {
   auto& p = open(5, Balance::RandomTwo);
   std::array<int, 5> taken{};
-  for (int i = 0; i < 40'000; ++i) ++taken[p.lease(0b00010).server()];
+  for (int i = 0; i < 40'000; ++i) ++taken[p.lease({.tried = 0b00010}).server()];
   EXPECT_EQ(taken[1], 0);
   for (const std::size_t server : {0U, 2U, 3U, 4U}) EXPECT_NEAR(taken[server], 10'000, 600) << server;
 }
@@ -152,22 +166,23 @@ TEST_F(PoolTest, WhatWasTriedIsPassedOverUntilNothingIsLeft) {
     auto& p = open(3, balance);
     std::uint64_t tried = 0;
     for (int i = 0; i < 3; ++i) {
-      const auto lease = p.lease(tried);
+      const auto lease = p.lease({.tried = tried});
       ASSERT_TRUE(lease);
       EXPECT_EQ(tried >> lease.server() & 1U, 0U);
       tried |= std::uint64_t{1} << lease.server();
     }
-    EXPECT_FALSE(p.lease(tried));
+    EXPECT_FALSE(p.lease({.tried = tried}));
   }
-  EXPECT_FALSE(open(1).lease(1));
-  EXPECT_TRUE(open(1).lease(0));
+  EXPECT_FALSE(open(1).lease({.tried = 1}));
+  EXPECT_TRUE(open(1).lease({.tried = 0}));
 }
 
 TEST_F(PoolTest, SixtyFourServersAreAllReached) {
   for (const auto balance : {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo}) {
     auto& p = open(kMaxServers, balance);
     std::uint64_t tried = 0;
-    for (std::size_t i = 0; i < kMaxServers; ++i) tried |= std::uint64_t{1} << p.lease(tried).server();
+    for (std::size_t i = 0; i < kMaxServers; ++i)
+      tried |= std::uint64_t{1} << p.lease({.tried = tried}).server();
     EXPECT_EQ(tried, ~std::uint64_t{0});
   }
 }
@@ -175,7 +190,7 @@ TEST_F(PoolTest, SixtyFourServersAreAllReached) {
 TEST_F(PoolTest, AConnectionServesAgainOnlyIfItIsKept) {
   auto& p = open(1);
   {
-    auto lease = p.lease();
+    auto lease = p.lease({});
     EXPECT_FALSE(lease.connected());
     ASSERT_FALSE(connected(lease));
     EXPECT_TRUE(lease.connected());
@@ -183,23 +198,23 @@ TEST_F(PoolTest, AConnectionServesAgainOnlyIfItIsKept) {
     lease.keep();
   }
   {
-    auto lease = p.lease();
+    auto lease = p.lease({});
     EXPECT_TRUE(lease.connected());
     EXPECT_TRUE(lease.reused());
-    EXPECT_FALSE(p.lease().connected()) << "one connection is lent to two";
+    EXPECT_FALSE(p.lease({}).connected()) << "one connection is lent to two";
   }
-  EXPECT_FALSE(p.lease().connected()) << "what was not kept came back";
+  EXPECT_FALSE(p.lease({}).connected()) << "what was not kept came back";
 }
 
 TEST_F(PoolTest, AFreshLeaseLeavesTheWaitingOnesAlone) {
   auto& p = open(1);
   {
-    auto lease = p.lease();
+    auto lease = p.lease({});
     ASSERT_FALSE(connected(lease));
     lease.keep();
   }
-  EXPECT_FALSE(p.lease(0, true).connected());
-  EXPECT_TRUE(p.lease().connected());
+  EXPECT_FALSE(p.lease({.fresh = true}).connected());
+  EXPECT_TRUE(p.lease({}).connected());
 }
 
 TEST_F(PoolTest, NoMoreAreKeptThanTheSettingsSay) {
@@ -208,7 +223,7 @@ TEST_F(PoolTest, NoMoreAreKeptThanTheSettingsSay) {
   {
     std::vector<Lease> held;
     for (int i = 0; i < 3; ++i) {
-      held.push_back(p.lease());
+      held.push_back(p.lease({}));
       ASSERT_FALSE(connected(held.back()));
       held.back().keep();
     }
@@ -216,7 +231,7 @@ TEST_F(PoolTest, NoMoreAreKeptThanTheSettingsSay) {
   std::vector<Lease> held;
   int reused = 0;
   for (int i = 0; i < 3; ++i) {
-    held.push_back(p.lease());
+    held.push_back(p.lease({}));
     if (held.back().reused()) ++reused;
   }
   EXPECT_EQ(reused, 2);
@@ -225,18 +240,18 @@ TEST_F(PoolTest, NoMoreAreKeptThanTheSettingsSay) {
 TEST_F(PoolTest, AMovedLeaseGivesBackOnce) {
   auto& p = open(2);
   {
-    auto one = p.lease();
+    auto one = p.lease({});
     const auto first = one.server();
     auto other = std::move(one);
     EXPECT_FALSE(one);  // NOLINT(bugprone-use-after-move): what a lease that was moved from says is the test
     EXPECT_EQ(other.server(), first);
-    EXPECT_NE(p.lease().server(), first) << "its place was given back by the move";
-    other = p.lease();
+    EXPECT_NE(p.lease({}).server(), first) << "its place was given back by the move";
+    other = p.lease({});
     EXPECT_NE(other.server(), first);
   }
   std::vector<Lease> held;
   std::array<int, 2> busy{};
-  for (int i = 0; i < 10; ++i) held.push_back(p.lease());
+  for (int i = 0; i < 10; ++i) held.push_back(p.lease({}));
   for (const auto& lease : held) ++busy[lease.server()];
   EXPECT_EQ(busy, (std::array<int, 2>{5, 5}));
 }
@@ -245,7 +260,7 @@ TEST_F(PoolTest, AConnectionThatTheServerClosedOrSpokeOnIsStale) {
   for (const bool speaks : {false, true}) {
     auto& p = open(1);
     net::ErrorCode ec;
-    auto lease = p.lease();
+    auto lease = p.lease({});
     ASSERT_FALSE(connected(lease));
     EXPECT_FALSE(lease.went_stale());
     auto theirs = accept(0);
@@ -259,64 +274,169 @@ TEST_F(PoolTest, AConnectionThatTheServerClosedOrSpokeOnIsStale) {
   }
 }
 
-TEST_F(PoolTest, AServerThatRefusesIsPassedOverForAMoment) {
-  auto& p = open(2, Balance::RoundRobin);
+TEST_F(PoolTest, AConnectThatIsRefusedSaysSo) {
+  auto& p = open(1);
   listeners[0].reset();
-  {
-    auto lease = p.lease(0b10);
-    EXPECT_EQ(connected(lease), net::asio::error::connection_refused);
-    EXPECT_FALSE(lease.connected());
-  }
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(p.lease().server(), 1U);
-  EXPECT_EQ(p.lease(0b10).server(), 0U) << "better one that failed than none";
-  pass(20);  // a second
+  auto lease = p.lease({});
+  EXPECT_EQ(connected(lease), net::asio::error::connection_refused);
+  EXPECT_FALSE(lease.connected());
+}
+
+TEST_F(PoolTest, AServerThatFailedIsPassedOverUntilItsTimeIsOver) {
+  auto& p = open(2, Balance::RoundRobin);
+  fail(0);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(p.lease({.now = now}).server(), 1U);
+  EXPECT_EQ(p.lease({.now = now, .tried = 0b10}).server(), 0U) << "better one that failed than none";
+  now += settings.ejection.least;
+  EXPECT_EQ(p.lease({.now = now}).server(), 0U) << "the next request tries it";
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(p.lease({.now = now}).server(), 1U) << "one is enough";
+  fleet->member(0).answered(now);
+  now += settings.ejection.slow_start;
   std::array<int, 2> taken{};
-  for (int i = 0; i < 4; ++i) ++taken[p.lease().server()];
+  for (int i = 0; i < 4; ++i) ++taken[p.lease({.now = now}).server()];
   EXPECT_EQ(taken, (std::array<int, 2>{2, 2}));
+}
+
+TEST_F(PoolTest, AServerThatIsBackStartsWithATenth) {
+  auto& p = open(2, Balance::RoundRobin);
+  fail(0);
+  fleet->member(0).answered(now);
+  std::array<int, 2> taken{};
+  for (int i = 0; i < 110; ++i) ++taken[p.lease({.now = now}).server()];
+  EXPECT_NEAR(taken[0], 10, 1);
 }
 
 TEST_F(PoolTest, WhereAllFailedAllAreTriedInTurn) {
-  auto& p = open(2, Balance::RoundRobin);
-  listeners.clear();
-  for (int i = 0; i < 2; ++i) {
-    auto lease = p.lease();
-    EXPECT_TRUE(connected(lease));
+  for (const auto balance :
+       {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo, Balance::Hash}) {
+    auto& p = open(2, balance);
+    fail(0);
+    fail(1);
+    std::array<int, 2> taken{};
+    for (std::uint64_t i = 0; i < 100; ++i)
+      ++taken[p.lease({.now = now, .word = i * 0x9E3779B97F4A7C15ULL}).server()];
+    EXPECT_GT(taken[0], 20);
+    EXPECT_GT(taken[1], 20);
   }
-  std::array<int, 2> taken{};
-  for (int i = 0; i < 4; ++i) ++taken[p.lease().server()];
-  EXPECT_EQ(taken, (std::array<int, 2>{2, 2}));
 }
 
-// The client left while the connection was opened: no fault of the server's.
-TEST_F(PoolTest, ACancelledConnectDoesNotPutTheServerAside) {
-  auto& p = open(2, Balance::RoundRobin);
-  {
-    auto lease = p.lease();
-    net::Running connecting(context, connect(lease));
-    ASSERT_EQ(context.poll_one(), 1U);  // the connect has begun; its completion waits in the loop
-    lease.cancel();
-    const auto ec = connecting.result();
-    if (ec) {
-      EXPECT_EQ(ec, net::asio::error::operation_aborted);
-    }
-  }
-  std::array<int, 2> taken{};
-  for (int i = 0; i < 4; ++i) ++taken[p.lease().server()];
-  EXPECT_EQ(taken, (std::array<int, 2>{2, 2}));
+TEST_F(PoolTest, WhatChangesIsReportedOnce) {
+  auto& p = open(2);
+  for (int i = 0; i < 3; ++i) fail(0);
+  fleet->member(0).failed(now);
+  for (int i = 0; i < 3; ++i) fleet->member(1).failed(now);
+  for (int i = 0; i < 3; ++i) fleet->member(0).answered(now);
+  const auto server = [&](std::size_t at) { return "upstream \"api\": server " + servers[at].name; };
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_TRUE(lines[0].starts_with(server(0) + " is out for ")) << lines[0];
+  EXPECT_TRUE(lines[0].ends_with(" s: it cannot be reached")) << lines[0];
+  EXPECT_TRUE(lines[1].starts_with(server(1) + " is out for ")) << lines[1];
+  EXPECT_TRUE(lines[1].ends_with(" s: its answers fail")) << lines[1];
+  EXPECT_EQ(lines[2], server(0) + " is back");
+  EXPECT_EQ(fleet->member(0).ejections(), 1U);
+  EXPECT_EQ(p.size(), 2U);
 }
 
-TEST_F(PoolTest, TheCallerCanPutAServerAside) {
+TEST_F(PoolTest, AFullServerLeavesItToOthersUntilAllAreFull) {
   auto& p = open(2, Balance::RoundRobin);
-  p.lease(0b10).put_aside();
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(p.lease().server(), 1U);
+  settings.servers[0].max_in_flight = 1;
+  settings.servers[1].max_in_flight = 3;
+  auto& q = reopen();
+  EXPECT_EQ(&p, &q);
+  std::vector<Lease> held;
+  std::array<int, 2> busy{};
+  for (int i = 0; i < 4; ++i) {
+    held.push_back(q.lease({}));
+    ASSERT_TRUE(held.back());
+    EXPECT_FALSE(held.back().room_after());
+    ++busy[held.back().server()];
+  }
+  EXPECT_EQ(busy, (std::array<int, 2>{1, 3}));
+  EXPECT_FALSE(q.lease({}));
+  EXPECT_TRUE(q.lease({}).room_after());
+  EXPECT_FALSE(q.lease({.tried = 0b11}).room_after()) << "none is left, so room has nothing to do with it";
+  held.pop_back();
+  EXPECT_TRUE(q.lease({}));
+}
+
+TEST_F(PoolTest, TheBoundIsOfAllWorkersTogether) {
+  open(1);
+  settings.servers[0].max_in_flight = 2;
+  auto& mine = reopen();
+  Pool others(context.get_executor(), watchdog, *fleet);
+  const auto one = mine.lease({});
+  const auto two = others.lease({});
+  EXPECT_TRUE(one);
+  EXPECT_TRUE(two);
+  EXPECT_FALSE(mine.lease({}));
+  EXPECT_FALSE(others.lease({}));
+}
+
+// The bucket of a server is full at first; what it refuses goes to others, and the wait is exact.
+TEST_F(PoolTest, ALimitedServerLeavesItToOthersUntilAllAreSpent) {
+  open(2, Balance::RoundRobin);
+  settings.servers[0].limit =
+      limit::TokenBucket::make({.count = 2, .period = base::Duration{1'000'000}}, 2).value();
+  settings.servers[1].limit =
+      limit::TokenBucket::make({.count = 4, .period = base::Duration{1'000'000}}, 4).value();
+  auto& p = reopen();
+  std::array<int, 2> taken{};
+  for (int i = 0; i < 6; ++i) ++taken[p.lease({.now = now}).server()];
+  EXPECT_EQ(taken, (std::array<int, 2>{2, 4}));
+  const auto none = p.lease({.now = now});
+  EXPECT_FALSE(none);
+  ASSERT_EQ(none.room_after(), base::Duration{250'000}) << "the faster one's next";
+  now += base::Duration{249'999};
+  EXPECT_FALSE(p.lease({.now = now}));
+  now += base::Duration{1};
+  EXPECT_EQ(p.lease({.now = now}).server(), 1U);
+  EXPECT_FALSE(p.lease({.now = now}));
+}
+
+TEST_F(PoolTest, WhoAsksToBeLeftAloneIsHeardOnce) {
+  open(1);
+  fleet->pause_until(now + base::Duration{5});
+  fleet->pause_until(now + base::Duration{3});
+  EXPECT_EQ(fleet->paused_until(), now + base::Duration{5});
+}
+
+TEST_F(PoolTest, WhoFailedOnceIsNotSentOnATrial) {
+  auto& p = open(3, Balance::RoundRobin);
+  fail(0);
+  now += settings.ejection.least;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(p.lease({.now = now, .tried = 0b10}).server(), 2U);
+  EXPECT_EQ(p.lease({.now = now}).server(), 0U);
+}
+
+// What hangs there holds its places: that a server is to be tried must not cost a request its answer.
+TEST_F(PoolTest, AFullServerIsNotTried) {
+  open(2, Balance::RoundRobin);
+  settings.servers[0].max_in_flight = 1;
+  auto& p = reopen();
+  const auto hangs = p.lease({.now = now, .tried = 0b10});
+  fail(0);
+  now += settings.ejection.least;
+  EXPECT_EQ(p.lease({.now = now}).server(), 1U);
+}
+
+TEST_F(PoolTest, AClientStaysOnItsServerOnEveryWorker) {
+  auto& p = open(5, Balance::Hash);
+  Pool others(context.get_executor(), watchdog, *fleet);
+  for (std::uint64_t word = 1; word < 200; ++word) {
+    const auto home = p.lease({.word = word}).server();
+    EXPECT_EQ(p.lease({.word = word}).server(), home);
+    EXPECT_EQ(others.lease({.word = word}).server(), home);
+  }
 }
 
 TEST_F(PoolTest, TriesAllAddressesOfAServer) {
-  auto& p = open(2);
+  open(2);
   const auto dead = servers[0].addresses.front();
   listeners[0].reset();
   servers[0].addresses = {dead, servers[1].addresses.front()};
-  auto lease = p.lease(0b10);
+  pool.reset();
+  auto& p = pool.emplace(context.get_executor(), watchdog, fleet.emplace(settings, servers));
+  auto lease = p.lease({.tried = 0b10});
   EXPECT_FALSE(connected(lease));
   EXPECT_TRUE(lease.connected());
 }
@@ -325,32 +445,32 @@ TEST_F(PoolTest, ConnectionsThatWaitTooLongAreClosed) {
   settings.timeouts.idle = 4 * Watchdog::kTick;
   auto& p = open(1);
   {
-    auto lease = p.lease();
+    auto lease = p.lease({});
     ASSERT_FALSE(connected(lease));
     lease.keep();
   }
   pass(3);
   {
-    auto lease = p.lease();
+    auto lease = p.lease({});
     EXPECT_TRUE(lease.reused());
     lease.keep();
   }
   pass(3);
   {
-    auto lease = p.lease();
+    auto lease = p.lease({});
     EXPECT_TRUE(lease.reused()) << "it was used meanwhile";
     lease.keep();
   }
   auto theirs = accept(0);
   pass(5);
-  EXPECT_FALSE(p.lease().reused());
+  EXPECT_FALSE(p.lease({}).reused());
   EXPECT_EQ(net::receive(theirs.native_handle()), "") << "it is still open";
 }
 
 TEST(ResolveServers, AnErrorNamesUpstreamAndServer) {
   UpstreamSettings settings;
   settings.name = "api";
-  settings.servers = {{.host = "no such host", .port = 1, .unix_path = {}}};
+  settings.servers = {{.address = {.host = "no such host", .port = 1, .unix_path = {}}}};
   const auto servers = resolve_servers(settings);
   ASSERT_FALSE(servers);
   EXPECT_TRUE(servers.error().message.starts_with("upstream \"api\": cannot resolve \"no such host\": "));

@@ -1,0 +1,74 @@
+// Whether a server gets requests, as far as its answers tell: plain values, time and randomness are
+// arguments.
+//
+//   serves ──── enough failures ───► out for a time that doubles ──── the time is over ───► one request may
+//   try
+//     ▲                                     ▲                                                     │
+//     │                                     └───────────────────── it fails ──────────────────────┤
+//     └──── little by little (slow start) ◄─────────────────────── it answers ───────────────────-┘
+#pragma once
+
+#include "weir/base/time.hpp"
+#include "weir/upstream/upstream_settings.hpp"
+
+#include <cstdint>
+
+namespace weir::upstream {
+
+class Condition {
+ public:
+  enum class Change : std::uint8_t { None, Out, Down, Back };
+
+  // Each says what changed. `random`: any 64 bits.
+  //
+  // A connection to it could not be opened: that is enough.
+  Change unreachable(const Ejection& settings, base::TimePoint now, std::uint64_t random) noexcept;
+  // It got a request and gave no answer, or none that is HTTP: enough when it happens several times in a row,
+  // or to the one request that was to try it.
+  Change failed(const Ejection& settings, base::TimePoint now, std::uint64_t random) noexcept;
+  // It answered a request, whatever the status.
+  Change answered(base::TimePoint now) noexcept;
+
+  // It was asked how it is. So many faults in a row and it is down: out until as many good answers as are
+  // asked for have come in a row. These bring back one that is out because of requests, too.
+  Change probed(const HealthCheck& check, bool good, base::TimePoint now) noexcept;
+
+  // Its time is over and nobody else tries it: whoever is told so may, and shall say what came of it. Should
+  // nobody, another may after as long again.
+  [[nodiscard]] bool begin_trial(base::TimePoint now) noexcept;
+
+  // Until when it is out, or nobody else may try it; the epoch: it serves.
+  [[nodiscard]] base::TimePoint out_until() const noexcept { return out_until_; }
+  // Since when it serves again; the epoch: it was never out.
+  [[nodiscard]] base::TimePoint back_since() const noexcept { return back_since_; }
+  // Whether answered() would change anything.
+  [[nodiscard]] bool suspect() const noexcept { return failures_ != 0 || (out() && !down()); }
+  // How often it was put out.
+  [[nodiscard]] std::uint64_t ejections() const noexcept { return ejections_; }
+
+ private:
+  static constexpr base::TimePoint kServes{};
+  static constexpr base::TimePoint kDown = base::TimePoint::max();
+
+  [[nodiscard]] bool out() const noexcept { return out_until_ != kServes; }
+  [[nodiscard]] bool down() const noexcept { return out_until_ == kDown; }
+  Change come_back(base::TimePoint now) noexcept;
+  Change put_out(const Ejection& settings, base::TimePoint now, std::uint64_t random) noexcept;
+
+  unsigned failures_ = 0;  // in a row, while it serves
+  bool trial_ = false;     // somebody tries it
+  unsigned good_ = 0;      // probes in a row, since it went out
+  unsigned bad_ = 0;
+  base::TimePoint out_until_ = kServes;
+  base::TimePoint back_since_{};
+  base::Duration longest_{0};  // the time it was out last, before chance made it shorter
+  std::uint64_t ejections_ = 0;
+};
+
+// The weight of a server that serves again since `back_since` (the epoch: it was never out), in units of
+// 1/kFullWeight: a tenth at first, all of it when the slow start is over.
+inline constexpr std::uint32_t kFullWeight = 256;
+[[nodiscard]] std::uint32_t weight_at(std::uint32_t weight, base::Duration slow_start,
+                                      base::TimePoint back_since, base::TimePoint now) noexcept;
+
+}  // namespace weir::upstream

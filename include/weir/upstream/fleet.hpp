@@ -1,0 +1,116 @@
+// The servers of an upstream, and what all workers know of them together.
+//
+// Made once for all workers and outlives them. Any thread may ask and tell: what every request asks is one
+// read of an atomic that hardly ever changes, and only what goes wrong takes a lock.
+#pragma once
+
+#include "weir/base/result.hpp"
+#include "weir/net/listener.hpp"
+#include "weir/upstream/condition.hpp"
+#include "weir/upstream/upstream_settings.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::upstream {
+
+// A server with the addresses that its name stood for at start.
+struct Server {
+  std::string name;
+  std::vector<net::RawEndpoint> addresses;
+};
+
+// The servers of an upstream, resolved. Blocks; for start-up. An error names the upstream and the server.
+[[nodiscard]] base::Result<std::vector<Server>> resolve_servers(const UpstreamSettings& settings);
+
+class Fleet {
+ public:
+  // Told of every change, one line each, in the order in which they came about; from any thread.
+  using Report = std::function<void(const std::string&)>;
+
+  // One server.
+  class Member {
+   public:
+    Member(const Fleet& fleet, Server server, const ServerSettings& settings);
+
+    [[nodiscard]] const Server& server() const noexcept { return server_; }
+    [[nodiscard]] const ServerSettings& settings() const noexcept { return settings_; }
+
+    // Whether it gets requests. `due`: it does not, but somebody should try it again now.
+    [[nodiscard]] bool serves() const noexcept { return out_until_.load(std::memory_order_relaxed) == 0; }
+    [[nodiscard]] bool due(base::TimePoint now) const noexcept {
+      return out_until_.load(std::memory_order_relaxed) <= now.time_since_epoch().count();
+    }
+    [[nodiscard]] bool begin_trial(base::TimePoint now) noexcept;
+    // Its share, in units of 1/kFullWeight.
+    [[nodiscard]] std::uint32_t weight(base::TimePoint now) const noexcept;
+
+    // What came of a request; see Condition.
+    void unreachable(base::TimePoint now) noexcept;
+    void failed(base::TimePoint now) noexcept;
+    void answered(base::TimePoint now) noexcept {
+      if (suspect_.load(std::memory_order_relaxed)) note_answer(now);
+    }
+
+    // It was asked how it is; `fault`: what is wrong, in words for the log.
+    void probed(bool good, std::string_view fault, base::TimePoint now) noexcept;
+
+    // Takes one of the places that `max_in_flight` allows, and a unit of `limit`. Where there is none: how
+    // long to stay away.
+    [[nodiscard]] std::optional<base::Duration> enter(base::TimePoint now) noexcept;
+    void leave() noexcept {
+      if (settings_.max_in_flight != 0) in_flight_.fetch_sub(1, std::memory_order_relaxed);
+    }
+
+    [[nodiscard]] std::uint64_t ejections() const;
+
+   private:
+    void note_answer(base::TimePoint now) noexcept;
+    [[nodiscard]] std::optional<base::Duration> spend(base::TimePoint now) noexcept;
+    void publish(Condition::Change change, base::TimePoint now, std::string_view why) noexcept;
+
+    const Fleet& fleet_;
+    const Server server_;
+    const ServerSettings settings_;
+    // Of condition_, for those who do not lock. In microseconds since the epoch.
+    alignas(64) std::atomic<base::Duration::rep> out_until_{0};
+    std::atomic<base::Duration::rep> back_since_{0};
+    std::atomic<bool> suspect_{false};
+    alignas(64) std::atomic<std::uint32_t> in_flight_{0};  // counted where it is bounded
+    mutable std::mutex mutex_;
+    Condition condition_;   // under mutex_
+    std::uint64_t random_;  // likewise
+    limit::Cell spent_;     // of settings_.limit, likewise
+  };
+
+  // REQUIRES as many servers as the settings have. `settings` outlives the fleet.
+  Fleet(const UpstreamSettings& settings, std::vector<Server> servers, Report report = {});
+  Fleet(const Fleet&) = delete;
+  Fleet& operator=(const Fleet&) = delete;
+
+  [[nodiscard]] const UpstreamSettings& settings() const noexcept { return settings_; }
+  [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
+  [[nodiscard]] Member& member(std::size_t at) noexcept { return members_[at]; }
+  [[nodiscard]] const Member& member(std::size_t at) const noexcept { return members_[at]; }
+
+  // The upstream asked to be left alone until then; the latest instant counts. For those who honour that.
+  void pause_until(base::TimePoint at) noexcept;
+  [[nodiscard]] base::TimePoint paused_until() const noexcept {
+    return base::TimePoint{base::Duration{paused_until_.load(std::memory_order_relaxed)}};
+  }
+
+ private:
+  const UpstreamSettings& settings_;
+  const Report report_;
+  std::deque<Member> members_;                        // which cannot be moved
+  std::atomic<base::Duration::rep> paused_until_{0};  // in microseconds since the epoch
+};
+
+}  // namespace weir::upstream

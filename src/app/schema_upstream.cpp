@@ -1,0 +1,70 @@
+// The schema's tables of [[upstream]].
+#include "app/schema_keys.hpp"
+
+#include "weir/upstream/upstream_settings.hpp"
+
+namespace weir::app {
+
+namespace {
+
+constexpr Choice kBalances[] = {{"round_robin"}, {"least_in_flight"}, {"random_two"}, {"hash"}};
+constexpr KeySpec kUpstreamKeys[] = {
+    required("name", Kind::Text, "what routes call it"),
+    {.name = "servers", .kind = Kind::Mixed, .about = "addresses, or tables with one", .required = true},
+    choice("balance", kBalances, "least_in_flight", "which server is next"),
+    key("hash_key", Kind::Texts, "", "of balance = \"hash\": what stays on its server; absent: api_key|ip"),
+    key("timeouts", Kind::Subtable, "", "deadlines of the upstream side"),
+    whole("max_idle", 0, 65'536, "256", "unused connections kept per server and worker"),
+    key("eject", Kind::Subtable, "", "when a server that fails is left out"),
+    key("slow_start", Kind::Duration, "5s", "how long a server that is back takes to have its full share"),
+    key("health", Kind::Subtable, "", "servers are asked how they are; absent: requests alone tell"),
+    key("retry", Kind::Subtable, "", "which requests are sent again"),
+};
+constexpr KeySpec kServerOfUpstreamKeys[] = {
+    required("address", Kind::Address, "host:port, [v6]:port or unix:/path"),
+    whole("weight", 1, upstream::kMaxWeight, "1", "its share beside the others'"),
+    whole("max_in_flight", 0, 10'000'000, "0",
+          "requests it has at most, of all workers together; more go to others, else 503; 0: any"),
+    key("limit", Kind::Rate, "",
+        "requests it gets at most, of all workers together; more go to others, else 503"),
+};
+constexpr KeySpec kEjectKeys[] = {
+    whole("failures", 1, 1'000, "3",
+          "requests in a row that it does not answer; one failed connect is enough"),
+    key("least", Kind::Duration, "1s", "how long it is out the first time; twice as long each next time"),
+    key("most", Kind::Duration, "30s", "how long it is out at most"),
+};
+constexpr KeySpec kHealthKeys[] = {
+    required("path", Kind::Text, "what is asked for, by GET"),
+    key("interval", Kind::Duration, "2s", "between two questions, a tenth more or less"),
+    key("timeout", Kind::Duration, "1s", "until the answer's head"),
+    whole("unhealthy_after", 1, 1'000, "3", "faults in a row until it is down"),
+    whole("healthy_after", 1, 1'000, "2", "good answers in a row until it is back"),
+    key("status", Kind::OneOrMore, "200-399", "of a good answer, any of"),
+};
+constexpr KeySpec kRetryKeys[] = {
+    whole("attempts", 1, upstream::kMaxServers, "2",
+          "servers that get a request at most; a connect that fails is none"),
+    key("budget", Kind::Text, "20%", "of all requests may be sent again, and ten at first; \"0%\": none"),
+    key("backoff", Kind::Duration, "25ms",
+        "the longest wait before the first time; twice as long each next time"),
+    key("on", Kind::Texts, "broken late",
+        "broken (no answer, or no HTTP), late (beyond timeouts.response), or a status such as 503"),
+};
+constexpr KeySpec kTimeoutsKeys[] = {
+    key("connect", Kind::Duration, "1s", "until a connection stands"),
+    key("response", Kind::Duration, "30s",
+        "from the request sent to the answer's head, and between two reads of it"),
+    key("idle", Kind::Duration, "60s", "how long an unused connection is kept"),
+    key("total", Kind::Duration, "",
+        "from the first attempt to the head of the last one's answer; absent: the others bound it"),
+};
+
+}  // namespace
+
+namespace schema {
+constinit const TableSpec kUpstream{kUpstreamKeys}, kServerOfUpstream{kServerOfUpstreamKeys},
+    kEject{kEjectKeys}, kHealth{kHealthKeys}, kRetry{kRetryKeys}, kTimeouts{kTimeoutsKeys};
+}  // namespace schema
+
+}  // namespace weir::app

@@ -1,0 +1,187 @@
+// Which server gets a request, and whether another one does after it.
+#include "proxy/attempt.hpp"
+
+#include "proxy/session.hpp"
+#include "proxy/upload.hpp"
+
+#include "weir/net/signal.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace weir::proxy {
+
+namespace {
+
+// RFC 9110 §9.2.2.
+bool is_idempotent(std::string_view method) noexcept {
+  return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "PUT" ||
+         method == "DELETE" || method == "TRACE";
+}
+
+}  // namespace
+
+bool Exchange::repeatable(const Attempt& attempt) const noexcept {
+  return attempt.whole && is_idempotent(space_->head.method);
+}
+
+void Exchange::begin_attempts(upstream::Pool& pool, Attempt& attempt) {
+  const auto& settings = pool.settings();
+  if (settings.timeouts.total != base::kForever) attempt.deadline = latest_ + settings.timeouts.total;
+  if (settings.balance == upstream::Balance::Hash)
+    attempt.word = policy::name_client(settings.hash_key, space_->request, worker_.config.balance).lo;
+  pool.retries().pay_in();
+}
+
+// Late after `wait`, and when all attempts together are.
+void Exchange::arm(const Attempt& attempt, base::Duration wait) noexcept {
+  session_.arm(attempt.deadline == base::TimePoint::max()
+                   ? wait
+                   : std::clamp(attempt.deadline - latest_, base::Duration{0}, wait));
+}
+
+bool Exchange::lease_server(upstream::Pool& pool, Attempt& attempt) {
+  if (latest_ >= attempt.deadline) return false;
+  lease_ = pool.lease({.now = latest_, .tried = attempt.tried, .fresh = attempt.fresh, .word = attempt.word});
+  if (lease_.room_after()) note_crowd(attempt);
+  if (!lease_ || worker_.hard_stop) return false;
+  server_ = &lease_.server_name();
+  return true;
+}
+
+// Servers are left and have as many requests as they may. One that got the request and failed says more.
+void Exchange::note_crowd(Attempt& attempt) {
+  tallies().crowded.add();
+  if (attempt.handed_over) return;
+  attempt.room_after = lease_.room_after();
+  attempt.status = 503;
+  attempt.what = "all servers have as many requests as they may; please retry";
+}
+
+observe::UpstreamTallies& Exchange::tallies() noexcept {
+  return worker_.counters.upstream(worker_.config.routes[*route_].upstream);
+}
+
+// That an exchange with a server broke off, unless the client is to blame.
+bool Exchange::count_failure() noexcept {
+  const bool theirs = !session_.left() && !worker_.hard_stop && !(upload_ && upload_->fault != 0);
+  if (theirs) tallies().failures.add();
+  return theirs;
+}
+
+// The connection has served before, and either it lives or the request can be sent again.
+bool Exchange::can_reuse(const Attempt& attempt) {
+  const bool reuses = lease_.connected() && (repeatable(attempt) || !lease_.went_stale());
+  if (reuses) tallies().reused.add();
+  return reuses;
+}
+
+net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
+  arm(attempt, pool.settings().timeouts.connect);
+  session_.begin_wait_for_others();
+  const auto ec = co_await lease_.connect();
+  session_.end_wait_for_others();
+  latest_ = worker_.clock.now();
+  if (!ec) {
+    tallies().connects.add();
+    co_return true;
+  }
+  attempt.tried |= std::uint64_t{1} << lease_.server();
+  if (upstream::is_shortage(ec)) {
+    attempt.status = 503;
+    attempt.what = "this server has no room for a connection to the upstream";
+    co_return false;
+  }
+  if (count_failure()) lease_.member().unreachable(latest_);
+  if (session_.late()) {
+    attempt.status = 504;
+    attempt.what = "the upstream could not be reached in time";
+    session_.clear_late();
+  }
+  co_return false;
+}
+
+// A server got the request and gave no answer that can be passed on: whether another one is to have it, now
+// that its time has come.
+net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
+  const bool late = session_.late();
+  // A connection that had waited, and is closed without a word, died of age: that says nothing of its server,
+  // and the request never got there.
+  const bool aged = attempt.silent && lease_.reused() && !late;
+  const bool theirs = count_failure() && !attempt.client_broken;
+  if (theirs && !aged) lease_.member().failed(latest_);
+  if (!theirs || !repeatable(attempt)) co_return false;
+  attempt.fresh = true;
+  if (aged) {
+    --attempt.servers;
+    tallies().retries.add();
+    co_return true;
+  }
+  const auto& retry = pool.settings().retry;
+  if (!(late ? retry.late : retry.broken)) co_return false;
+  co_return co_await repeat(pool, attempt);
+}
+
+// Whether the answer's status asks for another server's, and there is one to ask.
+bool Exchange::disappoints(const upstream::Pool& pool, const Attempt& attempt) const noexcept {
+  const auto status = space_->response.status;
+  const auto& statuses = pool.settings().retry.statuses;
+  return !statuses.empty() && repeatable(attempt) && !attempt.client_broken &&
+         std::any_of(statuses.begin(), statuses.end(), [status](const policy::StatusRange& range) {
+           return range.first <= status && status <= range.last;
+         });
+}
+
+// Once more, on another server, after a while: if there is one, time is left and the budget allows it.
+net::Task<bool> Exchange::repeat(upstream::Pool& pool, Attempt& attempt) {
+  const auto& retry = pool.settings().retry;
+  const auto tried = attempt.tried | std::uint64_t{1} << lease_.server();
+  if (attempt.servers >= retry.attempts || static_cast<std::size_t>(std::popcount(tried)) >= pool.size())
+    co_return false;
+  const auto wait = upstream::backoff(retry.backoff, attempt.servers, pool.random());
+  if (attempt.deadline - latest_ <= wait || worker_.hard_stop) co_return false;
+  if (!pool.retries().take()) {
+    tallies().denied.add();
+    co_return false;
+  }
+  attempt.tried = tried;
+  lease_ = {};  // another request may have its place meanwhile
+  session_.clear_late();
+  if (wait > base::Duration{0}) co_await pause(wait);
+  if (session_.left() || session_.late()) co_return false;
+  answered_ = {};
+  tallies().retries.add();
+  co_return true;
+}
+
+net::Task<void> Exchange::pause(base::Duration wait) {
+  net::Timer timer(worker_.executor);
+  timer.expires_after(wait);
+  session_.disarm();
+  session_.begin_wait_for_others();
+  pause_ = &timer;
+  const auto ended = co_await net::Expiry(timer);
+  pause_ = nullptr;
+  session_.end_wait_for_others();
+  latest_ = worker_.clock.now();
+  (void)ended;  // by cancel(): who did that has said so to the session
+}
+
+// The upstream has said to all how long it wants to be left alone.
+net::Task<Exchange::Ending> Exchange::answer_paused(base::Duration wait) {
+  tallies().paused.add();
+  failure_ = "upstream_paused";
+  give_back_charge();
+  http::append_retry_after(space_->standing, http::retry_after_seconds(wait).value_or(1));
+  return error(429, "the upstream has too many requests; please retry later");
+}
+
+void Exchange::note_pause(upstream::Pool& pool) {
+  // Whoever is told to stay away for longer may ask after an hour.
+  constexpr base::Duration kLongest = std::chrono::hours{1};
+  const auto* said = http::find_field(space_->response.fields, "retry-after");
+  const auto wait = said != nullptr ? http::parse_retry_after(said->value, latest_) : std::nullopt;
+  if (wait) pool.fleet().pause_until(latest_ + std::min(*wait, kLongest));
+}
+
+}  // namespace weir::proxy

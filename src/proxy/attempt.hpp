@@ -1,0 +1,25 @@
+// Where an exchange with an upstream stands.
+#pragma once
+
+#include "proxy/exchange.hpp"
+
+namespace weir::proxy {
+
+// What one try hands to the next.
+struct Exchange::Attempt {
+  std::string_view body;       // the whole request body, where it came with the head
+  bool whole = false;          // `body` is all of it (or there is none): the request can be sent again
+  bool fresh = false;          // use no waiting connection: the last one was dead
+  bool handed_over = false;    // bytes of the request were sent to some server
+  bool silent = false;         // the connection ended before a byte of an answer
+  bool client_broken = false;  // what it was sent ends within a head: nothing may follow
+  unsigned servers = 0;        // that got the request
+  std::uint64_t tried = 0;     // servers that failed, a bit for each
+  std::uint64_t word = 0;      // what stands for the client where it has a server of its own
+  base::TimePoint deadline = base::TimePoint::max();  // of all attempts together
+  std::optional<base::Duration> room_after;           // servers are left, and have no room
+  unsigned status = 502;                              // what to answer when nothing is left to try
+  std::string_view what = "the upstream cannot be reached";
+};
+
+}  // namespace weir::proxy

@@ -1,0 +1,84 @@
+#include "weir/upstream/condition.hpp"
+
+#include <algorithm>
+
+namespace weir::upstream {
+
+namespace {
+
+// From half the time to all of it, so that servers that went out together do not come back together.
+base::Duration shortened(base::Duration time, std::uint64_t random) noexcept {
+  const auto half = static_cast<std::uint64_t>(time.count() / 2);
+  return time - base::Duration{static_cast<base::Duration::rep>(random % (half + 1))};
+}
+
+}  // namespace
+
+// What was under way when it went out tells nothing new.
+Condition::Change Condition::unreachable(const Ejection& settings, base::TimePoint now,
+                                         std::uint64_t random) noexcept {
+  return out() && !trial_ ? Change::None : put_out(settings, now, random);
+}
+
+Condition::Change Condition::failed(const Ejection& settings, base::TimePoint now,
+                                    std::uint64_t random) noexcept {
+  if (out()) return trial_ ? put_out(settings, now, random) : Change::None;
+  return ++failures_ >= settings.failures ? put_out(settings, now, random) : Change::None;
+}
+
+Condition::Change Condition::put_out(const Ejection& settings, base::TimePoint now,
+                                     std::uint64_t random) noexcept {
+  const bool was_out = out();
+  const bool again = was_out || (longest_ != base::Duration{0} && now < back_since_ + settings.most);
+  longest_ = again ? std::min(settings.most, 2 * longest_) : std::min(settings.most, settings.least);
+  out_until_ = now + shortened(longest_, random);
+  failures_ = 0;
+  good_ = 0;
+  trial_ = false;
+  if (was_out) return Change::None;
+  ++ejections_;
+  return Change::Out;
+}
+
+Condition::Change Condition::answered(base::TimePoint now) noexcept {
+  failures_ = 0;
+  return out() && !down() ? come_back(now) : Change::None;
+}
+
+Condition::Change Condition::come_back(base::TimePoint now) noexcept {
+  out_until_ = kServes;
+  back_since_ = now;
+  failures_ = 0;
+  trial_ = false;
+  return Change::Back;
+}
+
+Condition::Change Condition::probed(const HealthCheck& check, bool good, base::TimePoint now) noexcept {
+  good_ = good ? good_ + 1 : 0;
+  bad_ = good ? 0 : bad_ + 1;
+  if (good) return out() && good_ >= check.healthy_after ? come_back(now) : Change::None;
+  if (down() || bad_ < check.unhealthy_after) return Change::None;
+  out_until_ = kDown;
+  trial_ = false;
+  ++ejections_;
+  return Change::Down;
+}
+
+bool Condition::begin_trial(base::TimePoint now) noexcept {
+  if (!out() || now < out_until_) return false;
+  trial_ = true;
+  out_until_ = now + longest_;
+  return true;
+}
+
+std::uint32_t weight_at(std::uint32_t weight, base::Duration slow_start, base::TimePoint back_since,
+                        base::TimePoint now) noexcept {
+  const auto full = weight * kFullWeight;
+  const auto gone = now - back_since;
+  if (back_since == base::TimePoint{} || gone >= slow_start) return full;
+  const auto share = static_cast<double>(std::max(base::Duration{0}, gone).count()) /
+                     static_cast<double>(slow_start.count());
+  return std::max({std::uint32_t{1}, full / 10, static_cast<std::uint32_t>(full * share)});
+}
+
+}  // namespace weir::upstream

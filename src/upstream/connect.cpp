@@ -1,0 +1,34 @@
+#include "upstream/connect.hpp"
+
+#include <cerrno>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+namespace weir::upstream {
+
+net::Task<net::ErrorCode> connect_to(net::Executor executor, const std::vector<net::RawEndpoint>& addresses,
+                                     std::unique_ptr<net::Stream>& stream) {
+  net::ErrorCode ec = net::asio::error::host_unreachable;
+  for (const auto& address : addresses) {
+    const auto family = address.protocol().family();
+    const int fd = ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {  // out of descriptors, or a family that this host lacks
+      ec = net::ErrorCode(errno, boost::system::system_category());
+      continue;
+    }
+    if (family != AF_UNIX) {
+      const int on = 1;
+      ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    }
+    stream = std::make_unique<net::Stream>(executor, fd);
+    ec = co_await stream->connect(address.data(), address.size());
+    if (!ec) co_return ec;
+    stream.reset();
+    if (ec == net::asio::error::operation_aborted) break;
+  }
+  co_return ec;
+}
+
+}  // namespace weir::upstream

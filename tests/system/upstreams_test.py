@@ -1,0 +1,351 @@
+#!/usr/bin/env python3
+"""Several servers behind one upstream: who gets what, and what becomes of requests when some of them fail."""
+
+import signal
+import tempfile
+import threading
+import time
+
+from harness import (PATIENCE, WEIR, Client, Echo, Process, TestCase, Upstream, Weir, answer, closed_port, config, eventually, main,
+                     request_bytes, rule, together)
+
+
+def named(name):
+    return answer(name.encode())
+
+
+def servers(*entries):
+    """The `servers` of an upstream, with the ports of Upstreams and Echos in place of addresses."""
+    return ", ".join(entries)
+
+
+def entry(port, more=""):
+    return f'{{ address = "127.0.0.1:{port}"{", " + more if more else ""} }}'
+
+
+def several(*entries, more="", **sections):
+    """A weir before servers that are tables."""
+    return config(upstream=more, **sections).replace("servers = []", f"servers = [{servers(*entries)}]")
+
+
+class Balance(TestCase):
+    def upstreams(self, count):
+        return [self.start(Upstream(named(str(number)))) for number in range(count)]
+
+    def ask(self, weir, count, **headers):
+        with weir.connect() as client:
+            return [client.get("/", **headers).body.decode() for _ in range(count)]
+
+    def test_weights_share_what_comes(self):
+        one, three = self.upstreams(2)
+        for balance in ("round_robin", "least_in_flight"):
+            with self.subTest(balance):
+                weir = self.start(Weir(several(entry(one.port), entry(three.port, "weight = 3"),
+                                               more=f'balance = "{balance}"')))
+                answers = self.ask(weir, 80)
+                self.assertEqual((answers.count("0"), answers.count("1")), (20, 60))
+
+    def test_a_client_stays_on_its_server_and_moves_minimally(self):
+        upstreams = self.upstreams(4)
+        homes = {}
+        for gone in (None, 2):
+            kept = [entry(upstream.port) for number, upstream in enumerate(upstreams) if number != gone]
+            weir = self.start(Weir(several(*kept, more='balance = "hash"\nhash_key = ["api_key"]')))
+            for key in range(60):
+                answers = set(self.ask(weir, 2, x_api_key=f"k{key}") + self.ask(weir, 1, x_api_key=f"k{key}"))
+                self.assertEqual(len(answers), 1, "one client, one server, whatever the connection and the worker")
+                home = answers.pop()
+                if gone is None:
+                    homes[key] = home
+                elif homes[key] != str(gone):
+                    self.assertEqual(home, homes[key], "its server is still there")
+        self.assertEqual(set(homes.values()), {"0", "1", "2", "3"})
+
+    def test_a_unix_socket_is_a_server_like_others(self):
+        folder = self.start(tempfile.TemporaryDirectory(prefix="weir-unix-"))
+        process = Process([WEIR, "echo", "--listen", f"unix:{folder}/echo"])
+        self.addCleanup(process.stop)
+        process.wait_for("listening on")
+        weir = self.start(Weir(several(f'"unix:{folder}/echo"')))
+        self.assertEqual([weir.get("/").status for _ in range(3)], [200] * 3)
+
+
+class Bounds(TestCase):
+    def setUp(self):
+        self.gate = threading.Event()
+        self.addCleanup(self.gate.set)
+
+    def reply(self, exchange):
+        self.gate.wait(60)
+        exchange.send(answer())
+
+    def begin(self, weir):
+        client = Client(weir.port)
+        self.addCleanup(client.sock.close)
+        client.send(request_bytes("GET", "/"))
+        return client
+
+    def test_a_server_has_no_more_than_it_may(self):
+        first, second = (self.start(Upstream(self.reply)) for _ in range(2))
+        once = rule("once", "3/day")
+        weir = self.start(Weir(several(entry(first.port, "max_in_flight = 1"), entry(second.port, "max_in_flight = 1"),
+                                       rules=once)))
+        clients = [self.begin(weir) for _ in range(2)]
+        eventually(lambda: len(first.exchanges) == len(second.exchanges) == 1, "each server has one")
+        refused = weir.get("/")
+        self.assert_own_error(refused, 503)
+        self.assertEqual(refused["retry-after"], "1")
+        self.await_metric(weir, 1, "weir_upstream_crowded_total")
+        self.gate.set()
+        self.assertEqual([client.read().status for client in clients], [200, 200])
+        self.assertEqual(weir.get("/").status, 200, "what no server got is not charged")
+        self.assertEqual(weir.get("/").status, 429)
+
+
+    def test_a_limited_server_leaves_it_to_the_other(self):
+        self.gate.set()
+        first, second = (self.start(Upstream(self.reply)) for _ in range(2))
+        weir = self.start(Weir(several(entry(first.port, 'limit = "2/h"'), entry(second.port, 'limit = "3/h"'))))
+        self.assertEqual(self.statuses(weir.port, 5), [200] * 5)
+        self.assertEqual((len(first.exchanges), len(second.exchanges)), (2, 3))
+        refused = weir.get("/")
+        self.assert_own_error(refused, 503)
+        self.assertIn(int(refused["retry-after"]), range(1100, 1201), "a third of an hour, less what has passed")
+
+
+class Asked(TestCase):
+    """Health checks, and what they change."""
+
+    HEALTH = 'health = { path = "/health?deep", interval = "50ms", timeout = "200ms", unhealthy_after = 2, healthy_after = 2 }\n'
+
+    def setUp(self):
+        self.well = True
+        self.upstream = self.start(Upstream(self.reply))
+        self.other = self.start(Upstream(named("other")))
+        self.weir = self.start(Weir(several(entry(self.upstream.port), entry(self.other.port),
+                                            more=self.HEALTH + 'slow_start = "0s"')))
+
+    def reply(self, exchange):
+        if exchange.target != "/health?deep":
+            exchange.send(named("it"))
+        elif self.well:
+            exchange.send(answer())
+        elif self.well is None:
+            exchange.wait_for_close()
+        else:
+            exchange.send(answer(status="500 No"))
+
+    def names(self):
+        with self.weir.connect() as client:
+            return {client.get("/").body for _ in range(6)}
+
+    def healthy(self):
+        return self.weir.metric("weir_upstream_healthy", server=self.upstream.address)
+
+    def test_a_server_that_is_not_well_gets_nothing_until_it_is(self):
+        self.assertEqual(self.names(), {b"it", b"other"})
+        self.assertEqual(self.healthy(), 1)
+        for number, (ill, why) in enumerate(((False, "it answers 500"), (None, "it does not answer in time")), 1):
+            self.well = ill
+            self.weir.wait_for(rf"server {self.upstream.address} is down: {why}")
+            self.assertEqual(self.healthy(), 0)
+            self.assertEqual(self.names(), {b"other"})
+            self.well = True
+            self.weir.wait_for(rf"server {self.upstream.address} is back", number)
+            self.assertEqual(self.names(), {b"it", b"other"})
+        self.assertEqual(self.weir.metric("weir_upstream_ejections_total", server=self.upstream.address), 2)
+        self.assertEqual(self.weir.metric("weir_upstream_ejections_total", server=self.other.address), 0)
+
+    def test_what_is_asked(self):
+        asked = eventually(lambda: [each for each in self.upstream.exchanges if each.target == "/health?deep"], "it is asked")
+        self.assertEqual((asked[0].method, asked[0].head["host"], asked[0].head["connection"]),
+                         ("GET", self.upstream.address, "close"))
+
+    def test_a_change_is_told_once(self):
+        self.well = False
+        self.weir.wait_for(rf"server {self.upstream.address} is down")
+        seen = len(self.upstream.exchanges)
+        eventually(lambda: len(self.upstream.exchanges) > seen + 5, "it is asked on")
+        self.assertEqual(sum("is down" in line for line in self.weir.lines), 1)
+
+
+class Repetitions(TestCase):
+    def setUp(self):
+        self.good = self.start(Upstream(named("good")))
+
+    def weir(self, bad, retry="", more=""):
+        balance = 'balance = "round_robin"\neject = { failures = 1000 }\n'
+        return self.start(Weir(several(entry(bad.port, "weight = 100"), entry(self.good.port),
+                                       more=f"{balance}retry = {{ {retry} }}\n{more}")))
+
+    def bad(self, status="503 Busy"):
+        return self.start(Upstream(answer(status=status)))
+
+    def silent(self):
+        return self.start(Upstream(lambda exchange: exchange.close()))
+
+    def test_a_status_can_ask_for_another_server(self):
+        bad = self.bad()
+        self.assertEqual(self.weir(bad).get("/").status, 503)
+        weir = self.weir(bad, 'on = ["503"]')
+        self.assertEqual(weir.get("/").body, b"good")
+        self.await_metric(weir, 1, "weir_upstream_retries_total")
+        with weir.connect() as client:
+            self.assertEqual(client.request("POST", "/", body=b"x").status, 503, "it is not idempotent")
+            self.assertEqual(client.request("PUT", "/", body=b"x").body, b"good")
+
+    def test_a_request_that_may_have_been_carried_out_is_not_repeated(self):
+        bad = self.silent()
+        weir = self.weir(bad)
+        with weir.connect() as client:
+            self.assert_own_error(client.request("POST", "/", body=b"x"), 502)
+        self.assertEqual(len(bad.exchanges) + len(self.good.exchanges), 1)
+
+    def test_one_attempt_is_none_more(self):
+        weir = self.weir(self.silent(), "attempts = 1")
+        self.assert_own_error(weir.get("/"), 502)
+
+    def test_the_budget_bounds_repetitions(self):
+        bad = self.silent()
+        weir = self.start(Weir(several(entry(bad.port, "weight = 100"), entry(self.good.port, "weight = 1"),
+                                       more='balance = "round_robin"\neject = { failures = 1000 }\n'
+                                            'retry = { budget = "10%", backoff = "0s" }', server="").replace("workers = 2", "workers = 1")))
+        statuses = [weir.get("/").status for _ in range(101)]  # one of them goes to the good server first
+        self.assertEqual(statuses.count(200), 20 + 1, "ten at first, and a tenth of all")
+        self.await_metric(weir, 80, "weir_upstream_retries_denied_total")
+
+    def test_all_attempts_together_have_a_deadline(self):
+        never = [self.start(Upstream(lambda exchange: (exchange.wait_for_close(), exchange.close()))) for _ in range(3)]
+        weir = self.start(Weir(several(*(entry(each.port) for each in never),
+                                       more='timeouts = { response = "30s", total = "300ms" }\nretry = { attempts = 3 }')))
+        self.assert_own_error(weir.get("/"), 504)
+        self.assertEqual(sum(len(each.exchanges) for each in never), 1)
+
+
+class LeftAlone(TestCase):
+    """honor_upstream_retry_after."""
+
+    ROUTES = """
+[[route]]
+match = { path = "/honors" }
+upstream = "api"
+honor_upstream_retry_after = true
+[[route]]
+upstream = "api"
+"""
+
+    def test_a_429_of_the_upstreams_stands_for_all(self):
+        upstream = self.start(Upstream(answer(b"slow down", "429 Too Many", "Retry-After: 1000\r\n")))
+        weir = self.start(Weir(config(upstream.port, routes=self.ROUTES, rules=rule("few", "3/day"))))
+        passed = weir.get("/other")
+        self.assertEqual((passed.status, passed["retry-after"], passed.body), (429, "1000", b"slow down"))
+        self.assertEqual(weir.get("/honors").body, b"slow down", "the first that honours it")
+        for _ in range(3):
+            answered = weir.get("/honors")
+            self.assert_own_error(answered, 429)
+            self.assertIn(int(answered["retry-after"]), range(900, 1001))
+        self.assertEqual(len(upstream.exchanges), 2)
+        self.await_metric(weir, 3, "weir_upstream_paused_total")
+        self.assertEqual(weir.get("/other").body, b"slow down", "routes that do not honour it go on; nothing was charged")
+
+
+class Load:
+    """GETs without pause by several clients, until they are stopped; what each came to."""
+
+    def __init__(self, weir, clients=4):
+        self.weir, self.stopped = weir, threading.Event()
+        self.results = []  # (status or the fault, seconds)
+        self.threads = [threading.Thread(target=self.run, daemon=True) for _ in range(clients)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self):
+        client = None
+        while not self.stopped.is_set():
+            began = time.monotonic()
+            try:
+                client = client or Client(self.weir.port)
+                status = client.get("/").status
+            except (OSError, EOFError) as fault:
+                status = fault
+            self.results.append((status, time.monotonic() - began))
+            if client and (status != 200 or self.stopped.is_set()):
+                client.sock.close()
+                client = None
+
+    def pass_on(self, count=200):
+        """Until so many more were answered."""
+        end = len(self.results) + count
+        eventually(lambda: len(self.results) >= end, f"{count} more requests are over", 2 * PATIENCE)
+
+    def stop(self):
+        self.stopped.set()
+        for thread in self.threads:
+            thread.join(2 * PATIENCE)
+        return self.results
+
+    def lost(self):
+        return [status for status, _ in self.stop() if status != 200]
+
+
+class Failures(TestCase):
+    """Of three servers one fails under load: the others have an answer for every GET."""
+
+    TIMEOUTS = 'timeouts = { connect = "300ms", response = "300ms" }\nslow_start = "0s"\n'
+
+    def setUp(self):
+        self.echoes = [self.start(Echo()) for _ in range(2)]
+
+    def weir(self, port, more=""):
+        return self.start(Weir(several(*(entry(echo.port) for echo in self.echoes), entry(port),
+                                       more=self.TIMEOUTS + more)))
+
+    def test_a_server_that_is_killed_and_restarted(self):
+        upstream = Upstream()
+        weir = self.weir(upstream.port, 'eject = { least = "100ms", most = "200ms" }')
+        load = Load(weir)
+        load.pass_on()
+        upstream.__exit__()
+        weir.wait_for(rf"server 127\.0\.0\.1:{upstream.port} is out for .*: it cannot be reached")
+        load.pass_on()
+        again = self.start(Upstream(port=upstream.port))
+        weir.wait_for(rf"server 127\.0\.0\.1:{upstream.port} is back")
+        eventually(lambda: len(again.exchanges) > 20, "it has its share again")
+        self.assertEqual(load.lost(), [])
+
+    def test_a_server_that_answers_garbage(self):
+        for garbage in (b"garbage\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", b"HTTP/1.1 20", b""):
+            with self.subTest(garbage):
+                upstream = self.start(Upstream(lambda exchange: (exchange.send(garbage), exchange.close())))
+                weir = self.weir(upstream.port)
+                load = Load(weir)
+                weir.wait_for(rf"server 127\.0\.0\.1:{upstream.port} is out for .*: its answers fail")
+                load.pass_on()
+                self.assertEqual(load.lost(), [])
+
+    def test_a_server_that_is_frozen(self):
+        frozen = self.start(Echo())
+        weir = self.weir(frozen.port)
+        load = Load(weir)
+        load.pass_on()
+        frozen.signal(signal.SIGSTOP)
+        try:
+            weir.wait_for(rf"server 127\.0\.0\.1:{frozen.port} is out for .*: its answers fail")
+            load.pass_on()
+        finally:
+            frozen.signal(signal.SIGCONT)
+        self.assertEqual(load.lost(), [])
+
+    def test_where_all_fail_all_are_tried(self):
+        upstream = Upstream()
+        weir = self.start(Weir(several(entry(closed_port()), entry(upstream.port), entry(closed_port()),
+                                       more='eject = { least = "1h", most = "1h" }')))
+        upstream.__exit__()
+        for _ in range(3):
+            self.assert_own_error(weir.get("/"), 502)
+        self.start(Upstream(port=upstream.port))
+        self.assertEqual(weir.get("/").status, 200, "at once, though it is out for an hour")
+
+
+if __name__ == "__main__":
+    main()

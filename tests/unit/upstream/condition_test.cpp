@@ -1,0 +1,195 @@
+#include "weir/upstream/condition.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace weir::upstream {
+namespace {
+
+using Change = Condition::Change;
+using namespace std::chrono_literals;
+
+constexpr base::TimePoint kStart{base::Duration{1'700'000'000'000'000}};
+constexpr Ejection kSettings{.failures = 3, .least = 1s, .most = 8s, .slow_start = 10s};
+constexpr std::uint64_t kWhole = 0;  // chance that shortens nothing
+
+base::Duration out_for(const Condition& condition, base::TimePoint now) {
+  return condition.out_until() - now;
+}
+
+TEST(Condition, OneConnectThatFailsIsEnough) {
+  Condition condition;
+  EXPECT_EQ(condition.out_until(), base::TimePoint{});
+  EXPECT_EQ(condition.unreachable(kSettings, kStart, kWhole), Change::Out);
+  EXPECT_EQ(out_for(condition, kStart), 1s);
+  EXPECT_EQ(condition.ejections(), 1U);
+}
+
+TEST(Condition, FailuresCountInARow) {
+  Condition condition;
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(condition.failed(kSettings, kStart, kWhole), Change::None);
+    EXPECT_EQ(condition.failed(kSettings, kStart, kWhole), Change::None);
+    EXPECT_TRUE(condition.suspect());
+    EXPECT_EQ(condition.answered(kStart), Change::None);
+    EXPECT_FALSE(condition.suspect());
+  }
+  condition.failed(kSettings, kStart, kWhole);
+  condition.failed(kSettings, kStart, kWhole);
+  EXPECT_EQ(condition.failed(kSettings, kStart, kWhole), Change::Out);
+}
+
+// A hundred requests that fail together are one failure of the server.
+TEST(Condition, WhatWasUnderWayMakesNothingWorse) {
+  Condition condition;
+  condition.unreachable(kSettings, kStart, kWhole);
+  const auto until = condition.out_until();
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(condition.failed(kSettings, kStart + 500ms, kWhole), Change::None);
+    EXPECT_EQ(condition.unreachable(kSettings, kStart + 500ms, kWhole), Change::None);
+  }
+  EXPECT_EQ(condition.out_until(), until);
+}
+
+TEST(Condition, OneMayTryWhenTheTimeIsOver) {
+  Condition condition;
+  EXPECT_FALSE(condition.begin_trial(kStart)) << "it serves";
+  condition.unreachable(kSettings, kStart, kWhole);
+  EXPECT_FALSE(condition.begin_trial(kStart + 999'999us));
+  EXPECT_TRUE(condition.begin_trial(kStart + 1s));
+  EXPECT_FALSE(condition.begin_trial(kStart + 1s)) << "somebody tries already";
+  EXPECT_FALSE(condition.begin_trial(kStart + 1'999'999us));
+  EXPECT_TRUE(condition.begin_trial(kStart + 2s)) << "nobody has said what came of it";
+}
+
+TEST(Condition, TheTimeDoublesUpToItsBound) {
+  Condition condition;
+  auto now = kStart;
+  condition.unreachable(kSettings, now, kWhole);
+  for (const auto expected : {1s, 2s, 4s, 8s, 8s}) {
+    EXPECT_EQ(out_for(condition, now), expected);
+    now = condition.out_until();
+    ASSERT_TRUE(condition.begin_trial(now));
+    EXPECT_EQ(condition.failed(kSettings, now, kWhole), Change::None) << "it was out before";
+  }
+  EXPECT_EQ(condition.ejections(), 1U);
+}
+
+TEST(Condition, AnAnswerBringsItBack) {
+  Condition condition;
+  condition.unreachable(kSettings, kStart, kWhole);
+  ASSERT_TRUE(condition.begin_trial(kStart + 1s));
+  EXPECT_EQ(condition.answered(kStart + 1s), Change::Back);
+  EXPECT_EQ(condition.out_until(), base::TimePoint{});
+  EXPECT_EQ(condition.back_since(), kStart + 1s);
+  EXPECT_FALSE(condition.suspect());
+}
+
+TEST(Condition, WhoFailsAgainSoonIsOutForLonger) {
+  for (const auto& [later, expected] :
+       {std::pair<base::Duration, base::Duration>{7'999'999us, 2s}, {8s, 1s}}) {
+    Condition condition;
+    condition.unreachable(kSettings, kStart, kWhole);
+    condition.answered(kStart);
+    condition.unreachable(kSettings, kStart + later, kWhole);
+    EXPECT_EQ(out_for(condition, kStart + later), expected);
+    EXPECT_EQ(condition.ejections(), 2U);
+  }
+}
+
+TEST(Condition, ChanceTakesUpToHalfOfTheTime) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  base::Duration least = 1h;
+  base::Duration most{0};
+  for (int i = 0; i < 10'000; ++i) {
+    Condition condition;
+    condition.unreachable(kSettings, kStart, random());
+    least = std::min(least, out_for(condition, kStart));
+    most = std::max(most, out_for(condition, kStart));
+  }
+  EXPECT_GE(least, 500ms);
+  EXPECT_LE(least, 510ms);
+  EXPECT_GE(most, 990ms);
+  EXPECT_LE(most, 1s);
+}
+
+const HealthCheck kCheck{.path = "/", .unhealthy_after = 3, .healthy_after = 2};
+
+TEST(Condition, ProbesCountInARow) {
+  Condition condition;
+  for (const bool good : {false, false, true, false, false})
+    EXPECT_EQ(condition.probed(kCheck, good, kStart), Change::None);
+  EXPECT_EQ(condition.probed(kCheck, false, kStart), Change::Down);
+  EXPECT_EQ(condition.probed(kCheck, false, kStart), Change::None) << "it is said once";
+  EXPECT_EQ(condition.probed(kCheck, true, kStart), Change::None);
+  EXPECT_EQ(condition.probed(kCheck, false, kStart), Change::None);
+  EXPECT_EQ(condition.probed(kCheck, true, kStart), Change::None);
+  EXPECT_EQ(condition.probed(kCheck, true, kStart + 1s), Change::Back);
+  EXPECT_EQ(condition.back_since(), kStart + 1s);
+}
+
+TEST(Condition, WhoIsDownComesBackByProbesAlone) {
+  Condition condition;
+  for (int i = 0; i < 3; ++i) condition.probed(kCheck, false, kStart);
+  EXPECT_FALSE(condition.begin_trial(kStart + 1h));
+  EXPECT_EQ(condition.answered(kStart), Change::None);
+  EXPECT_EQ(condition.unreachable(kSettings, kStart, kWhole), Change::None);
+  EXPECT_NE(condition.out_until(), base::TimePoint{});
+  EXPECT_FALSE(condition.suspect()) << "an answer changes nothing";
+}
+
+// Only what it answered since it went out speaks for it.
+TEST(Condition, ProbesBringBackWhoFailedRequests) {
+  Condition condition;
+  for (int i = 0; i < 5; ++i) condition.probed(kCheck, true, kStart);
+  condition.unreachable(kSettings, kStart, kWhole);
+  EXPECT_EQ(condition.probed(kCheck, true, kStart + 100ms), Change::None);
+  EXPECT_EQ(condition.probed(kCheck, true, kStart + 200ms), Change::Back);
+}
+
+// Whatever happens in whatever order: it is out for no longer than `most`, and then somebody may try it.
+TEST(Condition, IsNeverOutForGood) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  Condition condition;
+  auto now = kStart;
+  for (int i = 0; i < 100'000; ++i) {
+    now += base::Duration{static_cast<base::Duration::rep>(random() % 1'000'000)};
+    switch (random() % 4) {
+      case 0:
+        condition.unreachable(kSettings, now, random());
+        break;
+      case 1:
+        condition.failed(kSettings, now, random());
+        break;
+      case 2:
+        condition.answered(now);
+        EXPECT_EQ(condition.out_until(), base::TimePoint{});
+        break;
+      default:
+        (void)condition.begin_trial(now);
+    }
+    ASSERT_LE(condition.out_until(), now + kSettings.most);
+    if (condition.out_until() == base::TimePoint{}) continue;
+    auto later = condition;
+    ASSERT_TRUE(later.begin_trial(later.out_until()));
+  }
+}
+
+TEST(WeightAt, GrowsFromATenthToAll) {
+  EXPECT_EQ(weight_at(10, 10s, {}, kStart), 2'560U) << "it was never out";
+  EXPECT_EQ(weight_at(10, 10s, kStart, kStart), 256U);
+  EXPECT_EQ(weight_at(10, 10s, kStart, kStart + 500ms), 256U);
+  EXPECT_EQ(weight_at(10, 10s, kStart, kStart + 5s), 1'280U);
+  EXPECT_EQ(weight_at(10, 10s, kStart, kStart + 10s), 2'560U);
+  EXPECT_EQ(weight_at(10, 0s, kStart, kStart), 2'560U) << "no slow start is asked for";
+  EXPECT_EQ(weight_at(1, 10s, kStart, kStart - 1s), 25U) << "another worker's clock is behind";
+}
+
+}  // namespace
+}  // namespace weir::upstream

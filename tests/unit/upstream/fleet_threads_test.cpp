@@ -1,0 +1,104 @@
+// What workers share of a server, asked and told by several threads at once; meant for ThreadSanitizer too.
+#include "weir/upstream/fleet.hpp"
+
+#include <atomic>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace weir::upstream {
+namespace {
+
+constexpr base::TimePoint kStart{base::Duration{1'700'000'000'000'000}};
+constexpr int kThreads = 4;
+constexpr int kRounds = 20'000;
+
+template <class Work>
+void together(Work work) {
+  std::vector<std::thread> threads;
+  for (int number = 0; number < kThreads; ++number) threads.emplace_back([&work, number] { work(number); });
+  for (auto& thread : threads) thread.join();
+}
+
+UpstreamSettings settings_of(ServerSettings server) {
+  UpstreamSettings settings;
+  settings.name = "api";
+  settings.servers = {std::move(server)};
+  return settings;
+}
+
+TEST(FleetThreads, NoMoreEnterThanMay) {
+  const auto settings = settings_of({.max_in_flight = 3});
+  Fleet fleet(settings, {{"a:1", {}}});
+  auto& member = fleet.member(0);
+  std::atomic<int> inside{0};
+  std::atomic<int> most{0};
+  together([&](int) {
+    for (int i = 0; i < kRounds; ++i) {
+      if (member.enter(kStart)) continue;
+      const int now = ++inside;
+      for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
+      }
+      --inside;
+      member.leave();
+    }
+  });
+  EXPECT_LE(most, 3);
+  EXPECT_GE(most, 1);
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(member.enter(kStart)) << "a place was lost";
+  EXPECT_TRUE(member.enter(kStart));
+}
+
+TEST(FleetThreads, ALimitIsTheLimitWhoeverAsks) {
+  const auto bucket = limit::TokenBucket::make({.count = 1'000, .period = std::chrono::hours{1}}, 1'000);
+  const auto settings = settings_of({.limit = bucket.value()});
+  Fleet fleet(settings, {{"a:1", {}}});
+  std::atomic<int> admitted{0};
+  together([&](int) {
+    for (int i = 0; i < 1'000; ++i)
+      if (!fleet.member(0).enter(kStart)) ++admitted;
+  });
+  EXPECT_EQ(admitted, 1'000);
+}
+
+// Lines come in turns: out, back, out, back; and each trial has one taker.
+TEST(FleetThreads, ChangesAreToldOnceAndInOrder) {
+  const auto settings = settings_of({});
+  std::vector<bool> told;  // whether it went out; under the member's lock
+  Fleet fleet(settings, {{"a:1", {}}}, [&](const std::string& line) {
+    told.push_back(line.find(" is out for ") != std::string::npos);
+  });
+  auto& member = fleet.member(0);
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  together([&](int number) {
+    std::mt19937_64 random(seed + static_cast<unsigned>(number));
+    for (int i = 0; i < kRounds; ++i) {
+      const auto now = kStart + base::Duration{1'000 * i};
+      if (random() % 8 == 0) member.unreachable(now);
+      if (!member.serves() && member.due(now)) (void)member.begin_trial(now);
+      member.answered(now);
+      (void)member.weight(now);
+    }
+  });
+  for (std::size_t at = 0; at < told.size(); ++at) ASSERT_EQ(told[at], at % 2 == 0) << at;
+  EXPECT_EQ(member.ejections(), (told.size() + 1) / 2);
+}
+
+TEST(FleetThreads, ATrialHasOneTaker) {
+  const auto settings = settings_of({});
+  for (int round = 0; round < 200; ++round) {
+    Fleet fleet(settings, {{"a:1", {}}});
+    fleet.member(0).unreachable(kStart);
+    std::atomic<int> taken{0};
+    together([&](int) {
+      if (fleet.member(0).begin_trial(kStart + settings.ejection.least)) ++taken;
+    });
+    ASSERT_EQ(taken, 1);
+  }
+}
+
+}  // namespace
+}  // namespace weir::upstream
