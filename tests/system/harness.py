@@ -13,16 +13,17 @@ import threading
 import time
 import unittest
 
-from processes import WEIR, Echo, Process, Redis, Weir, rss_kib
+from processes import WEIR, Echo, Process, Redis, Weir, rss_kib, run_weir
 from upstream import Exchange, Upstream, answer, closed_port
 from wire import PATIENCE, Client, Response, chunked, exchange_raw, get, read_response, request_bytes
 
 SANITIZED = bool(os.environ.get("WEIR_SANITIZE"))
 
 __all__ = [
-    "PATIENCE", "SANITIZED", "WEIR", "Client", "Echo", "Exchange", "Process", "Redis", "Response", "TestCase", "Upstream", "Weir",
+    "PATIENCE", "SANITIZED", "WEIR", "Client", "Echo", "Exchange", "Load", "Process", "Redis", "Response", "TestCase", "Upstream", "Weir",
     "answer", "chunked", "client_tls", "closed_port", "config", "eventually", "exchange_raw", "get", "main",
-    "make_authority", "make_certificate", "make_client_certificate", "read_response", "request_bytes", "rss_kib", "rule", "together",
+    "make_authority", "make_certificate", "make_client_certificate", "read_response", "request_bytes", "rss_kib", "rule", "run_weir",
+    "together",
 ]
 
 
@@ -56,6 +57,34 @@ def eventually(holds, what, seconds=PATIENCE):
             raise AssertionError(f"not within {seconds} s: {what}")
         time.sleep(0.02)
     return value
+
+
+class Load:
+    """A client for each of `ports` that asks again and again until told to stop; what they got, and how long it took."""
+
+    def __init__(self, ports):
+        self.results, self.ending = [], threading.Event()
+        self.threads = [threading.Thread(target=self.ask, args=(port,), daemon=True) for port in ports]
+        for thread in self.threads:
+            thread.start()
+
+    def ask(self, port):
+        with Client(port) as client:
+            while not self.ending.is_set():
+                began = time.monotonic()
+                self.results.append((client.get("/", x_api_key="load").status, time.monotonic() - began))
+
+    def goes_on(self, count=100):
+        seen = len(self.results)
+        eventually(lambda: len(self.results) > seen + count, "requests go on")
+
+    def stop(self):
+        """The statuses that there were."""
+        self.ending.set()
+        for thread in self.threads:
+            thread.join(4 * PATIENCE)
+        print(f"\n{len(self.results)} requests, slowest {max(took for _, took in self.results) * 1000:.0f} ms", flush=True)
+        return {status for status, _ in self.results}
 
 
 def config(*upstreams, rules="", server="", client="", state="", listener="", routes="", upstream=""):

@@ -132,6 +132,19 @@ class Weir(Process):
         return total
 
 
+def run_weir(*arguments, config=None):
+    """A command of weir's to its end, with `config` as the file that --config names: status, output, errors."""
+    with tempfile.TemporaryDirectory(prefix="weir-test-") as folder:
+        if config is not None:
+            path = pathlib.Path(folder) / "weir.toml"
+            path.write_text(config)
+            arguments = (*arguments, "--config", str(path))
+        done = subprocess.run([WEIR, *arguments], capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
+    if REPORT.search(done.stderr):
+        raise AssertionError("a sanitizer reports:\n" + done.stderr)
+    return done.returncode, done.stdout, done.stderr
+
+
 class Echo(Process):
     """`weir echo`."""
 
@@ -152,7 +165,8 @@ class Echo(Process):
 class Redis:
     """A redis-server of its own, without persistence, that can be killed and started again on its port."""
 
-    def __init__(self):
+    def __init__(self, *options):
+        self.options = options
         self.folder = tempfile.TemporaryDirectory(prefix="weir-redis-")
         for _ in range(20):  # another process may take the free port first: then redis-server ends at once
             with socket.socket() as probe:
@@ -164,8 +178,13 @@ class Redis:
 
     def start(self):
         self.process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+             *self.options],
             stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, cwd=self.folder.name)
+        return self.answers()
+
+    def answers(self):
+        """Whether it comes to answer, rather than somebody else on its port."""
         deadline = time.monotonic() + PATIENCE
         while self.process.poll() is None and time.monotonic() < deadline:
             with contextlib.suppress(OSError, EOFError):

@@ -47,9 +47,9 @@ using StoreLog = std::function<void(LogLevel, std::string)>;
 struct StoreTuning {
   unsigned failures_to_open = 5;         // in a row, until the breaker opens
   base::Duration first_backoff{50'000};  // the bound of the first pause; doubled each time, with full jitter
-  base::Duration longest_backoff{2'000'000};
-  base::Duration open_timeout{1'000'000};  // to connect, to sign in and to load the scripts
-  std::size_t max_pending = 4096;          // commands without an answer yet
+  base::Duration longest_backoff{800'000};  // so that weir is back within a second of Redis
+  base::Duration open_timeout{1'000'000};   // to connect, to sign in and to load the scripts
+  std::size_t max_pending = 4096;           // commands without an answer yet
 };
 
 // Written by the worker, readable by anyone; they only grow.
