@@ -20,7 +20,8 @@ constexpr int kDone = 0;
 constexpr int kFailed = 1;
 constexpr int kWrong = 2;  // the command line or the configuration
 
-constexpr std::array<std::string_view, 5> kCommands = {"run", "check", "echo", "health", "version"};
+constexpr std::array<std::string_view, 6> kCommands = {"run",  "check",  "redis-check",
+                                                       "echo", "health", "version"};
 
 // What was typed, as text: values are parsed by the house's own readers.
 struct Words {
@@ -43,6 +44,11 @@ void declare(CLI::App& app, Words& words) {
   run->add_option("-c,--config", words.config, "configuration file")->required()->type_name("FILE");
   auto* check = app.add_subcommand("check", "read a configuration and show what was understood");
   check->add_option("-c,--config", words.config, "configuration file")->required()->type_name("FILE");
+  auto* redis = app.add_subcommand("redis-check",
+                                   "ask the Redis of a configuration whether it will do; exit 0: it will, "
+                                   "warnings and all; 1: it will not, "
+                                   "or nobody answers; 2: the configuration is wrong or names no Redis");
+  redis->add_option("-c,--config", words.config, "configuration file")->required()->type_name("FILE");
   auto* echo = app.add_subcommand("echo", "a small upstream for demos, tests and load");
   echo->add_option("--listen", words.listen, "host:port, [v6]:port or unix:/path")
       ->required()
@@ -73,6 +79,13 @@ int do_check(const Words& words) {
   return kDone;
 }
 
+int do_redis_check(const Words& words) {
+  const auto settings = load_settings(words.config);
+  if (settings.state.redis) return run_redis_check(settings);
+  std::cerr << "weir: " << words.config << " configures no [state] redis: there is nothing to check\n";
+  return kWrong;
+}
+
 int do_echo(const Words& words) {
   auto listen = base::parse_endpoint(words.listen);
   if (!listen) return wrong("--listen: " + listen.error().message);
@@ -94,6 +107,7 @@ int do_version() {
 int obey(const CLI::App& app, const Words& words) {
   if (app.got_subcommand("run")) return do_run(words);
   if (app.got_subcommand("check")) return do_check(words);
+  if (app.got_subcommand("redis-check")) return do_redis_check(words);
   if (app.got_subcommand("echo")) return do_echo(words);
   if (app.got_subcommand("health")) return do_health(words);
   return do_version();

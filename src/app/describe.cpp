@@ -157,6 +157,13 @@ std::string route_lines(const Settings& settings, const policy::Route& route) {
   return text + (rules.empty() ? "    no rule applies\n" : rules);
 }
 
+std::string redis_line(const redis::RedisSettings& redis) {
+  if (redis.topology == redis::Topology::Standalone) return "redis " + redis.address.to_string() + "\n";
+  std::string text = "redis " + in_quotes(redis.sentinel.master) + ", which sentinels know:";
+  for (const auto& address : redis.sentinel.addresses) text += " " + address.to_string();
+  return text + "\n";
+}
+
 }  // namespace
 
 std::string describe(const Settings& settings) {
@@ -168,7 +175,7 @@ std::string describe(const Settings& settings) {
   if (settings.client.tokens) text += "tokens " + settings.client.tokens->settings().algorithm + "\n";
   if (settings.client.countries) text += "countries by " + settings.client.countries->name() + "\n";
   if (!settings.state.snapshot.empty()) text += "snapshot " + settings.state.snapshot + "\n";
-  if (settings.state.redis) text += "redis " + settings.state.redis->address.to_string() + "\n";
+  if (settings.state.redis) text += redis_line(*settings.state.redis);
   for (const auto& upstream : settings.upstreams) text += upstream_line(upstream);
   for (const auto& [tier, priority] : settings.tier_priorities)
     text += "tier " + in_quotes(tier) + ": priority " + std::to_string(priority) + "\n";

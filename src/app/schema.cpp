@@ -148,15 +148,19 @@ constexpr KeySpec kMemoryKeys[] = {
     whole("max_keys", 1, std::int64_t{1} << 30, "1000000", "clients times rules that are remembered at once"),
     key("snapshot", Kind::Text, "", "file that keeps the live keys while weir does not run; absent: none"),
 };
-constexpr Choice kTopologies[] = {
-    {"standalone"}, {"sentinel", "Redis Sentinel"}, {"cluster", "Redis Cluster"}};
+constexpr Choice kTopologies[] = {{"standalone"}, {"sentinel"}, {"cluster", "Redis Cluster"}};
 constexpr KeySpec kRedisKeys[] = {
     required("url", Kind::Text, "redis://[user:password@]host[:port][/database], or unix:///path"),
     key("timeout", Kind::Duration, "20ms", "the longest that a decision waits for it"),
     key("start_wait", Kind::Duration, "1s",
         "how long a starting weir waits for Redis before it takes requests"),
     key("prefix", Kind::Text, "weir", "of every key there"),
-    choice("topology", kTopologies, "standalone", "one server"),
+    choice("topology", kTopologies, "standalone",
+           "one server, or the master that Sentinels know: url then says user, password and database alone"),
+    key("sentinels", Kind::Texts, "", "addresses of the Sentinels"),
+    key("master", Kind::Text, "", "what they call the master"),
+    key("sentinel_user", Kind::Text, "", "ACL user of the Sentinels themselves"),
+    key("sentinel_password", Kind::Text, "", "of the Sentinels themselves; absent: they ask for none"),
     later("lease", "leases"),
 };
 

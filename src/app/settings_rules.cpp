@@ -221,33 +221,6 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, Readi
   return rule;
 }
 
-redis::RedisSettings read_redis(const TableReader& table) {
-  if (!table.has("url")) return redis::RedisSettings{};  // noted as missing already
-  const auto url = table.text("url");
-  if (url.starts_with("rediss://")) {
-    table.mistake("url", not_yet("TLS to Redis"));
-    return redis::RedisSettings{};
-  }
-  auto parsed = redis::parse_redis_url(url);
-  if (!parsed) {
-    table.mistake("url", parsed.error().message);
-    return redis::RedisSettings{};
-  }
-  auto redis = std::move(*parsed);
-  redis.timeout = table.deadline("timeout");
-  redis.start_wait = table.duration("start_wait");
-  redis.prefix = table.text("prefix");
-  if (!is_plain_name(redis.prefix) || redis.prefix.find_first_of("{}") != std::string::npos)
-    table.mistake("prefix", "found " + in_quotes(redis.prefix) +
-                                "; expected 1 to 128 printable ASCII characters but \" \\ { and }");
-  (void)table.text("topology");
-  return redis;
-}
-
-}  // namespace
-
-namespace {
-
 void read_memory(const TableReader& table, const Reading& reading, StateSettings& state) {
   state.max_keys = static_cast<std::size_t>(table.whole("max_keys"));
   if (!table.has("snapshot")) return;

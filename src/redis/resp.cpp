@@ -11,6 +11,7 @@ namespace {
 // A reply of ours has some 70 numbers; the longest that is not ours is an error's text.
 constexpr std::size_t kMaxUnread = 1 << 20;
 constexpr std::size_t kMaxNumbers = 4096;
+constexpr std::size_t kMaxWords = 1024;
 
 }  // namespace
 
@@ -25,6 +26,7 @@ struct ReplyBuilder {
     Reply& reply = reply_of(task);
     if (task->parent != nullptr) {
       reply.kind = Reply::Kind::Other;
+      if (reply.words.size() < kMaxWords) reply.words.emplace_back(bytes, size);
       return &reply;
     }
     reply.kind = task->type == REDIS_REPLY_ERROR    ? Reply::Kind::Error
@@ -80,6 +82,7 @@ void ReplyReader::reset() {
   reader->privdata = this;
   reader_.reset(reader);
   reply_.numbers.clear();
+  reply_.words.clear();
 }
 
 void ReplyReader::feed(std::string_view bytes) {
@@ -89,7 +92,10 @@ void ReplyReader::feed(std::string_view bytes) {
 
 ReplyReader::Next ReplyReader::next() {
   auto* reader = static_cast<redisReader*>(reader_.get());
-  if (reader->ridx == -1) reply_.numbers.clear();  // between replies, not within one
+  if (reader->ridx == -1) {  // between replies, not within one
+    reply_.numbers.clear();
+    reply_.words.clear();
+  }
   void* object = nullptr;
   if (redisReaderGetReply(reader, &object) != REDIS_OK) return Next::Malformed;
   if (object != nullptr) return Next::Ready;

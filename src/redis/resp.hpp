@@ -23,6 +23,7 @@ struct Reply {
   Kind kind = Kind::Nil;
   std::string text;  // of Status, Error and Text
   std::vector<std::int64_t> numbers;
+  std::vector<std::string> words{};  // of Other: its texts in order, those of arrays within it as well
 };
 
 // Fed what the socket says, in pieces of any size. Allocates nothing once warm.

@@ -1,7 +1,7 @@
 // The session's connection: dialling, signing in, serving, falling and trying again.
 #include "redis/session.hpp"
 
-#include "redis/command.hpp"
+#include "redis/greeting.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -32,40 +32,6 @@ struct RunEnded {
   }
 };
 
-// What a reply to one command of the greeting has to be.
-enum class Step : std::uint8_t {
-  Must,        // no error
-  May,         // anything
-  LoadCharge,  // the SHA-1 of a script
-  LoadRefund,
-};
-
-struct Greeting {
-  std::string bytes;
-  std::vector<Step> steps;
-
-  void say(Step step, std::initializer_list<std::string_view> words) {
-    append_command(bytes, words);
-    steps.push_back(step);
-  }
-};
-
-// All that a new connection is told. The last is a write of our own, which a replica, a full or a
-// write-protected Redis refuses where it would answer a PING.
-Greeting greet(const RedisSettings& settings) {
-  Greeting greeting;
-  if (!settings.password.empty() && !settings.user.empty())
-    greeting.say(Step::Must, {"AUTH", settings.user, settings.password});
-  else if (!settings.password.empty())
-    greeting.say(Step::Must, {"AUTH", settings.password});
-  if (settings.database != 0) greeting.say(Step::Must, {"SELECT", std::to_string(settings.database)});
-  greeting.say(Step::May, {"CLIENT", "SETNAME", "weir"});
-  greeting.say(Step::LoadCharge, {"SCRIPT", "LOAD", charge_script()});
-  greeting.say(Step::LoadRefund, {"SCRIPT", "LOAD", refund_script()});
-  greeting.say(Step::Must, {"SET", settings.prefix + ":probe", "1", "PX", "1000"});
-  return greeting;
-}
-
 }  // namespace
 
 Store::Session::Session(net::Executor executor, const RedisSettings& settings, StoreLog log,
@@ -79,12 +45,23 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
       pause_timer_(executor),
       pipeline_(tuning.max_pending),
       deadline_timer_(executor) {
+  if (settings_.topology == Topology::Sentinel) {
+    // So that one attempt has time for all of them, and for the master.
+    const auto patience = tuning.open_timeout / (static_cast<int>(settings_.sentinel.addresses.size()) + 1);
+    sentinels_ = std::make_shared<Sentinels>(executor, settings_.sentinel, patience);
+  } else {
+    address_ = settings_.address;
+  }
   learn_server_time(std::chrono::time_point_cast<base::Duration>(std::chrono::system_clock::now()));
 }
 
 void Store::Session::start() {
   if (stopped_) return;
   asio::co_spawn(executor_, run(shared_from_this()), RunEnded{log_});
+  if (!sentinels_) return;
+  sentinels_->follow([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->move_on();
+  });
 }
 
 void Store::Session::stop() {
@@ -94,6 +71,7 @@ void Store::Session::stop() {
   opening_ = 0;
   hang_up();
   resolver_.cancel();
+  if (sentinels_) sentinels_->stop();
   pause_timer_.cancel();
   deadline_timer_.cancel();
   // Not from here: whoever waits may own what is just being destroyed.
@@ -124,8 +102,7 @@ net::Awaitable<net::ErrorCode> Store::Session::open() {
     if (!ec && self->opening_ == attempt) self->give_up_opening();
   });
   reader_.reset();
-  net::ErrorCode ec = co_await dial();
-  if (ec) last_error_ = ec.message();
+  net::ErrorCode ec = co_await reach();
   if (!ec) ec = co_await sign_in();
   if (opening_ == 0) {
     ec = StoreError::Timeout;
@@ -139,13 +116,25 @@ net::Awaitable<net::ErrorCode> Store::Session::open() {
 void Store::Session::give_up_opening() {
   opening_ = 0;
   resolver_.cancel();
+  if (sentinels_) sentinels_->cancel();
   hang_up();
+}
+
+// Finds out where to connect, and does.
+net::Awaitable<net::ErrorCode> Store::Session::reach() {
+  net::ErrorCode ec;
+  if (sentinels_) ec = co_await sentinels_->locate(address_);
+  if (ec) last_error_ = sentinels_->why();
+  if (ec || opening_ == 0) co_return ec;
+  ec = co_await dial();
+  if (ec) last_error_ = ec.message();
+  co_return ec;
 }
 
 net::Awaitable<net::ErrorCode> Store::Session::dial() {
   net::ErrorCode ec;
-  if (settings_.address.is_unix()) {
-    const asio::local::stream_protocol::endpoint path(settings_.address.unix_path);
+  if (address_.is_unix()) {
+    const asio::local::stream_protocol::endpoint path(address_.unix_path);
     const asio::generic::stream_protocol::endpoint endpoint(path);
     co_await socket_.async_connect(endpoint, net::into(ec));
   } else {
@@ -157,9 +146,8 @@ net::Awaitable<net::ErrorCode> Store::Session::dial() {
 
 net::Awaitable<net::ErrorCode> Store::Session::dial_tcp() {
   net::ErrorCode ec;
-  const auto& address = settings_.address;
-  const auto port = std::to_string(address.port);
-  const auto found = co_await resolver_.async_resolve(address.host, port, net::into(ec));
+  const auto port = std::to_string(address_.port);
+  const auto found = co_await resolver_.async_resolve(address_.host, port, net::into(ec));
   for (const auto& entry : found) {
     if (opening_ == 0) break;
     net::ErrorCode ignored;
@@ -184,9 +172,13 @@ net::Awaitable<net::ErrorCode> Store::Session::sign_in() {
     ec = co_await read_reply();
     if (ec) co_return ec;
     const Reply& reply = reader_.reply();
-    if (reply.kind == Reply::Kind::Error && step != Step::May) {
+    if (reply.kind == Reply::Kind::Error && step != Step::May && step != Step::Role) {
       last_error_ = reply.text;
       co_return classify(reply.text);
+    }
+    if (step == Step::Role && is_no_master(reply)) {
+      last_error_ = "it is a " + reply.words.front() + ", no master";
+      co_return StoreError::ReadOnly;
     }
     if (step == Step::LoadCharge) charge_sha_ = reply.text;
     if (step == Step::LoadRefund) refund_sha_ = reply.text;
@@ -240,13 +232,13 @@ void Store::Session::rise() {
   flush_scheduled_ = blocked_ = loading_charge_ = loading_refund_ = false;
   logged_.clear();
   count(stats_.connects);
-  if (log_) log_(LogLevel::Info, "redis " + settings_.address.to_string() + " is up");
+  if (log_) log_(LogLevel::Info, name() + " is up");
 }
 
 void Store::Session::fall(net::ErrorCode why) {
   state_.store(StoreState::Down, std::memory_order_relaxed);
   hang_up();
-  auto line = "redis " + settings_.address.to_string() + " is down: " + why.message() + ", " + last_error_;
+  auto line = name() + " is down: " + why.message() + ", " + last_error_;
   if (log_ && line != logged_) log_(LogLevel::Warning, line);
   logged_ = std::move(line);
   auto waiting = fail_all(StoreError::ConnectionLost);
@@ -262,6 +254,29 @@ net::Awaitable<void> Store::Session::pause() {
   pause_timer_.expires_after(base::Duration(jitter(random_)));
   net::ErrorCode ec;
   if (!stopped_) co_await pause_timer_.async_wait(net::into(ec));
+}
+
+// "redis cache:6379", and for whom it stands.
+std::string Store::Session::name() const {
+  if (!sentinels_) return "redis " + address_.to_string();
+  const std::string& master = settings_.sentinel.master;
+  return "redis " + master + (address_.port != 0 ? " at " + address_.to_string() : "");
+}
+
+// The Sentinels say that the master is elsewhere: whatever is under way where it was is left at once.
+void Store::Session::move_on() {
+  if (stopped_) return;
+  attempts_ = 0;
+  if (state() == StoreState::Up) {
+    last_error_ = "the Sentinels have made another one the master";
+    refusal_ = StoreError::Away;
+    state_.store(StoreState::Down, std::memory_order_relaxed);
+    hang_up();
+  } else if (opening_ != 0) {
+    give_up_opening();
+  } else {
+    pause_timer_.cancel();
+  }
 }
 
 void Store::Session::hang_up() noexcept {

@@ -11,6 +11,7 @@
 #include "redis/bill.hpp"
 #include "redis/pipeline.hpp"
 #include "redis/resp.hpp"
+#include "redis/sentinels.hpp"
 
 #include "weir/redis/store.hpp"
 
@@ -50,6 +51,7 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
   // The life of the connection (session.cpp). `self` keeps the session alive for the coroutine.
   static net::Awaitable<void> run(std::shared_ptr<Session> self);
   net::Awaitable<net::ErrorCode> open();
+  net::Awaitable<net::ErrorCode> reach();
   net::Awaitable<net::ErrorCode> dial();
   net::Awaitable<net::ErrorCode> dial_tcp();
   net::Awaitable<net::ErrorCode> sign_in();
@@ -60,6 +62,8 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
   void rise();
   void fall(net::ErrorCode why);
   void hang_up() noexcept;
+  void move_on();
+  [[nodiscard]] std::string name() const;
 
   // The traffic on it (traffic.cpp).
   void schedule_flush();
@@ -101,6 +105,8 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
   std::string logged_;  // the last line about being down, so that it is not repeated
   StoreStats stats_;
 
+  base::Endpoint address_;                // of the server of the moment
+  std::shared_ptr<Sentinels> sentinels_;  // null but in their topology; shared with its coroutine under way
   net::Socket socket_;
   Resolver resolver_;
   net::Timer pause_timer_;     // bounds open(), then paces the attempts

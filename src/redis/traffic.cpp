@@ -249,7 +249,9 @@ void Store::Session::finish(Call& call, net::ErrorCode error) {
 void Store::Session::note_failure(net::ErrorCode error) {
   if (state() != StoreState::Up || !is_of_server(error)) return;
   if (error == StoreError::Timeout) last_error_ = "no answer within " + base::to_string(settings_.timeout);
-  if (++failures_in_row_ >= tuning_.failures_to_open) open_breaker();
+  // A replica stays one, and the Sentinels know the master.
+  const bool moved = sentinels_ && error == StoreError::ReadOnly;
+  if (++failures_in_row_ >= tuning_.failures_to_open || moved) open_breaker();
 }
 
 void Store::Session::open_breaker() {

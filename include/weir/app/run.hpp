@@ -23,4 +23,8 @@ int run_echo(const EchoOptions& options);
 // reason on standard error. For a container's HEALTHCHECK.
 int run_health(const base::Endpoint& admin);
 
+// Asks the Redis of a configuration whether rules can keep their state there, and prints what it finds. 0:
+// they can, whatever the warnings; 1: they cannot, or nobody answers. REQUIRES settings.state.redis.
+int run_redis_check(const Settings& settings);
+
 }  // namespace weir::app

@@ -5,13 +5,30 @@
 #include "weir/base/result.hpp"
 #include "weir/base/time.hpp"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weir::redis {
 
+enum class Topology : std::uint8_t {
+  Standalone,  // one server, at `address`
+  Sentinel,    // the master of the moment, which Sentinels know; `address` is not used
+};
+
+// Who knows where the master is.
+struct SentinelSettings {
+  std::vector<base::Endpoint> addresses;
+  std::string master;    // what they call it
+  std::string user;      // of the Sentinels, as below
+  std::string password;  // of the Sentinels
+};
+
 struct RedisSettings {
   base::Endpoint address;
+  Topology topology = Topology::Standalone;
+  SentinelSettings sentinel{};
   std::string user;      // ACL user; empty: the default user
   std::string password;  // empty: no AUTH
   int database = 0;

@@ -44,10 +44,13 @@ TEST(CommandLine, ShowsItsVersion) {
 
 TEST(CommandLine, AWrongOneExitsWithTwoAndSaysWhy) {
   const std::pair<std::vector<std::string>, std::string> wrong[] = {
-      {{}, "weir: no command; expected one of \"run\", \"check\", \"echo\", \"health\", \"version\"\n"},
+      {{},
+       "weir: no command; expected one of \"run\", \"check\", \"redis-check\", \"echo\", \"health\", "
+       "\"version\"\n"},
       {{"chek"}, "weir: no command is called \"chek\"; did you mean \"check\"?\n"},
       {{"run"}, "weir: --config is required\n"},
       {{"run", "--confg", "a"}, "weir: --config is required\n"},
+      {{"redis-check"}, "weir: --config is required\n"},
       {{"echo"}, "weir: --listen is required\n"},
       {{"echo", "--listen", "nowhere"}, "weir: --listen: \"nowhere\" is not an address"},
       {{"echo", "--listen", "a:1", "--delay", "5"}, "weir: --delay: \"5\" is not a duration"},

@@ -283,6 +283,26 @@ const WrongConfiguration kWrong[] = {
      with("[state]\nredis = { url = \"redis://a\", prefix = \"{x}\" }\n"),
      {"weir.toml:12: state.redis.prefix: found \"{x}\"; expected 1 to 128 printable ASCII characters but \" "
       "\\ { and }"}},
+    {"SentinelWithoutSentinels",
+     with("[state]\nredis = { url = \"redis://a\", topology = \"sentinel\" }\n"),
+     {"weir.toml:12: state.redis.sentinels: missing; expected a list of addresses such as \"10.0.0.1:26379\"",
+      "weir.toml:12: state.redis.master: missing; expected the name that the Sentinels have for it"}},
+    {"SentinelWithWrongAddresses",
+     with("[state]\nredis = { url = \"unix:///a\", topology = \"sentinel\", master = \"m\", sentinels = "
+          "[\"unix:/b\"], sentinel_user = \"u\" }\n"),
+     {"weir.toml:12: state.redis.url: found a unix socket; expected redis://, for Sentinels tell of hosts "
+      "and "
+      "ports",
+      "weir.toml:12: state.redis.sentinels: found \"unix:/b\"; expected \"host:port\"",
+      "weir.toml:12: state.redis.sentinel_password: missing; expected that of sentinel_user"}},
+    {"SentinelWithNoAddress",
+     with("[state]\nredis = { url = \"redis://a\", topology = \"sentinel\", master = \"m\", sentinels = [] "
+          "}\n"),
+     {"weir.toml:12: state.redis.sentinels: found none; expected at least one"}},
+    {"SentinelsWithoutTheirTopology",
+     with("[state]\nredis = { url = \"redis://a\", sentinels = [\"a:1\"], master = \"m\" }\n"),
+     {"weir.toml:12: state.redis.sentinels: found without topology = \"sentinel\", which it is for",
+      "weir.toml:12: state.redis.master: found without topology = \"sentinel\", which it is for"}},
     {"RedisCluster",
      with("[state]\nredis = { url = \"redis://a\", topology = \"cluster\" }\n"),
      {"weir.toml:12: state.redis.topology: not yet: this version of weir lacks Redis Cluster"}},

@@ -1,0 +1,132 @@
+#include "app/redis_check.hpp"
+
+#include "weir/app/run.hpp"
+#include "weir/base/units.hpp"
+
+#include <cstdio>
+#include <iostream>
+
+namespace weir::app {
+
+namespace {
+
+constexpr base::Duration kFarApart{1'000'000};
+constexpr std::size_t kLabel = 14;
+
+void tell(RedisReport& report, std::string label, const std::string& what) {
+  label.resize(kLabel, ' ');
+  report.text += "  " + label + what + "\n";
+}
+
+std::string in_milliseconds(base::Duration length) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.2f ms", static_cast<double>(length.count()) / 1000);
+  return text;
+}
+
+std::string in_mebibytes(std::uint64_t bytes) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  return text;
+}
+
+void tell_server(RedisReport& report, const redis::ServerFacts& facts) {
+  if (facts.version.empty()) return tell(report, "server", "unknown");
+  tell(report, "server", facts.product + " " + facts.version);
+  if (!is_recent(facts)) report.faults.push_back("it is too old: weir needs Redis 6.2 or later, or Valkey");
+  tell(report, "role", facts.role);
+  if (facts.role == "slave")
+    report.faults.push_back("it is a replica, which takes no writes: name its master");
+  if (facts.in_cluster) report.faults.push_back("it is a node of a cluster, and topology is not \"cluster\"");
+}
+
+// Every key of weir's has an expiry, so what volatile policies may evict is as much weir's as anybody's.
+std::string doubt_about(const redis::ServerFacts& facts) {
+  if (facts.eviction.empty() || facts.eviction == "noeviction" || facts.max_memory == 0u) return "";
+  const std::string which = facts.eviction == "volatile-ttl" ? "keys, those first that would expire first"
+                                                             : "keys, though their clients are not at rest";
+  return "eviction: with " + facts.eviction + " a full Redis forgets weir's " + which +
+         ", and each one's client starts with a fresh limit (all keys of weir's expire, so no policy spares "
+         "them but noeviction, under which a full Redis refuses writes and rules go by on_store_failure)";
+}
+
+void tell_memory(RedisReport& report, const redis::ServerFacts& facts) {
+  if (facts.max_memory)
+    tell(report, "maxmemory",
+         (*facts.max_memory == 0 ? "no bound" : in_mebibytes(*facts.max_memory)) +
+             (facts.used_memory ? ", " + in_mebibytes(*facts.used_memory) + " in use" : ""));
+  if (!facts.eviction.empty()) tell(report, "eviction", facts.eviction);
+  if (auto doubt = doubt_about(facts); !doubt.empty()) report.warnings.push_back(std::move(doubt));
+}
+
+void tell_round_trips(RedisReport& report, const redis::RoundTrips& trips, base::Duration timeout) {
+  tell(report, "round trip",
+       in_milliseconds(trips.median) + " median, " + in_milliseconds(trips.worst) + " worst of " +
+           std::to_string(trips.count) + "; timeout " + base::to_string(timeout));
+  if (trips.worst < timeout) return;
+  report.warnings.push_back(std::string(trips.median < timeout ? "the worst" : "the median") +
+                            " round trip is beyond the timeout of " + base::to_string(timeout) +
+                            ": such requests go by on_store_failure");
+}
+
+void tell_clock(RedisReport& report, const redis::ClockDifference& clock) {
+  const auto apart = std::chrono::abs(clock.ahead);
+  tell(report, "clock",
+       in_milliseconds(apart) + (clock.ahead.count() < 0 ? " behind" : " ahead of") +
+           " this host's, give or take " + in_milliseconds(clock.error));
+  if (apart > kFarApart + clock.error)
+    report.warnings.push_back(
+        "the clocks are more than a second apart: limits in Redis go by its clock and stay exact, but those "
+        "in memory, logs and X-RateLimit-Reset go by this host's");
+}
+
+void tell_settings(RedisReport& report, const StateSettings& state) {
+  tell(report, "prefix", state.redis->prefix);
+  tell(report, "key_secret", state.key_secret.empty() ? "not set" : "set");
+  if (state.key_secret.empty())
+    report.warnings.push_back(
+        "[state] key_secret is missing: weirs that share the Redis, and this one after a restart, will not "
+        "agree on the names of keys");
+}
+
+std::string heading(const base::Endpoint& address, const redis::RedisSettings& redis) {
+  if (redis.topology == redis::Topology::Standalone) return "redis " + address.to_string() + "\n";
+  const bool found = address.port != 0;
+  return "redis " + redis.sentinel.master +
+         (found ? ", which the sentinels say is at " + address.to_string() : ", which no sentinel knows") +
+         "\n";
+}
+
+}  // namespace
+
+RedisReport report_on(const redis::Inspection& found, const StateSettings& state) {
+  RedisReport report;
+  report.text = heading(found.address, *state.redis);
+  if (!found.unreachable.empty()) {
+    tell(report, "reachable", "no");
+    report.faults.push_back(found.unreachable);
+  } else {
+    tell(report, "reachable",
+         "yes, as " + (state.redis->user.empty() ? "the default user" : "user " + state.redis->user));
+    tell_server(report, found.facts);
+    tell_memory(report, found.facts);
+    if (found.round_trips) tell_round_trips(report, *found.round_trips, state.redis->timeout);
+    if (found.clock) tell_clock(report, *found.clock);
+    tell(report, "scripts", found.obstacles.empty() ? "load, charge and give back" : "do not work");
+  }
+  tell_settings(report, state);
+  for (const auto& obstacle : found.obstacles) report.faults.push_back("scripts: " + obstacle);
+  for (const auto& denied : found.denied)
+    report.warnings.push_back("this check could not ask " + denied + " (weir itself need not)");
+  return report;
+}
+
+int run_redis_check(const Settings& settings) {
+  const auto report = report_on(redis::inspect(*settings.state.redis), settings.state);
+  std::cout << report.text << std::flush;
+  for (const auto& warning : report.warnings) std::cerr << "weir: warning: " << warning << '\n';
+  for (const auto& fault : report.faults) std::cerr << "weir: " << fault << '\n';
+  return report.faults.empty() ? 0 : 1;
+}
+
+}  // namespace weir::app

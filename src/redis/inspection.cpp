@@ -1,0 +1,262 @@
+#include "weir/redis/inspection.hpp"
+
+#include "redis/command.hpp"
+#include "redis/conversation.hpp"
+#include "redis/greeting.hpp"
+#include "redis/sentinels.hpp"
+
+#include "weir/net/reactor.hpp"
+#include "weir/redis/store.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <random>
+#include <utility>
+
+namespace weir::redis {
+
+namespace {
+
+using namespace std::chrono_literals;
+using Steady = std::chrono::steady_clock;
+
+constexpr unsigned kPings = 50;
+constexpr unsigned kLooksAtTheClock = 9;
+constexpr base::Duration kPatience = 2s;
+constexpr std::pair<int, int> kOldest{6, 2};
+
+std::string_view line_of(std::string_view info, std::string_view name) {
+  for (std::size_t at = 0; at < info.size();) {
+    const auto end = std::min(info.find("\r\n", at), info.size());
+    const auto line = info.substr(at, end - at);
+    if (line.starts_with(name) && line.substr(name.size()).starts_with(':'))
+      return line.substr(name.size() + 1);
+    at = end + 2;
+  }
+  return {};
+}
+
+template <class Number>
+std::optional<Number> number_in(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+// Micros since the epoch, as TIME answers: seconds and microseconds.
+std::optional<base::TimePoint> instant_in(const Reply& reply) {
+  if (reply.words.size() != 2) return std::nullopt;
+  const auto seconds = number_in<std::int64_t>(reply.words[0]);
+  const auto micros = number_in<std::int64_t>(reply.words[1]);
+  if (!seconds || !micros) return std::nullopt;
+  return base::TimePoint(std::chrono::seconds(*seconds) + base::Duration(*micros));
+}
+
+base::TimePoint local_time() {
+  return std::chrono::floor<base::Duration>(std::chrono::system_clock::now());
+}
+
+std::string command(std::initializer_list<std::string_view> words) {
+  std::string bytes;
+  append_command(bytes, words);
+  return bytes;
+}
+
+// The questions of one inspection, in their order. An error ends it; what is denied does not.
+class Inspector {
+ public:
+  Inspector(net::Executor executor, const RedisSettings& settings, Inspection& found)
+      : settings_(settings), found_(found), redis_(executor, kPatience) {
+    if (settings.topology == Topology::Sentinel)
+      sentinels_ = std::make_unique<Sentinels>(executor, settings.sentinel, kPatience);
+  }
+
+  net::Awaitable<net::ErrorCode> look() {
+    net::ErrorCode ec;
+    if (sentinels_) ec = co_await sentinels_->locate(found_.address);
+    if (ec) found_.unreachable = sentinels_->why();
+    if (!ec) ec = co_await redis_.open(found_.address);
+    if (!ec) ec = co_await sign_in_here();
+    if (!ec) ec = co_await read_facts();
+    if (!ec) ec = co_await time_pings();
+    if (!ec) ec = co_await compare_clocks();
+    if (ec && found_.unreachable.empty()) found_.unreachable = redis_.why();
+    co_return ec;
+  }
+
+ private:
+  net::Awaitable<net::ErrorCode> sign_in_here() {
+    const Greeting greeting = sign_in(settings_);
+    net::ErrorCode ec = co_await redis_.say(greeting.bytes);
+    for (std::size_t i = 0; i < greeting.steps.size() && !ec; ++i) {
+      ec = co_await redis_.hear();
+      if (ec || redis_.reply().kind != Reply::Kind::Error) continue;
+      found_.unreachable = redis_.reply().text;
+      ec = StoreError::NotAllowed;
+    }
+    co_return ec;
+  }
+
+  net::Awaitable<net::ErrorCode> read_facts() {
+    const std::string info = command({"INFO"});
+    const net::ErrorCode ec = co_await redis_.ask(info);
+    if (!ec && !denied("INFO")) found_.facts = read_info(redis_.reply().text);
+    co_return ec;
+  }
+
+  net::Awaitable<net::ErrorCode> time_pings() {
+    const std::string ping = command({"PING"});
+    std::vector<base::Duration> took;
+    for (unsigned i = 0; i <= kPings; ++i) {  // the first one warms up and does not count
+      const auto began = Steady::now();
+      const net::ErrorCode ec = co_await redis_.ask(ping);
+      if (ec) co_return ec;
+      if (denied("PING")) co_return net::ErrorCode();
+      if (i > 0) took.push_back(std::chrono::ceil<base::Duration>(Steady::now() - began));
+    }
+    std::sort(took.begin(), took.end());
+    found_.round_trips = RoundTrips{took[took.size() / 2], took.back(), kPings};
+    co_return net::ErrorCode();
+  }
+
+  // Redis reads its clock somewhere between our sending and our hearing of it: so the difference to the
+  // middle of the two is wrong by half of what lies between them, at most. The shortest trip of several tells
+  // best.
+  net::Awaitable<net::ErrorCode> compare_clocks() {
+    const std::string ask = command({"TIME"});
+    auto shortest = base::kForever;
+    for (unsigned i = 0; i < kLooksAtTheClock; ++i) {
+      const auto local = local_time();
+      const auto began = Steady::now();
+      const net::ErrorCode ec = co_await redis_.ask(ask);
+      const auto took = std::chrono::ceil<base::Duration>(Steady::now() - began);
+      if (ec) co_return ec;
+      if (denied("TIME")) break;
+      const auto theirs = instant_in(redis_.reply());
+      if (!theirs || took >= shortest) continue;
+      shortest = took;
+      const base::Duration half((took.count() + 1) / 2);
+      found_.clock = ClockDifference{*theirs - (local + half), half + base::Duration(1)};  // of rounding
+    }
+    co_return net::ErrorCode();
+  }
+
+  // Whether the last reply is an error, which is noted once.
+  bool denied(const char* what) {
+    const Reply& reply = redis_.reply();
+    if (reply.kind != Reply::Kind::Error) return false;
+    found_.denied.push_back(std::string(what) + ": " + reply.text);
+    return true;
+  }
+
+  const RedisSettings& settings_;
+  Inspection& found_;
+  std::unique_ptr<Sentinels> sentinels_;  // null but in their topology
+  Conversation redis_;
+};
+
+net::Awaitable<void> look(net::Executor executor, const RedisSettings& settings, Inspection& found) {
+  Inspector inspector(executor, settings, found);
+  (void)co_await inspector.look();
+}
+
+// What weir does there, done once for each kind of state: numbers, and logs.
+class Trial {
+ public:
+  Trial(net::asio::io_context& loop, const RedisSettings& settings, Inspection& found)
+      : loop_(loop), found_(found), store_(loop.get_executor(), patient(settings)) {}
+
+  void run() {
+    store_.start();
+    turn_until([&] { return store_.state() == StoreState::Up || !store_.last_error().empty(); });
+    if (store_.state() != StoreState::Up) return note(store_.last_error());
+    net::spawn(loop_.get_executor(), charge_and_refund(), [](const std::exception_ptr&) {});
+    turn_until([&] { return done_; });
+    store_.stop();
+    turn_until([&] { return done_; });
+  }
+
+ private:
+  static RedisSettings patient(RedisSettings settings) {
+    settings.timeout = kPatience;
+    return settings;
+  }
+  void turn_until(const std::function<bool()>& done) {
+    const auto end = Steady::now() + 2 * kPatience;
+    while (!done() && Steady::now() < end) {
+      loop_.restart();
+      loop_.run_one_for(10ms);
+    }
+  }
+
+  net::Task<void> charge_and_refund() {
+    const limit::Limiter bucket = limit::TokenBucket::make({10, 1s}, 1).value();
+    const limit::Limiter log = limit::SlidingLog::make({2, 2ms}).value();
+    std::random_device random;
+    for (const auto* limiter : {&bucket, &log}) {
+      const limit::Charge charge{{random(), random()}, limiter};
+      for (int i = 0; i < 5; ++i) {  // full and drained by turns, so that a log does all that it ever does
+        limit::Outcome outcome;
+        base::TimePoint now;
+        const net::ErrorCode ec = co_await store_.charge({&charge, 1}, {&outcome, 1}, now);
+        if (ec) note(store_.last_error());
+        if (ec) break;
+        if (outcome.allowed) store_.refund(charge, now);
+      }
+    }
+    // Replies come in order: this charge's comes after those of the refunds.
+    const limit::Charge last{{random(), random()}, &bucket};
+    limit::Outcome outcome;
+    base::TimePoint now;
+    const net::ErrorCode ec = co_await store_.charge({&last, 1}, {&outcome, 1}, now);
+    if (!ec && store_.stats().refunds_lost.load() > 0) note(store_.last_error());
+    done_ = true;
+  }
+
+  void note(const std::string& obstacle) {
+    if (std::find(found_.obstacles.begin(), found_.obstacles.end(), obstacle) == found_.obstacles.end())
+      found_.obstacles.push_back(obstacle);
+  }
+
+  net::asio::io_context& loop_;
+  Inspection& found_;
+  Store store_;
+  bool done_ = false;
+};
+
+}  // namespace
+
+ServerFacts read_info(std::string_view info) {
+  ServerFacts facts;
+  const auto valkey = line_of(info, "valkey_version");
+  facts.product = valkey.empty() ? "Redis" : "Valkey";
+  facts.version = valkey.empty() ? line_of(info, "redis_version") : valkey;
+  facts.role = line_of(info, "role");
+  facts.eviction = line_of(info, "maxmemory_policy");
+  facts.max_memory = number_in<std::uint64_t>(line_of(info, "maxmemory"));
+  facts.used_memory = number_in<std::uint64_t>(line_of(info, "used_memory"));
+  facts.in_cluster = line_of(info, "cluster_enabled") == "1";
+  return facts;
+}
+
+bool is_recent(const ServerFacts& facts) noexcept {
+  if (facts.product == "Valkey") return true;
+  std::pair<int, int> version{};
+  const char* const end = facts.version.data() + facts.version.size();
+  const auto major = std::from_chars(facts.version.data(), end, version.first);
+  if (major.ec != std::errc{} || major.ptr == end || *major.ptr != '.') return false;
+  const auto minor = std::from_chars(major.ptr + 1, end, version.second);
+  return minor.ec == std::errc{} && version >= kOldest;
+}
+
+Inspection inspect(const RedisSettings& settings) {
+  Inspection found;
+  if (settings.topology != Topology::Sentinel) found.address = settings.address;
+  net::asio::io_context loop{1};
+  net::asio::co_spawn(loop, look(loop.get_executor(), settings, found), [](const std::exception_ptr&) {});
+  loop.run();
+  if (found.unreachable.empty()) Trial(loop, settings, found).run();
+  return found;
+}
+
+}  // namespace weir::redis

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""`weir redis-check` against real servers: one that will do, and others that will not."""
+
+import signal
+import socketserver
+import threading
+
+from harness import Redis, TestCase, closed_port, config, eventually, main, run_weir
+
+SECRET = 'key_secret = "test"\n'
+
+
+def check(url, more=""):
+    return run_weir("redis-check", config=config(9, state=f'{SECRET}redis = {{ url = "{url}"{more} }}'))
+
+
+class OldRedis(socketserver.ThreadingTCPServer):
+    """Says that it is a Redis of the past, and nothing else."""
+
+    allow_reuse_address = daemon_threads = True
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self):
+            while words := self.request.recv(4096):
+                info = b"redis_version:5.0.7\r\nrole:master\r\n"
+                known = {b"PING": b"+PONG\r\n", b"INFO": b"$%d\r\n%s\r\n" % (len(info), info)}
+                self.request.sendall(next((answer for word, answer in known.items() if word in words), b"-ERR no\r\n"))
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def __exit__(self, *reason):
+        self.shutdown()
+        super().__exit__(*reason)
+
+
+class RedisCheck(TestCase):
+    def test_one_that_will_do(self):
+        redis = self.start(Redis())
+        status, said, errors = check(redis.url)
+        self.assertEqual((status, errors), (0, ""))
+        for line in (rf"^redis 127\.0\.0\.1:{redis.port}$", r"^  reachable +yes, as the default user$", r"^  server +Redis \d+\.\d",
+                     r"^  role +master$", r"^  maxmemory +no bound", r"^  eviction +noeviction$",
+                     r"^  round trip +\d+\.\d\d ms median, \d+\.\d\d ms worst of 50; timeout 20ms$",
+                     r"^  clock +\d+\.\d\d ms (ahead of|behind) this host's, give or take \d+\.\d\d ms$",
+                     r"^  scripts +load, charge and give back$", r"^  prefix +weir$", r"^  key_secret +set$"):
+            self.assertRegex(said, f"(?m){line}")
+        eventually(lambda: redis.command("KEYS", "*") == [], "what it wrote expires")
+
+    def test_eviction_is_a_warning(self):
+        redis = self.start(Redis("--maxmemory", "100mb", "--maxmemory-policy", "volatile-ttl"))
+        status, said, errors = check(redis.url)
+        self.assertEqual(status, 0)
+        self.assertRegex(said, r"(?m)^  maxmemory +100\.0 MiB, ")
+        self.assertRegex(errors, "^weir: warning: eviction: with volatile-ttl")
+
+    def test_a_user_of_too_little_right(self):
+        redis = self.start(Redis())
+        rights = ["~weir:*", "-@all", "+evalsha", "+script|load", "+mget", "+set", "+time"]
+        redis.command("ACL", "SETUSER", "weir", "on", ">secret", *rights)
+        url = redis.url.replace("//", "//weir:secret@")
+        status, said, errors = check(url)
+        self.assertEqual(status, 1)
+        self.assertRegex(said, r"(?m)^  scripts +do not work$")
+        self.assertRegex(errors, "(?m)^weir: scripts: .*can't run this command")
+        self.assertRegex(errors, "(?m)^weir: warning: this check could not ask INFO: NOPERM")
+        redis.command("ACL", "SETUSER", "weir", "+@write", "+@read", "+@connection", "+info")
+        self.assertEqual(check(url)[0], 0)
+        redis.command("ACL", "SETUSER", "weir", "-script|load")
+        self.assertRegex(check(url)[2], "(?m)^weir: scripts: NOPERM")
+
+    def test_a_wrong_password_is_said_and_not_shown(self):
+        redis = self.start(Redis())
+        redis.command("CONFIG", "SET", "requirepass", "right")
+        status, said, errors = check(redis.url.replace("//", "//default:hunter2@"))
+        self.assertEqual(status, 1)
+        self.assertIn("WRONGPASS", errors)
+        self.assertNotIn("hunter2", said + errors)
+
+    def test_a_replica_and_a_node_of_a_cluster(self):
+        replica = self.start(Redis("--replicaof", "127.0.0.1", str(closed_port())))
+        status, _, errors = check(replica.url)
+        self.assertEqual(status, 1)
+        self.assertIn("it is a replica", errors)
+        node = self.start(Redis("--cluster-enabled", "yes"))
+        status, _, errors = check(node.url)
+        self.assertEqual(status, 1)
+        self.assertIn("it is a node of a cluster", errors)
+
+    def test_one_of_the_past(self):
+        with OldRedis() as old:
+            status, said, errors = check(f"redis://127.0.0.1:{old.server_address[1]}")
+        self.assertEqual(status, 1)
+        self.assertRegex(said, r"(?m)^  server +Redis 5\.0\.7$")
+        self.assertIn("too old: weir needs Redis 6.2", errors)
+
+    def test_nobody_and_somebody_who_does_not_answer(self):
+        status, said, errors = check(f"redis://127.0.0.1:{closed_port()}")
+        self.assertEqual((status, errors), (1, "weir: Connection refused\n"))
+        self.assertRegex(said, r"(?m)^  reachable +no$")
+        redis = self.start(Redis())
+        redis.process.send_signal(signal.SIGSTOP)
+        self.assertEqual(check(redis.url)[::2], (1, "weir: no answer within 2s\n"))
+
+    def test_a_configuration_without_a_redis_or_with_a_mistake(self):
+        status, said, errors = run_weir("redis-check", config=config(9))
+        self.assertEqual((status, said), (2, ""))
+        self.assertIn("configures no [state] redis", errors)
+        self.assertEqual(check("redis://x:y:z")[0], 2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Weirs whose Redis is the master that Sentinels know: a failover under load costs no request, and they are one limit
+again on the new one."""
+
+import pathlib
+import signal
+import subprocess
+import time
+
+from harness import Load, Redis, TestCase, Upstream, Weir, closed_port, config, eventually, main, rule, run_weir
+
+MASTER = "mymaster"
+
+
+class Sentinel(Redis):
+    """One of several that watch `master`."""
+
+    def __init__(self, master, *more):
+        self.master, self.more = master, more
+        super().__init__()
+
+    def start(self):
+        path = pathlib.Path(self.folder.name) / "sentinel.conf"
+        path.write_text("\n".join([
+            f"port {self.port}", "bind 127.0.0.1", f"sentinel monitor {MASTER} 127.0.0.1 {self.master.port} 2",
+            f"sentinel down-after-milliseconds {MASTER} 600", f"sentinel failover-timeout {MASTER} 3000", *self.more]) + "\n")
+        self.process = subprocess.Popen(["redis-server", str(path), "--sentinel"], stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.STDOUT, cwd=self.folder.name)
+        return self.answers()
+
+    @property
+    def knows(self):
+        """The port of the master, as it says."""
+        return int(self.command("SENTINEL", "get-master-addr-by-name", MASTER)[1])
+
+    def is_ready(self):
+        said = self.command("SENTINEL", "master", MASTER)
+        facts = dict(zip(said[::2], said[1::2], strict=True))
+        return facts[b"num-slaves"] == b"1" and facts[b"num-other-sentinels"] == b"2" and facts[b"flags"] == b"master"
+
+
+class Failover(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+        self.master = self.start(Redis())
+        self.replica = self.start(Redis("--replicaof", "127.0.0.1", str(self.master.port)))
+        self.sentinels = [self.start(Sentinel(self.master)) for _ in range(3)]
+        for sentinel in self.sentinels:
+            eventually(sentinel.is_ready, "the Sentinels know each other and the replica")
+
+    def state(self, *ports, more=""):
+        ports = ports or [sentinel.port for sentinel in self.sentinels]
+        addresses = ", ".join(f'"127.0.0.1:{port}"' for port in ports)
+        return (f'key_secret = "test"\nredis = {{ url = "redis://ignored", topology = "sentinel", master = "{MASTER}", '
+                f'sentinels = [{addresses}], timeout = "50ms"{more} }}')
+
+    def weir(self, *ports, policy="open", more=""):
+        rules = [rule("load", "1000000/s", store='"redis"', on_store_failure=f'"{policy}"'),
+                 rule("count", "1/day", burst=20, store='"redis"', key='["header:X-Count"]', on_store_failure=f'"{policy}"')]
+        return self.start(Weir(config(self.upstream.port, rules="\n".join(rules), state=self.state(*ports, more=more))))
+
+    def shares(self, weirs, name):
+        """Whether the weirs admit exactly the limit together, for a client that nobody has seen."""
+        statuses = [weir.get("/", x_count=name).status for weir in weirs for _ in range(15)]
+        return (statuses.count(200), statuses.count(429)) == (20, 15 * len(weirs) - 20)
+
+    def fail_over(self, failure):
+        """Under load: no request fails, and within a moment of the new master the weirs are one limit on it."""
+        weirs = [self.weir(), self.weir()]
+        self.assertTrue(self.shares(weirs, "before"))
+        load = Load([weir.port for weir in weirs for _ in range(2)])
+        load.goes_on(200)
+        failure()
+        eventually(lambda: all(sentinel.knows == self.replica.port for sentinel in self.sentinels), "a failover", 30)
+        promoted = time.monotonic()
+        attempt = 0
+        while not self.shares(weirs, f"after {attempt}"):
+            attempt += 1
+            self.assertLess(time.monotonic() - promoted, 10, "one limit again")
+        print(f"\none limit again {time.monotonic() - promoted:.2f} s after the Sentinels agreed", flush=True)
+        load.goes_on(200)
+        self.assertEqual(set(load.stop()), {200})
+        self.assertGreater(self.replica.calls("evalsha"), 0)
+
+    def test_a_killed_master(self):
+        self.fail_over(self.master.kill)
+
+    def test_a_frozen_master(self):
+        try:
+            self.fail_over(lambda: self.master.process.send_signal(signal.SIGSTOP))
+        finally:
+            self.master.process.send_signal(signal.SIGCONT)
+
+    def test_a_planned_failover(self):
+        self.fail_over(lambda: self.sentinels[0].command("SENTINEL", "FAILOVER", MASTER))
+
+    def test_an_idle_weir_follows_as_well(self):
+        weir = self.weir()
+        self.master.process.send_signal(signal.SIGSTOP)  # no request finds out: the Sentinels tell
+        try:
+            weir.wait_for(rf"redis {MASTER} at 127\.0\.0\.1:{self.replica.port} is up", 2)  # one a worker
+        finally:
+            self.master.process.send_signal(signal.SIGCONT)
+        self.assertEqual(weir.get("/", x_count="a")["x-ratelimit-remaining"], "19")
+
+    def test_closed_refuses_meanwhile_and_admits_again(self):
+        weir = self.weir(policy="closed")
+        self.assertEqual(weir.get("/", x_count="a").status, 200)
+        self.master.kill()
+        eventually(lambda: weir.get("/", x_count="a").status == 503, "refused")
+        eventually(lambda: weir.get("/", x_count="a").status == 200, "admitted on the new master", 30)
+
+    def test_one_sentinel_is_enough_and_which_one_does_not_matter(self):
+        self.sentinels[0].kill()
+        self.sentinels[1].process.send_signal(signal.SIGSTOP)
+        try:
+            weir = self.weir(closed_port(), *(sentinel.port for sentinel in self.sentinels), more=', start_wait = "10s"')
+            self.assertEqual(weir.get("/", x_count="a")["x-ratelimit-remaining"], "19")
+            self.assertEqual(weir.metric("weir_decisions_total", outcome="store_failed"), 0)
+        finally:
+            self.sentinels[1].process.send_signal(signal.SIGCONT)
+
+    def test_a_password_of_the_sentinels_own(self):
+        for sentinel in self.sentinels:
+            sentinel.command("ACL", "SETUSER", "default", "resetpass", ">theirs")
+        weir = self.weir(more=', sentinel_password = "theirs"')
+        self.assertEqual(weir.get("/", x_count="a")["x-ratelimit-remaining"], "19")
+        wrong = self.weir(more=', sentinel_password = "hunter2"')
+        wrong.wait_for(r"redis mymaster is down: not_allowed, sentinel 127\.0\.0\.1:\d+: WRONGPASS")
+        self.assertNotIn("hunter2", wrong.log())
+
+    def test_redis_check_follows_the_sentinels(self):
+        status, said, _ = run_weir("redis-check", config=config(9, state=self.state()))
+        self.assertEqual(status, 0)
+        self.assertIn(f"redis {MASTER}, which the sentinels say is at 127.0.0.1:{self.master.port}\n", said)
+        status, said, errors = run_weir("redis-check", config=config(9, state=self.state().replace(MASTER, "nobody")))
+        self.assertEqual(status, 1)
+        self.assertRegex(errors, r"sentinel 127\.0\.0\.1:\d+ knows no master called nobody")
+
+
+if __name__ == "__main__":
+    main()
