@@ -4,7 +4,9 @@ again on the new one."""
 
 import pathlib
 import signal
+import socketserver
 import subprocess
+import threading
 import time
 
 from harness import Load, Redis, TestCase, Upstream, Weir, closed_port, config, eventually, main, rule, run_weir
@@ -37,6 +39,45 @@ class Sentinel(Redis):
         said = self.command("SENTINEL", "master", MASTER)
         facts = dict(zip(said[::2], said[1::2], strict=True))
         return facts[b"num-slaves"] == b"1" and facts[b"num-other-sentinels"] == b"2" and facts[b"flags"] == b"master"
+
+
+class Liar(socketserver.ThreadingTCPServer):
+    """Says of some server that it is the master."""
+
+    allow_reuse_address = daemon_threads = True
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self):
+            while words := self.request.recv(4096):
+                port = str(self.server.named).encode()
+                self.request.sendall(b"*2\r\n$9\r\n127.0.0.1\r\n$%d\r\n%s\r\n" % (len(port), port))
+                if b"SUBSCRIBE" in words:
+                    self.request.sendall(b"*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n")
+
+    def __init__(self, named):
+        self.named = named
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def __exit__(self, *reason):
+        self.shutdown()
+        super().__exit__(*reason)
+
+
+class Believed(TestCase):
+    def test_a_replica_is_not_even_if_it_takes_writes(self):
+        master = self.start(Redis())
+        replica = self.start(Redis("--replicaof", "127.0.0.1", str(master.port), "--replica-read-only", "no"))
+        liar = self.start(Liar(replica.port))
+        state = (f'key_secret = "test"\nredis = {{ url = "redis://ignored", topology = "sentinel", master = "{MASTER}", '
+                 f'sentinels = ["127.0.0.1:{liar.server_address[1]}"] }}')
+        rules = rule("count", "1/day", burst=20, key="[]", store='"redis"', on_store_failure='"closed"')
+        weir = self.start(Weir(config(self.start(Upstream()).port, rules=rules, state=state)))
+        weir.wait_for(r"is down: readonly, it is a slave, no master")
+        self.assertEqual(weir.get("/").status, 503)
+        liar.named = master.port
+        weir.wait_for(rf"redis {MASTER} at 127\.0\.0\.1:{master.port} is up", 2)  # one a worker
+        self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "19")
 
 
 class Failover(TestCase):
@@ -96,9 +137,10 @@ class Failover(TestCase):
 
     def test_an_idle_weir_follows_as_well(self):
         weir = self.weir()
+        weir.wait_for(rf"redis {MASTER} at 127\.0\.0\.1:{self.master.port} is up", 2)  # one a worker
         self.master.process.send_signal(signal.SIGSTOP)  # no request finds out: the Sentinels tell
         try:
-            weir.wait_for(rf"redis {MASTER} at 127\.0\.0\.1:{self.replica.port} is up", 2)  # one a worker
+            weir.wait_for(rf"redis {MASTER} at 127\.0\.0\.1:{self.replica.port} is up", 2)
         finally:
             self.master.process.send_signal(signal.SIGCONT)
         self.assertEqual(weir.get("/", x_count="a")["x-ratelimit-remaining"], "19")
