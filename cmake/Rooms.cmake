@@ -36,13 +36,17 @@ function(weir_room name)
   weir_compile_options(${target})
 endfunction()
 
-# Turns src/<file> into <file>.inc, a raw string literal, on the include path of the target.
+# Turns src/<file> into <file>.inc, a raw string literal, on the include path of the target. Whatever lies beside it with
+# the same ending may be a part of it.
 function(weir_embed target file)
   set(source ${PROJECT_SOURCE_DIR}/src/${file})
   set(output ${PROJECT_BINARY_DIR}/embedded/${file}.inc)
+  get_filename_component(folder ${source} DIRECTORY)
+  get_filename_component(ending ${source} EXT)
+  file(GLOB parts CONFIGURE_DEPENDS ${folder}/*${ending})
   add_custom_command(OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -DSOURCE=${source} -DOUTPUT=${output} -P ${PROJECT_SOURCE_DIR}/cmake/Embed.cmake
-    DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/Embed.cmake VERBATIM)
+    DEPENDS ${parts} ${PROJECT_SOURCE_DIR}/cmake/Embed.cmake VERBATIM)
   target_sources(${target} PRIVATE ${output})
   target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/embedded)
 endfunction()

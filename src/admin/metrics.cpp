@@ -282,6 +282,8 @@ void Page::tell_redis() {
       counter("weir_redis_failures_total", "Calls without an answer of use, time-outs included.");
   Family timeouts = counter("weir_redis_timeouts_total", "Calls that outlasted their deadline.");
   Family reconnects = counter("weir_redis_reconnects_total", "Connections made anew.");
+  Family amendments = counter("weir_redis_amendments_total", "Calls that give charges back or settle them.");
+  Family lost = counter("weir_redis_amendments_lost_total", "Of those, not carried out as far as is known.");
   std::size_t worker = 0;
   for (const RedisFigures& figures : sources_.redis()) {
     up.add({{"worker", std::to_string(worker++)}}, figures.up ? 1.0 : 0.0);
@@ -289,8 +291,11 @@ void Page::tell_redis() {
     failures.add({}, figures.failures);
     timeouts.add({}, figures.timeouts);
     reconnects.add({}, figures.reconnects);
+    amendments.add({}, figures.amendments);
+    lost.add({}, figures.amendments_lost);
   }
-  for (const Family* family : {&up, &calls, &failures, &timeouts, &reconnects}) put(*family);
+  for (const Family* family : {&up, &calls, &failures, &timeouts, &reconnects, &amendments, &lost})
+    put(*family);
 }
 
 void Page::tell_tls() {

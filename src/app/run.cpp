@@ -222,7 +222,9 @@ admin::Sources Program::sources() {
                          .calls = stats.calls,
                          .failures = stats.failures,
                          .timeouts = stats.timeouts,
-                         .reconnects = stats.connects > 0 ? stats.connects - 1 : 0});
+                         .reconnects = stats.connects > 0 ? stats.connects - 1 : 0,
+                         .amendments = stats.refunds,
+                         .amendments_lost = stats.refunds_lost});
     }
     return figures;
   };

@@ -90,8 +90,6 @@ void read_settled_cost(const TableReader& cost, policy::Rule& into) {
 void check_settlement(const TableReader& rule, const policy::Rule& read) {
   const auto* key = rule.mentions("charge") ? "charge" : "cost";
   if (!read.settlement) return;
-  if (read.store == policy::Store::Redis)
-    return rule.mistake(key, not_yet("settling by answers what is kept in Redis; use store = \"memory\""));
   if (limit::settles(read.limiter)) return;
   const bool holds = limit::holds(read.limiter);
   rule.mistake(key, holds

@@ -43,6 +43,10 @@ void Gate::hold(const policy::Bill& bill) {
   }
 }
 
+void Gate::settle_later(policy::Bill& bill, Settlements::Store store, base::TimePoint charged_at) {
+  if (worker_.config.settles && !bill.empty()) settlements_.begin(bill, store, charged_at);
+}
+
 void Gate::end(base::TimePoint now, const limit::Ending& ending) {
   for (auto& permit : space_.permits) permit.give_back(now, ending);
   space_.permits.clear();
@@ -105,7 +109,7 @@ bool Gate::decide_here(base::TimePoint now, policy::Priority priority, Ruling& r
                    worker_.table.charge(evaluation.local.charges(), now, evaluation.local.outcomes()) ||
                    displace(now, priority);
   if (local_charged_) hold(evaluation.local);
-  if (local_charged_ && worker_.config.settles) settlements_.begin(now);
+  if (local_charged_) settle_later(evaluation.local, Settlements::Store::Table, now);
   if (local_charged_ && !evaluation.remote.empty()) return false;
   ruling = rule();
   return true;
@@ -121,6 +125,7 @@ net::Task<Ruling> Gate::ask_redis() {
     co_return fall_back();
   }
   remote_charged_ = true;
+  settle_later(remote, Settlements::Store::Redis, redis_now_);
   auto ruling = rule();
   if (ruling.decision.verdict == policy::Verdict::Reject) {
     remote_charged_ = false;  // Redis charged nothing
@@ -141,7 +146,10 @@ Ruling Gate::fall_back() {
   auto& fallback = space_.fallback;
   fallback_charged_ =
       !fallback.empty() && worker_.table.charge(fallback.charges(), charged_at_, fallback.outcomes());
-  if (fallback_charged_) hold(fallback);
+  if (fallback_charged_) {
+    hold(fallback);
+    settle_later(fallback, Settlements::Store::Table, charged_at_);
+  }
   auto ruling = rule();
   if (ruling.decision.verdict == policy::Verdict::Reject) refund();
   return ruling;

@@ -78,6 +78,7 @@ class Gate {
   [[nodiscard]] Ruling fall_back();
   void count(const policy::Bill& bill, bool admitted);
   void hold(const policy::Bill& bill);
+  void settle_later(policy::Bill& bill, Settlements::Store store, base::TimePoint charged_at);
   // These in displace.cpp.
   [[nodiscard]] bool displace(base::TimePoint now, policy::Priority priority);
   [[nodiscard]] bool charge_but(std::size_t line, base::TimePoint now);

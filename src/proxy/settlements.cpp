@@ -19,16 +19,18 @@ bool is_coded(const http::ResponseHead& head) noexcept {
 
 template <class Visit>
 void Settlements::for_each_line(Visit visit) {
-  const auto& bill = space_.evaluation.local;
-  for (std::size_t i = 0; i < bill.charges().size(); ++i) {
-    const auto& settlement = bill.line(i).rule->settlement;
-    if (settlement && bill.outcomes()[i].allowed) visit(i, *settlement);
+  for (const auto& account : accounts_) {
+    const auto& bill = *account.bill;
+    for (std::size_t i = 0; i < bill.charges().size(); ++i) {
+      const auto& settlement = bill.line(i).rule->settlement;
+      if (settlement && bill.outcomes()[i].allowed) visit(Line{account, i}, *settlement);
+    }
   }
 }
 
-void Settlements::begin(base::TimePoint charged_at) {
-  charged_at_ = charged_at;
-  for_each_line([this](std::size_t, const Settlement&) { wait_ = Wait::Answer; });
+void Settlements::begin(policy::Bill& bill, Store store, base::TimePoint charged_at) {
+  accounts_.push_back({&bill, store, charged_at});
+  for_each_line([this](const Line&, const Settlement&) { wait_ = Wait::Answer; });
 }
 
 bool Settlements::want_body() {
@@ -45,14 +47,14 @@ bool Settlements::answered(unsigned status, const http::ResponseHead* head, base
   status_ = status;
   now_ = now;
   bool changed = false;
-  for_each_line([&](std::size_t line, const Settlement& settlement) {
+  for_each_line([&](const Line& line, const Settlement& settlement) {
     changed = settle_by_head(line, settlement, head) || changed;
   });
   return changed;
 }
 
 // What its body is to say is left for later.
-bool Settlements::settle_by_head(std::size_t line, const Settlement& settlement,
+bool Settlements::settle_by_head(const Line& line, const Settlement& settlement,
                                  const http::ResponseHead* head) {
   if (!policy::is_charged(settlement, status_)) return settle_to(line, 0);
   if (settlement.kind == Settlement::Kind::None) {
@@ -70,37 +72,58 @@ bool Settlements::settle_by_head(std::size_t line, const Settlement& settlement,
   return false;
 }
 
-bool Settlements::settle(std::size_t line, const Told& told) {
+bool Settlements::settle(const Line& line, const Told& told) {
   if (told.state == Told::State::Amount) return settle_to(line, told.amount);
   count(line, told.state == Told::State::Nothing ? Settled::Untold : Settled::Unreadable);
   return false;
 }
 
-// The key's standing is told as of now; `reset_after` counts from the charge, as that of all other lines
-// does.
-bool Settlements::settle_to(std::size_t line, limit::Cost actual) {
-  auto& bill = space_.evaluation.local;
-  const auto& charge = bill.charges()[line];
-  auto& outcome = bill.outcomes()[line];
-  count(line, actual == charge.cost  ? Settled::Charged
-              : actual == 0          ? Settled::Refunded
-              : actual < charge.cost ? Settled::Surplus
-                                     : Settled::Debt);
-  if (actual == charge.cost) return false;
-  worker_.table.settle(charge, {.charged_at = charged_at_, .actual = actual, .now = now_}, outcome.overflow);
-  const bool overflow = outcome.overflow;
-  outcome = worker_.table.standing(charge, now_, overflow);
-  outcome.reset_after += now_ - charged_at_;
-  outcome.allowed = true;
-  outcome.overflow = overflow;
+bool Settlements::settle_to(const Line& line, limit::Cost actual) {
+  const auto reserved = line.charge().cost;
+  count(line, actual == reserved  ? Settled::Charged
+              : actual == 0       ? Settled::Refunded
+              : actual < reserved ? Settled::Surplus
+                                  : Settled::Debt);
+  if (actual == reserved) return false;
+  if (line.account.store == Store::Table)
+    settle_here(line, actual);
+  else
+    settle_in_redis(line, actual);
   return true;
 }
 
+// The key's standing is told as of now; `reset_after` counts from the charge, as that of all other lines
+// does.
+void Settlements::settle_here(const Line& line, limit::Cost actual) {
+  const auto& charge = line.charge();
+  const auto charged_at = line.account.charged_at;
+  auto& outcome = line.outcome();
+  const bool overflow = outcome.overflow;
+  worker_.table.settle(charge, {.charged_at = charged_at, .actual = actual, .now = now_}, overflow);
+  outcome = worker_.table.standing(charge, now_, overflow);
+  outcome.reset_after += now_ - charged_at;
+  outcome.allowed = true;
+  outcome.overflow = overflow;
+}
+
+// What remains is told without asking again: more by the surplus, less by the debt. When it grows is left as
+// it was told, but for a key that is whole.
+void Settlements::settle_in_redis(const Line& line, limit::Cost actual) {
+  const auto& charge = line.charge();
+  auto& outcome = line.outcome();
+  worker_.redis->settle(charge, line.account.charged_at, actual);
+  const auto most = limit::quota(*charge.limiter);
+  if (actual > charge.cost)
+    outcome.remaining -= std::min(outcome.remaining, actual - charge.cost);
+  else
+    outcome.remaining = std::min(outcome.remaining + (charge.cost - actual), most);
+  if (outcome.remaining == most) outcome.reset_after = outcome.more_after = base::Duration(0);
+}
+
 // Once a request: not again for the limiter that an elastic rule only keeps in step.
-void Settlements::count(std::size_t line, Settled outcome) {
-  const auto& bill = space_.evaluation.local;
-  if (!bill.line(line).applied.counted)
-    worker_.counters.settlements(bill.charges()[line].rule, outcome).add();
+void Settlements::count(const Line& line, Settled outcome) {
+  if (!line.account.bill->line(line.number).applied.counted)
+    worker_.counters.settlements(line.charge().rule, outcome).add();
 }
 
 void Settlements::see(std::string_view piece) {
@@ -120,7 +143,7 @@ void Settlements::complete() {
 void Settlements::stand() {
   if (wait_ == Wait::Body) settle_by_body(false);
   if (wait_ == Wait::Answer)
-    for_each_line([this](std::size_t line, const Settlement&) { count(line, Settled::Unanswered); });
+    for_each_line([this](const Line& line, const Settlement&) { count(line, Settled::Unanswered); });
   wait_ = Wait::Nothing;
 }
 
@@ -128,7 +151,7 @@ void Settlements::stand() {
 void Settlements::settle_by_body(bool whole) {
   wait_ = Wait::Nothing;
   now_ = worker_.clock.now();
-  for_each_line([&](std::size_t line, const Settlement& settlement) {
+  for_each_line([&](const Line& line, const Settlement& settlement) {
     if (settlement.kind != Settlement::Kind::Json || !policy::is_charged(settlement, status_)) return;
     if (length_ > settlement.max_body) return;
     const bool read = whole && !too_long_ && space_.copy.size() <= settlement.max_body;

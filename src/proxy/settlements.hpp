@@ -1,4 +1,6 @@
-// What an exchange was charged and its answer is to settle: the lines of its local bill whose rules say so.
+// What an exchange was charged and its answer is to settle: the lines of its bills whose rules say so,
+// wherever their state is. What Redis keeps is settled by a call that nobody waits for, so of such a line the
+// headers tell how the key stood when it was charged, had it been charged the right amount.
 //
 //   begin ─► answered: by the status, the head ─► see, complete: by a JSON body ─► end
 //
@@ -19,15 +21,21 @@
 #include <cstdint>
 #include <string_view>
 
+#include <boost/container/static_vector.hpp>
+
 namespace weir::proxy {
 
 class Settlements final : public BodyWatch {
  public:
   Settlements(Worker& worker, ExchangeSpace& space) noexcept : worker_(worker), space_(space) {}
 
-  // The local bill was charged.
-  void begin(base::TimePoint charged_at);
-  void cancel() noexcept { wait_ = Wait::Nothing; }
+  // A bill of the exchange's space was charged, by the clock of its store.
+  enum class Store : std::uint8_t { Table, Redis };
+  void begin(policy::Bill& bill, Store store, base::TimePoint charged_at);
+  void cancel() noexcept {
+    wait_ = Wait::Nothing;
+    accounts_.clear();
+  }
   // Whether an answer is waited for.
   [[nodiscard]] bool due() const noexcept { return wait_ == Wait::Answer; }
 
@@ -51,19 +59,33 @@ class Settlements final : public BodyWatch {
  private:
   enum class Wait : std::uint8_t { Nothing, Answer, Body };
 
-  // Calls back with the number and the settlement of each line that was charged and is to be settled.
+  struct Account {
+    policy::Bill* bill;
+    Store store;
+    base::TimePoint charged_at;
+  };
+  struct Line {
+    const Account& account;
+    std::size_t number;
+
+    [[nodiscard]] const limit::Charge& charge() const { return account.bill->charges()[number]; }
+    [[nodiscard]] limit::Outcome& outcome() const { return account.bill->outcomes()[number]; }
+  };
+  // Calls back with each line that was charged and is to be settled, and how.
   template <class Visit>
   void for_each_line(Visit visit);
-  bool settle_by_head(std::size_t line, const policy::Settlement& settlement, const http::ResponseHead* head);
-  bool settle(std::size_t line, const policy::Told& told);
-  bool settle_to(std::size_t line, limit::Cost actual);
-  void count(std::size_t line, observe::Settled outcome);
+  bool settle_by_head(const Line& line, const policy::Settlement& settlement, const http::ResponseHead* head);
+  bool settle(const Line& line, const policy::Told& told);
+  bool settle_to(const Line& line, limit::Cost actual);
+  void settle_here(const Line& line, limit::Cost actual);
+  void settle_in_redis(const Line& line, limit::Cost actual);
+  void count(const Line& line, observe::Settled outcome);
   void settle_by_body(bool whole);
   void stand();
 
   Worker& worker_;
   ExchangeSpace& space_;
-  base::TimePoint charged_at_{};
+  boost::container::static_vector<Account, 3> accounts_;  // here, in Redis or in its place
   base::TimePoint now_{};
   std::uint64_t most_ = 0;    // of the body
   std::uint64_t length_ = 0;  // of the body, where it was announced

@@ -51,9 +51,6 @@ local function other_kinds(keys, now, states, nexts, aheads, reply)
   -- anything spent, as the exact product is.
   local function stepped(i, period, count, burst, cost)
     local anchor, spent = numbers_of(i, 2)
-    if spent > burst then -- the burst was configured anew
-      spent = burst
-    end
     answer(i, anchor, spent)
     if spent == 0 then
       anchor = now
@@ -108,9 +105,9 @@ local function other_kinds(keys, now, states, nexts, aheads, reply)
     return counted(i, used, finish, limit, cost)
   end
 
-  -- a * b as high * 2^44 + low, for a < 2^31 and b < 2^53, each product and its carry being less than 2^53.
+  -- a * b as high * 2^42 + low, for a < 2^32 and b < 2^53, each product and its carry being less than 2^53.
   local function product(a, b)
-    local limb = 4194304 -- 2^22
+    local limb = 2097152 -- 2^21
     local low = b % limb
     local middle = (b - low) / limb % limb
     local high = (b - low - middle * limb) / (limb * limb)

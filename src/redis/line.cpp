@@ -1,5 +1,7 @@
 #include "redis/line.hpp"
 
+#include "weir/limit/settle.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <type_traits>
@@ -94,8 +96,15 @@ struct ToCharge {
   }
 };
 
+// A debt at most as long as limit::settle lets it become; the scripts cannot count beyond 2^53.
+std::uint64_t most_spent(const limit::Rate& rate) noexcept {
+  const auto refills = static_cast<std::uint64_t>(limit::kLongestDebt / rate.period);
+  return static_cast<std::uint64_t>(
+      std::min(Ticks{refills} * rate.count, Ticks{std::uint64_t{kMostMicros - 1}}));
+}
+
 struct ToRefund {
-  limit::Cost cost;
+  limit::Cost reserved, actual;
   base::TimePoint departure;
 
   template <Spaced L>
@@ -103,22 +112,32 @@ struct ToRefund {
     const limit::Spacing& spacing = limiter.spacing();
     const std::uint64_t count = spacing.rate().count;
     // More than the capacity was never charged.
-    const Length need(Ticks{std::min(cost, spacing.capacity())} * interval_of(spacing), count);
+    const Ticks held = Ticks{std::min(reserved, spacing.capacity())} * interval_of(spacing);
+    const Ticks debt = Ticks(static_cast<std::uint64_t>(limit::kLongestDebt.count())) * count;
+    const Length before(held, count),
+        after(std::min(Ticks{actual} * interval_of(spacing), held + debt), count);
     constexpr bool kQueue = std::is_same_v<L, limit::LeakyBucket>;
-    return {number(Kind::Spaced), number(count), need.micros, need.part, kQueue ? number(departure) : -1};
+    return {number(Kind::Spaced), number(count),
+            number(departure),    before.micros,
+            before.part,          after.micros,
+            after.part,           kQueue ? -1 : number(departure + limit::kLongestDebt)};
   }
-  RefundNumbers operator()(const limit::SteppedBucket&) const noexcept {
-    return {number(Kind::Stepped), number(cost)};
+  RefundNumbers operator()(const limit::SteppedBucket& l) const noexcept {
+    const auto& rate = l.rate();
+    return {number(Kind::Stepped), number(departure),  number(reserved),        number(actual),
+            number(rate.period),   number(rate.count), number(most_spent(rate))};
   }
   RefundNumbers operator()(const limit::FixedWindow& l) const noexcept {
-    return {number(Kind::Fixed), number(l.window_at(departure).end), number(cost)};
+    return {number(Kind::Fixed), number(l.window_at(departure).end), number(reserved), number(actual)};
   }
   RefundNumbers operator()(const limit::SlidingWindow& l) const noexcept {
-    return {number(Kind::Weighted), number(l.rate().period), number(departure), number(cost)};
+    return {number(Kind::Weighted), number(l.rate().period), number(departure), number(reserved),
+            number(actual)};
   }
   RefundNumbers operator()(const limit::SlidingLog& l) const noexcept {
     const auto mark = l.mark_of(departure);
-    return {number(Kind::Logged), number(l.start_of(mark)), number(l.start_of(mark + 1)), number(cost)};
+    return {number(Kind::Logged),     number(departure),         number(reserved),        number(actual),
+            number(l.start_of(mark)), number(l.expiry_of(mark)), number(l.most_entered())};
   }
   template <Unknown L>
   RefundNumbers operator()(const L&) const noexcept {
@@ -164,7 +183,6 @@ struct ToOutcome {
     return step(limiter, {{static_cast<std::uint64_t>(tat), static_cast<std::uint64_t>(tat >> 64)}});
   }
   Answer operator()(const limit::SteppedBucket& limiter) const noexcept {
-    if (second > limiter.quota()) return std::nullopt;
     return step(limiter, {{first, second}});
   }
   Answer operator()(const limit::FixedWindow& limiter) const noexcept {
@@ -196,7 +214,7 @@ ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around) no
 }
 
 RefundNumbers numbers_of(const Refund& refund) noexcept {
-  return std::visit(ToRefund{refund.charge.cost, refund.departure}, *refund.charge.limiter);
+  return std::visit(ToRefund{refund.charge.cost, refund.actual, refund.departure}, *refund.charge.limiter);
 }
 
 std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,

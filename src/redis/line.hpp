@@ -13,15 +13,17 @@
 
 namespace weir::redis {
 
-// One line to be given back: `departure` as limit::refund takes it.
+// One line to be given back, `departure` as limit::refund takes it; or to be settled, as limit::settle does
+// it with a charge at `departure` that turned out to be one of `actual`.
 struct Refund {
   limit::Charge charge;
   base::TimePoint departure;
+  limit::Cost actual = 0;
 };
 
 // Unused ones are zero.
 using ChargeNumbers = std::array<double, 8>;
-using RefundNumbers = std::array<double, 5>;
+using RefundNumbers = std::array<double, 8>;
 // What a reply says of a line.
 inline constexpr std::size_t kAnswerNumbers = 3;
 using AnswerNumbers = std::span<const std::int64_t, kAnswerNumbers>;

@@ -1,152 +1,171 @@
--- Gives charges back. Numbers and states as in charge.lua.
+-- Amends charges: what was charged as `reserved` becomes `actual`. Nothing, where it is given back; less or more, where
+-- an answer settles it (limit/settle.hpp). Numbers and states as in charge.lua.
 --
 -- KEYS     a line's key each
--- ARGV[1]  a line each, five little-endian doubles: kind, and up to four numbers, which the function of that kind
+-- ARGV[1]  a line each, eight little-endian doubles: kind, and up to seven numbers, which the function of that kind
 --          names
--- returns  how many lines were given back
+-- returns  how many lines were amended
 --
--- A state that is not there has drained, and nothing is owed. A key that drains earlier than before keeps its time
--- to live, unless that is easily said: one that lives too long costs nothing.
+-- A state that is not there has drained: nothing is given back, and what is owed is charged whole, as of the time of
+-- the charge. One of another kind, as a changed configuration leaves it behind, stays as it is.
 local call, take, pack, byte = redis.call, struct.unpack, struct.pack, string.byte
+local max, min, ceil = math.max, math.min, math.ceil
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local lines, at, given = ARGV[1], 1, 0
+local lines, at, amended = ARGV[1], 1, 0
+
+local most_counted = 4294967295 -- 2^32 - 1: more owed than that counts as so much
 
 local function state_of(key)
   return call('MGET', key)[1] -- of what is no string nothing, where GET would be an error
 end
 
--- The numbers of a state of this kind, or nothing.
+-- The numbers of a state of this kind, zeroes where there is no state, or nothing.
 local function numbers_of(key, kind, format, size)
   local state = state_of(key)
   if state and #state == size and byte(state) == kind then
     return take(format, state, 2)
+  elseif not state and call('EXISTS', key) == 0 then
+    return 0, 0, 0
   end
 end
 
--- departure is -1 where the TAT alone is the state. For a queue it is the microsecond that was promised, and it can
--- only be given back while it is the last one promised: two requests may never hold one departure.
-local function spaced(key, count, need, need_part, departure)
+-- Keeps a state that drains so long from now. As in charge.lua, two milliseconds more than whole ones.
+local function keep(key, state, ahead)
+  amended = amended + 1
+  if ahead > 0 then
+    call('SET', key, state, 'PX', (ahead - ahead % 1000) / 1000 + 2)
+  else
+    call('DEL', key)
+  end
+end
+
+-- Lengths and instants beside a fraction of 1/count, marked _part, as spaced has them.
+local function less(a, a_part, b, b_part)
+  return a < b or (a == b and a_part < b_part)
+end
+
+local function minus(a, a_part, b, b_part, count)
+  if a_part < b_part then
+    return a - b - 1, a_part - b_part + count
+  end
+  return a - b, a_part - b_part
+end
+
+local function plus(a, a_part, b, b_part, count)
+  if a_part + b_part >= count then
+    return a + b + 1, a_part + b_part - count
+  end
+  return a + b, a_part + b_part
+end
+
+-- latest: how far debt may move the TAT. It is -1 for a queue: its charged_at is the microsecond that was promised, and
+-- can only be given back while it is the last one promised, since two requests may never hold one departure.
+local function spaced(key, count, charged_at, reserved, reserved_part, actual, actual_part, latest)
   local state = state_of(key)
-  if not state or #state ~= 16 then
+  local tat, part = 0, 0
+  if state and #state == 16 then
+    tat, part = take('<dd', state)
+    if part >= count then
+      tat, part = tat + 1, 0
+    end
+  elseif state or call('EXISTS', key) == 1 then
     return
   end
-  local tat, part = take('<dd', state)
-  if part >= count then
-    tat, part = tat + 1, 0
-  end
-  tat, part = tat - need, part - need_part
-  if part < 0 then
-    tat, part = tat - 1, part + count
-  end
-  local reached = part > 0 and tat + 1 or tat
-  if departure >= 0 and departure ~= reached then
-    return
-  end
-  given = given + 1
-  if reached <= now then
-    call('DEL', key)
+  if less(actual, actual_part, reserved, reserved_part) then
+    if not state then
+      return
+    end
+    local back, back_part = minus(reserved, reserved_part, actual, actual_part, count)
+    tat, part = minus(tat, part, back, back_part, count)
+    if latest < 0 and charged_at ~= (part > 0 and tat + 1 or tat) then
+      return
+    end
   else
-    local ahead = tat - now
-    call('SET', key, pack('<dd', tat, part), 'PX', (ahead - ahead % 1000) / 1000 + 2)
+    local from, from_part = plus(charged_at, 0, reserved, reserved_part, count)
+    if less(tat, part, from, from_part) then
+      tat, part = from, from_part
+    end
+    local more, more_part = minus(actual, actual_part, reserved, reserved_part, count)
+    if less(tat, part, latest, 0) then
+      local room, room_part = minus(latest, 0, tat, part, count)
+      if less(more, more_part, room, room_part) then
+        tat, part = plus(tat, part, more, more_part, count)
+      else
+        tat, part = latest, 0
+      end
+    end
   end
+  keep(key, pack('<dd', tat, part), (part > 0 and tat + 1 or tat) - now)
 end
 
--- A count beside an instant: less by the cost, and gone when nothing is left of it.
-local function reduce(key, kind, instant, count, cost)
-  given = given + 1
-  if count > cost then
-    call('SET', key, pack('<Bdd', kind, instant, count - cost), 'KEEPTTL')
-  else
-    call('DEL', key)
-  end
-end
-
-local function stepped(key, cost)
+-- most: that debt may come to.
+local function stepped(key, charged_at, reserved, actual, period, count, most)
   local anchor, spent = numbers_of(key, 2, '<dd', 17)
-  if anchor then
-    reduce(key, 2, anchor, spent, cost)
+  if not anchor or (spent == 0 and actual < reserved) then
+    return
   end
+  if spent == 0 then
+    anchor, spent = charged_at, min(actual, most)
+  else
+    spent = max(0, min(spent + actual - reserved, max(spent, most)))
+  end
+  local ahead = spent > 0 and anchor + ceil(spent / count) * period - now or 0
+  keep(key, pack('<Bdd', 2, anchor, spent), ahead)
 end
 
 -- finish: the end of the window in which it was charged.
-local function fixed(key, finish, cost)
+local function fixed(key, finish, reserved, actual)
   local stands, used = numbers_of(key, 3, '<dd', 17)
-  if stands == finish then
-    reduce(key, 3, finish, used, cost)
+  if not stands or (used > 0 and stands > finish) then
+    return
   end
+  if used > 0 and stands == finish then
+    used = max(0, min(used + actual - reserved, most_counted))
+  elseif actual > reserved then
+    used = min(actual, most_counted)
+  else
+    return
+  end
+  keep(key, pack('<Bdd', 3, finish, used), used > 0 and finish - now or 0)
 end
 
 -- Where it was counted, if that window is one of the two.
-local function weighted(key, period, charged_at, cost)
+local function weighted(key, period, charged_at, reserved, actual)
   local start, previous, current = numbers_of(key, 5, '<ddd', 25)
-  if not start or charged_at >= start + period or charged_at < start - period then
+  if not start or (previous + current == 0 and actual < reserved) then
     return
   end
-  given = given + 1
+  local owes = actual > reserved
+  if owes and charged_at >= start and (charged_at - start >= period or previous + current == 0) then
+    previous = charged_at - start < 2 * period and current or 0
+    start, current = charged_at - charged_at % period, 0
+  end
+  if charged_at >= start + period or charged_at < start - period then
+    return
+  end
+  local function amend(count)
+    if count == 0 then
+      return owes and min(actual, most_counted) or 0
+    end
+    return max(0, min(count + actual - reserved, most_counted))
+  end
   if charged_at >= start then
-    current = current > cost and current - cost or 0
+    current = amend(current)
   else
-    previous = previous > cost and previous - cost or 0
+    previous = amend(previous)
   end
-  if previous + current > 0 then
-    call('SET', key, pack('<Bddd', 5, start, previous, current), 'KEEPTTL')
-  else
-    call('DEL', key)
-  end
+  local drained = current > 0 and start + 2 * period or previous > 0 and start + period or now
+  keep(key, pack('<Bddd', 5, start, previous, current), drained - now)
 end
 
--- From the entry between two instants, which lies near the end: what is given back was mostly charged of late.
-local function logged(key, from, till, cost)
-  local function entry(at)
-    local found = call('LINDEX', key, at)
-    if found then
-      return take('<I7I4', found)
-    end
-  end
-  if call('MGET', key)[1] then -- a string: of another kind
-    return
-  end
-  local newest, total = entry(0)
-  local last = newest and call('LLEN', key) - 1 or 0
-  local at, chunk = last + 1, {}
-  local entered, paid
-  repeat
-    if #chunk == 0 then
-      chunk = call('LRANGE', key, at - 64 > 1 and at - 64 or 1, at - 1)
-    end
-    at = at - 1
-    entered, paid = 0, 0
-    if at >= 1 then
-      entered, paid = take('<I7I4', table.remove(chunk))
-    end
-  until entered < till
-  if at < 1 or entered < from then
-    return
-  end
-
-  given = given + 1
-  local back = paid > cost and cost or paid
-  if total <= back then
-    call('DEL', key)
-    return
-  end
-  if paid > back then
-    call('LSET', key, at, pack('<I7I4', entered, paid - back))
-  else
-    call('LREM', key, -1, pack('<I7I4', entered, paid))
-    if at == last then
-      newest = entry(-1)
-    end
-  end
-  call('LSET', key, 0, pack('<I7I4', newest, total - back))
-end
+--#include refund_log.lua
 
 local kinds = { spaced, stepped, fixed, false, weighted, logged }
 
 for i = 1, #KEYS do
-  local kind, a, b, c, d
-  kind, a, b, c, d, at = take('<ddddd', lines, at)
-  kinds[kind](KEYS[i], a, b, c, d)
+  local kind, a, b, c, d, e, f, g
+  kind, a, b, c, d, e, f, g, at = take('<dddddddd', lines, at)
+  kinds[kind](KEYS[i], a, b, c, d, e, f, g)
 end
-return given
+return amended

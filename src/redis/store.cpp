@@ -61,6 +61,12 @@ void Store::refund(std::span<const limit::Charge> charges, base::TimePoint charg
   if (n > 0) session_->refund({lines.data(), n});
 }
 
+void Store::settle(const limit::Charge& charge, base::TimePoint charged_at, limit::Cost actual) {
+  if (actual == charge.cost) return;
+  const Refund line{charge, charged_at, actual};
+  session_->refund({&line, 1});
+}
+
 StoreState Store::state() const noexcept {
   return session_->state();
 }

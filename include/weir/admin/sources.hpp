@@ -40,6 +40,8 @@ struct RedisFigures {
   std::uint64_t failures = 0;  // calls that got no use of an answer, time-outs included
   std::uint64_t timeouts = 0;
   std::uint64_t reconnects = 0;
+  std::uint64_t amendments = 0;  // calls that give back or settle, for which nobody waits
+  std::uint64_t amendments_lost = 0;
 };
 
 // One server of an upstream.

@@ -9,9 +9,9 @@
 //                  stood full in between (limit/limiter.hpp, refund)
 //   windows, logs  it is entered where the reserve was, if that still counts
 //
-// A debt of over a hundred years counts as one of a hundred years, and a count as at most 2^32 − 1 (of an
-// exact log 2^14 − 1 an entry, more than any such log admits): whoever answers a cost of 2^31 cannot make
-// arithmetic overflow.
+// A debt of over a hundred years counts as one of a hundred years (kLongestDebt), and a count as at most 2^32
+// − 1 (of an exact log 2^14 − 1 an entry, more than any such log admits): whoever answers a cost of 2^31
+// cannot make arithmetic overflow.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -19,6 +19,9 @@
 #include "weir/limit/limiter.hpp"
 
 namespace weir::limit {
+
+// More owed than that counts as so much.
+inline constexpr base::Duration kLongestDebt = std::chrono::hours(24 * 36'525);
 
 // Whether a charge by this limiter can be settled. Not what queues, whose state is promises of departures
 // that cannot be recalled, and not what holds, which comes back anyway.

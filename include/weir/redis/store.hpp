@@ -57,7 +57,7 @@ struct StoreStats {
   std::atomic<std::uint64_t> calls{0};         // bills asked for
   std::atomic<std::uint64_t> failures{0};      // of those, answered with an error of any kind
   std::atomic<std::uint64_t> timeouts{0};      // of the failures, those by the deadline
-  std::atomic<std::uint64_t> refunds{0};       // commands that give back
+  std::atomic<std::uint64_t> refunds{0};       // commands that give back or settle
   std::atomic<std::uint64_t> refunds_lost{0};  // of those, not carried out as far as we know
   std::atomic<std::uint64_t> connects{0};      // connections that came up; reconnects are all but the first
   std::atomic<std::uint64_t> script_loads{0};  // after NOSCRIPT, beyond those of each connect
@@ -91,6 +91,10 @@ class Store {
   // Gives back the lines that `charge` took at `charged_at`, with the delay that each outcome promised.
   void refund(std::span<const limit::Charge> charges, base::TimePoint charged_at,
               std::span<const limit::Outcome> outcomes);
+
+  // Makes a charge of charge.cost, taken at `charged_at` by Redis's time, one of `actual` (limit/settle.hpp).
+  // Once for each. Sent and forgotten. REQUIRES limit::settles(*charge.limiter).
+  void settle(const limit::Charge& charge, base::TimePoint charged_at, limit::Cost actual);
 
   [[nodiscard]] StoreState state() const noexcept;
   [[nodiscard]] const StoreStats& stats() const noexcept;

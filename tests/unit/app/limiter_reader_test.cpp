@@ -143,6 +143,11 @@ TEST(LimiterReader, RedisKnowsAllThatCountWhatWasAdmitted) {
     EXPECT_THAT(mistakes(plain + "elastic = { limit = \"9/day\", while_load_below = 0.5 }\n" + kRedis),
                 IsEmpty())
         << word;
+    const bool settles = word != "leaky_bucket";
+    EXPECT_EQ(mistakes(plain + "charge = { status = \"401\" }\n" + kRedis).empty(), settles) << word;
+    EXPECT_EQ(mistakes(plain + "cost = { response_header = \"X-Cost\", reserve = 1 }\n" + kRedis).empty(),
+              settles)
+        << word;
   }
   EXPECT_THAT(mistakes("limit = \"5/s\"\nrefill = \"stepwise\"\n" + kRedis), IsEmpty());
   EXPECT_THAT(mistakes("limit = \"5/s\"\nalgorithm = \"sliding_window\"\nbuckets = 3\n" + kRedis), IsEmpty());

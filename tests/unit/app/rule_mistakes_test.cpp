@@ -451,11 +451,6 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:15: rule[x].cost: found beside an algorithm that counts what is under way, which every "
       "answer "
       "gives back; expected one that counts over time"}},
-    {"RuleChargeInRedis",
-     "[state]\nredis = { url = \"redis://127.0.0.1\" }\n" +
-         with_rule("store = \"redis\"\ncharge = { status = \"401\" }\n"),
-     {"weir.toml:17: rule[x].charge: not yet: this version of weir lacks settling by answers what is kept in "
-      "Redis; use store = \"memory\""}},
     {"RuleSoftWithoutPercent",
      with_rule("soft = \"10\"\n"),
      {"weir.toml:14: rule[x].soft: found \"10\"; expected a share from \"1%\" to \"100%\""}},

@@ -35,23 +35,39 @@ class TimedScripts {
     const auto reply = connection_.ask({"GET", "life:" + key_name("w", key)});
     return std::chrono::milliseconds(reply.kind == Reply::Kind::Text ? std::stoll(reply.text) : 0);
   }
+  // When it would be gone: the epoch where it is.
+  base::TimePoint expiry_of(const limit::Key& key) {
+    const auto since = connection_.ask({"GET", "since:" + key_name("w", key)});
+    if (since.kind != Reply::Kind::Text) return {};
+    return base::TimePoint(base::Duration(std::stoll(since.text))) + life_of(key);
+  }
+  void forget(const limit::Key& key) {
+    const auto name = key_name("w", key);
+    connection_.ask({"DEL", name, "life:" + name, "since:" + name});
+  }
   void forget_all() { connection_.ask({"FLUSHDB"}); }
   Connection& connection() noexcept { return connection_; }
 
  private:
   static constexpr std::string_view kPrelude = R"(
 local server = redis.call
-local redis = { call = function(name, key, ...)
+local function note(key, ttl)
+  server('SET', 'life:' .. key, ttl)
+  server('SET', 'since:' .. key, server('GET', 'clock:s') .. ('%06d'):format(server('GET', 'clock:us')))
+end
+local redis = { pcall = redis.pcall, call = function(name, key, ...)
   local words = { ... }
   if name == 'TIME' then
     return { server('GET', 'clock:s'), server('GET', 'clock:us') }
+  elseif name == 'DEL' then
+    server('DEL', 'life:' .. key, 'since:' .. key)
   elseif name == 'SET' and words[2] == 'PX' then
-    server('SET', 'life:' .. key, words[3])
+    note(key, words[3])
     return server('SET', key, words[1])
-  elseif name == 'SET' and words[2] ~= 'KEEPTTL' then
+  elseif name == 'SET' then
     error('a key that never expires')
   elseif name == 'PEXPIRE' then
-    return server('SET', 'life:' .. key, words[1])
+    return note(key, words[1])
   end
   return server(name, key, ...)
 end }

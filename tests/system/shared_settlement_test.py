@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Charges that answers settle where Redis keeps the state: all that settlement_test.py shows of the table, and what only
+several weirs can show."""
+
+import os
+import threading
+
+import settlement_test
+from harness import Client, Redis, Upstream, Weir, answer, config, eventually, main, request_bytes, rule, together
+from settlement_test import DENIED, LOGIN
+
+
+class InRedis(settlement_test.Settlement):
+    def setUp(self):
+        super().setUp()
+        self.redis = self.start(Redis())
+
+    def weir(self, *rules, port=None, state="", workers=1, secret=None, **more):
+        """One worker, unless asked for: calls of one connection are carried out in order, so a settlement is seen at once.
+        Its keys are its own, unless it shares a secret."""
+        shared = f'store = "redis"\nkey_secret = "{secret or os.urandom(8).hex()}"\nredis = {{ url = "{self.redis.url}", timeout = "2s" }}\n{state}'
+        text = config(port or self.upstream.port, rules="\n".join(rules), state=shared, **more)
+        return self.start(Weir(text.replace("workers = 2", f"workers = {workers}")))
+
+
+class ChargedByStatusInRedis(InRedis, settlement_test.ChargedByStatus):
+    pass
+
+
+class CostOfTheAnswerInRedis(InRedis, settlement_test.CostOfTheAnswer):
+    test_the_overflow_cell_is_settled = None  # the table's alone
+
+
+class AcrossWeirs(InRedis):
+    def weir(self, *rules, **more):
+        return super().weir(*rules, secret="test", **more)
+
+    def test_64_parallel_wrong_passwords_over_two_weirs_reach_the_upstream_5_times(self):
+        refused, all_refused = threading.Semaphore(0), threading.Event()
+
+        def deny_once_all_are_in(exchange):
+            exchange.read_body()
+            all_refused.wait(30)
+            exchange.send(DENIED)
+
+        self.upstream.reply = deny_once_all_are_in
+        weirs = [self.weir(rule(**LOGIN), workers=2) for _ in range(2)]
+
+        def guess(number):
+            with Client(weirs[number % 2].port) as client:
+                response = client.request("POST", "/login", body=b"password=%d" % number)
+            if response.status == 429:
+                refused.release()
+            return response
+
+        def wait_for_the_refusals():
+            for _ in range(59):
+                refused.acquire(timeout=30)
+            all_refused.set()
+
+        waiter = threading.Thread(target=wait_for_the_refusals, daemon=True)
+        waiter.start()
+        answers = together(64, guess)
+        waiter.join(30)
+        self.assertEqual(len(self.upstream.exchanges), 5)
+        statuses = [response.status for response in answers]
+        self.assertEqual((statuses.count(401), statuses.count(429)), (5, 59))
+        for response in answers:
+            if response.status == 429:
+                self.assertGreater(int(response["retry-after"]), 86_000)
+        for weir in weirs:
+            self.assertEqual(weir.get("/login").status, 429)
+
+    def test_what_successes_held_comes_back_to_all(self):
+        for algorithm in ('"sliding_log"', '"token_bucket"', '"fixed_window"', '"sliding_window"', '"gcra"'):
+            with self.subTest(algorithm=algorithm):
+                burst = {"burst": 63} if algorithm == '"gcra"' else {}
+                free = rule(**{**LOGIN, "name": algorithm.strip('"'), "limit": "64/day", "algorithm": algorithm}, **burst)
+                ports = [self.weir(free, workers=2).port for _ in range(2)]
+                statuses = sum(together(16, lambda index, ports=ports: self.statuses(ports[index % 2], 30)), [])
+                self.assertEqual(set(statuses), {200})
+                eventually(lambda: set(self.redis.command("KEYS", "*")) <= {b"weir:probe"}, "every charge is given back")
+
+    def test_debt_of_one_weir_is_owed_at_the_other(self):
+        self.upstream.reply = answer(headers="X-Tokens: 20000\r\n")
+        tokens = rule(**settlement_test.CostOfTheAnswer.TOKENS, cost='{ response_header = "X-Tokens", reserve = 10 }')
+        first, second = self.weir(tokens), self.weir(tokens)
+        self.assertEqual(first.get("/")["x-ratelimit-remaining"], "0")
+        eventually(lambda: second.get("/").status == 429, "the other knows")
+        # 20,000 of a capacity of 10,000 at 10,000 a day, and 10 more to come: at least a day
+        self.assertGreaterEqual(int(second.get("/")["retry-after"]), 86_400)
+
+    def test_what_redis_could_not_be_told_stands_and_is_counted(self):
+        go = threading.Event()
+        self.addCleanup(go.set)
+
+        def hesitate(exchange):
+            exchange.read_body()
+            go.wait(30)
+            exchange.send(answer())
+
+        self.upstream.reply = hesitate
+        weir = self.weir(rule(**LOGIN))
+        client = self.start(Client(weir.port))
+        client.send(request_bytes("GET", "/login"))
+        eventually(lambda: len(self.upstream.exchanges) == 1, "the upstream has it")
+        self.redis.kill()
+        eventually(lambda: weir.metric("weir_redis_up") == 0, "it is away")
+        go.set()
+        self.assertEqual(client.read().status, 200)
+        self.await_settled(weir, "login", refunded=1)
+        eventually(lambda: weir.metric("weir_redis_amendments_lost_total") == 1, "a settlement was lost")
+
+    def test_while_redis_is_away_the_local_share_settles(self):
+        weir = self.weir(rule(**LOGIN))
+        self.redis.kill()
+        eventually(lambda: weir.metric("weir_redis_up") == 0, "it is away")
+        with weir.connect() as client:
+            self.assertEqual([client.get("/login").status for _ in range(12)], [200] * 12)
+            self.upstream.reply = DENIED
+            self.assertEqual([client.get("/login").status for _ in range(6)], [401] * 5 + [429])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+// Charges that are settled or given back: the same sequence of times and costs gives the same outcomes from
+// the key table and from the scripts.
+#include "unit/limit/random_case.hpp"
+#include "unit/redis/timed_scripts.hpp"
+
+#include "weir/limit/key_table.hpp"
+#include "weir/limit/settle.hpp"
+
+#include <memory>
+
+namespace weir::redis {
+namespace {
+
+using limit::Case;
+using limit::Cost;
+using limit::Dice;
+using limit::KeyTable;
+using limit::Outcome;
+using namespace std::chrono_literals;
+
+class SettleScript : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kKeys = 2;
+
+  Server server_;
+  TimedScripts scripts_{server_};
+  const std::uint64_t seed_ = limit::new_seed();
+  Dice dice_{seed_};
+  std::unique_ptr<KeyTable> table_;
+  std::vector<Case> rules_;
+  std::vector<Refund> under_way_;
+  base::TimePoint now_{};
+  std::array<int, limit::kAlgorithms> debts_{}, surpluses_{}, paid_meanwhile_{};
+
+  void begin_case() {
+    scripts_.forget_all();
+    table_ = std::make_unique<KeyTable>(100);
+    under_way_.clear();
+    rules_.clear();
+    while (rules_.size() < kKeys)
+      if (auto rule = dice_.limiter(); limit::settles(rule.limiter)) rules_.push_back(std::move(rule));
+    now_ = base::TimePoint(base::Duration(dice_.between(1'600'000'000'000'000, 2'600'000'000'000'000)));
+    scripts_.set_clock(now_);
+  }
+
+  [[nodiscard]] limit::Charge line(std::size_t i, Cost cost) const {
+    return {limit::key_of(i), &rules_[i].limiter, cost, static_cast<limit::RuleIndex>(i)};
+  }
+  [[nodiscard]] const Case& rule_of(const limit::Charge& charge) const { return rules_[charge.rule]; }
+
+  // Drained keys are forgotten by both, as they may be at any time: Redis's stand still with the clock.
+  void forget_drained() {
+    (void)table_->sweep(now_, 10'000);
+    for (std::size_t i = 0; i < kKeys; ++i) {
+      const auto& rule = rules_[i];
+      const bool drained = table_->standing(line(i, 1), now_) == limit::full(rule.limiter);
+      const auto expires = scripts_.expiry_of(limit::key_of(i));
+      EXPECT_TRUE(drained || expires > now_) << rule << " dies early";
+      // What goes back to a log leaves it its time to live.
+      EXPECT_TRUE(!drained || rule.merges() || expires <= now_ + 2ms) << rule << " lives on";
+      if (drained) scripts_.forget(limit::key_of(i));
+    }
+  }
+
+  void ask_both() {
+    std::vector<limit::Charge> bill;
+    for (std::size_t i = 0; i < kKeys; ++i)
+      if (!dice_.one_in(4)) bill.push_back(line(i, dice_.cost(rules_[i])));
+    if (bill.empty()) return;
+    const auto reply = scripts_.charge(bill);
+    std::vector<Outcome> outcomes(bill.size()), expected(bill.size());
+    base::TimePoint then;
+    ASSERT_EQ(read_outcomes(reply, bill, outcomes, then), Reading::Answer);
+    const bool charged = table_->charge(bill, now_, expected);
+    for (std::size_t i = 0; i < bill.size(); ++i) {
+      EXPECT_EQ(outcomes[i], expected[i]) << rule_of(bill[i]) << ", cost " << bill[i].cost;
+      if (charged) under_way_.push_back({bill[i], now_});
+    }
+  }
+
+  Cost actual_for(const Refund& line) {
+    const auto reserved = line.charge.cost;
+    if (dice_.one_in(3)) return 0;
+    if (dice_.one_in(3)) return dice_.between(0, reserved);
+    if (dice_.one_in(3)) return reserved + dice_.between(1, 3);
+    return dice_.magnitude(0, limit::kMaxCost);
+  }
+
+  void settle_both() {
+    if (under_way_.empty()) return;
+    const auto at = under_way_.begin() + static_cast<std::ptrdiff_t>(dice_.between(0, under_way_.size() - 1));
+    Refund line = *at;
+    under_way_.erase(at);
+    line.actual = actual_for(line);
+    if (line.actual == line.charge.cost) return;
+    const auto algorithm = static_cast<std::size_t>(rule_of(line.charge).algorithm);
+    ++(line.actual > line.charge.cost ? debts_ : surpluses_)[algorithm];
+    const bool gone = table_->standing(line.charge, now_) == limit::full(*line.charge.limiter);
+    if (gone && line.actual > line.charge.cost) ++paid_meanwhile_[algorithm];
+    scripts_.refund(line);
+    table_->settle(line.charge, {line.departure, line.actual, now_});
+  }
+
+  void go_on() {
+    const auto& rule = rules_[dice_.between(0, kKeys - 1)];
+    if (!dice_.one_in(3))
+      now_ += std::min<base::Duration>(dice_.pause(rule), std::chrono::hours(24 * 366 * 30));
+    // Doubles are exact until then.
+    constexpr base::TimePoint kLast{base::Duration(5'500'000'000'000'000)};
+    now_ = std::min(now_, kLast);
+    scripts_.set_clock(now_);
+    forget_drained();
+  }
+};
+
+TEST_F(SettleScript, TheSameSequenceGivesTheSameOutcomes) {
+  for (int round = 0; round < 1'500; ++round) {
+    begin_case();
+    for (int request = 0; request < 20; ++request) {
+      if (dice_.one_in(2))
+        ask_both();
+      else
+        settle_both();
+      ASSERT_FALSE(HasFailure()) << "seed " << seed_ << ", round " << round << ", request " << request
+                                 << ", at " << now_.time_since_epoch().count();
+      go_on();
+      ASSERT_FALSE(HasFailure()) << "seed " << seed_ << ", round " << round << ", after request " << request;
+    }
+  }
+  for (std::size_t i = 0; i < limit::kAlgorithms; ++i) {
+    if (static_cast<limit::Algorithm>(i) == limit::Algorithm::LeakyBucket) continue;
+    EXPECT_GT(debts_[i], 50) << "algorithm " << i;
+    EXPECT_GT(surpluses_[i], 50) << "algorithm " << i;
+    EXPECT_GT(paid_meanwhile_[i], 5) << "algorithm " << i;
+  }
+}
+
+}  // namespace
+}  // namespace weir::redis
