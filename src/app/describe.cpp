@@ -1,6 +1,7 @@
 // What was understood, for people: the text of `weir check`.
 #include "app/settings_sections.hpp"
 
+#include "weir/base/units.hpp"
 #include "weir/limit/limiter.hpp"
 
 #include <algorithm>
@@ -157,11 +158,17 @@ std::string route_lines(const Settings& settings, const policy::Route& route) {
   return text + (rules.empty() ? "    no rule applies\n" : rules);
 }
 
-std::string redis_line(const redis::RedisSettings& redis) {
-  if (redis.topology == redis::Topology::Standalone) return "redis " + redis.address.to_string() + "\n";
+// Leases are of what is under way: said where some rule counts that there.
+std::string redis_line(const Settings& settings) {
+  const auto& redis = *settings.state.redis;
+  const bool holds = std::any_of(settings.rules.begin(), settings.rules.end(), [](const policy::Rule& rule) {
+    return rule.store == policy::Store::Redis && limit::holds(rule.limiter);
+  });
+  const std::string leases = holds ? ", leases of " + base::to_string(redis.lease_time) : "";
+  if (redis.topology == redis::Topology::Standalone) return "redis " + redis.address.to_string() + leases + "\n";
   std::string text = "redis " + in_quotes(redis.sentinel.master) + ", which sentinels know:";
   for (const auto& address : redis.sentinel.addresses) text += " " + address.to_string();
-  return text + "\n";
+  return text + leases + "\n";
 }
 
 }  // namespace
@@ -175,7 +182,7 @@ std::string describe(const Settings& settings) {
   if (settings.client.tokens) text += "tokens " + settings.client.tokens->settings().algorithm + "\n";
   if (settings.client.countries) text += "countries by " + settings.client.countries->name() + "\n";
   if (!settings.state.snapshot.empty()) text += "snapshot " + settings.state.snapshot + "\n";
-  if (settings.state.redis) text += redis_line(*settings.state.redis);
+  if (settings.state.redis) text += redis_line(settings);
   for (const auto& upstream : settings.upstreams) text += upstream_line(upstream);
   for (const auto& [tier, priority] : settings.tier_priorities)
     text += "tier " + in_quotes(tier) + ": priority " + std::to_string(priority) + "\n";

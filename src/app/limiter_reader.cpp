@@ -169,7 +169,7 @@ std::optional<Numbers> read_numbers(const TableReader& table, const Method& meth
 
 // The share of one among `replicas`. Of a rate the period is multiplied, not the count divided: no rounding,
 // so that the shares add up to the limit exactly. What can be spent at once, by a bucket, a queue, a window
-// or a log, is rounded down, but not to none.
+// or a log, or be under way, is rounded down, but not to none.
 Numbers share(const Numbers& whole, Algorithm algorithm, unsigned replicas) {
   const auto part_of = [&](std::uint64_t quota, std::uint64_t least) {
     return std::max(std::min(quota, least), quota / replicas);
@@ -180,6 +180,7 @@ Numbers share(const Numbers& whole, Algorithm algorithm, unsigned replicas) {
     part.room = part_of(whole.room, algorithm == Algorithm::Gcra ? 0 : 1);
   } else {
     part.rate.count = part_of(whole.rate.count, 1);
+    part.most = part_of(whole.most, 1);
   }
   return part;
 }
@@ -281,7 +282,6 @@ std::string not_in_redis(const Method& method) {
     return "adaptive_concurrency stays in the process, for it follows what this weir has under way and how "
            "long that "
            "takes; expected store = \"memory\"";
-  if (method.algorithm == Algorithm::Concurrency) return not_yet("concurrency in Redis");
   return {};
 }
 

@@ -155,6 +155,8 @@ constexpr KeySpec kRedisKeys[] = {
     key("start_wait", Kind::Duration, "1s",
         "how long a starting weir waits for Redis before it takes requests"),
     key("prefix", Kind::Text, "weir", "of every key there"),
+    key("lease_time", Kind::Duration, "10s",
+        "concurrency: after which the places of a weir that died come free; 1s to 1h"),
     choice("topology", kTopologies, "standalone",
            "one server, or the master that Sentinels know: url then says user, password and database alone"),
     key("sentinels", Kind::Texts, "", "addresses of the Sentinels"),

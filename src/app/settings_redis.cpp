@@ -55,6 +55,10 @@ redis::RedisSettings read_redis(const TableReader& table) {
   auto redis = std::move(*parsed);
   redis.timeout = table.deadline("timeout");
   redis.start_wait = table.duration("start_wait");
+  redis.lease_time = table.duration("lease_time");
+  if (redis.lease_time < std::chrono::seconds(1) || redis.lease_time > std::chrono::hours(1))
+    table.mistake("lease_time", "found " + base::to_string(redis.lease_time) +
+                                    "; expected 1s to 1h, renewed thrice as often");
   redis.prefix = table.text("prefix");
   if (!is_plain_name(redis.prefix) || redis.prefix.find_first_of("{}") != std::string::npos)
     table.mistake("prefix", "found " + in_quotes(redis.prefix) +

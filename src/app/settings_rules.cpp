@@ -3,6 +3,8 @@
 #include "app/settings_sections.hpp"
 #include "app/snapshot_file.hpp"
 
+#include "weir/base/units.hpp"
+
 #include <algorithm>
 #include <set>
 

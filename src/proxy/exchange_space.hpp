@@ -7,6 +7,7 @@
 #include "weir/policy/evaluation.hpp"
 #include "weir/policy/match.hpp"
 #include "weir/proxy/buffer.hpp"
+#include "weir/redis/permit.hpp"
 
 #include <string>
 #include <vector>
@@ -34,9 +35,11 @@ struct ExchangeSpace {
   std::string copy;  // of an answer's body, where a rule reads it
 
   std::vector<limit::Permit> permits;  // what the exchange holds; given back with the space at the latest
+  std::vector<redis::Permit> shared_permits;  // the same in Redis
 
   void clear() {
     permits.clear();
+    shared_permits.clear();
     answer.release();
     copy.clear();
     if (copy.capacity() > kKeptCopy) copy.shrink_to_fit();

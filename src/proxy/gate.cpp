@@ -43,6 +43,29 @@ void Gate::hold(const policy::Bill& bill) {
   }
 }
 
+void Gate::hold_in_redis(const policy::Bill& bill) {
+  const auto outcomes = bill.outcomes();
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const auto& charge = bill.charges()[i];
+    if (outcomes[i].allowed && limit::holds(*charge.limiter))
+      space_.shared_permits.emplace_back(*worker_.redis, charge);
+  }
+}
+
+// What goes on without Redis is under way all the same.
+void Gate::hold_unasked() {
+  for (const auto& charge : space_.evaluation.remote.charges()) {
+    if (!limit::holds(*charge.limiter)) continue;
+    worker_.redis->hold(charge);
+    space_.shared_permits.emplace_back(*worker_.redis, charge);
+  }
+}
+
+void Gate::let_go() {
+  space_.permits.clear();
+  space_.shared_permits.clear();
+}
+
 void Gate::settle_later(policy::Bill& bill, Settlements::Store store, base::TimePoint charged_at) {
   if (worker_.config.settles && !bill.empty()) settlements_.begin(bill, store, charged_at);
 }
@@ -60,7 +83,7 @@ std::span<const policy::Bill* const> Gate::asked() const {
 Ruling Gate::rule() {
   const auto decision = policy::decide(asked(), charged_at_);
   for (const auto* bill : asked()) count(*bill, decision.verdict != policy::Verdict::Reject);
-  if (decision.verdict == policy::Verdict::Reject) space_.permits.clear();
+  if (decision.verdict == policy::Verdict::Reject) let_go();
   return {.decision = decision};
 }
 
@@ -130,6 +153,8 @@ net::Task<Ruling> Gate::ask_redis() {
   if (ruling.decision.verdict == policy::Verdict::Reject) {
     remote_charged_ = false;  // Redis charged nothing
     refund();
+  } else {
+    hold_in_redis(remote);
   }
   co_return ruling;
 }
@@ -137,9 +162,10 @@ net::Task<Ruling> Gate::ask_redis() {
 // Redis could not be asked: each of its rules goes by its on_store_failure.
 Ruling Gate::fall_back() {
   const auto* closed = space_.evaluation.fall_back(space_.request, worker_.config.names, space_.fallback);
+  if (closed == nullptr) hold_unasked();
   space_.evaluation.remote.clear();
   if (closed != nullptr) {
-    space_.permits.clear();
+    let_go();
     refund();
     return {.closed = closed};
   }

@@ -78,6 +78,9 @@ class Gate {
   [[nodiscard]] Ruling fall_back();
   void count(const policy::Bill& bill, bool admitted);
   void hold(const policy::Bill& bill);
+  void hold_in_redis(const policy::Bill& bill);
+  void hold_unasked();
+  void let_go();
   void settle_later(policy::Bill& bill, Settlements::Store store, base::TimePoint charged_at);
   // These in displace.cpp.
   [[nodiscard]] bool displace(base::TimePoint now, policy::Priority priority);

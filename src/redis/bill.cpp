@@ -85,9 +85,9 @@ std::string key_name(std::string_view prefix, const limit::Key& key) {
 }
 
 void append_charge(std::string& out, std::string_view sha, std::string_view prefix,
-                   std::span<const limit::Charge> charges, base::TimePoint around) {
+                   std::span<const limit::Charge> charges, base::TimePoint around, const Hold& hold) {
   append_call(out, sha, prefix, charges,
-              [&](const limit::Charge& charge) { return numbers_of(charge, around); });
+              [&](const limit::Charge& charge) { return numbers_of(charge, around, hold); });
 }
 
 void append_refund(std::string& out, std::string_view sha, std::string_view prefix,

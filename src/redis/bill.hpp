@@ -23,8 +23,9 @@ namespace weir::redis {
 [[nodiscard]] std::string key_name(std::string_view prefix, const limit::Key& key);
 
 // One EVALSHA of charge.lua, whose SHA-1 is `sha`. `around`: about when it will be there, by Redis's clock.
+// `hold`: the permits that it may take.
 void append_charge(std::string& out, std::string_view sha, std::string_view prefix,
-                   std::span<const limit::Charge> charges, base::TimePoint around);
+                   std::span<const limit::Charge> charges, base::TimePoint around, const Hold& hold);
 
 void append_refund(std::string& out, std::string_view sha, std::string_view prefix,
                    std::span<const Refund> refunds);

@@ -158,7 +158,7 @@ local function other_kinds(keys, now, states, nexts, aheads, reply)
   -- them; or, where the cost does not fit, of the one that has to go before it does.
   local function logged(i, period, buckets, limit, cost)
     local key, chunk = keys[i], 4
-    local list = states[i] and {} or call('LRANGE', key, 0, chunk - 1)
+    local list = states[i] and {} or redis.pcall('LRANGE', key, 0, chunk - 1) -- of another kind: an error, and empty
     local newest, total = 0, 0
     if list[1] and #list[1] == 11 then
       newest, total = take('<I7I4', list[1])
@@ -232,7 +232,8 @@ local function other_kinds(keys, now, states, nexts, aheads, reply)
     return true
   end
 
-  return { false, stepped, fixed, calendar, weighted, logged }
+--#include charge_held.lua
+  return { false, stepped, fixed, calendar, weighted, logged, held }
 end
 
 local kinds

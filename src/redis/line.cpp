@@ -14,14 +14,14 @@ namespace {
 using limit::Ticks;
 
 // The functions of the scripts, by their number there.
-enum class Kind : std::uint8_t { Spaced = 1, Stepped, Fixed, Calendar, Weighted, Logged };
+enum class Kind : std::uint8_t { Spaced = 1, Stepped, Fixed, Calendar, Weighted, Logged, Held };
 
 template <class L>
 concept Spaced = requires(const L& limiter) {
   limiter.spacing();
 };
 template <class L>
-concept Unknown = std::is_same_v<L, limit::Concurrency> || std::is_same_v<L, limit::AdaptiveConcurrency>;
+concept Unknown = std::is_same_v<L, limit::AdaptiveConcurrency>;
 
 double number(std::uint64_t value) noexcept {
   return static_cast<double>(value);
@@ -59,6 +59,7 @@ struct ToCharge {
   limit::Cost cost;
   double enforced;
   base::TimePoint around;
+  const Hold& hold;
 
   template <Spaced L>
   ChargeNumbers operator()(const L& limiter) const noexcept {
@@ -90,6 +91,10 @@ struct ToCharge {
     return {number(Kind::Logged), enforced,          number(l.rate().period),
             number(l.marks()),    number(l.quota()), number(cost)};
   }
+  ChargeNumbers operator()(const limit::Concurrency& l) const noexcept {
+    return {number(Kind::Held),  enforced,           number(l.quota()), number(cost), number(hold.lease),
+            number(hold.holder), number(hold.serial)};
+  }
   template <Unknown L>
   ChargeNumbers operator()(const L&) const noexcept {
     return {};
@@ -106,6 +111,7 @@ std::uint64_t most_spent(const limit::Rate& rate) noexcept {
 struct ToRefund {
   limit::Cost reserved, actual;
   base::TimePoint departure;
+  const Hold& hold;
 
   template <Spaced L>
   RefundNumbers operator()(const L& limiter) const noexcept {
@@ -138,6 +144,10 @@ struct ToRefund {
     const auto mark = l.mark_of(departure);
     return {number(Kind::Logged),     number(departure),         number(reserved),        number(actual),
             number(l.start_of(mark)), number(l.expiry_of(mark)), number(l.most_entered())};
+  }
+  RefundNumbers operator()(const limit::Concurrency&) const noexcept {
+    return {number(Kind::Held), number(reserved),    number(actual),
+            number(hold.lease), number(hold.holder), number(hold.serial)};
   }
   template <Unknown L>
   RefundNumbers operator()(const L&) const noexcept {
@@ -197,6 +207,7 @@ struct ToOutcome {
     const SpokenLog log{limiter.mark_of(instant(first)), second, limiter.mark_of(instant(third))};
     return limiter.ask(log, now, cost).outcome;
   }
+  Answer operator()(const limit::Concurrency& limiter) const noexcept { return step(limiter, {{first}}); }
   template <Unknown L>
   Answer operator()(const L&) const noexcept {
     return std::nullopt;
@@ -209,12 +220,13 @@ bool is_known(const limit::Limiter& limiter) noexcept {
   return std::visit([]<class L>(const L&) { return !Unknown<L>; }, limiter);
 }
 
-ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around) noexcept {
-  return std::visit(ToCharge{charge.cost, charge.enforced ? 1.0 : 0.0, around}, *charge.limiter);
+ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around, const Hold& hold) noexcept {
+  return std::visit(ToCharge{charge.cost, charge.enforced ? 1.0 : 0.0, around, hold}, *charge.limiter);
 }
 
 RefundNumbers numbers_of(const Refund& refund) noexcept {
-  return std::visit(ToRefund{refund.charge.cost, refund.actual, refund.departure}, *refund.charge.limiter);
+  return std::visit(ToRefund{refund.charge.cost, refund.actual, refund.departure, refund.hold},
+                    *refund.charge.limiter);
 }
 
 std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,

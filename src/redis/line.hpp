@@ -13,12 +13,21 @@
 
 namespace weir::redis {
 
+// What a bill holds of concurrency limits: the numbers of its permits, both below 2^53, and how long they
+// last unless they are renewed.
+struct Hold {
+  std::uint64_t holder = 0;
+  std::uint64_t serial = 0;
+  base::Duration lease{};
+};
+
 // One line to be given back, `departure` as limit::refund takes it; or to be settled, as limit::settle does
 // it with a charge at `departure` that turned out to be one of `actual`.
 struct Refund {
   limit::Charge charge;
   base::TimePoint departure;
   limit::Cost actual = 0;
+  Hold hold{};  // of what is held: given back if `actual` is 0, and renewed if it is the cost
 };
 
 // Unused ones are zero.
@@ -36,7 +45,8 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 
 // REQUIRES is_known(*charge.limiter). `around`: roughly Redis's time, within a window of any calendar; it
 // chooses which windows are sent, and the script knows whether they were the right ones.
-[[nodiscard]] ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around) noexcept;
+[[nodiscard]] ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around,
+                                       const Hold& hold) noexcept;
 [[nodiscard]] RefundNumbers numbers_of(const Refund& refund) noexcept;
 
 // What the limiter says of the state that the script found; nullopt where that cannot be one.

@@ -34,6 +34,7 @@ struct Call {
   base::TimePoint server_now{};
   net::ErrorCode error;
   std::coroutine_handle<> caller;  // resumed on this thread
+  std::uint64_t permit = 0;        // of what it holds; set when it is sent
 };
 
 class Pipeline {
@@ -54,6 +55,7 @@ class Pipeline {
     Time deadline{};                         // of Charge
     std::unique_ptr<std::string> command;    // of Refund: its bytes, in case they have to leave again
     std::vector<limit::Charge> abandoned{};  // of Charge, once abandoned: what a late reply may have charged
+    std::uint64_t permit = 0;                // of Charge: as its call's
   };
 
   explicit Pipeline(std::size_t max_pending) : pending_(max_pending) {}

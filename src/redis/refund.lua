@@ -1,5 +1,5 @@
 -- Amends charges: what was charged as `reserved` becomes `actual`. Nothing, where it is given back; less or more, where
--- an answer settles it (limit/settle.hpp). Numbers and states as in charge.lua.
+-- an answer settles it (limit/settle.hpp); as much, where what is under way is told again. Numbers and states as in charge.lua.
 --
 -- KEYS     a line's key each
 -- ARGV[1]  a line each, eight little-endian doubles: kind, and up to seven numbers, which the function of that kind
@@ -160,8 +160,9 @@ local function weighted(key, period, charged_at, reserved, actual)
 end
 
 --#include refund_log.lua
+--#include refund_held.lua
 
-local kinds = { spaced, stepped, fixed, false, weighted, logged }
+local kinds = { spaced, stepped, fixed, false, weighted, logged, held }
 
 for i = 1, #KEYS do
   local kind, a, b, c, d, e, f, g

@@ -44,7 +44,9 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
       resolver_(executor),
       pause_timer_(executor),
       pipeline_(tuning.max_pending),
-      deadline_timer_(executor) {
+      deadline_timer_(executor),
+      leases_(std::uint64_t{std::random_device{}()} << 32 | std::random_device{}(), settings.lease_time),
+      renewal_timer_(executor) {
   if (settings_.topology == Topology::Sentinel) {
     // So that one attempt has time for all of them, and for the master.
     const auto patience = tuning.open_timeout / (static_cast<int>(settings_.sentinel.addresses.size()) + 1);
@@ -66,6 +68,8 @@ void Store::Session::start() {
 
 void Store::Session::stop() {
   if (std::exchange(stopped_, true)) return;
+  give_up_leases();
+  flush();  // what was given back or settled last
   state_.store(StoreState::Down, std::memory_order_relaxed);
   refusal_ = StoreError::Stopped;
   opening_ = 0;
@@ -74,6 +78,7 @@ void Store::Session::stop() {
   if (sentinels_) sentinels_->stop();
   pause_timer_.cancel();
   deadline_timer_.cancel();
+  renewal_timer_.cancel();
   // Not from here: whoever waits may own what is just being destroyed.
   asio::post(executor_, [waiting = fail_all(StoreError::Stopped)]() mutable {
     for (const auto caller : waiting) caller.resume();
@@ -233,6 +238,7 @@ void Store::Session::rise() {
   logged_.clear();
   count(stats_.connects);
   if (log_) log_(LogLevel::Info, name() + " is up");
+  renew_leases();  // they may have expired, or Redis may have lost them
 }
 
 void Store::Session::fall(net::ErrorCode why) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "redis/bill.hpp"
+#include "redis/leases.hpp"
 #include "redis/pipeline.hpp"
 #include "redis/resp.hpp"
 #include "redis/sentinels.hpp"
@@ -39,6 +40,8 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
   // Sends a bill. An error: nothing was sent and nobody will resume the call.
   [[nodiscard]] net::ErrorCode begin(Call& call);
   void refund(std::span<const Refund> refunds);
+  void hold(const limit::Charge& charge);
+  void release(const limit::Charge& charge);
 
   [[nodiscard]] StoreState state() const noexcept { return state_.load(std::memory_order_relaxed); }
   [[nodiscard]] const StoreStats& stats() const noexcept { return stats_; }
@@ -74,7 +77,7 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
   [[nodiscard]] bool handle_replies();
   void handle(Pipeline::Entry entry, const Reply& reply);
   void handle_charge(Pipeline::Entry entry, const Reply& reply);
-  void take_back(std::span<const limit::Charge> charges, const Reply& reply);
+  void take_back(const Pipeline::Entry& entry, const Reply& reply);
   void handle_refund(Pipeline::Entry entry, const Reply& reply);
   [[nodiscard]] bool reload(Pipeline::Entry& entry, const Reply& reply);
   [[nodiscard]] bool send_again(Pipeline::Entry& entry);
@@ -85,6 +88,12 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
   void note_failure(net::ErrorCode error);
   void open_breaker();
   [[nodiscard]] std::vector<std::coroutine_handle<>> fail_all(StoreError error);
+
+  // What is held (holding.cpp).
+  void keep_permits(const Call& call);
+  void renew_leases();
+  void renew_later();
+  void give_up_leases();
 
   // Only the worker's thread writes: no read-modify-write is needed.
   static void count(Counter& counter, std::uint64_t more = 1) noexcept {
@@ -128,6 +137,10 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
   std::string charge_sha_;
   std::string refund_sha_;
   std::mt19937 random_{std::random_device{}()};
+
+  Leases leases_;
+  net::Timer renewal_timer_;
+  bool renewing_ = false;  // renewal_timer_ is set
 };
 
 // What an error reply means.

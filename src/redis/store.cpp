@@ -37,7 +37,7 @@ void Store::stop() {
 net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
                                         std::span<limit::Outcome> outcomes, base::TimePoint& server_now) {
   assert(!charges.empty() && charges.size() == outcomes.size() && charges.size() <= limit::kMaxCharges);
-  Call call{charges, outcomes, {}, {}, {}};
+  Call call{charges, outcomes, {}, {}, {}, 0};
   const auto refused = session_->begin(call);
   if (refused) co_return refused;
   co_await Park{call};
@@ -57,7 +57,8 @@ void Store::refund(std::span<const limit::Charge> charges, base::TimePoint charg
   std::array<Refund, limit::kMaxCharges> lines;
   std::size_t n = 0;
   for (std::size_t i = 0; i < charges.size(); ++i)
-    if (outcomes[i].allowed) lines[n++] = {charges[i], charged_at + outcomes[i].delay};
+    if (outcomes[i].allowed && !limit::holds(*charges[i].limiter))
+      lines[n++] = {charges[i], charged_at + outcomes[i].delay};
   if (n > 0) session_->refund({lines.data(), n});
 }
 
@@ -65,6 +66,13 @@ void Store::settle(const limit::Charge& charge, base::TimePoint charged_at, limi
   if (actual == charge.cost) return;
   const Refund line{charge, charged_at, actual};
   session_->refund({&line, 1});
+}
+
+void Store::release(const limit::Charge& charge) {
+  session_->release(charge);
+}
+void Store::hold(const limit::Charge& charge) {
+  session_->hold(charge);
 }
 
 StoreState Store::state() const noexcept {

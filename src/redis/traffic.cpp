@@ -57,9 +57,15 @@ net::ErrorCode Store::Session::begin(Call& call) {
     return up ? StoreError::Overloaded : refusal_;
   }
   const auto now = std::chrono::steady_clock::now();
-  append_charge(pipeline_.output(), charge_sha_, settings_.prefix, call.charges, server_time(now));
+  const auto hold = leases_.next();
+  call.permit = hold.serial;
+  append_charge(pipeline_.output(), charge_sha_, settings_.prefix, call.charges, server_time(now), hold);
   const auto deadline = now + settings_.timeout;
-  pipeline_.push({.purpose = Purpose::Charge, .call = &call, .deadline = deadline, .command = {}});
+  pipeline_.push({.purpose = Purpose::Charge,
+                  .call = &call,
+                  .deadline = deadline,
+                  .command = {},
+                  .permit = hold.serial});
   schedule_flush();
   if (!watching_) watch_deadlines();
   return {};
@@ -158,7 +164,7 @@ void Store::Session::handle(Pipeline::Entry entry, const Reply& reply) {
 }
 
 void Store::Session::handle_charge(Pipeline::Entry entry, const Reply& reply) {
-  if (entry.call == nullptr) return take_back(entry.abandoned, reply);
+  if (entry.call == nullptr) return take_back(entry, reply);
   Call& call = *entry.call;
   if (reply.kind == Reply::Kind::Error) {
     if (reload(entry, reply)) return;
@@ -179,11 +185,13 @@ void Store::Session::handle_charge(Pipeline::Entry entry, const Reply& reply) {
   }
   failures_in_row_ = 0;
   attempts_ = 0;
+  keep_permits(call);
   finish(call, {});
 }
 
 // A reply that came too late: nobody was admitted for what it charged.
-void Store::Session::take_back(std::span<const limit::Charge> charges, const Reply& reply) {
+void Store::Session::take_back(const Pipeline::Entry& entry, const Reply& reply) {
+  const std::span charges(entry.abandoned);
   std::array<limit::Outcome, limit::kMaxCharges> outcomes;
   base::TimePoint charged_at;
   const auto answers = std::span(outcomes).first(charges.size());
@@ -191,7 +199,8 @@ void Store::Session::take_back(std::span<const limit::Charge> charges, const Rep
   std::vector<Refund> refunds;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (charges[i].enforced && !answers[i].allowed) return;  // nothing was charged
-    if (answers[i].allowed) refunds.push_back({charges[i], charged_at + answers[i].delay});
+    if (answers[i].allowed)
+      refunds.push_back({charges[i], charged_at + answers[i].delay, 0, leases_.of(entry.permit)});
   }
   if (!refunds.empty()) refund(refunds);
 }
@@ -214,7 +223,7 @@ bool Store::Session::send_again(Pipeline::Entry& entry) {
   if (std::exchange(entry.resent, true) || pipeline_.full()) return false;
   if (entry.purpose == Purpose::Charge)
     append_charge(pipeline_.output(), charge_sha_, settings_.prefix, entry.call->charges,
-                  server_time(std::chrono::steady_clock::now()));
+                  server_time(std::chrono::steady_clock::now()), leases_.of(entry.permit));
   else
     pipeline_.output().append(*entry.command);
   pipeline_.push(std::move(entry));

@@ -32,9 +32,10 @@ struct RedisSettings {
   std::string user;      // ACL user; empty: the default user
   std::string password;  // empty: no AUTH
   int database = 0;
-  base::Duration timeout{20'000};        // the longest that one decision waits
-  base::Duration start_wait{1'000'000};  // how long a starting weir waits for it before it takes requests
-  std::string prefix = "weir";           // of every key
+  base::Duration timeout{20'000};         // the longest that one decision waits
+  base::Duration start_wait{1'000'000};   // how long a starting weir waits for it before it takes requests
+  std::string prefix = "weir";            // of every key
+  base::Duration lease_time{10'000'000};  // after which what a weir that died held of concurrency comes free
 };
 
 // "redis://[user:password@]host[:port][/database]" or "unix:///path[?db=N]". Percent-encoding in user and

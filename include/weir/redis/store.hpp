@@ -88,13 +88,20 @@ class Store {
   // Gives back one charge whose promised departure was `departure`. Sent and forgotten.
   void refund(const limit::Charge& charge, base::TimePoint departure);
 
-  // Gives back the lines that `charge` took at `charged_at`, with the delay that each outcome promised.
+  // Gives back the lines that `charge` took at `charged_at`, with the delay that each outcome promised; but
+  // for what is held, which is released.
   void refund(std::span<const limit::Charge> charges, base::TimePoint charged_at,
               std::span<const limit::Outcome> outcomes);
 
   // Makes a charge of charge.cost, taken at `charged_at` by Redis's time, one of `actual` (limit/settle.hpp).
   // Once for each. Sent and forgotten. REQUIRES limit::settles(*charge.limiter).
   void settle(const limit::Charge& charge, base::TimePoint charged_at, limit::Cost actual);
+
+  // What a charge holds is renewed by the store until it is released, once for each; redis::Permit sees to
+  // it. REQUIRES limit::holds(*charge.limiter).
+  void release(const limit::Charge& charge);
+  // Redis could not be asked, and the request goes on: it hears of what that holds as soon as it is there.
+  void hold(const limit::Charge& charge);
 
   [[nodiscard]] StoreState state() const noexcept;
   [[nodiscard]] const StoreStats& stats() const noexcept;

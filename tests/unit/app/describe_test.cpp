@@ -153,6 +153,16 @@ TEST(Warnings, OfTiersThatNobodyHas) {
                             "rule \"x\" names the tier \"gold\", which no key of the keys file has"));
 }
 
+TEST(Describe, SaysHowLongPlacesInRedisLast) {
+  const std::string state =
+      "store = \"redis\"\n[state]\nredis = { url = \"redis://a\", lease_time = \"3s\" }\n";
+  const auto of = [&](const std::string& rule) {
+    return describe(parse_settings(std::string(kLeast) + "[[rule]]\nname = \"y\"\n" + rule + state, kFile));
+  };
+  EXPECT_THAT(of("limit = 5\nalgorithm = \"concurrency\"\n"), HasSubstr("redis a:6379, leases of 3s\n"));
+  EXPECT_THAT(of("limit = \"5/s\"\n"), HasSubstr("redis a:6379\n"));
+}
+
 TEST(Warnings, OfASharedStoreWithoutASecret) {
   const std::string redis = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\n";
   EXPECT_THAT(warnings_of(with_rule(redis)), Contains(HasSubstr("key_secret is missing")));

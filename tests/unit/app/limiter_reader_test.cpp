@@ -167,13 +167,11 @@ TEST(LimiterReader, EachFallsBackToItsShare) {
             "fixed_window 3/day by the calendar of UTC");
   EXPECT_EQ(share("limit = \"6/day\"\nalgorithm = \"sliding_window\"\nbuckets = 4\n"),
             "sliding_window 3/day, 4 buckets");
+  EXPECT_EQ(share("limit = 9\nalgorithm = \"concurrency\"\n"), "concurrency 4 in flight");
 }
 
-TEST(LimiterReader, WhatIsUnderWayStaysHere) {
-  EXPECT_THAT(
-      mistakes("limit = 5\nalgorithm = \"concurrency\"\n" + kRedis),
-      ElementsAre(
-          "weir.toml:14: rule[x].algorithm: not yet: this version of weir lacks concurrency in Redis"));
+TEST(LimiterReader, WhatIsLearnedStaysHere) {
+  EXPECT_THAT(mistakes("limit = 5\nalgorithm = \"concurrency\"\n" + kRedis), IsEmpty());
   EXPECT_THAT(mistakes("min = 1\nmax = 5\nalgorithm = \"adaptive_concurrency\"\n" + kRedis),
               ElementsAre(HasSubstr("stays in the process, for it follows what this weir has under way")));
 }

@@ -269,6 +269,12 @@ const WrongConfiguration kWrong[] = {
      with("[state]\nstore = \"redis\"\n"),
      {"weir.toml:12: state.store: found \"redis\" without a Redis; expected redis = { url = \"redis://…\" } "
       "beside it"}},
+    {"RedisLeaseTooShort",
+     with("[state]\nredis = { url = \"redis://a\", lease_time = \"999ms\" }\n"),
+     {"weir.toml:12: state.redis.lease_time: found 999ms; expected 1s to 1h, renewed thrice as often"}},
+    {"RedisLeaseTooLong",
+     with("[state]\nredis = { url = \"redis://a\", lease_time = \"61min\" }\n"),
+     {"weir.toml:12: state.redis.lease_time: found 61min; expected 1s to 1h, renewed thrice as often"}},
     {"RedisWithoutUrl",
      with("[state]\nredis = { timeout = \"5ms\" }\n"),
      {"weir.toml:12: state.redis.url: missing; expected a string: "

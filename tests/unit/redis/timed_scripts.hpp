@@ -24,8 +24,8 @@ class TimedScripts {
   // How far the clock by which calendars' windows are chosen is ahead of the server's.
   void set_error(base::Duration error) { error_ = error; }
 
-  Reply charge(std::span<const limit::Charge> bill) {
-    return call([&](std::string& out) { append_charge(out, charge_, "w", bill, now_ + error_); });
+  Reply charge(std::span<const limit::Charge> bill, const Hold& hold = {}) {
+    return call([&](std::string& out) { append_charge(out, charge_, "w", bill, now_ + error_, hold); });
   }
   Reply refund(const Refund& line) {
     return call([&](std::string& out) { append_refund(out, refund_, "w", {&line, 1}); });
@@ -66,6 +66,10 @@ local redis = { pcall = redis.pcall, call = function(name, key, ...)
     return server('SET', key, words[1])
   elseif name == 'SET' then
     error('a key that never expires')
+  elseif name == 'PTTL' then
+    local since, life = server('GET', 'since:' .. key), server('GET', 'life:' .. key)
+    local now = server('GET', 'clock:s') * 1000000 + server('GET', 'clock:us')
+    return since and math.floor((since - now) / 1000) + life or -2
   elseif name == 'PEXPIRE' then
     return note(key, words[1])
   end

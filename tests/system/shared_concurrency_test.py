@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""What is under way, counted over several weirs in one Redis: never more than the limit at the upstream, and no place lost
+for longer than a lease, whoever dies."""
+
+import re
+import signal
+import threading
+import time
+
+from harness import Client, Redis, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule, together
+
+TEN = dict(name="ten", limit=10, key="[]", algorithm='"concurrency"', store='"redis"')
+
+
+def at_once(**more):
+    return re.sub(r'limit = "(\d+)"', r"limit = \1", rule(**{**TEN, **more}))
+
+
+class Gauge:
+    """An upstream's reply that counts how many requests it has at once, and keeps each until it may go."""
+
+    def __init__(self, hold=None):
+        self.lock, self.hold, self.now, self.most = threading.Lock(), hold, 0, 0
+
+    def __call__(self, exchange):
+        exchange.read_body()
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        if self.hold is not None:
+            self.hold.wait(60)
+        with self.lock:
+            self.now -= 1
+        exchange.send(answer())
+
+
+class SharedConcurrency(TestCase):
+    def setUp(self):
+        self.go = threading.Event()
+        self.upstream = self.start(Upstream(Gauge(self.go)))
+        self.redis = self.start(Redis())
+        self.addCleanup(self.go.set)
+
+    def text(self, *rules, lease="1s", timeout="2s", replicas=1, port=None):
+        state = f'key_secret = "test"\nreplicas = {replicas}\n' \
+                f'redis = {{ url = "{self.redis.url}", timeout = "{timeout}", lease_time = "{lease}" }}'
+        return config(port or self.upstream.port, rules="\n".join(rules or [at_once()]), state=state)
+
+    def weir(self, *rules, **more):
+        return self.start(Weir(self.text(*rules, **more)))
+
+    def hold(self, weir, count):
+        """So many requests that the upstream keeps."""
+        before = self.upstream.reply.now
+        clients = [self.start(Client(weir.port)) for _ in range(count)]
+        for client in clients:
+            client.send(request_bytes("GET", "/"))
+        eventually(lambda: self.upstream.reply.now == before + count, f"{count} more are under way")
+        return clients
+
+    def held(self):
+        """What Redis counts."""
+        keys = [key.decode() for key in self.redis.command("KEYS", "*") if key != b"weir:probe"]
+        return -sum(int(self.redis.command("ZSCORE", key, "") or 0) for key in keys)
+
+    def test_of_sixty_parallel_requests_over_three_weirs_ten_pass(self):
+        refused, weirs = threading.Semaphore(0), [self.weir() for _ in range(3)]
+
+        def ask(number):
+            response = weirs[number % 3].get("/")
+            if response.status == 429:
+                refused.release()
+            return response
+
+        def let_go_once_all_others_are_refused():
+            for _ in range(50):
+                refused.acquire(timeout=30)
+            eventually(lambda: self.upstream.reply.now == 10, "ten are at the upstream")
+            self.go.set()
+
+        waiter = threading.Thread(target=let_go_once_all_others_are_refused, daemon=True)
+        waiter.start()
+        answers = together(60, ask)
+        waiter.join(30)
+        self.assertEqual(self.upstream.reply.most, 10)
+        statuses = [response.status for response in answers]
+        self.assertEqual((statuses.count(200), statuses.count(429)), (10, 50))
+        for response in answers:
+            self.assertIn('qu="concurrent-requests"', response["ratelimit-policy"])
+            self.assertEqual(response["retry-after"], "1" if response.status == 429 else None)
+        eventually(lambda: self.held() == 0, "all places are free again")
+
+    def test_under_load_the_upstream_never_has_more(self):
+        self.go.set()
+        weirs = [self.weir() for _ in range(3)]
+        statuses = sum(together(24, lambda index: self.statuses(weirs[index % 3].port, 60)), [])
+        self.assertLessEqual(self.upstream.reply.most, 10)
+        self.assertLessEqual(set(statuses), {200, 429})
+        self.assertGreaterEqual(statuses.count(200), 60)
+        eventually(lambda: self.held() == 0, "all places are free again")
+
+    def test_a_weir_killed_frees_its_places_once_the_lease_is_over(self):
+        doomed = Weir(self.text())
+        self.addCleanup(doomed.scratch.cleanup)
+        self.addCleanup(doomed.process.stderr.close)
+        other = self.weir()
+        self.hold(doomed, 10)
+        self.assertEqual(other.get("/").status, 429)
+        doomed.signal(signal.SIGKILL)
+        doomed.process.wait()
+        eventually(lambda: self.redis.command("KEYS", "*") in ([], [b"weir:probe"]), "its places are free")
+        self.hold(other, 10)
+        self.assertEqual(other.get("/").status, 429)
+
+    def test_a_weir_that_ends_well_leaves_nothing_behind(self):
+        weir = Weir(self.text(lease="1h"))
+        self.addCleanup(weir.scratch.cleanup)
+        self.hold(weir, 4)
+        self.assertEqual(self.held(), 4)
+        self.go.set()
+        self.assertEqual(weir.stop(), 0)
+        self.assertEqual(self.held(), 0)
+
+    def test_what_takes_longer_than_a_lease_stays_counted(self):
+        first, second = self.weir(), self.weir()
+        self.hold(first, 7)
+        self.hold(second, 3)
+        time.sleep(2.5)  # the law under test: two and a half leases
+        self.assertEqual(self.held(), 10)
+        self.assertEqual([weir.get("/").status for weir in (first, second)], [429, 429])
+
+    def test_flushall_loses_nothing_that_is_under_way(self):
+        first, second = self.weir(), self.weir()
+        self.hold(first, 6)
+        self.hold(second, 4)
+        self.redis.command("FLUSHALL")
+        eventually(lambda: self.held() == 10, "renewals have entered them again")
+        self.assertEqual([weir.get("/").status for weir in (first, second)], [429, 429])
+        self.go.set()
+        eventually(lambda: self.held() == 0, "all places are free again")
+
+    def test_flushall_under_load_is_forgotten_soon(self):
+        self.go.set()
+        weirs, ended = [self.weir() for _ in range(2)], threading.Event()
+
+        def flush():
+            while not ended.wait(0.05):
+                self.redis.command("FLUSHALL")
+
+        flusher = threading.Thread(target=flush, daemon=True)
+        flusher.start()
+        try:
+            statuses = sum(together(16, lambda index: self.statuses(weirs[index % 2].port, 60)), [])
+        finally:
+            ended.set()
+            flusher.join(30)
+        self.assertLessEqual(set(statuses), {200, 429})
+        eventually(lambda: self.held() == 0, "nothing is counted that has ended")
+        self.go.clear()
+        self.hold(weirs[0], 10)
+        self.assertEqual(weirs[1].get("/").status, 429)
+
+    def test_while_redis_is_away_the_local_share_holds_and_is_counted_when_it_is_back(self):
+        weir = self.weir(replicas=2)
+        self.hold(weir, 2)
+        self.redis.kill()
+        eventually(lambda: weir.metric("weir_redis_up") == 0, "it is away")
+        self.hold(weir, 5)
+        self.assertEqual(weir.get("/").status, 429, "five is its share of ten")
+        self.redis.start()
+        eventually(lambda: self.held() == 7, "it has heard of all that is under way")
+        self.hold(weir, 3)
+        self.assertEqual(weir.get("/").status, 429)
+
+    def test_beside_other_rules_all_or_nothing(self):
+        weir = self.weir(at_once(limit=3), rule("each", "2/day", key='["api_key"]', store='"redis"'), lease="1h")
+        clients = [self.start(Client(weir.port)) for _ in range(3)]
+        for client, key in zip(clients, "aab"):
+            client.send(request_bytes("GET", "/", {"X-API-Key": key}))
+        eventually(lambda: self.upstream.reply.now == 3, "three are under way")
+        self.assertEqual(weir.get("/", x_api_key="c").status, 429)
+        self.go.set()
+        for client in clients:
+            client.read()
+        eventually(lambda: [key for key in self.redis.command("KEYS", "*")
+                            if self.redis.command("TYPE", key.decode()) == b"zset"] == [], "all places are free again")
+        self.assertEqual(weir.get("/", x_api_key="a").status, 429)
+        self.assertEqual(weir.get("/", x_api_key="c")["x-ratelimit-remaining"], "1")
+
+
+if __name__ == "__main__":
+    main()
