@@ -1,6 +1,7 @@
 // The session's permits: what concurrency limits in Redis count of this worker.
 #include "redis/session.hpp"
 
+#include <new>
 #include <utility>
 
 namespace weir::redis {
@@ -23,8 +24,15 @@ void Store::Session::hold(const limit::Charge& charge) {
   renew_later();
 }
 
+// From destructors: where there is no memory to tell Redis with, the lease ends by itself.
 void Store::Session::release(const limit::Charge& charge) {
-  if (const auto line = leases_.release(charge)) refund({&*line, 1});
+  const auto line = leases_.release(charge);
+  if (!line) return;
+  try {
+    refund({&*line, 1});
+  } catch (const std::bad_alloc&) {
+    count(stats_.refunds_lost);
+  }
 }
 
 void Store::Session::renew_later() {

@@ -41,10 +41,10 @@ class SharedConcurrency(TestCase):
         self.redis = self.start(Redis())
         self.addCleanup(self.go.set)
 
-    def text(self, *rules, lease="1s", timeout="2s", replicas=1, port=None):
+    def text(self, *rules, lease="1s", replicas=1):
         state = f'key_secret = "test"\nreplicas = {replicas}\n' \
-                f'redis = {{ url = "{self.redis.url}", timeout = "{timeout}", lease_time = "{lease}" }}'
-        return config(port or self.upstream.port, rules="\n".join(rules or [at_once()]), state=state)
+                f'redis = {{ url = "{self.redis.url}", timeout = "10s", start_wait = "20s", lease_time = "{lease}" }}'
+        return config(self.upstream.port, rules="\n".join(rules or [at_once()]), state=state)
 
     def weir(self, *rules, **more):
         return self.start(Weir(self.text(*rules, **more)))

@@ -18,7 +18,8 @@ class InRedis(settlement_test.Settlement):
     def weir(self, *rules, port=None, state="", workers=1, secret=None, **more):
         """One worker, unless asked for: calls of one connection are carried out in order, so a settlement is seen at once.
         Its keys are its own, unless it shares a secret."""
-        shared = f'store = "redis"\nkey_secret = "{secret or os.urandom(8).hex()}"\nredis = {{ url = "{self.redis.url}", timeout = "2s" }}\n{state}'
+        redis = f'redis = {{ url = "{self.redis.url}", timeout = "10s", start_wait = "20s" }}'
+        shared = f'store = "redis"\nkey_secret = "{secret or os.urandom(8).hex()}"\n{redis}\n{state}'
         text = config(port or self.upstream.port, rules="\n".join(rules), state=shared, **more)
         return self.start(Weir(text.replace("workers = 2", f"workers = {workers}")))
 
