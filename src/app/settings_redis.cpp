@@ -1,6 +1,8 @@
 // [state.redis].
 #include "app/settings_sections.hpp"
 
+#include "weir/base/units.hpp"
+
 namespace weir::app {
 
 namespace {

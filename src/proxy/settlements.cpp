@@ -36,7 +36,7 @@ void Settlements::begin(policy::Bill& bill, Store store, base::TimePoint charged
 bool Settlements::want_body() {
   bool wanted = false;
   if (!due()) return wanted;
-  for_each_line([&](std::size_t, const Settlement& settlement) {
+  for_each_line([&](const Line&, const Settlement& settlement) {
     wanted = wanted || settlement.kind == Settlement::Kind::Json;
   });
   return wanted;
