@@ -263,6 +263,9 @@ std::vector<std::pair<const char*, double>> Program::load() {
 
 admin::Readiness Program::readiness() const {
   if (draining_) return {.ready = false, .detail = "draining"};
+  const auto waits = [](const auto& worker) { return worker->waits_for_redis(); };
+  if (std::any_of(workers_.begin(), workers_.end(), waits))
+    return {.ready = false, .detail = "waiting for redis before it takes requests"};
   const bool redis_up = std::all_of(workers_.begin(), workers_.end(), [](const auto& worker) {
     return worker->redis() == nullptr || worker->redis()->state() == redis::StoreState::Up;
   });

@@ -38,6 +38,7 @@ WorkerThread::WorkerThread(const WorkerParts& parts)
       worker_(context_.get_executor(), parts.shared, redis_.get(), counters_, access_lines_.get()),
       start_timer_(context_.get_executor()),
       start_wait_(parts.redis != nullptr ? parts.redis->start_wait : base::Duration{0}),
+      waits_for_redis_(start_wait_.count() > 0),
       drain_timer_(context_.get_executor()),
       log_(parts.log),
       most_sessions_(parts.most_sessions) {}
@@ -75,6 +76,7 @@ void WorkerThread::open_when_ready(std::chrono::steady_clock::time_point latest)
   }
   if (worker_.draining) return;
   for (const auto& entrance : entrances_) entrance->open();
+  waits_for_redis_ = false;
 }
 
 void WorkerThread::renew(std::size_t entrance, net::TlsContext tls) {

@@ -11,6 +11,7 @@
 #include "weir/proxy/worker.hpp"
 #include "weir/redis/store.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -52,6 +53,8 @@ class WorkerThread {
   [[nodiscard]] const redis::Store* redis() const noexcept {
     return redis_.get();
   }  // state() and stats() from any thread
+  // Any thread: it has not opened yet. Without Redis it opens as soon as it runs.
+  [[nodiscard]] bool waits_for_redis() const noexcept { return waits_for_redis_; }
 
  private:
   void open_when_ready(std::chrono::steady_clock::time_point latest);
@@ -67,6 +70,7 @@ class WorkerThread {
   std::vector<std::unique_ptr<proxy::Entrance>> entrances_;
   net::Timer start_timer_;
   base::Duration start_wait_;
+  std::atomic<bool> waits_for_redis_;
   net::Timer drain_timer_;
   Log& log_;
   std::size_t most_sessions_;

@@ -117,6 +117,9 @@ class Weir(Process):
         if status != 0 and kind is None:
             raise AssertionError(f"weir ended with status {status}:\n{self.log()}")
 
+    def is_ready(self):
+        return get(self.admin, "/readyz").status == 200
+
     def connect(self, **options):
         return Client(self.port, **options)
 

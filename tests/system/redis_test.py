@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 
-from harness import Client, Redis, TestCase, Upstream, Weir, closed_port, config, eventually, main, rule, together
+from harness import Client, Redis, TestCase, Upstream, Weir, closed_port, config, eventually, get, main, rule, together
 
 
 # Each admits 100 at once, and no more while a test runs: windows end in years, a calendar's day not near midnight.
@@ -170,9 +170,21 @@ class Absent(TestCase):
         weir = self.weir("open", start_wait="0s")
         self.assertEqual(weir.get("/").status, 200)
 
-    def weir(self, policy, start_wait="50ms", **more):
+    def test_it_is_not_ready_before_it_takes_requests(self):
+        redis = self.start(Redis())
+        redis.kill()
+        weir = self.weir("open", start_wait="1h", port=redis.port)
+        readiness = get(weir.admin, "/readyz")
+        self.assertEqual((readiness.status, readiness.json()["detail"]), (503, "waiting for redis before it takes requests"))
+        redis.start()
+        eventually(weir.is_ready, "it takes requests")
+        self.assertEqual(weir.get("/").status, 200)
+        self.assertEqual(weir.metric("weir_decisions_total", outcome="store_failed"), 0)
+
+    def weir(self, policy, start_wait="50ms", port=None, **more):
         upstream = self.start(Upstream())
-        state = f'key_secret = "test"\nredis = {{ url = "redis://127.0.0.1:{closed_port()}", timeout = "50ms", start_wait = "{start_wait}" }}\nreplicas = 2'
+        url = f"redis://127.0.0.1:{port or closed_port()}"
+        state = f'key_secret = "test"\nredis = {{ url = "{url}", timeout = "50ms", start_wait = "{start_wait}" }}\nreplicas = 2'
         return self.start(Weir(config(upstream.port, state=state, rules=shared(on_store_failure=f'"{policy}"', **more))))
 
     def test_open_admits(self):

@@ -47,7 +47,9 @@ class SharedConcurrency(TestCase):
         return config(self.upstream.port, rules="\n".join(rules or [at_once()]), state=state)
 
     def weir(self, *rules, **more):
-        return self.start(Weir(self.text(*rules, **more)))
+        weir = self.start(Weir(self.text(*rules, **more)))
+        eventually(weir.is_ready, "it is connected to Redis")
+        return weir
 
     def hold(self, weir, count):
         """So many requests that the upstream keeps."""

@@ -21,7 +21,9 @@ class InRedis(settlement_test.Settlement):
         redis = f'redis = {{ url = "{self.redis.url}", timeout = "10s", start_wait = "20s" }}'
         shared = f'store = "redis"\nkey_secret = "{secret or os.urandom(8).hex()}"\n{redis}\n{state}'
         text = config(port or self.upstream.port, rules="\n".join(rules), state=shared, **more)
-        return self.start(Weir(text.replace("workers = 2", f"workers = {workers}")))
+        weir = self.start(Weir(text.replace("workers = 2", f"workers = {workers}")))
+        eventually(weir.is_ready, "it is connected to Redis")
+        return weir
 
 
 class ChargedByStatusInRedis(InRedis, settlement_test.ChargedByStatus):
