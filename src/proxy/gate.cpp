@@ -43,6 +43,14 @@ void Gate::hold(const policy::Bill& bill) {
   }
 }
 
+// Before Redis is asked: what it holds for a permit that finds no room would be renewed until weir stops.
+void Gate::make_room_for_permits(const policy::Bill& bill) {
+  const auto charges = bill.charges();
+  const auto held = std::count_if(charges.begin(), charges.end(),
+                                  [](const auto& charge) { return limit::holds(*charge.limiter); });
+  space_.shared_permits.reserve(space_.shared_permits.size() + static_cast<std::size_t>(held));
+}
+
 void Gate::hold_in_redis(const policy::Bill& bill) {
   const auto outcomes = bill.outcomes();
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
@@ -140,6 +148,7 @@ bool Gate::decide_here(base::TimePoint now, policy::Priority priority, Ruling& r
 
 net::Task<Ruling> Gate::ask_redis() {
   auto& remote = space_.evaluation.remote;
+  make_room_for_permits(remote);
   const auto ec = co_await worker_.redis->charge(remote.charges(), remote.outcomes(), redis_now_);
   if (ec) {
     worker_.counters.store_failures.add();

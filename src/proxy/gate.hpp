@@ -78,6 +78,7 @@ class Gate {
   [[nodiscard]] Ruling fall_back();
   void count(const policy::Bill& bill, bool admitted);
   void hold(const policy::Bill& bill);
+  void make_room_for_permits(const policy::Bill& bill);
   void hold_in_redis(const policy::Bill& bill);
   void hold_unasked();
   void let_go();

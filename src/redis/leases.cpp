@@ -15,11 +15,21 @@ Leases::Leases(std::uint64_t holder, base::Duration lease) noexcept
     : holder_(holder % static_cast<std::uint64_t>(kMostMicros)), lease_(lease) {}
 
 void Leases::hold(const limit::Charge& charge, std::uint64_t serial) {
-  places_[charge.key].push_back({charge, serial, true});
+  put(charge, serial, true);
 }
 
 void Leases::hold_unasked(const limit::Charge& charge) {
-  places_[charge.key].push_back({charge, ++serial_, false});
+  put(charge, ++serial_, false);
+}
+
+void Leases::put(const limit::Charge& charge, std::uint64_t serial, bool known) {
+  const auto [found, is_new] = places_.try_emplace(charge.key);
+  try {
+    found->second.push_back({charge, serial, known});
+  } catch (...) {
+    if (is_new) places_.erase(found);  // a key without places would be visited for ever
+    throw;
+  }
 }
 
 std::optional<Refund> Leases::release(const limit::Charge& charge) {

@@ -31,7 +31,7 @@ class Leases {
   [[nodiscard]] Hold of(std::uint64_t serial) const noexcept { return {holder_, serial, lease_}; }
 
   // Held from now on, for a charge that Redis has carried out; or, in the second case, without having been
-  // asked: it hears of it with the next renewal.
+  // asked: it hears of it with the next renewal. Where memory runs out they throw, and nothing is held.
   void hold(const limit::Charge& charge, std::uint64_t serial);
   void hold_unasked(const limit::Charge& charge);
 
@@ -55,6 +55,7 @@ class Leases {
   struct KeyHash {
     std::size_t operator()(const limit::Key& key) const noexcept { return key.lo; }  // a digest already
   };
+  void put(const limit::Charge& charge, std::uint64_t serial, bool known);
   template <class Take>
   void visit(Take take, const std::function<void(std::span<const Refund>)>& tell);
   [[nodiscard]] Refund amendment(const Place& place, limit::Cost actual) const noexcept;

@@ -1,21 +1,15 @@
 // Memory that runs out at any step of joining a queue leaves the queue as it was.
+#include "unit/scarce_memory.hpp"
+
 #include "weir/proxy/queue.hpp"
 
 #include <cstdlib>
-#include <new>
 #include <optional>
 
 #include <gtest/gtest.h>
 
-namespace {
-thread_local long allocations_left = -1;  // below zero: as many as anybody wants
-}
-
 void* operator new(std::size_t size) {
-  if (allocations_left == 0) throw std::bad_alloc();
-  if (allocations_left > 0) --allocations_left;
-  if (void* p = std::malloc(size)) return p;
-  throw std::bad_alloc();
+  return weir::tests::take_memory(size);
 }
 void operator delete(void* p) noexcept {
   std::free(p);
@@ -27,29 +21,14 @@ void operator delete(void* p, std::size_t) noexcept {
 namespace weir::proxy {
 namespace {
 
+using tests::allocations_left;
+using tests::fail_each_allocation;
+
 constexpr limit::Key kLane{7, 7};
 
 Departure departure(int second) {
   const base::TimePoint at{std::chrono::seconds(second)};
   return {.at = at, .promised = at, .charge = {.key = kLane, .limiter = nullptr}, .shared_places = 100};
-}
-
-// Fails its n-th allocation, for every n that it makes; how many it made.
-template <class Step, class Check>
-int fail_each_allocation(Step step, Check unchanged) {
-  for (int n = 0;; ++n) {
-    allocations_left = n;
-    bool failed = false;
-    try {
-      step();
-    } catch (const std::bad_alloc&) {
-      failed = true;
-    }
-    allocations_left = -1;
-    if (!failed) return n;
-    unchanged();
-    if (::testing::Test::HasFailure()) return n;
-  }
 }
 
 TEST(QueueMemory, WhoCannotJoinIsNotThere) {

@@ -1,0 +1,84 @@
+// Memory that runs out while a request takes its places in Redis leaves none that nobody would release.
+#include "proxy/gate.hpp"
+#include "unit/scarce_memory.hpp"
+
+#include "weir/limit/concurrency.hpp"
+
+#include <exception>
+#include <memory>
+
+#include <gtest/gtest.h>
+
+namespace weir::proxy {
+namespace {
+
+Configuration two_places_in_redis() {
+  Configuration config;
+  for (const char* name : {"each", "all"}) {
+    policy::Rule rule{.name = name,
+                      .index = static_cast<limit::RuleIndex>(config.rules.size()),
+                      .limiter = limit::Concurrency::make(10).value()};
+    rule.store = policy::Store::Redis;
+    rule.on_store_failure = policy::OnStoreFailure::Open;
+    config.rules.push_back(rule);
+  }
+  return config;
+}
+
+// A worker whose Redis is away, and one request.
+struct Asking {
+  explicit Asking(const Configuration& a_config) : config(a_config) {
+    space->request.head = &head;
+    Ruling ruling;
+    EXPECT_FALSE(gate->decide_here(clock.now(), policy::kDefaultPriority, ruling));
+  }
+  void ask() {
+    std::exception_ptr thrown;
+    net::spawn(context.get_executor(), until_ruled(), [&](const std::exception_ptr& what) { thrown = what; });
+    if (thrown) std::rethrow_exception(thrown);
+  }
+  net::Task<void> until_ruled() { verdict = (co_await gate->ask_redis()).decision.verdict; }
+  static redis::RedisSettings settings() {
+    redis::RedisSettings settings;
+    settings.lease_time = std::chrono::milliseconds(3);
+    return settings;
+  }
+
+  const Configuration& config;
+  http::RequestHead head;
+  net::asio::io_context context{1};
+  net::Clock clock;
+  limit::KeyTable table{1000};
+  SharedQueue queue{1};
+  InFlight in_flight{0};
+  observe::Counters counters{{.routes = 0, .rules = 2, .upstreams = 0}};
+  redis::Store store{context.get_executor(), settings()};
+  Worker worker{context.get_executor(),
+                {.config = config, .clock = clock, .table = table, .queue = queue, .in_flight = in_flight},
+                &store,
+                counters,
+                nullptr};
+  std::unique_ptr<ExchangeSpace> space = std::make_unique<ExchangeSpace>(worker.blocks);
+  std::unique_ptr<Gate> gate = std::make_unique<Gate>(worker, *space);
+  policy::Verdict verdict{};
+};
+
+TEST(GateMemory, WhoCannotKeepAPlaceInRedisHoldsNone) {
+  const auto config = two_places_in_redis();
+  auto asking = std::make_unique<Asking>(config);
+  const auto holds_nothing_once_it_has_ended = [&] {
+    asking->gate.reset();
+    asking->space.reset();
+    (void)asking->context.run_one();  // a renewal, which finds that nothing is held
+    EXPECT_EQ(asking->context.run_one(), 0U);
+    asking = std::make_unique<Asking>(config);
+  };
+  const int made = tests::fail_each_allocation([&] { asking->ask(); }, holds_nothing_once_it_has_ended);
+  EXPECT_GE(made, 4) << "room for permits, a renewal, two places";
+  EXPECT_EQ(asking->verdict, policy::Verdict::Forward);
+  EXPECT_EQ(asking->space->shared_permits.size(), 2U);
+  holds_nothing_once_it_has_ended();
+}
+
+}  // namespace
+}  // namespace weir::proxy
