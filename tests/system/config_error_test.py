@@ -8,7 +8,7 @@ import socket
 import subprocess
 import tempfile
 
-from harness import PATIENCE, WEIR, TestCase, closed_port, config, main, rule
+from harness import PATIENCE, WEIR, TestCase, config, main, rule
 
 
 class ConfigErrors(TestCase):
@@ -72,8 +72,10 @@ class ConfigErrors(TestCase):
         self.assertIn("none.toml", done.stderr)
 
     def test_a_port_in_use_ends_it_and_nothing_is_served(self):
+        with socket.create_server(("127.0.0.1", 0)) as lent:
+            free = lent.getsockname()[1]
         with socket.create_server(("127.0.0.1", 0)) as taken:
-            port, free = taken.getsockname()[1], closed_port()
+            port = taken.getsockname()[1]
             text = config(1).replace("127.0.0.1:0", f"127.0.0.1:{free}", 1)
             done = self.weir("run", text + f'\n[[listener]]\naddress = "127.0.0.1:{port}"\n')
         self.assertEqual(done.returncode, 1, done.stderr)

@@ -4,9 +4,9 @@ import contextlib
 import os
 import pathlib
 import queue
+import random
 import re
 import signal
-import socket
 import subprocess
 import tempfile
 import threading
@@ -16,6 +16,10 @@ from wire import PATIENCE, Client, get
 
 WEIR = os.environ.get("WEIR", "build/weir")
 REPORT = re.compile(r"(Address|Leak|Thread|UndefinedBehavior)Sanitizer|: runtime error: ")  # in every sanitizer's report
+# The kernel gives these to no connection. One of its own, while redis-server does not listen, could be given the very port
+# that it connects to: it would reach itself, read what it wrote, and keep redis-server from its port.
+EPHEMERAL = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+BELOW_EPHEMERAL = (20_000, max(21_000, min(EPHEMERAL, 32_768)))  # unless a system begins lower still
 
 
 class Process:
@@ -171,10 +175,8 @@ class Redis:
     def __init__(self, *options):
         self.options = options
         self.folder = tempfile.TemporaryDirectory(prefix="weir-redis-")
-        for _ in range(20):  # another process may take the free port first: then redis-server ends at once
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                self.port = probe.getsockname()[1]
+        for _ in range(20):  # another process may have the port: then redis-server ends at once
+            self.port = random.randrange(*BELOW_EPHEMERAL)
             if self.start():
                 return
         raise AssertionError("redis-server does not start")

@@ -331,7 +331,7 @@ class CostOfTheAnswer(Settlement):
                 return answers[-1]["x-ratelimit-limit"] == "20000"
 
             eventually(is_raised, "the load is known, and the limit raised")
-        self.assertGreater(len(answers), 1)
+            answers.append(client.get("/"))
         left = [int(answer["x-ratelimit-limit"]) - int(answer["x-ratelimit-remaining"]) for answer in answers]
         self.assertEqual(left, [100 * (n + 1) for n in range(len(answers))])
         self.await_settled(weir, "tokens", surplus=len(answers))

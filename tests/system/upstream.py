@@ -97,8 +97,12 @@ class Upstream:
                 sock.shutdown(socket.SHUT_RDWR)
 
 
+KEPT_CLOSED = []
+
+
 def closed_port():
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody listens on, nor comes to while this program runs: it is bound, and refuses."""
+    probe = socket.socket()
+    probe.bind(("127.0.0.1", 0))
+    KEPT_CLOSED.append(probe)
+    return probe.getsockname()[1]
