@@ -296,6 +296,15 @@ void Page::tell_redis() {
   }
   for (const Family* family : {&up, &calls, &failures, &timeouts, &reconnects, &amendments, &lost})
     put(*family);
+  Family denied = counter("weir_redis_denied_here_total",
+                          "Refusals that Redis was not asked for, because it is known to refuse.");
+  for (std::size_t rule = 0; rule < sources_.rules.size(); ++rule) {
+    if (sources_.rules[rule].store != "redis") continue;
+    const auto index = static_cast<limit::RuleIndex>(rule);
+    denied.add({{"rule", sources_.rules[rule].name}},
+               sum([&](const Counters& c) { return c.denied_here(index).value(); }));
+  }
+  put(denied);
 }
 
 void Page::tell_tls() {

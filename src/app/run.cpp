@@ -131,6 +131,7 @@ class Program {
   proxy::InFlight in_flight_;
   std::deque<upstream::Fleet> fleets_;
   std::optional<upstream::Prober> prober_;
+  redis::LastRefunds redis_refunds_;
   proxy::Shared shared_;
   net::Timer drain_deadline_{control_.get_executor()};
   net::Timer sweep_timer_{control_.get_executor()};
@@ -165,6 +166,7 @@ Program::Program(const Settings& settings, proxy::Configuration config)
   const WorkerParts parts{
       .shared = shared_,
       .redis = needs_redis(settings) ? &*settings.state.redis : nullptr,
+      .redis_refunds = redis_refunds_,
       .access_log = access_log_,
       .log = log_,
       .most_sessions = std::max<std::size_t>(1, settings.server.max_connections / worker_count_)};

@@ -18,7 +18,8 @@ std::unique_ptr<redis::Store> make_store(net::Executor executor, const WorkerPar
   auto say = [&log = parts.log](redis::LogLevel level, const std::string& line) {
     log.write(level == redis::LogLevel::Warning ? LogLevel::Warning : LogLevel::Info, line);
   };
-  return std::make_unique<redis::Store>(executor, *parts.redis, std::move(say));
+  return std::make_unique<redis::Store>(executor, *parts.redis, std::move(say), redis::StoreTuning{},
+                                        &parts.redis_refunds);
 }
 
 observe::Counters::Shape shape_of(const proxy::Configuration& config) {

@@ -24,6 +24,7 @@ namespace weir::app {
 struct WorkerParts {
   const proxy::Shared& shared;
   const redis::RedisSettings* redis;  // null where no rule needs it
+  redis::LastRefunds& redis_refunds;
   AccessLog& access_log;
   Log& log;
   std::size_t most_sessions;  // of one worker

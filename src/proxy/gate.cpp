@@ -85,7 +85,7 @@ void Gate::end(base::TimePoint now, const limit::Ending& ending) {
 
 // A refusal here leaves Redis unasked, and what stands in its bill is stale.
 std::span<const policy::Bill* const> Gate::asked() const {
-  return std::span(bills_).first(local_charged_ ? bills_.size() : 1);
+  return std::span(bills_).first(local_charged_ || refused_unasked_ ? bills_.size() : 1);
 }
 
 Ruling Gate::rule() {
@@ -136,6 +136,10 @@ bool Gate::decide_here(base::TimePoint now, policy::Priority priority, Ruling& r
   charged_at_ = now;
   ruling.objection = evaluation.collect(worker_.config.rules, space_.request, worker_.config.names);
   if (ruling.objection) return true;
+  if (refused_unasked(now)) {
+    ruling = rule();
+    return true;
+  }
   local_charged_ = evaluation.local.empty() ||
                    worker_.table.charge(evaluation.local.charges(), now, evaluation.local.outcomes()) ||
                    displace(now, priority);
@@ -143,6 +147,24 @@ bool Gate::decide_here(base::TimePoint now, policy::Priority priority, Ruling& r
   if (local_charged_) settle_later(evaluation.local, Settlements::Store::Table, now);
   if (local_charged_ && !evaluation.remote.empty()) return false;
   ruling = rule();
+  return true;
+}
+
+// Redis is known to refuse: nothing is charged anywhere. What is kept here is only looked at, because of
+// several refusals the longest wait is told.
+bool Gate::refused_unasked(base::TimePoint now) {
+  auto& [local, remote] = space_.evaluation;
+  const auto charges = remote.charges();
+  if (charges.empty()) return false;
+  for (std::size_t i = 0; i < charges.size(); ++i)
+    if (remote.line(i).rule->settlement) return false;  // what answers settle moves earlier
+  refused_unasked_ = worker_.redis->refuses(charges, remote.outcomes());
+  if (!refused_unasked_) return false;
+  for (std::size_t i = 0; i < charges.size(); ++i)
+    if (charges[i].enforced && !remote.outcomes()[i].allowed)
+      worker_.counters.denied_here(charges[i].rule).add();
+  for (std::size_t i = 0; i < local.charges().size(); ++i)
+    local.outcomes()[i] = worker_.table.peek(local.charges()[i], now);
   return true;
 }
 

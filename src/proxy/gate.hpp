@@ -74,6 +74,7 @@ class Gate {
 
  private:
   void refund_but(const limit::Key* lane);
+  [[nodiscard]] bool refused_unasked(base::TimePoint now);
   [[nodiscard]] Ruling rule();
   [[nodiscard]] Ruling fall_back();
   void count(const policy::Bill& bill, bool admitted);
@@ -101,6 +102,7 @@ class Gate {
   bool remote_charged_ = false;
   bool fallback_charged_ = false;
   bool kept_ = false;
+  bool refused_unasked_ = false;
 };
 
 }  // namespace weir::proxy

@@ -119,4 +119,9 @@ Reading read_outcomes(const Reply& reply, std::span<const limit::Charge> charges
   return Reading::Answer;
 }
 
+std::span<const std::int64_t> answers_of_refused(const Reply& reply) noexcept {
+  if (reply.numbers[0] != kRefused) return {};
+  return std::span(reply.numbers).subspan(kHead);
+}
+
 }  // namespace weir::redis

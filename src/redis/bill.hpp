@@ -39,4 +39,7 @@ enum class Reading : std::uint8_t {
 [[nodiscard]] Reading read_outcomes(const Reply& reply, std::span<const limit::Charge> charges,
                                     std::span<limit::Outcome> outcomes, base::TimePoint& server_now);
 
+// What an Answer says of the lines, if the bill was refused; else nothing.
+[[nodiscard]] std::span<const std::int64_t> answers_of_refused(const Reply& reply) noexcept;
+
 }  // namespace weir::redis

@@ -238,4 +238,20 @@ std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::Time
                     *charge.limiter);
 }
 
+std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limiter, AnswerNumbers answer,
+                                                    base::Duration later) noexcept {
+  std::array<std::int64_t, kAnswerNumbers> told;
+  std::copy(answer.begin(), answer.end(), told.begin());
+  if (limit::spacing(limiter) == nullptr) return told;  // instants and counts
+  if (told[0] >= later.count())
+    told[0] -= later.count();
+  else
+    told = {};
+  return told;
+}
+
+bool tells(const limit::Limiter& limiter, limit::Cost asked, limit::Cost other) noexcept {
+  return asked == other || !std::holds_alternative<limit::SlidingLog>(limiter);
+}
+
 }  // namespace weir::redis

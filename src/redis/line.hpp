@@ -53,4 +53,13 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 [[nodiscard]] std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,
                                                        AnswerNumbers answer) noexcept;
 
+// What the script would answer of the same state so much `later`: of a log only to a cost that it refuses
+// still.
+[[nodiscard]] std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limiter,
+                                                                  AnswerNumbers answer,
+                                                                  base::Duration later) noexcept;
+// Whether what was answered to one cost says what another would be told. A log answers to just one; that it
+// has more `remaining` as entries go whose going is not enough for that cost is not seen in it.
+[[nodiscard]] bool tells(const limit::Limiter& limiter, limit::Cost asked, limit::Cost other) noexcept;
+
 }  // namespace weir::redis

@@ -12,6 +12,7 @@
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
 #include "weir/net/asio.hpp"
+#include "weir/redis/last_refunds.hpp"
 
 #include <chrono>
 #include <coroutine>
@@ -52,7 +53,9 @@ class Pipeline {
     Purpose purpose;
     bool resent = false;                     // after NOSCRIPT; not twice
     Call* call = nullptr;                    // of Charge; null once abandoned
+    Time sent{};                             // of Charge
     Time deadline{};                         // of Charge
+    LastRefunds::Groups refunded = 0;        // of Refund: whose
     std::unique_ptr<std::string> command;    // of Refund: its bytes, in case they have to leave again
     std::vector<limit::Charge> abandoned{};  // of Charge, once abandoned: what a late reply may have charged
     std::uint64_t permit = 0;                // of Charge: as its call's

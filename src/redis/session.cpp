@@ -35,7 +35,7 @@ struct RunEnded {
 }  // namespace
 
 Store::Session::Session(net::Executor executor, const RedisSettings& settings, StoreLog log,
-                        const StoreTuning& tuning)
+                        const StoreTuning& tuning, LastRefunds* refunds)
     : executor_(executor),
       settings_(settings),
       log_(std::move(log)),
@@ -43,6 +43,8 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
       socket_(executor),
       resolver_(executor),
       pause_timer_(executor),
+      refunds_(refunds != nullptr ? *refunds : own_refunds_),
+      denied_(refunds_),
       pipeline_(tuning.max_pending),
       deadline_timer_(executor),
       leases_(std::uint64_t{std::random_device{}()} << 32 | std::random_device{}(), settings.lease_time),
@@ -247,6 +249,7 @@ void Store::Session::fall(net::ErrorCode why) {
   auto line = name() + " is down: " + why.message() + ", " + last_error_;
   if (log_ && line != logged_) log_(LogLevel::Warning, line);
   logged_ = std::move(line);
+  denied_.forget_all();
   auto waiting = fail_all(StoreError::ConnectionLost);
   for (const auto caller : waiting) caller.resume();
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "redis/bill.hpp"
+#include "redis/deny_cache.hpp"
 #include "redis/leases.hpp"
 #include "redis/pipeline.hpp"
 #include "redis/resp.hpp"
@@ -32,7 +33,8 @@ namespace weir::redis {
 
 class Store::Session : public std::enable_shared_from_this<Store::Session> {
  public:
-  Session(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning);
+  Session(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
+          LastRefunds* refunds);
 
   void start();
   void stop();
@@ -42,6 +44,10 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
   void refund(std::span<const Refund> refunds);
   void hold(const limit::Charge& charge);
   void release(const limit::Charge& charge);
+  [[nodiscard]] bool refuses(std::span<const limit::Charge> charges,
+                             std::span<limit::Outcome> outcomes) noexcept {
+    return state() == StoreState::Up && denied_.refuses(charges, outcomes, std::chrono::steady_clock::now());
+  }
 
   [[nodiscard]] StoreState state() const noexcept { return state_.load(std::memory_order_relaxed); }
   [[nodiscard]] const StoreStats& stats() const noexcept { return stats_; }
@@ -124,6 +130,9 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
   std::array<char, std::size_t{16} * 1024> input_;
   ReplyReader reader_;
 
+  LastRefunds own_refunds_;
+  LastRefunds& refunds_;
+  DenyCache denied_;
   Pipeline pipeline_;
   net::Timer deadline_timer_;
   bool watching_ = false;  // deadline_timer_ is set, for no later than the earliest deadline

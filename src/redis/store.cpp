@@ -20,8 +20,9 @@ struct Park {
 
 }  // namespace
 
-Store::Store(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning)
-    : session_(std::make_shared<Session>(executor, settings, std::move(log), tuning)) {}
+Store::Store(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
+             LastRefunds* refunds)
+    : session_(std::make_shared<Session>(executor, settings, std::move(log), tuning, refunds)) {}
 
 Store::~Store() {
   session_->stop();
@@ -44,6 +45,10 @@ net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
   // From here on the store itself may be gone: only the call is touched.
   if (!call.error) server_now = call.server_now;
   co_return call.error;
+}
+
+bool Store::refuses(std::span<const limit::Charge> charges, std::span<limit::Outcome> outcomes) noexcept {
+  return session_->refuses(charges, outcomes);
 }
 
 void Store::refund(const limit::Charge& charge, base::TimePoint departure) {

@@ -21,6 +21,15 @@ bool is_of_server(const net::ErrorCode& error) noexcept {
   return error != StoreError::ServerError && error != StoreError::Overloaded;
 }
 
+// Whose states may move earlier. Of concurrency nothing is kept that could be outdated (DenyCache), and every
+// request that ends lets go of something.
+LastRefunds::Groups groups_of(std::span<const Refund> refunds) noexcept {
+  LastRefunds::Groups groups = 0;
+  for (const auto& line : refunds)
+    if (!limit::holds(*line.charge.limiter)) groups |= LastRefunds::group_of(line.charge.key);
+  return groups;
+}
+
 }  // namespace
 
 StoreError classify(std::string_view text) noexcept {
@@ -63,6 +72,7 @@ net::ErrorCode Store::Session::begin(Call& call) {
   const auto deadline = now + settings_.timeout;
   pipeline_.push({.purpose = Purpose::Charge,
                   .call = &call,
+                  .sent = now,
                   .deadline = deadline,
                   .command = {},
                   .permit = hold.serial});
@@ -71,13 +81,16 @@ net::ErrorCode Store::Session::begin(Call& call) {
   return {};
 }
 
+// Whatever this worker gives back, settles, releases or renews leaves here.
 void Store::Session::refund(std::span<const Refund> refunds) {
   count(stats_.refunds);
   if (state() != StoreState::Up || pipeline_.full()) return count(stats_.refunds_lost);
   auto command = std::make_unique<std::string>();
   append_refund(*command, refund_sha_, settings_.prefix, refunds);
   pipeline_.output().append(*command);
-  pipeline_.push({.purpose = Purpose::Refund, .command = std::move(command)});
+  const auto refunded = groups_of(refunds);
+  refunds_.note(refunded, std::chrono::steady_clock::now());
+  pipeline_.push({.purpose = Purpose::Refund, .refunded = refunded, .command = std::move(command)});
   schedule_flush();
 }
 
@@ -186,6 +199,10 @@ void Store::Session::handle_charge(Pipeline::Entry entry, const Reply& reply) {
   failures_in_row_ = 0;
   attempts_ = 0;
   keep_permits(call);
+  if (const auto answers = answers_of_refused(reply); !answers.empty())
+    denied_.remember(call.charges, answers, {entry.sent, std::chrono::steady_clock::now(), call.server_now});
+  else
+    denied_.forget(call.charges);
   finish(call, {});
 }
 
@@ -206,7 +223,9 @@ void Store::Session::take_back(const Pipeline::Entry& entry, const Reply& reply)
 }
 
 void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
-  if (reply.kind != Reply::Kind::Error || reload(entry, reply)) return;
+  if (reply.kind == Reply::Kind::Error && reload(entry, reply)) return;
+  refunds_.note(entry.refunded, std::chrono::steady_clock::now());
+  if (reply.kind != Reply::Kind::Error) return;
   last_error_ = reply.text;
   count(stats_.refunds_lost);
 }
@@ -274,7 +293,10 @@ void Store::Session::open_breaker() {
 std::vector<std::coroutine_handle<>> Store::Session::fail_all(StoreError error) {
   std::vector<std::coroutine_handle<>> waiting;
   for (auto& entry : pipeline_.take_all()) {
-    if (entry.purpose == Purpose::Refund) count(stats_.refunds_lost);
+    if (entry.purpose == Purpose::Refund) {
+      count(stats_.refunds_lost);
+      refunds_.note(entry.refunded, std::chrono::steady_clock::now());  // it may have been carried out
+    }
     if (entry.call == nullptr) continue;
     count(stats_.failures);
     entry.call->error = error;

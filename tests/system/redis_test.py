@@ -2,10 +2,12 @@
 """Weirs that share a Redis, and what becomes of requests when it goes away."""
 
 import signal
+import socket
 import threading
 import time
 
-from harness import Client, Redis, TestCase, Upstream, Weir, closed_port, config, eventually, get, main, rule, together
+from harness import PATIENCE, SANITIZED, Client, Redis, TestCase, Upstream, Weir, closed_port, config, eventually, get
+from harness import main, rule, together
 
 
 # Each admits 100 at once, and no more while a test runs: windows end in years, a calendar's day not near midnight.
@@ -30,6 +32,20 @@ def shared(name="shared", limit="1/day", **more):
     return rule(name, limit, store='"redis"', **{"key": "[]", **more})
 
 
+def flood(port, count, at_once=125):
+    """Refused requests, so many at once on one connection."""
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as wire:
+        for _ in range(count // at_once):
+            wire.sendall(b"GET / HTTP/1.1\r\nHost: flood\r\n\r\n" * at_once)
+            seen, rest = 0, b""
+            while seen < at_once:
+                text = rest + wire.recv(1 << 18)
+                seen += text.count(b"HTTP/1.1 429 ")
+                rest = text[-12:]  # a status line that is not whole yet
+                if len(text) == len(rest):
+                    raise AssertionError("weir hung up")
+
+
 class Shared(TestCase):
     def setUp(self):
         self.upstream = self.start(Upstream())
@@ -49,8 +65,9 @@ class Shared(TestCase):
 
     def test_every_algorithm_in_one_round_trip_and_a_refusal_charges_none(self):
         weir = self.weir(*(hundred(kind) for kind in HUNDRED), shared("least", burst=5))
-        self.assertEqual(self.statuses(weir.port, 20), [200] * 5 + [429] * 15)
-        self.assertEqual(self.redis.calls("evalsha"), 20)
+        self.assertEqual(self.statuses(weir.port, 5), [200] * 5)
+        self.assertEqual(self.redis.calls("evalsha"), 5)
+        self.assertEqual(self.statuses(weir.port, 15), [429] * 15)
         other = self.weir(*(hundred(kind) for kind in HUNDRED))
         self.assertEqual(other.get("/")["x-ratelimit-remaining"], "94")
 
@@ -79,6 +96,38 @@ class Shared(TestCase):
         self.assertEqual(self.statuses(weir.port, 4, x_api_key="a"), [200, 200, 429, 429])
         self.assertEqual(self.statuses(weir.port, 4, x_api_key="b"), [200, 200, 429, 429])
         self.assertEqual(self.statuses(weir.port, 4, x_api_key="c"), [429] * 4)
+
+    def test_a_refused_flood_hardly_reaches_redis(self):
+        count = 10_000 if SANITIZED else 100_000
+        weir = self.weir(shared("flooded", burst=5, key='["ip"]'), rule("local", "1000000/s"))
+        self.assertEqual(self.statuses(weir.port, 6), [200] * 5 + [429])
+        before = self.redis.calls("evalsha")
+        together(4, lambda _: flood(weir.port, count // 4))
+        self.assertLess(self.redis.calls("evalsha") - before, 100)
+        self.await_metric(weir, count + 1, "weir_decisions_total", rule="flooded", outcome="refused")
+        self.assertGreater(weir.metric("weir_redis_denied_here_total", rule="flooded"), count - 100)
+
+    def test_a_refusal_without_a_trip_says_what_redis_said(self):
+        weir = self.weir(hundred("sliding_window", limit="3/3000day"), shared("second", "1/2day", burst=2, key='["ip"]'))
+        told = ("x-ratelimit-limit", "x-ratelimit-remaining", "ratelimit-policy")
+        with Client(weir.port) as client:
+            for _ in range(2):
+                client.get("/")
+            asked, known = client.get("/"), client.get("/")
+        self.assertGreaterEqual(weir.metric("weir_redis_denied_here_total", rule="second"), 1)
+        self.assertEqual((asked.status, known.status), (429, 429))
+        self.assertEqual([asked[name] for name in told], [known[name] for name in told])
+        self.assertIn(int(asked["retry-after"]) - int(known["retry-after"]), (0, 1))
+        self.assertIn(int(asked["x-ratelimit-reset"]) - int(known["x-ratelimit-reset"]), (-1, 0, 1))
+        self.assertEqual(asked.json()["rule"], known.json()["rule"])
+
+    def test_a_refusal_without_a_trip_charges_nothing_here(self):
+        weir = self.weir(shared("everybody", burst=2), rule("local", "1/day", burst=4, key="[]"))
+        self.assertEqual(self.statuses(weir.port, 30), [200] * 2 + [429] * 28)
+        self.redis.command("FLUSHALL")
+        for _ in range(2):  # each worker hears of it by itself
+            eventually(lambda: weir.get("/").status == 200, "what Redis lost is heard of within a second")
+        eventually(lambda: weir.get("/").json()["rule"] == "local", "four are all that were charged here")
 
     def test_retry_after_is_never_early(self):
         weir = self.weir(shared(limit="1/2s"))

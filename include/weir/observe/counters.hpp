@@ -95,6 +95,9 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& decisions(limit::RuleIndex rule, RuleOutcome outcome) const noexcept {
     return decisions_[rule][static_cast<std::size_t>(outcome)];
   }
+  // Refusals of the rule that Redis was not asked for, because they were known.
+  [[nodiscard]] Tally& denied_here(limit::RuleIndex rule) noexcept { return denied_here_[rule]; }
+  [[nodiscard]] const Tally& denied_here(limit::RuleIndex rule) const noexcept { return denied_here_[rule]; }
   [[nodiscard]] Tally& settlements(limit::RuleIndex rule, Settled outcome) noexcept {
     return settlements_[rule][static_cast<std::size_t>(outcome)];
   }
@@ -150,6 +153,7 @@ class alignas(64) Counters {
   std::vector<Tally> requests_;  // a row of kStatusSlots for each route, and one for none
   std::vector<std::array<Tally, kRuleOutcomes>> decisions_;
   std::vector<std::array<Tally, kSettled>> settlements_;
+  std::vector<Tally> denied_here_;
   std::vector<UpstreamTallies> upstreams_;
   std::array<Tally, kClientErrors> client_errors_;
 };

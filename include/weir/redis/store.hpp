@@ -21,6 +21,7 @@
 #include "weir/net/asio.hpp"
 #include "weir/net/task.hpp"
 #include "weir/redis/error.hpp"
+#include "weir/redis/last_refunds.hpp"
 #include "weir/redis/redis_settings.hpp"
 
 #include <atomic>
@@ -67,8 +68,9 @@ struct StoreStats {
 
 class Store {
  public:
+  // `refunds`: of all stores of this process, outlives the executor's loop; null: this one has its own.
   Store(net::Executor executor, const RedisSettings& settings, StoreLog log = {},
-        const StoreTuning& tuning = {});
+        const StoreTuning& tuning = {}, LastRefunds* refunds = nullptr);
   ~Store();  // stops
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
@@ -84,6 +86,12 @@ class Store {
   [[nodiscard]] net::Task<net::ErrorCode> charge(std::span<const limit::Charge> charges,
                                                  std::span<limit::Outcome> outcomes,
                                                  base::TimePoint& server_now);
+
+  // Whether Redis is known to refuse such a bill now, so that there is no need to ask: then nothing is
+  // charged, and the outcomes are what it would say. Never where a line may delay. REQUIRES as for charge(),
+  // and that no line's rule is settled by answers.
+  [[nodiscard]] bool refuses(std::span<const limit::Charge> charges,
+                             std::span<limit::Outcome> outcomes) noexcept;
 
   // Gives back one charge whose promised departure was `departure`. Sent and forgotten.
   void refund(const limit::Charge& charge, base::TimePoint departure);

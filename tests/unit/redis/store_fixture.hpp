@@ -54,10 +54,11 @@ class Worker {
     return tuning;
   }
 
-  explicit Worker(const RedisSettings& settings, const StoreTuning& tuning = quick())
+  explicit Worker(const RedisSettings& settings, const StoreTuning& tuning = quick(),
+                  LastRefunds* refunds = nullptr)
       : store(
             loop.get_executor(), settings,
-            [this](LogLevel, std::string line) { log.push_back(std::move(line)); }, tuning) {
+            [this](LogLevel, std::string line) { log.push_back(std::move(line)); }, tuning, refunds) {
     store.start();
   }
   ~Worker() {

@@ -1,0 +1,82 @@
+#include "redis/deny_cache.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <variant>
+
+namespace weir::redis {
+
+namespace {
+
+// Whether a state of it moves earlier by refunds alone.
+bool lasts(const limit::Limiter& limiter) noexcept {
+  return !std::holds_alternative<limit::LeakyBucket>(limiter) && !limit::holds(limiter);
+}
+
+}  // namespace
+
+void DenyCache::remember(std::span<const limit::Charge> bill, std::span<const std::int64_t> answers,
+                         const Trip& trip) noexcept {
+  assert(answers.size() == bill.size() * kAnswerNumbers);
+  for (std::size_t i = 0; i < bill.size(); ++i) {
+    const auto& line = bill[i];
+    if (!lasts(*line.limiter)) continue;
+    const auto set = std::span(places_).subspan(set_of(line.key), kWays);
+    const auto older = [](const Place& a, const Place& b) { return a.trip.sent < b.trip.sent; };
+    auto place = std::find_if(set.begin(), set.end(), [&](const Place& p) { return p.key == line.key; });
+    if (place == set.end()) place = std::min_element(set.begin(), set.end(), older);
+    *place = {.key = line.key,
+              .limiter = line.limiter,
+              .cost = line.cost,
+              .answer = {},
+              .trip = trip,
+              .renewed = {}};
+    std::copy_n(answers.begin() + static_cast<std::ptrdiff_t>(i * kAnswerNumbers), kAnswerNumbers,
+                place->answer.begin());
+  }
+}
+
+void DenyCache::forget(std::span<const limit::Charge> bill) noexcept {
+  for (const auto& line : bill)
+    for (Place& place : std::span(places_).subspan(set_of(line.key), kWays))
+      if (place.key == line.key) place.limiter = nullptr;
+}
+
+bool DenyCache::refuses(std::span<const limit::Charge> bill, std::span<limit::Outcome> outcomes,
+                        Time now) noexcept {
+  bool refused = false;
+  for (std::size_t i = 0; i < bill.size(); ++i) {
+    const auto& line = bill[i];
+    const Place* place = find(line, now);
+    if (place == nullptr) return false;
+    using std::chrono::ceil, std::chrono::floor;
+    const auto since = floor<base::Duration>(now - place->trip.received);
+    const auto told = told_later(*line.limiter, place->answer, since);
+    const auto outcome = outcome_of(line, place->trip.server_now + since, told);
+    if (!outcome) return false;
+    outcomes[i] = *outcome;
+    // Refused still, if Redis read its clock as soon as it was asked.
+    const auto unsure = ceil<base::Duration>(place->trip.received - place->trip.sent + since / kPace);
+    refused = refused || (line.enforced && !outcome->allowed && outcome->retry_after > unsure);
+  }
+  return refused;
+}
+
+const DenyCache::Place* DenyCache::find(const limit::Charge& line, Time now) noexcept {
+  for (Place& place : std::span(places_).subspan(set_of(line.key), kWays)) {
+    if (place.key != line.key || place.limiter != line.limiter) continue;
+    const auto age = now - place.trip.sent;
+    if (age >= kKnown || refunds_.noted_since(line.key, place.trip.sent)) return nullptr;
+    if (!tells(*line.limiter, place.cost, line.cost)) return nullptr;
+    if (age < kFresh || now - place.renewed < kRenewal) return &place;
+    place.renewed = now;
+    return nullptr;
+  }
+  return nullptr;
+}
+
+void DenyCache::forget_all() noexcept {
+  std::fill(places_.begin(), places_.end(), Place{});
+}
+
+}  // namespace weir::redis
