@@ -277,7 +277,8 @@ void Page::tell_keys() {
 void Page::tell_redis() {
   if (!sources_.redis) return;
   Family up = gauge("weir_redis_up", "Whether each worker's Redis connection stands.");
-  Family calls = counter("weir_redis_calls_total", "Scripts called.");
+  Family calls =
+      counter("weir_redis_calls_total", "Bills that Redis was asked for; those of a moment share a call.");
   Family failures =
       counter("weir_redis_failures_total", "Calls without an answer of use, time-outs included.");
   Family timeouts = counter("weir_redis_timeouts_total", "Calls that outlasted their deadline.");

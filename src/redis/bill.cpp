@@ -13,7 +13,16 @@ namespace {
 
 constexpr std::size_t kDigestLetters = 22;
 constexpr std::int64_t kRefused = 0, kCharged = 1, kOtherTime = 2;  // charge.lua's verdicts
-constexpr std::size_t kHead = 2;  // of charge.lua's reply: the verdict and the time
+// Where charge.lua's reply says what of a bill: behind the time the verdicts, then the lines.
+constexpr std::size_t verdict_at(const BillPlace& place) noexcept {
+  return 1 + place.bill;
+}
+constexpr std::size_t answers_at(const BillPlace& place) noexcept {
+  return 1 + place.bills + kAnswerNumbers * place.first_line;
+}
+constexpr std::size_t size_of_reply(const BillPlace& place) noexcept {
+  return 1 + place.bills + kAnswerNumbers * place.lines;
+}
 static_assert(std::endian::native == std::endian::little,
               "numbers go to the scripts as little-endian doubles");
 
@@ -38,29 +47,17 @@ void append_key(std::string& out, std::string_view prefix, const limit::Key& key
   out.append(prefix).append(1, ':').append(letters.data(), letters.size()).append("\r\n", 2);
 }
 
-const limit::Key& key_of(const limit::Charge& charge) noexcept {
-  return charge.key;
-}
-const limit::Key& key_of(const Refund& refund) noexcept {
-  return refund.charge.key;
+template <class Numbers>
+void append_numbers(std::string& out, const Numbers& numbers) {
+  out.append(reinterpret_cast<const char*>(numbers.data()), sizeof(Numbers));
 }
 
-// EVALSHA sha n key… numbers
-template <class Line, class ToNumbers>
-void append_call(std::string& out, std::string_view sha, std::string_view prefix, std::span<const Line> lines,
-                 ToNumbers to_numbers) {
-  using Numbers = decltype(to_numbers(lines.front()));
-  append_head(out, 4 + lines.size());
+// EVALSHA sha n, of `arguments` more behind n keys.
+void begin_call(std::string& out, std::string_view sha, std::size_t keys, std::size_t arguments) {
+  append_head(out, 3 + keys + arguments);
   append_bulk(out, "EVALSHA");
   append_bulk(out, sha);
-  append_bulk(out, std::to_string(lines.size()));
-  for (const Line& line : lines) append_key(out, prefix, key_of(line));
-  append_bulk_head(out, lines.size() * sizeof(Numbers));
-  for (const Line& line : lines) {
-    const Numbers numbers = to_numbers(line);
-    out.append(reinterpret_cast<const char*>(numbers.data()), sizeof numbers);
-  }
-  out.append("\r\n", 2);
+  append_bulk(out, std::to_string(keys));
 }
 
 }  // namespace
@@ -85,43 +82,58 @@ std::string key_name(std::string_view prefix, const limit::Key& key) {
 }
 
 void append_charge(std::string& out, std::string_view sha, std::string_view prefix,
-                   std::span<const limit::Charge> charges, base::TimePoint around, const Hold& hold) {
-  append_call(out, sha, prefix, charges,
-              [&](const limit::Charge& charge) { return numbers_of(charge, around, hold); });
+                   std::span<const Demand> bills, base::TimePoint around) {
+  std::size_t lines = 0;
+  for (const auto& bill : bills) lines += bill.lines.size();
+  begin_call(out, sha, lines, 2);
+  for (const auto& bill : bills)
+    for (const auto& line : bill.lines) append_key(out, prefix, line.key);
+  append_bulk_head(out, lines * sizeof(ChargeNumbers));
+  for (const auto& bill : bills)
+    for (const auto& line : bill.lines) append_numbers(out, numbers_of(line, around, bill.hold));
+  out.append("\r\n", 2);
+  append_bulk_head(out, bills.size());
+  for (const auto& bill : bills) out.push_back(static_cast<char>(bill.lines.size()));
+  out.append("\r\n", 2);
 }
 
 void append_refund(std::string& out, std::string_view sha, std::string_view prefix,
                    std::span<const Refund> refunds) {
-  append_call(out, sha, prefix, refunds, [](const Refund& refund) { return numbers_of(refund); });
+  begin_call(out, sha, refunds.size(), 1);
+  for (const auto& refund : refunds) append_key(out, prefix, refund.charge.key);
+  append_bulk_head(out, refunds.size() * sizeof(RefundNumbers));
+  for (const auto& refund : refunds) append_numbers(out, numbers_of(refund));
+  out.append("\r\n", 2);
 }
 
-Reading read_outcomes(const Reply& reply, std::span<const limit::Charge> charges,
+Reading read_outcomes(const Reply& reply, const BillPlace& place, Lines bill,
                       std::span<limit::Outcome> outcomes, base::TimePoint& server_now) {
   const auto& numbers = reply.numbers;
-  if (reply.kind != Reply::Kind::Numbers || numbers.size() < kHead) return Reading::Nonsense;
-  if (numbers[1] <= 0 || numbers[1] > kMostMicros) return Reading::Nonsense;
-  const base::TimePoint now{base::Duration(numbers[1])};
-  if (numbers[0] == kOtherTime) {
+  if (reply.kind != Reply::Kind::Numbers || numbers.size() != size_of_reply(place)) return Reading::Nonsense;
+  if (numbers[0] <= 0 || numbers[0] > kMostMicros) return Reading::Nonsense;
+  const base::TimePoint now{base::Duration(numbers[0])};
+  const auto verdict = numbers[verdict_at(place)];
+  if (verdict == kOtherTime) {
     server_now = now;
     return Reading::OtherTime;
   }
-  if (numbers.size() != kHead + kAnswerNumbers * charges.size()) return Reading::Nonsense;
   bool fits = true;
-  for (std::size_t i = 0; i < charges.size(); ++i) {
-    const AnswerNumbers answer(numbers.data() + kHead + i * kAnswerNumbers, kAnswerNumbers);
-    const auto outcome = outcome_of(charges[i], now, answer);
+  for (std::size_t i = 0; i < bill.size(); ++i) {
+    const AnswerNumbers answer(numbers.data() + answers_at(place) + i * kAnswerNumbers, kAnswerNumbers);
+    const auto outcome = outcome_of(bill[i], now, answer);
     if (!outcome) return Reading::Nonsense;
     outcomes[i] = *outcome;
-    if (charges[i].enforced && !outcome->allowed) fits = false;
+    if (bill[i].enforced && !outcome->allowed) fits = false;
   }
-  if (numbers[0] != (fits ? kCharged : kRefused)) return Reading::Nonsense;
+  if (verdict != (fits ? kCharged : kRefused)) return Reading::Nonsense;
   server_now = now;
   return Reading::Answer;
 }
 
-std::span<const std::int64_t> answers_of_refused(const Reply& reply) noexcept {
-  if (reply.numbers[0] != kRefused) return {};
-  return std::span(reply.numbers).subspan(kHead);
+std::span<const std::int64_t> answers_of_refused(const Reply& reply, const BillPlace& place,
+                                                 std::size_t lines) noexcept {
+  if (reply.numbers[verdict_at(place)] != kRefused) return {};
+  return std::span(reply.numbers).subspan(answers_at(place), lines * kAnswerNumbers);
 }
 
 }  // namespace weir::redis

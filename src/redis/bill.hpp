@@ -22,10 +22,26 @@ namespace weir::redis {
 // "prefix:" and the digest in 22 letters of base64url (RFC 4648 §5), in the order of its bytes.
 [[nodiscard]] std::string key_name(std::string_view prefix, const limit::Key& key);
 
-// One EVALSHA of charge.lua, whose SHA-1 is `sha`. `around`: about when it will be there, by Redis's clock.
-// `hold`: the permits that it may take.
+// The lines of one bill.
+using Lines = std::span<const limit::Charge>;
+
+// A bill to be charged: its lines, and the permits that it may take.
+struct Demand {
+  Lines lines;
+  Hold hold{};
+};
+
+// So many bills may share a call of charge.lua: each further one saves Redis the cost of a command (beyond 16
+// hardly anything), but a script keeps everybody else waiting. Beyond so many lines it takes no second bill;
+// at some 5 us a line that is a third of a millisecond.
+inline constexpr std::size_t kMostBills = 16;
+inline constexpr std::size_t kMostLines = 64;
+
+// One EVALSHA of charge.lua, whose SHA-1 is `sha`, for bills that are decided one after the other. `around`:
+// about when it will be there, by Redis's clock. REQUIRES 1 ≤ bills.size() ≤ kMostBills, and permits of their
+// own for each.
 void append_charge(std::string& out, std::string_view sha, std::string_view prefix,
-                   std::span<const limit::Charge> charges, base::TimePoint around, const Hold& hold);
+                   std::span<const Demand> bills, base::TimePoint around);
 
 void append_refund(std::string& out, std::string_view sha, std::string_view prefix,
                    std::span<const Refund> refunds);
@@ -36,10 +52,23 @@ enum class Reading : std::uint8_t {
   Nonsense,   // not a reply of charge.lua, or one that decided otherwise than the limiters do
 };
 
-[[nodiscard]] Reading read_outcomes(const Reply& reply, std::span<const limit::Charge> charges,
-                                    std::span<limit::Outcome> outcomes, base::TimePoint& server_now);
+// Where a bill stands in a call: it is the `bill`th of `bills`, and so many of the call's `lines` come
+// before.
+struct BillPlace {
+  std::size_t bill, bills;
+  std::size_t first_line, lines;
+};
 
-// What an Answer says of the lines, if the bill was refused; else nothing.
-[[nodiscard]] std::span<const std::int64_t> answers_of_refused(const Reply& reply) noexcept;
+[[nodiscard]] Reading read_outcomes(const Reply& reply, const BillPlace& place, Lines bill,
+                                    std::span<limit::Outcome> outcomes, base::TimePoint& server_now);
+// Of a call of one bill.
+[[nodiscard]] inline Reading read_outcomes(const Reply& reply, Lines bill, std::span<limit::Outcome> outcomes,
+                                           base::TimePoint& server_now) {
+  return read_outcomes(reply, {0, 1, 0, bill.size()}, bill, outcomes, server_now);
+}
+
+// What an Answer says of a bill's lines, if it was refused; else nothing.
+[[nodiscard]] std::span<const std::int64_t> answers_of_refused(const Reply& reply, const BillPlace& place,
+                                                               std::size_t lines) noexcept;
 
 }  // namespace weir::redis

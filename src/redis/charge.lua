@@ -1,10 +1,12 @@
--- One request's bill over all its lines: checks all, then charges all enforced ones, or none.
+-- The bills of one or several requests, decided one after the other: checks all lines of a bill, then charges all
+-- enforced ones, or none.
 --
--- KEYS     a line's key each; absent while drained
+-- KEYS     a line's key each, bill after bill; absent while drained
 -- ARGV[1]  a line each, eight little-endian doubles: kind, enforced (1 or 0), and up to six numbers, which the
 --          function of that kind names
--- returns  1 charged, 0 refused, then now, then for each line three numbers of its state before; or
---          2, now: nothing was charged, because a calendar's windows came for another time than ours
+-- ARGV[2]  a byte for each bill: how many lines it has
+-- returns  now; then of each bill 1 charged, 0 refused, or 2: nothing was charged, because a calendar's windows came
+--          for another time than ours; then of each line three numbers of its state before
 --
 -- Instants and lengths are whole microseconds. Everything stays below 2^53, so doubles are exact: lengths are at
 -- most 100 years, 3.2 * 10^15, so an instant now (1.8 * 10^15 in 2027) and one of them come to less than
@@ -15,26 +17,30 @@
 --
 -- State never moves backwards here, whatever the clock does. What is of another kind, as a changed configuration
 -- leaves it behind, counts as lost.
-local call, take, pack = redis.call, struct.unpack, struct.pack
-local keys, lines, at = KEYS, ARGV[1], 1
-local n = #keys
+local call, take, pack, byte = redis.call, struct.unpack, struct.pack, string.byte
+local keys, lines, at, counts = KEYS, ARGV[1], 1, ARGV[2]
+local n, bills = #keys, #counts
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local states = call('MGET', unpack(keys)) -- of what is no string nothing, where GET would be an error
 -- Of a line that fits: its state to be, or what makes it so, and how long from now that takes to drain.
 local nexts, aheads = {}, {}
-local reply = { 1, now }
+local reply, base = { now, 1 }, bills - 1 -- line i is told of from reply[base + 3 * i] on
+for bill = 2, bills do
+  reply[bill + 1] = 1
+end
 
--- The kinds from 2 on, by their number: each checks line i, answers for it, and says whether it fits. Made only for a
--- bill that has one of them, from arguments alone: functions, and what they share with the script, cost as much to make
--- as a check by spacing.
-local function other_kinds(keys, now, states, nexts, aheads, reply)
+-- The kinds from 2 on, by their number: each checks line i, answers for it, and says whether it fits; nil if that is for
+-- the asker to find out. Made only for bills that have one of them, from arguments alone: functions, and what they share
+-- with the script, cost as much to make as a check by spacing.
+local function other_kinds(keys, now, states, nexts, aheads, reply, base)
   local call, take, pack, byte = redis.call, struct.unpack, struct.pack, string.byte
   local floor, ceil = math.floor, math.ceil
 
   local function answer(i, first, second, third)
-    reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = first, second, third or 0
+    local told = base + 3 * i
+    reply[told], reply[told + 1], reply[told + 2] = first, second, third or 0
   end
 
   -- The two numbers of a state of this kind; zeroes where there is none.
@@ -97,7 +103,7 @@ local function other_kinds(keys, now, states, nexts, aheads, reply)
     answer(i, finish, used)
     if used == 0 or finish <= now then
       if now < first or now >= fourth then
-        reply[1] = 2
+        return nil
       end
       finish = now < second and second or now < third and third or fourth
       used = 0
@@ -236,65 +242,84 @@ local function other_kinds(keys, now, states, nexts, aheads, reply)
   return { false, stepped, fixed, calendar, weighted, logged, held }
 end
 
+-- Of keys that several bills may charge: the line that last did. Its state to be is what the next one finds, and only
+-- the last is written.
+local charged = bills > 1 and {}
 local kinds
-local charged = true
-for i = 1, n do
-  local kind, enforced, a, b, c, d, e, f
-  kind, enforced, a, b, c, d, e, f, at = take('<dddddddd', lines, at)
-  local fits
-  if kind == 1 then
-    -- Token bucket, GCRA, leaky bucket. State: the TAT (theoretical arrival time), in microseconds and, beside them,
-    -- marked ', a fraction of the next in units of 1/count, where count is the line's rate. Nothing is multiplied:
-    -- need (cost * T) and room (how far ahead the TAT may lie for that cost, -1 if the cost can never fit) come
-    -- computed. Answer: how far the TAT lay ahead of now, as wait, wait'.
-    local count, room, room_part, need, need_part = a, b, c, d, e
-    local wait, part = 0, 0
-    local state = states[i]
-    if state and #state == 16 then
-      local tat, tat_part = take('<dd', state)
-      if tat >= now then
-        wait, part = tat - now, tat_part
-        if part >= count then -- the rate was configured anew: round the fraction up
-          wait, part = wait + 1, 0
+local last = 0
+for bill = 1, bills do
+  local first, verdict = last + 1, 1
+  last = last + byte(counts, bill)
+  for i = first, last do
+    if bill > 1 and charged[keys[i]] then
+      states[i] = nexts[charged[keys[i]]]
+    end
+    local kind, enforced, a, b, c, d, e, f
+    kind, enforced, a, b, c, d, e, f, at = take('<dddddddd', lines, at)
+    local fits
+    if kind == 1 then
+      -- Token bucket, GCRA, leaky bucket. State: the TAT (theoretical arrival time), in microseconds and, beside them,
+      -- marked ', a fraction of the next in units of 1/count, where count is the line's rate. Nothing is multiplied:
+      -- need (cost * T) and room (how far ahead the TAT may lie for that cost, -1 if the cost can never fit) come
+      -- computed. Answer: how far the TAT lay ahead of now, as wait, wait'.
+      local count, room, room_part, need, need_part = a, b, c, d, e
+      local wait, part = 0, 0
+      local state = states[i]
+      if state and #state == 16 then
+        local tat, tat_part = take('<dd', state)
+        if tat >= now then
+          wait, part = tat - now, tat_part
+          if part >= count then -- the rate was configured anew: round the fraction up
+            wait, part = wait + 1, 0
+          end
         end
       end
-    end
-    reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = wait, part, 0
-    fits = wait < room or (wait == room and part <= room_part)
-    if fits then
-      wait, part = wait + need, part + need_part
-      if part >= count then
-        wait, part = wait + 1, part - count
+      local told = base + 3 * i
+      reply[told], reply[told + 1], reply[told + 2] = wait, part, 0
+      fits = wait < room or (wait == room and part <= room_part)
+      if fits then
+        wait, part = wait + need, part + need_part
+        if part >= count then
+          wait, part = wait + 1, part - count
+        end
+        nexts[i], aheads[i] = pack('<dd', now + wait, part), wait
       end
-      nexts[i], aheads[i] = pack('<dd', now + wait, part), wait
+    else
+      kinds = kinds or other_kinds(keys, now, states, nexts, aheads, reply, base)
+      fits = kinds[kind](i, a, b, c, d, e, f)
     end
-  else
-    kinds = kinds or other_kinds(keys, now, states, nexts, aheads, reply)
-    fits = kinds[kind](i, a, b, c, d, e, f)
+    if fits == nil then
+      verdict = 2
+    elseif not fits and enforced == 1 and verdict == 1 then
+      verdict = 0
+    end
   end
-  if not fits and enforced == 1 then
-    charged = false
+
+  reply[bill + 1] = verdict
+  for i = first, last do
+    local ahead = aheads[i]
+    if verdict ~= 1 then
+      aheads[i] = nil
+    elseif ahead and charged then
+      local before = charged[keys[i]]
+      if before then
+        aheads[before] = nil
+      end
+      charged[keys[i]] = i
+    end
+    if ahead and verdict == 1 and type(nexts[i]) ~= 'string' then
+      nexts[i]((ahead - ahead % 1000) / 1000 + 2)
+      nexts[i], aheads[i] = false, nil -- it is in its list or set now
+    end
   end
 end
 
-if reply[1] == 2 then
-  return { 2, now }
-end
-if not charged then
-  reply[1] = 0
-  return reply
-end
 for i = 1, n do
   local ahead = aheads[i]
   if ahead then
     -- Two milliseconds more than whole ones: one rounds up, one for the clock that PX counts from, which may be
     -- that of the script's beginning. A key that lives too long costs nothing; one that died early would be a gift.
-    local ttl = (ahead - ahead % 1000) / 1000 + 2
-    if type(nexts[i]) == 'string' then
-      call('SET', keys[i], nexts[i], 'PX', ttl)
-    else
-      nexts[i](ttl)
-    end
+    call('SET', keys[i], nexts[i], 'PX', (ahead - ahead % 1000) / 1000 + 2)
   end
 end
 return reply

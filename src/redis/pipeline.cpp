@@ -6,34 +6,78 @@
 
 namespace weir::redis {
 
+void Pipeline::gather(Call& call) {
+  gathered_.push_back(&call);
+  ++bills_;
+}
+
+std::vector<Pipeline::Bill> Pipeline::take_group() {
+  std::vector<Bill> group;
+  if (gathered_.empty()) return group;
+  if (!spare_.empty()) {
+    group = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  std::size_t lines = 0;
+  for (Call* call : gathered_) {
+    lines += call->charges.size();
+    if (!group.empty() && (group.size() == kMostBills || lines > kMostLines)) break;
+    group.push_back({.call = call, .permit = call->permit});
+  }
+  gathered_.erase(gathered_.begin(), gathered_.begin() + static_cast<std::ptrdiff_t>(group.size()));
+  return group;
+}
+
+void Pipeline::recycle(std::vector<Bill> bills) {
+  if (spare_.size() == kKeptVectors) return;
+  bills.clear();
+  spare_.push_back(std::move(bills));
+}
+
 std::optional<Pipeline::Entry> Pipeline::pop() {
   if (pending_.empty()) return std::nullopt;
   std::optional<Entry> front(std::move(pending_.front()));
   pending_.pop_front();
+  bills_ -= front->bills.size();
   return front;
 }
 
 std::vector<Call*> Pipeline::take_expired(Time now) {
   std::vector<Call*> expired;
-  for (Entry& entry : pending_) {
-    if (entry.call == nullptr || entry.deadline > now) continue;
-    const auto charges = entry.call->charges;
-    entry.abandoned.assign(charges.begin(), charges.end());
-    expired.push_back(std::exchange(entry.call, nullptr));
-  }
+  for (Entry& entry : pending_)
+    for (Bill& bill : entry.bills) {
+      if (bill.call == nullptr || bill.call->deadline > now) continue;
+      bill.abandoned.assign(bill.call->charges.begin(), bill.call->charges.end());
+      expired.push_back(std::exchange(bill.call, nullptr));
+    }
+  const auto unsent = std::stable_partition(gathered_.begin(), gathered_.end(),
+                                            [&](const Call* call) { return call->deadline > now; });
+  bills_ -= static_cast<std::size_t>(gathered_.end() - unsent);
+  expired.insert(expired.end(), unsent, gathered_.end());
+  gathered_.erase(unsent, gathered_.end());
   return expired;
 }
 
 std::optional<Pipeline::Time> Pipeline::next_deadline() const noexcept {
   std::optional<Time> next;
+  const auto see = [&](const Call* call) {
+    if (call != nullptr && (!next || call->deadline < *next)) next = call->deadline;
+  };
   for (const Entry& entry : pending_)
-    if (entry.call != nullptr && (!next || entry.deadline < *next)) next = entry.deadline;
+    for (const Bill& bill : entry.bills) see(bill.call);
+  for (const Call* call : gathered_) see(call);
   return next;
 }
 
 std::vector<Pipeline::Entry> Pipeline::take_all() {
   std::vector<Entry> all(std::make_move_iterator(pending_.begin()), std::make_move_iterator(pending_.end()));
+  if (!gathered_.empty()) {
+    all.push_back({.purpose = Purpose::Charge});
+    for (Call* call : gathered_) all.back().bills.push_back({.call = call});
+  }
   pending_.clear();
+  gathered_.clear();
+  bills_ = 0;
   output_.clear();
   return all;
 }

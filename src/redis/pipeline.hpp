@@ -1,13 +1,14 @@
-// What has been sent and not yet answered, in order, and the bytes that still have to leave. Pure: no socket,
-// no clock; the session moves the bytes and says what time it is.
+// What has been asked and not yet answered, in order, and the bytes that still have to leave. Pure: no
+// socket, no clock; the session moves the bytes and says what time it is.
 //
 // Invariants
 //  1. Redis answers in order: the front of the queue is what the next reply is for, abandoned or not. An
 //  abandoned
 //     command keeps its place, so a late reply meets its own entry, and what it charged is given back.
-//  2. A call is in the queue at most once, and no longer once it has its answer.
-//  3. Deadlines ascend but for commands sent again after NOSCRIPT, which keep theirs.
+//  2. A call is gathered or in the queue, at most once, and in neither any longer once it has its answer.
 #pragma once
+
+#include "redis/bill.hpp"
 
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
@@ -33,9 +34,11 @@ struct Call {
   std::span<const limit::Charge> charges;
   std::span<limit::Outcome> outcomes;
   base::TimePoint server_now{};
-  net::ErrorCode error;
-  std::coroutine_handle<> caller;  // resumed on this thread
-  std::uint64_t permit = 0;        // of what it holds; set when it is sent
+  net::ErrorCode error{};
+  std::coroutine_handle<> caller{};  // resumed on this thread
+  std::chrono::steady_clock::time_point deadline{};
+  bool resent = false;       // asked again, because nothing came of the first time; not twice
+  std::uint64_t permit = 0;  // of what it holds; set when it is gathered
 };
 
 class Pipeline {
@@ -49,24 +52,39 @@ class Pipeline {
     LoadRefund,
   };
 
+  struct Bill {
+    Call* call = nullptr;                    // null once abandoned
+    std::vector<limit::Charge> abandoned{};  // then: what a late reply may have charged
+    std::uint64_t permit = 0;                // as its call's
+
+    [[nodiscard]] Lines lines() const noexcept { return call != nullptr ? Lines(call->charges) : abandoned; }
+  };
+
   struct Entry {
     Purpose purpose;
-    bool resent = false;                     // after NOSCRIPT; not twice
-    Call* call = nullptr;                    // of Charge; null once abandoned
+    std::vector<Bill> bills{};               // of Charge: those that share the call, in order
     Time sent{};                             // of Charge
-    Time deadline{};                         // of Charge
     LastRefunds::Groups refunded = 0;        // of Refund: whose
-    std::unique_ptr<std::string> command;    // of Refund: its bytes, in case they have to leave again
-    std::vector<limit::Charge> abandoned{};  // of Charge, once abandoned: what a late reply may have charged
-    std::uint64_t permit = 0;                // of Charge: as its call's
+    std::unique_ptr<std::string> command{};  // of Refund: its bytes, in case they have to leave again
+    bool resent = false;                     // of Refund, after NOSCRIPT; not twice
   };
 
   explicit Pipeline(std::size_t max_pending) : pending_(max_pending) {}
 
-  [[nodiscard]] bool full() const noexcept { return pending_.full(); }
-  [[nodiscard]] bool empty() const noexcept { return pending_.empty(); }
+  // No room for another bill, or another command.
+  [[nodiscard]] bool full() const noexcept { return !has_room() || bills_ >= pending_.capacity(); }
+  [[nodiscard]] bool has_room() const noexcept { return !pending_.full(); }
+  [[nodiscard]] bool empty() const noexcept { return pending_.empty() && gathered_.empty(); }
 
-  // The caller has appended the command's bytes to `output()`. REQUIRES !full().
+  // Keeps a bill until take_group(), to be sent together with others.
+  void gather(Call& call);
+  // The next of those gathered that may share a call, in their order; empty when there is none. The one place
+  // that knows whose keys may be asked together.
+  [[nodiscard]] std::vector<Bill> take_group();
+  // The memory of an entry's bills, to be used again.
+  void recycle(std::vector<Bill> bills);
+
+  // The caller has appended the command's bytes to `output()`. REQUIRES has_room().
   void push(Entry entry) { pending_.push_back(std::move(entry)); }
 
   // Whom the next reply is for; nullopt when nothing was asked.
@@ -77,14 +95,19 @@ class Pipeline {
   // The earliest deadline among calls still waiting.
   [[nodiscard]] std::optional<Time> next_deadline() const noexcept;
 
-  // Everything of a connection that has ended, bytes and all.
+  // Everything of a connection that has ended, bytes and all; what was gathered as if it had been sent.
   [[nodiscard]] std::vector<Entry> take_all();
 
   // Bytes that have not left.
   [[nodiscard]] std::string& output() noexcept { return output_; }
 
  private:
+  static constexpr std::size_t kKeptVectors = 64;
+
   boost::circular_buffer<Entry> pending_;
+  std::vector<Call*> gathered_;
+  std::size_t bills_ = 0;  // gathered and pending
+  std::vector<std::vector<Bill>> spare_;
   std::string output_;
 };
 

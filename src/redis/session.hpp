@@ -76,16 +76,19 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
 
   // The traffic on it (traffic.cpp).
   void schedule_flush();
+  void pack();
   void flush();
   void wait_for_room();
   void watch_deadlines();
   void expire();
   [[nodiscard]] bool handle_replies();
   void handle(Pipeline::Entry entry, const Reply& reply);
-  void handle_charge(Pipeline::Entry entry, const Reply& reply);
-  void take_back(const Pipeline::Entry& entry, const Reply& reply);
+  void handle_charges(Pipeline::Entry entry, const Reply& reply);
+  void handle_fault(const Pipeline::Entry& entry, const Reply& reply);
+  void handle_bill(Call& call, const BillPlace& place, Pipeline::Time sent, const Reply& reply);
+  void take_back(const Pipeline::Bill& bill, const BillPlace& place, const Reply& reply);
   void handle_refund(Pipeline::Entry entry, const Reply& reply);
-  [[nodiscard]] bool reload(Pipeline::Entry& entry, const Reply& reply);
+  [[nodiscard]] bool ask_again(Call& call);
   [[nodiscard]] bool send_again(Pipeline::Entry& entry);
   [[nodiscard]] base::TimePoint server_time(Pipeline::Time now) const noexcept;
   void learn_server_time(base::TimePoint server_now) noexcept;

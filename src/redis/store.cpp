@@ -38,7 +38,7 @@ void Store::stop() {
 net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
                                         std::span<limit::Outcome> outcomes, base::TimePoint& server_now) {
   assert(!charges.empty() && charges.size() == outcomes.size() && charges.size() <= limit::kMaxCharges);
-  Call call{charges, outcomes, {}, {}, {}, 0};
+  Call call{charges, outcomes};
   const auto refused = session_->begin(call);
   if (refused) co_return refused;
   co_await Park{call};

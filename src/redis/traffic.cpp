@@ -66,16 +66,9 @@ net::ErrorCode Store::Session::begin(Call& call) {
     return up ? StoreError::Overloaded : refusal_;
   }
   const auto now = std::chrono::steady_clock::now();
-  const auto hold = leases_.next();
-  call.permit = hold.serial;
-  append_charge(pipeline_.output(), charge_sha_, settings_.prefix, call.charges, server_time(now), hold);
-  const auto deadline = now + settings_.timeout;
-  pipeline_.push({.purpose = Purpose::Charge,
-                  .call = &call,
-                  .sent = now,
-                  .deadline = deadline,
-                  .command = {},
-                  .permit = hold.serial});
+  call.deadline = now + settings_.timeout;
+  call.permit = leases_.next().serial;
+  pipeline_.gather(call);
   schedule_flush();
   if (!watching_) watch_deadlines();
   return {};
@@ -84,7 +77,7 @@ net::ErrorCode Store::Session::begin(Call& call) {
 // Whatever this worker gives back, settles, releases or renews leaves here.
 void Store::Session::refund(std::span<const Refund> refunds) {
   count(stats_.refunds);
-  if (state() != StoreState::Up || pipeline_.full()) return count(stats_.refunds_lost);
+  if (state() != StoreState::Up || !pipeline_.has_room()) return count(stats_.refunds_lost);
   auto command = std::make_unique<std::string>();
   append_refund(*command, refund_sha_, settings_.prefix, refunds);
   pipeline_.output().append(*command);
@@ -94,15 +87,32 @@ void Store::Session::refund(std::span<const Refund> refunds) {
   schedule_flush();
 }
 
-// Whatever else this turn of the loop asks leaves in the same write.
+// Whatever else this turn of the loop asks leaves in the same write, and bills share calls.
 void Store::Session::schedule_flush() {
   if (std::exchange(flush_scheduled_, true)) return;
   asio::post(executor_, [self = shared_from_this()] { self->flush(); });
 }
 
+// What finds no room among the commands without an answer stays for the next turn, until its deadline. A
+// store that stops charges nobody whom it tells so.
+void Store::Session::pack() {
+  const auto now = std::chrono::steady_clock::now();
+  while (!stopped_ && pipeline_.has_room()) {
+    auto bills = pipeline_.take_group();
+    if (bills.empty()) return;
+    std::array<Demand, kMostBills> demands;
+    for (std::size_t i = 0; i < bills.size(); ++i)
+      demands[i] = {bills[i].lines(), leases_.of(bills[i].permit)};
+    append_charge(pipeline_.output(), charge_sha_, settings_.prefix, std::span(demands).first(bills.size()),
+                  server_time(now));
+    pipeline_.push({.purpose = Purpose::Charge, .bills = std::move(bills), .sent = now});
+  }
+}
+
 void Store::Session::flush() {
   flush_scheduled_ = false;
   if (state() != StoreState::Up || blocked_) return;
+  pack();
   auto& output = pipeline_.output();
   std::size_t sent = 0;
   net::ErrorCode ec;
@@ -164,7 +174,7 @@ bool Store::Session::handle_replies() {
 void Store::Session::handle(Pipeline::Entry entry, const Reply& reply) {
   switch (entry.purpose) {
     case Purpose::Charge:
-      return handle_charge(std::move(entry), reply);
+      return handle_charges(std::move(entry), reply);
     case Purpose::Refund:
       return handle_refund(std::move(entry), reply);
     case Purpose::LoadCharge:
@@ -176,20 +186,43 @@ void Store::Session::handle(Pipeline::Entry entry, const Reply& reply) {
   }
 }
 
-void Store::Session::handle_charge(Pipeline::Entry entry, const Reply& reply) {
-  if (entry.call == nullptr) return take_back(entry, reply);
-  Call& call = *entry.call;
+void Store::Session::handle_charges(Pipeline::Entry entry, const Reply& reply) {
   if (reply.kind == Reply::Kind::Error) {
-    if (reload(entry, reply)) return;
-    last_error_ = reply.text;
-    const net::ErrorCode error = classify(reply.text);
-    note_failure(error);
-    return finish(call, error);
+    handle_fault(entry, reply);
+  } else {
+    BillPlace place{0, entry.bills.size(), 0, 0};
+    for (const auto& bill : entry.bills) place.lines += bill.lines().size();
+    for (const auto& bill : entry.bills) {
+      const auto lines = bill.lines();
+      if (bill.call != nullptr)
+        handle_bill(*bill.call, place, entry.sent, reply);
+      else
+        take_back(bill, place, reply);
+      ++place.bill;
+      place.first_line += lines.size();
+    }
   }
-  const auto reading = read_outcomes(reply, call.charges, call.outcomes, call.server_now);
+  pipeline_.recycle(std::move(entry.bills));
+}
+
+// All bills of a call share its fate.
+void Store::Session::handle_fault(const Pipeline::Entry& entry, const Reply& reply) {
+  const auto error = classify(reply.text);
+  if (error == StoreError::NoScript) load_again(Purpose::LoadCharge);
+  for (const auto& bill : entry.bills) {
+    if (bill.call == nullptr || (error == StoreError::NoScript && ask_again(*bill.call))) continue;
+    last_error_ = reply.text;
+    note_failure(error);
+    finish(*bill.call, error);
+  }
+}
+
+void Store::Session::handle_bill(Call& call, const BillPlace& place, Pipeline::Time sent,
+                                 const Reply& reply) {
+  const auto reading = read_outcomes(reply, place, call.charges, call.outcomes, call.server_now);
   if (reading == Reading::OtherTime) {
     learn_server_time(call.server_now);
-    if (send_again(entry)) return;
+    if (ask_again(call)) return;
   }
   if (reading != Reading::Answer) {
     last_error_ = "an answer that is not our script's";
@@ -199,52 +232,53 @@ void Store::Session::handle_charge(Pipeline::Entry entry, const Reply& reply) {
   failures_in_row_ = 0;
   attempts_ = 0;
   keep_permits(call);
-  if (const auto answers = answers_of_refused(reply); !answers.empty())
-    denied_.remember(call.charges, answers, {entry.sent, std::chrono::steady_clock::now(), call.server_now});
+  if (const auto answers = answers_of_refused(reply, place, call.charges.size()); !answers.empty())
+    denied_.remember(call.charges, answers, {sent, std::chrono::steady_clock::now(), call.server_now});
   else
     denied_.forget(call.charges);
   finish(call, {});
 }
 
 // A reply that came too late: nobody was admitted for what it charged.
-void Store::Session::take_back(const Pipeline::Entry& entry, const Reply& reply) {
-  const std::span charges(entry.abandoned);
+void Store::Session::take_back(const Pipeline::Bill& bill, const BillPlace& place, const Reply& reply) {
+  const auto lines = bill.lines();
   std::array<limit::Outcome, limit::kMaxCharges> outcomes;
   base::TimePoint charged_at;
-  const auto answers = std::span(outcomes).first(charges.size());
-  if (read_outcomes(reply, charges, answers, charged_at) != Reading::Answer) return;
+  const auto answers = std::span(outcomes).first(lines.size());
+  if (read_outcomes(reply, place, lines, answers, charged_at) != Reading::Answer) return;
   std::vector<Refund> refunds;
-  for (std::size_t i = 0; i < charges.size(); ++i) {
-    if (charges[i].enforced && !answers[i].allowed) return;  // nothing was charged
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].enforced && !answers[i].allowed) return;  // nothing was charged
     if (answers[i].allowed)
-      refunds.push_back({charges[i], charged_at + answers[i].delay, 0, leases_.of(entry.permit)});
+      refunds.push_back({lines[i], charged_at + answers[i].delay, 0, leases_.of(bill.permit)});
   }
   if (!refunds.empty()) refund(refunds);
 }
 
 void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
-  if (reply.kind == Reply::Kind::Error && reload(entry, reply)) return;
+  const bool failed = reply.kind == Reply::Kind::Error;
+  if (failed && classify(reply.text) == StoreError::NoScript && !entry.resent) {
+    load_again(Purpose::LoadRefund);
+    if (send_again(entry)) return;
+  }
   refunds_.note(entry.refunded, std::chrono::steady_clock::now());
-  if (reply.kind != Reply::Kind::Error) return;
+  if (!failed) return;
   last_error_ = reply.text;
   count(stats_.refunds_lost);
 }
 
-// After NOSCRIPT: loads the script and sends the command once more, within the deadline it had.
-bool Store::Session::reload(Pipeline::Entry& entry, const Reply& reply) {
-  if (classify(reply.text) != StoreError::NoScript || entry.resent) return false;
-  load_again(entry.purpose == Purpose::Charge ? Purpose::LoadCharge : Purpose::LoadRefund);
-  return send_again(entry);
+// Once for each bill, within the deadline it had.
+bool Store::Session::ask_again(Call& call) {
+  if (state() != StoreState::Up || std::exchange(call.resent, true)) return false;
+  pipeline_.gather(call);
+  schedule_flush();
+  return true;
 }
 
 // Once for each.
 bool Store::Session::send_again(Pipeline::Entry& entry) {
-  if (std::exchange(entry.resent, true) || pipeline_.full()) return false;
-  if (entry.purpose == Purpose::Charge)
-    append_charge(pipeline_.output(), charge_sha_, settings_.prefix, entry.call->charges,
-                  server_time(std::chrono::steady_clock::now()), leases_.of(entry.permit));
-  else
-    pipeline_.output().append(*entry.command);
+  if (std::exchange(entry.resent, true) || !pipeline_.has_room()) return false;
+  pipeline_.output().append(*entry.command);
   pipeline_.push(std::move(entry));
   schedule_flush();
   return true;
@@ -261,7 +295,7 @@ void Store::Session::learn_server_time(base::TimePoint server_now) noexcept {
 
 void Store::Session::load_again(Purpose purpose) {
   const bool charge = purpose == Purpose::LoadCharge;
-  if (pipeline_.full() || std::exchange(charge ? loading_charge_ : loading_refund_, true)) return;
+  if (!pipeline_.has_room() || std::exchange(charge ? loading_charge_ : loading_refund_, true)) return;
   append_command(pipeline_.output(), {"SCRIPT", "LOAD", charge ? charge_script() : refund_script()});
   pipeline_.push({.purpose = purpose, .command = {}});
   count(stats_.script_loads);
@@ -297,10 +331,12 @@ std::vector<std::coroutine_handle<>> Store::Session::fail_all(StoreError error) 
       count(stats_.refunds_lost);
       refunds_.note(entry.refunded, std::chrono::steady_clock::now());  // it may have been carried out
     }
-    if (entry.call == nullptr) continue;
-    count(stats_.failures);
-    entry.call->error = error;
-    waiting.push_back(entry.call->caller);
+    for (const auto& bill : entry.bills) {
+      if (bill.call == nullptr) continue;
+      count(stats_.failures);
+      bill.call->error = error;
+      waiting.push_back(bill.call->caller);
+    }
   }
   return waiting;
 }

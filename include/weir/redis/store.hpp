@@ -12,7 +12,9 @@
 //  3. After ConnectionLost the charge may have been carried out all the same, and after Timeout where the
 //  connection
 //     is lost before the late reply; after every other error nothing was charged.
-//  4. Commands of one turn of the loop leave in one write. Memory is bounded: so many commands wait, no more.
+//  4. Commands of one turn of the loop leave in one write, and its bills share calls of the script, each
+//  decided on its own. What goes wrong with a call befalls all its bills. Memory is bounded: so many commands
+//  wait, no more.
 #pragma once
 
 #include "weir/base/time.hpp"

@@ -27,31 +27,31 @@ class Outcomes : public ::testing::Test {
 };
 
 TEST_F(Outcomes, ComeFromTheTatAndTheServersTime) {
-  ASSERT_TRUE(read({1, kNow, 0, 0, 0, 2'333'333, 2, 0}));
+  ASSERT_TRUE(read({kNow, 1, 0, 0, 0, 2'333'333, 2, 0}));
   EXPECT_EQ(now_.time_since_epoch().count(), kNow);
   EXPECT_TRUE(outcomes_[0].allowed);
   EXPECT_EQ(outcomes_[0].remaining, 1U);
   EXPECT_FALSE(outcomes_[1].allowed);  // a third of a microsecond too early
   EXPECT_EQ(outcomes_[1].retry_after, 1us);
-  ASSERT_TRUE(read({1, kNow, 0, 0, 0, 2'333'333, 1, 0}));
+  ASSERT_TRUE(read({kNow, 1, 0, 0, 0, 2'333'333, 1, 0}));
   EXPECT_TRUE(outcomes_[1].allowed);
 }
 
 TEST_F(Outcomes, AreNotReadFromAnythingElse) {
-  EXPECT_FALSE(read({1, kNow, 0, 0, 0, 0, 0, 0}, Reply::Kind::Other));
-  EXPECT_FALSE(read({1, kNow, 0, 0, 0}));
+  EXPECT_FALSE(read({kNow, 1, 0, 0, 0, 0, 0, 0}, Reply::Kind::Other));
+  EXPECT_FALSE(read({kNow, 1, 0, 0, 0}));
   EXPECT_FALSE(read({}));
-  EXPECT_FALSE(read({1, 0, 0, 0, 0, 0, 0, 0}));
-  EXPECT_FALSE(read({1, kNow * 8, 0, 0, 0, 0, 0, 0}));
-  EXPECT_FALSE(read({1, kNow, -1, 0, 0, 0, 0, 0}));
-  EXPECT_FALSE(read({1, kNow, 0, 3, 0, 0, 0, 0}));
-  EXPECT_FALSE(read({1, kNow, 0, -1, 0, 0, 0, 0}));
+  EXPECT_FALSE(read({0, 1, 0, 0, 0, 0, 0, 0}));
+  EXPECT_FALSE(read({kNow * 8, 1, 0, 0, 0, 0, 0, 0}));
+  EXPECT_FALSE(read({kNow, 1, -1, 0, 0, 0, 0, 0}));
+  EXPECT_FALSE(read({kNow, 1, 0, 3, 0, 0, 0, 0}));
+  EXPECT_FALSE(read({kNow, 1, 0, -1, 0, 0, 0, 0}));
 }
 
 TEST_F(Outcomes, MustAgreeWithTheScript) {
-  EXPECT_FALSE(read({0, kNow, 0, 0, 0, 0, 0, 0}));
-  EXPECT_FALSE(read({1, kNow, 5'000'000, 0, 0, 0, 0, 0}));
-  EXPECT_TRUE(read({0, kNow, 5'000'000, 0, 0, 0, 0, 0}));
+  EXPECT_FALSE(read({kNow, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_FALSE(read({kNow, 1, 5'000'000, 0, 0, 0, 0, 0}));
+  EXPECT_TRUE(read({kNow, 0, 5'000'000, 0, 0, 0, 0, 0}));
 }
 
 TEST(KeyName, IsTheDigestInLettersThatNeedNoEscape) {

@@ -142,7 +142,7 @@ class OtherTime : public ::testing::Test {
 TEST_F(OtherTime, IsLearntAndTheBillSentAgain) {
   Worker worker(settings());
   Canned redis(worker.loop, settings().address.unix_path,
-               {numbers({2, us_}), numbers({1, us_, 0, 0, 0}), numbers({1, us_, 0, 0, 0})});
+               {numbers({us_, 2, 0, 0, 0}), numbers({us_, 1, 0, 0, 0}), numbers({us_, 1, 0, 0, 0})});
   ASSERT_TRUE(worker.turn_until_up());
   const auto answer = worker.charge(bill_);
   ASSERT_FALSE(answer.error) << worker.store.last_error();
@@ -159,7 +159,8 @@ TEST_F(OtherTime, IsLearntAndTheBillSentAgain) {
 
 TEST_F(OtherTime, TwiceIsAnError) {
   Worker worker(settings());
-  Canned redis(worker.loop, settings().address.unix_path, {numbers({2, us_}), numbers({2, us_})});
+  Canned redis(worker.loop, settings().address.unix_path,
+               {numbers({us_, 2, 0, 0, 0}), numbers({us_, 2, 0, 0, 0})});
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_EQ(worker.charge(bill_).error, StoreError::BadReply);
 }

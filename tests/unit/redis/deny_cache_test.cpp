@@ -31,7 +31,7 @@ class Denials : public ::testing::Test {
     const auto reply = scripts_.charge(bill);
     base::TimePoint then;
     EXPECT_EQ(read_outcomes(reply, bill, outcomes, then), Reading::Answer);
-    const auto answers = answers_of_refused(reply);
+    const auto answers = answers_of_refused(reply, {0, 1, 0, bill.size()}, bill.size());
     if (answers.empty())
       cache_.forget(bill);
     else

@@ -218,6 +218,42 @@ TEST_F(Held, ByALateReplyIsGivenBack) {
   EXPECT_TRUE(worker.turn_until([&] { return held() == 0; }));
 }
 
+// A call for several bills: each sees what those before it hold, and has a permit that comes back alone.
+TEST_F(Held, IsCountedWithinACall) {
+  const limit::Limiter three = at_once(3);
+  const std::vector<limit::Charge> bill = {{limit::key_of(1), &three}};
+  Worker worker(settings(1h));
+  ASSERT_TRUE(worker.turn_until_up());
+  std::array<Answer, 10> answers;
+  for (auto& answer : answers) worker.begin(bill, answer);
+  ASSERT_TRUE(worker.turn_until([&] { return answers.back().done; }));
+  EXPECT_TRUE(server_.info("commandstats", "cmdstat_evalsha").starts_with("calls=1,"));
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    ASSERT_FALSE(answers[i].error);
+    EXPECT_EQ(answers[i].outcomes[0].allowed, i < 3) << i;
+    EXPECT_EQ(answers[i].outcomes[0].remaining, i < 3 ? 2 - i : 0) << i;
+  }
+  for (int left = 2; left >= 0; --left) {
+    worker.store.release(bill[0]);
+    EXPECT_TRUE(worker.turn_until([&] { return held() == left; })) << left;
+  }
+}
+
+TEST_F(Held, ByALateReplyToSeveralIsGivenBack) {
+  auto tuning = Worker::quick();
+  tuning.failures_to_open = 100;
+  Worker worker(settings(1h, 30ms), tuning);
+  ASSERT_TRUE(worker.turn_until_up());
+  server_.freeze();
+  std::array<Answer, 4> late;
+  for (auto& answer : late) worker.begin(bill_, answer);
+  ASSERT_TRUE(worker.turn_until([&] { return late.back().done; }));
+  server_.thaw();
+  EXPECT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds.load() == 2; }));
+  EXPECT_TRUE(worker.turn_until([&] { return held() == 0; }));
+  EXPECT_TRUE(worker.charge(bill_).outcomes[0].allowed);
+}
+
 // One call for what a worker holds, however much: not one for each.
 TEST_F(Held, IsRenewedTogether) {
   const auto many = at_once(1'000);

@@ -133,7 +133,7 @@ TEST_F(StoreTest, WhatOneTurnAsksLeavesInOneWrite) {
   EXPECT_EQ(worker.store.stats().writes.load(), writes + 1);
   // Redis read it at once too; each INFO costs it one read, and one more may tell it that the asker left.
   EXPECT_LE(std::stoull(server_.info("stats", "total_reads_processed")), reads + 3);
-  EXPECT_THAT(server_.info("commandstats", "cmdstat_evalsha"), ::testing::StartsWith("calls=50,"));
+  EXPECT_THAT(server_.info("commandstats", "cmdstat_evalsha"), ::testing::StartsWith("calls=4,"));
 }
 
 TEST_F(StoreTest, AFlushedScriptIsLoadedAgainOnceForAll) {

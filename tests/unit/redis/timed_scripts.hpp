@@ -25,7 +25,11 @@ class TimedScripts {
   void set_error(base::Duration error) { error_ = error; }
 
   Reply charge(std::span<const limit::Charge> bill, const Hold& hold = {}) {
-    return call([&](std::string& out) { append_charge(out, charge_, "w", bill, now_ + error_, hold); });
+    const Demand demand{bill, hold};
+    return charge(std::span(&demand, 1));
+  }
+  Reply charge(std::span<const Demand> bills) {
+    return call([&](std::string& out) { append_charge(out, charge_, "w", bills, now_ + error_); });
   }
   Reply refund(const Refund& line) {
     return call([&](std::string& out) { append_refund(out, refund_, "w", {&line, 1}); });
