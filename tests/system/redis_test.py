@@ -53,7 +53,9 @@ class Shared(TestCase):
 
     def weir(self, *rules, timeout="2s", port=None):
         state = f'key_secret = "test"\nredis = {{ url = "{self.redis.url}", timeout = "{timeout}" }}'
-        return self.start(Weir(config(port or self.upstream.port, rules="\n".join(rules), state=state)))
+        weir = self.start(Weir(config(port or self.upstream.port, rules="\n".join(rules), state=state)))
+        eventually(weir.is_ready, "it is connected to Redis")
+        return weir
 
     def test_two_weirs_admit_exactly_the_limit_together(self):
         for kind in HUNDRED:
