@@ -14,7 +14,8 @@ namespace {
 FileStamp stamp_of(const std::string& path) {
   constexpr std::int64_t kNanos = 1'000'000'000;
   struct ::stat found {};
-  if (::stat(path.c_str(), &found) != 0) return {};
+  // Nothing else is opened: to open a pipe waits until somebody writes to it.
+  if (::stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return {};
   return {.device = found.st_dev,
           .inode = found.st_ino,
           .modified_ns = found.st_mtim.tv_sec * kNanos + found.st_mtim.tv_nsec,
@@ -46,10 +47,20 @@ base::Result<bool> ListenerCertificates::look() {
   auto found = stamps();
   if (found == stamps_) return false;
   stamps_ = std::move(found);
+  if (auto missing = missing_file()) return base::Error{"\"" + *missing + "\" is no file"};
   auto fresh = net::make_tls_context(*settings_, tickets_);
   if (!fresh) return fresh.error();
   context_ = std::move(*fresh);
   return true;
+}
+
+std::optional<std::string> ListenerCertificates::missing_file() const {
+  for (const auto& files : settings_->certificates)
+    for (const auto* path : {&files.cert, &files.key, &files.ocsp})
+      if (!path->empty() && stamp_of(*path) == FileStamp{}) return *path;
+  if (!settings_->client_ca.empty() && stamp_of(settings_->client_ca) == FileStamp{})
+    return settings_->client_ca;
+  return std::nullopt;
 }
 
 std::vector<FileStamp> ListenerCertificates::stamps() const {

@@ -43,6 +43,7 @@ class ListenerCertificates {
  private:
   ListenerCertificates(const net::TlsSettings& settings, std::shared_ptr<net::TicketKeys> tickets);
   [[nodiscard]] std::vector<FileStamp> stamps() const;
+  [[nodiscard]] std::optional<std::string> missing_file() const;
 
   const net::TlsSettings* settings_;
   std::shared_ptr<net::TicketKeys> tickets_;  // the same for all contexts: sessions outlive a renewal

@@ -246,6 +246,7 @@ void read_soft(const TableReader& table, const Method& method, const Numbers& nu
 Limiters completed(const TableReader& table, const Method& method, const Numbers& numbers, unsigned replicas,
                    Limiters limiters) {
   limiters.rate = numbers.rate;
+  if (method.algorithm <= Algorithm::LeakyBucket) limiters.room = numbers.room;
   if (table.has("soft")) read_soft(table, method, numbers, replicas, limiters);
   return limiters;
 }
@@ -285,10 +286,16 @@ std::string not_in_redis(const Method& method) {
   return {};
 }
 
-Limiters read_limiters(const TableReader& table, const Method& method, unsigned replicas) {
+std::string_view key_of_room(const Method& method) noexcept {
+  return method.algorithm == Algorithm::LeakyBucket ? "queue" : "burst";
+}
+
+Limiters read_limiters(const TableReader& table, const Method& method, unsigned replicas,
+                       std::uint64_t least_room) {
   refuse_strangers(table, method.algorithm);
-  const auto numbers = read_numbers(table, method);
+  auto numbers = read_numbers(table, method);
   if (!numbers) return {any_limiter(), std::nullopt};
+  if (!table.has(key_of_room(method))) numbers->room = std::max(numbers->room, least_room);
   const auto* blamed = method.algorithm == Algorithm::AdaptiveConcurrency ? "max" : "limit";
   auto limiter = make(method, *numbers);
   if (!limiter) {

@@ -36,6 +36,7 @@ struct Limiters {
   std::optional<limit::Limiter> soft{};         // with the margin of `soft`, where that is given
   std::optional<limit::Limiter> soft_share{};   // likewise of local_share
   std::optional<limit::Rate> rate{};            // that `limit` says
+  std::uint64_t room = 0;                       // the burst or the queue
 };
 
 // Reads algorithm, refill, align, timezone and buckets of a rule.
@@ -45,7 +46,11 @@ struct Limiters {
 [[nodiscard]] std::string not_in_redis(const Method& method);
 
 // Reads limit, burst, queue, max_wait, min, max and soft of `table`. `replicas`: 0, or the number of weirs
-// among which the limit is divided for the local share. After a mistake the limiter is some limiter.
-[[nodiscard]] Limiters read_limiters(const TableReader& table, const Method& method, unsigned replicas);
+// among which the limit is divided for the local share. `least_room`: of a burst or queue that is not said.
+// After a mistake the limiter is some limiter.
+[[nodiscard]] Limiters read_limiters(const TableReader& table, const Method& method, unsigned replicas,
+                                     std::uint64_t least_room = 0);
+// "queue" of a leaky bucket, "burst" of others.
+[[nodiscard]] std::string_view key_of_room(const Method& method) noexcept;
 
 }  // namespace weir::app

@@ -90,11 +90,14 @@ double read_load(const TableReader& table, std::string_view key) {
   return 0;
 }
 
-// `own`: the rate that is there without it.
-policy::Elastic read_elastic(const TableReader& table, const Terms& terms,
-                             const std::optional<limit::Rate>& own) {
-  auto limiters = read_limiters(table, terms.method, terms.replicas);
+// `base`: what is there without it.
+policy::Elastic read_elastic(const TableReader& table, const Terms& terms, const Limiters& base) {
+  auto limiters = read_limiters(table, terms.method, terms.replicas, base.room);
+  const auto& own = base.rate;
   const auto rate = limiters.rate;
+  if (limiters.rate && limiters.room < base.room)
+    table.mistake(key_of_room(terms.method),
+                  "found less than what it is to raise, " + std::to_string(base.room));
   __extension__ using Product = unsigned __int128;
   const auto product = [](const limit::Rate& a, const limit::Rate& b) {
     return Product{a.count} * static_cast<std::uint64_t>(b.period.count());
@@ -114,7 +117,7 @@ void read_numbers(const TableReader& table, const Terms& terms, Numbers& numbers
   numbers.soft_share = std::move(limiters.soft_share);
   if (!table.has("elastic")) return;
   if (table.has("soft")) table.mistake("elastic", "found beside soft; expected one of them");
-  numbers.elastic = read_elastic(table.table("elastic", schema::kElastic), terms, limiters.rate);
+  numbers.elastic = read_elastic(table.table("elastic", schema::kElastic), terms, limiters);
 }
 
 limit::Limiter any_limiter() {

@@ -92,7 +92,8 @@ int choose_certificate(SSL* ssl, int*, void* context) {
 // SSL_CTX_set_tlsext_status_cb(3): what is stapled belongs to OpenSSL afterwards.
 int staple_response(SSL* ssl, void*) {
   const auto& staple = extras_of(SSL_get_SSL_CTX(ssl))->staple;
-  if (!staple || staple->until <= std::chrono::system_clock::now()) return SSL_TLSEXT_ERR_NOACK;
+  if (!staple || staple->until <= std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()))
+    return SSL_TLSEXT_ERR_NOACK;
   auto* copy = static_cast<unsigned char*>(OPENSSL_memdup(staple->der.data(), staple->der.size()));
   if (copy == nullptr) return SSL_TLSEXT_ERR_NOACK;
   SSL_set_tlsext_status_ocsp_resp(ssl, copy, static_cast<long>(staple->der.size()));

@@ -34,14 +34,16 @@ void Exchange::begin_attempts(upstream::Pool& pool, Attempt& attempt) {
 }
 
 // Late after `wait`, and when all attempts together are.
-void Exchange::arm(const Attempt& attempt, base::Duration wait) noexcept {
-  session_.arm(attempt.deadline == base::TimePoint::max()
-                   ? wait
-                   : std::clamp(attempt.deadline - latest_, base::Duration{0}, wait));
+void Exchange::arm(Attempt& attempt, base::Duration wait) noexcept {
+  const bool bounded = attempt.deadline != base::TimePoint::max();
+  const auto left = bounded ? std::max(attempt.deadline - latest_, base::Duration{0}) : base::kForever;
+  attempt.cut_short = left < wait;
+  session_.arm(std::min(left, wait));
 }
 
 bool Exchange::lease_server(upstream::Pool& pool, Attempt& attempt) {
   if (latest_ >= attempt.deadline) return false;
+  lease_ = {};  // its place may be the one that is wanted
   lease_ = pool.lease({.now = latest_, .tried = attempt.tried, .fresh = attempt.fresh, .word = attempt.word});
   if (lease_.room_after()) note_crowd(attempt);
   if (!lease_ || worker_.hard_stop) return false;
@@ -92,7 +94,8 @@ net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
     attempt.what = "this server has no room for a connection to the upstream";
     co_return false;
   }
-  if (count_failure()) lease_.member().unreachable(latest_);
+  const bool theirs = count_failure();
+  if (theirs && !(session_.late() && attempt.cut_short)) lease_.member().unreachable(latest_);
   if (session_.late()) {
     attempt.status = 504;
     attempt.what = "the upstream could not be reached in time";
@@ -108,8 +111,8 @@ net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
   // A connection that had waited, and is closed without a word, died of age: that says nothing of its server,
   // and the request never got there.
   const bool aged = attempt.silent && lease_.reused() && !late;
-  const bool theirs = count_failure() && !attempt.client_broken;
-  if (theirs && !aged) lease_.member().failed(latest_);
+  const bool theirs = !attempt.client_broken && count_failure();
+  if (theirs && !aged && !(late && attempt.cut_short)) lease_.member().failed(sent_, latest_);
   if (!theirs || !repeatable(attempt)) co_return false;
   attempt.fresh = true;
   if (aged) {
@@ -127,9 +130,11 @@ bool Exchange::disappoints(const upstream::Pool& pool, const Attempt& attempt) c
   const auto status = space_->response.status;
   const auto& statuses = pool.settings().retry.statuses;
   return !statuses.empty() && repeatable(attempt) && !attempt.client_broken &&
-         std::any_of(statuses.begin(), statuses.end(), [status](const policy::StatusRange& range) {
-           return range.first <= status && status <= range.last;
-         });
+         std::any_of(statuses.begin(), statuses.end(),
+                     [status](const policy::StatusRange& range) {
+                       return range.first <= status && status <= range.last;
+                     }) &&
+         pool.others_serve(attempt.tried | std::uint64_t{1} << lease_.server());
 }
 
 // Once more, on another server, after a while: if there is one, time is left and the budget allows it.

@@ -14,6 +14,7 @@ struct Exchange::Attempt {
   bool silent = false;         // the connection ended before a byte of an answer
   bool client_broken = false;  // what it was sent ends within a head: nothing may follow
   unsigned servers = 0;        // that got the request
+  bool cut_short = false;      // the wait under way ends with all attempts, before its server had its time
   std::uint64_t tried = 0;     // servers that failed, a bit for each
   std::uint64_t word = 0;      // what stands for the client where it has a server of its own
   base::TimePoint deadline = base::TimePoint::max();  // of all attempts together

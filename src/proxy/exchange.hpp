@@ -86,7 +86,7 @@ class Exchange {
   void write_request(Attempt& attempt);
   // False when there is none left to try.
   void begin_attempts(upstream::Pool& pool, Attempt& attempt);
-  void arm(const Attempt& attempt, base::Duration wait) noexcept;
+  void arm(Attempt& attempt, base::Duration wait) noexcept;
   [[nodiscard]] bool lease_server(upstream::Pool& pool, Attempt& attempt);
   void note_crowd(Attempt& attempt);
   [[nodiscard]] bool can_reuse(const Attempt& attempt);

@@ -70,6 +70,7 @@ net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
         again = co_await try_again(pool, attempt);
       else
         again = disappoints(pool, attempt) && co_await repeat(pool, attempt);
+      if (!lease_) answered = false;  // the answer was let go for another server's, and there is none
     }
     if (answered)
       ending = co_await relay_answer(pool, attempt);
@@ -162,7 +163,7 @@ Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& sear
   }
   answer.use_and_pin(size);
   latest_ = answered_ = worker_.clock.now();
-  lease_.member().answered(latest_);
+  lease_.member().answered(sent_, latest_);
   return HeadState::Whole;
 }
 

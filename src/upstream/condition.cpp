@@ -20,9 +20,9 @@ Condition::Change Condition::unreachable(const Ejection& settings, base::TimePoi
   return out() && !trial_ ? Change::None : put_out(settings, now, random);
 }
 
-Condition::Change Condition::failed(const Ejection& settings, base::TimePoint now,
+Condition::Change Condition::failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
                                     std::uint64_t random) noexcept {
-  if (out()) return trial_ ? put_out(settings, now, random) : Change::None;
+  if (out()) return trial_ && sent >= trial_since_ ? put_out(settings, now, random) : Change::None;
   return ++failures_ >= settings.failures ? put_out(settings, now, random) : Change::None;
 }
 
@@ -32,6 +32,7 @@ Condition::Change Condition::put_out(const Ejection& settings, base::TimePoint n
   const bool again = was_out || (longest_ != base::Duration{0} && now < back_since_ + settings.most);
   longest_ = again ? std::min(settings.most, 2 * longest_) : std::min(settings.most, settings.least);
   out_until_ = now + shortened(longest_, random);
+  out_since_ = now;
   failures_ = 0;
   good_ = 0;
   trial_ = false;
@@ -40,9 +41,9 @@ Condition::Change Condition::put_out(const Ejection& settings, base::TimePoint n
   return Change::Out;
 }
 
-Condition::Change Condition::answered(base::TimePoint now) noexcept {
+Condition::Change Condition::answered(base::TimePoint sent, base::TimePoint now) noexcept {
   failures_ = 0;
-  return out() && !down() ? come_back(now) : Change::None;
+  return out() && !down() && sent >= out_since_ ? come_back(now) : Change::None;
 }
 
 Condition::Change Condition::come_back(base::TimePoint now) noexcept {
@@ -66,6 +67,7 @@ Condition::Change Condition::probed(const HealthCheck& check, bool good, base::T
 
 bool Condition::begin_trial(base::TimePoint now) noexcept {
   if (!out() || now < out_until_) return false;
+  if (!trial_) trial_since_ = now;
   trial_ = true;
   out_until_ = now + longest_;
   return true;

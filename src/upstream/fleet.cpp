@@ -71,14 +71,14 @@ void Fleet::Member::unreachable(base::TimePoint now) noexcept {
   publish(condition_.unreachable(fleet_.settings_.ejection, now, next(random_)), now, "it cannot be reached");
 }
 
-void Fleet::Member::failed(base::TimePoint now) noexcept {
+void Fleet::Member::failed(base::TimePoint sent, base::TimePoint now) noexcept {
   const std::scoped_lock lock(mutex_);
-  publish(condition_.failed(fleet_.settings_.ejection, now, next(random_)), now, "its answers fail");
+  publish(condition_.failed(fleet_.settings_.ejection, sent, now, next(random_)), now, "its answers fail");
 }
 
-void Fleet::Member::note_answer(base::TimePoint now) noexcept {
+void Fleet::Member::note_answer(base::TimePoint sent, base::TimePoint now) noexcept {
   const std::scoped_lock lock(mutex_);
-  publish(condition_.answered(now), now, {});
+  publish(condition_.answered(sent, now), now, {});
 }
 
 void Fleet::Member::probed(bool good, std::string_view fault, base::TimePoint now) noexcept {

@@ -134,14 +134,23 @@ Pool::Choice Pool::look(const Wanted& wanted) noexcept {
 
 // The next request tries a server whose time is over; of clients that have their own server, one of its own.
 std::optional<std::size_t> Pool::take_trial(const Choice& choice, const Wanted& wanted) noexcept {
-  const auto chosen = settings().balance == Balance::Hash
-                          ? balancer_.choose(choice.from | choice.due, loads_, wanted.word)
-                          : static_cast<std::size_t>(std::countr_zero(choice.due));
-  auto& member = fleet_.member(chosen);
-  if ((choice.due & bit(chosen)) == 0 || member.enter(wanted.now)) return std::nullopt;
-  if (member.begin_trial(wanted.now)) return chosen;
-  member.leave();
+  auto due = choice.due;
+  if (settings().balance == Balance::Hash)
+    due &= bit(balancer_.choose(choice.from | choice.due, loads_, wanted.word));
+  for (; due != 0; due &= due - 1) {
+    const auto chosen = static_cast<std::size_t>(std::countr_zero(due));
+    auto& member = fleet_.member(chosen);
+    if (member.enter(wanted.now)) continue;
+    if (member.begin_trial(wanted.now)) return chosen;
+    member.leave();
+  }
   return std::nullopt;
+}
+
+bool Pool::others_serve(std::uint64_t tried) const noexcept {
+  for (std::size_t at = 0; at < loads_.size(); ++at)
+    if ((tried & bit(at)) == 0 && fleet_.member(at).serves() && fleet_.member(at).has_room()) return true;
+  return false;
 }
 
 // xorshift64*: to draw servers needs no better.
@@ -160,7 +169,7 @@ Lease Pool::lease(const Wanted& wanted) {
   // Where there is one server alone it gets what comes, whether it serves or not.
   const auto choice = loads_.size() == 1 ? Choice{.from = ~wanted.tried & 1U} : look(wanted);
   if (choice.due != 0)
-    if (const auto server = take_trial(choice, wanted)) return lend(*server, wanted.fresh);
+    if (const auto server = take_trial(choice, wanted)) return lend(*server, true);
   Lease none;
   for (auto from = choice.from; from != 0;) {
     const auto chosen = std::has_single_bit(from) ? static_cast<std::size_t>(std::countr_zero(from))

@@ -4,6 +4,7 @@
 
 #include "weir/http/head_parser.hpp"
 #include "weir/net/signal.hpp"
+#include "weir/upstream/pool.hpp"
 
 #include <algorithm>
 #include <array>
@@ -42,12 +43,12 @@ class Prober::Probe final : net::Watched {
 
   net::Task<void> run() {
     for (;;) {
-      late_ = false;
+      late_ = short_here_ = false;
       arm(check_.timeout);
       const auto fault = co_await ask();
       disarm();
       stream_.reset();
-      member_.probed(fault.empty(), fault, clock_.now());
+      if (!short_here_) member_.probed(fault.empty(), fault, clock_.now());
       pause_.expires_after(spread(check_.interval));
       const auto ended = co_await net::Expiry(pause_);
       if (ended) co_return;
@@ -63,6 +64,7 @@ class Prober::Probe final : net::Watched {
   // What is wrong; empty: nothing.
   net::Task<std::string> ask() {
     auto ec = co_await connect_to(executor_, member_.server().addresses, stream_);
+    short_here_ = is_shortage(ec);
     if (ec) co_return late_ ? "it cannot be reached in time" : "it cannot be reached";
     ec = co_await stream_->write(request_);
     std::string answer;
@@ -111,6 +113,7 @@ class Prober::Probe final : net::Watched {
   std::unique_ptr<net::Stream> stream_;
   http::ResponseHead head_;
   bool late_ = false;
+  bool short_here_ = false;  // weir itself lacks descriptors or ports, which says nothing of the server
   std::minstd_rand random_;
 };
 

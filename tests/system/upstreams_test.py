@@ -194,6 +194,43 @@ class Repetitions(TestCase):
             self.assertEqual(client.request("POST", "/", body=b"x").status, 503, "it is not idempotent")
             self.assertEqual(client.request("PUT", "/", body=b"x").body, b"good")
 
+    def test_a_client_that_leaves_while_weir_pauses_harms_nobody(self):
+        def busy(exchange):  # an answer whose body is still on its way
+            exchange.send(b"HTTP/1.1 503 Busy\r\nContent-Length: 100000\r\n\r\nfirst")
+            exchange.wait_for_close()
+
+        bad = self.start(Upstream(busy))
+        weir = self.weir(bad, 'on = ["503"], backoff = "2s", budget = "100%"')
+        for gone in range(1, 5):  # how long the pause is, chance decides
+            with weir.connect() as client:
+                client.send(request_bytes("GET", "/"))
+                eventually(lambda: len(bad.exchanges) == gone, "the first server was asked")
+        self.await_metric(weir, 0, "weir_connections_open")
+        self.assertEqual(weir.get("/").body, b"good")
+
+    def test_an_answer_stays_where_nobody_else_could_give_another(self):
+        bad = self.bad()
+        away = closed_port()
+        weir = self.start(Weir(several(entry(bad.port), entry(away), more='balance = "round_robin"\nretry = { on = ["503"] }\n')))
+        weir.get("/")  # one of these finds that the other is away
+        weir.get("/")
+        eventually(lambda: weir.metric("weir_upstream_ejections_total") >= 1, "the one that is away is out")
+        self.assertEqual({weir.get("/").status for _ in range(4)}, {503})
+
+    def test_a_connection_that_died_of_age_needs_no_second_place(self):
+        served = set()
+
+        def once(exchange):  # the second request of a connection finds it closed
+            if exchange.connection in served:
+                exchange.close()
+            else:
+                served.add(exchange.connection)
+                exchange.send(answer(b"fresh"))
+
+        weir = self.start(Weir(several(entry(self.start(Upstream(once)).port, "max_in_flight = 1"))))
+        with weir.connect() as client:
+            self.assertEqual([client.get("/").status for _ in range(6)], [200] * 6)
+
     def test_a_request_that_may_have_been_carried_out_is_not_repeated(self):
         bad = self.silent()
         weir = self.weir(bad)

@@ -25,9 +25,11 @@ class Condition {
   Change unreachable(const Ejection& settings, base::TimePoint now, std::uint64_t random) noexcept;
   // It got a request and gave no answer, or none that is HTTP: enough when it happens several times in a row,
   // or to the one request that was to try it.
-  Change failed(const Ejection& settings, base::TimePoint now, std::uint64_t random) noexcept;
-  // It answered a request, whatever the status.
-  Change answered(base::TimePoint now) noexcept;
+  // What was sent before somebody tried it says nothing of that.
+  Change failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
+                std::uint64_t random) noexcept;
+  // It answered a request, whatever the status. One that was sent before it went out brings it not back.
+  Change answered(base::TimePoint sent, base::TimePoint now) noexcept;
 
   // It was asked how it is. So many faults in a row and it is down: out until as many good answers as are
   // asked for have come in a row. These bring back one that is out because of requests, too.
@@ -55,9 +57,11 @@ class Condition {
   Change come_back(base::TimePoint now) noexcept;
   Change put_out(const Ejection& settings, base::TimePoint now, std::uint64_t random) noexcept;
 
-  unsigned failures_ = 0;  // in a row, while it serves
-  bool trial_ = false;     // somebody tries it
-  unsigned good_ = 0;      // probes in a row, since it went out
+  unsigned failures_ = 0;          // in a row, while it serves
+  bool trial_ = false;             // somebody tries it
+  base::TimePoint out_since_{};    // it went out, or a trial failed
+  base::TimePoint trial_since_{};  // the first began of which nobody said what came of it
+  unsigned good_ = 0;              // probes in a row, since it went out
   unsigned bad_ = 0;
   base::TimePoint out_until_ = kServes;
   base::TimePoint back_since_{};

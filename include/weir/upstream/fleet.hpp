@@ -54,9 +54,9 @@ class Fleet {
 
     // What came of a request; see Condition.
     void unreachable(base::TimePoint now) noexcept;
-    void failed(base::TimePoint now) noexcept;
-    void answered(base::TimePoint now) noexcept {
-      if (suspect_.load(std::memory_order_relaxed)) note_answer(now);
+    void failed(base::TimePoint sent, base::TimePoint now) noexcept;
+    void answered(base::TimePoint sent, base::TimePoint now) noexcept {
+      if (suspect_.load(std::memory_order_relaxed)) note_answer(sent, now);
     }
 
     // It was asked how it is; `fault`: what is wrong, in words for the log.
@@ -69,10 +69,16 @@ class Fleet {
       if (settings_.max_in_flight != 0) in_flight_.fetch_sub(1, std::memory_order_relaxed);
     }
 
+    // Whether enter() would let one in, as far as `max_in_flight` goes.
+    [[nodiscard]] bool has_room() const noexcept {
+      return settings_.max_in_flight == 0 ||
+             in_flight_.load(std::memory_order_relaxed) < settings_.max_in_flight;
+    }
+
     [[nodiscard]] std::uint64_t ejections() const;
 
    private:
-    void note_answer(base::TimePoint now) noexcept;
+    void note_answer(base::TimePoint sent, base::TimePoint now) noexcept;
     [[nodiscard]] std::optional<base::Duration> spend(base::TimePoint now) noexcept;
     void publish(Condition::Change change, base::TimePoint now, std::string_view why) noexcept;
 

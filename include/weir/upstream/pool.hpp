@@ -83,6 +83,8 @@ class Pool final : private net::Watched {
   // REQUIRES at most kMaxServers of them. `fleet` outlives the pool.
   Pool(net::Executor executor, net::Watchdog& watchdog, Fleet& fleet);
 
+  // Whether any but `tried` (a bit for each) serves and has room.
+  [[nodiscard]] bool others_serve(std::uint64_t tried) const noexcept;
   // Chooses a server by the upstream's balance among those that serve, were not tried, and have room; where
   // none serves, among all that were not tried. One that was out and whose time is over is tried at once.
   // With an idle connection where the server has one, unless a fresh one is wanted.

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 namespace weir::app {
 namespace {
@@ -47,6 +48,17 @@ TEST(ListenerCertificates, ALinkThatPointsElsewhereIsAChange) {
   EXPECT_TRUE(read.look().value());
 }
 
+TEST(ListenerCertificates, APipeIsNotWaitedFor) {
+  const net::Certificates folder;
+  const auto settings = folder.settings();
+  auto read = ListenerCertificates::read(settings).value();
+  std::filesystem::remove(folder.cert());
+  ASSERT_EQ(::mkfifo(folder.cert().c_str(), 0600), 0);
+  const auto looked = read.look();
+  ASSERT_FALSE(looked);
+  EXPECT_THAT(looked.error().message, HasSubstr("cert.pem\" is no file"));
+}
+
 TEST(ListenerCertificates, WhatAPersonShouldDoIsSaidInTime) {
   const net::TlsSettings settings{.certificates = {{.cert = "a.crt", .key = "a.key", .ocsp = "a.ocsp"}}};
   const std::chrono::sys_seconds now{100h};
@@ -54,7 +66,8 @@ TEST(ListenerCertificates, WhatAPersonShouldDoIsSaidInTime) {
     return find_doubts(settings, {{.not_after = now + left, .stapled_until = stapled}}, now);
   };
   EXPECT_THAT(doubts(std::chrono::days(14)), IsEmpty());
-  EXPECT_THAT(doubts(std::chrono::days(13)), ElementsAre("the certificate \"a.crt\" expires on 1970-01-18 (UTC)"));
+  EXPECT_THAT(doubts(std::chrono::days(13)),
+              ElementsAre("the certificate \"a.crt\" expires on 1970-01-18 (UTC)"));
   EXPECT_THAT(doubts(-1s), ElementsAre(HasSubstr("has expired")));
   EXPECT_THAT(doubts(std::chrono::days(90), now), ElementsAre(HasSubstr("\"a.ocsp\" is out of date")));
   EXPECT_THAT(doubts(std::chrono::days(90), now + 1s), IsEmpty());

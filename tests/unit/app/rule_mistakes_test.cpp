@@ -487,6 +487,9 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:14: rule[x].elastic.limit: \"20\" is not a rate (no '/'): write COUNT/PERIOD with a period "
       "in s, "
       "min, h or day, as \"10/s\" or \"20/10s\""}},
+    {"RuleElasticBurst",
+     with_rule("elastic = { limit = \"20/s\", burst = 9, while_load_below = 0.5 }\n"),
+     {"weir.toml:14: rule[x].elastic.burst: found less than what it is to raise, 10"}},
     {"RuleElasticAndSoft",
      with_rule("soft = \"10%\"\nelastic = { limit = \"20/s\", while_load_below = 0.5 }\n"),
      {"weir.toml:15: rule[x].elastic: found beside soft; expected one of them"}},

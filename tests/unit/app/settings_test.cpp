@@ -404,6 +404,10 @@ TEST(Settings, AnElasticLimit) {
       parse(with_rule("elastic = { limit = \"20/s\", burst = 50, while_load_below = 0.7 }\n")).rules[1];
   ASSERT_TRUE(rule.elastic);
   EXPECT_EQ(limit::describe(rule.elastic->limiter), "token_bucket 20/s, burst 50");
+  const auto wide =
+      parse(with_rule("burst = 70\nelastic = { limit = \"20/s\", while_load_below = 0.7 }\n")).rules[1];
+  EXPECT_EQ(limit::describe(wide.elastic->limiter), "token_bucket 20/s, burst 70")
+      << "the rule's, which is more";
   EXPECT_EQ(rule.elastic->while_load_below, 0.7);
   EXPECT_EQ(limit::describe(rule.limiter), "token_bucket 10/s, burst 10");
 }

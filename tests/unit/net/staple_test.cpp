@@ -38,7 +38,7 @@ class Stapling : public ::testing::Test {
   }
 
   // "Good", as the certificate's own key says, until `until` from now.
-  void respond(std::chrono::seconds until, long serial = 0) {
+  void respond(std::optional<std::chrono::seconds> until, long serial = 0) {
     std::unique_ptr<OCSP_BASICRESP, Freed<OCSP_BASICRESP_free>> said(OCSP_BASICRESP_new());
     auto id = std::unique_ptr<OCSP_CERTID, Freed<OCSP_CERTID_free>>(
         OCSP_cert_to_id(nullptr, certificate.get(), certificate.get()));
@@ -46,7 +46,7 @@ class Stapling : public ::testing::Test {
     OCSP_id_get0_info(nullptr, nullptr, nullptr, &number, id.get());
     if (serial != 0) ASN1_INTEGER_set(number, serial);
     const Asn1 from(X509_gmtime_adj(nullptr, -7200));
-    const Asn1 next(X509_gmtime_adj(nullptr, until.count()));
+    const Asn1 next(until ? X509_gmtime_adj(nullptr, until->count()) : nullptr);
     OCSP_basic_add1_status(said.get(), id.get(), V_OCSP_CERTSTATUS_GOOD, 0, nullptr, from.get(), next.get());
     OCSP_basic_sign(said.get(), certificate.get(), key.get(), EVP_sha256(), nullptr, 0);
     const std::unique_ptr<OCSP_RESPONSE, Freed<OCSP_RESPONSE_free>> response(
@@ -102,6 +102,11 @@ TEST_F(Stapling, WhatIsUpToDateIsStapled) {
   const auto left = *times[0].stapled_until - std::chrono::system_clock::now();
   EXPECT_GT(left, 59min);
   EXPECT_LE(left, 1h);
+}
+
+TEST_F(Stapling, WhatDoesNotSayWhenItEndsIsStapled) {
+  respond(std::nullopt);
+  EXPECT_GT(stapled(), 0);
 }
 
 TEST_F(Stapling, WhatIsOutOfDateIsNotAndIsNoError) {

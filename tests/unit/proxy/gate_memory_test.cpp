@@ -4,6 +4,7 @@
 
 #include "weir/limit/concurrency.hpp"
 
+#include <deque>
 #include <exception>
 #include <memory>
 
@@ -51,10 +52,16 @@ struct Asking {
   limit::KeyTable table{1000};
   SharedQueue queue{1};
   InFlight in_flight{0};
+  std::deque<upstream::Fleet> fleets;
   observe::Counters counters{{.routes = 0, .rules = 2, .upstreams = 0}};
   redis::Store store{context.get_executor(), settings()};
   Worker worker{context.get_executor(),
-                {.config = config, .clock = clock, .table = table, .queue = queue, .in_flight = in_flight},
+                {.config = config,
+                 .clock = clock,
+                 .table = table,
+                 .queue = queue,
+                 .in_flight = in_flight,
+                 .fleets = fleets},
                 &store,
                 counters,
                 nullptr};

@@ -30,15 +30,15 @@ TEST(Condition, OneConnectThatFailsIsEnough) {
 TEST(Condition, FailuresCountInARow) {
   Condition condition;
   for (int round = 0; round < 3; ++round) {
-    EXPECT_EQ(condition.failed(kSettings, kStart, kWhole), Change::None);
-    EXPECT_EQ(condition.failed(kSettings, kStart, kWhole), Change::None);
+    EXPECT_EQ(condition.failed(kSettings, kStart, kStart, kWhole), Change::None);
+    EXPECT_EQ(condition.failed(kSettings, kStart, kStart, kWhole), Change::None);
     EXPECT_TRUE(condition.suspect());
-    EXPECT_EQ(condition.answered(kStart), Change::None);
+    EXPECT_EQ(condition.answered(kStart, kStart), Change::None);
     EXPECT_FALSE(condition.suspect());
   }
-  condition.failed(kSettings, kStart, kWhole);
-  condition.failed(kSettings, kStart, kWhole);
-  EXPECT_EQ(condition.failed(kSettings, kStart, kWhole), Change::Out);
+  condition.failed(kSettings, kStart, kStart, kWhole);
+  condition.failed(kSettings, kStart, kStart, kWhole);
+  EXPECT_EQ(condition.failed(kSettings, kStart, kStart, kWhole), Change::Out);
 }
 
 // A hundred requests that fail together are one failure of the server.
@@ -47,7 +47,7 @@ TEST(Condition, WhatWasUnderWayMakesNothingWorse) {
   condition.unreachable(kSettings, kStart, kWhole);
   const auto until = condition.out_until();
   for (int i = 0; i < 100; ++i) {
-    EXPECT_EQ(condition.failed(kSettings, kStart + 500ms, kWhole), Change::None);
+    EXPECT_EQ(condition.failed(kSettings, kStart + 500ms, kStart + 500ms, kWhole), Change::None);
     EXPECT_EQ(condition.unreachable(kSettings, kStart + 500ms, kWhole), Change::None);
   }
   EXPECT_EQ(condition.out_until(), until);
@@ -72,7 +72,7 @@ TEST(Condition, TheTimeDoublesUpToItsBound) {
     EXPECT_EQ(out_for(condition, now), expected);
     now = condition.out_until();
     ASSERT_TRUE(condition.begin_trial(now));
-    EXPECT_EQ(condition.failed(kSettings, now, kWhole), Change::None) << "it was out before";
+    EXPECT_EQ(condition.failed(kSettings, now, now, kWhole), Change::None) << "it was out before";
   }
   EXPECT_EQ(condition.ejections(), 1U);
 }
@@ -81,7 +81,7 @@ TEST(Condition, AnAnswerBringsItBack) {
   Condition condition;
   condition.unreachable(kSettings, kStart, kWhole);
   ASSERT_TRUE(condition.begin_trial(kStart + 1s));
-  EXPECT_EQ(condition.answered(kStart + 1s), Change::Back);
+  EXPECT_EQ(condition.answered(kStart + 1s, kStart + 1s), Change::Back);
   EXPECT_EQ(condition.out_until(), base::TimePoint{});
   EXPECT_EQ(condition.back_since(), kStart + 1s);
   EXPECT_FALSE(condition.suspect());
@@ -92,7 +92,7 @@ TEST(Condition, WhoFailsAgainSoonIsOutForLonger) {
        {std::pair<base::Duration, base::Duration>{7'999'999us, 2s}, {8s, 1s}}) {
     Condition condition;
     condition.unreachable(kSettings, kStart, kWhole);
-    condition.answered(kStart);
+    condition.answered(kStart, kStart);
     condition.unreachable(kSettings, kStart + later, kWhole);
     EXPECT_EQ(out_for(condition, kStart + later), expected);
     EXPECT_EQ(condition.ejections(), 2U);
@@ -136,7 +136,7 @@ TEST(Condition, WhoIsDownComesBackByProbesAlone) {
   Condition condition;
   for (int i = 0; i < 3; ++i) condition.probed(kCheck, false, kStart);
   EXPECT_FALSE(condition.begin_trial(kStart + 1h));
-  EXPECT_EQ(condition.answered(kStart), Change::None);
+  EXPECT_EQ(condition.answered(kStart, kStart), Change::None);
   EXPECT_EQ(condition.unreachable(kSettings, kStart, kWhole), Change::None);
   EXPECT_NE(condition.out_until(), base::TimePoint{});
   EXPECT_FALSE(condition.suspect()) << "an answer changes nothing";
@@ -165,10 +165,10 @@ TEST(Condition, IsNeverOutForGood) {
         condition.unreachable(kSettings, now, random());
         break;
       case 1:
-        condition.failed(kSettings, now, random());
+        condition.failed(kSettings, now, now, random());
         break;
       case 2:
-        condition.answered(now);
+        condition.answered(now, now);
         EXPECT_EQ(condition.out_until(), base::TimePoint{});
         break;
       default:
@@ -189,6 +189,19 @@ TEST(WeightAt, GrowsFromATenthToAll) {
   EXPECT_EQ(weight_at(10, 10s, kStart, kStart + 10s), 2'560U);
   EXPECT_EQ(weight_at(10, 0s, kStart, kStart), 2'560U) << "no slow start is asked for";
   EXPECT_EQ(weight_at(1, 10s, kStart, kStart - 1s), 25U) << "another worker's clock is behind";
+}
+
+TEST(Condition, WhatWasSentBeforeSaysNothingOfATrialNorBringsBack) {
+  Condition condition;
+  const auto out = kStart + 10s;
+  EXPECT_EQ(condition.unreachable(kSettings, out, kWhole), Change::Out);
+  EXPECT_EQ(condition.answered(out - 1s, out + 1ms), Change::None) << "an older request's answer";
+  const auto trial = condition.out_until();
+  ASSERT_TRUE(condition.begin_trial(trial));
+  const auto until = condition.out_until();
+  EXPECT_EQ(condition.failed(kSettings, trial - 1us, trial + 1ms, kWhole), Change::None);
+  EXPECT_EQ(condition.out_until(), until) << "an older request's failure made the time longer";
+  EXPECT_EQ(condition.answered(trial, trial + 2ms), Change::Back);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ TEST(FleetThreads, ChangesAreToldOnceAndInOrder) {
       const auto now = kStart + base::Duration{1'000 * i};
       if (random() % 8 == 0) member.unreachable(now);
       if (!member.serves() && member.due(now)) (void)member.begin_trial(now);
-      member.answered(now);
+      member.answered(now, now);
       (void)member.weight(now);
     }
   });

@@ -290,7 +290,7 @@ TEST_F(PoolTest, AServerThatFailedIsPassedOverUntilItsTimeIsOver) {
   now += settings.ejection.least;
   EXPECT_EQ(p.lease({.now = now}).server(), 0U) << "the next request tries it";
   for (int i = 0; i < 4; ++i) EXPECT_EQ(p.lease({.now = now}).server(), 1U) << "one is enough";
-  fleet->member(0).answered(now);
+  fleet->member(0).answered(now, now);
   now += settings.ejection.slow_start;
   std::array<int, 2> taken{};
   for (int i = 0; i < 4; ++i) ++taken[p.lease({.now = now}).server()];
@@ -300,7 +300,7 @@ TEST_F(PoolTest, AServerThatFailedIsPassedOverUntilItsTimeIsOver) {
 TEST_F(PoolTest, AServerThatIsBackStartsWithATenth) {
   auto& p = open(2, Balance::RoundRobin);
   fail(0);
-  fleet->member(0).answered(now);
+  fleet->member(0).answered(now, now);
   std::array<int, 2> taken{};
   for (int i = 0; i < 110; ++i) ++taken[p.lease({.now = now}).server()];
   EXPECT_NEAR(taken[0], 10, 1);
@@ -323,9 +323,9 @@ TEST_F(PoolTest, WhereAllFailedAllAreTriedInTurn) {
 TEST_F(PoolTest, WhatChangesIsReportedOnce) {
   auto& p = open(2);
   for (int i = 0; i < 3; ++i) fail(0);
-  fleet->member(0).failed(now);
-  for (int i = 0; i < 3; ++i) fleet->member(1).failed(now);
-  for (int i = 0; i < 3; ++i) fleet->member(0).answered(now);
+  fleet->member(0).failed(now, now);
+  for (int i = 0; i < 3; ++i) fleet->member(1).failed(now, now);
+  for (int i = 0; i < 3; ++i) fleet->member(0).answered(now, now);
   const auto server = [&](std::size_t at) { return "upstream \"api\": server " + servers[at].name; };
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_TRUE(lines[0].starts_with(server(0) + " is out for ")) << lines[0];
