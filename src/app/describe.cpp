@@ -165,7 +165,8 @@ std::string redis_line(const Settings& settings) {
     return rule.store == policy::Store::Redis && limit::holds(rule.limiter);
   });
   const std::string leases = holds ? ", leases of " + base::to_string(redis.lease_time) : "";
-  if (redis.topology == redis::Topology::Standalone) return "redis " + redis.address.to_string() + leases + "\n";
+  if (redis.topology == redis::Topology::Standalone)
+    return "redis " + redis.address.to_string() + leases + "\n";
   std::string text = "redis " + in_quotes(redis.sentinel.master) + ", which sentinels know:";
   for (const auto& address : redis.sentinel.addresses) text += " " + address.to_string();
   return text + leases + "\n";

@@ -220,7 +220,8 @@ CertificateTimes times_of(SSL_CTX* context) {
 
 }  // namespace
 
-base::Result<TlsContext> make_tls_context(const TlsSettings& settings, std::shared_ptr<TicketKeys> tickets) {
+base::Result<TlsContext> make_tls_context(const TlsSettings& settings,
+                                          const std::shared_ptr<TicketKeys>& tickets) {
   std::vector<TlsContext> others;
   TlsContext first;
   for (const auto& files : settings.certificates) {

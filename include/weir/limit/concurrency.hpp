@@ -62,11 +62,11 @@ class Concurrency {
 //   limit     rises half way to the target in as many answers as it admits at once, about one round trip,
 //             and falls half way in two.
 //
-// The first 127 answers of a key count alike in both means, and best is what those of the first two round trips say. An exchange
-// that failed counts as a gradient of ½, and as no latency. There is no probe: nothing is shed to measure the
-// best. A lastingly slower server brings the limit down to `min`, where the new best is learned from ordinary
-// traffic and the limit rises again. A fresh key starts at √(min × max); what was learned is forgotten after
-// ten minutes without traffic.
+// The first 127 answers of a key count alike in both means, and best is what those of the first two round
+// trips say. An exchange that failed counts as a gradient of ½, and as no latency. There is no probe: nothing
+// is shed to measure the best. A lastingly slower server brings the limit down to `min`, where the new best
+// is learned from ordinary traffic and the limit rises again. A fresh key starts at √(min × max); what was
+// learned is forgotten after ten minutes without traffic.
 //
 // State, packed: word 0 = when last used, in 16 s (28 bits, to the year 2106) | in flight (14) | limit in
 // 1/256 (22); word 1 = best | slow | quick (19 each, floating, 1/64 µs) | answers seen (7). All zero stands

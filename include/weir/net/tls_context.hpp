@@ -27,7 +27,7 @@ using TlsContext = std::unique_ptr<SSL_CTX, FreeContext>;
 // `tickets`: of the listener; null for keys that OpenSSL makes and never changes.
 // An error names the file and what OpenSSL says of it.
 [[nodiscard]] base::Result<TlsContext> make_tls_context(const TlsSettings& settings,
-                                                        std::shared_ptr<TicketKeys> tickets = nullptr);
+                                                        const std::shared_ptr<TicketKeys>& tickets = nullptr);
 
 // One more reference; null of null.
 [[nodiscard]] TlsContext share(SSL_CTX* context) noexcept;
