@@ -71,7 +71,8 @@ TEST_F(SavedRuleTest, EveryLimiterThatCountsApartIsALedger) {
   is_.tiers = {{.tier = "pro", .limiter = bucket(9), .elastic = is_.elastic}};
   const std::vector<Rule> is = {is_};
   std::vector<limit::Ledger> ledgers;
-  for (const auto& variant : saved_rules(is)[0].variants) ledgers.push_back(variant.ledger);
+  const auto saved = saved_rules(is);
+  for (const auto& variant : saved[0].variants) ledgers.push_back(variant.ledger);
   EXPECT_EQ(ledgers, (std::vector<limit::Ledger>{0, 1, 2, 4, 5}));
 }
 
