@@ -102,6 +102,8 @@ class SharedQueue(TestCase):
         greedy = [self.enqueue(weir, "greedy") for _ in range(2)]
         leaving = self.send(weir, "leaving")
         self.assertEqual(greedy[1].read().json()["rule"], "queue")
+        self.await_metric(weir, 1, "weir_requests_total", code="429")  # it is counted out,
+        self.await_metric(weir, 2, "weir_queue_depth")  # and who took its place is counted in
         leaving.leave()
         eventually(lambda: weir.metric("weir_queue_depth") == 1, "it has left")
         self.enqueue(weir, "leaving").leave()  # it sent nobody away

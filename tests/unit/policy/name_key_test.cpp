@@ -194,7 +194,8 @@ TEST_F(NameKey, EverySpellingOfAValueIsOneName) {
 TEST_F(NameKey, WhatIsSaidInWaysThatDiffer) {
   const auto found = [&](std::initializer_list<std::string_view> parts, Lines lines, std::string_view query) {
     head_ = head_with(lines, query);
-    const auto ambiguity = ambiguity_in_key(rule_of("r", parts), request_of(head_));
+    const auto rule = rule_of("r", parts);  // whose names are lent
+    const auto ambiguity = ambiguity_in_key(rule, request_of(head_));
     return ambiguity ? std::string(ambiguity->place) + " " + std::string(ambiguity->name) : std::string();
   };
   EXPECT_EQ(found({"query:q"}, {}, "q=1&q=2"), "query parameter q");
