@@ -22,34 +22,15 @@ SipHash128::SipHash128(SipKey key) noexcept
       v2_(key.k0 ^ 0x6c7967656e657261ULL),
       v3_(key.k1 ^ 0x7465646279746573ULL) {}
 
-// Inlined by hand: the compiler calls it, which costs as much as it computes.
-[[gnu::always_inline]] inline void SipHash128::round() noexcept {
-  v0_ += v1_;
-  v1_ = std::rotl(v1_, 13) ^ v0_;
-  v0_ = std::rotl(v0_, 32);
-  v2_ += v3_;
-  v3_ = std::rotl(v3_, 16) ^ v2_;
-  v0_ += v3_;
-  v3_ = std::rotl(v3_, 21) ^ v0_;
-  v2_ += v1_;
-  v1_ = std::rotl(v1_, 17) ^ v2_;
-  v2_ = std::rotl(v2_, 32);
-}
-
-void SipHash128::word(std::uint64_t w) noexcept {
-  v3_ ^= w;
-  round();
-  round();
-  v0_ ^= w;
-  ++words_;
-}
-
+// On a copy: words are read as characters, which may be anywhere, so *this would be written back after each.
 void SipHash128::part(std::string_view bytes) noexcept {
-  word(bytes.size());
+  SipHash128 hash = *this;
+  hash.word(bytes.size());
   const char* at = bytes.data();
   std::size_t left = bytes.size();
-  for (; left >= 8; left -= 8, at += 8) word(load(at, 8));
-  if (left > 0) word(load(at, left));
+  for (; left >= 8; left -= 8, at += 8) hash.word(load(at, 8));
+  if (left > 0) hash.word(load(at, left));
+  *this = hash;
 }
 
 Digest128 SipHash128::finish(std::uint64_t last) noexcept {

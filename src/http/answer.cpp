@@ -1,7 +1,6 @@
 #include "weir/http/answer.hpp"
 
-#include "http/text_writer.hpp"
-
+#include "weir/base/text_writer.hpp"
 #include "weir/http/head.hpp"
 
 #include <algorithm>
@@ -11,6 +10,8 @@
 namespace weir::http {
 
 namespace {
+
+using base::TextWriter;
 
 struct Status {
   unsigned code;

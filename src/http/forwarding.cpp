@@ -1,12 +1,14 @@
 #include "weir/http/forwarding.hpp"
 
-#include "http/text_writer.hpp"
+#include "weir/base/text_writer.hpp"
 
 namespace weir::http {
 
 using namespace std::string_view_literals;
 
 namespace {
+
+using base::TextWriter;
 
 // The most that fixed words and numbers of a head come to.
 constexpr std::size_t kFixed = 512;

@@ -1,5 +1,6 @@
 #include "weir/observe/json_text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -95,6 +96,11 @@ std::size_t append_special(std::string& out, std::string_view text) {
 }
 
 }  // namespace
+
+bool is_plain_json_text(std::string_view text) noexcept {
+  return text.size() <= kMaxJsonText &&
+         std::all_of(text.begin(), text.end(), [](char c) { return kPlain[static_cast<unsigned char>(c)]; });
+}
 
 void append_json_text(std::string& out, std::string_view text) {
   const bool cut = text.size() > kMaxJsonText;

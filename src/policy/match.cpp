@@ -199,8 +199,8 @@ Match::Known Match::known(const Request& request) const {
   return body_words.empty() && rest == Known::No ? Known::Yes : Known::Open;
 }
 
-std::optional<Ambiguity> Match::ambiguity(const Request& request) const {
-  if ((headers.empty() && query.empty() && !negated) || !concerns(request)) return std::nullopt;
+std::optional<Ambiguity> Match::ambiguity_by_name(const Request& request) const {
+  if (!concerns(request)) return std::nullopt;
   if (const auto* found = divided(request.head->fields, headers)) return Ambiguity{"header", found->name};
   if (const auto* found = divided(request.head->query, query))
     return Ambiguity{"query parameter", found->name};

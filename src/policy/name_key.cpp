@@ -136,6 +136,12 @@ bool is_ambiguous(const AttributeRef& attribute, const Request& request) {
   }
 }
 
+// Of what a request may say twice.
+bool is_said_by_name(const AttributeRef& attribute) noexcept {
+  return attribute.kind == Attribute::Header || attribute.kind == Attribute::Query ||
+         attribute.kind == Attribute::Cookie;
+}
+
 const char* place_of(Attribute kind) noexcept {
   return kind == Attribute::Header ? "header" : kind == Attribute::Query ? "query parameter" : "cookie";
 }
@@ -153,11 +159,8 @@ const AttributeRef* ambiguous_in(const KeyPart& part, const Request& request) {
 }  // namespace
 
 std::optional<Ambiguity> ambiguity_in_key(const Rule& rule, const Request& request) {
-  const auto named = [](const AttributeRef& a) {
-    return a.kind == Attribute::Header || a.kind == Attribute::Query || a.kind == Attribute::Cookie;
-  };
   for (const auto& part : rule.key) {
-    if (std::none_of(part.begin(), part.end(), named)) continue;
+    if (std::none_of(part.begin(), part.end(), is_said_by_name)) continue;
     if (const auto* found = ambiguous_in(part, request)) return Ambiguity{place_of(found->kind), found->name};
   }
   return std::nullopt;

@@ -104,11 +104,15 @@ struct Match {
   // The first condition on a header or the query that holds of one of its values and not of another, where
   // all else that the head says holds. Such a request is to be refused: under `not`, in an override or where
   // the upstream goes by the other value either reading is a way round.
-  [[nodiscard]] std::optional<Ambiguity> ambiguity(const Request& request) const;
+  [[nodiscard]] std::optional<Ambiguity> ambiguity(const Request& request) const {
+    if (headers.empty() && query.empty() && !negated) return std::nullopt;
+    return ambiguity_by_name(request);
+  }
   // "path /api/*, methods GET POST"; "everything" when empty.
   [[nodiscard]] std::string describe() const;
 
  private:
+  [[nodiscard]] std::optional<Ambiguity> ambiguity_by_name(const Request& request) const;
   [[nodiscard]] bool concerns(const Request& request) const;
   [[nodiscard]] bool holds_of_head(const Request& request) const;
 };

@@ -1,16 +1,18 @@
-// Heads are dozens of short pieces: an append apiece checks room a dozen times and copies by a call. This
-// makes room once, for the most that can come, and copies what is known at compile time by a few moves.
+// Heads and lines of a log are dozens of short pieces: an append apiece checks room a dozen times and copies
+// by a call. This makes room once, for the most that can come, and copies what is known at compile time by a
+// few moves.
 #pragma once
 
 #include <cassert>
 #include <charconv>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
 
-namespace weir::http {
+namespace weir::base {
 
 class TextWriter {
  public:
@@ -41,8 +43,18 @@ class TextWriter {
     at_ += text.size();
     return *this;
   }
+  TextWriter& operator<<(std::same_as<char> auto c) noexcept {  // numbers are not to become characters
+    *at_++ = c;
+    return *this;
+  }
   TextWriter& operator<<(std::uint64_t number) noexcept {
     at_ = std::to_chars(at_, at_ + kDigits, number).ptr;
+    return *this;
+  }
+  // `number` in exactly `width` digits. REQUIRES number < 10^width.
+  TextWriter& padded(std::uint64_t number, std::size_t width) noexcept {
+    for (std::size_t i = width; i-- > 0; number /= 10) at_[i] = static_cast<char>('0' + number % 10);
+    at_ += width;
     return *this;
   }
 
@@ -51,4 +63,4 @@ class TextWriter {
   char* at_;
 };
 
-}  // namespace weir::http
+}  // namespace weir::base
