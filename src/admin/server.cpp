@@ -2,14 +2,13 @@
 
 #include "admin/answer.hpp"
 
+#include "weir/net/listener.hpp"
+
 #include <algorithm>
 #include <array>
 #include <set>
 
-#include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 #include <unistd.h>
@@ -21,11 +20,10 @@ namespace {
 namespace asio = net::asio;
 namespace http = boost::beast::http;
 
+using net::Acceptor;
 using net::Awaitable;
 using net::ErrorCode;
 using net::into;
-using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol, net::Executor>;
-using GenericEndpoint = asio::generic::stream_protocol::endpoint;
 using Parser = http::request_parser<http::empty_body>;
 using Response = http::response<http::string_body>;
 using Clock = std::chrono::steady_clock;
@@ -58,23 +56,6 @@ class Connection {
  private:
   std::set<Connection*>& all_;
 };
-
-base::Result<GenericEndpoint> resolve(asio::io_context& io, const base::Endpoint& address) {
-  if (address.is_unix()) return GenericEndpoint(asio::local::stream_protocol::endpoint(address.unix_path));
-  ErrorCode ec;
-  asio::ip::tcp::resolver resolver(io);
-  const auto found = resolver.resolve(address.host, std::to_string(address.port), ec);
-  if (ec)
-    return {boost::system::in_place_error,
-            base::Error{"admin: cannot resolve " + address.to_string() + ": " + ec.message()}};
-  return GenericEndpoint(found.begin()->endpoint());
-}
-
-std::uint16_t port_of(const GenericEndpoint& endpoint) {
-  if (endpoint.protocol().family() == AF_INET6)
-    return ntohs(reinterpret_cast<const sockaddr_in6*>(endpoint.data())->sin6_port);
-  return ntohs(reinterpret_cast<const sockaddr_in*>(endpoint.data())->sin_port);
-}
 
 std::string_view view(boost::beast::string_view text) {
   return {text.data(), text.size()};
@@ -109,16 +90,15 @@ std::optional<Answer> fault_answer(const ErrorCode& ec) {
 }  // namespace
 
 struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
-  Impl(asio::io_context& io, ServerOptions given, Sources read)
+  Impl(asio::io_context& io, ServerOptions given, Sources read, net::ListeningSocket listening)
       : options(std::move(given)),
         sources(std::move(read)),
         token(options.token),
-        acceptor(io.get_executor()),
+        bound(listening.address()),
+        acceptor(std::move(listening).into_acceptor(io.get_executor())),
         vacancy(io.get_executor()),
-        sweep_timer(io.get_executor()),
-        bound(options.address) {}
+        sweep_timer(io.get_executor()) {}
 
-  [[nodiscard]] base::Result<void> open(const GenericEndpoint& endpoint);
   void stop();
 
   Awaitable<void> accept();
@@ -133,24 +113,13 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   ServerOptions options;
   Sources sources;
   Token token;
+  base::Endpoint bound;
   Acceptor acceptor;
   net::Timer vacancy;  // after an accept that failed; cancelled when a connection ends
   net::Timer sweep_timer;
-  base::Endpoint bound;
   std::set<Connection*> connections;
   bool stopped = false;
 };
-
-base::Result<void> Server::Impl::open(const GenericEndpoint& endpoint) {
-  ErrorCode ec;
-  acceptor.open(endpoint.protocol(), ec);
-  if (!ec && !bound.is_unix()) acceptor.set_option(asio::socket_base::reuse_address(true), ec);
-  if (!ec) acceptor.bind(endpoint, ec);
-  if (!ec) acceptor.listen(asio::socket_base::max_listen_connections, ec);
-  if (ec) return base::Error{"admin: cannot listen on " + bound.to_string() + ": " + ec.message()};
-  if (!bound.is_unix()) bound.port = port_of(acceptor.local_endpoint());
-  return {};
-}
 
 void Server::Impl::stop() {
   if (stopped) return;
@@ -284,11 +253,9 @@ Awaitable<void> Server::Impl::discard(Connection& connection) {
 
 base::Result<std::unique_ptr<Server>> Server::listen(asio::io_context& io, ServerOptions options,
                                                      Sources sources) {
-  const auto endpoint = resolve(io, options.address);
-  if (!endpoint) return endpoint.error();
-  auto impl = std::make_shared<Impl>(io, std::move(options), std::move(sources));
-  const auto opened = impl->open(*endpoint);
-  if (!opened) return opened.error();
+  auto listening = net::ListeningSocket::open(options.address);
+  if (!listening) return base::Error{"admin: " + listening.error().message};
+  auto impl = std::make_shared<Impl>(io, std::move(options), std::move(sources), std::move(*listening));
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 

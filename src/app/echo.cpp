@@ -139,13 +139,20 @@ net::Task<void> serve(std::unique_ptr<EchoSession> session) {
   co_await session->run();
 }
 
+constexpr std::chrono::milliseconds kAcceptPause{20};
+
 net::Awaitable<void> accept_all(net::Acceptor& acceptor, net::Executor executor, base::Duration delay) {
+  net::Timer pause(executor);
   for (;;) {
     net::Socket socket(executor);
     net::ErrorCode ec;
     co_await acceptor.async_accept(socket, net::into(ec));
     if (ec == net::asio::error::operation_aborted) co_return;
-    if (ec) continue;
+    if (ec) {  // out of descriptors, mostly: some come free
+      pause.expires_after(kAcceptPause);
+      co_await pause.async_wait(net::into(ec));
+      continue;
+    }
     const int fd = socket.release(ec);
     auto session = std::make_unique<EchoSession>(net::Stream(executor, fd), executor, delay);
     net::spawn(executor, serve(std::move(session)), [](const std::exception_ptr&) {});

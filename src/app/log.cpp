@@ -1,6 +1,5 @@
 #include "weir/app/log.hpp"
 
-#include <array>
 #include <chrono>
 #include <mutex>
 #include <string>
@@ -15,15 +14,10 @@ namespace {
 
 constexpr std::size_t kMaxQueued = 1024;  // lines
 
-// The words in front of a line, in spdlog's order of levels.
-constexpr std::array<std::pair<std::string_view, LogLevel>, 5> kLevels{{{"debug", LogLevel::Debug},
-                                                                        {"info", LogLevel::Info},
-                                                                        {"warning", LogLevel::Warning},
-                                                                        {"error", LogLevel::Error},
-                                                                        {"off", LogLevel::Off}}};
-
 spdlog::level::level_enum spdlog_level(LogLevel level) {
   switch (level) {
+    case LogLevel::Trace:
+      return spdlog::level::trace;
     case LogLevel::Debug:
       return spdlog::level::debug;
     case LogLevel::Info:
@@ -53,12 +47,6 @@ std::string one_line(std::string_view message) {
 }
 
 }  // namespace
-
-std::optional<LogLevel> parse_log_level(std::string_view text) noexcept {
-  for (const auto& [name, level] : kLevels)
-    if (name == text) return level;
-  return std::nullopt;
-}
 
 struct Log::Impl {
   using Clock = std::chrono::steady_clock;

@@ -143,7 +143,7 @@ class Program {
 
 Program::Program(const Settings& settings, proxy::Configuration config)
     : settings_(settings),
-      log_(parse_log_level(settings.log.level).value_or(LogLevel::Info)),
+      log_(settings.log.level),
       access_log_(settings.log.access),
       saved_rules_(policy::saved_rules(settings.rules)),
       snapshot_(settings.state.snapshot, saved_rules_, net::Clock().now(), log_),

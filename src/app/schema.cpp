@@ -48,7 +48,8 @@ constexpr KeySpec kServerKeys[] = {
         "0s: never"),
 };
 
-constexpr Choice kLevels[] = {{"trace"}, {"debug"}, {"info"}, {"warn"}, {"error"}, {"off"}};
+constexpr Choice kLevels[] = {  // in the order of LogLevel
+    {"trace"}, {"debug"}, {"info"}, {"warn"}, {"error"}, {"off"}};
 constexpr KeySpec kLogKeys[] = {
     key("access", Kind::Text, "-", "access log: a file, \"-\" for standard output, or \"off\""),
     choice("level", kLevels, "info", "of the process log on standard error"),

@@ -176,7 +176,7 @@ LogSettings read_log(const TableReader& table, const Reading& reading) {
   log.access = table.text("access");
   if (log.access.empty()) table.mistake("access", "found nothing; expected a file, \"-\" or \"off\"");
   if (log.access != "-" && log.access != "off") log.access = resolve(reading, log.access);
-  log.level = table.text("level");
+  log.level = table.choice<LogLevel>("level");
   return log;
 }
 

@@ -4,6 +4,7 @@
 #include "proxy/upload.hpp"
 
 #include "weir/http/target.hpp"
+#include "weir/policy/redaction.hpp"
 
 #include <utility>
 
@@ -292,6 +293,7 @@ void Exchange::account() {
     return from == base::TimePoint{} || to == base::TimePoint{} ? base::Duration{0} : to - from;
   };
   constexpr std::string_view kVerdicts[] = {"forward", "delay", "reject"};
+  std::string redacted;
   worker_.access_log->record(
       {.start = started_,
        .total = now - started_,
@@ -299,7 +301,7 @@ void Exchange::account() {
        .upstream = span(sent_, answered_),
        .client = client.address,
        .method = space.head.method,
-       .target = space.head.target,
+       .target = policy::redacted(worker_.config.client, space.head.target, redacted),
        .host = space.head.authority,
        .route = space.request.route,
        .status = status_,

@@ -37,6 +37,15 @@ class AccessLog(TestCase):
         self.assertNotIn("traceparent", admitted)  # the peer is not trusted
         self.assertNotIn("secret", path.read_text())
 
+    def test_a_key_in_the_query_stays_out_of_it(self):
+        upstream = self.start(Upstream())
+        weir, path = self.start_weir(upstream.port, client='api_key = { query = "api_key" }')
+        with weir.connect() as client:
+            client.get("/a?api_key=secret&b=1")
+            client.get("/a?b=1&api%5Fkey=secret")
+        self.assertEqual([line["target"] for line in self.lines(path, 2)],
+                         ["/a?api_key=***&b=1", "/a?b=1&api%5Fkey=***"])
+
     def test_traces_of_trusted_peers_are_named(self):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port, client='trusted_proxies = ["127.0.0.1/32"]')

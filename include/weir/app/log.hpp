@@ -7,16 +7,13 @@
 // that repeats with every request must not become a second fault.
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string_view>
 
 namespace weir::app {
 
-enum class LogLevel { Debug, Info, Warning, Error, Off };
-
-// "debug", "info", "warning", "error", "off".
-[[nodiscard]] std::optional<LogLevel> parse_log_level(std::string_view text) noexcept;
+enum class LogLevel : std::uint8_t { Trace, Debug, Info, Warning, Error, Off };
 
 class Log {
  public:

@@ -1,6 +1,7 @@
 // The whole configuration as values: read once, checked, then immutable and shared by all workers.
 #pragma once
 
+#include "weir/app/log.hpp"
 #include "weir/base/siphash.hpp"
 #include "weir/net/listener_settings.hpp"
 #include "weir/policy/identity.hpp"
@@ -26,7 +27,7 @@ struct AdminSettings {
 
 struct LogSettings {
   std::string access = "-";  // a file, "-" standard output, "off"
-  std::string level = "info";
+  LogLevel level = LogLevel::Info;
 };
 
 struct StateSettings {

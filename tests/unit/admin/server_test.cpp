@@ -239,6 +239,21 @@ TEST_F(ServerTest, APortInUseIsNamed) {
   EXPECT_THAT(second.error().message, HasSubstr("in use"));
 }
 
+// As after a kill -9: nobody listens on it any more.
+TEST_F(ServerTest, AUnixSocketThatWasLeftBehindIsReplaced) {
+  std::string folder = (std::filesystem::temp_directory_path() / "weir-admin-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  ServerOptions options;
+  options.address.unix_path = folder + "/admin.sock";
+  {
+    net::asio::io_context io;
+    const net::asio::local::stream_protocol::acceptor left(io, options.address.unix_path);
+  }
+  ASSERT_TRUE(std::filesystem::exists(options.address.unix_path));
+  EXPECT_TRUE(Server::listen(io_, options, {}));
+  std::filesystem::remove_all(folder);
+}
+
 TEST_F(ServerTest, AUnixSocketServesAndIsRemoved) {
   std::string folder = (std::filesystem::temp_directory_path() / "weir-admin-XXXXXX").string();
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);

@@ -60,11 +60,5 @@ TEST(Log, AFloodIsCutAndCounted) {
   EXPECT_THAT(text, HasSubstr("50 lines left out\n"));
 }
 
-TEST(Log, LevelsAreReadByName) {
-  EXPECT_EQ(parse_log_level("warning"), LogLevel::Warning);
-  EXPECT_EQ(parse_log_level("off"), LogLevel::Off);
-  EXPECT_EQ(parse_log_level("loud"), std::nullopt);
-}
-
 }  // namespace
 }  // namespace weir::app

@@ -245,6 +245,14 @@ TEST(Settings, ARedisUrlThatIsWrongDoesNotShowItsPassword) {
   EXPECT_THAT(mistakes, Not(Contains(HasSubstr("hunter2"))));
 }
 
+TEST(Settings, EachWordForALevelIsThatLevel) {
+  constexpr std::pair<const char*, LogLevel> kWords[] = {
+      {"trace", LogLevel::Trace},  {"debug", LogLevel::Debug}, {"info", LogLevel::Info},
+      {"warn", LogLevel::Warning}, {"error", LogLevel::Error}, {"off", LogLevel::Off}};
+  for (const auto& [word, level] : kWords)
+    EXPECT_EQ(parse(with("[log]\nlevel = \"" + std::string(word) + "\"\n")).log.level, level) << word;
+}
+
 TEST(Settings, PathsStartAtTheFolderOfTheConfiguration) {
   const Folder folder;
   const net::Certificates made;
