@@ -208,6 +208,15 @@ void Page::tell_connections() {
   total(&Counters::connections_accepted, "weir_connections_accepted_total",
         "Connections accepted from clients.");
   level(&Counters::connections_open, "weir_connections_open", "Client connections that are open.");
+  level(&Counters::tunnels_open, "weir_tunnels_open",
+        "Connections that changed to another protocol, such as WebSocket, and are open.");
+  Family tunnels = counter("weir_tunnels_total", "How those that have ended did.");
+  for (std::size_t i = 0; i < observe::kTunnelEnds; ++i) {
+    const auto end = static_cast<observe::TunnelEnd>(i);
+    tunnels.add({{"end", observe::kTunnelEndNames[i]}},
+                sum([&](const Counters& c) { return c.tunnels(end).value(); }));
+  }
+  put(tunnels);
   total(&Counters::bytes_in, "weir_received_bytes_total", "Bytes from clients, after TLS.");
   total(&Counters::bytes_out, "weir_sent_bytes_total", "Bytes to clients, before TLS.");
 }

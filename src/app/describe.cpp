@@ -150,6 +150,9 @@ std::string route_lines(const Settings& settings, const policy::Route& route) {
   auto text = "route " + in_quotes(route.name) + ": " + route.match.describe() + " -> ";
   text += route.respond ? "answer " + std::to_string(route.respond->status)
                         : "upstream " + in_quotes(settings.upstreams[route.upstream].name);
+  for (const auto& protocol : route.upgrades)
+    if (!route.respond && protocol != "websocket") text += ", may change to " + protocol;
+  if (!route.respond && route.upgrades.empty()) text += ", without upgrades";
   if (route.priority != policy::kDefaultPriority) text += ", priority " + std::to_string(route.priority);
   text += "\n";
   std::string rules;

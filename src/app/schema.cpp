@@ -173,6 +173,7 @@ constexpr KeySpec kRouteKeys[] = {
     key("honor_upstream_retry_after", Kind::Bool, "false",
         "after a 429 of the upstream's with Retry-After, weir itself answers so until then"),
     key("respond", Kind::Subtable, "", "an answer of weir's own, in place of an upstream"),
+    key("upgrade", Kind::Texts, "websocket", "protocols that a connection may change to; never h2c"),
     whole("priority", 0, 9, "5", "0 first to 9 last: in queues, and under load"),
 };
 constexpr KeySpec kRespondKeys[] = {

@@ -58,6 +58,8 @@ constexpr KeySpec kTimeoutsKeys[] = {
     key("idle", Kind::Duration, "60s", "how long an unused connection is kept"),
     key("total", Kind::Duration, "",
         "from the first attempt to the head of the last one's answer; absent: the others bound it"),
+    key("tunnel", Kind::Duration, "5min",
+        "of a connection that changed to another protocol: without a byte either way"),
 };
 
 }  // namespace

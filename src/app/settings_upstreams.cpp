@@ -139,7 +139,8 @@ upstream::Timeouts read_timeouts(const TableReader& upstream) {
   const auto table = upstream.table("timeouts", schema::kTimeouts);
   upstream::Timeouts timeouts{.connect = table.deadline("connect"),
                               .response = table.deadline("response"),
-                              .idle = table.deadline("idle")};
+                              .idle = table.deadline("idle"),
+                              .tunnel = table.deadline("tunnel")};
   if (table.has("total")) timeouts.total = table.deadline("total");
   return timeouts;
 }

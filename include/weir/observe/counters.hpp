@@ -61,6 +61,18 @@ inline constexpr std::array<const char*, kClientErrors> kClientErrorNames{
     "bad_head",     "head_too_large", "body_too_large", "head_timeout",
     "body_timeout", "write_timeout",  "handshake",      "left"};
 
+// How a connection that had changed its protocol ended.
+enum class TunnelEnd : std::uint8_t {
+  Closed,       // both sides ended it
+  Idle,         // no byte went either way for timeouts.tunnel
+  Stopped,      // weir stops
+  ClientBroke,  // the client's connection broke
+  ServerBroke,  // the server's connection broke
+};
+inline constexpr std::size_t kTunnelEnds = 5;
+inline constexpr std::array<const char*, kTunnelEnds> kTunnelEndNames{"closed", "idle", "stopped",
+                                                                      "client_broke", "server_broke"};
+
 struct UpstreamTallies {
   Tally connects;  // connections opened
   Tally failures;  // connects refused or timed out, and exchanges that broke off
@@ -114,6 +126,10 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& client_errors(ClientError kind) const noexcept {
     return client_errors_[static_cast<std::size_t>(kind)];
   }
+  [[nodiscard]] Tally& tunnels(TunnelEnd end) noexcept { return tunnels_[static_cast<std::size_t>(end)]; }
+  [[nodiscard]] const Tally& tunnels(TunnelEnd end) const noexcept {
+    return tunnels_[static_cast<std::size_t>(end)];
+  }
   [[nodiscard]] const Shape& shape() const noexcept { return shape_; }
 
   // Statuses have a cell each from 100 to 599. All others share one, read under kOtherStatus.
@@ -124,6 +140,7 @@ class alignas(64) Counters {
 
   Tally connections_accepted;  // from clients
   Gauge connections_open;
+  Gauge tunnels_open;                           // connections that changed their protocol
   Tally bytes_in;                               // from clients, heads included, after TLS
   Tally bytes_out;                              // to clients
   Gauge queue_depth;                            // requests that wait for their departure
@@ -156,6 +173,7 @@ class alignas(64) Counters {
   std::vector<Tally> denied_here_;
   std::vector<UpstreamTallies> upstreams_;
   std::array<Tally, kClientErrors> client_errors_;
+  std::array<Tally, kTunnelEnds> tunnels_;
 };
 
 }  // namespace weir::observe

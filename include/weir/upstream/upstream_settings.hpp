@@ -19,7 +19,8 @@ struct Timeouts {
   base::Duration connect{1'000'000};
   base::Duration response{
       30'000'000};  // from the whole request sent to the head of the answer, and between two reads of it
-  base::Duration idle{60'000'000};       // how long an unused connection is kept
+  base::Duration idle{60'000'000};     // how long an unused connection is kept
+  base::Duration tunnel{300'000'000};  // of a connection that changed its protocol, without a byte either way
   base::Duration total{base::kForever};  // from the first attempt to the head of the last one's answer
 };
 

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Connections that change their protocol: who may, what passes, how it ends, and what it counts as meanwhile."""
+
+import contextlib
+import json
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+from harness import (PATIENCE, Client, TestCase, Upstream, Weir, answer, config, eventually, main, make_certificate,
+                     request_bytes, rule)
+
+SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nX-Kept: yes\r\n\r\n"
+ASK = {"Connection": "keep-alive, Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+       "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+DEBIANS_PYTHON = "/usr/bin/python3"  # which has python3-websockets
+
+
+def echo(exchange):
+    """Switches, and gives back what comes until the other side ends its sending."""
+    exchange.send(SWITCH)
+    while exchange.wire.buffer or exchange.wire.fill():
+        exchange.send(exchange.wire.take(len(exchange.wire.buffer)))
+    exchange.close()
+
+
+class Tunnels(TestCase):
+    def open(self, weir, fields=None, **options):
+        client = self.start(weir.connect(**options))
+        client.send(request_bytes("GET", "/chat", fields or ASK))
+        return client
+
+    def opened(self, weir, **options):
+        client = self.open(weir, **options)
+        self.assertEqual(client.read().status, 101)
+        return client
+
+    def through(self, client, data):
+        client.send(data)
+        return client.wire.read_exactly(len(data))
+
+
+class Switch(Tunnels):
+    def test_bytes_go_both_ways_and_each_end_is_passed_on(self):
+        upstream = self.start(Upstream(echo))
+        weir = self.start(Weir(config(upstream.port, rules=rule("all", "100/s"))))
+        client = self.open(weir)
+        head = client.read()
+        self.assertEqual((head.status, head["x-kept"], head["upgrade"], head["connection"]), (101, "yes", "websocket", "upgrade"))
+        self.assertEqual(head["x-ratelimit-limit"], "100")
+        asked = upstream.exchanges[0].head
+        self.assertEqual((asked.all("upgrade"), asked.all("connection")), (["websocket"], ["upgrade"]))
+        self.assertEqual(asked["sec-websocket-key"], ASK["Sec-WebSocket-Key"])
+        for data in (b"\x00", b"GET / HTTP/1.1\r\n\r\n", bytes(range(256)) * 4096):
+            self.assertEqual(self.through(client, data), data)
+        self.await_metric(weir, 1, "weir_tunnels_open")
+        client.sock.shutdown(socket.SHUT_WR)
+        self.assertTrue(client.closed(), "the end went to the server, and its end came back")
+        self.await_metric(weir, 0, "weir_tunnels_open")
+        self.await_metric(weir, 1, "weir_tunnels_total", end="closed")
+        self.await_metric(weir, 1, "weir_requests_total", code="101")
+
+    def test_what_either_side_sends_early_is_part_of_the_tunnel(self):
+        def reply(exchange):
+            exchange.send(SWITCH + b"hello")
+            exchange.send(exchange.wire.read_exactly(5))
+        upstream = self.start(Upstream(reply))
+        weir = self.start(Weir(config(upstream.port)))
+        client = self.start(weir.connect())
+        client.send(request_bytes("GET", "/", ASK) + b"GET /")
+        self.assertEqual(client.read().status, 101)
+        self.assertEqual(client.wire.read_exactly(10), b"helloGET /")
+        self.assertEqual(len(upstream.exchanges), 1)
+
+    def test_another_answer_is_an_ordinary_one_and_what_follows_are_requests(self):
+        """The upgrade that the server declined must not open a way past the rules."""
+        upstream = self.start(Upstream(answer(b"no", "426 Upgrade Required", "Upgrade: websocket\r\nConnection: upgrade\r\n")))
+        weir = self.start(Weir(config(upstream.port, rules=rule("few", "2/day"))))
+        client = self.start(weir.connect())
+        client.send(request_bytes("GET", "/chat", ASK) + 2 * request_bytes("GET", "/admin"))
+        statuses = [client.read().status for _ in range(3)]
+        self.assertEqual(statuses, [426, 426, 429])
+        self.assertEqual([exchange.target for exchange in upstream.exchanges], ["/chat", "/admin"])
+
+    def test_who_may_not_switch_is_asked_for_nothing_and_switched_to_nothing(self):
+        upstream = self.start(Upstream(SWITCH))
+        weir = self.start(Weir(config(upstream.port, routes="""
+[[route]]
+match = { path = "/none" }
+upgrade = []
+upstream = "api"
+[[route]]
+upgrade = ["websocket", "chat/2"]
+upstream = "api"
+""")))
+        old = b"GET / HTTP/1.0\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+        asks = {
+            "not allowed here": request_bytes("GET", "/none", ASK),
+            "h2c": request_bytes("GET", "/", {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAMAAABk"}),
+            "no option": request_bytes("GET", "/", {"Upgrade": "websocket"}),
+            "no protocol": request_bytes("GET", "/", {"Connection": "upgrade"}),
+            "version 1.0": old,
+            "a body": request_bytes("POST", "/", ASK, b"body"),
+            "another version": request_bytes("GET", "/", {"Connection": "upgrade", "Upgrade": "chat/3"}),
+        }
+        for what, request in asks.items():
+            with self.subTest(what):
+                client = self.start(weir.connect())
+                client.send(request)
+                self.assert_own_error(client.read(), 502)
+                asked = upstream.exchanges[-1].head
+                self.assertNotIn("upgrade", asked)
+                self.assertNotIn("connection", asked)
+        client = self.open(weir, {"Connection": "upgrade", "Upgrade": "h2c, Chat/2, websocket"})
+        self.assert_own_error(client.read(), 502)  # it switches to websocket
+        self.assertEqual(upstream.exchanges[-1].head.all("upgrade"), ["chat/2"])
+
+    def test_tls_and_a_real_websocket_client(self):
+        folder = pathlib.Path(__file__).parent
+        peer = subprocess.Popen([DEBIANS_PYTHON, folder / "websocket_peer.py", "serve"], stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(peer.stdout.close)
+        self.addCleanup(peer.wait)
+        self.addCleanup(peer.kill)
+        port = int(peer.stdout.readline())
+        scratch = self.start(tempfile.TemporaryDirectory())
+        files = make_certificate(scratch)
+        weir = self.start(Weir(config(port, listener='tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }'), files))
+        said = subprocess.run([DEBIANS_PYTHON, folder / "websocket_peer.py", "talk", f"wss://localhost:{weir.port}/", f"{scratch}/edge.crt"],
+                              capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.await_metric(weir, 1, "weir_tunnels_total", end="closed")
+
+
+class Bounds(Tunnels):
+    def test_a_side_that_takes_nothing_stops_the_other(self):
+        received = []
+
+        def swallow(exchange):
+            exchange.send(SWITCH)
+            self.gate.wait(PATIENCE)
+            while piece := exchange.wire.sock.recv(1 << 20):
+                received.append(len(piece))
+            exchange.close()
+        self.gate = threading.Event()
+        self.addCleanup(self.gate.set)
+        weir = self.start(Weir(config(self.start(Upstream(swallow)).port)))
+        client = self.opened(weir)
+        client.sock.settimeout(0.5)
+        sent = 0
+        with contextlib.suppress(TimeoutError):
+            while sent < 200 << 20:
+                sent += client.sock.send(bytes(1 << 16))
+        self.assertLess(sent, 100 << 20, "what weir and the kernel keep of it is bounded")
+        client.sock.settimeout(PATIENCE)
+        self.gate.set()
+        client.sock.shutdown(socket.SHUT_WR)
+        self.assertTrue(client.closed())
+        self.assertEqual(sum(received), sent)
+
+    def test_silence_ends_it_and_a_byte_either_way_does_not(self):
+        upstream = self.start(Upstream(echo))
+        weir = self.start(Weir(config(upstream.port, upstream='timeouts = { tunnel = "600ms" }')))
+        client = self.opened(weir)
+        began = time.monotonic()
+        while time.monotonic() < began + 1.5:
+            self.assertEqual(self.through(client, b"x"), b"x")
+            time.sleep(0.1)
+        self.assertTrue(client.closed())
+        self.await_metric(weir, 1, "weir_tunnels_total", end="idle")
+
+    def test_it_is_in_flight_while_it_lasts(self):
+        upstream = self.start(Upstream(echo))
+        servers = f'[{{ address = "127.0.0.1:{upstream.port}", max_in_flight = 2 }}]'
+        weir = self.start(Weir(config(rules=rule("two", "2", algorithm='"concurrency"', match='{ path = "/chat" }').replace('"2"', "2"))
+                               .replace("servers = []", f"servers = {servers}")))
+        first, _ = self.opened(weir), self.opened(weir)
+        self.assert_own_error(weir.get("/chat"), 429)
+        self.assert_own_error(weir.get("/other"), 503)  # of its server's two places none is free
+        first.leave()
+        eventually(lambda: weir.get("/none", **{k.replace("-", "_"): v for k, v in ASK.items()}).status == 101, "a place is free")
+
+    def test_a_drain_waits_for_it_until_its_end(self):
+        upstream = self.start(Upstream(echo))
+        weir = Weir(config(upstream.port).replace('drain = "5s"', 'drain = "700ms"'), output=subprocess.DEVNULL)
+        with weir:
+            client = self.opened(weir)
+            weir.signal(signal.SIGTERM)
+            weir.wait_for("draining")
+            self.assertEqual(self.through(client, b"still here"), b"still here")
+            self.assertTrue(client.closed())
+            self.assertEqual(weir.wait(), 0)
+
+    def test_the_log_tells_bytes_and_how_it_ended(self):
+        def cut(exchange):
+            exchange.send(SWITCH + b"abc")
+            exchange.wire.read_exactly(5)
+            exchange.wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+            exchange.wire.sock.close()
+        upstream = self.start(Upstream(cut))
+        weir = Weir(config(upstream.port).replace('access = "off"', 'access = "access.log"'))
+        with weir:
+            client = self.opened(weir)
+            client.send(b"12345")
+            self.assertEqual(client.wire.read_exactly(3), b"abc")
+            self.assertTrue(client.closed())
+            self.await_metric(weir, 1, "weir_tunnels_total", end="server_broke")
+            log = weir.folder / "access.log"
+            line = json.loads(eventually(log.read_text, "a line is written"))
+        self.assertEqual((line["status"], line["bytes_in"], line["bytes_out"], line["error"]), (101, 5, 3, "upstream_truncated"))
+        self.assertGreater(line["total_us"], line["upstream_us"])
+
+
+if __name__ == "__main__":
+    main()
