@@ -59,6 +59,7 @@ class Page {
   void tell_requests();
   void tell_decisions();
   void tell_settlements();
+  void tell_messages();
   void tell_durations();
   void tell_connections();
   void tell_upstreams();
@@ -160,6 +161,7 @@ void Page::tell_decisions() {
     }
   put(decisions);
   tell_settlements();
+  tell_messages();
   total(&Counters::store_failures, "weir_store_failures_total",
         "Decisions that Redis did not answer in time.");
 }
@@ -177,6 +179,21 @@ void Page::tell_settlements() {
     }
   }
   put(settled);
+}
+
+void Page::tell_messages() {
+  Family messages =
+      counter("weir_messages_total", "What each rule said to the WebSocket messages that it counts.");
+  for (std::size_t rule = 0; rule < sources_.rules.size(); ++rule) {
+    if (!sources_.rules[rule].messages) continue;
+    for (std::size_t i = 0; i < observe::kMessageOutcomes; ++i) {
+      const auto index = static_cast<limit::RuleIndex>(rule);
+      const auto outcome = static_cast<observe::MessageOutcome>(i);
+      messages.add({{"outcome", observe::kMessageOutcomeNames[i]}, {"rule", sources_.rules[rule].name}},
+                   sum([&](const Counters& c) { return c.messages(index, outcome).value(); }));
+    }
+  }
+  put(messages);
 }
 
 void Page::durations(const observe::Histogram Counters::*histogram, std::string name, std::string help) {

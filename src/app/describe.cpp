@@ -134,6 +134,11 @@ std::string rule_lines(const policy::Rule& rule) {
   if (rule.settlement && !rule.settlement->charged.empty())
     text += ", " + policy::describe_charge(*rule.settlement);
   text += cost_words(rule);
+  if (rule.messages) {
+    const auto& bucket = std::get<limit::TokenBucket>(rule.messages->limiter);
+    text += ", messages " + limit::to_string(bucket.spacing().rate()) + ", burst " +
+            std::to_string(bucket.quota()) + (rule.messages->closes ? ", else closed" : ", else delayed");
+  }
   if (rule.max_body != 0) text += ", reads bodies up to " + size_words(rule.max_body);
   if (rule.queue_per_client != policy::kNoBound)
     text += ", at most " + std::to_string(rule.queue_per_client) + " of one client";

@@ -208,6 +208,7 @@ constexpr Choice kAlgorithms[] = {
 constexpr Choice kRefills[] = {{"continuous"}, {"stepwise"}};
 constexpr Choice kAligns[] = {{"day"}, {"month"}};
 constexpr Choice kOnMissing[] = {{"skip"}, {"ip"}, {"reject"}};
+constexpr Choice kMessagesOver[] = {{"delay"}, {"close"}};
 constexpr Choice kOnStoreFailure[] = {{"local"}, {"open"}, {"closed"}};
 constexpr Choice kModes[] = {{"enforce"}, {"shadow"}};
 
@@ -261,6 +262,9 @@ constexpr KeySpec kRuleKeys[] = {
     whole("status", 400, 599, "429", "of a refusal"),
     key("body", Kind::Text, "", "of a refusal; absent: JSON"),
     key("charge", Kind::Subtable, "", "which answers are charged; absent: all"),
+    key("messages", Kind::Rate, "", "WebSocket messages of a client, beside its requests; absent: any"),
+    whole("messages_burst", 1, kBillion, "", "so many of them at once; absent: the count in messages"),
+    choice("messages_over", kMessagesOver, "delay", "one too many waits, or ends the connection with 1008"),
     kSoft,
     kElastic,
     later("priority", "priorities"),

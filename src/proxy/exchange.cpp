@@ -1,6 +1,7 @@
 #include "proxy/exchange.hpp"
 
 #include "proxy/session.hpp"
+#include "proxy/tunnel.hpp"
 #include "proxy/upload.hpp"
 
 #include "weir/http/target.hpp"
@@ -35,6 +36,7 @@ Exchange::~Exchange() {
 void Exchange::cancel() noexcept {
   if (ticket_ != nullptr) ticket_->leave();
   if (pause_ != nullptr) pause_->cancel();
+  if (tunnel_ != nullptr) tunnel_->cancel();
   lease_.cancel();
 }
 

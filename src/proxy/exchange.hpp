@@ -24,6 +24,7 @@
 namespace weir::proxy {
 
 class Session;
+class Tunnel;
 class Worker;
 
 class Exchange {
@@ -130,6 +131,7 @@ class Exchange {
   Shaper::Ticket* ticket_ = nullptr;  // while waiting for a departure
   upstream::Lease lease_;
   net::Timer* pause_ = nullptr;  // between two attempts
+  Tunnel* tunnel_ = nullptr;     // while it lasts
   std::optional<BodySource> request_body_;
   std::string inspected_;  // what was read of the request's body before the decision
   struct Upload;

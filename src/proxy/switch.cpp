@@ -5,6 +5,8 @@
 
 #include "weir/http/upgrade.hpp"
 
+#include <optional>
+
 namespace weir::proxy {
 
 // Of a 101: whether it is what was asked for.
@@ -27,8 +29,13 @@ net::Task<Exchange::Ending> Exchange::tunnel(upstream::Pool& pool, const Attempt
   const auto ec = co_await session_.client.write(space.out);
   if (ec) co_return leave_tunnel(observe::TunnelEnd::ClientBroke);
   worker_.counters.bytes_out.add(space.out.size());
-  Tunnel tunnel(session_, lease_.stream(), space.answer, pool.settings().timeouts.tunnel);
+  std::optional<MessageLimits> limits;
+  if (attempt.upgrade == "websocket") limits.emplace(worker_, space.evaluation);
+  Tunnel tunnel(session_, lease_.stream(), space.answer, pool.settings().timeouts.tunnel,
+                limits ? &*limits : nullptr);
+  tunnel_ = &tunnel;
   const auto end = co_await tunnel.run();
+  tunnel_ = nullptr;
   bytes_up_ = tunnel.bytes_up();
   bytes_out_ = tunnel.bytes_down();
   co_return leave_tunnel(end);
@@ -45,6 +52,12 @@ Exchange::Ending Exchange::leave_tunnel(observe::TunnelEnd end) {
     case observe::TunnelEnd::Stopped:
       failure_ = "stopped";
       return Ending::Close;
+    case observe::TunnelEnd::Refused:
+      failure_ = "message_limit";
+      return Ending::Linger;
+    case observe::TunnelEnd::Faulty:
+      failure_ = "bad_frame";
+      return Ending::Linger;
     case observe::TunnelEnd::ClientBroke:
       failure_ = "client_left";
       worker_.counters.client_errors(observe::ClientError::Left).add();

@@ -215,5 +215,136 @@ class Bounds(Tunnels):
         self.assertGreater(line["total_us"], line["upstream_us"])
 
 
+def frame(opcode, payload=b"", final=True, masked=True):
+    """One frame of a client's (RFC 6455 §5.2), or of a server's."""
+    first, mask = opcode | (0x80 if final else 0), b"\x11\x22\x33\x44" if masked else b""
+    size = len(payload)
+    length = bytes([size]) if size < 126 else b"\x7e" + size.to_bytes(2, "big") if size < 1 << 16 else b"\x7f" + size.to_bytes(8, "big")
+    length = bytes([length[0] | (0x80 if masked else 0)]) + length[1:]
+    if masked:
+        payload = bytes(octet ^ mask[at % 4] for at, octet in enumerate(payload))
+    return bytes([first]) + length + mask + payload
+
+
+def read_frame(wire):
+    """Opcode and payload, unmasked."""
+    first, second = wire.read_exactly(2)
+    size = second & 0x7F
+    if size >= 126:
+        size = int.from_bytes(wire.read_exactly(2 if size == 126 else 8), "big")
+    mask = wire.read_exactly(4) if second & 0x80 else bytes(4)
+    return first & 0x0F, bytes(octet ^ mask[at % 4] for at, octet in enumerate(wire.read_exactly(size)))
+
+
+class Messages(Tunnels):
+    TEXT, PING, CLOSE = 1, 9, 8
+
+    def setUp(self):
+        self.got, self.faults = [], []
+        self.upstream = self.start(Upstream(self.serve))
+
+    def serve(self, exchange):
+        exchange.send(SWITCH)
+        with contextlib.suppress(EOFError):
+            while True:
+                opcode, payload = read_frame(exchange.wire)
+                self.got.append((opcode, payload))
+                exchange.send(frame(opcode, payload, masked=False))
+                if opcode == self.CLOSE:
+                    return exchange.close()
+
+    def weir(self, messages, **more):
+        options = {"messages": f'"{messages}"', "key": '["ip"]', **more}
+        return self.start(Weir(config(self.upstream.port, rules=rule("chat", "100/s", **options))))
+
+    def close_code(self, wire):
+        opcode, payload = read_frame(wire)
+        self.assertEqual(opcode, self.CLOSE)
+        return int.from_bytes(payload[:2], "big")
+
+    def test_one_too_many_waits_and_nothing_is_lost(self):
+        weir = self.weir("20/s", messages_burst=2)
+        client = self.opened(weir)
+        began = time.monotonic()
+        client.send(b"".join(frame(self.TEXT, b"%d" % number) for number in range(8)) + frame(self.CLOSE))
+        self.assertEqual([read_frame(client.wire) for _ in range(9)], [(self.TEXT, b"%d" % n) for n in range(8)] + [(self.CLOSE, b"")])
+        self.assertGreaterEqual(time.monotonic() - began, 6 / 20 - 0.001, "two at once, then one every 50 ms")
+        self.await_metric(weir, 8, "weir_messages_total", rule="chat")
+        self.assertGreater(weir.metric("weir_messages_total", outcome="delayed"), 0)
+
+    def test_of_one_that_waits_nothing_goes_on_whatever_its_form(self):
+        weir = self.weir("3/day")
+        client = self.opened(weir)
+        parts = frame(self.TEXT, b"a", final=False) + frame(self.PING) + frame(0, b"b", final=False) + frame(0, b"c")
+        client.send(parts + frame(2, bytes(70_000)) + frame(self.TEXT, b"late") + frame(self.PING))
+        self.assertEqual([read_frame(client.wire)[0] for _ in range(5)], [1, 9, 0, 0, 2])
+        other = self.opened(weir)
+        other.send(frame(self.TEXT, b"the same client"))
+        client.sock.shutdown(socket.SHUT_WR)  # who leaves while it waits is not kept
+        self.assertTrue(client.closed())
+        self.assertEqual(len(self.got), 5)
+        self.await_metric(weir, 3, "weir_messages_total")
+        self.await_metric(weir, 1, "weir_tunnels_total", end="client_broke")
+
+    def test_one_too_many_closes_where_the_rule_says_so(self):
+        weir = self.weir("2/day", messages_over='"close"')
+        client = self.opened(weir)
+        client.send(3 * frame(self.TEXT, b"x"))
+        self.assertEqual([read_frame(client.wire) for _ in range(2)], 2 * [(self.TEXT, b"x")])
+        self.assertEqual(self.close_code(client.wire), 1008)
+        self.assertTrue(client.closed())
+        eventually(lambda: len(self.got) == 3, "the server is told as well")
+        self.assertEqual((self.got[2][0], self.got[2][1][:2]), (self.CLOSE, (1008).to_bytes(2, "big")))
+        self.await_metric(weir, 1, "weir_messages_total", outcome="refused")
+        self.await_metric(weir, 1, "weir_tunnels_total", end="refused")
+
+    def test_a_close_of_ours_waits_for_the_end_of_the_servers_frame(self):
+        said = threading.Event()
+
+        def half(exchange):
+            whole = frame(self.TEXT, b"0123456789", masked=False)
+            exchange.send(SWITCH + whole[:5])
+            self.assertEqual(read_frame(exchange.wire), (self.PING, b""))
+            self.assertEqual(self.close_code(exchange.wire), 1008)
+            exchange.send(whole[5:] + frame(self.TEXT, b"no more", masked=False))
+            said.set()
+            exchange.wait_for_close()
+        self.upstream.reply = half
+        client = self.opened(self.weir("1/day", messages_over='"close"'))
+        both = 2 * frame(self.PING)
+        client.send(both[:1])  # a header in pieces
+        client.send(both[1:9])
+        client.send(both[9:])
+        self.assertTrue(said.wait(PATIENCE))
+        self.assertEqual(read_frame(client.wire), (self.TEXT, b"0123456789"))
+        self.assertEqual(self.close_code(client.wire), 1008)
+
+    def test_what_is_no_frame_is_not_counted_but_closed(self):
+        weir = self.weir("100/s")
+        client = self.opened(weir)
+        client.send(frame(self.TEXT, b"x") + frame(self.TEXT, b"y", masked=False))
+        self.assertEqual(read_frame(client.wire), (self.TEXT, b"x"))
+        self.assertEqual(self.close_code(client.wire), 1002)
+        self.await_metric(weir, 1, "weir_tunnels_total", end="faulty")
+        free = self.start(Weir(config(self.upstream.port)))
+        self.upstream.reply = echo
+        self.assertEqual(self.through(self.opened(free), b"\x01 whatever"), b"\x01 whatever", "without such a rule it passes")
+
+    def test_a_shadow_rule_counts_and_lets_pass(self):
+        weir = self.weir("1/day", mode='"shadow"', messages_over='"close"')
+        client = self.opened(weir)
+        client.send(3 * frame(self.TEXT, b"x"))
+        self.assertEqual([read_frame(client.wire)[0] for _ in range(3)], [1, 1, 1])
+        self.await_metric(weir, 2, "weir_messages_total", outcome="shadow_refused")
+
+    def test_a_stopping_weir_says_that_it_goes_away(self):
+        with Weir(config(self.upstream.port).replace('drain = "5s"', 'drain = "300ms"')) as weir:
+            client = self.opened(weir)
+            weir.signal(signal.SIGTERM)
+            self.assertEqual(self.close_code(client.wire), 1001)
+            eventually(lambda: self.got, "the server is told as well")
+            self.assertEqual(int.from_bytes(self.got[0][1][:2], "big"), 1001)
+
+
 if __name__ == "__main__":
     main()

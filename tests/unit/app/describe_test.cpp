@@ -110,6 +110,17 @@ TEST(Describe, TellsWhatAnswersSettle) {
               HasSubstr(", charged on 2xx, cost by json /usage/total of the answer x 100, reserve 5\n"));
 }
 
+TEST(Describe, TellsMessagesAndUpgrades) {
+  const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
+  EXPECT_THAT(of("messages = \"20/s\"\n"), HasSubstr(", in memory, messages 20/s, burst 20, else delayed\n"));
+  EXPECT_THAT(of("messages = \"2/s\"\nmessages_burst = 9\nmessages_over = \"close\"\n"),
+              HasSubstr(", messages 2/s, burst 9, else closed\n"));
+  EXPECT_THAT(of("[[route]]\nname = \"a\"\nupstream = \"api\"\nupgrade = []\n"),
+              HasSubstr("route \"a\": everything -> upstream \"api\", without upgrades\n"));
+  EXPECT_THAT(of("[[route]]\nname = \"a\"\nupstream = \"api\"\nupgrade = [\"websocket\", \"chat\"]\n"),
+              HasSubstr("upstream \"api\", may change to chat\n"));
+}
+
 TEST(Describe, TellsPrioritiesThatAreNotTheDefault) {
   const auto text =
       describe(parse_settings(with_rule("algorithm = \"leaky_bucket\"\nqueue_per_client = 3\n"

@@ -93,6 +93,11 @@ const WrongConfiguration kWrong[] = {
     {"RouteHonorsNobody",
      with("[[route]]\nhonor_upstream_retry_after = true\nrespond = { status = 204 }\n"),
      {"weir.toml:12: route[#2].honor_upstream_retry_after: only of an upstream"}},
+    {"UpgradeToWhatCarriesRequests",
+     with("[[route]]\nupstream = \"api\"\nupgrade = [\"websocket\", \"h2c\"]\n"),
+     {"weir.toml:13: route[#2].upgrade: found \"h2c\"; expected protocols such as \"websocket\", or [] for "
+      "none; "
+      "never HTTP, h2c or TLS, which would carry requests past weir"}},
     {"UpstreamTimeout",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntimeouts = { connect = \"0s\", respons = \"1s\" "
           "}\n"),
@@ -126,6 +131,10 @@ const WrongConfiguration kWrong[] = {
     {"QueuePerClientOfABucket",
      with_rule("queue_per_client = 3\n"),
      {"weir.toml:14: rule[x].queue_per_client: only of leaky_bucket; expected algorithm = \"leaky_bucket\""}},
+    {"BurstOfNoMessages",
+     with_rule("messages_burst = 3\n"),
+     {"weir.toml:14: rule[x].messages_burst: found without messages; expected messages = \"20/s\" beside "
+      "it"}},
     {"RespondStatus",
      with("[[route]]\nrespond = { status = 99 }\n"),
      {"weir.toml:12: route[#2].respond.status: found 99; expected a whole number from 200 to 599"}},
