@@ -26,7 +26,8 @@ std::string listener_line(const net::ListenerSettings& listener) {
 }
 
 std::string server_words(const upstream::ServerSettings& server) {
-  auto words = " " + server.address.to_string();
+  auto words = (server.tls ? " https://" : " ") + server.address.to_string();
+  if (server.tls && server.tls_name != server.address.host) words += " (as " + server.tls_name + ")";
   if (server.weight != 1) words += " x" + std::to_string(server.weight);
   if (server.max_in_flight != 0) words += " (at most " + std::to_string(server.max_in_flight) + " in flight)";
   if (server.limit) words += " (at most " + limit::to_string(server.limit->spacing().rate()) + ")";
@@ -41,6 +42,11 @@ std::string upstream_line(const upstream::UpstreamSettings& upstream) {
     line.append(", ").append(kBalances[static_cast<std::size_t>(upstream.balance)]);
   if (upstream.servers.size() > 1 && upstream.balance == upstream::Balance::Hash)
     line += policy::describe(upstream.hash_key);
+  const auto speaks_tls = [](const upstream::ServerSettings& server) { return server.tls; };
+  if (std::any_of(upstream.servers.begin(), upstream.servers.end(), speaks_tls))
+    line += !upstream.tls.verify      ? ", any certificate believed"
+            : upstream.tls.ca.empty() ? ", certificates by the system's authorities"
+                                      : ", certificates by " + upstream.tls.ca;
   if (upstream.health) line += ", asked for " + upstream.health->path;
   return line + "\n";
 }

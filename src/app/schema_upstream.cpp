@@ -19,9 +19,19 @@ constexpr KeySpec kUpstreamKeys[] = {
     key("slow_start", Kind::Duration, "5s", "how long a server that is back takes to have its full share"),
     key("health", Kind::Subtable, "", "servers are asked how they are; absent: requests alone tell"),
     key("retry", Kind::Subtable, "", "which requests are sent again"),
+    key("tls", Kind::Subtable, "", "how servers are believed whose addresses begin with https://"),
+};
+constexpr KeySpec kUpstreamTlsKeys[] = {
+    key("ca", Kind::Text, "", "PEM file: the authorities of servers' certificates; absent: the system's"),
+    key("server_name", Kind::Text, "", "whose certificates servers have; absent: what each address says"),
+    key("verify", Kind::Bool, "true", "false: any certificate is believed, so anybody may be the server"),
+    key("cert", Kind::Text, "", "PEM file: the certificate that weir shows, then its chain; absent: none"),
+    key("key", Kind::Text, "", "PEM file: its private key"),
 };
 constexpr KeySpec kServerOfUpstreamKeys[] = {
-    required("address", Kind::Address, "host:port, [v6]:port or unix:/path"),
+    required("address", Kind::Text, "host:port, [v6]:port or unix:/path; https://host[:port] for TLS"),
+    key("server_name", Kind::Text, "",
+        "whose certificate it has, of https://; absent: what tls or the address says"),
     whole("weight", 1, upstream::kMaxWeight, "1", "its share beside the others'"),
     whole("max_in_flight", 0, 10'000'000, "0",
           "requests it has at most, of all workers together; more go to others, else 503; 0: any"),
@@ -66,7 +76,8 @@ constexpr KeySpec kTimeoutsKeys[] = {
 
 namespace schema {
 constinit const TableSpec kUpstream{kUpstreamKeys}, kServerOfUpstream{kServerOfUpstreamKeys},
-    kEject{kEjectKeys}, kHealth{kHealthKeys}, kRetry{kRetryKeys}, kTimeouts{kTimeoutsKeys};
+    kEject{kEjectKeys}, kHealth{kHealthKeys}, kRetry{kRetryKeys}, kTimeouts{kTimeoutsKeys},
+    kUpstreamTls{kUpstreamTlsKeys};
 }  // namespace schema
 
 }  // namespace weir::app

@@ -81,7 +81,8 @@ bool Exchange::can_reuse(const Attempt& attempt) {
 net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
   arm(attempt, pool.settings().timeouts.connect);
   session_.begin_wait_for_others();
-  const auto ec = co_await lease_.connect();
+  std::string fault;
+  const auto ec = co_await lease_.connect(fault);
   session_.end_wait_for_others();
   latest_ = worker_.clock.now();
   if (!ec) {
@@ -95,7 +96,7 @@ net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
     co_return false;
   }
   const bool theirs = count_failure();
-  if (theirs && !(session_.late() && attempt.cut_short)) lease_.member().unreachable(latest_);
+  if (theirs && !(session_.late() && attempt.cut_short)) lease_.member().unreachable(latest_, fault);
   if (session_.late()) {
     attempt.status = 504;
     attempt.what = "the upstream could not be reached in time";

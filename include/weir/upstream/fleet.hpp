@@ -52,8 +52,11 @@ class Fleet {
     // Its share, in units of 1/kFullWeight.
     [[nodiscard]] std::uint32_t weight(base::TimePoint now) const noexcept;
 
-    // What came of a request; see Condition.
-    void unreachable(base::TimePoint now) noexcept;
+    // How to speak TLS with it, beginning with `session`; nullopt: it speaks none.
+    [[nodiscard]] std::optional<net::TlsTarget> tls(SSL_SESSION* session) const noexcept;
+
+    // What came of a request; see Condition. `fault`: in words for the log; empty: nothing is known.
+    void unreachable(base::TimePoint now, std::string_view fault = {}) noexcept;
     void failed(base::TimePoint sent, base::TimePoint now) noexcept;
     void answered(base::TimePoint sent, base::TimePoint now) noexcept {
       if (suspect_.load(std::memory_order_relaxed)) note_answer(sent, now);
@@ -96,7 +99,8 @@ class Fleet {
     limit::Cell spent_;     // of settings_.limit, likewise
   };
 
-  // REQUIRES as many servers as the settings have. `settings` outlives the fleet.
+  // REQUIRES as many servers as the settings have. `settings` outlives the fleet. Throws where TLS cannot be
+  // spoken as they say.
   Fleet(const UpstreamSettings& settings, std::vector<Server> servers, Report report = {});
   Fleet(const Fleet&) = delete;
   Fleet& operator=(const Fleet&) = delete;
@@ -115,6 +119,7 @@ class Fleet {
  private:
   const UpstreamSettings& settings_;
   const Report report_;
+  const net::TlsContext tls_;                         // null where no server speaks it
   std::deque<Member> members_;                        // which cannot be moved
   std::atomic<base::Duration::rep> paused_until_{0};  // in microseconds since the epoch
 };

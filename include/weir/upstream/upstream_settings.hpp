@@ -3,6 +3,7 @@
 
 #include "weir/base/endpoint.hpp"
 #include "weir/base/time.hpp"
+#include "weir/net/tls_client.hpp"
 #include "weir/policy/rule.hpp"
 
 #include <cstddef>
@@ -60,6 +61,8 @@ struct ServerSettings {
   std::uint32_t weight = 1;                   // 1 to kMaxWeight
   std::uint32_t max_in_flight = 0;            // of all workers together; 0: any
   std::optional<limit::TokenBucket> limit{};  // requests that it gets, likewise
+  bool tls = false;                           // it speaks TLS
+  std::string tls_name{};                     // whose certificate it has to have: a host name, or an address
 };
 
 // Of one upstream: which of them a request has tried is kept in 64 bits.
@@ -73,6 +76,7 @@ struct UpstreamSettings {
   Timeouts timeouts;
   Ejection ejection;
   std::optional<HealthCheck> health;
+  net::TlsClientSettings tls{};  // towards servers that speak it
   Retry retry;
   std::size_t max_idle = 256;  // unused connections kept per server and worker
 };
