@@ -51,6 +51,45 @@ std::string upstream_line(const upstream::UpstreamSettings& upstream) {
   return line + "\n";
 }
 
+std::string statuses(const std::vector<policy::StatusRange>& ranges) {
+  std::string words;
+  for (const auto& range : ranges) {
+    words += ", " + std::to_string(range.first);
+    if (range.last != range.first) words += "-" + std::to_string(range.last);
+  }
+  return words;
+}
+
+std::string retry_words(const upstream::Retry& retry) {
+  if (retry.attempts == 1 || retry.budget == 0) return "nothing is sent again";
+  return "sent again to " + std::to_string(retry.attempts) + " servers at most, " +
+         std::to_string(retry.budget) + "% of requests, after " + base::to_string(retry.backoff) +
+         " at most at first, on" + (retry.broken ? " broken" : "") + (retry.late ? " late" : "") +
+         statuses(retry.statuses);
+}
+
+// What happens when servers are slow or fail.
+std::string failure_lines(const upstream::UpstreamSettings& upstream) {
+  const auto& timeouts = upstream.timeouts;
+  const auto& ejection = upstream.ejection;
+  using base::to_string;
+  auto text = "    connect " + to_string(timeouts.connect) + ", of all " + to_string(timeouts.connect_total) +
+              "; response " + to_string(timeouts.response) + ", idle " + to_string(timeouts.idle) +
+              ", tunnel " + to_string(timeouts.tunnel) +
+              (timeouts.total == base::kForever ? std::string() : ", in all " + to_string(timeouts.total)) +
+              "\n";
+  text += "    out after " + std::to_string(ejection.failures) + " failures for " +
+          to_string(ejection.least) + " to " + to_string(ejection.most) + ", slow start " +
+          to_string(ejection.slow_start) + "\n";
+  text += "    " + retry_words(upstream.retry) + "\n";
+  if (!upstream.health) return text;
+  const auto& health = *upstream.health;
+  return text + "    asked every " + to_string(health.interval) + " for at most " +
+         to_string(health.timeout) + ": down after " + std::to_string(health.unhealthy_after) +
+         " faults, back after " + std::to_string(health.healthy_after) + " of" +
+         statuses(health.statuses).substr(1) + "\n";
+}
+
 bool is_exact(std::string_view path) {
   return !path.starts_with('~') && !path.ends_with('*');
 }
@@ -198,7 +237,7 @@ std::string describe(const Settings& settings) {
   if (settings.client.countries) text += "countries by " + settings.client.countries->name() + "\n";
   if (!settings.state.snapshot.empty()) text += "snapshot " + settings.state.snapshot + "\n";
   if (settings.state.redis) text += redis_line(settings);
-  for (const auto& upstream : settings.upstreams) text += upstream_line(upstream);
+  for (const auto& upstream : settings.upstreams) text += upstream_line(upstream) + failure_lines(upstream);
   for (const auto& [tier, priority] : settings.tier_priorities)
     text += "tier " + in_quotes(tier) + ": priority " + std::to_string(priority) + "\n";
   for (const auto& route : settings.routes) text += route_lines(settings, route);

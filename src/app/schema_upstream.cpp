@@ -62,7 +62,9 @@ constexpr KeySpec kRetryKeys[] = {
         "broken (no answer, or no HTTP), late (beyond timeouts.response), or a status such as 503"),
 };
 constexpr KeySpec kTimeoutsKeys[] = {
-    key("connect", Kind::Duration, "1s", "until a connection stands"),
+    key("connect", Kind::Duration, "1s", "until a connection stands, TLS included"),
+    key("connect_total", Kind::Duration, "",
+        "the same of one request, at all servers together; absent: 5s, or connect where that is longer"),
     key("response", Kind::Duration, "30s",
         "from the request sent to the answer's head, and between two reads of it"),
     key("idle", Kind::Duration, "60s", "how long an unused connection is kept"),

@@ -132,10 +132,13 @@ std::vector<policy::StatusRange> read_statuses(const TableReader& table) {
   std::vector<policy::StatusRange> statuses;
   for (const auto& text : texts) {
     const auto range = policy::parse_statuses(text);
-    if (range)
-      statuses.push_back(*range);
-    else
+    if (!range)
       table.mistake("status", range.error().message);
+    else if (range->first < 200)
+      table.mistake("status",
+                    "found " + in_quotes(text) + "; expected statuses from 200 on, for 1xx is no answer yet");
+    else
+      statuses.push_back(*range);
   }
   return statuses;
 }
@@ -176,7 +179,7 @@ upstream::Retry read_retry(const TableReader& upstream) {
   retry.late = std::erase(on, "late") != 0;
   for (const auto& word : on) {
     const auto range = policy::parse_statuses(word);
-    if (range)
+    if (range && range->first >= 200)
       retry.statuses.push_back(*range);
     else
       table.mistake("on", "found " + in_quotes(word) +
@@ -191,6 +194,10 @@ upstream::Timeouts read_timeouts(const TableReader& upstream) {
                               .response = table.deadline("response"),
                               .idle = table.deadline("idle"),
                               .tunnel = table.deadline("tunnel")};
+  timeouts.connect_total = table.has("connect_total") ? table.deadline("connect_total")
+                                                      : std::max(timeouts.connect_total, timeouts.connect);
+  if (timeouts.connect_total < timeouts.connect)
+    table.mistake("connect_total", "found less than connect; expected a time that is no shorter");
   if (table.has("total")) timeouts.total = table.deadline("total");
   return timeouts;
 }

@@ -66,7 +66,7 @@ Fleet::Member::Member(const Fleet& fleet, Server server, const ServerSettings& s
 
 bool Fleet::Member::begin_trial(base::TimePoint now) noexcept {
   const std::scoped_lock lock(mutex_);
-  const bool mine = condition_.begin_trial(now);
+  const bool mine = condition_.begin_trial(fleet_.settings_.ejection, now);
   publish(Condition::Change::None, now, {});
   return mine;
 }
@@ -120,6 +120,12 @@ std::optional<base::Duration> Fleet::Member::spend(base::TimePoint now) noexcept
   if (!step.outcome.allowed) return step.outcome.retry_after;
   spent_ = step.next;
   return std::nullopt;
+}
+
+void Fleet::Member::give_back_unit(base::TimePoint now) noexcept {
+  if (!settings_.limit) return;
+  const std::scoped_lock lock(mutex_);
+  spent_ = limit::refund(*settings_.limit, spent_, now, 1);
 }
 
 void Fleet::pause_until(base::TimePoint at) noexcept {

@@ -68,6 +68,8 @@ class Fleet {
     // Takes one of the places that `max_in_flight` allows, and a unit of `limit`. Where there is none: how
     // long to stay away.
     [[nodiscard]] std::optional<base::Duration> enter(base::TimePoint now) noexcept;
+    // Of a request that did not reach it: the unit of `limit` that it took when it came in.
+    void give_back_unit(base::TimePoint now) noexcept;
     void leave() noexcept {
       if (settings_.max_in_flight != 0) in_flight_.fetch_sub(1, std::memory_order_relaxed);
     }

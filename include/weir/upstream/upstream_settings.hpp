@@ -18,6 +18,7 @@ enum class Balance : std::uint8_t { RoundRobin, LeastInFlight, RandomTwo, Hash }
 
 struct Timeouts {
   base::Duration connect{1'000'000};
+  base::Duration connect_total{5'000'000};  // of a request, at all servers together
   base::Duration response{
       30'000'000};  // from the whole request sent to the head of the answer, and between two reads of it
   base::Duration idle{60'000'000};     // how long an unused connection is kept
