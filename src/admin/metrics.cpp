@@ -59,6 +59,7 @@ class Page {
   void tell_requests();
   void tell_decisions();
   void tell_settlements();
+  void tell_messages();
   void tell_durations();
   void tell_connections();
   void tell_upstreams();
@@ -160,6 +161,7 @@ void Page::tell_decisions() {
     }
   put(decisions);
   tell_settlements();
+  tell_messages();
   total(&Counters::store_failures, "weir_store_failures_total",
         "Decisions that Redis did not answer in time.");
 }
@@ -177,6 +179,21 @@ void Page::tell_settlements() {
     }
   }
   put(settled);
+}
+
+void Page::tell_messages() {
+  Family messages =
+      counter("weir_messages_total", "What each rule said to the WebSocket messages that it counts.");
+  for (std::size_t rule = 0; rule < sources_.rules.size(); ++rule) {
+    if (!sources_.rules[rule].messages) continue;
+    for (std::size_t i = 0; i < observe::kMessageOutcomes; ++i) {
+      const auto index = static_cast<limit::RuleIndex>(rule);
+      const auto outcome = static_cast<observe::MessageOutcome>(i);
+      messages.add({{"outcome", observe::kMessageOutcomeNames[i]}, {"rule", sources_.rules[rule].name}},
+                   sum([&](const Counters& c) { return c.messages(index, outcome).value(); }));
+    }
+  }
+  put(messages);
 }
 
 void Page::durations(const observe::Histogram Counters::*histogram, std::string name, std::string help) {
@@ -208,6 +225,15 @@ void Page::tell_connections() {
   total(&Counters::connections_accepted, "weir_connections_accepted_total",
         "Connections accepted from clients.");
   level(&Counters::connections_open, "weir_connections_open", "Client connections that are open.");
+  level(&Counters::tunnels_open, "weir_tunnels_open",
+        "Connections that changed to another protocol, such as WebSocket, and are open.");
+  Family tunnels = counter("weir_tunnels_total", "How those that have ended did.");
+  for (std::size_t i = 0; i < observe::kTunnelEnds; ++i) {
+    const auto end = static_cast<observe::TunnelEnd>(i);
+    tunnels.add({{"end", observe::kTunnelEndNames[i]}},
+                sum([&](const Counters& c) { return c.tunnels(end).value(); }));
+  }
+  put(tunnels);
   total(&Counters::bytes_in, "weir_received_bytes_total", "Bytes from clients, after TLS.");
   total(&Counters::bytes_out, "weir_sent_bytes_total", "Bytes to clients, before TLS.");
 }

@@ -12,7 +12,8 @@ RuleText describe(const policy::Rule& rule) {
           .key = policy::describe(rule.key),
           .store = rule.store == policy::Store::Redis ? "redis" : "memory",
           .mode = rule.mode == policy::Mode::Shadow ? "shadow" : "enforce",
-          .settles = rule.settlement.has_value()};
+          .settles = rule.settlement.has_value(),
+          .messages = rule.messages.has_value()};
 }
 
 }  // namespace weir::admin

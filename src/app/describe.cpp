@@ -26,7 +26,8 @@ std::string listener_line(const net::ListenerSettings& listener) {
 }
 
 std::string server_words(const upstream::ServerSettings& server) {
-  auto words = " " + server.address.to_string();
+  auto words = (server.tls ? " https://" : " ") + server.address.to_string();
+  if (server.tls && server.tls_name != server.address.host) words += " (as " + server.tls_name + ")";
   if (server.weight != 1) words += " x" + std::to_string(server.weight);
   if (server.max_in_flight != 0) words += " (at most " + std::to_string(server.max_in_flight) + " in flight)";
   if (server.limit) words += " (at most " + limit::to_string(server.limit->spacing().rate()) + ")";
@@ -41,8 +42,52 @@ std::string upstream_line(const upstream::UpstreamSettings& upstream) {
     line.append(", ").append(kBalances[static_cast<std::size_t>(upstream.balance)]);
   if (upstream.servers.size() > 1 && upstream.balance == upstream::Balance::Hash)
     line += policy::describe(upstream.hash_key);
+  const auto speaks_tls = [](const upstream::ServerSettings& server) { return server.tls; };
+  if (std::any_of(upstream.servers.begin(), upstream.servers.end(), speaks_tls))
+    line += !upstream.tls.verify      ? ", any certificate believed"
+            : upstream.tls.ca.empty() ? ", certificates by the system's authorities"
+                                      : ", certificates by " + upstream.tls.ca;
   if (upstream.health) line += ", asked for " + upstream.health->path;
   return line + "\n";
+}
+
+std::string statuses(const std::vector<policy::StatusRange>& ranges) {
+  std::string words;
+  for (const auto& range : ranges) {
+    words += ", " + std::to_string(range.first);
+    if (range.last != range.first) words += "-" + std::to_string(range.last);
+  }
+  return words;
+}
+
+std::string retry_words(const upstream::Retry& retry) {
+  if (retry.attempts == 1 || retry.budget == 0) return "nothing is sent again";
+  return "sent again to " + std::to_string(retry.attempts) + " servers at most, " +
+         std::to_string(retry.budget) + "% of requests, after " + base::to_string(retry.backoff) +
+         " at most at first, on" + (retry.broken ? " broken" : "") + (retry.late ? " late" : "") +
+         statuses(retry.statuses);
+}
+
+// What happens when servers are slow or fail.
+std::string failure_lines(const upstream::UpstreamSettings& upstream) {
+  const auto& timeouts = upstream.timeouts;
+  const auto& ejection = upstream.ejection;
+  using base::to_string;
+  auto text = "    connect " + to_string(timeouts.connect) + ", of all " + to_string(timeouts.connect_total) +
+              "; response " + to_string(timeouts.response) + ", idle " + to_string(timeouts.idle) +
+              ", tunnel " + to_string(timeouts.tunnel) +
+              (timeouts.total == base::kForever ? std::string() : ", in all " + to_string(timeouts.total)) +
+              "\n";
+  text += "    out after " + std::to_string(ejection.failures) + " failures for " +
+          to_string(ejection.least) + " to " + to_string(ejection.most) + ", slow start " +
+          to_string(ejection.slow_start) + "\n";
+  text += "    " + retry_words(upstream.retry) + "\n";
+  if (!upstream.health) return text;
+  const auto& health = *upstream.health;
+  return text + "    asked every " + to_string(health.interval) + " for at most " +
+         to_string(health.timeout) + ": down after " + std::to_string(health.unhealthy_after) +
+         " faults, back after " + std::to_string(health.healthy_after) + " of" +
+         statuses(health.statuses).substr(1) + "\n";
 }
 
 bool is_exact(std::string_view path) {
@@ -134,6 +179,11 @@ std::string rule_lines(const policy::Rule& rule) {
   if (rule.settlement && !rule.settlement->charged.empty())
     text += ", " + policy::describe_charge(*rule.settlement);
   text += cost_words(rule);
+  if (rule.messages) {
+    const auto& bucket = std::get<limit::TokenBucket>(rule.messages->limiter);
+    text += ", messages " + limit::to_string(bucket.spacing().rate()) + ", burst " +
+            std::to_string(bucket.quota()) + (rule.messages->closes ? ", else closed" : ", else delayed");
+  }
   if (rule.max_body != 0) text += ", reads bodies up to " + size_words(rule.max_body);
   if (rule.queue_per_client != policy::kNoBound)
     text += ", at most " + std::to_string(rule.queue_per_client) + " of one client";
@@ -150,6 +200,9 @@ std::string route_lines(const Settings& settings, const policy::Route& route) {
   auto text = "route " + in_quotes(route.name) + ": " + route.match.describe() + " -> ";
   text += route.respond ? "answer " + std::to_string(route.respond->status)
                         : "upstream " + in_quotes(settings.upstreams[route.upstream].name);
+  for (const auto& protocol : route.upgrades)
+    if (!route.respond && protocol != "websocket") text += ", may change to " + protocol;
+  if (!route.respond && route.upgrades.empty()) text += ", without upgrades";
   if (route.priority != policy::kDefaultPriority) text += ", priority " + std::to_string(route.priority);
   text += "\n";
   std::string rules;
@@ -184,7 +237,7 @@ std::string describe(const Settings& settings) {
   if (settings.client.countries) text += "countries by " + settings.client.countries->name() + "\n";
   if (!settings.state.snapshot.empty()) text += "snapshot " + settings.state.snapshot + "\n";
   if (settings.state.redis) text += redis_line(settings);
-  for (const auto& upstream : settings.upstreams) text += upstream_line(upstream);
+  for (const auto& upstream : settings.upstreams) text += upstream_line(upstream) + failure_lines(upstream);
   for (const auto& [tier, priority] : settings.tier_priorities)
     text += "tier " + in_quotes(tier) + ": priority " + std::to_string(priority) + "\n";
   for (const auto& route : settings.routes) text += route_lines(settings, route);

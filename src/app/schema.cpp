@@ -174,6 +174,7 @@ constexpr KeySpec kRouteKeys[] = {
     key("honor_upstream_retry_after", Kind::Bool, "false",
         "after a 429 of the upstream's with Retry-After, weir itself answers so until then"),
     key("respond", Kind::Subtable, "", "an answer of weir's own, in place of an upstream"),
+    key("upgrade", Kind::Texts, "websocket", "protocols that a connection may change to; never h2c"),
     whole("priority", 0, 9, "5", "0 first to 9 last: in queues, and under load"),
 };
 constexpr KeySpec kRespondKeys[] = {
@@ -208,6 +209,7 @@ constexpr Choice kAlgorithms[] = {
 constexpr Choice kRefills[] = {{"continuous"}, {"stepwise"}};
 constexpr Choice kAligns[] = {{"day"}, {"month"}};
 constexpr Choice kOnMissing[] = {{"skip"}, {"ip"}, {"reject"}};
+constexpr Choice kMessagesOver[] = {{"delay"}, {"close"}};
 constexpr Choice kOnStoreFailure[] = {{"local"}, {"open"}, {"closed"}};
 constexpr Choice kModes[] = {{"enforce"}, {"shadow"}};
 
@@ -261,6 +263,9 @@ constexpr KeySpec kRuleKeys[] = {
     whole("status", 400, 599, "429", "of a refusal"),
     key("body", Kind::Text, "", "of a refusal; absent: JSON"),
     key("charge", Kind::Subtable, "", "which answers are charged; absent: all"),
+    key("messages", Kind::Rate, "", "WebSocket messages of a client, beside its requests; absent: any"),
+    whole("messages_burst", 1, kBillion, "", "so many of them at once; absent: the count in messages"),
+    choice("messages_over", kMessagesOver, "delay", "one too many waits, or ends the connection with 1008"),
     kSoft,
     kElastic,
     later("priority", "priorities"),

@@ -55,7 +55,8 @@ struct TableSpec {
 namespace schema {
 extern const TableSpec kRoot, kServer, kLog, kAdmin, kListener, kTls, kCertificate, kClient, kApiKeySource,
     kSource, kJwt, kState, kMemory, kRedis, kUpstream, kServerOfUpstream, kEject, kHealth, kRetry, kTimeouts,
-    kRoute, kRespond, kMatch, kRule, kCost, kCharge, kElastic, kTier, kOverride, kKeysFile, kKey;
+    kUpstreamTls, kRoute, kRespond, kMatch, kRule, kCost, kCharge, kElastic, kTier, kOverride, kKeysFile,
+    kKey;
 }  // namespace schema
 
 }  // namespace weir::app

@@ -19,9 +19,19 @@ constexpr KeySpec kUpstreamKeys[] = {
     key("slow_start", Kind::Duration, "5s", "how long a server that is back takes to have its full share"),
     key("health", Kind::Subtable, "", "servers are asked how they are; absent: requests alone tell"),
     key("retry", Kind::Subtable, "", "which requests are sent again"),
+    key("tls", Kind::Subtable, "", "how servers are believed whose addresses begin with https://"),
+};
+constexpr KeySpec kUpstreamTlsKeys[] = {
+    key("ca", Kind::Text, "", "PEM file: the authorities of servers' certificates; absent: the system's"),
+    key("server_name", Kind::Text, "", "whose certificates servers have; absent: what each address says"),
+    key("verify", Kind::Bool, "true", "false: any certificate is believed, so anybody may be the server"),
+    key("cert", Kind::Text, "", "PEM file: the certificate that weir shows, then its chain; absent: none"),
+    key("key", Kind::Text, "", "PEM file: its private key"),
 };
 constexpr KeySpec kServerOfUpstreamKeys[] = {
-    required("address", Kind::Address, "host:port, [v6]:port or unix:/path"),
+    required("address", Kind::Text, "host:port, [v6]:port or unix:/path; https://host[:port] for TLS"),
+    key("server_name", Kind::Text, "",
+        "whose certificate it has, of https://; absent: what tls or the address says"),
     whole("weight", 1, upstream::kMaxWeight, "1", "its share beside the others'"),
     whole("max_in_flight", 0, 10'000'000, "0",
           "requests it has at most, of all workers together; more go to others, else 503; 0: any"),
@@ -52,19 +62,24 @@ constexpr KeySpec kRetryKeys[] = {
         "broken (no answer, or no HTTP), late (beyond timeouts.response), or a status such as 503"),
 };
 constexpr KeySpec kTimeoutsKeys[] = {
-    key("connect", Kind::Duration, "1s", "until a connection stands"),
+    key("connect", Kind::Duration, "1s", "until a connection stands, TLS included"),
+    key("connect_total", Kind::Duration, "",
+        "the same of one request, at all servers together; absent: 5s, or connect where that is longer"),
     key("response", Kind::Duration, "30s",
         "from the request sent to the answer's head, and between two reads of it"),
     key("idle", Kind::Duration, "60s", "how long an unused connection is kept"),
     key("total", Kind::Duration, "",
         "from the first attempt to the head of the last one's answer; absent: the others bound it"),
+    key("tunnel", Kind::Duration, "5min",
+        "of a connection that changed to another protocol: without a byte either way"),
 };
 
 }  // namespace
 
 namespace schema {
 constinit const TableSpec kUpstream{kUpstreamKeys}, kServerOfUpstream{kServerOfUpstreamKeys},
-    kEject{kEjectKeys}, kHealth{kHealthKeys}, kRetry{kRetryKeys}, kTimeouts{kTimeoutsKeys};
+    kEject{kEjectKeys}, kHealth{kHealthKeys}, kRetry{kRetryKeys}, kTimeouts{kTimeoutsKeys},
+    kUpstreamTls{kUpstreamTlsKeys};
 }  // namespace schema
 
 }  // namespace weir::app

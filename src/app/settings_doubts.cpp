@@ -195,6 +195,14 @@ void doubt_sources(const Settings& settings, Doubts& doubts) {
                        " is believed from trusted proxies alone, and trusted_proxies names none");
 }
 
+void doubt_servers(const Settings& settings, Doubts& doubts) {
+  for (const auto& upstream : settings.upstreams)
+    if (!upstream.tls.verify)
+      doubts.push_back(
+          "upstream " + in_quotes(upstream.name) +
+          " believes any certificate (tls.verify = false): whoever is between can read and change all of it");
+}
+
 }  // namespace
 
 std::vector<std::string> find_doubts(const Settings& settings, const Reading& reading) {
@@ -205,6 +213,7 @@ std::vector<std::string> find_doubts(const Settings& settings, const Reading& re
   doubt_tiers(settings, reading, doubts);
   doubt_routes(settings, doubts);
   doubt_sources(settings, doubts);
+  doubt_servers(settings, doubts);
   doubt_queues(settings, doubts);
   for (const auto& rule : settings.rules) {
     doubt_costs(rule, doubts);

@@ -1,6 +1,8 @@
 // [[route]].
 #include "app/settings_sections.hpp"
 
+#include "weir/http/upgrade.hpp"
+
 #include <algorithm>
 #include <set>
 
@@ -57,6 +59,19 @@ void name_route(const TableReader& table, const TableReader& match, std::set<std
     table.mistake("name", "found " + in_quotes(route.name) + " a second time; expected a name of its own");
 }
 
+std::vector<std::string> read_upgrades(const TableReader& table) {
+  auto protocols = table.texts("upgrade");
+  for (const auto& protocol : protocols)
+    if (!http::may_be_allowed(protocol))
+      table.mistake("upgrade",
+                    "found " + in_quotes(protocol) +
+                        "; expected protocols such as \"websocket\", or [] for none; never HTTP, h2c or "
+                        "TLS, which would carry requests past weir");
+  if (!protocols.empty() && table.has("upgrade") && table.has("respond"))
+    table.mistake("upgrade", "only of an upstream");
+  return protocols;
+}
+
 policy::Route read_route(const TableReader& table, const std::vector<upstream::UpstreamSettings>& upstreams,
                          const Reading& reading, std::set<std::string>& taken) {
   policy::Route route;
@@ -77,6 +92,7 @@ policy::Route read_route(const TableReader& table, const std::vector<upstream::U
   route.honor_retry_after = table.boolean("honor_upstream_retry_after");
   if (route.honor_retry_after && table.has("respond"))
     table.mistake("honor_upstream_retry_after", "only of an upstream");
+  route.upgrades = read_upgrades(table);
   route.priority = static_cast<policy::Priority>(table.whole("priority"));
   name_route(table, match, taken, route);
   return route;

@@ -120,6 +120,8 @@ void read_numbers(const TableReader& table, const Terms& terms, Numbers& numbers
   numbers.elastic = read_elastic(table.table("elastic", schema::kElastic), terms, limiters);
 }
 
+enum class Over : std::uint8_t { Delay, Close };  // as messages_over has them
+
 limit::Limiter any_limiter() {
   return *limit::TokenBucket::make({}, 1);
 }
@@ -140,6 +142,19 @@ void read_queue_per_client(const TableReader& table, Algorithm algorithm, policy
   if (algorithm != Algorithm::LeakyBucket)
     table.mistake("queue_per_client", "only of leaky_bucket; expected algorithm = \"leaky_bucket\"");
   rule.queue_per_client = static_cast<std::uint64_t>(table.whole("queue_per_client"));
+}
+
+void read_messages(const TableReader& table, policy::Rule& rule) {
+  const auto rate = table.rate("messages");
+  for (const std::string_view key : {"messages_burst", "messages_over"})
+    if (table.has(key) && !table.mentions("messages"))
+      table.mistake(key, "found without messages; expected messages = \"20/s\" beside it");
+  if (!rate) return;
+  const auto burst =
+      table.has("messages_burst") ? static_cast<std::uint64_t>(table.whole("messages_burst")) : rate->count;
+  auto bucket = limit::TokenBucket::make(*rate, burst);
+  if (!bucket) return table.mistake("messages", bucket.error().message);
+  rule.messages = {*bucket, table.choice<Over>("messages_over") == Over::Close};
 }
 
 void read_tiers(const TableReader& table, const Terms& terms, policy::Rule& rule,
@@ -214,6 +229,7 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, Readi
   rule.key = read_key(table, "key", reading);
   rule.on_missing = table.choice<policy::OnMissing>("on_missing");
   read_queue_per_client(table, method.algorithm, rule);
+  read_messages(table, rule);
   read_tiers(table, terms, rule, reading.tier_priorities);
   read_overrides(table, reading, terms, rule);
   read_charge(table, rule);

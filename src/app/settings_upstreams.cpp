@@ -4,17 +4,59 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <utility>
 
 namespace weir::app {
 
 namespace {
 
-std::optional<base::Endpoint> connectable(const TableReader& table, std::string_view key,
-                                          std::optional<base::Endpoint> address) {
-  if (address && !address->is_unix() && address->port == 0)
-    table.mistake(
-        key, "found " + in_quotes(address->to_string()) + "; expected a port from 1 to 65535 to connect to");
-  return address;
+// A name or an address, as certificates have them.
+bool is_host_name(std::string_view text) {
+  const auto fits = [](char c) {
+    const char l = static_cast<char>(c | 0x20);
+    return (c >= '0' && c <= '9') || (l >= 'a' && l <= 'z') || c == '-' || c == '.' || c == ':' || c == '_';
+  };
+  return !text.empty() && text.size() <= 253 && std::all_of(text.begin(), text.end(), fits);
+}
+
+struct ServerAddress {
+  base::Endpoint endpoint;
+  bool tls = false;
+};
+
+// What parse_endpoint() takes, or a URL of a server: without a port its scheme's.
+base::Result<ServerAddress> parse_server_address(std::string_view text) {
+  constexpr std::pair<std::string_view, const char*> kSchemes[] = {{"https://", ":443"}, {"http://", ":80"}};
+  for (const auto& [scheme, port] : kSchemes) {
+    if (!text.starts_with(scheme)) continue;
+    const std::string rest(text.substr(scheme.size()));
+    auto endpoint = base::parse_endpoint(rest);
+    if (!endpoint) endpoint = base::parse_endpoint(rest + port);
+    if (!endpoint || endpoint->is_unix() || endpoint->host.find_first_of("/?#@") != std::string::npos)
+      return base::Error{in_quotes(std::string(text)) + " is not the address of a server: write " +
+                         std::string(scheme) + "host or " + std::string(scheme) +
+                         "host:port, without a path"};
+    return ServerAddress{std::move(*endpoint), scheme == "https://"};
+  }
+  auto endpoint = base::parse_endpoint(text);
+  if (!endpoint) return base::Error{endpoint.error().message + ", or https:// before the first two"};
+  return ServerAddress{std::move(*endpoint), false};
+}
+
+// Into the settings of a server. False: a mistake was noted.
+bool read_address(const TableReader& table, std::string_view key, std::string_view text,
+                  upstream::ServerSettings& server) {
+  auto address = parse_server_address(text);
+  if (!address) {
+    table.mistake(key, address.error().message);
+    return false;
+  }
+  server.tls = address->tls;
+  server.address = std::move(address->endpoint);
+  if (!server.address.is_unix() && server.address.port == 0)
+    table.mistake(key, "found " + in_quotes(server.address.to_string()) +
+                           "; expected a port from 1 to 65535 to connect to");
+  return true;
 }
 
 std::optional<limit::TokenBucket> read_limit(const TableReader& server) {
@@ -26,28 +68,36 @@ std::optional<limit::TokenBucket> read_limit(const TableReader& server) {
   return std::nullopt;
 }
 
+void read_server_table(const TableReader& table, upstream::ServerSettings& server) {
+  server.weight = static_cast<std::uint32_t>(table.whole("weight"));
+  server.limit = read_limit(table);
+  server.max_in_flight = static_cast<std::uint32_t>(table.whole("max_in_flight"));
+  if (!table.has("server_name")) return;
+  server.tls_name = table.text("server_name");
+  if (!server.tls)
+    table.mistake("server_name", "only of an address that begins with https://");
+  else if (!is_host_name(server.tls_name))
+    table.mistake("server_name",
+                  "found " + in_quotes(server.tls_name) + "; expected a name such as \"api.example.com\"");
+}
+
 void read_server_of(const TableReader& upstream, const Node& node, std::size_t position,
                     std::vector<upstream::ServerSettings>& servers) {
   upstream::ServerSettings server;
-  std::optional<base::Endpoint> address;
+  bool read = false;
   if (const auto* text = node.text()) {
-    auto parsed = base::parse_endpoint(*text);
-    if (!parsed) return upstream.mistake("servers", parsed.error().message);
-    address = connectable(upstream, "servers", *parsed);
+    read = read_address(upstream, "servers", *text, server);
   } else if (node.table() != nullptr) {
     const TableReader table(&node, node.line, upstream.path() + ".servers" + element_label("", position),
                             schema::kServerOfUpstream, upstream.place());
-    address = connectable(table, "address", table.address("address"));
-    server.weight = static_cast<std::uint32_t>(table.whole("weight"));
-    server.limit = read_limit(table);
-    server.max_in_flight = static_cast<std::uint32_t>(table.whole("max_in_flight"));
+    read = table.has("address") && read_address(table, "address", table.text("address"), server);
+    if (!table.has("address")) (void)table.text("address");
+    read_server_table(table, server);
   } else if (!std::holds_alternative<Unreadable>(node.value)) {
     upstream.mistake("servers", "found a list with " + std::string(type_name(node)) +
                                     " in it; expected addresses such as \"127.0.0.1:9000\"");
   }
-  if (!address) return;
-  server.address = std::move(*address);
-  servers.push_back(std::move(server));
+  if (read) servers.push_back(std::move(server));
 }
 
 void read_servers(const TableReader& table, std::vector<upstream::ServerSettings>& servers) {
@@ -82,10 +132,13 @@ std::vector<policy::StatusRange> read_statuses(const TableReader& table) {
   std::vector<policy::StatusRange> statuses;
   for (const auto& text : texts) {
     const auto range = policy::parse_statuses(text);
-    if (range)
-      statuses.push_back(*range);
-    else
+    if (!range)
       table.mistake("status", range.error().message);
+    else if (range->first < 200)
+      table.mistake("status",
+                    "found " + in_quotes(text) + "; expected statuses from 200 on, for 1xx is no answer yet");
+    else
+      statuses.push_back(*range);
   }
   return statuses;
 }
@@ -126,7 +179,7 @@ upstream::Retry read_retry(const TableReader& upstream) {
   retry.late = std::erase(on, "late") != 0;
   for (const auto& word : on) {
     const auto range = policy::parse_statuses(word);
-    if (range)
+    if (range && range->first >= 200)
       retry.statuses.push_back(*range);
     else
       table.mistake("on", "found " + in_quotes(word) +
@@ -139,9 +192,49 @@ upstream::Timeouts read_timeouts(const TableReader& upstream) {
   const auto table = upstream.table("timeouts", schema::kTimeouts);
   upstream::Timeouts timeouts{.connect = table.deadline("connect"),
                               .response = table.deadline("response"),
-                              .idle = table.deadline("idle")};
+                              .idle = table.deadline("idle"),
+                              .tunnel = table.deadline("tunnel")};
+  timeouts.connect_total = table.has("connect_total") ? table.deadline("connect_total")
+                                                      : std::max(timeouts.connect_total, timeouts.connect);
+  if (timeouts.connect_total < timeouts.connect)
+    table.mistake("connect_total", "found less than connect; expected a time that is no shorter");
   if (table.has("total")) timeouts.total = table.deadline("total");
   return timeouts;
+}
+
+std::string readable_file(const TableReader& table, std::string_view key, const Reading& reading) {
+  if (!table.has(key)) return {};
+  auto path = resolve(reading, table.text(key));
+  if (const auto text = read_file(path); !text || text->empty())
+    table.mistake(key, in_quotes(path) + " cannot be read or is empty; expected a PEM file");
+  return path;
+}
+
+// `tls`, and the names that servers do not say themselves.
+void read_tls(const TableReader& upstream, const Reading& reading, upstream::UpstreamSettings& settings) {
+  const auto table = upstream.table("tls", schema::kUpstreamTls);
+  settings.tls = {.ca = readable_file(table, "ca", reading),
+                  .cert = readable_file(table, "cert", reading),
+                  .key = readable_file(table, "key", reading),
+                  .verify = table.boolean("verify")};
+  const auto name = table.text("server_name");
+  if (table.has("server_name") && !is_host_name(name))
+    table.mistake("server_name",
+                  "found " + in_quotes(name) + "; expected a name such as \"api.example.com\"");
+  for (auto& server : settings.servers)
+    if (server.tls && server.tls_name.empty()) server.tls_name = name.empty() ? server.address.host : name;
+  const auto speaks = [](const upstream::ServerSettings& server) { return server.tls; };
+  if (!upstream.has("tls")) return;
+  if (!settings.servers.empty() && std::none_of(settings.servers.begin(), settings.servers.end(), speaks))
+    upstream.mistake(
+        "tls",
+        "found without a server that speaks TLS; expected an address such as \"https://10.0.0.1:8443\"");
+  if (table.has("cert") != table.has("key"))
+    table.mistake(table.has("cert") ? "cert" : "key", "found alone; expected cert and key together");
+  else if (const auto made = table.flawed() ? base::Result<net::TlsContext>(net::TlsContext{})
+                                            : net::make_tls_client_context(settings.tls);
+           !made)
+    table.mistake("", made.error().message + "; expected certificates and keys in PEM");
 }
 
 std::string read_name(const TableReader& table, std::set<std::string>& taken) {
@@ -179,6 +272,7 @@ std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root, 
     read_balance(table, reading, upstream);
     upstream.timeouts = read_timeouts(table);
     upstream.ejection = read_ejection(table);
+    read_tls(table, reading, upstream);
     upstream.health = read_health(table);
     upstream.retry = read_retry(table);
     upstream.max_idle = static_cast<std::size_t>(table.whole("max_idle"));

@@ -133,6 +133,10 @@ void append_framing(TextWriter& out, Framing framing, std::uint64_t length, bool
     out << "Content-Length: " << length << "\r\n";
 }
 
+void append_upgrade(TextWriter& out, std::string_view protocol) {
+  out << "Connection: upgrade\r\nUpgrade: " << protocol << "\r\n";
+}
+
 void append_status_line(TextWriter& out, const ResponseHead& head) {
   out << "HTTP/1.1 " << head.status << " " << head.reason << "\r\n";
 }
@@ -145,7 +149,7 @@ void append_number(std::string& out, std::uint64_t number) {
 
 void write_request_head(std::string& text, const RequestHead& head, const ForwardedBy& by) {
   TextWriter out(text, kFixed + head.method.size() + head.target.size() + 3 * head.authority.size() +
-                           2 * (by.peer.size() + by.proto.size()) + by.request_id.size() +
+                           2 * (by.peer.size() + by.proto.size()) + by.request_id.size() + by.upgrade.size() +
                            2 * most_of(head.fields));  // for each line, and for what a list takes of it
   out << head.method << " ";
   append_target(out, head);
@@ -157,6 +161,7 @@ void write_request_head(std::string& text, const RequestHead& head, const Forwar
            (by.underscores || !has_underscore(field)) && !(by.whole_and_plain && asks_for_form(field));
   });
   if (by.whole_and_plain) out << "Accept-Encoding: identity\r\n";
+  if (!by.upgrade.empty()) append_upgrade(out, by.upgrade);
   append_forwarding(out, head, by);
   append_framing(out, head.framing, head.content_length, length_known);
   out << "\r\n";
@@ -189,6 +194,16 @@ void write_interim_head(std::string& text, const ResponseHead& head) {
   copy_lines(out, head.fields,
              [](const Field& field) { return !field.hop_by_hop && field.id != FieldId::ContentLength; });
   out << "\r\n";
+}
+
+void write_switch_head(std::string& text, const ResponseHead& head, std::string_view protocol,
+                       std::string_view extra) {
+  TextWriter out(text, kFixed + head.reason.size() + protocol.size() + extra.size() + most_of(head.fields));
+  append_status_line(out, head);
+  copy_lines(out, head.fields,
+             [](const Field& field) { return !field.hop_by_hop && field.id != FieldId::ContentLength; });
+  append_upgrade(out, protocol);
+  out << extra << "\r\n";
 }
 
 ResponseForm response_form(const RequestHead& request, const ResponseHead& response,

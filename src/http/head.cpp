@@ -20,6 +20,7 @@ void RequestHead::clear() noexcept {
   content_length = 0;
   keep_alive = true;
   expects_continue = false;
+  wants_upgrade = false;
 }
 
 void ResponseHead::clear() noexcept {
@@ -30,6 +31,7 @@ void ResponseHead::clear() noexcept {
   framing = Framing::None;
   content_length = 0;
   keep_alive = true;
+  wants_upgrade = false;
 }
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {

@@ -1,6 +1,7 @@
 #include "weir/http/head_parser.hpp"
 
 #include "http/head_lines.hpp"
+#include "http/token_list.hpp"
 
 #include "weir/http/target.hpp"
 
@@ -41,25 +42,13 @@ std::optional<Fault> read_fields(HeadLines& lines, Fields& fields, Fault malform
   }
 }
 
-// Calls `each` with every element of a comma-separated list, trimmed; empty ones are left out.
-template <class Each>
-void for_each_token(std::string_view list, Each each) {
-  while (!list.empty()) {
-    const auto comma = list.find(',');
-    auto token = list.substr(0, comma);
-    list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
-    while (!token.empty() && (token.front() == ' ' || token.front() == '\t')) token.remove_prefix(1);
-    while (!token.empty() && (token.back() == ' ' || token.back() == '\t')) token.remove_suffix(1);
-    if (!token.empty()) each(token);
-  }
-}
-
 // The most options that all lines of Connection may name: each is compared with every field's name.
 constexpr std::size_t kMaxOptions = 32;
 
 struct ConnectionOptions {
   bool close = false;
   bool keep_alive = false;
+  bool upgrade = false;
 };
 
 // Reads Connection and marks the fields that it names. What it says of Host and of framing fields has no
@@ -77,6 +66,7 @@ std::optional<ConnectionOptions> read_connection(Fields& fields) {
       } else if (equal_ignoring_case(token, "keep-alive")) {
         options.keep_alive = true;
       } else {
+        options.upgrade = options.upgrade || equal_ignoring_case(token, "upgrade");
         for (auto& named : fields)
           if (equal_ignoring_case(named.name, token)) named.hop_by_hop = true;
       }
@@ -215,6 +205,7 @@ std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& hea
   const auto connection = read_connection(head.fields);
   if (!connection) return Fault{400, "Connection names too many options"};
   head.keep_alive = !connection->close && (head.minor_version == 1 || connection->keep_alive);
+  head.wants_upgrade = connection->upgrade && head.minor_version == 1;
   if (const auto* expect = find_field(head.fields, FieldId::Expect)) {
     if (!equal_ignoring_case(expect->value, "100-continue"))
       return Fault{417, "only 100-continue can be expected"};
@@ -236,6 +227,7 @@ std::optional<Fault> parse_response_head(std::string_view bytes, bool to_head, R
   const auto connection = read_connection(head.fields);
   if (!connection) return kMalformed;
   head.keep_alive = !connection->close && (head.minor_version == 1 || connection->keep_alive);
+  head.wants_upgrade = connection->upgrade && head.minor_version == 1;
   const auto framing = read_framing(head.fields);
   if (framing.faulty_coding || framing.faulty_length || (framing.chunked && framing.length))
     return Fault{502, "the upstream's answer is framed ambiguously"};

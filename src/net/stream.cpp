@@ -28,6 +28,7 @@ struct Stream::Tls {
   static constexpr std::size_t kBuffer = 16 << 10;
 
   Tls(SSL_CTX* context, int socket);
+  Tls(const TlsTarget& target, int socket);
   ~Tls() { SSL_free(ssl); }
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
@@ -137,6 +138,18 @@ Stream::Tls::Tls(SSL_CTX* context, int socket) : ssl(SSL_new(context)) {
   SSL_set_accept_state(ssl);
 }
 
+// RFC 6066 §3: an address is no name to ask for.
+Stream::Tls::Tls(const TlsTarget& target, int socket) : Tls(target.context, socket) {
+  SSL_set_connect_state(ssl);
+  if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), target.name.c_str()) != 1) {
+    SSL_set_tlsext_host_name(ssl, target.name.c_str());
+    SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    SSL_set1_host(ssl, target.name.c_str());
+  }
+  if (target.session != nullptr) SSL_set_session(ssl, target.session);
+  ERR_clear_error();
+}
+
 ErrorCode Stream::Tls::meaning(int result) const noexcept {
   switch (SSL_get_error(ssl, result)) {
     case SSL_ERROR_WANT_READ:
@@ -156,7 +169,7 @@ ErrorCode Stream::Tls::meaning(int result) const noexcept {
 
 // A ticket can be renewed for ever, while OpenSSL looks at a certificate only when it is shown.
 bool Stream::Tls::outlived_certificate() const noexcept {
-  if (SSL_session_reused(ssl) == 0) return false;
+  if (SSL_session_reused(ssl) == 0 || SSL_get_verify_mode(ssl) == SSL_VERIFY_NONE) return false;
   const X509* certificate = SSL_get0_peer_certificate(ssl);
   if (certificate == nullptr || X509_cmp_current_time(X509_get0_notAfter(certificate)) > 0) return false;
   SSL_set_verify_result(ssl, X509_V_ERR_CERT_HAS_EXPIRED);
@@ -171,6 +184,10 @@ Stream::Stream(const Executor& executor, int fd) : fd_(fd) {
 
 Stream::Stream(const Executor& executor, int fd, SSL_CTX* context) : Stream(executor, fd) {
   tls_ = std::make_unique<Tls>(context, fd_);
+}
+
+Stream::Stream(const Executor& executor, int fd, const TlsTarget& target) : Stream(executor, fd) {
+  tls_ = std::make_unique<Tls>(target, fd_);
 }
 
 Stream::~Stream() {
@@ -272,6 +289,19 @@ std::string_view Stream::distrust(const ErrorCode& ended) const noexcept {
   // Of a signature that is not its authority's the first error is of another part of OpenSSL.
   const auto verdict = SSL_get_verify_result(tls_->ssl);
   return verdict == X509_V_OK ? std::string_view{} : X509_verify_cert_error_string(verdict);
+}
+
+std::string Stream::handshake_fault(const ErrorCode& ended) const {
+  if (ended == asio::error::eof || ended == asio::error::connection_reset)
+    return "the connection ended within it";
+  const auto distrusted = distrust(ended);
+  return distrusted.empty() ? ended.message() : std::string(distrusted);
+}
+
+TlsSession Stream::session() const noexcept {
+  TlsSession session(tls_ && SSL_is_init_finished(tls_->ssl) ? SSL_get1_session(tls_->ssl) : nullptr);
+  if (session && SSL_SESSION_is_resumable(session.get()) == 0) session.reset();
+  return session;
 }
 
 std::size_t Stream::try_read(char* at, std::size_t size, ErrorCode& ec) {

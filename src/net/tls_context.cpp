@@ -1,6 +1,7 @@
 #include "weir/net/tls_context.hpp"
 
 #include "net/staple.hpp"
+#include "net/tls_words.hpp"
 
 #include <algorithm>
 #include <array>
@@ -23,17 +24,6 @@
 namespace weir::net {
 
 namespace {
-
-constexpr auto kCiphers12 =
-    "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:"
-    "ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305";
-
-base::Error last_error(const std::string& what) {
-  std::array<char, 256> text{};
-  ERR_error_string_n(ERR_peek_last_error(), text.data(), text.size());
-  ERR_clear_error();
-  return base::Error{what + ": " + text.data()};
-}
 
 // RFC 7301: picks http/1.1 where the client offers it, and goes on without a protocol where it does not.
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* offered,
@@ -168,7 +158,7 @@ bool ask_clients(SSL_CTX* context, const TlsSettings& settings) {
 }
 
 base::Error client_ca_error(const std::string& file) {
-  return last_error("the clients' authorities \"" + file + "\"");
+  return last_tls_error("the clients' authorities \"" + file + "\"");
 }
 
 // What all contexts of a listener have alike.
@@ -188,14 +178,15 @@ base::Result<TlsContext> make_one(const TlsSettings& settings, const Certificate
                                   const std::shared_ptr<TicketKeys>& tickets) {
   ERR_clear_error();
   TlsContext context(SSL_CTX_new(TLS_server_method()));
-  if (!context || !set_up(context.get(), settings)) return last_error("OpenSSL");
+  if (!context || !set_up(context.get(), settings)) return last_tls_error("OpenSSL");
   SSL_CTX* c = context.get();
   if (SSL_CTX_use_certificate_chain_file(c, files.cert.c_str()) != 1)
-    return last_error("the certificate \"" + files.cert + "\"");
+    return last_tls_error("the certificate \"" + files.cert + "\"");
   if (SSL_CTX_use_PrivateKey_file(c, files.key.c_str(), SSL_FILETYPE_PEM) != 1)
-    return last_error("the key \"" + files.key + "\"");
+    return last_tls_error("the key \"" + files.key + "\"");
   if (SSL_CTX_check_private_key(c) != 1)
-    return last_error("the key \"" + files.key + "\" is not that of the certificate \"" + files.cert + "\"");
+    return last_tls_error("the key \"" + files.key + "\" is not that of the certificate \"" + files.cert +
+                          "\"");
   if (!settings.client_ca.empty() && !ask_clients(c, settings)) return client_ca_error(settings.client_ca);
   if (tickets) {
     extras_of(c)->tickets = tickets;

@@ -7,6 +7,7 @@ Counters::Counters(const Shape& shape)
       requests_((shape.routes + 1) * kStatusSlots),
       decisions_(shape.rules),
       settlements_(shape.rules),
+      messages_(shape.rules),
       denied_here_(shape.rules),
       upstreams_(shape.upstreams) {}
 

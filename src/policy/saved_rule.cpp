@@ -24,6 +24,10 @@ class Gathering {
     add_limiters(name_of(kind, number, tier, true), ledger_of(variant, true),
                  {&numbers.elastic->limiter, in(numbers.elastic->local_share)});
   }
+  void add_messages(const Rule& rule) {
+    if (rule.messages)
+      add_limiters(name_of(3, 0, "", false), message_ledger(rule), {&rule.messages->limiter});
+  }
   [[nodiscard]] limit::SavedRule take() && { return std::move(saved_); }
 
  private:
@@ -63,6 +67,7 @@ limit::SavedRule saved_rule(const Rule& rule) {
   gathering.add(0, 0, "", rule);
   for (std::size_t i = 0; i < rule.overrides.size(); ++i) gathering.add(1, i, "", rule.overrides[i]);
   for (const auto& variant : rule.tiers) gathering.add(2, 0, variant.tier, variant);
+  gathering.add_messages(rule);
   return std::move(gathering).take();
 }
 

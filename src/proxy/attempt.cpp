@@ -42,7 +42,8 @@ void Exchange::arm(Attempt& attempt, base::Duration wait) noexcept {
 }
 
 bool Exchange::lease_server(upstream::Pool& pool, Attempt& attempt) {
-  if (latest_ >= attempt.deadline) return false;
+  const bool tired = attempt.connecting >= pool.settings().timeouts.connect_total;
+  if (tired || latest_ >= attempt.deadline) return false;
   lease_ = {};  // its place may be the one that is wanted
   lease_ = pool.lease({.now = latest_, .tried = attempt.tried, .fresh = attempt.fresh, .word = attempt.word});
   if (lease_.room_after()) note_crowd(attempt);
@@ -79,23 +80,28 @@ bool Exchange::can_reuse(const Attempt& attempt) {
 }
 
 net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
-  arm(attempt, pool.settings().timeouts.connect);
+  const auto& timeouts = pool.settings().timeouts;
+  const auto began = latest_;
+  arm(attempt, std::min(timeouts.connect, timeouts.connect_total - attempt.connecting));
   session_.begin_wait_for_others();
-  const auto ec = co_await lease_.connect();
+  std::string fault;
+  const auto ec = co_await lease_.connect(fault);
   session_.end_wait_for_others();
   latest_ = worker_.clock.now();
   if (!ec) {
     tallies().connects.add();
     co_return true;
   }
+  attempt.connecting += latest_ - began;
   attempt.tried |= std::uint64_t{1} << lease_.server();
+  lease_.member().give_back_unit(latest_);
   if (upstream::is_shortage(ec)) {
     attempt.status = 503;
     attempt.what = "this server has no room for a connection to the upstream";
     co_return false;
   }
   const bool theirs = count_failure();
-  if (theirs && !(session_.late() && attempt.cut_short)) lease_.member().unreachable(latest_);
+  if (theirs && !(session_.late() && attempt.cut_short)) lease_.member().unreachable(latest_, fault);
   if (session_.late()) {
     attempt.status = 504;
     attempt.what = "the upstream could not be reached in time";

@@ -7,16 +7,18 @@ namespace weir::proxy {
 
 // What one try hands to the next.
 struct Exchange::Attempt {
-  std::string_view body;       // the whole request body, where it came with the head
-  bool whole = false;          // `body` is all of it (or there is none): the request can be sent again
-  bool fresh = false;          // use no waiting connection: the last one was dead
-  bool handed_over = false;    // bytes of the request were sent to some server
-  bool silent = false;         // the connection ended before a byte of an answer
-  bool client_broken = false;  // what it was sent ends within a head: nothing may follow
-  unsigned servers = 0;        // that got the request
-  bool cut_short = false;      // the wait under way ends with all attempts, before its server had its time
-  std::uint64_t tried = 0;     // servers that failed, a bit for each
-  std::uint64_t word = 0;      // what stands for the client where it has a server of its own
+  std::string_view body;         // the whole request body, where it came with the head
+  std::string_view upgrade;      // the protocol that was asked for; the route's
+  bool whole = false;            // `body` is all of it (or there is none): the request can be sent again
+  bool fresh = false;            // use no waiting connection: the last one was dead
+  bool handed_over = false;      // bytes of the request were sent to some server
+  bool silent = false;           // the connection ended before a byte of an answer
+  bool client_broken = false;    // what it was sent ends within a head: nothing may follow
+  unsigned servers = 0;          // that got the request
+  bool cut_short = false;        // the wait under way ends with all attempts, before its server had its time
+  std::uint64_t tried = 0;       // servers that failed, a bit for each
+  std::uint64_t word = 0;        // what stands for the client where it has a server of its own
+  base::Duration connecting{0};  // spent on connections that came to nothing
   base::TimePoint deadline = base::TimePoint::max();  // of all attempts together
   std::optional<base::Duration> room_after;           // servers are left, and have no room
   unsigned status = 502;                              // what to answer when nothing is left to try

@@ -1,6 +1,7 @@
 #include "proxy/exchange.hpp"
 
 #include "proxy/session.hpp"
+#include "proxy/tunnel.hpp"
 #include "proxy/upload.hpp"
 
 #include "weir/http/target.hpp"
@@ -36,6 +37,7 @@ Exchange::~Exchange() {
 void Exchange::cancel() noexcept {
   if (ticket_ != nullptr) ticket_->leave();
   if (pause_ != nullptr) pause_->cancel();
+  if (tunnel_ != nullptr) tunnel_->cancel();
   lease_.cancel();
 }
 
@@ -279,7 +281,8 @@ void Exchange::account() {
   auto& counters = worker_.counters;
   const auto now = worker_.clock.now();
   counters.requests(route_, status_).add();
-  counters.request_seconds.record(now - started_);
+  // Of a tunnel the time until it stood: how long it then lasts says nothing of weir.
+  counters.request_seconds.record((status_ == 101 ? answered_ : now) - started_);
   counters.bytes_in.add(request_body_->filled());
   if (answered_ != base::TimePoint{}) counters.upstream_seconds.record(answered_ - sent_);
   if (worker_.access_log == nullptr) return;
@@ -305,7 +308,7 @@ void Exchange::account() {
        .host = space.head.authority,
        .route = space.request.route,
        .status = status_,
-       .bytes_in = request_body_->received(),
+       .bytes_in = request_body_->received() + bytes_up_,
        .bytes_out = bytes_out_,
        .verdict = decided_ ? kVerdicts[static_cast<std::size_t>(decision_.verdict)] : std::string_view{},
        .rule = decision_.rule != nullptr ? std::string_view(decision_.rule->name) : std::string_view{},

@@ -24,6 +24,7 @@
 namespace weir::proxy {
 
 class Session;
+class Tunnel;
 class Worker;
 
 class Exchange {
@@ -104,6 +105,9 @@ class Exchange {
   void note_silence(Attempt& attempt);
   [[nodiscard]] net::Task<net::ErrorCode> relay_interim();
   [[nodiscard]] net::Task<Ending> relay_answer(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] bool may_switch(Attempt& attempt) const noexcept;
+  [[nodiscard]] net::Task<Ending> tunnel(upstream::Pool& pool, const Attempt& attempt);
+  [[nodiscard]] Ending leave_tunnel(observe::TunnelEnd end);
   [[nodiscard]] net::Task<Relay::Need> relay_rest(upstream::Pool& pool, Relay& relay, Relay::Need need);
   [[nodiscard]] net::Task<Ending> give_up(Attempt& attempt);
   [[nodiscard]] net::Task<Ending> refuse_body(unsigned status);
@@ -127,6 +131,7 @@ class Exchange {
   Shaper::Ticket* ticket_ = nullptr;  // while waiting for a departure
   upstream::Lease lease_;
   net::Timer* pause_ = nullptr;  // between two attempts
+  Tunnel* tunnel_ = nullptr;     // while it lasts
   std::optional<BodySource> request_body_;
   std::string inspected_;  // what was read of the request's body before the decision
   struct Upload;
@@ -144,6 +149,7 @@ class Exchange {
   const std::string* server_ = nullptr;  // the upstream's that was asked last
   unsigned status_ = 0;
   std::uint64_t bytes_out_ = 0;
+  std::uint64_t bytes_up_ = 0;  // of a tunnel
   policy::Decision decision_;
   bool decided_ = false;      // decision_ is one
   std::string_view failure_;  // a word for the log; static text

@@ -3,6 +3,7 @@
 #include "proxy/session.hpp"
 #include "proxy/upload.hpp"
 
+#include "weir/http/upgrade.hpp"
 #include "weir/net/signal.hpp"
 
 #include <exception>
@@ -32,6 +33,8 @@ void Exchange::write_request(Attempt& attempt) {
     space.request_id = said->value;
   else
     worker_.make_request_id(space.request_id);
+  if (space.head.wants_upgrade)
+    attempt.upgrade = http::protocol_to_ask(space.head, worker_.config.routes[*route_].upgrades);
   space.out.clear();
   http::write_request_head(space.out, space.head,
                            {.peer = session_.peer_text,
@@ -40,7 +43,8 @@ void Exchange::write_request(Attempt& attempt) {
                             .peer_trusted = space.request.client.peer_trusted,
                             .add_forwarded = worker_.config.server.forwarded,
                             .underscores = worker_.config.server.underscores_in_headers,
-                            .whole_and_plain = gate_.settlements().want_body()});
+                            .whole_and_plain = gate_.settlements().want_body(),
+                            .upgrade = attempt.upgrade});
   attempt.whole = space.head.framing == http::Framing::None;
   if (space.head.framing == http::Framing::Length && request_body_->at_hand() >= space.head.content_length)
     attempt.whole = request_body_->take(attempt.body) == BodySource::Status::Piece;
@@ -72,7 +76,9 @@ net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
         again = disappoints(pool, attempt) && co_await repeat(pool, attempt);
       if (!lease_) answered = false;  // the answer was let go for another server's, and there is none
     }
-    if (answered)
+    if (answered && space_->response.status == 101)
+      ending = co_await tunnel(pool, attempt);
+    else if (answered)
       ending = co_await relay_answer(pool, attempt);
     else
       ending = co_await give_up(attempt);
@@ -153,11 +159,11 @@ Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& sear
     return upload_ && upload_->fault != 0 ? HeadState::Faulty : HeadState::Missing;
   const bool to_head = space.head.method == "HEAD";
   const auto fault = http::parse_response_head(unread.substr(0, size), to_head, space.response);
-  if (fault || space.response.status == 101) {
-    attempt.what = fault ? fault->what : "the upstream switched protocols unasked";
+  if (fault || (space.response.status == 101 && !may_switch(attempt))) {
+    if (fault) attempt.what = fault->what;
     return HeadState::Faulty;
   }
-  if (space.response.status < 200) {
+  if (space.response.status < 200 && space.response.status != 101) {
     answer.use(size);
     return HeadState::Interim;
   }

@@ -65,8 +65,9 @@ Condition::Change Condition::probed(const HealthCheck& check, bool good, base::T
   return Change::Down;
 }
 
-bool Condition::begin_trial(base::TimePoint now) noexcept {
+bool Condition::begin_trial(const Ejection& settings, base::TimePoint now) noexcept {
   if (!out() || now < out_until_) return false;
+  if (trial_) longest_ = std::min(settings.most, 2 * longest_);
   if (!trial_) trial_since_ = now;
   trial_ = true;
   out_until_ = now + longest_;

@@ -9,7 +9,8 @@
 namespace weir::upstream {
 
 net::Task<net::ErrorCode> connect_to(net::Executor executor, const std::vector<net::RawEndpoint>& addresses,
-                                     std::unique_ptr<net::Stream>& stream) {
+                                     std::optional<net::TlsTarget> tls, std::unique_ptr<net::Stream>& stream,
+                                     std::string& fault) {
   net::ErrorCode ec = net::asio::error::host_unreachable;
   for (const auto& address : addresses) {
     const auto family = address.protocol().family();
@@ -22,8 +23,14 @@ net::Task<net::ErrorCode> connect_to(net::Executor executor, const std::vector<n
       const int on = 1;
       ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
-    stream = std::make_unique<net::Stream>(executor, fd);
+    stream =
+        tls ? std::make_unique<net::Stream>(executor, fd, *tls) : std::make_unique<net::Stream>(executor, fd);
     ec = co_await stream->connect(address.data(), address.size());
+    if (!ec && tls) {
+      ec = co_await stream->handshake();
+      if (ec && ec != net::asio::error::operation_aborted)
+        fault = "its TLS handshake failed: " + stream->handshake_fault(ec);
+    }
     if (!ec) co_return ec;
     stream.reset();
     if (ec == net::asio::error::operation_aborted) break;

@@ -1,8 +1,10 @@
 #include "weir/upstream/fleet.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <cstdio>
 #include <random>
+#include <stdexcept>
 #include <utility>
 
 namespace weir::upstream {
@@ -32,6 +34,14 @@ std::string seconds(base::Duration time) {
   return {text.data(), static_cast<std::size_t>(size)};
 }
 
+net::TlsContext make_tls(const UpstreamSettings& settings) {
+  const auto speaks = [](const ServerSettings& server) { return server.tls; };
+  if (std::none_of(settings.servers.begin(), settings.servers.end(), speaks)) return {};
+  auto made = net::make_tls_client_context(settings.tls);
+  if (!made) throw std::runtime_error("upstream \"" + settings.name + "\": " + made.error().message);
+  return std::move(*made);
+}
+
 }  // namespace
 
 base::Result<std::vector<Server>> resolve_servers(const UpstreamSettings& settings) {
@@ -45,7 +55,7 @@ base::Result<std::vector<Server>> resolve_servers(const UpstreamSettings& settin
 }
 
 Fleet::Fleet(const UpstreamSettings& settings, std::vector<Server> servers, Report report)
-    : settings_(settings), report_(std::move(report)) {
+    : settings_(settings), report_(std::move(report)), tls_(make_tls(settings)) {
   assert(servers.size() == settings.servers.size());
   for (std::size_t at = 0; at < servers.size(); ++at)
     members_.emplace_back(*this, std::move(servers[at]), settings.servers[at]);
@@ -56,7 +66,7 @@ Fleet::Member::Member(const Fleet& fleet, Server server, const ServerSettings& s
 
 bool Fleet::Member::begin_trial(base::TimePoint now) noexcept {
   const std::scoped_lock lock(mutex_);
-  const bool mine = condition_.begin_trial(now);
+  const bool mine = condition_.begin_trial(fleet_.settings_.ejection, now);
   publish(Condition::Change::None, now, {});
   return mine;
 }
@@ -66,9 +76,15 @@ std::uint32_t Fleet::Member::weight(base::TimePoint now) const noexcept {
   return weight_at(settings_.weight, fleet_.settings_.ejection.slow_start, back_since, now);
 }
 
-void Fleet::Member::unreachable(base::TimePoint now) noexcept {
+std::optional<net::TlsTarget> Fleet::Member::tls(SSL_SESSION* session) const noexcept {
+  if (!settings_.tls) return std::nullopt;
+  return net::TlsTarget{.context = fleet_.tls_.get(), .name = settings_.tls_name, .session = session};
+}
+
+void Fleet::Member::unreachable(base::TimePoint now, std::string_view fault) noexcept {
   const std::scoped_lock lock(mutex_);
-  publish(condition_.unreachable(fleet_.settings_.ejection, now, next(random_)), now, "it cannot be reached");
+  publish(condition_.unreachable(fleet_.settings_.ejection, now, next(random_)), now,
+          fault.empty() ? "it cannot be reached" : fault);
 }
 
 void Fleet::Member::failed(base::TimePoint sent, base::TimePoint now) noexcept {
@@ -104,6 +120,12 @@ std::optional<base::Duration> Fleet::Member::spend(base::TimePoint now) noexcept
   if (!step.outcome.allowed) return step.outcome.retry_after;
   spent_ = step.next;
   return std::nullopt;
+}
+
+void Fleet::Member::give_back_unit(base::TimePoint now) noexcept {
+  if (!settings_.limit) return;
+  const std::scoped_lock lock(mutex_);
+  spent_ = limit::refund(*settings_.limit, spent_, now, 1);
 }
 
 void Fleet::pause_until(base::TimePoint at) noexcept {

@@ -72,6 +72,7 @@ void Lease::release() noexcept {
   --pool_->loads_[server_].in_flight;
   member().leave();
   auto& idle = pool_->idle_[server_];
+  if (!reused_ && connected() && stream_->is_tls()) pool_->sessions_[server_] = stream_->session();
   if (keep_ && connected() && idle.size() < pool_->settings().max_idle)
     idle.push_back({std::move(stream_), pool_->now_});
   stream_.reset();
@@ -86,9 +87,18 @@ Fleet::Member& Lease::member() const noexcept {
   return pool_->fleet_.member(server_);
 }
 
-net::Task<net::ErrorCode> Lease::connect() {
+net::Task<net::ErrorCode> Lease::connect(std::string& fault) {
   reused_ = false;
-  return connect_to(pool_->executor_, member().server().addresses, stream_);
+  if (member().settings().tls) return connect_by_tls(fault);
+  return connect_to(pool_->executor_, member().server().addresses, std::nullopt, stream_, fault);
+}
+
+net::Task<net::ErrorCode> Lease::connect_by_tls(std::string& fault) {
+  const auto session =
+      net::share(pool_->sessions_[server_].get());  // another connection may bring a newer one
+  const auto tls = member().tls(session.get());
+  const auto ec = co_await connect_to(pool_->executor_, member().server().addresses, tls, stream_, fault);
+  co_return ec;
 }
 
 bool Lease::went_stale() noexcept {
@@ -108,6 +118,7 @@ Pool::Pool(net::Executor executor, net::Watchdog& watchdog, Fleet& fleet)
       balancer_(fleet.settings().balance, identities(fleet)),
       loads_(fleet.size()),
       idle_(fleet.size()),
+      sessions_(fleet.size()),
       random_((std::uint64_t{std::random_device{}()} << 32U) | 1U),
       retries_(fleet.settings().retry.budget) {
   assert(fleet.size() <= kMaxServers);

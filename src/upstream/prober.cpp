@@ -63,8 +63,11 @@ class Prober::Probe final : net::Watched {
 
   // What is wrong; empty: nothing.
   net::Task<std::string> ask() {
-    auto ec = co_await connect_to(executor_, member_.server().addresses, stream_);
+    std::string fault;
+    const auto tls = member_.tls(nullptr);
+    auto ec = co_await connect_to(executor_, member_.server().addresses, tls, stream_, fault);
     short_here_ = is_shortage(ec);
+    if (ec && !late_ && !fault.empty()) co_return fault;
     if (ec) co_return late_ ? "it cannot be reached in time" : "it cannot be reached";
     ec = co_await stream_->write(request_);
     std::string answer;

@@ -46,10 +46,11 @@ class Exchange:
 
 
 class Upstream:
-    """`reply` is bytes, sent after each request's body was read, or a function of the Exchange; `port` 0: a free one."""
+    """`reply` is bytes, sent after each request's body was read, or a function of the Exchange; `port` 0: a free one; `tls`: an
+    ssl.SSLContext."""
 
-    def __init__(self, reply=answer(), port=0):
-        self.reply = reply
+    def __init__(self, reply=answer(), port=0, tls=None):
+        self.reply, self.tls = reply, tls
         self.exchanges, self.failures = [], []
         self.connections = 0
         self.open = set()
@@ -70,6 +71,10 @@ class Upstream:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         wire = Wire(sock)
         try:
+            if self.tls:
+                self.open.discard(sock)
+                sock = wire.sock = self.tls.wrap_socket(sock, server_side=True)
+                self.open.add(sock)
             while True:
                 exchange = Exchange(wire, number)
                 self.exchanges.append(exchange)

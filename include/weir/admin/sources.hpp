@@ -30,6 +30,7 @@ struct RuleText {
   std::string store;      // "memory", "redis"
   std::string mode;       // "enforce", "shadow"
   bool settles = false;   // by answers
+  bool messages = false;  // counts those of WebSockets
 };
 [[nodiscard]] RuleText describe(const policy::Rule& rule);
 

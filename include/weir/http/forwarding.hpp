@@ -18,6 +18,7 @@ struct ForwardedBy {
   bool underscores = false;     // fields whose names contain '_' go on
   // The answer is to be read on its way: no coding of it is accepted (RFC 9110 §12.5.3), no part asked for.
   bool whole_and_plain = false;
+  std::string_view upgrade{};  // the protocol to ask for; empty: none
 };
 
 // Appends the head of the request for the upstream: same method and target, HTTP/1.1, hop-by-hop fields gone,
@@ -36,6 +37,11 @@ struct ResponseForm {
 // Appends the head of the response for the client. `extra`: complete field lines to add.
 void write_response_head(std::string& out, const ResponseHead& head, const ResponseForm& form,
                          std::string_view extra);
+
+// The head of a 101 for the client: of the upstream's what is not hop-by-hop, the protocol
+// (http/upgrade.hpp), and `extra`.
+void write_switch_head(std::string& out, const ResponseHead& head, std::string_view protocol,
+                       std::string_view extra);
 
 // A head of 1xx goes on as it is, hop-by-hop fields excepted.
 void write_interim_head(std::string& out, const ResponseHead& head);

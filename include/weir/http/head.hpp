@@ -66,6 +66,7 @@ struct RequestHead {
   std::uint64_t content_length = 0;
   bool keep_alive = true;
   bool expects_continue = false;
+  bool wants_upgrade = false;  // HTTP/1.1, and Connection names `upgrade` (RFC 9110 §7.8)
 
   void clear() noexcept;  // to what a new one is, without touching the memory of fields that are not there
 };
@@ -78,6 +79,7 @@ struct ResponseHead {
   Framing framing = Framing::None;
   std::uint64_t content_length = 0;
   bool keep_alive = true;
+  bool wants_upgrade = false;  // likewise
 
   void clear() noexcept;
 };

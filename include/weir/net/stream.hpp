@@ -7,6 +7,7 @@
 
 #include "weir/net/reactor.hpp"
 #include "weir/net/task.hpp"
+#include "weir/net/tls_client.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -24,6 +25,8 @@ class Stream {
   Stream(const Executor& executor, int fd);
   // The server's end of TLS; handshake() must come before anything else.
   Stream(const Executor& executor, int fd, SSL_CTX* context);
+  // The client's end: handshake() comes after connect(), and before anything else.
+  Stream(const Executor& executor, int fd, const TlsTarget& target);
   ~Stream();  // closes
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&&) = delete;
@@ -38,6 +41,11 @@ class Stream {
   // Why the handshake that ended so did not believe the client's certificate: "certificate has expired".
   // Empty where it failed for another reason.
   [[nodiscard]] std::string_view distrust(const ErrorCode& ended) const noexcept;
+
+  // Why the handshake that ended so failed, in words for the log.
+  [[nodiscard]] std::string handshake_fault(const ErrorCode& ended) const;
+  // The session to be resumed by another connection to the same server; null where there is none.
+  [[nodiscard]] TlsSession session() const noexcept;
 
   // Reads what is there: 0 comes with an error, eof at the end, would_block when there is nothing yet.
   [[nodiscard]] std::size_t try_read(char* at, std::size_t size, ErrorCode& ec);
@@ -63,7 +71,9 @@ class Stream {
   [[nodiscard]] bool peer_left() const noexcept { return port_ && port_->hung_up(); }
   // Nothing came since the last read took all there was, and the connection stands, as far as the loop has
   // heard.
-  [[nodiscard]] bool is_quiet() const noexcept { return port_ && !port_->may_read() && !port_->hung_up(); }
+  [[nodiscard]] bool is_quiet() const noexcept {
+    return port_ && !port_->may_read() && !port_->hung_up() && !has_pending();
+  }
   // Bytes that were received and not yet read, in TLS's buffers.
   [[nodiscard]] bool has_pending() const noexcept;
   // Gives back what an idle connection does not need.

@@ -31,6 +31,17 @@ inline constexpr std::size_t kRuleOutcomes = 6;
 inline constexpr std::array<const char*, kRuleOutcomes> kRuleOutcomeNames{
     "admitted", "delayed", "refused", "shadow_refused", "overflow", "store_failed"};
 
+// What a rule said to a WebSocket message that it counts.
+enum class MessageOutcome : std::uint8_t {
+  Admitted,
+  Delayed,  // admitted, after it had to wait
+  Refused,  // it ended its connection
+  ShadowRefused,
+};
+inline constexpr std::size_t kMessageOutcomes = 4;
+inline constexpr std::array<const char*, kMessageOutcomes> kMessageOutcomeNames{"admitted", "delayed",
+                                                                                "refused", "shadow_refused"};
+
 // What became of a charge that its answer was to settle.
 enum class Settled : std::uint8_t {
   Charged,     // as it was held: by the status, or because so much was reserved
@@ -60,6 +71,20 @@ inline constexpr std::size_t kClientErrors = 8;
 inline constexpr std::array<const char*, kClientErrors> kClientErrorNames{
     "bad_head",     "head_too_large", "body_too_large", "head_timeout",
     "body_timeout", "write_timeout",  "handshake",      "left"};
+
+// How a connection that had changed its protocol ended.
+enum class TunnelEnd : std::uint8_t {
+  Closed,       // both sides ended it
+  Idle,         // no byte went either way for timeouts.tunnel
+  Stopped,      // weir stops
+  ClientBroke,  // the client's connection broke
+  ServerBroke,  // the server's connection broke
+  Refused,      // the client sent more messages than it may
+  Faulty,       // the client sent what is no frame, under a rule that counts messages
+};
+inline constexpr std::size_t kTunnelEnds = 7;
+inline constexpr std::array<const char*, kTunnelEnds> kTunnelEndNames{
+    "closed", "idle", "stopped", "client_broke", "server_broke", "refused", "faulty"};
 
 struct UpstreamTallies {
   Tally connects;  // connections opened
@@ -104,6 +129,12 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& settlements(limit::RuleIndex rule, Settled outcome) const noexcept {
     return settlements_[rule][static_cast<std::size_t>(outcome)];
   }
+  [[nodiscard]] Tally& messages(limit::RuleIndex rule, MessageOutcome outcome) noexcept {
+    return messages_[rule][static_cast<std::size_t>(outcome)];
+  }
+  [[nodiscard]] const Tally& messages(limit::RuleIndex rule, MessageOutcome outcome) const noexcept {
+    return messages_[rule][static_cast<std::size_t>(outcome)];
+  }
   [[nodiscard]] UpstreamTallies& upstream(std::size_t index) noexcept { return upstreams_[index]; }
   [[nodiscard]] const UpstreamTallies& upstream(std::size_t index) const noexcept {
     return upstreams_[index];
@@ -113,6 +144,10 @@ class alignas(64) Counters {
   }
   [[nodiscard]] const Tally& client_errors(ClientError kind) const noexcept {
     return client_errors_[static_cast<std::size_t>(kind)];
+  }
+  [[nodiscard]] Tally& tunnels(TunnelEnd end) noexcept { return tunnels_[static_cast<std::size_t>(end)]; }
+  [[nodiscard]] const Tally& tunnels(TunnelEnd end) const noexcept {
+    return tunnels_[static_cast<std::size_t>(end)];
   }
   [[nodiscard]] const Shape& shape() const noexcept { return shape_; }
 
@@ -124,6 +159,7 @@ class alignas(64) Counters {
 
   Tally connections_accepted;  // from clients
   Gauge connections_open;
+  Gauge tunnels_open;                           // connections that changed their protocol
   Tally bytes_in;                               // from clients, heads included, after TLS
   Tally bytes_out;                              // to clients
   Gauge queue_depth;                            // requests that wait for their departure
@@ -153,9 +189,11 @@ class alignas(64) Counters {
   std::vector<Tally> requests_;  // a row of kStatusSlots for each route, and one for none
   std::vector<std::array<Tally, kRuleOutcomes>> decisions_;
   std::vector<std::array<Tally, kSettled>> settlements_;
+  std::vector<std::array<Tally, kMessageOutcomes>> messages_;
   std::vector<Tally> denied_here_;
   std::vector<UpstreamTallies> upstreams_;
   std::array<Tally, kClientErrors> client_errors_;
+  std::array<Tally, kTunnelEnds> tunnels_;
 };
 
 }  // namespace weir::observe

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace weir::policy {
 
@@ -32,6 +33,7 @@ struct Route {
   bool honor_retry_after =
       false;  // a 429 of the upstream's stands for all, for as long as its Retry-After says
   Priority priority = kDefaultPriority;  // of clients whose tier has none
+  std::vector<std::string> upgrades{};   // protocols that connections may change to (http/upgrade.hpp)
 };
 
 // The index of the first that matches, or nullopt (404).

@@ -81,6 +81,13 @@ struct Variant {
   std::optional<Elastic> elastic{};
 };
 
+// How many messages a client may send over WebSockets: of the key that the rule counts requests by, and apart
+// from them.
+struct Messages {
+  limit::Limiter limiter;
+  bool closes = false;  // one too many ends its connection; else it waits, and those behind it
+};
+
 // `name` and `limiter` must be given; the rest has defaults.
 struct Rule {
   std::string name;  // unique, printable ASCII without quotes
@@ -111,7 +118,13 @@ struct Rule {
   std::optional<std::string> refusal_body{};
   // The answer has a say in what is charged: until then `cost` is what is held, or reserved.
   std::optional<Settlement> settlement{};
+  std::optional<Messages> messages{};
 };
+
+// The name that a client's messages are counted under, beside that of its requests.
+[[nodiscard]] constexpr limit::Key message_key(const limit::Key& of_requests) noexcept {
+  return {of_requests.lo ^ 0x6d657373'61676573, of_requests.hi};
+}
 
 // By which of a rule's limiters a request that met it is asked to pay.
 struct AppliedLimiter {
@@ -125,6 +138,10 @@ struct AppliedLimiter {
 // A variant and its elastic limiter are an even ledger and the odd one after it.
 [[nodiscard]] constexpr limit::Ledger ledger_of(std::uint16_t variant, bool elastic) noexcept {
   return variant * limit::Ledger{2} + (elastic ? 1 : 0);
+}
+// That of the messages comes after all variants.
+[[nodiscard]] inline limit::Ledger message_ledger(const Rule& rule) noexcept {
+  return ledger_of(static_cast<std::uint16_t>(1 + rule.overrides.size() + rule.tiers.size()), false);
 }
 [[nodiscard]] AppliedLimiter applied_limiter(const Rule& rule, const Request& request);
 

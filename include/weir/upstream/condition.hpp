@@ -36,8 +36,8 @@ class Condition {
   Change probed(const HealthCheck& check, bool good, base::TimePoint now) noexcept;
 
   // Its time is over and nobody else tries it: whoever is told so may, and shall say what came of it. Should
-  // nobody, another may after as long again.
-  [[nodiscard]] bool begin_trial(base::TimePoint now) noexcept;
+  // nobody, another may after as long again, the next after twice as long, and so on as if it had failed.
+  [[nodiscard]] bool begin_trial(const Ejection& settings, base::TimePoint now) noexcept;
 
   // Until when it is out, or nobody else may try it; the epoch: it serves.
   [[nodiscard]] base::TimePoint out_until() const noexcept { return out_until_; }

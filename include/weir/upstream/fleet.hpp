@@ -52,8 +52,11 @@ class Fleet {
     // Its share, in units of 1/kFullWeight.
     [[nodiscard]] std::uint32_t weight(base::TimePoint now) const noexcept;
 
-    // What came of a request; see Condition.
-    void unreachable(base::TimePoint now) noexcept;
+    // How to speak TLS with it, beginning with `session`; nullopt: it speaks none.
+    [[nodiscard]] std::optional<net::TlsTarget> tls(SSL_SESSION* session) const noexcept;
+
+    // What came of a request; see Condition. `fault`: in words for the log; empty: nothing is known.
+    void unreachable(base::TimePoint now, std::string_view fault = {}) noexcept;
     void failed(base::TimePoint sent, base::TimePoint now) noexcept;
     void answered(base::TimePoint sent, base::TimePoint now) noexcept {
       if (suspect_.load(std::memory_order_relaxed)) note_answer(sent, now);
@@ -65,6 +68,8 @@ class Fleet {
     // Takes one of the places that `max_in_flight` allows, and a unit of `limit`. Where there is none: how
     // long to stay away.
     [[nodiscard]] std::optional<base::Duration> enter(base::TimePoint now) noexcept;
+    // Of a request that did not reach it: the unit of `limit` that it took when it came in.
+    void give_back_unit(base::TimePoint now) noexcept;
     void leave() noexcept {
       if (settings_.max_in_flight != 0) in_flight_.fetch_sub(1, std::memory_order_relaxed);
     }
@@ -96,7 +101,8 @@ class Fleet {
     limit::Cell spent_;     // of settings_.limit, likewise
   };
 
-  // REQUIRES as many servers as the settings have. `settings` outlives the fleet.
+  // REQUIRES as many servers as the settings have. `settings` outlives the fleet. Throws where TLS cannot be
+  // spoken as they say.
   Fleet(const UpstreamSettings& settings, std::vector<Server> servers, Report report = {});
   Fleet(const Fleet&) = delete;
   Fleet& operator=(const Fleet&) = delete;
@@ -115,6 +121,7 @@ class Fleet {
  private:
   const UpstreamSettings& settings_;
   const Report report_;
+  const net::TlsContext tls_;                         // null where no server speaks it
   std::deque<Member> members_;                        // which cannot be moved
   std::atomic<base::Duration::rep> paused_until_{0};  // in microseconds since the epoch
 };

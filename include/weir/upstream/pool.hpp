@@ -56,8 +56,9 @@ class Lease {
   // Whom to tell what came of the request. REQUIRES a server.
   [[nodiscard]] Fleet::Member& member() const noexcept;
 
-  // Opens a connection to the chosen server, trying its addresses in turn.
-  [[nodiscard]] net::Task<net::ErrorCode> connect();
+  // Opens a connection to the chosen server, trying its addresses in turn. `fault`: what failed beyond the
+  // connection itself, in words; it outlives the task.
+  [[nodiscard]] net::Task<net::ErrorCode> connect(std::string& fault);
   // Whether a connection that waited in the pool was closed meanwhile by the server. Costs a system call.
   [[nodiscard]] bool went_stale() noexcept;
   // The exchange is over and both sides are in step: the connection can serve another.
@@ -69,6 +70,7 @@ class Lease {
   friend class Pool;
   Lease(Pool& pool, std::size_t server) noexcept : pool_(&pool), server_(server) {}
   void release() noexcept;
+  [[nodiscard]] net::Task<net::ErrorCode> connect_by_tls(std::string& fault);
 
   Pool* pool_ = nullptr;
   std::size_t server_ = 0;
@@ -117,9 +119,10 @@ class Pool final : private net::Watched {
   net::Executor executor_;
   Fleet& fleet_;
   Balancer balancer_;
-  std::vector<Load> loads_;              // of each server; in_flight: of this worker
-  std::vector<std::vector<Idle>> idle_;  // likewise; the most recently used last
-  std::uint64_t now_ = 0;                // in ticks
+  std::vector<Load> loads_;                // of each server; in_flight: of this worker
+  std::vector<std::vector<Idle>> idle_;    // likewise; the most recently used last
+  std::vector<net::TlsSession> sessions_;  // likewise, of the last that was told of; null: none
+  std::uint64_t now_ = 0;                  // in ticks
   std::uint64_t random_;
   RetryBudget retries_;
 };

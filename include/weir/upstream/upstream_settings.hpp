@@ -3,6 +3,7 @@
 
 #include "weir/base/endpoint.hpp"
 #include "weir/base/time.hpp"
+#include "weir/net/tls_client.hpp"
 #include "weir/policy/rule.hpp"
 
 #include <cstddef>
@@ -17,9 +18,11 @@ enum class Balance : std::uint8_t { RoundRobin, LeastInFlight, RandomTwo, Hash }
 
 struct Timeouts {
   base::Duration connect{1'000'000};
+  base::Duration connect_total{5'000'000};  // of a request, at all servers together
   base::Duration response{
       30'000'000};  // from the whole request sent to the head of the answer, and between two reads of it
-  base::Duration idle{60'000'000};       // how long an unused connection is kept
+  base::Duration idle{60'000'000};     // how long an unused connection is kept
+  base::Duration tunnel{300'000'000};  // of a connection that changed its protocol, without a byte either way
   base::Duration total{base::kForever};  // from the first attempt to the head of the last one's answer
 };
 
@@ -59,6 +62,8 @@ struct ServerSettings {
   std::uint32_t weight = 1;                   // 1 to kMaxWeight
   std::uint32_t max_in_flight = 0;            // of all workers together; 0: any
   std::optional<limit::TokenBucket> limit{};  // requests that it gets, likewise
+  bool tls = false;                           // it speaks TLS
+  std::string tls_name{};                     // whose certificate it has to have: a host name, or an address
 };
 
 // Of one upstream: which of them a request has tried is kept in 64 bits.
@@ -72,6 +77,7 @@ struct UpstreamSettings {
   Timeouts timeouts;
   Ejection ejection;
   std::optional<HealthCheck> health;
+  net::TlsClientSettings tls{};  // towards servers that speak it
   Retry retry;
   std::size_t max_idle = 256;  // unused connections kept per server and worker
 };

@@ -110,6 +110,39 @@ TEST(Describe, TellsWhatAnswersSettle) {
               HasSubstr(", charged on 2xx, cost by json /usage/total of the answer x 100, reserve 5\n"));
 }
 
+TEST(Describe, TellsWhatHappensWhenServersFail) {
+  EXPECT_THAT(describe(parse_settings(kLeast, kFile)),
+              HasSubstr("\n    connect 1s, of all 5s; response 30s, idle 1min, tunnel 5min\n"
+                        "    out after 3 failures for 1s to 30s, slow start 5s\n"
+                        "    sent again to 2 servers at most, 20% of requests, after 25ms at most at first, "
+                        "on broken late\n"));
+  const auto text = describe(
+      parse_settings(with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\", \"https://b\"]\n"
+                          "timeouts = { connect = \"7s\", total = \"20s\" }\nretry = { attempts = 1 }\n"
+                          "health = { path = \"/\", status = [\"200-299\", \"404\"] }\n"),
+                     kFile));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "upstream \"b\": a:1 https://b:443, least_in_flight, certificates by the system's authorities"));
+  EXPECT_THAT(text, HasSubstr("connect 7s, of all 7s; response 30s, idle 1min, tunnel 5min, in all 20s\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("    nothing is sent again\n"
+                "    asked every 2s for at most 1s: down after 3 faults, back after 2 of 200-299, 404\n"));
+}
+
+TEST(Describe, TellsMessagesAndUpgrades) {
+  const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
+  EXPECT_THAT(of("messages = \"20/s\"\n"), HasSubstr(", in memory, messages 20/s, burst 20, else delayed\n"));
+  EXPECT_THAT(of("messages = \"2/s\"\nmessages_burst = 9\nmessages_over = \"close\"\n"),
+              HasSubstr(", messages 2/s, burst 9, else closed\n"));
+  EXPECT_THAT(of("[[route]]\nname = \"a\"\nupstream = \"api\"\nupgrade = []\n"),
+              HasSubstr("route \"a\": everything -> upstream \"api\", without upgrades\n"));
+  EXPECT_THAT(of("[[route]]\nname = \"a\"\nupstream = \"api\"\nupgrade = [\"websocket\", \"chat\"]\n"),
+              HasSubstr("upstream \"api\", may change to chat\n"));
+}
+
 TEST(Describe, TellsPrioritiesThatAreNotTheDefault) {
   const auto text =
       describe(parse_settings(with_rule("algorithm = \"leaky_bucket\"\nqueue_per_client = 3\n"

@@ -29,6 +29,7 @@ constexpr Described kDescribed[] = {
     {kUpstreams, "Keys of `[[upstream]]`", &schema::kUpstream},
     {kUpstreams, "Keys of a server", &schema::kServerOfUpstream},
     {kUpstreams, "Keys of `timeouts`", &schema::kTimeouts},
+    {kUpstreams, "Keys of `tls`", &schema::kUpstreamTls},
     {kUpstreams, "Keys of `eject`", &schema::kEject},
     {kUpstreams, "Keys of `health`", &schema::kHealth},
     {kUpstreams, "Keys of `retry`", &schema::kRetry},

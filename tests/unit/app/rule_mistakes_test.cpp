@@ -93,6 +93,32 @@ const WrongConfiguration kWrong[] = {
     {"RouteHonorsNobody",
      with("[[route]]\nhonor_upstream_retry_after = true\nrespond = { status = 204 }\n"),
      {"weir.toml:12: route[#2].honor_upstream_retry_after: only of an upstream"}},
+    {"HealthyAtAnInterimStatus",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhealth = { path = \"/\", status = \"100\" }\n"),
+     {"weir.toml:14: upstream[b].health.status: found \"100\"; expected statuses from 200 on, for 1xx is no "
+      "answer yet"}},
+    {"ConnectTotalBelowConnect",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntimeouts = { connect = \"2s\", connect_total = "
+          "\"1s\" }\n"),
+     {"weir.toml:14: upstream[b].timeouts.connect_total: found less than connect; expected a time that is no "
+      "shorter"}},
+    {"ServerByAUrlWithAPath",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"https://a/x\"]\n"),
+     {"weir.toml:13: upstream[b].servers: \"https://a/x\" is not the address of a server: write https://host "
+      "or "
+      "https://host:port, without a path"}},
+    {"TlsForNobody",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntls = { verify = false }\n"),
+     {"weir.toml:14: upstream[b].tls: found without a server that speaks TLS; expected an address such as "
+      "\"https://10.0.0.1:8443\""}},
+    {"ServerNameWithoutTls",
+     with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:1\", server_name = \"b\" }]\n"),
+     {"weir.toml:13: upstream[b].servers[#1].server_name: only of an address that begins with https://"}},
+    {"UpgradeToWhatCarriesRequests",
+     with("[[route]]\nupstream = \"api\"\nupgrade = [\"websocket\", \"h2c\"]\n"),
+     {"weir.toml:13: route[#2].upgrade: found \"h2c\"; expected protocols such as \"websocket\", or [] for "
+      "none; "
+      "never HTTP, h2c or TLS, which would carry requests past weir"}},
     {"UpstreamTimeout",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntimeouts = { connect = \"0s\", respons = \"1s\" "
           "}\n"),
@@ -126,6 +152,10 @@ const WrongConfiguration kWrong[] = {
     {"QueuePerClientOfABucket",
      with_rule("queue_per_client = 3\n"),
      {"weir.toml:14: rule[x].queue_per_client: only of leaky_bucket; expected algorithm = \"leaky_bucket\""}},
+    {"BurstOfNoMessages",
+     with_rule("messages_burst = 3\n"),
+     {"weir.toml:14: rule[x].messages_burst: found without messages; expected messages = \"20/s\" beside "
+      "it"}},
     {"RespondStatus",
      with("[[route]]\nrespond = { status = 99 }\n"),
      {"weir.toml:12: route[#2].respond.status: found 99; expected a whole number from 200 to 599"}},

@@ -55,13 +55,17 @@ TEST(Condition, WhatWasUnderWayMakesNothingWorse) {
 
 TEST(Condition, OneMayTryWhenTheTimeIsOver) {
   Condition condition;
-  EXPECT_FALSE(condition.begin_trial(kStart)) << "it serves";
+  EXPECT_FALSE(condition.begin_trial(kSettings, kStart)) << "it serves";
   condition.unreachable(kSettings, kStart, kWhole);
-  EXPECT_FALSE(condition.begin_trial(kStart + 999'999us));
-  EXPECT_TRUE(condition.begin_trial(kStart + 1s));
-  EXPECT_FALSE(condition.begin_trial(kStart + 1s)) << "somebody tries already";
-  EXPECT_FALSE(condition.begin_trial(kStart + 1'999'999us));
-  EXPECT_TRUE(condition.begin_trial(kStart + 2s)) << "nobody has said what came of it";
+  EXPECT_FALSE(condition.begin_trial(kSettings, kStart + 999'999us));
+  EXPECT_TRUE(condition.begin_trial(kSettings, kStart + 1s));
+  EXPECT_FALSE(condition.begin_trial(kSettings, kStart + 1s)) << "somebody tries already";
+  EXPECT_FALSE(condition.begin_trial(kSettings, kStart + 1'999'999us));
+  EXPECT_TRUE(condition.begin_trial(kSettings, kStart + 2s)) << "nobody has said what came of it";
+  EXPECT_FALSE(condition.begin_trial(kSettings, kStart + 3'999'999us))
+      << "a server that says nothing is tried ever less often";
+  EXPECT_TRUE(condition.begin_trial(kSettings, kStart + 4s));
+  EXPECT_EQ(condition.out_until(), kStart + 8s);
 }
 
 TEST(Condition, TheTimeDoublesUpToItsBound) {
@@ -71,7 +75,7 @@ TEST(Condition, TheTimeDoublesUpToItsBound) {
   for (const auto expected : {1s, 2s, 4s, 8s, 8s}) {
     EXPECT_EQ(out_for(condition, now), expected);
     now = condition.out_until();
-    ASSERT_TRUE(condition.begin_trial(now));
+    ASSERT_TRUE(condition.begin_trial(kSettings, now));
     EXPECT_EQ(condition.failed(kSettings, now, now, kWhole), Change::None) << "it was out before";
   }
   EXPECT_EQ(condition.ejections(), 1U);
@@ -80,7 +84,7 @@ TEST(Condition, TheTimeDoublesUpToItsBound) {
 TEST(Condition, AnAnswerBringsItBack) {
   Condition condition;
   condition.unreachable(kSettings, kStart, kWhole);
-  ASSERT_TRUE(condition.begin_trial(kStart + 1s));
+  ASSERT_TRUE(condition.begin_trial(kSettings, kStart + 1s));
   EXPECT_EQ(condition.answered(kStart + 1s, kStart + 1s), Change::Back);
   EXPECT_EQ(condition.out_until(), base::TimePoint{});
   EXPECT_EQ(condition.back_since(), kStart + 1s);
@@ -135,7 +139,7 @@ TEST(Condition, ProbesCountInARow) {
 TEST(Condition, WhoIsDownComesBackByProbesAlone) {
   Condition condition;
   for (int i = 0; i < 3; ++i) condition.probed(kCheck, false, kStart);
-  EXPECT_FALSE(condition.begin_trial(kStart + 1h));
+  EXPECT_FALSE(condition.begin_trial(kSettings, kStart + 1h));
   EXPECT_EQ(condition.answered(kStart, kStart), Change::None);
   EXPECT_EQ(condition.unreachable(kSettings, kStart, kWhole), Change::None);
   EXPECT_NE(condition.out_until(), base::TimePoint{});
@@ -172,12 +176,12 @@ TEST(Condition, IsNeverOutForGood) {
         EXPECT_EQ(condition.out_until(), base::TimePoint{});
         break;
       default:
-        (void)condition.begin_trial(now);
+        (void)condition.begin_trial(kSettings, now);
     }
     ASSERT_LE(condition.out_until(), now + kSettings.most);
     if (condition.out_until() == base::TimePoint{}) continue;
     auto later = condition;
-    ASSERT_TRUE(later.begin_trial(later.out_until()));
+    ASSERT_TRUE(later.begin_trial(kSettings, later.out_until()));
   }
 }
 
@@ -197,7 +201,7 @@ TEST(Condition, WhatWasSentBeforeSaysNothingOfATrialNorBringsBack) {
   EXPECT_EQ(condition.unreachable(kSettings, out, kWhole), Change::Out);
   EXPECT_EQ(condition.answered(out - 1s, out + 1ms), Change::None) << "an older request's answer";
   const auto trial = condition.out_until();
-  ASSERT_TRUE(condition.begin_trial(trial));
+  ASSERT_TRUE(condition.begin_trial(kSettings, trial));
   const auto until = condition.out_until();
   EXPECT_EQ(condition.failed(kSettings, trial - 1us, trial + 1ms, kWhole), Change::None);
   EXPECT_EQ(condition.out_until(), until) << "an older request's failure made the time longer";

@@ -1,0 +1,21 @@
+// Comma-separated lists of field values (RFC 9110 §5.6.1).
+#pragma once
+
+#include <string_view>
+
+namespace weir::http {
+
+// Calls `each` with every element of the list, trimmed; empty ones are left out.
+template <class Each>
+void for_each_token(std::string_view list, Each each) {
+  while (!list.empty()) {
+    const auto comma = list.find(',');
+    auto token = list.substr(0, comma);
+    list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
+    while (!token.empty() && (token.front() == ' ' || token.front() == '\t')) token.remove_prefix(1);
+    while (!token.empty() && (token.back() == ' ' || token.back() == '\t')) token.remove_suffix(1);
+    if (!token.empty()) each(token);
+  }
+}
+
+}  // namespace weir::http

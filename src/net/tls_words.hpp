@@ -1,0 +1,26 @@
+// What both sides of TLS share.
+#pragma once
+
+#include "weir/base/result.hpp"
+
+#include <array>
+#include <string>
+
+#include <openssl/err.h>
+
+namespace weir::net {
+
+// RFC 9325 §4.2; of TLS 1.3 OpenSSL's own are good.
+inline constexpr auto kCiphers12 =
+    "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:"
+    "ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305";
+
+// `what`, and what OpenSSL says of it last.
+inline base::Error last_tls_error(const std::string& what) {
+  std::array<char, 256> text{};
+  ERR_error_string_n(ERR_peek_last_error(), text.data(), text.size());
+  ERR_clear_error();
+  return base::Error{what + ": " + text.data()};
+}
+
+}  // namespace weir::net

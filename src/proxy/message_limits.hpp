@@ -1,0 +1,48 @@
+// What rules with `messages` say to the messages of one WebSocket's client.
+//
+// Counted by the rule's key in this process's table, beside the requests that the rule counts: all
+// connections of a client together, wherever the rule keeps its requests. Part of one tunnel.
+#pragma once
+
+#include "weir/limit/charge.hpp"
+#include "weir/observe/counters.hpp"
+#include "weir/policy/evaluation.hpp"
+#include "weir/proxy/worker.hpp"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include <boost/container/static_vector.hpp>
+
+namespace weir::proxy {
+
+class MessageLimits {
+ public:
+  // Those of the rules that the request met. `evaluation`: of the exchange, before it is cleared.
+  MessageLimits(Worker& worker, const policy::Evaluation& evaluation);
+
+  // Some enforced rule bounds messages.
+  [[nodiscard]] bool enforced() const noexcept { return enforced_; }
+
+  struct Ruling {
+    bool admitted = true;
+    bool closes = false;     // a rule that refuses it ends the connection
+    base::Duration wait{0};  // else: after which it may be admitted
+  };
+  // Charges one message to all rules, or to none.
+  [[nodiscard]] Ruling ask();
+
+ private:
+  void gather(const policy::Bill& bill);
+  void count(bool admitted);
+
+  Worker& worker_;
+  boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges_;
+  boost::container::static_vector<const policy::Rule*, limit::kMaxCharges> rules_;
+  std::array<limit::Outcome, limit::kMaxCharges> outcomes_;
+  std::uint32_t refused_by_ = 0;  // of the message under way: a bit for each
+  bool enforced_ = false;
+};
+
+}  // namespace weir::proxy

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Servers that speak TLS: whom weir believes, what it says of whom it does not, and what it keeps."""
+
+import pathlib
+import socket
+import ssl
+import tempfile
+
+from harness import (TestCase, Upstream, Weir, answer, config, eventually, get, main, make_authority, make_certificate,
+                     make_client_certificate, request_bytes, rule)
+
+
+class Secure(TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-https-")))
+        self.names, self.resumed = [], []
+        make_certificate(self.folder, "server", "api.test")
+
+    def context(self, name="server", clients=None):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.folder / f"{name}.crt", self.folder / f"{name}.key")
+        context.sni_callback = lambda sock, asked, _: self.names.append(asked)
+        if clients:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(self.folder / f"{clients}.crt")
+        return context
+
+    def serve(self, reply=None, **options):
+        return self.start(Upstream(reply or self.reply, tls=self.context(**options)))
+
+    def reply(self, exchange):
+        exchange.read_body()
+        self.resumed.append(exchange.wire.sock.session_reused)
+        exchange.send(answer(b"secret"))
+
+    def weir(self, *upstreams, tls='ca = "server.crt", server_name = "api.test"', more="", **sections):
+        addresses = ", ".join(f'"https://127.0.0.1:{upstream.port}"' for upstream in upstreams)
+        text = config(upstream=f"tls = {{ {tls} }}\n{more}", **sections).replace("servers = []", f"servers = [{addresses}]")
+        files = {file.name: file.read_text() for file in self.folder.iterdir()}
+        return self.start(Weir(text, files))
+
+    def refused(self, weir, why):
+        self.assert_own_error(weir.get("/"), 502)
+        weir.wait_for(rf"is out for .*: its TLS handshake failed: {why}")
+
+    def test_a_server_is_believed_by_its_authority_and_its_name(self):
+        upstream = self.serve()
+        weir = self.weir(upstream)
+        with weir.connect() as client:
+            self.assertEqual([client.get("/").body for _ in range(5)], [b"secret"] * 5)
+        self.assertEqual(self.names, ["api.test"])
+        self.assertEqual(upstream.connections, 1, "connections are kept")
+        self.assertEqual(upstream.exchanges[0].head["x-forwarded-proto"], "http")
+
+    def test_a_body_of_megabytes_goes_both_ways(self):
+        upstream = self.serve(lambda exchange: exchange.send(answer(exchange.read_body())))
+        weir = self.weir(upstream)
+        body = bytes(range(256)) * (1 << 14)
+        with weir.connect() as client:
+            self.assertEqual(client.request("POST", "/", body=body).body, body)
+
+    def test_whoever_is_not_believed_is_not_reached_and_the_log_says_why(self):
+        upstream = self.serve()
+        make_certificate(self.folder, "stranger", "api.test")
+        plain = self.start(Upstream())
+        for tls, server, why in (('ca = "server.crt", server_name = "other.test"', upstream, "hostname mismatch"),
+                                 ('ca = "server.crt"', upstream, "IP address mismatch"),
+                                 ('ca = "stranger.crt", server_name = "api.test"', upstream, "self-signed certificate"),
+                                 ('server_name = "api.test"', upstream, "self-signed certificate"),
+                                 ('ca = "server.crt"', plain, ".*(wrong version number|packet length too long|record layer failure)")):
+            with self.subTest(tls):
+                self.refused(self.weir(server, tls=tls), why)
+        self.assertEqual(upstream.exchanges + plain.exchanges, [], "nobody got a byte of a request")
+        weir = self.weir(upstream, tls="verify = false")
+        self.assertEqual(weir.get("/").body, b"secret")
+        weir.wait_for('warning.*upstream "api" believes any certificate')
+
+    def test_another_server_gets_the_request_and_a_good_one_is_tried_again(self):
+        good, bad = self.serve(), self.start(Upstream())
+        weir = self.weir(bad, good, more='balance = "round_robin"', rules=rule("few", "6/day"))
+        self.assertEqual(self.statuses(weir.port, 7), [200] * 6 + [429])
+        self.assertEqual(weir.metric("weir_upstream_healthy", server=bad.address), 0)
+        self.assertEqual(len(weir.wait_for("its TLS handshake failed")), 1)
+
+    def test_weir_shows_its_own_certificate_where_it_is_asked_for_one(self):
+        make_authority(self.folder, "clients")
+        make_client_certificate(self.folder, "edge", "/CN=edge", authority="clients")
+        upstream = self.serve(clients="clients")
+        trusted = 'ca = "server.crt", server_name = "api.test"'
+        weir = self.weir(upstream, tls=trusted + ', cert = "edge.crt", key = "edge.key"')
+        self.assertEqual(weir.get("/").status, 200)
+        self.assert_own_error(self.weir(upstream, tls=trusted).get("/"), 502)
+
+    def test_a_session_is_resumed(self):
+        upstream = self.serve(lambda exchange: (self.reply(exchange), exchange.wire.sock.unwrap()))
+        weir = self.weir(upstream, server="", more="max_idle = 0").port
+        eventually(lambda: get(weir).status == 200 and any(self.resumed), "a later connection resumes an earlier one")
+
+    def test_an_answer_that_ends_with_the_connection_has_to_end_with_a_word(self):
+        def cut(exchange):
+            exchange.send(b"HTTP/1.1 200 OK\r\n\r\nall of it")
+            if exchange.target == "/whole":
+                exchange.wire.sock.unwrap()
+            else:
+                exchange.wire.sock.shutdown(socket.SHUT_RDWR)
+        weir = self.weir(self.serve(cut))
+        self.assertEqual(weir.get("/whole").body, b"all of it")
+        with self.assertRaises((EOFError, ConnectionError)):
+            weir.get("/cut")
+
+    def test_what_a_server_sends_unasked_is_no_answer(self):
+        def twice(exchange):
+            exchange.send(answer(b"first"))
+            exchange.send(answer(b"unasked"))
+            exchange.read_body()
+        weir = self.weir(self.serve(twice))
+        with weir.connect() as client:
+            self.assertEqual([client.get("/").body for _ in range(6)], [b"first"] * 6)
+
+    def test_health_is_asked_by_tls_as_well(self):
+        upstream = self.serve()
+        probes = 'health = { path = "/well", interval = "50ms", unhealthy_after = 1 }'
+        weir = self.weir(upstream, more=probes)
+        eventually(lambda: "/well" in [exchange.target for exchange in upstream.exchanges], "it is asked")
+        self.assertEqual(weir.metric("weir_upstream_healthy"), 1)
+        self.weir(upstream, tls='ca = "server.crt"', more=probes).wait_for("is down: its TLS handshake failed: IP address mismatch")
+
+    def test_a_websocket_goes_by_tls_too(self):
+        def switch(exchange):
+            exchange.send(b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
+            exchange.send(exchange.wire.read_exactly(5))
+        weir = self.weir(self.serve(switch))
+        with weir.connect() as client:
+            client.send(request_bytes("GET", "/", {"Connection": "upgrade", "Upgrade": "websocket"}))
+            self.assertEqual(client.read().status, 101)
+            client.send(b"hello")
+            self.assertEqual(client.wire.read_exactly(5), b"hello")
+
+
+if __name__ == "__main__":
+    main()

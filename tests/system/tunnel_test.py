@@ -1,0 +1,350 @@
+#!/usr/bin/env python3
+"""Connections that change their protocol: who may, what passes, how it ends, and what it counts as meanwhile."""
+
+import contextlib
+import json
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+from harness import (PATIENCE, Client, TestCase, Upstream, Weir, answer, config, eventually, main, make_certificate,
+                     request_bytes, rule)
+
+SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nX-Kept: yes\r\n\r\n"
+ASK = {"Connection": "keep-alive, Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+       "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+DEBIANS_PYTHON = "/usr/bin/python3"  # which has python3-websockets
+
+
+def echo(exchange):
+    """Switches, and gives back what comes until the other side ends its sending."""
+    exchange.send(SWITCH)
+    while exchange.wire.buffer or exchange.wire.fill():
+        exchange.send(exchange.wire.take(len(exchange.wire.buffer)))
+    exchange.close()
+
+
+class Tunnels(TestCase):
+    def open(self, weir, fields=None, **options):
+        client = self.start(weir.connect(**options))
+        client.send(request_bytes("GET", "/chat", fields or ASK))
+        return client
+
+    def opened(self, weir, **options):
+        client = self.open(weir, **options)
+        self.assertEqual(client.read().status, 101)
+        return client
+
+    def through(self, client, data):
+        client.send(data)
+        return client.wire.read_exactly(len(data))
+
+
+class Switch(Tunnels):
+    def test_bytes_go_both_ways_and_each_end_is_passed_on(self):
+        upstream = self.start(Upstream(echo))
+        weir = self.start(Weir(config(upstream.port, rules=rule("all", "100/s"))))
+        client = self.open(weir)
+        head = client.read()
+        self.assertEqual((head.status, head["x-kept"], head["upgrade"], head["connection"]), (101, "yes", "websocket", "upgrade"))
+        self.assertEqual(head["x-ratelimit-limit"], "100")
+        asked = upstream.exchanges[0].head
+        self.assertEqual((asked.all("upgrade"), asked.all("connection")), (["websocket"], ["upgrade"]))
+        self.assertEqual(asked["sec-websocket-key"], ASK["Sec-WebSocket-Key"])
+        for data in (b"\x00", b"GET / HTTP/1.1\r\n\r\n", bytes(range(256)) * 4096):
+            self.assertEqual(self.through(client, data), data)
+        self.await_metric(weir, 1, "weir_tunnels_open")
+        client.sock.shutdown(socket.SHUT_WR)
+        self.assertTrue(client.closed(), "the end went to the server, and its end came back")
+        self.await_metric(weir, 0, "weir_tunnels_open")
+        self.await_metric(weir, 1, "weir_tunnels_total", end="closed")
+        self.await_metric(weir, 1, "weir_requests_total", code="101")
+
+    def test_what_either_side_sends_early_is_part_of_the_tunnel(self):
+        def reply(exchange):
+            exchange.send(SWITCH + b"hello")
+            exchange.send(exchange.wire.read_exactly(5))
+        upstream = self.start(Upstream(reply))
+        weir = self.start(Weir(config(upstream.port)))
+        client = self.start(weir.connect())
+        client.send(request_bytes("GET", "/", ASK) + b"GET /")
+        self.assertEqual(client.read().status, 101)
+        self.assertEqual(client.wire.read_exactly(10), b"helloGET /")
+        self.assertEqual(len(upstream.exchanges), 1)
+
+    def test_another_answer_is_an_ordinary_one_and_what_follows_are_requests(self):
+        """The upgrade that the server declined must not open a way past the rules."""
+        upstream = self.start(Upstream(answer(b"no", "426 Upgrade Required", "Upgrade: websocket\r\nConnection: upgrade\r\n")))
+        weir = self.start(Weir(config(upstream.port, rules=rule("few", "2/day"))))
+        client = self.start(weir.connect())
+        client.send(request_bytes("GET", "/chat", ASK) + 2 * request_bytes("GET", "/admin"))
+        statuses = [client.read().status for _ in range(3)]
+        self.assertEqual(statuses, [426, 426, 429])
+        self.assertEqual([exchange.target for exchange in upstream.exchanges], ["/chat", "/admin"])
+
+    def test_who_may_not_switch_is_asked_for_nothing_and_switched_to_nothing(self):
+        upstream = self.start(Upstream(SWITCH))
+        weir = self.start(Weir(config(upstream.port, routes="""
+[[route]]
+match = { path = "/none" }
+upgrade = []
+upstream = "api"
+[[route]]
+upgrade = ["websocket", "chat/2"]
+upstream = "api"
+""")))
+        old = b"GET / HTTP/1.0\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+        asks = {
+            "not allowed here": request_bytes("GET", "/none", ASK),
+            "h2c": request_bytes("GET", "/", {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAMAAABk"}),
+            "no option": request_bytes("GET", "/", {"Upgrade": "websocket"}),
+            "no protocol": request_bytes("GET", "/", {"Connection": "upgrade"}),
+            "version 1.0": old,
+            "a body": request_bytes("POST", "/", ASK, b"body"),
+            "another version": request_bytes("GET", "/", {"Connection": "upgrade", "Upgrade": "chat/3"}),
+        }
+        for what, request in asks.items():
+            with self.subTest(what):
+                client = self.start(weir.connect())
+                client.send(request)
+                self.assert_own_error(client.read(), 502)
+                asked = upstream.exchanges[-1].head
+                self.assertNotIn("upgrade", asked)
+                self.assertNotIn("connection", asked)
+        client = self.open(weir, {"Connection": "upgrade", "Upgrade": "h2c, Chat/2, websocket"})
+        self.assert_own_error(client.read(), 502)  # it switches to websocket
+        self.assertEqual(upstream.exchanges[-1].head.all("upgrade"), ["chat/2"])
+
+    def test_tls_and_a_real_websocket_client(self):
+        folder = pathlib.Path(__file__).parent
+        peer = subprocess.Popen([DEBIANS_PYTHON, folder / "websocket_peer.py", "serve"], stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(peer.stdout.close)
+        self.addCleanup(peer.wait)
+        self.addCleanup(peer.kill)
+        port = int(peer.stdout.readline())
+        scratch = self.start(tempfile.TemporaryDirectory())
+        files = make_certificate(scratch)
+        weir = self.start(Weir(config(port, listener='tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }'), files))
+        said = subprocess.run([DEBIANS_PYTHON, folder / "websocket_peer.py", "talk", f"wss://localhost:{weir.port}/", f"{scratch}/edge.crt"],
+                              capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.await_metric(weir, 1, "weir_tunnels_total", end="closed")
+
+
+class Bounds(Tunnels):
+    def test_a_side_that_takes_nothing_stops_the_other(self):
+        received = []
+
+        def swallow(exchange):
+            exchange.send(SWITCH)
+            self.gate.wait(PATIENCE)
+            while piece := exchange.wire.sock.recv(1 << 20):
+                received.append(len(piece))
+            exchange.close()
+        self.gate = threading.Event()
+        self.addCleanup(self.gate.set)
+        weir = self.start(Weir(config(self.start(Upstream(swallow)).port)))
+        client = self.opened(weir)
+        client.sock.settimeout(0.5)
+        sent = 0
+        with contextlib.suppress(TimeoutError):
+            while sent < 200 << 20:
+                sent += client.sock.send(bytes(1 << 16))
+        self.assertLess(sent, 100 << 20, "what weir and the kernel keep of it is bounded")
+        client.sock.settimeout(PATIENCE)
+        self.gate.set()
+        client.sock.shutdown(socket.SHUT_WR)
+        self.assertTrue(client.closed())
+        self.assertEqual(sum(received), sent)
+
+    def test_silence_ends_it_and_a_byte_either_way_does_not(self):
+        upstream = self.start(Upstream(echo))
+        weir = self.start(Weir(config(upstream.port, upstream='timeouts = { tunnel = "600ms" }')))
+        client = self.opened(weir)
+        began = time.monotonic()
+        while time.monotonic() < began + 1.5:
+            self.assertEqual(self.through(client, b"x"), b"x")
+            time.sleep(0.1)
+        self.assertTrue(client.closed())
+        self.await_metric(weir, 1, "weir_tunnels_total", end="idle")
+
+    def test_it_is_in_flight_while_it_lasts(self):
+        upstream = self.start(Upstream(echo))
+        servers = f'[{{ address = "127.0.0.1:{upstream.port}", max_in_flight = 2 }}]'
+        weir = self.start(Weir(config(rules=rule("two", "2", algorithm='"concurrency"', match='{ path = "/chat" }').replace('"2"', "2"))
+                               .replace("servers = []", f"servers = {servers}")))
+        first, _ = self.opened(weir), self.opened(weir)
+        self.assert_own_error(weir.get("/chat"), 429)
+        self.assert_own_error(weir.get("/other"), 503)  # of its server's two places none is free
+        first.leave()
+        eventually(lambda: weir.get("/none", **{k.replace("-", "_"): v for k, v in ASK.items()}).status == 101, "a place is free")
+
+    def test_a_drain_waits_for_it_until_its_end(self):
+        upstream = self.start(Upstream(echo))
+        weir = Weir(config(upstream.port).replace('drain = "5s"', 'drain = "700ms"'), output=subprocess.DEVNULL)
+        with weir:
+            client = self.opened(weir)
+            weir.signal(signal.SIGTERM)
+            weir.wait_for("draining")
+            self.assertEqual(self.through(client, b"still here"), b"still here")
+            self.assertTrue(client.closed())
+            self.assertEqual(weir.wait(), 0)
+
+    def test_the_log_tells_bytes_and_how_it_ended(self):
+        def cut(exchange):
+            exchange.send(SWITCH + b"abc")
+            exchange.wire.read_exactly(5)
+            exchange.wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+            exchange.wire.sock.close()
+        upstream = self.start(Upstream(cut))
+        weir = Weir(config(upstream.port).replace('access = "off"', 'access = "access.log"'))
+        with weir:
+            client = self.opened(weir)
+            client.send(b"12345")
+            self.assertEqual(client.wire.read_exactly(3), b"abc")
+            self.assertTrue(client.closed())
+            self.await_metric(weir, 1, "weir_tunnels_total", end="server_broke")
+            log = weir.folder / "access.log"
+            line = json.loads(eventually(log.read_text, "a line is written"))
+        self.assertEqual((line["status"], line["bytes_in"], line["bytes_out"], line["error"]), (101, 5, 3, "upstream_truncated"))
+        self.assertGreater(line["total_us"], line["upstream_us"])
+
+
+def frame(opcode, payload=b"", final=True, masked=True):
+    """One frame of a client's (RFC 6455 §5.2), or of a server's."""
+    first, mask = opcode | (0x80 if final else 0), b"\x11\x22\x33\x44" if masked else b""
+    size = len(payload)
+    length = bytes([size]) if size < 126 else b"\x7e" + size.to_bytes(2, "big") if size < 1 << 16 else b"\x7f" + size.to_bytes(8, "big")
+    length = bytes([length[0] | (0x80 if masked else 0)]) + length[1:]
+    if masked:
+        payload = bytes(octet ^ mask[at % 4] for at, octet in enumerate(payload))
+    return bytes([first]) + length + mask + payload
+
+
+def read_frame(wire):
+    """Opcode and payload, unmasked."""
+    first, second = wire.read_exactly(2)
+    size = second & 0x7F
+    if size >= 126:
+        size = int.from_bytes(wire.read_exactly(2 if size == 126 else 8), "big")
+    mask = wire.read_exactly(4) if second & 0x80 else bytes(4)
+    return first & 0x0F, bytes(octet ^ mask[at % 4] for at, octet in enumerate(wire.read_exactly(size)))
+
+
+class Messages(Tunnels):
+    TEXT, PING, CLOSE = 1, 9, 8
+
+    def setUp(self):
+        self.got, self.faults = [], []
+        self.upstream = self.start(Upstream(self.serve))
+
+    def serve(self, exchange):
+        exchange.send(SWITCH)
+        with contextlib.suppress(EOFError):
+            while True:
+                opcode, payload = read_frame(exchange.wire)
+                self.got.append((opcode, payload))
+                exchange.send(frame(opcode, payload, masked=False))
+                if opcode == self.CLOSE:
+                    return exchange.close()
+
+    def weir(self, messages, **more):
+        options = {"messages": f'"{messages}"', "key": '["ip"]', **more}
+        return self.start(Weir(config(self.upstream.port, rules=rule("chat", "100/s", **options))))
+
+    def close_code(self, wire):
+        opcode, payload = read_frame(wire)
+        self.assertEqual(opcode, self.CLOSE)
+        return int.from_bytes(payload[:2], "big")
+
+    def test_one_too_many_waits_and_nothing_is_lost(self):
+        weir = self.weir("20/s", messages_burst=2)
+        client = self.opened(weir)
+        began = time.monotonic()
+        client.send(b"".join(frame(self.TEXT, b"%d" % number) for number in range(8)) + frame(self.CLOSE))
+        self.assertEqual([read_frame(client.wire) for _ in range(9)], [(self.TEXT, b"%d" % n) for n in range(8)] + [(self.CLOSE, b"")])
+        self.assertGreaterEqual(time.monotonic() - began, 6 / 20 - 0.001, "two at once, then one every 50 ms")
+        self.await_metric(weir, 8, "weir_messages_total", rule="chat")
+        self.assertGreater(weir.metric("weir_messages_total", outcome="delayed"), 0)
+
+    def test_of_one_that_waits_nothing_goes_on_whatever_its_form(self):
+        weir = self.weir("3/day")
+        client = self.opened(weir)
+        parts = frame(self.TEXT, b"a", final=False) + frame(self.PING) + frame(0, b"b", final=False) + frame(0, b"c")
+        client.send(parts + frame(2, bytes(70_000)) + frame(self.TEXT, b"late") + frame(self.PING))
+        self.assertEqual([read_frame(client.wire)[0] for _ in range(5)], [1, 9, 0, 0, 2])
+        other = self.opened(weir)
+        other.send(frame(self.TEXT, b"the same client"))
+        client.sock.shutdown(socket.SHUT_WR)  # who leaves while it waits is not kept
+        self.assertTrue(client.closed())
+        self.assertEqual(len(self.got), 5)
+        self.await_metric(weir, 3, "weir_messages_total")
+        self.await_metric(weir, 1, "weir_tunnels_total", end="client_broke")
+
+    def test_one_too_many_closes_where_the_rule_says_so(self):
+        weir = self.weir("2/day", messages_over='"close"')
+        client = self.opened(weir)
+        client.send(3 * frame(self.TEXT, b"x"))
+        self.assertEqual([read_frame(client.wire) for _ in range(2)], 2 * [(self.TEXT, b"x")])
+        self.assertEqual(self.close_code(client.wire), 1008)
+        self.assertTrue(client.closed())
+        eventually(lambda: len(self.got) == 3, "the server is told as well")
+        self.assertEqual((self.got[2][0], self.got[2][1][:2]), (self.CLOSE, (1008).to_bytes(2, "big")))
+        self.await_metric(weir, 1, "weir_messages_total", outcome="refused")
+        self.await_metric(weir, 1, "weir_tunnels_total", end="refused")
+
+    def test_a_close_of_ours_waits_for_the_end_of_the_servers_frame(self):
+        said = threading.Event()
+
+        def half(exchange):
+            whole = frame(self.TEXT, b"0123456789", masked=False)
+            exchange.send(SWITCH + whole[:5])
+            self.assertEqual(read_frame(exchange.wire), (self.PING, b""))
+            self.assertEqual(self.close_code(exchange.wire), 1008)
+            exchange.send(whole[5:] + frame(self.TEXT, b"no more", masked=False))
+            said.set()
+            exchange.wait_for_close()
+        self.upstream.reply = half
+        client = self.opened(self.weir("1/day", messages_over='"close"'))
+        both = 2 * frame(self.PING)
+        client.send(both[:1])  # a header in pieces
+        client.send(both[1:9])
+        client.send(both[9:])
+        self.assertTrue(said.wait(PATIENCE))
+        self.assertEqual(read_frame(client.wire), (self.TEXT, b"0123456789"))
+        self.assertEqual(self.close_code(client.wire), 1008)
+
+    def test_what_is_no_frame_is_not_counted_but_closed(self):
+        weir = self.weir("100/s")
+        client = self.opened(weir)
+        client.send(frame(self.TEXT, b"x") + frame(self.TEXT, b"y", masked=False))
+        self.assertEqual(read_frame(client.wire), (self.TEXT, b"x"))
+        self.assertEqual(self.close_code(client.wire), 1002)
+        self.await_metric(weir, 1, "weir_tunnels_total", end="faulty")
+        free = self.start(Weir(config(self.upstream.port)))
+        self.upstream.reply = echo
+        self.assertEqual(self.through(self.opened(free), b"\x01 whatever"), b"\x01 whatever", "without such a rule it passes")
+
+    def test_a_shadow_rule_counts_and_lets_pass(self):
+        weir = self.weir("1/day", mode='"shadow"', messages_over='"close"')
+        client = self.opened(weir)
+        client.send(3 * frame(self.TEXT, b"x"))
+        self.assertEqual([read_frame(client.wire)[0] for _ in range(3)], [1, 1, 1])
+        self.await_metric(weir, 2, "weir_messages_total", outcome="shadow_refused")
+
+    def test_a_stopping_weir_says_that_it_goes_away(self):
+        with Weir(config(self.upstream.port).replace('drain = "5s"', 'drain = "300ms"')) as weir:
+            client = self.opened(weir)
+            weir.signal(signal.SIGTERM)
+            self.assertEqual(self.close_code(client.wire), 1001)
+            eventually(lambda: self.got, "the server is told as well")
+            self.assertEqual(int.from_bytes(self.got[0][1][:2], "big"), 1001)
+
+
+if __name__ == "__main__":
+    main()
