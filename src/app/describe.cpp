@@ -217,7 +217,8 @@ std::string redis_line(const Settings& settings) {
   const bool holds = std::any_of(settings.rules.begin(), settings.rules.end(), [](const policy::Rule& rule) {
     return rule.store == policy::Store::Redis && limit::holds(rule.limiter);
   });
-  const std::string leases = holds ? ", leases of " + base::to_string(redis.lease_time) : "";
+  const std::string tls = redis.tls ? " by TLS" : "";
+  const std::string leases = tls + (holds ? ", leases of " + base::to_string(redis.lease_time) : "");
   if (redis.topology == redis::Topology::Standalone)
     return "redis " + redis.address.to_string() + leases + "\n";
   std::string text = "redis " + in_quotes(redis.sentinel.master) + ", which sentinels know:";

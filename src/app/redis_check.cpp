@@ -107,7 +107,8 @@ RedisReport report_on(const redis::Inspection& found, const StateSettings& state
     report.faults.push_back(found.unreachable);
   } else {
     tell(report, "reachable",
-         "yes, as " + (state.redis->user.empty() ? "the default user" : "user " + state.redis->user));
+         "yes, as " + (state.redis->user.empty() ? "the default user" : "user " + state.redis->user) +
+             (state.redis->tls ? ", by TLS" : ""));
     tell_server(report, found.facts);
     tell_memory(report, found.facts);
     if (found.round_trips) tell_round_trips(report, *found.round_trips, state.redis->timeout);

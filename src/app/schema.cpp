@@ -150,8 +150,17 @@ constexpr KeySpec kMemoryKeys[] = {
     key("snapshot", Kind::Text, "", "file that keeps the live keys while weir does not run; absent: none"),
 };
 constexpr Choice kTopologies[] = {{"standalone"}, {"sentinel"}, {"cluster", "Redis Cluster"}};
+constexpr KeySpec kRedisTlsKeys[] = {
+    key("ca", Kind::Text, "", "PEM file: who signs its certificate; absent: whom the system trusts"),
+    key("cert", Kind::Text, "", "PEM file: weir's own certificate, then its chain; absent: none is shown"),
+    key("key", Kind::Text, "", "PEM file: its private key"),
+    key("server_name", Kind::Text, "",
+        "what its certificate is for, and is asked for (SNI); absent: the host that is connected to"),
+    key("verify", Kind::Bool, "true", "false believes anybody"),
+};
 constexpr KeySpec kRedisKeys[] = {
-    required("url", Kind::Text, "redis://[user:password@]host[:port][/database], or unix:///path"),
+    required("url", Kind::Text, "redis[s]://[user:password@]host[:port][/database], or unix:///path"),
+    key("tls", Kind::Subtable, "", "how TLS is spoken, with a url of rediss://"),
     key("timeout", Kind::Duration, "20ms", "the longest that a decision waits for it"),
     key("start_wait", Kind::Duration, "1s",
         "how long a starting weir waits for Redis before it takes requests"),
@@ -164,6 +173,7 @@ constexpr KeySpec kRedisKeys[] = {
     key("master", Kind::Text, "", "what they call the master"),
     key("sentinel_user", Kind::Text, "", "ACL user of the Sentinels themselves"),
     key("sentinel_password", Kind::Text, "", "of the Sentinels themselves; absent: they ask for none"),
+    key("sentinel_tls", Kind::Bool, "false", "TLS to the Sentinels as well, with a url of rediss://"),
     later("lease", "leases"),
 };
 
@@ -344,9 +354,10 @@ namespace schema {
 constinit const TableSpec kRoot{kRootKeys}, kServer{kServerKeys}, kLog{kLogKeys}, kAdmin{kAdminKeys},
     kListener{kListenerKeys}, kTls{kTlsKeys}, kCertificate{kCertificateKeys}, kClient{kClientKeys},
     kApiKeySource{kApiKeySourceKeys}, kSource{kSourceKeys}, kJwt{kJwtKeys}, kState{kStateKeys},
-    kMemory{kMemoryKeys}, kRedis{kRedisKeys}, kRoute{kRouteKeys}, kRespond{kRespondKeys}, kMatch{kMatchKeys},
-    kRule{kRuleKeys}, kCost{kCostKeys}, kCharge{kChargeKeys}, kElastic{kElasticKeys}, kTier{kTierKeys},
-    kOverride{kOverrideKeys}, kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
+    kMemory{kMemoryKeys}, kRedis{kRedisKeys}, kRedisTls{kRedisTlsKeys}, kRoute{kRouteKeys},
+    kRespond{kRespondKeys}, kMatch{kMatchKeys}, kRule{kRuleKeys}, kCost{kCostKeys}, kCharge{kChargeKeys},
+    kElastic{kElasticKeys}, kTier{kTierKeys}, kOverride{kOverrideKeys}, kKeysFile{kKeysFileKeys},
+    kKey{kKeyKeys};
 }  // namespace schema
 
 }  // namespace weir::app

@@ -54,9 +54,9 @@ struct TableSpec {
 
 namespace schema {
 extern const TableSpec kRoot, kServer, kLog, kAdmin, kListener, kTls, kCertificate, kClient, kApiKeySource,
-    kSource, kJwt, kState, kMemory, kRedis, kUpstream, kServerOfUpstream, kEject, kHealth, kRetry, kTimeouts,
-    kUpstreamTls, kRoute, kRespond, kMatch, kRule, kCost, kCharge, kElastic, kTier, kOverride, kKeysFile,
-    kKey;
+    kSource, kJwt, kState, kMemory, kRedis, kRedisTls, kUpstream, kServerOfUpstream, kEject, kHealth, kRetry,
+    kTimeouts, kUpstreamTls, kRoute, kRespond, kMatch, kRule, kCost, kCharge, kElastic, kTier, kOverride,
+    kKeysFile, kKey;
 }  // namespace schema
 
 }  // namespace weir::app

@@ -46,6 +46,13 @@ void doubt_secret(const Settings& settings, Doubts& doubts) {
     doubts.push_back("[state] redis is configured, and no rule keeps its state there");
 }
 
+void doubt_redis_tls(const Settings& settings, Doubts& doubts) {
+  const auto& redis = settings.state.redis;
+  if (redis && redis->tls && !redis->tls->verify)
+    doubts.push_back(
+        "[state.redis] tls: with verify = false whoever sits between weir and Redis may be Redis");
+}
+
 void collect_tiers(const policy::Match& match, std::set<std::string>& tiers) {
   tiers.insert(match.tiers.begin(), match.tiers.end());
   if (match.negated) collect_tiers(*match.negated, tiers);
@@ -210,6 +217,7 @@ std::vector<std::string> find_doubts(const Settings& settings, const Reading& re
   if (settings.rules.empty()) doubts.push_back("there is no [[rule]]: every request is admitted");
   doubt_invented_keys(settings, doubts);
   doubt_secret(settings, doubts);
+  doubt_redis_tls(settings, doubts);
   doubt_tiers(settings, reading, doubts);
   doubt_routes(settings, doubts);
   doubt_sources(settings, doubts);

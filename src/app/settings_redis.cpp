@@ -26,10 +26,36 @@ void read_sentinels(const TableReader& table, redis::SentinelSettings& sentinel)
   sentinel.password = table.text("sentinel_password");
   if (!sentinel.user.empty() && sentinel.password.empty())
     table.missing("sentinel_password", "that of sentinel_user");
+  sentinel.tls = table.boolean("sentinel_tls");
+}
+
+std::string file_in(const TableReader& table, std::string_view key, const Reading& reading) {
+  return table.has(key) ? resolve(reading, table.text(key)) : std::string();
+}
+
+// What only OpenSSL can say of the files, said before anything serves.
+void read_tls(const TableReader& table, const Reading& reading, redis::RedisSettings& redis) {
+  for (const char* key : {"tls", "sentinel_tls"})
+    if (table.has(key) && !redis.tls)
+      table.mistake(key, "found without TLS; expected a url of rediss:// beside it, or no such key");
+  if (!redis.tls) return;
+  const auto entry = table.table("tls", schema::kRedisTls);
+  auto& tls = *redis.tls;
+  tls.ca = file_in(entry, "ca", reading);
+  tls.cert = file_in(entry, "cert", reading);
+  tls.key = file_in(entry, "key", reading);
+  tls.server_name = entry.text("server_name");
+  tls.verify = entry.boolean("verify");
+  if (tls.cert.empty() != tls.key.empty())
+    return entry.missing(tls.cert.empty() ? "cert" : "key",
+                         "a PEM file: a certificate and its key go together");
+  if (const auto fault = redis::fault_of(tls))
+    table.mistake("tls", fault->message + "; expected PEM files that weir can read");
 }
 
 void read_topology(const TableReader& table, redis::RedisSettings& redis) {
-  constexpr const char* kSentinelKeys[] = {"sentinels", "master", "sentinel_user", "sentinel_password"};
+  constexpr const char* kSentinelKeys[] = {"sentinels", "master", "sentinel_user", "sentinel_password",
+                                           "sentinel_tls"};
   redis.topology = table.choice<redis::Topology>("topology");
   if (redis.topology == redis::Topology::Sentinel) {
     if (redis.address.is_unix())
@@ -42,13 +68,9 @@ void read_topology(const TableReader& table, redis::RedisSettings& redis) {
 
 }  // namespace
 
-redis::RedisSettings read_redis(const TableReader& table) {
+redis::RedisSettings read_redis(const TableReader& table, const Reading& reading) {
   if (!table.has("url")) return redis::RedisSettings{};  // noted as missing already
   const auto url = table.text("url");
-  if (url.starts_with("rediss://")) {
-    table.mistake("url", not_yet("TLS to Redis"));
-    return redis::RedisSettings{};
-  }
   auto parsed = redis::parse_redis_url(url);
   if (!parsed) {
     table.mistake("url", parsed.error().message);
@@ -66,6 +88,7 @@ redis::RedisSettings read_redis(const TableReader& table) {
     table.mistake("prefix", "found " + in_quotes(redis.prefix) +
                                 "; expected 1 to 128 printable ASCII characters but \" \\ { and }");
   read_topology(table, redis);
+  read_tls(table, reading, redis);
   return redis;
 }
 

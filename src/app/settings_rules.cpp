@@ -257,7 +257,7 @@ StateSettings read_state(const TableReader& table, Reading& reading) {
   read_memory(table.table("memory", schema::kMemory), reading, state);
   state.key_secret = table.text("key_secret");
   state.replicas = static_cast<unsigned>(table.whole("replicas"));
-  if (table.has("redis")) state.redis = read_redis(table.table("redis", schema::kRedis));
+  if (table.has("redis")) state.redis = read_redis(table.table("redis", schema::kRedis), reading);
   reading.store = table.choice<policy::Store>("store");
   if (reading.store == policy::Store::Redis && !table.mentions("redis"))
     table.mistake("store",

@@ -40,7 +40,7 @@ struct Reading {
 [[nodiscard]] LogSettings read_log(const TableReader& table, const Reading& reading);
 [[nodiscard]] policy::ClientSettings read_client(const TableReader& table, Reading& reading);
 [[nodiscard]] StateSettings read_state(const TableReader& table, Reading& reading);
-[[nodiscard]] redis::RedisSettings read_redis(const TableReader& table);
+[[nodiscard]] redis::RedisSettings read_redis(const TableReader& table, const Reading& reading);
 [[nodiscard]] std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root,
                                                                      const Reading& reading);
 [[nodiscard]] std::vector<policy::Route> read_routes(const TableReader& root,

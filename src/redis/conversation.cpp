@@ -1,48 +1,35 @@
 #include "redis/conversation.hpp"
 
+#include "redis/wire.hpp"
+
 #include "weir/base/units.hpp"
 #include "weir/redis/error.hpp"
 
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/error.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/write.hpp>
+#include <utility>
 
 namespace weir::redis {
 
-namespace asio = net::asio;
-using tcp = asio::ip::tcp;
-
 struct Conversation::Line {
-  explicit Line(net::Executor executor) : socket(executor), resolver(executor), timer(executor) {}
+  Line(net::Executor executor, std::shared_ptr<TlsClient> tls)
+      : wire(executor, std::move(tls)), timer(executor) {}
 
-  void cancel() noexcept {
-    net::ErrorCode ignored;
-    resolver.cancel();
-    socket.cancel(ignored);
-  }
-
-  net::Socket socket;
-  asio::ip::basic_resolver<tcp, net::Executor> resolver;
+  Wire wire;
   net::Timer timer;
   std::uint64_t wait = 0;  // counts the waits, so that a late timer ends none but its own
   bool late = false;       // the wait under way, or the last, has lasted too long
 };
 
-Conversation::Conversation(net::Executor executor, base::Duration patience)
-    : line_(std::make_shared<Line>(executor)), patience_(patience) {}
+Conversation::Conversation(net::Executor executor, base::Duration patience, std::shared_ptr<TlsClient> tls)
+    : line_(std::make_shared<Line>(executor, std::move(tls))), patience_(patience) {}
 
 Conversation::~Conversation() {
   close();
 }
 
 void Conversation::close() noexcept {
-  net::ErrorCode ignored;
   ++line_->wait;
   line_->timer.cancel();
-  line_->cancel();
-  line_->socket.close(ignored);
+  line_->wire.close();
 }
 
 void Conversation::arm() {
@@ -52,7 +39,7 @@ void Conversation::arm() {
     const auto line = weak.lock();
     if (ec || !line || line->wait != wait) return;
     line->late = true;
-    line->cancel();
+    line->wire.cancel();
   });
 }
 
@@ -61,10 +48,11 @@ net::ErrorCode Conversation::disarm(net::ErrorCode ec) {
   line_->timer.cancel();
   if (!ec || ec == StoreError::BadReply) return ec;
   if (line_->late) {
-    why_ = "no answer within " + base::to_string(patience_);
+    why_ = "no answer within " + base::to_string(patience_) +
+           (line_->wire.is_shaking() ? " to TLS; is it a port without?" : "");
     return StoreError::Timeout;
   }
-  why_ = ec.message();
+  why_ = line_->wire.why();
   return StoreError::ConnectionLost;
 }
 
@@ -72,30 +60,8 @@ net::Awaitable<net::ErrorCode> Conversation::open(const base::Endpoint& address)
   close();
   reader_.reset();
   arm();
-  const net::ErrorCode ec = co_await connect(address);
+  const net::ErrorCode ec = co_await line_->wire.open(address);
   co_return disarm(ec);
-}
-
-net::Awaitable<net::ErrorCode> Conversation::connect(const base::Endpoint& address) {
-  net::ErrorCode ec;
-  auto& socket = line_->socket;
-  if (address.is_unix()) {
-    const asio::local::stream_protocol::endpoint path(address.unix_path);
-    const asio::generic::stream_protocol::endpoint endpoint(path);
-    co_await socket.async_connect(endpoint, net::into(ec));
-    co_return ec;
-  }
-  const auto port = std::to_string(address.port);
-  const auto found = co_await line_->resolver.async_resolve(address.host, port, net::into(ec));
-  for (const auto& entry : found) {
-    net::ErrorCode ignored;
-    socket.close(ignored);
-    const asio::generic::stream_protocol::endpoint endpoint(entry.endpoint());
-    co_await socket.async_connect(endpoint, net::into(ec));
-    if (!ec || ec == asio::error::operation_aborted) break;  // there, late, or closed meanwhile
-  }
-  if (!ec) socket.set_option(tcp::no_delay(true), ec);
-  co_return ec;
 }
 
 net::Awaitable<net::ErrorCode> Conversation::ask(std::string_view command) {
@@ -105,9 +71,8 @@ net::Awaitable<net::ErrorCode> Conversation::ask(std::string_view command) {
 }
 
 net::Awaitable<net::ErrorCode> Conversation::say(std::string_view bytes) {
-  net::ErrorCode ec;
   arm();
-  co_await asio::async_write(line_->socket, asio::buffer(bytes), net::into(ec));
+  const net::ErrorCode ec = co_await line_->wire.write(bytes);
   co_return disarm(ec);
 }
 
@@ -126,7 +91,7 @@ net::Awaitable<net::ErrorCode> Conversation::read_reply() {
       co_return StoreError::BadReply;
     }
     net::ErrorCode ec;
-    const std::size_t n = co_await line_->socket.async_read_some(asio::buffer(input_), net::into(ec));
+    const std::size_t n = co_await line_->wire.read_some(input_.data(), input_.size(), ec);
     if (ec) co_return ec;
     reader_.feed({input_.data(), n});
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "redis/resp.hpp"
+#include "redis/tls.hpp"
 
 #include "weir/base/endpoint.hpp"
 #include "weir/base/time.hpp"
@@ -19,7 +20,8 @@ namespace weir::redis {
 
 class Conversation {
  public:
-  Conversation(net::Executor executor, base::Duration patience);
+  // `tls`: null for plain.
+  Conversation(net::Executor executor, base::Duration patience, std::shared_ptr<TlsClient> tls = nullptr);
   ~Conversation();  // closes
   Conversation(const Conversation&) = delete;
   Conversation& operator=(const Conversation&) = delete;
@@ -43,7 +45,6 @@ class Conversation {
 
   void arm();
   [[nodiscard]] net::ErrorCode disarm(net::ErrorCode ec);
-  [[nodiscard]] net::Awaitable<net::ErrorCode> connect(const base::Endpoint& address);
   [[nodiscard]] net::Awaitable<net::ErrorCode> read_reply();
 
   const std::shared_ptr<Line> line_;

@@ -36,6 +36,8 @@ const char* name_of(StoreError error) noexcept {
       return "server_error";
     case StoreError::BadReply:
       return "bad_reply";
+    case StoreError::NoTls:
+      return "no_tls";
   }
   return "unknown";
 }

@@ -66,9 +66,13 @@ std::string command(std::initializer_list<std::string_view> words) {
 class Inspector {
  public:
   Inspector(net::Executor executor, const RedisSettings& settings, Inspection& found)
-      : settings_(settings), found_(found), redis_(executor, kPatience) {
+      : settings_(settings),
+        found_(found),
+        tls_(settings.tls ? std::make_shared<TlsClient>(*settings.tls) : nullptr),
+        redis_(executor, kPatience, tls_) {
+    const auto tls = settings.sentinel.tls ? tls_ : nullptr;
     if (settings.topology == Topology::Sentinel)
-      sentinels_ = std::make_unique<Sentinels>(executor, settings.sentinel, kPatience);
+      sentinels_ = std::make_unique<Sentinels>(executor, settings.sentinel, kPatience, tls);
   }
 
   net::Awaitable<net::ErrorCode> look() {
@@ -151,6 +155,7 @@ class Inspector {
 
   const RedisSettings& settings_;
   Inspection& found_;
+  std::shared_ptr<TlsClient> tls_;        // null: plain
   std::unique_ptr<Sentinels> sentinels_;  // null but in their topology
   Conversation redis_;
 };

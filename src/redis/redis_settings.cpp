@@ -8,7 +8,8 @@ namespace weir::redis {
 namespace {
 
 constexpr const char* kExpected =
-    "write redis://[user:password@]host[:port][/database] or unix://[user:password@]/path[?db=N]";
+    "write redis:// or rediss://[user:password@]host[:port][/database], or "
+    "unix://[user:password@]/path[?db=N]";
 constexpr std::string_view kDefaultPort = "6379";
 constexpr int kMostDatabase = 1'000'000;
 
@@ -101,15 +102,17 @@ base::Result<RedisSettings> parse_tcp(std::string_view rest, RedisSettings setti
 
 base::Result<RedisSettings> parse_redis_url(std::string_view url) {
   constexpr std::string_view kTcp = "redis://";
+  constexpr std::string_view kTls = "rediss://";
   constexpr std::string_view kUnix = "unix://";
-  if (url.starts_with("rediss://")) return wrong("asks for TLS, which weir does not speak to Redis yet");
-  const bool tcp = url.starts_with(kTcp);
-  if (!tcp && !url.starts_with(kUnix)) return wrong("begins with neither redis:// nor unix://");
-  std::string_view rest = url.substr(tcp ? kTcp.size() : kUnix.size());
+  const auto scheme = url.substr(0, url.find("//") + 2);
+  if (scheme != kTcp && scheme != kTls && scheme != kUnix)
+    return wrong("begins with none of redis://, rediss:// and unix://");
+  std::string_view rest = url.substr(scheme.size());
   RedisSettings settings;
+  if (scheme == kTls) settings.tls.emplace();
   if (!take_user(rest, settings))
     return wrong("has a user part that is not user:password (percent-encode '%', '@', '/' and ':' in them)");
-  return tcp ? parse_tcp(rest, settings) : parse_unix(rest, settings);
+  return scheme == kUnix ? parse_unix(rest, settings) : parse_tcp(rest, settings);
 }
 
 }  // namespace weir::redis

@@ -57,11 +57,12 @@ std::optional<base::Endpoint> switched_to(const Reply& reply, std::string_view m
   return endpoint_of(host, text);
 }
 
-Sentinels::Sentinels(net::Executor executor, const SentinelSettings& settings, base::Duration patience)
+Sentinels::Sentinels(net::Executor executor, const SentinelSettings& settings, base::Duration patience,
+                     const std::shared_ptr<TlsClient>& tls)
     : settings_(settings),
       patience_(patience),
-      asked_(executor, patience),
-      heard_(executor, kSilence),
+      asked_(executor, patience, tls),
+      heard_(executor, kSilence, tls),
       pause_(executor) {
   Greeting greeting;
   say_who(greeting, settings_.user, settings_.password);

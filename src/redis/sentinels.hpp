@@ -28,7 +28,9 @@ namespace weir::redis {
 class Sentinels : public std::enable_shared_from_this<Sentinels> {
  public:
   // `patience`: how long one Sentinel may take for one answer.
-  Sentinels(net::Executor executor, const SentinelSettings& settings, base::Duration patience);
+  // `tls`: null for plain.
+  Sentinels(net::Executor executor, const SentinelSettings& settings, base::Duration patience,
+            const std::shared_ptr<TlsClient>& tls = nullptr);
 
   // Asks one after the other until one knows, beginning with the one that knew last. One call at a time.
   [[nodiscard]] net::Awaitable<net::ErrorCode> locate(base::Endpoint& master);

@@ -6,18 +6,18 @@
 #include <algorithm>
 #include <utility>
 
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/connect.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/write.hpp>
 
 namespace weir::redis {
 
 namespace {
 
 namespace asio = net::asio;
-using tcp = asio::ip::tcp;
+
+std::shared_ptr<TlsClient> tls_of(const RedisSettings& settings) {
+  return settings.tls ? std::make_shared<TlsClient>(*settings.tls) : nullptr;
+}
 
 // Nothing of ours throws there; what does is a want of memory, and ends this worker's Redis, not the worker.
 struct RunEnded {
@@ -40,8 +40,8 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
       settings_(settings),
       log_(std::move(log)),
       tuning_(tuning),
-      socket_(executor),
-      resolver_(executor),
+      tls_(tls_of(settings)),
+      wire_(executor, tls_),
       pause_timer_(executor),
       refunds_(refunds != nullptr ? *refunds : own_refunds_),
       denied_(refunds_),
@@ -52,7 +52,8 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
   if (settings_.topology == Topology::Sentinel) {
     // So that one attempt has time for all of them, and for the master.
     const auto patience = tuning.open_timeout / (static_cast<int>(settings_.sentinel.addresses.size()) + 1);
-    sentinels_ = std::make_shared<Sentinels>(executor, settings_.sentinel, patience);
+    const auto tls = settings_.sentinel.tls ? tls_ : nullptr;
+    sentinels_ = std::make_shared<Sentinels>(executor, settings_.sentinel, patience, tls);
   } else {
     address_ = settings_.address;
   }
@@ -76,7 +77,6 @@ void Store::Session::stop() {
   refusal_ = StoreError::Stopped;
   opening_ = 0;
   hang_up();
-  resolver_.cancel();
   if (sentinels_) sentinels_->stop();
   pause_timer_.cancel();
   deadline_timer_.cancel();
@@ -113,7 +113,8 @@ net::Awaitable<net::ErrorCode> Store::Session::open() {
   if (!ec) ec = co_await sign_in();
   if (opening_ == 0) {
     ec = StoreError::Timeout;
-    last_error_ = "no answer to the attempt to connect";
+    last_error_ = wire_.is_shaking() ? "it does not answer to TLS; is it a port without?"
+                                     : "no answer to the attempt to connect";
   }
   opening_ = 0;
   pause_timer_.cancel();
@@ -122,7 +123,6 @@ net::Awaitable<net::ErrorCode> Store::Session::open() {
 
 void Store::Session::give_up_opening() {
   opening_ = 0;
-  resolver_.cancel();
   if (sentinels_) sentinels_->cancel();
   hang_up();
 }
@@ -133,46 +133,16 @@ net::Awaitable<net::ErrorCode> Store::Session::reach() {
   if (sentinels_) ec = co_await sentinels_->locate(address_);
   if (ec) last_error_ = sentinels_->why();
   if (ec || opening_ == 0) co_return ec;
-  ec = co_await dial();
-  if (ec) last_error_ = ec.message();
-  co_return ec;
-}
-
-net::Awaitable<net::ErrorCode> Store::Session::dial() {
-  net::ErrorCode ec;
-  if (address_.is_unix()) {
-    const asio::local::stream_protocol::endpoint path(address_.unix_path);
-    const asio::generic::stream_protocol::endpoint endpoint(path);
-    co_await socket_.async_connect(endpoint, net::into(ec));
-  } else {
-    ec = co_await dial_tcp();
-  }
-  if (!ec) socket_.non_blocking(true, ec);
-  co_return ec;
-}
-
-net::Awaitable<net::ErrorCode> Store::Session::dial_tcp() {
-  net::ErrorCode ec;
-  const auto port = std::to_string(address_.port);
-  const auto found = co_await resolver_.async_resolve(address_.host, port, net::into(ec));
-  for (const auto& entry : found) {
-    if (opening_ == 0) break;
-    net::ErrorCode ignored;
-    socket_.close(ignored);
-    const asio::generic::stream_protocol::endpoint endpoint(entry.endpoint());
-    co_await socket_.async_connect(endpoint, net::into(ec));
-    if (!ec) break;
-  }
-  if (!ec) socket_.set_option(tcp::no_delay(true), ec);
+  ec = co_await wire_.open(address_);
+  if (ec) last_error_ = wire_.why();
   co_return ec;
 }
 
 net::Awaitable<net::ErrorCode> Store::Session::sign_in() {
   const Greeting greeting = greet(settings_);
-  net::ErrorCode ec;
-  co_await asio::async_write(socket_, asio::buffer(greeting.bytes), net::into(ec));
+  net::ErrorCode ec = co_await wire_.write(greeting.bytes);
   if (ec) {
-    last_error_ = ec.message();
+    last_error_ = wire_.why();
     co_return StoreError::ConnectionLost;
   }
   for (const Step step : greeting.steps) {
@@ -202,9 +172,9 @@ net::Awaitable<net::ErrorCode> Store::Session::read_reply() {
       co_return StoreError::BadReply;
     }
     net::ErrorCode ec;
-    const std::size_t n = co_await socket_.async_read_some(asio::buffer(input_), net::into(ec));
+    const std::size_t n = co_await wire_.read_some(input_.data(), input_.size(), ec);
     if (ec) {
-      last_error_ = ec.message();
+      last_error_ = wire_.why();
       co_return StoreError::ConnectionLost;
     }
     reader_.feed({input_.data(), n});
@@ -221,11 +191,11 @@ net::Awaitable<net::ErrorCode> Store::Session::serve() {
     }
     if (state() != StoreState::Up) co_return refusal_;
     net::ErrorCode ec;
-    const std::size_t n = co_await socket_.async_read_some(asio::buffer(input_), net::into(ec));
+    const std::size_t n = co_await wire_.read_some(input_.data(), input_.size(), ec);
     if (state() != StoreState::Up) co_return refusal_;
     if (ec) {
       if (ec != asio::error::operation_aborted)
-        last_error_ = ec.message();  // else whoever hung up has said why
+        last_error_ = wire_.why();  // else whoever hung up has said why
       co_return StoreError::ConnectionLost;
     }
     reader_.feed({input_.data(), n});
@@ -289,8 +259,7 @@ void Store::Session::move_on() {
 }
 
 void Store::Session::hang_up() noexcept {
-  net::ErrorCode ignored;
-  socket_.close(ignored);
+  wire_.close();
 }
 
 }  // namespace weir::redis

@@ -14,6 +14,7 @@
 #include "redis/pipeline.hpp"
 #include "redis/resp.hpp"
 #include "redis/sentinels.hpp"
+#include "redis/wire.hpp"
 
 #include "weir/redis/store.hpp"
 
@@ -26,8 +27,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <boost/asio/ip/tcp.hpp>
 
 namespace weir::redis {
 
@@ -54,15 +53,12 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
   [[nodiscard]] const std::string& last_error() const noexcept { return last_error_; }
 
  private:
-  using Resolver = net::asio::ip::basic_resolver<net::asio::ip::tcp, net::Executor>;
   using Counter = std::atomic<std::uint64_t>;
 
   // The life of the connection (session.cpp). `self` keeps the session alive for the coroutine.
   static net::Awaitable<void> run(std::shared_ptr<Session> self);
   net::Awaitable<net::ErrorCode> open();
   net::Awaitable<net::ErrorCode> reach();
-  net::Awaitable<net::ErrorCode> dial();
-  net::Awaitable<net::ErrorCode> dial_tcp();
   net::Awaitable<net::ErrorCode> sign_in();
   net::Awaitable<net::ErrorCode> read_reply();
   net::Awaitable<net::ErrorCode> serve();
@@ -124,9 +120,9 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
   StoreStats stats_;
 
   base::Endpoint address_;                // of the server of the moment
+  std::shared_ptr<TlsClient> tls_;        // null: plain; shared with the wires that are made of it
   std::shared_ptr<Sentinels> sentinels_;  // null but in their topology; shared with its coroutine under way
-  net::Socket socket_;
-  Resolver resolver_;
+  Wire wire_;
   net::Timer pause_timer_;     // bounds open(), then paces the attempts
   std::uint64_t opening_ = 0;  // the attempt under way; 0 when none is
   std::uint64_t openings_ = 0;

@@ -113,23 +113,17 @@ void Store::Session::flush() {
   flush_scheduled_ = false;
   if (state() != StoreState::Up || blocked_) return;
   pack();
-  auto& output = pipeline_.output();
-  std::size_t sent = 0;
   net::ErrorCode ec;
-  while (sent < output.size() && !ec) {
-    count(stats_.writes);
-    sent += socket_.write_some(asio::buffer(output.data() + sent, output.size() - sent), ec);
-  }
-  output.erase(0, sent);
+  count(stats_.writes, wire_.send(pipeline_.output(), ec));
   if (ec == asio::error::would_block) return wait_for_room();
   if (!ec) return;
-  last_error_ = ec.message();
+  last_error_ = wire_.why();
   hang_up();
 }
 
 void Store::Session::wait_for_room() {
   blocked_ = true;
-  socket_.async_wait(net::Socket::wait_write, [self = shared_from_this()](net::ErrorCode ec) {
+  wire_.wait_for_room([self = shared_from_this()](net::ErrorCode ec) {
     if (ec) return;  // the connection has ended
     self->blocked_ = false;
     self->flush();

@@ -23,6 +23,7 @@ enum class StoreError {
   NoScript,        // NOSCRIPT again after the script had been loaded again
   ServerError,     // any other error reply
   BadReply,        // not RESP, or not what our script answers
+  NoTls,           // no TLS came about: a certificate that is not believed, or a server that speaks none
 };
 
 [[nodiscard]] const boost::system::error_category& store_category() noexcept;

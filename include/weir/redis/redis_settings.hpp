@@ -6,6 +6,7 @@
 #include "weir/base/time.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,20 +18,31 @@ enum class Topology : std::uint8_t {
   Sentinel,    // the master of the moment, which Sentinels know; `address` is not used
 };
 
+// How TLS is spoken to whoever it is spoken to. Files are PEM, and read anew when they change.
+struct TlsSettings {
+  std::string ca;           // who signs servers' certificates; empty: whom the system trusts
+  std::string cert;         // our own certificate, then its chain; empty: none
+  std::string key;          // of `cert`
+  std::string server_name;  // what servers' certificates are for, and are told; empty: the host connected to
+  bool verify = true;       // false: any certificate will do
+};
+
 // Who knows where the master is.
 struct SentinelSettings {
   std::vector<base::Endpoint> addresses;
   std::string master;    // what they call it
   std::string user;      // of the Sentinels, as below
   std::string password;  // of the Sentinels
+  bool tls = false;      // is spoken to them too, as to the master
 };
 
 struct RedisSettings {
   base::Endpoint address;
   Topology topology = Topology::Standalone;
   SentinelSettings sentinel{};
-  std::string user;      // ACL user; empty: the default user
-  std::string password;  // empty: no AUTH
+  std::optional<TlsSettings> tls{};  // absent: plain
+  std::string user;                  // ACL user; empty: the default user
+  std::string password;              // empty: no AUTH
   int database = 0;
   base::Duration timeout{20'000};         // the longest that one decision waits
   base::Duration start_wait{1'000'000};   // how long a starting weir waits for it before it takes requests
@@ -38,8 +50,11 @@ struct RedisSettings {
   base::Duration lease_time{10'000'000};  // after which what a weir that died held of concurrency comes free
 };
 
-// "redis://[user:password@]host[:port][/database]" or "unix:///path[?db=N]". Percent-encoding in user and
-// password is decoded.
+// "redis://[user:password@]host[:port][/database]", the same with rediss:// for TLS, or
+// "unix:///path[?db=N]". Percent-encoding in user and password is decoded.
 [[nodiscard]] base::Result<RedisSettings> parse_redis_url(std::string_view url);
+
+// What is wrong with the files that the settings name; nullopt for nothing.
+[[nodiscard]] std::optional<base::Error> fault_of(const TlsSettings& settings);
 
 }  // namespace weir::redis

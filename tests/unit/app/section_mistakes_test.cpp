@@ -278,10 +278,20 @@ const WrongConfiguration kWrong[] = {
     {"RedisWithoutUrl",
      with("[state]\nredis = { timeout = \"5ms\" }\n"),
      {"weir.toml:12: state.redis.url: missing; expected a string: "
-      "redis://[user:password@]host[:port][/database], or unix:///path"}},
+      "redis[s]://[user:password@]host[:port][/database], or unix:///path"}},
     {"RedisByTls",
-     with("[state]\nredis = { url = \"rediss://cache:6379\" }\n"),
-     {"weir.toml:12: state.redis.url: not yet: this version of weir lacks TLS to Redis"}},
+     with("[state]\nredis = { url = \"rediss://cache\", tls = { ca = \"/nowhere/ca.crt\" } }\n"),
+     {"weir.toml:12: state.redis.tls: the CA /nowhere/ca.crt: No such file or directory; expected PEM files "
+      "that "
+      "weir can read"}},
+    {"RedisTlsOfACertificateWithoutItsKey",
+     with("[state]\nredis = { url = \"rediss://cache\", tls = { cert = \"/nowhere/weir.crt\" } }\n"),
+     {"weir.toml:12: state.redis.tls.key: missing; expected a PEM file: a certificate and its key go "
+      "together"}},
+    {"RedisTlsWithoutItsUrl",
+     with("[state]\nredis = { url = \"redis://cache\", tls = { verify = false } }\n"),
+     {"weir.toml:12: state.redis.tls: found without TLS; expected a url of rediss:// beside it, or no such "
+      "key"}},
     {"RedisTimeoutZero",
      with("[state]\nredis = { url = \"redis://a\", timeout = \"0ms\" }\n"),
      {"weir.toml:12: state.redis.timeout: found no time at all; expected a duration above zero"}},

@@ -1,0 +1,165 @@
+#include "redis/wire.hpp"
+
+#include "weir/redis/error.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/write.hpp>
+
+namespace weir::redis {
+
+namespace asio = net::asio;
+using tcp = asio::ip::tcp;
+
+Wire::Wire(net::Executor executor, std::shared_ptr<TlsClient> tls)
+    : socket_(executor), resolver_(executor), client_(std::move(tls)) {}
+
+Wire::~Wire() {
+  close();
+}
+
+void Wire::cancel() noexcept {
+  net::ErrorCode ignored;
+  resolver_.cancel();
+  socket_.cancel(ignored);
+}
+
+void Wire::close() noexcept {
+  net::ErrorCode ignored;
+  closed_ = true;
+  resolver_.cancel();
+  socket_.close(ignored);
+}
+
+net::Awaitable<net::ErrorCode> Wire::open(const base::Endpoint& address) {
+  close();
+  closed_ = shaking_ = false;
+  tls_.reset();
+  net::ErrorCode ec = co_await dial(address);
+  if (!ec && closed_) ec = asio::error::operation_aborted;
+  if (!ec) socket_.non_blocking(true, ec);
+  if (ec) why_ = ec.message();
+  if (!ec && client_) ec = co_await shake_hands(address.host);
+  co_return ec;
+}
+
+net::Awaitable<net::ErrorCode> Wire::dial(const base::Endpoint& address) {
+  net::ErrorCode ec;
+  if (address.is_unix()) {
+    const asio::local::stream_protocol::endpoint path(address.unix_path);
+    const asio::generic::stream_protocol::endpoint endpoint(path);
+    co_await socket_.async_connect(endpoint, net::into(ec));
+  } else {
+    ec = co_await dial_tcp(address);
+  }
+  co_return ec;
+}
+
+net::Awaitable<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address) {
+  net::ErrorCode ec;
+  const auto port = std::to_string(address.port);
+  const auto found = co_await resolver_.async_resolve(address.host, port, net::into(ec));
+  for (const auto& entry : found) {
+    if (closed_) break;
+    net::ErrorCode ignored;
+    socket_.close(ignored);
+    const asio::generic::stream_protocol::endpoint endpoint(entry.endpoint());
+    co_await socket_.async_connect(endpoint, net::into(ec));
+    if (!ec || ec == asio::error::operation_aborted) break;  // there, late, or closed meanwhile
+  }
+  if (!ec && !closed_) socket_.set_option(tcp::no_delay(true), ec);
+  co_return ec;
+}
+
+net::Awaitable<net::ErrorCode> Wire::shake_hands(const std::string& host) {
+  auto ssl = client_->begin(host);
+  if (!ssl) {
+    why_ = ssl.error().message;
+    co_return StoreError::NoTls;
+  }
+  tls_ = std::make_unique<Tls>(Tls{TlsCodec(*ssl), {}});
+  shaking_ = true;
+  for (;;) {
+    const auto shake = tls_->codec.shake();
+    net::ErrorCode ec;
+    const auto sealed = asio::buffer(tls_->codec.sealed());
+    co_await asio::async_write(socket_, sealed, net::into(ec));
+    tls_->codec.sealed().clear();
+    if (shake == TlsCodec::Shake::Failed) {
+      why_ = tls_->codec.why();
+      co_return StoreError::NoTls;
+    }
+    if (shake == TlsCodec::Shake::Done) break;
+    if (!ec) ec = co_await feed();
+    if (ec) {
+      why_ = "no TLS came about: " + ec.message();
+      co_return StoreError::NoTls;
+    }
+  }
+  shaking_ = false;
+  co_return net::ErrorCode();
+}
+
+net::Awaitable<net::ErrorCode> Wire::feed() {
+  net::ErrorCode ec;
+  const std::size_t n = co_await socket_.async_read_some(asio::buffer(tls_->input), net::into(ec));
+  if (!ec) tls_->codec.feed({tls_->input.data(), n});
+  co_return ec;
+}
+
+net::Awaitable<std::size_t> Wire::read_some(char* at, std::size_t size, net::ErrorCode& ec) {
+  std::size_t n = 0;
+  if (!tls_) {
+    n = co_await socket_.async_read_some(asio::buffer(at, size), net::into(ec));
+    if (ec) why_ = ec.message();
+    co_return n;
+  }
+  for (;;) {
+    bool ended = false;
+    n = tls_->codec.open(at, size, ended);
+    if (n > 0) break;
+    if (ended) {
+      why_ = tls_->codec.why();
+      ec = asio::error::eof;
+      break;
+    }
+    ec = co_await feed();
+    if (ec) why_ = ec.message();
+    if (ec) break;
+  }
+  co_return n;
+}
+
+net::Awaitable<net::ErrorCode> Wire::write(std::string_view bytes) {
+  net::ErrorCode ec;
+  if (tls_) {
+    tls_->codec.seal(bytes);
+    bytes = tls_->codec.sealed();
+  }
+  co_await asio::async_write(socket_, asio::buffer(bytes), net::into(ec));
+  if (tls_) tls_->codec.sealed().clear();
+  if (ec) why_ = ec.message();
+  co_return ec;
+}
+
+unsigned Wire::send(std::string& bytes, net::ErrorCode& ec) {
+  if (!tls_) return send_some(bytes, ec);
+  tls_->codec.seal(bytes);
+  bytes.clear();
+  return send_some(tls_->codec.sealed(), ec);
+}
+
+unsigned Wire::send_some(std::string& bytes, net::ErrorCode& ec) {
+  std::size_t sent = 0;
+  unsigned calls = 0;
+  while (sent < bytes.size() && !ec) {
+    ++calls;
+    sent += socket_.write_some(asio::buffer(bytes.data() + sent, bytes.size() - sent), ec);
+  }
+  bytes.erase(0, sent);
+  if (ec && ec != asio::error::would_block) why_ = ec.message();
+  return calls;
+}
+
+}  // namespace weir::redis

@@ -1,0 +1,72 @@
+// A connection to a Redis or a Sentinel, plain or TLS: dialling, shaking hands, and bytes.
+//
+// Belongs to one worker. At most one of its coroutines waits at a time, and lives no longer than the wire.
+#pragma once
+
+#include "redis/tls.hpp"
+
+#include "weir/base/endpoint.hpp"
+#include "weir/net/asio.hpp"
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <boost/asio/ip/tcp.hpp>
+
+namespace weir::redis {
+
+class Wire {
+ public:
+  // `tls`: null for plain. Shared, for a store's wires are of one client and go in any order.
+  Wire(net::Executor executor, std::shared_ptr<TlsClient> tls);
+  ~Wire();
+
+  // Closes what was open and connects, to the first address of the name that lets us. `address` outlives it.
+  // NoTls, or an error of the system's; why() says it in words.
+  [[nodiscard]] net::Awaitable<net::ErrorCode> open(const base::Endpoint& address);
+  // Some bytes, at least one unless there is an error.
+  [[nodiscard]] net::Awaitable<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec);
+  // All of it; the bytes outlive it.
+  [[nodiscard]] net::Awaitable<net::ErrorCode> write(std::string_view bytes);
+
+  // Sends what goes at once and takes it off `bytes`; would_block where the rest has to wait for room. How
+  // often the socket was asked.
+  [[nodiscard]] unsigned send(std::string& bytes, net::ErrorCode& ec);
+  template <class Then>
+  void wait_for_room(Then then) {
+    socket_.async_wait(net::Socket::wait_write, std::move(then));
+  }
+
+  // Of the last error.
+  [[nodiscard]] const std::string& why() const noexcept { return why_; }
+  // Connected, and no handshake has come about yet.
+  [[nodiscard]] bool is_shaking() const noexcept { return shaking_; }
+
+  void cancel() noexcept;  // ends what waits
+  void close() noexcept;
+
+ private:
+  struct Tls {
+    TlsCodec codec;
+    std::array<char, std::size_t{16} * 1024> input;
+  };
+  net::Awaitable<net::ErrorCode> dial(const base::Endpoint& address);
+  net::Awaitable<net::ErrorCode> dial_tcp(const base::Endpoint& address);
+  net::Awaitable<net::ErrorCode> shake_hands(const std::string& host);
+  net::Awaitable<net::ErrorCode> feed();
+  [[nodiscard]] unsigned send_some(std::string& bytes, net::ErrorCode& ec);
+
+  net::Socket socket_;
+  net::asio::ip::basic_resolver<net::asio::ip::tcp, net::Executor> resolver_;
+  const std::shared_ptr<TlsClient> client_;
+  std::unique_ptr<Tls> tls_;
+  std::string why_;
+  bool closed_ = true;
+  bool shaking_ = false;
+};
+
+}  // namespace weir::redis

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""TLS to Redis and to Sentinels: who is believed, and what is said and done where somebody is not."""
+
+import pathlib
+import random
+import re
+import subprocess
+import tempfile
+
+from harness import (BELOW_EPHEMERAL, Redis, TestCase, Upstream, Weir, config, eventually, main, make_authority, rule,
+                     run_weir)
+
+
+def make_certificate_of(folder, name, names, authority="ca", days=2):
+    """NAME.crt and NAME.key for `names`, signed by an authority of make_authority()."""
+    folder = pathlib.Path(folder)
+    request = subprocess.run(["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                              "-subj", f"/CN={name}", "-keyout", folder / f"{name}.key"], check=True, capture_output=True).stdout
+    (folder / "names").write_text(f"subjectAltName={names}\n")
+    subprocess.run(["openssl", "x509", "-req", "-days", str(days), "-CA", folder / f"{authority}.crt", "-CAkey",
+                    folder / f"{authority}.key", "-CAcreateserial", "-extfile", folder / "names",
+                    "-out", folder / f"{name}.crt"], input=request, check=True, capture_output=True)
+
+
+class TlsRedis(Redis):
+    """Speaks TLS on `tls_port`, and plain to the test."""
+
+    def __init__(self, folder, name, *options):
+        self.tls = ["--tls-cert-file", f"{folder}/{name}.crt", "--tls-key-file", f"{folder}/{name}.key",
+                    "--tls-ca-cert-file", f"{folder}/ca.crt"]
+        self.own = options
+        super().__init__()
+
+    def start(self):
+        self.tls_port = random.randrange(*BELOW_EPHEMERAL)
+        return self.start_again()
+
+    def start_again(self):
+        self.options = [*self.tls, "--tls-port", str(self.tls_port), *self.own]
+        return super().start()
+
+    @property
+    def url(self):
+        return f"rediss://127.0.0.1:{self.tls_port}"
+
+
+class TlsSentinel(TlsRedis):
+    def __init__(self, folder, master):
+        self.master = master
+        super().__init__(folder, "server", "--tls-replication", "yes")
+
+    def start(self):
+        self.tls_port = random.randrange(*BELOW_EPHEMERAL)
+        path = pathlib.Path(self.folder.name) / "sentinel.conf"
+        path.write_text(f"port {self.port}\nbind 127.0.0.1\nsentinel monitor mymaster 127.0.0.1 {self.master.tls_port} 1\n")
+        self.process = subprocess.Popen(
+            ["redis-server", str(path), "--sentinel", *self.tls, "--tls-port", str(self.tls_port), *self.own],
+            stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, cwd=self.folder.name)
+        return self.answers()
+
+
+class RedisTls(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="weir-tls-"))
+        for authority in ("ca", "stranger"):
+            make_authority(cls.folder, authority)
+        make_certificate_of(cls.folder, "server", "IP:127.0.0.1,DNS:redis.test")
+        make_certificate_of(cls.folder, "elsewhere", "IP:127.0.0.2,DNS:elsewhere.test")
+        make_certificate_of(cls.folder, "expired", "IP:127.0.0.1", days=-1)
+        make_certificate_of(cls.folder, "weir", "DNS:weir.test")
+
+    def state(self, url, ca="ca", shown="weir", more="", topology=""):
+        shown = f', cert = "{self.folder}/{shown}.crt", key = "{self.folder}/{shown}.key"' if shown else ""
+        return (f'key_secret = "test"\nredis = {{ url = "{url}", timeout = "1s"{topology}, '
+                f'tls = {{ ca = "{self.folder}/{ca}.crt"{shown}{more} }} }}')
+
+    def weir(self, url, policy="closed", **how):
+        rules = rule("count", "1/day", burst=20, store='"redis"', key='["header:X-Count"]', on_store_failure=f'"{policy}"')
+        return self.start(Weir(config(self.start(Upstream()).port, rules=rules, state=self.state(url, **how))))
+
+    def test_weirs_share_a_limit(self):
+        """By address, and by a name that only the certificate and SNI know; with a certificate of weir's own."""
+        redis = self.start(TlsRedis(self.folder, "server"))
+        weirs = [self.weir(redis.url), self.weir(redis.url, more=', server_name = "redis.test"')]
+        for weir in weirs:
+            weir.wait_for(rf"redis 127\.0\.0\.1:{redis.tls_port} is up", 2)  # one a worker
+        statuses = [status for _ in range(3) for weir in weirs for status in self.statuses(weir.port, 5, x_count="a")]
+        self.assertEqual((statuses.count(200), statuses.count(429)), (20, 10))
+        for connection in redis.command("CLIENT", "LIST").decode().splitlines():
+            if "name=weir" in connection:
+                self.assertIn(f":{redis.tls_port} ", connection)
+        redis.kill()
+        eventually(lambda: weirs[0].get("/", x_count="b").status == 503, "refused while it is away")
+        self.assertTrue(redis.start_again())
+        eventually(lambda: weirs[0].get("/", x_count="b").status == 200, "admitted when it is back")
+
+    def distrusted(self, server, pattern, **how):
+        url = server.url.replace("redis://", "rediss://")
+        port = int(re.search(r":(\d+)$", url).group(1))
+        weir = self.weir(url, **how)
+        weir.wait_for(rf"redis 127\.0\.0\.1:{port} is down: {pattern}")
+        self.assertEqual(weir.get("/", x_count="a").status, 503)
+        status, _, errors = run_weir("redis-check", config=config(9, state=self.state(url, **how)))
+        self.assertEqual(status, 1)
+        self.assertRegex(errors, pattern.split(", ", 1)[1])
+        return weir
+
+    def test_who_is_not_believed(self):
+        redis = self.start(TlsRedis(self.folder, "server"))
+        for certificate, pattern, how in (
+                ("server", "no_tls, its certificate is not to be trusted: .*(issuer|self.signed)", {"ca": "stranger"}),
+                ("server", "no_tls, its certificate is not to be trusted: hostname mismatch", {"more": ', server_name = "a.test"'}),
+                ("elsewhere", "no_tls, its certificate is not to be trusted: IP address mismatch", {}),
+                ("expired", "no_tls, its certificate is not to be trusted: certificate has expired", {}),
+                ("server", "connection_lost, TLS: .*certificate required", {"shown": None})):
+            with self.subTest(certificate=certificate, pattern=pattern):
+                server = redis if certificate == "server" else self.start(TlsRedis(self.folder, certificate))
+                self.distrusted(server, pattern, **how)
+
+    def test_a_port_without_tls(self):
+        """Says so at once or not at all, as the bytes of a greeting fall."""
+        said = "(what answers does not speak TLS|.* to TLS; is it a port without|no TLS came about)"
+        self.distrusted(self.start(Redis()), f"(no_tls|timeout), {said}")
+
+    def test_open_admits_meanwhile_and_new_files_are_read(self):
+        redis = self.start(TlsRedis(self.folder, "server"))
+        weir_ca = pathlib.Path(self.folder) / "renewed.crt"
+        weir_ca.write_text((pathlib.Path(self.folder) / "stranger.crt").read_text())
+        weir = self.weir(redis.url, policy="open", ca="renewed")
+        weir.wait_for("is down: no_tls")
+        self.assertEqual(self.statuses(weir.port, 30, x_count="a"), [200] * 30)
+        self.assertEqual(len([line for line in weir.lines if "is down" in line]), 2, "one line a worker")
+        weir_ca.write_text((pathlib.Path(self.folder) / "ca.crt").read_text())
+        weir.wait_for(rf"redis 127\.0\.0\.1:{redis.tls_port} is up", 2)
+        self.assertEqual(self.statuses(weir.port, 30, x_count="a").count(200), 20)
+
+    def test_verify_false_believes_anybody(self):
+        redis = self.start(TlsRedis(self.folder, "expired"))
+        weir = self.weir(redis.url, ca="stranger", more=", verify = false")
+        self.assertEqual(weir.get("/", x_count="a")["x-ratelimit-remaining"], "19")
+        self.assertIn("verify = false", weir.log())
+
+    def test_redis_check(self):
+        redis = self.start(TlsRedis(self.folder, "server"))
+        status, said, errors = run_weir("redis-check", config=config(9, state=self.state(redis.url)))
+        self.assertEqual((status, errors), (0, ""))
+        self.assertRegex(said, r"(?m)^  reachable +yes, as the default user, by TLS$")
+
+    def test_the_master_that_sentinels_know(self):
+        master = self.start(TlsRedis(self.folder, "server"))
+        sentinel = self.start(TlsSentinel(self.folder, master))
+        topology = (f', topology = "sentinel", master = "mymaster", sentinels = ["127.0.0.1:{sentinel.tls_port}"], '
+                    'sentinel_tls = true')
+        weir = self.weir("rediss://sentinel", topology=topology)
+        weir.wait_for(rf"redis mymaster at 127\.0\.0\.1:{master.tls_port} is up", 2)
+        self.assertEqual(weir.get("/", x_count="a")["x-ratelimit-remaining"], "19")
+        plain = self.weir("rediss://sentinel", topology=topology.replace(str(sentinel.tls_port), str(sentinel.port))
+                          .replace("true", "false"))
+        plain.wait_for(rf"redis mymaster at 127\.0\.0\.1:{master.tls_port} is up", 2)
+
+
+if __name__ == "__main__":
+    main()
