@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 #include <vector>
 
 #include <boost/asio/buffer.hpp>
@@ -130,9 +131,15 @@ BIO_METHOD* bio_method() {
 
 }  // namespace
 
-Stream::Tls::Tls(SSL_CTX* context, int socket) : ssl(SSL_new(context)) {
+Stream::Tls::Tls(SSL_CTX* context, int socket) {
+  auto view = std::make_unique<BioView>(BioView{socket, &incoming, &ended});
   BIO* bio = BIO_new(bio_method());
-  BIO_set_data(bio, new BioView{socket, &incoming, &ended});
+  if (bio != nullptr) ssl = SSL_new(context);
+  if (ssl == nullptr) {
+    BIO_free(bio);
+    throw std::bad_alloc();
+  }
+  BIO_set_data(bio, view.release());
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl, bio, bio);
   SSL_set_accept_state(ssl);
@@ -176,7 +183,9 @@ bool Stream::Tls::outlived_certificate() const noexcept {
   return true;
 }
 
-Stream::Stream(const Executor& executor, int fd) : fd_(fd) {
+Stream::Stream(int fd) noexcept : fd_(fd) {}
+
+Stream::Stream(const Executor& executor, int fd) : Stream(fd) {
   int on = 1;
   ::ioctl(fd_, FIONBIO, &on);
   port_ = std::make_unique<Port>(Reactor::of(executor), fd_);

@@ -24,8 +24,8 @@ Block BlockPool::take() {
   return block;
 }
 
-void BlockPool::give_back(Block block) {
-  if (free_.size() < kKept) free_.push_back(std::move(block));
+void BlockPool::give_back(Block block) noexcept {
+  if (free_.size() < most_kept()) free_.push_back(std::move(block));
 }
 
 char* Inbox::space() {

@@ -7,6 +7,7 @@
 #include "weir/http/target.hpp"
 #include "weir/policy/redaction.hpp"
 
+#include <new>
 #include <utility>
 
 namespace weir::proxy {
@@ -28,7 +29,10 @@ Exchange::Exchange(Session& session)
 Exchange::~Exchange() {
   if (begun_) account();
   gate_.abandon();
-  gate_.settlements().end();
+  try {
+    gate_.settlements().end();
+  } catch (const std::bad_alloc&) {  // to tell Redis with: what was charged stands
+  }
   if (!space_->permits.empty()) gate_.end(worker_.clock.now(), how_it_went());
   leave();
   worker_.give_back(std::move(space_));
@@ -277,7 +281,7 @@ limit::Ending Exchange::how_it_went() const noexcept {
   return {.failed = failure_ == "upstream_failed"};
 }
 
-void Exchange::account() {
+void Exchange::account() noexcept {
   auto& counters = worker_.counters;
   const auto now = worker_.clock.now();
   counters.requests(route_, status_).add();
@@ -286,6 +290,14 @@ void Exchange::account() {
   counters.bytes_in.add(request_body_->filled());
   if (answered_ != base::TimePoint{}) counters.upstream_seconds.record(answered_ - sent_);
   if (worker_.access_log == nullptr) return;
+  try {
+    log(now);
+  } catch (const std::bad_alloc&) {
+    counters.access_log_dropped.add();
+  }
+}
+
+void Exchange::log(base::TimePoint now) {
   const auto& space = *space_;
   const auto& client = space.request.client;
   const auto said = [&](std::string_view name) {

@@ -118,7 +118,8 @@ class Exchange {
   void start_upload();
   [[nodiscard]] bool repeatable(const Attempt& attempt) const noexcept;
   [[nodiscard]] limit::Ending how_it_went() const noexcept;
-  void account();
+  void account() noexcept;
+  void log(base::TimePoint now);
 
   Session& session_;
   Worker& worker_;

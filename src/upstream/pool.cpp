@@ -38,7 +38,7 @@ std::vector<std::uint64_t> identities(const Fleet& fleet) {
 }  // namespace
 
 bool is_shortage(const net::ErrorCode& ec) noexcept {
-  for (const int shortage : {EMFILE, ENFILE, ENOBUFS, ENOMEM, EADDRNOTAVAIL})
+  for (const int shortage : {EMFILE, ENFILE, ENOBUFS, ENOMEM, EADDRNOTAVAIL, EAGAIN})
     if (ec.value() == shortage) return true;
   return false;
 }

@@ -62,6 +62,23 @@ class Balance(TestCase):
                     self.assertEqual(home, homes[key], "its server is still there")
         self.assertEqual(set(homes.values()), {"0", "1", "2", "3"})
 
+    def test_a_unix_socket_whose_queue_is_full_is_left_out_and_not_put_out(self):
+        folder = self.start(tempfile.TemporaryDirectory(prefix="weir-unix-"))
+        full = self.enterContext(socket.socket(socket.AF_UNIX))
+        full.bind(f"{folder}/full")
+        full.listen(0)
+        with self.assertRaises(BlockingIOError):  # nobody accepts: what is not in the queue is turned away
+            while True:
+                waiting = self.enterContext(socket.socket(socket.AF_UNIX))
+                waiting.setblocking(False)
+                waiting.connect(f"{folder}/full")
+        other, = self.upstreams(1)
+        weir = self.start(Weir(several(f'"unix:{folder}/full"', entry(other.port), more='balance = "round_robin"')))
+        self.assertEqual(self.ask(weir, 10), ["0"] * 10)
+        self.assertEqual(weir.metric("weir_upstream_ejections_total"), 0)
+        alone = self.start(Weir(several(f'"unix:{folder}/full"')))
+        self.assertEqual(self.statuses(alone.port, 3), [503] * 3)
+
     def test_a_unix_socket_is_a_server_like_others(self):
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-unix-"))
         process = Process([WEIR, "echo", "--listen", f"unix:{folder}/echo"])

@@ -91,6 +91,8 @@ class Stream {
  private:
   struct Tls;
 
+  explicit Stream(int fd) noexcept;  // so that the descriptor is closed when the rest of construction throws
+
   [[nodiscard]] std::size_t send_plain(std::string_view first, std::string_view second,
                                        ErrorCode& ec) noexcept;
   [[nodiscard]] std::size_t send_tls(std::string_view bytes, ErrorCode& ec) noexcept;

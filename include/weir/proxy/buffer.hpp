@@ -20,13 +20,15 @@ using Block = std::unique_ptr<char[], Unmap>;
 // Blocks of one size, kept for reuse up to a bound. Belongs to one worker.
 class BlockPool {
  public:
-  explicit BlockPool(std::size_t block_size) : block_size_(block_size) {}
+  explicit BlockPool(std::size_t block_size) : block_size_(block_size) { free_.reserve(most_kept()); }
   [[nodiscard]] Block take();
-  void give_back(Block block);
+  void give_back(Block block) noexcept;
   [[nodiscard]] std::size_t block_size() const noexcept { return block_size_; }
 
  private:
-  static constexpr std::size_t kKept = 1024;
+  static constexpr std::size_t kKept = 16 << 20;  // bytes
+  [[nodiscard]] std::size_t most_kept() const noexcept { return kKept / block_size_ + 1; }
+
   std::size_t block_size_;
   std::vector<Block> free_;
 };
