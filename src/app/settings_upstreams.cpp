@@ -91,7 +91,6 @@ void read_server_of(const TableReader& upstream, const Node& node, std::size_t p
     const TableReader table(&node, node.line, upstream.path() + ".servers" + element_label("", position),
                             schema::kServerOfUpstream, upstream.place());
     read = table.has("address") && read_address(table, "address", table.text("address"), server);
-    if (!table.has("address")) (void)table.text("address");
     read_server_table(table, server);
   } else if (!std::holds_alternative<Unreadable>(node.value)) {
     upstream.mistake("servers", "found a list with " + std::string(type_name(node)) +

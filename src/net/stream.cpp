@@ -30,7 +30,11 @@ struct Stream::Tls {
 
   Tls(SSL_CTX* context, int socket);
   Tls(const TlsTarget& target, int socket);
-  ~Tls() { SSL_free(ssl); }
+  // A client's session is to be resumed, however its connection ends: a truncation is told by other means.
+  ~Tls() {
+    if (SSL_is_server(ssl) == 0) SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+    SSL_free(ssl);
+  }
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
 

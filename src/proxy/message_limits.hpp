@@ -22,7 +22,8 @@ class MessageLimits {
   // Those of the rules that the request met. `evaluation`: of the exchange, before it is cleared.
   MessageLimits(Worker& worker, const policy::Evaluation& evaluation);
 
-  // Some enforced rule bounds messages.
+  // Some rule counts messages; some enforced rule does.
+  [[nodiscard]] bool counts() const noexcept { return !charges_.empty(); }
   [[nodiscard]] bool enforced() const noexcept { return enforced_; }
 
   struct Ruling {

@@ -31,8 +31,9 @@ net::Task<Exchange::Ending> Exchange::tunnel(upstream::Pool& pool, const Attempt
   worker_.counters.bytes_out.add(space.out.size());
   std::optional<MessageLimits> limits;
   if (attempt.upgrade == "websocket") limits.emplace(worker_, space.evaluation);
+  const bool counted = limits && limits->counts();
   Tunnel tunnel(session_, lease_.stream(), space.answer, pool.settings().timeouts.tunnel,
-                limits ? &*limits : nullptr);
+                counted ? &*limits : nullptr);
   tunnel_ = &tunnel;
   const auto end = co_await tunnel.run();
   tunnel_ = nullptr;

@@ -2,8 +2,8 @@
 // that does not take what it is sent stops the reading from the other (back-pressure); one that ends its
 // sending has that passed on, and still gets what the other sends.
 //
-// Of a WebSocket the frames are told apart on their way: so a message that is one too many can be held back,
-// and a Close frame of our own be sent between two frames.
+// Of a WebSocket whose messages some rule counts the frames are told apart on their way: so a message that is
+// one too many can be held back, and a Close frame of our own be sent between two frames.
 //
 // Part of one exchange: two coroutines, one a way, of which run() waits for both.
 #pragma once
@@ -24,7 +24,8 @@ namespace weir::proxy {
 class Tunnel {
  public:
   // `early`: what the server sent behind its 101. `idle`: how long there may be no byte either way; a side
-  // that takes nothing gains no time by sending. `limits`: of a WebSocket; null: of no such thing.
+  // that takes nothing gains no time by sending. `limits`: of a WebSocket whose
+  // messages are counted; null: frames are not looked at.
   Tunnel(Session& session, net::Stream& server, Inbox& early, base::Duration idle, MessageLimits* limits);
   ~Tunnel();
   Tunnel(const Tunnel&) = delete;

@@ -1,13 +1,40 @@
 #!/usr/bin/env python3
 """Servers that speak TLS: whom weir believes, what it says of whom it does not, and what it keeps."""
 
+import contextlib
 import pathlib
 import socket
 import ssl
 import tempfile
+import threading
 
 from harness import (TestCase, Upstream, Weir, answer, config, eventually, get, main, make_authority, make_certificate,
                      make_client_certificate, request_bytes, rule)
+
+
+class Plain:
+    """A server that speaks no TLS and says so at once."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.address = f"127.0.0.1:{self.port}"
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        with contextlib.suppress(OSError):
+            while True:
+                sock, _ = self.listener.accept()
+                sock.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                sock.recv(1 << 16)
+                sock.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
 
 
 class Secure(TestCase):
@@ -62,21 +89,21 @@ class Secure(TestCase):
     def test_whoever_is_not_believed_is_not_reached_and_the_log_says_why(self):
         upstream = self.serve()
         make_certificate(self.folder, "stranger", "api.test")
-        plain = self.start(Upstream())
+        plain = self.start(Plain())
         for tls, server, why in (('ca = "server.crt", server_name = "other.test"', upstream, "hostname mismatch"),
                                  ('ca = "server.crt"', upstream, "IP address mismatch"),
                                  ('ca = "stranger.crt", server_name = "api.test"', upstream, "self-signed certificate"),
                                  ('server_name = "api.test"', upstream, "self-signed certificate"),
-                                 ('ca = "server.crt"', plain, ".*(wrong version number|packet length too long|record layer failure)")):
+                                 ('ca = "server.crt"', plain, "wrong version number")):
             with self.subTest(tls):
                 self.refused(self.weir(server, tls=tls), why)
-        self.assertEqual(upstream.exchanges + plain.exchanges, [], "nobody got a byte of a request")
+        self.assertEqual(upstream.exchanges, [], "nobody got a byte of a request")
         weir = self.weir(upstream, tls="verify = false")
         self.assertEqual(weir.get("/").body, b"secret")
         weir.wait_for('warning.*upstream "api" believes any certificate')
 
     def test_another_server_gets_the_request_and_a_good_one_is_tried_again(self):
-        good, bad = self.serve(), self.start(Upstream())
+        good, bad = self.serve(), self.start(Plain())
         weir = self.weir(bad, good, more='balance = "round_robin"', rules=rule("few", "6/day"))
         self.assertEqual(self.statuses(weir.port, 7), [200] * 6 + [429])
         self.assertEqual(weir.metric("weir_upstream_healthy", server=bad.address), 0)
@@ -110,8 +137,10 @@ class Secure(TestCase):
 
     def test_what_a_server_sends_unasked_is_no_answer(self):
         def twice(exchange):
+            exchange.wire.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)  # two records, which arrive together
             exchange.send(answer(b"first"))
             exchange.send(answer(b"unasked"))
+            exchange.wire.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
             exchange.read_body()
         weir = self.weir(self.serve(twice))
         with weir.connect() as client:

@@ -289,8 +289,9 @@ class Messages(Tunnels):
     def test_one_too_many_closes_where_the_rule_says_so(self):
         weir = self.weir("2/day", messages_over='"close"')
         client = self.opened(weir)
-        client.send(3 * frame(self.TEXT, b"x"))
+        client.send(2 * frame(self.TEXT, b"x"))
         self.assertEqual([read_frame(client.wire) for _ in range(2)], 2 * [(self.TEXT, b"x")])
+        client.send(frame(self.TEXT, b"x"))
         self.assertEqual(self.close_code(client.wire), 1008)
         self.assertTrue(client.closed())
         eventually(lambda: len(self.got) == 3, "the server is told as well")
@@ -322,8 +323,9 @@ class Messages(Tunnels):
     def test_what_is_no_frame_is_not_counted_but_closed(self):
         weir = self.weir("100/s")
         client = self.opened(weir)
-        client.send(frame(self.TEXT, b"x") + frame(self.TEXT, b"y", masked=False))
+        client.send(frame(self.TEXT, b"x"))
         self.assertEqual(read_frame(client.wire), (self.TEXT, b"x"))
+        client.send(frame(self.TEXT, b"y", masked=False))
         self.assertEqual(self.close_code(client.wire), 1002)
         self.await_metric(weir, 1, "weir_tunnels_total", end="faulty")
         free = self.start(Weir(config(self.upstream.port)))
@@ -338,7 +340,8 @@ class Messages(Tunnels):
         self.await_metric(weir, 2, "weir_messages_total", outcome="shadow_refused")
 
     def test_a_stopping_weir_says_that_it_goes_away(self):
-        with Weir(config(self.upstream.port).replace('drain = "5s"', 'drain = "300ms"')) as weir:
+        counted = config(self.upstream.port, rules=rule("chat", "100/s", messages='"100/s"'))
+        with Weir(counted.replace('drain = "5s"', 'drain = "300ms"')) as weir:
             client = self.opened(weir)
             weir.signal(signal.SIGTERM)
             self.assertEqual(self.close_code(client.wire), 1001)

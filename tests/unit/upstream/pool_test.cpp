@@ -18,7 +18,10 @@ namespace {
 using net::Watchdog;
 
 net::Task<net::ErrorCode> connect(Lease& lease) {
-  return lease.connect();
+  std::string fault;
+  const auto ec = co_await lease.connect(fault);
+  EXPECT_EQ(fault, "") << "nobody speaks TLS";
+  co_return ec;
 }
 
 net::Task<net::ErrorCode> until_readable(Lease& lease) {
