@@ -221,6 +221,11 @@ std::string redis_line(const Settings& settings) {
   const std::string leases = tls + (holds ? ", leases of " + base::to_string(redis.lease_time) : "");
   if (redis.topology == redis::Topology::Standalone)
     return "redis " + redis.address.to_string() + leases + "\n";
+  if (redis.topology == redis::Topology::Cluster) {
+    std::string text = "redis cluster, which is asked for at";
+    for (const auto& address : redis.nodes) text += " " + address.to_string();
+    return text + leases + "\n";
+  }
   std::string text = "redis " + in_quotes(redis.sentinel.master) + ", which sentinels know:";
   for (const auto& address : redis.sentinel.addresses) text += " " + address.to_string();
   return text + leases + "\n";

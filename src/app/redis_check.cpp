@@ -30,14 +30,17 @@ std::string in_mebibytes(std::uint64_t bytes) {
   return text;
 }
 
-void tell_server(RedisReport& report, const redis::ServerFacts& facts) {
+void tell_server(RedisReport& report, const redis::ServerFacts& facts, bool cluster) {
   if (facts.version.empty()) return tell(report, "server", "unknown");
   tell(report, "server", facts.product + " " + facts.version);
   if (!is_recent(facts)) report.faults.push_back("it is too old: weir needs Redis 6.2 or later, or Valkey");
   tell(report, "role", facts.role);
-  if (facts.role == "slave")
+  if (facts.role == "slave" && !cluster)
     report.faults.push_back("it is a replica, which takes no writes: name its master");
-  if (facts.in_cluster) report.faults.push_back("it is a node of a cluster, and topology is not \"cluster\"");
+  if (facts.in_cluster && !cluster)
+    report.faults.push_back("it is a node of a cluster, and topology is not \"cluster\"");
+  if (!facts.in_cluster && cluster)
+    report.faults.push_back("it is no node of a cluster, and topology is \"cluster\"");
 }
 
 // Every key of weir's has an expiry, so what volatile policies may evict is as much weir's as anybody's.
@@ -90,6 +93,7 @@ void tell_settings(RedisReport& report, const StateSettings& state) {
 }
 
 std::string heading(const base::Endpoint& address, const redis::RedisSettings& redis) {
+  if (redis.topology == redis::Topology::Cluster) return "redis " + address.to_string() + " of a cluster\n";
   if (redis.topology == redis::Topology::Standalone) return "redis " + address.to_string() + "\n";
   const bool found = address.port != 0;
   return "redis " + redis.sentinel.master +
@@ -109,7 +113,7 @@ RedisReport report_on(const redis::Inspection& found, const StateSettings& state
     tell(report, "reachable",
          "yes, as " + (state.redis->user.empty() ? "the default user" : "user " + state.redis->user) +
              (state.redis->tls ? ", by TLS" : ""));
-    tell_server(report, found.facts);
+    tell_server(report, found.facts, state.redis->topology == redis::Topology::Cluster);
     tell_memory(report, found.facts);
     if (found.round_trips) tell_round_trips(report, *found.round_trips, state.redis->timeout);
     if (found.clock) tell_clock(report, *found.clock);

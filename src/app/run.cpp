@@ -75,7 +75,9 @@ proxy::Configuration configure(const Settings& settings) {
       .elastic = asks_for_load(settings),
       .inspects = asks_for_bodies(settings),
       .settles = asks_for_answers(settings),
-      .names = {.table = random_key(), .shared = shared_key(settings.state.key_secret)},
+      .names = {.table = random_key(),
+                .shared = shared_key(settings.state.key_secret),
+                .places = settings.state.redis && settings.state.redis->topology == redis::Topology::Cluster},
       .balance = balance_key(settings.state.key_secret),
       .upstreams = settings.upstreams,
       .servers = {}};

@@ -149,7 +149,7 @@ constexpr KeySpec kMemoryKeys[] = {
     whole("max_keys", 1, std::int64_t{1} << 30, "1000000", "clients times rules that are remembered at once"),
     key("snapshot", Kind::Text, "", "file that keeps the live keys while weir does not run; absent: none"),
 };
-constexpr Choice kTopologies[] = {{"standalone"}, {"sentinel"}, {"cluster", "Redis Cluster"}};
+constexpr Choice kTopologies[] = {{"standalone"}, {"sentinel"}, {"cluster"}};
 constexpr KeySpec kRedisTlsKeys[] = {
     key("ca", Kind::Text, "", "PEM file: who signs its certificate; absent: whom the system trusts"),
     key("cert", Kind::Text, "", "PEM file: weir's own certificate, then its chain; absent: none is shown"),
@@ -168,7 +168,9 @@ constexpr KeySpec kRedisKeys[] = {
     key("lease_time", Kind::Duration, "10s",
         "concurrency: after which the places of a weir that died come free; 1s to 1h"),
     choice("topology", kTopologies, "standalone",
-           "one server, or the master that Sentinels know: url then says user, password and database alone"),
+           "one server; the master that Sentinels know; or a Redis Cluster: url then says user and password "
+           "alone"),
+    key("nodes", Kind::Texts, "", "addresses of some of a cluster's nodes: they know the others"),
     key("sentinels", Kind::Texts, "", "addresses of the Sentinels"),
     key("master", Kind::Text, "", "what they call the master"),
     key("sentinel_user", Kind::Text, "", "ACL user of the Sentinels themselves"),

@@ -7,20 +7,28 @@ namespace weir::app {
 
 namespace {
 
-void read_sentinels(const TableReader& table, redis::SentinelSettings& sentinel) {
-  if (!table.has("sentinels")) table.missing("sentinels", "a list of addresses such as \"10.0.0.1:26379\"");
-  if (!table.has("master")) table.missing("master", "the name that the Sentinels have for it");
-  for (const auto& text : table.texts("sentinels")) {
+// A list of "host:port", at least one.
+std::vector<base::Endpoint> read_addresses(const TableReader& table, const char* key) {
+  std::vector<base::Endpoint> addresses;
+  if (!table.has(key))
+    table.missing(key, "a list of addresses such as \"10.0.0.1:" +
+                           std::string(key == std::string_view("nodes") ? "6379" : "26379") + "\"");
+  for (const auto& text : table.texts(key)) {
     auto address = base::parse_endpoint(text);
     if (!address)
-      table.mistake("sentinels", address.error().message);
+      table.mistake(key, address.error().message);
     else if (address->is_unix() || address->port == 0)
-      table.mistake("sentinels", "found " + in_quotes(text) + "; expected \"host:port\"");
+      table.mistake(key, "found " + in_quotes(text) + "; expected \"host:port\"");
     else
-      sentinel.addresses.push_back(*std::move(address));
+      addresses.push_back(*std::move(address));
   }
-  if (table.has("sentinels") && table.texts("sentinels").empty())
-    table.mistake("sentinels", "found none; expected at least one");
+  if (table.has(key) && table.texts(key).empty()) table.mistake(key, "found none; expected at least one");
+  return addresses;
+}
+
+void read_sentinels(const TableReader& table, redis::SentinelSettings& sentinel) {
+  sentinel.addresses = read_addresses(table, "sentinels");
+  if (!table.has("master")) table.missing("master", "the name that the Sentinels have for it");
   sentinel.master = table.text("master");
   sentinel.user = table.text("sentinel_user");
   sentinel.password = table.text("sentinel_password");
@@ -53,17 +61,29 @@ void read_tls(const TableReader& table, const Reading& reading, redis::RedisSett
     table.mistake("tls", fault->message + "; expected PEM files that weir can read");
 }
 
+void read_cluster(const TableReader& table, redis::RedisSettings& redis) {
+  if (redis.database != 0)
+    table.mistake("url", "found database " + std::to_string(redis.database) +
+                             "; expected none, for a cluster has but 0");
+  redis.nodes = read_addresses(table, "nodes");
+}
+
 void read_topology(const TableReader& table, redis::RedisSettings& redis) {
   constexpr const char* kSentinelKeys[] = {"sentinels", "master", "sentinel_user", "sentinel_password",
                                            "sentinel_tls"};
   redis.topology = table.choice<redis::Topology>("topology");
-  if (redis.topology == redis::Topology::Sentinel) {
-    if (redis.address.is_unix())
-      table.mistake("url", "found a unix socket; expected redis://, for Sentinels tell of hosts and ports");
-    return read_sentinels(table, redis.sentinel);
-  }
+  const bool sentinel = redis.topology == redis::Topology::Sentinel;
+  const bool cluster = redis.topology == redis::Topology::Cluster;
+  if ((sentinel || cluster) && redis.address.is_unix())
+    table.mistake("url", std::string("found a unix socket; expected redis://, for ") +
+                             (sentinel ? "Sentinels" : "nodes") + " tell of hosts and ports");
+  if (sentinel) read_sentinels(table, redis.sentinel);
+  if (cluster) read_cluster(table, redis);
   for (const char* key : kSentinelKeys)
-    if (table.has(key)) table.mistake(key, "found without topology = \"sentinel\", which it is for");
+    if (!sentinel && table.has(key))
+      table.mistake(key, "found without topology = \"sentinel\", which it is for");
+  if (!cluster && table.has("nodes"))
+    table.mistake("nodes", "found without topology = \"cluster\", which it is for");
 }
 
 }  // namespace

@@ -23,6 +23,21 @@ void Bill::clear() noexcept {
   outcomes_.clear();
 }
 
+void Bill::remove(limit::LineSet lines) noexcept {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < charges_.size(); ++i) {
+    if ((lines >> i & 1U) != 0) continue;
+    charges_[kept] = charges_[i];
+    lines_[kept] = lines_[i];
+    outcomes_[kept++] = outcomes_[i];
+  }
+  for (std::size_t i = charges_.size(); i > kept; --i) {
+    charges_.pop_back();
+    lines_.pop_back();
+    outcomes_.pop_back();
+  }
+}
+
 namespace {
 
 bool is_credential(const AttributeRef& attribute) noexcept {
@@ -129,10 +144,15 @@ Objection meet(const Rule& rule, const Request& request, const NamingKeys& keys,
   const auto cost = cost_of(rule, request);
   if (cost == 0) return object_to_cost(rule, request);
   auto& bill = here ? evaluation.local : evaluation.remote;
-  put(bill, {&rule, applied}, *key, cost);
+  const auto add = [&](const AppliedLimiter& limiter, const limit::Key& name) {
+    const bool placed = keys.places && !here;
+    put(bill, {&rule, limiter}, placed ? limit::at_place(name, place_of_client(rule, request, naming)) : name,
+        cost);
+  };
+  add(applied, *key);
   if (!applied.paired) return {};
   const auto other = counted_limiter(rule, applied);
-  put(bill, {&rule, other}, *name_key(rule, other, request, naming), cost);
+  add(other, *name_key(rule, other, request, naming));
   return {};
 }
 
@@ -151,13 +171,17 @@ Objection Evaluation::collect(std::span<const Rule> rules, const Request& reques
   return {};
 }
 
-const Rule* Evaluation::fall_back(const Request& request, const NamingKeys& keys, Bill& fallback) const {
+const Rule* Evaluation::fall_back(const Request& request, const NamingKeys& keys, Bill& fallback,
+                                  limit::LineSet unasked) const {
   const auto charges = remote.charges();
+  const auto asked = [&](std::size_t line) { return (unasked >> line & 1U) == 0; };
   for (std::size_t i = 0; i < charges.size(); ++i) {
+    if (asked(i)) continue;
     const Rule& rule = *remote.line(i).rule;
     if (charges[i].enforced && rule.on_store_failure == OnStoreFailure::Closed) return &rule;
   }
   for (std::size_t i = 0; i < charges.size(); ++i) {
+    if (asked(i)) continue;
     auto [rule, applied] = remote.line(i);
     if (rule->on_store_failure != OnStoreFailure::Local) continue;
     applied = local_limiter(*rule, applied);

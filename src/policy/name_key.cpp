@@ -12,6 +12,7 @@
 #include "weir/policy/evaluation.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace weir::policy {
 
@@ -184,6 +185,32 @@ std::optional<limit::Key> name_key(const Rule& rule, const AppliedLimiter& appli
     add_attribute(hash, AttributeRef{Attribute::Ip, {}}, request);
   }
   return hash.digest();
+}
+
+namespace {
+
+// How little an attribute says of who a client is: the same client has one API key, and asks for many paths.
+unsigned vagueness(const KeyPart& part) noexcept {
+  constexpr Attribute kByWorth[] = {
+      Attribute::ApiKey,  Attribute::User,   Attribute::Claim,   Attribute::CertSubject,
+      Attribute::Org,     Attribute::Device, Attribute::Service, Attribute::Ip,
+      Attribute::Header,  Attribute::Cookie, Attribute::Query,   Attribute::Tier,
+      Attribute::Country, Attribute::Host,   Attribute::Route,   Attribute::Path};
+  const auto* found = std::find(std::begin(kByWorth), std::end(kByWorth), part.front().kind);
+  return static_cast<unsigned>(found - std::begin(kByWorth));
+}
+
+}  // namespace
+
+// Of attributes alone, without the rule's name; rules for all clients together share a place.
+limit::Place place_of_client(const Rule& rule, const Request& request, base::SipKey key) {
+  SipHash128 hash(key);
+  const KeyPart* telling = nullptr;
+  for (const auto& part : rule.key)
+    if (telling == nullptr || vagueness(part) < vagueness(*telling)) telling = &part;
+  if (telling != nullptr && !has_part(hash, *telling, request))
+    add_attribute(hash, AttributeRef{Attribute::Ip, {}}, request);
+  return static_cast<limit::Place>(hash.digest().lo);
 }
 
 base::Digest128 name_client(const KeyPattern& pattern, const Request& request, base::SipKey key) {

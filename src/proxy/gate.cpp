@@ -61,9 +61,11 @@ void Gate::hold_in_redis(const policy::Bill& bill) {
 }
 
 // What goes on without Redis is under way all the same.
-void Gate::hold_unasked() {
-  for (const auto& charge : space_.evaluation.remote.charges()) {
-    if (!limit::holds(*charge.limiter)) continue;
+void Gate::hold_unasked(limit::LineSet unasked) {
+  const auto charges = space_.evaluation.remote.charges();
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    const auto& charge = charges[i];
+    if ((unasked >> i & 1U) == 0 || !limit::holds(*charge.limiter)) continue;
     worker_.redis->hold(charge);
     space_.shared_permits.emplace_back(*worker_.redis, charge);
   }
@@ -112,7 +114,7 @@ Gate::Delayed Gate::delayed() const {
       delayed.charge = charge;
       delayed.departure = {
           .at = charged_at_ + longest,
-          .promised = (in_redis ? redis_now_ : charged_at_) + longest,
+          .promised = (in_redis ? redis_now_ + base::Duration(outcomes[i].ahead) : charged_at_) + longest,
           .charge = charge,
           .in_redis = in_redis,
           .overflow = outcomes[i].overflow,
@@ -171,12 +173,14 @@ bool Gate::refused_unasked(base::TimePoint now) {
 net::Task<Ruling> Gate::ask_redis() {
   auto& remote = space_.evaluation.remote;
   make_room_for_permits(remote);
-  const auto ec = co_await worker_.redis->charge(remote.charges(), remote.outcomes(), redis_now_);
+  auto unasked = limit::all_lines(remote.charges().size());
+  const auto ec = co_await worker_.redis->charge(remote.charges(), remote.outcomes(), redis_now_, unasked);
   if (ec) {
     worker_.counters.store_failures.add();
-    for (const auto& charge : remote.charges())
-      worker_.counters.decisions(charge.rule, RuleOutcome::StoreFailed).add();
-    co_return fall_back();
+    for (std::size_t i = 0; i < remote.charges().size(); ++i)
+      if ((unasked >> i & 1U) != 0)
+        worker_.counters.decisions(remote.charges()[i].rule, RuleOutcome::StoreFailed).add();
+    co_return fall_back(unasked);
   }
   remote_charged_ = true;
   settle_later(remote, Settlements::Store::Redis, redis_now_);
@@ -190,11 +194,34 @@ net::Task<Ruling> Gate::ask_redis() {
   co_return ruling;
 }
 
-// Redis could not be asked: each of its rules goes by its on_store_failure.
-Ruling Gate::fall_back() {
-  const auto* closed = space_.evaluation.fall_back(space_.request, worker_.config.names, space_.fallback);
-  if (closed == nullptr) hold_unasked();
-  space_.evaluation.remote.clear();
+// What Redis has answered of a bill while it could not be asked for the rest of it.
+void Gate::keep_remote() {
+  const auto& remote = space_.evaluation.remote;
+  const auto refused = [&](std::size_t i) {
+    return remote.charges()[i].enforced && !remote.outcomes()[i].allowed;
+  };
+  bool fits = !remote.empty();
+  for (std::size_t i = 0; i < remote.charges().size(); ++i) fits = fits && !refused(i);
+  remote_charged_ = fits;  // else Redis charged nothing
+  if (!fits) return;
+  settle_later(space_.evaluation.remote, Settlements::Store::Redis, redis_now_);
+  hold_in_redis(remote);
+}
+
+// Redis could not be asked for these lines: each of their rules goes by its on_store_failure.
+Ruling Gate::fall_back(limit::LineSet unasked) {
+  auto& remote = space_.evaluation.remote;
+  const auto* closed =
+      space_.evaluation.fall_back(space_.request, worker_.config.names, space_.fallback, unasked);
+  if (closed == nullptr) hold_unasked(unasked);
+  remote.remove(unasked);
+  keep_remote();
+  if (!remote.empty() && !remote_charged_) {
+    space_.fallback.clear();
+    auto refusal = rule();
+    refund();
+    return refusal;
+  }
   if (closed != nullptr) {
     let_go();
     refund();
@@ -246,7 +273,7 @@ void Gate::refund_but(const limit::Key* lane) {
       const auto& charge = bill.charges()[i];
       const bool elsewhere = lane == nullptr || charge.key != *lane;
       if (outcomes[i].allowed && elsewhere && !limit::holds(*charge.limiter))
-        refund(charge, since + outcomes[i].delay, outcomes[i]);
+        refund(charge, since + base::Duration(outcomes[i].ahead) + outcomes[i].delay, outcomes[i]);
     }
   };
   const auto here = [&](const limit::Charge& charge, base::TimePoint departure,

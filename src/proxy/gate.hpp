@@ -76,12 +76,13 @@ class Gate {
   void refund_but(const limit::Key* lane);
   [[nodiscard]] bool refused_unasked(base::TimePoint now);
   [[nodiscard]] Ruling rule();
-  [[nodiscard]] Ruling fall_back();
+  [[nodiscard]] Ruling fall_back(limit::LineSet unasked);
   void count(const policy::Bill& bill, bool admitted);
   void hold(const policy::Bill& bill);
   void make_room_for_permits(const policy::Bill& bill);
   void hold_in_redis(const policy::Bill& bill);
-  void hold_unasked();
+  void hold_unasked(limit::LineSet unasked);
+  void keep_remote();
   void let_go();
   void settle_later(policy::Bill& bill, Settlements::Store store, base::TimePoint charged_at);
   // These in displace.cpp.

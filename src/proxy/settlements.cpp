@@ -111,7 +111,7 @@ void Settlements::settle_here(const Line& line, limit::Cost actual) {
 void Settlements::settle_in_redis(const Line& line, limit::Cost actual) {
   const auto& charge = line.charge();
   auto& outcome = line.outcome();
-  worker_.redis->settle(charge, line.account.charged_at, actual);
+  worker_.redis->settle(charge, line.account.charged_at + base::Duration(outcome.ahead), actual);
   const auto most = limit::quota(*charge.limiter);
   if (actual > charge.cost)
     outcome.remaining -= std::min(outcome.remaining, actual - charge.cost);

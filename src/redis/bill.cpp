@@ -26,8 +26,9 @@ constexpr std::size_t size_of_reply(const BillPlace& place) noexcept {
 static_assert(std::endian::native == std::endian::little,
               "numbers go to the scripts as little-endian doubles");
 
+constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
 std::array<char, kDigestLetters> letters_of(const limit::Key& key) noexcept {
-  static constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
   std::array<unsigned char, 18> bytes{};  // 16, and zeroes up to whole groups of three
   std::memcpy(bytes.data(), &key.lo, 8);
   std::memcpy(bytes.data() + 8, &key.hi, 8);
@@ -41,10 +42,13 @@ std::array<char, kDigestLetters> letters_of(const limit::Key& key) noexcept {
   return name;
 }
 
-void append_key(std::string& out, std::string_view prefix, const limit::Key& key) {
+void append_key(std::string& out, const Naming& naming, const limit::Key& key) {
   const auto letters = letters_of(key);
-  append_bulk_head(out, prefix.size() + 1 + letters.size());
-  out.append(prefix).append(1, ':').append(letters.data(), letters.size()).append("\r\n", 2);
+  const auto tag = tag_of(limit::place_of(key));
+  append_bulk_head(out, naming.prefix.size() + 1 + (naming.tagged ? tag.size() + 2 : 0) + letters.size());
+  out.append(naming.prefix).append(1, ':');
+  if (naming.tagged) out.append(1, '{').append(tag.data(), tag.size()).append(1, '}');
+  out.append(letters.data(), letters.size()).append("\r\n", 2);
 }
 
 template <class Numbers>
@@ -81,13 +85,22 @@ std::string key_name(std::string_view prefix, const limit::Key& key) {
   return std::string(prefix).append(1, ':').append(letters.data(), letters.size());
 }
 
-void append_charge(std::string& out, std::string_view sha, std::string_view prefix,
+std::array<char, 3> tag_of(limit::Place place) noexcept {
+  return {kAlphabet[place >> 12], kAlphabet[place >> 6 & 63], kAlphabet[place & 63]};
+}
+
+Slot slot_of(limit::Place place) noexcept {
+  const auto tag = tag_of(place);
+  return slot_of(std::string_view(tag.data(), tag.size()));
+}
+
+void append_charge(std::string& out, std::string_view sha, const Naming& naming,
                    std::span<const Demand> bills, base::TimePoint around) {
   std::size_t lines = 0;
   for (const auto& bill : bills) lines += bill.lines.size();
   begin_call(out, sha, lines, 2);
   for (const auto& bill : bills)
-    for (const auto& line : bill.lines) append_key(out, prefix, line.key);
+    for (const auto& line : bill.lines) append_key(out, naming, line.key);
   append_bulk_head(out, lines * sizeof(ChargeNumbers));
   for (const auto& bill : bills)
     for (const auto& line : bill.lines) append_numbers(out, numbers_of(line, around, bill.hold));
@@ -97,10 +110,10 @@ void append_charge(std::string& out, std::string_view sha, std::string_view pref
   out.append("\r\n", 2);
 }
 
-void append_refund(std::string& out, std::string_view sha, std::string_view prefix,
+void append_refund(std::string& out, std::string_view sha, const Naming& naming,
                    std::span<const Refund> refunds) {
   begin_call(out, sha, refunds.size(), 1);
-  for (const auto& refund : refunds) append_key(out, prefix, refund.charge.key);
+  for (const auto& refund : refunds) append_key(out, naming, refund.charge.key);
   append_bulk_head(out, refunds.size() * sizeof(RefundNumbers));
   for (const auto& refund : refunds) append_numbers(out, numbers_of(refund));
   out.append("\r\n", 2);

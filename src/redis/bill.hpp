@@ -2,13 +2,16 @@
 // each line. Pure. The scripts' own heads say what each number means.
 #pragma once
 
+#include "redis/cluster_slots.hpp"
 #include "redis/line.hpp"
 #include "redis/resp.hpp"
 
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
+#include "weir/limit/place.hpp"
 
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,8 +22,18 @@ namespace weir::redis {
 [[nodiscard]] std::string_view charge_script() noexcept;
 [[nodiscard]] std::string_view refund_script() noexcept;
 
+// How keys are called in Redis.
+struct Naming {
+  std::string_view prefix;
+  bool tagged = false;  // for a cluster: with the tag of the key's place, which says in which slot it is
+};
+
 // "prefix:" and the digest in 22 letters of base64url (RFC 4648 §5), in the order of its bytes.
 [[nodiscard]] std::string key_name(std::string_view prefix, const limit::Key& key);
+
+// What stands in braces before the letters of a tagged key, which says in which slot of a cluster it is.
+[[nodiscard]] std::array<char, 3> tag_of(limit::Place place) noexcept;
+[[nodiscard]] Slot slot_of(limit::Place place) noexcept;
 
 // The lines of one bill.
 using Lines = std::span<const limit::Charge>;
@@ -40,10 +53,10 @@ inline constexpr std::size_t kMostLines = 64;
 // One EVALSHA of charge.lua, whose SHA-1 is `sha`, for bills that are decided one after the other. `around`:
 // about when it will be there, by Redis's clock. REQUIRES 1 ≤ bills.size() ≤ kMostBills, and permits of their
 // own for each.
-void append_charge(std::string& out, std::string_view sha, std::string_view prefix,
+void append_charge(std::string& out, std::string_view sha, const Naming& naming,
                    std::span<const Demand> bills, base::TimePoint around);
 
-void append_refund(std::string& out, std::string_view sha, std::string_view prefix,
+void append_refund(std::string& out, std::string_view sha, const Naming& naming,
                    std::span<const Refund> refunds);
 
 enum class Reading : std::uint8_t {

@@ -33,8 +33,9 @@ struct Greeting {
 void say_who(Greeting& greeting, std::string_view user, std::string_view password);
 // AUTH and SELECT.
 [[nodiscard]] Greeting sign_in(const RedisSettings& settings);
-// All that a store's connection is told.
-[[nodiscard]] Greeting greet(const RedisSettings& settings);
+// All that a store's connection is told. `probe`: the key that it tries to write; empty: one of the prefix
+// alone.
+[[nodiscard]] Greeting greet(const RedisSettings& settings, const std::string& probe = {});
 
 // Whether it answers ROLE as only a replica or a Sentinel does.
 [[nodiscard]] bool is_no_master(const Reply& reply) noexcept;

@@ -79,7 +79,7 @@ class Inspector {
     net::ErrorCode ec;
     if (sentinels_) ec = co_await sentinels_->locate(found_.address);
     if (ec) found_.unreachable = sentinels_->why();
-    if (!ec) ec = co_await redis_.open(found_.address);
+    if (!ec) ec = co_await reach();
     if (!ec) ec = co_await sign_in_here();
     if (!ec) ec = co_await read_facts();
     if (!ec) ec = co_await time_pings();
@@ -89,6 +89,15 @@ class Inspector {
   }
 
  private:
+  // Of a cluster the first of its nodes that lets us.
+  net::Awaitable<net::ErrorCode> reach() {
+    net::ErrorCode ec = co_await redis_.open(found_.address);
+    for (std::size_t i = 1; i < settings_.nodes.size() && ec; ++i) {
+      found_.address = settings_.nodes[i];
+      ec = co_await redis_.open(found_.address);
+    }
+    co_return ec;
+  }
   net::Awaitable<net::ErrorCode> sign_in_here() {
     const Greeting greeting = sign_in(settings_);
     net::ErrorCode ec = co_await redis_.say(greeting.bytes);
@@ -203,7 +212,7 @@ class Trial {
       for (int i = 0; i < 5; ++i) {  // full and drained by turns, so that a log does all that it ever does
         limit::Outcome outcome;
         base::TimePoint now;
-        const net::ErrorCode ec = co_await store_.charge({&charge, 1}, {&outcome, 1}, now);
+        const net::ErrorCode ec = co_await store_.charge({&charge, 1}, {&outcome, 1}, now, unasked_);
         if (ec) note(store_.last_error());
         if (ec) break;
         if (outcome.allowed) store_.refund(charge, now);
@@ -213,7 +222,7 @@ class Trial {
     const limit::Charge last{{random(), random()}, &bucket};
     limit::Outcome outcome;
     base::TimePoint now;
-    const net::ErrorCode ec = co_await store_.charge({&last, 1}, {&outcome, 1}, now);
+    const net::ErrorCode ec = co_await store_.charge({&last, 1}, {&outcome, 1}, now, unasked_);
     if (!ec && store_.stats().refunds_lost.load() > 0) note(store_.last_error());
     done_ = true;
   }
@@ -226,6 +235,7 @@ class Trial {
   net::asio::io_context& loop_;
   Inspection& found_;
   Store store_;
+  limit::LineSet unasked_ = 0;
   bool done_ = false;
 };
 
@@ -257,6 +267,8 @@ bool is_recent(const ServerFacts& facts) noexcept {
 Inspection inspect(const RedisSettings& settings) {
   Inspection found;
   if (settings.topology != Topology::Sentinel) found.address = settings.address;
+  if (settings.topology == Topology::Cluster && !settings.nodes.empty())
+    found.address = settings.nodes.front();
   net::asio::io_context loop{1};
   net::asio::co_spawn(loop, look(loop.get_executor(), settings, found), [](const std::exception_ptr&) {});
   loop.run();

@@ -6,6 +6,18 @@
 
 namespace weir::redis {
 
+bool Call::charged() const noexcept {
+  bool fits = true;
+  for (std::size_t i = 0; i < charges.size(); ++i)
+    fits = fits && (outcomes[i].allowed || !charges[i].enforced);
+  return fits;
+}
+
+void Pipeline::order_by_slot() {
+  std::stable_sort(gathered_.begin(), gathered_.end(),
+                   [](const Call* a, const Call* b) { return a->slot < b->slot; });
+}
+
 void Pipeline::gather(Call& call) {
   gathered_.push_back(&call);
   ++bills_;
@@ -22,6 +34,9 @@ std::vector<Pipeline::Bill> Pipeline::take_group() {
   for (Call* call : gathered_) {
     lines += call->charges.size();
     if (!group.empty() && (group.size() == kMostBills || lines > kMostLines)) break;
+    if (!group.empty() &&
+        (group.front().call->alone || call->alone || group.front().call->slot != call->slot))
+      break;
     group.push_back({.call = call, .permit = call->permit});
   }
   gathered_.erase(gathered_.begin(), gathered_.begin() + static_cast<std::ptrdiff_t>(group.size()));

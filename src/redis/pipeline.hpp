@@ -9,6 +9,7 @@
 #pragma once
 
 #include "redis/bill.hpp"
+#include "redis/cluster_slots.hpp"
 
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
@@ -39,6 +40,18 @@ struct Call {
   std::chrono::steady_clock::time_point deadline{};
   bool resent = false;       // asked again, because nothing came of the first time; not twice
   std::uint64_t permit = 0;  // of what it holds; set when it is gathered
+  // In a cluster:
+  Slot slot = 0;                // of all its keys
+  bool alone = false;           // shares a call with no other
+  bool asking = false;          // the node is to answer though the slot is only on its way there
+  bool apart = false;           // instead of an answer: it has to be asked key by key
+  std::uint8_t hops = 0;        // to other nodes, so far
+  unsigned* waiting = nullptr;  // how many calls its coroutine still waits for, where that is several
+
+  // Its answer is here. True: the coroutine goes on.
+  [[nodiscard]] bool ends_wait() const noexcept { return waiting == nullptr || --*waiting == 0; }
+  // Of one that was answered: no enforced line was refused.
+  [[nodiscard]] bool charged() const noexcept;
 };
 
 class Pipeline {
@@ -50,6 +63,7 @@ class Pipeline {
     Refund,
     LoadCharge,  // SCRIPT LOAD after NOSCRIPT
     LoadRefund,
+    Asking,  // before a command that asks a node for what is on its way there
   };
 
   struct Bill {
@@ -67,15 +81,20 @@ class Pipeline {
     LastRefunds::Groups refunded = 0;        // of Refund: whose
     std::unique_ptr<std::string> command{};  // of Refund: its bytes, in case they have to leave again
     bool resent = false;                     // of Refund, after NOSCRIPT; not twice
+    std::uint8_t hops = 0;                   // of Refund, to other nodes, so far
   };
 
   explicit Pipeline(std::size_t max_pending) : pending_(max_pending) {}
 
   // No room for another bill, or another command.
   [[nodiscard]] bool full() const noexcept { return !has_room() || bills_ >= pending_.capacity(); }
-  [[nodiscard]] bool has_room() const noexcept { return !pending_.full(); }
+  [[nodiscard]] bool has_room(std::size_t entries = 1) const noexcept {
+    return pending_.reserve() >= entries;
+  }
   [[nodiscard]] bool empty() const noexcept { return pending_.empty() && gathered_.empty(); }
 
+  // So that bills that may share a call stand side by side.
+  void order_by_slot();
   // Keeps a bill until take_group(), to be sent together with others.
   void gather(Call& call);
   // The next of those gathered that may share a call, in their order; empty when there is none. The one place

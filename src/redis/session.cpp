@@ -1,6 +1,7 @@
 // The session's connection: dialling, signing in, serving, falling and trying again.
 #include "redis/session.hpp"
 
+#include "redis/cluster.hpp"
 #include "redis/greeting.hpp"
 
 #include <algorithm>
@@ -35,20 +36,25 @@ struct RunEnded {
 }  // namespace
 
 Store::Session::Session(net::Executor executor, const RedisSettings& settings, StoreLog log,
-                        const StoreTuning& tuning, LastRefunds* refunds)
+                        const StoreTuning& tuning, LastRefunds* refunds, Common* common)
     : executor_(executor),
       settings_(settings),
       log_(std::move(log)),
       tuning_(tuning),
+      common_(common),
+      stats_(common != nullptr ? common->stats : own_stats_),
       tls_(tls_of(settings)),
       wire_(executor, tls_),
       pause_timer_(executor),
       refunds_(refunds != nullptr ? *refunds : own_refunds_),
-      denied_(refunds_),
+      own_denied_(common != nullptr ? nullptr : std::make_unique<DenyCache>(refunds_)),
+      denied_(common != nullptr ? common->denied : *own_denied_),
       pipeline_(tuning.max_pending),
       deadline_timer_(executor),
-      leases_(std::uint64_t{std::random_device{}()} << 32 | std::random_device{}(), settings.lease_time),
-      renewal_timer_(executor) {
+      own_holding_(common != nullptr ? nullptr
+                                     : std::make_shared<Holding>(executor, settings.lease_time,
+                                                                 static_cast<Teller&>(*this), stats_)),
+      holding_(common != nullptr ? common->holding : *own_holding_) {
   if (settings_.topology == Topology::Sentinel) {
     // So that one attempt has time for all of them, and for the master.
     const auto patience = tuning.open_timeout / (static_cast<int>(settings_.sentinel.addresses.size()) + 1);
@@ -71,7 +77,7 @@ void Store::Session::start() {
 
 void Store::Session::stop() {
   if (std::exchange(stopped_, true)) return;
-  give_up_leases();
+  if (own_holding_) own_holding_->give_up();
   flush();  // what was given back or settled last
   state_.store(StoreState::Down, std::memory_order_relaxed);
   refusal_ = StoreError::Stopped;
@@ -80,7 +86,6 @@ void Store::Session::stop() {
   if (sentinels_) sentinels_->stop();
   pause_timer_.cancel();
   deadline_timer_.cancel();
-  renewal_timer_.cancel();
   // Not from here: whoever waits may own what is just being destroyed.
   asio::post(executor_, [waiting = fail_all(StoreError::Stopped)]() mutable {
     for (const auto caller : waiting) caller.resume();
@@ -139,7 +144,8 @@ net::Awaitable<net::ErrorCode> Store::Session::reach() {
 }
 
 net::Awaitable<net::ErrorCode> Store::Session::sign_in() {
-  const Greeting greeting = greet(settings_);
+  const std::string probe = common_ != nullptr ? common_->cluster.probe_of(*this) : std::string();
+  const Greeting greeting = greet(settings_, probe);
   net::ErrorCode ec = co_await wire_.write(greeting.bytes);
   if (ec) {
     last_error_ = wire_.why();
@@ -149,7 +155,8 @@ net::Awaitable<net::ErrorCode> Store::Session::sign_in() {
     ec = co_await read_reply();
     if (ec) co_return ec;
     const Reply& reply = reader_.reply();
-    if (reply.kind == Reply::Kind::Error && step != Step::May && step != Step::Role) {
+    const bool elsewhere = common_ != nullptr && redirection_in(reply.text, address_).has_value();
+    if (reply.kind == Reply::Kind::Error && step != Step::May && step != Step::Role && !elsewhere) {
       last_error_ = reply.text;
       co_return classify(reply.text);
     }
@@ -208,9 +215,13 @@ void Store::Session::rise() {
   failures_in_row_ = 0;
   flush_scheduled_ = blocked_ = loading_charge_ = loading_refund_ = false;
   logged_.clear();
-  count(stats_.connects);
+  if (common_ == nullptr || tried_ || stats_.connects.load(std::memory_order_relaxed) == 0)
+    count(stats_.connects);
+  tried_ = true;
   if (log_) log_(LogLevel::Info, name() + " is up");
-  renew_leases();  // they may have expired, or Redis may have lost them
+  if (common_ != nullptr) common_->cluster.changed(*this);
+  if (own_holding_) own_holding_->renew();  // what is held may have expired, or Redis may have lost it
+  if (!pipeline_.empty()) schedule_flush();
 }
 
 void Store::Session::fall(net::ErrorCode why) {
@@ -220,6 +231,8 @@ void Store::Session::fall(net::ErrorCode why) {
   if (log_ && line != logged_) log_(LogLevel::Warning, line);
   logged_ = std::move(line);
   denied_.forget_all();
+  tried_ = true;
+  if (common_ != nullptr) common_->cluster.changed(*this);
   auto waiting = fail_all(StoreError::ConnectionLost);
   for (const auto caller : waiting) caller.resume();
 }
@@ -237,6 +250,7 @@ net::Awaitable<void> Store::Session::pause() {
 
 // "redis cache:6379", and for whom it stands.
 std::string Store::Session::name() const {
+  if (common_ != nullptr) return "redis " + address_.to_string() + " of the cluster";
   if (!sentinels_) return "redis " + address_.to_string();
   const std::string& master = settings_.sentinel.master;
   return "redis " + master + (address_.port != 0 ? " at " + address_.to_string() : "");

@@ -10,7 +10,7 @@
 
 #include "redis/bill.hpp"
 #include "redis/deny_cache.hpp"
-#include "redis/leases.hpp"
+#include "redis/holding.hpp"
 #include "redis/pipeline.hpp"
 #include "redis/resp.hpp"
 #include "redis/sentinels.hpp"
@@ -30,23 +30,40 @@
 
 namespace weir::redis {
 
-class Store::Session : public std::enable_shared_from_this<Store::Session> {
+// What the sessions of a cluster have in common.
+struct Store::Common {
+  Cluster& cluster;
+  StoreStats& stats;
+  DenyCache& denied;
+  Holding& holding;
+};
+
+class Store::Session : public std::enable_shared_from_this<Store::Session>, private Teller {
  public:
+  // `common`: of a session that is one of a cluster's, which outlives it; null: it is alone.
   Session(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
-          LastRefunds* refunds);
+          LastRefunds* refunds, Common* common = nullptr);
 
   void start();
   void stop();
 
   // Sends a bill. An error: nothing was sent and nobody will resume the call.
   [[nodiscard]] net::ErrorCode begin(Call& call);
-  void refund(std::span<const Refund> refunds);
-  void hold(const limit::Charge& charge);
-  void release(const limit::Charge& charge);
+  void refund(std::span<const Refund> refunds) override;
+  void hold(const limit::Charge& charge) { holding_.hold(charge); }
+  void release(const limit::Charge& charge) { holding_.release(charge); }
   [[nodiscard]] bool refuses(std::span<const limit::Charge> charges,
                              std::span<limit::Outcome> outcomes) noexcept {
     return state() == StoreState::Up && denied_.refuses(charges, outcomes, std::chrono::steady_clock::now());
   }
+
+  // Of one of a cluster's (cluster_bill.cpp). A call with a deadline and a permit, as for begin(): also while
+  // the first connection is being made.
+  [[nodiscard]] net::ErrorCode enqueue(Call& call);
+  // Takes a command over that another node was told; false: there is no room, or nobody.
+  [[nodiscard]] bool send(Pipeline::Entry& entry, bool asking);
+  void answer(Call& call, net::ErrorCode error) { finish(call, error); }
+  [[nodiscard]] const base::Endpoint& address() const noexcept { return address_; }
 
   [[nodiscard]] StoreState state() const noexcept { return state_.load(std::memory_order_relaxed); }
   [[nodiscard]] const StoreStats& stats() const noexcept { return stats_; }
@@ -94,11 +111,14 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
   void open_breaker();
   [[nodiscard]] std::vector<std::coroutine_handle<>> fail_all(StoreError error);
 
-  // What is held (holding.cpp).
-  void keep_permits(const Call& call);
-  void renew_leases();
-  void renew_later();
-  void give_up_leases();
+  // Redis, for what is held.
+  [[nodiscard]] bool is_there() const noexcept override { return state() == StoreState::Up; }
+  // Whether bills may be gathered: it is up, or connecting for the first time where others send bills on.
+  [[nodiscard]] bool takes_bills() const noexcept {
+    return state() == StoreState::Up || (common_ != nullptr && !tried_ && !stopped_);
+  }
+  void refund_anywhere(std::span<const Refund> refunds);
+  void announce_asking();
 
   // Only the worker's thread writes: no read-modify-write is needed.
   static void count(Counter& counter, std::uint64_t more = 1) noexcept {
@@ -117,7 +137,10 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
   unsigned attempts_ = 0;  // since the last bill that was answered; doubles the pause
   std::string last_error_;
   std::string logged_;  // the last line about being down, so that it is not repeated
-  StoreStats stats_;
+  bool tried_ = false;  // the first attempt to connect has ended
+  Common* const common_;
+  StoreStats own_stats_;
+  StoreStats& stats_;
 
   base::Endpoint address_;                // of the server of the moment
   std::shared_ptr<TlsClient> tls_;        // null: plain; shared with the wires that are made of it
@@ -131,7 +154,8 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
 
   LastRefunds own_refunds_;
   LastRefunds& refunds_;
-  DenyCache denied_;
+  std::unique_ptr<DenyCache> own_denied_;  // null: another's is used
+  DenyCache& denied_;
   Pipeline pipeline_;
   net::Timer deadline_timer_;
   bool watching_ = false;  // deadline_timer_ is set, for no later than the earliest deadline
@@ -146,9 +170,8 @@ class Store::Session : public std::enable_shared_from_this<Store::Session> {
   std::string refund_sha_;
   std::mt19937 random_{std::random_device{}()};
 
-  Leases leases_;
-  net::Timer renewal_timer_;
-  bool renewing_ = false;  // renewal_timer_ is set
+  std::shared_ptr<Holding> own_holding_;  // null: another's is used
+  Holding& holding_;
 };
 
 // What an error reply means.

@@ -1,5 +1,6 @@
 #include "weir/redis/store.hpp"
 
+#include "redis/cluster.hpp"
 #include "redis/session.hpp"
 
 #include <array>
@@ -21,18 +22,33 @@ struct Park {
 }  // namespace
 
 Store::Store(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
-             LastRefunds* refunds)
-    : session_(std::make_shared<Session>(executor, settings, std::move(log), tuning, refunds)) {}
+             LastRefunds* refunds) {
+  if (settings.topology == Topology::Cluster)
+    cluster_ = std::make_shared<Cluster>(executor, settings, std::move(log), tuning, refunds);
+  else
+    session_ = std::make_shared<Session>(executor, settings, std::move(log), tuning, refunds);
+}
 
 Store::~Store() {
-  session_->stop();
+  stop();
 }
 
 void Store::start() {
+  if (cluster_) return cluster_->start();
   session_->start();
 }
 void Store::stop() {
+  if (cluster_) return cluster_->stop();
   session_->stop();
+}
+
+net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
+                                        std::span<limit::Outcome> outcomes, base::TimePoint& server_now,
+                                        limit::LineSet& unasked) {
+  assert(!charges.empty() && charges.size() == outcomes.size() && charges.size() <= limit::kMaxCharges);
+  unasked = limit::all_lines(charges.size());
+  if (cluster_) return cluster_->charge(charges, outcomes, server_now, unasked);
+  return charge(charges, outcomes, server_now);
 }
 
 net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
@@ -48,12 +64,18 @@ net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
 }
 
 bool Store::refuses(std::span<const limit::Charge> charges, std::span<limit::Outcome> outcomes) noexcept {
+  if (cluster_) return cluster_->refuses(charges, outcomes);
   return session_->refuses(charges, outcomes);
+}
+
+void Store::tell(std::span<const Refund> lines) {
+  if (cluster_) return cluster_->refund(lines);
+  session_->refund(lines);
 }
 
 void Store::refund(const limit::Charge& charge, base::TimePoint departure) {
   const Refund line{charge, departure};
-  session_->refund({&line, 1});
+  tell({&line, 1});
 }
 
 void Store::refund(std::span<const limit::Charge> charges, base::TimePoint charged_at,
@@ -63,31 +85,33 @@ void Store::refund(std::span<const limit::Charge> charges, base::TimePoint charg
   std::size_t n = 0;
   for (std::size_t i = 0; i < charges.size(); ++i)
     if (outcomes[i].allowed && !limit::holds(*charges[i].limiter))
-      lines[n++] = {charges[i], charged_at + outcomes[i].delay};
-  if (n > 0) session_->refund({lines.data(), n});
+      lines[n++] = {charges[i], charged_at + base::Duration(outcomes[i].ahead) + outcomes[i].delay};
+  if (n > 0) tell({lines.data(), n});
 }
 
 void Store::settle(const limit::Charge& charge, base::TimePoint charged_at, limit::Cost actual) {
   if (actual == charge.cost) return;
   const Refund line{charge, charged_at, actual};
-  session_->refund({&line, 1});
+  tell({&line, 1});
 }
 
 void Store::release(const limit::Charge& charge) {
+  if (cluster_) return cluster_->release(charge);
   session_->release(charge);
 }
 void Store::hold(const limit::Charge& charge) {
+  if (cluster_) return cluster_->hold(charge);
   session_->hold(charge);
 }
 
 StoreState Store::state() const noexcept {
-  return session_->state();
+  return cluster_ ? cluster_->state() : session_->state();
 }
 const StoreStats& Store::stats() const noexcept {
-  return session_->stats();
+  return cluster_ ? cluster_->stats() : session_->stats();
 }
 const std::string& Store::last_error() const noexcept {
-  return session_->last_error();
+  return cluster_ ? cluster_->last_error() : session_->last_error();
 }
 
 }  // namespace weir::redis

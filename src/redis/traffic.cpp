@@ -1,4 +1,5 @@
 // The session's traffic: what leaves, what comes back, and who is told.
+#include "redis/cluster.hpp"
 #include "redis/command.hpp"
 #include "redis/session.hpp"
 
@@ -38,12 +39,13 @@ StoreError classify(std::string_view text) noexcept {
     StoreError error;
   };
   static constexpr std::array kMeanings = {
-      Meaning{"LOADING", StoreError::Loading},       Meaning{"BUSY", StoreError::Loading},
-      Meaning{"TRYAGAIN", StoreError::Loading},      Meaning{"MASTERDOWN", StoreError::Loading},
-      Meaning{"READONLY", StoreError::ReadOnly},     Meaning{"OOM", StoreError::OutOfMemory},
-      Meaning{"MISCONF", StoreError::Misconfigured}, Meaning{"NOREPLICAS", StoreError::Misconfigured},
-      Meaning{"NOAUTH", StoreError::NotAllowed},     Meaning{"WRONGPASS", StoreError::NotAllowed},
-      Meaning{"NOPERM", StoreError::NotAllowed},     Meaning{"NOSCRIPT", StoreError::NoScript},
+      Meaning{"LOADING", StoreError::Loading},          Meaning{"BUSY", StoreError::Loading},
+      Meaning{"CLUSTERDOWN", StoreError::Loading},      Meaning{"TRYAGAIN", StoreError::Loading},
+      Meaning{"MASTERDOWN", StoreError::Loading},       Meaning{"READONLY", StoreError::ReadOnly},
+      Meaning{"OOM", StoreError::OutOfMemory},          Meaning{"MISCONF", StoreError::Misconfigured},
+      Meaning{"NOREPLICAS", StoreError::Misconfigured}, Meaning{"NOAUTH", StoreError::NotAllowed},
+      Meaning{"WRONGPASS", StoreError::NotAllowed},     Meaning{"NOPERM", StoreError::NotAllowed},
+      Meaning{"NOSCRIPT", StoreError::NoScript},
   };
   // Before Redis 7 what a command in a script answered comes last in "ERR Error running script (…): …: -OOM
   // …".
@@ -60,17 +62,20 @@ StoreError classify(std::string_view text) noexcept {
 
 net::ErrorCode Store::Session::begin(Call& call) {
   count(stats_.calls);
-  const bool up = state() == StoreState::Up;
-  if (!up || pipeline_.full()) {
-    count(stats_.failures);
-    return up ? StoreError::Overloaded : refusal_;
-  }
-  const auto now = std::chrono::steady_clock::now();
-  call.deadline = now + settings_.timeout;
-  call.permit = leases_.next().serial;
+  call.deadline = std::chrono::steady_clock::now() + settings_.timeout;
+  call.permit = holding_.next_permit();
+  const auto refused = enqueue(call);
+  if (refused) count(stats_.failures);
+  return refused;
+}
+
+net::ErrorCode Store::Session::enqueue(Call& call) {
+  if (!takes_bills()) return refusal_;
+  if (pipeline_.full()) return StoreError::Overloaded;
   pipeline_.gather(call);
   schedule_flush();
-  if (!watching_) watch_deadlines();
+  // What another node sent on is due earlier than what is asked here.
+  if (!watching_ || (common_ != nullptr && call.deadline < deadline_timer_.expiry())) watch_deadlines();
   return {};
 }
 
@@ -79,7 +84,7 @@ void Store::Session::refund(std::span<const Refund> refunds) {
   count(stats_.refunds);
   if (state() != StoreState::Up || !pipeline_.has_room()) return count(stats_.refunds_lost);
   auto command = std::make_unique<std::string>();
-  append_refund(*command, refund_sha_, settings_.prefix, refunds);
+  append_refund(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, refunds);
   pipeline_.output().append(*command);
   const auto refunded = groups_of(refunds);
   refunds_.note(refunded, std::chrono::steady_clock::now());
@@ -97,14 +102,16 @@ void Store::Session::schedule_flush() {
 // store that stops charges nobody whom it tells so.
 void Store::Session::pack() {
   const auto now = std::chrono::steady_clock::now();
-  while (!stopped_ && pipeline_.has_room()) {
+  if (common_ != nullptr) pipeline_.order_by_slot();
+  while (!stopped_ && pipeline_.has_room(common_ != nullptr ? 2 : 1)) {
     auto bills = pipeline_.take_group();
     if (bills.empty()) return;
+    if (bills.front().call->asking) announce_asking();
     std::array<Demand, kMostBills> demands;
     for (std::size_t i = 0; i < bills.size(); ++i)
-      demands[i] = {bills[i].lines(), leases_.of(bills[i].permit)};
-    append_charge(pipeline_.output(), charge_sha_, settings_.prefix, std::span(demands).first(bills.size()),
-                  server_time(now));
+      demands[i] = {bills[i].lines(), holding_.of(bills[i].permit)};
+    append_charge(pipeline_.output(), charge_sha_, {settings_.prefix, common_ != nullptr},
+                  std::span(demands).first(bills.size()), server_time(now));
     pipeline_.push({.purpose = Purpose::Charge, .bills = std::move(bills), .sent = now});
   }
 }
@@ -177,6 +184,8 @@ void Store::Session::handle(Pipeline::Entry entry, const Reply& reply) {
     case Purpose::LoadRefund:
       loading_refund_ = false;
       return;
+    case Purpose::Asking:
+      return;  // what comes after it says what is wrong
   }
 }
 
@@ -205,6 +214,7 @@ void Store::Session::handle_fault(const Pipeline::Entry& entry, const Reply& rep
   if (error == StoreError::NoScript) load_again(Purpose::LoadCharge);
   for (const auto& bill : entry.bills) {
     if (bill.call == nullptr || (error == StoreError::NoScript && ask_again(*bill.call))) continue;
+    if (common_ != nullptr && common_->cluster.sends_on(*bill.call, entry, reply.text, *this)) continue;
     last_error_ = reply.text;
     note_failure(error);
     finish(*bill.call, error);
@@ -225,7 +235,7 @@ void Store::Session::handle_bill(Call& call, const BillPlace& place, Pipeline::T
   }
   failures_in_row_ = 0;
   attempts_ = 0;
-  keep_permits(call);
+  holding_.keep(call);
   if (const auto answers = answers_of_refused(reply, place, call.charges.size()); !answers.empty())
     denied_.remember(call.charges, answers, {sent, std::chrono::steady_clock::now(), call.server_now});
   else
@@ -244,9 +254,9 @@ void Store::Session::take_back(const Pipeline::Bill& bill, const BillPlace& plac
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].enforced && !answers[i].allowed) return;  // nothing was charged
     if (answers[i].allowed)
-      refunds.push_back({lines[i], charged_at + answers[i].delay, 0, leases_.of(bill.permit)});
+      refunds.push_back({lines[i], charged_at + answers[i].delay, 0, holding_.of(bill.permit)});
   }
-  if (!refunds.empty()) refund(refunds);
+  if (!refunds.empty()) refund_anywhere(refunds);
 }
 
 void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
@@ -255,6 +265,7 @@ void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
     load_again(Purpose::LoadRefund);
     if (send_again(entry)) return;
   }
+  if (failed && common_ != nullptr && common_->cluster.sends_on(entry, reply.text, *this)) return;
   refunds_.note(entry.refunded, std::chrono::steady_clock::now());
   if (!failed) return;
   last_error_ = reply.text;
@@ -267,6 +278,26 @@ bool Store::Session::ask_again(Call& call) {
   pipeline_.gather(call);
   schedule_flush();
   return true;
+}
+
+void Store::Session::announce_asking() {
+  append_command(pipeline_.output(), {"ASKING"});
+  pipeline_.push({.purpose = Purpose::Asking});
+}
+
+bool Store::Session::send(Pipeline::Entry& entry, bool asking) {
+  if (!takes_bills() || !pipeline_.has_room(2)) return false;
+  if (asking) announce_asking();
+  pipeline_.output().append(*entry.command);
+  pipeline_.push(std::move(entry));
+  schedule_flush();
+  return true;
+}
+
+// In a cluster its keys may have moved meanwhile.
+void Store::Session::refund_anywhere(std::span<const Refund> refunds) {
+  if (common_ != nullptr) return common_->cluster.refund(refunds);
+  refund(refunds);
 }
 
 // Once for each.
@@ -297,9 +328,9 @@ void Store::Session::load_again(Purpose purpose) {
 
 // The coroutine goes on inside this call; it may ask again, or stop the store.
 void Store::Session::finish(Call& call, net::ErrorCode error) {
-  if (error) count(stats_.failures);
+  if (error && common_ == nullptr) count(stats_.failures);  // a cluster counts bills, not their parts
   call.error = error;
-  call.caller.resume();
+  if (call.ends_wait()) call.caller.resume();
 }
 
 void Store::Session::note_failure(net::ErrorCode error) {
@@ -327,9 +358,9 @@ std::vector<std::coroutine_handle<>> Store::Session::fail_all(StoreError error) 
     }
     for (const auto& bill : entry.bills) {
       if (bill.call == nullptr) continue;
-      count(stats_.failures);
+      if (common_ == nullptr) count(stats_.failures);
       bill.call->error = error;
-      waiting.push_back(bill.call->caller);
+      if (bill.call->ends_wait()) waiting.push_back(bill.call->caller);
     }
   }
   return waiting;

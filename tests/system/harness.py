@@ -20,6 +20,7 @@ from wire import PATIENCE, Client, Response, chunked, exchange_raw, get, read_re
 SANITIZED = bool(os.environ.get("WEIR_SANITIZE"))
 
 __all__ = [
+    "BELOW_EPHEMERAL",
     "PATIENCE", "SANITIZED", "WEIR", "Client", "Echo", "Exchange", "Load", "Process", "Redis", "Response", "TestCase", "Upstream", "Weir",
     "answer", "chunked", "client_tls", "closed_port", "config", "eventually", "exchange_raw", "get", "main",
     "make_authority", "make_certificate", "make_client_certificate", "read_response", "request_bytes", "rss_kib", "rule", "run_weir",

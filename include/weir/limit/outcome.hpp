@@ -10,6 +10,9 @@ namespace weir::limit {
 
 struct Outcome {
   bool allowed = false;
+  // Of a bill that several clocks decided: how many us the one behind this line was ahead of the bill's.
+  // Narrow, to share a word with `allowed`.
+  std::int32_t ahead = 0;
   // What the same key could still spend now: after the charge when allowed, as it stands when refused.
   Cost remaining = 0;
   // Refused at every instant before it, admitted at it (same cost, no other traffic). Zero when allowed;

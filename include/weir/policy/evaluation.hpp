@@ -10,6 +10,7 @@
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
+#include "weir/limit/place.hpp"
 #include "weir/policy/rule.hpp"
 
 #include <cstdint>
@@ -26,12 +27,18 @@ namespace weir::policy {
 struct NamingKeys {
   base::SipKey table;
   base::SipKey shared;
+  bool places = false;  // names in Redis begin with their client's place (limit/place.hpp)
 };
 
 // The digest that names a client in a rule; nullopt when a part is missing (and on_missing is not "ip"). An
 // attribute that is empty is missing. REQUIRES that `applied` is one of the rule's.
 [[nodiscard]] std::optional<limit::Key> name_key(const Rule& rule, const AppliedLimiter& applied,
                                                  const Request& request, base::SipKey key);
+
+// Where the client belongs whom a rule's key names: by that part of the key which says most of who it is, so
+// that rules for an API key, and for what it does on each path, find it in one place. REQUIRES that
+// the rule's key has a name.
+[[nodiscard]] limit::Place place_of_client(const Rule& rule, const Request& request, base::SipKey key);
 
 // What stands for a client by a pattern of attributes alone, whatever the rules; in the place of a part that
 // is missing its address.
@@ -91,6 +98,8 @@ class Bill {
   // False when it is full (kMaxCharges).
   bool add(const Line& line, const limit::Charge& charge);
   void clear() noexcept;
+  // Keeps the others alone, in their order.
+  void remove(limit::LineSet lines) noexcept;
   [[nodiscard]] bool empty() const noexcept { return charges_.empty(); }
   [[nodiscard]] std::span<const limit::Charge> charges() const noexcept {
     return {charges_.data(), charges_.size()};
@@ -123,7 +132,9 @@ class Evaluation {
   // the table, leaves out those that are "open", and returns the first enforced one that is "closed" (nothing
   // is added then), else null. `fallback` may hold local lines already, so that all are charged or none;
   // together they are at most kMaxCharges. `keys`: the fallback's lines are named under the table's key.
-  const Rule* fall_back(const Request& request, const NamingKeys& keys, Bill& fallback) const;
+  // `unasked`: which of them could not be.
+  const Rule* fall_back(const Request& request, const NamingKeys& keys, Bill& fallback,
+                        limit::LineSet unasked = ~limit::LineSet{0}) const;
 };
 
 // Folds the answers of every bill into one decision: a refusal wins (the longest retry_after is reported),

@@ -16,6 +16,7 @@ namespace weir::redis {
 enum class Topology : std::uint8_t {
   Standalone,  // one server, at `address`
   Sentinel,    // the master of the moment, which Sentinels know; `address` is not used
+  Cluster,     // several masters, each with a share of the keys; `address` is not used
 };
 
 // How TLS is spoken to whoever it is spoken to. Files are PEM, and read anew when they change.
@@ -40,9 +41,10 @@ struct RedisSettings {
   base::Endpoint address;
   Topology topology = Topology::Standalone;
   SentinelSettings sentinel{};
-  std::optional<TlsSettings> tls{};  // absent: plain
-  std::string user;                  // ACL user; empty: the default user
-  std::string password;              // empty: no AUTH
+  std::vector<base::Endpoint> nodes{};  // of a cluster: whom to ask first who keeps what
+  std::optional<TlsSettings> tls{};     // absent: plain
+  std::string user;                     // ACL user; empty: the default user
+  std::string password;                 // empty: no AUTH
   int database = 0;
   base::Duration timeout{20'000};         // the longest that one decision waits
   base::Duration start_wait{1'000'000};   // how long a starting weir waits for it before it takes requests

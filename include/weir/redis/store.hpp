@@ -1,8 +1,9 @@
 // The state of keys that several weirs share: a bill is checked and charged by one script in Redis, in one
 // round trip.
 //
-// One store a worker, with one connection of its own. It belongs to the worker's io_context and is touched by
-// that thread alone, but for stats() and state(), which any thread may read.
+// One store a worker, with one connection of its own, or one to each master of a cluster. It belongs to the
+// worker's io_context and is touched by that thread alone, but for stats() and state(), which any thread may
+// read.
 //
 // What a caller may rely on
 //  1. `charge` answers within settings.timeout, and at once while the breaker is open. It is never a client's
@@ -20,6 +21,7 @@
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
+#include "weir/limit/place.hpp"
 #include "weir/net/asio.hpp"
 #include "weir/net/task.hpp"
 #include "weir/redis/error.hpp"
@@ -34,6 +36,8 @@
 #include <string>
 
 namespace weir::redis {
+
+struct Refund;
 
 enum class StoreState : std::uint8_t {
   Up,       // asked for every bill
@@ -85,6 +89,14 @@ class Store {
   // only. REQUIRES 1 ≤ charges.size() == outcomes.size() ≤ kMaxCharges; no two lines with one key; the spans
   // live until the coroutine has its answer. Cannot be cancelled; it never lasts longer than
   // settings.timeout.
+  //
+  // In a cluster some nodes may answer while others are away. Then there is an error, and `unasked` says of
+  // which lines: the others are set, and charged unless one of them was refused. Else, after an error, it is
+  // all. Which clock decided each line, its outcome says (`ahead`).
+  [[nodiscard]] net::Task<net::ErrorCode> charge(std::span<const limit::Charge> charges,
+                                                 std::span<limit::Outcome> outcomes,
+                                                 base::TimePoint& server_now, limit::LineSet& unasked);
+  // Of a store that has no cluster behind it.
   [[nodiscard]] net::Task<net::ErrorCode> charge(std::span<const limit::Charge> charges,
                                                  std::span<limit::Outcome> outcomes,
                                                  base::TimePoint& server_now);
@@ -120,8 +132,12 @@ class Store {
 
  private:
   class Session;
+  class Cluster;
+  struct Common;
+  void tell(std::span<const Refund> lines);
   // Shared with the handlers under way on the io_context, which end only after the store has gone.
   std::shared_ptr<Session> session_;
+  std::shared_ptr<Cluster> cluster_;  // in its topology, instead of the session
 };
 
 }  // namespace weir::redis

@@ -41,6 +41,32 @@ TEST_F(Collect, WhatMatchesAndHasAKeyInTheBillOfItsStore) {
   EXPECT_TRUE(charge.enforced);
 }
 
+// In a cluster (limit/place.hpp); elsewhere names stay as they were, as the test above says.
+TEST_F(Collect, NamesOfOneClientShareAPlaceWhateverElseTheirKeysSay) {
+  rules_ = {rule_of("a", {"user"}), rule_of("b", {"path", "user"}),
+            rule_of("c", {"ip"}),   rule_of("d", {"api_key|ip"}),
+            rule_of("e", {}),       rule_of("f", {}),
+            rule_of("g", {"user"})};
+  for (std::size_t i = 0; i + 1 < rules_.size(); ++i) rules_[i].store = Store::Redis;
+  request_.client.user = "ann";
+  NamingKeys keys = kKeys;
+  keys.places = true;
+  EXPECT_FALSE(evaluation_.collect(rules_, request_, keys));
+  const auto charges = evaluation_.remote.charges();
+  ASSERT_EQ(charges.size(), 6U);
+  std::vector<limit::Place> places;
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    const auto name = *name_key(rules_[i], 0, request_, kKeys.shared);
+    places.push_back(limit::place_of(charges[i].key));
+    EXPECT_EQ(charges[i].key, limit::at_place(name, places.back())) << "else the name is as it was";
+  }
+  EXPECT_EQ(places[0], places[1]);
+  EXPECT_EQ(places[2], places[3]) << "nobody has an API key here";
+  EXPECT_EQ(places[4], places[5]);
+  EXPECT_NE(places[0], places[2]);
+  EXPECT_EQ(evaluation_.local.charges()[0].key, name_key(rules_[6], 0, request_, kKeys.table));
+}
+
 TEST_F(Collect, ATierPaysByItsOwnLimiterUnderItsOwnName) {
   rules_.erase(rules_.begin() + 1, rules_.end());
   rules_[0].tiers.push_back({.tier = "pro", .limiter = bucket(50, 200)});

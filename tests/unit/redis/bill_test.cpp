@@ -1,13 +1,51 @@
 #include "redis/bill.hpp"
 
+#include <algorithm>
 #include <array>
 #include <set>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace weir::redis {
 namespace {
+
+// `redis-cli CLUSTER KEYSLOT` of the same names.
+TEST(Tags, SayInWhichSlotAKeyIs) {
+  const auto text = [](limit::Place place) {
+    const auto tag = tag_of(place);
+    return std::string(tag.data(), tag.size());
+  };
+  EXPECT_EQ(text(0), "AAA");
+  EXPECT_EQ(text(0xffff), "P__");
+  EXPECT_EQ(text(0x1234), "BI0");
+  for (const limit::Place place : {0, 1, 0x1234, 0xffff}) {
+    EXPECT_EQ(slot_of(place), slot_of("weir:{" + text(place) + "}probe"));
+    EXPECT_EQ(limit::place_of(limit::at_place({~0ULL, ~0ULL}, place)), place);
+  }
+  EXPECT_EQ(limit::at_place({1, 2}, 0), (limit::Key{1, 2})) << "the rest of the name stays";
+}
+
+TEST(Tags, LeaveFewSlotsWithoutOne) {
+  std::vector<int> tags(kSlots);
+  for (unsigned place = 0; place <= 0xffff; ++place) ++tags[slot_of(static_cast<limit::Place>(place))];
+  EXPECT_EQ(std::count(tags.begin(), tags.end(), 0), 6);
+  EXPECT_EQ(*std::max_element(tags.begin(), tags.end()), 8) << "so that no node has much more than its share";
+}
+
+TEST(Tags, AreOnlyInTheNamesOfACluster) {
+  const limit::Charge charge{limit::at_place({0, 0}, 0x1234), nullptr};
+  std::string plain, tagged;
+  const limit::Limiter bucket = limit::TokenBucket::make({1, std::chrono::seconds(1)}, 1).value();
+  limit::Charge line = charge;
+  line.limiter = &bucket;
+  const Refund refund{line, {}};
+  append_refund(plain, "sha", {"w"}, {&refund, 1});
+  append_refund(tagged, "sha", {"w", true}, {&refund, 1});
+  EXPECT_NE(plain.find("$24\r\nw:" + key_name("w", line.key).substr(2) + "\r\n"), std::string::npos);
+  EXPECT_NE(tagged.find("$29\r\nw:{BI0}" + key_name("w", line.key).substr(2) + "\r\n"), std::string::npos);
+}
 
 using namespace std::chrono_literals;
 

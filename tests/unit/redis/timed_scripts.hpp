@@ -29,10 +29,10 @@ class TimedScripts {
     return charge(std::span(&demand, 1));
   }
   Reply charge(std::span<const Demand> bills) {
-    return call([&](std::string& out) { append_charge(out, charge_, "w", bills, now_ + error_); });
+    return call([&](std::string& out) { append_charge(out, charge_, {"w"}, bills, now_ + error_); });
   }
   Reply refund(const Refund& line) {
-    return call([&](std::string& out) { append_refund(out, refund_, "w", {&line, 1}); });
+    return call([&](std::string& out) { append_refund(out, refund_, {"w"}, {&line, 1}); });
   }
   // For how long the last charge let the key live; zero where it never said.
   base::Duration life_of(const limit::Key& key) {

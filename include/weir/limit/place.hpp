@@ -1,0 +1,30 @@
+// Where a key belongs among several stores, and sets of a bill's lines. Plain values.
+#pragma once
+
+#include "weir/limit/charge.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weir::limit {
+
+// Keys of one client share a place, and places are spread over the nodes of a Redis Cluster. Where there is
+// one, it is the first 16 bits of a key in Redis; the other 112 tell keys apart.
+using Place = std::uint16_t;
+
+[[nodiscard]] constexpr Place place_of(const Key& key) noexcept {
+  return static_cast<Place>(key.hi >> 48);
+}
+[[nodiscard]] constexpr Key at_place(Key key, Place place) noexcept {
+  key.hi = (key.hi & (~std::uint64_t{0} >> 16)) | std::uint64_t{place} << 48;
+  return key;
+}
+
+// A bit for each line of a bill, by its number.
+using LineSet = std::uint32_t;
+static_assert(kMaxCharges <= 32);
+[[nodiscard]] constexpr LineSet all_lines(std::size_t lines) noexcept {
+  return lines == 0 ? 0 : ~LineSet{0} >> (32 - lines);
+}
+
+}  // namespace weir::limit

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""Weirs before a Redis Cluster of three masters and three replicas: they are one limit, whichever slots a bill touches, while
+slots move, and again when a master has been killed and its replica promoted."""
+
+import itertools
+import re
+import subprocess
+import threading
+import time
+
+from harness import (PATIENCE, Client, Load, Redis, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes,
+                     rule, run_weir, together)
+
+
+class Node(Redis):
+    def __init__(self):
+        super().__init__("--cluster-enabled", "yes", "--cluster-node-timeout", "800", "--cluster-require-full-coverage", "no",
+                         "--cluster-allow-replica-migration", "no", "--repl-diskless-sync-delay", "0")
+
+    @property
+    def name(self):
+        return self.command("CLUSTER", "MYID").decode()
+
+    def ok(self, *words):
+        answer = self.command(*words)
+        assert answer in (b"OK", b"NOKEY"), (words, answer)
+
+
+class Walk(Load):
+    """A load of many clients, whose keys lie on all nodes."""
+
+    def ask(self, port):
+        with Client(port) as client:
+            for number in itertools.count():
+                if self.ending.is_set():
+                    return
+                began = time.monotonic()
+                status = client.get("/", x_load=str(number % 97)).status
+                self.results.append((status, time.monotonic() - began))
+
+
+def slots_of(node):
+    """The slots that a node keeps, as it says, ranges by first and last."""
+    own = next(line for line in node.command("CLUSTER", "NODES").decode().splitlines() if "myself" in line)
+    ranges = [part.split("-") for part in own.split()[8:] if not part.startswith("[")]
+    return [(int(part[0]), int(part[-1])) for part in ranges]
+
+
+class Cluster(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.nodes = [cls.enterClassContext(Node()) for _ in range(6)]
+        addresses = [f"127.0.0.1:{node.port}" for node in cls.nodes]
+        subprocess.run(["redis-cli", "--cluster", "create", *addresses, "--cluster-replicas", "1", "--cluster-yes"], check=True,
+                       stdout=subprocess.DEVNULL)
+        for node in cls.nodes:
+            eventually(lambda node=node: b"cluster_state:ok" in node.command("CLUSTER", "INFO"), "the nodes agree")
+        cls.masters = [node for node in cls.nodes if b"role:master" in node.command("INFO", "replication")]
+        for node in cls.nodes:
+            if node not in cls.masters:
+                eventually(lambda node=node: b"master_link_status:up" in node.command("INFO", "replication"), "replicas follow")
+
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+
+    def state(self, more="", nodes=None):
+        nodes = ", ".join(f'"127.0.0.1:{node.port}"' for node in nodes or self.nodes)
+        return (f'key_secret = "test"\nredis = {{ url = "redis://ignored", topology = "cluster", nodes = [{nodes}], '
+                f'timeout = "100ms"{more} }}')
+
+    def weir(self, *rules, policy="open", nodes=None, more=""):
+        """Of rules that the tests name: limit, burst, and the headers that make their key."""
+        rules = [rule(f"rule-{number}", limit, burst=burst, store='"redis"', key=key, on_store_failure=f'"{policy}"')
+                 for number, (limit, burst, key) in enumerate(rules)]
+        weir = self.start(Weir(config(self.upstream.port, rules="\n".join(rules), state=self.state(more, nodes))))
+        eventually(lambda: weir.metric("weir_redis_up") == 2, "all nodes are up")
+        return weir
+
+    def flood(self, weirs, count, **headers):
+        """The statuses of `count` requests over fifty connections."""
+        return [status for statuses in together(50, lambda i: self.statuses(weirs[i % len(weirs)].port, count // 50, **headers))
+                for status in statuses]
+
+    def keys(self, *nodes):
+        """Of clients, at these nodes or at all."""
+        return [key.decode() for node in nodes or self.masters for key in node.command("KEYS", "weir:*") if b"}probe" not in key]
+
+    def test_a_weirs_are_one_limit(self):
+        """Fifty connections to two weirs: exact for a bill of one slot, and for one whose other rule has room elsewhere."""
+        weirs = [self.weir(("1/day", 200, '["header:X-A"]'), ("1/day", 1000, '["header:X-A", "path"]'),
+                           ("1/day", 900, '["header:X-B"]'), ("1000000/s", 1000000, "[]")) for _ in range(2)]
+        for name in ("one", "two"):
+            statuses = self.flood(weirs, 500, x_a=name, x_b="both")
+            self.assertEqual((statuses.count(200), statuses.count(429)), (200, 300), name)
+        # What the first rule refused was given back by the third: 900 - 400 are left.
+        spent = itertools.count(401)
+        eventually(lambda: weirs[0].get("/", x_a="three", x_b="both")["x-ratelimit-remaining"] == str(900 - next(spent)), "given back")
+        statuses = [status for i in range(4) for status in self.flood(weirs, 200, x_a=f"more {i}", x_b="both")]
+        statuses += [weirs[0].get("/", x_a=f"rest {i}", x_b="both").status for i in range(100)]
+        self.assertEqual(statuses.count(200), 901 - next(spent))
+        self.assertEqual(sum(weir.metric("weir_decisions_total", outcome="store_failed") for weir in weirs), 0)
+        self.assertGreater(min(node.calls("evalsha") for node in self.masters), 0)
+
+    def test_b_names_of_one_client_share_a_slot(self):
+        weir = self.weir(("1/day", 5, '["header:X-C"]'), ("1/day", 5, '["path", "header:X-C"]'), ("1/day", 5, '["header:X-D"]'))
+        before = set(self.keys())
+        weir.get("/", x_c="a", x_d="a")
+        names = [key for key in self.keys() if key not in before]
+        tags = [re.fullmatch(r"weir:\{([\w-]{3})\}[\w-]{22}", name).group(1) for name in names]
+        self.assertEqual((len(tags), len(set(tags))), (3, 2))
+
+    def test_c_a_refused_flood_costs_hardly_a_command(self):
+        weir = self.weir(("1/day", 5, '["header:X-E"]'), ("1000000/s", 1000000, '["header:X-F"]'))
+        self.statuses(weir.port, 10, x_e="a", x_f="a")
+        before = sum(node.calls("evalsha") for node in self.masters)
+        began = time.monotonic()
+        self.assertEqual(set(self.flood([weir], 2000, x_e="a", x_f="a")), {429})
+        trips = sum(node.calls("evalsha") for node in self.masters) - before
+        self.assertLess(trips, 100 * max(1, time.monotonic() - began))
+
+    def test_d_places_are_held_and_given_back_wherever_they_are(self):
+        rules = [rule("held", "3", algorithm='"concurrency"', store='"redis"', key='["header:X-G"]', on_store_failure='"closed"')
+                 .replace('"3"', "3"),
+                 rule("count", "1/day", burst=1000, store='"redis"', key='["header:X-H"]', on_store_failure='"closed"')]
+        weirs = [self.start(Weir(config(self.upstream.port, rules="\n".join(rules), state=self.state()))) for _ in range(2)]
+        for name in "abcd":
+            gate = threading.Event()
+            self.upstream.reply = lambda exchange, gate=gate: (gate.wait(PATIENCE), exchange.send(answer()))
+            seen = len(self.upstream.exchanges)
+            waiting = [self.start(Client(weirs[i % 2].port)) for i in range(3)]
+            for client in waiting:
+                client.send(request_bytes("GET", "/", {"X-G": name, "X-H": name}))
+            eventually(lambda seen=seen: len(self.upstream.exchanges) == seen + 3, "three are under way")
+            self.assertEqual([weir.get("/", x_g=name, x_h=name).status for weir in weirs], [429, 429])
+            gate.set()
+            self.assertEqual([client.read().status for client in waiting], [200] * 3)
+            self.upstream.reply = answer()
+            eventually(lambda name=name: weirs[0].get("/", x_g=name, x_h=name).status == 200, "free again")
+
+    def move(self, slot, source, target, meanwhile):
+        """As resharding does; `meanwhile` runs when the slot is on its way with half of its keys."""
+        target.ok("CLUSTER", "SETSLOT", str(slot), "IMPORTING", source.name)
+        source.ok("CLUSTER", "SETSLOT", str(slot), "MIGRATING", target.name)
+        meanwhile()
+        keys = [key.decode() for key in source.command("CLUSTER", "GETKEYSINSLOT", str(slot), "100")]
+        self.assertGreater(len(keys), 0)
+        source.ok("MIGRATE", "127.0.0.1", str(target.port), "", "0", "1000", "KEYS", keys[0])
+        meanwhile()
+        if keys[1:]:
+            source.ok("MIGRATE", "127.0.0.1", str(target.port), "", "0", "1000", "KEYS", *keys[1:])
+        meanwhile()
+        for node in (target, source, *self.masters):
+            node.ok("CLUSTER", "SETSLOT", str(slot), "NODE", target.name)
+
+    def test_e_a_slot_moves_while_traffic_runs(self):
+        weirs = [self.weir(("1/day", 500, '["header:X-M"]'), ("1/day", 40, '["header:X-M", "path"]'),
+                           ("1000000/s", 1000000, '["header:X-Load"]'), nodes=self.nodes[:1]) for _ in range(2)]
+        before = set(self.keys())
+        self.assertEqual(weirs[0].get("/first", x_m="moving").status, 200)
+        name = next(key for key in self.keys() if key not in before)
+        source = next(node for node in self.masters if name in self.keys(node))
+        target = next(node for node in self.masters if node is not source)
+        load = Walk([weir.port for weir in weirs])
+        admitted, path = [1], itertools.count()
+
+        def ask():
+            for _ in range(3):  # each path admits 40 and refuses 10
+                statuses = self.flood_path(weirs, f"/{next(path)}", x_m="moving")
+                self.assertEqual((statuses.count(200), statuses.count(429)), (40, 10))
+                admitted[0] += 40
+
+        self.move(source.command("CLUSTER", "KEYSLOT", name), source, target, ask)
+        load.goes_on(200)
+        statuses = [weirs[i % 2].get(f"/rest/{i}", x_m="moving").status for i in range(320)]
+        self.assertEqual(admitted[0] + statuses.count(200), 500, "not one more, not one less")
+        self.assertEqual(set(load.stop()), {200})
+        self.assertEqual(sum(weir.metric("weir_decisions_total", outcome="store_failed") for weir in weirs), 0)
+        self.assertGreater(sum(node.calls("asking") for node in self.masters), 0)
+        self.assertGreater(target.calls("evalsha"), 0)
+
+    def flood_path(self, weirs, path, **headers):
+        return together(50, lambda i: self.statuses(weirs[i % 2].port, 1, path, **headers)[0])
+
+    def shares(self, weirs, name):
+        statuses = [weir.get("/", x_n=name).status for weir in weirs for _ in range(15)]
+        return (statuses.count(200), statuses.count(429)) == (20, 15 * len(weirs) - 20)
+
+    def test_f_a_killed_master(self):
+        """Clients of other nodes do not notice; those of the killed one wait for no longer than the time-out, and are one
+        limit again when its replica is promoted."""
+        weirs = [self.weir(("1/day", 20, '["header:X-N"]'), ("1000000/s", 1000000, '["header:X-Load"]')) for _ in range(2)]
+        self.assertTrue(self.shares(weirs, "before"))
+        victim, others = self.masters[0], self.masters[1:]
+        names = [f"name {i}" for i in range(40)]
+        before = {}
+        for name in names:  # who has which name
+            known = set(self.keys())
+            weirs[0].get("/", x_n=name)
+            before[name] = next(node for node in self.masters if set(self.keys(node)) - known)
+        spared = [name for name in names if before[name] is not victim]
+        self.assertGreater(len(spared), 5)
+        load = Walk([weir.port for weir in weirs for _ in range(2)])
+        load.goes_on(200)
+        victim.kill()
+        for name in spared[:10]:
+            statuses = [weirs[i % 2].get("/", x_n=name).status for i in range(25)]
+            self.assertEqual(statuses.count(200), 19, "of another node: exact all the while")
+        lost = [name for name in names if before[name] is victim]
+        eventually(lambda: any(len(slots_of(node)) and node not in self.masters for node in self.nodes if node is not victim),
+                   "a replica is promoted", 30)
+        promoted = time.monotonic()
+        eventually(lambda: all(weir.metric("weir_redis_up") == 2 for weir in weirs), "all slots are served")
+        print(f"\nwhole again {time.monotonic() - promoted:.2f} s after the promotion", flush=True)
+        for number, name in enumerate(lost[:6]):
+            self.assertTrue(self.shares(weirs, f"{name} again {number}"))
+        load.goes_on(200)
+        self.assertEqual(set(load.stop()), {200})
+        self.assertGreater(len(others), 1)
+
+    def test_redis_check(self):
+        status, said, errors = run_weir("redis-check", config=config(9, state=self.state()))
+        self.assertEqual((status, errors), (0, ""))
+        self.assertRegex(said, r"(?m)^redis 127\.0\.0\.1:\d+ of a cluster$")
+        self.assertRegex(said, r"(?m)^  scripts +load, charge and give back$")
+
+
+if __name__ == "__main__":
+    main()
