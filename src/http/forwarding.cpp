@@ -152,9 +152,11 @@ void write_request_head(std::string& text, const RequestHead& head, const Forwar
   copy_lines(out, head.fields, [&](const Field& field) {
     length_known |= field.id == FieldId::ContentLength;
     return !field.hop_by_hop && !rewritten(field.id, by.peer_trusted) &&
+           (!head.max_forwards || field.id != FieldId::MaxForwards) &&
            (by.underscores || !has_underscore(field)) && !(by.whole_and_plain && asks_for_form(field));
   });
   if (by.whole_and_plain) out << "Accept-Encoding: identity\r\n";
+  if (head.max_forwards) out << "Max-Forwards: " << *head.max_forwards - 1 << "\r\n";
   append_forwarding(out, head, by);
   append_framing(out, head.framing, head.content_length, length_known);
   out << "\r\n";

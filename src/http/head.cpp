@@ -20,6 +20,7 @@ void RequestHead::clear() noexcept {
   content_length = 0;
   keep_alive = true;
   expects_continue = false;
+  max_forwards.reset();
 }
 
 void ResponseHead::clear() noexcept {

@@ -12,6 +12,7 @@ struct Exchange::Attempt {
   bool fresh = false;          // use no waiting connection: the last one was dead
   bool handed_over = false;    // bytes of the request were sent to some server
   bool silent = false;         // the connection ended before a byte of an answer
+  bool heard = false;          // it sent an interim answer: it has the request
   bool client_broken = false;  // what it was sent ends within a head: nothing may follow
   unsigned servers = 0;        // that got the request
   bool cut_short = false;      // the wait under way ends with all attempts, before its server had its time

@@ -121,12 +121,13 @@ net::Task<Exchange::Ending> Exchange::carry_out(const Ruling& ruling) {
 
 net::Task<Exchange::Ending> Exchange::pass_on() {
   const auto* route = route_ ? &worker_.config.routes[*route_] : nullptr;
-  if (route != nullptr && !route->respond) {
+  if (route != nullptr && !route->respond && space_->head.max_forwards != 0U) {
     auto& pool = worker_.pools[route->upstream];
     const auto pause = route->honor_retry_after ? pool.fleet().paused_until() - latest_ : base::Duration{0};
     return pause > base::Duration{0} ? answer_paused(pause) : forward(pool);
   }
   gate_.keep();
+  if (route != nullptr && !route->respond) return answer_as_last();
   if (gate_.settlements().due()) settle(route != nullptr ? route->respond->status : 404, nullptr);
   if (route == nullptr) return error(404, "no route matches this request");
   return answer({.status = route->respond->status,
@@ -134,6 +135,14 @@ net::Task<Exchange::Ending> Exchange::pass_on() {
                  .body = route->respond->body,
                  .fields = space_->standing,
                  .no_store = false});
+}
+
+// The request may not be passed on any more (RFC 9110 §7.6.2), so that weir is whom it is for.
+net::Task<Exchange::Ending> Exchange::answer_as_last() {
+  const bool traced = space_->head.method == "TRACE";
+  if (gate_.settlements().due()) settle(traced ? 501 : 200, nullptr);
+  if (traced) return error(501, "TRACE is not supported");
+  return answer({.status = 200, .fields = space_->standing, .no_store = false});
 }
 
 void Exchange::note_standing(const policy::Decision& decision) {

@@ -90,7 +90,7 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
   auto& stream = lease_.stream();
   sent_ = latest_;
   ++attempt.servers;
-  attempt.silent = false;
+  attempt.silent = attempt.heard = false;
   attempt.status = 502;
   arm(attempt, pool.settings().timeouts.response);
   net::ErrorCode ec;
@@ -115,6 +115,7 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
   auto state = look_at_answer(attempt, searched);
   while (state == HeadState::Missing || state == HeadState::Interim) {
     if (state == HeadState::Interim) {
+      attempt.heard = true;
       ec = co_await relay_interim();
       attempt.client_broken = ec.failed();
       if (ec) break;
@@ -169,7 +170,7 @@ Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& sear
 
 // The connection ended, or the wait did, before the head of an answer was whole.
 void Exchange::note_silence(Attempt& attempt) {
-  const bool nothing_came = space_->answer.empty();
+  const bool nothing_came = space_->answer.empty() && !attempt.heard;
   attempt.silent = nothing_came;
   attempt.status = session_.late() ? 504 : 502;
   attempt.what = session_.late() ? "the upstream did not answer in time"

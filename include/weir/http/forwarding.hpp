@@ -23,7 +23,7 @@ struct ForwardedBy {
 // Appends the head of the request for the upstream: same method and target, HTTP/1.1, hop-by-hop fields gone,
 // forwarding fields and Via added, framing as the body will be sent. Names with underscores are left out
 // unless asked for: CGI (RFC 3875 §4.1.18) and its heirs take them for the names with hyphens, which weir
-// rewrites and counts by.
+// rewrites and counts by. REQUIRES that Max-Forwards, where it counts, is not used up.
 void write_request_head(std::string& out, const RequestHead& head, const ForwardedBy& by);
 
 // How the response goes to the client.

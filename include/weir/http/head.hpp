@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include <boost/container/static_vector.hpp>
@@ -22,6 +23,7 @@ enum class FieldId : std::uint8_t {
   Forwarded,
   Host,
   KeepAlive,
+  MaxForwards,
   ProxyConnection,
   RateLimit,
   RateLimitPolicy,
@@ -66,6 +68,7 @@ struct RequestHead {
   std::uint64_t content_length = 0;
   bool keep_alive = true;
   bool expects_continue = false;
+  std::optional<std::uint64_t> max_forwards;  // of OPTIONS and TRACE alone (RFC 9110 §7.6.2)
 
   void clear() noexcept;  // to what a new one is, without touching the memory of fields that are not there
 };
