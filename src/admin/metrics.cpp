@@ -208,6 +208,12 @@ void Page::tell_connections() {
   total(&Counters::connections_accepted, "weir_connections_accepted_total",
         "Connections accepted from clients.");
   level(&Counters::connections_open, "weir_connections_open", "Client connections that are open.");
+  total(&Counters::connections_crowded, "weir_connections_crowded_total",
+        "Connections closed at once, because their address had max_connections_per_ip of them.");
+  total(&Counters::connections_evicted, "weir_connections_evicted_total",
+        "Idle connections closed because there was no room for another one.");
+  total(&Counters::accept_failures, "weir_accept_failures_total",
+        "Times that the system gave no connection: descriptors or memory had run out.");
   total(&Counters::bytes_in, "weir_received_bytes_total", "Bytes from clients, after TLS.");
   total(&Counters::bytes_out, "weir_sent_bytes_total", "Bytes to clients, before TLS.");
 }

@@ -96,7 +96,7 @@ void append_forwarded(TextWriter& out, const RequestHead& head, const ForwardedB
 
 void append_forwarding(TextWriter& out, const RequestHead& head, const ForwardedBy& by) {
   out << "X-Forwarded-For: ";
-  if (by.peer_trusted) append_list(out, head.fields, FieldId::XForwardedFor);
+  if (by.peer_trusted && !by.told_by_forwarded) append_list(out, head.fields, FieldId::XForwardedFor);
   out << by.peer << "\r\n";
   const auto said = [&](FieldId id) {  // and goes on: Connection may have named it
     const auto* field = by.peer_trusted ? find_field(head.fields, id) : nullptr;

@@ -41,6 +41,7 @@ void Exchange::cancel() noexcept {
 std::optional<http::Fault> Exchange::read_head(std::size_t size) {
   const auto bytes = session_.inbox.unread().substr(0, size);
   session_.inbox.use_and_pin(size);
+  head_size_ = size;
   auto& space = *space_;
   if (auto fault = http::parse_request_head(bytes, space.head)) return fault;
   const auto& head = space.head;
@@ -66,7 +67,13 @@ net::Task<Exchange::Ending> Exchange::run() {
   route_ = policy::find_route(worker_.config.routes, space.request);
   const auto* route = route_ ? &worker_.config.routes[*route_] : nullptr;
   if (route != nullptr) space.request.route = route->name;
-  const auto most = worker_.config.server.max_body;
+  if (route != nullptr && route->max_head != 0 && head_size_ > route->max_head) {
+    worker_.counters.client_errors(observe::ClientError::HeadTooLarge).add();
+    return error(431, "the request head is too large");
+  }
+  const auto most =
+      route != nullptr && route->max_body != 0 ? route->max_body : worker_.config.server.max_body;
+  if (route != nullptr && route->max_body != 0) request_body_->allow(most);
   if (most != 0 && space.head.content_length > most) {
     worker_.counters.client_errors(observe::ClientError::BodyTooLarge).add();
     return error(413, "the request body is too large");

@@ -14,8 +14,10 @@ struct ForwardedBy {
   std::string_view proto;       // "http" or "https"
   std::string_view request_id;  // used unless a trusted peer sent one
   bool peer_trusted = false;    // its X-Forwarded-* are continued; anybody else's are replaced
-  bool add_forwarded = false;   // writes Forwarded (RFC 7239) as well
-  bool underscores = false;     // fields whose names contain '_' go on
+  bool told_by_forwarded =
+      false;                   // it says who is asking in Forwarded: its X-Forwarded-For is anybody's word
+  bool add_forwarded = false;  // writes Forwarded (RFC 7239) as well
+  bool underscores = false;    // fields whose names contain '_' go on
   // The answer is to be read on its way: no coding of it is accepted (RFC 9110 §12.5.3), no part asked for.
   bool whole_and_plain = false;
 };

@@ -73,7 +73,8 @@ struct UpstreamSettings {
   Ejection ejection;
   std::optional<HealthCheck> health;
   Retry retry;
-  std::size_t max_idle = 256;  // unused connections kept per server and worker
+  bool proxy_protocol = false;  // a connection begins with who is asking, and serves one request
+  std::size_t max_idle = 256;   // unused connections kept per server and worker
 };
 
 }  // namespace weir::upstream
