@@ -234,6 +234,12 @@ void Page::tell_connections() {
                 sum([&](const Counters& c) { return c.tunnels(end).value(); }));
   }
   put(tunnels);
+  total(&Counters::connections_crowded, "weir_connections_crowded_total",
+        "Connections closed at once, because their address had max_connections_per_ip of them.");
+  total(&Counters::connections_evicted, "weir_connections_evicted_total",
+        "Idle connections closed because there was no room for another one.");
+  total(&Counters::accept_failures, "weir_accept_failures_total",
+        "Times that the system gave no connection: descriptors or memory had run out.");
   total(&Counters::bytes_in, "weir_received_bytes_total", "Bytes from clients, after TLS.");
   total(&Counters::bytes_out, "weir_sent_bytes_total", "Bytes to clients, before TLS.");
 }

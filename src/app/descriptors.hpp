@@ -2,13 +2,17 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 
 namespace weir::app {
 
-// Raises the soft limit (RLIMIT_NOFILE) to the hard one. A sentence for the log where so many connections,
-// each of which may need one more to an upstream, could still not be had.
-[[nodiscard]] std::optional<std::string> raise_descriptor_limit(std::size_t max_connections);
+struct Descriptors {
+  std::size_t connections;  // as many as can be had, and no more than are wanted
+  std::string warning;      // a sentence for the log where that is fewer
+};
+
+// Raises the soft limit (RLIMIT_NOFILE) to the hard one. Each connection may need one more to an upstream: so
+// many alone are taken that there is one for each, and requests do not fail for those who only came.
+[[nodiscard]] Descriptors raise_descriptor_limit(std::size_t max_connections);
 
 }  // namespace weir::app

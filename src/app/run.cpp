@@ -132,6 +132,7 @@ class Program {
   proxy::SharedQueue queue_;
   proxy::InFlight in_flight_;
   std::deque<upstream::Fleet> fleets_;
+  proxy::Crowd crowd_;
   std::optional<upstream::Prober> prober_;
   redis::LastRefunds redis_refunds_;
   proxy::Shared shared_;
@@ -155,9 +156,11 @@ Program::Program(const Settings& settings, proxy::Configuration config)
       worker_count_(count_workers(settings.server)),
       queue_(worker_count_),
       in_flight_(settings.server.max_in_flight),
-      shared_{config_, clock_, table_, queue_, in_flight_, fleets_} {
+      crowd_(settings.server.max_connections_per_ip),
+      shared_{config_, clock_, table_, queue_, in_flight_, fleets_, crowd_} {
   for (const auto& warning : settings.warnings) log_.warning(warning);
-  if (const auto warning = raise_descriptor_limit(settings.server.max_connections)) log_.warning(*warning);
+  const auto descriptors = raise_descriptor_limit(settings.server.max_connections);
+  if (!descriptors.warning.empty()) log_.warning(descriptors.warning);
   // Names of a table that is filled from a snapshot are made under the key of the weir that wrote it.
   if (snapshot_.found()) config_.names.table = snapshot_.found()->names;
   snapshot_.restore(table_, saved_rules_, clock_.now());
@@ -165,13 +168,12 @@ Program::Program(const Settings& settings, proxy::Configuration config)
     fleets_.emplace_back(config_.upstreams[i], config_.servers[i],
                          [this](const std::string& change) { log_.warning(change); });
   prober_.emplace(control_.get_executor(), clock_, fleets_);
-  const WorkerParts parts{
-      .shared = shared_,
-      .redis = needs_redis(settings) ? &*settings.state.redis : nullptr,
-      .redis_refunds = redis_refunds_,
-      .access_log = access_log_,
-      .log = log_,
-      .most_sessions = std::max<std::size_t>(1, settings.server.max_connections / worker_count_)};
+  const WorkerParts parts{.shared = shared_,
+                          .redis = needs_redis(settings) ? &*settings.state.redis : nullptr,
+                          .redis_refunds = redis_refunds_,
+                          .access_log = access_log_,
+                          .log = log_,
+                          .most_sessions = std::max<std::size_t>(1, descriptors.connections / worker_count_)};
   for (unsigned i = 0; i < worker_count_; ++i) workers_.push_back(std::make_unique<WorkerThread>(parts));
   open_listeners();
   start_admin();
@@ -186,11 +188,12 @@ void Program::open_listeners() {
   if (const auto fault = certificates_->read()) throw CannotStart(fault->message);
   for (std::size_t i = 0; i < settings_.listeners.size(); ++i) {
     SSL_CTX* const tls = certificates_->context(i);
+    const bool proxied = settings_.listeners[i].proxy_protocol;
     auto first = need(net::ListeningSocket::open(settings_.listeners[i].address));
     for (std::size_t j = 1; j < workers_.size(); ++j)
-      workers_[j]->listen_on(need(first.again()), net::share(tls));
+      workers_[j]->listen_on(need(first.again()), net::share(tls), proxied);
     log_.info(std::string(tls != nullptr ? "TLS " : "") + "listening on " + first.address().to_string());
-    workers_[0]->listen_on(std::move(first), net::share(tls));
+    workers_[0]->listen_on(std::move(first), net::share(tls), proxied);
   }
 }
 

@@ -36,12 +36,20 @@ constexpr KeySpec kServerKeys[] = {
     key("max_head", Kind::Size, "16KiB", "of a request's or an answer's head"),
     key("max_body", Kind::Size, "", "of a request's body; absent: any"),
     whole("max_connections", 1, 10'000'000, "16384", "open client connections of all workers together"),
+    whole(
+        "max_connections_per_ip", 0, 10'000'000, "0",
+        "open connections of one client address (IPv6: of one ipv6_prefix); more are closed at once; trusted "
+        "proxies may have any; 0: any"),
     whole("max_in_flight", 0, 10'000'000, "0",
           "requests at upstreams of all workers together; the lowest priority is shed first; 0: any"),
     key("head_timeout", Kind::Duration, "10s",
         "from a request's first byte to the end of its head; TLS handshake"),
     key("body_timeout", Kind::Duration, "30s", "between two reads of a request's body"),
     key("write_timeout", Kind::Duration, "30s", "between two writes to a client that does not read"),
+    key("min_rate", Kind::Size, "500B",
+        "octets a second of a body that a client sends, or an answer that it takes, while it is waited for; "
+        "\"0B\": any"),
+    key("min_rate_grace", Kind::Duration, "20s", "over which min_rate is an average"),
     key("idle_timeout", Kind::Duration, "75s", "between two requests of a connection"),
     key("certificate_check", Kind::Duration, "10s",
         "between two looks at certificates, keys and OCSP responses, which are read anew when they changed; "
@@ -63,11 +71,8 @@ constexpr KeySpec kAdminKeys[] = {
 constexpr KeySpec kListenerKeys[] = {
     required("address", Kind::Address, "host:port, [v6]:port or unix:/path; port 0 takes a free one"),
     key("tls", Kind::Subtable, "", "terminates TLS; absent: plain HTTP"),
-    {.name = "proxy_protocol",
-     .kind = Kind::Bool,
-     .fallback = "false",
-     .about = "the PROXY protocol before HTTP",
-     .not_yet = "the PROXY protocol"},
+    key("proxy_protocol", Kind::Bool, "false",
+        "every connection begins with the PROXY protocol, version 1 or 2, believed of trusted proxies"),
 };
 
 constexpr Choice kTlsVersions[] = {{"1.2"}, {"1.3"}};
@@ -92,9 +97,13 @@ constexpr KeySpec kCertificateKeys[] = {
     key("ocsp", Kind::Text, "", "DER file: the authority's OCSP response, stapled while it is up to date"),
 };
 
+constexpr Choice kAddressFields[] = {{"x-forwarded-for"}, {"forwarded"}};
 constexpr Choice kUnknownKeys[] = {{"anonymous"}, {"reject"}, {"accept"}};
 constexpr KeySpec kClientKeys[] = {
-    key("trusted_proxies", Kind::Texts, "", "addresses and blocks whose X-Forwarded-For is believed"),
+    key("trusted_proxies", Kind::Texts, "",
+        "addresses and blocks whose X-Forwarded-For and PROXY are believed; \"unix:\" for unix sockets"),
+    choice("address_from", kAddressFields, "x-forwarded-for",
+           "the field in which trusted proxies say who is asking; the other is not looked at"),
     whole("ipv6_prefix", 1, 128, "64", "IPv6 clients of one such block are one client"),
     key("api_key", Kind::Subtable, "",
         "{ header }, { query } or { bearer = true }; default the header X-API-Key"),
@@ -187,6 +196,8 @@ constexpr KeySpec kRouteKeys[] = {
         "after a 429 of the upstream's with Retry-After, weir itself answers so until then"),
     key("respond", Kind::Subtable, "", "an answer of weir's own, in place of an upstream"),
     key("upgrade", Kind::Texts, "websocket", "protocols that a connection may change to; never h2c"),
+    key("max_head", Kind::Size, "", "of a request's head; absent: as [server] has it"),
+    key("max_body", Kind::Size, "", "of a request's body; absent: as [server] has it"),
     whole("priority", 0, 9, "5", "0 first to 9 last: in queues, and under load"),
 };
 constexpr KeySpec kRespondKeys[] = {

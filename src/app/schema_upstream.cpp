@@ -13,6 +13,8 @@ constexpr KeySpec kUpstreamKeys[] = {
     {.name = "servers", .kind = Kind::Mixed, .about = "addresses, or tables with one", .required = true},
     choice("balance", kBalances, "least_in_flight", "which server is next"),
     key("hash_key", Kind::Texts, "", "of balance = \"hash\": what stays on its server; absent: api_key|ip"),
+    key("proxy_protocol", Kind::Bool, "false",
+        "each connection begins with the PROXY protocol, version 2, and serves one request"),
     key("timeouts", Kind::Subtable, "", "deadlines of the upstream side"),
     whole("max_idle", 0, 65'536, "256", "unused connections kept per server and worker"),
     key("eject", Kind::Subtable, "", "when a server that fails is left out"),

@@ -83,13 +83,14 @@ std::optional<policy::KeyRing::Sha256> read_digest(const TableReader& table) {
 std::vector<base::Cidr> read_trusted(const TableReader& table) {
   std::vector<base::Cidr> blocks;
   for (const auto& text : table.texts("trusted_proxies")) {
-    if (const auto block = base::Cidr::parse(text))
+    // The peer of a unix socket has no address: the unspecified one, which no other peer can have.
+    if (const auto block = base::Cidr::parse(text == "unix:" ? "::" : text))
       blocks.push_back(*block);
     else
       table.mistake("trusted_proxies",
                     "found " + in_quotes(text) +
-                        "; expected an address, or a block such as \"10.0.0.0/8\" without bits "
-                        "past its prefix");
+                        "; expected an address, a block such as \"10.0.0.0/8\" without bits "
+                        "past its prefix, or \"unix:\"");
   }
   return blocks;
 }
@@ -139,6 +140,7 @@ void read_countries(const TableReader& table, const Reading& reading, policy::Cl
 policy::ClientSettings read_client(const TableReader& table, Reading& reading) {
   policy::ClientSettings client;
   client.trusted_proxies = read_trusted(table);
+  client.address_field = table.choice<policy::AddressField>("address_from");
   client.ipv6_prefix = static_cast<int>(table.whole("ipv6_prefix"));
   if (table.has("api_key")) client.api_key = read_source(table, "api_key", schema::kApiKeySource);
   if (table.has("user")) client.user = read_source(table, "user", schema::kSource);

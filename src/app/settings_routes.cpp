@@ -23,6 +23,13 @@ policy::CannedResponse read_respond(const TableReader& table) {
   return answer;
 }
 
+// 0 where it is absent.
+std::uint64_t positive_size(const TableReader& table, std::string_view key) {
+  const auto size = table.size(key);
+  if (size && *size == 0) table.mistake(key, "found 0; expected a size above zero, or no such key");
+  return size.value_or(0);
+}
+
 std::size_t find_upstream(const TableReader& table,
                           const std::vector<upstream::UpstreamSettings>& upstreams) {
   const auto name = table.text("upstream");
@@ -93,6 +100,8 @@ policy::Route read_route(const TableReader& table, const std::vector<upstream::U
   if (route.honor_retry_after && table.has("respond"))
     table.mistake("honor_upstream_retry_after", "only of an upstream");
   route.upgrades = read_upgrades(table);
+  route.max_head = positive_size(table, "max_head");
+  route.max_body = positive_size(table, "max_body");
   route.priority = static_cast<policy::Priority>(table.whole("priority"));
   name_route(table, match, taken, route);
   return route;

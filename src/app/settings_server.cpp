@@ -135,10 +135,13 @@ proxy::ServerSettings read_server(const TableReader& table) {
   server.underscores_in_headers = table.boolean("underscores_in_headers");
   read_sizes(table, server);
   server.max_connections = static_cast<std::uint64_t>(table.whole("max_connections"));
+  server.max_connections_per_ip = static_cast<std::uint64_t>(table.whole("max_connections_per_ip"));
   server.max_in_flight = static_cast<std::uint64_t>(table.whole("max_in_flight"));
   server.head_timeout = table.deadline("head_timeout");
   server.body_timeout = table.deadline("body_timeout");
   server.write_timeout = table.deadline("write_timeout");
+  server.least_rate = {.octets_per_second = table.size("min_rate").value_or(0),
+                       .grace = table.deadline("min_rate_grace")};
   server.idle_timeout = table.deadline("idle_timeout");
   server.certificate_check = table.duration("certificate_check");
   return server;
@@ -150,7 +153,7 @@ std::vector<net::ListenerSettings> read_listeners(const TableReader& root, Readi
     net::ListenerSettings listener;
     const auto address = table.address("address");
     listener.address = address.value_or(base::Endpoint{});
-    (void)table.boolean("proxy_protocol");
+    listener.proxy_protocol = table.boolean("proxy_protocol");
     if (table.has("tls")) listener.tls = read_tls(table.table("tls", schema::kTls), reading);
     if (address) take_address(table, *address, reading);
     listeners.push_back(std::move(listener));

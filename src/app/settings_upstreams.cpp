@@ -274,7 +274,9 @@ std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root, 
     read_tls(table, reading, upstream);
     upstream.health = read_health(table);
     upstream.retry = read_retry(table);
-    upstream.max_idle = static_cast<std::size_t>(table.whole("max_idle"));
+    upstream.proxy_protocol = table.boolean("proxy_protocol");
+    // What it says of one client would be taken for the next one's.
+    upstream.max_idle = upstream.proxy_protocol ? 0 : static_cast<std::size_t>(table.whole("max_idle"));
     upstreams.push_back(std::move(upstream));
   }
   return upstreams;

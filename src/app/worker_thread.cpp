@@ -51,9 +51,10 @@ WorkerThread::~WorkerThread() {
   net::Reactor::of(context_.get_executor()).end_tasks();  // sessions, which refer to the worker
 }
 
-void WorkerThread::listen_on(net::ListeningSocket socket, net::TlsContext tls) {
+void WorkerThread::listen_on(net::ListeningSocket socket, net::TlsContext tls, bool proxy_protocol) {
   entrances_.push_back(std::make_unique<proxy::Entrance>(
-      worker_, std::move(socket).into_acceptor(context_.get_executor()), std::move(tls), most_sessions_,
+      worker_, std::move(socket).into_acceptor(context_.get_executor()),
+      proxy::EntranceSettings{std::move(tls), proxy_protocol, most_sessions_},
       [&log = log_](const std::string& what) { log.warning(what); }));
 }
 

@@ -38,7 +38,7 @@ class WorkerThread {
   WorkerThread& operator=(const WorkerThread&) = delete;
 
   // Before start(). `tls`: null for plain HTTP.
-  void listen_on(net::ListeningSocket socket, net::TlsContext tls);
+  void listen_on(net::ListeningSocket socket, net::TlsContext tls, bool proxy_protocol);
   void start();
 
   // Any thread: new connections of the `entrance`th listener, from 0, get this. Not for plain HTTP.

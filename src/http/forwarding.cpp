@@ -98,7 +98,7 @@ void append_forwarded(TextWriter& out, const RequestHead& head, const ForwardedB
 
 void append_forwarding(TextWriter& out, const RequestHead& head, const ForwardedBy& by) {
   out << "X-Forwarded-For: ";
-  if (by.peer_trusted) append_list(out, head.fields, FieldId::XForwardedFor);
+  if (by.peer_trusted && !by.told_by_forwarded) append_list(out, head.fields, FieldId::XForwardedFor);
   out << by.peer << "\r\n";
   const auto said = [&](FieldId id) {  // and goes on: Connection may have named it
     const auto* field = by.peer_trusted ? find_field(head.fields, id) : nullptr;
@@ -158,10 +158,12 @@ void write_request_head(std::string& text, const RequestHead& head, const Forwar
   copy_lines(out, head.fields, [&](const Field& field) {
     length_known |= field.id == FieldId::ContentLength;
     return !field.hop_by_hop && !rewritten(field.id, by.peer_trusted) &&
+           (!head.max_forwards || field.id != FieldId::MaxForwards) &&
            (by.underscores || !has_underscore(field)) && !(by.whole_and_plain && asks_for_form(field));
   });
   if (by.whole_and_plain) out << "Accept-Encoding: identity\r\n";
   if (!by.upgrade.empty()) append_upgrade(out, by.upgrade);
+  if (head.max_forwards) out << "Max-Forwards: " << *head.max_forwards - 1 << "\r\n";
   append_forwarding(out, head, by);
   append_framing(out, head.framing, head.content_length, length_known);
   out << "\r\n";

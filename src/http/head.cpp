@@ -21,6 +21,7 @@ void RequestHead::clear() noexcept {
   keep_alive = true;
   expects_continue = false;
   wants_upgrade = false;
+  max_forwards.reset();
 }
 
 void ResponseHead::clear() noexcept {

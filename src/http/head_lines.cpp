@@ -181,6 +181,7 @@ FieldId field_id(std::string_view name) noexcept {
       return is("keep-alive") ? FieldId::KeepAlive : FieldId::Other;
     case 12:
       if (is("content-type")) return FieldId::ContentType;
+      if (is("max-forwards")) return FieldId::MaxForwards;
       return is("x-request-id") ? FieldId::XRequestId : FieldId::Other;
     case 13:
       return is("authorization") ? FieldId::Authorization : FieldId::Other;

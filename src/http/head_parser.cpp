@@ -182,6 +182,21 @@ std::optional<Fault> read_request_framing(RequestHead& head) {
   return std::nullopt;
 }
 
+// How often the request may still be passed on (RFC 9110 §7.6.2); of other methods the field means nothing.
+std::optional<Fault> read_max_forwards(RequestHead& head) {
+  if (head.method != "OPTIONS" && head.method != "TRACE") return std::nullopt;
+  for (const auto& field : head.fields) {
+    if (field.id != FieldId::MaxForwards) continue;
+    const auto* end = field.value.data() + field.value.size();
+    std::uint64_t hops = 0;
+    const auto [stop, error] = std::from_chars(field.value.data(), end, hops);
+    if (error != std::errc{} || stop != end || head.max_forwards)
+      return Fault{400, "Max-Forwards is not one whole number"};
+    head.max_forwards = hops;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::size_t find_head_end(std::string_view bytes, std::size_t from) noexcept {
@@ -202,6 +217,7 @@ std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& hea
   if (auto fault = read_target(head)) return fault;
   if (auto fault = read_host(head)) return fault;
   if (auto fault = read_request_framing(head)) return fault;
+  if (auto fault = read_max_forwards(head)) return fault;
   const auto connection = read_connection(head.fields);
   if (!connection) return Fault{400, "Connection names too many options"};
   head.keep_alive = !connection->close && (head.minor_version == 1 || connection->keep_alive);

@@ -141,4 +141,18 @@ base::IpAddress peer_address(const RawEndpoint& peer) noexcept {
   return base::IpAddress(bytes);
 }
 
+std::uint16_t peer_port(const RawEndpoint& peer) noexcept {
+  const auto* address = peer.data();
+  if (address->sa_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in*>(address)->sin_port);
+  if (address->sa_family == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6*>(address)->sin6_port);
+  return 0;
+}
+
+RawEndpoint local_endpoint(int fd) noexcept {
+  RawEndpoint local;
+  auto size = static_cast<socklen_t>(local.capacity());
+  if (::getsockname(fd, local.data(), &size) == 0) local.resize(size);
+  return local;
+}
+
 }  // namespace weir::net

@@ -283,6 +283,27 @@ Task<ErrorCode> Stream::handshake() {
   }
 }
 
+std::size_t Stream::peek(char* at, std::size_t size, ErrorCode& ec) noexcept {
+  ec = {};
+  const auto got = ::recv(fd_, at, size, MSG_PEEK);
+  if (got > 0) return static_cast<std::size_t>(got);
+  if (got == 0)
+    ec = asio::error::eof;
+  else
+    ec = errno == EAGAIN || errno == EWOULDBLOCK ? ErrorCode(asio::error::would_block) : last_error();
+  return 0;
+}
+
+Port::Wait Stream::wait_for_more() noexcept {
+  if (port_) port_->drained();  // what is there was looked at
+  return wait_readable();
+}
+
+bool Stream::skip(std::size_t size) noexcept {
+  std::array<char, 2048> scratch{};
+  return size <= scratch.size() && ::recv(fd_, scratch.data(), size, 0) == static_cast<ssize_t>(size);
+}
+
 std::string Stream::peer_subject() const {
   const X509* certificate = tls_ ? SSL_get0_peer_certificate(tls_->ssl) : nullptr;
   if (certificate == nullptr || SSL_get_verify_result(tls_->ssl) != X509_V_OK) return {};
@@ -388,6 +409,11 @@ Task<ErrorCode> Stream::write(std::string_view first, std::string_view second) {
     ec = co_await wait_writable();
     if (ec) co_return ec;
   }
+}
+
+std::size_t Stream::unacknowledged() const noexcept {
+  int waiting = 0;
+  return ::ioctl(fd_, TIOCOUTQ, &waiting) == 0 && waiting > 0 ? static_cast<std::size_t>(waiting) : 0;
 }
 
 bool Stream::has_pending() const noexcept {

@@ -3,8 +3,6 @@
 #include "policy/pieces.hpp"
 #include "policy/said.hpp"
 
-#include <algorithm>
-
 namespace weir::policy {
 
 namespace {
@@ -77,50 +75,6 @@ void read_attributes(const ClientSettings& settings, const http::RequestHead& he
   client.service = vouched(settings.service, "the request names more than one service");
 }
 
-bool is_trusted(const ClientSettings& settings, const base::IpAddress& address) noexcept {
-  return std::any_of(settings.trusted_proxies.begin(), settings.trusted_proxies.end(),
-                     [&](const base::Cidr& block) { return block.contains(address); });
-}
-
-bool is_port(std::string_view text) noexcept {
-  return !text.empty() && text.size() <= 5 &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// "203.0.113.7", "203.0.113.7:4711", "2001:db8::1", "[2001:db8::1]" or "[2001:db8::1]:4711".
-std::optional<base::IpAddress> parse_hop(std::string_view text) noexcept {
-  if (!text.starts_with('[')) {
-    const auto colon = text.find(':');
-    const bool v4_with_port = colon != std::string_view::npos &&
-                              text.find(':', colon + 1) == std::string_view::npos &&
-                              is_port(text.substr(colon + 1));
-    return base::IpAddress::parse(v4_with_port ? text.substr(0, colon) : text);
-  }
-  const auto bracket = text.find(']');
-  if (bracket == std::string_view::npos) return std::nullopt;
-  const auto behind = text.substr(bracket + 1);
-  if (!behind.empty() && (behind.front() != ':' || !is_port(behind.substr(1)))) return std::nullopt;
-  const auto inside = text.substr(1, bracket - 1);
-  if (inside.find(':') == std::string_view::npos) return std::nullopt;
-  return base::IpAddress::parse(inside);
-}
-
-// Walks one line from its right end. `believed` moves to each address met; true when the walk is over.
-bool walk_line(const ClientSettings& settings, std::string_view line, base::IpAddress& believed) noexcept {
-  while (!line.empty()) {
-    const auto comma = line.rfind(',');
-    const bool leftmost = comma == std::string_view::npos;
-    const auto element = trimmed(leftmost ? line : line.substr(comma + 1));
-    line = leftmost ? std::string_view{} : line.substr(0, comma);
-    if (element.empty()) continue;  // RFC 9110 §5.6.1.2: empty elements are not there
-    const auto address = parse_hop(element);
-    if (!address) return true;
-    believed = *address;
-    if (!is_trusted(settings, believed)) return true;
-  }
-  return false;
-}
-
 // What the keys file says of the key, or what is done with one that it does not know.
 void look_up(const ClientSettings& settings, ClientIdentity& client) {
   if (const KeyHolder* holder = settings.keys->find(client.api_key)) {
@@ -135,14 +89,6 @@ void look_up(const ClientSettings& settings, ClientIdentity& client) {
   client.api_key = {};
 }
 
-base::IpAddress walk(const ClientSettings& settings, const base::IpAddress& trusted_peer,
-                     const http::Fields& fields) noexcept {
-  base::IpAddress believed = trusted_peer;
-  for (auto field = fields.rbegin(); field != fields.rend(); ++field)
-    if (field->id == http::FieldId::XForwardedFor && walk_line(settings, field->value, believed)) break;
-  return believed;
-}
-
 }  // namespace
 
 ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& peer,
@@ -150,8 +96,8 @@ ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& p
   ClientIdentity client;
   client.peer = peer;
   client.peer_trusted = is_trusted(settings, peer);
-  client.address = client.peer_trusted ? walk(settings, peer, head.fields) : peer;
-  client.network = client.address.is_v4() ? client.address : client.address.masked(settings.ipv6_prefix);
+  client.address = client.peer_trusted ? forwarded_client(settings, peer, head.fields) : peer;
+  client.network = network_of(settings, client.address);
   client.certificate_subject = credentials.certificate_subject;
   if (settings.countries) client.country = settings.countries->of(client.address);
   if (settings.tokens) check_token(settings, head.fields, credentials, client);
@@ -160,9 +106,17 @@ ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& p
   return client;
 }
 
+bool is_trusted(const ClientSettings& settings, const base::IpAddress& address) noexcept {
+  return is_trusted(settings.trusted_proxies, address);
+}
+
+base::IpAddress network_of(const ClientSettings& settings, const base::IpAddress& address) noexcept {
+  return address.is_v4() ? address : address.masked(settings.ipv6_prefix);
+}
+
 base::IpAddress forwarded_client(const ClientSettings& settings, const base::IpAddress& peer,
                                  const http::Fields& fields) noexcept {
-  return is_trusted(settings, peer) ? walk(settings, peer, fields) : peer;
+  return client_address(settings.trusted_proxies, settings.address_field, peer, fields);
 }
 
 }  // namespace weir::policy

@@ -2,6 +2,8 @@
 
 #include "proxy/session.hpp"
 
+#include "weir/policy/identity.hpp"
+
 #include <exception>
 #include <memory>
 #include <utility>
@@ -13,17 +15,17 @@ namespace {
 constexpr std::chrono::milliseconds kPause{20};
 constexpr std::chrono::seconds kBetweenComplaints{1};
 
+constexpr std::size_t kEvicted = 32;  // one in so many goes at a time
+
 constexpr unsigned kMostRefusals = 8;  // lines about clients that are not trusted between two complaints
 
 }  // namespace
 
-Entrance::Entrance(Worker& worker, net::Acceptor acceptor, net::TlsContext tls, std::size_t most_sessions,
-                   Complain complain)
+Entrance::Entrance(Worker& worker, net::Acceptor acceptor, EntranceSettings settings, Complain complain)
     : worker_(worker),
       acceptor_(std::move(acceptor)),
       pause_(worker.executor),
-      tls_(std::move(tls)),
-      most_sessions_(most_sessions),
+      settings_(std::move(settings)),
       complain_(std::move(complain)) {}
 
 void Entrance::open() {
@@ -45,10 +47,24 @@ net::Awaitable<void> Entrance::pause() {
   co_await pause_.async_wait(net::into(ignored));
 }
 
+// A part of what there is, so that a flood is let in within seconds and does not empty the house at once.
+void Entrance::evict() noexcept {
+  worker_.eviction.want(worker_.sessions / kEvicted + 1);
+}
+
+// Once somebody waits at the door, and not before, those go who have nothing to do.
+net::Awaitable<void> Entrance::make_room() {
+  net::ErrorCode ec;
+  co_await acceptor_.async_wait(net::Acceptor::wait_read, net::into(ec));
+  if (closed_ || !is_full()) co_return;
+  evict();
+  co_await pause();
+}
+
 net::Awaitable<void> Entrance::accept_all() {
   while (!closed_) {
-    if (worker_.sessions >= most_sessions_) {
-      co_await pause();
+    if (is_full()) {
+      co_await make_room();
       continue;
     }
     net::Socket socket(worker_.executor);
@@ -59,7 +75,9 @@ net::Awaitable<void> Entrance::accept_all() {
     if (!ec) {
       admit(std::move(socket), peer);
     } else if (ec != net::asio::error::connection_aborted) {
+      worker_.counters.accept_failures.add();
       complain_of_accepting(ec);
+      evict();
       co_await pause();
     }
   }
@@ -93,11 +111,24 @@ void Entrance::complain_of_client(const Session& session) {
             (more != 0 ? "; and " + std::to_string(more) + " more since" : ""));
 }
 
+bool enter_crowd(Worker& worker, const base::IpAddress& address, Crowd::Place& place) {
+  const auto& client = worker.config.client;
+  if (!worker.crowd.bounded() || policy::is_trusted(client, address)) return true;
+  place = worker.crowd.enter(policy::network_of(client, address));
+  if (!place) worker.counters.connections_crowded.add();
+  return static_cast<bool>(place);
+}
+
 void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer) {
+  const auto address = net::peer_address(peer);
+  Crowd::Place place;
+  if (!settings_.proxy_protocol && !enter_crowd(worker_, address, place)) return;  // which closes the socket
   net::ErrorCode ignored;
   const int fd = socket.release(ignored);
-  auto stream = tls_ ? net::Stream(worker_.executor, fd, tls_.get()) : net::Stream(worker_.executor, fd);
-  auto session = std::make_unique<Session>(worker_, std::move(stream), peer);
+  const auto& tls = settings_.tls;
+  auto stream = tls ? net::Stream(worker_.executor, fd, tls.get()) : net::Stream(worker_.executor, fd);
+  auto session = std::make_unique<Session>(worker_, std::move(stream), peer, std::move(place));
+  if (settings_.proxy_protocol) session->expect_preamble();
   net::spawn(worker_.executor, serve(std::move(session)), [this](const std::exception_ptr& failure) {
     if (!failure) return;
     try {

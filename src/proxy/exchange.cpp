@@ -48,6 +48,7 @@ void Exchange::cancel() noexcept {
 std::optional<http::Fault> Exchange::read_head(std::size_t size) {
   const auto bytes = session_.inbox.unread().substr(0, size);
   session_.inbox.use_and_pin(size);
+  head_size_ = size;
   auto& space = *space_;
   if (auto fault = http::parse_request_head(bytes, space.head)) return fault;
   const auto& head = space.head;
@@ -73,7 +74,13 @@ net::Task<Exchange::Ending> Exchange::run() {
   route_ = policy::find_route(worker_.config.routes, space.request);
   const auto* route = route_ ? &worker_.config.routes[*route_] : nullptr;
   if (route != nullptr) space.request.route = route->name;
-  const auto most = worker_.config.server.max_body;
+  if (route != nullptr && route->max_head != 0 && head_size_ > route->max_head) {
+    worker_.counters.client_errors(observe::ClientError::HeadTooLarge).add();
+    return error(431, "the request head is too large");
+  }
+  const auto most =
+      route != nullptr && route->max_body != 0 ? route->max_body : worker_.config.server.max_body;
+  if (route != nullptr && route->max_body != 0) request_body_->allow(most);
   if (most != 0 && space.head.content_length > most) {
     worker_.counters.client_errors(observe::ClientError::BodyTooLarge).add();
     return error(413, "the request body is too large");
@@ -128,12 +135,13 @@ net::Task<Exchange::Ending> Exchange::carry_out(const Ruling& ruling) {
 
 net::Task<Exchange::Ending> Exchange::pass_on() {
   const auto* route = route_ ? &worker_.config.routes[*route_] : nullptr;
-  if (route != nullptr && !route->respond) {
+  if (route != nullptr && !route->respond && space_->head.max_forwards != 0U) {
     auto& pool = worker_.pools[route->upstream];
     const auto pause = route->honor_retry_after ? pool.fleet().paused_until() - latest_ : base::Duration{0};
     return pause > base::Duration{0} ? answer_paused(pause) : forward(pool);
   }
   gate_.keep();
+  if (route != nullptr && !route->respond) return answer_as_last();
   if (gate_.settlements().due()) settle(route != nullptr ? route->respond->status : 404, nullptr);
   if (route == nullptr) return error(404, "no route matches this request");
   return answer({.status = route->respond->status,
@@ -141,6 +149,14 @@ net::Task<Exchange::Ending> Exchange::pass_on() {
                  .body = route->respond->body,
                  .fields = space_->standing,
                  .no_store = false});
+}
+
+// The request may not be passed on any more (RFC 9110 §7.6.2), so that weir is whom it is for.
+net::Task<Exchange::Ending> Exchange::answer_as_last() {
+  const bool traced = space_->head.method == "TRACE";
+  if (gate_.settlements().due()) settle(traced ? 501 : 200, nullptr);
+  if (traced) return error(501, "TRACE is not supported");
+  return answer({.status = 200, .fields = space_->standing, .no_store = false});
 }
 
 void Exchange::note_standing(const policy::Decision& decision) {

@@ -11,6 +11,7 @@
 #include "weir/net/asio.hpp"
 #include "weir/net/signal.hpp"
 #include "weir/policy/evaluation.hpp"
+#include "weir/proxy/pace.hpp"
 #include "weir/proxy/relay.hpp"
 #include "weir/proxy/shaper.hpp"
 #include "weir/upstream/pool.hpp"
@@ -63,6 +64,7 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> await_turn();
   [[nodiscard]] net::Task<Ending> leave_queue(const Shaper::Turn& turn, const Gate::Delayed& delayed);
   [[nodiscard]] net::Task<Ending> pass_on();
+  [[nodiscard]] net::Task<Ending> answer_as_last();
   [[nodiscard]] net::Task<Ending> refuse(const Ruling& ruling);
   [[nodiscard]] net::Task<Ending> refuse_by(const policy::Rule& rule, base::Duration retry_after);
   [[nodiscard]] net::Task<Ending> refuse_waiting(const Gate::Delayed& delayed, base::Duration retry_after);
@@ -109,6 +111,14 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> tunnel(upstream::Pool& pool, const Attempt& attempt);
   [[nodiscard]] Ending leave_tunnel(observe::TunnelEnd end);
   [[nodiscard]] net::Task<Relay::Need> relay_rest(upstream::Pool& pool, Relay& relay, Relay::Need need);
+  // How a client takes its answer.
+  struct Reading {
+    Pace pace;
+    std::uint64_t taken = 0;   // octets that its system had, when it was waited for last
+    base::Duration stalled{};  // since it took any
+  };
+  [[nodiscard]] bool keeps_reading(Reading& reading, base::TimePoint since, std::uint64_t sent,
+                                   const net::ErrorCode& ec);
   [[nodiscard]] net::Task<Ending> give_up(Attempt& attempt);
   [[nodiscard]] net::Task<Ending> refuse_body(unsigned status);
   [[nodiscard]] observe::UpstreamTallies& tallies() noexcept;
@@ -126,6 +136,7 @@ class Exchange {
   std::unique_ptr<ExchangeSpace> space_;
   Gate gate_;
   std::optional<std::size_t> route_;
+  std::size_t head_size_ = 0;  // bytes
 
   policy::Priority priority_ = policy::kDefaultPriority;
   bool in_flight_ = false;            // counted by the worker's InFlight
@@ -139,6 +150,7 @@ class Exchange {
   std::unique_ptr<Upload> upload_;  // of a request body that did not come with its head
 
   bool client_stalls_ = false;  // it does not take the answer that waits for it
+  bool slow_ = false;           // it sent its body, or took its answer, slower than min_rate
 
   // For the account.
   base::TimePoint started_{};

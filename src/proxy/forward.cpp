@@ -3,9 +3,11 @@
 #include "proxy/session.hpp"
 #include "proxy/upload.hpp"
 
+#include "weir/http/preamble.hpp"
 #include "weir/http/upgrade.hpp"
 #include "weir/net/signal.hpp"
 
+#include <algorithm>
 #include <exception>
 
 #include <sys/socket.h>
@@ -36,15 +38,19 @@ void Exchange::write_request(Attempt& attempt) {
   if (space.head.wants_upgrade)
     attempt.upgrade = http::protocol_to_ask(space.head, worker_.config.routes[*route_].upgrades);
   space.out.clear();
-  http::write_request_head(space.out, space.head,
-                           {.peer = session_.peer_text,
-                            .proto = session_.client.is_tls() ? "https" : "http",
-                            .request_id = space.request_id,
-                            .peer_trusted = space.request.client.peer_trusted,
-                            .add_forwarded = worker_.config.server.forwarded,
-                            .underscores = worker_.config.server.underscores_in_headers,
-                            .whole_and_plain = gate_.settlements().want_body(),
-                            .upgrade = attempt.upgrade});
+  const auto& upstream = worker_.pools[worker_.config.routes[*route_].upstream].settings();
+  if (upstream.proxy_protocol) http::append_preamble(space.out, session_.ends());
+  http::write_request_head(
+      space.out, space.head,
+      {.peer = session_.peer_text,
+       .proto = session_.client.is_tls() ? "https" : "http",
+       .request_id = space.request_id,
+       .peer_trusted = space.request.client.peer_trusted,
+       .told_by_forwarded = worker_.config.client.address_field == policy::AddressField::Forwarded,
+       .add_forwarded = worker_.config.server.forwarded,
+       .underscores = worker_.config.server.underscores_in_headers,
+       .whole_and_plain = gate_.settlements().want_body(),
+        .upgrade = attempt.upgrade});
   attempt.whole = space.head.framing == http::Framing::None;
   if (space.head.framing == http::Framing::Length && request_body_->at_hand() >= space.head.content_length)
     attempt.whole = request_body_->take(attempt.body) == BodySource::Status::Piece;
@@ -96,7 +102,7 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
   auto& stream = lease_.stream();
   sent_ = latest_;
   ++attempt.servers;
-  attempt.silent = false;
+  attempt.silent = attempt.heard = false;
   attempt.status = 502;
   arm(attempt, pool.settings().timeouts.response);
   net::ErrorCode ec;
@@ -121,6 +127,7 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
   auto state = look_at_answer(attempt, searched);
   while (state == HeadState::Missing || state == HeadState::Interim) {
     if (state == HeadState::Interim) {
+      attempt.heard = true;
       ec = co_await relay_interim();
       attempt.client_broken = ec.failed();
       if (ec) break;
@@ -175,7 +182,7 @@ Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& sear
 
 // The connection ended, or the wait did, before the head of an answer was whole.
 void Exchange::note_silence(Attempt& attempt) {
-  const bool nothing_came = space_->answer.empty();
+  const bool nothing_came = space_->answer.empty() && !attempt.heard;
   attempt.silent = nothing_came;
   attempt.status = session_.late() ? 504 : 502;
   attempt.what = session_.late() ? "the upstream did not answer in time"
@@ -215,9 +222,12 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
     co_return form.keep_alive ? Ending::KeepAlive : Ending::Linger;
   }
   if (need == Relay::Need::SinkBroken || need == Relay::Need::Room || session_.left()) {
-    failure_ = session_.late() ? "write_timeout" : "client_left";
+    const bool late = session_.late();
+    failure_ = slow_ ? "slow_read" : late ? "write_timeout" : "client_left";
     worker_.counters
-        .client_errors(session_.late() ? observe::ClientError::WriteTimeout : observe::ClientError::Left)
+        .client_errors(slow_  ? observe::ClientError::SlowRead
+                       : late ? observe::ClientError::WriteTimeout
+                              : observe::ClientError::Left)
         .add();
     co_return Ending::Abort;
   }
@@ -231,21 +241,45 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
   co_return Ending::Abort;
 }
 
+// Whether a client that was waited for takes its answer, and fast enough. The kernel says that there is room
+// only once much of its buffer has gone, so what counts is what was acknowledged meanwhile.
+bool Exchange::keeps_reading(Reading& reading, base::TimePoint since, std::uint64_t sent,
+                             const net::ErrorCode& ec) {
+  const auto waited = worker_.clock.now() - since;
+  const auto unread = session_.client.unacknowledged();
+  const auto taken = sent > unread ? sent - unread : 0;
+  const bool moves = !ec || taken > reading.taken;
+  reading.taken = taken;
+  reading.stalled = moves ? base::Duration{} : reading.stalled + waited;
+  slow_ = reading.pace.counts() && !reading.pace.note(waited, taken);
+  if (slow_ || !ec) return !slow_;
+  const bool ended = !session_.late() || worker_.hard_stop || session_.left();
+  if (ended || reading.stalled >= worker_.config.server.write_timeout) return false;
+  session_.clear_late();
+  return true;
+}
+
 // Moves what could not be moved at once; what was needed when it ended.
 net::Task<Relay::Need> Exchange::relay_rest(upstream::Pool& pool, Relay& relay, Relay::Need need) {
+  const auto& server = worker_.config.server;
+  Reading client{.pace = Pace(server.least_rate)};
+  const auto look =
+      client.pace.counts() ? std::min(server.least_rate.grace, server.write_timeout) : server.write_timeout;
   for (unsigned pieces = 1; need == Relay::Need::Bytes || need == Relay::Need::Room; ++pieces) {
     const bool reading = need == Relay::Need::Bytes;
     if (pieces % Relay::kPiecesInTurn == 0) {
       co_await net::Pause(worker_.executor);
       if (session_.late() || session_.left() || (upload_ && upload_->fault != 0)) break;
     }
-    session_.arm(reading ? pool.settings().timeouts.response : worker_.config.server.write_timeout);
+    session_.arm(reading ? pool.settings().timeouts.response : look);
     if (reading) session_.begin_wait_for_others();
     client_stalls_ = !reading;
+    const auto since = reading ? base::TimePoint{} : worker_.clock.now();
     const auto ec = co_await relay.wait(need);
     client_stalls_ = false;
     session_.end_wait_for_others();
-    if (ec) break;
+    const bool on = reading ? !ec : keeps_reading(client, since, relay.sent(), ec);
+    if (!on) break;
     need = relay.advance();
   }
   co_return need;

@@ -64,6 +64,7 @@ net::Task<Exchange::Ending> Exchange::read_body(std::uint64_t most) {
 // NeedBytes where the rest did not come.
 net::Task<BodySource::Status> Exchange::gather_body(std::uint64_t most) {
   std::string_view piece;
+  Pace pace(worker_.config.server.least_rate);
   for (;;) {
     const auto status = request_body_->take(piece);
     if (status == BodySource::Status::Piece) {
@@ -71,8 +72,10 @@ net::Task<BodySource::Status> Exchange::gather_body(std::uint64_t most) {
       if (inspected_.size() <= most) continue;
     }
     if (status != BodySource::Status::NeedBytes) co_return status;
+    const auto since = worker_.clock.now();
     const bool came = co_await await_body();
-    if (!came) co_return status;
+    slow_ = came && pace.counts() && !pace.note(worker_.clock.now() - since, request_body_->filled());
+    if (!came || slow_) co_return status;
   }
 }
 
@@ -111,12 +114,15 @@ net::Task<Exchange::Ending> Exchange::give_up_body(BodySource::Status status) {
   }
   failure_ = "bad_body";
   const bool large = status == BodySource::Status::TooLarge;
+  if (slow_) failure_ = "slow_body";
+  if (slow_) counters.client_errors(observe::ClientError::SlowBody).add();
   if (late) counters.client_errors(observe::ClientError::BodyTimeout).add();
   if (large) counters.client_errors(observe::ClientError::BodyTooLarge).add();
-  const unsigned code = late ? 408 : large ? 413 : 400;
+  const unsigned code = late || slow_ ? 408 : large ? 413 : 400;
   space_->text.clear();
   http::append_error_json(space_->text, code,
-                          late    ? "the request body did not come in time"
+                          slow_   ? "the request body comes too slowly"
+                          : late  ? "the request body did not come in time"
                           : large ? "the request body is too large"
                                   : "the request body is malformed or incomplete");
   return send({.status = code, .body = space_->text, .keep_alive = false});

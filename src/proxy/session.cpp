@@ -24,13 +24,16 @@ constexpr unsigned kEmptyLines = 8;
 
 }  // namespace
 
-Session::Session(Worker& a_worker, net::Stream a_client, const net::RawEndpoint& peer_endpoint)
+Session::Session(Worker& a_worker, net::Stream a_client, const net::RawEndpoint& peer_endpoint,
+                 Crowd::Place place)
     : Watched(a_worker.watchdog),
       worker(a_worker),
       client(std::move(a_client)),
       inbox(a_worker.blocks),
       peer(net::peer_address(peer_endpoint)),
-      peer_text(peer.to_string()) {
+      peer_port(net::peer_port(peer_endpoint)),
+      peer_text(peer.to_string()),
+      place_(std::move(place)) {
   ++worker.sessions;
   worker.counters.connections_accepted.add();
   worker.counters.connections_open.add();
@@ -55,6 +58,11 @@ void Session::on_tick() noexcept {
   if (state_ != State::Busy) ++idle_ticks_;
   const bool idle_in_drain = worker.draining && state_ != State::Busy;
   const bool grown_quiet = state_ == State::Idle && idle_ticks_ == kQuietAfterTicks;
+  if (state_ != State::Busy && worker.eviction.takes(state_ == State::Quiet)) {
+    worker.counters.connections_evicted.add();
+    late_ = true;
+    return cancel_all();
+  }
   if (worker.hard_stop) late_ = true;
   if (worker.hard_stop || idle_in_drain || grown_quiet) return cancel_all();
   if (waits_for_others_ && !left_ && client.peer_left()) {
@@ -215,6 +223,10 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
 }
 
 net::Task<void> Session::run() {
+  if (preamble_expected_) {
+    const bool introduced = co_await introduce();
+    if (!introduced) co_return;
+  }
   if (client.is_tls()) {
     const bool secured = co_await secure();
     if (!secured) co_return;

@@ -3,6 +3,7 @@
 
 #include "weir/base/ip_address.hpp"
 #include "weir/http/head_parser.hpp"
+#include "weir/http/preamble.hpp"
 #include "weir/net/stream.hpp"
 #include "weir/net/watchdog.hpp"
 #include "weir/observe/counters.hpp"
@@ -10,6 +11,7 @@
 #include "weir/proxy/worker.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,8 +21,12 @@ class Exchange;
 
 class Session final : public net::Watched {
  public:
-  Session(Worker& worker, net::Stream client, const net::RawEndpoint& peer);
+  // `place`: of its address among others; empty where those are not counted, or not yet.
+  Session(Worker& worker, net::Stream client, const net::RawEndpoint& peer, Crowd::Place place);
   ~Session();
+
+  // Before run(): the client's address, and its place, are those of which a proxy tells first.
+  void expect_preamble() noexcept { preamble_expected_ = true; }
 
   // Serves requests until either side ends it.
   [[nodiscard]] net::Task<void> run();
@@ -38,12 +44,16 @@ class Session final : public net::Watched {
   [[nodiscard]] std::string_view certificate_subject() const noexcept { return certificate_subject_; }
   // Why it was not believed, so that there was no session; empty: it was.
   [[nodiscard]] std::string_view distrust() const noexcept { return distrust_; }
+  // The two ends of the connection as the client sees them; nothing where it is none over IP.
+  [[nodiscard]] std::optional<http::Ends> ends() const;
 
   Worker& worker;
   net::Stream client;
   Inbox inbox;
-  const base::IpAddress peer;
-  const std::string peer_text;
+  // The other end of the connection, or what a trusted proxy said of it before anything else.
+  base::IpAddress peer;
+  std::uint16_t peer_port = 0;
+  std::string peer_text;
 
  private:
   enum class State : std::uint8_t { Busy, Idle, Quiet };
@@ -52,6 +62,8 @@ class Session final : public net::Watched {
   void on_tick() noexcept override;
   void cancel_all() noexcept;
 
+  [[nodiscard]] net::Task<bool> introduce();
+  [[nodiscard]] bool take_preamble(const http::Preamble& preamble);
   [[nodiscard]] net::Task<bool> secure();
   [[nodiscard]] net::Task<std::size_t> await_head();
   [[nodiscard]] net::ErrorCode receive();
@@ -67,9 +79,15 @@ class Session final : public net::Watched {
   std::string_view distrust_;  // static text
   std::uint32_t idle_ticks_ = 0;
   unsigned requests_in_turn_ = 0;  // served since it last had to wait for the client
+  Crowd::Place place_;
+  std::optional<http::Ends> told_ends_;  // by the preamble
+  bool preamble_expected_ = false;
   bool waits_for_others_ = false;
   bool late_ = false;
   bool left_ = false;
 };
+
+// Takes a place for a connection of this address, where those are counted. False, and counted: there is none.
+[[nodiscard]] bool enter_crowd(Worker& worker, const base::IpAddress& address, Crowd::Place& place);
 
 }  // namespace weir::proxy

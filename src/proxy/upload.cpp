@@ -11,9 +11,16 @@ net::Task<Exchange::Ending> Exchange::refuse_body(unsigned status) {
   failure_ = status == 503 ? "out_of_memory" : "bad_body";
   if (status == 503) return error(status, "this server is out of memory; please retry");
   if (status == 400) return error(status, "the request body is malformed or incomplete");
-  const bool slow = status == 408;
-  worker_.counters.client_errors(slow ? ClientError::BodyTimeout : ClientError::BodyTooLarge).add();
-  return error(status, slow ? "the request body did not come in time" : "the request body is too large");
+  const bool late = status == 408;
+  if (slow_) failure_ = "slow_body";
+  worker_.counters
+      .client_errors(slow_  ? ClientError::SlowBody
+                     : late ? ClientError::BodyTimeout
+                            : ClientError::BodyTooLarge)
+      .add();
+  return error(status, slow_  ? "the request body comes too slowly"
+                       : late ? "the request body did not come in time"
+                              : "the request body is too large");
 }
 
 void Exchange::start_upload() {
@@ -37,6 +44,7 @@ net::Task<void> Exchange::upload() {
   auto& state = *upload_;
   const auto& timeouts = worker_.pools[worker_.config.routes[*route_].upstream].settings().timeouts;
   Relay relay(*request_body_, lease_.stream(), space_->head.framing, state.out);
+  Pace pace(worker_.config.server.least_rate);
   auto need = relay.advance();
   for (unsigned pieces = 1; need == Relay::Need::Bytes || need == Relay::Need::Room; ++pieces) {
     const bool reading = need == Relay::Need::Bytes;
@@ -46,13 +54,16 @@ net::Task<void> Exchange::upload() {
     }
     // A client that does not take its answer gains no time by sending more.
     if (!client_stalls_) session_.arm(reading ? worker_.config.server.body_timeout : timeouts.response);
+    const auto since = reading && pace.counts() ? worker_.clock.now() : base::TimePoint{};
     const auto ec = co_await relay.wait(need);
     if (state.stop) co_return;
-    if (ec && reading) {
-      state.fault = session_.late() ? 408 : 400;
+    slow_ =
+        !ec && since != base::TimePoint{} && !pace.note(worker_.clock.now() - since, request_body_->filled());
+    if (slow_ || (ec && reading)) {
+      state.fault = slow_ || session_.late() ? 408 : 400;
       lease_.cancel();
     }
-    if (ec) co_return;
+    if (ec || slow_) co_return;
     need = relay.advance();
   }
   if (need == Relay::Need::Source) {

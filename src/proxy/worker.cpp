@@ -41,6 +41,8 @@ Worker::Worker(net::Executor an_executor, const Shared& shared, redis::Store* a_
       shaper(an_executor, shared.clock, shared.queue, shared.table, a_redis),
       load(net::Watchdog::kTick),
       in_flight(shared.in_flight),
+      crowd(shared.crowd),
+      eviction(watchdog),
       blocks(block_size(shared.config.server)) {
   spaces_.reserve(kKeptSpaces);
   append_hex(id_prefix_, (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}());

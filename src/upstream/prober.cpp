@@ -3,6 +3,7 @@
 #include "upstream/connect.hpp"
 
 #include "weir/http/head_parser.hpp"
+#include "weir/http/preamble.hpp"
 #include "weir/net/signal.hpp"
 #include "weir/upstream/pool.hpp"
 
@@ -19,8 +20,10 @@ namespace {
 // A server whose head is longer than that is not well.
 constexpr std::size_t kMostHead = 16 << 10;
 
-std::string request_for(const HealthCheck& check, const base::Endpoint& address) {
-  return "GET " + check.path +
+std::string request_for(const HealthCheck& check, const base::Endpoint& address, bool proxy_protocol) {
+  std::string preamble;
+  if (proxy_protocol) http::append_preamble(preamble, std::nullopt);  // it speaks for itself
+  return preamble + "GET " + check.path +
          " HTTP/1.1\r\nHost: " + (address.is_unix() ? std::string("localhost") : address.to_string()) +
          "\r\nUser-Agent: weir-health\r\nConnection: close\r\n\r\n";
 }
@@ -31,13 +34,13 @@ std::string request_for(const HealthCheck& check, const base::Endpoint& address)
 class Prober::Probe final : net::Watched {
  public:
   Probe(net::Executor executor, net::Watchdog& watchdog, const net::Clock& clock, const HealthCheck& check,
-        Fleet::Member& member, std::uint32_t seed)
+        Fleet::Member& member, bool proxy_protocol, std::uint32_t seed)
       : Watched(watchdog),
         executor_(executor),
         clock_(clock),
         check_(check),
         member_(member),
-        request_(request_for(check, member.settings().address)),
+        request_(request_for(check, member.settings().address, proxy_protocol)),
         pause_(executor),
         random_(seed) {}
 
@@ -126,7 +129,7 @@ Prober::Prober(net::Executor executor, const net::Clock& clock, std::deque<Fleet
   for (auto& fleet : fleets)
     for (std::size_t at = 0; fleet.settings().health && at < fleet.size(); ++at)
       probes_.push_back(std::make_unique<Probe>(executor_, watchdog_, clock, *fleet.settings().health,
-                                                fleet.member(at), seed()));
+                                                fleet.member(at), fleet.settings().proxy_protocol, seed()));
 }
 
 Prober::~Prober() {

@@ -91,13 +91,13 @@ class Weir(Process):
     """`weir run` of a configuration text that says port 0; `files` are laid beside it. Leaving checks that it ended
     well: a crash or a sanitizer's report fails the test that caused it."""
 
-    def __init__(self, text, files=None, environment=None, output=subprocess.DEVNULL):
+    def __init__(self, text, files=None, environment=None, output=subprocess.DEVNULL, **options):
         self.scratch = tempfile.TemporaryDirectory(prefix="weir-test-")
         self.folder = pathlib.Path(self.scratch.name)
         for name, content in {"weir.toml": text, **(files or {})}.items():
             (self.folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
         super().__init__([WEIR, "run", "--config", str(self.folder / "weir.toml")],
-                         env={**os.environ, **(environment or {})}, stdout=output)
+                         env={**os.environ, **(environment or {})}, stdout=output, **options)
         try:
             listeners = text.count("[[listener]]")
             self.ports = [int(match.group(1)) for match in self.wait_for(r"listening on \S*:(\d+)", listeners)]

@@ -14,8 +14,10 @@ struct ForwardedBy {
   std::string_view proto;       // "http" or "https"
   std::string_view request_id;  // used unless a trusted peer sent one
   bool peer_trusted = false;    // its X-Forwarded-* are continued; anybody else's are replaced
-  bool add_forwarded = false;   // writes Forwarded (RFC 7239) as well
-  bool underscores = false;     // fields whose names contain '_' go on
+  bool told_by_forwarded =
+      false;                   // it says who is asking in Forwarded: its X-Forwarded-For is anybody's word
+  bool add_forwarded = false;  // writes Forwarded (RFC 7239) as well
+  bool underscores = false;    // fields whose names contain '_' go on
   // The answer is to be read on its way: no coding of it is accepted (RFC 9110 §12.5.3), no part asked for.
   bool whole_and_plain = false;
   std::string_view upgrade{};  // the protocol to ask for; empty: none
@@ -24,7 +26,7 @@ struct ForwardedBy {
 // Appends the head of the request for the upstream: same method and target, HTTP/1.1, hop-by-hop fields gone,
 // forwarding fields and Via added, framing as the body will be sent. Names with underscores are left out
 // unless asked for: CGI (RFC 3875 §4.1.18) and its heirs take them for the names with hyphens, which weir
-// rewrites and counts by.
+// rewrites and counts by. REQUIRES that Max-Forwards, where it counts, is not used up.
 void write_request_head(std::string& out, const RequestHead& head, const ForwardedBy& by);
 
 // How the response goes to the client.

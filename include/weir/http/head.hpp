@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include <boost/container/static_vector.hpp>
@@ -22,6 +23,7 @@ enum class FieldId : std::uint8_t {
   Forwarded,
   Host,
   KeepAlive,
+  MaxForwards,
   ProxyConnection,
   RateLimit,
   RateLimitPolicy,
@@ -67,6 +69,7 @@ struct RequestHead {
   bool keep_alive = true;
   bool expects_continue = false;
   bool wants_upgrade = false;  // HTTP/1.1, and Connection names `upgrade` (RFC 9110 §7.8)
+  std::optional<std::uint64_t> max_forwards;  // of OPTIONS and TRACE alone (RFC 9110 §7.6.2)
 
   void clear() noexcept;  // to what a new one is, without touching the memory of fields that are not there
 };

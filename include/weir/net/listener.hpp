@@ -42,7 +42,10 @@ class ListeningSocket {
 // The addresses that a name stands for. Blocks; for start-up.
 [[nodiscard]] base::Result<std::vector<RawEndpoint>> resolve(const base::Endpoint& address);
 
-// The IP address of a peer; the unspecified address for a unix socket.
+// The IP address of a peer; the unspecified address for a unix socket. Its port; 0 for a unix socket.
 [[nodiscard]] base::IpAddress peer_address(const RawEndpoint& peer) noexcept;
+[[nodiscard]] std::uint16_t peer_port(const RawEndpoint& peer) noexcept;
+// Where a connected socket ends on this side; unspecified where it cannot be told.
+[[nodiscard]] RawEndpoint local_endpoint(int fd) noexcept;
 
 }  // namespace weir::net

@@ -37,6 +37,7 @@ struct TlsSettings {
 struct ListenerSettings {
   base::Endpoint address;
   std::optional<TlsSettings> tls;
+  bool proxy_protocol = false;  // what connects says first for whom
 };
 
 }  // namespace weir::net

@@ -35,6 +35,13 @@ class Stream {
   [[nodiscard]] Task<ErrorCode> connect(const void* address, std::size_t size);
   [[nodiscard]] Task<ErrorCode> handshake();
 
+  // Before handshake(), of what stands before TLS: copies what is there without taking it, as try_read() does
+  // otherwise; waits until more than that is there; takes `size` bytes of it,
+  // which were seen, at most 2048.
+  [[nodiscard]] std::size_t peek(char* at, std::size_t size, ErrorCode& ec) noexcept;
+  [[nodiscard]] Port::Wait wait_for_more() noexcept;
+  [[nodiscard]] bool skip(std::size_t size) noexcept;
+
   // The subject of the certificate that the client showed and that was verified, in this session or in the
   // one that it resumes: RFC 4514, "CN=billing,O=Example", ASCII alone. Empty where it showed none.
   [[nodiscard]] std::string peer_subject() const;
@@ -66,6 +73,9 @@ class Stream {
   [[nodiscard]] Port::Wait wait_writable() noexcept {
     return port_ ? port_->writable() : Port::Wait(asio::error::bad_descriptor);
   }
+
+  // Bytes that were sent and that the peer's system has not acknowledged, or was not even sent.
+  [[nodiscard]] std::size_t unacknowledged() const noexcept;
 
   // The peer closed its end or the connection broke, as far as the loop has heard.
   [[nodiscard]] bool peer_left() const noexcept { return port_ && port_->hung_up(); }

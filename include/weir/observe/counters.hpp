@@ -66,11 +66,14 @@ enum class ClientError : std::uint8_t {
   WriteTimeout,  // it did not read its answer
   Handshake,     // TLS did not come about
   Left,          // it went away before its answer was complete
+  Preamble,      // what it began with is not the PROXY protocol
+  SlowBody,      // 408: its body came slower than min_rate
+  SlowRead,      // it took its answer slower than min_rate
 };
-inline constexpr std::size_t kClientErrors = 8;
+inline constexpr std::size_t kClientErrors = 11;
 inline constexpr std::array<const char*, kClientErrors> kClientErrorNames{
-    "bad_head",     "head_too_large", "body_too_large", "head_timeout",
-    "body_timeout", "write_timeout",  "handshake",      "left"};
+    "bad_head",  "head_too_large", "body_too_large", "head_timeout", "body_timeout", "write_timeout",
+    "handshake", "left",           "preamble",       "slow_body",    "slow_read"};
 
 // How a connection that had changed its protocol ended.
 enum class TunnelEnd : std::uint8_t {
@@ -163,6 +166,9 @@ class alignas(64) Counters {
   Tally bytes_in;                               // from clients, heads included, after TLS
   Tally bytes_out;                              // to clients
   Gauge queue_depth;                            // requests that wait for their departure
+  Tally connections_crowded;  // closed at once: their address had as many as it may
+  Tally connections_evicted;  // closed while idle, for a newcomer
+  Tally accept_failures;      // the system gave no connection: descriptors or memory have run out
   std::array<Tally, policy::kPriorities> shed;  // by priority: answered 503 because of load
   Tally queue_crowded;                          // refused: their client had all the places that one may have
   Tally queue_displaced;                        // refused: others of a better priority took their places

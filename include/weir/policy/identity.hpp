@@ -7,6 +7,7 @@
 #include "weir/base/ip_address.hpp"
 #include "weir/base/time.hpp"
 #include "weir/http/head.hpp"
+#include "weir/policy/client_address.hpp"
 #include "weir/policy/countries.hpp"
 #include "weir/policy/key_ring.hpp"
 #include "weir/policy/token.hpp"
@@ -35,6 +36,7 @@ enum class UnknownKeys : std::uint8_t { Anonymous, Reject, Accept };
 // [client] as configured. Immutable.
 struct ClientSettings {
   std::vector<base::Cidr> trusted_proxies;
+  AddressField address_field = AddressField::XForwardedFor;
   int ipv6_prefix = 64;  // 1 to 128
   Source api_key{Source::Kind::Header, "X-API-Key"};
   Source user;  // user, org and service are believed from trusted proxies alone, but for claims
@@ -72,14 +74,16 @@ struct ClientIdentity {
   const Claims* claims = nullptr;        // of a token that is genuine and in force; null: there is none
 };
 
+[[nodiscard]] bool is_trusted(const ClientSettings& settings, const base::IpAddress& address) noexcept;
+// The address, or the block that stands for it: IPv6 cut to the configured prefix.
+[[nodiscard]] base::IpAddress network_of(const ClientSettings& settings,
+                                         const base::IpAddress& address) noexcept;
+
 // `peer`: the address at the other end of the connection (or what PROXY said).
 [[nodiscard]] ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& peer,
                                       const http::RequestHead& head, Credentials& credentials);
 
-// The rightmost untrusted address of X-Forwarded-For, walking from the right over trusted ones; several lines
-// are one list; a malformed element ends the walk at the last address that was believed. Empty elements are
-// skipped (RFC 9110 §5.6.1.2); a port behind an address is allowed. That Connection names the field changes
-// nothing.
+// client_address() by these settings.
 [[nodiscard]] base::IpAddress forwarded_client(const ClientSettings& settings, const base::IpAddress& peer,
                                                const http::Fields& fields) noexcept;
 

@@ -31,7 +31,9 @@ struct Route {
   std::size_t upstream = 0;  // index into the configured upstreams; unused when `respond` is set
   std::optional<CannedResponse> respond;
   bool honor_retry_after =
-      false;  // a 429 of the upstream's stands for all, for as long as its Retry-After says
+      false;                   // a 429 of the upstream's stands for all, for as long as its Retry-After says
+  std::uint64_t max_head = 0;  // bytes of a request's head; 0: as the server has it
+  std::uint64_t max_body = 0;  // bytes of a request's body; likewise
   Priority priority = kDefaultPriority;  // of clients whose tier has none
   std::vector<std::string> upgrades{};   // protocols that connections may change to (http/upgrade.hpp)
 };

@@ -22,23 +22,31 @@ class Session;
 // broke.
 using Complain = std::function<void(const std::string&)>;
 
+// What an entrance does, beside its socket.
+struct EntranceSettings {
+  net::TlsContext tls;            // null for plain HTTP
+  bool proxy_protocol = false;    // what connects says first for whom
+  std::size_t most_sessions = 1;  // of the worker; above it idle ones go, or new clients wait in the backlog
+};
+
 class Entrance {
  public:
-  // `tls`: null for plain HTTP. `most_sessions`: above it new clients wait in the backlog. The worker
-  // outlives the entrance, and the entrance its loop.
-  Entrance(Worker& worker, net::Acceptor acceptor, net::TlsContext tls, std::size_t most_sessions,
-           Complain complain);
+  // The worker outlives the entrance, and the entrance its loop.
+  Entrance(Worker& worker, net::Acceptor acceptor, EntranceSettings settings, Complain complain);
 
   // Begins to accept. A full descriptor table makes it pause, not spin.
   void open();
   // Takes no more; connections go on.
   void close();
   // For connections that come from now on. Not for plain HTTP.
-  void renew(net::TlsContext tls) noexcept { tls_ = std::move(tls); }
+  void renew(net::TlsContext tls) noexcept { settings_.tls = std::move(tls); }
 
  private:
   [[nodiscard]] net::Awaitable<void> accept_all();
   [[nodiscard]] net::Awaitable<void> pause();
+  [[nodiscard]] net::Awaitable<void> make_room();
+  [[nodiscard]] bool is_full() const noexcept { return worker_.sessions >= settings_.most_sessions; }
+  void evict() noexcept;
   [[nodiscard]] net::Task<void> serve(std::unique_ptr<Session> session);
   void complain_of_accepting(const net::ErrorCode& ec);
   void complain_of_client(const Session& session);
@@ -47,8 +55,7 @@ class Entrance {
   Worker& worker_;
   net::Acceptor acceptor_;
   net::Timer pause_;
-  net::TlsContext tls_;
-  std::size_t most_sessions_;
+  EntranceSettings settings_;
   Complain complain_;
   std::chrono::steady_clock::time_point quiet_until_{};
   std::chrono::steady_clock::time_point refusals_until_{};  // when they are counted anew

@@ -34,6 +34,9 @@ class BodySource {
   };
   [[nodiscard]] Status take(std::string_view& piece);
 
+  // Another bound, before anything was taken.
+  void allow(std::uint64_t most) noexcept { most_ = most; }
+
   // Has take() give once more what was taken already, before what follows it: text that stands still until
   // then. REQUIRES that nothing is to be given again yet.
   void put_back(std::string_view taken) noexcept { again_ = taken; }

@@ -10,6 +10,8 @@
 #include "weir/observe/counters.hpp"
 #include "weir/proxy/buffer.hpp"
 #include "weir/proxy/configuration.hpp"
+#include "weir/proxy/crowd.hpp"
+#include "weir/proxy/eviction.hpp"
 #include "weir/proxy/in_flight.hpp"
 #include "weir/proxy/load_meter.hpp"
 #include "weir/proxy/shaper.hpp"
@@ -27,7 +29,7 @@ namespace weir::proxy {
 
 struct ExchangeSpace;
 
-// What workers share: immutable, or made for it (the last four).
+// What workers share: immutable, or made for it (the last five).
 struct Shared {
   const Configuration& config;
   const net::Clock& clock;
@@ -35,6 +37,7 @@ struct Shared {
   SharedQueue& queue;
   InFlight& in_flight;
   std::deque<upstream::Fleet>& fleets;  // of each configured upstream
+  Crowd& crowd;
 };
 
 class Worker {
@@ -57,6 +60,8 @@ class Worker {
   Shaper shaper;
   LoadMeter load;  // measured only where some rule looks at it
   InFlight& in_flight;
+  Crowd& crowd;
+  Eviction eviction;
   BlockPool blocks;
   std::deque<upstream::Pool> pools;  // one for each configured upstream
 

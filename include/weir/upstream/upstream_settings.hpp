@@ -79,7 +79,8 @@ struct UpstreamSettings {
   std::optional<HealthCheck> health;
   net::TlsClientSettings tls{};  // towards servers that speak it
   Retry retry;
-  std::size_t max_idle = 256;  // unused connections kept per server and worker
+  bool proxy_protocol = false;  // a connection begins with who is asking, and serves one request
+  std::size_t max_idle = 256;   // unused connections kept per server and worker
 };
 
 }  // namespace weir::upstream

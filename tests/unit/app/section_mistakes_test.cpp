@@ -142,9 +142,9 @@ const WrongConfiguration kWrong[] = {
      with("[[listener]]\naddress = \"127.0.0.1:8080\"\n"),
      {"weir.toml:12: listener[#2].address: found \"127.0.0.1:8080\", which collides with \"127.0.0.1:8080\" "
       "on line 2; expected one of its own"}},
-    {"ProxyProtocol",
-     with("[[listener]]\naddress = \"a:1\"\nproxy_protocol = true\n"),
-     {"weir.toml:13: listener[#2].proxy_protocol: not yet: this version of weir lacks the PROXY protocol"}},
+    {"RateWithoutTime",
+     with("[server]\nmin_rate_grace = \"0s\"\n"),
+     {"weir.toml:12: server.min_rate_grace: found no time at all; expected a duration above zero"}},
     {"TlsWithoutCertificates",
      with("[[listener]]\naddress = \"a:1\"\ntls = {}\n"),
      {"weir.toml:13: listener[#2].tls.certificates: missing; expected a list of tables"}},
@@ -194,12 +194,12 @@ const WrongConfiguration kWrong[] = {
       "\"…\" }"}},
     {"TrustedHostBits",
      with("[client]\ntrusted_proxies = [\"10.0.0.1/8\"]\n"),
-     {"weir.toml:12: client.trusted_proxies: found \"10.0.0.1/8\"; expected an address, or a block such as "
-      "\"10.0.0.0/8\" without bits past its prefix"}},
+     {"weir.toml:12: client.trusted_proxies: found \"10.0.0.1/8\"; expected an address, a block such as "
+      "\"10.0.0.0/8\" without bits past its prefix, or \"unix:\""}},
     {"TrustedName",
      with("[client]\ntrusted_proxies = [\"10.0.0.0/8\", \"proxy.local\"]\n"),
-     {"weir.toml:12: client.trusted_proxies: found \"proxy.local\"; expected an address, or a block such as "
-      "\"10.0.0.0/8\" without bits past its prefix"}},
+     {"weir.toml:12: client.trusted_proxies: found \"proxy.local\"; expected an address, a block such as "
+      "\"10.0.0.0/8\" without bits past its prefix, or \"unix:\""}},
     {"PrefixTooLong",
      with("[client]\nipv6_prefix = 129\n"),
      {"weir.toml:12: client.ipv6_prefix: found 129; expected a whole number from 1 to 128"}},

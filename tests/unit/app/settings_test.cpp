@@ -59,6 +59,10 @@ TEST(Settings, DefaultsAreThoseOfTheTypes) {
   EXPECT_EQ(settings.server.body_timeout, server.body_timeout);
   EXPECT_EQ(settings.server.write_timeout, server.write_timeout);
   EXPECT_EQ(settings.server.idle_timeout, server.idle_timeout);
+  EXPECT_EQ(settings.server.max_connections_per_ip, server.max_connections_per_ip);
+  EXPECT_EQ(settings.server.least_rate.octets_per_second, server.least_rate.octets_per_second);
+  EXPECT_EQ(settings.server.least_rate.grace, server.least_rate.grace);
+  EXPECT_EQ(settings.client.address_field, policy::ClientSettings{}.address_field);
   EXPECT_EQ(settings.log.access, LogSettings{}.access);
   EXPECT_EQ(settings.log.level, LogSettings{}.level);
   EXPECT_EQ(settings.state.max_keys, StateSettings{}.max_keys);

@@ -65,6 +65,46 @@ TEST(ForwardedClient, ASpoofedListChangesNothing) {
         << c.peer << " [" << testing::PrintToString(std::vector(c.lines));
 }
 
+std::string told_by(std::initializer_list<std::string_view> lines) {
+  http::RequestHead head = head_with({});
+  head.fields.push_back({"X-Forwarded-For", "198.51.100.66", http::FieldId::XForwardedFor, false});
+  for (const auto line : lines) head.fields.push_back({"Forwarded", line, http::FieldId::Forwarded, false});
+  auto settings = behind_proxies();
+  settings.address_field = AddressField::Forwarded;
+  return forwarded_client(settings, ip("10.0.0.1"), head.fields).to_string();
+}
+
+TEST(ForwardedClient, ReadsForwardedWhereProxiesWriteThat) {
+  struct Case {
+    std::initializer_list<std::string_view> lines;
+    const char* client;
+  };
+  const Case cases[] = {
+      {{}, "10.0.0.1"},  // and not what the other field says
+      {{"for=203.0.113.7"}, "203.0.113.7"},
+      {{"For=203.0.113.7;proto=https;by=10.0.0.1"}, "203.0.113.7"},
+      {{"by=10.0.0.1 ; for=203.0.113.7"}, "203.0.113.7"},
+      {{R"(for="203.0.113.7:4711")"}, "203.0.113.7"},
+      {{R"(for="[2001:db8::1]:4711")"}, "2001:db8::1"},
+      {{R"(for="[2001:db8::1]")"}, "2001:db8::1"},
+      {{"for=198.51.100.1, for=203.0.113.7"}, "203.0.113.7"},
+      {{"for=198.51.100.1, for=203.0.113.7, for=10.9.9.9"}, "203.0.113.7"},
+      {{"for=203.0.113.7", "for=10.9.9.9"}, "203.0.113.7"},
+      {{"for=198.51.100.1, for=unknown"}, "10.0.0.1"},
+      {{"for=198.51.100.1, for=_hidden, for=10.9.9.9"}, "10.9.9.9"},
+      {{"for=198.51.100.1, proto=https"}, "10.0.0.1"},
+      {{"for=198.51.100.1;for=203.0.113.7"}, "10.0.0.1"},                 // twice: neither
+      {{"for=2001:db8::1"}, "10.0.0.1"},                                  // without brackets
+      {{R"(for=203.0.113.7;host="a,for=198.51.100.1")"}, "203.0.113.7"},  // a Host may hold all of these
+      {{R"(for=203.0.113.7;host="a;for=198.51.100.1")"}, "203.0.113.7"},
+      {{R"(for=203.0.113.7;host="a\",for=198.51.100.1;x=\"")"}, "203.0.113.7"},
+      {{R"(for=198.51.100.1;x=", for=203.0.113.7)"},
+       "203.0.113.7"},  // what is open further left hides nothing
+  };
+  for (const auto& test : cases)
+    EXPECT_EQ(told_by(test.lines), test.client) << (test.lines.size() != 0 ? *test.lines.begin() : "nothing");
+}
+
 TEST(Identify, GroupsIpv6ByPrefixAndLeavesIpv4Whole) {
   ClientSettings settings;
   const auto network = [&](std::string_view peer) {

@@ -112,6 +112,7 @@ class GateTest : public ::testing::Test {
   SharedQueue queue{1};
   InFlight in_flight{0};
   std::deque<upstream::Fleet> fleets;
+  Crowd crowd{0};
   observe::Counters counters{{.routes = 0, .rules = 3, .upstreams = 0}};
   Worker worker{context.get_executor(),
                 {.config = config,
@@ -119,7 +120,8 @@ class GateTest : public ::testing::Test {
                  .table = table,
                  .queue = queue,
                  .in_flight = in_flight,
-                 .fleets = fleets},
+                 .fleets = fleets,
+                 .crowd = crowd},
                 nullptr,
                 counters,
                 nullptr};

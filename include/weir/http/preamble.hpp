@@ -1,0 +1,45 @@
+// The PROXY protocol, versions 1 and 2 (proxy-protocol.txt of HAProxy): what a proxy says of the connection
+// that it passes on, before anything else.
+//
+//   1   PROXY TCP4 203.0.113.7 198.51.100.1 51234 443 CRLF
+//   2   | signature 12 | version, command 1 | family 1 | length 2 | addresses | TLVs |
+//
+// Pure. TLVs are passed over. Strict: what is no preamble is none, for behind it stands what a client says.
+#pragma once
+
+#include "weir/base/ip_address.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weir::http {
+
+// The two ends of the connection that the proxy accepted.
+struct Ends {
+  base::IpAddress source;
+  base::IpAddress destination;
+  std::uint16_t source_port = 0;
+  std::uint16_t destination_port = 0;
+  bool operator==(const Ends&) const = default;
+};
+
+struct Preamble {
+  enum class Status : std::uint8_t { NeedMore, Whole, Bad };
+  Status status = Status::NeedMore;
+  std::size_t size = 0;  // where it is whole
+  // Absent: the proxy speaks for itself (LOCAL), or does not say (UNKNOWN, or not over IP).
+  std::optional<Ends> ends;
+};
+
+inline constexpr std::size_t kMaxPreamble = 2048;  // a longer one is bad
+
+// Of the bytes that a connection begins with.
+[[nodiscard]] Preamble read_preamble(std::string_view bytes) noexcept;
+
+// Version 2. Without ends: LOCAL.
+void append_preamble(std::string& out, const std::optional<Ends>& ends);
+
+}  // namespace weir::http

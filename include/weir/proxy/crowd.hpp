@@ -1,0 +1,67 @@
+// How many connections each client address has, over all workers.
+//
+// Any thread may call anything: one mutex, taken once as a connection comes and once as it goes, and only
+// where `max_connections_per_ip` bounds them. A tree, not a hash table: nobody can aim at a bucket. It never
+// has more entries than there are connections.
+#pragma once
+
+#include "weir/base/ip_address.hpp"
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace weir::proxy {
+
+class Crowd {
+  using Counts = std::map<base::IpAddress, std::uint64_t>;
+
+ public:
+  // `most`: of each; 0 for no bound.
+  explicit Crowd(std::uint64_t most) noexcept : most_(most) {}
+  [[nodiscard]] bool bounded() const noexcept { return most_ != 0; }
+
+  // A connection's place; given back when destroyed.
+  class Place {
+   public:
+    Place() = default;
+    Place(Place&& other) noexcept : crowd_(std::exchange(other.crowd_, nullptr)), at_(other.at_) {}
+    Place& operator=(Place&& other) noexcept {
+      std::swap(crowd_, other.crowd_);
+      std::swap(at_, other.at_);
+      return *this;
+    }
+    ~Place() {
+      if (crowd_ != nullptr) crowd_->leave(at_);
+    }
+    [[nodiscard]] explicit operator bool() const noexcept { return crowd_ != nullptr; }
+
+   private:
+    friend class Crowd;
+    Place(Crowd& crowd, Counts::iterator at) noexcept : crowd_(&crowd), at_(at) {}
+    Crowd* crowd_ = nullptr;
+    Counts::iterator at_{};
+  };
+
+  // An empty place: it has as many as it may. Throws where memory runs out, and then nothing was taken.
+  [[nodiscard]] Place enter(const base::IpAddress& address) {
+    const std::lock_guard lock(mutex_);
+    const auto at = counts_.try_emplace(address, 0).first;
+    if (at->second >= most_) return {};
+    ++at->second;
+    return {*this, at};
+  }
+
+ private:
+  void leave(Counts::iterator at) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (--at->second == 0) counts_.erase(at);
+  }
+
+  const std::uint64_t most_;
+  std::mutex mutex_;
+  Counts counts_;
+};
+
+}  // namespace weir::proxy

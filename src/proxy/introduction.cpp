@@ -1,0 +1,57 @@
+// The part of a session that comes before everything else where proxies say for whom they connect.
+#include "proxy/session.hpp"
+
+#include "weir/net/listener.hpp"
+#include "weir/policy/identity.hpp"
+
+#include <algorithm>
+
+#include <sys/socket.h>
+
+namespace weir::proxy {
+
+// The preamble is looked at where it stands, for what follows it may be TLS's. A place is taken once the
+// client is known.
+net::Task<bool> Session::introduce() {
+  arm(worker.config.server.head_timeout);
+  std::size_t seen = 0;
+  bool taken = false;
+  for (;;) {
+    net::ErrorCode ec;
+    char* at = inbox.space();
+    const auto count = client.peek(at, std::min(inbox.room(), http::kMaxPreamble), ec);
+    const auto preamble = http::read_preamble({at, count});
+    taken = preamble.status == http::Preamble::Status::Whole && take_preamble(preamble);
+    if (preamble.status != http::Preamble::Status::NeedMore) break;
+    if (ec && ec != net::asio::error::would_block) break;
+    if (client.peer_left() && count != 0 && count == seen) break;  // and no more will come
+    seen = count;
+    ec = co_await client.wait_for_more();
+    if (ec) break;
+  }
+  disarm();
+  inbox.release();
+  if (!taken) worker.counters.client_errors(observe::ClientError::Preamble).add();
+  co_return taken&& enter_crowd(worker, peer, place_);
+}
+
+// What it says is believed of trusted proxies alone; of anybody else it is read over.
+bool Session::take_preamble(const http::Preamble& preamble) {
+  if (!client.skip(preamble.size)) return false;
+  if (!preamble.ends || !policy::is_trusted(worker.config.client, peer)) return true;
+  told_ends_ = preamble.ends;
+  peer = told_ends_->source;
+  peer_port = told_ends_->source_port;
+  peer_text = peer.to_string();
+  return true;
+}
+
+std::optional<http::Ends> Session::ends() const {
+  if (told_ends_) return told_ends_;
+  const auto local = net::local_endpoint(client.native_handle());
+  const auto family = local.data()->sa_family;
+  if (family != AF_INET && family != AF_INET6) return std::nullopt;
+  return http::Ends{peer, net::peer_address(local), peer_port, net::peer_port(local)};
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,34 @@
+// What a connection begins with is a preamble, is none, or may become one; more bytes change no verdict, and
+// what is written is read back.
+#include "fuzz/input.hpp"
+
+#include "weir/http/preamble.hpp"
+
+#include <string>
+#include <string_view>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace weir;
+  using Status = http::Preamble::Status;
+  const std::string input(reinterpret_cast<const char*>(bytes), size);
+  const auto whole = http::read_preamble(input);
+  fuzz::require(whole.status != Status::Whole || (whole.size > 0 && whole.size <= size),
+                "it lies in the bytes");
+  fuzz::require(whole.status == Status::Whole || !whole.ends, "what is not read tells nothing");
+  fuzz::require(whole.status != Status::NeedMore || size < http::kMaxPreamble, "it is bounded");
+  for (std::size_t cut = 0; cut < size; ++cut) {
+    const std::string part = input.substr(0, cut);  // of its own, so that a read behind it is seen
+    const auto early = http::read_preamble(part);
+    if (early.status == Status::NeedMore) continue;
+    fuzz::require(early.status == whole.status && early.size == whole.size && early.ends == whole.ends,
+                  "a verdict stands whatever comes");
+    if (early.status == Status::Whole) fuzz::require(cut >= early.size, "none before its end");
+  }
+  if (whole.status != Status::Whole) return 0;
+  std::string again;
+  http::append_preamble(again, whole.ends);
+  const auto read = http::read_preamble(again);
+  fuzz::require(read.status == Status::Whole && read.size == again.size() && read.ends == whole.ends,
+                "what is written is read back");
+  return 0;
+}

@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+"""Clients that take more than they give: many connections, slow ones, those that come when descriptors have run out."""
+
+import contextlib
+import os
+import pathlib
+import resource
+import socket
+import tempfile
+import threading
+import time
+
+from harness import (PATIENCE, SANITIZED, Client, TestCase, Upstream, Weir, answer, chunked, client_tls, config, eventually, main,
+                     make_certificate, request_bytes, rule)
+
+MIB = 1 << 20
+HALF_A_HEAD = b"GET / HTTP/1.1\r\nHost: weir.test\r\n"
+UPLOAD = b"POST /upload HTTP/1.1\r\nHost: weir.test\r\nContent-Length: 1000000\r\n\r\n"
+
+
+def one_worker(text):
+    return text.replace("workers = 2", "workers = 1")
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Crowds(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+
+    def client(self, weir, source="127.0.0.1"):
+        return self.enterContext(Client(weir.port, source=source))
+
+    def test_an_address_has_so_many_connections_over_all_workers(self):
+        weir = self.start(Weir(config(self.upstream.port, server="max_connections_per_ip = 3")))
+        mine = [self.client(weir, "127.0.0.2") for _ in range(3)]
+        self.assertEqual([client.get("/").status for client in mine], [200] * 3)
+        self.assertTrue(self.client(weir, "127.0.0.2").closed(), "one more is closed without a word")
+        self.assertEqual([client.get("/").status for client in mine], [200] * 3, "the others are unharmed")
+        self.assertEqual(self.client(weir, "127.0.0.3").get("/").status, 200, "and other addresses as well")
+        self.await_metric(weir, 1, "weir_connections_crowded_total")
+        mine[0].sock.close()
+
+        def there_is_a_place():
+            with Client(weir.port, source="127.0.0.2") as client, contextlib.suppress(OSError, EOFError):
+                return client.get("/").status == 200
+
+        eventually(there_is_a_place, "the place of one that left is free")
+
+    def test_trusted_proxies_may_have_any(self):
+        weir = self.start(Weir(config(self.upstream.port, server="max_connections_per_ip = 1",
+                                      client='trusted_proxies = ["127.0.0.1"]')))
+        self.assertEqual([self.client(weir).get("/").status for _ in range(5)], [200] * 5)
+
+    def test_idle_connections_go_first_where_connections_run_short(self):
+        going = threading.Event()
+
+        def answer_late(exchange):
+            if exchange.target == "/wait":
+                going.wait(PATIENCE)
+            exchange.send(answer())
+
+        self.upstream.reply = answer_late
+        weir = self.start(Weir(one_worker(config(self.upstream.port, server="max_connections = 4"))))
+        busy = self.client(weir)
+        busy.send(request_bytes("GET", "/wait"))
+        half = self.client(weir)
+        half.send(HALF_A_HEAD)
+        idle = [self.client(weir) for _ in range(2)]
+        self.assertEqual([client.get("/").status for client in idle], [200] * 2)
+        for _ in range(2):
+            self.assertEqual(self.client(weir).get("/").status, 200, "there is room for who comes")
+        self.assertTrue(all(client.closed() for client in idle))
+        self.assertGreaterEqual(weir.metric("weir_connections_evicted_total"), 2)
+        half.send(b"\r\n")
+        going.set()
+        self.assertEqual((half.read().status, busy.read().status), (200, 200), "who is at work stays")
+
+    def test_where_all_are_at_work_a_newcomer_waits(self):
+        going = threading.Event()
+        self.upstream.reply = lambda exchange: (going.wait(PATIENCE), exchange.send(answer()))
+        weir = self.start(Weir(one_worker(config(self.upstream.port, server="max_connections = 2"))))
+        busy = [self.client(weir) for _ in range(2)]
+        for client in busy:
+            client.send(request_bytes("GET", "/"))
+        eventually(lambda: len(self.upstream.exchanges) == 2, "both are under way")
+        newcomer = self.client(weir)
+        newcomer.send(request_bytes("GET", "/"))
+        busy[0].sock.settimeout(PATIENCE)
+        going.set()
+        self.assertEqual([client.read().status for client in (*busy, newcomer)], [200] * 3)
+
+
+class Descriptors(TestCase):
+    def limit(self, weir, more):
+        """Leaves weir so many descriptors beyond those that it has."""
+        used = len(os.listdir(f"/proc/{weir.pid}/fd"))
+        hard = resource.prlimit(weir.pid, resource.RLIMIT_NOFILE)[1]
+        resource.prlimit(weir.pid, resource.RLIMIT_NOFILE, (used + more, hard))
+
+    def test_without_descriptors_weir_waits_and_does_not_spin(self):
+        upstream = self.start(Upstream())
+        here = '[[route]]\nmatch = { path = "/here" }\nrespond = { status = 200 }\n[[route]]\nupstream = "api"'
+        weir = self.start(Weir(config(upstream.port, server='head_timeout = "60s"', routes=here)))
+        served = self.enterContext(weir.connect())
+        self.assertEqual(served.get("/here").status, 200)
+        served.send(HALF_A_HEAD)  # it is at work
+        self.limit(weir, 8)
+        crowd = [self.enterContext(weir.connect()) for _ in range(40)]
+        for client in crowd:
+            client.send(HALF_A_HEAD)
+        weir.wait_for("cannot accept connections: Too many open files")
+        before = cpu_seconds(weir.pid)
+        time.sleep(1)
+        self.assertLess(cpu_seconds(weir.pid) - before, 0.2 if not SANITIZED else 0.6, "seconds of CPU in one second")
+        served.send(b"\r\n")
+        self.assert_own_error(served.read(), 503)  # there is none for a connection to the upstream
+        self.limit(weir, 200)
+        for client in crowd:
+            client.send(b"\r\n")
+        self.assertEqual([client.read().status for client in crowd], [200] * 40, "all are served once there are some")
+        self.assertGreater(weir.metric("weir_accept_failures_total"), 0)
+
+    def test_idle_connections_give_theirs_to_newcomers(self):
+        upstream = self.start(Upstream())
+        weir = self.start(Weir(one_worker(config(upstream.port))))
+        self.assertEqual(weir.get("/").status, 200)  # a connection to the upstream waits
+        self.limit(weir, 4)
+        for _ in range(12):
+            client = self.enterContext(weir.connect())
+            self.assertEqual(client.get("/").status, 200)
+        self.assertGreater(weir.metric("weir_connections_evicted_total"), 0)
+
+    def test_no_more_connections_are_taken_than_there_are_descriptors_for(self):
+        upstream = self.start(Upstream())
+        text = one_worker(config(upstream.port))
+        with Weir(text, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (84, 84))) as weir:
+            weir.wait_for("max_connections = 16384 may take 32832 descriptors, and the system allows 84: taking at most 10 connections")
+            for _ in range(30):
+                self.enterContext(weir.connect()).send(HALF_A_HEAD)
+            eventually(lambda: weir.metric("weir_connections_open") == 10, "ten are taken")
+            self.assertEqual(weir.metric("weir_accept_failures_total"), 0)
+
+
+class Slowness(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+
+    def weir(self, server, **more):
+        return self.start(Weir(config(self.upstream.port, server=server, **more)))
+
+    def drip(self, client, count=10_000):
+        """An octet now and then, until weir has had enough; the answer."""
+        ended = threading.Event()
+
+        def send():
+            with contextlib.suppress(OSError):
+                for _ in range(count):
+                    client.send(b"x")
+                    if ended.wait(0.02):
+                        return
+
+        dripping = threading.Thread(target=send, daemon=True)
+        dripping.start()
+        try:
+            return client.read()
+        finally:
+            ended.set()
+            dripping.join()
+
+    def test_a_head_has_so_much_time_however_often_an_octet_comes(self):
+        weir = self.weir('head_timeout = "500ms"')
+        with weir.connect() as client:
+            client.send(HALF_A_HEAD + b"X: ")
+            self.assert_own_error(self.drip(client), 408)
+            self.assertTrue(client.closed())
+        self.await_metric(weir, 1, "weir_client_errors_total", kind="head_timeout")
+
+    def test_a_body_has_to_come_at_a_least_rate(self):
+        weir = self.weir('min_rate = "10KiB"\nmin_rate_grace = "300ms"')
+        with weir.connect() as client:
+            client.send(UPLOAD)
+            response = self.drip(client)
+            self.assert_own_error(response, 408)
+            self.assertIn("too slowly", response.json()["message"])
+            self.assertTrue(client.closed())
+        self.await_metric(weir, 1, "weir_client_errors_total", kind="slow_body")
+        eventually(lambda: not self.upstream.open, "the upstream's connection is given up")
+        self.assertTrue(all(exchange.body is None for exchange in self.upstream.exchanges))
+
+    def test_so_has_one_that_a_rule_reads(self):
+        weir = self.weir('min_rate = "10KiB"\nmin_rate_grace = "300ms"',
+                         rules=rule(match='{ body_contains = "x", max_body = "1MiB" }'))
+        with weir.connect() as client:
+            client.send(UPLOAD)
+            self.assert_own_error(self.drip(client), 408)
+        self.await_metric(weir, 1, "weir_client_errors_total", kind="slow_body")
+        self.assertEqual(self.upstream.exchanges, [])
+
+    def test_a_body_that_is_fast_enough_passes(self):
+        weir = self.weir('min_rate = "100B"\nmin_rate_grace = "100ms"')
+        with weir.connect() as client:
+            client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for _ in range(20):
+                client.send(b"3e8\r\n" + b"x" * 1000 + b"\r\n")
+                time.sleep(0.02)
+            client.send(b"0\r\n\r\n")
+            self.assertEqual(client.read().status, 200)
+
+    def pour(self, size):
+        self.upstream.reply = lambda exchange: exchange.send(answer(b"x" * size))
+
+    def slow_reader(self, weir, buffer=4096):
+        client = self.enterContext(weir.connect())
+        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        client.send(request_bytes("GET", "/"))
+        return client
+
+    def test_an_answer_has_to_be_taken_at_a_least_rate(self):
+        self.pour(50 * MIB)
+        weir = self.weir('min_rate = "10MiB"\nmin_rate_grace = "500ms"')
+        client = self.slow_reader(weir)
+
+        def takes_little_and_is_cut_off():
+            with contextlib.suppress(ConnectionError):
+                client.sock.recv(1024)
+            return weir.metric("weir_client_errors_total", kind="slow_read") == 1
+
+        eventually(takes_little_and_is_cut_off, "it is cut off")
+        eventually(lambda: not self.upstream.open, "the upstream's connection is given up")
+
+    def test_a_reader_that_goes_on_is_not_taken_for_one_that_stopped(self):
+        self.pour(12 * MIB)
+        weir = self.weir('write_timeout = "500ms"\nmin_rate = "0B"')
+        client = self.slow_reader(weir, 256 << 10)
+        got = 0
+        for _ in range(20):  # the kernels' buffers hold much, and say that there is room only once much has gone
+            got += len(client.sock.recv(64_000))
+            time.sleep(0.1)
+        while piece := client.sock.recv(MIB):
+            got += len(piece)
+            if got > 12 * MIB:
+                break
+        self.assertGreater(got, 12 * MIB)
+
+    def test_one_that_stopped_is_cut_off(self):
+        self.pour(50 * MIB)
+        weir = self.weir('write_timeout = "300ms"\nmin_rate = "0B"')
+        self.slow_reader(weir)  # and never reads
+        self.await_metric(weir, 1, "weir_client_errors_total", kind="write_timeout")
+
+    def test_a_tls_handshake_has_so_much_time(self):
+        files = make_certificate(self.enterContext(tempfile.TemporaryDirectory()))
+        tls = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }'
+        weir = self.start(Weir(config(self.upstream.port, server='head_timeout = "300ms"', listener=tls), files))
+        for begun in (b"", b"\x16\x03\x01\x02\x00\x01\x00"):
+            with socket.create_connection(("127.0.0.1", weir.port), PATIENCE) as silent:
+                silent.sendall(begun)
+                with contextlib.suppress(ConnectionResetError):
+                    self.assertEqual(silent.recv(100), b"")
+        self.await_metric(weir, 2, "weir_client_errors_total", kind="handshake")
+        with Client(weir.port, client_tls(files["edge.crt"])) as client:
+            self.assertEqual(client.get("/").status, 200)
+
+
+class Sizes(TestCase):
+    def test_a_route_has_bounds_of_its_own(self):
+        upstream = self.start(Upstream())
+        routes = "\n".join(f'[[route]]\nmatch = {{ path = "{path}" }}\nupstream = "api"\n{more}' for path, more in (
+            ("/small", 'max_body = "1KiB"\nmax_head = "1KiB"'), ("/large", 'max_body = "1MiB"'), ("/*", "")))
+        weir = self.start(Weir(config(upstream.port, server='max_body = "64KiB"', routes=routes)))
+
+        def post(path, size, framing="length"):
+            with weir.connect() as client:
+                if framing == "length":
+                    client.send(request_bytes("POST", path, body=b"x" * size))
+                else:
+                    client.send(request_bytes("POST", path, {"Transfer-Encoding": "chunked"}) + chunked(b"x" * size))
+                return client.read().status
+
+        for framing in ("length", "chunks"):
+            with self.subTest(framing):
+                self.assertEqual([post("/small", 1024, framing), post("/small", 1025, framing)], [200, 413])
+                self.assertEqual([post("/large", MIB, framing), post("/large", MIB + 1, framing)], [200, 413])
+                self.assertEqual([post("/other", 65536, framing), post("/other", 65537, framing)], [200, 413])
+        heads = [weir.get(path, x_large="x" * 1000) for path in ("/small", "/large")]
+        self.assert_own_error(heads[0], 431)
+        self.assertEqual(heads[1].status, 200)
+
+
+if __name__ == "__main__":
+    main()
