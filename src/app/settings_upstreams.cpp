@@ -275,6 +275,11 @@ std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root, 
     upstream.health = read_health(table);
     upstream.retry = read_retry(table);
     upstream.proxy_protocol = table.boolean("proxy_protocol");
+    const auto speaks_tls = [](const upstream::ServerSettings& server) { return server.tls; };
+    if (upstream.proxy_protocol && std::any_of(upstream.servers.begin(), upstream.servers.end(), speaks_tls))
+      table.mistake("proxy_protocol",
+                    "found true beside servers at https://, to which it cannot go ahead of TLS yet; "
+                    "expected one of them");
     // What it says of one client would be taken for the next one's.
     upstream.max_idle = upstream.proxy_protocol ? 0 : static_cast<std::size_t>(table.whole("max_idle"));
     upstreams.push_back(std::move(upstream));

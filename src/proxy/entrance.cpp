@@ -6,6 +6,7 @@
 
 #include <exception>
 #include <memory>
+#include <new>
 #include <utility>
 
 namespace weir::proxy {
@@ -30,7 +31,9 @@ Entrance::Entrance(Worker& worker, net::Acceptor acceptor, EntranceSettings sett
 
 void Entrance::open() {
   net::asio::co_spawn(worker_.executor, accept_all(), [this](const std::exception_ptr& failure) {
-    if (failure) complain_("an accept loop ended");
+    if (!failure) return;
+    close();  // or the kernel would go on making connections that nobody serves
+    complain_("an accept loop ended");
   });
 }
 
@@ -49,7 +52,7 @@ net::Awaitable<void> Entrance::pause() {
 
 // A part of what there is, so that a flood is let in within seconds and does not empty the house at once.
 void Entrance::evict() noexcept {
-  worker_.eviction.want(worker_.sessions / kEvicted + 1);
+  worker_.clearing.want(worker_.sessions / kEvicted + 1);
 }
 
 // Once somebody waits at the door, and not before, those go who have nothing to do.
@@ -61,33 +64,46 @@ net::Awaitable<void> Entrance::make_room() {
   co_await pause();
 }
 
+// Where there is no memory for a session its client is closed, and others are taken after a pause.
 net::Awaitable<void> Entrance::accept_all() {
+  net::ErrorCode ec;
   while (!closed_) {
-    if (is_full()) {
-      co_await make_room();
-      continue;
-    }
-    net::Socket socket(worker_.executor);
-    net::RawEndpoint peer;
-    net::ErrorCode ec;
-    co_await acceptor_.async_accept(socket, peer, net::into(ec));
-    if (closed_) co_return;
-    if (!ec) {
-      admit(std::move(socket), peer);
-    } else if (ec != net::asio::error::connection_aborted) {
+    if (ec) {
       worker_.counters.accept_failures.add();
       complain_of_accepting(ec);
       evict();
       co_await pause();
     }
+    try {
+      ec = co_await accept_one();
+    } catch (const std::bad_alloc&) {
+      ec = net::asio::error::no_memory;
+    }
   }
+}
+
+net::Awaitable<net::ErrorCode> Entrance::accept_one() {
+  net::ErrorCode ec;
+  if (is_full()) {
+    co_await make_room();
+    co_return ec;
+  }
+  net::Socket socket(worker_.executor);
+  net::RawEndpoint peer;
+  co_await acceptor_.async_accept(socket, peer, net::into(ec));
+  if (!ec && !closed_) admit(std::move(socket), peer);
+  if (ec == net::asio::error::connection_aborted) ec.clear();
+  co_return ec;
 }
 
 void Entrance::complain_of_accepting(const net::ErrorCode& ec) {
   const auto now = std::chrono::steady_clock::now();
   if (now < quiet_until_) return;
   quiet_until_ = now + kBetweenComplaints;
-  complain_("cannot accept connections: " + ec.message());
+  try {
+    complain_("cannot accept connections: " + ec.message());
+  } catch (const std::bad_alloc&) {  // to say so with: the counter has it
+  }
 }
 
 // Owns its session from the first byte to the last.
@@ -133,6 +149,8 @@ void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer) {
     if (!failure) return;
     try {
       std::rethrow_exception(failure);
+    } catch (const std::bad_alloc&) {
+      complain_of_accepting(net::asio::error::no_memory);
     } catch (const std::exception& error) {
       complain_(std::string("a connection was dropped: ") + error.what());
     }

@@ -50,7 +50,7 @@ void Exchange::write_request(Attempt& attempt) {
        .add_forwarded = worker_.config.server.forwarded,
        .underscores = worker_.config.server.underscores_in_headers,
        .whole_and_plain = gate_.settlements().want_body(),
-        .upgrade = attempt.upgrade});
+       .upgrade = attempt.upgrade});
   attempt.whole = space.head.framing == http::Framing::None;
   if (space.head.framing == http::Framing::Length && request_body_->at_hand() >= space.head.content_length)
     attempt.whole = request_body_->take(attempt.body) == BodySource::Status::Piece;

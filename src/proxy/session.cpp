@@ -58,7 +58,7 @@ void Session::on_tick() noexcept {
   if (state_ != State::Busy) ++idle_ticks_;
   const bool idle_in_drain = worker.draining && state_ != State::Busy;
   const bool grown_quiet = state_ == State::Idle && idle_ticks_ == kQuietAfterTicks;
-  if (state_ != State::Busy && worker.eviction.takes(state_ == State::Quiet)) {
+  if (state_ != State::Busy && worker.clearing.takes(state_ == State::Quiet)) {
     worker.counters.connections_evicted.add();
     late_ = true;
     return cancel_all();

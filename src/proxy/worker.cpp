@@ -42,7 +42,7 @@ Worker::Worker(net::Executor an_executor, const Shared& shared, redis::Store* a_
       load(net::Watchdog::kTick),
       in_flight(shared.in_flight),
       crowd(shared.crowd),
-      eviction(watchdog),
+      clearing(watchdog),
       blocks(block_size(shared.config.server)) {
   spaces_.reserve(kKeptSpaces);
   append_hex(id_prefix_, (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}());

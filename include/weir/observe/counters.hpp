@@ -162,10 +162,10 @@ class alignas(64) Counters {
 
   Tally connections_accepted;  // from clients
   Gauge connections_open;
-  Gauge tunnels_open;                           // connections that changed their protocol
-  Tally bytes_in;                               // from clients, heads included, after TLS
-  Tally bytes_out;                              // to clients
-  Gauge queue_depth;                            // requests that wait for their departure
+  Gauge tunnels_open;         // connections that changed their protocol
+  Tally bytes_in;             // from clients, heads included, after TLS
+  Tally bytes_out;            // to clients
+  Gauge queue_depth;          // requests that wait for their departure
   Tally connections_crowded;  // closed at once: their address had as many as it may
   Tally connections_evicted;  // closed while idle, for a newcomer
   Tally accept_failures;      // the system gave no connection: descriptors or memory have run out

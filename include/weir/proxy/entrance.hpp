@@ -43,6 +43,7 @@ class Entrance {
 
  private:
   [[nodiscard]] net::Awaitable<void> accept_all();
+  [[nodiscard]] net::Awaitable<net::ErrorCode> accept_one();
   [[nodiscard]] net::Awaitable<void> pause();
   [[nodiscard]] net::Awaitable<void> make_room();
   [[nodiscard]] bool is_full() const noexcept { return worker_.sessions >= settings_.most_sessions; }

@@ -9,9 +9,9 @@
 #include "weir/observe/access_record.hpp"
 #include "weir/observe/counters.hpp"
 #include "weir/proxy/buffer.hpp"
+#include "weir/proxy/clearing.hpp"
 #include "weir/proxy/configuration.hpp"
 #include "weir/proxy/crowd.hpp"
-#include "weir/proxy/eviction.hpp"
 #include "weir/proxy/in_flight.hpp"
 #include "weir/proxy/load_meter.hpp"
 #include "weir/proxy/shaper.hpp"
@@ -61,7 +61,7 @@ class Worker {
   LoadMeter load;  // measured only where some rule looks at it
   InFlight& in_flight;
   Crowd& crowd;
-  Eviction eviction;
+  Clearing clearing;
   BlockPool blocks;
   std::deque<upstream::Pool> pools;  // one for each configured upstream
 

@@ -12,9 +12,9 @@
 
 namespace weir::proxy {
 
-class Eviction final : public net::Watched {
+class Clearing final : public net::Watched {
  public:
-  explicit Eviction(net::Watchdog& watchdog) : Watched(watchdog) {}
+  explicit Clearing(net::Watchdog& watchdog) : Watched(watchdog) {}
 
   void want(std::size_t count) noexcept { wanted_ = std::max(wanted_, count); }
   // Asked by each idle session, once a tick: whether it is one of those.

@@ -1,0 +1,107 @@
+// Memory that runs out while a client comes in closes that client, and nobody else.
+#include "unit/scarce_memory.hpp"
+
+#include "weir/net/reactor.hpp"
+#include "weir/proxy/entrance.hpp"
+
+#include <deque>
+#include <string>
+#include <utility>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
+#include <gtest/gtest.h>
+
+namespace weir::proxy {
+namespace {
+
+using Tcp = net::asio::ip::tcp;
+
+Configuration canned() {
+  Configuration config;
+  config.routes.push_back({.name = "all", .match = {}, .respond = policy::CannedResponse{.body = "here"}});
+  return config;
+}
+
+struct House {
+  House() {
+    auto listening = net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0"));
+    port = listening->address().port;
+    entrance.emplace(worker, std::move(*listening).into_acceptor(context.get_executor()),
+                     EntranceSettings{.tls = {}, .most_sessions = 100}, [](const std::string&) {});
+    entrance->open();
+    turn();
+  }
+  ~House() {
+    entrance->close();
+    turn();
+    net::Reactor::of(context.get_executor()).end_tasks();
+  }
+  // What is ready now.
+  void turn() {
+    context.restart();
+    while (context.poll_one() != 0) {
+    }
+  }
+  // Until a client has its answer or its end.
+  std::string ask(Tcp::socket& client) {
+    net::ErrorCode ec;
+    net::asio::write(client, net::asio::buffer(std::string("GET / HTTP/1.1\r\nHost: a\r\n\r\n")), ec);
+    client.non_blocking(true);
+    std::string said(4096, '\0');
+    std::size_t size = 0;
+    do {
+      turn();
+      size = client.read_some(net::asio::buffer(said), ec);
+    } while (ec == net::asio::error::would_block);
+    return said.substr(0, size);
+  }
+  Tcp::socket connect() {
+    Tcp::socket client(clients);
+    client.connect({net::asio::ip::make_address("127.0.0.1"), port});
+    return client;
+  }
+
+  const Configuration config = canned();
+  net::asio::io_context context{1};
+  net::asio::io_context clients{1};
+  net::Clock clock;
+  limit::KeyTable table{1000};
+  SharedQueue queue{1};
+  InFlight in_flight{0};
+  std::deque<upstream::Fleet> fleets;
+  Crowd crowd{0};
+  observe::Counters counters{{.routes = 1, .rules = 0, .upstreams = 0}};
+  Worker worker{context.get_executor(),
+                {.config = config,
+                 .clock = clock,
+                 .table = table,
+                 .queue = queue,
+                 .in_flight = in_flight,
+                 .fleets = fleets,
+                 .crowd = crowd},
+                nullptr,
+                counters,
+                nullptr};
+  std::uint16_t port = 0;
+  std::optional<Entrance> entrance;
+};
+
+TEST(EntranceMemory, WhoFindsNoneIsClosedAndTheNextOneIsServed) {
+  int failed = 0;
+  for (int left = 0; left < 40; ++left) {
+    House house;
+    auto first = house.connect();
+    tests::allocations_left = left;
+    house.turn();
+    const bool scarce = tests::allocations_left == 0;
+    tests::allocations_left = -1;
+    if (scarce) ++failed;
+    auto second = house.connect();
+    EXPECT_NE(house.ask(second).find("here"), std::string::npos) << "after " << left << " allocations";
+  }
+  EXPECT_GE(failed, 3) << "a port, a session, its frames";
+}
+
+}  // namespace
+}  // namespace weir::proxy
