@@ -39,6 +39,16 @@ struct Call {
   std::chrono::steady_clock::time_point deadline{};
   bool resent = false;       // asked again, because nothing came of the first time; not twice
   std::uint64_t permit = 0;  // of what it holds; set when it is gathered
+  // Where it is not empty: takes what Redis said of the lines' states, kAnswerNumbers each.
+  std::span<std::int64_t> told{};
+};
+
+// Suspends the coroutine that awaits it until the call has its answer.
+struct Park {
+  Call& call;
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> caller) const noexcept { call.caller = caller; }
+  void await_resume() const noexcept {}
 };
 
 class Pipeline {

@@ -8,21 +8,9 @@
 
 namespace weir::redis {
 
-namespace {
-
-// Suspends the coroutine that awaits it until the call has its answer.
-struct Park {
-  Call& call;
-  bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> caller) const noexcept { call.caller = caller; }
-  void await_resume() const noexcept {}
-};
-
-}  // namespace
-
 Store::Store(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
-             LastRefunds* refunds)
-    : session_(std::make_shared<Session>(executor, settings, std::move(log), tuning, refunds)) {}
+             LastRefunds* refunds, UnitLeases* units)
+    : session_(std::make_shared<Session>(executor, settings, std::move(log), tuning, refunds, units)) {}
 
 Store::~Store() {
   session_->stop();
@@ -38,6 +26,12 @@ void Store::stop() {
 net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
                                         std::span<limit::Outcome> outcomes, base::TimePoint& server_now) {
   assert(!charges.empty() && charges.size() == outcomes.size() && charges.size() <= limit::kMaxCharges);
+  if (has_leases(charges)) return charge_leased(session_, charges, outcomes, server_now);
+  return charge_there(charges, outcomes, server_now);
+}
+
+net::Task<net::ErrorCode> Store::charge_there(Charges charges, Outcomes outcomes,
+                                              base::TimePoint& server_now) {
   Call call{charges, outcomes};
   const auto refused = session_->begin(call);
   if (refused) co_return refused;
@@ -48,7 +42,7 @@ net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
 }
 
 bool Store::refuses(std::span<const limit::Charge> charges, std::span<limit::Outcome> outcomes) noexcept {
-  return session_->refuses(charges, outcomes);
+  return has_leases(charges) ? refuses_rest(charges, outcomes) : session_->refuses(charges, outcomes);
 }
 
 void Store::refund(const limit::Charge& charge, base::TimePoint departure) {
@@ -61,9 +55,13 @@ void Store::refund(std::span<const limit::Charge> charges, base::TimePoint charg
   assert(charges.size() == outcomes.size() && charges.size() <= limit::kMaxCharges);
   std::array<Refund, limit::kMaxCharges> lines;
   std::size_t n = 0;
-  for (std::size_t i = 0; i < charges.size(); ++i)
-    if (outcomes[i].allowed && !limit::holds(*charges[i].limiter))
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    if (!outcomes[i].allowed || limit::holds(*charges[i].limiter)) continue;
+    if (charges[i].lease != 0)
+      refund(charges[i], charged_at, outcomes[i]);
+    else
       lines[n++] = {charges[i], charged_at + outcomes[i].delay};
+  }
   if (n > 0) session_->refund({lines.data(), n});
 }
 
@@ -78,6 +76,10 @@ void Store::release(const limit::Charge& charge) {
 }
 void Store::hold(const limit::Charge& charge) {
   session_->hold(charge);
+}
+
+bool Store::is_taking() const noexcept {
+  return session_->is_taking();
 }
 
 StoreState Store::state() const noexcept {
