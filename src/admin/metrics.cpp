@@ -67,6 +67,7 @@ class Page {
   void tell_load();
   void tell_keys();
   void tell_redis();
+  void tell_leases();
   void tell_tls();
   void tell_process();
 
@@ -338,6 +339,23 @@ void Page::tell_redis() {
                sum([&](const Counters& c) { return c.denied_here(index).value(); }));
   }
   put(denied);
+  tell_leases();
+}
+
+void Page::tell_leases() {
+  if (!sources_.leases) return;
+  const auto stats = sources_.leases();
+  put(counter("weir_lease_units_total",
+              "Units of keys in Redis that were taken in advance, and what became of them.")
+          .add({{"event", "taken"}}, stats.taken)
+          .add({{"event", "spent"}}, stats.spent)
+          .add({{"event", "put_back"}}, stats.put_back)
+          .add({{"event", "returned"}}, stats.returned)
+          .add({{"event", "lost"}}, stats.lost));
+  put(gauge("weir_lease_units", "Units that are held at the moment.").add({}, stats.held));
+  put(counter("weir_lease_keys_crowded_total",
+              "Times that a key found no place among those that may be leased.")
+          .add({}, stats.crowded));
 }
 
 void Page::tell_tls() {

@@ -136,6 +136,12 @@ std::string store_words(const policy::Rule& rule) {
   return "in redis, else closed";
 }
 
+std::string lease_words(const policy::Rule& rule) {
+  if (!rule.lease) return "";
+  return ", leases up to " +
+         std::to_string(policy::units_of(*rule.lease, rule.soft ? *rule.soft : rule.limiter));
+}
+
 // Nothing where every request takes one unit.
 std::string cost_words(const policy::Rule& rule) {
   if (rule.settlement && rule.settlement->kind != policy::Settlement::Kind::None) {
@@ -175,7 +181,8 @@ std::string limit_words(const Numbers& numbers) {
 std::string rule_lines(const policy::Rule& rule) {
   auto text = "    rule " + in_quotes(rule.name) + ": " + limit_words(rule) + ", " +
               (rule.key.empty() ? std::string("one for everybody") : "per " + policy::describe(rule.key)) +
-              ", " + store_words(rule) + (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
+              ", " + store_words(rule) + lease_words(rule) +
+              (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
   if (rule.settlement && !rule.settlement->charged.empty())
     text += ", " + policy::describe_charge(*rule.settlement);
   text += cost_words(rule);

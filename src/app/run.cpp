@@ -95,6 +95,11 @@ bool needs_redis(const Settings& settings) {
                      [](const policy::Rule& rule) { return rule.store == policy::Store::Redis; });
 }
 
+bool takes_leases(const Settings& settings) {
+  return std::any_of(settings.rules.begin(), settings.rules.end(),
+                     [](const policy::Rule& rule) { return rule.lease.has_value(); });
+}
+
 }  // namespace
 
 namespace {
@@ -135,6 +140,7 @@ class Program {
   proxy::Crowd crowd_;
   std::optional<upstream::Prober> prober_;
   redis::LastRefunds redis_refunds_;
+  std::optional<redis::UnitLeases> redis_units_;
   proxy::Shared shared_;
   net::Timer drain_deadline_{control_.get_executor()};
   net::Timer sweep_timer_{control_.get_executor()};
@@ -168,9 +174,12 @@ Program::Program(const Settings& settings, proxy::Configuration config)
     fleets_.emplace_back(config_.upstreams[i], config_.servers[i],
                          [this](const std::string& change) { log_.warning(change); });
   prober_.emplace(control_.get_executor(), clock_, fleets_);
+  if (takes_leases(settings))
+    redis_units_.emplace(settings.state.redis->lease_keys, settings.state.redis->lease_return);
   const WorkerParts parts{.shared = shared_,
                           .redis = needs_redis(settings) ? &*settings.state.redis : nullptr,
                           .redis_refunds = redis_refunds_,
+                          .redis_units = redis_units_ ? &*redis_units_ : nullptr,
                           .access_log = access_log_,
                           .log = log_,
                           .most_sessions = std::max<std::size_t>(1, descriptors.connections / worker_count_)};
@@ -220,6 +229,17 @@ admin::Sources Program::sources() {
   sources.load = [this] { return load(); };
   sources.readiness = [this] { return readiness(); };
   sources.certificates = [this] { return certificates_->figures(); };
+  if (redis_units_)
+    sources.leases = [this] {
+      const auto stats = redis_units_->stats();
+      return admin::LeaseFigures{.taken = stats.taken,
+                                 .spent = stats.spent,
+                                 .put_back = stats.put_back,
+                                 .returned = stats.returned,
+                                 .lost = stats.lost,
+                                 .held = stats.held(),
+                                 .crowded = stats.crowded};
+    };
   if (!needs_redis(settings_)) return sources;
   sources.redis = [this] {
     std::vector<admin::RedisFigures> figures;

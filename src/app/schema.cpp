@@ -185,7 +185,10 @@ constexpr KeySpec kRedisKeys[] = {
     key("sentinel_user", Kind::Text, "", "ACL user of the Sentinels themselves"),
     key("sentinel_password", Kind::Text, "", "of the Sentinels themselves; absent: they ask for none"),
     key("sentinel_tls", Kind::Bool, "false", "TLS to the Sentinels as well, with a url of rediss://"),
-    later("lease", "leases"),
+    key("lease_return", Kind::Duration, "1s",
+        "units that a weir took in advance go back when their key was not asked for so long; 100ms to 1min"),
+    whole("lease_keys", 64, 10'000'000, "4096",
+          "keys of rules with a lease that a weir looks after at once; others go to Redis one by one"),
 };
 
 constexpr KeySpec kRouteKeys[] = {
@@ -292,7 +295,11 @@ constexpr KeySpec kRuleKeys[] = {
     kSoft,
     kElastic,
     later("priority", "priorities"),
-    later("lease", "leases"),
+    {.name = "lease",
+     .kind = Kind::Mixed,
+     .about =
+         "units of a hot key that a weir may take from Redis in advance: \"10%\" of the limit, or a number; "
+         "absent: none"},
 };
 constexpr KeySpec kCostKeys[] = {
     key("header", Kind::Text, "", "name of a header field that says it"),

@@ -103,6 +103,11 @@ redis::RedisSettings read_redis(const TableReader& table, const Reading& reading
   if (redis.lease_time < std::chrono::seconds(1) || redis.lease_time > std::chrono::hours(1))
     table.mistake("lease_time", "found " + base::to_string(redis.lease_time) +
                                     "; expected 1s to 1h, renewed thrice as often");
+  redis.lease_return = table.duration("lease_return");
+  if (redis.lease_return < std::chrono::milliseconds(100) || redis.lease_return > std::chrono::minutes(1))
+    table.mistake("lease_return",
+                  "found " + base::to_string(redis.lease_return) + "; expected 100ms to 1min");
+  redis.lease_keys = static_cast<std::size_t>(table.whole("lease_keys"));
   redis.prefix = table.text("prefix");
   if (!is_plain_name(redis.prefix) || redis.prefix.find_first_of("{}") != std::string::npos)
     table.mistake("prefix", "found " + in_quotes(redis.prefix) +

@@ -237,6 +237,7 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, Readi
   rule.max_body = most_body(rule);
   check_settlement(table, rule);
   rule.mode = table.choice<policy::Mode>("mode");
+  read_lease(table, rule);
   rule.refusal_status = static_cast<unsigned>(table.whole("status"));
   if (table.has("body")) rule.refusal_body = table.text("body");
   return rule;

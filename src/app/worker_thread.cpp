@@ -19,7 +19,7 @@ std::unique_ptr<redis::Store> make_store(net::Executor executor, const WorkerPar
     log.write(level == redis::LogLevel::Warning ? LogLevel::Warning : LogLevel::Info, line);
   };
   return std::make_unique<redis::Store>(executor, *parts.redis, std::move(say), redis::StoreTuning{},
-                                        &parts.redis_refunds);
+                                        &parts.redis_refunds, parts.redis_units);
 }
 
 observe::Counters::Shape shape_of(const proxy::Configuration& config) {
@@ -106,7 +106,7 @@ void WorkerThread::begin_drain() {
 }
 
 void WorkerThread::end_when_empty() {
-  if (worker_.sessions == 0) return end();
+  if (worker_.sessions == 0 && !(redis_ && redis_->is_taking())) return end();
   drain_timer_.expires_after(kDrainLook);
   drain_timer_.async_wait([this](const net::ErrorCode&) { end_when_empty(); });
 }

@@ -25,6 +25,7 @@ struct WorkerParts {
   const proxy::Shared& shared;
   const redis::RedisSettings* redis;  // null where no rule needs it
   redis::LastRefunds& redis_refunds;
+  redis::UnitLeases* redis_units;  // null where no rule takes any
   AccessLog& access_log;
   Log& log;
   std::size_t most_sessions;  // of one worker

@@ -181,6 +181,11 @@ bool names_nobody(const KeyPattern& pattern) noexcept {
   });
 }
 
+limit::Cost units_of(const Lease& lease, const limit::Limiter& limiter) noexcept {
+  const auto quota = limit::quota(limiter);
+  return std::min(lease.percent != 0 ? quota * lease.percent / 100 : lease.units, quota / 4);
+}
+
 AppliedLimiter applied_limiter(const Rule& rule, const Request& request) {
   for (std::size_t i = 0; i < rule.overrides.size(); ++i)
     if (rule.overrides[i].match.holds(request)) return applied(rule.overrides[i], 1 + i, request.load);

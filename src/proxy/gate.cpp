@@ -283,8 +283,8 @@ void Gate::refund_but(const limit::Key* lane) {
     else
       worker_.table.refund(charge, departure, outcome.overflow);
   };
-  const auto in_redis = [&](const limit::Charge& charge, base::TimePoint departure, const limit::Outcome&) {
-    worker_.redis->refund(charge, departure);
+  const auto in_redis = [&](const limit::Charge& charge, base::TimePoint, const limit::Outcome& outcome) {
+    worker_.redis->refund(charge, redis_now_, outcome);
   };
   if (local_charged_) give_back(space_.evaluation.local, charged_at_, here);
   if (fallback_charged_) give_back(space_.fallback, charged_at_, here);

@@ -143,10 +143,15 @@ Reading read_outcomes(const Reply& reply, const BillPlace& place, Lines bill,
   return Reading::Answer;
 }
 
+std::span<const std::int64_t> answers_of(const Reply& reply, const BillPlace& place,
+                                         std::size_t lines) noexcept {
+  return std::span(reply.numbers).subspan(answers_at(place), lines * kAnswerNumbers);
+}
+
 std::span<const std::int64_t> answers_of_refused(const Reply& reply, const BillPlace& place,
                                                  std::size_t lines) noexcept {
   if (reply.numbers[verdict_at(place)] != kRefused) return {};
-  return std::span(reply.numbers).subspan(answers_at(place), lines * kAnswerNumbers);
+  return answers_of(reply, place, lines);
 }
 
 }  // namespace weir::redis

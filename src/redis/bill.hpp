@@ -80,7 +80,10 @@ struct BillPlace {
   return read_outcomes(reply, {0, 1, 0, bill.size()}, bill, outcomes, server_now);
 }
 
-// What an Answer says of a bill's lines, if it was refused; else nothing.
+// What an Answer says of a bill's lines, kAnswerNumbers each.
+[[nodiscard]] std::span<const std::int64_t> answers_of(const Reply& reply, const BillPlace& place,
+                                                       std::size_t lines) noexcept;
+// The same if it was refused; else nothing.
 [[nodiscard]] std::span<const std::int64_t> answers_of_refused(const Reply& reply, const BillPlace& place,
                                                                std::size_t lines) noexcept;
 

@@ -112,6 +112,7 @@ struct ToRefund {
   limit::Cost reserved, actual;
   base::TimePoint departure;
   const Hold& hold;
+  bool leased;
 
   template <Spaced L>
   RefundNumbers operator()(const L& limiter) const noexcept {
@@ -122,11 +123,11 @@ struct ToRefund {
     const Ticks debt = Ticks(static_cast<std::uint64_t>(limit::kLongestDebt.count())) * count;
     const Length before(held, count),
         after(std::min(Ticks{actual} * interval_of(spacing), held + debt), count);
-    constexpr bool kQueue = std::is_same_v<L, limit::LeakyBucket>;
+    const bool only_last = leased || std::is_same_v<L, limit::LeakyBucket>;
     return {number(Kind::Spaced), number(count),
             number(departure),    before.micros,
             before.part,          after.micros,
-            after.part,           kQueue ? -1 : number(departure + limit::kLongestDebt)};
+            after.part,           only_last ? -1 : number(departure + limit::kLongestDebt)};
   }
   RefundNumbers operator()(const limit::SteppedBucket& l) const noexcept {
     const auto& rate = l.rate();
@@ -225,8 +226,9 @@ ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around, co
 }
 
 RefundNumbers numbers_of(const Refund& refund) noexcept {
-  return std::visit(ToRefund{refund.charge.cost, refund.actual, refund.departure, refund.hold},
-                    *refund.charge.limiter);
+  return std::visit(
+      ToRefund{refund.charge.cost, refund.actual, refund.departure, refund.hold, refund.charge.lease != 0},
+      *refund.charge.limiter);
 }
 
 std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,
@@ -236,6 +238,12 @@ std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::Time
   return std::visit(ToOutcome{now, charge.cost, static_cast<std::uint64_t>(answer[0]),
                               static_cast<std::uint64_t>(answer[1]), static_cast<std::uint64_t>(answer[2])},
                     *charge.limiter);
+}
+
+base::TimePoint departure_of(const limit::Charge& charge, base::TimePoint charged_at,
+                             const limit::Outcome& outcome, AnswerNumbers answer) noexcept {
+  if (charge.lease == 0 || limit::spacing(*charge.limiter) == nullptr) return charged_at + outcome.delay;
+  return charged_at + base::Duration(answer[0] + (answer[1] > 0 ? 1 : 0));
 }
 
 std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limiter, AnswerNumbers answer,

@@ -21,8 +21,8 @@ struct Hold {
   base::Duration lease{};
 };
 
-// One line to be given back, `departure` as limit::refund takes it; or to be settled, as limit::settle does
-// it with a charge at `departure` that turned out to be one of `actual`.
+// One line to be given back, `departure` as limit::refund takes it (but see departure_of); or to be settled,
+// as limit::settle does it with a charge at `departure` that turned out to be one of `actual`.
 struct Refund {
   limit::Charge charge;
   base::TimePoint departure;
@@ -52,6 +52,12 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 // What the limiter says of the state that the script found; nullopt where that cannot be one.
 [[nodiscard]] std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,
                                                        AnswerNumbers answer) noexcept;
+
+// What the refund of a line has to say, charged at an instant with such an answer: the departure that was
+// promised; or, of a bucket that may be leased, where its slots begin, for such a one is only given back
+// while they are the last ones (redis/lot.hpp).
+[[nodiscard]] base::TimePoint departure_of(const limit::Charge& charge, base::TimePoint charged_at,
+                                           const limit::Outcome& outcome, AnswerNumbers answer) noexcept;
 
 // What the script would answer of the same state so much `later`: of a log only to a cost that it refuses
 // still.

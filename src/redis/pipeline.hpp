@@ -52,6 +52,16 @@ struct Call {
   [[nodiscard]] bool ends_wait() const noexcept { return waiting == nullptr || --*waiting == 0; }
   // Of one that was answered: no enforced line was refused.
   [[nodiscard]] bool charged() const noexcept;
+  // Where it is not empty: takes what Redis said of the lines' states, kAnswerNumbers each.
+  std::span<std::int64_t> told{};
+};
+
+// Suspends the coroutine that awaits it until the call has its answer.
+struct Park {
+  Call& call;
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> caller) const noexcept { call.caller = caller; }
+  void await_resume() const noexcept {}
 };
 
 class Pipeline {

@@ -17,6 +17,7 @@
 #include "redis/wire.hpp"
 
 #include "weir/redis/store.hpp"
+#include "weir/redis/unit_leases.hpp"
 
 #include <array>
 #include <coroutine>
@@ -42,7 +43,7 @@ class Store::Session : public std::enable_shared_from_this<Store::Session>, priv
  public:
   // `common`: of a session that is one of a cluster's, which outlives it; null: it is alone.
   Session(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
-          LastRefunds* refunds, Common* common = nullptr);
+          LastRefunds* refunds, UnitLeases* units = nullptr, Common* common = nullptr);
 
   void start();
   void stop();
@@ -68,6 +69,15 @@ class Store::Session : public std::enable_shared_from_this<Store::Session>, priv
   [[nodiscard]] StoreState state() const noexcept { return state_.load(std::memory_order_relaxed); }
   [[nodiscard]] const StoreStats& stats() const noexcept { return stats_; }
   [[nodiscard]] const std::string& last_error() const noexcept { return last_error_; }
+
+  // Units taken in advance (leasing.cpp). Null where no rule leases.
+  [[nodiscard]] UnitLeases* units() const noexcept { return units_; }
+  // Takes some of whatever of these is hot and short.
+  void take_in_advance(std::span<const limit::Charge> charges, Pipeline::Time now) noexcept;
+  [[nodiscard]] bool is_taking() const noexcept { return taking_ != 0; }
+  void give_back_units(std::span<const Refund> units);
+  // Redis's clock of the moment, as far as is known.
+  [[nodiscard]] base::TimePoint server_time(Pipeline::Time now) const noexcept;
 
  private:
   using Counter = std::atomic<std::uint64_t>;
@@ -103,7 +113,6 @@ class Store::Session : public std::enable_shared_from_this<Store::Session>, priv
   void handle_refund(Pipeline::Entry entry, const Reply& reply);
   [[nodiscard]] bool ask_again(Call& call);
   [[nodiscard]] bool send_again(Pipeline::Entry& entry);
-  [[nodiscard]] base::TimePoint server_time(Pipeline::Time now) const noexcept;
   void learn_server_time(base::TimePoint server_now) noexcept;
   void load_again(Pipeline::Purpose purpose);
   void finish(Call& call, net::ErrorCode error);
@@ -119,6 +128,10 @@ class Store::Session : public std::enable_shared_from_this<Store::Session>, priv
   }
   void refund_anywhere(std::span<const Refund> refunds);
   void announce_asking();
+
+  // What is taken in advance (leasing.cpp).
+  static net::Task<void> take(std::shared_ptr<Session> self, limit::Charge lease);
+  void sweep_units_later();
 
   // Only the worker's thread writes: no read-modify-write is needed.
   static void count(Counter& counter, std::uint64_t more = 1) noexcept {
@@ -172,6 +185,10 @@ class Store::Session : public std::enable_shared_from_this<Store::Session>, priv
 
   std::shared_ptr<Holding> own_holding_;  // null: another's is used
   Holding& holding_;
+
+  UnitLeases* units_;
+  net::Timer units_timer_;
+  unsigned taking_ = 0;  // leases under way
 };
 
 // What an error reply means.

@@ -9,24 +9,12 @@
 
 namespace weir::redis {
 
-namespace {
-
-// Suspends the coroutine that awaits it until the call has its answer.
-struct Park {
-  Call& call;
-  bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> caller) const noexcept { call.caller = caller; }
-  void await_resume() const noexcept {}
-};
-
-}  // namespace
-
 Store::Store(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
-             LastRefunds* refunds) {
+             LastRefunds* refunds, UnitLeases* units) {
   if (settings.topology == Topology::Cluster)
     cluster_ = std::make_shared<Cluster>(executor, settings, std::move(log), tuning, refunds);
   else
-    session_ = std::make_shared<Session>(executor, settings, std::move(log), tuning, refunds);
+    session_ = std::make_shared<Session>(executor, settings, std::move(log), tuning, refunds, units);
 }
 
 Store::~Store() {
@@ -54,6 +42,12 @@ net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
 net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
                                         std::span<limit::Outcome> outcomes, base::TimePoint& server_now) {
   assert(!charges.empty() && charges.size() == outcomes.size() && charges.size() <= limit::kMaxCharges);
+  if (has_leases(charges)) return charge_leased(session_, charges, outcomes, server_now);
+  return charge_there(charges, outcomes, server_now);
+}
+
+net::Task<net::ErrorCode> Store::charge_there(Charges charges, Outcomes outcomes,
+                                              base::TimePoint& server_now) {
   Call call{charges, outcomes};
   const auto refused = session_->begin(call);
   if (refused) co_return refused;
@@ -65,7 +59,7 @@ net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
 
 bool Store::refuses(std::span<const limit::Charge> charges, std::span<limit::Outcome> outcomes) noexcept {
   if (cluster_) return cluster_->refuses(charges, outcomes);
-  return session_->refuses(charges, outcomes);
+  return has_leases(charges) ? refuses_rest(charges, outcomes) : session_->refuses(charges, outcomes);
 }
 
 void Store::tell(std::span<const Refund> lines) {
@@ -83,9 +77,13 @@ void Store::refund(std::span<const limit::Charge> charges, base::TimePoint charg
   assert(charges.size() == outcomes.size() && charges.size() <= limit::kMaxCharges);
   std::array<Refund, limit::kMaxCharges> lines;
   std::size_t n = 0;
-  for (std::size_t i = 0; i < charges.size(); ++i)
-    if (outcomes[i].allowed && !limit::holds(*charges[i].limiter))
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    if (!outcomes[i].allowed || limit::holds(*charges[i].limiter)) continue;
+    if (charges[i].lease != 0)
+      refund(charges[i], charged_at, outcomes[i]);
+    else
       lines[n++] = {charges[i], charged_at + base::Duration(outcomes[i].ahead) + outcomes[i].delay};
+  }
   if (n > 0) tell({lines.data(), n});
 }
 
@@ -102,6 +100,10 @@ void Store::release(const limit::Charge& charge) {
 void Store::hold(const limit::Charge& charge) {
   if (cluster_) return cluster_->hold(charge);
   session_->hold(charge);
+}
+
+bool Store::is_taking() const noexcept {
+  return session_ && session_->is_taking();
 }
 
 StoreState Store::state() const noexcept {

@@ -5,6 +5,7 @@
 
 #include "weir/base/units.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -195,15 +196,18 @@ void Store::Session::handle_charges(Pipeline::Entry entry, const Reply& reply) {
   } else {
     BillPlace place{0, entry.bills.size(), 0, 0};
     for (const auto& bill : entry.bills) place.lines += bill.lines().size();
+    std::vector<BillPlace> late;
     for (const auto& bill : entry.bills) {
       const auto lines = bill.lines();
       if (bill.call != nullptr)
         handle_bill(*bill.call, place, entry.sent, reply);
       else
-        take_back(bill, place, reply);
+        late.push_back(place);
       ++place.bill;
       place.first_line += lines.size();
     }
+    // The last one first: a bucket with a lease takes back its last slots alone.
+    for (auto at = late.rbegin(); at != late.rend(); ++at) take_back(entry.bills[at->bill], *at, reply);
   }
   pipeline_.recycle(std::move(entry.bills));
 }
@@ -236,6 +240,10 @@ void Store::Session::handle_bill(Call& call, const BillPlace& place, Pipeline::T
   failures_in_row_ = 0;
   attempts_ = 0;
   holding_.keep(call);
+  if (!call.told.empty()) {
+    const auto told = answers_of(reply, place, call.charges.size());
+    std::copy(told.begin(), told.end(), call.told.begin());
+  }
   if (const auto answers = answers_of_refused(reply, place, call.charges.size()); !answers.empty())
     denied_.remember(call.charges, answers, {sent, std::chrono::steady_clock::now(), call.server_now});
   else
@@ -250,11 +258,13 @@ void Store::Session::take_back(const Pipeline::Bill& bill, const BillPlace& plac
   base::TimePoint charged_at;
   const auto answers = std::span(outcomes).first(lines.size());
   if (read_outcomes(reply, place, lines, answers, charged_at) != Reading::Answer) return;
+  const auto told = answers_of(reply, place, lines.size());
   std::vector<Refund> refunds;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].enforced && !answers[i].allowed) return;  // nothing was charged
-    if (answers[i].allowed)
-      refunds.push_back({lines[i], charged_at + answers[i].delay, 0, holding_.of(bill.permit)});
+    const AnswerNumbers answer(told.data() + i * kAnswerNumbers, kAnswerNumbers);
+    const auto departure = departure_of(lines[i], charged_at, answers[i], answer);
+    if (answers[i].allowed) refunds.push_back({lines[i], departure, 0, holding_.of(bill.permit)});
   }
   if (!refunds.empty()) refund_anywhere(refunds);
 }

@@ -86,11 +86,14 @@ class Shared(TestCase):
         self.assertEqual([answer["x-ratelimit-exceeded"] for answer in answers[9:12]], [None, "soft", "soft"])
 
     def test_one_round_trip_whatever_the_rules(self):
-        weir = self.weir(*(shared(f"r{number}", "1000/s", key='["ip"]') for number in range(5)))
-        self.statuses(weir.port, 5)
-        before = self.redis.calls("evalsha")
-        self.assertEqual(self.statuses(weir.port, 50), [200] * 50)
-        self.assertEqual(self.redis.calls("evalsha") - before, 50)
+        """/3 meets the first three of eight rules, and so on."""
+        weir = self.weir(*(shared(f"r{number}", "1000/s", key='["ip"]', match=f'{{ path = "~^/[{number}-8]$" }}')
+                           for number in range(1, 9)))
+        for rules in range(1, 9):
+            before, admitted = self.redis.calls("evalsha"), weir.metric("weir_decisions_total", outcome="admitted")
+            self.assertEqual(self.statuses(weir.port, 25, f"/{rules}"), [200] * 25)
+            self.assertEqual(self.redis.calls("evalsha") - before, 25)
+            self.await_metric(weir, admitted + 25 * rules, "weir_decisions_total", outcome="admitted")
 
     def test_a_refused_request_consumes_nothing_anywhere(self):
         weir = self.weir(shared("everybody", burst=5), shared("each", burst=2, key='["api_key"]'),

@@ -45,6 +45,17 @@ struct RedisFigures {
   std::uint64_t amendments_lost = 0;
 };
 
+// Units of keys in Redis that all workers together have taken in advance, since the start.
+struct LeaseFigures {
+  std::uint64_t taken = 0;
+  std::uint64_t spent = 0;
+  std::uint64_t put_back = 0;  // of those spent
+  std::uint64_t returned = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t held = 0;     // at the moment
+  std::uint64_t crowded = 0;  // times that a key found no place
+};
+
 // One server of an upstream.
 struct ServerFigures {
   std::string upstream;
@@ -89,6 +100,7 @@ struct Sources {
   // Called on the server's thread, whatever they read must bear that. Absent: nothing is shown.
   std::function<limit::KeyTable::Stats()> key_table;
   std::function<std::vector<RedisFigures>()> redis;
+  std::function<LeaseFigures()> leases;  // absent: no rule takes any
   std::function<std::vector<ServerFigures>()> servers;
   std::function<std::optional<ProcessFigures>()> process;
   std::function<std::vector<std::pair<const char*, double>>()> load;  // by kind, from 0 to 1

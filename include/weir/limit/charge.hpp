@@ -29,6 +29,7 @@ struct Charge {
   RuleIndex rule = 0;
   bool enforced = true;  // false: a shadow rule, evaluated apart and charged only if it would admit
   Ledger ledger = 0;     // keys of one ledger share a cell when the table is full
+  Cost lease = 0;        // of Redis: most units of the key that a weir may take in advance; 0: none
 };
 
 }  // namespace weir::limit

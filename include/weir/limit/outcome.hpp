@@ -30,6 +30,8 @@ struct Outcome {
   // The limit as it stood, where it moves with the key (adaptive_concurrency); zero where quota() says it.
   // Narrow, to share a word with `overflow`: outcomes are on the hot path.
   std::uint32_t limit = 0;
+  // Admitted from units that this process took in advance: from which (src/redis/stock.hpp). Zero: not so.
+  std::uint32_t lot = 0;
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 

@@ -88,6 +88,14 @@ struct Messages {
   bool closes = false;  // one too many ends its connection; else it waits, and those behind it
 };
 
+// How many units of a key a weir may take from Redis in advance. With neither: none.
+struct Lease {
+  std::uint32_t percent = 0;  // of the quota
+  limit::Cost units = 0;
+};
+// The same in units of a limiter: at most a quarter of its quota.
+[[nodiscard]] limit::Cost units_of(const Lease& lease, const limit::Limiter& limiter) noexcept;
+
 // `name` and `limiter` must be given; the rest has defaults.
 struct Rule {
   std::string name;  // unique, printable ASCII without quotes
@@ -113,6 +121,7 @@ struct Rule {
   std::uint64_t queue_per_client = kNoBound;  // of a queue: how many of its places one client may take
   Store store = Store::Memory;
   OnStoreFailure on_store_failure = OnStoreFailure::Local;
+  std::optional<Lease> lease{};
   Mode mode = Mode::Enforce;
   unsigned refusal_status = 429;
   std::optional<std::string> refusal_body{};

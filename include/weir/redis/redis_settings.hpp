@@ -46,10 +46,12 @@ struct RedisSettings {
   std::string user;                     // ACL user; empty: the default user
   std::string password;                 // empty: no AUTH
   int database = 0;
-  base::Duration timeout{20'000};         // the longest that one decision waits
-  base::Duration start_wait{1'000'000};   // how long a starting weir waits for it before it takes requests
-  std::string prefix = "weir";            // of every key
-  base::Duration lease_time{10'000'000};  // after which what a weir that died held of concurrency comes free
+  base::Duration timeout{20'000};          // the longest that one decision waits
+  base::Duration start_wait{1'000'000};    // how long a starting weir waits for it before it takes requests
+  std::string prefix = "weir";             // of every key
+  base::Duration lease_time{10'000'000};   // after which what a weir that died held of concurrency comes free
+  base::Duration lease_return{1'000'000};  // after which units that nobody asks for go back (UnitLeases)
+  std::size_t lease_keys = 4096;           // of which units are taken at once
 };
 
 // "redis://[user:password@]host[:port][/database]", the same with rediss:// for TLS, or

@@ -27,6 +27,7 @@
 #include "weir/redis/error.hpp"
 #include "weir/redis/last_refunds.hpp"
 #include "weir/redis/redis_settings.hpp"
+#include "weir/redis/unit_leases.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -75,8 +76,9 @@ struct StoreStats {
 class Store {
  public:
   // `refunds`: of all stores of this process, outlives the executor's loop; null: this one has its own.
+  // `units`: likewise; null: nothing is taken in advance, whatever charges say.
   Store(net::Executor executor, const RedisSettings& settings, StoreLog log = {},
-        const StoreTuning& tuning = {}, LastRefunds* refunds = nullptr);
+        const StoreTuning& tuning = {}, LastRefunds* refunds = nullptr, UnitLeases* units = nullptr);
   ~Store();  // stops
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
@@ -107,8 +109,11 @@ class Store {
   [[nodiscard]] bool refuses(std::span<const limit::Charge> charges,
                              std::span<limit::Outcome> outcomes) noexcept;
 
-  // Gives back one charge whose promised departure was `departure`. Sent and forgotten.
+  // Gives back one charge whose promised departure was `departure`. Sent and forgotten. REQUIRES
+  // charge.lease == 0.
   void refund(const limit::Charge& charge, base::TimePoint departure);
+  // The same of any charge, taken at `charged_at` with that outcome.
+  void refund(const limit::Charge& charge, base::TimePoint charged_at, const limit::Outcome& outcome);
 
   // Gives back the lines that `charge` took at `charged_at`, with the delay that each outcome promised; but
   // for what is held, which is released.
@@ -125,6 +130,9 @@ class Store {
   // Redis could not be asked, and the request goes on: it hears of what that holds as soon as it is there.
   void hold(const limit::Charge& charge);
 
+  // Whether units are being taken in advance: what comes of that would be lost with the store.
+  [[nodiscard]] bool is_taking() const noexcept;
+
   [[nodiscard]] StoreState state() const noexcept;
   [[nodiscard]] const StoreStats& stats() const noexcept;
   // Why the store is not up, or the last error reply; empty if there never was one. The worker's thread only.
@@ -135,6 +143,16 @@ class Store {
   class Cluster;
   struct Common;
   void tell(std::span<const Refund> lines);
+  using Charges = std::span<const limit::Charge>;
+  using Outcomes = std::span<limit::Outcome>;
+  [[nodiscard]] bool has_leases(Charges charges) const noexcept;
+  // In Redis, all of them; and with what is here (leasing.cpp).
+  [[nodiscard]] net::Task<net::ErrorCode> charge_there(Charges charges, Outcomes outcomes,
+                                                       base::TimePoint& server_now);
+  [[nodiscard]] static net::Task<net::ErrorCode> charge_leased(std::shared_ptr<Session> session,
+                                                               Charges charges, Outcomes outcomes,
+                                                               base::TimePoint& server_now);
+  [[nodiscard]] bool refuses_rest(Charges charges, Outcomes outcomes) noexcept;
   // Shared with the handlers under way on the io_context, which end only after the store has gone.
   std::shared_ptr<Session> session_;
   std::shared_ptr<Cluster> cluster_;  // in its topology, instead of the session

@@ -35,6 +35,11 @@ inline std::string with_rule(const std::string& more) {
   return with("[[rule]]\nname = \"x\"\nlimit = \"10/s\"\n" + more);
 }
 
+// A rule "y" on line 13 whose state is in Redis, so that what is added stands from line 16 on.
+inline std::string leased(const std::string& more) {
+  return with("[state]\nredis = { url = \"redis://a\" }\n[[rule]]\nname = \"y\"\nstore = \"redis\"\n" + more);
+}
+
 inline std::vector<std::string> mistakes_in(const std::string& text, const std::string& file = kFile) {
   try {
     (void)parse_settings(text, file);

@@ -196,6 +196,17 @@ TEST(Describe, SaysHowLongPlacesInRedisLast) {
   EXPECT_THAT(of("limit = \"5/s\"\n"), HasSubstr("redis a:6379\n"));
 }
 
+TEST(Describe, SaysHowMuchIsTakenInAdvance) {
+  const std::string state = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\n";
+  const auto of = [&](const std::string& rule) {
+    return describe(parse_settings(std::string(kLeast) + "[[rule]]\nname = \"y\"\n" + rule + state, kFile));
+  };
+  EXPECT_THAT(of("limit = \"200/s\"\nlease = \"10%\"\n"), HasSubstr(", leases up to 20"));
+  EXPECT_THAT(of("limit = \"200/s\"\nlease = \"10%\"\nsoft = \"50%\"\n"), HasSubstr(", leases up to 30"));
+  EXPECT_THAT(of("limit = \"200/s\"\nlease = 7\n"), HasSubstr(", leases up to 7"));
+  EXPECT_THAT(of("limit = \"200/s\"\n"), Not(HasSubstr("leases")));
+}
+
 TEST(Warnings, OfASharedStoreWithoutASecret) {
   const std::string redis = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\n";
   EXPECT_THAT(warnings_of(with_rule(redis)), Contains(HasSubstr("key_secret is missing")));

@@ -530,7 +530,53 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:15: rule[x].elastic: found beside soft; expected one of them"}},
     {"RuleLease",
      with_rule("lease = 10\n"),
-     {"weir.toml:14: rule[x].lease: not yet: this version of weir lacks leases"}},
+     {"weir.toml:14: rule[x].lease: found in a rule whose state is here, where nothing is a trip away; "
+      "expected store = \"redis\""}},
+    {"RuleLeaseTooMuch",
+     leased("limit = \"100/s\"\nlease = \"26%\"\n"),
+     {"weir.toml:17: rule[y].lease: found \"26%\"; expected a share from \"1%\" to \"25%\", or a number up "
+      "to "
+      "a quarter of the limit, 25"}},
+    {"RuleLeaseNumber",
+     leased("limit = \"100/s\"\nlease = 26\n"),
+     {"weir.toml:17: rule[y].lease: found 26; expected a share from \"1%\" to \"25%\", or a number up to a "
+      "quarter of the limit, 25"}},
+    {"RuleLeaseTooLittle",
+     leased("limit = \"10/s\"\nlease = \"10%\"\n"),
+     {"weir.toml:17: rule[y].lease: found \"10%\" of 10, which is less than two units and saves no trip; "
+      "expected more, or no lease"}},
+    {"RuleLeaseOfAQueue",
+     leased("limit = \"100/s\"\nlease = 10\nalgorithm = \"leaky_bucket\"\n"),
+     {"weir.toml:17: rule[y].lease: found beside leaky_bucket, whose departures are promised one after "
+      "another; expected token_bucket, gcra, fixed_window or sliding_window"}},
+    {"RuleLeaseOfALog",
+     leased("limit = \"100/s\"\nlease = 10\nalgorithm = \"sliding_log\"\n"),
+     {"weir.toml:17: rule[y].lease: found beside sliding_log, which enters each request at its own instant; "
+      "expected sliding_window"}},
+    {"RuleLeaseOfSteps",
+     leased("limit = \"100/s\"\nlease = 10\nrefill = \"stepwise\"\n"),
+     {"weir.toml:17: rule[y].lease: found beside refill = \"stepwise\", whose periods begin when the bucket "
+      "is "
+      "first drawn on; expected refill = \"continuous\""}},
+    {"RuleLeaseOfConcurrency",
+     leased("limit = 100\nlease = 10\nalgorithm = \"concurrency\"\n"),
+     {"weir.toml:17: rule[y].lease: found beside an algorithm that counts what is under way; expected one "
+      "that "
+      "counts over time"}},
+    {"RuleLeaseInShadow",
+     leased("limit = \"100/s\"\nlease = 10\nmode = \"shadow\"\n"),
+     {"weir.toml:17: rule[y].lease: found in a shadow rule, which has to charge what enforcing would have "
+      "charged, and when; expected mode = \"enforce\""}},
+    {"RuleLeaseAndElastic",
+     leased("limit = \"100/s\"\nlease = 10\nelastic = { limit = \"200/s\", while_load_below = 0.5 }\n"),
+     {"weir.toml:17: rule[y].lease: found beside elastic, whose two limits have to count alike; expected one "
+      "of "
+      "them"}},
+    {"RuleLeaseAndCharge",
+     leased("limit = \"100/s\"\nlease = 10\ncharge = { status = [\"401\"] }\n"),
+     {"weir.toml:17: rule[y].lease: found beside a cost or charge that the answer tells, which is settled "
+      "where "
+      "it was charged; expected one of them"}},
     {"VariableUnset",
      with_rule("body = \"${WEIR_TEST_UNSET}\"\n"),
      {"weir.toml:14: rule[x].body: environment variable WEIR_TEST_UNSET is not set; set it, or write "

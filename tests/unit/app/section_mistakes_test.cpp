@@ -275,6 +275,9 @@ const WrongConfiguration kWrong[] = {
     {"RedisLeaseTooLong",
      with("[state]\nredis = { url = \"redis://a\", lease_time = \"61min\" }\n"),
      {"weir.toml:12: state.redis.lease_time: found 61min; expected 1s to 1h, renewed thrice as often"}},
+    {"RedisLeaseReturn",
+     with("[state]\nredis = { url = \"redis://a\", lease_return = \"99ms\" }\n"),
+     {"weir.toml:12: state.redis.lease_return: found 99ms; expected 100ms to 1min"}},
     {"RedisWithoutUrl",
      with("[state]\nredis = { timeout = \"5ms\" }\n"),
      {"weir.toml:12: state.redis.url: missing; expected a string: "

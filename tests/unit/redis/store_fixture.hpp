@@ -55,10 +55,10 @@ class Worker {
   }
 
   explicit Worker(const RedisSettings& settings, const StoreTuning& tuning = quick(),
-                  LastRefunds* refunds = nullptr)
+                  LastRefunds* refunds = nullptr, UnitLeases* units = nullptr)
       : store(
             loop.get_executor(), settings,
-            [this](LogLevel, std::string line) { log.push_back(std::move(line)); }, tuning, refunds) {
+            [this](LogLevel, std::string line) { log.push_back(std::move(line)); }, tuning, refunds, units) {
     store.start();
   }
   ~Worker() {

@@ -1,0 +1,151 @@
+#include "redis/lot.hpp"
+
+#include "weir/limit/limiter.hpp"
+#include "weir/redis/unit_leases.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <variant>
+
+namespace weir::redis {
+
+namespace {
+
+using limit::Cost;
+using limit::Ticks;
+
+constexpr Ticks kAnySlack = ~Ticks{0};
+// This host's clock may be slower than Redis's by one part in so many (NTP slews by 1 in 2000).
+constexpr int kPace = 1024;
+
+// The end of the window, or mark, that an instant lies in.
+struct WindowEnd {
+  base::TimePoint at;
+
+  base::TimePoint operator()(const limit::FixedWindow& l) const noexcept { return l.window_at(at).end; }
+  base::TimePoint operator()(const limit::SlidingWindow& l) const noexcept {
+    const auto period = l.rate().period;
+    return at - base::Duration(at.time_since_epoch().count() % period.count()) + period;
+  }
+  base::TimePoint operator()(const limit::SlidingLog& l) const noexcept {
+    return l.start_of(l.mark_of(at) + 1);
+  }
+  template <class L>
+  base::TimePoint operator()(const L&) const noexcept {
+    return {};
+  }
+};
+
+std::uint64_t interval_of(const limit::Spacing& spacing) noexcept {
+  return static_cast<std::uint64_t>(spacing.rate().period.count());
+}
+
+}  // namespace
+
+bool can_be_leased(const limit::Limiter& limiter) noexcept {
+  if (const auto* log = std::get_if<limit::SlidingLog>(&limiter)) return !log->is_exact();
+  return std::holds_alternative<limit::TokenBucket>(limiter) ||
+         std::holds_alternative<limit::Gcra>(limiter) ||
+         std::holds_alternative<limit::FixedWindow>(limiter) ||
+         std::holds_alternative<limit::SlidingWindow>(limiter);
+}
+
+Trip trip_of(const limit::Charge& line, std::chrono::steady_clock::time_point sent,
+             std::chrono::steady_clock::time_point received, base::TimePoint charged_at,
+             AnswerNumbers answer) noexcept {
+  Trip trip{sent, received, charged_at};
+  if (const auto* spacing = limit::spacing(*line.limiter))
+    trip.tat = spacing->ticks(charged_at + base::Duration(answer[0])) + static_cast<std::uint64_t>(answer[1]);
+  return trip;
+}
+
+Lot::Lot(std::uint32_t number, const limit::Charge& line, const Trip& trip, base::Duration whole) noexcept
+    : number_(number),
+      left_(line.cost),
+      spacing_(limit::spacing(*line.limiter)),
+      trip_(trip),
+      until_(std::visit(WindowEnd{trip.charged_at}, *line.limiter)),
+      slack_(kAnySlack),
+      whole_(whole) {
+  if (spacing_ != nullptr) tat_ = trip.tat + Ticks{left_} * interval_of(*spacing_);
+}
+
+// The latest that Redis's clock can be: in ticks, of a window in microseconds.
+Ticks Lot::latest(Time now) const noexcept {
+  const auto passed = std::chrono::ceil<base::Duration>(std::max(now - trip_.sent, Time::duration(0)));
+  const auto at = trip_.charged_at + passed + passed / kPace + base::Duration(1);
+  return spacing_ != nullptr ? spacing_->ticks(at)
+                             : static_cast<std::uint64_t>(at.time_since_epoch().count());
+}
+
+Cost Lot::ready(Time now) const noexcept {
+  if (left_ == 0) return 0;
+  const auto at = latest(now);
+  if (spacing_ == nullptr)
+    return at < static_cast<std::uint64_t>(until_.time_since_epoch().count()) ? left_ : 0;
+  if (tat_ <= at) return 0;
+  const Ticks ahead = tat_ - at;
+  // Where one division of 64 bits does, it is ten times as fast.
+  const bool fits = ahead <= std::numeric_limits<std::uint64_t>::max();
+  const Ticks slots =
+      fits ? static_cast<std::uint64_t>(ahead) / interval_of(*spacing_) : ahead / interval_of(*spacing_);
+  return static_cast<Cost>(std::min(Ticks{left_}, slots));
+}
+
+void Lot::spend(Cost cost, Time now) noexcept {
+  const auto ready_now = ready(now);
+  gone_ += left_ - ready_now;
+  if (spacing_ != nullptr) {
+    const Ticks interval = interval_of(*spacing_);
+    const auto early = tat_ - Ticks{ready_now} * interval - latest(now);  // of the first of them
+    if (spent_ > 0)
+      slack_ = std::min(slack_, early);
+    else if (cost > 1)
+      slack_ = early + interval;
+  }
+  spent_ += cost;
+  left_ = ready_now - cost;
+}
+
+bool Lot::put_back(Cost cost) noexcept {
+  if (spacing_ != nullptr && spent_ > cost) {
+    const Ticks moved = Ticks{cost} * interval_of(*spacing_);
+    if (slack_ < moved) return false;
+    slack_ -= moved;
+  } else {
+    slack_ = kAnySlack;
+  }
+  spent_ -= cost;
+  left_ += cost;
+  if (spent_ == 0) left_ += std::exchange(gone_, 0);  // it is whole again, and so it may go back
+  return true;
+}
+
+// Of the two readings of Redis's clock the older one stays, which allows for more.
+bool Lot::merge(const Lot& other) noexcept {
+  if (number_ == 0 || spacing_ != nullptr || other.spacing_ != nullptr || until_ != other.until_)
+    return false;
+  left_ += other.left_;
+  return true;
+}
+
+// Of a bucket others may have charged all that there is.
+base::Duration Lot::whole_after(Time now) const noexcept {
+  if (spacing_ != nullptr) return spacing_->window();
+  const auto passed = std::chrono::floor<base::Duration>(std::max(now - trip_.received, Time::duration(0)));
+  return std::max(whole_ - passed, base::Duration(0));
+}
+
+// Redis tells instants in microseconds: of slots shorter than that it cannot tell whether they are the last.
+std::optional<Refund> Lot::return_of(const limit::Charge& line, Time now) const noexcept {
+  Refund back{.charge = line, .departure = trip_.charged_at};
+  back.charge.cost = left_;
+  if (left_ == 0) return std::nullopt;
+  if (spacing_ == nullptr) return back;
+  if (tat_ <= latest(now) || interval_of(*spacing_) < spacing_->rate().count) return std::nullopt;
+  back.departure = spacing_->instant(tat_ - Ticks{left_} * interval_of(*spacing_));
+  return back;
+}
+
+}  // namespace weir::redis

@@ -1,0 +1,110 @@
+// One lease: units of a key that Redis has debited in advance, and when each of them may be spent. Pure:
+// plain values, and time as an argument. Several weirs hold such units of one key and know nothing of each
+// other's.
+//
+// Why nobody is admitted beyond the limit. A unit debited at t, by Redis's clock, and spent at t' >= t has to
+// be one that a single limiter, which saw but the requests that were admitted, would have admitted at t'.
+//
+//  Windows (fixed, sliding by weight, sliding with buckets: a "window" is then one of its marks). A unit is
+//  spent in the window that it was debited in, or never. What Redis counts is within the limit at every
+//  instant: it was when it last admitted something, and as time goes on older windows weigh less. What the
+//  exact limiter has admitted of a window by t', this unit included, was debited in that window by t'; so in
+//  no window does it count more than Redis, and it admits. (The mark of a log is one microsecond, in which
+//  nothing can be spent later: a log cannot be leased.)
+//
+//  Buckets (token bucket, GCRA). Each unit debited takes a slot [s, s + T) of virtual time, s = max(TAT, t),
+//  and s + T <= t + B T, B being the capacity. Slots are disjoint. A unit is spent at t' <= s, or never. Take
+//  any interval [a, b]: the slots of what is admitted in it begin at a or later, and end by b + B T; so there
+//  are at most B + (b - a) / T of them. That, for all intervals, is what a bucket admits and nothing else:
+//  unrolled, TAT_j = max over i <= j of (t_i + T x (units from i to j)), and it is at most t_j + B T.
+//
+//      now          A - left T                A = TAT after the debit
+//       |  expired      |--T--|--T--|--T--|--T--|        the stock is the last `left` slots, spent from the
+//       left
+//
+//  So the units of a bucket that stands full run out as fast as it refills, and those of an empty one keep
+//  until time has come to where they stand.
+//
+//  Giving back. To a window: it is counted there no more, and nobody's slot depends on it. To a bucket: only
+//  while the slots given back are the last ones (src/redis/refund.lua, as of a queue), because slots behind
+//  them would move, and others hold some of those. What is not given back time makes good: under-admission,
+//  and at most what is outstanding.
+//
+//  Putting back here (the request was refused by another rule, or reached no server). The stock then holds c
+//  slots more to its left. Whoever was spent behind the request that came to nothing moves c slots to the
+//  left, and has to have been spent that much before its slot began. The leftmost is never among them; of
+//  the others `slack` is the least such distance.
+//
+//  Clocks. Redis read its clock between `sent` and `received`. Units are spent only if they may be were it
+//  read at `sent`, and were this host's clock slow by one part in 1024.
+#pragma once
+
+#include "redis/line.hpp"
+
+#include "weir/base/time.hpp"
+#include "weir/limit/charge.hpp"
+#include "weir/limit/spacing.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+namespace weir::redis {
+
+// A charge in Redis, and what it said of the key's state before.
+struct Trip {
+  std::chrono::steady_clock::time_point sent, received;
+  base::TimePoint charged_at;
+  limit::Ticks tat = 0;  // of a bucket: at least charged_at
+};
+[[nodiscard]] Trip trip_of(const limit::Charge& line, std::chrono::steady_clock::time_point sent,
+                           std::chrono::steady_clock::time_point received, base::TimePoint charged_at,
+                           AnswerNumbers answer) noexcept;
+
+class Lot {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  Lot() = default;  // of nothing
+  // `number` is not 0. `whole`: from trip.received until the key is fresh again. REQUIRES
+  // can_be_leased(*line.limiter), and that the trip has charged line.cost.
+  Lot(std::uint32_t number, const limit::Charge& line, const Trip& trip, base::Duration whole) noexcept;
+
+  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }  // 0: of nothing
+  [[nodiscard]] limit::Cost left() const noexcept { return left_; }
+  [[nodiscard]] limit::Cost gone() const noexcept { return gone_; }  // ran out before something was spent
+  [[nodiscard]] Time received() const noexcept { return trip_.received; }
+
+  // How many units may be spent now.
+  [[nodiscard]] limit::Cost ready(Time now) const noexcept;
+  // REQUIRES ready(now) ≥ cost.
+  void spend(limit::Cost cost, Time now) noexcept;
+  // False: they cannot be had back.
+  [[nodiscard]] bool put_back(limit::Cost cost) noexcept;
+  // Takes in another of the same window. False: it is of none, or of another one.
+  [[nodiscard]] bool merge(const Lot& other) noexcept;
+
+  // Whether its slots in a bucket are behind the other's.
+  [[nodiscard]] bool stands_behind(const Lot& other) const noexcept { return tat_ > other.tat_; }
+
+  // The least time from now in which the key is sure to be fresh again.
+  [[nodiscard]] base::Duration whole_after(Time now) const noexcept;
+  // What gives back what is left; nullopt where Redis would not have it. `line` is the key's.
+  [[nodiscard]] std::optional<Refund> return_of(const limit::Charge& line, Time now) const noexcept;
+
+ private:
+  [[nodiscard]] limit::Ticks latest(Time now) const noexcept;
+
+  std::uint32_t number_ = 0;
+  limit::Cost left_ = 0;
+  limit::Cost gone_ = 0;
+  const limit::Spacing* spacing_ = nullptr;  // of a bucket
+  Trip trip_{};
+  base::TimePoint until_{};  // of a window
+  limit::Ticks tat_ = 0;     // of a bucket: where its slots end
+  limit::Cost spent_ = 0;    // and not put back
+  limit::Ticks slack_ = 0;
+  base::Duration whole_{};
+};
+
+}  // namespace weir::redis

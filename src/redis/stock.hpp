@@ -1,0 +1,112 @@
+// What one weir holds of keys in advance, and how much more it should take: lots (redis/lot.hpp) by key.
+// Pure: plain values, and time as an argument.
+//
+// A cold key gets nothing, its requests go to Redis one by one. A hot one gets kFirst units, then twice as
+// many each time that a lease is gone within a span; never more than its rule allows, nor than a kShare-th of
+// what was left when Redis was last heard, so that near the end of a limit everybody asks for single units
+// again.
+#pragma once
+
+#include "redis/line.hpp"
+#include "redis/lot.hpp"
+
+#include "weir/base/time.hpp"
+#include "weir/limit/charge.hpp"
+#include "weir/limit/outcome.hpp"
+#include "weir/redis/unit_leases.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace weir::redis {
+
+class Stock {
+ public:
+  using Time = Lot::Time;
+
+  // Memory is claimed once, for `keys` keys rounded up to whole sets; of those that meet in a set the one
+  // that was used longest ago gives way, unless all of them hold something.
+  Stock(std::size_t keys, base::Duration hold);
+
+  // Takes what the line costs. True: it is admitted, and the outcome says what is left here, which is all
+  // that is sure to be left; outcome.lot says where it came from.
+  bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
+  // Whether it could.
+  bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
+  // What was spent of that lot came to nothing.
+  void put_back(const limit::Charge& line, std::uint32_t lot);
+  // The same of what a trip charged a bucket with: a hot key keeps it here, else it goes back. Where it was
+  // not this key's last trip from here, that may move slots which others hold.
+  void adopt(const limit::Charge& line, base::TimePoint charged_at, std::vector<Refund>& back);
+
+  // A request of the key goes to Redis, and what came of it.
+  void note_trip(const limit::Charge& line, Time now);
+  void learn(const limit::Charge& line, const Trip& trip, const limit::Outcome& outcome);
+
+  // How many units to take now; 0: none. Else arrived() or failed() has to follow.
+  [[nodiscard]] limit::Cost wanted(const limit::Charge& line, Time now);
+  // `line`: the lease's own charge, its cost being the units. What finds no room goes to `back`.
+  void arrived(const limit::Charge& line, const Trip& trip, const limit::Outcome& outcome,
+               std::vector<Refund>& back);
+  void failed(const limit::Charge& line, Time now);
+
+  // What has to go back because nobody has asked for it for so long; forgets cold keys.
+  void sweep(Time now, std::vector<Refund>& back);
+  // The same of everything.
+  void give_up(Time now, std::vector<Refund>& back);
+
+  [[nodiscard]] const LeaseStats& stats() const noexcept { return stats_; }
+
+  // A key is hot once so many of its requests had to go to Redis within a span, a quarter of `hold`.
+  static constexpr unsigned kHot = 4;
+  static constexpr limit::Cost kFirst = 8;
+  static constexpr limit::Cost kShare = 4;
+  static constexpr limit::Cost kLeast = 2;  // fewer are not worth a trip
+
+ private:
+  static constexpr std::size_t kWays = 4;
+
+  struct Place {
+    limit::Charge line{};       // its limiter is null: nobody's
+    std::array<Lot, 2> lots{};  // the older first
+    limit::Cost size = 0;       // of the next lease; 0: the key is cold
+    limit::Cost known = 0;      // what was left in Redis when it was last heard
+    unsigned trips = 0;         // since trips_since
+    bool taking = false;
+    bool last_charged = false;  // by the last trip:
+    limit::Cost last_cost = 0;
+    Trip last{};
+    Time used{}, trips_since{}, taken{}, rest_until{};
+
+    [[nodiscard]] limit::Cost ready(Time now) const noexcept {
+      return lots[0].ready(now) + lots[1].ready(now);
+    }
+    // The one behind first: a bucket takes back its last slots alone.
+    [[nodiscard]] std::array<Lot*, 2> to_return() noexcept {
+      const bool first = lots[0].stands_behind(lots[1]);
+      return {&lots[first ? 0 : 1], &lots[first ? 1 : 0]};
+    }
+    [[nodiscard]] bool holds() const noexcept { return taking || lots[0].left() + lots[1].left() > 0; }
+  };
+
+  [[nodiscard]] std::size_t set_of(const limit::Charge& line) const noexcept {
+    return line.key.lo % (places_.size() / kWays) * kWays;
+  }
+  [[nodiscard]] Place* find(const limit::Charge& line) noexcept;
+  [[nodiscard]] Place* find_or_make(const limit::Charge& line) noexcept;
+  [[nodiscard]] std::uint32_t next_number() noexcept;
+  void adapt(Place& place, Time now) const noexcept;
+  void keep(Place& place, const Lot& fresh, Time now, std::vector<Refund>& back);
+  void dispose(const Place& place, Lot& lot, Time now, std::vector<Refund>& back);
+  void sweep(Place& place, Time now, std::vector<Refund>& back);
+
+  base::Duration hold_;
+  base::Duration span_;
+  std::vector<Place> places_;
+  std::uint32_t lots_ = 0;
+  LeaseStats stats_;
+};
+
+}  // namespace weir::redis

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Weirs that take units of hot keys from one Redis in advance: never one too many, hardly a trip, and all of it back."""
+
+import socket
+import struct
+import time
+
+from harness import PATIENCE, SANITIZED, Redis, TestCase, Weir, closed_port, config, eventually, main, rule, together
+
+MANY = 4_000 if SANITIZED else 20_000
+
+
+def leased(algorithm, limit, **more):
+    return rule("hot", limit, **{"algorithm": f'"{algorithm}"', "key": "[]", "store": '"redis"', "lease": '"10%"',
+                                 "on_store_failure": '"closed"', **more})
+
+
+def ask(port, count, at_once=50):
+    """So many requests on one connection, some at once; how many were admitted."""
+    admitted, last = 0, b""
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as wire:
+        for _ in range(count // at_once):
+            wire.sendall(b"GET / HTTP/1.1\r\nHost: hot\r\n\r\n" * at_once)
+            answers, rest = 0, b""
+            while answers < at_once:
+                text = rest + wire.recv(1 << 18)
+                if len(text) == len(rest):
+                    raise AssertionError("weir hung up")
+                admitted += text.count(b"HTTP/1.1 200 ")
+                answers += text.count(b"HTTP/1.1 200 ") + text.count(b"HTTP/1.1 429 ")
+                rest = text[-12:]  # a status line that is not whole yet
+                last = text
+    return admitted, last
+
+
+class Leases(TestCase):
+    def setUp(self):
+        self.redis = self.start(Redis())
+
+    def weir(self, *rules, lease_return="1s", **more):
+        state = f'key_secret = "test"\nredis = {{ url = "{self.redis.url}", timeout = "2s", lease_return = "{lease_return}" }}'
+        more = {"routes": '[[route]]\nrespond = { status = 200, body = "ok" }\n', **more}
+        weir = self.start(Weir(config(closed_port(), rules="\n".join(rules), state=state, **more)))
+        eventually(weir.is_ready, "it is connected to Redis")
+        return weir
+
+    def admit(self, weirs, each):
+        """Two clients a weir, all at once; how many were admitted, and how many trips a request that took."""
+        before = self.redis.calls("evalsha")
+        results = together(2 * len(weirs), lambda index: ask(weirs[index % len(weirs)].port, each)[0])
+        trips = (self.redis.calls("evalsha") - before) / (2 * len(weirs) * each)
+        return sum(results), trips
+
+    def state(self):
+        (key,) = (key for key in self.redis.command("KEYS", "*") if key != b"weir:probe")
+        return self.redis.command("GET", key.decode())
+
+    def test_three_weirs_admit_the_limit_and_not_one_more(self):
+        for algorithm in ("fixed_window", "sliding_window", "token_bucket", "gcra"):
+            with self.subTest(algorithm):
+                self.redis.command("FLUSHALL")
+                limits = {"token_bucket": {"limit": "1/day", "burst": MANY}, "gcra": {"limit": "1/day", "burst": MANY - 1}}
+                rules = leased(algorithm, **limits.get(algorithm, {"limit": f"{MANY}/3000day"}))
+                weirs = [self.weir(rules, lease_return="1min") for _ in range(3)]
+                admitted, trips = self.admit(weirs, MANY // 4)
+                for weir in weirs:
+                    admitted += ask(weir.port, 1000)[0]  # whatever any of them still has is spent
+                print(f"\n{algorithm}: {admitted} of {MANY} admitted, {trips:.4f} trips a request", flush=True)
+                self.assertEqual(admitted, MANY)
+                self.assertLess(trips, 0.05)
+
+    def test_a_bucket_that_refills_is_never_overdrawn(self):
+        rate, burst = 2000, 500
+        rules = leased("token_bucket", f"{rate}/s", burst=burst)
+        weirs = [self.weir(rules) for _ in range(3)]
+        began = time.monotonic()
+        admitted, _ = self.admit(weirs, MANY // 5)
+        self.assertLessEqual(admitted, burst + rate * (time.monotonic() - began))
+        self.assertGreater(admitted, burst)
+
+    def test_what_nobody_asks_for_goes_back(self):
+        rules = leased("fixed_window", f"{MANY}/3000day")
+        weirs = [self.weir(rules, lease_return="300ms") for _ in range(3)]
+        admitted, _ = self.admit(weirs, 1000)
+        eventually(lambda: not any(weir.metric("weir_lease_units") for weir in weirs), "nobody holds anything")
+        self.assertGreater(sum(weir.metric("weir_lease_units_total", event="returned") for weir in weirs), 0)
+        eventually(lambda: struct.unpack("<Bdd", self.state())[2] == admitted, "Redis counts what was admitted")
+
+    def test_a_bucket_is_given_back_to_as_well(self):
+        weir = self.weir(leased("token_bucket", "1/day", burst=MANY), lease_return="300ms")
+        admitted, answer = ask(weir.port, 1000, at_once=1)
+        eventually(lambda: weir.metric("weir_lease_units") == 0, "it holds nothing")
+        held = weir.metric("weir_lease_units_total", event="returned")
+        self.assertGreater(held, 0)
+        self.assertEqual((admitted, weir.metric("weir_lease_units_total", event="lost")), (1000, 0))
+        self.assertEqual(weir.get("/")["x-ratelimit-remaining"], str(MANY - 1001))
+        self.assertIn(b"X-RateLimit-Remaining", answer)
+
+    def test_a_weir_that_ends_gives_all_back(self):
+        rules = leased("fixed_window", f"{MANY}/3000day")
+        with self.weir(rules, lease_return="1min") as weir:
+            admitted, _ = ask(weir.port, 1000)
+            self.assertGreater(weir.metric("weir_lease_units"), 0)
+        self.assertEqual(struct.unpack("<Bdd", self.state())[2], admitted)
+
+    def test_a_refusal_elsewhere_takes_nothing_from_the_stock(self):
+        rules = (leased("fixed_window", f"{MANY}/3000day", key='["host"]'),
+                 rule("few", "600/3000day", algorithm='"fixed_window"', key="[]", store='"redis"'))
+        weir = self.weir(*rules, lease_return="300ms")
+        self.assertEqual(ask(weir.port, 1000)[0], 600)
+        eventually(lambda: weir.metric("weir_lease_units") == 0, "it holds nothing")
+        spent = {event: weir.metric("weir_lease_units_total", event=event) for event in ("spent", "put_back", "lost")}
+        print(f"\n{spent}", flush=True)
+        self.assertEqual(spent["lost"], 0)
+        counts = [struct.unpack("<Bdd", self.redis.command("GET", key.decode()))[2]
+                  for key in self.redis.command("KEYS", "*") if key != b"weir:probe"]
+        self.assertEqual(counts, [600, 600])
+
+    def test_what_reached_no_server_is_put_back(self):
+        weir = self.weir(leased("fixed_window", f"{MANY}/3000day"), lease_return="300ms", routes="")
+        self.assertEqual(self.statuses(weir.port, 200), [502] * 200)
+        self.assertGreater(weir.metric("weir_lease_units_total", event="put_back"), 0)
+        eventually(lambda: set(self.redis.command("KEYS", "*")) <= {b"weir:probe"}, "every unit is given back")
+
+    def test_a_bucket_loses_hardly_anything_by_what_reached_no_server(self):
+        weir = self.weir(leased("token_bucket", "1/day", burst=MANY), lease_return="300ms", routes="")
+        self.assertEqual(self.statuses(weir.port, 200), [502] * 200)
+        self.assertGreater(weir.metric("weir_lease_units_total", event="put_back"), 100)
+        eventually(lambda: weir.metric("weir_lease_units") == 0, "it holds nothing")
+        tat = struct.unpack("<dd", self.state())[0] if self.redis.command("DBSIZE") > 1 else 0
+        self.assertLessEqual(tat / 86400e6 - time.time() / 86400, 3, "a place that began at once cannot be had back")
+
+    def test_a_cold_key_has_no_lease(self):
+        weir = self.weir(leased("fixed_window", f"{MANY}/3000day", key='["api_key"]'))
+        before = self.redis.calls("evalsha")
+        for client in range(30):
+            self.assertEqual(weir.get("/", x_api_key=f"c{client}").status, 200)
+        self.assertEqual(self.redis.calls("evalsha") - before, 30)
+        self.assertEqual(weir.metric("weir_lease_units_total", event="taken"), 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+// Stores that take units in advance, on a real Redis.
+#include "unit/redis/store_fixture.hpp"
+
+#include "weir/redis/unit_leases.hpp"
+
+namespace weir::redis {
+namespace {
+
+class Leasing : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kBurst = 10'000;
+
+  Server server_;
+  UnitLeases units_{64, 10s};
+  const limit::Limiter bucket_ = token_bucket({1, 24h}, kBurst);
+  const limit::Limiter window_ =
+      limit::FixedWindow::make({kBurst, std::chrono::hours(24 * 365 * 30)}).value();
+
+  std::vector<limit::Charge> bill(const limit::Limiter& limiter, limit::Cost lease = 1000) const {
+    return {{.key = {7, 9}, .limiter = &limiter, .lease = lease}};
+  }
+  std::uint64_t calls() const {
+    const auto told = server_.info("commandstats", "cmdstat_evalsha");
+    return told.empty() ? 0 : std::stoull(told.substr(told.find("calls=") + 6));
+  }
+  // What Redis would still admit, as one says that has taken nothing.
+  limit::Cost left(const limit::Limiter& limiter) {
+    Worker other(Worker::settings_for(server_));
+    EXPECT_TRUE(other.turn_until_up());
+    return other.charge(bill(limiter, 0)).outcomes.at(0).remaining + 1;
+  }
+};
+
+TEST_F(Leasing, HardlyEverAsksForAHotKeyAndGivesTheRestBackWhenItStops) {
+  for (const auto* limiter : {&bucket_, &window_}) {
+    server_.ask({"FLUSHALL"});
+    {
+      Worker worker(Worker::settings_for(server_), Worker::quick(), nullptr, &units_);
+      ASSERT_TRUE(worker.turn_until_up());
+      const auto before = calls();
+      for (int i = 0; i < 2000; ++i) ASSERT_TRUE(worker.charge(bill(*limiter)).outcomes[0].allowed);
+      EXPECT_LT(calls() - before, 40U);
+      ASSERT_TRUE(worker.turn_until([&] { return !worker.store.is_taking(); }));
+      EXPECT_GT(units_.stats().held(), 0U);
+    }
+    EXPECT_EQ(units_.stats().held(), 0U);
+    const auto rest = left(*limiter);
+    EXPECT_LE(rest, kBurst - 2000);
+    // A bucket keeps what somebody was charged behind: here requests that came while a lease was under way.
+    EXPECT_GE(rest, kBurst - 2000 - (limiter == &bucket_ ? 1000 : 0));
+  }
+}
+
+TEST_F(Leasing, WhatIsTakenTooLateGoesBack) {
+  for (const auto* limiter : {&bucket_, &window_}) {
+    server_.ask({"FLUSHALL"});
+    UnitLeases units(64, 10s);
+    Worker worker(Worker::settings_for(server_, 50ms), Worker::quick(), nullptr, &units);
+    ASSERT_TRUE(worker.turn_until_up());
+    for (unsigned i = 0; i < 3; ++i) ASSERT_TRUE(worker.charge(bill(*limiter)).outcomes[0].allowed);
+    server_.freeze();
+    EXPECT_EQ(worker.charge(bill(*limiter)).error, StoreError::Timeout);
+    ASSERT_TRUE(worker.turn_until([&] { return !worker.store.is_taking(); }));
+    server_.thaw();
+    const auto refunded = [&] { return worker.store.stats().refunds == 2; };  // the request's and the lease's
+    ASSERT_TRUE(worker.turn_until(refunded));
+    EXPECT_EQ(worker.charge(bill(*limiter)).outcomes.at(0).remaining, kBurst - 4);
+    EXPECT_EQ(units.stats().taken, 0U);
+  }
+}
+
+TEST_F(Leasing, WhatARequestTookInVainIsPutBack) {
+  for (const auto* limiter : {&bucket_, &window_}) {
+    server_.ask({"FLUSHALL"});
+    UnitLeases units(64, 10s);
+    Worker worker(Worker::settings_for(server_), Worker::quick(), nullptr, &units);
+    ASSERT_TRUE(worker.turn_until_up());
+    for (int i = 0; i < 100; ++i) {
+      const auto charges = bill(*limiter);
+      const auto answer = worker.charge(charges);
+      worker.store.refund(charges, answer.now, answer.outcomes);
+    }
+    ASSERT_TRUE(worker.turn_until([&] { return !worker.store.is_taking(); }));
+    const std::vector<limit::Charge> other{{.key = {1, 1}, .limiter = &bucket_}};
+    ASSERT_FALSE(worker.charge(other).error);  // behind all that goes back
+    const auto stats = units.stats();
+    EXPECT_EQ(stats.lost, 0U);
+    const auto all = left(*limiter) + stats.held();
+    EXPECT_LE(all, kBurst);
+    // The first place of a bucket that stood full began at once.
+    EXPECT_GE(all, kBurst - (limiter == &bucket_ ? 2 : 0));
+  }
+}
+
+TEST_F(Leasing, WithoutAStockNothingIsTaken) {
+  Worker worker(Worker::settings_for(server_));
+  ASSERT_TRUE(worker.turn_until_up());
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(worker.charge(bill(window_)).outcomes[0].allowed);
+  EXPECT_EQ(left(window_), kBurst - 20);
+}
+
+}  // namespace
+}  // namespace weir::redis
