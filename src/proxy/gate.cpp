@@ -33,7 +33,8 @@ void Gate::count(const policy::Bill& bill, bool admitted) {
 }
 
 // Takes permits for the lines of a charged bill that count what is under way. A request that waits for its
-// departure is under way.
+// departure is under way. REQUIRES room for them, made before they were charged: what no permit holds stays
+// taken for ever.
 void Gate::hold(const policy::Bill& bill) {
   const auto outcomes = bill.outcomes();
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
@@ -110,13 +111,14 @@ Gate::Delayed Gate::delayed() const {
       const bool in_redis = bill == &space_.evaluation.remote;
       delayed.rule = bill->line(i).rule;
       delayed.charge = charge;
-      delayed.departure = {
-          .at = charged_at_ + longest,
-          .promised = (in_redis ? redis_now_ : charged_at_) + longest,
-          .charge = charge,
-          .in_redis = in_redis,
-          .overflow = outcomes[i].overflow,
-          .shared_places = policy::names_nobody(delayed.rule->key) ? limit::quota(*charge.limiter) : 0};
+      delayed.departure = {.at = charged_at_ + longest,
+                           .promised = (in_redis ? redis_now_ : charged_at_) + longest,
+                           .charge = charge,
+                           .in_redis = in_redis,
+                           .overflow = outcomes[i].overflow,
+                           .shared_places = policy::names_nobody(delayed.rule->key)
+                                                ? limit::quota(*charge.limiter)
+                                                : 0};
     }
   }
   if (won_ && won_->departure.charge.key == delayed.charge.key) delayed.departure = won_->departure;
@@ -140,6 +142,7 @@ bool Gate::decide_here(base::TimePoint now, policy::Priority priority, Ruling& r
     ruling = rule();
     return true;
   }
+  space_.permits.reserve(evaluation.local.charges().size());
   local_charged_ = evaluation.local.empty() ||
                    worker_.table.charge(evaluation.local.charges(), now, evaluation.local.outcomes()) ||
                    displace(now, priority);
@@ -201,6 +204,7 @@ Ruling Gate::fall_back() {
     return {.closed = closed};
   }
   auto& fallback = space_.fallback;
+  space_.permits.reserve(space_.permits.size() + fallback.charges().size());
   fallback_charged_ =
       !fallback.empty() && worker_.table.charge(fallback.charges(), charged_at_, fallback.outcomes());
   if (fallback_charged_) {
