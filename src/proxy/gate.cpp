@@ -223,7 +223,7 @@ void Gate::refund() {
   if (in_redis)
     worker_.redis->refund(charge, promised);
   else
-    worker_.table.refund(charge, promised, overflow);
+    worker_.table.refund(charge, promised, worker_.clock.now(), overflow);
   taken_.reset();
 }
 
@@ -253,12 +253,13 @@ void Gate::refund_but(const limit::Key* lane) {
         refund(charge, since + outcomes[i].delay, outcomes[i]);
     }
   };
+  const auto now = worker_.clock.now();
   const auto here = [&](const limit::Charge& charge, base::TimePoint departure,
                         const limit::Outcome& outcome) {
     if (won_ && won_->departure.charge.key == charge.key)
       worker_.shaper.pass_on(won_->departure);  // of its lane, where others may wait for it
     else
-      worker_.table.refund(charge, departure, outcome.overflow);
+      worker_.table.refund(charge, departure, now, outcome.overflow);
   };
   const auto in_redis = [&](const limit::Charge& charge, base::TimePoint departure, const limit::Outcome&) {
     worker_.redis->refund(charge, departure);

@@ -57,12 +57,14 @@ class KeyTable {
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes);
 
   // Gives back what `charge` took at `charged_at`, with the delay that each outcome promised.
-  void refund(std::span<const Charge> charges, base::TimePoint charged_at, std::span<const Outcome> outcomes);
+  void refund(std::span<const Charge> charges, base::TimePoint charged_at, std::span<const Outcome> outcomes,
+              base::TimePoint now);
 
   // Gives back one charge whose promised departure was `departure`, to the cell that its outcome's `overflow`
-  // names. A key that is no longer there is fresh: there is nothing to give back. False: the cell stays as it
-  // was, because a queue has promised a later departure since.
-  bool refund(const Charge& charge, base::TimePoint departure, bool overflow = false);
+  // names; of a log, where it was entered, which may be later. A key that is no longer there is fresh: there
+  // is nothing to give back. False: the cell stays as it was, because a queue has promised a later departure
+  // since, or because the charge counts no more. Once for each charge.
+  bool refund(const Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow = false);
 
   // Takes back what a charge holds, when its exchange has ended. Once for each; limit::Permit sees to it.
   // REQUIRES limit::holds(*charge.limiter); `overflow` as its outcome said.
