@@ -117,7 +117,7 @@ Gate::Delayed Gate::delayed() const {
                            .in_redis = in_redis,
                            .overflow = outcomes[i].overflow,
                            .shared_places = policy::names_nobody(delayed.rule->key)
-                                                ? limit::quota(*charge.limiter)
+                                                ? limit::most_waiting(*charge.limiter)
                                                 : 0};
     }
   }

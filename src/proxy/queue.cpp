@@ -78,6 +78,7 @@ void Queue::take_place(Ticket& ticket, Lane& lane, LaneClient& client) noexcept 
   }
   ++waiting.tickets;
   ++lane.tickets;
+  lane.cost += ticket.departure_.charge.cost;
   ++waiting_[priority];
   ++size_;
   note_yielding();
@@ -109,6 +110,7 @@ void Queue::take_out(Ticket& ticket, bool had_its_turn) noexcept {
   }
   --waiting.tickets;
   --lane.tickets;
+  lane.cost -= ticket.departure_.charge.cost;
   --waiting_[ticket.priority_];
   --size_;
   note_yielding();
@@ -247,8 +249,8 @@ Queue::Ticket* Queue::take_due(Worker worker, base::TimePoint now) noexcept {
 double Queue::fullness() const noexcept {
   double fullest = 0;
   for (const auto& lane : shared_)
-    fullest = std::max(fullest, static_cast<double>(lane.tickets) / static_cast<double>(lane.places));
-  return fullest;
+    fullest = std::max(fullest, static_cast<double>(lane.cost) / static_cast<double>(lane.places));
+  return std::min(fullest, 1.0);
 }
 
 std::size_t Queue::waiting(const limit::Key& key, const limit::Key& client) const {

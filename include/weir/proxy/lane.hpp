@@ -113,6 +113,7 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
 
   limit::Key key{};
   std::uint64_t places = 0;  // where it is everybody's, and among the queue's shared lanes then
+  std::uint64_t cost = 0;    // of all tickets
   std::size_t tickets = 0;
   std::deque<Departure> departures;
   std::map<std::pair<limit::Key, policy::Priority>, LaneClient> clients;

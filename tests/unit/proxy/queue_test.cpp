@@ -83,6 +83,23 @@ TEST_F(QueueTest, FullnessIsThatOfTheFullestLaneThatEverybodyShares) {
   EXPECT_EQ(queue.fullness(), 0);
 }
 
+TEST_F(QueueTest, FullnessCountsWhatWaitsAndNotHowManyDo) {
+  auto made = departure(1);
+  made.shared_places = 8;
+  made.charge.cost = 6;
+  tickets.push_back(std::make_unique<Named>(0, 'a', policy::kDefaultPriority, base::TimePoint{}));
+  queue.join(*tickets.back(), made);
+  EXPECT_EQ(queue.fullness(), 0.75);
+  made = departure(2);
+  made.shared_places = 8;
+  made.charge.cost = 6;
+  tickets.push_back(std::make_unique<Named>(0, 'a', policy::kDefaultPriority, base::TimePoint{}));
+  queue.join(*tickets.back(), made);
+  EXPECT_EQ(queue.fullness(), 1) << "there is no fuller";
+  EXPECT_EQ(depart_all(), "aa");
+  EXPECT_EQ(queue.fullness(), 0);
+}
+
 TEST_F(QueueTest, NobodyDepartsBeforeItsTimeNorAfterIt) {
   join('a', 3);
   EXPECT_EQ(queue.next_due(0), at(3));
