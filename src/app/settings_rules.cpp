@@ -90,12 +90,32 @@ double read_load(const TableReader& table, std::string_view key) {
   return 0;
 }
 
+// An elastic limit that has less of anything than the rule would refuse, while there is room, what the rule
+// itself admits.
+void refuse_less(const TableReader& table, const limit::Limiter& own, const limit::Limiter& elastic) {
+  const auto mistake = [&](std::string_view key, const std::string& raised) {
+    table.mistake(key, "found less than what it is to raise, " + raised + "; expected that or more");
+  };
+  const auto* adaptive = std::get_if<limit::AdaptiveConcurrency>(&own);
+  const bool counts = limit::holds(own);
+  if (limit::quota(elastic) < limit::quota(own))
+    mistake(adaptive != nullptr ? "max" : "limit",
+            std::to_string(limit::quota(own)) + (counts ? "" : " in a period, however long"));
+  if (adaptive != nullptr && std::get<limit::AdaptiveConcurrency>(elastic).min() < adaptive->min())
+    mistake("min", std::to_string(adaptive->min()));
+  if (limit::longest_wait(elastic) < limit::longest_wait(own))
+    mistake("max_wait", limit::longest_wait(own) == base::kForever
+                            ? "no bound at all"
+                            : base::to_string(limit::longest_wait(own)));
+}
+
 // `base`: what is there without it.
 policy::Elastic read_elastic(const TableReader& table, const Terms& terms, const Limiters& base) {
   auto limiters = read_limiters(table, terms.method, terms.replicas, base.room);
   const auto& own = base.rate;
   const auto rate = limiters.rate;
-  if (limiters.rate && limiters.room < base.room)
+  const bool less_room = limiters.rate && limiters.room < base.room;
+  if (less_room)
     table.mistake(key_of_room(terms.method),
                   "found less than what it is to raise, " + std::to_string(base.room));
   __extension__ using Product = unsigned __int128;
@@ -104,6 +124,8 @@ policy::Elastic read_elastic(const TableReader& table, const Terms& terms, const
   };
   if (own && rate && product(*rate, *own) < product(*own, *rate))
     table.mistake("limit", "found a lower rate than the limit it is to raise, " + limit::to_string(*own));
+  else if (own && rate && !less_room)
+    refuse_less(table, base.limiter, limiters.limiter);
   return {std::move(limiters.limiter), std::move(limiters.local_share), read_load(table, "while_load_below")};
 }
 

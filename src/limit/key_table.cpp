@@ -153,7 +153,8 @@ bool KeyTable::Impl::amend(const Charge& charge, bool in_overflow, Change change
 
 bool KeyTable::Impl::settle_log(const SlidingLog& limiter, Log& log, const Settled& settled, Cost reserved) {
   const auto mark = limiter.mark_of(settled.charged_at);
-  if (mark + limiter.marks() <= limiter.mark_of(settled.now)) return false;  // it counts no more
+  if (mark + limiter.marks() <= std::max(limiter.mark_of(settled.now), log.newest()))
+    return false;  // it counts no more
   if (settled.actual < reserved) {
     log.take_back_from({mark, reserved - settled.actual});
     return true;
@@ -200,18 +201,17 @@ bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std:
 }
 
 void KeyTable::refund(std::span<const Charge> charges, base::TimePoint charged_at,
-                      std::span<const Outcome> outcomes) {
+                      std::span<const Outcome> outcomes, base::TimePoint now) {
   for (std::size_t i = 0; i < charges.size(); ++i)
-    if (outcomes[i].allowed) refund(charges[i], charged_at + outcomes[i].delay, outcomes[i].overflow);
+    if (outcomes[i].allowed) refund(charges[i], charged_at + outcomes[i].delay, now, outcomes[i].overflow);
 }
 
-bool KeyTable::refund(const Charge& charge, base::TimePoint departure, bool overflow) {
+bool KeyTable::refund(const Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow) {
   return impl_->amend(
       charge, overflow,
       [&](const Cell& cell) { return limit::refund(*charge.limiter, cell, departure, charge.cost); },
       [&](const SlidingLog& limiter, Log& log) {
-        log.take_back({limiter.mark_of(departure), charge.cost});
-        return true;
+        return impl_->settle_log(limiter, log, {departure, 0, now}, charge.cost);
       });
 }
 

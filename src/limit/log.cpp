@@ -85,12 +85,13 @@ void Log::erase(LogStore::Ref before, LogStore::Ref at, std::size_t index) noexc
   set(latest, total(), last);
 }
 
-void Log::take_back(const LogEntry& entry) noexcept {
-  if (total() == 0 || entry.mark > newest()) return;
+// How much of it the first entry from there on gave; 0 where there is none.
+Cost Log::take_back_first(const LogEntry& entry) noexcept {
+  if (total() == 0 || entry.mark > newest()) return 0;
   if (tail() == 0) {
-    if (entry.mark != newest()) return;
-    const Cost left = total() - std::min(total(), entry.cost);
-    return left != 0 ? set(newest(), left, 0) : clear();
+    const Cost back = std::min(total(), entry.cost);
+    total() != back ? set(newest(), total() - back, 0) : clear();
+    return back;
   }
   LogStore::Ref before = tail();
   do {
@@ -98,15 +99,20 @@ void Log::take_back(const LogEntry& entry) noexcept {
     auto& chunk = chunks_[at];
     for (std::size_t i = chunk.first; i < std::size_t{chunk.first} + chunk.count; ++i) {
       const LogEntry found = unpacked(chunk.entries[i]);
-      if (found.mark != entry.mark) continue;
+      if (found.mark < entry.mark) continue;
       const Cost back = std::min(found.cost, entry.cost);
-      if (back == total()) return clear();
+      if (back == total()) {
+        clear();
+        return back;
+      }
       set(newest(), total() - back, tail());
       chunk.entries[i] = packed({found.mark, found.cost - back});
-      return found.cost == back ? erase(before, at, i) : void();
+      if (found.cost == back) erase(before, at, i);
+      return back;
     }
     before = at;
   } while (before != tail());
+  return 0;
 }
 
 LogEntry Log::first_from(std::uint64_t mark, std::uint64_t** word) const noexcept {
@@ -127,12 +133,10 @@ LogEntry Log::first_from(std::uint64_t mark, std::uint64_t** word) const noexcep
 }
 
 void Log::take_back_from(const LogEntry& entry) noexcept {
-  std::uint64_t* word = nullptr;
   for (Cost left = entry.cost; left != 0;) {
-    const LogEntry found = first_from(entry.mark, &word);
-    if (found.cost == 0) return;
-    take_back({found.mark, left});
-    left -= std::min(left, found.cost);
+    const Cost back = take_back_first({entry.mark, left});
+    if (back == 0) return;
+    left -= back;
   }
 }
 

@@ -74,8 +74,6 @@ class Log : public LogReader {
   // REQUIRES entry.mark ≥ newest(). `spare`: an empty chunk if one is wanted; 0, and the newest entry moves
   // to the mark and takes the cost.
   void push(const LogEntry& entry, LogStore::Ref spare) noexcept;
-  // Takes the cost away from the entry at its mark; nothing where there is none.
-  void take_back(const LogEntry& entry) noexcept;
 
   // What was entered at a mark may stand later: another's clock was ahead, or no chunk was left. These two
   // look for it from its mark on. REQUIRES that it counts still.
@@ -84,6 +82,7 @@ class Log : public LogReader {
   [[nodiscard]] bool add_from(const LogEntry& entry, Cost most_entered) noexcept;
 
  private:
+  [[nodiscard]] Cost take_back_first(const LogEntry& entry) noexcept;
   void set(std::uint64_t newest, Cost total, LogStore::Ref tail) noexcept {
     own_.words = {newest, (std::uint64_t{tail} << 32) | total};
   }

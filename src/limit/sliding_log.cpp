@@ -48,7 +48,8 @@ Step SlidingLog::step(const Cell& cell, base::TimePoint now, Cost cost) const no
 }
 
 Cell SlidingLog::refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept {
-  if (cell.words[0] != mark_of(charged_at)) return cell;
+  const std::uint64_t mark = mark_of(charged_at);
+  if (cell.words[0] < mark || cell.words[0] >= mark + marks_) return cell;  // it counts no more
   if (cell.words[1] <= cost) return {};
   return {{cell.words[0], cell.words[1] - cost}};
 }

@@ -13,7 +13,8 @@ namespace {
 
 __extension__ using Product = unsigned __int128;
 
-constexpr std::size_t kMostDigits = 18;  // before the point and behind it; so that nothing below overflows
+constexpr std::size_t kMostDigits = 18;  // before the point; so that nothing below overflows
+constexpr std::size_t kMostPlaces = 18;  // behind it; of more, all that counts is whether one is not 0
 
 // The value of a run of digits; nullopt where it is none, or too long.
 std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept {
@@ -22,6 +23,16 @@ std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept {
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
   if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+// What stands behind the point, in units of the last place that is kept; rounded up.
+std::optional<std::uint64_t> parse_places(std::string_view text) noexcept {
+  const auto rest = text.substr(std::min(text.size(), kMostPlaces));
+  if (!std::all_of(rest.begin(), rest.end(), [](char c) { return c >= '0' && c <= '9'; }))
+    return std::nullopt;
+  const bool more = rest.find_first_not_of('0') != std::string_view::npos;
+  const auto kept = parse_digits(text.substr(0, kMostPlaces));
+  return kept ? std::optional(*kept + (more ? 1 : 0)) : std::nullopt;
 }
 
 std::uint64_t power_of_ten(std::size_t exponent) noexcept {
@@ -63,10 +74,10 @@ std::optional<limit::Cost> parse_cost(std::string_view text, std::uint32_t scale
   if (point != text.size() && (scale == 0 || point + 1 == text.size())) return std::nullopt;
   const auto fraction = text.substr(std::min(point + 1, text.size()));
   const auto whole = parse_digits(text.substr(0, point));
-  const auto part = fraction.empty() ? 0 : parse_digits(fraction);
+  const auto part = fraction.empty() ? 0 : parse_places(fraction);
   if (!whole || !part) return std::nullopt;
   const Product factor = std::max<std::uint32_t>(scale, 1);
-  const Product unit = power_of_ten(fraction.size());
+  const Product unit = power_of_ten(std::min(fraction.size(), kMostPlaces));
   const Product cost = *whole * factor + (*part * factor + unit - 1) / unit;
   if (cost < 1 || cost > limit::kMaxCost) return std::nullopt;
   return static_cast<limit::Cost>(cost);

@@ -33,7 +33,8 @@ void Gate::count(const policy::Bill& bill, bool admitted) {
 }
 
 // Takes permits for the lines of a charged bill that count what is under way. A request that waits for its
-// departure is under way.
+// departure is under way. REQUIRES room for them, made before they were charged: what no permit holds stays
+// taken for ever.
 void Gate::hold(const policy::Bill& bill) {
   const auto outcomes = bill.outcomes();
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
@@ -118,7 +119,7 @@ Gate::Delayed Gate::delayed() const {
           .charge = charge,
           .in_redis = in_redis,
           .overflow = outcomes[i].overflow,
-          .shared_places = policy::names_nobody(delayed.rule->key) ? limit::quota(*charge.limiter) : 0};
+          .shared_places = policy::names_nobody(delayed.rule->key) ? limit::most_waiting(*charge.limiter) : 0};
     }
   }
   if (won_ && won_->departure.charge.key == delayed.charge.key) delayed.departure = won_->departure;
@@ -142,6 +143,7 @@ bool Gate::decide_here(base::TimePoint now, policy::Priority priority, Ruling& r
     ruling = rule();
     return true;
   }
+  space_.permits.reserve(evaluation.local.charges().size());
   local_charged_ = evaluation.local.empty() ||
                    worker_.table.charge(evaluation.local.charges(), now, evaluation.local.outcomes()) ||
                    displace(now, priority);
@@ -228,6 +230,7 @@ Ruling Gate::fall_back(limit::LineSet unasked) {
     return {.closed = closed};
   }
   auto& fallback = space_.fallback;
+  space_.permits.reserve(space_.permits.size() + fallback.charges().size());
   fallback_charged_ =
       !fallback.empty() && worker_.table.charge(fallback.charges(), charged_at_, fallback.outcomes());
   if (fallback_charged_) {
@@ -246,7 +249,7 @@ void Gate::refund() {
   if (in_redis)
     worker_.redis->refund(charge, promised);
   else
-    worker_.table.refund(charge, promised, overflow);
+    worker_.table.refund(charge, promised, worker_.clock.now(), overflow);
   taken_.reset();
 }
 
@@ -276,12 +279,13 @@ void Gate::refund_but(const limit::Key* lane) {
         refund(charge, since + base::Duration(outcomes[i].ahead) + outcomes[i].delay, outcomes[i]);
     }
   };
+  const auto now = worker_.clock.now();
   const auto here = [&](const limit::Charge& charge, base::TimePoint departure,
                         const limit::Outcome& outcome) {
     if (won_ && won_->departure.charge.key == charge.key)
       worker_.shaper.pass_on(won_->departure);  // of its lane, where others may wait for it
     else
-      worker_.table.refund(charge, departure, outcome.overflow);
+      worker_.table.refund(charge, departure, now, outcome.overflow);
   };
   const auto in_redis = [&](const limit::Charge& charge, base::TimePoint, const limit::Outcome& outcome) {
     worker_.redis->refund(charge, redis_now_, outcome);

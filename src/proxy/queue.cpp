@@ -6,7 +6,7 @@
 
 namespace weir::proxy {
 
-Queue::Lane& Queue::lane_of(const limit::Key& key, Worker keeper) {
+Lane& Queue::lane_of(const limit::Key& key, Worker keeper) {
   const auto [place, is_new] = lanes_.try_emplace(key);
   auto& lane = place->second;
   if (is_new) lane.key = key, lane.keeper = keeper;
@@ -27,24 +27,9 @@ void Queue::remove_unused(Lane& lane) noexcept {
   if (lane.departures.empty()) lanes_.erase(lanes_.find(lane.key));
 }
 
-// The first in order that may take the first departure. Where none may yet, the lane waits for the one that
-// may soonest: late, but early for nobody. REQUIRES a departure.
-Queue::Next Queue::next(Lane& lane) noexcept {
-  const auto at = lane.departures.front().at;
-  Next soonest{nullptr, at};
-  for (auto& waiting : lane.classes) {
-    for (auto& client : waiting.turns) {
-      auto& ticket = client.tickets.front();
-      if (ticket.not_before_ <= at) return {&ticket, at};
-      if (soonest.ticket == nullptr || ticket.not_before_ < soonest.at)
-        soonest = {&ticket, ticket.not_before_};
-    }
-  }
-  return soonest;
-}
-
 void Queue::reschedule(Lane& lane) noexcept {
-  const auto [ticket, due] = lane.departures.empty() ? Next{nullptr, base::TimePoint::max()} : next(lane);
+  const auto [ticket, due] =
+      lane.departures.empty() ? Lane::Next{nullptr, base::TimePoint::max()} : lane.next();
   const Worker keeper = ticket != nullptr ? ticket->worker_ : lane.keeper;
   if (keeper != lane.keeper || due != lane.due) {
     if (lane.due != base::TimePoint::max()) due_[lane.keeper].erase(due_[lane.keeper].iterator_to(lane));
@@ -75,7 +60,7 @@ void Queue::join(Ticket& ticket, const Departure& departure) {
   reschedule(lane);
 }
 
-void Queue::take_place(Ticket& ticket, Lane& lane, Client& client) noexcept {
+void Queue::take_place(Ticket& ticket, Lane& lane, LaneClient& client) noexcept {
   const auto priority = ticket.priority_;
   auto& waiting = lane.classes[priority];
   if (client.count == 0) {
@@ -87,8 +72,13 @@ void Queue::take_place(Ticket& ticket, Lane& lane, Client& client) noexcept {
   client.tickets.push_back(ticket);
   if (++client.count == 2) ++crowds_[priority];
   waiting.by_places.insert(client);
+  if (ticket.not_before_ != base::TimePoint{}) {
+    lane.held.insert(ticket);
+    ++lane.held_count;
+  }
   ++waiting.tickets;
   ++lane.tickets;
+  lane.cost += ticket.departure_.charge.cost;
   ++waiting_[priority];
   ++size_;
   note_yielding();
@@ -114,8 +104,13 @@ void Queue::take_out(Ticket& ticket, bool had_its_turn) noexcept {
     }
     waiting.by_places.insert(client);
   }
+  if (ticket.not_before_ != base::TimePoint{}) {
+    lane.held.erase(lane.held.iterator_to(ticket));
+    --lane.held_count;
+  }
   --waiting.tickets;
   --lane.tickets;
+  lane.cost -= ticket.departure_.charge.cost;
   --waiting_[ticket.priority_];
   --size_;
   note_yielding();
@@ -137,17 +132,9 @@ void Queue::note_yielding() noexcept {
   yields_to_.store(crowded ? worst : worst - 1, std::memory_order_relaxed);
 }
 
-// Whose the last ticket to depart is. Clients of one priority take turns, so it is one that has the most
-// tickets there: of those, the one whose turn comes last. Null where nobody waits.
-const Queue::Client* Queue::last(const Lane& lane) noexcept {
-  for (auto waiting = lane.classes.rbegin(); waiting != lane.classes.rend(); ++waiting)
-    if (waiting->tickets != 0) return &*waiting->by_places.rbegin();
-  return nullptr;
-}
-
 // To one of its own priority only where its client has as many places afterwards as the newcomer's, or more.
 bool Queue::gives_way(const Lane& lane, const Newcomer& newcomer) {
-  const auto* most = last(lane);
+  const auto* most = lane.last();
   if (most == nullptr) return false;
   const auto priority = most->tickets.back().priority();
   if (priority != newcomer.priority) return priority > newcomer.priority;
@@ -160,21 +147,23 @@ bool Queue::has_place_for(const Newcomer& newcomer) const {
   const auto found = lanes_.find(newcomer.lane);
   if (found == lanes_.end()) return false;
   const auto& lane = found->second;
-  const auto& departure = lane.departures.back();
+  const bool full = lane.departures.size() == lane.tickets;
+  if (full && !gives_way(lane, newcomer)) return false;
+  const auto& departure = lane.departures[lane.spare(full ? &lane.last()->tickets.back() : nullptr)];
   if (departure.in_redis || departure.charge.cost < newcomer.cost) return false;
-  if (waiting(newcomer.lane, newcomer.client) >= newcomer.most) return false;
-  return lane.departures.size() > lane.tickets || gives_way(lane, newcomer);
+  return waiting(newcomer.lane, newcomer.client) < newcomer.most;
 }
 
 Queue::Won Queue::displace(const Newcomer& newcomer) noexcept {
   auto& lane = lanes_.find(newcomer.lane)->second;
   const bool displaced = lane.departures.size() == lane.tickets;
   if (displaced) {
-    const auto loser = last(lane)->tickets.back().priority();
+    const auto loser = lane.last()->tickets.back().priority();
     evict_last(lane, loser == newcomer.priority ? Eviction::Levelled : Eviction::Displaced);
   }
-  const auto departure = lane.departures.back();
-  lane.departures.pop_back();
+  const auto spare = lane.departures.begin() + static_cast<std::ptrdiff_t>(lane.spare());
+  const auto departure = *spare;
+  lane.departures.erase(spare);
   reschedule(lane);
   return {departure, displaced};
 }
@@ -182,7 +171,7 @@ Queue::Won Queue::displace(const Newcomer& newcomer) noexcept {
 // REQUIRES that somebody waits. Its lane may be left without a departure that is anybody's.
 void Queue::evict_last(Lane& lane, Eviction why) noexcept {
   const auto found = std::find_if(lane.classes.rbegin(), lane.classes.rend(),
-                                  [](const Class& waiting) { return waiting.tickets != 0; });
+                                  [](const Lane::Class& waiting) { return waiting.tickets != 0; });
   auto& ticket = found->by_places.rbegin()->tickets.back();
   take_out(ticket, false);
   ticket.eviction_ = why;
@@ -192,7 +181,7 @@ void Queue::evict_last(Lane& lane, Eviction why) noexcept {
 void Queue::evict_overtaken(const limit::Key& key) noexcept {
   auto& lane = lanes_.find(key)->second;
   bool any = false;
-  for (const auto* client = last(lane); client != nullptr; client = last(lane)) {
+  for (const auto* client = lane.last(); client != nullptr; client = lane.last()) {
     if (lane.departures[lane.tickets - 1].at <= client->tickets.back().deadline_) break;
     evict_last(lane, Eviction::Overtaken);
     any = true;
@@ -210,7 +199,7 @@ Queue::Ticket* Queue::take_evicted(Worker worker) noexcept {
 
 void Queue::forget(Ticket& ticket) noexcept {
   auto& evicted = evicted_[ticket.worker_];
-  if (ticket.is_linked()) evicted.erase(evicted.iterator_to(ticket));
+  if (ticket.in_lane::Hook::is_linked()) evicted.erase(evicted.iterator_to(ticket));
 }
 
 void Queue::offer(const Departure& departure, Worker keeper) {
@@ -226,13 +215,12 @@ void Queue::offer(const Departure& departure, Worker keeper) {
 
 const Departure* Queue::surplus(const limit::Key& key) const {
   const auto lane = lanes_.find(key);
-  if (lane == lanes_.end() || lane->second.departures.size() == lane->second.tickets) return nullptr;
-  return &lane->second.departures.back();
+  return lane != lanes_.end() ? lane->second.surplus() : nullptr;
 }
 
 void Queue::drop_surplus(const limit::Key& key) noexcept {
   auto& lane = lanes_.find(key)->second;
-  assert(lane.departures.size() > lane.tickets);
+  assert(lane.surplus() != nullptr);
   lane.departures.pop_back();
   reschedule(lane);
 }
@@ -246,7 +234,7 @@ Queue::Ticket* Queue::take_due(Worker worker, base::TimePoint now) noexcept {
   auto& due = due_[worker];
   while (!due.empty() && due.begin()->due <= now) {
     auto& lane = *due.begin();
-    auto* const ticket = next(lane).ticket;  // null: nobody came for it, and its time is over
+    auto* const ticket = lane.next().ticket;  // null: nobody came who may have it, and its time is over
     if (ticket != nullptr) {
       take_out(*ticket, true);
       ticket->departure_ = lane.departures.front();
@@ -261,8 +249,8 @@ Queue::Ticket* Queue::take_due(Worker worker, base::TimePoint now) noexcept {
 double Queue::fullness() const noexcept {
   double fullest = 0;
   for (const auto& lane : shared_)
-    fullest = std::max(fullest, static_cast<double>(lane.tickets) / static_cast<double>(lane.places));
-  return fullest;
+    fullest = std::max(fullest, static_cast<double>(lane.cost) / static_cast<double>(lane.places));
+  return std::min(fullest, 1.0);
 }
 
 std::size_t Queue::waiting(const limit::Key& key, const limit::Key& client) const {

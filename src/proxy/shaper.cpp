@@ -138,7 +138,8 @@ void Shaper::settle(const limit::Key& lane) {
 // Whether the store has it back. Redis is told and not asked: it takes back what is the last that it
 // promised, and another weir may get that at once, so it is given up here.
 bool Shaper::take_back(const Departure& departure) {
-  if (!departure.in_redis) return table_.refund(departure.charge, departure.promised, departure.overflow);
+  if (!departure.in_redis)
+    return table_.refund(departure.charge, departure.promised, clock_.now(), departure.overflow);
   redis_->refund(departure.charge, departure.promised);
   return true;
 }

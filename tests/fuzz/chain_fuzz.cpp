@@ -66,7 +66,7 @@ void check_unchanged(const std::vector<Outcome>& before, const std::vector<Outco
 // What concurrency holds is given back at once, so that keys come and go.
 void end(KeyTable& table, const std::vector<Charge>& bill, const std::vector<Outcome>& outcomes,
          TimePoint now, bool refunds) {
-  if (refunds) return table.refund(bill, now, outcomes);
+  if (refunds) return table.refund(bill, now, outcomes, now);
   for (std::size_t i = 0; i < bill.size(); ++i)
     if (outcomes[i].allowed && holds(*bill[i].limiter)) table.release(bill[i], now, {}, outcomes[i].overflow);
 }

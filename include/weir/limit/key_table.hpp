@@ -16,7 +16,8 @@
 //  5. A refused bill allocates no slot.
 //  6. Logs (limit/sliding_log.hpp) of more than one entry take chunks of a store that has what the slots
 //     leave of 64 bytes a key, and 1 MiB at least. When it is full, a log's newest entry moves on with each
-//     admission: its key is refused earlier, and nobody else is touched.
+//     admission: its key is refused earlier, never admitted too soon. But that may befall every log then: some
+//     149 keys of 10,000 entries each use up what a million keys have.
 //  7. What concurrency holds is in its key's cell, which no sweep forgets while anything is in flight.
 #pragma once
 
@@ -57,12 +58,14 @@ class KeyTable {
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes);
 
   // Gives back what `charge` took at `charged_at`, with the delay that each outcome promised.
-  void refund(std::span<const Charge> charges, base::TimePoint charged_at, std::span<const Outcome> outcomes);
+  void refund(std::span<const Charge> charges, base::TimePoint charged_at, std::span<const Outcome> outcomes,
+              base::TimePoint now);
 
   // Gives back one charge whose promised departure was `departure`, to the cell that its outcome's `overflow`
-  // names. A key that is no longer there is fresh: there is nothing to give back. False: the cell stays as it
-  // was, because a queue has promised a later departure since.
-  bool refund(const Charge& charge, base::TimePoint departure, bool overflow = false);
+  // names; of a log, where it was entered, which may be later. A key that is no longer there is fresh: there
+  // is nothing to give back. False: the cell stays as it was, because a queue has promised a later departure
+  // since, or because the charge counts no more. Once for each charge.
+  bool refund(const Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow = false);
 
   // Takes back what a charge holds, when its exchange has ended. Once for each; limit::Permit sees to it.
   // REQUIRES limit::holds(*charge.limiter); `overflow` as its outcome said.

@@ -57,7 +57,7 @@ class SlidingLog {
 
   // The same for the log that a cell can hold. Word 0: the mark, word 1: the cost.
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Gives back what was charged at an instant, if it is still an entry of its own.
+  // Gives back what was charged at an instant, if it still counts; by then its entry may have moved on.
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
   // A charge of `reserved` has turned out to be one of `actual` (limit/settle.hpp): changes the entry that
   // took it, its own or, where it was moved on, the one that it moved to.

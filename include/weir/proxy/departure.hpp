@@ -16,7 +16,7 @@ struct Departure {
   limit::Charge charge{};      // what was charged for it; its key names the lane
   bool in_redis = false;       // the store; else the key table
   bool overflow = false;       // of the key table: the overflow cell
-  // How many may wait in the lane, where it is everybody's; 0 where it is some client's.
+  // How many units may wait in the lane, where it is everybody's; 0 where it is some client's.
   std::uint64_t shared_places = 0;
 };
 

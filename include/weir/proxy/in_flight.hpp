@@ -36,11 +36,16 @@ class InFlight {
     return std::max<std::uint64_t>(1, most_ - kept_free);
   }
 
-  // Whether there is room. Counted at once, so that two cannot take the last place.
+  // Whether there is room. Counted at once, so that two cannot take the last place; who is refused was never
+  // counted, or for that moment it would keep out one of a better priority.
   [[nodiscard]] bool enter(policy::Priority priority) noexcept {
-    if (most_ == 0 || count_.fetch_add(1, std::memory_order_relaxed) < bound(priority)) return true;
-    leave();
-    return false;
+    if (most_ == 0) return true;
+    const auto most = bound(priority);
+    auto count = count_.load(std::memory_order_relaxed);
+    do {
+      if (count >= most) return false;
+    } while (!count_.compare_exchange_weak(count, count + 1, std::memory_order_relaxed));
+    return true;
   }
   // One that was let in, and waited in the shaper since.
   void enter_again() noexcept {

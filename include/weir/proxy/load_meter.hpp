@@ -3,8 +3,9 @@
 //
 //   lag        how late this worker's loop comes round: the delay of its tick ÷ kFullLag, smoothed
 //   cpu        the share of its time that this worker's thread computed, smoothed
-//   queue      the fullest queue that everybody shares: who waits ÷ the rule's `queue`, as it stands. A queue
-//              for each client does not count: one client could close everybody's elastic limit with its own
+//   queue      the fullest queue that everybody shares: what waits ÷ the rule's `queue`, or ÷ what
+//              leaves within its `max_wait` where that is less, as it stands. A queue for each client does
+//              not count: one client could close everybody's elastic limit with its own
 //   in_flight  requests at upstreams ÷ `max_in_flight`, as it stands; 0 without such a bound
 //
 // Smoothed: an exponentially weighted moving average in which what was measured kHalfLife ago weighs half.

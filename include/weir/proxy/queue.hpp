@@ -15,10 +15,14 @@
 // worker.
 //
 // Invariants
-//  1. A lane has at least as many departures as tickets, ascending: nobody waits for nothing.
-//  2. It has more (a surplus, the last ones) only where the store did not take one back, because by then it
-//     had promised a later one to a request that has not joined yet. Whoever joins takes the surplus, and
-//     brings the last one, which can go back in its place. So no departure passes unused while one waits.
+//  1. For every instant t, a lane has at least as many departures at t or later as tickets that may not leave
+//     before t: everybody can have one of its own, in time. (Hall's condition; who is first of those who may
+//     have the first departure can always take it without breaking this.)
+//  2. It has more than tickets (a surplus) where the store did not take the last one back, because by then it
+//     had promised a later one to a request that has not joined yet, and where those who are held until then
+//     need the last ones. Whoever joins takes what is left over, and brings the last one, which can go back
+//     in its place. So no departure passes unused while one waits who may take it, and none is taken late:
+//     what nobody may have yet passes.
 //  3. Each lane has one keeper: the worker of the ticket that is next. Only that worker takes its departures,
 //     so that a ticket ends on its own worker's thread and on no other.
 //  4. An evicted ticket is in no lane, and in its worker's list until that worker took it from there.
@@ -29,77 +33,22 @@
 #include "weir/base/time.hpp"
 #include "weir/policy/route.hpp"
 #include "weir/proxy/departure.hpp"
+#include "weir/proxy/lane.hpp"
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
-#include <utility>
 #include <vector>
-
-#include <boost/intrusive/list.hpp>
-#include <boost/intrusive/set.hpp>
 
 namespace weir::proxy {
 
 class Queue {
-  struct Client;
-  struct Lane;
-  using Hook = boost::intrusive::list_base_hook<>;
-  using OrderHook = boost::intrusive::set_base_hook<>;
-  template <class T>
-  using List = boost::intrusive::list<T, boost::intrusive::constant_time_size<false>>;
-  template <class T, class Before>
-  using Ordered = boost::intrusive::set<T, boost::intrusive::compare<Before>,
-                                        boost::intrusive::constant_time_size<false>>;
-
  public:
-  using Worker = std::size_t;  // counted from 0
-
-  enum class Eviction : std::uint8_t {
-    None,
-    Displaced,  // its lane was full, and one of a better priority came
-    Levelled,   // its lane was full and its client had the most places; one of a client with fewer came
-    Overtaken,  // so many go first that it cannot depart before its deadline
-  };
-
-  // A place in a lane. Stays where it is, and alive, until it was taken or left.
-  class Ticket : public Hook {
-   public:
-    // `not_before`: what another rule of the same request has promised; earlier departures are for others.
-    // `deadline`: a later departure is of no use to it.
-    Ticket(Worker worker, const limit::Key& client, policy::Priority priority,
-           base::TimePoint not_before = {}, base::TimePoint deadline = base::TimePoint::max()) noexcept
-        : worker_(worker),
-          client_(client),
-          priority_(priority),
-          not_before_(not_before),
-          deadline_(deadline) {}
-    Ticket(const Ticket&) = delete;
-    Ticket& operator=(const Ticket&) = delete;
-
-    [[nodiscard]] bool waits() const noexcept { return lane_ != nullptr; }
-    [[nodiscard]] Worker worker() const noexcept { return worker_; }
-    [[nodiscard]] const limit::Key& client() const noexcept { return client_; }
-    [[nodiscard]] policy::Priority priority() const noexcept { return priority_; }
-    // Which one it took, once it was taken.
-    [[nodiscard]] const Departure& departure() const noexcept { return departure_; }
-    [[nodiscard]] Eviction eviction() const noexcept { return eviction_; }
-
-   private:
-    friend class Queue;
-    const Worker worker_;
-    const limit::Key client_;
-    const policy::Priority priority_;
-    const base::TimePoint not_before_;
-    const base::TimePoint deadline_;
-    Eviction eviction_ = Eviction::None;
-    Lane* lane_ = nullptr;
-    Client* place_ = nullptr;
-    Departure departure_;
-  };
+  using Worker = WorkerIndex;
+  using Eviction = proxy::Eviction;
+  using Ticket = QueueTicket;
 
   explicit Queue(Worker workers) : due_(workers), evicted_(workers) {}
   Queue(const Queue&) = delete;
@@ -136,7 +85,7 @@ class Queue {
   // A departure without a ticket: for who is next, or surplus. `keeper` looks after it where nobody waits.
   void offer(const Departure& departure, Worker keeper);
 
-  // The last departure of a lane that has more than tickets, else null; and taking it away.
+  // The last departure of a lane where nobody who waits needs it, else null; and taking it away.
   [[nodiscard]] const Departure* surplus(const limit::Key& lane) const;
   void drop_surplus(const limit::Key& lane) noexcept;
 
@@ -155,33 +104,6 @@ class Queue {
   [[nodiscard]] double fullness() const noexcept;
 
  private:
-  // The tickets of one client in one priority of a lane.
-  struct Client : Hook, OrderHook {
-    List<Ticket> tickets;  // first come first
-    std::size_t count = 0;
-    std::uint64_t turn = 0;  // the later its turn comes, the greater
-  };
-  struct FewerPlaces {
-    bool operator()(const Client& a, const Client& b) const noexcept {
-      return a.count != b.count ? a.count < b.count : a.turn < b.turn;
-    }
-  };
-  // Those who wait in a lane with one priority.
-  struct Class {
-    std::size_t tickets = 0;
-    List<Client> turns;                      // whose turn it is stands in front
-    Ordered<Client, FewerPlaces> by_places;  // who is last to depart is the last one's
-  };
-  struct Lane : Hook, OrderHook {
-    limit::Key key{};
-    std::uint64_t places = 0;  // where it is everybody's, and in shared_ then
-    std::size_t tickets = 0;
-    std::deque<Departure> departures;
-    std::map<std::pair<limit::Key, policy::Priority>, Client> clients;
-    std::array<Class, policy::kPriorities> classes;
-    Worker keeper = 0;
-    base::TimePoint due = base::TimePoint::max();  // in due_ unless it is max()
-  };
   struct Sooner {
     bool operator()(const Lane& a, const Lane& b) const noexcept {
       return a.due != b.due ? a.due < b.due : a.key < b.key;
@@ -191,27 +113,21 @@ class Queue {
   [[nodiscard]] Lane& lane_of(const limit::Key& key, Worker keeper);
   void add(Lane& lane, const Departure& departure);
   void remove_unused(Lane& lane) noexcept;
-  struct Next {
-    Ticket* ticket;      // null where nobody waits
-    base::TimePoint at;  // when it departs
-  };
-  [[nodiscard]] static Next next(Lane& lane) noexcept;
-  [[nodiscard]] static const Client* last(const Lane& lane) noexcept;
   [[nodiscard]] static bool gives_way(const Lane& lane, const Newcomer& newcomer);
-  void take_place(Ticket& ticket, Lane& lane, Client& client) noexcept;
+  void take_place(Ticket& ticket, Lane& lane, LaneClient& client) noexcept;
   void take_out(Ticket& ticket, bool had_its_turn) noexcept;
   void evict_last(Lane& lane, Eviction why) noexcept;
   void note_yielding() noexcept;
   void reschedule(Lane& lane) noexcept;
 
   std::map<limit::Key, Lane> lanes_;
-  List<Lane> shared_;
+  in_lane::List<Lane> shared_;
   std::array<std::size_t, policy::kPriorities> waiting_{};  // in all lanes
   std::array<std::size_t, policy::kPriorities> crowds_{};   // clients with several places in one lane
-  std::atomic<int> yields_to_{-1};          // the worst priority that may find a place; -1: none may
-  std::vector<Ordered<Lane, Sooner>> due_;  // by keeper
-  std::vector<List<Ticket>> evicted_;       // by worker
-  std::uint64_t turns_ = 0;                 // that were given, over all lanes
+  std::atomic<int> yields_to_{-1};                   // the worst priority that may find a place; -1: none may
+  std::vector<in_lane::Ordered<Lane, Sooner>> due_;  // by keeper
+  std::vector<in_lane::List<Ticket>> evicted_;       // by worker
+  std::uint64_t turns_ = 0;                          // that were given, over all lanes
   std::size_t size_ = 0;
 };
 

@@ -134,6 +134,32 @@ TEST(LimiterReader, WhatIsInFlightIsANumber) {
 
 const std::string kRedis = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\nreplicas = 2\n";
 
+// While there was room it refused what the rule itself would have admitted.
+TEST(LimiterReader, AnElasticLimitWithLessOfAnythingThanItsRuleWasTaken) {
+  const auto of = [](const std::string& own, const std::string& elastic) {
+    return mistakes(own + "elastic = { " + elastic + ", while_load_below = 0.7 }\n");
+  };
+  const auto says = [](const std::string& what) { return ElementsAre(HasSubstr(what)); };
+  const std::string in_a_period = ", 1000 in a period, however long; expected that or more";
+  EXPECT_THAT(of("algorithm = \"concurrency\"\nlimit = 20\n", "limit = 5"),
+              says("elastic.limit: found less than what it is to raise, 20; expected that or more"));
+  for (const std::string window : {"fixed_window", "sliding_window", "sliding_log"})
+    EXPECT_THAT(of("algorithm = \"" + window + "\"\nlimit = \"1000/h\"\n", "limit = \"20/min\""),
+                says("elastic.limit: found less than what it is to raise" + in_a_period));
+  const std::string adaptive = "algorithm = \"adaptive_concurrency\"\nmin = 10\nmax = 20\n";
+  EXPECT_THAT(of(adaptive, "min = 10, max = 15"),
+              says("elastic.max: found less than what it is to raise, 20; expected that or more"));
+  EXPECT_THAT(of(adaptive, "min = 1, max = 30"),
+              says("elastic.min: found less than what it is to raise, 10; expected that or more"));
+  EXPECT_THAT(of(adaptive, "min = 10, max = 30"), IsEmpty());
+  const std::string queue = "algorithm = \"leaky_bucket\"\nlimit = \"10/s\"\nqueue = 10\n";
+  EXPECT_THAT(of(queue + "max_wait = \"10s\"\n", "limit = \"20/s\", max_wait = \"10ms\""),
+              says("elastic.max_wait: found less than what it is to raise, 10s; expected that or more"));
+  EXPECT_THAT(of(queue, "limit = \"20/s\", max_wait = \"10s\""),
+              says("elastic.max_wait: found less than what it is to raise, no bound at all; expected"));
+  EXPECT_THAT(of(queue + "max_wait = \"10s\"\n", "limit = \"20/s\""), IsEmpty());
+}
+
 TEST(LimiterReader, RedisKnowsAllThatCountWhatWasAdmitted) {
   for (const std::string word :
        {"token_bucket", "gcra", "leaky_bucket", "fixed_window", "sliding_log", "sliding_window"}) {

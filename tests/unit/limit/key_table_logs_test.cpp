@@ -153,17 +153,55 @@ TEST_F(KeyTableLogs, ARefundRemovesItsOwnEntry) {
   const Charge line{key_of(1), &limiter};
   Outcome out;
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(charge(table, line, kStart + i * 1min, out));
-  table.refund(line, kStart + 5min);   // in the middle
-  table.refund(line, kStart + 19min);  // the newest
-  table.refund(line, kStart);          // the oldest
-  table.refund(line, kStart + 30s);    // never charged
+  const auto now = kStart + 20min;
+  table.refund(line, kStart + 5min, now);   // in the middle
+  table.refund(line, kStart + 19min, now);  // the newest
+  table.refund(line, kStart, now);          // the oldest
   const auto then = table.peek(line, kStart + 20min);
   EXPECT_EQ(then.remaining, 2) << "of three that were given back, and one asked";
   EXPECT_EQ(then.more_after, 41min) << "the oldest is now that of minute 1";
   EXPECT_EQ(table.peek({key_of(1), &limiter, 30}, kStart + 20min).reset_after, 58min);
-  for (int i = 0; i < 20; ++i) table.refund(line, kStart + i * 1min);
+  for (int i = 1; i < 19; ++i)
+    if (i != 5) table.refund(line, kStart + i * 1min, now);
   EXPECT_EQ(table.stats().log_chunks_used, 0);
   EXPECT_EQ(table.peek(line, kStart + 20min).remaining, 19);
+}
+
+// Two workers read their clocks in one order and lock in the other: the second is entered with the first.
+TEST_F(KeyTableLogs, ARefundWasLostWhereTheClocksOfWorkersCrossed) {
+  KeyTable table(1'000);
+  const auto limiter = sliding_log("5/h");
+  const Charge line{key_of(1), &limiter};
+  Outcome out;
+  ASSERT_TRUE(charge(table, line, kStart + 2us, out));
+  ASSERT_TRUE(charge(table, line, kStart + 1us, out));
+  table.refund(line, kStart + 1us, kStart + 3us);
+  EXPECT_EQ(table.standing(line, kStart + 3us).remaining, 4);
+  ASSERT_TRUE(charge(table, line, kStart + 1min, out));
+  ASSERT_TRUE(charge(table, line, kStart + 1min - 1us, out));
+  table.refund(line, kStart + 1min - 1us, kStart + 2min);
+  EXPECT_EQ(table.standing(line, kStart + 2min).remaining, 3);
+}
+
+TEST_F(KeyTableLogs, ARefundWasLostInTheOverflowCellOnceAnotherWasAdmitted) {
+  const auto limiter = sliding_log("5/h");
+  Cell cell = step(limiter, {}, kStart, 1).next;
+  cell = step(limiter, cell, kStart + 1min, 1).next;
+  cell = refund(limiter, cell, kStart, 1);
+  EXPECT_EQ(step(limiter, cell, kStart + 2min, 6).outcome.remaining, 4);
+  EXPECT_EQ(refund(limiter, cell, kStart - 1h, 1), cell) << "that counts no more";
+}
+
+// Its entry is gone, and what came since is not its own.
+TEST_F(KeyTableLogs, ARefundOfWhatCountsNoMoreTakesNothingOfOthers) {
+  KeyTable table(1'000);
+  const auto limiter = sliding_log("5/h");
+  const Charge line{key_of(1), &limiter};
+  Outcome out;
+  for (const auto at : {0min, 30min, 59min}) ASSERT_TRUE(charge(table, line, kStart + at, out));
+  (void)charge(table, {key_of(1), &limiter, 9}, kStart + 1h, out);  // refused; the first is forgotten
+  EXPECT_FALSE(table.refund(line, kStart, kStart + 1h));
+  EXPECT_EQ(table.standing(line, kStart + 1h).remaining, 3);
 }
 
 TEST_F(KeyTableLogs, ARuleThatWasGivenAnotherAlgorithmCountsAnew) {
@@ -175,7 +213,7 @@ TEST_F(KeyTableLogs, ARuleThatWasGivenAnotherAlgorithmCountsAnew) {
   EXPECT_EQ(table.peek({key_of(1), &bucket}, kStart + 1s).remaining, 2);
   ASSERT_TRUE(charge(table, {key_of(1), &bucket}, kStart + 1s, out));
   EXPECT_EQ(table.stats().log_chunks_used, 0);
-  table.refund({key_of(1), &log}, kStart);
+  table.refund({key_of(1), &log}, kStart, kStart + 1s);
   ASSERT_TRUE(charge(table, {key_of(1), &log}, kStart + 2s, out));
   EXPECT_EQ(out.remaining, 2);
 }
@@ -231,7 +269,8 @@ TEST_F(Mixed, ABillIsChargedWholeOrNotAtAll) {
     }
     (yes ? charged : refused) += 1;
     if (yes) give_back(table, lines, now);
-    if (yes && random() % 4 == 0) table.refund(std::span(lines).first(8), now, std::span(outcomes).first(8));
+    if (yes && random() % 4 == 0)
+      table.refund(std::span(lines).first(8), now, std::span(outcomes).first(8), now);
   }
   EXPECT_GT(charged, 500);
   EXPECT_GT(refused, 500);

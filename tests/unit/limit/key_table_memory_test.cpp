@@ -125,7 +125,7 @@ TEST(KeyTableMemory, ADecisionAllocatesNothing) {
                              Charge{key_of(i % 3, 4), &window, 1, 4},
                              Charge{key_of(i % 3, 5), &in_flight, 1, 5}};
     const bool charged = table.charge(bill, now, outcomes);
-    if (charged && i % 2 == 0) table.refund(bill, now, outcomes);
+    if (charged && i % 2 == 0) table.refund(bill, now, outcomes, now);
     if (charged && i % 2 == 1) table.release(bill[5], now, {}, outcomes[5].overflow);
     table.sweep(now, 1);
     static_cast<void>(table.peek(bill[0], now));

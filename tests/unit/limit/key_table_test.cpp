@@ -111,14 +111,14 @@ TEST_F(KeyTableTest, RefundRestoresEveryLine) {
   charge(table, {line(1, queue, 1)}, kStart);
   ASSERT_TRUE(charge(table, bill, kStart));
   EXPECT_EQ(outcomes_[1].delay, 1s);
-  table.refund(bill, kStart, outcomes_);
+  table.refund(bill, kStart, outcomes_, kStart);
   ASSERT_TRUE(charge(table, bill, kStart));
   EXPECT_EQ(outcomes_[1].delay, 1s);
 }
 
 TEST_F(KeyTableTest, RefundOfAForgottenKeyChangesNothing) {
   KeyTable table(100);
-  table.refund(line(1, one_), kStart);
+  table.refund(line(1, one_), kStart, kStart);
   EXPECT_EQ(table.stats().keys, 0);
 }
 
@@ -206,7 +206,7 @@ TEST_F(KeyTableTest, ABillTakesAndReturnsItsOverflow) {
   ASSERT_TRUE(outcomes_[0].overflow && outcomes_[1].overflow);
   EXPECT_FALSE(charge(table, bill, kStart));
   EXPECT_EQ(table.peek(bill[0], kStart).remaining, 1) << "a refused bill charged the overflow cell";
-  table.refund(bill, kStart, std::vector<Outcome>(2, {.allowed = true, .overflow = true}));
+  table.refund(bill, kStart, std::vector<Outcome>(2, {.allowed = true, .overflow = true}), kStart);
   EXPECT_TRUE(charge(table, bill, kStart));
 }
 
@@ -237,7 +237,7 @@ TEST_F(KeyTableTest, LinesOfOneBillNeverTakeEachOthersSlots) {
     for (const auto client : clients) bill.push_back(line(client, three_, 0, 1 + random() % 3));
     const bool charged = charge(table, bill, now);
     if (std::ranges::any_of(outcomes_, &Outcome::overflow)) {  // no room: the model knows no shared cell
-      if (charged) table.refund(bill, now, outcomes_);
+      if (charged) table.refund(bill, now, outcomes_, now);
       continue;
     }
     ++compared;

@@ -58,7 +58,7 @@ TEST(KeyTableThreads, BillsOverManyShardsSweepsAndRefundsNeverWaitInACircle) {
       for (std::uint64_t line = 0; line < kMaxCharges; ++line)
         bill.push_back({key_of((first + line * 5) % 64), &limiter});
       if (table.charge(bill, kStart, outcomes)) taken += kMaxCharges;
-      if (i % 3 == 0) table.refund(bill, kStart, outcomes), taken -= kMaxCharges;
+      if (i % 3 == 0) table.refund(bill, kStart, outcomes, kStart), taken -= kMaxCharges;
       if (i % 100 == 0) table.sweep(kStart, 1'000);
       if (i % 500 == 0) static_cast<void>(table.stats());
     }

@@ -95,6 +95,27 @@ TEST(LeakyBucket, NobodyWaitsLongerThanMaxWait) {
   EXPECT_EQ(client.ask(50ms).delay, 250ms);
 }
 
+// To load it was nearly empty.
+TEST(LeakyBucket, AQueueThatItsLongestWaitClosesIsFull) {
+  struct Case {
+    std::uint64_t queue;
+    Duration max_wait;
+    std::uint64_t most;
+  };
+  for (const Case& c : {Case{100, std::chrono::seconds(4), 4}, Case{3, std::chrono::seconds(10), 3},
+                        Case{100, base::kForever, 100}}) {
+    const Limiter limiter = LeakyBucket::make({1, std::chrono::seconds(1)}, c.queue, c.max_wait).value();
+    EXPECT_EQ(most_waiting(limiter), c.most);
+    Cell cell = step(limiter, {}, kStart, 1).next;
+    std::uint64_t waiting = 0;
+    for (auto next = step(limiter, cell, kStart, 1); next.outcome.allowed;
+         next = step(limiter, cell, kStart, 1), ++waiting)
+      cell = next.next;
+    EXPECT_EQ(waiting, c.most);
+  }
+  EXPECT_EQ(most_waiting(LeakyBucket::make({1, std::chrono::seconds(1)}, 9, Duration(1)).value()), 1);
+}
+
 TEST(LeakyBucket, AQueueOfNoneAdmitsWhatDepartsAtOnce) {
   Client client(leaky_bucket("10/s", 0));
   EXPECT_EQ(client.ask(0ms).delay, 0ms);

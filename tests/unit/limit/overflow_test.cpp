@@ -110,7 +110,7 @@ class FullTable {
       cell = release(limiter(line), cell, now_, charge.cost, {});
     } else if (ending == 0) {
       const auto departure = charged.at + charged.outcomes[line].delay;
-      table_.refund(charge, departure, true);
+      table_.refund(charge, departure, departure, true);
       cell = refund(limiter(line), cell, departure, charge.cost);
     } else if (ending == 1 && settles(limiter(line))) {
       const Cost actual = dice_.one_in(3) ? 0 : dice_.magnitude(0, 2 * charge.cost);
@@ -155,7 +155,7 @@ TEST(Overflow, NewcomersAreAdmittedNoMoreThanTheLimitThatDecides) {
     if (!table.charge(bill, kStart, outcomes)) continue;
     ++admitted;
     if (client % 2 == 0) continue;  // it never reached an upstream
-    table.refund(bill, kStart, outcomes);
+    table.refund(bill, kStart, outcomes, kStart);
     --admitted;
   }
   EXPECT_EQ(admitted, 20);

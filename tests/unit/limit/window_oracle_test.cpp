@@ -218,7 +218,7 @@ void compare_logs(Algorithm algorithm) {
         ASSERT_GT(oracle.remaining(now + out.more_after), out.remaining);
         ASSERT_EQ(oracle.remaining(now + out.more_after - 1us), out.remaining);
         if (dice.one_in(4)) {
-          table->refund(charge, now);
+          table->refund(charge, now, now);
           oracle.take_back();
         }
       } else if (out.retry_after != base::kForever) {

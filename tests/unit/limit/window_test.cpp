@@ -39,7 +39,9 @@ class Client {
     table_.charge({&charge, 1}, start_ + at, {&out, 1});
     return out;
   }
-  void give_back(Duration at, Cost cost = 1) { table_.refund({key_of(1), &limiter_, cost}, start_ + at); }
+  void give_back(Duration at, Cost cost = 1) {
+    table_.refund({key_of(1), &limiter_, cost}, start_ + at, start_ + at);
+  }
 
  private:
   const Limiter limiter_;

@@ -41,7 +41,14 @@ TEST(ParseCost, DecimalsTimesAScaleRoundedUp) {
       {"0.29", 100, 29},
       {"1.005", 100, 101},
       {"0.000000000000000001", 100, 1},
-      {"0.0000000000000000001", 100, kFaulty},  // 19 places
+      {"0.0000000000000000001", 100, 1},  // 19 places
+      {"0.0000000000000000000", 100, kFaulty},
+      {"0.010000000000000000000000000000", 100, 1},
+      {"0.010000000000000000000000000001", 100, 2},
+      {"0.00000000000000000x1", 100, kFaulty},
+      {"0.000000000000000000x", 100, kFaulty},
+      {"0.0000000000000000000.", 100, kFaulty},
+      {"0.9999999999999999999", 1'000'000'000, 1'000'000'000},
       {"0.000", 100, kFaulty},
       {"3", 100, 300},
       {"0.5", 1, 1},
@@ -57,6 +64,15 @@ TEST(ParseCost, DecimalsTimesAScaleRoundedUp) {
   };
   for (const auto& [text, scale, cost] : cases)
     EXPECT_EQ(parse_cost(text, scale), cost) << text << " x " << scale;
+}
+
+// What a double that was computed prints: seventeen digits, behind zeros.
+TEST(ParseCost, ADecimalOfMoreThanEighteenPlacesIsRoundedUpAndNotRefused) {
+  EXPECT_EQ(parse_cost("0.00021450000000000002", 1'000'000), 215U);
+  EXPECT_EQ(parse_cost("0.00012345678901234567", 1'000'000), 124U);
+  EXPECT_EQ(parse_cost("0.000214" + std::string(200, '0'), 1'000'000), 214U);
+  const CostSource source{Kind::Json, "/c", 1'000'000};
+  EXPECT_EQ(cost_in_body(source, R"({"c": 0.00021450000000000002})", 1), 215U);
 }
 
 // The law: cents written as money come back as they were.

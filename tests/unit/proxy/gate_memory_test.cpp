@@ -1,4 +1,5 @@
-// Memory that runs out while a request takes its places in Redis leaves none that nobody would release.
+// Memory that runs out while a request takes its places, here or in Redis, leaves none that nobody would
+// release.
 #include "proxy/gate.hpp"
 #include "unit/scarce_memory.hpp"
 
@@ -13,14 +14,15 @@
 namespace weir::proxy {
 namespace {
 
-Configuration two_places_in_redis() {
+Configuration two_places(policy::Store store,
+                         policy::OnStoreFailure on_failure = policy::OnStoreFailure::Open) {
   Configuration config;
   for (const char* name : {"each", "all"}) {
     policy::Rule rule{.name = name,
                       .index = static_cast<limit::RuleIndex>(config.rules.size()),
                       .limiter = limit::Concurrency::make(10).value()};
-    rule.store = policy::Store::Redis;
-    rule.on_store_failure = policy::OnStoreFailure::Open;
+    rule.store = store;
+    rule.on_store_failure = on_failure;
     config.rules.push_back(rule);
   }
   return config;
@@ -30,15 +32,25 @@ Configuration two_places_in_redis() {
 struct Asking {
   explicit Asking(const Configuration& a_config) : config(a_config) {
     space->request.head = &head;
-    Ruling ruling;
-    EXPECT_FALSE(gate->decide_here(clock.now(), policy::kDefaultPriority, ruling));
+    if (config.rules.front().store == policy::Store::Redis) {
+      EXPECT_FALSE(decide());
+    }
+  }
+  bool decide() { return gate->decide_here(clock.now(), policy::kDefaultPriority, ruling); }
+  // The exchange ends, and another begins in memory that has not been used.
+  void end() {
+    gate->abandon();
+    gate.reset();
+    space = std::make_unique<ExchangeSpace>(worker.blocks);
+    space->request.head = &head;
+    gate = std::make_unique<Gate>(worker, *space);
   }
   void ask() {
     std::exception_ptr thrown;
     net::spawn(context.get_executor(), until_ruled(), [&](const std::exception_ptr& what) { thrown = what; });
     if (thrown) std::rethrow_exception(thrown);
   }
-  net::Task<void> until_ruled() { verdict = (co_await gate->ask_redis()).decision.verdict; }
+  net::Task<void> until_ruled() { ruling = co_await gate->ask_redis(); }
   static redis::RedisSettings settings() {
     redis::RedisSettings settings;
     settings.lease_time = std::chrono::milliseconds(3);
@@ -67,11 +79,37 @@ struct Asking {
                 nullptr};
   std::unique_ptr<ExchangeSpace> space = std::make_unique<ExchangeSpace>(worker.blocks);
   std::unique_ptr<Gate> gate = std::make_unique<Gate>(worker, *space);
-  policy::Verdict verdict{};
+  Ruling ruling{};
 };
 
+// How many more would be admitted, which the last ruling told: of ten, this one counted.
+void expect_nobody_else_holds(const Asking& asking) {
+  EXPECT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
+  EXPECT_EQ(asking.ruling.decision.outcome.remaining, 9U);
+}
+
+TEST(GateMemory, APlaceThatNoPermitCouldHoldWasLostForEver) {
+  const auto config = two_places(policy::Store::Memory);
+  Asking asking(config);
+  const int made = tests::fail_each_allocation([&] { EXPECT_TRUE(asking.decide()); }, [&] { asking.end(); });
+  EXPECT_GE(made, 1) << "room for permits";
+  expect_nobody_else_holds(asking);
+}
+
+TEST(GateMemory, APlaceOfTheFallbackThatNoPermitCouldHoldWasLostForEver) {
+  const auto config = two_places(policy::Store::Redis, policy::OnStoreFailure::Local);
+  Asking asking(config);
+  const int made = tests::fail_each_allocation([&] { asking.ask(); },
+                                               [&] {
+                                                 asking.end();
+                                                 EXPECT_FALSE(asking.decide());
+                                               });
+  EXPECT_GE(made, 4) << "room for permits in Redis, a renewal, two places, room for permits here";
+  expect_nobody_else_holds(asking);
+}
+
 TEST(GateMemory, WhoCannotKeepAPlaceInRedisHoldsNone) {
-  const auto config = two_places_in_redis();
+  const auto config = two_places(policy::Store::Redis);
   auto asking = std::make_unique<Asking>(config);
   const auto holds_nothing_once_it_has_ended = [&] {
     asking->gate.reset();
@@ -82,7 +120,7 @@ TEST(GateMemory, WhoCannotKeepAPlaceInRedisHoldsNone) {
   };
   const int made = tests::fail_each_allocation([&] { asking->ask(); }, holds_nothing_once_it_has_ended);
   EXPECT_GE(made, 4) << "room for permits, a renewal, two places";
-  EXPECT_EQ(asking->verdict, policy::Verdict::Forward);
+  EXPECT_EQ(asking->ruling.decision.verdict, policy::Verdict::Forward);
   EXPECT_EQ(asking->space->shared_permits.size(), 2U);
   holds_nothing_once_it_has_ended();
 }

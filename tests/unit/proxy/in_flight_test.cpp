@@ -1,5 +1,7 @@
 #include "weir/proxy/in_flight.hpp"
 
+#include <atomic>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -29,6 +31,26 @@ TEST(InFlight, TheLowestIsShedFirstAndTheHighestLast) {
   for (int i = 0; i < 10; ++i) in_flight.leave();
   EXPECT_TRUE(in_flight.enter(9));
   EXPECT_FALSE(in_flight.enter(9));
+}
+
+TEST(InFlight, WhoIsShedTookAPlaceForAMomentAndABetterPriorityWasShedForIt) {
+  InFlight in_flight(20);
+  for (int i = 0; i < 19; ++i) ASSERT_TRUE(in_flight.enter(0));
+  std::atomic<bool> over = false;
+  std::thread low([&] {
+    while (!over)
+      for (int i = 0; i < 1'000; ++i) EXPECT_FALSE(in_flight.enter(9));
+  });
+  int shed = 0;
+  for (int i = 0; i < 2'000'000; ++i)
+    if (in_flight.enter(0))
+      in_flight.leave();
+    else
+      ++shed;
+  over = true;
+  low.join();
+  EXPECT_EQ(shed, 0) << "with one place free all the time";
+  EXPECT_EQ(in_flight.count(), 19U);
 }
 
 TEST(InFlight, ASmallBoundLetsSomethingPassOfEveryPriority) {

@@ -43,11 +43,10 @@ class Displacement : public ::testing::Test {
         .at = at(second), .promised = at(second), .charge = {.key = kLane, .limiter = nullptr, .cost = cost}};
   }
   Queue::Ticket& join(const std::string& name, const Departure& departure, policy::Priority priority = 5,
-                      base::TimePoint deadline = base::TimePoint::max()) {
+                      base::TimePoint deadline = base::TimePoint::max(), base::TimePoint not_before = {}) {
     auto& ticket = tickets[name];
     const limit::Key client{static_cast<std::uint64_t>(name[0]), 0};
-    ticket = std::make_unique<Queue::Ticket>(name[0] == 'a' ? 0 : 1, client, priority, base::TimePoint{},
-                                             deadline);
+    ticket = std::make_unique<Queue::Ticket>(name[0] == 'a' ? 0 : 1, client, priority, not_before, deadline);
     queue.join(*ticket, departure);
     return *ticket;
   }
@@ -174,6 +173,21 @@ TEST_F(Displacement, AWorsePriorityGoesBeforeAClientWithManyPlaces) {
   (void)queue.displace(newcomer(5, 'c'));
   EXPECT_EQ(evicted(1), "b1");
   EXPECT_EQ(tickets["b1"]->eviction(), Eviction::Displaced);
+}
+
+// It had the last departure, which another rule's promise left to that one alone.
+TEST_F(Displacement, ANewcomerTakesNoDepartureThatOneWhoIsHeldNeeds) {
+  join("a1", departure(1), 5);
+  join("b1", departure(2), 7);
+  join("a2", departure(3), 5, base::TimePoint::max(), at(3));
+  ASSERT_TRUE(queue.has_place_for(newcomer(6)));
+  const auto won = queue.displace(newcomer(6)).departure;
+  EXPECT_EQ(evicted(1), "b1");
+  EXPECT_EQ(won.at, at(2));
+  join("c1", won, 6);
+  EXPECT_EQ(queue.take_due(0, at(1)), tickets["a1"].get());
+  EXPECT_EQ(queue.take_due(1, at(2)), tickets["c1"].get());
+  EXPECT_EQ(queue.take_due(0, at(3)), tickets["a2"].get());
 }
 
 TEST_F(Displacement, WhoIsOvertakenPastItsDeadlineIsEvictedAtOnce) {

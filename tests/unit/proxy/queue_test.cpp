@@ -30,7 +30,8 @@ class QueueTest : public ::testing::Test {
   }
   struct Named : Queue::Ticket {
     Named(Queue::Worker worker, char a_name, policy::Priority priority, base::TimePoint not_before)
-        : Ticket(worker, {static_cast<std::uint64_t>(a_name), 0}, priority, not_before), name(a_name) {}
+        : Queue::Ticket(worker, {static_cast<std::uint64_t>(a_name), 0}, priority, not_before),
+          name(a_name) {}
     char name;  // its client's
   };
   Named& join(char client, int second, policy::Priority priority = 5, Queue::Worker worker = 0,
@@ -79,6 +80,23 @@ TEST_F(QueueTest, FullnessIsThatOfTheFullestLaneThatEverybodyShares) {
   queue.leave(leaving);
   EXPECT_EQ(queue.fullness(), 0.25);
   depart_all();
+  EXPECT_EQ(queue.fullness(), 0);
+}
+
+TEST_F(QueueTest, FullnessCountsWhatWaitsAndNotHowManyDo) {
+  auto made = departure(1);
+  made.shared_places = 8;
+  made.charge.cost = 6;
+  tickets.push_back(std::make_unique<Named>(0, 'a', policy::kDefaultPriority, base::TimePoint{}));
+  queue.join(*tickets.back(), made);
+  EXPECT_EQ(queue.fullness(), 0.75);
+  made = departure(2);
+  made.shared_places = 8;
+  made.charge.cost = 6;
+  tickets.push_back(std::make_unique<Named>(0, 'a', policy::kDefaultPriority, base::TimePoint{}));
+  queue.join(*tickets.back(), made);
+  EXPECT_EQ(queue.fullness(), 1) << "there is no fuller";
+  EXPECT_EQ(depart_all(), "aa");
   EXPECT_EQ(queue.fullness(), 0);
 }
 
@@ -200,6 +218,40 @@ TEST_F(QueueTest, WhoMayNotDepartYetLetsOthersGoFirst) {
   EXPECT_EQ(depart(6), "a");
 }
 
+// The last departures went back to the limiter, though those who are held could not take the ones before;
+// then several left at once.
+TEST_F(QueueTest, ThoseHeldByAnotherRuleDoNotLeaveTogetherWhenOthersAheadOfThemWent) {
+  auto& first = join('a', 1);
+  auto& second = join('b', 2);
+  join('c', 3, 5, 0, kLane, at(3)), join('d', 4, 5, 1, kLane, at(3));
+  queue.leave(first), queue.leave(second);
+  EXPECT_EQ(queue.surplus(kLane), nullptr) << "two may not leave before 3: both need what is then";
+  EXPECT_EQ(depart(2), "");
+  EXPECT_EQ(depart(3), "c");
+  EXPECT_EQ(depart(4), "d");
+}
+
+TEST_F(QueueTest, WhatTheHeldCannotHaveIsForWhoComes) {
+  auto& first = join('a', 1);
+  join('b', 2, 5, 0, kLane, at(2));
+  queue.leave(first);
+  EXPECT_EQ(queue.surplus(kLane), nullptr);
+  join('c', 3, 5, 1);
+  ASSERT_NE(queue.surplus(kLane), nullptr) << "one of the three is left over: the last";
+  EXPECT_EQ(queue.surplus(kLane)->at, at(3));
+  queue.drop_surplus(kLane);
+  EXPECT_EQ(depart(1), "c");
+  EXPECT_EQ(depart(2), "b");
+}
+
+TEST_F(QueueTest, OneWhoIsHeldDoesNotHoldUpItsClient) {
+  join('a', 2, 5, 0, kLane, at(2));
+  join('a', 1);
+  EXPECT_EQ(depart(1), "a") << "its second has the first departure, or both left at 2";
+  EXPECT_EQ(depart(2), "a");
+}
+
+// What Redis promised may lie a little otherwise in our time.
 TEST_F(QueueTest, WhereNobodyMayDepartYetTheLaneWaits) {
   auto& early = join('a', 1, 5, 0, kLane, at(5));
   join('b', 2, 5, 1, kLane, at(4));

@@ -28,18 +28,24 @@ class TurnOracle {
           return;
         }
   }
-  // Who departs next, taken out; null where nobody waits.
-  const Queue::Ticket* depart() {
-    for (auto& turns : turns_) {
-      if (turns.empty()) continue;
-      auto turn = turns.front();
-      turns.pop_front();
-      const auto* ticket = turn.tickets.front();
-      turn.tickets.erase(turn.tickets.begin());
-      if (!turn.tickets.empty()) turns.push_back(turn);
-      return ticket;
-    }
+  // Who has a departure of that instant, taken out; null where nobody may who waits.
+  const Queue::Ticket* depart(base::TimePoint at = base::TimePoint::max()) {
+    for (auto& turns : turns_)
+      for (auto turn = turns.begin(); turn != turns.end(); ++turn) {
+        const auto found = first(*turn, at);
+        if (found == turn->tickets.end()) continue;
+        const auto* ticket = *found;
+        turn->tickets.erase(found);
+        if (!turn->tickets.empty()) turns.push_back(*turn);
+        turns.erase(turn);
+        return ticket;
+      }
     return nullptr;
+  }
+  // Whether anybody waits who may depart then.
+  [[nodiscard]] bool may_depart(base::TimePoint at) const {
+    auto copy = *this;
+    return copy.depart(at) != nullptr;
   }
   // Who would depart last if nobody came any more.
   [[nodiscard]] const Queue::Ticket* last() const {
@@ -54,6 +60,10 @@ class TurnOracle {
     limit::Key client;
     std::vector<const Queue::Ticket*> tickets;
   };
+  static std::vector<const Queue::Ticket*>::iterator first(Turn& turn, base::TimePoint at) {
+    return std::find_if(turn.tickets.begin(), turn.tickets.end(),
+                        [&](const Queue::Ticket* ticket) { return ticket->not_before() <= at; });
+  }
   std::array<std::list<Turn>, policy::kPriorities> turns_;
 };
 
