@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace weir::app {
 
@@ -168,15 +169,17 @@ void read_queue_per_client(const TableReader& table, Algorithm algorithm, policy
 
 void read_messages(const TableReader& table, policy::Rule& rule) {
   const auto rate = table.rate("messages");
-  for (const std::string_view key : {"messages_burst", "messages_over"})
-    if (table.has(key) && !table.mentions("messages"))
+  const bool closes = table.choice<Over>("messages_over") == Over::Close;
+  for (const auto& [key, given] :
+       {std::pair{"messages_burst", table.has("messages_burst")}, {"messages_over", closes}})
+    if (given && !table.mentions("messages"))
       table.mistake(key, "found without messages; expected messages = \"20/s\" beside it");
   if (!rate) return;
   const auto burst =
       table.has("messages_burst") ? static_cast<std::uint64_t>(table.whole("messages_burst")) : rate->count;
   auto bucket = limit::TokenBucket::make(*rate, burst);
   if (!bucket) return table.mistake("messages", bucket.error().message);
-  rule.messages = {*bucket, table.choice<Over>("messages_over") == Over::Close};
+  rule.messages = {*bucket, closes};
 }
 
 void read_tiers(const TableReader& table, const Terms& terms, policy::Rule& rule,
