@@ -39,6 +39,7 @@ const std::vector<Door>& doors() {
       {&schema::kState, "state.", "[state]\n"},
       {&schema::kMemory, "state.memory.", "[state.memory]\n"},
       {&schema::kRedis, "state.redis.", "[state.redis]\n"},
+      {&schema::kRedisTls, "state.redis.tls.", "[state.redis]\nurl = \"rediss://a\"\n[state.redis.tls]\n"},
       {&schema::kUpstream, "upstream[#2].", "[[upstream]]\n"},
       {&schema::kServerOfUpstream, "upstream[u].servers[#1].",
        "[[upstream]]\nname = \"u\"\n[[upstream.servers]]\n"},

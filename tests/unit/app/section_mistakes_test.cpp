@@ -328,8 +328,7 @@ const WrongConfiguration kWrong[] = {
     {"RedisClusterHasOneDatabase",
      with("[state]\nredis = { url = \"redis://a/2\", topology = \"cluster\", nodes = [\"a\"] }\n"),
      {"weir.toml:12: state.redis.url: found database 2; expected none, for a cluster has but 0",
-      "weir.toml:12: state.redis.nodes: found \"a\"; expected \"host:port\", \"[v6]:port\" or "
-      "\"unix:/path\""}},
+      "weir.toml:12: state.redis.nodes: \"a\" is not an address: write host:port, [v6]:port or unix:/path"}},
     {"NodesWithoutACluster",
      with("[state]\nredis = { url = \"redis://a\", nodes = [\"a:1\"] }\n"),
      {"weir.toml:12: state.redis.nodes: found without topology = \"cluster\", which it is for"}},

@@ -20,7 +20,8 @@ TEST(Tags, SayInWhichSlotAKeyIs) {
   EXPECT_EQ(text(0), "AAA");
   EXPECT_EQ(text(0xffff), "P__");
   EXPECT_EQ(text(0x1234), "BI0");
-  for (const limit::Place place : {0, 1, 0x1234, 0xffff}) {
+  for (const unsigned number : {0U, 1U, 0x1234U, 0xffffU}) {
+    const auto place = static_cast<limit::Place>(number);
     EXPECT_EQ(slot_of(place), slot_of("weir:{" + text(place) + "}probe"));
     EXPECT_EQ(limit::place_of(limit::at_place({~0ULL, ~0ULL}, place)), place);
   }
