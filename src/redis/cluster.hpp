@@ -26,7 +26,7 @@
 
 namespace weir::redis {
 
-class Store::Cluster : public std::enable_shared_from_this<Store::Cluster>, private Teller {
+class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>, private Teller {
  public:
   Cluster(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
           LastRefunds* refunds);

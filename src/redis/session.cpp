@@ -5,6 +5,7 @@
 #include "redis/greeting.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include <boost/asio/error.hpp>
@@ -101,15 +102,24 @@ void Store::Session::stop() {
 net::Awaitable<void> Store::Session::run(std::shared_ptr<Session> self) {
   Session& session = *self;
   while (!session.stopped_) {
-    net::ErrorCode ec = co_await session.open();
-    if (!ec && !session.stopped_) {
-      session.rise();
-      ec = co_await session.serve();
+    net::ErrorCode ec = asio::error::no_memory;
+    try {
+      ec = co_await session.attend();
+    } catch (const std::bad_alloc&) {  // this connection falls, and another one is tried
     }
     if (session.stopped_) break;
     session.fall(ec);
     co_await session.pause();
   }
+}
+
+net::Awaitable<net::ErrorCode> Store::Session::attend() {
+  net::ErrorCode ec = co_await open();
+  if (!ec && !stopped_) {
+    rise();
+    ec = co_await serve();
+  }
+  co_return ec;
 }
 
 net::Awaitable<net::ErrorCode> Store::Session::open() {

@@ -39,7 +39,7 @@ struct Store::Common {
   Holding& holding;
 };
 
-class Store::Session : public std::enable_shared_from_this<Store::Session>, private Teller {
+class Store::Session final : public std::enable_shared_from_this<Store::Session>, private Teller {
  public:
   // `common`: of a session that is one of a cluster's, which outlives it; null: it is alone.
   Session(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
@@ -84,6 +84,7 @@ class Store::Session : public std::enable_shared_from_this<Store::Session>, priv
 
   // The life of the connection (session.cpp). `self` keeps the session alive for the coroutine.
   static net::Awaitable<void> run(std::shared_ptr<Session> self);
+  [[nodiscard]] net::Awaitable<net::ErrorCode> attend();
   net::Awaitable<net::ErrorCode> open();
   net::Awaitable<net::ErrorCode> reach();
   net::Awaitable<net::ErrorCode> sign_in();

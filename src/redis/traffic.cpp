@@ -73,8 +73,8 @@ net::ErrorCode Store::Session::begin(Call& call) {
 net::ErrorCode Store::Session::enqueue(Call& call) {
   if (!takes_bills()) return refusal_;
   if (pipeline_.full()) return StoreError::Overloaded;
+  schedule_flush();  // first: where that throws, nothing refers to the call yet
   pipeline_.gather(call);
-  schedule_flush();
   // What another node sent on is due earlier than what is asked here.
   if (!watching_ || (common_ != nullptr && call.deadline < deadline_timer_.expiry())) watch_deadlines();
   return {};
@@ -95,8 +95,9 @@ void Store::Session::refund(std::span<const Refund> refunds) {
 
 // Whatever else this turn of the loop asks leaves in the same write, and bills share calls.
 void Store::Session::schedule_flush() {
-  if (std::exchange(flush_scheduled_, true)) return;
+  if (flush_scheduled_) return;
   asio::post(executor_, [self = shared_from_this()] { self->flush(); });
+  flush_scheduled_ = true;
 }
 
 // What finds no room among the commands without an answer stays for the next turn, until its deadline. A
