@@ -1,0 +1,130 @@
+#include "net/stream_tls.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/ssl/error.hpp>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <sys/socket.h>
+
+namespace weir::net {
+
+namespace {
+
+// What the BIO under each SSL object works on; owned by it.
+struct BioView {
+  int fd;
+  std::string_view* incoming;
+  const bool* ended;
+};
+
+int bio_write(BIO* bio, const char* bytes, int size) {
+  const int fd = static_cast<const BioView*>(BIO_get_data(bio))->fd;
+  BIO_clear_retry_flags(bio);
+  const auto sent = ::send(fd, bytes, static_cast<std::size_t>(size), MSG_NOSIGNAL);
+  if (sent >= 0) return static_cast<int>(sent);
+  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) BIO_set_retry_write(bio);
+  return -1;
+}
+
+int bio_read(BIO* bio, char* out, int size) {
+  const auto* view = static_cast<const BioView*>(BIO_get_data(bio));
+  BIO_clear_retry_flags(bio);
+  if (view->incoming->empty()) {
+    if (*view->ended) return 0;
+    BIO_set_retry_read(bio);
+    return -1;
+  }
+  const auto count = std::min(static_cast<std::size_t>(size), view->incoming->size());
+  std::memcpy(out, view->incoming->data(), count);
+  view->incoming->remove_prefix(count);
+  return static_cast<int>(count);
+}
+
+long bio_control(BIO* bio, int command, long, void*) {
+  if (command == BIO_CTRL_FLUSH) return 1;
+  if (command == BIO_CTRL_EOF) return *static_cast<const BioView*>(BIO_get_data(bio))->ended ? 1 : 0;
+  return 0;
+}
+
+int bio_destroy(BIO* bio) {
+  delete static_cast<BioView*>(BIO_get_data(bio));
+  return 1;
+}
+
+BIO_METHOD* bio_method() {
+  static BIO_METHOD* const method = [] {
+    BIO_METHOD* m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "weir stream");
+    BIO_meth_set_write(m, bio_write);
+    BIO_meth_set_read(m, bio_read);
+    BIO_meth_set_ctrl(m, bio_control);
+    BIO_meth_set_destroy(m, bio_destroy);
+    return m;
+  }();
+  return method;
+}
+
+}  // namespace
+
+Stream::Tls::Tls(SSL_CTX* context, int socket) {
+  auto view = std::make_unique<BioView>(BioView{socket, &incoming, &ended});
+  BIO* bio = BIO_new(bio_method());
+  if (bio != nullptr) ssl = SSL_new(context);
+  if (ssl == nullptr) {
+    BIO_free(bio);
+    throw std::bad_alloc();
+  }
+  BIO_set_data(bio, view.release());
+  BIO_set_init(bio, 1);
+  SSL_set_bio(ssl, bio, bio);
+  SSL_set_accept_state(ssl);
+}
+
+// RFC 6066 §3: an address is no name to ask for.
+Stream::Tls::Tls(const TlsTarget& target, int socket) : Tls(target.context, socket) {
+  SSL_set_connect_state(ssl);
+  if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), target.name.c_str()) != 1) {
+    SSL_set_tlsext_host_name(ssl, target.name.c_str());
+    SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+    SSL_set1_host(ssl, target.name.c_str());
+  }
+  if (target.session != nullptr) SSL_set_session(ssl, target.session);
+  ERR_clear_error();
+}
+
+void Stream::Tls::let_go() noexcept {
+  static_cast<BioView*>(BIO_get_data(SSL_get_wbio(ssl)))->fd = -1;
+}
+
+ErrorCode Stream::Tls::meaning(int result) const noexcept {
+  switch (SSL_get_error(ssl, result)) {
+    case SSL_ERROR_WANT_READ:
+    case SSL_ERROR_WANT_WRITE:
+      return asio::error::would_block;
+    case SSL_ERROR_ZERO_RETURN:
+      return asio::error::eof;
+    case SSL_ERROR_SYSCALL:
+      return ended ? ErrorCode(asio::error::eof) : ErrorCode(asio::error::connection_reset);
+    default: {
+      const auto code = ERR_get_error();
+      ERR_clear_error();
+      return ErrorCode(static_cast<int>(code), asio::error::get_ssl_category());
+    }
+  }
+}
+
+// A ticket can be renewed for ever, while OpenSSL looks at a certificate only when it is shown.
+bool Stream::Tls::outlived_certificate() const noexcept {
+  if (SSL_session_reused(ssl) == 0 || SSL_get_verify_mode(ssl) == SSL_VERIFY_NONE) return false;
+  const X509* certificate = SSL_get0_peer_certificate(ssl);
+  if (certificate == nullptr || X509_cmp_current_time(X509_get0_notAfter(certificate)) > 0) return false;
+  SSL_set_verify_result(ssl, X509_V_ERR_CERT_HAS_EXPIRED);
+  return true;
+}
+
+}  // namespace weir::net
