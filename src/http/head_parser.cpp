@@ -127,9 +127,16 @@ bool valid_authority(std::string_view text) noexcept {
   return rest.empty() || (rest.front() == ':' && std::all_of(rest.begin() + 1, rest.end(), is_digit));
 }
 
+// Methods have case (RFC 9110 §9.1), and to some servers they have none: a rule that names POST would not see
+// the "post" that those take for one.
+bool has_small_letters(std::string_view method) noexcept {
+  return std::any_of(method.begin(), method.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
 // Splits the target by its form (RFC 9112 §3.2).
 std::optional<Fault> read_target(RequestHead& head) {
   std::string_view rest = head.target;
+  if (has_small_letters(head.method)) return Fault{400, "a method is written in capitals"};
   if (head.method == "CONNECT") return Fault{405, "CONNECT is not supported"};
   if (rest == "*") {
     if (head.method != "OPTIONS") return Fault{400, "only OPTIONS may have the target *"};

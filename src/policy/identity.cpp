@@ -7,17 +7,20 @@ namespace weir::policy {
 
 namespace {
 
-// "Bearer TOKEN"; the scheme is compared without case (RFC 9110 §11.1). Beside it no other scheme may stand:
+// "Bearer TOKEN"; the scheme is compared without case (RFC 9110 §11.1), and a tab behind it is as good as a
+// blank, as to servers that split by white space. Beside it no other scheme may stand:
 // the upstream might go by that one.
 std::optional<std::string_view> bearer(const http::Fields& fields) noexcept {
-  constexpr std::string_view kScheme = "Bearer ";
+  constexpr std::string_view kScheme = "Bearer";
   Said said;
   for (const auto& field : fields)
     if (field.id == http::FieldId::Authorization) said.add(field.value);
   const auto value = said.value();
   if (!value) return std::nullopt;
   if (!http::equal_ignoring_case(value->substr(0, kScheme.size()), kScheme)) return std::string_view{};
-  return trimmed(value->substr(kScheme.size()));
+  const auto rest = value->substr(kScheme.size());
+  if (!rest.starts_with(' ') && !rest.starts_with('\t')) return std::string_view{};
+  return trimmed(rest);
 }
 
 // nullopt: it is said in ways that differ. `decoded` holds the value of a query parameter where that came

@@ -149,6 +149,8 @@ TEST(Identify, FindsTheApiKeyWhereItIsSaidToBe) {
   EXPECT_EQ(key(head_with({{"Authorization", "bEARER  k4"}})), "k4");
   EXPECT_EQ(key(head_with({{"Authorization", "Basic k4"}})), "");
   EXPECT_EQ(key(head_with({{"Authorization", "Bearer"}})), "");
+  EXPECT_EQ(key(head_with({{"Authorization", "Bearers A"}})), "");
+  EXPECT_EQ(key(head_with({{"Authorization", "Bearer\tA"}})), "A");
   settings.api_key = {Source::Kind::Cookie, "key"};
   EXPECT_EQ(key(head_with({{"Cookie", "a=b; xkey=no"}, {"Cookie", "c=d;key=k5"}})), "k5");
 }
