@@ -33,7 +33,10 @@ void Entrance::open() {
   net::asio::co_spawn(worker_.executor, accept_all(), [this](const std::exception_ptr& failure) {
     if (!failure) return;
     close();  // or the kernel would go on making connections that nobody serves
-    complain_("an accept loop ended");
+    try {
+      complain_("an accept loop ended");
+    } catch (const std::bad_alloc&) {
+    }
   });
 }
 
@@ -72,7 +75,8 @@ net::Awaitable<void> Entrance::accept_all() {
       worker_.counters.accept_failures.add();
       complain_of_accepting(ec);
       evict();
-      co_await pause();
+      pause_.expires_after(kPause);
+      co_await pause_.async_wait(net::into(ec));  // in this frame: there may be no memory for another one
     }
     try {
       ec = co_await accept_one();
@@ -138,7 +142,7 @@ bool enter_crowd(Worker& worker, const base::IpAddress& address, Crowd::Place& p
 void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer) {
   const auto address = net::peer_address(peer);
   Crowd::Place place;
-  if (!settings_.proxy_protocol && !enter_crowd(worker_, address, place)) return;  // which closes the socket
+  if (!enter_crowd(worker_, address, place)) return;  // which closes the socket
   net::ErrorCode ignored;
   const int fd = socket.release(ignored);
   const auto& tls = settings_.tls;

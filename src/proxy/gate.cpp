@@ -119,7 +119,8 @@ Gate::Delayed Gate::delayed() const {
           .charge = charge,
           .in_redis = in_redis,
           .overflow = outcomes[i].overflow,
-          .shared_places = policy::names_nobody(delayed.rule->key) ? limit::most_waiting(*charge.limiter) : 0};
+          .shared_places =
+              policy::names_nobody(delayed.rule->key) ? limit::most_waiting(*charge.limiter) : 0};
     }
   }
   if (won_ && won_->departure.charge.key == delayed.charge.key) delayed.departure = won_->departure;

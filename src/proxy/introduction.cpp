@@ -32,7 +32,9 @@ net::Task<bool> Session::introduce() {
   disarm();
   inbox.release();
   if (!taken) worker.counters.client_errors(observe::ClientError::Preamble).add();
-  co_return taken&& enter_crowd(worker, peer, place_);
+  if (!taken) co_return false;
+  const bool placed = static_cast<bool>(place_);  // as nobody whose word is believed
+  co_return placed || enter_crowd(worker, peer, place_);
 }
 
 // What it says is believed of trusted proxies alone; of anybody else it is read over.

@@ -81,9 +81,13 @@ class Leases(TestCase):
     def test_what_nobody_asks_for_goes_back(self):
         rules = leased("fixed_window", f"{MANY}/3000day")
         weirs = [self.weir(rules, lease_return="300ms") for _ in range(3)]
-        admitted, _ = self.admit(weirs, 1000)
-        eventually(lambda: not any(weir.metric("weir_lease_units") for weir in weirs), "nobody holds anything")
-        self.assertGreater(sum(weir.metric("weir_lease_units_total", event="returned") for weir in weirs), 0)
+        admitted = returned = rounds = 0
+        while not returned and rounds < 3:  # what was taken may happen to be spent to the last unit
+            admitted += self.admit(weirs, MANY // 20)[0]  # all together less than the limit
+            eventually(lambda: not any(weir.metric("weir_lease_units") for weir in weirs), "nobody holds anything")
+            returned = sum(weir.metric("weir_lease_units_total", event="returned") for weir in weirs)
+            rounds += 1
+        self.assertGreater(returned, 0)
         eventually(lambda: struct.unpack("<Bdd", self.state())[2] == admitted, "Redis counts what was admitted")
 
     def test_a_bucket_is_given_back_to_as_well(self):

@@ -68,7 +68,7 @@ struct RequestHead {
   std::uint64_t content_length = 0;
   bool keep_alive = true;
   bool expects_continue = false;
-  bool wants_upgrade = false;  // HTTP/1.1, and Connection names `upgrade` (RFC 9110 §7.8)
+  bool wants_upgrade = false;                 // HTTP/1.1, and Connection names `upgrade` (RFC 9110 §7.8)
   std::optional<std::uint64_t> max_forwards;  // of OPTIONS and TRACE alone (RFC 9110 §7.6.2)
 
   void clear() noexcept;  // to what a new one is, without touching the memory of fields that are not there

@@ -16,8 +16,8 @@
 //  5. A refused bill allocates no slot.
 //  6. Logs (limit/sliding_log.hpp) of more than one entry take chunks of a store that has what the slots
 //     leave of 64 bytes a key, and 1 MiB at least. When it is full, a log's newest entry moves on with each
-//     admission: its key is refused earlier, never admitted too soon. But that may befall every log then: some
-//     149 keys of 10,000 entries each use up what a million keys have.
+//     admission: its key is refused earlier, never admitted too soon. But that may befall every log then:
+//     some 149 keys of 10,000 entries each use up what a million keys have.
 //  7. What concurrency holds is in its key's cell, which no sweep forgets while anything is in flight.
 #pragma once
 

@@ -20,8 +20,8 @@ namespace weir::upstream {
 
 class Pool;
 
-// Whether a connection failed because this host lacks what it takes (descriptors, ports, memory, a place in the
-// queue of a unix socket): that does not say that the server is away.
+// Whether a connection failed because this host lacks what it takes (descriptors, ports, memory, a place in
+// the queue of a unix socket): that does not say that the server is away.
 [[nodiscard]] bool is_shortage(const net::ErrorCode& ec) noexcept;
 
 // What a request asks for.

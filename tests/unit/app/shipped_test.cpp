@@ -83,6 +83,7 @@ TEST(Shipped, EachPartThatIsCommentedOutMayBeUncommented) {
     for (const auto at : part) {
       const auto& line = file.lines[at];
       if (line.starts_with("#: country ")) needs.push_back("geo ");
+      if (line.starts_with("#: messages_burst ")) needs.push_back("messages ");
       if (line.starts_with("#: store = \"redis\"")) needs.push_back("[state.redis]");
     }
     EXPECT_THAT(mistakes_in(file.with(part, needs), folder.file(kFile)), IsEmpty())

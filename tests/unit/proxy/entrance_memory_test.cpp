@@ -1,10 +1,10 @@
 // Memory that runs out while a client comes in closes that client, and nobody else.
+#include "unit/proxy/lone_worker.hpp"
 #include "unit/scarce_memory.hpp"
 
 #include "weir/net/reactor.hpp"
 #include "weir/proxy/entrance.hpp"
 
-#include <deque>
 #include <string>
 #include <utility>
 
@@ -23,16 +23,22 @@ Configuration canned() {
   return config;
 }
 
-struct House {
-  House() {
+struct House : LoneWorker {
+  House() : LoneWorker(canned()) {
     auto listening = net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0"));
     port = listening->address().port;
     entrance.emplace(worker, std::move(*listening).into_acceptor(context.get_executor()),
                      EntranceSettings{.tls = {}, .most_sessions = 100}, [](const std::string&) {});
     entrance->open();
-    turn();
+    // Warm, as a house is that has stood for a while: Asio keeps room for timers and services.
+    net::Timer timer(context.get_executor());
+    timer.expires_after(std::chrono::hours(1));
+    timer.async_wait([](const net::ErrorCode&) {});
+    auto early = connect();
+    (void)ask(early);
   }
   ~House() {
+    tests::allocations_left = -1;
     entrance->close();
     turn();
     net::Reactor::of(context.get_executor()).end_tasks();
@@ -62,27 +68,7 @@ struct House {
     return client;
   }
 
-  const Configuration config = canned();
-  net::asio::io_context context{1};
   net::asio::io_context clients{1};
-  net::Clock clock;
-  limit::KeyTable table{1000};
-  SharedQueue queue{1};
-  InFlight in_flight{0};
-  std::deque<upstream::Fleet> fleets;
-  Crowd crowd{0};
-  observe::Counters counters{{.routes = 1, .rules = 0, .upstreams = 0}};
-  Worker worker{context.get_executor(),
-                {.config = config,
-                 .clock = clock,
-                 .table = table,
-                 .queue = queue,
-                 .in_flight = in_flight,
-                 .fleets = fleets,
-                 .crowd = crowd},
-                nullptr,
-                counters,
-                nullptr};
   std::uint16_t port = 0;
   std::optional<Entrance> entrance;
 };
@@ -93,7 +79,11 @@ TEST(EntranceMemory, WhoFindsNoneIsClosedAndTheNextOneIsServed) {
     House house;
     auto first = house.connect();
     tests::allocations_left = left;
-    house.turn();
+    try {
+      house.turn();
+    } catch (const std::bad_alloc&) {  // of Asio's own, before it calls us: that ends the process
+      continue;
+    }
     const bool scarce = tests::allocations_left == 0;
     tests::allocations_left = -1;
     if (scarce) ++failed;

@@ -1,6 +1,7 @@
 // Memory that runs out while a request takes its places, here or in Redis, leaves none that nobody would
 // release.
 #include "proxy/gate.hpp"
+#include "unit/proxy/lone_worker.hpp"
 #include "unit/scarce_memory.hpp"
 
 #include "weir/limit/concurrency.hpp"
@@ -29,8 +30,8 @@ Configuration two_places(policy::Store store,
 }
 
 // A worker whose Redis is away, and one request.
-struct Asking {
-  explicit Asking(const Configuration& a_config) : config(a_config) {
+struct Asking : LoneWorker {
+  explicit Asking(const Configuration& a_config) : LoneWorker(a_config, &settings()) {
     space->request.head = &head;
     if (config.rules.front().store == policy::Store::Redis) {
       EXPECT_FALSE(decide());
@@ -51,32 +52,16 @@ struct Asking {
     if (thrown) std::rethrow_exception(thrown);
   }
   net::Task<void> until_ruled() { ruling = co_await gate->ask_redis(); }
-  static redis::RedisSettings settings() {
-    redis::RedisSettings settings;
-    settings.lease_time = std::chrono::milliseconds(3);
+  static const redis::RedisSettings& settings() {
+    static const auto settings = [] {
+      redis::RedisSettings quick;
+      quick.lease_time = std::chrono::milliseconds(3);
+      return quick;
+    }();
     return settings;
   }
 
-  const Configuration& config;
   http::RequestHead head;
-  net::asio::io_context context{1};
-  net::Clock clock;
-  limit::KeyTable table{1000};
-  SharedQueue queue{1};
-  InFlight in_flight{0};
-  std::deque<upstream::Fleet> fleets;
-  observe::Counters counters{{.routes = 0, .rules = 2, .upstreams = 0}};
-  redis::Store store{context.get_executor(), settings()};
-  Worker worker{context.get_executor(),
-                {.config = config,
-                 .clock = clock,
-                 .table = table,
-                 .queue = queue,
-                 .in_flight = in_flight,
-                 .fleets = fleets},
-                &store,
-                counters,
-                nullptr};
   std::unique_ptr<ExchangeSpace> space = std::make_unique<ExchangeSpace>(worker.blocks);
   std::unique_ptr<Gate> gate = std::make_unique<Gate>(worker, *space);
   Ruling ruling{};

@@ -3,8 +3,8 @@
 #include "proxy/gate.hpp"
 
 #include "unit/net/sockets.hpp"
+#include "unit/proxy/lone_worker.hpp"
 
-#include <deque>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -28,10 +28,10 @@ policy::Rule rule_of(const char* name, limit::RuleIndex index, std::string_view 
   return rule;
 }
 
-class GateTest : public ::testing::Test {
+class GateTest : public ::testing::Test, protected LoneWorker {
  protected:
   // An hour apart and two places for everybody; two a day of each key; two hours apart for the tier "slow".
-  GateTest() {
+  GateTest() : LoneWorker({}) {
     config.rules = {
         rule_of("queue", 0, "", queue_of({1, hours(1)}, 2)),
         rule_of("two", 1, "api_key", limit::TokenBucket::make({2, hours(24)}, 2).value()),
@@ -104,27 +104,7 @@ class GateTest : public ::testing::Test {
     return table.standing({.key = *key, .limiter = applied.limiter, .cost = 1, .rule = 1}, now).remaining;
   }
 
-  Configuration config;
   http::RequestHead head;
-  net::asio::io_context context{1};
-  net::Clock clock;
-  limit::KeyTable table{1000};
-  SharedQueue queue{1};
-  InFlight in_flight{0};
-  std::deque<upstream::Fleet> fleets;
-  Crowd crowd{0};
-  observe::Counters counters{{.routes = 0, .rules = 3, .upstreams = 0}};
-  Worker worker{context.get_executor(),
-                {.config = config,
-                 .clock = clock,
-                 .table = table,
-                 .queue = queue,
-                 .in_flight = in_flight,
-                 .fleets = fleets,
-                 .crowd = crowd},
-                nullptr,
-                counters,
-                nullptr};
   base::TimePoint began = clock.now();
   std::vector<std::unique_ptr<Asker>> askers;
 };

@@ -11,6 +11,10 @@
 void* operator new(std::size_t size) {
   return weir::tests::take_memory(size);
 }
+// std::stable_sort does with less where there is none.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return std::malloc(size);
+}
 void operator delete(void* p) noexcept {
   std::free(p);
 }

@@ -1,0 +1,41 @@
+// A worker, and what it shares with nobody else.
+#pragma once
+
+#include "weir/proxy/worker.hpp"
+
+#include <deque>
+#include <memory>
+#include <utility>
+
+namespace weir::proxy {
+
+struct LoneWorker {
+  // `redis`: of a store that the worker has; null: it has none.
+  explicit LoneWorker(Configuration a_config, const redis::RedisSettings* redis = nullptr)
+      : config(std::move(a_config)),
+        store(redis != nullptr ? std::make_unique<redis::Store>(context.get_executor(), *redis) : nullptr) {}
+
+  Configuration config;
+  net::asio::io_context context{1};
+  net::Clock clock;
+  limit::KeyTable table{1000};
+  SharedQueue queue{1};
+  InFlight in_flight{0};
+  std::deque<upstream::Fleet> fleets;
+  Crowd crowd{0};
+  observe::Counters counters{{.routes = 1, .rules = 3, .upstreams = 0}};
+  std::unique_ptr<redis::Store> store;
+  Worker worker{context.get_executor(),
+                {.config = config,
+                 .clock = clock,
+                 .table = table,
+                 .queue = queue,
+                 .in_flight = in_flight,
+                 .fleets = fleets,
+                 .crowd = crowd},
+                store.get(),
+                counters,
+                nullptr};
+};
+
+}  // namespace weir::proxy
