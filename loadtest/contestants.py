@@ -86,8 +86,8 @@ class Server:
 class Stage:
     """What the contestants share: a folder, a certificate, an upstream, a Redis, and which CPU is whose."""
 
-    def __init__(self, folder, weir):
-        self.folder, self.weir = folder, weir
+    def __init__(self, folder, weir, other=None):
+        self.folder, self.weir, self.other = folder, weir, other
         cpus = sorted(os.sched_getaffinity(0))
         split = len(cpus) > 1 and shutil.which("taskset")
         self.proxy_cpu, self.load_cpu = (cpus[0], cpus[1]) if split else (None, None)
@@ -112,13 +112,12 @@ class Stage:
         self.start("redis", ["redis-server", "--port", self.redis, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
                    self.redis, self.load_cpu)
 
-    def redis_calls(self):
-        """Script calls that Redis has run so far."""
+    def redis_octets(self):
+        """What Redis has been sent so far. Calls would not do: several requests may share one."""
         with socket.create_connection(("127.0.0.1", self.redis), 5) as connection:
-            connection.sendall(b"INFO commandstats\r\nQUIT\r\n")
+            connection.sendall(b"INFO stats\r\nQUIT\r\n")
             text = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
-        found = re.search(r"cmdstat_evalsha:calls=(\d+)", text)
-        return int(found.group(1)) if found else 0
+        return int(re.search(r"total_net_input_bytes:(\d+)", text).group(1))
 
     def start_contestant(self, name, mode):
         port = free_port()
@@ -257,4 +256,9 @@ store = "{'redis' if mode == 'redis' else 'memory'}"
     return [stage.weir, "run", "--config", config]
 
 
-CONTESTANTS = {"nginx": nginx, "haproxy": haproxy, "weir": weir}
+def other(stage, mode, port):
+    """Another build of weir, for before and after in one run (--other)."""
+    return [stage.other, *weir(stage, mode, port)[1:]] if stage.other else None
+
+
+CONTESTANTS = {"nginx": nginx, "haproxy": haproxy, "weir": weir, "other": other}
