@@ -1,14 +1,17 @@
 #include "weir/admin/server.hpp"
 
-#include "admin/answer.hpp"
+#include "admin/admission.hpp"
 
 #include "weir/net/listener.hpp"
 
 #include <algorithm>
 #include <array>
 #include <set>
+#include <utility>
+#include <variant>
 
 #include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 #include <unistd.h>
@@ -24,11 +27,12 @@ using net::Acceptor;
 using net::Awaitable;
 using net::ErrorCode;
 using net::into;
-using Parser = http::request_parser<http::empty_body>;
+using Parser = http::request_parser<http::string_body>;
 using Response = http::response<http::string_body>;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMaxHead = 8 << 10;  // bytes
+constexpr std::size_t kMaxHead = 8 << 10;   // bytes
+constexpr std::size_t kMaxBody = 64 << 10;  // bytes
 constexpr std::size_t kMaxDiscarded =
     64 << 10;  // bytes read after the last answer, so that it is not lost to a reset
 constexpr base::Duration kAcceptPause{100'000};  // after an accept that failed: out of descriptors, mostly
@@ -49,9 +53,22 @@ class Connection {
     deadline = since + allowance;
   }
 
+  // It does not get on. While it sends a body it is told so; else it is closed.
+  void end_wait() {
+    ErrorCode ignored;
+    if (!reads_body || late) {
+      socket.close(ignored);
+    } else {
+      late = true;
+      socket.cancel(ignored);
+    }
+  }
+
   net::Socket socket;
   Clock::time_point since;  // when it began to wait: for a head, for its answer to be read, for the end
   Clock::time_point deadline;
+  bool reads_body = false;
+  bool late = false;  // with its body
 
  private:
   std::set<Connection*>& all_;
@@ -63,13 +80,17 @@ std::string_view view(boost::beast::string_view text) {
 
 Response to_response(Answer answer, const Parser* request) {
   Response response(static_cast<http::status>(answer.status), 11);
-  response.set(http::field::content_type, boost::beast::string_view(answer.content_type));
-  response.set(http::field::cache_control, "no-store");
-  response.set("X-Content-Type-Options", "nosniff");
-  if (!answer.allow.empty()) response.set(http::field::allow, boost::beast::string_view(answer.allow));
-  if (answer.challenge) response.set(http::field::www_authenticate, "Bearer realm=\"weir admin\"");
+  const auto set = [&](auto field, std::string_view value) {
+    response.set(field, boost::beast::string_view(value.data(), value.size()));
+  };
+  for (const auto& [name, value] : kGuardingFields) set(boost::beast::string_view(name), value);
+  set(http::field::content_type, answer.content_type);
+  set(http::field::cache_control, answer.etag.empty() ? "no-store" : "no-cache");
+  if (!answer.etag.empty()) set(http::field::etag, answer.etag);
+  if (!answer.allow.empty()) set(http::field::allow, answer.allow);
+  if (answer.challenge) set(http::field::www_authenticate, "Bearer realm=\"weir admin\"");
   response.keep_alive(request != nullptr && request->get().keep_alive());
-  response.content_length(answer.body.size());
+  if (answer.status != 304) response.content_length(answer.body.size());
   if (request == nullptr || request->get().method() != http::verb::head)
     response.body() = std::move(answer.body);
   return response;
@@ -79,12 +100,48 @@ bool announces_body(const Parser& parser) {
   return parser.chunked() || parser.content_length().value_or(0) > 0;
 }
 
+// "203.0.113.7:50000"
+std::string peer_of(const net::Socket& socket) {
+  ErrorCode ec;
+  const auto peer = socket.remote_endpoint(ec);
+  if (ec || net::peer_port(peer) == 0) return "unix";
+  return base::Endpoint{net::peer_address(peer).to_string(), net::peer_port(peer), {}}.to_string();
+}
+
+Question question_of(const Parser& parser, const net::Socket& socket) {
+  const auto& request = parser.get();
+  const auto field = [&](auto name) { return view(request[name]); };
+  return {.method = view(request.method_string()),
+          .target = view(request.target()),
+          .authorization = field(http::field::authorization),
+          .host = field(http::field::host),
+          .origin = field(http::field::origin),
+          .fetch_site = field("Sec-Fetch-Site"),
+          .content_type = field(http::field::content_type),
+          .if_none_match = field(http::field::if_none_match),
+          .has_body = announces_body(parser),
+          .peer = peer_of(socket)};
+}
+
+Answer too_large() {
+  return error_answer(413, "body_too_large", "A body may have 64 KiB here.");
+}
+
 // What to say to bytes that are no request; nullopt when there is nobody left to say it to.
 std::optional<Answer> fault_answer(const ErrorCode& ec) {
   if (ec == http::error::header_limit) return error_answer(431, "head_too_large", "The head may have 8 KiB.");
+  if (ec == http::error::body_limit) return too_large();
   if (ec == http::error::end_of_stream || ec == http::error::partial_message) return std::nullopt;
   if (ec.category() != make_error_code(http::error::bad_method).category()) return std::nullopt;
   return error_answer(400, "bad_request", "This is not a request of HTTP/1.1.");
+}
+
+// The same of a body.
+std::optional<Answer> fault_of_body(const ErrorCode& ec, bool late) {
+  if (!ec) return std::nullopt;
+  if (late) return error_answer(408, "request_timeout", "The body did not come in time.");
+  if (ec == http::error::body_limit) return too_large();
+  return error_answer(400, "bad_request", "The body is not whole.");
 }
 
 }  // namespace
@@ -93,7 +150,7 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   Impl(asio::io_context& io, ServerOptions given, Sources read, net::ListeningSocket listening)
       : options(std::move(given)),
         sources(std::move(read)),
-        token(options.token),
+        admission{Token(options.token), options.address},
         bound(listening.address()),
         acceptor(std::move(listening).into_acceptor(io.get_executor())),
         vacancy(io.get_executor()),
@@ -105,6 +162,9 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   Awaitable<void> sweep();
   Awaitable<void> serve(net::Socket socket);
   Awaitable<bool> serve_one(Connection& connection, boost::beast::flat_buffer& buffer);
+  Awaitable<Answer> answer(Connection& connection, boost::beast::flat_buffer& buffer, Parser& parser);
+  static Awaitable<std::optional<Answer>> read_body(Connection& connection, boost::beast::flat_buffer& buffer,
+                                                    Parser& parser);
   Awaitable<bool> send(Connection& connection, Response response);
   Awaitable<void> discard(Connection& connection);
   void spawn(Awaitable<void> task);
@@ -112,7 +172,7 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
 
   ServerOptions options;
   Sources sources;
-  Token token;
+  Admission admission;
   base::Endpoint bound;
   Acceptor acceptor;
   net::Timer vacancy;  // after an accept that failed; cancelled when a connection ends
@@ -184,7 +244,7 @@ Awaitable<void> Server::Impl::sweep() {
     co_await sweep_timer.async_wait(into(ec));
     const auto now = Clock::now();
     for (Connection* connection : connections)
-      if (connection->deadline <= now) connection->socket.close(ec);
+      if (connection->deadline <= now) connection->end_wait();
   }
 }
 
@@ -205,26 +265,57 @@ Awaitable<void> Server::Impl::serve(net::Socket socket) {
 Awaitable<bool> Server::Impl::serve_one(Connection& connection, boost::beast::flat_buffer& buffer) {
   Parser parser;
   parser.header_limit(kMaxHead);
+  parser.body_limit(kMaxBody);
   ErrorCode ec;
   co_await http::async_read_header(connection.socket, buffer, parser, into(ec));
   if (stopped) co_return false;
   std::optional<Answer> said;
   if (ec)
     said = fault_answer(ec);
-  else if (announces_body(parser))
-    said = error_answer(413, "body_too_large", "No page here takes a body.");
-  if (ec && !said) co_return false;
-  const bool last = said.has_value();
-  if (!said) {
-    const auto& request = parser.get();
-    said = answer(sources, token,
-                  {.method = view(request.method_string()),
-                   .target = view(request.target()),
-                   .authorization = view(request[http::field::authorization])});
+  else
+    said = co_await answer(connection, buffer, parser);
+  if (!said || stopped) co_return false;
+  connection.begin(options.deadline);
+  // What of a body was not read would be taken for the next request.
+  const bool whole = !ec && parser.is_done();
+  auto response = to_response(std::move(*said), whole ? &parser : nullptr);
+  const bool kept = co_await send(connection, std::move(response));
+  co_return kept;
+}
+
+Awaitable<Answer> Server::Impl::answer(Connection& connection, boost::beast::flat_buffer& buffer,
+                                       Parser& parser) {
+  Question question = question_of(parser, connection.socket);
+  auto admitted = admit(admission, question);
+  if (auto* refusal = std::get_if<Answer>(&admitted)) co_return std::move(*refusal);
+  const Page& page = *std::get<const Page*>(admitted);
+  if (question.has_body) {
+    connection.begin(options.deadline);
+    auto fault = co_await read_body(connection, buffer, parser);
+    if (fault) co_return std::move(*fault);
+    question.body = parser.get().body();
   }
   connection.begin(options.deadline);
-  const bool kept = co_await send(connection, to_response(std::move(*said), last ? nullptr : &parser));
-  co_return kept;
+  if (const auto* say = std::get_if<Page::Say>(&page.handler))
+    co_return unless_known((*say)(sources, question), question);
+  auto asked = std::get<Page::Ask>(page.handler)(sources, question);
+  auto said = co_await std::move(asked);
+  co_return unless_known(std::move(said), question);
+}
+
+// What is wrong with it; nullopt when it is there.
+Awaitable<std::optional<Answer>> Server::Impl::read_body(Connection& connection,
+                                                         boost::beast::flat_buffer& buffer, Parser& parser) {
+  ErrorCode ec;
+  connection.reads_body = true;
+  if (boost::beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+    static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+    const auto bytes = asio::buffer(kContinue);
+    co_await asio::async_write(connection.socket, bytes, into(ec));
+  }
+  if (!ec) co_await http::async_read(connection.socket, buffer, parser, into(ec));
+  connection.reads_body = false;
+  co_return fault_of_body(ec, std::exchange(connection.late, false));
 }
 
 // False when the connection is not to be used again.

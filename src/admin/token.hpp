@@ -14,6 +14,7 @@ class Token {
   // `authorization`: the field's value, "Bearer TOKEN" (RFC 6750 §2.1). How long this takes tells nothing of
   // the token: digests of equal length are compared, all of both.
   [[nodiscard]] bool admits(std::string_view authorization) const;
+  [[nodiscard]] bool asked() const noexcept { return asked_; }
 
  private:
   using Digest = std::array<unsigned char, 32>;  // SHA-256

@@ -170,7 +170,10 @@ AdminSettings read_admin(const TableReader& root, Reading& reading) {
   if (admin.address) take_address(table, *admin.address, reading);
   admin.token = table.text("token");
   if (admin.address && !is_loopback(*admin.address) && admin.token.empty())
-    table.missing("token", "one, for " + admin.address->to_string() + " can be reached from other machines");
+    table.missing("token", "one, for " + admin.address->to_string() +
+                               " can be reached from other machines: set token = \"${WEIR_ADMIN_TOKEN}\", or "
+                               "keep to address = \"127.0.0.1:" +
+                               std::to_string(admin.address->port) + "\" or \"unix:/path\"");
   return admin;
 }
 

@@ -41,6 +41,19 @@ class Admin(TestCase):
         with Client(self.weir.admin) as client:
             self.assertEqual(client.request("POST", "/metrics").status, 405)
 
+    def test_a_stranger_s_name_is_refused_without_a_token(self):
+        self.assertEqual(get(self.weir.admin, "/metrics", host="evil.example").status, 403)
+        self.assertEqual(get(self.weir.admin, "/metrics", host=f"localhost:{self.weir.admin}").status, 200)
+        self.assertEqual(get(self.weir.admin, "/healthz", host="evil.example").status, 200)
+
+    def test_nothing_may_be_kept_framed_or_guessed_at(self):
+        answer = get(self.weir.admin, "/api/rules")
+        self.assertEqual(answer["cache-control"], "no-store")
+        self.assertEqual(answer["x-content-type-options"], "nosniff")
+        self.assertEqual(answer["x-frame-options"], "DENY")
+        self.assertEqual(answer["referrer-policy"], "no-referrer")
+        self.assertTrue(answer["content-security-policy"].startswith("default-src 'none'"))
+
     def test_the_container_health_check(self):
         for port, status in ((self.weir.admin, 0), (closed_port(), 1)):
             done = subprocess.run([WEIR, "health", "--admin", f"127.0.0.1:{port}"], capture_output=True, check=False)
@@ -57,6 +70,7 @@ class Token(TestCase):
             self.assertEqual(get(weir.admin, path).status, 401)
             self.assertEqual(get(weir.admin, path, authorization="Bearer wrong").status, 401)
         self.assertEqual(get(weir.admin, "/metrics", authorization="Bearer right").status, 200)
+        self.assertEqual(get(weir.admin, "/metrics", host="weir:9900", authorization="Bearer right").status, 200)
 
 
 if __name__ == "__main__":

@@ -171,7 +171,7 @@ class Forwarded(TestCase):
         self.assertEqual(ask("for=198.51.100.9", x_forwarded_for="203.0.113.10"), 429)
         self.assertEqual([ask("for=unknown"), ask("for=_hidden")], [200, 429], "those are the proxy itself")
         self.assertEqual(upstream.exchanges[0].head.all("forwarded"),
-                         ["for=203.0.113.7;proto=https", 'for=127.0.0.1;proto=http;host="weir.test"'])
+                         ["for=203.0.113.7;proto=https", 'for=127.0.0.1;proto=http;host="localhost"'])
 
 
 class Unix(TestCase):

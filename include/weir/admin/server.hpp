@@ -8,7 +8,8 @@
 //   GET /metrics    Prometheus text
 //   GET /api/rules  each rule with its counters
 //
-// Everything but the first two asks for `Authorization: Bearer TOKEN` where a token is set.
+// Everything but the first two asks for `Authorization: Bearer TOKEN` where a token is set, and is answered
+// to who asks by address where none is (src/admin/admission.hpp). src/admin/pages.cpp has the table of pages.
 #pragma once
 
 #include "weir/admin/sources.hpp"
@@ -28,7 +29,9 @@ struct ServerOptions {
   base::Endpoint address;                   // with port 0 any free one; a name is looked up once
   std::string token;                        // empty: none asked
   base::Duration head_deadline{2'000'000};  // from accepting a connection to the end of its first head
-  base::Duration deadline{10'000'000};  // for reading an answer, and from there to the end of the next head
+  // For sending a body; for the page that is asked; for reading an answer, and from there to the end of the
+  // next head.
+  base::Duration deadline{10'000'000};
   std::function<void(std::string_view)> fault;  // told of what should not happen: a source that threw
   // A newcomer beyond takes the place of the one that has got nowhere for longest.
   std::size_t max_connections = 64;

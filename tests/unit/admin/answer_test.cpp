@@ -1,4 +1,4 @@
-#include "admin/answer.hpp"
+#include "admin/admission.hpp"
 
 #include <memory>
 
@@ -24,8 +24,13 @@ class AnswerTest : public ::testing::Test {
     sources_.counters = {&one_, &two_};
   }
 
+  [[nodiscard]] Answer ask(const Question& question) const {
+    const auto admitted = admit({token_, {.host = "127.0.0.1", .port = 9900, .unix_path = {}}}, question);
+    if (const auto* refusal = std::get_if<Answer>(&admitted)) return *refusal;
+    return std::get<Page::Say>(std::get<const Page*>(admitted)->handler)(sources_, question);
+  }
   [[nodiscard]] Answer get(std::string_view target, std::string_view authorization = {}) const {
-    return answer(sources_, token_, {"GET", target, authorization});
+    return ask({.method = "GET", .target = target, .authorization = authorization});
   }
   [[nodiscard]] std::string metrics() const { return metrics_text(sources_); }
 
@@ -64,7 +69,7 @@ TEST_F(AnswerTest, WhatThereIsNotAndWhatMayNotBeDone) {
   EXPECT_EQ(get("/metrics/").status, 404U);
   EXPECT_EQ(boost::json::parse(get("/nothing").body).at("error").as_string(), "not_found");
   for (const char* method : {"POST", "DELETE", "get", "OPTIONS"}) {
-    const auto said = answer(sources_, token_, {method, "/metrics", {}});
+    const auto said = ask({.method = method, .target = "/metrics"});
     EXPECT_EQ(said.status, 405U) << method;
     EXPECT_EQ(said.allow, "GET, HEAD");
     EXPECT_EQ(boost::json::parse(said.body).at("error").as_string(), "method_not_allowed");

@@ -1,5 +1,7 @@
 #include "weir/admin/server.hpp"
 
+#include "admin/admission.hpp"
+
 #include <array>
 #include <filesystem>
 #include <memory>
@@ -111,14 +113,15 @@ TEST_F(ServerTest, AnswersOnThePortItReports) {
   const auto said = ask(kHealth);
   EXPECT_THAT(said, StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(said, HasSubstr("Cache-Control: no-store\r\n"));
-  EXPECT_THAT(said, HasSubstr("X-Content-Type-Options: nosniff\r\n"));
+  for (const auto& [name, value] : kGuardingFields)
+    EXPECT_THAT(said, HasSubstr(std::string(name) + ": " + std::string(value) + "\r\n"));
   EXPECT_THAT(said, EndsWith("\r\n\r\nok\n"));
 }
 
 TEST_F(ServerTest, KeepsAConnectionAndAnswersPipelinedRequestsInOrder) {
   begin();
   auto one = client();
-  one.say("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /nothing HTTP/1.1\r\nHost: a\r\n\r\n");
+  one.say("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n");
   const auto said = one.hear_until("no such page");
   EXPECT_LT(said.find("200 OK"), said.find("404 Not Found"));
   one.say(kHealth);
@@ -136,18 +139,27 @@ TEST_F(ServerTest, ChallengesWhoeverHasNoToken) {
   ServerOptions options;
   options.token = "s3cret";
   begin(options);
-  const auto refused = ask("GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  const auto refused = ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   EXPECT_THAT(refused, StartsWith("HTTP/1.1 401 Unauthorized\r\n"));
   EXPECT_THAT(refused, HasSubstr("WWW-Authenticate: Bearer"));
-  EXPECT_THAT(
-      ask("GET /metrics HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer s3cret\r\nConnection: close\r\n\r\n"),
-      HasSubstr("\nweir_workers 1\n"));
+  EXPECT_THAT(ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer s3cret\r\nConnection: "
+                  "close\r\n\r\n"),
+              HasSubstr("\nweir_workers 1\n"));
   EXPECT_THAT(ask(kHealth), StartsWith("HTTP/1.1 200"));
+}
+
+// DNS rebinding: a browser shows a stranger's page under a name that now leads here.
+TEST_F(ServerTest, AnotherSitesNameIsRefusedWhereNoTokenIs) {
+  begin();
+  EXPECT_THAT(ask("GET /metrics HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"),
+              StartsWith("HTTP/1.1 403 "));
+  EXPECT_THAT(ask("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9900\r\nConnection: close\r\n\r\n"),
+              StartsWith("HTTP/1.1 200 "));
 }
 
 TEST_F(ServerTest, SaysWhichMethodsWouldDo) {
   begin();
-  const auto said = ask("DELETE /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  const auto said = ask("DELETE /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   EXPECT_THAT(said, StartsWith("HTTP/1.1 405 Method Not Allowed\r\n"));
   EXPECT_THAT(said, HasSubstr("Allow: GET, HEAD\r\n"));
 }
@@ -158,7 +170,9 @@ TEST_F(ServerTest, RefusesWhatIsTooLargeOrNoHttp) {
   // Half of it is never read, and yet the answer must not be lost to a reset.
   EXPECT_THAT(ask(large), AllOf(StartsWith("HTTP/1.1 431 "), EndsWith("}")));
   EXPECT_THAT(ask("rubbish\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
-  EXPECT_THAT(ask("POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"),
+  EXPECT_THAT(ask("POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody"),
+              StartsWith("HTTP/1.1 405 "));
+  EXPECT_THAT(ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999\r\n\r\n"),
               StartsWith("HTTP/1.1 413 "));
   EXPECT_THAT(ask("GET /healthz HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
               StartsWith("HTTP/1.1 413 "));
@@ -214,7 +228,7 @@ TEST_F(ServerTest, WhoDoesNotHangUpAfterTheLastAnswerKeepsNobodyOut) {
 TEST_F(ServerTest, ASourceThatThrowsEndsItsConnectionAndIsReported) {
   sources_.readiness = []() -> Readiness { throw std::runtime_error("no state to read"); };
   begin();
-  EXPECT_EQ(ask("GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n"), "");
+  EXPECT_EQ(ask("GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"), "");
   EXPECT_THAT(ask(kHealth), StartsWith("HTTP/1.1 200"));
   end();
   EXPECT_EQ(fault_, "no state to read");

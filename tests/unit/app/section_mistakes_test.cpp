@@ -130,14 +130,18 @@ const WrongConfiguration kWrong[] = {
     {"AdminOpenToAll",
      with("[admin]\naddress = \"0.0.0.0:9900\"\n"),
      {"weir.toml:11: admin.token: missing; expected one, for 0.0.0.0:9900 can be reached from other "
-      "machines"}},
+      "machines: set token = \"${WEIR_ADMIN_TOKEN}\", or keep to address = \"127.0.0.1:9900\" or "
+      "\"unix:/path\""}},
     {"AdminOpenToAllByV6",
      with("[admin]\naddress = \"[::]:9900\"\n"),
-     {"weir.toml:11: admin.token: missing; expected one, for [::]:9900 can be reached from other machines"}},
+     {"weir.toml:11: admin.token: missing; expected one, for [::]:9900 can be reached from other "
+      "machines: set token = \"${WEIR_ADMIN_TOKEN}\", or keep to address = \"127.0.0.1:9900\" or "
+      "\"unix:/path\""}},
     {"AdminOpenByEmptyToken",
      with("[admin]\naddress = \"10.0.0.1:9900\"\ntoken = \"\"\n"),
      {"weir.toml:13: admin.token: missing; expected one, for 10.0.0.1:9900 can be reached from other "
-      "machines"}},
+      "machines: set token = \"${WEIR_ADMIN_TOKEN}\", or keep to address = \"127.0.0.1:9900\" or "
+      "\"unix:/path\""}},
     {"ListenerWithoutPort",
      with("[[listener]]\naddress = \"localhost\"\n"),
      {"weir.toml:12: listener[#2].address: \"localhost\" is not an address: write host:port, [v6]:port or "

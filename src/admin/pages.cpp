@@ -1,0 +1,70 @@
+#include "admin/pages.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <boost/json.hpp>
+
+namespace weir::admin {
+
+namespace {
+
+namespace json = boost::json;
+
+Answer say_health(const Sources&, const Question&) {
+  return {.status = 200, .body = "ok\n", .content_type = "text/plain; charset=utf-8"};
+}
+
+Answer say_readiness(const Sources& sources, const Question&) {
+  const Readiness now = sources.readiness ? sources.readiness() : Readiness{true, {}};
+  json::object body{{"ready", now.ready}};
+  if (!now.detail.empty()) body["detail"] = now.detail;
+  return {.status = now.ready ? 200U : 503U, .body = json::serialize(body)};
+}
+
+Answer say_metrics(const Sources& sources, const Question&) {
+  return {.status = 200,
+          .body = metrics_text(sources),
+          .content_type = "text/plain; version=0.0.4; charset=utf-8"};
+}
+
+Answer say_rules(const Sources& sources, const Question&) {
+  return {.status = 200, .body = rules_json(sources)};
+}
+
+using enum Page::For;
+
+constexpr std::array kPages{
+    Page{"/healthz", "GET", Anybody, say_health},
+    Page{"/readyz", "GET", Anybody, say_readiness},
+    Page{"/metrics", "GET", Operator, say_metrics},
+    Page{"/api/rules", "GET", Operator, say_rules},
+};
+
+}  // namespace
+
+bool answers(const Page& page, std::string_view method) noexcept {
+  return method == page.method || (method == "HEAD" && page.method == "GET");
+}
+
+const Page* find_page(std::string_view path, std::string_view method) noexcept {
+  const Page* found = nullptr;
+  for (const Page& page : kPages) {
+    if (page.path != path) continue;
+    if (answers(page, method)) return &page;
+    if (found == nullptr) found = &page;
+  }
+  return found;
+}
+
+std::string methods_of(std::string_view path) {
+  std::string methods;
+  for (const Page& page : kPages) {
+    if (page.path != path) continue;
+    methods += methods.empty() ? "" : ", ";
+    methods += page.method == "GET" ? "GET, HEAD" : page.method;
+  }
+  return methods;
+}
+
+}  // namespace weir::admin
