@@ -10,6 +10,12 @@ function(weir_compile_options target)
   if(WEIR_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${WEIR_SANITIZE} -fno-omit-frame-pointer
                                              -fno-sanitize-recover=undefined)
+    if(WEIR_SANITIZE MATCHES undefined)
+      # What these find, AddressSanitizer sees as well, but for alignment, and the fuzz targets, which clang compiles, have
+      # all of them: g++ takes twice as long with them.
+      target_compile_options(${target} PRIVATE
+        $<$<CXX_COMPILER_ID:GNU>:-fno-sanitize=null,vptr,object-size,alignment>)
+    endif()
     if(WEIR_SANITIZE STREQUAL "thread")
       # Asio also fences, which ThreadSanitizer does not see; it hands work over under a mutex, which it does.
       target_compile_options(${target} PRIVATE -Wno-tsan)
