@@ -8,6 +8,7 @@ import contextlib
 import os
 import pathlib
 import re
+import resource
 import shutil
 import socket
 import subprocess
@@ -18,6 +19,8 @@ MODES = ("limited", "refused", "tls", "redis")
 ANSWER = "x" * 98  # the body of every proxied answer
 PLENTY = 100_000  # requests per second that no contestant reaches here
 START_SECONDS = 10
+# Connections that a proxy may have, with one to the upstream for each: HAProxy does not start without descriptors for them.
+MOST_CONNECTIONS = min(16_384, resource.getrlimit(resource.RLIMIT_NOFILE)[1] // 2 - 50)
 
 
 class BenchError(Exception):
@@ -150,7 +153,7 @@ def nginx_config(folder, name, top, http):
         pid {folder}/nginx-{name}.pid;
         error_log {folder}/nginx-{name}-error.log crit;
         {top}
-        events {{ worker_connections 4096; }}
+        events {{ worker_connections 32768; }}
         http {{
             access_log off;
             keepalive_requests 1000000000;
@@ -204,7 +207,7 @@ def haproxy(stage, mode, port):
     config.write_text(f"""
 global
     nbthread 1
-    maxconn 4096
+    maxconn {MOST_CONNECTIONS}
 defaults
     mode http
     timeout client 300s

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""What an idle connection costs. Clients connect one after the other, send a request each, read the answer and stay: how much
+more resident memory do a proxy's processes then have, for each connection? weir, nginx and HAProxy by the configurations of
+`./dev bench`, plain and over TLS 1.3. What comes before the first hundred clients is left out: it is not the connections'."""
+
+import argparse
+import contextlib
+import pathlib
+import resource
+import socket
+import ssl
+import sys
+import tempfile
+import time
+
+import contestants
+
+FIRST = 100  # clients before memory is looked at
+SETTLED_SECONDS = 2
+REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+MODES = {"limited": "plain", "tls": "TLS 1.3"}
+
+
+def resident_bytes(pid):
+    """VmRSS of a process tree (proc(5))."""
+    total = 0
+    for each in contestants.processes_below(pid):
+        status = pathlib.Path(f"/proc/{each}/status").read_text()
+        total += next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) * 1024
+    return total
+
+
+def settled_bytes(pid):
+    """Buffers may be given back only once a connection has been idle for a while: wait until nothing more comes."""
+    least, since = resident_bytes(pid), time.monotonic()
+    while time.monotonic() - since < SETTLED_SECONDS:
+        time.sleep(0.1)
+        now = resident_bytes(pid)
+        if now < least:
+            least, since = now, time.monotonic()
+    return least
+
+
+def ask(connection):
+    connection.sendall(REQUEST)
+    seen = b""
+    while not seen.endswith(contestants.ANSWER.encode()):
+        more = connection.recv(4096)
+        if not more:
+            raise contestants.BenchError(f"the connection ended after {seen[:200]!r}")
+        seen += more
+
+
+def connect(port, tls):
+    connection = socket.create_connection(("127.0.0.1", port), 10)
+    if tls:
+        connection = tls.wrap_socket(connection)
+    ask(connection)
+    return connection
+
+
+def bytes_each(stage, name, mode, count):
+    """Resident bytes for each of `count` connections; none where the contestant has no such mode."""
+    server = stage.start_contestant(name, mode)
+    tls = ssl._create_unverified_context() if mode == "tls" else None
+    with contextlib.ExitStack() as clients:
+        for _ in range(FIRST):
+            clients.enter_context(connect(server.port, tls))
+        before = settled_bytes(server.process.pid)
+        for _ in range(count):
+            clients.enter_context(connect(server.port, tls))
+        spent = settled_bytes(server.process.pid) - before
+    stage.stop(server)
+    return spent / count
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev idle", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weir", required=True, type=pathlib.Path, help=argparse.SUPPRESS)
+    parser.add_argument("--connections", type=int, default=10_000)
+    options = parser.parse_args()
+    count = min(options.connections, contestants.MOST_CONNECTIONS - FIRST - 10)  # a system may allow fewer descriptors
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with tempfile.TemporaryDirectory(prefix="weir-idle-") as folder:
+        stage = contestants.Stage(pathlib.Path(folder), options.weir.resolve())
+        try:
+            stage.start_upstream()
+            print(f"{count} connections\n")
+            print("| KiB a connection | nginx | haproxy | weir |\n|---|---:|---:|---:|")
+            for mode, title in MODES.items():
+                figures = [f"{bytes_each(stage, name, mode, count) / 1024:.1f}" for name in ("nginx", "haproxy", "weir")]
+                print(f"| {title} | {' | '.join(figures)} |", flush=True)
+        except (contestants.BenchError, OSError) as error:
+            print(f"idle: {error}", file=sys.stderr)
+            return 1
+        finally:
+            stage.stop_all()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
