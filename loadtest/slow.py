@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""What slow clients do to the others. slowhttptest holds 1,000 connections that send their heads or bodies, or read their answers, a
+few octets at a time; meanwhile wrk asks as an ordinary client, and what it waits is compared with what it waits without them.
+The two take turns, because times on shared machines drift; medians are printed, and nothing passes or fails."""
+
+import argparse
+import contextlib
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import bench
+import contestants
+
+ATTACKS = {
+    "nobody": None,
+    "slow heads": ["-H", "-i", "2", "-x", "24"],
+    "slow bodies": ["-B", "-i", "2", "-x", "10", "-s", "8192"],
+    "slow reads": ["-X", "-w", "10", "-y", "20", "-n", "2", "-z", "8", "-k", "3"],
+}
+GATHERED = 0.9  # of the attack's connections, before anybody is measured
+
+
+@contextlib.contextmanager
+def attack(stage, server, arguments, options):
+    """Runs slowhttptest until left; it holds its connections by then."""
+    if arguments is None:
+        yield 0
+        return
+    command = ["slowhttptest", *arguments, "-c", str(options.slow), "-r", str(options.slow), "-l", "60", "-p", "5",
+               "-u", bench.url_of(server, "limited")]
+    if stage.load_cpu is not None:
+        command = ["taskset", "-c", str(stage.load_cpu), *command]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=stage.folder) as running:
+        try:
+            yield wait_gathered(server, options)
+        finally:
+            running.kill()
+
+
+def connections_of(server):
+    """Established connections to the server, as the kernel lists them (proc(5), tcp: state 01)."""
+    port = f":{server.port:04X}"
+    lines = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
+    return sum(1 for line in lines if line.split()[1].endswith(port) and line.split()[3] == "01")
+
+
+def wait_gathered(server, options):
+    deadline = time.monotonic() + 10
+    while connections_of(server) < GATHERED * options.slow and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return connections_of(server)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev slow", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weir", required=True, type=pathlib.Path, help=argparse.SUPPRESS)
+    parser.add_argument("--slow", type=int, default=1000, help="slow connections")
+    parser.add_argument("--connections", type=int, default=32, help="ordinary ones")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=3, help="of each measurement")
+    options = parser.parse_args()
+    seen = {name: [] for name in ATTACKS}
+    with tempfile.TemporaryDirectory(prefix="weir-slow-") as folder:
+        stage = contestants.Stage(pathlib.Path(folder), options.weir.resolve())
+        try:
+            stage.upstream = contestants.free_port()  # one that waits for a request's body, as nginx's `return` does not
+            stage.start("upstream", [stage.weir, "echo", "--listen", f"127.0.0.1:{stage.upstream}"], stage.upstream, stage.load_cpu)
+            server = stage.start_contestant("weir", "limited")
+            bench.run_wrk(stage, bench.url_of(server, "limited"), options, 1)
+            for _ in range(options.rounds):
+                for name, arguments in ATTACKS.items():
+                    with attack(stage, server, arguments, options) as held:
+                        seen[name].append({**bench.run_wrk(stage, bench.url_of(server, "limited"), options, options.seconds), "held": held})
+        except contestants.BenchError as error:
+            print(f"slow: {error}", file=sys.stderr)
+            return 1
+        finally:
+            stage.stop_all()
+    print("| beside | slow connections held | p50 us | p99 us | requests/s | faults |\n|---|---:|---:|---:|---:|---:|")
+    for name, rounds in seen.items():
+        p50, p99 = (statistics.median(each[figure] for each in rounds) for figure in ("p50_us", "p99_us"))
+        rate = statistics.median(each["requests"] / each["seconds"] for each in rounds)
+        print(f"| {name} | {min(each['held'] for each in rounds)} | {p50:.0f} | {p99:.0f} | {rate:.0f} | {sum(each['faults'] for each in rounds)} |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
