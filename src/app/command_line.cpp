@@ -1,6 +1,7 @@
 #include "weir/app/command_line.hpp"
 
 #include "app/mistakes.hpp"
+#include "app/schema_json.hpp"
 
 #include "weir/app/run.hpp"
 #include "weir/app/settings.hpp"
@@ -20,8 +21,8 @@ constexpr int kDone = 0;
 constexpr int kFailed = 1;
 constexpr int kWrong = 2;  // the command line or the configuration
 
-constexpr std::array<std::string_view, 6> kCommands = {"run",  "check",  "redis-check",
-                                                       "echo", "health", "version"};
+constexpr std::array<std::string_view, 7> kCommands = {"run",    "check",  "redis-check", "echo",
+                                                       "health", "schema", "version"};
 
 // What was typed, as text: values are parsed by the house's own readers.
 struct Words {
@@ -58,6 +59,7 @@ void declare(CLI::App& app, Words& words) {
   auto* health = app.add_subcommand("health", "ask a running weir whether it is well: exit 0 or 1");
   health->add_option("--admin", words.admin, "address of its admin listener, default 127.0.0.1:9900")
       ->type_name("ADDR");
+  app.add_subcommand("schema", "print the JSON Schema of the configuration, for editors");
   app.add_subcommand("version", "show the version");
 }
 
@@ -99,6 +101,11 @@ int do_health(const Words& words) {
   return admin ? run_health(*admin) : wrong("--admin: " + admin.error().message);
 }
 
+int do_schema() {
+  std::cout << schema_as_json() << std::flush;
+  return std::cout ? kDone : kFailed;
+}
+
 int do_version() {
   std::cout << "weir " << WEIR_VERSION << '\n';
   return kDone;
@@ -110,6 +117,7 @@ int obey(const CLI::App& app, const Words& words) {
   if (app.got_subcommand("redis-check")) return do_redis_check(words);
   if (app.got_subcommand("echo")) return do_echo(words);
   if (app.got_subcommand("health")) return do_health(words);
+  if (app.got_subcommand("schema")) return do_schema();
   return do_version();
 }
 

@@ -5,6 +5,7 @@
 #include "app/settings_sections.hpp"
 #include "app/signals.hpp"
 #include "app/snapshot_file.hpp"
+#include "app/supervision.hpp"
 #include "app/worker_thread.hpp"
 
 #include "weir/admin/server.hpp"
@@ -121,6 +122,7 @@ class Program {
   [[nodiscard]] admin::Readiness readiness() const;
   void on_signal(int signal);
   void sweep_later();
+  void start_supervision();
 
   const Settings& settings_;
   net::asio::io_context control_{1};
@@ -147,6 +149,7 @@ class Program {
   std::vector<std::unique_ptr<WorkerThread>> workers_;
   std::unique_ptr<CertificateWatch> certificates_;
   std::unique_ptr<admin::Server> admin_;
+  Supervision supervision_{control_.get_executor(), notify_environment(), log_};
   bool draining_ = false;
 };
 
@@ -305,7 +308,9 @@ void Program::on_signal(int signal) {
   if (signal == SIGHUP) {
     log_.warning(
         "SIGHUP: this version of weir reads certificates anew, and nothing else; nothing else was changed");
-    return certificates_->look();
+    supervision_.reloading();
+    certificates_->look();
+    return supervision_.ready();
   }
   if (draining_) {
     log_.info("stopping at once");
@@ -313,6 +318,7 @@ void Program::on_signal(int signal) {
     return;
   }
   draining_ = true;
+  supervision_.stopping(settings_.server.drain);
   log_.info("draining: finishing what was begun, at most " +
             std::to_string(base::ceil_seconds(settings_.server.drain)) + " s");
   for (const auto& worker : workers_) worker->drain();
@@ -336,6 +342,12 @@ void Program::sweep_later() {
   });
 }
 
+void Program::start_supervision() {
+  std::vector<net::Executor> loops;
+  for (const auto& worker : workers_) loops.push_back(worker->loop());
+  supervision_.start(std::move(loops), [this] { return readiness().ready; });
+}
+
 // The last lines of the logs are written before the end, but a pipe that nobody reads would take none of them
 // for ever.
 void end_soon() {
@@ -353,6 +365,7 @@ int Program::serve() {
   if (admin_) admin_->start();
   prober_->start();
   for (const auto& worker : workers_) worker->start();
+  start_supervision();
   std::thread joiner([this] {
     for (const auto& worker : workers_) worker->join();
     control_.stop();

@@ -14,22 +14,22 @@ constexpr std::int64_t kBillion = 1'000'000'000;
 constexpr auto kMostCost = static_cast<std::int64_t>(limit::kMaxCost);
 
 constexpr KeySpec kRootKeys[] = {
-    key("server", Kind::Subtable, "", "bounds and deadlines of the client side"),
-    key("log", Kind::Subtable, "", "what is written where"),
-    key("admin", Kind::Subtable, "", "health, metrics and the API"),
-    key("listener", Kind::Subtables, "", "where clients connect"),
-    key("client", Kind::Subtable, "", "who is asking"),
-    key("state", Kind::Subtable, "", "where limits are kept"),
-    key("upstream", Kind::Subtables, "", "groups of servers"),
-    key("route", Kind::Subtables, "", "where admitted requests go: the first that matches"),
-    key("rule", Kind::Subtables, "", "who may how much"),
+    table("server", schema::kServer, "bounds and deadlines of the client side"),
+    table("log", schema::kLog, "what is written where"),
+    table("admin", schema::kAdmin, "health, metrics and the API"),
+    tables("listener", schema::kListener, "where clients connect"),
+    table("client", schema::kClient, "who is asking"),
+    table("state", schema::kState, "where limits are kept"),
+    tables("upstream", schema::kUpstream, "groups of servers"),
+    tables("route", schema::kRoute, "where admitted requests go: the first that matches"),
+    tables("rule", schema::kRule, "who may how much"),
 };
 
 constexpr KeySpec kServerKeys[] = {
     whole("workers", 0, 256, "0", "threads, each with its own connections; 0: one per core"),
     key("drain", Kind::Duration, "30s", "how long a stopping weir finishes what it began"),
-    key("ratelimit_headers", Kind::Texts, "x ietf",
-        "which fields tell the limits: x (X-RateLimit-*), ietf (RateLimit)"),
+    like(pattern::kHeaderFamily, key("ratelimit_headers", Kind::Texts, "x ietf",
+                                     "which fields tell the limits: x (X-RateLimit-*), ietf (RateLimit)")),
     key("forwarded", Kind::Bool, "false", "adds Forwarded (RFC 7239) beside X-Forwarded-*"),
     key("underscores_in_headers", Kind::Bool, "false",
         "forwards request headers such as X_API_Key, which CGI takes for X-API-Key"),
@@ -70,7 +70,7 @@ constexpr KeySpec kAdminKeys[] = {
 
 constexpr KeySpec kListenerKeys[] = {
     required("address", Kind::Address, "host:port, [v6]:port or unix:/path; port 0 takes a free one"),
-    key("tls", Kind::Subtable, "", "terminates TLS; absent: plain HTTP"),
+    table("tls", schema::kTls, "terminates TLS; absent: plain HTTP"),
     key("proxy_protocol", Kind::Bool, "false",
         "every connection begins with the PROXY protocol, version 1 or 2, believed of trusted proxies"),
 };
@@ -81,7 +81,8 @@ constexpr KeySpec kTlsKeys[] = {
     {.name = "certificates",
      .kind = Kind::Subtables,
      .about = "chosen by the name the client asks for; the first is the default",
-     .required = true},
+     .required = true,
+     .inner = &schema::kCertificate},
     choice("min_version", kTlsVersions, "1.2", "of TLS"),
     key("client_ca", Kind::Text, "",
         "PEM file: the authorities of clients' certificates; absent: clients are not asked"),
@@ -105,17 +106,17 @@ constexpr KeySpec kClientKeys[] = {
     choice("address_from", kAddressFields, "x-forwarded-for",
            "the field in which trusted proxies say who is asking; the other is not looked at"),
     whole("ipv6_prefix", 1, 128, "64", "IPv6 clients of one such block are one client"),
-    key("api_key", Kind::Subtable, "",
-        "{ header }, { query } or { bearer = true }; default the header X-API-Key"),
-    key("user", Kind::Subtable, "",
-        "{ header }, { query } or { cookie }, believed from trusted proxies alone; or { claim }"),
-    key("org", Kind::Subtable, "", "likewise"),
-    key("service", Kind::Subtable, "", "likewise"),
-    key("device", Kind::Subtable, "", "likewise, but believed from anyone"),
+    table("api_key", schema::kApiKeySource,
+          "{ header }, { query } or { bearer = true }; default the header X-API-Key"),
+    table("user", schema::kSource,
+          "{ header }, { query } or { cookie }, believed from trusted proxies alone; or { claim }"),
+    table("org", schema::kSource, "likewise"),
+    table("service", schema::kSource, "likewise"),
+    table("device", schema::kSource, "likewise, but believed from anyone"),
     key("keys", Kind::Text, "", "file of the API keys that exist, and whose they are"),
     choice("unknown_keys", kUnknownKeys, "anonymous",
            "a key that the file lacks: as if absent, 401, or good"),
-    key("jwt", Kind::Subtable, "", "how bearer tokens are verified, whose claims count"),
+    table("jwt", schema::kJwt, "how bearer tokens are verified, whose claims count"),
     key("geo", Kind::Text, "", "file of countries by address, in MaxMind's format"),
 };
 
@@ -151,8 +152,8 @@ constexpr KeySpec kStateKeys[] = {
     key("key_secret", Kind::Text, "", "the same on every weir that shares a Redis"),
     whole("replicas", 1, 10'000, "1",
           "weirs that share the Redis: what each enforces alone is the limit divided by it"),
-    key("memory", Kind::Subtable, "", "state in this process"),
-    key("redis", Kind::Subtable, "", "state shared through Redis"),
+    table("memory", schema::kMemory, "state in this process"),
+    table("redis", schema::kRedis, "state shared through Redis"),
 };
 constexpr KeySpec kMemoryKeys[] = {
     whole("max_keys", 1, std::int64_t{1} << 30, "1000000", "clients times rules that are remembered at once"),
@@ -168,19 +169,21 @@ constexpr KeySpec kRedisTlsKeys[] = {
     key("verify", Kind::Bool, "true", "false believes anybody"),
 };
 constexpr KeySpec kRedisKeys[] = {
-    required("url", Kind::Text, "redis[s]://[user:password@]host[:port][/database], or unix:///path"),
-    key("tls", Kind::Subtable, "", "how TLS is spoken, with a url of rediss://"),
+    like(pattern::kRedisUrl,
+         required("url", Kind::Text, "redis[s]://[user:password@]host[:port][/database], or unix:///path")),
+    table("tls", schema::kRedisTls, "how TLS is spoken, with a url of rediss://"),
     key("timeout", Kind::Duration, "20ms", "the longest that a decision waits for it"),
     key("start_wait", Kind::Duration, "1s",
         "how long a starting weir waits for Redis before it takes requests"),
-    key("prefix", Kind::Text, "weir", "of every key there"),
+    like(pattern::kName, key("prefix", Kind::Text, "weir", "of every key there")),
     key("lease_time", Kind::Duration, "10s",
         "concurrency: after which the places of a weir that died come free; 1s to 1h"),
     choice("topology", kTopologies, "standalone",
            "one server; the master that Sentinels know; or a Redis Cluster: url then says user and password "
            "alone"),
-    key("nodes", Kind::Texts, "", "addresses of some of a cluster's nodes: they know the others"),
-    key("sentinels", Kind::Texts, "", "addresses of the Sentinels"),
+    like(pattern::kHostAndPort,
+         key("nodes", Kind::Texts, "", "addresses of some of a cluster's nodes: they know the others")),
+    like(pattern::kHostAndPort, key("sentinels", Kind::Texts, "", "addresses of the Sentinels")),
     key("master", Kind::Text, "", "what they call the master"),
     key("sentinel_user", Kind::Text, "", "ACL user of the Sentinels themselves"),
     key("sentinel_password", Kind::Text, "", "of the Sentinels themselves; absent: they ask for none"),
@@ -192,12 +195,12 @@ constexpr KeySpec kRedisKeys[] = {
 };
 
 constexpr KeySpec kRouteKeys[] = {
-    key("name", Kind::Text, "", "label of its metrics; default its path"),
-    key("match", Kind::Subtable, "", "which requests; absent: every one"),
+    like(pattern::kName, key("name", Kind::Text, "", "label of its metrics; default its path")),
+    table("match", schema::kMatch, "which requests; absent: every one"),
     key("upstream", Kind::Text, "", "name of an upstream"),
     key("honor_upstream_retry_after", Kind::Bool, "false",
         "after a 429 of the upstream's with Retry-After, weir itself answers so until then"),
-    key("respond", Kind::Subtable, "", "an answer of weir's own, in place of an upstream"),
+    table("respond", schema::kRespond, "an answer of weir's own, in place of an upstream"),
     key("upgrade", Kind::Texts, "websocket", "protocols that a connection may change to; never h2c"),
     key("max_head", Kind::Size, "", "of a request's head; absent: as [server] has it"),
     key("max_body", Kind::Size, "", "of a request's body; absent: as [server] has it"),
@@ -212,18 +215,23 @@ constexpr KeySpec kRespondKeys[] = {
 constexpr KeySpec kMaxBody = key("max_body", Kind::Size, "64KiB",
                                  "bodies are read into memory up to here; longer ones are refused (413)");
 
+constexpr KeySpec kTextShapeKeys[] = {{.kind = Kind::Text}, {.kind = Kind::Present}};
+constexpr TableSpec kTextShapes{kTextShapeKeys};
 constexpr KeySpec kMatchKeys[] = {
-    key("path", Kind::Text, "", "\"/login\" exact, \"/api/*\" below, \"~regex\" found in it"),
+    like(pattern::kPath,
+         key("path", Kind::Text, "", "\"/login\" exact, \"/api/*\" below, \"~regex\" found in it")),
     key("methods", Kind::OneOrMore, "", "any of"),
     key("host", Kind::Text, "", "name without port"),
-    key("headers", Kind::Named, "", "all of: name = \"text\", \"~regex\" or true for present"),
-    key("query", Kind::Named, "", "all of, likewise"),
+    named("headers", kTextShapes, "all of: name = \"text\", \"~regex\" or true for present"),
+    named("query", kTextShapes, "all of, likewise"),
     key("tier", Kind::OneOrMore, "", "any of"),
     key("ip", Kind::OneOrMore, "", "any of: addresses and blocks"),
-    key("not", Kind::Subtable, "", "all that it holds together must not hold"),
-    key("country", Kind::OneOrMore, "", "any of: two capital letters, by [client] geo"),
-    key("hours", Kind::Text, "", "\"HH:MM-HH:MM\": the start counts, the end does not; may span midnight"),
-    key("days", Kind::OneOrMore, "", "any of mon … sun: those on which the hours begin"),
+    table("not", schema::kMatch, "all that it holds together must not hold"),
+    like(pattern::kCountry,
+         key("country", Kind::OneOrMore, "", "any of: two capital letters, by [client] geo")),
+    like(pattern::kHours, key("hours", Kind::Text, "",
+                              "\"HH:MM-HH:MM\": the start counts, the end does not; may span midnight")),
+    like(pattern::kDay, key("days", Kind::OneOrMore, "", "any of mon … sun: those on which the hours begin")),
     key("timezone", Kind::Text, "UTC", "where clocks show them, such as \"Europe/Zurich\""),
     key("body_contains", Kind::OneOrMore, "", "any of, without case: texts that stand in the body"),
     kMaxBody,
@@ -250,14 +258,23 @@ constexpr KeySpec kQueue =
 constexpr KeySpec kMaxWait =
     key("max_wait", Kind::Duration, "", "leaky_bucket: the longest wait; absent: the queue bounds it");
 
-constexpr KeySpec kSoft =
-    key("soft", Kind::Text, "", "\"10%\": so much over the limit is admitted, and told");
-constexpr KeySpec kElastic = key("elastic", Kind::Subtable, "", "a higher limit while the system has room");
+constexpr KeySpec kSoft = like(
+    pattern::kMargin, key("soft", Kind::Text, "", "\"10%\": so much over the limit is admitted, and told"));
+constexpr KeySpec kElastic = table("elastic", schema::kElastic, "a higher limit while the system has room");
 constexpr KeySpec kMin = whole("min", 1, 10'000, "", "adaptive_concurrency: the limit never falls below");
 constexpr KeySpec kMax = whole("max", 1, 10'000, "", "adaptive_concurrency: nor rises above");
 
+constexpr KeySpec kTierShapeKeys[] = {{.kind = Kind::Subtable, .inner = &schema::kTier}};
+constexpr TableSpec kTierShapes{kTierShapeKeys};
+constexpr KeySpec kCostShapeKeys[] = {{.kind = Kind::Whole, .least = 1, .most = kMostCost},
+                                      {.kind = Kind::Subtable, .inner = &schema::kCost}};
+constexpr TableSpec kCostShapes{kCostShapeKeys};
+constexpr KeySpec kLeaseShapeKeys[] = {{.kind = Kind::Text, .pattern = pattern::kLease},
+                                       {.kind = Kind::Whole, .least = 2, .most = kBillion / 4}};
+constexpr TableSpec kLeaseShapes{kLeaseShapeKeys};
+
 constexpr KeySpec kRuleKeys[] = {
-    required("name", Kind::Text, "unique; stands in headers, logs and metrics"),
+    like(pattern::kName, required("name", Kind::Text, "unique; stands in headers, logs and metrics")),
     kLimit,
     kBurst,
     kQueue,
@@ -272,41 +289,39 @@ constexpr KeySpec kRuleKeys[] = {
     choice("align", kAligns, "", "of fixed windows: to the calendar; absent: to the epoch"),
     key("timezone", Kind::Text, "", "whose calendar, as \"Europe/Berlin\"; absent: UTC"),
     whole("buckets", 2, 1'000, "", "of a sliding window: the sum of so many; absent: two, by weight"),
-    key("match", Kind::Subtable, "", "which requests; absent: every one"),
-    key("key", Kind::Texts, "api_key|ip", "who is counted apart; [] counts all together"),
+    table("match", schema::kMatch, "which requests; absent: every one"),
+    like(pattern::kKeyPart,
+         key("key", Kind::Texts, "api_key|ip", "who is counted apart; [] counts all together")),
     choice("on_missing", kOnMissing, "skip",
            "a part of the key is missing: rule left out, address instead, or refused"),
-    key("tiers", Kind::Named, "", "other numbers for clients of a tier"),
-    key("overrides", Kind::Subtables, "", "other numbers for what matches; the first that does"),
-    {.name = "cost",
-     .kind = Kind::Mixed,
-     .fallback = "1",
-     .about = "units that a request takes: a number, or where it says so"},
+    named("tiers", kTierShapes, "other numbers for clients of a tier"),
+    tables("overrides", schema::kOverride, "other numbers for what matches; the first that does"),
+    mixed("cost", kCostShapes, "1", "units that a request takes: a number, or where it says so"),
     choice("store", kStores, "", "default what [state] store says"),
     choice("on_store_failure", kOnStoreFailure, "local",
            "Redis is away: own share of the limit, admit, or 503"),
     choice("mode", kModes, "enforce", "shadow: counted, never enforced"),
     whole("status", 400, 599, "429", "of a refusal"),
     key("body", Kind::Text, "", "of a refusal; absent: JSON"),
-    key("charge", Kind::Subtable, "", "which answers are charged; absent: all"),
+    table("charge", schema::kCharge, "which answers are charged; absent: all"),
     key("messages", Kind::Rate, "", "WebSocket messages of a client, beside its requests; absent: any"),
     whole("messages_burst", 1, kBillion, "", "so many of them at once; absent: the count in messages"),
     choice("messages_over", kMessagesOver, "delay", "one too many waits, or ends the connection with 1008"),
     kSoft,
     kElastic,
     later("priority", "priorities"),
-    {.name = "lease",
-     .kind = Kind::Mixed,
-     .about =
-         "units of a hot key that a weir may take from Redis in advance: \"10%\" of the limit, or a number; "
-         "absent: none"},
+    mixed("lease", kLeaseShapes, "",
+          "units of a hot key that a weir may take from Redis in advance: \"10%\" of the limit, or a number; "
+          "absent: none"),
 };
 constexpr KeySpec kCostKeys[] = {
     key("header", Kind::Text, "", "name of a header field that says it"),
     key("query", Kind::Text, "", "name of a query parameter that says it"),
-    key("json", Kind::Text, "", "JSON pointer into the body, as \"/amount\", to where it says it"),
+    like(pattern::kRooted,
+         key("json", Kind::Text, "", "JSON pointer into the body, as \"/amount\", to where it says it")),
     key("response_header", Kind::Text, "", "name of a header field of the answer that says it"),
-    key("response_json", Kind::Text, "", "pointer into the answer's JSON body, as \"/usage/total_tokens\""),
+    like(pattern::kRooted, key("response_json", Kind::Text, "",
+                               "pointer into the answer's JSON body, as \"/usage/total_tokens\"")),
     whole("reserve", 1, kMostCost, "", "charged until the answer says it, and where it does not"),
     key("max_body", Kind::Size, "64KiB",
         "of a body that is read, at most 16MiB: a longer request is refused (413), of a longer answer the "
@@ -318,8 +333,11 @@ constexpr KeySpec kChargeKeys[] = {
     {.name = "status",
      .kind = Kind::OneOrMore,
      .about = "any of: \"401\", \"5xx\", \"500-504\"; other answers give back what was held",
-     .required = true},
+     .required = true,
+     .pattern = pattern::kStatuses},
 };
+constexpr KeySpec kLoadShapeKeys[] = {{.kind = Kind::Share, .least = 1, .most = 100}};
+constexpr TableSpec kLoadShapes{kLoadShapeKeys};
 constexpr KeySpec kElasticKeys[] = {
     kLimit,
     kBurst,
@@ -327,10 +345,7 @@ constexpr KeySpec kElasticKeys[] = {
     kMaxWait,
     kMin,
     kMax,
-    {.name = "while_load_below",
-     .kind = Kind::Mixed,
-     .about = "a share of the load from 0.01 to 1, such as 0.7",
-     .required = true},
+    needed(mixed("while_load_below", kLoadShapes, "", "a share of the load from 0.01 to 1, such as 0.7")),
 };
 constexpr KeySpec kTierKeys[] = {
     kLimit,
@@ -342,7 +357,7 @@ constexpr KeySpec kTierKeys[] = {
     kSoft,
     kElastic,
     whole("priority", 0, 9, "", "of the tier's requests, whatever their route; one a tier")};
-constexpr KeySpec kOverrideKeys[] = {required("match", Kind::Subtable, "which requests"),
+constexpr KeySpec kOverrideKeys[] = {needed(table("match", schema::kMatch, "which requests")),
                                      kLimit,
                                      kBurst,
                                      kQueue,
@@ -352,7 +367,7 @@ constexpr KeySpec kOverrideKeys[] = {required("match", Kind::Subtable, "which re
                                      kSoft,
                                      kElastic};
 
-constexpr KeySpec kKeysFileKeys[] = {key("key", Kind::Subtables, "", "an API key")};
+constexpr KeySpec kKeysFileKeys[] = {tables("key", schema::kKey, "an API key")};
 constexpr KeySpec kKeyKeys[] = {
     key("key", Kind::Text, "", "the key as clients send it"),
     key("sha256", Kind::Text, "", "or its SHA-256 in hexadecimal"),

@@ -2,7 +2,8 @@
 // TOML table.
 //
 // The one place where a key is declared. It drives the reader (types, ranges, choices, defaults, what is
-// missing or unknown) and the check that config/weir.toml shows every key.
+// missing or unknown), the check that config/weir.toml shows every key, and `weir schema`, from which editors
+// and docs/configuration.md have them.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,11 @@ enum class Kind : std::uint8_t {
   Subtable,   // a table with keys of its own
   Subtables,  // a list of such tables
   Named,      // a table whose keys are names that the user chooses
-  Mixed,      // read by hand: its section says what it takes
+  Mixed,      // read by hand: any of its shapes
+  // Of shapes alone.
+  Each,     // a list of what has any of its shapes
+  Share,    // a number, with or without a fraction, from `least` to `most` hundredths
+  Present,  // true, and never false
 };
 
 struct Choice {
@@ -34,8 +39,10 @@ struct Choice {
   std::string_view not_yet = {};  // what this version lacks for it; empty: available
 };
 
+struct TableSpec;
+
 struct KeySpec {
-  std::string_view name;
+  std::string_view name = {};  // a shape has none
   Kind kind = Kind::Text;
   std::string_view fallback = {};  // the default as written in TOML, without quotes; empty: none
   std::string_view about = {};
@@ -45,6 +52,11 @@ struct KeySpec {
   std::int64_t least = 0;
   std::int64_t most = 0;
   std::span<const Choice> choices = {};
+  // What a text looks like (schema_patterns.hpp), or each of them; empty: anything.
+  std::string_view pattern = {};
+  // Of Subtable and Subtables the keys of the table; of Mixed, Each and Named the shapes that it, or what it
+  // holds, may have. Never null for these, null for all others.
+  const TableSpec* inner = nullptr;
 };
 
 struct TableSpec {

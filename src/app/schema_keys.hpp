@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/schema.hpp"
+#include "app/schema_patterns.hpp"
 
 namespace weir::app {
 
@@ -19,6 +20,28 @@ constexpr KeySpec whole(std::string_view name, std::int64_t least, std::int64_t 
 constexpr KeySpec choice(std::string_view name, std::span<const Choice> choices, std::string_view fallback,
                          std::string_view about) {
   return {.name = name, .kind = Kind::Choice, .fallback = fallback, .about = about, .choices = choices};
+}
+constexpr KeySpec table(std::string_view name, const TableSpec& keys, std::string_view about) {
+  return {.name = name, .kind = Kind::Subtable, .about = about, .inner = &keys};
+}
+constexpr KeySpec tables(std::string_view name, const TableSpec& keys, std::string_view about) {
+  return {.name = name, .kind = Kind::Subtables, .about = about, .inner = &keys};
+}
+constexpr KeySpec named(std::string_view name, const TableSpec& shapes, std::string_view about) {
+  return {.name = name, .kind = Kind::Named, .about = about, .inner = &shapes};
+}
+constexpr KeySpec mixed(std::string_view name, const TableSpec& shapes, std::string_view fallback,
+                        std::string_view about) {
+  return {.name = name, .kind = Kind::Mixed, .fallback = fallback, .about = about, .inner = &shapes};
+}
+// The same key, of texts that all look so.
+constexpr KeySpec like(std::string_view pattern, KeySpec key) {
+  key.pattern = pattern;
+  return key;
+}
+constexpr KeySpec needed(KeySpec key) {
+  key.required = true;
+  return key;
 }
 constexpr KeySpec later(std::string_view name, std::string_view not_yet, Kind kind = Kind::Mixed) {
   return {.name = name, .kind = kind, .not_yet = not_yet};

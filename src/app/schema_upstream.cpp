@@ -8,20 +8,26 @@ namespace weir::app {
 namespace {
 
 constexpr Choice kBalances[] = {{"round_robin"}, {"least_in_flight"}, {"random_two"}, {"hash"}};
+constexpr KeySpec kServerShapeKeys[] = {{.kind = Kind::Text, .pattern = pattern::kServerAddress},
+                                        {.kind = Kind::Subtable, .inner = &schema::kServerOfUpstream}};
+constexpr TableSpec kServerShapes{kServerShapeKeys};
+constexpr KeySpec kServersShapeKeys[] = {{.kind = Kind::Each, .inner = &kServerShapes}};
+constexpr TableSpec kServersShapes{kServersShapeKeys};
 constexpr KeySpec kUpstreamKeys[] = {
-    required("name", Kind::Text, "what routes call it"),
-    {.name = "servers", .kind = Kind::Mixed, .about = "addresses, or tables with one", .required = true},
+    like(pattern::kName, required("name", Kind::Text, "what routes call it")),
+    needed(mixed("servers", kServersShapes, "", "addresses, or tables with one")),
     choice("balance", kBalances, "least_in_flight", "which server is next"),
-    key("hash_key", Kind::Texts, "", "of balance = \"hash\": what stays on its server; absent: api_key|ip"),
+    like(pattern::kKeyPart, key("hash_key", Kind::Texts, "",
+                                "of balance = \"hash\": what stays on its server; absent: api_key|ip")),
     key("proxy_protocol", Kind::Bool, "false",
         "each connection begins with the PROXY protocol, version 2, and serves one request"),
-    key("timeouts", Kind::Subtable, "", "deadlines of the upstream side"),
+    table("timeouts", schema::kTimeouts, "deadlines of the upstream side"),
     whole("max_idle", 0, 65'536, "256", "unused connections kept per server and worker"),
-    key("eject", Kind::Subtable, "", "when a server that fails is left out"),
+    table("eject", schema::kEject, "when a server that fails is left out"),
     key("slow_start", Kind::Duration, "5s", "how long a server that is back takes to have its full share"),
-    key("health", Kind::Subtable, "", "servers are asked how they are; absent: requests alone tell"),
-    key("retry", Kind::Subtable, "", "which requests are sent again"),
-    key("tls", Kind::Subtable, "", "how servers are believed whose addresses begin with https://"),
+    table("health", schema::kHealth, "servers are asked how they are; absent: requests alone tell"),
+    table("retry", schema::kRetry, "which requests are sent again"),
+    table("tls", schema::kUpstreamTls, "how servers are believed whose addresses begin with https://"),
 };
 constexpr KeySpec kUpstreamTlsKeys[] = {
     key("ca", Kind::Text, "", "PEM file: the authorities of servers' certificates; absent: the system's"),
@@ -31,7 +37,8 @@ constexpr KeySpec kUpstreamTlsKeys[] = {
     key("key", Kind::Text, "", "PEM file: its private key"),
 };
 constexpr KeySpec kServerOfUpstreamKeys[] = {
-    required("address", Kind::Text, "host:port, [v6]:port or unix:/path; https://host[:port] for TLS"),
+    like(pattern::kServerAddress,
+         required("address", Kind::Text, "host:port, [v6]:port or unix:/path; https://host[:port] for TLS")),
     key("server_name", Kind::Text, "",
         "whose certificate it has, of https://; absent: what tls or the address says"),
     whole("weight", 1, upstream::kMaxWeight, "1", "its share beside the others'"),
@@ -47,21 +54,23 @@ constexpr KeySpec kEjectKeys[] = {
     key("most", Kind::Duration, "30s", "how long it is out at most"),
 };
 constexpr KeySpec kHealthKeys[] = {
-    required("path", Kind::Text, "what is asked for, by GET"),
+    like(pattern::kRooted, required("path", Kind::Text, "what is asked for, by GET")),
     key("interval", Kind::Duration, "2s", "between two questions, a tenth more or less"),
     key("timeout", Kind::Duration, "1s", "until the answer's head"),
     whole("unhealthy_after", 1, 1'000, "3", "faults in a row until it is down"),
     whole("healthy_after", 1, 1'000, "2", "good answers in a row until it is back"),
-    key("status", Kind::OneOrMore, "200-399", "of a good answer, any of"),
+    like(pattern::kStatuses, key("status", Kind::OneOrMore, "200-399", "of a good answer, any of")),
 };
 constexpr KeySpec kRetryKeys[] = {
     whole("attempts", 1, upstream::kMaxServers, "2",
           "servers that get a request at most; a connect that fails is none"),
-    key("budget", Kind::Text, "20%", "of all requests may be sent again, and ten at first; \"0%\": none"),
+    like(pattern::kBudget, key("budget", Kind::Text, "20%",
+                               "of all requests may be sent again, and ten at first; \"0%\": none")),
     key("backoff", Kind::Duration, "25ms",
         "the longest wait before the first time; twice as long each next time"),
-    key("on", Kind::Texts, "broken late",
-        "broken (no answer, or no HTTP), late (beyond timeouts.response), or a status such as 503"),
+    like(pattern::kRetryOn,
+         key("on", Kind::Texts, "broken late",
+             "broken (no answer, or no HTTP), late (beyond timeouts.response), or a status such as 503")),
 };
 constexpr KeySpec kTimeoutsKeys[] = {
     key("connect", Kind::Duration, "1s", "until a connection stands, TLS included"),

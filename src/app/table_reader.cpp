@@ -45,6 +45,9 @@ std::string expectation(const KeySpec& spec) {
     case Kind::Subtables:
       return "a list of tables";
     case Kind::Mixed:
+    case Kind::Each:
+    case Kind::Share:
+    case Kind::Present:
       break;
   }
   return std::string(spec.about);
@@ -87,6 +90,9 @@ bool of_kind(const Node& node, Kind kind) {
     case Kind::Subtables:
       return all_tables(node);
     case Kind::Mixed:
+    case Kind::Each:
+    case Kind::Share:
+    case Kind::Present:
       break;
   }
   return true;

@@ -55,6 +55,8 @@ class WorkerThread {
   [[nodiscard]] const redis::Store* redis() const noexcept {
     return redis_.get();
   }  // state() and stats() from any thread
+  // Any thread: what is posted to it runs while the worker does, until then or else never.
+  [[nodiscard]] net::Executor loop() noexcept { return context_.get_executor(); }
   // Any thread: it has not opened yet. Without Redis it opens as soon as it runs.
   [[nodiscard]] bool waits_for_redis() const noexcept { return waits_for_redis_; }
 

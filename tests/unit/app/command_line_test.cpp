@@ -46,7 +46,7 @@ TEST(CommandLine, AWrongOneExitsWithTwoAndSaysWhy) {
   const std::pair<std::vector<std::string>, std::string> wrong[] = {
       {{},
        "weir: no command; expected one of \"run\", \"check\", \"redis-check\", \"echo\", \"health\", "
-       "\"version\"\n"},
+       "\"schema\", \"version\"\n"},
       {{"chek"}, "weir: no command is called \"chek\"; did you mean \"check\"?\n"},
       {{"run"}, "weir: --config is required\n"},
       {{"run", "--confg", "a"}, "weir: --config is required\n"},

@@ -77,6 +77,9 @@ std::string type_of(const KeySpec& key) {
       return "table of names";
     case Kind::Address:
     case Kind::Mixed:
+    case Kind::Each:
+    case Kind::Share:
+    case Kind::Present:
       break;
   }
   return "";  // its section says what it takes

@@ -1,0 +1,55 @@
+// What texts look like that the loader reads further, as regular expressions of the kind that JSON Schema
+// takes (ECMA 262 without look-around, so that every editor's engine knows them). The loader does not use
+// them: they tell editors what it accepts, and a test holds each against the function that reads such texts.
+// Whatever that function takes fits its pattern; a pattern may let pass what only arithmetic tells, such as a
+// number too great.
+#pragma once
+
+#include <string_view>
+
+namespace weir::app::pattern {
+
+// Alternatives stand in "(?:…)" wherever something follows: a pattern is read whole, from ^ to $.
+#define WEIR_PERIOD "(?:us|ms|s|sec|m|min|h|hour|d|days?)"
+#define WEIR_COUNT "0*(?:[1-9][0-9]{0,8}|1000000000)"
+#define WEIR_PORT "0*(?:[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+#define WEIR_HOST "(?:\\[[^\\[\\]]+\\]|[^:\\[\\]]+)"
+#define WEIR_URL_HOST "(?:\\[[^\\[\\]/?#@]+\\]|[^:\\[\\]/?#@]+)"
+#define WEIR_STATUS "[1-5][0-9]{2}"
+#define WEIR_PLACE                                                                          \
+  "(?:ip|api_key|user|org|tier|service|device|country|route|host|method|path|cert:subject|" \
+  "header:[!#$%&'*+.^_`~0-9A-Za-z-]+|(?:query|cookie|claim):[^|]+)"
+
+inline constexpr std::string_view kDuration = "[0-9]+" WEIR_PERIOD;
+inline constexpr std::string_view kSize = "[0-9]+(?:B|[kMG]B|[KMG]iB)?";
+inline constexpr std::string_view kRate = WEIR_COUNT "/(?:0*[1-9][0-9]*)?" WEIR_PERIOD;
+inline constexpr std::string_view kLimit = WEIR_COUNT "/(?:month|(?:0*[1-9][0-9]*)?" WEIR_PERIOD ")";
+inline constexpr std::string_view kAddress = "unix:.{1,107}|" WEIR_HOST ":" WEIR_PORT;
+inline constexpr std::string_view kServerAddress =
+    "unix:.{1,107}|" WEIR_HOST ":" WEIR_PORT "|https?://" WEIR_URL_HOST "(?::" WEIR_PORT ")?";
+inline constexpr std::string_view kHostAndPort = WEIR_HOST ":" WEIR_PORT;
+inline constexpr std::string_view kStatuses = "[1-5]xx|" WEIR_STATUS "(?:-" WEIR_STATUS ")?";
+inline constexpr std::string_view kRetryOn = "broken|late|[2-5]xx|[2-5][0-9]{2}(?:-[2-5][0-9]{2})?";
+inline constexpr std::string_view kPath = "/[^?]*|~.*";
+inline constexpr std::string_view kHours =
+    "(?:[01][0-9]|2[0-3]):[0-5][0-9]-(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00)";
+inline constexpr std::string_view kCountry = "[A-Z]{2}";
+inline constexpr std::string_view kKeyPart = WEIR_PLACE "(?:\\|" WEIR_PLACE ")*";
+inline constexpr std::string_view kMargin = "0*(?:[1-9][0-9]?|100)%";     // of a soft limit
+inline constexpr std::string_view kBudget = "0*(?:[0-9]{1,2}|100)%";      // of requests sent again
+inline constexpr std::string_view kLease = "0*(?:[1-9]|1[0-9]|2[0-5])%";  // of a limit
+inline constexpr std::string_view kName = "[ !#-\\[\\]-~]{1,128}";  // printable ASCII but " and backslash
+inline constexpr std::string_view kRedisUrl = "(?:rediss?|unix)://.+";
+inline constexpr std::string_view kRooted = "/.*";
+inline constexpr std::string_view kDay = "mon|tue|wed|thu|fri|sat|sun";
+inline constexpr std::string_view kHeaderFamily = "x|ietf";
+
+#undef WEIR_PERIOD
+#undef WEIR_COUNT
+#undef WEIR_PORT
+#undef WEIR_HOST
+#undef WEIR_URL_HOST
+#undef WEIR_STATUS
+#undef WEIR_PLACE
+
+}  // namespace weir::app::pattern

@@ -1,0 +1,38 @@
+// What weir has to do with the service manager that started it: says when it serves, reads anew and stops,
+// and that it lives. Belongs to the main thread.
+#pragma once
+
+#include "app/heartbeat.hpp"
+#include "app/notify.hpp"
+
+#include "weir/app/log.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace weir::app {
+
+class Supervision {
+ public:
+  // `log` outlives it.
+  Supervision(net::Executor control, const NotifyEnvironment& environment, Log& log);
+
+  // `loops`: those of all workers. Says READY as soon as `accepts`. Once; nothing where nobody listens.
+  void start(std::vector<net::Executor> loops, std::function<bool()> accepts);
+  // Around what SIGHUP does, however that ends.
+  void reloading();
+  void ready();
+  // Workers end from now on, within `drain`.
+  void stopping(base::Duration drain);
+
+ private:
+  void await_ready();
+
+  Notify notify_;
+  Heartbeat heartbeat_;
+  net::Timer look_;
+  std::function<bool()> accepts_;
+};
+
+}  // namespace weir::app

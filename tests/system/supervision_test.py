@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""weir under a service manager: what it says at $NOTIFY_SOCKET, from the start to the end."""
+
+import os
+import pathlib
+import signal
+import socket
+import tempfile
+import threading
+import time
+
+from harness import PATIENCE, Client, TestCase, Upstream, Weir, answer, closed_port, config, main, request_bytes, rule
+
+
+class Manager:
+    """The socket of a service manager; `abstract`: one that is no file."""
+
+    def __init__(self, abstract=False):
+        self.folder = tempfile.TemporaryDirectory(prefix="weir-notify-")
+        path = str(pathlib.Path(self.folder.name) / "notify")
+        self.name = "@" + path if abstract else path
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        self.socket.bind("\0" + path if abstract else path)
+        self.socket.settimeout(PATIENCE)
+
+    def hear(self):
+        """The next message, as a dictionary."""
+        return dict(line.split("=", 1) for line in self.socket.recv(4096).decode().split("\n"))
+
+    def hear_of(self, key):
+        """The next message that says something of it; what came before is passed over."""
+        while key not in (message := self.hear()):
+            pass
+        return message
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+        self.folder.cleanup()
+
+
+class Supervision(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream(lambda exchange: (exchange.read_body(), exchange.send(answer()))))
+
+    def weir(self, manager, text=None, **environment):
+        return self.start(Weir(text or config(self.upstream.port), environment={"NOTIFY_SOCKET": manager.name, **environment}))
+
+    def test_ready_reloading_and_stopping_are_said(self):
+        for abstract in (False, True):
+            with self.subTest(abstract=abstract), Manager(abstract) as manager:
+                weir = self.weir(manager)
+                self.assertEqual(manager.hear(), {"READY": "1", "STATUS": "serving"})
+                self.assertEqual(weir.get("/").status, 200)
+                weir.signal(signal.SIGHUP)
+                said = manager.hear()
+                self.assertEqual(said["RELOADING"], "1")
+                self.assertLessEqual(int(said["MONOTONIC_USEC"]), time.clock_gettime(time.CLOCK_MONOTONIC) * 1e6)
+                self.assertEqual(manager.hear()["READY"], "1")
+                weir.signal(signal.SIGTERM)
+                said = manager.hear()
+                self.assertEqual((said["STOPPING"], said["EXTEND_TIMEOUT_USEC"]), ("1", "65000000"))  # drain is 5 s
+                self.assertEqual(weir.wait(), 0)
+
+    def test_it_is_ready_only_when_requests_are_taken(self):
+        """A Redis that is away is waited for; until then READY has not been said."""
+        manager = self.start(Manager())
+        state = f'redis = {{ url = "redis://127.0.0.1:{closed_port()}", start_wait = "400ms" }}'
+        began = time.monotonic()
+        weir = self.weir(manager, config(self.upstream.port, state=state, rules=rule(store='"redis"')))
+        self.assertEqual(manager.hear(), {"STATUS": "waiting for Redis before it takes requests"})
+        self.assertEqual(manager.hear()["READY"], "1")
+        self.assertGreaterEqual(time.monotonic() - began, 0.4)
+        self.assertTrue(weir.is_ready())
+
+    def test_it_says_that_it_lives_twice_in_the_time_given(self):
+        manager = self.start(Manager())
+        self.weir(manager, WATCHDOG_USEC="400000")
+        manager.hear_of("WATCHDOG")
+        began = time.monotonic()
+        for _ in range(3):
+            manager.hear_of("WATCHDOG")
+        self.assertLess(time.monotonic() - began, 3 * 0.4)
+        self.assertGreater(time.monotonic() - began, 3 * 0.1)
+
+    def test_it_lives_while_it_drains(self):
+        """Workers that have ended answer no more, and nobody asks them."""
+        reached, release = threading.Event(), threading.Event()
+        held = self.start(Upstream(lambda exchange: (reached.set(), release.wait(PATIENCE), exchange.send(answer()))))
+        manager = self.start(Manager())
+        weir = self.weir(manager, config(held.port), WATCHDOG_USEC="200000")
+        with Client(weir.port) as client:
+            client.send(request_bytes("GET", "/"))  # one worker has something to wait for, the other ends
+            self.assertTrue(reached.wait(PATIENCE))
+            weir.signal(signal.SIGTERM)
+            manager.hear_of("STOPPING")
+            for _ in range(4):
+                manager.hear_of("WATCHDOG")
+            release.set()
+            self.assertEqual(client.read().status, 200)
+        self.assertEqual(weir.wait(), 0)
+
+    def test_another_process_s_watchdog_is_not_fed(self):
+        manager = self.start(Manager())
+        weir = self.weir(manager, WATCHDOG_USEC="2000", WATCHDOG_PID="1")
+        self.assertIn("READY", manager.hear())
+        self.assertEqual(weir.get("/").status, 200)
+        weir.signal(signal.SIGTERM)
+        self.assertIn("STOPPING", manager.hear())
+
+    def test_a_manager_that_has_gone_stops_nobody(self):
+        with Manager() as manager:
+            gone = manager.name
+        weir = self.start(Weir(config(self.upstream.port), environment={"NOTIFY_SOCKET": gone, "WATCHDOG_USEC": "2000"}))
+        weir.wait_for("the service manager cannot be told: ")
+        self.assertEqual(weir.get("/").status, 200)
+        self.assertEqual(sum("cannot be told" in line for line in weir.lines), 1)
+
+
+if __name__ == "__main__":
+    for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"):
+        os.environ.pop(name, None)
+    main()

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""What is written down of the binary's own words, made anew: config/weir.schema.json, and between the lines that say so
+the keys in docs/configuration.md and packaging/man/weir.toml.5 and the commands in packaging/man/weir.8.
+
+With --check nothing is written: what differs is shown, and the status is 1. `./dev reference` builds weir and runs this."""
+
+import argparse
+import difflib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+TREE = pathlib.Path(__file__).resolve().parent.parent
+KINDS = ("duration", "size", "rate", "limit", "address")  # definitions that are texts, not tables
+BEGIN, END = "made by ./dev reference: begin", "made by ./dev reference: end"
+
+
+def referred(shape):
+    """The name of the definition that a shape is; None: it stands for itself."""
+    inner = shape.get("allOf", [shape])[0]
+    return inner["$ref"].removeprefix("#/definitions/") if "$ref" in inner else None
+
+
+class Table:
+    """A table of keys and where it may stand: `places` as TOML has them, the first one its home."""
+
+    def __init__(self, name, schema):
+        self.name, self.places = name, []
+        self.required = schema.get("required", [])
+        self.keys = schema["properties"]
+
+    def rows(self, describe):
+        """Key, type, default and what it is for, of each key."""
+        for key, shape in self.keys.items():
+            default = "required" if key in self.required else spelled(shape["default"]) if "default" in shape else ""
+            yield key, describe(shape), default, shape.get("description", "")
+
+
+def tables_of(schema):
+    """All tables in the order in which they come, the places of each filled in."""
+    found = {"": Table("", schema)}
+    found.update((name, Table(name, entry)) for name, entry in schema["definitions"].items() if "properties" in entry)
+
+    def visit(shape, path, many):
+        name = referred(shape)
+        if name in found:
+            found[name].places.append(f"[[{path}]]" if many else f"[{path}]")
+        for alternative in shape.get("anyOf", []):
+            visit(alternative, path, many)
+        if "items" in shape:
+            visit(shape["items"], path, True)
+        if isinstance(shape.get("additionalProperties"), dict):
+            visit(shape["additionalProperties"], path + ".NAME", many)
+
+    for name, table in found.items():
+        for key, shape in table.keys.items():
+            visit(shape, f"{name}.{key}" if name else key, False)
+    return [table for table in found.values() if table.name]
+
+
+def spelled(value):
+    """As TOML has it."""
+    if isinstance(value, list):
+        return "[" + ", ".join(map(spelled, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def type_of(shape, link):
+    """In words; `link` says the name of a definition."""
+    name = referred(shape)
+    if name:
+        return link(name)
+    if "enum" in shape:
+        return " or ".join(filter(None, (", ".join(map(spelled, shape["enum"][:-1])), spelled(shape["enum"][-1]))))
+    if "anyOf" in shape:
+        return " or ".join(type_of(one, link) for one in shape["anyOf"] if referred(one) != "environment")
+    kind = shape["type"]
+    if kind in ("integer", "number"):
+        return f"{'whole number' if kind == 'integer' else 'number'}, {shape['minimum']:_} to {shape['maximum']:_}"
+    if kind == "array":
+        inner = type_of(shape["items"], link)
+        return f"list of {inner.replace('text', 'texts')}" if inner == "text" else f"list of: {inner}"
+    if kind == "object":
+        return f"table of names, each {type_of(shape['additionalProperties'], link)}"
+    return {"boolean": "true or false", "string": "text"}[kind]
+
+
+# Markdown.
+
+def anchor(table):
+    return re.sub(r"[^a-z0-9_-]", "", table.places[0].lower())
+
+
+def markdown(schema):
+    tables = tables_of(schema)
+    anchors = {table.name: anchor(table) for table in tables}
+    link = lambda name: name if name in KINDS else f"[table](#{anchors[name]})"  # noqa: E731
+    lines = ["| kind | what it takes |", "|---|---|"]
+    lines += [f"| {name} | {schema['definitions'][name]['description']} |" for name in KINDS]
+    for table in tables:
+        lines += ["", f"## `{table.places[0]}`", ""]
+        if table.places[1:]:
+            lines += ["Likewise " + ", ".join(f"`{place}`" for place in table.places[1:]) + ".", ""]
+        lines += ["| key | type | default | what it is for |", "|---|---|---|---|"]
+        for key, kind, default, about in table.rows(lambda shape: type_of(shape, link)):
+            shown = default if default in ("", "required") else f"`{default}`"
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in (f"`{key}`", kind, shown, about)) + " |")
+    return lines
+
+
+# Manual pages.
+
+def roff(text):
+    return re.sub(r"^([.'])", r"\\&\1", text.replace("\\", "\\e").replace("-", "\\-"))
+
+
+def manual_of_keys(schema):
+    tables = tables_of(schema)
+    homes = {table.name: table.places[0] for table in tables}
+    lines = []
+    for table in tables:
+        lines.append(f'.SS "{roff(table.places[0])}"')
+        if table.places[1:]:
+            lines.append(roff("Likewise " + ", ".join(table.places[1:]) + "."))
+        for key, kind, default, about in table.rows(lambda shape: type_of(shape, lambda name: homes.get(name, name))):
+            lines += [".TP", f".BR {roff(key)} \" (" + roff(kind).replace('"', '""') + ')"']
+            said = about + ("." if about else "")
+            if default:
+                said += " Required." if default == "required" else f" Default: {default}"
+            lines.append(roff(said))
+    return lines
+
+
+def help_of(weir, *command):
+    text = subprocess.run([weir, *command, "--help"], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"^  (\S.*?)(?: {2,}(.*))?$((?:\n {10,}.*)*)", text, re.M), text
+
+
+def entries(weir, *command):
+    """(what is typed, what it does) of each line of a help text that says so."""
+    found, _ = help_of(weir, *command)
+    return [(typed, " ".join((about + " " + more).split())) for typed, about, more in found]
+
+
+def commands_of(weir):
+    return [(name, about) for name, about in entries(weir) if not name.startswith("-")]
+
+
+def manual_of_commands(weir):
+    lines = []
+    for command, about in commands_of(weir):
+        lines += [".TP", f".B weir {roff(command)}", roff(about[:1].upper() + about[1:] + ".")]
+        options = [one for one in entries(weir, command) if one[0].startswith("-") and "--help" not in one[0]]
+        if not options:
+            continue
+        lines.append(".RS")
+        for typed, what in options:
+            names, _, value = typed.replace(" REQUIRED", "").partition(" ")
+            lines += [".TP", f".BI {roff(names.replace(',', ', ')).replace(' ', chr(92) + ' ')} \" {roff(value)}\"", roff(what + ".")]
+        lines.append(".RE")
+    return lines
+
+
+# Files.
+
+def between(path, lines):
+    """The text of a file with these lines between those that mark them."""
+    old = (TREE / path).read_text().split("\n")
+    first = next(i for i, line in enumerate(old) if BEGIN in line)
+    last = next(i for i, line in enumerate(old) if END in line)
+    return "\n".join(old[:first + 1] + lines + old[last:])
+
+
+def made(weir):
+    """What each file should hold."""
+    text = subprocess.run([weir, "schema"], capture_output=True, text=True, check=True).stdout
+    schema = json.loads(text)
+    return {"config/weir.schema.json": text,
+            "docs/configuration.md": between("docs/configuration.md", ["", *markdown(schema), ""]),
+            "packaging/man/weir.toml.5": between("packaging/man/weir.toml.5", manual_of_keys(schema)),
+            "packaging/man/weir.8": between("packaging/man/weir.8", manual_of_commands(weir))}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--weir", default=str(TREE / "build/weir"))
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    stale = 0
+    for path, text in made(options.weir).items():
+        file = TREE / path
+        old = file.read_text() if file.exists() else ""
+        if old == text:
+            continue
+        stale += 1
+        if options.check:
+            sys.stdout.writelines(list(difflib.unified_diff(old.splitlines(True), text.splitlines(True), path, f"{path}, as weir says"))[:60])
+        else:
+            file.write_text(text)
+            print(f"renewed {path}")
+    if options.check and stale:
+        print("\nThe binary says otherwise. To renew these files: ./dev reference")
+    return 1 if options.check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
