@@ -69,6 +69,7 @@ class Page {
   void tell_redis();
   void tell_leases();
   void tell_tls();
+  void tell_reloads();
   void tell_process();
 
   [[nodiscard]] std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
@@ -124,7 +125,8 @@ void Page::count_route(Family& family, std::optional<std::size_t> route, const s
 void Page::tell_requests() {
   Family requests =
       counter("weir_requests_total", "Requests that ended, by route and status (none: no answer was begun).");
-  for (std::size_t i = 0; i < sources_.routes.size(); ++i) count_route(requests, i, sources_.routes[i]);
+  for (std::size_t i = 0; i < sources_.routes.size(); ++i)
+    if (!sources_.routes[i].empty()) count_route(requests, i, sources_.routes[i]);
   count_route(requests, std::nullopt, "none");
   put(requests);
 
@@ -155,7 +157,7 @@ void Page::tell_decisions() {
   Family decisions = counter("weir_decisions_total", "What each rule said to the requests that met it.");
   for (std::size_t rule = 0; rule < sources_.rules.size(); ++rule)
     for (std::size_t i = 0; i < observe::kRuleOutcomes; ++i) {
-      const auto index = static_cast<limit::RuleIndex>(rule);
+      const auto index = sources_.rules[rule].label;
       const auto outcome = static_cast<observe::RuleOutcome>(i);
       decisions.add({{"outcome", observe::kRuleOutcomeNames[i]}, {"rule", sources_.rules[rule].name}},
                     sum([&](const Counters& c) { return c.decisions(index, outcome).value(); }));
@@ -173,7 +175,7 @@ void Page::tell_settlements() {
   for (std::size_t rule = 0; rule < sources_.rules.size(); ++rule) {
     if (!sources_.rules[rule].settles) continue;
     for (std::size_t i = 0; i < observe::kSettled; ++i) {
-      const auto index = static_cast<limit::RuleIndex>(rule);
+      const auto index = sources_.rules[rule].label;
       const auto outcome = static_cast<observe::Settled>(i);
       settled.add({{"outcome", observe::kSettledNames[i]}, {"rule", sources_.rules[rule].name}},
                   sum([&](const Counters& c) { return c.settlements(index, outcome).value(); }));
@@ -188,7 +190,7 @@ void Page::tell_messages() {
   for (std::size_t rule = 0; rule < sources_.rules.size(); ++rule) {
     if (!sources_.rules[rule].messages) continue;
     for (std::size_t i = 0; i < observe::kMessageOutcomes; ++i) {
-      const auto index = static_cast<limit::RuleIndex>(rule);
+      const auto index = sources_.rules[rule].label;
       const auto outcome = static_cast<observe::MessageOutcome>(i);
       messages.add({{"outcome", observe::kMessageOutcomeNames[i]}, {"rule", sources_.rules[rule].name}},
                    sum([&](const Counters& c) { return c.messages(index, outcome).value(); }));
@@ -249,8 +251,9 @@ void Page::each_upstream(observe::Tally observe::UpstreamTallies::*tally, std::s
                          std::string help) {
   Family family = counter(std::move(name), std::move(help));
   for (std::size_t i = 0; i < sources_.upstreams.size(); ++i)
-    family.add({{"upstream", sources_.upstreams[i]}},
-               sum([&](const Counters& c) { return (c.upstream(i).*tally).value(); }));
+    if (!sources_.upstreams[i].empty())
+      family.add({{"upstream", sources_.upstreams[i]}},
+                 sum([&](const Counters& c) { return (c.upstream(i).*tally).value(); }));
   put(family);
 }
 
@@ -334,7 +337,7 @@ void Page::tell_redis() {
                           "Refusals that Redis was not asked for, because it is known to refuse.");
   for (std::size_t rule = 0; rule < sources_.rules.size(); ++rule) {
     if (sources_.rules[rule].store != "redis") continue;
-    const auto index = static_cast<limit::RuleIndex>(rule);
+    const auto index = sources_.rules[rule].label;
     denied.add({{"rule", sources_.rules[rule].name}},
                sum([&](const Counters& c) { return c.denied_here(index).value(); }));
   }
@@ -380,6 +383,20 @@ void Page::tell_tls() {
           .add({{"result", "faulty"}}, figures.faulty));
 }
 
+void Page::tell_reloads() {
+  if (!sources_.reloads) return;
+  const auto figures = sources_.reloads();
+  put(counter("weir_reloads_total", "Times that the configuration was to be read anew while weir ran.")
+          .add({{"result", "ok"}}, figures.ok)
+          .add({{"result", "failed"}}, figures.failed));
+  put(gauge("weir_config_last_reload_successful",
+            "Whether the last of them changed anything: 0 if it failed.")
+          .add({}, figures.last_ok ? 1.0 : 0.0));
+  put(gauge("weir_config_last_reload_timestamp_seconds",
+            "When the present configuration came into force, in Unix time.")
+          .add({}, static_cast<double>(figures.last.time_since_epoch().count())));
+}
+
 void Page::tell_process() {
   put(gauge("weir_build", "Always 1; says which weir this is.").add({{"version", sources_.version}}, 1.0));
   put(gauge("weir_workers", "Threads that serve.").add({}, sources_.counters.size()));
@@ -403,6 +420,7 @@ std::string metrics_text(const Sources& sources) {
   page.tell_keys();
   page.tell_redis();
   page.tell_tls();
+  page.tell_reloads();
   page.tell_process();
   return page.text();
 }

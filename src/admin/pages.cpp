@@ -39,6 +39,7 @@ constexpr std::array kPages{
     Page{"/readyz", "GET", Anybody, say_readiness},
     Page{"/metrics", "GET", Operator, say_metrics},
     Page{"/api/rules", "GET", Operator, say_rules},
+    Page{"/api/reload", "POST", Operator, ask_reload},
 };
 
 }  // namespace

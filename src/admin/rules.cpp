@@ -25,8 +25,7 @@ json::object counters_of(const Sources& sources, std::size_t rule) {
 
 std::string rules_json(const Sources& sources) {
   json::array rules;
-  for (std::size_t i = 0; i < sources.rules.size(); ++i) {
-    const RuleText& rule = sources.rules[i];
+  for (const RuleText& rule : sources.rules) {
     rules.push_back({{"name", rule.name},
                      {"algorithm", rule.algorithm},
                      {"limit", rule.limit},
@@ -34,7 +33,7 @@ std::string rules_json(const Sources& sources) {
                      {"key", rule.key},
                      {"store", rule.store},
                      {"mode", rule.mode},
-                     {"counters", counters_of(sources, i)}});
+                     {"counters", counters_of(sources, rule.label)}});
   }
   return json::serialize(json::object{{"rules", std::move(rules)}});
 }

@@ -149,7 +149,7 @@ std::optional<Answer> fault_of_body(const ErrorCode& ec, bool late) {
 struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   Impl(asio::io_context& io, ServerOptions given, Sources read, net::ListeningSocket listening)
       : options(std::move(given)),
-        sources(std::move(read)),
+        sources(std::make_shared<const Sources>(std::move(read))),
         admission{Token(options.token), options.address},
         bound(listening.address()),
         acceptor(std::move(listening).into_acceptor(io.get_executor())),
@@ -171,7 +171,8 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   void make_room();
 
   ServerOptions options;
-  Sources sources;
+  // Shared with the answers under way, which may wait while there are newer ones.
+  std::shared_ptr<const Sources> sources;
   Admission admission;
   base::Endpoint bound;
   Acceptor acceptor;
@@ -289,6 +290,7 @@ Awaitable<Answer> Server::Impl::answer(Connection& connection, boost::beast::fla
   auto admitted = admit(admission, question);
   if (auto* refusal = std::get_if<Answer>(&admitted)) co_return std::move(*refusal);
   const Page& page = *std::get<const Page*>(admitted);
+  const auto read = sources;
   if (question.has_body) {
     connection.begin(options.deadline);
     auto fault = co_await read_body(connection, buffer, parser);
@@ -297,8 +299,8 @@ Awaitable<Answer> Server::Impl::answer(Connection& connection, boost::beast::fla
   }
   connection.begin(options.deadline);
   if (const auto* say = std::get_if<Page::Say>(&page.handler))
-    co_return unless_known((*say)(sources, question), question);
-  auto asked = std::get<Page::Ask>(page.handler)(sources, question);
+    co_return unless_known((*say)(*read, question), question);
+  auto asked = std::get<Page::Ask>(page.handler)(*read, question);
   auto said = co_await std::move(asked);
   co_return unless_known(std::move(said), question);
 }
@@ -359,6 +361,10 @@ Server::~Server() {
 void Server::start() {
   impl_->spawn(impl_->accept());
   impl_->spawn(impl_->sweep());
+}
+
+void Server::renew(Sources sources) {
+  impl_->sources = std::make_shared<const Sources>(std::move(sources));
 }
 
 void Server::stop() {

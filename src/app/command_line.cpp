@@ -71,7 +71,7 @@ int report(const ConfigError& error) {
 }
 
 int do_run(const Words& words) {
-  return run(load_settings(words.config));
+  return run(load_settings(words.config), words.config);
 }
 
 int do_check(const Words& words) {

@@ -1,8 +1,10 @@
 #include "weir/app/run.hpp"
 
-#include "app/certificates.hpp"
 #include "app/descriptors.hpp"
-#include "app/settings_sections.hpp"
+#include "app/editions.hpp"
+#include "app/listeners.hpp"
+#include "app/reload.hpp"
+#include "app/settings_needs.hpp"
 #include "app/signals.hpp"
 #include "app/snapshot_file.hpp"
 #include "app/supervision.hpp"
@@ -23,7 +25,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -61,44 +62,21 @@ base::SipKey shared_key(const std::string& secret) {
   return key;
 }
 
-// Clients stay on their servers across restarts, and weirs that share nothing agree on them as well.
-base::SipKey balance_key(const std::string& secret) {
-  return secret.empty() ? base::SipKey{} : shared_key(secret);
+policy::NamingKeys naming_keys(const Settings& settings) {
+  return {.table = random_key(),
+          .shared = shared_key(settings.state.key_secret),
+          .places = settings.state.redis && settings.state.redis->topology == redis::Topology::Cluster};
 }
 
-proxy::Configuration configure(const Settings& settings) {
-  proxy::Configuration config{
-      .server = settings.server,
-      .client = settings.client,
-      .routes = settings.routes,
-      .tier_priorities = settings.tier_priorities,
-      .rules = settings.rules,
-      .elastic = asks_for_load(settings),
-      .inspects = asks_for_bodies(settings),
-      .settles = asks_for_answers(settings),
-      .names = {.table = random_key(),
-                .shared = shared_key(settings.state.key_secret),
-                .places = settings.state.redis && settings.state.redis->topology == redis::Topology::Cluster},
-      .balance = balance_key(settings.state.key_secret),
-      .upstreams = settings.upstreams,
-      .servers = {}};
-  for (const auto& upstream : config.upstreams)
-    config.servers.push_back(need(upstream::resolve_servers(upstream)));
-  return config;
+std::vector<std::vector<upstream::Server>> look_up_servers(const Settings& settings) {
+  std::vector<std::vector<upstream::Server>> servers;
+  for (const auto& upstream : settings.upstreams)
+    servers.push_back(need(upstream::resolve_servers(upstream)));
+  return servers;
 }
 
 unsigned count_workers(const proxy::ServerSettings& server) {
   return server.workers != 0 ? server.workers : std::max(1U, std::thread::hardware_concurrency());
-}
-
-bool needs_redis(const Settings& settings) {
-  return std::any_of(settings.rules.begin(), settings.rules.end(),
-                     [](const policy::Rule& rule) { return rule.store == policy::Store::Redis; });
-}
-
-bool takes_leases(const Settings& settings) {
-  return std::any_of(settings.rules.begin(), settings.rules.end(),
-                     [](const policy::Rule& rule) { return rule.lease.has_value(); });
 }
 
 }  // namespace
@@ -109,13 +87,21 @@ namespace {
 // table.
 class Program {
  public:
-  // `config` is made before: its names are looked up while the system's default of SIGTERM still holds.
-  Program(const Settings& settings, proxy::Configuration config);
+  // `servers` were looked up before: while the system's default of SIGTERM still holds. `file`: of the
+  // settings, to be read anew.
+  Program(const Settings& settings, std::vector<std::vector<upstream::Server>> servers, std::string file);
   int serve();
 
  private:
-  void open_listeners();
+  void start_workers(std::vector<std::vector<upstream::Server>> servers);
   void start_admin();
+  void reload(Reloading::Done done);
+  [[nodiscard]] ReloadReport apply(FreshConfiguration fresh);
+  void put_in_force(Settings settings, Editions::Draft draft, std::vector<Listeners::Wanted> listeners,
+                    ReloadReport& report);
+  void make_room_for_counters();
+  void tidy();
+  [[nodiscard]] std::size_t most_sessions();
   [[nodiscard]] admin::Sources sources();
   [[nodiscard]] std::vector<admin::ServerFigures> servers() const;
   [[nodiscard]] std::vector<std::pair<const char*, double>> load();
@@ -124,89 +110,153 @@ class Program {
   void sweep_later();
   void start_supervision();
 
-  const Settings& settings_;
+  Settings settings_;          // in force
+  const Settings begun_with_;  // what cannot change refers to it
   net::asio::io_context control_{1};
   // Before the first thread, which is the log's.
   Signals signals_{control_.get_executor(), {SIGTERM, SIGINT, SIGHUP}};
   Log log_;
   AccessLog access_log_;
-  const std::vector<limit::SavedRule> saved_rules_;
   SnapshotFile snapshot_;
   net::Clock clock_;
-  proxy::Configuration config_;
+  policy::NamingKeys names_;
   limit::KeyTable table_;
+  Editions editions_;
   const unsigned worker_count_;
   proxy::SharedQueue queue_;
   proxy::InFlight in_flight_;
-  std::deque<upstream::Fleet> fleets_;
   proxy::Crowd crowd_;
-  std::optional<upstream::Prober> prober_;
+  upstream::Prober prober_;
   redis::LastRefunds redis_refunds_;
   std::optional<redis::UnitLeases> redis_units_;
   proxy::Shared shared_;
   net::Timer drain_deadline_{control_.get_executor()};
   net::Timer sweep_timer_{control_.get_executor()};
   std::vector<std::unique_ptr<WorkerThread>> workers_;
-  std::unique_ptr<CertificateWatch> certificates_;
+  std::optional<Listeners> listeners_;
   std::unique_ptr<admin::Server> admin_;
   Supervision supervision_{control_.get_executor(), notify_environment(), log_};
+  Reloading reloading_;
   bool draining_ = false;
 };
 
-Program::Program(const Settings& settings, proxy::Configuration config)
+Program::Program(const Settings& settings, std::vector<std::vector<upstream::Server>> servers,
+                 std::string file)
     : settings_(settings),
+      begun_with_(settings),
       log_(settings.log.level),
       access_log_(settings.log.access),
-      saved_rules_(policy::saved_rules(settings.rules)),
-      snapshot_(settings.state.snapshot, saved_rules_, net::Clock().now(), log_),
+      snapshot_(settings.state.snapshot, policy::saved_rules(settings.rules), net::Clock().now(), log_),
       clock_(snapshot_.found() ? snapshot_.found()->saved_at : base::TimePoint{}),
-      config_(std::move(config)),
+      names_(naming_keys(settings)),
       table_(settings.state.max_keys),
+      editions_(control_, table_, clock_, log_, [this] { tidy(); }),
       worker_count_(count_workers(settings.server)),
       queue_(worker_count_),
       in_flight_(settings.server.max_in_flight),
       crowd_(settings.server.max_connections_per_ip),
-      shared_{config_, clock_, table_, queue_, in_flight_, fleets_, crowd_} {
+      prober_(control_.get_executor(), clock_),
+      shared_{clock_, table_, queue_, in_flight_, crowd_},
+      reloading_(control_, std::move(file),
+                 [this](FreshConfiguration fresh) { return apply(std::move(fresh)); }) {
   for (const auto& warning : settings.warnings) log_.warning(warning);
-  const auto descriptors = raise_descriptor_limit(settings.server.max_connections);
-  if (!descriptors.warning.empty()) log_.warning(descriptors.warning);
   // Names of a table that is filled from a snapshot are made under the key of the weir that wrote it.
-  if (snapshot_.found()) config_.names.table = snapshot_.found()->names;
-  snapshot_.restore(table_, saved_rules_, clock_.now());
-  for (std::size_t i = 0; i < config_.upstreams.size(); ++i)
-    fleets_.emplace_back(config_.upstreams[i], config_.servers[i],
-                         [this](const std::string& change) { log_.warning(change); });
-  prober_.emplace(control_.get_executor(), clock_, fleets_);
-  if (takes_leases(settings))
-    redis_units_.emplace(settings.state.redis->lease_keys, settings.state.redis->lease_return);
-  const WorkerParts parts{.shared = shared_,
-                          .redis = needs_redis(settings) ? &*settings.state.redis : nullptr,
-                          .redis_refunds = redis_refunds_,
-                          .redis_units = redis_units_ ? &*redis_units_ : nullptr,
-                          .access_log = access_log_,
-                          .log = log_,
-                          .most_sessions = std::max<std::size_t>(1, descriptors.connections / worker_count_)};
-  for (unsigned i = 0; i < worker_count_; ++i) workers_.push_back(std::make_unique<WorkerThread>(parts));
-  open_listeners();
+  if (snapshot_.found()) names_.table = snapshot_.found()->names;
+  start_workers(std::move(servers));
   start_admin();
 }
 
-void Program::open_listeners() {
-  certificates_ = std::make_unique<CertificateWatch>(control_.get_executor(), settings_.listeners, log_,
-                                                     [this](std::size_t listener, SSL_CTX* fresh) {
-                                                       for (const auto& worker : workers_)
-                                                         worker->renew(listener, net::share(fresh));
-                                                     });
-  if (const auto fault = certificates_->read()) throw CannotStart(fault->message);
-  for (std::size_t i = 0; i < settings_.listeners.size(); ++i) {
-    SSL_CTX* const tls = certificates_->context(i);
-    const bool proxied = settings_.listeners[i].proxy_protocol;
-    auto first = need(net::ListeningSocket::open(settings_.listeners[i].address));
-    for (std::size_t j = 1; j < workers_.size(); ++j)
-      workers_[j]->listen_on(need(first.again()), net::share(tls), proxied);
-    log_.info(std::string(tls != nullptr ? "TLS " : "") + "listening on " + first.address().to_string());
-    workers_[0]->listen_on(std::move(first), net::share(tls), proxied);
+void Program::start_workers(std::vector<std::vector<upstream::Server>> servers) {
+  auto edition = editions_.put_in_force(need(editions_.make(settings_, std::move(servers), names_)));
+  snapshot_.restore(table_, editions_.saved_rules(), clock_.now());
+  if (takes_leases(settings_))
+    redis_units_.emplace(settings_.state.redis->lease_keys, settings_.state.redis->lease_return);
+  const WorkerParts parts{.shared = shared_,
+                          .edition = std::move(edition),
+                          .shape = editions_.shape(),
+                          .redis = needs_redis(begun_with_) ? &*begun_with_.state.redis : nullptr,
+                          .redis_refunds = redis_refunds_,
+                          .redis_units = redis_units_ ? &*redis_units_ : nullptr,
+                          .access_log = access_log_,
+                          .log = log_};
+  for (unsigned i = 0; i < worker_count_; ++i) workers_.push_back(std::make_unique<WorkerThread>(parts));
+  prober_.watch(editions_.current().fleets);
+  listeners_.emplace(control_.get_executor(), workers_, log_);
+  listeners_->put_in_force(need(listeners_->prepare(settings_.listeners)), most_sessions());
+}
+
+std::size_t Program::most_sessions() {
+  const auto descriptors = raise_descriptor_limit(settings_.server.max_connections);
+  if (!descriptors.warning.empty()) log_.warning(descriptors.warning);
+  return std::max<std::size_t>(1, descriptors.connections / worker_count_);
+}
+
+// What weir does by the configuration is done by what the file says now, or goes on as it is.
+void Program::reload(Reloading::Done done) {
+  supervision_.reloading();
+  reloading_.ask([this, told = std::move(done)](const ReloadReport& report) {
+    if (!draining_) supervision_.ready();
+    if (told) told(report);
+  });
+}
+
+ReloadReport Program::apply(FreshConfiguration fresh) {
+  ReloadReport report;
+  report.mistakes = std::move(fresh.mistakes);
+  const auto refuse = [&](std::string why) {
+    report.mistakes.push_back(std::move(why));
+    for (const auto& mistake : report.mistakes) log_.error("reload: " + mistake);
+    log_.error("reload: the configuration stays as it was");
+    return report;
+  };
+  if (draining_) return refuse("weir is stopping");
+  if (fresh.settings) report.mistakes = find_unchangeable(begun_with_, *fresh.settings, reloading_.file());
+  if (!report.mistakes.empty()) {
+    auto last = std::move(report.mistakes.back());
+    report.mistakes.pop_back();
+    return refuse(std::move(last));
   }
+  auto listeners = listeners_->prepare(fresh.settings->listeners);
+  if (!listeners) return refuse(listeners.error().message);
+  tidy();
+  auto draft = editions_.make(*fresh.settings, std::move(fresh.servers), names_);
+  if (!draft) return refuse(draft.error().message);
+  put_in_force(std::move(*fresh.settings), std::move(*draft), std::move(*listeners), report);
+  return report;
+}
+
+// Nothing here fails, but for want of memory.
+void Program::put_in_force(Settings settings, Editions::Draft draft, std::vector<Listeners::Wanted> listeners,
+                           ReloadReport& report) {
+  settings_ = std::move(settings);
+  report.changes = std::move(draft.changes);
+  make_room_for_counters();
+  const auto edition = editions_.put_in_force(std::move(draft));
+  in_flight_.set_most(settings_.server.max_in_flight);
+  crowd_.set_most(settings_.server.max_connections_per_ip);
+  log_.set_level(settings_.log.level);
+  for (const auto& worker : workers_) worker->begin(edition);
+  for (auto& change : listeners_->put_in_force(std::move(listeners), most_sessions()))
+    report.changes.push_back(std::move(change));
+  listeners_->look_at_certificates();
+  listeners_->look_at_certificates_every(settings_.server.certificate_check);
+  prober_.watch(edition->fleets);
+  if (admin_) admin_->renew(sources());
+  table_.put_in_order(clock_.now());
+  for (const auto& warning : settings_.warnings) log_.warning(warning);
+  for (const auto& change : report.changes) log_.info("reload: " + change);
+  log_.info("reload: the configuration was read anew");
+}
+
+void Program::make_room_for_counters() {
+  for (const auto& worker : workers_) worker->counters().make_room(editions_.shape());
+}
+
+// What no request needs any more.
+void Program::tidy() {
+  std::vector<observe::Counters*> counters;
+  for (const auto& worker : workers_) counters.push_back(&worker->counters());
+  editions_.tidy(counters);
 }
 
 void Program::start_admin() {
@@ -223,15 +273,24 @@ admin::Sources Program::sources() {
   admin::Sources sources;
   sources.version = WEIR_VERSION;
   for (const auto& worker : workers_) sources.counters.push_back(&worker->counters());
-  for (const auto& route : config_.routes) sources.routes.push_back(route.name);
-  for (const auto& rule : config_.rules) sources.rules.push_back(admin::describe(rule));
-  for (const auto& upstream : config_.upstreams) sources.upstreams.push_back(upstream.name);
+  sources.routes = editions_.route_names();
+  for (const auto& rule : editions_.current().config.rules) sources.rules.push_back(admin::describe(rule));
+  sources.upstreams = editions_.upstream_names();
   sources.servers = [this] { return servers(); };
   sources.key_table = [this] { return table_.stats(); };
   sources.process = admin::read_process_figures;
   sources.load = [this] { return load(); };
   sources.readiness = [this] { return readiness(); };
-  sources.certificates = [this] { return certificates_->figures(); };
+  sources.certificates = [this] { return listeners_->certificates(); };
+  sources.reload = [this](admin::ReloadDone done) {
+    reload([told = std::move(done)](const ReloadReport& report) { told({report.mistakes, report.changes}); });
+  };
+  sources.reloads = [this] {
+    return admin::ReloadFigures{.ok = reloading_.succeeded(),
+                                .failed = reloading_.failed(),
+                                .last_ok = reloading_.last_succeeded(),
+                                .last = std::chrono::floor<std::chrono::seconds>(reloading_.since())};
+  };
   if (redis_units_)
     sources.leases = [this] {
       const auto stats = redis_units_->stats();
@@ -243,7 +302,7 @@ admin::Sources Program::sources() {
                                  .held = stats.held(),
                                  .crowded = stats.crowded};
     };
-  if (!needs_redis(settings_)) return sources;
+  if (!needs_redis(begun_with_)) return sources;
   sources.redis = [this] {
     std::vector<admin::RedisFigures> figures;
     for (const auto& worker : workers_) {
@@ -263,10 +322,10 @@ admin::Sources Program::sources() {
 
 std::vector<admin::ServerFigures> Program::servers() const {
   std::vector<admin::ServerFigures> figures;
-  for (const auto& fleet : fleets_)
-    for (std::size_t at = 0; at < fleet.size(); ++at) {
-      const auto& member = fleet.member(at);
-      figures.push_back({.upstream = fleet.settings().name,
+  for (const auto& fleet : editions_.current().fleets)
+    for (std::size_t at = 0; at < fleet->size(); ++at) {
+      const auto& member = fleet->member(at);
+      figures.push_back({.upstream = fleet->settings().name,
                          .server = member.server().name,
                          .healthy = member.serves(),
                          .ejections = member.ejections()});
@@ -284,7 +343,7 @@ std::vector<std::pair<const char*, double>> Program::load() {
     for (const auto& worker : workers_) most = std::max(most, worker->load().part(kind));
     return most;
   };
-  if (config_.elastic)
+  if (editions_.current().config.elastic)
     for (const auto kind : {LoadKind::Lag, LoadKind::Cpu}) load.emplace_back(name(kind), busiest(kind));
   load.emplace_back(name(LoadKind::Queue), queue_.fullness());
   load.emplace_back(name(LoadKind::InFlight), std::min(1.0, in_flight_.fullness()));
@@ -306,11 +365,8 @@ admin::Readiness Program::readiness() const {
 // The first asks for a drain, the second for an end.
 void Program::on_signal(int signal) {
   if (signal == SIGHUP) {
-    log_.warning(
-        "SIGHUP: this version of weir reads certificates anew, and nothing else; nothing else was changed");
-    supervision_.reloading();
-    certificates_->look();
-    return supervision_.ready();
+    log_.info("SIGHUP: reading the configuration anew");
+    return reload({});
   }
   if (draining_) {
     log_.info("stopping at once");
@@ -361,9 +417,8 @@ void end_soon() {
 int Program::serve() {
   signals_.listen([this](int signal) { on_signal(signal); });
   sweep_later();
-  certificates_->look_every(settings_.server.certificate_check);
+  listeners_->look_at_certificates_every(settings_.server.certificate_check);
   if (admin_) admin_->start();
-  prober_->start();
   for (const auto& worker : workers_) worker->start();
   start_supervision();
   std::thread joiner([this] {
@@ -372,7 +427,7 @@ int Program::serve() {
   });
   control_.run();
   joiner.join();
-  snapshot_.save(table_, {.names = config_.names.table, .saved_at = clock_.now()}, saved_rules_);
+  snapshot_.save(table_, {.names = names_.table, .saved_at = clock_.now()}, editions_.saved_rules());
   end_soon();
   log_.info("stopped");
   return 0;
@@ -380,10 +435,10 @@ int Program::serve() {
 
 }  // namespace
 
-int run(const Settings& settings) {
+int run(const Settings& settings, const std::string& file) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
-    Program program(settings, configure(settings));
+    Program program(settings, look_up_servers(settings), file);
     return program.serve();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "weir: %s\n", error.what());

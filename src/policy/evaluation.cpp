@@ -75,7 +75,7 @@ void put(Bill& bill, const Line& line, const limit::Key& key, limit::Cost cost) 
   const bool enforced = line.rule->mode == Mode::Enforce && !line.applied.counted;
   const auto& lease = line.rule->lease;
   [[maybe_unused]] const bool added =
-      bill.add(line, {key, line.applied.limiter, cost, line.rule->index, enforced,
+      bill.add(line, {key, line.applied.limiter, cost, line.rule->cells, enforced,
                       ledger_of(line.applied.variant, line.applied.elastic),
                       lease ? units_of(*lease, *line.applied.limiter) : 0});
   assert(added);

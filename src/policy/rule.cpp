@@ -114,11 +114,11 @@ std::string describe(const KeyPart& part) {
 // `Numbers`, here and below: a rule or a variant of one.
 template <class Numbers>
 AppliedLimiter own_limiter(const Numbers& numbers, std::uint16_t variant) {
-  return {numbers.soft ? &*numbers.soft : &numbers.limiter, &numbers.limiter, variant};
+  return {numbers.soft ? numbers.soft->get() : numbers.limiter.get(), numbers.limiter.get(), variant};
 }
 
 AppliedLimiter elastic_limiter(const Elastic& elastic, std::uint16_t variant) {
-  return {&elastic.limiter, &elastic.limiter, variant, true, true};
+  return {elastic.limiter.get(), elastic.limiter.get(), variant, true, true};
 }
 
 template <class Numbers>
@@ -144,10 +144,10 @@ template <class Numbers>
 AppliedLimiter local_share(const Numbers& numbers, AppliedLimiter applied) {
   if (applied.elastic) {
     const auto& share = numbers.elastic->local_share;
-    if (share) applied.limiter = applied.told = &*share;
+    if (share) applied.limiter = applied.told = share->get();
   } else if (numbers.local_share) {
-    applied.told = &*numbers.local_share;
-    applied.limiter = numbers.soft_share ? &*numbers.soft_share : applied.told;
+    applied.told = numbers.local_share->get();
+    applied.limiter = numbers.soft_share ? numbers.soft_share->get() : applied.told;
   }
   return applied;
 }

@@ -23,8 +23,10 @@ constexpr std::uint64_t kDiscarded = 64 << 10;
 Exchange::Exchange(Session& session)
     : session_(session),
       worker_(session.worker),
+      stay_(session.worker.terms),
+      config_(stay_.config()),
       space_(session.worker.take_space()),
-      gate_(session.worker, *space_) {}
+      gate_(session.worker, config_, *space_) {}
 
 Exchange::~Exchange() {
   if (begun_) account();
@@ -53,7 +55,7 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
   if (auto fault = http::parse_request_head(bytes, space.head)) return fault;
   const auto& head = space.head;
   started_ = latest_ = worker_.clock.now();
-  const auto most = worker_.config.server.max_body;
+  const auto most = config_.server.max_body;
   request_body_.emplace(session_.client, session_.inbox, head.framing, head.content_length,
                         most == 0 ? BodySource::kUnbounded : most);
   space.credentials.now = started_;
@@ -62,24 +64,23 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
                    .path = http::normalise_path(head.path, space.path_scratch),
                    .host = http::normalise_host(head.authority, space.host_scratch),
                    .route = {},
-                   .client = policy::identify(worker_.config.client, session_.peer, head, space.credentials),
+                   .client = policy::identify(config_.client, session_.peer, head, space.credentials),
                    .now = started_,
-                   .load = worker_.config.elastic ? worker_.load.load() : 1};
+                   .load = config_.elastic ? worker_.load.load() : 1};
   return std::nullopt;
 }
 
 net::Task<Exchange::Ending> Exchange::run() {
   auto& space = *space_;
   begun_ = true;
-  route_ = policy::find_route(worker_.config.routes, space.request);
-  const auto* route = route_ ? &worker_.config.routes[*route_] : nullptr;
+  route_ = policy::find_route(config_.routes, space.request);
+  const auto* route = route_ ? &config_.routes[*route_] : nullptr;
   if (route != nullptr) space.request.route = route->name;
   if (route != nullptr && route->max_head != 0 && head_size_ > route->max_head) {
     worker_.counters.client_errors(observe::ClientError::HeadTooLarge).add();
     return error(431, "the request head is too large");
   }
-  const auto most =
-      route != nullptr && route->max_body != 0 ? route->max_body : worker_.config.server.max_body;
+  const auto most = route != nullptr && route->max_body != 0 ? route->max_body : config_.server.max_body;
   if (route != nullptr && route->max_body != 0) request_body_->allow(most);
   if (most != 0 && space.head.content_length > most) {
     worker_.counters.client_errors(observe::ClientError::BodyTooLarge).add();
@@ -91,8 +92,8 @@ net::Task<Exchange::Ending> Exchange::run() {
     return error(400, what);
   }
   if (space.request.client.key_rejected) return error(401, "the API key is not known");
-  priority_ = policy::priority_of(space.request, route, worker_.config.tier_priorities);
-  return worker_.config.inspects ? inspect() : decide();
+  priority_ = policy::priority_of(space.request, route, config_.tier_priorities);
+  return config_.inspects ? inspect() : decide();
 }
 
 net::Task<Exchange::Ending> Exchange::decide() {
@@ -134,9 +135,9 @@ net::Task<Exchange::Ending> Exchange::carry_out(const Ruling& ruling) {
 }
 
 net::Task<Exchange::Ending> Exchange::pass_on() {
-  const auto* route = route_ ? &worker_.config.routes[*route_] : nullptr;
+  const auto* route = route_ ? &config_.routes[*route_] : nullptr;
   if (route != nullptr && !route->respond && space_->head.max_forwards != 0U) {
-    auto& pool = worker_.pools[route->upstream];
+    auto& pool = stay_.pool(route->upstream);
     const auto pause = route->honor_retry_after ? pool.fleet().paused_until() - latest_ : base::Duration{0};
     return pause > base::Duration{0} ? answer_paused(pause) : forward(pool);
   }
@@ -163,7 +164,7 @@ void Exchange::note_standing(const policy::Decision& decision) {
   space_->standing.clear();
   if (decision.rule == nullptr) return;
   const auto& outcome = decision.outcome;
-  const auto& server = worker_.config.server;
+  const auto& server = config_.server;
   http::append_standing(space_->standing,
                         {.rule = decision.rule->name,
                          .limit = limit::quota_of(*decision.limiter, outcome),
@@ -231,7 +232,7 @@ net::Task<Exchange::Ending> Exchange::answer(http::Answer answer) {
 }
 
 net::Task<Exchange::Ending> Exchange::answer_after_body(http::Answer answer) {
-  session_.arm(worker_.config.server.head_timeout);  // for all of it
+  session_.arm(config_.server.head_timeout);  // for all of it
   answer.keep_alive = co_await discard_body();
   session_.disarm();
   session_.clear_late();
@@ -242,7 +243,7 @@ net::Task<Exchange::Ending> Exchange::send(const http::Answer& in_step) {
   auto& space = *space_;
   const auto& head = space.head;
   auto answer = in_step;
-  answer.keep_alive = in_step.keep_alive && head.keep_alive && !worker_.draining;
+  answer.keep_alive = in_step.keep_alive && head.keep_alive && !session_.is_leaving();
   answer.omit_body = head.method == "HEAD";
   answer.client_minor_version = head.minor_version;
   answer.date = worker_.http_date(latest_);
@@ -257,7 +258,7 @@ net::Task<Exchange::Ending> Exchange::send(const http::Answer& in_step) {
 }
 
 net::Task<Exchange::Ending> Exchange::send_rest(std::size_t sent, bool keep_alive) {
-  session_.arm(worker_.config.server.write_timeout);
+  session_.arm(config_.server.write_timeout);
   const auto& out = space_->out;
   const auto ec = co_await session_.client.write(std::string_view(out).substr(sent));
   co_return answered_with(ec, out.size(), keep_alive);
@@ -300,7 +301,8 @@ limit::Ending Exchange::how_it_went() const noexcept {
 void Exchange::account() noexcept {
   auto& counters = worker_.counters;
   const auto now = worker_.clock.now();
-  counters.requests(route_, status_).add();
+  const auto label = route_ ? std::optional(config_.label_of_route(*route_)) : std::nullopt;
+  counters.requests(label, status_).add();
   // Of a tunnel the time until it stood: how long it then lasts says nothing of weir.
   counters.request_seconds.record((status_ == 101 ? answered_ : now) - started_);
   counters.bytes_in.add(request_body_->filled());
@@ -332,7 +334,7 @@ void Exchange::log(base::TimePoint now) {
        .upstream = span(sent_, answered_),
        .client = client.address,
        .method = space.head.method,
-       .target = policy::redacted(worker_.config.client, space.head.target, redacted),
+       .target = policy::redacted(config_.client, space.head.target, redacted),
        .host = space.head.authority,
        .route = space.request.route,
        .status = status_,

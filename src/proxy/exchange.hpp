@@ -133,6 +133,8 @@ class Exchange {
 
   Session& session_;
   Worker& worker_;
+  const Terms::Stay stay_;  // in the edition that it began with
+  const Configuration& config_;
   std::unique_ptr<ExchangeSpace> space_;
   Gate gate_;
   std::optional<std::size_t> route_;

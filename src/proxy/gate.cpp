@@ -19,7 +19,7 @@ void Gate::count(const policy::Bill& bill, bool admitted) {
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     if (bill.line(i).applied.counted) continue;
     const auto& charge = bill.charges()[i];
-    const auto rule = charge.rule;
+    const auto rule = bill.line(i).rule->index;
     if (!outcomes[i].allowed)
       worker_.counters.decisions(rule, charge.enforced ? RuleOutcome::Refused : RuleOutcome::ShadowRefused)
           .add();
@@ -78,7 +78,7 @@ void Gate::let_go() {
 }
 
 void Gate::settle_later(policy::Bill& bill, Settlements::Store store, base::TimePoint charged_at) {
-  if (worker_.config.settles && !bill.empty()) settlements_.begin(bill, store, charged_at);
+  if (config_.settles && !bill.empty()) settlements_.begin(bill, store, charged_at);
 }
 
 void Gate::end(base::TimePoint now, const limit::Ending& ending) {
@@ -138,7 +138,7 @@ std::optional<limit::Key> Gate::key_in(const policy::Rule* rule) const noexcept 
 bool Gate::decide_here(base::TimePoint now, policy::Priority priority, Ruling& ruling) {
   auto& evaluation = space_.evaluation;
   charged_at_ = now;
-  ruling.objection = evaluation.collect(worker_.config.rules, space_.request, worker_.config.names);
+  ruling.objection = evaluation.collect(config_.rules, space_.request, config_.names);
   if (ruling.objection) return true;
   if (refused_unasked(now)) {
     ruling = rule();
@@ -167,7 +167,7 @@ bool Gate::refused_unasked(base::TimePoint now) {
   if (!refused_unasked_) return false;
   for (std::size_t i = 0; i < charges.size(); ++i)
     if (charges[i].enforced && !remote.outcomes()[i].allowed)
-      worker_.counters.denied_here(charges[i].rule).add();
+      worker_.counters.denied_here(remote.line(i).rule->index).add();
   for (std::size_t i = 0; i < local.charges().size(); ++i)
     local.outcomes()[i] = worker_.table.peek(local.charges()[i], now);
   return true;
@@ -182,7 +182,7 @@ net::Task<Ruling> Gate::ask_redis() {
     worker_.counters.store_failures.add();
     for (std::size_t i = 0; i < remote.charges().size(); ++i)
       if ((unasked >> i & 1U) != 0)
-        worker_.counters.decisions(remote.charges()[i].rule, RuleOutcome::StoreFailed).add();
+        worker_.counters.decisions(remote.line(i).rule->index, RuleOutcome::StoreFailed).add();
     co_return fall_back(unasked);
   }
   remote_charged_ = true;
@@ -214,8 +214,7 @@ void Gate::keep_remote() {
 // Redis could not be asked for these lines: each of their rules goes by its on_store_failure.
 Ruling Gate::fall_back(limit::LineSet unasked) {
   auto& remote = space_.evaluation.remote;
-  const auto* closed =
-      space_.evaluation.fall_back(space_.request, worker_.config.names, space_.fallback, unasked);
+  const auto* closed = space_.evaluation.fall_back(space_.request, config_.names, space_.fallback, unasked);
   if (closed == nullptr) hold_unasked(unasked);
   remote.remove(unasked);
   keep_remote();

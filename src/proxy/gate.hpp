@@ -25,8 +25,10 @@ struct Ruling {
 
 class Gate {
  public:
-  Gate(Worker& worker, ExchangeSpace& space) noexcept
+  // `config`: that the exchange began with.
+  Gate(Worker& worker, const Configuration& config, ExchangeSpace& space) noexcept
       : worker_(worker),
+        config_(config),
         space_(space),
         bills_{&space.evaluation.local, &space.evaluation.remote, &space.fallback},
         settlements_(worker, space) {}
@@ -91,6 +93,7 @@ class Gate {
   [[nodiscard]] std::span<const policy::Bill* const> asked() const;
 
   Worker& worker_;
+  const Configuration& config_;
   ExchangeSpace& space_;
   std::array<const policy::Bill*, 3> bills_;
   Settlements settlements_;

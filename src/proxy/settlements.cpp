@@ -123,7 +123,7 @@ void Settlements::settle_in_redis(const Line& line, limit::Cost actual) {
 // Once a request: not again for the limiter that an elastic rule only keeps in step.
 void Settlements::count(const Line& line, Settled outcome) {
   if (!line.account.bill->line(line.number).applied.counted)
-    worker_.counters.settlements(line.charge().rule, outcome).add();
+    worker_.counters.settlements(line.rule().index, outcome).add();
 }
 
 void Settlements::see(std::string_view piece) {

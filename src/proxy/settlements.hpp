@@ -69,6 +69,7 @@ class Settlements final : public BodyWatch {
     std::size_t number;
 
     [[nodiscard]] const limit::Charge& charge() const { return account.bill->charges()[number]; }
+    [[nodiscard]] const policy::Rule& rule() const { return *account.bill->line(number).rule; }
     [[nodiscard]] limit::Outcome& outcome() const { return account.bill->outcomes()[number]; }
   };
   // Calls back with each line that was charged and is to be settled, and how.

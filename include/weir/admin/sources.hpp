@@ -23,14 +23,15 @@ namespace weir::admin {
 // A rule as people read it.
 struct RuleText {
   std::string name;
-  std::string algorithm;  // "token_bucket"
-  std::string limit;      // "token_bucket 10/s, burst 100"
-  std::string match;      // "path /api/*"
-  std::string key;        // "api_key|ip"
-  std::string store;      // "memory", "redis"
-  std::string mode;       // "enforce", "shadow"
-  bool settles = false;   // by answers
-  bool messages = false;  // counts those of WebSockets
+  std::string algorithm;       // "token_bucket"
+  std::string limit;           // "token_bucket 10/s, burst 100"
+  std::string match;           // "path /api/*"
+  std::string key;             // "api_key|ip"
+  std::string store;           // "memory", "redis"
+  std::string mode;            // "enforce", "shadow"
+  bool settles = false;        // by answers
+  bool messages = false;       // counts those of WebSockets
+  limit::RuleIndex label = 0;  // of its counters
 };
 [[nodiscard]] RuleText describe(const policy::Rule& rule);
 
@@ -90,13 +91,28 @@ struct Readiness {
   std::string detail;  // why not; or what is degraded though it is ready
 };
 
+// How often the configuration was read anew.
+struct ReloadFigures {
+  std::uint64_t ok = 0;
+  std::uint64_t failed = 0;
+  bool last_ok = true;
+  std::chrono::sys_seconds last{};  // when the configuration came into force that is
+};
+
+// What came of reading it anew, in words.
+struct ReloadOutcome {
+  std::vector<std::string> mistakes;  // none: it is in force
+  std::vector<std::string> changes;
+};
+using ReloadDone = std::function<void(const ReloadOutcome&)>;
+
 struct Sources {
   std::string version;
-  std::vector<const observe::Counters*>
-      counters;                        // of every worker; they outlive the server, and share one shape
-  std::vector<std::string> routes;     // names, in the order of Counters' indices
-  std::vector<RuleText> rules;         // likewise
-  std::vector<std::string> upstreams;  // likewise
+  std::vector<const observe::Counters*> counters;  // of every worker; they outlive the server
+  // Names, by the labels of their counters (observe::Counters); one that is empty is nobody's.
+  std::vector<std::string> routes;
+  std::vector<RuleText> rules;  // in their order
+  std::vector<std::string> upstreams;
   // Called on the server's thread, whatever they read must bear that. Absent: nothing is shown.
   std::function<limit::KeyTable::Stats()> key_table;
   std::function<std::vector<RedisFigures>()> redis;
@@ -106,6 +122,9 @@ struct Sources {
   std::function<std::vector<std::pair<const char*, double>>()> load;  // by kind, from 0 to 1
   std::function<Readiness()> readiness;                               // absent: ready
   std::function<TlsFigures()> certificates;
+  std::function<ReloadFigures()> reloads;
+  // Reads it anew; tells on the server's thread, later. Absent: there is nothing to read.
+  std::function<void(ReloadDone)> reload;
 };
 
 }  // namespace weir::admin

@@ -95,6 +95,19 @@ class KeyTable {
   bool restore(const SavedKey& saved, std::span<const SavedRule> rules, base::TimePoint now);
   void restore(const SharedCell& shared);
 
+  // For reloads, by one thread; charges may go on meanwhile. What RuleIndex `index` stands for from now on: a
+  // rule, or newer numbers of one whose keys have another index, whose cells then move on as they are met
+  // (limit/rescale.hpp), each once. Before the first charge under it. The limiters outlive the table.
+  void introduce(RuleIndex index, const SavedRule& rule, base::TimePoint now);
+  // Its rule is gone, or was; no charge names it any more. put_in_order() forgets its keys.
+  void forget(RuleIndex index);
+  // Forgets what is to be forgotten, and moves on what nobody has asked for yet, where a rule has but one
+  // limiter (a cell does not say which of several it is of). Holds one shard's lock at a time: of a million
+  // keys nobody waits for more than some 4,000 of them.
+  void put_in_order(base::TimePoint now);
+  // No key has it, and no charge names it any more: it may stand for something else.
+  void retire(RuleIndex index);
+
   struct Stats {
     std::uint64_t keys = 0;             // slots taken, drained ones that no sweep has met yet included
     std::uint64_t slots = 0;            // all slots there are

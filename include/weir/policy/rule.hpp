@@ -2,7 +2,7 @@
 #pragma once
 
 #include "weir/limit/charge.hpp"
-#include "weir/limit/limiter.hpp"
+#include "weir/limit/shared_limiter.hpp"
 #include "weir/policy/cost.hpp"
 #include "weir/policy/match.hpp"
 #include "weir/policy/settlement.hpp"
@@ -40,6 +40,7 @@ enum class Attribute : std::uint8_t {
 struct AttributeRef {
   Attribute kind = Attribute::Ip;
   std::string name;  // of a header (lower case), query parameter, cookie or claim (all with their case)
+  friend bool operator==(const AttributeRef&, const AttributeRef&) = default;
 };
 
 // One part of a key: the first alternative that is present ("api_key|ip").
@@ -64,9 +65,9 @@ enum class Mode : std::uint8_t { Enforce, Shadow };
 // A higher limit for while the system has room. It counts apart, and both count every request, so that the
 // rule's own limit finds out at once what it would have when room runs out.
 struct Elastic {
-  limit::Limiter limiter;
-  std::optional<limit::Limiter> local_share{};  // as Rule::local_share
-  double while_load_below = 0;                  // of Request::load
+  limit::SharedLimiter limiter;
+  std::optional<limit::SharedLimiter> local_share{};  // as Rule::local_share
+  double while_load_below = 0;                        // of Request::load
 };
 
 // The same rule with other numbers, for a tier or for what an override matches. Counts apart from the rule
@@ -74,17 +75,17 @@ struct Elastic {
 struct Variant {
   std::string tier;  // of a tier's variant; empty for an override
   Match match{};     // of an override
-  limit::Limiter limiter;
-  std::optional<limit::Limiter> local_share{};
-  std::optional<limit::Limiter> soft{};
-  std::optional<limit::Limiter> soft_share{};
+  limit::SharedLimiter limiter;
+  std::optional<limit::SharedLimiter> local_share{};
+  std::optional<limit::SharedLimiter> soft{};
+  std::optional<limit::SharedLimiter> soft_share{};
   std::optional<Elastic> elastic{};
 };
 
 // How many messages a client may send over WebSockets: of the key that the rule counts requests by, and apart
 // from them.
 struct Messages {
-  limit::Limiter limiter;
+  limit::SharedLimiter limiter;
   bool closes = false;  // one too many ends its connection; else it waits, and those behind it
 };
 
@@ -98,19 +99,20 @@ struct Lease {
 
 // `name` and `limiter` must be given; the rest has defaults.
 struct Rule {
-  std::string name;  // unique, printable ASCII without quotes
-  limit::RuleIndex index = 0;
+  std::string name;            // unique, printable ASCII without quotes
+  limit::RuleIndex index = 0;  // the label of its counters: one for each name, as long as weir runs
+  limit::RuleIndex cells = 0;  // under which the table keeps its keys: another one with other numbers
   Match match{};
   KeyPattern key{};
   OnMissing on_missing = OnMissing::Skip;
-  limit::Limiter limiter;
+  limit::SharedLimiter limiter;
   // What this weir enforces by itself while the store is away: the limit divided by `replicas`. Absent unless
   // store is Redis and on_store_failure is Local.
-  std::optional<limit::Limiter> local_share{};
+  std::optional<limit::SharedLimiter> local_share{};
   // With a soft limit: what is enforced in place of `limiter` and of `local_share`, a margin wider than the
   // limit that clients are told of.
-  std::optional<limit::Limiter> soft{};
-  std::optional<limit::Limiter> soft_share{};
+  std::optional<limit::SharedLimiter> soft{};
+  std::optional<limit::SharedLimiter> soft_share{};
   std::optional<Elastic> elastic{};
   std::vector<Variant> overrides{};  // first match wins, before tiers
   std::vector<Variant> tiers{};

@@ -20,6 +20,7 @@ class AnswerTest : public ::testing::Test {
     sources_.rules = {{"per-key", "token_bucket", "token_bucket 10/s, burst 100", "everything", "api_key|ip",
                        "memory", "enforce"},
                       {"login", "gcra", "gcra 5/min", "path /login", "ip", "redis", "shadow"}};
+    sources_.rules[1].label = 1;
     sources_.upstreams = {"backend"};
     sources_.counters = {&one_, &two_};
   }
