@@ -103,11 +103,7 @@ base::Result<AttributeRef> parse_attribute(std::string_view text) {
 
 std::string describe(const KeyPart& part) {
   std::string text;
-  for (const auto& attribute : part) {
-    if (!text.empty()) text += "|";
-    text += word_of(attribute.kind).text;
-    if (!attribute.name.empty()) text += ":" + attribute.name;
-  }
+  for (const auto& attribute : part) text += (text.empty() ? "" : "|") + policy::describe(attribute);
   return text;
 }
 
@@ -166,6 +162,10 @@ base::Result<KeyPart> parse_key_part(std::string_view text) {
       return base::Error{"\"" + std::string(text) + "\" ends with '|': name what to fall back on"};
   } while (!rest.empty());
   return part;
+}
+
+std::string describe(const AttributeRef& attribute) {
+  return std::string(word_of(attribute.kind).text) + (attribute.name.empty() ? "" : ":" + attribute.name);
 }
 
 std::string describe(const KeyPattern& pattern) {

@@ -1,10 +1,11 @@
 #include "proxy/exchange.hpp"
 
 #include "proxy/session.hpp"
+#include "proxy/standing.hpp"
 #include "proxy/tunnel.hpp"
 #include "proxy/upload.hpp"
 
-#include "weir/http/target.hpp"
+#include "weir/policy/inquiry.hpp"
 #include "weir/policy/redaction.hpp"
 
 #include <new>
@@ -58,13 +59,9 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
                         most == 0 ? BodySource::kUnbounded : most);
   space.credentials.now = started_;
   space.credentials.certificate_subject = session_.certificate_subject();
-  space.request = {.head = &head,
-                   .path = http::normalise_path(head.path, space.path_scratch),
-                   .host = http::normalise_host(head.authority, space.host_scratch),
-                   .route = {},
-                   .client = policy::identify(worker_.config.client, session_.peer, head, space.credentials),
-                   .now = started_,
-                   .load = worker_.config.elastic ? worker_.load.load() : 1};
+  space.request = policy::request_of(worker_.config.client, session_.peer, head, space.credentials,
+                                     space.path_scratch, space.host_scratch);
+  if (worker_.config.elastic) space.request.load = worker_.load.load();
   return std::nullopt;
 }
 
@@ -74,25 +71,26 @@ net::Task<Exchange::Ending> Exchange::run() {
   route_ = policy::find_route(worker_.config.routes, space.request);
   const auto* route = route_ ? &worker_.config.routes[*route_] : nullptr;
   if (route != nullptr) space.request.route = route->name;
-  if (route != nullptr && route->max_head != 0 && head_size_ > route->max_head) {
-    worker_.counters.client_errors(observe::ClientError::HeadTooLarge).add();
-    return error(431, "the request head is too large");
-  }
   const auto most =
       route != nullptr && route->max_body != 0 ? route->max_body : worker_.config.server.max_body;
   if (route != nullptr && route->max_body != 0) request_body_->allow(most);
-  if (most != 0 && space.head.content_length > most) {
-    worker_.counters.client_errors(observe::ClientError::BodyTooLarge).add();
-    return error(413, "the request body is too large");
-  }
-  if (const auto what = space.request.client.ambiguity; !what.empty()) {
-    worker_.counters.client_errors(observe::ClientError::BadHead).add();
-    failure_ = "ambiguous_credential";
-    return error(400, what);
-  }
-  if (space.request.client.key_rejected) return error(401, "the API key is not known");
+  const auto barrier = barrier_to(space.request, route, head_size_, most);
+  if (barrier != Barrier::None) return turn_away(barrier);
   priority_ = policy::priority_of(space.request, route, worker_.config.tier_priorities);
   return worker_.config.inspects ? inspect() : decide();
+}
+
+net::Task<Exchange::Ending> Exchange::turn_away(Barrier barrier) {
+  using observe::ClientError;
+  auto& counters = worker_.counters;
+  if (barrier == Barrier::HeadTooLarge) counters.client_errors(ClientError::HeadTooLarge).add();
+  if (barrier == Barrier::BodyTooLarge) counters.client_errors(ClientError::BodyTooLarge).add();
+  if (barrier == Barrier::Ambiguous) {
+    counters.client_errors(ClientError::BadHead).add();
+    failure_ = "ambiguous_credential";
+  }
+  const auto said = answer_at(barrier, space_->request);
+  return error(said.status, said.what);
 }
 
 net::Task<Exchange::Ending> Exchange::decide() {
@@ -161,19 +159,7 @@ net::Task<Exchange::Ending> Exchange::answer_as_last() {
 
 void Exchange::note_standing(const policy::Decision& decision) {
   space_->standing.clear();
-  if (decision.rule == nullptr) return;
-  const auto& outcome = decision.outcome;
-  const auto& server = worker_.config.server;
-  http::append_standing(space_->standing,
-                        {.rule = decision.rule->name,
-                         .limit = limit::quota_of(*decision.limiter, outcome),
-                         .remaining = outcome.remaining,
-                         .window = limit::window(*decision.limiter),
-                         .more_after = outcome.more_after,
-                         .reset_at = asked_at_ + outcome.reset_after,
-                         .exceeded = decision.exceeded,
-                         .concurrency = limit::holds(*decision.limiter)},
-                        {.x = server.x_ratelimit, .ietf = server.ietf_ratelimit});
+  append_standing(space_->standing, decision, worker_.config.server, asked_at_);
 }
 
 net::Task<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
@@ -191,23 +177,10 @@ net::Task<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
 
 net::Task<Exchange::Ending> Exchange::refuse_by(const policy::Rule& rule, base::Duration retry_after) {
   auto& space = *space_;
-  const http::Refusal refusal{.rule = rule.name,
-                              .status = rule.refusal_status,
-                              .retry_after_seconds = http::retry_after_seconds(retry_after)};
-  if (refusal.retry_after_seconds) http::append_retry_after(space.standing, *refusal.retry_after_seconds);
-  const auto* accept = http::find_field(space.head.fields, http::FieldId::Accept);
-  const bool problem = accept != nullptr && http::wants_problem_json(accept->value);
   space.text.clear();
-  if (rule.refusal_body)
-    space.text = *rule.refusal_body;
-  else if (problem)
-    http::append_refusal_problem(space.text, refusal);
-  else
-    http::append_refusal_json(space.text, refusal);
+  const auto refusal = append_refusal(space.standing, space.text, rule, retry_after, space.head.fields);
   return answer({.status = refusal.status,
-                 .content_type = rule.refusal_body ? "text/plain; charset=utf-8"
-                                 : problem         ? "application/problem+json"
-                                                   : "application/json",
+                 .content_type = refusal.content_type,
                  .body = space.text,
                  .fields = space.standing});
 }

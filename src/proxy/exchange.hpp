@@ -2,6 +2,7 @@
 // ending.
 #pragma once
 
+#include "proxy/barrier.hpp"
 #include "proxy/exchange_space.hpp"
 #include "proxy/gate.hpp"
 
@@ -50,6 +51,7 @@ class Exchange {
   void cancel() noexcept;
 
  private:
+  [[nodiscard]] net::Task<Ending> turn_away(Barrier barrier);
   // Shows the body to the rules that ask for it, then decides.
   [[nodiscard]] net::Task<Ending> inspect();
   [[nodiscard]] net::Task<Ending> read_body(std::uint64_t most);

@@ -6,20 +6,11 @@
 #include "proxy/exchange.hpp"
 #include "proxy/session.hpp"
 
-#include <algorithm>
-
 namespace weir::proxy {
 
 namespace {
 
 using State = policy::RequestBody::State;
-
-bool is_coded(const http::RequestHead& head) {
-  return std::any_of(head.fields.begin(), head.fields.end(), [](const http::Field& field) {
-    return http::equal_ignoring_case(field.name, "Content-Encoding") && !field.value.empty() &&
-           !http::equal_ignoring_case(field.value, "identity");
-  });
-}
 
 bool is_empty(const http::RequestHead& head) noexcept {
   return head.framing == http::Framing::None ||
@@ -37,7 +28,7 @@ net::Task<Exchange::Ending> Exchange::inspect() {
   if (most == 0) return decide();
   const bool sized = head.framing == http::Framing::Length;
   body.state = is_empty(head)                        ? State::Whole
-               : is_coded(head)                      ? State::Coded
+               : policy::is_coded(head.fields)       ? State::Coded
                : sized && head.content_length > most ? State::TooLong
                                                      : State::Whole;
   if (is_empty(head) || body.state != State::Whole) return decide();

@@ -125,6 +125,9 @@ class Evaluation {
   // body as they want (wanted_body).
   Objection collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
 
+  // The same of one rule, whatever its mode: adds its lines where it applies, none where it objects.
+  Objection meet(const Rule& rule, const Request& request, const NamingKeys& keys);
+
   Bill local;   // to be charged in this process
   Bill remote;  // to be charged in Redis
 

@@ -49,6 +49,7 @@ using KeyPattern = std::vector<KeyPart>;
 
 // "ip", "api_key|ip", "header:X-Tenant". An error names the word and the nearest attribute.
 [[nodiscard]] base::Result<KeyPart> parse_key_part(std::string_view text);
+[[nodiscard]] std::string describe(const AttributeRef& attribute);
 [[nodiscard]] std::string describe(const KeyPattern& pattern);
 // Whether all clients count together, under values of the configuration's own: no part at all, or routes.
 // Hosts, methods and paths are what a client says, so it can have as many to itself as it likes.
