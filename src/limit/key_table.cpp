@@ -273,6 +273,21 @@ Outcome KeyTable::peek(const Charge& charge, base::TimePoint now) const {
   return outcome;
 }
 
+bool KeyTable::forget(const Key& key) {
+  Shard& shard = impl_->shard_of(key);
+  const std::lock_guard lock(shard.mutex);
+  Slot* slot = shard.find(key);
+  if (slot == nullptr) return false;
+  shard.release(*slot);
+  return true;
+}
+
+bool KeyTable::knows(const Key& key) const {
+  const Shard& shard = impl_->shard_of(key);
+  const std::lock_guard lock(shard.mutex);
+  return shard.find(key) != nullptr;
+}
+
 std::size_t KeyTable::sweep(base::TimePoint now, std::size_t buckets) {
   const std::uint64_t all = impl_->shape.shards * impl_->shape.buckets;
   const std::uint64_t count = std::min<std::uint64_t>(buckets, all);

@@ -81,6 +81,13 @@ class KeyTable {
   // What `charge` would answer, with nothing charged.
   [[nodiscard]] Outcome peek(const Charge& charge, base::TimePoint now) const;
 
+  // Forgets a key whatever its state: as if nobody had ever asked for it. False: it is not there, or what it
+  // is charged with stands in a cell that it shares. What its charges give back later finds nothing.
+  // REQUIRES that nothing of it is held (limit::holds).
+  bool forget(const Key& key);
+  // Whether there is a state of its own; else it is fresh, or shares a cell.
+  [[nodiscard]] bool knows(const Key& key) const;
+
   // Forgets drained keys in the next `buckets` buckets; a slow hand that goes round.
   // Returns how many it forgot.
   std::size_t sweep(base::TimePoint now, std::size_t buckets);
