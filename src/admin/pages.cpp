@@ -39,6 +39,9 @@ constexpr std::array kPages{
     Page{"/readyz", "GET", Anybody, say_readiness},
     Page{"/metrics", "GET", Operator, say_metrics},
     Page{"/api/rules", "GET", Operator, say_rules},
+    Page{"/api/explain", "POST", Operator, answer_explain, Page::Body::Json},
+    Page{"/api/keys", "GET", Operator, answer_keys},
+    Page{"/api/keys", "DELETE", Operator, answer_keys},
 };
 
 }  // namespace

@@ -39,4 +39,8 @@ struct Page {
 // "GET, HEAD, DELETE"
 [[nodiscard]] std::string methods_of(std::string_view path);
 
+// Handlers that have a file of their own.
+[[nodiscard]] net::Awaitable<Answer> answer_explain(const Sources& sources, const Question& question);
+[[nodiscard]] net::Awaitable<Answer> answer_keys(const Sources& sources, const Question& question);
+
 }  // namespace weir::admin

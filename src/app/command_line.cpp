@@ -2,6 +2,7 @@
 
 #include "app/mistakes.hpp"
 
+#include "weir/app/inspect.hpp"
 #include "weir/app/run.hpp"
 #include "weir/app/settings.hpp"
 #include "weir/base/units.hpp"
@@ -20,8 +21,8 @@ constexpr int kDone = 0;
 constexpr int kFailed = 1;
 constexpr int kWrong = 2;  // the command line or the configuration
 
-constexpr std::array<std::string_view, 6> kCommands = {"run",  "check",  "redis-check",
-                                                       "echo", "health", "version"};
+constexpr std::array<std::string_view, 8> kCommands = {"run",  "check", "redis-check", "explain",
+                                                       "keys", "echo",  "health",      "version"};
 
 // What was typed, as text: values are parsed by the house's own readers.
 struct Words {
@@ -29,6 +30,9 @@ struct Words {
   std::string listen;
   std::string delay = "0ms";
   std::string admin = "127.0.0.1:9900";
+  std::string asked;  // the admin address of explain and keys; empty: as configured
+  ExplainOptions explain;
+  KeysOptions keys;
   unsigned workers = 1;
 };
 
@@ -59,6 +63,43 @@ void declare(CLI::App& app, Words& words) {
   health->add_option("--admin", words.admin, "address of its admin listener, default 127.0.0.1:9900")
       ->type_name("ADDR");
   app.add_subcommand("version", "show the version");
+}
+
+void declare_asking(CLI::App& command, Words& words) {
+  command.add_option("-c,--config", words.config, "configuration file of the weir that is asked")
+      ->required()
+      ->type_name("FILE");
+  command.add_option("--admin", words.asked, "address of its admin listener, default as configured")
+      ->type_name("ADDR");
+}
+
+void declare_inspection(CLI::App& app, Words& words) {
+  auto* explain = app.add_subcommand(
+      "explain", "ask a running weir what would become of a request, rule by rule; nothing is charged");
+  declare_asking(*explain, words);
+  explain->add_option("method", words.explain.method, "GET, POST, …")->required()->type_name("METHOD");
+  explain->add_option("url", words.explain.url, "http://host/path?query, or /path")
+      ->required()
+      ->type_name("URL");
+  explain->add_option("-H,--header", words.explain.headers, "\"Name: value\", as often as needed")
+      ->expected(1)
+      ->take_all()
+      ->type_name("LINE");
+  explain->add_option("--ip", words.explain.ip, "who connects, default 127.0.0.1")->type_name("ADDR");
+  explain->add_option("-d,--data", words.explain.body, "the body, where a rule reads it")->type_name("TEXT");
+  auto* keys =
+      app.add_subcommand("keys", "look at one key of a rule in a running weir, or give all of it back");
+  keys->require_subcommand(1);
+  for (const char* what : {"show", "reset"}) {
+    auto* command = keys->add_subcommand(
+        what, *what == 's' ? "how it stands" : "give all of it back, and say how it stood");
+    declare_asking(*command, words);
+    command->add_option("rule", words.keys.rule, "the rule's name")->required()->type_name("RULE");
+    command
+        ->add_option("key", words.keys.key,
+                     "its parts in order: 203.0.113.7, or user:ada of \"api_key|user\"")
+        ->type_name("PART");
+  }
 }
 
 int report(const ConfigError& error) {
@@ -99,6 +140,20 @@ int do_health(const Words& words) {
   return admin ? run_health(*admin) : wrong("--admin: " + admin.error().message);
 }
 
+AdminAccess access_of(const Words& words) {
+  const auto settings = load_settings(words.config);
+  if (words.asked.empty()) return admin_access(settings, std::nullopt);
+  auto given = base::parse_endpoint(words.asked);
+  if (!given) throw CLI::ValidationError("--admin", given.error().message);
+  return admin_access(settings, std::move(*given));
+}
+
+int do_keys(const CLI::App& app, const Words& words) {
+  auto options = words.keys;
+  options.reset = app.get_subcommand("keys")->got_subcommand("reset");
+  return run_keys(access_of(words), options);
+}
+
 int do_version() {
   std::cout << "weir " << WEIR_VERSION << '\n';
   return kDone;
@@ -108,6 +163,8 @@ int obey(const CLI::App& app, const Words& words) {
   if (app.got_subcommand("run")) return do_run(words);
   if (app.got_subcommand("check")) return do_check(words);
   if (app.got_subcommand("redis-check")) return do_redis_check(words);
+  if (app.got_subcommand("explain")) return run_explain(access_of(words), words.explain);
+  if (app.got_subcommand("keys")) return do_keys(app, words);
   if (app.got_subcommand("echo")) return do_echo(words);
   if (app.got_subcommand("health")) return do_health(words);
   return do_version();
@@ -129,6 +186,7 @@ int run_command_line(int argc, char** argv) {
   CLI::App app("weir: a reverse proxy that decides how many requests pass", "weir");
   Words words;
   declare(app, words);
+  declare_inspection(app, words);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -138,6 +196,8 @@ int run_command_line(int argc, char** argv) {
     return obey(app, words);
   } catch (const ConfigError& error) {
     return report(error);
+  } catch (const CLI::ValidationError& error) {
+    return wrong(error.what());
   } catch (const std::exception& error) {
     std::cerr << "weir: " << error.what() << '\n';
     return kFailed;

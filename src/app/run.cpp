@@ -2,6 +2,7 @@
 
 #include "app/certificates.hpp"
 #include "app/descriptors.hpp"
+#include "app/inspector.hpp"
 #include "app/settings_sections.hpp"
 #include "app/signals.hpp"
 #include "app/snapshot_file.hpp"
@@ -116,6 +117,9 @@ class Program {
   void open_listeners();
   void start_admin();
   [[nodiscard]] admin::Sources sources();
+  // What is in force. Nothing keeps it beyond one question.
+  [[nodiscard]] const proxy::Configuration& config() const noexcept { return config_; }
+  [[nodiscard]] double system_load();
   [[nodiscard]] std::vector<admin::ServerFigures> servers() const;
   [[nodiscard]] std::vector<std::pair<const char*, double>> load();
   [[nodiscard]] admin::Readiness readiness() const;
@@ -146,6 +150,14 @@ class Program {
   net::Timer sweep_timer_{control_.get_executor()};
   std::vector<std::unique_ptr<WorkerThread>> workers_;
   std::unique_ptr<CertificateWatch> certificates_;
+  Inspector inspector_{control_.get_executor(),
+                       {.config = [this]() -> const proxy::Configuration& { return config(); },
+                        .load = [this] { return system_load(); },
+                        .clock = clock_,
+                        .table = table_,
+                        .queue = queue_,
+                        .workers = workers_,
+                        .log = log_}};
   std::unique_ptr<admin::Server> admin_;
   bool draining_ = false;
 };
@@ -229,6 +241,8 @@ admin::Sources Program::sources() {
   sources.load = [this] { return load(); };
   sources.readiness = [this] { return readiness(); };
   sources.certificates = [this] { return certificates_->figures(); };
+  sources.explain = [this](policy::Inquiry inquiry) { return inspector_.explain(std::move(inquiry)); };
+  sources.keys = [this](admin::KeyQuestion question) { return inspector_.keys(std::move(question)); };
   if (redis_units_)
     sources.leases = [this] {
       const auto stats = redis_units_->stats();
@@ -286,6 +300,13 @@ std::vector<std::pair<const char*, double>> Program::load() {
   load.emplace_back(name(LoadKind::Queue), queue_.fullness());
   load.emplace_back(name(LoadKind::InFlight), std::min(1.0, in_flight_.fullness()));
   return load;
+}
+
+// As the busiest worker measures it.
+double Program::system_load() {
+  double most = 0;
+  for (const auto& [kind, part] : load()) most = std::max(most, part);
+  return most;
 }
 
 admin::Readiness Program::readiness() const {

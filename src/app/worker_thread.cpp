@@ -98,6 +98,13 @@ void WorkerThread::stop() {
   });
 }
 
+void WorkerThread::run_errand(std::shared_ptr<RedisErrand> errand, std::function<void()> done) {
+  net::asio::post(context_, [this, errand = std::move(errand), done = std::move(done)]() mutable {
+    net::spawn(context_.get_executor(), carry_out(*redis_, std::move(errand)),
+               [done = std::move(done)](const std::exception_ptr&) { done(); });
+  });
+}
+
 void WorkerThread::begin_drain() {
   if (worker_.draining) return;
   worker_.draining = true;

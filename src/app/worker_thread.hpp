@@ -2,6 +2,8 @@
 // its counters. Made and stopped by the main thread; everything else happens on its own.
 #pragma once
 
+#include "app/redis_errand.hpp"
+
 #include "weir/app/access_log.hpp"
 #include "weir/app/log.hpp"
 #include "weir/net/asio.hpp"
@@ -13,6 +15,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -49,6 +52,9 @@ class WorkerThread {
   // Any thread: end everything.
   void stop();
   void join();
+  // Any thread: asks this worker's Redis; `done` is called on the worker's thread, and must not throw. Never,
+  // where the worker ends before. REQUIRES redis().
+  void run_errand(std::shared_ptr<RedisErrand> errand, std::function<void()> done);
 
   [[nodiscard]] const observe::Counters& counters() const noexcept { return counters_; }
   [[nodiscard]] const proxy::LoadMeter& load() const noexcept { return worker_.load; }  // part() alone

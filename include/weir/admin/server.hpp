@@ -7,6 +7,8 @@
 //   GET /readyz     200 or 503 with the reason
 //   GET /metrics    Prometheus text
 //   GET /api/rules  each rule with its counters
+//   POST /api/explain         what would become of a described request; nothing is charged
+//   GET, DELETE /api/keys     the state of one key, and giving it back
 //
 // Everything but the first two asks for `Authorization: Bearer TOKEN` where a token is set, and is answered
 // to who asks by address where none is (src/admin/admission.hpp). src/admin/pages.cpp has the table of pages.

@@ -3,7 +3,10 @@
 #pragma once
 
 #include "weir/limit/key_table.hpp"
+#include "weir/net/asio.hpp"
 #include "weir/observe/counters.hpp"
+#include "weir/policy/explanation.hpp"
+#include "weir/policy/inquiry.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -90,6 +93,21 @@ struct Readiness {
   std::string detail;  // why not; or what is degraded though it is ready
 };
 
+// One key of a rule, as somebody writes it: a text for each part (policy/key_values.hpp).
+struct KeyQuestion {
+  std::string rule;
+  std::vector<std::string> key;
+  bool reset = false;  // gives everything back, and says what was
+  std::string peer;    // who asks
+};
+struct KeyAnswer {
+  unsigned status = 200;
+  std::string error{};             // of another status: in a sentence
+  std::vector<std::string> key{};  // as it was understood: "ip:203.0.113.7"
+  std::vector<policy::LimitState> limits{};
+  bool reset = false;
+};
+
 struct Sources {
   std::string version;
   std::vector<const observe::Counters*>
@@ -106,6 +124,8 @@ struct Sources {
   std::function<std::vector<std::pair<const char*, double>>()> load;  // by kind, from 0 to 1
   std::function<Readiness()> readiness;                               // absent: ready
   std::function<TlsFigures()> certificates;
+  std::function<net::Awaitable<policy::Explanation>(policy::Inquiry)> explain;
+  std::function<net::Awaitable<KeyAnswer>(KeyQuestion)> keys;
 };
 
 }  // namespace weir::admin
