@@ -51,7 +51,7 @@ std::string names_of(std::span<const policy::Rule> rules) {
 net::Awaitable<bool> Inspector::ask_redis(std::shared_ptr<RedisErrand> errand) {
   const auto ready = std::make_shared<net::Timer>(executor_);
   ready->expires_after(kPatience);
-  parts_.workers.front()->run_errand(std::move(errand), [ready, executor = executor_] {
+  workers_.front()->run_errand(std::move(errand), [ready, executor = executor_] {
     asio::post(executor, [ready] { ready->cancel(); });
   });
   net::ErrorCode ec;
@@ -73,9 +73,9 @@ net::Awaitable<void> Inspector::answer_by_redis(std::span<proxy::Look> looks) {
 }
 
 net::Awaitable<policy::Explanation> Inspector::explain(policy::Inquiry inquiry) {
-  const auto& config = parts_.config();
-  const double load = config.elastic ? parts_.load() : 1;
-  proxy::Explainer explainer(config, parts_.table, parts_.queue, inquiry, parts_.clock.now(), load);
+  const auto& config = moment_.config();
+  const double load = config.elastic ? moment_.load() : 1;
+  proxy::Explainer explainer(config, table_, queue_, inquiry, clock_.now(), load);
   if (!explainer.remote().empty()) co_await answer_by_redis(explainer.remote());
   co_return explainer.explain();
 }
@@ -96,15 +96,15 @@ net::Awaitable<std::vector<policy::LimitState>> Inspector::look(const policy::Ru
   for (std::size_t i = 0; i < places.there.size(); ++i) {
     const auto error = answered ? errand->looks[i].error : std::string("the worker does not answer");
     auto state =
-        state_of(rule, places.there[i], answered ? errand->looks[i].outcome : limit::Outcome{}, parts_.queue);
+        state_of(rule, places.there[i], answered ? errand->looks[i].outcome : limit::Outcome{}, queue_);
     state.known = error.empty();
     if (!error.empty()) state.note = "Redis did not answer: " + error;
     states.push_back(std::move(state));
   }
   for (const auto& place : places.here) {
-    const auto outcome = standing_in(parts_.table, place.charge, parts_.clock.now());
-    auto state = state_of(rule, place, outcome, parts_.queue);
-    if (!outcome.overflow && !parts_.table.knows(place.charge.key)) state.note = "nothing is charged to it";
+    const auto outcome = standing_in(table_, place.charge, clock_.now());
+    auto state = state_of(rule, place, outcome, queue_);
+    if (!outcome.overflow && !table_.knows(place.charge.key)) state.note = "nothing is charged to it";
     states.push_back(std::move(state));
   }
   co_return states;
@@ -113,12 +113,12 @@ net::Awaitable<std::vector<policy::LimitState>> Inspector::look(const policy::Ru
 // In the table, in Redis, and in what this process holds or knows of it; and looks whether it is so.
 net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyPlaces places, std::string peer,
                                       admin::KeyAnswer& answer) {
-  for (const auto& key : places.forgotten_here) (void)parts_.table.forget(key);
+  for (const auto& key : places.forgotten_here) (void)table_.forget(key);
   for (const auto& place : places.there) places.forgotten_there.push_back(place.charge);
   std::string digests;
   for (const auto* list : {&places.there, &places.here})
     for (const auto& place : *list) digests += " " + policy::digest_text(place.charge.key);
-  parts_.log.warning("admin: " + peer + " gave back all of a key of rule " + rule.name + ":" + digests);
+  log_.warning("admin: " + peer + " gave back all of a key of rule " + rule.name + ":" + digests);
   auto looking = look(rule, places);
   const auto now = co_await std::move(looking);
   answer.reset = true;
@@ -130,7 +130,7 @@ net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyPlaces places
 }
 
 net::Awaitable<admin::KeyAnswer> Inspector::keys(admin::KeyQuestion question) {
-  const auto& config = parts_.config();
+  const auto& config = moment_.config();
   const auto found = std::find_if(config.rules.begin(), config.rules.end(),
                                   [&](const policy::Rule& rule) { return rule.name == question.rule; });
   admin::KeyAnswer answer;

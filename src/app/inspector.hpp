@@ -25,17 +25,22 @@ namespace weir::app {
 
 class Inspector {
  public:
-  // All of it outlives the inspector.
-  struct Parts {
-    std::function<const proxy::Configuration&()> config;  // of the moment
-    std::function<double()> load;                         // of the system, 0 to 1
-    const net::Clock& clock;
-    limit::KeyTable& table;
-    proxy::SharedQueue& queue;
-    const std::vector<std::unique_ptr<WorkerThread>>& workers;
-    Log& log;
+  // Asked anew for each question.
+  struct Moment {
+    std::function<const proxy::Configuration&()> config;
+    std::function<double()> load;  // of the system, 0 to 1
   };
-  Inspector(net::Executor executor, Parts parts) : executor_(executor), parts_(std::move(parts)) {}
+  // All of it outlives the inspector.
+  Inspector(net::Executor executor, const net::Clock& clock, limit::KeyTable& table,
+            proxy::SharedQueue& queue, const std::vector<std::unique_ptr<WorkerThread>>& workers, Log& log,
+            Moment moment)
+      : executor_(executor),
+        clock_(clock),
+        table_(table),
+        queue_(queue),
+        workers_(workers),
+        log_(log),
+        moment_(std::move(moment)) {}
 
   // As admin::Sources has them.
   [[nodiscard]] net::Awaitable<policy::Explanation> explain(policy::Inquiry inquiry);
@@ -49,7 +54,12 @@ class Inspector {
                              admin::KeyAnswer& answer);
 
   const net::Executor executor_;
-  const Parts parts_;
+  const net::Clock& clock_;
+  limit::KeyTable& table_;
+  proxy::SharedQueue& queue_;
+  const std::vector<std::unique_ptr<WorkerThread>>& workers_;
+  Log& log_;
+  const Moment moment_;
 };
 
 }  // namespace weir::app
