@@ -27,7 +27,7 @@ TEST_F(InquiryTest, IsReadAsARequestThatCame) {
   ASSERT_FALSE(read([](Inquiry& inquiry) {
     inquiry.method = "POST";
     inquiry.host = "API.example.com:80";
-    inquiry.target = "/a//b/../c?x=1";
+    inquiry.target = "/a/./b/../c?x=1";
     inquiry.peer = ip("10.0.0.1");
     inquiry.headers = {{"X-Forwarded-For", "203.0.113.7"}, {"X-API-Key", "k"}};
     inquiry.body = "{}";
