@@ -24,6 +24,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -150,15 +151,16 @@ class Program {
   net::Timer sweep_timer_{control_.get_executor()};
   std::vector<std::unique_ptr<WorkerThread>> workers_;
   std::unique_ptr<CertificateWatch> certificates_;
-  Inspector inspector_{control_.get_executor(), clock_, table_, queue_, workers_, log_,
-                       {[this]() -> const auto& {return config();
-}, [this] { return system_load(); }
-}  // namespace
-};  // namespace weir::app
-std::unique_ptr<admin::Server> admin_;
-bool draining_ = false;
-}
-;
+  Inspector inspector_{control_.get_executor(),
+                       clock_,
+                       table_,
+                       queue_,
+                       workers_,
+                       log_,
+                       {[this] { return std::cref(config()); }, [this] { return system_load(); }}};
+  std::unique_ptr<admin::Server> admin_;
+  bool draining_ = false;
+};
 
 Program::Program(const Settings& settings, proxy::Configuration config)
     : settings_(settings),
