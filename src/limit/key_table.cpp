@@ -25,6 +25,15 @@ class KeyTable::Impl::Locks {
   Locks(const Locks&) = delete;
   Locks& operator=(const Locks&) = delete;
 
+  // Of the bill that holds them.
+  Turn take_turn(base::TimePoint now) {
+    Turn last = 0;
+    for_each([&](const Shard& shard) { last = std::max(last, shard.turn); });
+    const Turn turn = turn_after(last, now);
+    for_each([&](Shard& shard) { shard.turn = turn; });
+    return turn;
+  }
+
   void lock_overflow() {
     if (!overflow_) overflow_ = std::unique_lock(table_.overflow.mutex);
   }
@@ -119,10 +128,10 @@ void KeyTable::Impl::finish(const Charge& charge, const Line& line, bool charged
 }
 
 template <class Change, class ChangeLog, class Anew>
-bool KeyTable::Impl::amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log,
+bool KeyTable::Impl::amend(const Charge& charge, const Where& where, Change change, ChangeLog change_log,
                            Anew anew) {
   const Limiter& limiter = *charge.limiter;
-  if (in_overflow) {
+  if (where.overflow) {
     const std::lock_guard lock(overflow.mutex);
     const Cell before = overflow.cell(charge.rule, charge.ledger, limiter);
     const Cell after = change(before);
@@ -131,6 +140,8 @@ bool KeyTable::Impl::amend(const Charge& charge, bool in_overflow, Change change
   }
   Shard& shard = shard_of(charge.key);
   const std::lock_guard lock(shard.mutex);
+  shard.turn = turn_after(shard.turn, where.now);
+  if (where.turn != nullptr) *where.turn = shard.turn;
   Slot* slot = shard.find(charge.key);
   if (slot == nullptr) {
     anew(shard);
@@ -185,9 +196,12 @@ void KeyTable::Impl::settle_anew(const Charge& charge, const Settled& settled, S
 KeyTable::KeyTable(std::size_t max_keys) : impl_(std::make_unique<Impl>(max_keys)) {}
 KeyTable::~KeyTable() = default;
 
-bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes) {
+bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
+                      Turn* turn) {
   assert(charges.size() == outcomes.size() && charges.size() <= kMaxCharges);
   Impl::Locks locks(*impl_, charges);
+  const Turn taken = locks.take_turn(now);
+  if (turn != nullptr) *turn = taken;
   boost::container::static_vector<Impl::Line, kMaxCharges> lines;
   bool admitted = true;
   for (std::size_t i = 0; i < charges.size(); ++i) {
@@ -206,23 +220,25 @@ void KeyTable::refund(std::span<const Charge> charges, base::TimePoint charged_a
     if (outcomes[i].allowed) refund(charges[i], charged_at + outcomes[i].delay, now, outcomes[i].overflow);
 }
 
-bool KeyTable::refund(const Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow) {
+bool KeyTable::refund(const Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow,
+                      Turn* turn) {
   return impl_->amend(
-      charge, overflow,
+      charge, {overflow, now, turn},
       [&](const Cell& cell) { return limit::refund(*charge.limiter, cell, departure, charge.cost); },
       [&](const SlidingLog& limiter, Log& log) {
         return impl_->settle_log(limiter, log, {departure, 0, now}, charge.cost);
       });
 }
 
-void KeyTable::release(const Charge& charge, base::TimePoint now, const Ending& ending, bool overflow) {
+void KeyTable::release(const Charge& charge, base::TimePoint now, const Ending& ending, bool overflow,
+                       Turn* turn) {
   (void)impl_->amend(
-      charge, overflow,
+      charge, {overflow, now, turn},
       [&](const Cell& cell) { return limit::release(*charge.limiter, cell, now, charge.cost, ending); },
       [](const SlidingLog&, Log&) { return false; });
 }
 
-void KeyTable::settle(const Charge& charge, const Settled& settled, bool overflow) {
+void KeyTable::settle(const Charge& charge, const Settled& settled, bool overflow, Turn* turn) {
   if (settled.actual == charge.cost) return;
   const auto change = [&](const Cell& cell) {
     return limit::settle(*charge.limiter, cell, settled.charged_at, charge.cost, settled.actual);
@@ -231,7 +247,7 @@ void KeyTable::settle(const Charge& charge, const Settled& settled, bool overflo
     return impl_->settle_log(limiter, log, settled, charge.cost);
   };
   const auto anew = [&](Shard& shard) { impl_->settle_anew(charge, settled, shard); };
-  (void)impl_->amend(charge, overflow, change, change_log, anew);
+  (void)impl_->amend(charge, {overflow, settled.now, turn}, change, change_log, anew);
 }
 
 Outcome KeyTable::standing(const Charge& charge, base::TimePoint now, bool overflow) const {

@@ -52,11 +52,16 @@ struct KeyTable::Impl {
   void enter(const SlidingLog& limiter, const Charge& charge, const Line& line);
   // Changes the cell of a charged key, or the shared one that answered for it; of a log, its cell or ring.
   // `anew`: what to do, under the shard's lock, where the key was forgotten: drained, it is as good as fresh.
+  struct Where {
+    bool overflow;  // in the cell that the ledger's newcomers share
+    base::TimePoint now;
+    Turn* turn;  // where to note its turn; null: nowhere. Shared cells have none
+  };
   template <class Change, class ChangeLog, class Anew>
-  bool amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log, Anew anew);
+  bool amend(const Charge& charge, const Where& where, Change change, ChangeLog change_log, Anew anew);
   template <class Change, class ChangeLog>
-  bool amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log) {
-    return amend(charge, in_overflow, change, change_log, [](Shard&) {});
+  bool amend(const Charge& charge, const Where& where, Change change, ChangeLog change_log) {
+    return amend(charge, where, change, change_log, [](Shard&) {});
   }
   bool settle_log(const SlidingLog& limiter, Log& log, const Settled& settled, Cost reserved);
   void settle_anew(const Charge& charge, const Settled& settled, Shard& shard);

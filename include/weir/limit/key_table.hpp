@@ -25,6 +25,7 @@
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
 #include "weir/limit/saved.hpp"
+#include "weir/limit/turn.hpp"
 
 #include <array>
 #include <cstddef>
@@ -55,7 +56,9 @@ class KeyTable {
   // True when charged. A shadow line is charged when it would admit and the enforced ones did.
   // REQUIRES charges.size() == outcomes.size() ≤ kMaxCharges; no two lines with one key, nor two with one
   // rule and ledger; of two lines of one rule one ledger even, one odd; now ≥ the epoch.
-  bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes);
+  // `turn`, here and below: where to note when it happened (limit/turn.hpp); null: nowhere.
+  bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
+              Turn* turn = nullptr);
 
   // Gives back what `charge` took at `charged_at`, with the delay that each outcome promised.
   void refund(std::span<const Charge> charges, base::TimePoint charged_at, std::span<const Outcome> outcomes,
@@ -65,15 +68,17 @@ class KeyTable {
   // names; of a log, where it was entered, which may be later. A key that is no longer there is fresh: there
   // is nothing to give back. False: the cell stays as it was, because a queue has promised a later departure
   // since, or because the charge counts no more. Once for each charge.
-  bool refund(const Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow = false);
+  bool refund(const Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow = false,
+              Turn* turn = nullptr);
 
   // Takes back what a charge holds, when its exchange has ended. Once for each; limit::Permit sees to it.
   // REQUIRES limit::holds(*charge.limiter); `overflow` as its outcome said.
-  void release(const Charge& charge, base::TimePoint now, const Ending& ending, bool overflow = false);
+  void release(const Charge& charge, base::TimePoint now, const Ending& ending, bool overflow = false,
+               Turn* turn = nullptr);
 
   // Makes a charge of charge.cost at `charged_at` one of `actual` (limit/settle.hpp), in the cell that its
   // outcome's `overflow` names. Once for each charge. REQUIRES limit::settles(*charge.limiter).
-  void settle(const Charge& charge, const Settled& settled, bool overflow = false);
+  void settle(const Charge& charge, const Settled& settled, bool overflow = false, Turn* turn = nullptr);
 
   // Where the key of a charge stands, with nothing asked of it. REQUIRES limit::settles(*charge.limiter).
   [[nodiscard]] Outcome standing(const Charge& charge, base::TimePoint now, bool overflow = false) const;
