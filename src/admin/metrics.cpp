@@ -383,6 +383,9 @@ void Page::tell_tls() {
 void Page::tell_process() {
   put(gauge("weir_build", "Always 1; says which weir this is.").add({{"version", sources_.version}}, 1.0));
   put(gauge("weir_workers", "Threads that serve.").add({}, sources_.counters.size()));
+  std::size_t top_bytes = 0;
+  for (const auto* counters : sources_.counters) top_bytes += counters->top ? counters->top->memory() : 0;
+  put(gauge("weir_top_memory_bytes", "What it takes to know who spends most.").add({}, top_bytes));
   const auto figures = sources_.process ? sources_.process() : std::nullopt;
   if (!figures) return;
   put(gauge("process_resident_memory_bytes", "Resident memory.").add({}, figures->resident_bytes));

@@ -1,5 +1,7 @@
 #include "admin/pages.hpp"
 
+#include "admin/top.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -35,10 +37,9 @@ Answer say_rules(const Sources& sources, const Question&) {
 using enum Page::For;
 
 constexpr std::array kPages{
-    Page{"/healthz", "GET", Anybody, say_health},
-    Page{"/readyz", "GET", Anybody, say_readiness},
-    Page{"/metrics", "GET", Operator, say_metrics},
-    Page{"/api/rules", "GET", Operator, say_rules},
+    Page{"/healthz", "GET", Anybody, say_health},   Page{"/readyz", "GET", Anybody, say_readiness},
+    Page{"/metrics", "GET", Operator, say_metrics}, Page{"/api/rules", "GET", Operator, say_rules},
+    Page{"/api/top", "GET", Operator, say_top},
 };
 
 }  // namespace

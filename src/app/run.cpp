@@ -125,7 +125,7 @@ class Program {
   const Settings& settings_;
   net::asio::io_context control_{1};
   // Before the first thread, which is the log's.
-  Signals signals_{control_.get_executor(), {SIGTERM, SIGINT, SIGHUP}};
+  Signals signals_{control_.get_executor(), {SIGTERM, SIGINT, SIGHUP, SIGUSR1}};
   Log log_;
   AccessLog access_log_;
   const std::vector<limit::SavedRule> saved_rules_;
@@ -153,7 +153,7 @@ class Program {
 Program::Program(const Settings& settings, proxy::Configuration config)
     : settings_(settings),
       log_(settings.log.level),
-      access_log_(settings.log.access),
+      access_log_(settings.log.access, AccessLog::kMaxBatches, settings.log.fields),
       saved_rules_(policy::saved_rules(settings.rules)),
       snapshot_(settings.state.snapshot, saved_rules_, net::Clock().now(), log_),
       clock_(snapshot_.found() ? snapshot_.found()->saved_at : base::TimePoint{}),
@@ -182,7 +182,8 @@ Program::Program(const Settings& settings, proxy::Configuration config)
                           .redis_units = redis_units_ ? &*redis_units_ : nullptr,
                           .access_log = access_log_,
                           .log = log_,
-                          .most_sessions = std::max<std::size_t>(1, descriptors.connections / worker_count_)};
+                          .most_sessions = std::max<std::size_t>(1, descriptors.connections / worker_count_),
+                          .top = settings.admin.address ? settings.admin.top : 0};
   for (unsigned i = 0; i < worker_count_; ++i) workers_.push_back(std::make_unique<WorkerThread>(parts));
   open_listeners();
   start_admin();
@@ -229,6 +230,13 @@ admin::Sources Program::sources() {
   sources.load = [this] { return load(); };
   sources.readiness = [this] { return readiness(); };
   sources.certificates = [this] { return certificates_->figures(); };
+  if (settings_.admin.top != 0)
+    sources.top = [this](limit::RuleIndex rule) {
+      const auto now = clock_.now();
+      std::optional<observe::TopOfRule> all;
+      for (const auto& worker : workers_) worker->counters().top->read(rule, now, all);
+      return std::pair(std::move(all), now);
+    };
   if (redis_units_)
     sources.leases = [this] {
       const auto stats = redis_units_->stats();
@@ -302,6 +310,10 @@ admin::Readiness Program::readiness() const {
 
 // The first asks for a drain, the second for an end.
 void Program::on_signal(int signal) {
+  if (signal == SIGUSR1) {
+    log_.info("SIGUSR1: the access log is opened anew");
+    return access_log_.reopen([this](const std::string& fault) { log_.warning(fault); });
+  }
   if (signal == SIGHUP) {
     log_.warning(
         "SIGHUP: this version of weir reads certificates anew, and nothing else; nothing else was changed");

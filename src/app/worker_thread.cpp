@@ -42,7 +42,9 @@ WorkerThread::WorkerThread(const WorkerParts& parts)
       waits_for_redis_(start_wait_.count() > 0),
       drain_timer_(context_.get_executor()),
       log_(parts.log),
-      most_sessions_(parts.most_sessions) {}
+      most_sessions_(parts.most_sessions) {
+  if (parts.top != 0) counters_.top = std::make_unique<observe::TopClients>(parts.top);
+}
 
 WorkerThread::~WorkerThread() {
   context_.stop();

@@ -29,6 +29,7 @@ struct WorkerParts {
   AccessLog& access_log;
   Log& log;
   std::size_t most_sessions;  // of one worker
+  std::size_t top;            // clients that are counted of each rule; 0: none
 };
 
 class WorkerThread {

@@ -167,6 +167,13 @@ std::optional<Ambiguity> ambiguity_in_key(const Rule& rule, const Request& reque
   return std::nullopt;
 }
 
+std::optional<base::Digest128> name_api_key(const ClientIdentity& client, const NamingKeys& keys) {
+  if (client.api_key.empty()) return std::nullopt;
+  SipHash128 hash(keys.shared);
+  add_value(hash, AttributeRef{Attribute::ApiKey, {}}, client.api_key);
+  return hash.digest();
+}
+
 const KeyPart* missing_part(const Rule& rule, const Request& request) {
   SipHash128 unused({});
   const auto found = std::find_if(rule.key.begin(), rule.key.end(),

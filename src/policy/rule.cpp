@@ -196,6 +196,15 @@ AppliedLimiter applied_limiter(const Rule& rule, const Request& request) {
   return applied(rule, 0, request.load);
 }
 
+AppliedLimiter limiter_of(const Rule& rule, std::uint16_t variant, bool elastic) {
+  return ask_variant(rule, variant, [&](const auto& numbers) {
+    if (numbers.elastic && elastic) return elastic_limiter(*numbers.elastic, variant);
+    auto own = own_limiter(numbers, variant);
+    own.paired = numbers.elastic.has_value();
+    return own;
+  });
+}
+
 AppliedLimiter counted_limiter(const Rule& rule, const AppliedLimiter& applied) {
   auto other = ask_variant(rule, applied.variant, [&](const auto& numbers) {
     return applied.elastic ? own_limiter(numbers, applied.variant)
@@ -208,6 +217,28 @@ AppliedLimiter counted_limiter(const Rule& rule, const AppliedLimiter& applied) 
 AppliedLimiter local_limiter(const Rule& rule, const AppliedLimiter& applied) {
   return ask_variant(rule, applied.variant,
                      [&](const auto& numbers) { return local_share(numbers, applied); });
+}
+
+// Over text, so that it is the same in every weir that reads the same file.
+std::uint32_t digest_of_asks(const Rule& rule) {
+  base::SipHash128 hash({});
+  hash.part(rule.match.describe());
+  hash.part(describe(rule.key));
+  hash.part(static_cast<std::uint64_t>(rule.on_missing));
+  hash.part(static_cast<std::uint64_t>(rule.store));
+  hash.part(describe(rule.cost_from));
+  hash.part(std::uint64_t{rule.cost_from.scale});
+  if (rule.cost_from.kind != CostSource::Kind::None) hash.part(std::uint64_t{rule.cost});
+  hash.part(rule.max_body);
+  for (const auto& variant : rule.overrides) hash.part(variant.match.describe());
+  for (const auto& variant : rule.tiers) hash.part(variant.tier);
+  if (rule.settlement) {
+    hash.part(describe_charge(*rule.settlement));
+    hash.part(describe_cost(*rule.settlement));
+    hash.part(std::uint64_t{rule.settlement->scale});
+    hash.part(rule.settlement->max_body);
+  }
+  return static_cast<std::uint32_t>(hash.digest().lo);
 }
 
 }  // namespace weir::policy

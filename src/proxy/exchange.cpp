@@ -5,7 +5,6 @@
 #include "proxy/upload.hpp"
 
 #include "weir/http/target.hpp"
-#include "weir/policy/redaction.hpp"
 
 #include <new>
 #include <utility>
@@ -26,14 +25,16 @@ Exchange::Exchange(Session& session)
       space_(session.worker.take_space()),
       gate_(session.worker, *space_) {}
 
+// The account comes last, so that it tells what was given back as well.
 Exchange::~Exchange() {
-  if (begun_) account();
+  const auto ended = worker_.clock.now();
   gate_.abandon();
   try {
     gate_.settlements().end();
   } catch (const std::bad_alloc&) {  // to tell Redis with: what was charged stands
   }
-  if (!space_->permits.empty()) gate_.end(worker_.clock.now(), how_it_went());
+  if (!space_->permits.empty()) gate_.end(ended, how_it_went());
+  if (begun_) account(ended);
   leave();
   worker_.give_back(std::move(space_));
 }
@@ -120,6 +121,8 @@ net::Task<Exchange::Ending> Exchange::ask_redis() {
 net::Task<Exchange::Ending> Exchange::carry_out(const Ruling& ruling) {
   decision_ = ruling.decision;
   decided_ = !ruling.objection && ruling.closed == nullptr;
+  unmet_ = ruling.objection.rule;
+  closed_ = ruling.closed;
   if (ruling.objection || ruling.closed != nullptr) return refuse(ruling);
   note_standing(decision_);
   switch (decision_.verdict) {
@@ -288,64 +291,6 @@ net::Task<bool> Exchange::discard_body() {
       co_return false;
     }
   }
-}
-
-// What the upstream's answer, or its silence, says of its load.
-limit::Ending Exchange::how_it_went() const noexcept {
-  if (answered_ != base::TimePoint{} && space_->response.status >= 500) return {};  // no proof of speed
-  if (answered_ != base::TimePoint{}) return {.latency = answered_ - sent_};
-  return {.failed = failure_ == "upstream_failed"};
-}
-
-void Exchange::account() noexcept {
-  auto& counters = worker_.counters;
-  const auto now = worker_.clock.now();
-  counters.requests(route_, status_).add();
-  // Of a tunnel the time until it stood: how long it then lasts says nothing of weir.
-  counters.request_seconds.record((status_ == 101 ? answered_ : now) - started_);
-  counters.bytes_in.add(request_body_->filled());
-  if (answered_ != base::TimePoint{}) counters.upstream_seconds.record(answered_ - sent_);
-  if (worker_.access_log == nullptr) return;
-  try {
-    log(now);
-  } catch (const std::bad_alloc&) {
-    counters.access_log_dropped.add();
-  }
-}
-
-void Exchange::log(base::TimePoint now) {
-  const auto& space = *space_;
-  const auto& client = space.request.client;
-  const auto said = [&](std::string_view name) {
-    const auto* field = http::find_field(space.head.fields, name);
-    return field != nullptr ? field->value : std::string_view{};
-  };
-  const auto span = [](base::TimePoint from, base::TimePoint to) {
-    return from == base::TimePoint{} || to == base::TimePoint{} ? base::Duration{0} : to - from;
-  };
-  constexpr std::string_view kVerdicts[] = {"forward", "delay", "reject"};
-  std::string redacted;
-  worker_.access_log->record(
-      {.start = started_,
-       .total = now - started_,
-       .queued = span(started_, departed_),
-       .upstream = span(sent_, answered_),
-       .client = client.address,
-       .method = space.head.method,
-       .target = policy::redacted(worker_.config.client, space.head.target, redacted),
-       .host = space.head.authority,
-       .route = space.request.route,
-       .status = status_,
-       .bytes_in = request_body_->received() + bytes_up_,
-       .bytes_out = bytes_out_,
-       .verdict = decided_ ? kVerdicts[static_cast<std::size_t>(decision_.verdict)] : std::string_view{},
-       .rule = decision_.rule != nullptr ? std::string_view(decision_.rule->name) : std::string_view{},
-       .key = gate_.key_in(decision_.rule),
-       .server = server_ != nullptr ? std::string_view(*server_) : std::string_view{},
-       .request_id = space.request_id,
-       .traceparent = client.peer_trusted ? said("traceparent") : std::string_view{},
-       .user_agent = said("user-agent"),
-       .error = failure_});
 }
 
 }  // namespace weir::proxy

@@ -128,8 +128,10 @@ class Exchange {
   void start_upload();
   [[nodiscard]] bool repeatable(const Attempt& attempt) const noexcept;
   [[nodiscard]] limit::Ending how_it_went() const noexcept;
-  void account() noexcept;
+  void account(base::TimePoint now) noexcept;
   void log(base::TimePoint now);
+  void log_in_full(observe::AccessRecord& record, observe::LogFields fields);
+  [[nodiscard]] observe::ReplayRecord replay_record() const;
 
   Session& session_;
   Worker& worker_;
@@ -164,7 +166,9 @@ class Exchange {
   std::uint64_t bytes_out_ = 0;
   std::uint64_t bytes_up_ = 0;  // of a tunnel
   policy::Decision decision_;
-  bool decided_ = false;      // decision_ is one
+  bool decided_ = false;      // decision_ is one; else
+  const policy::Rule* unmet_ = nullptr;   // whose objection was answered
+  const policy::Rule* closed_ = nullptr;  // whose store was away
   std::string_view failure_;  // a word for the log; static text
   bool begun_ = false;
 };

@@ -180,6 +180,8 @@ void Session::log_refusal(const http::Fault& fault, observe::ClientError kind) {
   record.error = kind == observe::ClientError::HeadTimeout    ? "head_timeout"
                  : kind == observe::ClientError::HeadTooLarge ? "head_too_large"
                                                               : "bad_head";
+  const observe::ReplayRecord unasked;
+  record.replay = &unasked;
   worker.access_log->record(record);
 }
 

@@ -79,6 +79,7 @@ class Settlements final : public BodyWatch {
   bool settle_to(const Line& line, limit::Cost actual);
   void settle_here(const Line& line, limit::Cost actual);
   void settle_in_redis(const Line& line, limit::Cost actual);
+  void note(const Line& line, limit::Cost actual, limit::Turn turn) noexcept;
   void count(const Line& line, observe::Settled outcome);
   void settle_by_body(bool whole);
   void stand();

@@ -100,6 +100,8 @@ struct Sources {
   // Called on the server's thread, whatever they read must bear that. Absent: nothing is shown.
   std::function<limit::KeyTable::Stats()> key_table;
   std::function<std::vector<RedisFigures>()> redis;
+  // Who spends most of a rule, by its index, and the time of that; absent: nobody is counted.
+  std::function<std::pair<std::optional<observe::TopOfRule>, base::TimePoint>(limit::RuleIndex)> top;
   std::function<LeaseFigures()> leases;  // absent: no rule takes any
   std::function<std::vector<ServerFigures>()> servers;
   std::function<std::optional<ProcessFigures>()> process;

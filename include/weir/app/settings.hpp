@@ -4,6 +4,7 @@
 #include "weir/app/log.hpp"
 #include "weir/base/siphash.hpp"
 #include "weir/net/listener_settings.hpp"
+#include "weir/observe/access_record.hpp"
 #include "weir/policy/identity.hpp"
 #include "weir/policy/priority.hpp"
 #include "weir/policy/route.hpp"
@@ -23,10 +24,12 @@ namespace weir::app {
 struct AdminSettings {
   std::optional<base::Endpoint> address;  // absent: no admin listener
   std::string token;                      // empty: none asked
+  std::size_t top = 64;                   // clients that are counted of each rule, twice; 0: none
 };
 
 struct LogSettings {
   std::string access = "-";  // a file, "-" standard output, "off"
+  observe::LogFields fields = observe::LogFields::usual();  // of the access log
   LogLevel level = LogLevel::Info;
 };
 

@@ -8,11 +8,13 @@
 #include "weir/limit/charge.hpp"
 #include "weir/observe/histogram.hpp"
 #include "weir/observe/tally.hpp"
+#include "weir/observe/top_clients.hpp"
 #include "weir/policy/route.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -176,6 +178,8 @@ class alignas(64) Counters {
   Tally queue_overdue;         // refused: others went first until the rule's max_wait was over
   Tally store_failures;        // decisions that Redis did not answer in time
   Tally access_log_dropped;    // lines
+  // Set before the worker runs; null: who it is is not counted.
+  std::unique_ptr<TopClients> top;
   Histogram request_seconds;   // from the end of the head to the end of the answer
   Histogram decision_seconds;  // where Redis was asked, its round trip included
   Histogram upstream_seconds;  // from the request sent to the head of the answer

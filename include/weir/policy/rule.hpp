@@ -128,7 +128,13 @@ struct Rule {
   // The answer has a say in what is charged: until then `cost` is what is held, or reserved.
   std::optional<Settlement> settlement{};
   std::optional<Messages> messages{};
+  // digest_of_asks() of it: what a log says by it holds as long as this stays the same.
+  std::uint32_t asks = 0;
 };
+
+// A digest of all that a rule asks of a request and of its answer: for which requests, for whom apart, at what
+// cost; not of its numbers.
+[[nodiscard]] std::uint32_t digest_of_asks(const Rule& rule);
 
 // The name that a client's messages are counted under, beside that of its requests.
 [[nodiscard]] constexpr limit::Key message_key(const limit::Key& of_requests) noexcept {
@@ -153,6 +159,9 @@ struct AppliedLimiter {
   return ledger_of(static_cast<std::uint16_t>(1 + rule.overrides.size() + rule.tiers.size()), false);
 }
 [[nodiscard]] AppliedLimiter applied_limiter(const Rule& rule, const Request& request);
+
+// The one of a variant that the rule has, whatever the request.
+[[nodiscard]] AppliedLimiter limiter_of(const Rule& rule, std::uint16_t variant, bool elastic);
 
 // The other one of a pair. REQUIRES applied.paired.
 [[nodiscard]] AppliedLimiter counted_limiter(const Rule& rule, const AppliedLimiter& applied);
