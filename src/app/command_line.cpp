@@ -1,6 +1,8 @@
 #include "weir/app/command_line.hpp"
 
 #include "app/mistakes.hpp"
+#include "app/replay_command.hpp"
+#include "app/top_command.hpp"
 
 #include "weir/app/run.hpp"
 #include "weir/app/settings.hpp"
@@ -20,8 +22,8 @@ constexpr int kDone = 0;
 constexpr int kFailed = 1;
 constexpr int kWrong = 2;  // the command line or the configuration
 
-constexpr std::array<std::string_view, 6> kCommands = {"run",  "check",  "redis-check",
-                                                       "echo", "health", "version"};
+constexpr std::array<std::string_view, 8> kCommands = {"run", "check", "redis-check", "replay",
+                                                       "top", "echo",  "health",      "version"};
 
 // What was typed, as text: values are parsed by the house's own readers.
 struct Words {
@@ -30,6 +32,10 @@ struct Words {
   std::string delay = "0ms";
   std::string admin = "127.0.0.1:9900";
   unsigned workers = 1;
+  ReplayOptions replay;
+  std::string token;
+  bool once = false;
+  unsigned clients = 5;
 };
 
 int wrong(const std::string& what) {
@@ -49,6 +55,27 @@ void declare(CLI::App& app, Words& words) {
                                    "warnings and all; 1: it will not, "
                                    "or nobody answers; 2: the configuration is wrong or names no Redis");
   redis->add_option("-c,--config", words.config, "configuration file")->required()->type_name("FILE");
+  auto* replay = app.add_subcommand(
+      "replay", "run recorded traffic through a candidate rule set: who would newly be refused or admitted");
+  replay->add_option("-c,--config", words.config, "the candidate: a configuration file")
+      ->required()
+      ->type_name("FILE");
+  replay
+      ->add_option("logs", words.replay.files,
+                   "access logs of weir, of one or several, in any order; - for standard input")
+      ->required()
+      ->type_name("LOG");
+  replay->add_flag("--json", words.replay.json, "for machines");
+  replay->add_option("--clients", words.replay.clients, "of each rule, those with most changes; default 10")
+      ->type_name("N");
+  auto* top = app.add_subcommand("top", "what a running weir does at the moment, and who asks; q ends it");
+  top->add_option("-c,--config", words.config, "where its [admin] address and token are read")
+      ->type_name("FILE");
+  top->add_option("--admin", words.admin, "address of its admin listener, default 127.0.0.1:9900")
+      ->type_name("ADDR");
+  top->add_option("--token", words.token, "of the admin listener, where it asks for one")->type_name("TEXT");
+  top->add_option("--clients", words.clients, "of each list")->check(CLI::Range(1u, 1024u))->type_name("N");
+  top->add_flag("--once", words.once, "prints one frame, of a second, and ends");
   auto* echo = app.add_subcommand("echo", "a small upstream for demos, tests and load");
   echo->add_option("--listen", words.listen, "host:port, [v6]:port or unix:/path")
       ->required()
@@ -86,6 +113,26 @@ int do_redis_check(const Words& words) {
   return kWrong;
 }
 
+int do_replay(const Words& words) {
+  return run_replay(load_settings(words.config), words.replay);
+}
+
+int do_top(const Words& words) {
+  TopOptions options{.admin = {}, .token = words.token, .once = words.once, .clients = words.clients};
+  if (!words.config.empty()) {
+    const auto settings = load_settings(words.config);
+    if (!settings.admin.address)
+      return wrong(words.config + " has no [admin] address: there is nobody to ask");
+    options.admin = *settings.admin.address;
+    if (options.token.empty()) options.token = settings.admin.token;
+    return run_top(options);
+  }
+  auto admin = base::parse_endpoint(words.admin);
+  if (!admin) return wrong("--admin: " + admin.error().message);
+  options.admin = std::move(*admin);
+  return run_top(options);
+}
+
 int do_echo(const Words& words) {
   auto listen = base::parse_endpoint(words.listen);
   if (!listen) return wrong("--listen: " + listen.error().message);
@@ -108,6 +155,8 @@ int obey(const CLI::App& app, const Words& words) {
   if (app.got_subcommand("run")) return do_run(words);
   if (app.got_subcommand("check")) return do_check(words);
   if (app.got_subcommand("redis-check")) return do_redis_check(words);
+  if (app.got_subcommand("replay")) return do_replay(words);
+  if (app.got_subcommand("top")) return do_top(words);
   if (app.got_subcommand("echo")) return do_echo(words);
   if (app.got_subcommand("health")) return do_health(words);
   return do_version();
