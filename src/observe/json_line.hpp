@@ -1,5 +1,5 @@
-// Members of a JSON object on one line of a log. `name`: a comma, the member's name in quotes and a colon, all in
-// one literal.
+// Members of a JSON object on one line of a log. `name`: a comma, the member's name in quotes and a colon,
+// all in one literal.
 #pragma once
 
 #include "weir/base/siphash.hpp"

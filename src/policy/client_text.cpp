@@ -40,7 +40,11 @@ char* write_v6(const base::IpAddress& ip, char* at) noexcept {
     }
     if (i > 0) *at++ = ':';
     const unsigned value = group(i);
-    for (int shift = value >= 0x1000 ? 12 : value >= 0x100 ? 8 : value >= 0x10 ? 4 : 0; shift >= 0; shift -= 4)
+    for (int shift = value >= 0x1000  ? 12
+                     : value >= 0x100 ? 8
+                     : value >= 0x10  ? 4
+                                      : 0;
+         shift >= 0; shift -= 4)
       *at++ = kDigits[value >> shift & 15];
   }
   return at;

@@ -166,10 +166,10 @@ class Exchange {
   std::uint64_t bytes_out_ = 0;
   std::uint64_t bytes_up_ = 0;  // of a tunnel
   policy::Decision decision_;
-  bool decided_ = false;      // decision_ is one; else
+  bool decided_ = false;                  // decision_ is one; else
   const policy::Rule* unmet_ = nullptr;   // whose objection was answered
   const policy::Rule* closed_ = nullptr;  // whose store was away
-  std::string_view failure_;  // a word for the log; static text
+  std::string_view failure_;              // a word for the log; static text
   bool begun_ = false;
 };
 

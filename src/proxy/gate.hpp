@@ -80,7 +80,8 @@ class Gate {
 
  private:
   void refund_but(const limit::Key* lane);
-  void refund_here(const limit::Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow);
+  void refund_here(const limit::Charge& charge, base::TimePoint departure, base::TimePoint now,
+                   bool overflow);
   [[nodiscard]] bool refused_unasked(base::TimePoint now);
   [[nodiscard]] Ruling rule();
   [[nodiscard]] Ruling fall_back(limit::LineSet unasked);

@@ -1,5 +1,6 @@
-// What became of an exchange's charges after they were made, and in which turn, for the line of the log that a
-// replay reads. Part of the exchange's space; fixed in size, so that it can be written while memory is scarce.
+// What became of an exchange's charges after they were made, and in which turn, for the line of the log that
+// a replay reads. Part of the exchange's space; fixed in size, so that it can be written while memory is
+// scarce.
 #pragma once
 
 #include "weir/limit/charge.hpp"

@@ -8,8 +8,8 @@
 // disk or the reader of a pipe does not keep up, the queue fills, and batches are dropped and their lines
 // counted: logging never stops a worker.
 //
-// Rotation: the file is renamed, then weir is told (SIGUSR1). What the queue holds goes to the old file or to the
-// new one, and nothing is lost in between: the thread that writes is the one that opens.
+// Rotation: the file is renamed, then weir is told (SIGUSR1). What the queue holds goes to the old file or to
+// the new one, and nothing is lost in between: the thread that writes is the one that opens.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -41,8 +41,8 @@ class AccessLog {
   // Hands whole lines to the writing thread. False, and nothing taken, when the queue is full. Any thread.
   [[nodiscard]] bool write(std::string_view lines);
   [[nodiscard]] const observe::LogFields& fields() const noexcept { return fields_; }
-  // The file is opened anew by its name, before what is handed over from now on is written. Where it cannot be,
-  // the old one goes on, and `fault` is told why, on the writing thread. Any thread.
+  // The file is opened anew by its name, before what is handed over from now on is written. Where it cannot
+  // be, the old one goes on, and `fault` is told why, on the writing thread. Any thread.
   void reopen(std::function<void(const std::string&)> fault);
 
  private:

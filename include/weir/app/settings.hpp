@@ -28,7 +28,7 @@ struct AdminSettings {
 };
 
 struct LogSettings {
-  std::string access = "-";  // a file, "-" standard output, "off"
+  std::string access = "-";                                 // a file, "-" standard output, "off"
   observe::LogFields fields = observe::LogFields::usual();  // of the access log
   LogLevel level = LogLevel::Info;
 };

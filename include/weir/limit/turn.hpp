@@ -1,15 +1,15 @@
 // Where a change of the key table stands in the order of all of them, so that a log of changes can be done
 // again in the order in which they were done first.
 //
-// The microsecond alone does not say it: workers read the clock before they lock, so of two charges of one key
-// the later one may have the earlier time, and two may have the same. A turn is a hybrid logical clock (Kulkarni,
-// Demirbas et al., "Logical Physical Clocks", 2014) whose processes are the table's shards:
+// The microsecond alone does not say it: workers read the clock before they lock, so of two charges of one
+// key the later one may have the earlier time, and two may have the same. A turn is a hybrid logical clock
+// (Kulkarni, Demirbas et al., "Logical Physical Clocks", 2014) whose processes are the table's shards:
 //
 //   63                    12 11        0
 //   | µs since the epoch    | count     |      a count that overflows moves on to the next µs
 //
-// A change takes a turn beyond that of every shard that it locks, and not before its own time; the shards keep
-// it. So whatever has to do with one key is ordered as it happened, all else nearly by time.
+// A change takes a turn beyond that of every shard that it locks, and not before its own time; the shards
+// keep it. So whatever has to do with one key is ordered as it happened, all else nearly by time.
 #pragma once
 
 #include "weir/base/time.hpp"

@@ -47,10 +47,10 @@ enum class LogField : std::uint8_t {
 };
 inline constexpr std::size_t kLogFields = 27;
 inline constexpr std::array<std::string_view, kLogFields> kLogFieldNames{
-    "client",      "method",   "target",  "host",     "user_agent", "request_id", "trace_id",
-    "route",       "status",   "bytes_in", "bytes_out", "total_us", "queued_us",  "upstream_us",
-    "verdict",     "rule",     "key",     "server",   "error",      "api_key",    "user",
-    "org",         "service",  "device",  "tier",     "country",    "replay"};
+    "client",  "method",  "target",   "host",      "user_agent", "request_id", "trace_id",
+    "route",   "status",  "bytes_in", "bytes_out", "total_us",   "queued_us",  "upstream_us",
+    "verdict", "rule",    "key",      "server",    "error",      "api_key",    "user",
+    "org",     "service", "device",   "tier",      "country",    "replay"};
 
 // A set of them.
 class LogFields {
@@ -70,14 +70,16 @@ class LogFields {
   // All up to `error`.
   [[nodiscard]] static constexpr LogFields usual() noexcept {
     LogFields fields;
-    for (unsigned i = 0; i <= static_cast<unsigned>(LogField::Error); ++i) fields.add(static_cast<LogField>(i));
+    for (unsigned i = 0; i <= static_cast<unsigned>(LogField::Error); ++i)
+      fields.add(static_cast<LogField>(i));
     return fields;
   }
   // What `weir replay` reads.
   [[nodiscard]] static constexpr LogFields for_replay() noexcept {
     LogFields fields;
-    for (const auto field : {LogField::Client, LogField::Method, LogField::Target, LogField::Host, LogField::Route,
-                             LogField::Status, LogField::Total, LogField::Upstream, LogField::Verdict, LogField::Replay})
+    for (const auto field :
+         {LogField::Client, LogField::Method, LogField::Target, LogField::Host, LogField::Route,
+          LogField::Status, LogField::Total, LogField::Upstream, LogField::Verdict, LogField::Replay})
       fields.add(field);
     return fields;
   }
@@ -121,8 +123,8 @@ struct AccessRecord {
   const ReplayRecord* replay = nullptr;  // null: not wanted
 };
 
-// Appends one line of JSON, its newline included: the time, and of `fields` what there is. Allocates only when
-// `out` has to grow.
+// Appends one line of JSON, its newline included: the time, and of `fields` what there is. Allocates only
+// when `out` has to grow.
 void append_json(std::string& out, const AccessRecord& record, LogFields fields = LogFields::usual());
 
 // Of a traceparent (W3C Trace Context §3.2.2) the trace-id; empty where it is none that others would go by.

@@ -175,9 +175,9 @@ class alignas(64) Counters {
   Tally queue_crowded;                          // refused: their client had all the places that one may have
   Tally queue_displaced;                        // refused: others of a better priority took their places
   Tally queue_levelled;                         // refused: others whose clients had fewer places took theirs
-  Tally queue_overdue;         // refused: others went first until the rule's max_wait was over
-  Tally store_failures;        // decisions that Redis did not answer in time
-  Tally access_log_dropped;    // lines
+  Tally queue_overdue;       // refused: others went first until the rule's max_wait was over
+  Tally store_failures;      // decisions that Redis did not answer in time
+  Tally access_log_dropped;  // lines
   // Set before the worker runs; null: who it is is not counted.
   std::unique_ptr<TopClients> top;
   Histogram request_seconds;   // from the end of the head to the end of the answer

@@ -1,12 +1,12 @@
-// What a line of the access log holds beside the usual, so that the traffic it tells of can be run again under
-// other rules (the field "replay"; read by the room `replay`):
+// What a line of the access log holds beside the usual, so that the traffic it tells of can be run again
+// under other rules (the field "replay"; read by the room `replay`):
 //
 //   {"run":"5d1c03aa91e07b42","asked_us":120,"turn":1,"api_key":"…","user":"alice","tier":"pro","load":0.25,
 //    "rules":[{"rule":"login","asks":"9b1f0c4e","key":"…","cost":1,"says":"admitted","variant":2,"elastic":true}],
 //    "amends":[{"rule":"login","does":"settle","at_us":512,"turn":3,"cost":0}]}
 //
-// Left out is what is absent, zero or false. Instants count from the line's `time`; a turn (limit/turn.hpp) is
-// what it has beyond the first one of its instant. API keys stand there as digests alone.
+// Left out is what is absent, zero or false. Instants count from the line's `time`; a turn (limit/turn.hpp)
+// is what it has beyond the first one of its instant. API keys stand there as digests alone.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -59,13 +59,13 @@ struct ReplayRecord {
   limit::Turn turn = 0;     // of the charge; 0: nothing was charged in the table
   std::optional<base::Digest128> api_key;
   std::string_view user, org, service, device, tier, country;
-  std::optional<double> load;      // where some rule looks at it
-  std::string_view unmet;          // the rule that lacked what it asks for
-  std::string_view closed;         // the rule whose store was away
+  std::optional<double> load;  // where some rule looks at it
+  std::string_view unmet;      // the rule that lacked what it asks for
+  std::string_view closed;     // the rule whose store was away
   std::span<const AppliedRule> rules;
   std::span<const Amendment> amendments;
   std::span<const policy::Rule> all_rules;  // those that amendments are of
-  bool cut = false;  // there were more amendments than a line takes
+  bool cut = false;                         // there were more amendments than a line takes
 };
 
 // The most that it takes, in octets.

@@ -1,13 +1,14 @@
-// Who comes most, in constant memory: Space-Saving (Metwally, Agrawal and El Abbadi, "Efficient computation of
-// frequent and top-k elements in data streams", 2005), for clients that weigh their cost.
+// Who comes most, in constant memory: Space-Saving (Metwally, Agrawal and El Abbadi, "Efficient computation
+// of frequent and top-k elements in data streams", 2005), for clients that weigh their cost.
 //
-// K counters. A client that has one adds to it; else a newcomer takes the smallest counter over, together with
-// what that had counted, and remembers it as its possible error.
+// K counters. A client that has one adds to it; else a newcomer takes the smallest counter over, together
+// with what that had counted, and remembers it as its possible error.
 //
 // Invariants, for N the sum of all costs
 //  1. The counts sum up to N.
 //  2. Of each client that has a counter: count − error ≤ its true cost ≤ count, and error ≤ N / K.
-//  3. Of a client that has none the true cost is at most `floor()`, the smallest count, which is at most N / K: so
+//  3. Of a client that has none the true cost is at most `floor()`, the smallest count, which is at most N /
+//  K: so
 //     everybody who spent more than N / K is there.
 //
 // 2 and 3 hold of merged summaries as well, N being that of both (Agarwal, Cormode et al., "Mergeable
@@ -90,10 +91,10 @@ class SpaceSaving {
   void reindex() noexcept;
 
   std::size_t capacity_;
-  std::size_t mask_;                 // of the index, which has a power of two of places, half of them free at least
-  std::vector<Place> index_;         // open addressing: the place of a counter, or kNowhere
-  std::vector<Counter> counters_;    // at most capacity_
-  std::vector<Place> smallest_;      // of those with the smallest count, some that nobody has added to since
+  std::size_t mask_;          // of the index, which has a power of two of places, half of them free at least
+  std::vector<Place> index_;  // open addressing: the place of a counter, or kNowhere
+  std::vector<Counter> counters_;  // at most capacity_
+  std::vector<Place> smallest_;    // of those with the smallest count, some that nobody has added to since
   std::uint64_t smallest_count_ = 0;
   std::uint64_t total_ = 0;
 };

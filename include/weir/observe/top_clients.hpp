@@ -4,9 +4,9 @@
 // generations: what is counted now, and what was before. A generation ends after kGeneration, so what is told
 // is of the last one to two of them.
 //
-// The worker's thread writes, once a request, and the admin's thread reads, behind a mutex that hardly ever has to
-// wait: a reader copies one rule's counters at a time. A rule's memory is claimed at the first request that meets
-// it.
+// The worker's thread writes, once a request, and the admin's thread reads, behind a mutex that hardly ever
+// has to wait: a reader copies one rule's counters at a time. A rule's memory is claimed at the first request
+// that meets it.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -44,12 +44,12 @@ class TopClients {
   class Writing {
    public:
     Writing(TopClients& top, base::TimePoint now) : top_(top), now_(now), lock_(top.mutex_) {}
-    void add(const policy::Rule& rule, const limit::Charge& charge, bool admitted, const policy::Request& request) {
+    void add(const policy::Rule& rule, const limit::Charge& charge, bool admitted,
+             const policy::Request& request) {
       auto& of_rule = top_.current(charge.rule, now_);
       auto& summary = admitted ? of_rule.admitted : of_rule.refused;
-      summary.add(charge.key, charge.cost, [&](std::span<char> room) {
-        return policy::write_client(room, rule.key, request).size();
-      });
+      summary.add(charge.key, charge.cost,
+                  [&](std::span<char> room) { return policy::write_client(room, rule.key, request).size(); });
     }
 
    private:
@@ -68,7 +68,8 @@ class TopClients {
  private:
   struct Generations {
     explicit Generations(std::size_t capacity)
-        : now{SpaceSaving(capacity), SpaceSaving(capacity)}, before{SpaceSaving(capacity), SpaceSaving(capacity)} {}
+        : now{SpaceSaving(capacity), SpaceSaving(capacity)},
+          before{SpaceSaving(capacity), SpaceSaving(capacity)} {}
     TopOfRule now, before;
   };
 

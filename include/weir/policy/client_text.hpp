@@ -13,9 +13,10 @@
 
 namespace weir::policy {
 
-// Writes as much of it as `room` takes, and returns that. Octets of a client's own beyond printable ASCII come
-// out as '?'. Allocates nothing. REQUIRES that the rule's key has a name.
-[[nodiscard]] std::string_view write_client(std::span<char> room, const KeyPattern& key, const Request& request) noexcept;
+// Writes as much of it as `room` takes, and returns that. Octets of a client's own beyond printable ASCII
+// come out as '?'. Allocates nothing. REQUIRES that the rule's key has a name.
+[[nodiscard]] std::string_view write_client(std::span<char> room, const KeyPattern& key,
+                                            const Request& request) noexcept;
 
 // Whether that tells clients apart without the digest.
 [[nodiscard]] bool is_readable(const KeyPattern& key) noexcept;

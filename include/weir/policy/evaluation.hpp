@@ -45,9 +45,10 @@ struct NamingKeys {
 [[nodiscard]] base::Digest128 name_client(const KeyPattern& pattern, const Request& request,
                                           base::SipKey key);
 
-// The name of an API key whatever the rule, for logs; nullopt where there is none. Weirs that share key_secret
-// agree on it.
-[[nodiscard]] std::optional<base::Digest128> name_api_key(const ClientIdentity& client, const NamingKeys& keys);
+// The name of an API key whatever the rule, for logs; nullopt where there is none. Weirs that share
+// key_secret agree on it.
+[[nodiscard]] std::optional<base::Digest128> name_api_key(const ClientIdentity& client,
+                                                          const NamingKeys& keys);
 
 // The first part of the rule's key that the request does not have; null where it has all of them.
 [[nodiscard]] const KeyPart* missing_part(const Rule& rule, const Request& request);

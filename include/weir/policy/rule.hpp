@@ -132,8 +132,8 @@ struct Rule {
   std::uint32_t asks = 0;
 };
 
-// A digest of all that a rule asks of a request and of its answer: for which requests, for whom apart, at what
-// cost; not of its numbers.
+// A digest of all that a rule asks of a request and of its answer: for which requests, for whom apart, at
+// what cost; not of its numbers.
 [[nodiscard]] std::uint32_t digest_of_asks(const Rule& rule);
 
 // The name that a client's messages are counted under, beside that of its requests.

@@ -52,7 +52,10 @@ TEST(TopFrame, ShowsRatesOfTheLastMomentAndWhoItIs) {
 TEST(TopFrame, FitsTheScreen) {
   Sample sample{.taken = {}, .figures = Figures{kMetrics}, .top = {}};
   for (int i = 0; i < 30; ++i)
-    sample.top.push_back({.rule = std::string(100, 'r'), .seconds = 60, .admitted = {{std::string(60, 'c'), "d", 1, 0}}, .refused = {}});
+    sample.top.push_back({.rule = std::string(100, 'r'),
+                          .seconds = 60,
+                          .admitted = {{std::string(60, 'c'), "d", 1, 0}},
+                          .refused = {}});
   for (const std::size_t width : {10, 40, 80, 200}) {
     const auto frame = draw(sample, sample, "here", {.width = width, .height = 20});
     std::size_t lines = 0, longest = 0;

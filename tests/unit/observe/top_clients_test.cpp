@@ -11,7 +11,8 @@ using namespace std::chrono_literals;
 
 class TopClientsTest : public testing::Test {
  protected:
-  void count(TopClients& top, std::uint32_t client, base::Duration after, bool admitted = true, limit::Cost cost = 1) {
+  void count(TopClients& top, std::uint32_t client, base::Duration after, bool admitted = true,
+             limit::Cost cost = 1) {
     policy::Request request;
     request.client.network = base::IpAddress::v4(client);
     const limit::Charge charge{.key = {client, 1}, .limiter = nullptr, .cost = cost, .rule = 3};
@@ -24,7 +25,8 @@ class TopClientsTest : public testing::Test {
   }
 
   static constexpr base::TimePoint kStart{base::Duration{1'771'581'600'000'000}};
-  policy::Rule rule_{.name = "per-ip", .key = {{{policy::Attribute::Ip, {}}}}, .limiter = *limit::Concurrency::make(1)};
+  policy::Rule rule_{
+      .name = "per-ip", .key = {{{policy::Attribute::Ip, {}}}}, .limiter = *limit::Concurrency::make(1)};
 };
 
 TEST_F(TopClientsTest, TellsOfTheLastOneToTwoGenerations) {

@@ -48,17 +48,19 @@ TEST(ClientText, WritesAddressesAsEverybodyDoes) {
     request.client.network = ip;
     EXPECT_EQ(text_of({"ip"}, request), ip.to_string());
   };
-  for (const char* text : {"::", "::1", "1::", "2001:db8::", "2001:db8:0:1::", "1:0:0:2:0:0:0:3", "1:0:2:0:3:0:4:0", "0.0.0.0",
-                           "255.255.255.255", "1:2:3:4:5:6:7:8", "0:1:2:3:4:5:6:7", "fe80::1:0:0:1", "1:2:3:4:5:6:7:0"})
+  for (const char* text :
+       {"::", "::1", "1::", "2001:db8::", "2001:db8:0:1::", "1:0:0:2:0:0:0:3", "1:0:2:0:3:0:4:0", "0.0.0.0",
+        "255.255.255.255", "1:2:3:4:5:6:7:8", "0:1:2:3:4:5:6:7", "fe80::1:0:0:1", "1:2:3:4:5:6:7:0"})
     expect_same(*base::IpAddress::parse(text));
   for (int i = 0; i < 2000; ++i) {
     std::string text;
-    for (int group = 0; group < 8; ++group) {
+    for (int group = 0; group < 7; ++group) {
       std::array<char, 8> digits{};
-      std::snprintf(digits.data(), digits.size(), "%x", static_cast<unsigned>(chance() % 3 == 0 ? chance() >> (48 + chance() % 16) : 0));
-      text += (group != 0 ? ":" : "") + std::string(digits.data());
+      std::snprintf(digits.data(), digits.size(), "%x",
+                    static_cast<unsigned>(chance() % 3 == 0 ? chance() >> (48 + chance() % 16) : 0));
+      text += ":" + std::string(digits.data());
     }
-    expect_same(*base::IpAddress::parse(text));
+    expect_same(*base::IpAddress::parse("2001" + text));
   }
 }
 
