@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -18,6 +19,7 @@ namespace weir::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr auto kPatience = std::chrono::seconds(2);
 constexpr std::size_t kMostReply = 16 << 20;  // bytes
 
 class Descriptor {
@@ -48,7 +50,7 @@ void await(const Descriptor& socket, short events, Clock::time_point deadline) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     const int ready = left <= 0 ? 0 : ::poll(&waiting, 1, static_cast<int>(left));
     if (ready > 0) return;
-    if (ready == 0) throw std::runtime_error("no answer in time");
+    if (ready == 0) throw std::runtime_error("no answer within 2 seconds");
     if (errno != EINTR) throw failure("poll");
   }
 }
@@ -123,9 +125,8 @@ AdminReply parse_reply(std::string text) {
 
 }  // namespace
 
-AdminReply ask_admin(const base::Endpoint& address, std::string_view token, std::string_view target,
-                     std::chrono::milliseconds patience) {
-  const auto deadline = Clock::now() + patience;
+AdminReply ask_admin(const base::Endpoint& address, std::string_view token, std::string_view target) {
+  const auto deadline = Clock::now() + kPatience;
   Descriptor socket(-1);
   if (address.is_unix())
     connect_unix(socket, address.unix_path, deadline);

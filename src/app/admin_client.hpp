@@ -4,7 +4,6 @@
 
 #include "weir/base/endpoint.hpp"
 
-#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -16,9 +15,8 @@ struct AdminReply {
 };
 
 // GET `target` of the admin listener at `address`; `token`: empty where it asks for none. Throws
-// std::runtime_error in words where there is no whole answer within `patience`, or none of 16 MiB at most.
+// std::runtime_error in words where there is no whole answer within two seconds, or none of 16 MiB at most.
 [[nodiscard]] AdminReply ask_admin(const base::Endpoint& address, std::string_view token,
-                                   std::string_view target,
-                                   std::chrono::milliseconds patience = std::chrono::seconds(2));
+                                   std::string_view target);
 
 }  // namespace weir::app
