@@ -20,7 +20,7 @@ CONFINED = [
     (r"maxminddb", r"^src/policy/countries\.cpp$"),
     (r"re2/", r"^src/policy/match\.cpp$"),
     (r"spdlog", r"^src/app/"),
-    (r"prometheus/", r"^src/admin/metrics\.cpp$"),
+    (r"prometheus/", r"^src/admin/metrics[a-z_]*\.[ch]pp$"),
     (r"CLI/", r"^src/app/command_line\.cpp$"),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)

@@ -304,7 +304,11 @@ void Exchange::account() noexcept {
   // Of a tunnel the time until it stood: how long it then lasts says nothing of weir.
   counters.request_seconds.record((status_ == 101 ? answered_ : now) - started_);
   counters.bytes_in.add(request_body_->filled());
-  if (answered_ != base::TimePoint{}) counters.upstream_seconds.record(answered_ - sent_);
+  if (decided_) counters.verdicts(static_cast<observe::Verdict>(decision_.verdict)).add();
+  if (answered_ != base::TimePoint{}) {
+    counters.upstream_seconds.record(answered_ - sent_);
+    if (space_->response.status >= 500) tallies().errors.add();
+  }
   if (worker_.access_log == nullptr) return;
   try {
     log(now);

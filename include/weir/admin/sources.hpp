@@ -2,6 +2,7 @@
 // anew for every answer.
 #pragma once
 
+#include "weir/base/time.hpp"
 #include "weir/limit/key_table.hpp"
 #include "weir/observe/counters.hpp"
 
@@ -68,6 +69,7 @@ struct ServerFigures {
 struct ProcessFigures {
   std::uint64_t resident_bytes = 0;
   std::uint64_t open_descriptors = 0;
+  std::uint64_t most_descriptors = 0;
   double cpu_seconds = 0;  // user and system
 };
 [[nodiscard]] std::optional<ProcessFigures> read_process_figures();
@@ -85,13 +87,32 @@ struct TlsFigures {
   std::uint64_t faulty = 0;   // times that they could not be
 };
 
+// How an alert stands, and what became of what it had to say.
+struct AlertFigures {
+  std::string name;
+  std::string above;  // "100/min"
+  bool firing = false;
+  base::TimePoint since{};       // it fires, or fired last; the epoch: it never did
+  std::uint64_t seen = 0;        // within the last period
+  std::uint64_t fired = 0;       // times that it began
+  std::uint64_t ended = 0;       // and was over
+  std::uint64_t posted = 0;      // messages that got through
+  std::uint64_t retried = 0;     // attempts that failed and were to be made again
+  std::uint64_t lost = 0;        // messages that were given up
+  std::uint64_t superseded = 0;  // messages whose place a newer one took
+};
+
 struct Readiness {
   bool ready = false;
   std::string detail;  // why not; or what is degraded though it is ready
 };
 
+class Recorder;
+
 struct Sources {
   std::string version;
+  base::TimePoint started{};             // when weir began to serve
+  std::function<base::TimePoint()> now;  // the clock that all instants here are of; absent: the epoch
   std::vector<const observe::Counters*>
       counters;                        // of every worker; they outlive the server, and share one shape
   std::vector<std::string> routes;     // names, in the order of Counters' indices
@@ -106,6 +127,8 @@ struct Sources {
   std::function<std::vector<std::pair<const char*, double>>()> load;  // by kind, from 0 to 1
   std::function<Readiness()> readiness;                               // absent: ready
   std::function<TlsFigures()> certificates;
+  std::function<std::vector<AlertFigures>()> alerts;  // absent: there are none
+  const Recorder* recorder = nullptr;  // the server's own, which sets it; null: nothing is known of the past
 };
 
 }  // namespace weir::admin

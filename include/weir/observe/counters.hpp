@@ -8,6 +8,7 @@
 #include "weir/limit/charge.hpp"
 #include "weir/observe/histogram.hpp"
 #include "weir/observe/tally.hpp"
+#include "weir/observe/verdict.hpp"
 #include "weir/policy/route.hpp"
 
 #include <array>
@@ -92,6 +93,7 @@ inline constexpr std::array<const char*, kTunnelEnds> kTunnelEndNames{
 struct UpstreamTallies {
   Tally connects;  // connections opened
   Tally failures;  // connects refused or timed out, and exchanges that broke off
+  Tally errors;    // answers with a status of 5xx
   Tally reused;    // requests that found a connection waiting
   Tally retries;   // times that requests were sent again
   Tally crowded;   // requests that found no server with room
@@ -116,6 +118,13 @@ class alignas(64) Counters {
   }
   [[nodiscard]] const Tally& requests(std::optional<std::size_t> route, unsigned status) const noexcept {
     return requests_[status_cells(route) + status_slot(status)];
+  }
+  // Requests that have ended and had been decided; those that no rule had a say in count as admitted.
+  [[nodiscard]] Tally& verdicts(Verdict verdict) noexcept {
+    return verdicts_[static_cast<std::size_t>(verdict)];
+  }
+  [[nodiscard]] const Tally& verdicts(Verdict verdict) const noexcept {
+    return verdicts_[static_cast<std::size_t>(verdict)];
   }
   [[nodiscard]] Tally& decisions(limit::RuleIndex rule, RuleOutcome outcome) noexcept {
     return decisions_[rule][static_cast<std::size_t>(outcome)];
@@ -198,6 +207,7 @@ class alignas(64) Counters {
   std::vector<std::array<Tally, kMessageOutcomes>> messages_;
   std::vector<Tally> denied_here_;
   std::vector<UpstreamTallies> upstreams_;
+  std::array<Tally, kVerdicts> verdicts_;
   std::array<Tally, kClientErrors> client_errors_;
   std::array<Tally, kTunnelEnds> tunnels_;
 };
