@@ -1,9 +1,8 @@
 #include "weir/upstream/prober.hpp"
 
-#include "upstream/connect.hpp"
-
 #include "weir/http/head_parser.hpp"
 #include "weir/http/preamble.hpp"
+#include "weir/net/connect.hpp"
 #include "weir/net/signal.hpp"
 #include "weir/upstream/pool.hpp"
 
@@ -68,7 +67,7 @@ class Prober::Probe final : net::Watched {
   net::Task<std::string> ask() {
     std::string fault;
     const auto tls = member_.tls(nullptr);
-    auto ec = co_await connect_to(executor_, member_.server().addresses, tls, stream_, fault);
+    auto ec = co_await net::connect_to(executor_, member_.server().addresses, tls, stream_, fault);
     short_here_ = is_shortage(ec);
     if (ec && !late_ && !fault.empty()) co_return fault;
     if (ec) co_return late_ ? "it cannot be reached in time" : "it cannot be reached";
