@@ -39,6 +39,8 @@ void tell_self(MetricsPage& page) {
   page.put(page.gauge("process_resident_memory_bytes", "Resident memory.").add({}, figures->resident_bytes));
   page.put(page.gauge("process_open_fds", "Open file descriptors.").add({}, figures->open_descriptors));
   page.put(
+      page.gauge("process_max_fds", "File descriptors that may be open.").add({}, figures->most_descriptors));
+  page.put(
       page.counter("process_cpu_seconds_total", "CPU time, user and system.").add({}, figures->cpu_seconds));
 }
 

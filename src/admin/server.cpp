@@ -2,6 +2,7 @@
 
 #include "admin/admission.hpp"
 
+#include "weir/admin/recorder.hpp"
 #include "weir/net/listener.hpp"
 
 #include <algorithm>
@@ -154,12 +155,16 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
         bound(listening.address()),
         acceptor(std::move(listening).into_acceptor(io.get_executor())),
         vacancy(io.get_executor()),
-        sweep_timer(io.get_executor()) {}
+        sweep_timer(io.get_executor()),
+        record_timer(io.get_executor()) {
+    sources.recorder = &recorder;
+  }
 
   void stop();
 
   Awaitable<void> accept();
   Awaitable<void> sweep();
+  Awaitable<void> record();
   Awaitable<void> serve(net::Socket socket);
   Awaitable<bool> serve_one(Connection& connection, boost::beast::flat_buffer& buffer);
   Awaitable<Answer> answer(Connection& connection, boost::beast::flat_buffer& buffer, Parser& parser);
@@ -177,6 +182,8 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   Acceptor acceptor;
   net::Timer vacancy;  // after an accept that failed; cancelled when a connection ends
   net::Timer sweep_timer;
+  net::Timer record_timer;
+  Recorder recorder;
   std::set<Connection*> connections;
   bool stopped = false;
 };
@@ -189,6 +196,7 @@ void Server::Impl::stop() {
   acceptor.close(ignored);
   vacancy.cancel();
   sweep_timer.cancel();
+  record_timer.cancel();
   for (Connection* connection : connections) connection->socket.close(ignored);
 }
 
@@ -245,6 +253,17 @@ Awaitable<void> Server::Impl::sweep() {
     const auto now = Clock::now();
     for (Connection* connection : connections)
       if (connection->deadline <= now) connection->end_wait();
+  }
+}
+
+// For who opens the dashboard later.
+Awaitable<void> Server::Impl::record() {
+  const auto self = shared_from_this();
+  while (!stopped && sources.now) {
+    recorder.look(sources, sources.now());
+    ErrorCode ec;
+    record_timer.expires_after(Recorder::kStep);
+    co_await record_timer.async_wait(into(ec));
   }
 }
 
@@ -359,6 +378,7 @@ Server::~Server() {
 void Server::start() {
   impl_->spawn(impl_->accept());
   impl_->spawn(impl_->sweep());
+  impl_->spawn(impl_->record());
 }
 
 void Server::stop() {

@@ -222,6 +222,8 @@ void Program::start_admin() {
 admin::Sources Program::sources() {
   admin::Sources sources;
   sources.version = WEIR_VERSION;
+  sources.started = clock_.now();
+  sources.now = [this] { return clock_.now(); };
   for (const auto& worker : workers_) sources.counters.push_back(&worker->counters());
   for (const auto& route : config_.routes) sources.routes.push_back(route.name);
   for (const auto& rule : config_.rules) sources.rules.push_back(admin::describe(rule));

@@ -66,7 +66,7 @@ class Token(TestCase):
         text = config(upstream.port).replace("[admin]", '[admin]\ntoken = "${TEST_TOKEN}"')
         weir = self.start(Weir(text, environment={"TEST_TOKEN": "right"}))
         self.assertEqual([get(weir.admin, path).status for path in ("/healthz", "/readyz")], [200, 200])
-        for path in ("/metrics", "/api/rules", "/"):
+        for path in ("/metrics", "/api/rules", "/nothing"):
             self.assertEqual(get(weir.admin, path).status, 401)
             self.assertEqual(get(weir.admin, path, authorization="Bearer wrong").status, 401)
         self.assertEqual(get(weir.admin, "/metrics", authorization="Bearer right").status, 200)
