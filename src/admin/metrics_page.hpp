@@ -80,6 +80,7 @@ void tell_traffic(MetricsPage& page);    // requests, durations, connections
 void tell_rules(MetricsPage& page);      // decisions, what settles them, messages, load
 void tell_state(MetricsPage& page);      // the key table, Redis, leases
 void tell_upstreams(MetricsPage& page);  // and their servers
-void tell_process(MetricsPage& page);    // certificates, and the process itself
+void tell_alerts(MetricsPage& page);
+void tell_process(MetricsPage& page);  // certificates, and the process itself
 
 }  // namespace weir::admin

@@ -8,6 +8,7 @@
 #include "app/supervision.hpp"
 #include "app/worker_thread.hpp"
 
+#include "weir/admin/alerts.hpp"
 #include "weir/admin/server.hpp"
 #include "weir/app/access_log.hpp"
 #include "weir/app/log.hpp"
@@ -148,6 +149,7 @@ class Program {
   net::Timer sweep_timer_{control_.get_executor()};
   std::vector<std::unique_ptr<WorkerThread>> workers_;
   std::unique_ptr<CertificateWatch> certificates_;
+  std::unique_ptr<admin::Alerts> alerts_;
   std::unique_ptr<admin::Server> admin_;
   Supervision supervision_{control_.get_executor(), notify_environment(), log_};
   bool draining_ = false;
@@ -188,6 +190,9 @@ Program::Program(const Settings& settings, proxy::Configuration config)
                           .most_sessions = std::max<std::size_t>(1, descriptors.connections / worker_count_)};
   for (unsigned i = 0; i < worker_count_; ++i) workers_.push_back(std::make_unique<WorkerThread>(parts));
   open_listeners();
+  if (!settings.alerts.empty())
+    alerts_ = std::make_unique<admin::Alerts>(control_.get_executor(), settings.alerts, sources(),
+                                              [this](const std::string& line) { log_.warning(line); });
   start_admin();
 }
 
@@ -234,6 +239,7 @@ admin::Sources Program::sources() {
   sources.load = [this] { return load(); };
   sources.readiness = [this] { return readiness(); };
   sources.certificates = [this] { return certificates_->figures(); };
+  if (alerts_) sources.alerts = [this] { return alerts_->figures(); };
   if (redis_units_)
     sources.leases = [this] {
       const auto stats = redis_units_->stats();
@@ -364,6 +370,7 @@ int Program::serve() {
   signals_.listen([this](int signal) { on_signal(signal); });
   sweep_later();
   certificates_->look_every(settings_.server.certificate_check);
+  if (alerts_) alerts_->start();
   if (admin_) admin_->start();
   prober_->start();
   for (const auto& worker : workers_) worker->start();

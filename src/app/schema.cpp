@@ -23,6 +23,7 @@ constexpr KeySpec kRootKeys[] = {
     tables("upstream", schema::kUpstream, "groups of servers"),
     tables("route", schema::kRoute, "where admitted requests go: the first that matches"),
     tables("rule", schema::kRule, "who may how much"),
+    tables("alert", schema::kAlert, "who is told when refusals or failures are too many"),
 };
 
 constexpr KeySpec kServerKeys[] = {

@@ -1,6 +1,7 @@
 // The whole configuration as values: read once, checked, then immutable and shared by all workers.
 #pragma once
 
+#include "weir/admin/alert_settings.hpp"
 #include "weir/app/log.hpp"
 #include "weir/base/siphash.hpp"
 #include "weir/net/listener_settings.hpp"
@@ -49,6 +50,7 @@ struct Settings {
   std::vector<policy::Route> routes;
   policy::TierPriorities tier_priorities;
   std::vector<policy::Rule> rules;
+  std::vector<admin::AlertSettings> alerts;
   std::vector<std::string> warnings;  // what is allowed and probably not meant
 };
 
