@@ -21,6 +21,7 @@ class Admin(TestCase):
         self.await_metric(self.weir, 2, "weir_requests_total", code="429")
         self.await_metric(self.weir, 3, "weir_decisions_total", rule="per-ip", outcome="admitted")
         self.await_metric(self.weir, 2, "weir_decisions_total", rule="per-ip", outcome="refused")
+        self.assertEqual([self.weir.metric("weir_verdicts_total", verdict=verdict) for verdict in ("admitted", "delayed", "refused")], [3, 0, 2])
         self.await_metric(self.weir, 5, "weir_request_seconds_count")
         self.await_metric(self.weir, 1, "weir_keys")
 
