@@ -1,14 +1,7 @@
 # What `cmake --install` puts where, by the FHS, and the .deb that CPack makes of it (./dev package).
 include(GNUInstallDirs)
 
-# GNUInstallDirs takes /etc for the prefix /usr, and PREFIX/etc for any other.
-if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
-  set(WEIR_ETC /etc)
-else()
-  set(WEIR_ETC ${CMAKE_INSTALL_SYSCONFDIR})
-endif()
-
-# The unit, and the configuration that names the schema, say /usr and /etc: elsewhere they say where it is.
+# The unit, and the configuration that names the schema, say /usr and /etc: with another prefix they say where it is.
 foreach(file weir.service weir.toml)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/packaging/${file})
   file(READ ${PROJECT_SOURCE_DIR}/packaging/${file} text)
@@ -30,8 +23,8 @@ endforeach()
 add_custom_target(weir_pages ALL DEPENDS ${compressed})
 
 install(TARGETS weir RUNTIME)
-install(FILES ${PROJECT_BINARY_DIR}/packaging/weir.toml DESTINATION ${WEIR_ETC}/weir)
-install(FILES packaging/weir.logrotate DESTINATION ${WEIR_ETC}/logrotate.d RENAME weir)
+install(FILES ${PROJECT_BINARY_DIR}/packaging/weir.toml DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/weir)
+install(FILES packaging/weir.logrotate DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/logrotate.d RENAME weir)
 install(FILES ${PROJECT_BINARY_DIR}/packaging/weir.service DESTINATION lib/systemd/system)
 install(FILES config/weir.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/weir)
 install(FILES ${PROJECT_BINARY_DIR}/packaging/weir.8.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man8)
