@@ -39,7 +39,7 @@ main() {
     shift
   fi
   if [ "$#" -eq 0 ]; then
-    mapfile -t files < <(tracked '*.hpp' '*.cpp' '*.sh' dev .ci/run)
+    mapfile -t files < <(tracked '*.hpp' '*.cpp' '*.sh' '*.bash' dev .ci/run 'packaging/debian/p*')
     [ "${#files[@]}" -gt 0 ] || { echo "lint: git lists no files here" >&2; return 1; }
   else
     files=("$@")

@@ -45,5 +45,7 @@ struct Answer {
 // The parts that have a file of their own.
 [[nodiscard]] std::string metrics_text(const Sources& sources);  // Prometheus text exposition format 0.0.4
 [[nodiscard]] std::string rules_json(const Sources& sources);
+[[nodiscard]] std::string overview_json(const Sources& sources);  // what the dashboard shows now
+[[nodiscard]] std::string history_json(const Sources& sources);   // and what it shows of the last minutes
 
 }  // namespace weir::admin

@@ -1,5 +1,8 @@
 #include "admin/pages.hpp"
 
+#include "admin/static.hpp"
+#include "admin/top.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -32,6 +35,22 @@ Answer say_rules(const Sources& sources, const Question&) {
   return {.status = 200, .body = rules_json(sources)};
 }
 
+Answer say_overview(const Sources& sources, const Question&) {
+  return {.status = 200, .body = overview_json(sources)};
+}
+
+Answer say_history(const Sources& sources, const Question&) {
+  return {.status = 200, .body = history_json(sources)};
+}
+
+Answer say_file(const Sources&, const Question& question) {
+  const StaticFile* const file = find_static(path_of(question));
+  if (file == nullptr) return error_answer(404, "not_found", "There is no such file.");
+  return unless_known(
+      {.body = std::string(file->content), .content_type = file->content_type, .etag = file->etag()},
+      question);
+}
+
 using enum Page::For;
 
 constexpr std::array kPages{
@@ -39,6 +58,28 @@ constexpr std::array kPages{
     Page{"/readyz", "GET", Anybody, say_readiness},
     Page{"/metrics", "GET", Operator, say_metrics},
     Page{"/api/rules", "GET", Operator, say_rules},
+    Page{"/api/reload", "POST", Operator, ask_reload},
+    Page{"/api/explain", "POST", Operator, answer_explain, Page::Body::Json},
+    Page{"/api/keys", "GET", Operator, answer_keys},
+    Page{"/api/keys", "DELETE", Operator, answer_keys},
+    Page{"/api/top", "GET", Operator, say_top},
+    Page{"/api/overview", "GET", Operator, say_overview},
+    Page{"/api/history", "GET", Operator, say_history},
+    Page{"/", "GET", Anybody, say_file},
+    Page{"/web/page.css", "GET", Anybody, say_file},
+    Page{"/web/uplot.css", "GET", Anybody, say_file},
+    Page{"/web/uplot.js", "GET", Anybody, say_file},
+    Page{"/web/main.js", "GET", Anybody, say_file},
+    Page{"/web/api.js", "GET", Anybody, say_file},
+    Page{"/web/charts.js", "GET", Anybody, say_file},
+    Page{"/web/dom.js", "GET", Anybody, say_file},
+    Page{"/web/explain.js", "GET", Anybody, say_file},
+    Page{"/web/panels.js", "GET", Anybody, say_file},
+    Page{"/web/rates.js", "GET", Anybody, say_file},
+    Page{"/web/top.js", "GET", Anybody, say_file},
+    Page{"/web/verdict.js", "GET", Anybody, say_file},
+    Page{"/web/words.js", "GET", Anybody, say_file},
+    Page{"/web/icon.svg", "GET", Anybody, say_file},
 };
 
 }  // namespace

@@ -33,10 +33,17 @@ struct Page {
   Body body = Body::None;
 };
 
+// Pages that have a file of their own.
+[[nodiscard]] net::Awaitable<Answer> ask_reload(const Sources& sources, const Question& question);
+
 // Null where there is no such path; of its methods the one that was asked for, or the first.
 [[nodiscard]] const Page* find_page(std::string_view path, std::string_view method) noexcept;
 [[nodiscard]] bool answers(const Page& page, std::string_view method) noexcept;
 // "GET, HEAD, DELETE"
 [[nodiscard]] std::string methods_of(std::string_view path);
+
+// Handlers that have a file of their own.
+[[nodiscard]] net::Awaitable<Answer> answer_explain(const Sources& sources, const Question& question);
+[[nodiscard]] net::Awaitable<Answer> answer_keys(const Sources& sources, const Question& question);
 
 }  // namespace weir::admin

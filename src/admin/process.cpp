@@ -23,6 +23,8 @@ std::optional<ProcessFigures> read_process_figures() {
   if (!(statm >> size >> resident)) return std::nullopt;
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) != 0) return std::nullopt;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
   std::error_code ec;
   std::uint64_t descriptors = 0;
   for (std::filesystem::directory_iterator at("/proc/self/fd", ec), end; !ec && at != end; at.increment(ec))
@@ -30,6 +32,7 @@ std::optional<ProcessFigures> read_process_figures() {
   if (ec) return std::nullopt;
   return ProcessFigures{.resident_bytes = resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)),
                         .open_descriptors = descriptors,
+                        .most_descriptors = limit.rlim_cur,
                         .cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime)};
 }
 

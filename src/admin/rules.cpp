@@ -1,5 +1,8 @@
 // GET /api/rules: each rule with its counters.
-#include "admin/pages.hpp"
+#include "admin/rules.hpp"
+
+#include "admin/answer.hpp"
+#include "admin/totals.hpp"
 
 #include <boost/json.hpp>
 
@@ -11,31 +14,24 @@ namespace json = boost::json;
 
 json::object counters_of(const Sources& sources, std::size_t rule) {
   json::object out;
-  for (std::size_t i = 0; i < observe::kRuleOutcomes; ++i) {
-    std::uint64_t sum = 0;
-    for (const auto* counters : sources.counters)
-      sum += counters->decisions(static_cast<limit::RuleIndex>(rule), static_cast<observe::RuleOutcome>(i))
-                 .value();
-    out[observe::kRuleOutcomeNames[i]] = sum;
-  }
+  for (std::size_t i = 0; i < observe::kRuleOutcomes; ++i)
+    out[observe::kRuleOutcomeNames[i]] = total(sources, rule, static_cast<observe::RuleOutcome>(i));
   return out;
 }
 
 }  // namespace
 
+json::object rule_json(const Sources& sources, std::size_t at) {
+  const RuleText& rule = sources.rules[at];
+  return {{"name", rule.name},   {"algorithm", rule.algorithm},
+          {"limit", rule.limit}, {"match", rule.match},
+          {"key", rule.key},     {"store", rule.store},
+          {"mode", rule.mode},   {"counters", counters_of(sources, at)}};
+}
+
 std::string rules_json(const Sources& sources) {
   json::array rules;
-  for (std::size_t i = 0; i < sources.rules.size(); ++i) {
-    const RuleText& rule = sources.rules[i];
-    rules.push_back({{"name", rule.name},
-                     {"algorithm", rule.algorithm},
-                     {"limit", rule.limit},
-                     {"match", rule.match},
-                     {"key", rule.key},
-                     {"store", rule.store},
-                     {"mode", rule.mode},
-                     {"counters", counters_of(sources, i)}});
-  }
+  for (std::size_t i = 0; i < sources.rules.size(); ++i) rules.push_back(rule_json(sources, i));
   return json::serialize(json::object{{"rules", std::move(rules)}});
 }
 

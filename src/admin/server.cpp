@@ -2,6 +2,7 @@
 
 #include "admin/admission.hpp"
 
+#include "weir/admin/recorder.hpp"
 #include "weir/net/listener.hpp"
 
 #include <algorithm>
@@ -149,17 +150,25 @@ std::optional<Answer> fault_of_body(const ErrorCode& ec, bool late) {
 struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   Impl(asio::io_context& io, ServerOptions given, Sources read, net::ListeningSocket listening)
       : options(std::move(given)),
-        sources(std::move(read)),
         admission{Token(options.token), options.address},
         bound(listening.address()),
         acceptor(std::move(listening).into_acceptor(io.get_executor())),
         vacancy(io.get_executor()),
-        sweep_timer(io.get_executor()) {}
+        sweep_timer(io.get_executor()),
+        record_timer(io.get_executor()) {
+    read_from(std::move(read));
+  }
+
+  void read_from(Sources fresh) {
+    fresh.recorder = &recorder;
+    sources = std::make_shared<const Sources>(std::move(fresh));
+  }
 
   void stop();
 
   Awaitable<void> accept();
   Awaitable<void> sweep();
+  Awaitable<void> record();
   Awaitable<void> serve(net::Socket socket);
   Awaitable<bool> serve_one(Connection& connection, boost::beast::flat_buffer& buffer);
   Awaitable<Answer> answer(Connection& connection, boost::beast::flat_buffer& buffer, Parser& parser);
@@ -171,12 +180,15 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   void make_room();
 
   ServerOptions options;
-  Sources sources;
+  // Shared with the answers under way, which may wait while there are newer ones.
+  std::shared_ptr<const Sources> sources;
   Admission admission;
   base::Endpoint bound;
   Acceptor acceptor;
   net::Timer vacancy;  // after an accept that failed; cancelled when a connection ends
   net::Timer sweep_timer;
+  net::Timer record_timer;
+  Recorder recorder;
   std::set<Connection*> connections;
   bool stopped = false;
 };
@@ -189,6 +201,7 @@ void Server::Impl::stop() {
   acceptor.close(ignored);
   vacancy.cancel();
   sweep_timer.cancel();
+  record_timer.cancel();
   for (Connection* connection : connections) connection->socket.close(ignored);
 }
 
@@ -248,6 +261,17 @@ Awaitable<void> Server::Impl::sweep() {
   }
 }
 
+// For who opens the dashboard later.
+Awaitable<void> Server::Impl::record() {
+  const auto self = shared_from_this();
+  while (!stopped && sources->now) {
+    recorder.look(*sources, sources->now());
+    ErrorCode ec;
+    record_timer.expires_after(Recorder::kStep);
+    co_await record_timer.async_wait(into(ec));
+  }
+}
+
 Awaitable<void> Server::Impl::serve(net::Socket socket) {
   const auto self = shared_from_this();
   make_room();
@@ -289,6 +313,7 @@ Awaitable<Answer> Server::Impl::answer(Connection& connection, boost::beast::fla
   auto admitted = admit(admission, question);
   if (auto* refusal = std::get_if<Answer>(&admitted)) co_return std::move(*refusal);
   const Page& page = *std::get<const Page*>(admitted);
+  const auto read = sources;
   if (question.has_body) {
     connection.begin(options.deadline);
     auto fault = co_await read_body(connection, buffer, parser);
@@ -297,8 +322,8 @@ Awaitable<Answer> Server::Impl::answer(Connection& connection, boost::beast::fla
   }
   connection.begin(options.deadline);
   if (const auto* say = std::get_if<Page::Say>(&page.handler))
-    co_return unless_known((*say)(sources, question), question);
-  auto asked = std::get<Page::Ask>(page.handler)(sources, question);
+    co_return unless_known((*say)(*read, question), question);
+  auto asked = std::get<Page::Ask>(page.handler)(*read, question);
   auto said = co_await std::move(asked);
   co_return unless_known(std::move(said), question);
 }
@@ -359,6 +384,11 @@ Server::~Server() {
 void Server::start() {
   impl_->spawn(impl_->accept());
   impl_->spawn(impl_->sweep());
+  impl_->spawn(impl_->record());
+}
+
+void Server::renew(Sources sources) {
+  impl_->read_from(std::move(sources));
 }
 
 void Server::stop() {

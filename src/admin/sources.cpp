@@ -13,7 +13,8 @@ RuleText describe(const policy::Rule& rule) {
           .store = rule.store == policy::Store::Redis ? "redis" : "memory",
           .mode = rule.mode == policy::Mode::Shadow ? "shadow" : "enforce",
           .settles = rule.settlement.has_value(),
-          .messages = rule.messages.has_value()};
+          .messages = rule.messages.has_value(),
+          .label = rule.index};
 }
 
 }  // namespace weir::admin

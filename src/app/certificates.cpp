@@ -32,12 +32,15 @@ std::string date_of(std::chrono::sys_seconds at) {
 
 }  // namespace
 
-ListenerCertificates::ListenerCertificates(const net::TlsSettings& settings,
+ListenerCertificates::ListenerCertificates(net::TlsSettings settings,
                                            std::shared_ptr<net::TicketKeys> tickets)
-    : settings_(&settings), tickets_(std::move(tickets)) {}
+    : settings_(std::move(settings)), tickets_(std::move(tickets)) {}
 
-base::Result<ListenerCertificates> ListenerCertificates::read(const net::TlsSettings& settings) {
-  ListenerCertificates made(settings, std::make_shared<net::TicketKeys>(settings.ticket_rotation));
+base::Result<ListenerCertificates> ListenerCertificates::read(const net::TlsSettings& settings,
+                                                              const ListenerCertificates* older) {
+  const bool goes_on = older != nullptr && older->settings_.ticket_rotation == settings.ticket_rotation;
+  ListenerCertificates made(
+      settings, goes_on ? older->tickets_ : std::make_shared<net::TicketKeys>(settings.ticket_rotation));
   if (auto read = made.look(); !read) return read.error();
   return made;
 }
@@ -48,64 +51,72 @@ base::Result<bool> ListenerCertificates::look() {
   if (found == stamps_) return false;
   stamps_ = std::move(found);
   if (auto missing = missing_file()) return base::Error{"\"" + *missing + "\" is no file"};
-  auto fresh = net::make_tls_context(*settings_, tickets_);
+  auto fresh = net::make_tls_context(settings_, tickets_);
   if (!fresh) return fresh.error();
   context_ = std::move(*fresh);
   return true;
 }
 
 std::optional<std::string> ListenerCertificates::missing_file() const {
-  for (const auto& files : settings_->certificates)
+  for (const auto& files : settings_.certificates)
     for (const auto* path : {&files.cert, &files.key, &files.ocsp})
       if (!path->empty() && stamp_of(*path) == FileStamp{}) return *path;
-  if (!settings_->client_ca.empty() && stamp_of(settings_->client_ca) == FileStamp{})
-    return settings_->client_ca;
+  if (!settings_.client_ca.empty() && stamp_of(settings_.client_ca) == FileStamp{})
+    return settings_.client_ca;
   return std::nullopt;
 }
 
 std::vector<FileStamp> ListenerCertificates::stamps() const {
   std::vector<FileStamp> stamps;
-  for (const auto& files : settings_->certificates)
+  for (const auto& files : settings_.certificates)
     for (const auto* path : {&files.cert, &files.key, &files.ocsp}) stamps.push_back(stamp_of(*path));
-  stamps.push_back(stamp_of(settings_->client_ca));
+  stamps.push_back(stamp_of(settings_.client_ca));
   return stamps;
 }
 
-std::optional<base::Error> CertificateWatch::read() {
-  for (const auto& listener : listeners_) {
-    auto& certificates = certificates_.emplace_back();
-    if (!listener.tls) continue;
-    auto read = ListenerCertificates::read(*listener.tls);
-    if (!read) return read.error();
-    certificates = std::move(*read);
-    warn_of(certificates_.size() - 1);
-  }
-  return std::nullopt;
+base::Result<CertificateWatch::Shown> CertificateWatch::read(const net::ListenerSettings& settings,
+                                                             std::optional<std::size_t> number) const {
+  if (!settings.tls) return Shown{};
+  const auto older = number ? watched_.find(*number) : watched_.end();
+  auto read = ListenerCertificates::read(*settings.tls,
+                                         older != watched_.end() ? &older->second.certificates : nullptr);
+  if (!read) return read.error();
+  return Shown{std::move(*read)};
 }
 
-SSL_CTX* CertificateWatch::context(std::size_t listener) const noexcept {
-  return certificates_[listener] ? certificates_[listener]->context() : nullptr;
+void CertificateWatch::show(std::size_t number, const net::ListenerSettings& settings, Shown shown) {
+  watched_.erase(number);
+  if (!shown) return;
+  const auto at = watched_.emplace(number, Watched{settings.address.to_string(), std::move(*shown)}).first;
+  warn_of(at->second.certificates);
+}
+
+SSL_CTX* CertificateWatch::context(std::size_t number) const noexcept {
+  const auto found = watched_.find(number);
+  return found != watched_.end() ? found->second.certificates.context() : nullptr;
 }
 
 void CertificateWatch::look() {
-  for (std::size_t i = 0; i < certificates_.size(); ++i) {
-    if (!certificates_[i]) continue;
-    const auto where = "TLS on " + listeners_[i].address.to_string();
-    const auto changed = certificates_[i]->look();
+  for (auto& [number, watched] : watched_) {
+    const auto where = "TLS on " + watched.address;
+    const auto changed = watched.certificates.look();
     if (!changed) {
       ++faulty_;
       log_.warning(where + ": files changed, the certificates stay as they were: " + changed.error().message);
     } else if (*changed) {
       ++renewed_;
-      renew_(i, certificates_[i]->context());
+      renew_(number, watched.certificates.context());
       log_.info(where + ": certificates read anew");
-      warn_of(i);
+      warn_of(watched.certificates);
     }
   }
 }
 
 void CertificateWatch::look_every(base::Duration period) {
-  if (period.count() == 0) return;
+  if (period.count() == 0) {
+    timer_.cancel();
+    return;
+  }
   timer_.expires_after(period);
   timer_.async_wait([this, period](const net::ErrorCode& error) {
     if (error) return;
@@ -116,22 +127,21 @@ void CertificateWatch::look_every(base::Duration period) {
 
 admin::TlsFigures CertificateWatch::figures() const {
   admin::TlsFigures figures{.certificates = {}, .renewed = renewed_, .faulty = faulty_};
-  for (std::size_t i = 0; i < certificates_.size(); ++i) {
-    if (!certificates_[i]) continue;
-    const auto times = net::certificate_times(certificates_[i]->context());
+  for (const auto& [number, watched] : watched_) {
+    const auto times = net::certificate_times(watched.certificates.context());
     for (std::size_t j = 0; j < times.size(); ++j)
-      figures.certificates.push_back({.listener = listeners_[i].address.to_string(),
-                                      .file = listeners_[i].tls->certificates[j].cert,
+      figures.certificates.push_back({.listener = watched.address,
+                                      .file = watched.certificates.settings().certificates[j].cert,
                                       .not_after = times[j].not_after,
                                       .stapled_until = times[j].stapled_until});
   }
   return figures;
 }
 
-void CertificateWatch::warn_of(std::size_t listener) {
+void CertificateWatch::warn_of(const ListenerCertificates& certificates) {
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  const auto times = net::certificate_times(certificates_[listener]->context());
-  for (const auto& doubt : find_doubts(*listeners_[listener].tls, times, now)) log_.warning(doubt);
+  const auto times = net::certificate_times(certificates.context());
+  for (const auto& doubt : find_doubts(certificates.settings(), times, now)) log_.warning(doubt);
 }
 
 std::vector<std::string> find_doubts(const net::TlsSettings& settings,

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,8 +33,12 @@ struct FileStamp {
 
 class ListenerCertificates {
  public:
-  // `settings` outlives it. An error names the file.
-  [[nodiscard]] static base::Result<ListenerCertificates> read(const net::TlsSettings& settings);
+  // `older`: of the same listener before a reload; may be null. Sessions outlive it where the life of their
+  // tickets did not change. An error names the file.
+  [[nodiscard]] static base::Result<ListenerCertificates> read(const net::TlsSettings& settings,
+                                                               const ListenerCertificates* older = nullptr);
+
+  [[nodiscard]] const net::TlsSettings& settings() const noexcept { return settings_; }
 
   [[nodiscard]] SSL_CTX* context() const noexcept { return context_.get(); }
   // Reads the files anew if any has changed since they were last read, and tells whether. With an error
@@ -41,11 +46,11 @@ class ListenerCertificates {
   [[nodiscard]] base::Result<bool> look();
 
  private:
-  ListenerCertificates(const net::TlsSettings& settings, std::shared_ptr<net::TicketKeys> tickets);
+  ListenerCertificates(net::TlsSettings settings, std::shared_ptr<net::TicketKeys> tickets);
   [[nodiscard]] std::vector<FileStamp> stamps() const;
   [[nodiscard]] std::optional<std::string> missing_file() const;
 
-  const net::TlsSettings* settings_;
+  net::TlsSettings settings_;
   std::shared_ptr<net::TicketKeys> tickets_;  // the same for all contexts: sessions outlive a renewal
   std::vector<FileStamp> stamps_;
   net::TlsContext context_;
@@ -54,33 +59,42 @@ class ListenerCertificates {
 // All listeners' certificates. Belongs to the main thread.
 class CertificateWatch {
  public:
-  // Told of a listener's number, from 0, and its new context, which is lent.
+  // Told of a listener's number and its new context, which is lent.
   using Renew = std::function<void(std::size_t listener, SSL_CTX* fresh)>;
 
-  // `listeners` and `log` outlive it.
-  CertificateWatch(net::Executor executor, const std::vector<net::ListenerSettings>& listeners, Log& log,
-                   Renew renew)
-      : timer_(executor), listeners_(listeners), log_(log), renew_(std::move(renew)) {}
+  // `log` outlives it.
+  CertificateWatch(net::Executor executor, Log& log, Renew renew)
+      : timer_(executor), log_(log), renew_(std::move(renew)) {}
 
-  // At start: what is wrong with any of the files, or nullopt.
-  [[nodiscard]] std::optional<base::Error> read();
+  // What a listener shows, if it speaks TLS. An error says what is wrong with any of the files.
+  using Shown = std::optional<ListenerCertificates>;
+  // `number`: of the listener that was there before; nullopt: none.
+  [[nodiscard]] base::Result<Shown> read(const net::ListenerSettings& settings,
+                                         std::optional<std::size_t> number = std::nullopt) const;
+  // The listener shows this from now on, where it is not empty; whoever calls makes it known.
+  void show(std::size_t number, const net::ListenerSettings& settings, Shown shown);
+  void forget(std::size_t number) { watched_.erase(number); }
+
   // Of the listener's TLS, lent; null for plain HTTP.
-  [[nodiscard]] SSL_CTX* context(std::size_t listener) const noexcept;
+  [[nodiscard]] SSL_CTX* context(std::size_t number) const noexcept;
   // Files that changed are in force for connections that come from now on; faulty ones change nothing, and
   // the log says so.
   void look();
-  // Again and again; 0 for never.
+  // Again and again, in place of what was asked for before; 0 for never.
   void look_every(base::Duration period);
   [[nodiscard]] admin::TlsFigures figures() const;
 
  private:
-  void warn_of(std::size_t listener);
+  struct Watched {
+    std::string address;  // as configured
+    ListenerCertificates certificates;
+  };
+  void warn_of(const ListenerCertificates& certificates);
 
   net::Timer timer_;
-  const std::vector<net::ListenerSettings>& listeners_;
   Log& log_;
   Renew renew_;
-  std::vector<std::optional<ListenerCertificates>> certificates_;  // of each listener; absent: plain HTTP
+  std::map<std::size_t, Watched> watched_;  // by the listener's number
   std::uint64_t renewed_ = 0;
   std::uint64_t faulty_ = 0;
 };

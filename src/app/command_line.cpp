@@ -1,8 +1,11 @@
 #include "weir/app/command_line.hpp"
 
 #include "app/mistakes.hpp"
+#include "app/replay_command.hpp"
 #include "app/schema_json.hpp"
+#include "app/top_command.hpp"
 
+#include "weir/app/inspect.hpp"
 #include "weir/app/run.hpp"
 #include "weir/app/settings.hpp"
 #include "weir/base/units.hpp"
@@ -21,8 +24,8 @@ constexpr int kDone = 0;
 constexpr int kFailed = 1;
 constexpr int kWrong = 2;  // the command line or the configuration
 
-constexpr std::array<std::string_view, 7> kCommands = {"run",    "check",  "redis-check", "echo",
-                                                       "health", "schema", "version"};
+constexpr std::array<std::string_view, 11> kCommands = {
+    "run", "check", "redis-check", "explain", "keys", "top", "replay", "echo", "health", "schema", "version"};
 
 // What was typed, as text: values are parsed by the house's own readers.
 struct Words {
@@ -30,7 +33,14 @@ struct Words {
   std::string listen;
   std::string delay = "0ms";
   std::string admin = "127.0.0.1:9900";
+  std::string asked;  // the admin address of explain and keys; empty: as configured
+  ExplainOptions explain;
+  KeysOptions keys;
   unsigned workers = 1;
+  ReplayOptions replay;
+  std::string token;
+  bool once = false;
+  unsigned clients = 5;
 };
 
 int wrong(const std::string& what) {
@@ -50,6 +60,27 @@ void declare(CLI::App& app, Words& words) {
                                    "warnings and all; 1: it will not, "
                                    "or nobody answers; 2: the configuration is wrong or names no Redis");
   redis->add_option("-c,--config", words.config, "configuration file")->required()->type_name("FILE");
+  auto* replay = app.add_subcommand(
+      "replay", "run recorded traffic through a candidate rule set: who would newly be refused or admitted");
+  replay->add_option("-c,--config", words.config, "the candidate: a configuration file")
+      ->required()
+      ->type_name("FILE");
+  replay
+      ->add_option("logs", words.replay.files,
+                   "access logs of weir, of one or several, in any order; - for standard input")
+      ->required()
+      ->type_name("LOG");
+  replay->add_flag("--json", words.replay.json, "for machines");
+  replay->add_option("--clients", words.replay.clients, "of each rule, those with most changes; default 10")
+      ->type_name("N");
+  auto* top = app.add_subcommand("top", "what a running weir does at the moment, and who asks; q ends it");
+  top->add_option("-c,--config", words.config, "where its [admin] address and token are read")
+      ->type_name("FILE");
+  top->add_option("--admin", words.admin, "address of its admin listener, default 127.0.0.1:9900")
+      ->type_name("ADDR");
+  top->add_option("--token", words.token, "of the admin listener, where it asks for one")->type_name("TEXT");
+  top->add_option("--clients", words.clients, "of each list")->check(CLI::Range(1u, 1024u))->type_name("N");
+  top->add_flag("--once", words.once, "prints one frame, of a second, and ends");
   auto* echo = app.add_subcommand("echo", "a small upstream for demos, tests and load");
   echo->add_option("--listen", words.listen, "host:port, [v6]:port or unix:/path")
       ->required()
@@ -63,6 +94,43 @@ void declare(CLI::App& app, Words& words) {
   app.add_subcommand("version", "show the version");
 }
 
+void declare_asking(CLI::App& command, Words& words) {
+  command.add_option("-c,--config", words.config, "configuration file of the weir that is asked")
+      ->required()
+      ->type_name("FILE");
+  command.add_option("--admin", words.asked, "address of its admin listener, default as configured")
+      ->type_name("ADDR");
+}
+
+void declare_inspection(CLI::App& app, Words& words) {
+  auto* explain = app.add_subcommand(
+      "explain", "ask a running weir what would become of a request, rule by rule; nothing is charged");
+  declare_asking(*explain, words);
+  explain->add_option("method", words.explain.method, "GET, POST, …")->required()->type_name("METHOD");
+  explain->add_option("url", words.explain.url, "http://host/path?query, or /path")
+      ->required()
+      ->type_name("URL");
+  explain->add_option("-H,--header", words.explain.headers, "\"Name: value\", as often as needed")
+      ->expected(1)
+      ->take_all()
+      ->type_name("LINE");
+  explain->add_option("--ip", words.explain.ip, "who connects, default 127.0.0.1")->type_name("ADDR");
+  explain->add_option("-d,--data", words.explain.body, "the body, where a rule reads it")->type_name("TEXT");
+  auto* keys =
+      app.add_subcommand("keys", "look at one key of a rule in a running weir, or give all of it back");
+  keys->require_subcommand(1);
+  for (const char* what : {"show", "reset"}) {
+    auto* command = keys->add_subcommand(
+        what, *what == 's' ? "how it stands" : "give all of it back, and say how it stood");
+    declare_asking(*command, words);
+    command->add_option("rule", words.keys.rule, "the rule's name")->required()->type_name("RULE");
+    command
+        ->add_option("key", words.keys.key,
+                     "its parts in order: 203.0.113.7, or user:ada of \"api_key|user\"")
+        ->type_name("PART");
+  }
+}
+
 int report(const ConfigError& error) {
   for (const auto& mistake : error.mistakes()) std::cerr << mistake << '\n';
   const auto count = error.mistakes().size();
@@ -71,7 +139,7 @@ int report(const ConfigError& error) {
 }
 
 int do_run(const Words& words) {
-  return run(load_settings(words.config));
+  return run(load_settings(words.config), words.config);
 }
 
 int do_check(const Words& words) {
@@ -86,6 +154,26 @@ int do_redis_check(const Words& words) {
   if (settings.state.redis) return run_redis_check(settings);
   std::cerr << "weir: " << words.config << " configures no [state] redis: there is nothing to check\n";
   return kWrong;
+}
+
+int do_replay(const Words& words) {
+  return run_replay(load_settings(words.config), words.replay);
+}
+
+int do_top(const Words& words) {
+  TopOptions options{.admin = {}, .token = words.token, .once = words.once, .clients = words.clients};
+  if (!words.config.empty()) {
+    const auto settings = load_settings(words.config);
+    if (!settings.admin.address)
+      return wrong(words.config + " has no [admin] address: there is nobody to ask");
+    options.admin = *settings.admin.address;
+    if (options.token.empty()) options.token = settings.admin.token;
+    return run_top(options);
+  }
+  auto admin = base::parse_endpoint(words.admin);
+  if (!admin) return wrong("--admin: " + admin.error().message);
+  options.admin = std::move(*admin);
+  return run_top(options);
 }
 
 int do_echo(const Words& words) {
@@ -106,6 +194,20 @@ int do_schema() {
   return std::cout ? kDone : kFailed;
 }
 
+AdminAccess access_of(const Words& words) {
+  const auto settings = load_settings(words.config);
+  if (words.asked.empty()) return admin_access(settings, std::nullopt);
+  auto given = base::parse_endpoint(words.asked);
+  if (!given) throw CLI::ValidationError("--admin", given.error().message);
+  return admin_access(settings, std::move(*given));
+}
+
+int do_keys(const CLI::App& app, const Words& words) {
+  auto options = words.keys;
+  options.reset = app.get_subcommand("keys")->got_subcommand("reset");
+  return run_keys(access_of(words), options);
+}
+
 int do_version() {
   std::cout << "weir " << WEIR_VERSION << '\n';
   return kDone;
@@ -115,6 +217,10 @@ int obey(const CLI::App& app, const Words& words) {
   if (app.got_subcommand("run")) return do_run(words);
   if (app.got_subcommand("check")) return do_check(words);
   if (app.got_subcommand("redis-check")) return do_redis_check(words);
+  if (app.got_subcommand("explain")) return run_explain(access_of(words), words.explain);
+  if (app.got_subcommand("keys")) return do_keys(app, words);
+  if (app.got_subcommand("replay")) return do_replay(words);
+  if (app.got_subcommand("top")) return do_top(words);
   if (app.got_subcommand("echo")) return do_echo(words);
   if (app.got_subcommand("health")) return do_health(words);
   if (app.got_subcommand("schema")) return do_schema();
@@ -137,6 +243,7 @@ int run_command_line(int argc, char** argv) {
   CLI::App app("weir: a reverse proxy that decides how many requests pass", "weir");
   Words words;
   declare(app, words);
+  declare_inspection(app, words);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -146,6 +253,8 @@ int run_command_line(int argc, char** argv) {
     return obey(app, words);
   } catch (const ConfigError& error) {
     return report(error);
+  } catch (const CLI::ValidationError& error) {
+    return wrong(error.what());
   } catch (const std::exception& error) {
     std::cerr << "weir: " << error.what() << '\n';
     return kFailed;

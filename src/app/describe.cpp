@@ -187,7 +187,7 @@ std::string rule_lines(const policy::Rule& rule) {
     text += ", " + policy::describe_charge(*rule.settlement);
   text += cost_words(rule);
   if (rule.messages) {
-    const auto& bucket = std::get<limit::TokenBucket>(rule.messages->limiter);
+    const auto& bucket = std::get<limit::TokenBucket>(*rule.messages->limiter);
     text += ", messages " + limit::to_string(bucket.spacing().rate()) + ", burst " +
             std::to_string(bucket.quota()) + (rule.messages->closes ? ", else closed" : ", else delayed");
   }

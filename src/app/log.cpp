@@ -95,6 +95,10 @@ Log::~Log() {
   if (impl_->left_out > 0) impl_->logger->warn("{} lines left out", impl_->left_out);
 }
 
+void Log::set_level(LogLevel level) {
+  impl_->logger->set_level(spdlog_level(level));
+}
+
 void Log::write(LogLevel level, std::string_view message) {
   const auto as = spdlog_level(level);
   if (!impl_->logger->should_log(as) || !impl_->admit()) return;

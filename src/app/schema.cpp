@@ -23,6 +23,7 @@ constexpr KeySpec kRootKeys[] = {
     tables("upstream", schema::kUpstream, "groups of servers"),
     tables("route", schema::kRoute, "where admitted requests go: the first that matches"),
     tables("rule", schema::kRule, "who may how much"),
+    tables("alert", schema::kAlert, "who is told when refusals or failures are too many"),
 };
 
 constexpr KeySpec kServerKeys[] = {
@@ -60,12 +61,17 @@ constexpr Choice kLevels[] = {  // in the order of LogLevel
     {"trace"}, {"debug"}, {"info"}, {"warn"}, {"error"}, {"off"}};
 constexpr KeySpec kLogKeys[] = {
     key("access", Kind::Text, "-", "access log: a file, \"-\" for standard output, or \"off\""),
+    key("fields", Kind::Texts, "usual",
+        "what its lines hold beside the time: \"usual\", what weir replay reads (\"replay\"), or single "
+        "fields"),
     choice("level", kLevels, "info", "of the process log on standard error"),
 };
 
 constexpr KeySpec kAdminKeys[] = {
     required("address", Kind::Address, "keep it on loopback, or set a token"),
     key("token", Kind::Text, "", "asked as \"Authorization: Bearer …\" of all but /healthz and /readyz"),
+    whole("top", 0, 1024, "64",
+          "counters of the clients that spend most of each rule, and as many of those refused; 0: none"),
 };
 
 constexpr KeySpec kListenerKeys[] = {

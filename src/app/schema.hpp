@@ -68,7 +68,7 @@ namespace schema {
 extern const TableSpec kRoot, kServer, kLog, kAdmin, kListener, kTls, kCertificate, kClient, kApiKeySource,
     kSource, kJwt, kState, kMemory, kRedis, kRedisTls, kUpstream, kServerOfUpstream, kEject, kHealth, kRetry,
     kTimeouts, kUpstreamTls, kRoute, kRespond, kMatch, kRule, kCost, kCharge, kElastic, kTier, kOverride,
-    kKeysFile, kKey;
+    kKeysFile, kKey, kAlert;
 }  // namespace schema
 
 }  // namespace weir::app

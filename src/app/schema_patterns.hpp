@@ -40,6 +40,7 @@ inline constexpr std::string_view kBudget = "0*(?:[0-9]{1,2}|100)%";      // of 
 inline constexpr std::string_view kLease = "0*(?:[1-9]|1[0-9]|2[0-5])%";  // of a limit
 inline constexpr std::string_view kName = "[ !#-\\[\\]-~]{1,128}";  // printable ASCII but " and backslash
 inline constexpr std::string_view kRedisUrl = "(?:rediss?|unix)://.+";
+inline constexpr std::string_view kWebhook = "https?://" WEIR_URL_HOST "(?::" WEIR_PORT ")?(?:[/?#].*)?";
 inline constexpr std::string_view kRooted = "/.*";
 inline constexpr std::string_view kDay = "mon|tue|wed|thu|fri|sat|sun";
 inline constexpr std::string_view kHeaderFamily = "x|ietf";

@@ -40,6 +40,7 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   settings.upstreams = read_upstreams(root, reading);
   settings.routes = read_routes(root, settings.upstreams, reading);
   settings.rules = read_rules(root, settings, reading);
+  settings.alerts = read_alerts(root, settings, reading);
   settings.tier_priorities = reading.tier_priorities;
   if (!mistakes.empty()) throw ConfigError(mistakes.lines());
   settings.warnings = find_doubts(settings, reading);

@@ -122,7 +122,7 @@ bool is_shared_queue(const policy::Rule& rule) {
   const auto of_many = [&](const policy::AttributeRef& ref) {
     return std::find(std::begin(kOfMany), std::end(kOfMany), ref.kind) != std::end(kOfMany);
   };
-  return std::holds_alternative<limit::LeakyBucket>(rule.limiter) &&
+  return std::holds_alternative<limit::LeakyBucket>(*rule.limiter) &&
          std::all_of(rule.key.begin(), rule.key.end(), [&](const policy::KeyPart& part) {
            return std::all_of(part.begin(), part.end(), of_many);
          });

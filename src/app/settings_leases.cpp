@@ -27,11 +27,11 @@ std::string obstacle_to_lease(const TableReader& table, const policy::Rule& rule
   if (redis::can_be_leased(rule.limiter)) return {};
   if (limit::holds(rule.limiter))
     return "found beside an algorithm that counts what is under way; expected one that counts over time";
-  if (std::holds_alternative<limit::LeakyBucket>(rule.limiter))
+  if (std::holds_alternative<limit::LeakyBucket>(*rule.limiter))
     return "found beside leaky_bucket, whose departures are promised one after another; expected "
            "token_bucket, "
            "gcra, fixed_window or sliding_window";
-  if (std::holds_alternative<limit::SlidingLog>(rule.limiter))
+  if (std::holds_alternative<limit::SlidingLog>(*rule.limiter))
     return "found beside sliding_log, which enters each request at its own instant; expected sliding_window";
   return "found beside refill = \"stepwise\", whose periods begin when the bucket is first drawn on; "
          "expected "

@@ -316,7 +316,8 @@ std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& se
   std::size_t lines = 0;  // of the bill of a request that meets all of them
   for (const auto& table : root.tables("rule", schema::kRule)) {
     auto rule = read_rule(table, settings, reading, taken);
-    rule.index = static_cast<limit::RuleIndex>(rules.size());
+    rule.index = rule.cells = static_cast<limit::RuleIndex>(rules.size());
+    rule.asks = policy::digest_of_asks(rule);
     const auto before = lines;
     lines += is_elastic(rule) ? 2 : 1;
     rules.push_back(std::move(rule));

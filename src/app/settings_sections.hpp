@@ -49,6 +49,9 @@ struct Reading {
 [[nodiscard]] std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings,
                                                    Reading& reading);
 
+[[nodiscard]] std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Settings& settings,
+                                                            const Reading& reading);
+
 // `charge`, and a `cost` that is a table with response_header, response_json or reserve: what answers settle.
 void read_charge(const TableReader& rule, policy::Rule& into);
 [[nodiscard]] bool is_settled_cost(const TableReader& cost);

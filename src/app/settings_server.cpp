@@ -4,6 +4,8 @@
 #include "weir/base/ip_address.hpp"
 #include "weir/net/tls_context.hpp"
 
+#include <algorithm>
+
 namespace weir::app {
 
 namespace {
@@ -169,6 +171,7 @@ AdminSettings read_admin(const TableReader& root, Reading& reading) {
   admin.address = table.address("address");
   if (admin.address) take_address(table, *admin.address, reading);
   admin.token = table.text("token");
+  admin.top = static_cast<std::size_t>(table.whole("top"));
   if (admin.address && !is_loopback(*admin.address) && admin.token.empty())
     table.missing("token", "one, for " + admin.address->to_string() +
                                " can be reached from other machines: set token = \"${WEIR_ADMIN_TOKEN}\", or "
@@ -177,11 +180,36 @@ AdminSettings read_admin(const TableReader& root, Reading& reading) {
   return admin;
 }
 
+namespace {
+
+// Single fields by name, or a set of them.
+observe::LogFields read_log_fields(const TableReader& table) {
+  observe::LogFields fields;
+  std::vector<std::string_view> words{"usual"};
+  words.insert(words.end(), observe::kLogFieldNames.begin(), observe::kLogFieldNames.end());
+  for (const auto& text : table.texts("fields")) {
+    const auto found = std::find(words.begin(), words.end(), text);
+    if (found == words.end())
+      table.mistake("fields", "found " + in_quotes(text) + suggestion(text, words));
+    else if (found == words.begin())
+      fields.add_all(observe::LogFields::usual());
+    else if (const auto field = static_cast<observe::LogField>(found - words.begin() - 1);
+             field == observe::LogField::Replay)
+      fields.add_all(observe::LogFields::for_replay());
+    else
+      fields.add(field);
+  }
+  return fields;
+}
+
+}  // namespace
+
 LogSettings read_log(const TableReader& table, const Reading& reading) {
   LogSettings log;
   log.access = table.text("access");
   if (log.access.empty()) table.mistake("access", "found nothing; expected a file, \"-\" or \"off\"");
   if (log.access != "-" && log.access != "off") log.access = resolve(reading, log.access);
+  log.fields = read_log_fields(table);
   log.level = table.choice<LogLevel>("level");
   return log;
 }

@@ -22,27 +22,25 @@ std::unique_ptr<redis::Store> make_store(net::Executor executor, const WorkerPar
                                         &parts.redis_refunds, parts.redis_units);
 }
 
-observe::Counters::Shape shape_of(const proxy::Configuration& config) {
-  return {.routes = config.routes.size(), .rules = config.rules.size(), .upstreams = config.upstreams.size()};
-}
-
 }  // namespace
 
 // One thread runs this context, and nothing but post() reaches it from outside: its I/O needs no locks.
 WorkerThread::WorkerThread(const WorkerParts& parts)
     : context_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
-      counters_(shape_of(parts.shared.config)),
+      counters_(parts.shape),
       access_lines_(parts.access_log.is_on() ? std::make_unique<AccessLogLines>(
                                                    parts.access_log, context_.get_executor(), counters_)
                                              : nullptr),
       redis_(make_store(context_.get_executor(), parts)),
-      worker_(context_.get_executor(), parts.shared, redis_.get(), counters_, access_lines_.get()),
+      worker_(context_.get_executor(), parts.shared, parts.edition, redis_.get(), counters_,
+              access_lines_.get()),
       start_timer_(context_.get_executor()),
       start_wait_(parts.redis != nullptr ? parts.redis->start_wait : base::Duration{0}),
       waits_for_redis_(start_wait_.count() > 0),
       drain_timer_(context_.get_executor()),
-      log_(parts.log),
-      most_sessions_(parts.most_sessions) {}
+      log_(parts.log) {
+  if (parts.top != 0) counters_.top = std::make_unique<observe::TopClients>(parts.top);
+}
 
 WorkerThread::~WorkerThread() {
   context_.stop();
@@ -51,11 +49,21 @@ WorkerThread::~WorkerThread() {
   net::Reactor::of(context_.get_executor()).end_tasks();  // sessions, which refer to the worker
 }
 
-void WorkerThread::listen_on(net::ListeningSocket socket, net::TlsContext tls, bool proxy_protocol) {
-  entrances_.push_back(std::make_unique<proxy::Entrance>(
-      worker_, std::move(socket).into_acceptor(context_.get_executor()),
-      proxy::EntranceSettings{std::move(tls), proxy_protocol, most_sessions_},
-      [&log = log_](const std::string& what) { log.warning(what); }));
+void WorkerThread::listen_on(std::size_t listener, net::ListeningSocket socket,
+                             proxy::EntranceSettings settings) {
+  net::asio::post(context_, [this, listener, lent = std::make_unique<net::ListeningSocket>(std::move(socket)),
+                             given = std::move(settings)]() mutable {
+    add(listener, std::move(*lent), std::move(given));
+  });
+}
+
+void WorkerThread::add(std::size_t listener, net::ListeningSocket socket, proxy::EntranceSettings settings) {
+  if (worker_.draining) return;
+  auto entrance = std::make_unique<proxy::Entrance>(
+      worker_, std::move(socket).into_acceptor(context_.get_executor()), std::move(settings),
+      [&log = log_](const std::string& what) { log.warning(what); });
+  if (opened_) entrance->open();
+  entrances_.emplace(listener, std::move(entrance));
 }
 
 void WorkerThread::start() {
@@ -77,14 +85,36 @@ void WorkerThread::open_when_ready(std::chrono::steady_clock::time_point latest)
     return;
   }
   if (worker_.draining) return;
-  for (const auto& entrance : entrances_) entrance->open();
+  for (const auto& [listener, entrance] : entrances_) entrance->open();
+  opened_ = true;
   waits_for_redis_ = false;
 }
 
-void WorkerThread::renew(std::size_t entrance, net::TlsContext tls) {
-  net::asio::post(context_, [&renewed = *entrances_[entrance], fresh = std::move(tls)]() mutable {
-    renewed.renew(std::move(fresh));
+void WorkerThread::renew(std::size_t listener, proxy::EntranceSettings settings) {
+  net::asio::post(context_, [this, listener, fresh = std::move(settings)]() mutable {
+    if (const auto found = entrances_.find(listener); found != entrances_.end())
+      found->second->renew(std::move(fresh));
   });
+}
+
+void WorkerThread::leave(std::size_t listener) {
+  net::asio::post(context_, [this, listener] {
+    forget_deserted();
+    const auto found = entrances_.find(listener);
+    if (found == entrances_.end()) return;
+    found->second->close();
+    left_.push_back(std::move(found->second));
+    entrances_.erase(found);
+  });
+}
+
+void WorkerThread::forget_deserted() {
+  std::erase_if(left_, [](const auto& entrance) { return entrance->is_deserted(); });
+}
+
+void WorkerThread::begin(std::shared_ptr<const proxy::Edition> edition) {
+  net::asio::post(context_,
+                  [this, fresh = std::move(edition)]() mutable { worker_.begin(std::move(fresh)); });
 }
 
 void WorkerThread::drain() {
@@ -98,10 +128,17 @@ void WorkerThread::stop() {
   });
 }
 
+void WorkerThread::run_errand(std::shared_ptr<RedisErrand> errand, std::function<void()> done) {
+  net::asio::post(context_, [this, errand = std::move(errand), done = std::move(done)]() mutable {
+    net::spawn(context_.get_executor(), carry_out(*redis_, std::move(errand)),
+               [done = std::move(done)](const std::exception_ptr&) { done(); });
+  });
+}
+
 void WorkerThread::begin_drain() {
   if (worker_.draining) return;
   worker_.draining = true;
-  for (const auto& entrance : entrances_) entrance->close();
+  for (const auto& [listener, entrance] : entrances_) entrance->close();
   end_when_empty();
 }
 

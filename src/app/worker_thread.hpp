@@ -2,6 +2,8 @@
 // its counters. Made and stopped by the main thread; everything else happens on its own.
 #pragma once
 
+#include "app/redis_errand.hpp"
+
 #include "weir/app/access_log.hpp"
 #include "weir/app/log.hpp"
 #include "weir/net/asio.hpp"
@@ -13,6 +15,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -23,12 +28,14 @@ namespace weir::app {
 // What the main thread gives every worker; outlives them all.
 struct WorkerParts {
   const proxy::Shared& shared;
+  std::shared_ptr<const proxy::Edition> edition;  // shared as weir/proxy/edition.hpp says
+  observe::Counters::Shape shape;
   const redis::RedisSettings* redis;  // null where no rule needs it
   redis::LastRefunds& redis_refunds;
   redis::UnitLeases* redis_units;  // null where no rule takes any
   AccessLog& access_log;
   Log& log;
-  std::size_t most_sessions;  // of one worker
+  std::size_t top;  // clients that are counted of each rule; 0: none
 };
 
 class WorkerThread {
@@ -38,19 +45,28 @@ class WorkerThread {
   WorkerThread(const WorkerThread&) = delete;
   WorkerThread& operator=(const WorkerThread&) = delete;
 
-  // Before start(). `tls`: null for plain HTTP.
-  void listen_on(net::ListeningSocket socket, net::TlsContext tls, bool proxy_protocol);
   void start();
 
-  // Any thread: new connections of the `entrance`th listener, from 0, get this. Not for plain HTTP.
-  void renew(std::size_t entrance, net::TlsContext tls);
+  // Any thread, before start() or later. `listener`: a number that no other one of this worker has had.
+  void listen_on(std::size_t listener, net::ListeningSocket socket, proxy::EntranceSettings settings);
+  // Any thread: new connections of the listener get this.
+  void renew(std::size_t listener, proxy::EntranceSettings settings);
+  // Any thread: takes no more there; its connections finish what they have begun.
+  void leave(std::size_t listener);
+  // Any thread: requests that begin from now on work by this edition.
+  void begin(std::shared_ptr<const proxy::Edition> edition);
   // Any thread: take nothing new, finish what was begun; the thread ends when all is finished.
   void drain();
   // Any thread: end everything.
   void stop();
   void join();
+  // Any thread: asks this worker's Redis; `done` is called on the worker's thread, and must not throw. Never,
+  // where the worker ends before. REQUIRES redis().
+  void run_errand(std::shared_ptr<RedisErrand> errand, std::function<void()> done);
 
   [[nodiscard]] const observe::Counters& counters() const noexcept { return counters_; }
+  // For make_room() and clear_…() alone.
+  [[nodiscard]] observe::Counters& counters() noexcept { return counters_; }
   [[nodiscard]] const proxy::LoadMeter& load() const noexcept { return worker_.load; }  // part() alone
   [[nodiscard]] const redis::Store* redis() const noexcept {
     return redis_.get();
@@ -65,19 +81,22 @@ class WorkerThread {
   void begin_drain();
   void end_when_empty();
   void end();
+  void add(std::size_t listener, net::ListeningSocket socket, proxy::EntranceSettings settings);
+  void forget_deserted();
 
   net::asio::io_context context_;
   observe::Counters counters_;
   std::unique_ptr<AccessLogLines> access_lines_;
   std::unique_ptr<redis::Store> redis_;
   proxy::Worker worker_;
-  std::vector<std::unique_ptr<proxy::Entrance>> entrances_;
+  std::map<std::size_t, std::unique_ptr<proxy::Entrance>> entrances_;  // by listener
+  std::vector<std::unique_ptr<proxy::Entrance>> left_;                 // whose connections go on
+  bool opened_ = false;
   net::Timer start_timer_;
   base::Duration start_wait_;
   std::atomic<bool> waits_for_redis_;
   net::Timer drain_timer_;
   Log& log_;
-  std::size_t most_sessions_;
   std::thread thread_;
 };
 

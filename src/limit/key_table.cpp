@@ -25,6 +25,15 @@ class KeyTable::Impl::Locks {
   Locks(const Locks&) = delete;
   Locks& operator=(const Locks&) = delete;
 
+  // Of the bill that holds them.
+  Turn take_turn(base::TimePoint now) {
+    Turn last = 0;
+    for_each([&](const Shard& shard) { last = std::max(last, shard.turn); });
+    const Turn turn = turn_after(last, now);
+    for_each([&](Shard& shard) { shard.turn = turn; });
+    return turn;
+  }
+
   void lock_overflow() {
     if (!overflow_) overflow_ = std::unique_lock(table_.overflow.mutex);
   }
@@ -42,7 +51,7 @@ class KeyTable::Impl::Locks {
   std::unique_lock<std::mutex> overflow_;
 };
 
-// A rule that was given another algorithm by a reload counts anew: a log's cell is no other limiter's.
+// A log's cell is no other limiter's.
 void KeyTable::Impl::renew(Slot& slot) noexcept {
   if (slot.due.is_log()) logs.give_back_ring(LogReader::tail_of(slot.cell));
   slot.cell = {};
@@ -53,9 +62,16 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
   Shard& shard = shard_of(charge.key);
   Line line;
   line.slot = shard.find(charge.key);
+  line.limiter = charge.limiter;
+  line.rule = charge.rule;
   if (line.slot != nullptr) {
+    if (line.slot->due.rule() != charge.rule) [[unlikely]] {
+      const Charge met = meet(*line.slot, charge, now);
+      line.limiter = met.limiter;
+      line.rule = met.rule;
+    }
     line.due = line.slot->due;
-    if (line.due.is_log() != std::holds_alternative<SlidingLog>(*charge.limiter)) [[unlikely]]
+    if (line.due.is_log() != std::holds_alternative<SlidingLog>(*line.limiter)) [[unlikely]]
       renew(*line.slot);
     line.slot->due = Due::pinned(line.due.rule());
   } else {
@@ -63,10 +79,10 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
     line.claimed = line.slot != nullptr;
   }
   if (line.slot != nullptr) {
-    if (const auto* log = std::get_if<SlidingLog>(charge.limiter)) [[unlikely]]
+    if (const auto* log = std::get_if<SlidingLog>(line.limiter)) [[unlikely]]
       check_log(*log, charge, now, line);
     else
-      line.step = step(*charge.limiter, line.slot->cell, now, charge.cost);
+      line.step = step(*line.limiter, line.slot->cell, now, charge.cost);
     return line;
   }
   locks.lock_overflow();
@@ -95,7 +111,7 @@ void KeyTable::Impl::enter(const SlidingLog& limiter, const Charge& charge, cons
   Log log(line.slot->cell, logs, limiter.cost_bits());
   if (line.spare == 0 && log.wants_chunk(line.mark)) logs.note_merged();
   log.push({line.mark, charge.cost}, line.spare);
-  shard_of(charge.key).settle(*line.slot, line.slot->cell, Due(line.step.drained_at, charge.rule, true));
+  shard_of(charge.key).settle(*line.slot, line.slot->cell, Due(line.step.drained_at, line.rule, true));
 }
 
 void KeyTable::Impl::finish(const Charge& charge, const Line& line, bool charged) {
@@ -105,9 +121,9 @@ void KeyTable::Impl::finish(const Charge& charge, const Line& line, bool charged
     overflow.note_charge();
     overflow.put(charge.rule, charge.ledger, *charge.limiter, line.step.next);
   } else if (charged) {
-    if (const auto* log = std::get_if<SlidingLog>(charge.limiter)) [[unlikely]]
+    if (const auto* log = std::get_if<SlidingLog>(line.limiter)) [[unlikely]]
       return enter(*log, charge, line);
-    shard.settle(*line.slot, line.step.next, Due(line.step.drained_at, charge.rule, false));
+    shard.settle(*line.slot, line.step.next, Due(line.step.drained_at, line.rule, false));
   } else {
     if (line.spare != 0) [[unlikely]]
       logs.give_back(line.spare);
@@ -119,33 +135,37 @@ void KeyTable::Impl::finish(const Charge& charge, const Line& line, bool charged
 }
 
 template <class Change, class ChangeLog, class Anew>
-bool KeyTable::Impl::amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log,
+bool KeyTable::Impl::amend(const Charge& asked, const Where& where, Change change, ChangeLog change_log,
                            Anew anew) {
-  const Limiter& limiter = *charge.limiter;
-  if (in_overflow) {
+  if (where.overflow) {
+    const Limiter& limiter = *asked.limiter;
     const std::lock_guard lock(overflow.mutex);
-    const Cell before = overflow.cell(charge.rule, charge.ledger, limiter);
-    const Cell after = change(before);
-    overflow.put(charge.rule, charge.ledger, limiter, after);
+    const Cell before = overflow.cell(asked.rule, asked.ledger, limiter);
+    const Cell after = change(asked, before);
+    overflow.put(asked.rule, asked.ledger, limiter, after);
     return after != before;
   }
-  Shard& shard = shard_of(charge.key);
+  Shard& shard = shard_of(asked.key);
   const std::lock_guard lock(shard.mutex);
-  Slot* slot = shard.find(charge.key);
+  shard.turn = turn_after(shard.turn, where.now);
+  if (where.turn != nullptr) *where.turn = shard.turn;
+  Slot* slot = shard.find(asked.key);
   if (slot == nullptr) {
     anew(shard);
     return true;
   }
+  const Charge charge = slot->due.rule() == asked.rule ? asked : meet(*slot, asked, where.now);
+  const Limiter& limiter = *charge.limiter;
   const auto* sliding = std::get_if<SlidingLog>(&limiter);
   if (slot->due.is_log() != (sliding != nullptr)) return false;  // of another algorithm
   if (sliding != nullptr) {
     Log log(slot->cell, logs, sliding->cost_bits());
-    const bool changed = change_log(*sliding, log);
+    const bool changed = change_log(charge, *sliding, log);
     const auto drained = log.total() != 0 ? sliding->expiry_of(log.newest()) : base::TimePoint{};
     shard.settle(*slot, slot->cell, Due(drained, charge.rule, true));
     return changed;
   }
-  const Cell cell = change(slot->cell);
+  const Cell cell = change(charge, slot->cell);
   const bool changed = cell != slot->cell;
   shard.settle(*slot, cell, Due(drained_at(limiter, cell), charge.rule, false));
   return changed;
@@ -185,9 +205,12 @@ void KeyTable::Impl::settle_anew(const Charge& charge, const Settled& settled, S
 KeyTable::KeyTable(std::size_t max_keys) : impl_(std::make_unique<Impl>(max_keys)) {}
 KeyTable::~KeyTable() = default;
 
-bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes) {
+bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
+                      Turn* turn) {
   assert(charges.size() == outcomes.size() && charges.size() <= kMaxCharges);
   Impl::Locks locks(*impl_, charges);
+  const Turn taken = locks.take_turn(now);
+  if (turn != nullptr) *turn = taken;
   boost::container::static_vector<Impl::Line, kMaxCharges> lines;
   bool admitted = true;
   for (std::size_t i = 0; i < charges.size(); ++i) {
@@ -206,45 +229,71 @@ void KeyTable::refund(std::span<const Charge> charges, base::TimePoint charged_a
     if (outcomes[i].allowed) refund(charges[i], charged_at + outcomes[i].delay, now, outcomes[i].overflow);
 }
 
-bool KeyTable::refund(const Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow) {
+namespace {
+
+// What was charged under other numbers than those which the cell is in now comes to as large a share of them.
+Cost share_back(const Charge& asked, const Charge& charge, Cost cost) noexcept {
+  return asked.limiter == charge.limiter ? cost : rescaled_refund(*asked.limiter, cost, *charge.limiter);
+}
+Cost share_owed(const Charge& asked, const Charge& charge, Cost cost) noexcept {
+  return asked.limiter == charge.limiter ? cost : rescaled_debt(*asked.limiter, cost, *charge.limiter);
+}
+
+}  // namespace
+
+bool KeyTable::refund(const Charge& asked, base::TimePoint departure, base::TimePoint now, bool overflow,
+                      Turn* turn) {
   return impl_->amend(
-      charge, overflow,
-      [&](const Cell& cell) { return limit::refund(*charge.limiter, cell, departure, charge.cost); },
-      [&](const SlidingLog& limiter, Log& log) {
-        return impl_->settle_log(limiter, log, {departure, 0, now}, charge.cost);
+      asked, {overflow, now, turn},
+      [&](const Charge& charge, const Cell& cell) {
+        return limit::refund(*charge.limiter, cell, departure, share_back(asked, charge, asked.cost));
+      },
+      [&](const Charge& charge, const SlidingLog& limiter, Log& log) {
+        return impl_->settle_log(limiter, log, {departure, 0, now}, share_back(asked, charge, asked.cost));
       });
 }
 
-void KeyTable::release(const Charge& charge, base::TimePoint now, const Ending& ending, bool overflow) {
+void KeyTable::release(const Charge& asked, base::TimePoint now, const Ending& ending, bool overflow,
+                       Turn* turn) {
   (void)impl_->amend(
-      charge, overflow,
-      [&](const Cell& cell) { return limit::release(*charge.limiter, cell, now, charge.cost, ending); },
-      [](const SlidingLog&, Log&) { return false; });
+      asked, {overflow, now, turn},
+      [&](const Charge& charge, const Cell& cell) {
+        return limit::release(*charge.limiter, cell, now, asked.cost, ending);
+      },
+      [](const Charge&, const SlidingLog&, Log&) { return false; });
 }
 
-void KeyTable::settle(const Charge& charge, const Settled& settled, bool overflow) {
-  if (settled.actual == charge.cost) return;
-  const auto change = [&](const Cell& cell) {
-    return limit::settle(*charge.limiter, cell, settled.charged_at, charge.cost, settled.actual);
+void KeyTable::settle(const Charge& asked, const Settled& settled, bool overflow, Turn* turn) {
+  if (settled.actual == asked.cost) return;
+  const auto change = [&](const Charge& charge, const Cell& cell) {
+    const auto reserved = share_back(asked, charge, asked.cost);
+    const auto actual = share_owed(asked, charge, settled.actual);
+    if (actual > reserved && settled.actual < asked.cost) return cell;  // less than a unit of the new ones
+    return limit::settle(*charge.limiter, cell, settled.charged_at, reserved, actual);
   };
-  const auto change_log = [&](const SlidingLog& limiter, Log& log) {
-    return impl_->settle_log(limiter, log, settled, charge.cost);
+  const auto change_log = [&](const Charge& charge, const SlidingLog& limiter, Log& log) {
+    const auto reserved = share_back(asked, charge, asked.cost);
+    const auto actual = share_owed(asked, charge, settled.actual);
+    if (actual > reserved && settled.actual < asked.cost) return false;
+    return impl_->settle_log(limiter, log, {settled.charged_at, actual, settled.now}, reserved);
   };
-  const auto anew = [&](Shard& shard) { impl_->settle_anew(charge, settled, shard); };
-  (void)impl_->amend(charge, overflow, change, change_log, anew);
+  const auto anew = [&](Shard& shard) { impl_->settle_anew(asked, settled, shard); };
+  (void)impl_->amend(asked, {overflow, settled.now, turn}, change, change_log, anew);
 }
 
-Outcome KeyTable::standing(const Charge& charge, base::TimePoint now, bool overflow) const {
+Outcome KeyTable::standing(const Charge& asked, base::TimePoint now, bool overflow) const {
   if (overflow) {
     const std::lock_guard lock(impl_->overflow.mutex);
-    const Cell shared = impl_->overflow.cell(charge.rule, charge.ledger, *charge.limiter);
-    auto outcome = limit::standing(*charge.limiter, shared, now);
+    const Cell shared = impl_->overflow.cell(asked.rule, asked.ledger, *asked.limiter);
+    auto outcome = limit::standing(*asked.limiter, shared, now);
     outcome.overflow = true;
     return outcome;
   }
-  const Shard& shard = impl_->shard_of(charge.key);
+  const Shard& shard = impl_->shard_of(asked.key);
   const std::lock_guard lock(shard.mutex);
-  const Slot* slot = shard.find(charge.key);
+  Slot* slot = shard.find(asked.key);
+  const Charge charge =
+      slot == nullptr || slot->due.rule() == asked.rule ? asked : impl_->meet(*slot, asked, now);
   const auto* sliding = std::get_if<SlidingLog>(charge.limiter);
   if (slot == nullptr || slot->due.is_log() != (sliding != nullptr)) return full(*charge.limiter);
   if (sliding == nullptr) return limit::standing(*charge.limiter, slot->cell, now);
@@ -254,10 +303,12 @@ Outcome KeyTable::standing(const Charge& charge, base::TimePoint now, bool overf
   return one.allowed ? sliding->ask(log, now, 0).outcome : one;
 }
 
-Outcome KeyTable::peek(const Charge& charge, base::TimePoint now) const {
-  const Shard& shard = impl_->shard_of(charge.key);
+Outcome KeyTable::peek(const Charge& asked, base::TimePoint now) const {
+  const Shard& shard = impl_->shard_of(asked.key);
   const std::lock_guard lock(shard.mutex);
-  const Slot* slot = shard.find(charge.key);
+  Slot* slot = shard.find(asked.key);
+  const Charge charge =
+      slot == nullptr || slot->due.rule() == asked.rule ? asked : impl_->meet(*slot, asked, now);
   const auto* sliding = std::get_if<SlidingLog>(charge.limiter);
   if (slot != nullptr && slot->due.is_log() == (sliding != nullptr)) {
     if (sliding != nullptr)
@@ -271,6 +322,21 @@ Outcome KeyTable::peek(const Charge& charge, base::TimePoint now) const {
   auto outcome = step(*charge.limiter, shared, now, charge.cost).outcome;
   outcome.overflow = true;
   return outcome;
+}
+
+bool KeyTable::forget(const Key& key) {
+  Shard& shard = impl_->shard_of(key);
+  const std::lock_guard lock(shard.mutex);
+  Slot* slot = shard.find(key);
+  if (slot == nullptr) return false;
+  shard.release(*slot);
+  return true;
+}
+
+bool KeyTable::knows(const Key& key) const {
+  const Shard& shard = impl_->shard_of(key);
+  const std::lock_guard lock(shard.mutex);
+  return shard.find(key) != nullptr;
 }
 
 std::size_t KeyTable::sweep(base::TimePoint now, std::size_t buckets) {

@@ -3,10 +3,12 @@
 
 #include "limit/log.hpp"
 #include "limit/overflow.hpp"
+#include "limit/readings.hpp"
 #include "limit/shape.hpp"
 #include "limit/shard.hpp"
 
 #include "weir/limit/key_table.hpp"
+#include "weir/limit/rescale.hpp"
 #include "weir/limit/settle.hpp"
 
 #include <algorithm>
@@ -19,7 +21,10 @@ namespace weir::limit {
 struct KeyTable::Impl {
   // One line of a bill while its locks are held.
   struct Line {
-    Slot* slot = nullptr;     // null: answered by the overflow cell
+    Slot* slot = nullptr;  // null: answered by the overflow cell
+    // Whose numbers the slot's cell is in: the charge's, or newer ones of its rule.
+    const Limiter* limiter = nullptr;
+    RuleIndex rule = 0;
     Due due;                  // what the pin on a slot found hides
     bool claimed = false;     // the slot is new
     Step step;                // of a log, `next` is not used
@@ -46,17 +51,29 @@ struct KeyTable::Impl {
 
   class Locks;
   void renew(Slot& slot) noexcept;
+  // These three in key_table_readings.cpp. A charge as the slot's cell takes it, after a reload; the cell may
+  // move on.
+  Charge meet(Slot& slot, const Charge& charge, base::TimePoint now) noexcept;
+  void carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
+             base::TimePoint now) noexcept;
+  void carry_log(Slot& slot, const SlidingLog& from, const SlidingLog& to, base::TimePoint now) noexcept;
   Line check(const Charge& charge, base::TimePoint now, Locks& locks);
   void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, Line& line);
   void finish(const Charge& charge, const Line& line, bool charged);
   void enter(const SlidingLog& limiter, const Charge& charge, const Line& line);
   // Changes the cell of a charged key, or the shared one that answered for it; of a log, its cell or ring.
   // `anew`: what to do, under the shard's lock, where the key was forgotten: drained, it is as good as fresh.
+  // `change` and `change_log` are given the charge as the cell takes it: under other numbers after a reload.
+  struct Where {
+    bool overflow;  // in the cell that the newcomers of a ledger share
+    base::TimePoint now;
+    Turn* turn;  // where to note its turn; null: nowhere. Shared cells have none
+  };
   template <class Change, class ChangeLog, class Anew>
-  bool amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log, Anew anew);
+  bool amend(const Charge& asked, const Where& where, Change change, ChangeLog change_log, Anew anew);
   template <class Change, class ChangeLog>
-  bool amend(const Charge& charge, bool in_overflow, Change change, ChangeLog change_log) {
-    return amend(charge, in_overflow, change, change_log, [](Shard&) {});
+  bool amend(const Charge& asked, const Where& where, Change change, ChangeLog change_log) {
+    return amend(asked, where, change, change_log, [](Shard&) {});
   }
   bool settle_log(const SlidingLog& limiter, Log& log, const Settled& settled, Cost reserved);
   void settle_anew(const Charge& charge, const Settled& settled, Shard& shard);
@@ -69,6 +86,7 @@ struct KeyTable::Impl {
   LogStore logs;
   const std::unique_ptr<Shard[]> shards;
   Overflow overflow;
+  Readings readings;
   std::atomic<std::uint64_t> hand{0};  // the next bucket to be swept, counted through all shards
 };
 

@@ -52,6 +52,14 @@ class Overflow {
             shared.cell);
   }
 
+  void forget(RuleIndex rule) noexcept {
+    erase_if(cells_, [&](const auto& entry) {
+      const bool gone = entry.first >> kRuleAt == rule;
+      if (gone && (entry.first & kLedgers) > 1) --apart_;
+      return gone;
+    });
+  }
+
   [[nodiscard]] std::uint64_t charges() const noexcept { return charges_; }
 
   mutable std::mutex mutex;

@@ -68,4 +68,27 @@ bool SavedRule::reads(const SavedRule& older) const noexcept {
   });
 }
 
+bool SavedRule::counts_as(const SavedRule& other) const noexcept {
+  const auto alike = [](const Variant& a, const Variant& b) {
+    if (a.name != b.name || a.ledger != b.ledger) return false;
+    if (a.numbers == b.numbers) return true;
+    return a.limiter != nullptr && b.limiter != nullptr && holds(*a.limiter) &&
+           a.limiter->index() == b.limiter->index();
+  };
+  return name == other.name &&
+         std::equal(variants.begin(), variants.end(), other.variants.begin(), other.variants.end(), alike);
+}
+
+const SavedRule::Variant* SavedRule::variant_of(Ledger ledger) const noexcept {
+  const auto found = std::find_if(variants.begin(), variants.end(),
+                                  [&](const Variant& variant) { return variant.ledger == ledger; });
+  return found != variants.end() ? &*found : nullptr;
+}
+
+const Limiter* SavedRule::limiter_named(std::uint64_t wanted) const noexcept {
+  const auto found = std::find_if(variants.begin(), variants.end(),
+                                  [&](const Variant& variant) { return variant.name == wanted; });
+  return found != variants.end() ? found->limiter : nullptr;
+}
+
 }  // namespace weir::limit

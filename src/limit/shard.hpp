@@ -18,6 +18,7 @@
 
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
+#include "weir/limit/turn.hpp"
 
 #include <array>
 #include <cstddef>
@@ -119,6 +120,7 @@ class alignas(kCacheLine) Shard {
   }
 
   mutable std::mutex mutex;
+  Turn turn = 0;  // of the last change
 
  private:
   struct Homes {  // where a key may live

@@ -1,5 +1,7 @@
 #include "weir/observe/access_record.hpp"
 
+#include "observe/json_line.hpp"
+
 #include "weir/base/text_writer.hpp"
 #include "weir/observe/json_text.hpp"
 
@@ -41,89 +43,124 @@ void write_address(TextWriter& out, const base::IpAddress& ip) {
   }
 }
 
-// The 32 digits of the two words as numbers, high word first.
-void write_digest(TextWriter& out, const base::Digest128& digest) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::array<char, 32> text;
-  for (std::size_t i = 0; i < 16; ++i) {
-    text[i] = kDigits[digest.hi >> (60 - 4 * i) & 15];
-    text[16 + i] = kDigits[digest.lo >> (60 - 4 * i) & 15];
+// What of a record is wanted, written in order.
+class Line {
+ public:
+  Line(TextWriter& out, LogFields fields) noexcept : out_(out), fields_(fields) {}
+
+  // `name`, here and below: a comma, the member's name in quotes and a colon, all in one literal.
+  void text(LogField field, std::string_view name, std::string_view value) {
+    if (fields_.has(field)) write_text(out_, name, value);
   }
-  out << std::string_view(text.data(), text.size());
-}
-
-// `name`: a comma, the member's name in quotes and a colon, all in one literal.
-void write_text(TextWriter& out, std::string_view name, std::string_view value) {
-  if (value.empty()) return;
-  out << name;
-  if (is_plain_json_text(value)) {
-    out << '"' << value << '"';
-    return;
+  void count(LogField field, std::string_view name, std::uint64_t value) {
+    if (fields_.has(field)) write_count(out_, name, value);
   }
-  std::string escaped;
-  append_json_text(escaped, value);
-  out << std::string_view(escaped);
+  void duration(LogField field, std::string_view name, base::Duration value) {
+    if (fields_.has(field) && value.count() > 0)
+      write_count(out_, name, static_cast<std::uint64_t>(value.count()));
+  }
+  void digest(LogField field, std::string_view name, const std::optional<base::Digest128>& value) {
+    if (fields_.has(field) && value) write_digest(out_, name, *value);
+  }
+
+ private:
+  TextWriter& out_;
+  LogFields fields_;
+};
+
+void write_request(Line& line, const AccessRecord& record) {
+  line.text(LogField::Method, R"(,"method":)", record.method);
+  line.text(LogField::Target, R"(,"target":)", record.target);
+  line.text(LogField::Host, R"(,"host":)", record.host);
+  line.text(LogField::UserAgent, R"(,"user_agent":)", record.user_agent);
+  line.text(LogField::RequestId, R"(,"request_id":)", record.request_id);
+  line.text(LogField::TraceId, R"(,"trace_id":)", record.trace_id);
+  line.text(LogField::Route, R"(,"route":)", record.route);
 }
 
-void write_count(TextWriter& out, std::string_view name, std::uint64_t value) {
-  out << name << value;
+void write_answer(Line& line, const AccessRecord& record) {
+  line.count(LogField::Status, R"(,"status":)", record.status);
+  line.count(LogField::BytesIn, R"(,"bytes_in":)", record.bytes_in);
+  line.count(LogField::BytesOut, R"(,"bytes_out":)", record.bytes_out);
+  line.count(LogField::Total, R"(,"total_us":)",
+             static_cast<std::uint64_t>(std::max<std::int64_t>(record.total.count(), 0)));
+  line.duration(LogField::Queued, R"(,"queued_us":)", record.queued);
+  line.duration(LogField::Upstream, R"(,"upstream_us":)", record.upstream);
+  line.text(LogField::Verdict, R"(,"verdict":)", record.verdict);
+  line.text(LogField::Rule, R"(,"rule":)", record.rule);
+  line.digest(LogField::Key, R"(,"key":)", record.key);
+  line.text(LogField::Server, R"(,"server":)", record.server);
+  line.text(LogField::Error, R"(,"error":)", record.error);
 }
 
-void write_duration(TextWriter& out, std::string_view name, base::Duration value) {
-  if (value.count() > 0) write_count(out, name, static_cast<std::uint64_t>(value.count()));
-}
-
-void write_request(TextWriter& out, const AccessRecord& record) {
-  write_text(out, R"(,"method":)", record.method);
-  write_text(out, R"(,"target":)", record.target);
-  write_text(out, R"(,"host":)", record.host);
-  write_text(out, R"(,"user_agent":)", record.user_agent);
-  write_text(out, R"(,"request_id":)", record.request_id);
-  write_text(out, R"(,"traceparent":)", record.traceparent);
-  write_text(out, R"(,"route":)", record.route);
-}
-
-void write_decision(TextWriter& out, const AccessRecord& record) {
-  write_text(out, R"(,"verdict":)", record.verdict);
-  write_text(out, R"(,"rule":)", record.rule);
-  if (!record.key) return;
-  out << R"(,"key":")";
-  write_digest(out, *record.key);
-  out << '"';
+// Not among the usual.
+void write_client(Line& line, const AccessRecord& record) {
+  line.digest(LogField::ApiKey, R"(,"api_key":)", record.api_key);
+  line.text(LogField::User, R"(,"user":)", record.user);
+  line.text(LogField::Org, R"(,"org":)", record.org);
+  line.text(LogField::Service, R"(,"service":)", record.service);
+  line.text(LogField::Device, R"(,"device":)", record.device);
+  line.text(LogField::Tier, R"(,"tier":)", record.tier);
+  line.text(LogField::Country, R"(,"country":)", record.country);
 }
 
 // The most that the line takes, with every octet of its texts escaped.
 std::size_t most(const AccessRecord& record) noexcept {
-  constexpr std::size_t kFixed = 768;
+  constexpr std::size_t kFixed = 1024;
   std::size_t texts = 0;
   for (const auto text :
-       {record.method, record.target, record.host, record.user_agent, record.request_id, record.traceparent,
-        record.route, record.verdict, record.rule, record.server, record.error})
+       {record.method, record.target, record.host, record.user_agent, record.request_id, record.trace_id,
+        record.route, record.verdict, record.rule, record.server, record.error, record.user, record.org,
+        record.service, record.device, record.tier, record.country})
     texts += std::min(text.size(), kMaxJsonText + 1);
-  return kFixed + kMostOfAnOctet * texts;
+  return kFixed + kMostOfAnOctet * texts + (record.replay != nullptr ? most_of(*record.replay) : 0);
+}
+
+constexpr bool is_lower_hex(std::string_view text) noexcept {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+constexpr bool is_zero(std::string_view text) noexcept {
+  return text.find_first_not_of('0') == std::string_view::npos;
 }
 
 }  // namespace
 
-void append_json(std::string& text, const AccessRecord& record) {
+void append_json(std::string& text, const AccessRecord& record, LogFields fields) {
   TextWriter out(text, most(record));
+  Line line(out, fields);
   out << R"({"time":")";
   write_time(out, record.start);
-  out << R"(","client":")";
-  write_address(out, record.client);
   out << '"';
-  write_request(out, record);
-  write_count(out, R"(,"status":)", record.status);
-  write_count(out, R"(,"bytes_in":)", record.bytes_in);
-  write_count(out, R"(,"bytes_out":)", record.bytes_out);
-  write_count(out, R"(,"total_us":)",
-              static_cast<std::uint64_t>(std::max<std::int64_t>(record.total.count(), 0)));
-  write_duration(out, R"(,"queued_us":)", record.queued);
-  write_duration(out, R"(,"upstream_us":)", record.upstream);
-  write_decision(out, record);
-  write_text(out, R"(,"server":)", record.server);
-  write_text(out, R"(,"error":)", record.error);
+  if (fields.has(LogField::Client)) {
+    out << R"(,"client":")";
+    write_address(out, record.client);
+    out << '"';
+  }
+  write_request(line, record);
+  write_answer(line, record);
+  if (!LogFields::usual().holds_all(fields)) {
+    write_client(line, record);
+    if (fields.has(LogField::Replay) && record.replay != nullptr) write_replay(out, *record.replay);
+  }
   out << "}\n";
+}
+
+// version "-" trace-id "-" parent-id "-" flags; a later version may have more behind a further "-", version
+// ff is none, and ids of zeros are none either.
+std::string_view trace_id_of(std::string_view traceparent) noexcept {
+  constexpr std::size_t kSize = 55, kTrace = 3, kTraceSize = 32, kParent = 36, kParentSize = 16, kFlags = 53;
+  if (traceparent.size() < kSize || traceparent[2] != '-' || traceparent[35] != '-' || traceparent[52] != '-')
+    return {};
+  const auto version = traceparent.substr(0, 2);
+  const auto trace = traceparent.substr(kTrace, kTraceSize);
+  const auto parent = traceparent.substr(kParent, kParentSize);
+  if (!is_lower_hex(version) || !is_lower_hex(trace) || !is_lower_hex(parent) ||
+      !is_lower_hex(traceparent.substr(kFlags, 2)) || version == "ff" || is_zero(trace) || is_zero(parent))
+    return {};
+  if (traceparent.size() > kSize && (version == "00" || traceparent[kSize] != '-')) return {};
+  return trace;
 }
 
 }  // namespace weir::observe

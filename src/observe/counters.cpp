@@ -1,14 +1,38 @@
 #include "weir/observe/counters.hpp"
 
+#include <cassert>
+
 namespace weir::observe {
 
-Counters::Counters(const Shape& shape)
-    : shape_(shape),
-      requests_((shape.routes + 1) * kStatusSlots),
-      decisions_(shape.rules),
-      settlements_(shape.rules),
-      messages_(shape.rules),
-      denied_here_(shape.rules),
-      upstreams_(shape.upstreams) {}
+Counters::Counters(const Shape& shape) {
+  make_room(shape);
+}
+
+void Counters::make_room(const Shape& shape) {
+  assert(shape.routes <= kMostRoutes && shape.rules <= limit::kMaxRules && shape.upstreams <= kMostUpstreams);
+  routes_.grow_to(shape.routes);
+  rules_.grow_to(shape.rules);
+  upstreams_.grow_to(shape.upstreams);
+}
+
+void Counters::clear_route(std::size_t route) noexcept {
+  for (auto& tally : routes_[route]) tally.clear();
+}
+
+void Counters::clear_rule(limit::RuleIndex rule) noexcept {
+  auto& tallies = rules_[rule];
+  for (auto& tally : tallies.decisions) tally.clear();
+  for (auto& tally : tallies.settlements) tally.clear();
+  for (auto& tally : tallies.messages) tally.clear();
+  tallies.denied_here.clear();
+  if (top) top->forget(rule);
+}
+
+void Counters::clear_upstream(std::size_t upstream) noexcept {
+  auto& tallies = upstreams_[upstream];
+  for (auto* tally : {&tallies.connects, &tallies.failures, &tallies.reused, &tallies.retries,
+                      &tallies.crowded, &tallies.denied, &tallies.paused})
+    tally->clear();
+}
 
 }  // namespace weir::observe

@@ -75,7 +75,7 @@ void put(Bill& bill, const Line& line, const limit::Key& key, limit::Cost cost) 
   const bool enforced = line.rule->mode == Mode::Enforce && !line.applied.counted;
   const auto& lease = line.rule->lease;
   [[maybe_unused]] const bool added =
-      bill.add(line, {key, line.applied.limiter, cost, line.rule->index, enforced,
+      bill.add(line, {key, line.applied.limiter, cost, line.rule->cells, enforced,
                       ledger_of(line.applied.variant, line.applied.elastic),
                       lease ? units_of(*lease, *line.applied.limiter) : 0});
   assert(added);
@@ -128,8 +128,9 @@ Objection object_to_cost(const Rule& rule, const Request& request) {
   return {.rule = &rule, .ambiguity = ambiguity};
 }
 
-// Adds the lines of the rule where it applies. What the rule objects to; nothing was added then.
-Objection meet(const Rule& rule, const Request& request, const NamingKeys& keys, Evaluation& evaluation) {
+}  // namespace
+
+Objection Evaluation::meet(const Rule& rule, const Request& request, const NamingKeys& keys) {
   if (rule.max_body != 0) {
     const auto hidden = hidden_body(rule, request);
     if (hidden != RequestBody::State::Whole) return {.rule = &rule, .body = hidden};
@@ -145,7 +146,7 @@ Objection meet(const Rule& rule, const Request& request, const NamingKeys& keys,
   if (!key) return {.rule = &rule, .part = missing_part(rule, request)};
   const auto cost = cost_of(rule, request);
   if (cost == 0) return object_to_cost(rule, request);
-  auto& bill = here ? evaluation.local : evaluation.remote;
+  auto& bill = here ? local : remote;
   const auto add = [&](const AppliedLimiter& limiter, const limit::Key& name) {
     const bool placed = keys.places && !here;
     put(bill, {&rule, limiter}, placed ? limit::at_place(name, place_of_client(rule, request, naming)) : name,
@@ -158,13 +159,11 @@ Objection meet(const Rule& rule, const Request& request, const NamingKeys& keys,
   return {};
 }
 
-}  // namespace
-
 Objection Evaluation::collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys) {
   local.clear();
   remote.clear();
   for (const Rule& rule : rules) {
-    const auto objection = meet(rule, request, keys, *this);
+    const auto objection = meet(rule, request, keys);
     if (!objection || rule.mode == Mode::Shadow) continue;
     local.clear();
     remote.clear();

@@ -50,6 +50,12 @@ bool Hours::hold(base::TimePoint instant) const noexcept {
   return time >= begin ? on(local.day) : time < end && on(local.day - std::chrono::days(1));
 }
 
+std::string Hours::clock_at(base::TimePoint instant) const {
+  const auto local = zone.local(instant);
+  return std::string(kDays[local.day.c_encoding()]) + " " +
+         clock(std::chrono::floor<minutes>(local.since_midnight));
+}
+
 std::string Hours::describe() const {
   auto text = "hours " + clock(begin) + "-" + clock(end);
   if (days != 0x7f) {

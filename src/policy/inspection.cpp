@@ -19,6 +19,13 @@ bool overrides_ask(const Rule& rule, const Request& request) {
 
 }  // namespace
 
+bool is_coded(const http::Fields& fields) noexcept {
+  return std::any_of(fields.begin(), fields.end(), [](const http::Field& field) {
+    return http::equal_ignoring_case(field.name, "Content-Encoding") && !field.value.empty() &&
+           !http::equal_ignoring_case(field.value, "identity");
+  });
+}
+
 bool asks_for_body(const Rule& rule, const Request& request) {
   if (rule.max_body == 0) return false;
   const auto known = rule.match.known(request);

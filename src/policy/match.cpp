@@ -142,6 +142,14 @@ const NamedText* divided(const From& from, const std::vector<NamedText>& conditi
   return found == conditions.end() ? nullptr : &*found;
 }
 
+// The first condition that holds of no value.
+template <class From>
+const NamedText* unmet_name(const From& from, const std::vector<NamedText>& conditions) {
+  const auto found = std::find_if(conditions.begin(), conditions.end(),
+                                  [&](const NamedText& wanted) { return tally(from, wanted).held == 0; });
+  return found == conditions.end() ? nullptr : &*found;
+}
+
 // Inline up to the look at an empty list, which is what most are.
 bool found_in(const std::vector<std::string>& texts, std::string_view text) {
   return std::find(texts.begin(), texts.end(), text) != texts.end();
@@ -171,36 +179,47 @@ void add_words(std::string& line, const char* what, const std::vector<std::strin
 }  // namespace
 
 // All but headers, the query, the words and what is negated.
-inline bool Match::concerns(const Request& request) const {
+inline Match::Unmet Match::unmet_by_client(const Request& request) const {
   const auto block = [&](const base::Cidr& b) { return b.contains(request.client.address); };
-  return any_of(methods, request.head->method) && (!host || request.host == *host) &&
-         any_of(tiers, request.client.tier) && any_of(countries, request.client.country) &&
-         (!path || path->holds(request.path)) && (ip.empty() || std::any_of(ip.begin(), ip.end(), block)) &&
-         (!hours || hours->hold(request.now));
+  if (!any_of(methods, request.head->method)) return Unmet::Method;
+  if (host && request.host != *host) return Unmet::Host;
+  if (!any_of(tiers, request.client.tier)) return Unmet::Tier;
+  if (!any_of(countries, request.client.country)) return Unmet::Country;
+  if (path && !path->holds(request.path)) return Unmet::Path;
+  if (!ip.empty() && std::none_of(ip.begin(), ip.end(), block)) return Unmet::Ip;
+  return hours && !hours->hold(request.now) ? Unmet::Hours : Unmet::Nothing;
+}
+
+const NamedText* Match::unmet_header(const Request& request) const {
+  return unmet_name(request.head->fields, headers);
+}
+
+const NamedText* Match::unmet_parameter(const Request& request) const {
+  return unmet_name(request.head->query, query);
 }
 
 // All but the words and what is negated.
-inline bool Match::holds_of_head(const Request& request) const {
-  const auto header = [&](const NamedText& t) { return tally(request.head->fields, t).held != 0; };
-  const auto parameter = [&](const NamedText& t) { return tally(request.head->query, t).held != 0; };
-  return concerns(request) && std::all_of(headers.begin(), headers.end(), header) &&
-         std::all_of(query.begin(), query.end(), parameter);
+inline Match::Unmet Match::unmet_by_head(const Request& request) const {
+  if (const auto unmet = unmet_by_client(request); unmet != Unmet::Nothing) return unmet;
+  if (!headers.empty() && unmet_header(request) != nullptr) return Unmet::Header;
+  return !query.empty() && unmet_parameter(request) != nullptr ? Unmet::Query : Unmet::Nothing;
 }
 
-bool Match::holds(const Request& request) const {
-  return holds_of_head(request) && (body_words.empty() || body_contains(request.body.text, body_words)) &&
-         !(negated && negated->holds(request));
+Match::Unmet Match::unmet(const Request& request) const {
+  if (const auto unmet = unmet_by_head(request); unmet != Unmet::Nothing) return unmet;
+  if (!body_words.empty() && !body_contains(request.body.text, body_words)) return Unmet::Body;
+  return negated && negated->holds(request) ? Unmet::Excluded : Unmet::Nothing;
 }
 
 Match::Known Match::known(const Request& request) const {
-  if (!holds_of_head(request)) return Known::No;
+  if (unmet_by_head(request) != Unmet::Nothing) return Known::No;
   const auto rest = negated ? negated->known(request) : Known::No;
   if (rest == Known::Yes) return Known::No;
   return body_words.empty() && rest == Known::No ? Known::Yes : Known::Open;
 }
 
 std::optional<Ambiguity> Match::ambiguity_by_name(const Request& request) const {
-  if (!concerns(request)) return std::nullopt;
+  if (unmet_by_client(request) != Unmet::Nothing) return std::nullopt;
   if (const auto* found = divided(request.head->fields, headers)) return Ambiguity{"header", found->name};
   if (const auto* found = divided(request.head->query, query))
     return Ambiguity{"query parameter", found->name};

@@ -10,6 +10,7 @@
 #include "policy/said.hpp"
 
 #include "weir/policy/evaluation.hpp"
+#include "weir/policy/key_values.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -34,86 +35,85 @@ void add_variant(SipHash128& hash, const Rule& rule, const AppliedLimiter& appli
   }
 }
 
-// Each of these: false, and nothing hashed, when there is no value.
+// Each of these: false, and nothing hashed, when there is no value. Of a header there was a time when lines
+// that differ made a name of their own.
 bool add_value(SipHash128& hash, const AttributeRef& attribute, std::string_view value) noexcept {
   if (value.empty()) return false;
   hash.part(static_cast<std::uint64_t>(attribute.kind));
   if (!attribute.name.empty()) hash.part(attribute.name);
+  if (attribute.kind == Attribute::Header) hash.part(std::uint64_t{1});
   hash.part(value);
-  return true;
-}
-
-// A value that is said in ways that differ is none: ambiguity_in_key() says so before.
-bool add_header(SipHash128& hash, const AttributeRef& attribute, const http::Fields& fields) noexcept {
-  const auto value = said_in_header(fields, attribute.name);
-  if (!value || value->empty()) return false;
-  hash.part(static_cast<std::uint64_t>(attribute.kind));
-  hash.part(attribute.name);
-  hash.part(std::uint64_t{1});  // value; there was a time when lines that differ made a name of their own
-  hash.part(*value);
   return true;
 }
 
 // Apart, so that the other attributes do without room for a string. Whether '+' is a blank to the upstream is
 // not known: as one it has no spelling more than "%20" has, and who takes it for itself shares a limit with
 // whom it should not.
-[[gnu::noinline]] bool add_query(SipHash128& hash, const AttributeRef& attribute, std::string_view query) {
+template <class Use>
+[[gnu::noinline]] bool use_query(const AttributeRef& attribute, std::string_view query, Use& use) {
   std::string decoded;
   const auto value = said_in_query(query, attribute.name, http::Plus::Blank, decoded);
-  return add_value(hash, attribute, value.value_or(std::string_view{}));
+  return use(value.value_or(std::string_view{}));
 }
 
 // Quotes are a part of the value to some servers and none to others, and some decode it: so they do not
 // count.
-[[gnu::noinline]] bool add_cookie(SipHash128& hash, const AttributeRef& attribute,
-                                  const http::Fields& fields) {
+template <class Use>
+[[gnu::noinline]] bool use_cookie(const AttributeRef& attribute, const http::Fields& fields, Use& use) {
   std::string decoded;
   auto value = said_in_cookies(fields, attribute.name).value_or(std::string_view{});
   if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
     value = value.substr(1, value.size() - 2);
-  return add_value(hash, attribute, http::percent_decoded(value, decoded));
+  return use(http::percent_decoded(value, decoded));
+}
+
+// Calls use(value) with what the request says; empty where it says nothing, or says it in ways that differ:
+// ambiguity_in_key() says so before.
+template <class Use>
+bool use_value(const AttributeRef& attribute, const Request& request, Use use) {
+  const auto& client = request.client;
+  switch (attribute.kind) {
+    case Attribute::Ip:
+      return use(client.network.view());
+    case Attribute::ApiKey:
+      return use(client.api_key);
+    case Attribute::User:
+      return use(client.user);
+    case Attribute::Org:
+      return use(client.org);
+    case Attribute::Tier:
+      return use(client.tier);
+    case Attribute::Service:
+      return use(client.service);
+    case Attribute::Device:
+      return use(client.device);
+    case Attribute::Route:
+      return use(request.route);
+    case Attribute::Host:
+      return use(request.host);
+    case Attribute::Method:
+      return use(request.head->method);
+    case Attribute::Path:
+      return use(request.path);
+    case Attribute::Header:
+      return use(said_in_header(request.head->fields, attribute.name).value_or(std::string_view{}));
+    case Attribute::Query:
+      return use_query(attribute, request.head->query, use);
+    case Attribute::Cookie:
+      return use_cookie(attribute, request.head->fields, use);
+    case Attribute::Country:
+      return use(client.country);
+    case Attribute::Claim:
+      return client.claims != nullptr && use(client.claims->find(attribute.name));
+    case Attribute::CertSubject:
+      return use(client.certificate_subject);
+  }
+  return false;
 }
 
 bool add_attribute(SipHash128& hash, const AttributeRef& attribute, const Request& request) {
-  const auto& client = request.client;
-  const auto add = [&](std::string_view value) { return add_value(hash, attribute, value); };
-  switch (attribute.kind) {
-    case Attribute::Ip:
-      return add(client.network.view());
-    case Attribute::ApiKey:
-      return add(client.api_key);
-    case Attribute::User:
-      return add(client.user);
-    case Attribute::Org:
-      return add(client.org);
-    case Attribute::Tier:
-      return add(client.tier);
-    case Attribute::Service:
-      return add(client.service);
-    case Attribute::Device:
-      return add(client.device);
-    case Attribute::Route:
-      return add(request.route);
-    case Attribute::Host:
-      return add(request.host);
-    case Attribute::Method:
-      return add(request.head->method);
-    case Attribute::Path:
-      return add(request.path);
-    case Attribute::Header:
-      return add_header(hash, attribute, request.head->fields);
-    case Attribute::Query:
-      return add_query(hash, attribute, request.head->query);
-    case Attribute::Cookie:
-      return add_cookie(hash, attribute, request.head->fields);
-    case Attribute::Country:
-      return add(client.country);
-    case Attribute::Claim:
-      return client.claims != nullptr && add(client.claims->find(attribute.name));
-    case Attribute::CertSubject:
-      return add(client.certificate_subject);
-  }
-  return false;
+  return use_value(attribute, request,
+                   [&](std::string_view value) { return add_value(hash, attribute, value); });
 }
 
 inline bool has_part(SipHash128& hash, const KeyPart& part, const Request& request) {
@@ -167,6 +167,13 @@ std::optional<Ambiguity> ambiguity_in_key(const Rule& rule, const Request& reque
   return std::nullopt;
 }
 
+std::optional<base::Digest128> name_api_key(const ClientIdentity& client, const NamingKeys& keys) {
+  if (client.api_key.empty()) return std::nullopt;
+  SipHash128 hash(keys.shared);
+  add_value(hash, AttributeRef{Attribute::ApiKey, {}}, client.api_key);
+  return hash.digest();
+}
+
 const KeyPart* missing_part(const Rule& rule, const Request& request) {
   SipHash128 unused({});
   const auto found = std::find_if(rule.key.begin(), rule.key.end(),
@@ -187,6 +194,28 @@ std::optional<limit::Key> name_key(const Rule& rule, const AppliedLimiter& appli
   return hash.digest();
 }
 
+std::vector<KeyValue> key_values(const Rule& rule, const Request& request) {
+  std::vector<KeyValue> values;
+  const auto add = [&](const AttributeRef& attribute) {
+    return use_value(attribute, request, [&](std::string_view value) {
+      if (!value.empty()) values.push_back({attribute, std::string(value)});
+      return !value.empty();
+    });
+  };
+  for (const auto& part : rule.key)
+    if (std::none_of(part.begin(), part.end(), add)) add({Attribute::Ip, {}});
+  return values;
+}
+
+limit::Key name_values(const Rule& rule, const AppliedLimiter& applied, std::span<const KeyValue> values,
+                       base::SipKey key) {
+  SipHash128 hash(key);
+  hash.part(rule.name);
+  add_variant(hash, rule, applied);
+  for (const auto& [attribute, value] : values) add_value(hash, attribute, value);
+  return hash.digest();
+}
+
 namespace {
 
 // How little an attribute says of who a client is: the same client has one API key, and asks for many paths.
@@ -200,14 +229,30 @@ unsigned vagueness(const KeyPart& part) noexcept {
   return static_cast<unsigned>(found - std::begin(kByWorth));
 }
 
-}  // namespace
-
-// Of attributes alone, without the rule's name; rules for all clients together share a place.
-limit::Place place_of_client(const Rule& rule, const Request& request, base::SipKey key) {
-  SipHash128 hash(key);
+// Null where the key has no part.
+const KeyPart* most_telling(const Rule& rule) noexcept {
   const KeyPart* telling = nullptr;
   for (const auto& part : rule.key)
     if (telling == nullptr || vagueness(part) < vagueness(*telling)) telling = &part;
+  return telling;
+}
+
+}  // namespace
+
+// Of attributes alone, without the rule's name; rules for all clients together share a place.
+limit::Place place_of_values(const Rule& rule, std::span<const KeyValue> values, base::SipKey key) {
+  SipHash128 hash(key);
+  const KeyPart* const telling = most_telling(rule);
+  if (telling != nullptr) {
+    const auto& [attribute, value] = values[static_cast<std::size_t>(telling - rule.key.data())];
+    add_value(hash, attribute, value);
+  }
+  return static_cast<limit::Place>(hash.digest().lo);
+}
+
+limit::Place place_of_client(const Rule& rule, const Request& request, base::SipKey key) {
+  SipHash128 hash(key);
+  const KeyPart* const telling = most_telling(rule);
   if (telling != nullptr && !has_part(hash, *telling, request))
     add_attribute(hash, AttributeRef{Attribute::Ip, {}}, request);
   return static_cast<limit::Place>(hash.digest().lo);

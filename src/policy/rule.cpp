@@ -103,22 +103,18 @@ base::Result<AttributeRef> parse_attribute(std::string_view text) {
 
 std::string describe(const KeyPart& part) {
   std::string text;
-  for (const auto& attribute : part) {
-    if (!text.empty()) text += "|";
-    text += word_of(attribute.kind).text;
-    if (!attribute.name.empty()) text += ":" + attribute.name;
-  }
+  for (const auto& attribute : part) text += (text.empty() ? "" : "|") + policy::describe(attribute);
   return text;
 }
 
 // `Numbers`, here and below: a rule or a variant of one.
 template <class Numbers>
 AppliedLimiter own_limiter(const Numbers& numbers, std::uint16_t variant) {
-  return {numbers.soft ? &*numbers.soft : &numbers.limiter, &numbers.limiter, variant};
+  return {numbers.soft ? numbers.soft->get() : numbers.limiter.get(), numbers.limiter.get(), variant};
 }
 
 AppliedLimiter elastic_limiter(const Elastic& elastic, std::uint16_t variant) {
-  return {&elastic.limiter, &elastic.limiter, variant, true, true};
+  return {elastic.limiter.get(), elastic.limiter.get(), variant, true, true};
 }
 
 template <class Numbers>
@@ -144,10 +140,10 @@ template <class Numbers>
 AppliedLimiter local_share(const Numbers& numbers, AppliedLimiter applied) {
   if (applied.elastic) {
     const auto& share = numbers.elastic->local_share;
-    if (share) applied.limiter = applied.told = &*share;
+    if (share) applied.limiter = applied.told = share->get();
   } else if (numbers.local_share) {
-    applied.told = &*numbers.local_share;
-    applied.limiter = numbers.soft_share ? &*numbers.soft_share : applied.told;
+    applied.told = numbers.local_share->get();
+    applied.limiter = numbers.soft_share ? numbers.soft_share->get() : applied.told;
   }
   return applied;
 }
@@ -166,6 +162,10 @@ base::Result<KeyPart> parse_key_part(std::string_view text) {
       return base::Error{"\"" + std::string(text) + "\" ends with '|': name what to fall back on"};
   } while (!rest.empty());
   return part;
+}
+
+std::string describe(const AttributeRef& attribute) {
+  return std::string(word_of(attribute.kind).text) + (attribute.name.empty() ? "" : ":" + attribute.name);
 }
 
 std::string describe(const KeyPattern& pattern) {
@@ -196,6 +196,15 @@ AppliedLimiter applied_limiter(const Rule& rule, const Request& request) {
   return applied(rule, 0, request.load);
 }
 
+AppliedLimiter limiter_of(const Rule& rule, std::uint16_t variant, bool elastic) {
+  return ask_variant(rule, variant, [&](const auto& numbers) {
+    if (numbers.elastic && elastic) return elastic_limiter(*numbers.elastic, variant);
+    auto own = own_limiter(numbers, variant);
+    own.paired = numbers.elastic.has_value();
+    return own;
+  });
+}
+
 AppliedLimiter counted_limiter(const Rule& rule, const AppliedLimiter& applied) {
   auto other = ask_variant(rule, applied.variant, [&](const auto& numbers) {
     return applied.elastic ? own_limiter(numbers, applied.variant)
@@ -208,6 +217,28 @@ AppliedLimiter counted_limiter(const Rule& rule, const AppliedLimiter& applied) 
 AppliedLimiter local_limiter(const Rule& rule, const AppliedLimiter& applied) {
   return ask_variant(rule, applied.variant,
                      [&](const auto& numbers) { return local_share(numbers, applied); });
+}
+
+// Over text, so that it is the same in every weir that reads the same file.
+std::uint32_t digest_of_asks(const Rule& rule) {
+  base::SipHash128 hash({});
+  hash.part(rule.match.describe());
+  hash.part(describe(rule.key));
+  hash.part(static_cast<std::uint64_t>(rule.on_missing));
+  hash.part(static_cast<std::uint64_t>(rule.store));
+  hash.part(describe(rule.cost_from));
+  hash.part(std::uint64_t{rule.cost_from.scale});
+  if (rule.cost_from.kind != CostSource::Kind::None) hash.part(std::uint64_t{rule.cost});
+  hash.part(rule.max_body);
+  for (const auto& variant : rule.overrides) hash.part(variant.match.describe());
+  for (const auto& variant : rule.tiers) hash.part(variant.tier);
+  if (rule.settlement) {
+    hash.part(describe_charge(*rule.settlement));
+    hash.part(describe_cost(*rule.settlement));
+    hash.part(std::uint64_t{rule.settlement->scale});
+    hash.part(rule.settlement->max_body);
+  }
+  return static_cast<std::uint32_t>(hash.digest().lo);
 }
 
 }  // namespace weir::policy

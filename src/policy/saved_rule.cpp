@@ -19,20 +19,31 @@ class Gathering {
   void add(std::uint64_t kind, std::uint64_t number, std::string_view tier, const Numbers& numbers) {
     const std::uint16_t variant = next_++;
     add_limiters(name_of(kind, number, tier, false), ledger_of(variant, false),
-                 {&numbers.limiter, in(numbers.local_share), in(numbers.soft), in(numbers.soft_share)});
+                 {numbers.limiter.get(), in(numbers.local_share), in(numbers.soft), in(numbers.soft_share)},
+                 enforced(numbers));
     if (!numbers.elastic) return;
     add_limiters(name_of(kind, number, tier, true), ledger_of(variant, true),
-                 {&numbers.elastic->limiter, in(numbers.elastic->local_share)});
+                 {numbers.elastic->limiter.get(), in(numbers.elastic->local_share)},
+                 store_ == Store::Redis && numbers.elastic->local_share ? in(numbers.elastic->local_share)
+                                                                        : numbers.elastic->limiter.get());
   }
   void add_messages(const Rule& rule) {
     if (rule.messages)
-      add_limiters(name_of(3, 0, "", false), message_ledger(rule), {&rule.messages->limiter});
+      add_limiters(name_of(3, 0, "", false), message_ledger(rule), {rule.messages->limiter.get()},
+                   rule.messages->limiter.get());
   }
   [[nodiscard]] limit::SavedRule take() && { return std::move(saved_); }
 
  private:
-  static const limit::Limiter* in(const std::optional<limit::Limiter>& limiter) {
-    return limiter ? &*limiter : nullptr;
+  static const limit::Limiter* in(const std::optional<limit::SharedLimiter>& limiter) {
+    return limiter ? limiter->get() : nullptr;
+  }
+  // The one that the table is asked for, as applied_limiter() and local_limiter() have it.
+  template <class Numbers>
+  const limit::Limiter* enforced(const Numbers& numbers) const {
+    if (store_ == Store::Redis && numbers.local_share)
+      return numbers.soft_share ? in(numbers.soft_share) : in(numbers.local_share);
+    return numbers.soft ? in(numbers.soft) : numbers.limiter.get();
   }
   static std::uint64_t name_of(std::uint64_t kind, std::uint64_t number, std::string_view tier,
                                bool elastic) {
@@ -45,7 +56,7 @@ class Gathering {
   }
   // Which of them enforces depends on which there are, and on where the rule keeps its state.
   void add_limiters(std::uint64_t name, limit::Ledger ledger,
-                    std::initializer_list<const limit::Limiter*> limiters) {
+                    std::initializer_list<const limit::Limiter*> limiters, const limit::Limiter* enforced) {
     SipHash128 hash({});
     hash.part(static_cast<std::uint64_t>(store_));
     for (const limit::Limiter* limiter : limiters) {
@@ -54,7 +65,7 @@ class Gathering {
       hash.part(limit::fingerprint(*limiter).lo);
       saved_.limiters.push_back(limiter);
     }
-    saved_.variants.push_back({name, hash.digest().lo, ledger});
+    saved_.variants.push_back({name, hash.digest().lo, ledger, enforced});
   }
 
   Store store_;

@@ -29,7 +29,7 @@ void Exchange::begin_attempts(upstream::Pool& pool, Attempt& attempt) {
   const auto& settings = pool.settings();
   if (settings.timeouts.total != base::kForever) attempt.deadline = latest_ + settings.timeouts.total;
   if (settings.balance == upstream::Balance::Hash)
-    attempt.word = policy::name_client(settings.hash_key, space_->request, worker_.config.balance).lo;
+    attempt.word = policy::name_client(settings.hash_key, space_->request, config_.balance).lo;
   pool.retries().pay_in();
 }
 
@@ -62,7 +62,7 @@ void Exchange::note_crowd(Attempt& attempt) {
 }
 
 observe::UpstreamTallies& Exchange::tallies() noexcept {
-  return worker_.counters.upstream(worker_.config.routes[*route_].upstream);
+  return worker_.counters.upstream(config_.label_of_upstream(config_.routes[*route_].upstream));
 }
 
 // That an exchange with a server broke off, unless the client is to blame.

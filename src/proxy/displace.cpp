@@ -35,7 +35,7 @@ bool Gate::displace(base::TimePoint now, policy::Priority priority) {
   const auto& charge = bill.charges()[*line];
   auto& outcome = bill.outcomes()[*line];
   const Newcomer newcomer{.lane = charge.key,
-                          .client = policy::name_client(space_.request, worker_.config.names.table),
+                          .client = policy::name_client(space_.request, config_.names.table),
                           .priority = priority,
                           .cost = charge.cost,
                           .most = bill.line(*line).rule->queue_per_client};

@@ -30,7 +30,9 @@ Entrance::Entrance(Worker& worker, net::Acceptor acceptor, EntranceSettings sett
       complain_(std::move(complain)) {}
 
 void Entrance::open() {
+  accepting_ = true;
   net::asio::co_spawn(worker_.executor, accept_all(), [this](const std::exception_ptr& failure) {
+    accepting_ = false;
     if (!failure) return;
     close();  // or the kernel would go on making connections that nobody serves
     try {
@@ -132,7 +134,7 @@ void Entrance::complain_of_client(const Session& session) {
 }
 
 bool enter_crowd(Worker& worker, const base::IpAddress& address, Crowd::Place& place) {
-  const auto& client = worker.config.client;
+  const auto& client = worker.config().client;
   if (!worker.crowd.bounded() || policy::is_trusted(client, address)) return true;
   place = worker.crowd.enter(policy::network_of(client, address));
   if (!place) worker.counters.connections_crowded.add();
@@ -147,9 +149,11 @@ void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer) {
   const int fd = socket.release(ignored);
   const auto& tls = settings_.tls;
   auto stream = tls ? net::Stream(worker_.executor, fd, tls.get()) : net::Stream(worker_.executor, fd);
-  auto session = std::make_unique<Session>(worker_, std::move(stream), peer, std::move(place));
+  auto session = std::make_unique<Session>(worker_, std::move(stream), peer, std::move(place), closed_);
   if (settings_.proxy_protocol) session->expect_preamble();
+  ++sessions_;
   net::spawn(worker_.executor, serve(std::move(session)), [this](const std::exception_ptr& failure) {
+    --sessions_;
     if (!failure) return;
     try {
       std::rethrow_exception(failure);

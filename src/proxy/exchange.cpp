@@ -1,11 +1,11 @@
 #include "proxy/exchange.hpp"
 
 #include "proxy/session.hpp"
+#include "proxy/standing.hpp"
 #include "proxy/tunnel.hpp"
 #include "proxy/upload.hpp"
 
-#include "weir/http/target.hpp"
-#include "weir/policy/redaction.hpp"
+#include "weir/policy/inquiry.hpp"
 
 #include <new>
 #include <utility>
@@ -23,17 +23,21 @@ constexpr std::uint64_t kDiscarded = 64 << 10;
 Exchange::Exchange(Session& session)
     : session_(session),
       worker_(session.worker),
+      stay_(session.worker.terms),
+      config_(stay_.config()),
       space_(session.worker.take_space()),
-      gate_(session.worker, *space_) {}
+      gate_(session.worker, config_, *space_) {}
 
+// The account comes last, so that it tells what was given back as well.
 Exchange::~Exchange() {
-  if (begun_) account();
+  const auto ended = worker_.clock.now();
   gate_.abandon();
   try {
     gate_.settlements().end();
   } catch (const std::bad_alloc&) {  // to tell Redis with: what was charged stands
   }
-  if (!space_->permits.empty()) gate_.end(worker_.clock.now(), how_it_went());
+  if (!space_->permits.empty()) gate_.end(ended, how_it_went());
+  if (begun_) account(ended);
   leave();
   worker_.give_back(std::move(space_));
 }
@@ -53,46 +57,42 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
   if (auto fault = http::parse_request_head(bytes, space.head)) return fault;
   const auto& head = space.head;
   started_ = latest_ = worker_.clock.now();
-  const auto most = worker_.config.server.max_body;
+  const auto most = config_.server.max_body;
   request_body_.emplace(session_.client, session_.inbox, head.framing, head.content_length,
                         most == 0 ? BodySource::kUnbounded : most);
   space.credentials.now = started_;
   space.credentials.certificate_subject = session_.certificate_subject();
-  space.request = {.head = &head,
-                   .path = http::normalise_path(head.path, space.path_scratch),
-                   .host = http::normalise_host(head.authority, space.host_scratch),
-                   .route = {},
-                   .client = policy::identify(worker_.config.client, session_.peer, head, space.credentials),
-                   .now = started_,
-                   .load = worker_.config.elastic ? worker_.load.load() : 1};
+  space.request = policy::request_of(config_.client, session_.peer, head, space.credentials,
+                                     space.path_scratch, space.host_scratch);
+  if (config_.elastic) space.request.load = worker_.load.load();
   return std::nullopt;
 }
 
 net::Task<Exchange::Ending> Exchange::run() {
   auto& space = *space_;
   begun_ = true;
-  route_ = policy::find_route(worker_.config.routes, space.request);
-  const auto* route = route_ ? &worker_.config.routes[*route_] : nullptr;
+  route_ = policy::find_route(config_.routes, space.request);
+  const auto* route = route_ ? &config_.routes[*route_] : nullptr;
   if (route != nullptr) space.request.route = route->name;
-  if (route != nullptr && route->max_head != 0 && head_size_ > route->max_head) {
-    worker_.counters.client_errors(observe::ClientError::HeadTooLarge).add();
-    return error(431, "the request head is too large");
-  }
-  const auto most =
-      route != nullptr && route->max_body != 0 ? route->max_body : worker_.config.server.max_body;
+  const auto most = route != nullptr && route->max_body != 0 ? route->max_body : config_.server.max_body;
   if (route != nullptr && route->max_body != 0) request_body_->allow(most);
-  if (most != 0 && space.head.content_length > most) {
-    worker_.counters.client_errors(observe::ClientError::BodyTooLarge).add();
-    return error(413, "the request body is too large");
-  }
-  if (const auto what = space.request.client.ambiguity; !what.empty()) {
-    worker_.counters.client_errors(observe::ClientError::BadHead).add();
+  const auto barrier = barrier_to(space.request, route, head_size_, most);
+  if (barrier != Barrier::None) return turn_away(barrier);
+  priority_ = policy::priority_of(space.request, route, config_.tier_priorities);
+  return config_.inspects ? inspect() : decide();
+}
+
+net::Task<Exchange::Ending> Exchange::turn_away(Barrier barrier) {
+  using observe::ClientError;
+  auto& counters = worker_.counters;
+  if (barrier == Barrier::HeadTooLarge) counters.client_errors(ClientError::HeadTooLarge).add();
+  if (barrier == Barrier::BodyTooLarge) counters.client_errors(ClientError::BodyTooLarge).add();
+  if (barrier == Barrier::Ambiguous) {
+    counters.client_errors(ClientError::BadHead).add();
     failure_ = "ambiguous_credential";
-    return error(400, what);
   }
-  if (space.request.client.key_rejected) return error(401, "the API key is not known");
-  priority_ = policy::priority_of(space.request, route, worker_.config.tier_priorities);
-  return worker_.config.inspects ? inspect() : decide();
+  const auto said = answer_at(barrier, space_->request);
+  return error(said.status, said.what);
 }
 
 net::Task<Exchange::Ending> Exchange::decide() {
@@ -120,6 +120,8 @@ net::Task<Exchange::Ending> Exchange::ask_redis() {
 net::Task<Exchange::Ending> Exchange::carry_out(const Ruling& ruling) {
   decision_ = ruling.decision;
   decided_ = !ruling.objection && ruling.closed == nullptr;
+  unmet_ = ruling.objection.rule;
+  closed_ = ruling.closed;
   if (ruling.objection || ruling.closed != nullptr) return refuse(ruling);
   note_standing(decision_);
   switch (decision_.verdict) {
@@ -134,9 +136,9 @@ net::Task<Exchange::Ending> Exchange::carry_out(const Ruling& ruling) {
 }
 
 net::Task<Exchange::Ending> Exchange::pass_on() {
-  const auto* route = route_ ? &worker_.config.routes[*route_] : nullptr;
+  const auto* route = route_ ? &config_.routes[*route_] : nullptr;
   if (route != nullptr && !route->respond && space_->head.max_forwards != 0U) {
-    auto& pool = worker_.pools[route->upstream];
+    auto& pool = stay_.pool(route->upstream);
     const auto pause = route->honor_retry_after ? pool.fleet().paused_until() - latest_ : base::Duration{0};
     return pause > base::Duration{0} ? answer_paused(pause) : forward(pool);
   }
@@ -161,19 +163,7 @@ net::Task<Exchange::Ending> Exchange::answer_as_last() {
 
 void Exchange::note_standing(const policy::Decision& decision) {
   space_->standing.clear();
-  if (decision.rule == nullptr) return;
-  const auto& outcome = decision.outcome;
-  const auto& server = worker_.config.server;
-  http::append_standing(space_->standing,
-                        {.rule = decision.rule->name,
-                         .limit = limit::quota_of(*decision.limiter, outcome),
-                         .remaining = outcome.remaining,
-                         .window = limit::window(*decision.limiter),
-                         .more_after = outcome.more_after,
-                         .reset_at = asked_at_ + outcome.reset_after,
-                         .exceeded = decision.exceeded,
-                         .concurrency = limit::holds(*decision.limiter)},
-                        {.x = server.x_ratelimit, .ietf = server.ietf_ratelimit});
+  append_standing(space_->standing, decision, config_.server, asked_at_);
 }
 
 net::Task<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
@@ -191,23 +181,10 @@ net::Task<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
 
 net::Task<Exchange::Ending> Exchange::refuse_by(const policy::Rule& rule, base::Duration retry_after) {
   auto& space = *space_;
-  const http::Refusal refusal{.rule = rule.name,
-                              .status = rule.refusal_status,
-                              .retry_after_seconds = http::retry_after_seconds(retry_after)};
-  if (refusal.retry_after_seconds) http::append_retry_after(space.standing, *refusal.retry_after_seconds);
-  const auto* accept = http::find_field(space.head.fields, http::FieldId::Accept);
-  const bool problem = accept != nullptr && http::wants_problem_json(accept->value);
   space.text.clear();
-  if (rule.refusal_body)
-    space.text = *rule.refusal_body;
-  else if (problem)
-    http::append_refusal_problem(space.text, refusal);
-  else
-    http::append_refusal_json(space.text, refusal);
+  const auto refusal = append_refusal(space.standing, space.text, rule, retry_after, space.head.fields);
   return answer({.status = refusal.status,
-                 .content_type = rule.refusal_body ? "text/plain; charset=utf-8"
-                                 : problem         ? "application/problem+json"
-                                                   : "application/json",
+                 .content_type = refusal.content_type,
                  .body = space.text,
                  .fields = space.standing});
 }
@@ -231,7 +208,7 @@ net::Task<Exchange::Ending> Exchange::answer(http::Answer answer) {
 }
 
 net::Task<Exchange::Ending> Exchange::answer_after_body(http::Answer answer) {
-  session_.arm(worker_.config.server.head_timeout);  // for all of it
+  session_.arm(config_.server.head_timeout);  // for all of it
   answer.keep_alive = co_await discard_body();
   session_.disarm();
   session_.clear_late();
@@ -242,7 +219,7 @@ net::Task<Exchange::Ending> Exchange::send(const http::Answer& in_step) {
   auto& space = *space_;
   const auto& head = space.head;
   auto answer = in_step;
-  answer.keep_alive = in_step.keep_alive && head.keep_alive && !worker_.draining;
+  answer.keep_alive = in_step.keep_alive && head.keep_alive && !session_.is_leaving();
   answer.omit_body = head.method == "HEAD";
   answer.client_minor_version = head.minor_version;
   answer.date = worker_.http_date(latest_);
@@ -257,7 +234,7 @@ net::Task<Exchange::Ending> Exchange::send(const http::Answer& in_step) {
 }
 
 net::Task<Exchange::Ending> Exchange::send_rest(std::size_t sent, bool keep_alive) {
-  session_.arm(worker_.config.server.write_timeout);
+  session_.arm(config_.server.write_timeout);
   const auto& out = space_->out;
   const auto ec = co_await session_.client.write(std::string_view(out).substr(sent));
   co_return answered_with(ec, out.size(), keep_alive);
@@ -288,64 +265,6 @@ net::Task<bool> Exchange::discard_body() {
       co_return false;
     }
   }
-}
-
-// What the upstream's answer, or its silence, says of its load.
-limit::Ending Exchange::how_it_went() const noexcept {
-  if (answered_ != base::TimePoint{} && space_->response.status >= 500) return {};  // no proof of speed
-  if (answered_ != base::TimePoint{}) return {.latency = answered_ - sent_};
-  return {.failed = failure_ == "upstream_failed"};
-}
-
-void Exchange::account() noexcept {
-  auto& counters = worker_.counters;
-  const auto now = worker_.clock.now();
-  counters.requests(route_, status_).add();
-  // Of a tunnel the time until it stood: how long it then lasts says nothing of weir.
-  counters.request_seconds.record((status_ == 101 ? answered_ : now) - started_);
-  counters.bytes_in.add(request_body_->filled());
-  if (answered_ != base::TimePoint{}) counters.upstream_seconds.record(answered_ - sent_);
-  if (worker_.access_log == nullptr) return;
-  try {
-    log(now);
-  } catch (const std::bad_alloc&) {
-    counters.access_log_dropped.add();
-  }
-}
-
-void Exchange::log(base::TimePoint now) {
-  const auto& space = *space_;
-  const auto& client = space.request.client;
-  const auto said = [&](std::string_view name) {
-    const auto* field = http::find_field(space.head.fields, name);
-    return field != nullptr ? field->value : std::string_view{};
-  };
-  const auto span = [](base::TimePoint from, base::TimePoint to) {
-    return from == base::TimePoint{} || to == base::TimePoint{} ? base::Duration{0} : to - from;
-  };
-  constexpr std::string_view kVerdicts[] = {"forward", "delay", "reject"};
-  std::string redacted;
-  worker_.access_log->record(
-      {.start = started_,
-       .total = now - started_,
-       .queued = span(started_, departed_),
-       .upstream = span(sent_, answered_),
-       .client = client.address,
-       .method = space.head.method,
-       .target = policy::redacted(worker_.config.client, space.head.target, redacted),
-       .host = space.head.authority,
-       .route = space.request.route,
-       .status = status_,
-       .bytes_in = request_body_->received() + bytes_up_,
-       .bytes_out = bytes_out_,
-       .verdict = decided_ ? kVerdicts[static_cast<std::size_t>(decision_.verdict)] : std::string_view{},
-       .rule = decision_.rule != nullptr ? std::string_view(decision_.rule->name) : std::string_view{},
-       .key = gate_.key_in(decision_.rule),
-       .server = server_ != nullptr ? std::string_view(*server_) : std::string_view{},
-       .request_id = space.request_id,
-       .traceparent = client.peer_trusted ? said("traceparent") : std::string_view{},
-       .user_agent = said("user-agent"),
-       .error = failure_});
 }
 
 }  // namespace weir::proxy

@@ -2,6 +2,7 @@
 // ending.
 #pragma once
 
+#include "proxy/barrier.hpp"
 #include "proxy/exchange_space.hpp"
 #include "proxy/gate.hpp"
 
@@ -50,6 +51,7 @@ class Exchange {
   void cancel() noexcept;
 
  private:
+  [[nodiscard]] net::Task<Ending> turn_away(Barrier barrier);
   // Shows the body to the rules that ask for it, then decides.
   [[nodiscard]] net::Task<Ending> inspect();
   [[nodiscard]] net::Task<Ending> read_body(std::uint64_t most);
@@ -128,11 +130,15 @@ class Exchange {
   void start_upload();
   [[nodiscard]] bool repeatable(const Attempt& attempt) const noexcept;
   [[nodiscard]] limit::Ending how_it_went() const noexcept;
-  void account() noexcept;
+  void account(base::TimePoint now) noexcept;
   void log(base::TimePoint now);
+  void log_in_full(observe::AccessRecord& record, observe::LogFields fields);
+  [[nodiscard]] observe::ReplayRecord replay_record() const;
 
   Session& session_;
   Worker& worker_;
+  const Terms::Stay stay_;  // in the edition that it began with
+  const Configuration& config_;
   std::unique_ptr<ExchangeSpace> space_;
   Gate gate_;
   std::optional<std::size_t> route_;
@@ -164,8 +170,10 @@ class Exchange {
   std::uint64_t bytes_out_ = 0;
   std::uint64_t bytes_up_ = 0;  // of a tunnel
   policy::Decision decision_;
-  bool decided_ = false;      // decision_ is one
-  std::string_view failure_;  // a word for the log; static text
+  bool decided_ = false;                  // decision_ is one; else
+  const policy::Rule* unmet_ = nullptr;   // whose objection was answered
+  const policy::Rule* closed_ = nullptr;  // whose store was away
+  std::string_view failure_;              // a word for the log; static text
   bool begun_ = false;
 };
 

@@ -2,6 +2,8 @@
 // way.
 #pragma once
 
+#include "proxy/journal.hpp"
+
 #include "weir/http/head.hpp"
 #include "weir/limit/permit.hpp"
 #include "weir/policy/evaluation.hpp"
@@ -34,6 +36,7 @@ struct ExchangeSpace {
 
   std::string copy;  // of an answer's body, where a rule reads it
 
+  Journal journal;
   std::vector<limit::Permit> permits;  // what the exchange holds; given back with the space at the latest
   std::vector<redis::Permit> shared_permits;  // the same in Redis
 
@@ -48,6 +51,7 @@ struct ExchangeSpace {
     evaluation.local.clear();
     evaluation.remote.clear();
     fallback.clear();
+    journal.clear();
   }
 };
 

@@ -36,9 +36,9 @@ void Exchange::write_request(Attempt& attempt) {
   else
     worker_.make_request_id(space.request_id);
   if (space.head.wants_upgrade)
-    attempt.upgrade = http::protocol_to_ask(space.head, worker_.config.routes[*route_].upgrades);
+    attempt.upgrade = http::protocol_to_ask(space.head, config_.routes[*route_].upgrades);
   space.out.clear();
-  const auto& upstream = worker_.pools[worker_.config.routes[*route_].upstream].settings();
+  const auto& upstream = stay_.pool(config_.routes[*route_].upstream).settings();
   if (upstream.proxy_protocol) http::append_preamble(space.out, session_.ends());
   http::write_request_head(
       space.out, space.head,
@@ -46,9 +46,9 @@ void Exchange::write_request(Attempt& attempt) {
        .proto = session_.client.is_tls() ? "https" : "http",
        .request_id = space.request_id,
        .peer_trusted = space.request.client.peer_trusted,
-       .told_by_forwarded = worker_.config.client.address_field == policy::AddressField::Forwarded,
-       .add_forwarded = worker_.config.server.forwarded,
-       .underscores = worker_.config.server.underscores_in_headers,
+       .told_by_forwarded = config_.client.address_field == policy::AddressField::Forwarded,
+       .add_forwarded = config_.server.forwarded,
+       .underscores = config_.server.underscores_in_headers,
        .whole_and_plain = gate_.settlements().want_body(),
        .upgrade = attempt.upgrade});
   attempt.whole = space.head.framing == http::Framing::None;
@@ -154,7 +154,7 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
 Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& searched) {
   auto& space = *space_;
   auto& answer = space.answer;
-  const auto most = worker_.config.server.max_head;
+  const auto most = config_.server.max_head;
   const auto unread = answer.unread();
   const auto size = http::find_head_end(unread, searched);
   if (size > most || (size == 0 && unread.size() >= most)) {
@@ -203,8 +203,8 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
   auto& space = *space_;
   const bool request_sent = request_body_->complete() && (!upload_ || upload_->done);
   const auto form = http::response_form(space.head, space.response,
-                                        space.head.keep_alive && !worker_.draining && request_sent);
-  if (space.response.status == 429 && worker_.config.routes[*route_].honor_retry_after) note_pause(pool);
+                                        space.head.keep_alive && !session_.is_leaving() && request_sent);
+  if (space.response.status == 429 && config_.routes[*route_].honor_retry_after) note_pause(pool);
   if (gate_.settlements().due()) settle(space.response.status, &space.response);
   space.out.clear();
   http::write_response_head(space.out, space.response, form, space.standing);
@@ -254,14 +254,14 @@ bool Exchange::keeps_reading(Reading& reading, base::TimePoint since, std::uint6
   slow_ = reading.pace.counts() && !reading.pace.note(waited, taken);
   if (slow_ || !ec) return !slow_;
   const bool ended = !session_.late() || worker_.hard_stop || session_.left();
-  if (ended || reading.stalled >= worker_.config.server.write_timeout) return false;
+  if (ended || reading.stalled >= config_.server.write_timeout) return false;
   session_.clear_late();
   return true;
 }
 
 // Moves what could not be moved at once; what was needed when it ended.
 net::Task<Relay::Need> Exchange::relay_rest(upstream::Pool& pool, Relay& relay, Relay::Need need) {
-  const auto& server = worker_.config.server;
+  const auto& server = config_.server;
   Reading client{.pace = Pace(server.least_rate)};
   const auto look =
       client.pace.counts() ? std::min(server.least_rate.grace, server.write_timeout) : server.write_timeout;

@@ -10,6 +10,12 @@ namespace {
 
 using observe::RuleOutcome;
 
+RuleOutcome outcome_of(const limit::Charge& charge, const limit::Outcome& outcome) noexcept {
+  if (!outcome.allowed) return charge.enforced ? RuleOutcome::Refused : RuleOutcome::ShadowRefused;
+  if (outcome.overflow) return RuleOutcome::Overflow;
+  return outcome.delay.count() > 0 ? RuleOutcome::Delayed : RuleOutcome::Admitted;
+}
+
 }  // namespace
 
 // What each rule said, for the metrics. Of a refused request only the refusals count: the others charged
@@ -19,17 +25,20 @@ void Gate::count(const policy::Bill& bill, bool admitted) {
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     if (bill.line(i).applied.counted) continue;
     const auto& charge = bill.charges()[i];
-    const auto rule = charge.rule;
-    if (!outcomes[i].allowed)
-      worker_.counters.decisions(rule, charge.enforced ? RuleOutcome::Refused : RuleOutcome::ShadowRefused)
-          .add();
-    else if (outcomes[i].overflow && admitted)
-      worker_.counters.decisions(rule, RuleOutcome::Overflow).add();
-    else if (admitted)
-      worker_.counters
-          .decisions(rule, outcomes[i].delay.count() > 0 ? RuleOutcome::Delayed : RuleOutcome::Admitted)
-          .add();
+    if (admitted || !outcomes[i].allowed)
+      worker_.counters.decisions(bill.line(i).rule->index, outcome_of(charge, outcomes[i])).add();
   }
+}
+
+// Whose it was: once for each rule, as count() does.
+void Gate::count_clients(observe::TopClients& top, bool admitted) {
+  observe::TopClients::Writing writing(top, charged_at_);
+  for (const auto* bill : asked())
+    for (std::size_t i = 0; i < bill->charges().size(); ++i) {
+      const bool allowed = bill->outcomes()[i].allowed;
+      if (bill->line(i).applied.counted || (allowed && !admitted)) continue;
+      writing.add(*bill->line(i).rule, bill->charges()[i], allowed, space_.request);
+    }
 }
 
 // Takes permits for the lines of a charged bill that count what is under way. A request that waits for its
@@ -78,11 +87,18 @@ void Gate::let_go() {
 }
 
 void Gate::settle_later(policy::Bill& bill, Settlements::Store store, base::TimePoint charged_at) {
-  if (worker_.config.settles && !bill.empty()) settlements_.begin(bill, store, charged_at);
+  if (config_.settles && !bill.empty()) settlements_.begin(bill, store, charged_at);
 }
 
 void Gate::end(base::TimePoint now, const limit::Ending& ending) {
-  for (auto& permit : space_.permits) permit.give_back(now, ending);
+  for (auto& permit : space_.permits) {
+    limit::Turn turn = 0;
+    permit.give_back(now, ending, &turn);
+    auto released = amendment_of(permit.charge(), now, turn);
+    released.kind = observe::Amendment::Kind::Release;
+    released.ending = ending;
+    space_.journal.note(released);
+  }
   space_.permits.clear();
 }
 
@@ -93,7 +109,10 @@ std::span<const policy::Bill* const> Gate::asked() const {
 
 Ruling Gate::rule() {
   const auto decision = policy::decide(asked(), charged_at_);
+  heard_ = asked().size();
   for (const auto* bill : asked()) count(*bill, decision.verdict != policy::Verdict::Reject);
+  if (auto* top = worker_.counters.top.get())
+    count_clients(*top, decision.verdict != policy::Verdict::Reject);
   if (decision.verdict == policy::Verdict::Reject) let_go();
   return {.decision = decision};
 }
@@ -135,10 +154,29 @@ std::optional<limit::Key> Gate::key_in(const policy::Rule* rule) const noexcept 
   return std::nullopt;
 }
 
+boost::container::static_vector<observe::AppliedRule, Gate::kMostAsked> Gate::what_rules_said() const {
+  boost::container::static_vector<observe::AppliedRule, kMostAsked> said;
+  for (const auto* bill : std::span(bills_).first(heard_))
+    for (std::size_t i = 0; i < bill->charges().size() && said.size() < said.capacity(); ++i) {
+      const auto& [rule, applied] = bill->line(i);
+      if (applied.counted) continue;
+      const auto& charge = bill->charges()[i];
+      const bool won = won_ && won_->departure.charge.key == charge.key;
+      const auto outcome = outcome_of(charge, bill->outcomes()[i]);
+      said.push_back({.rule = rule,
+                      .key = charge.key,
+                      .cost = charge.cost,
+                      .says = won ? "won" : observe::kRuleOutcomeNames[static_cast<std::size_t>(outcome)],
+                      .variant = applied.variant,
+                      .elastic = applied.elastic});
+    }
+  return said;
+}
+
 bool Gate::decide_here(base::TimePoint now, policy::Priority priority, Ruling& ruling) {
   auto& evaluation = space_.evaluation;
   charged_at_ = now;
-  ruling.objection = evaluation.collect(worker_.config.rules, space_.request, worker_.config.names);
+  ruling.objection = evaluation.collect(config_.rules, space_.request, config_.names);
   if (ruling.objection) return true;
   if (refused_unasked(now)) {
     ruling = rule();
@@ -146,7 +184,8 @@ bool Gate::decide_here(base::TimePoint now, policy::Priority priority, Ruling& r
   }
   space_.permits.reserve(evaluation.local.charges().size());
   local_charged_ = evaluation.local.empty() ||
-                   worker_.table.charge(evaluation.local.charges(), now, evaluation.local.outcomes()) ||
+                   worker_.table.charge(evaluation.local.charges(), now, evaluation.local.outcomes(),
+                                        &space_.journal.charged) ||
                    displace(now, priority);
   if (local_charged_) hold(evaluation.local);
   if (local_charged_) settle_later(evaluation.local, Settlements::Store::Table, now);
@@ -167,7 +206,7 @@ bool Gate::refused_unasked(base::TimePoint now) {
   if (!refused_unasked_) return false;
   for (std::size_t i = 0; i < charges.size(); ++i)
     if (charges[i].enforced && !remote.outcomes()[i].allowed)
-      worker_.counters.denied_here(charges[i].rule).add();
+      worker_.counters.denied_here(remote.line(i).rule->index).add();
   for (std::size_t i = 0; i < local.charges().size(); ++i)
     local.outcomes()[i] = worker_.table.peek(local.charges()[i], now);
   return true;
@@ -182,7 +221,7 @@ net::Task<Ruling> Gate::ask_redis() {
     worker_.counters.store_failures.add();
     for (std::size_t i = 0; i < remote.charges().size(); ++i)
       if ((unasked >> i & 1U) != 0)
-        worker_.counters.decisions(remote.charges()[i].rule, RuleOutcome::StoreFailed).add();
+        worker_.counters.decisions(remote.line(i).rule->index, RuleOutcome::StoreFailed).add();
     co_return fall_back(unasked);
   }
   remote_charged_ = true;
@@ -214,8 +253,7 @@ void Gate::keep_remote() {
 // Redis could not be asked for these lines: each of their rules goes by its on_store_failure.
 Ruling Gate::fall_back(limit::LineSet unasked) {
   auto& remote = space_.evaluation.remote;
-  const auto* closed =
-      space_.evaluation.fall_back(space_.request, worker_.config.names, space_.fallback, unasked);
+  const auto* closed = space_.evaluation.fall_back(space_.request, config_.names, space_.fallback, unasked);
   if (closed == nullptr) hold_unasked(unasked);
   remote.remove(unasked);
   keep_remote();
@@ -250,7 +288,7 @@ void Gate::refund() {
   if (in_redis)
     worker_.redis->refund(charge, promised);
   else
-    worker_.table.refund(charge, promised, worker_.clock.now(), overflow);
+    refund_here(charge, promised, worker_.clock.now(), overflow);
   taken_.reset();
 }
 
@@ -267,6 +305,15 @@ void Gate::abandon() noexcept {
     refund();
   } catch (...) {  // no memory to tell Redis with: there it is charged for nothing
   }
+}
+
+void Gate::refund_here(const limit::Charge& charge, base::TimePoint departure, base::TimePoint now,
+                       bool overflow) {
+  limit::Turn turn = 0;
+  worker_.table.refund(charge, departure, now, overflow, &turn);
+  auto refunded = amendment_of(charge, now, turn);
+  refunded.departure = departure;
+  space_.journal.note(refunded);
 }
 
 // What is held stays so until the exchange ends: an upstream that was not reached teaches something too.
@@ -286,10 +333,11 @@ void Gate::refund_but(const limit::Key* lane) {
     if (won_ && won_->departure.charge.key == charge.key)
       worker_.shaper.pass_on(won_->departure);  // of its lane, where others may wait for it
     else
-      worker_.table.refund(charge, departure, now, outcome.overflow);
+      refund_here(charge, departure, now, outcome.overflow);
   };
   const auto in_redis = [&](const limit::Charge& charge, base::TimePoint, const limit::Outcome& outcome) {
     worker_.redis->refund(charge, redis_now_, outcome);
+    space_.journal.note(amendment_of(charge, now, 0));
   };
   if (local_charged_) give_back(space_.evaluation.local, charged_at_, here);
   if (fallback_charged_) give_back(space_.fallback, charged_at_, here);

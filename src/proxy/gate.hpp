@@ -14,6 +14,8 @@
 #include <optional>
 #include <span>
 
+#include <boost/container/static_vector.hpp>
+
 namespace weir::proxy {
 
 struct Ruling {
@@ -25,8 +27,10 @@ struct Ruling {
 
 class Gate {
  public:
-  Gate(Worker& worker, ExchangeSpace& space) noexcept
+  // `config`: that the exchange began with.
+  Gate(Worker& worker, const Configuration& config, ExchangeSpace& space) noexcept
       : worker_(worker),
+        config_(config),
         space_(space),
         bills_{&space.evaluation.local, &space.evaluation.remote, &space.fallback},
         settlements_(worker, space) {}
@@ -54,6 +58,10 @@ class Gate {
   // The client's name in a rule that was asked; nullopt where it was not. `rule` may be null.
   [[nodiscard]] std::optional<limit::Key> key_in(const policy::Rule* rule) const noexcept;
 
+  // What each rule said, but for those whose store could not be asked. Views of the rules.
+  static constexpr std::size_t kMostAsked = 2 * limit::kMaxCharges;
+  [[nodiscard]] boost::container::static_vector<observe::AppliedRule, kMostAsked> what_rules_said() const;
+
   // What the answer is to settle; what the bills come to once it has.
   [[nodiscard]] Settlements& settlements() noexcept { return settlements_; }
   [[nodiscard]] policy::Decision standing() const { return policy::decide(asked(), charged_at_); }
@@ -74,10 +82,13 @@ class Gate {
 
  private:
   void refund_but(const limit::Key* lane);
+  void refund_here(const limit::Charge& charge, base::TimePoint departure, base::TimePoint now,
+                   bool overflow);
   [[nodiscard]] bool refused_unasked(base::TimePoint now);
   [[nodiscard]] Ruling rule();
   [[nodiscard]] Ruling fall_back(limit::LineSet unasked);
   void count(const policy::Bill& bill, bool admitted);
+  void count_clients(observe::TopClients& top, bool admitted);
   void hold(const policy::Bill& bill);
   void make_room_for_permits(const policy::Bill& bill);
   void hold_in_redis(const policy::Bill& bill);
@@ -91,6 +102,7 @@ class Gate {
   [[nodiscard]] std::span<const policy::Bill* const> asked() const;
 
   Worker& worker_;
+  const Configuration& config_;
   ExchangeSpace& space_;
   std::array<const policy::Bill*, 3> bills_;
   Settlements settlements_;
@@ -99,6 +111,7 @@ class Gate {
   std::optional<Queue::Won> won_;
   base::TimePoint charged_at_{};
   base::TimePoint redis_now_{};
+  std::size_t heard_ = 0;  // of the bills, by the ruling
   bool local_charged_ = false;
   bool remote_charged_ = false;
   bool fallback_charged_ = false;

@@ -6,20 +6,11 @@
 #include "proxy/exchange.hpp"
 #include "proxy/session.hpp"
 
-#include <algorithm>
-
 namespace weir::proxy {
 
 namespace {
 
 using State = policy::RequestBody::State;
-
-bool is_coded(const http::RequestHead& head) {
-  return std::any_of(head.fields.begin(), head.fields.end(), [](const http::Field& field) {
-    return http::equal_ignoring_case(field.name, "Content-Encoding") && !field.value.empty() &&
-           !http::equal_ignoring_case(field.value, "identity");
-  });
-}
 
 bool is_empty(const http::RequestHead& head) noexcept {
   return head.framing == http::Framing::None ||
@@ -33,11 +24,11 @@ bool is_empty(const http::RequestHead& head) noexcept {
 net::Task<Exchange::Ending> Exchange::inspect() {
   auto& body = space_->request.body;
   const auto& head = space_->head;
-  const auto most = policy::wanted_body(worker_.config.rules, space_->request);
+  const auto most = policy::wanted_body(config_.rules, space_->request);
   if (most == 0) return decide();
   const bool sized = head.framing == http::Framing::Length;
   body.state = is_empty(head)                        ? State::Whole
-               : is_coded(head)                      ? State::Coded
+               : policy::is_coded(head.fields)       ? State::Coded
                : sized && head.content_length > most ? State::TooLong
                                                      : State::Whole;
   if (is_empty(head) || body.state != State::Whole) return decide();
@@ -64,7 +55,7 @@ net::Task<Exchange::Ending> Exchange::read_body(std::uint64_t most) {
 // NeedBytes where the rest did not come.
 net::Task<BodySource::Status> Exchange::gather_body(std::uint64_t most) {
   std::string_view piece;
-  Pace pace(worker_.config.server.least_rate);
+  Pace pace(config_.server.least_rate);
   for (;;) {
     const auto status = request_body_->take(piece);
     if (status == BodySource::Status::Piece) {
@@ -84,7 +75,7 @@ net::Task<bool> Exchange::await_body() {
     const bool said = co_await say_continue();
     if (!said) co_return false;
   }
-  session_.arm(worker_.config.server.body_timeout);
+  session_.arm(config_.server.body_timeout);
   const auto ec = co_await request_body_->fill();
   co_return !ec;
 }
@@ -96,7 +87,7 @@ net::Task<bool> Exchange::say_continue() {
   head.expects_continue = false;
   for (auto& field : head.fields)
     if (field.id == http::FieldId::Expect) field.hop_by_hop = true;
-  session_.arm(worker_.config.server.write_timeout);
+  session_.arm(config_.server.write_timeout);
   const auto ec = co_await session_.client.write("HTTP/1.1 100 Continue\r\n\r\n");
   co_return !ec;
 }

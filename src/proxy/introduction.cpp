@@ -13,7 +13,7 @@ namespace weir::proxy {
 // The preamble is looked at where it stands, for what follows it may be TLS's. A place is taken once the
 // client is known.
 net::Task<bool> Session::introduce() {
-  arm(worker.config.server.head_timeout);
+  arm(worker.config().server.head_timeout);
   std::size_t seen = 0;
   bool taken = false;
   for (;;) {
@@ -40,7 +40,7 @@ net::Task<bool> Session::introduce() {
 // What it says is believed of trusted proxies alone; of anybody else it is read over.
 bool Session::take_preamble(const http::Preamble& preamble) {
   if (!client.skip(preamble.size)) return false;
-  if (!preamble.ends || !policy::is_trusted(worker.config.client, peer)) return true;
+  if (!preamble.ends || !policy::is_trusted(worker.config().client, peer)) return true;
   told_ends_ = preamble.ends;
   peer = told_ends_->source;
   peer_port = told_ends_->source_port;

@@ -23,7 +23,7 @@ void MessageLimits::gather(const policy::Bill& bill) {
     const auto& of_requests = bill.charges()[i];
     if (charges_.size() == charges_.capacity()) return;
     charges_.push_back({.key = policy::message_key(of_requests.key),
-                        .limiter = &line.rule->messages->limiter,
+                        .limiter = line.rule->messages->limiter.get(),
                         .rule = of_requests.rule,
                         .enforced = of_requests.enforced,
                         .ledger = policy::message_ledger(*line.rule)});
@@ -52,7 +52,7 @@ MessageLimits::Ruling MessageLimits::ask() {
 void MessageLimits::count(bool admitted) {
   for (std::size_t i = 0; i < charges_.size(); ++i) {
     const bool refused = (refused_by_ >> i & 1U) != 0;
-    const auto rule = charges_[i].rule;
+    const auto rule = rules_[i]->index;
     if (!charges_[i].enforced && !outcomes_[i].allowed)
       worker_.counters.messages(rule, MessageOutcome::ShadowRefused).add();
     else if (admitted)

@@ -253,6 +253,11 @@ double Queue::fullness() const noexcept {
   return std::min(fullest, 1.0);
 }
 
+std::size_t Queue::waiting(const limit::Key& key) const {
+  const auto lane = lanes_.find(key);
+  return lane == lanes_.end() ? 0 : lane->second.tickets;
+}
+
 std::size_t Queue::waiting(const limit::Key& key, const limit::Key& client) const {
   const auto lane = lanes_.find(key);
   if (lane == lanes_.end()) return 0;

@@ -25,7 +25,7 @@ constexpr unsigned kEmptyLines = 8;
 }  // namespace
 
 Session::Session(Worker& a_worker, net::Stream a_client, const net::RawEndpoint& peer_endpoint,
-                 Crowd::Place place)
+                 Crowd::Place place, const bool& entrance_closed)
     : Watched(a_worker.watchdog),
       worker(a_worker),
       client(std::move(a_client)),
@@ -33,6 +33,7 @@ Session::Session(Worker& a_worker, net::Stream a_client, const net::RawEndpoint&
       peer(net::peer_address(peer_endpoint)),
       peer_port(net::peer_port(peer_endpoint)),
       peer_text(peer.to_string()),
+      entrance_closed_(entrance_closed),
       place_(std::move(place)) {
   ++worker.sessions;
   worker.counters.connections_accepted.add();
@@ -56,7 +57,7 @@ void Session::on_late() noexcept {
 
 void Session::on_tick() noexcept {
   if (state_ != State::Busy) ++idle_ticks_;
-  const bool idle_in_drain = worker.draining && state_ != State::Busy;
+  const bool idle_in_drain = is_leaving() && state_ != State::Busy;
   const bool grown_quiet = state_ == State::Idle && idle_ticks_ == kQuietAfterTicks;
   if (state_ != State::Busy && worker.clearing.takes(state_ == State::Quiet)) {
     worker.counters.connections_evicted.add();
@@ -72,7 +73,7 @@ void Session::on_tick() noexcept {
 }
 
 net::Task<bool> Session::secure() {
-  arm(worker.config.server.head_timeout);
+  arm(worker.config().server.head_timeout);
   const auto ec = co_await client.handshake();
   disarm();
   if (ec) worker.counters.client_errors(observe::ClientError::Handshake).add();
@@ -93,7 +94,6 @@ net::ErrorCode Session::receive() {
 
 // Waits for the head of the next request to be whole; its size, or 0 when the connection is over.
 net::Task<std::size_t> Session::await_head() {
-  const auto& server = worker.config.server;
   std::size_t searched = 0;
   bool begun = false;
   unsigned empty_lines = 0;
@@ -102,6 +102,7 @@ net::Task<std::size_t> Session::await_head() {
       inbox.use(2);
       ++empty_lines;
     }
+    const auto& server = worker.config().server;  // until we wait
     const auto unread = inbox.unread();
     const auto size = http::find_head_end(unread, searched);
     if (size != 0 && size <= server.max_head) co_return size;
@@ -114,7 +115,7 @@ net::Task<std::size_t> Session::await_head() {
     }
     searched = unread == "\r" ? 0 : unread.size();
     if (unread.empty()) {
-      if (worker.draining) co_return 0;
+      if (is_leaving()) co_return 0;
       begun = false;  // it may have been an empty line
       state_ = State::Idle;
       idle_ticks_ = 0;
@@ -132,7 +133,7 @@ net::Task<std::size_t> Session::await_head() {
       if (!ec) ec = receive();
     }
     if (!ec) continue;
-    const bool quiet = state_ == State::Idle && !late_ && !worker.draining && idle_ticks_ >= kQuietAfterTicks;
+    const bool quiet = state_ == State::Idle && !late_ && !is_leaving() && idle_ticks_ >= kQuietAfterTicks;
     if (quiet && inbox.empty() && !client.has_pending()) {
       state_ = State::Quiet;
       inbox.release();
@@ -150,7 +151,7 @@ net::Task<std::size_t> Session::await_head() {
 void Session::wait_for_the_rest() noexcept {
   if (state_ == State::Busy) return;
   state_ = State::Busy;
-  arm(worker.config.server.head_timeout);
+  arm(worker.config().server.head_timeout);
 }
 
 net::Task<void> Session::refuse_head(http::Fault fault, observe::ClientError kind) {
@@ -180,6 +181,8 @@ void Session::log_refusal(const http::Fault& fault, observe::ClientError kind) {
   record.error = kind == observe::ClientError::HeadTimeout    ? "head_timeout"
                  : kind == observe::ClientError::HeadTooLarge ? "head_too_large"
                                                               : "bad_head";
+  const observe::ReplayRecord unasked;
+  record.replay = &unasked;
   worker.access_log->record(record);
 }
 

@@ -21,8 +21,10 @@ class Exchange;
 
 class Session final : public net::Watched {
  public:
-  // `place`: of its address among others; empty where those are not counted, or not yet.
-  Session(Worker& worker, net::Stream client, const net::RawEndpoint& peer, Crowd::Place place);
+  // `place`: of its address among others; empty where those are not counted, or not yet. `entrance_closed`:
+  // that it came by, which outlives it.
+  Session(Worker& worker, net::Stream client, const net::RawEndpoint& peer, Crowd::Place place,
+          const bool& entrance_closed);
   ~Session();
 
   // Before run(): the client's address, and its place, are those of which a proxy tells first.
@@ -40,6 +42,8 @@ class Session final : public net::Watched {
   [[nodiscard]] bool late() const noexcept { return late_; }
   void clear_late() noexcept { late_ = false; }
   [[nodiscard]] bool left() const noexcept { return left_; }
+  // It serves no request after the one under way: weir stops, or does not listen there any more.
+  [[nodiscard]] bool is_leaving() const noexcept { return worker.draining || entrance_closed_; }
   // The verified subject of the client's certificate; empty: it showed none.
   [[nodiscard]] std::string_view certificate_subject() const noexcept { return certificate_subject_; }
   // Why it was not believed, so that there was no session; empty: it was.
@@ -73,6 +77,7 @@ class Session final : public net::Watched {
   void log_refusal(const http::Fault& fault, observe::ClientError kind);
   [[nodiscard]] net::Task<void> linger();
 
+  const bool& entrance_closed_;
   Exchange* exchange_ = nullptr;  // the one under way
   State state_ = State::Busy;
   std::string certificate_subject_;

@@ -99,16 +99,26 @@ void Settlements::settle_here(const Line& line, limit::Cost actual) {
   const auto charged_at = line.account.charged_at;
   auto& outcome = line.outcome();
   const bool overflow = outcome.overflow;
-  worker_.table.settle(charge, {.charged_at = charged_at, .actual = actual, .now = now_}, overflow);
+  limit::Turn turn = 0;
+  worker_.table.settle(charge, {.charged_at = charged_at, .actual = actual, .now = now_}, overflow, &turn);
+  note(line, actual, turn);
   outcome = worker_.table.standing(charge, now_, overflow);
   outcome.reset_after += now_ - charged_at;
   outcome.allowed = true;
   outcome.overflow = overflow;
 }
 
+void Settlements::note(const Line& line, limit::Cost actual, limit::Turn turn) noexcept {
+  auto settled = amendment_of(line.charge(), now_, turn);
+  settled.kind = observe::Amendment::Kind::Settle;
+  settled.cost = actual;
+  space_.journal.note(settled);
+}
+
 // What remains is told without asking again: more by the surplus, less by the debt. When it grows is left as
 // it was told, but for a key that is whole.
 void Settlements::settle_in_redis(const Line& line, limit::Cost actual) {
+  note(line, actual, 0);
   const auto& charge = line.charge();
   auto& outcome = line.outcome();
   worker_.redis->settle(charge, line.account.charged_at + base::Duration(outcome.ahead), actual);
@@ -123,7 +133,7 @@ void Settlements::settle_in_redis(const Line& line, limit::Cost actual) {
 // Once a request: not again for the limiter that an elastic rule only keeps in step.
 void Settlements::count(const Line& line, Settled outcome) {
   if (!line.account.bill->line(line.number).applied.counted)
-    worker_.counters.settlements(line.charge().rule, outcome).add();
+    worker_.counters.settlements(line.rule().index, outcome).add();
 }
 
 void Settlements::see(std::string_view piece) {

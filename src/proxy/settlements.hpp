@@ -69,6 +69,7 @@ class Settlements final : public BodyWatch {
     std::size_t number;
 
     [[nodiscard]] const limit::Charge& charge() const { return account.bill->charges()[number]; }
+    [[nodiscard]] const policy::Rule& rule() const { return *account.bill->line(number).rule; }
     [[nodiscard]] limit::Outcome& outcome() const { return account.bill->outcomes()[number]; }
   };
   // Calls back with each line that was charged and is to be settled, and how.
@@ -79,6 +80,7 @@ class Settlements final : public BodyWatch {
   bool settle_to(const Line& line, limit::Cost actual);
   void settle_here(const Line& line, limit::Cost actual);
   void settle_in_redis(const Line& line, limit::Cost actual);
+  void note(const Line& line, limit::Cost actual, limit::Turn turn) noexcept;
   void count(const Line& line, observe::Settled outcome);
   void settle_by_body(bool whole);
   void stand();

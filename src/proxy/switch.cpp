@@ -25,7 +25,7 @@ net::Task<Exchange::Ending> Exchange::tunnel(upstream::Pool& pool, const Attempt
   http::write_switch_head(space.out, space.response, attempt.upgrade, space.standing);
   status_ = space.response.status;
   space.answer.unpin();
-  session_.arm(worker_.config.server.write_timeout);
+  session_.arm(config_.server.write_timeout);
   const auto ec = co_await session_.client.write(space.out);
   if (ec) co_return leave_tunnel(observe::TunnelEnd::ClientBroke);
   worker_.counters.bytes_out.add(space.out.size());

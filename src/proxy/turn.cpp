@@ -36,8 +36,8 @@ class Counted {
 net::Task<Exchange::Ending> Exchange::await_turn() {
   const auto delayed = gate_.delayed();
   const auto longest = longest_stay(*delayed.departure.charge.limiter);
-  Shaper::Ticket ticket(worker_.shaper, policy::name_client(space_->request, worker_.config.names.table),
-                        priority_, delayed.not_before, latest_ + longest);
+  Shaper::Ticket ticket(worker_.shaper, policy::name_client(space_->request, config_.names.table), priority_,
+                        delayed.not_before, latest_ + longest);
   ticket_ = &ticket;
   const bool counted = in_flight_;
   leave();
@@ -122,7 +122,7 @@ net::Task<Exchange::Ending> Exchange::refuse_waiting(const Gate::Delayed& delaye
 // What weir answers itself is neither counted nor shed: a health check must not fail because others have much
 // to do.
 bool Exchange::enter() noexcept {
-  if (!route_ || worker_.config.routes[*route_].respond) return true;
+  if (!route_ || config_.routes[*route_].respond || !worker_.in_flight.bounded()) return true;
   in_flight_ = worker_.in_flight.enter(priority_);
   return in_flight_;
 }

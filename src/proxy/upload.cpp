@@ -42,9 +42,9 @@ void Exchange::start_upload() {
 
 net::Task<void> Exchange::upload() {
   auto& state = *upload_;
-  const auto& timeouts = worker_.pools[worker_.config.routes[*route_].upstream].settings().timeouts;
+  const auto& timeouts = stay_.pool(config_.routes[*route_].upstream).settings().timeouts;
   Relay relay(*request_body_, lease_.stream(), space_->head.framing, state.out);
-  Pace pace(worker_.config.server.least_rate);
+  Pace pace(config_.server.least_rate);
   auto need = relay.advance();
   for (unsigned pieces = 1; need == Relay::Need::Bytes || need == Relay::Need::Room; ++pieces) {
     const bool reading = need == Relay::Need::Bytes;
@@ -53,7 +53,7 @@ net::Task<void> Exchange::upload() {
       if (state.stop || session_.late() || session_.left()) co_return;
     }
     // A client that does not take its answer gains no time by sending more.
-    if (!client_stalls_) session_.arm(reading ? worker_.config.server.body_timeout : timeouts.response);
+    if (!client_stalls_) session_.arm(reading ? config_.server.body_timeout : timeouts.response);
     const auto since = reading && pace.counts() ? worker_.clock.now() : base::TimePoint{};
     const auto ec = co_await relay.wait(need);
     if (state.stop) co_return;

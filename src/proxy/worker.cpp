@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <ctime>
 #include <random>
+#include <utility>
 
 namespace weir::proxy {
 
@@ -21,17 +22,16 @@ void append_hex(std::string& out, std::uint64_t word) {
   out.append(digits.data(), digits.size());
 }
 
+}  // namespace
+
 // Room for a head and as much of a body behind it.
-std::size_t block_size(const ServerSettings& server) {
+std::size_t Worker::block_size(const ServerSettings& server) noexcept {
   return std::max<std::size_t>(kBlockSize, 2 * static_cast<std::size_t>(server.max_head));
 }
 
-}  // namespace
-
-Worker::Worker(net::Executor an_executor, const Shared& shared, redis::Store* a_redis,
-               observe::Counters& some_counters, observe::AccessSink* an_access_log)
+Worker::Worker(net::Executor an_executor, const Shared& shared, std::shared_ptr<const Edition> edition,
+               redis::Store* a_redis, observe::Counters& some_counters, observe::AccessSink* an_access_log)
     : executor(an_executor),
-      config(shared.config),
       clock(shared.clock),
       table(shared.table),
       redis(a_redis),
@@ -43,11 +43,19 @@ Worker::Worker(net::Executor an_executor, const Shared& shared, redis::Store* a_
       in_flight(shared.in_flight),
       crowd(shared.crowd),
       clearing(watchdog),
-      blocks(block_size(shared.config.server)) {
+      terms(an_executor, watchdog, std::move(edition)),
+      blocks(block_size(config().server)) {
   spaces_.reserve(kKeptSpaces);
   append_hex(id_prefix_, (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}());
-  for (auto& fleet : shared.fleets) pools.emplace_back(executor, watchdog, fleet);
-  if (config.elastic) load_probe_.emplace(*this);
+  if (config().elastic) load_probe_.emplace(*this);
+}
+
+void Worker::begin(std::shared_ptr<const Edition> edition) {
+  terms.begin(std::move(edition));
+  if (!config().elastic)
+    load_probe_.reset();
+  else if (!load_probe_)
+    load_probe_.emplace(*this);
 }
 
 Worker::~Worker() = default;

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kDigestLetters = 22;
 constexpr std::int64_t kRefused = 0, kCharged = 1, kOtherTime = 2;  // charge.lua's verdicts
+constexpr double kLooks = 2;                                        // in place of a line's `enforced`
 // Where charge.lua's reply says what of a bill: behind the time the verdicts, then the lines.
 constexpr std::size_t verdict_at(const BillPlace& place) noexcept {
   return 1 + place.bill;
@@ -80,6 +81,12 @@ std::string_view refund_script() noexcept {
   return {kSource, sizeof kSource - 1};
 }
 
+void append_delete(std::string& out, const Naming& naming, const limit::Key& key) {
+  append_head(out, 2);
+  append_bulk(out, "DEL");
+  append_key(out, naming, key);
+}
+
 std::string key_name(std::string_view prefix, const limit::Key& key) {
   const auto letters = letters_of(key);
   return std::string(prefix).append(1, ':').append(letters.data(), letters.size());
@@ -103,7 +110,11 @@ void append_charge(std::string& out, std::string_view sha, const Naming& naming,
     for (const auto& line : bill.lines) append_key(out, naming, line.key);
   append_bulk_head(out, lines * sizeof(ChargeNumbers));
   for (const auto& bill : bills)
-    for (const auto& line : bill.lines) append_numbers(out, numbers_of(line, around, bill.hold));
+    for (const auto& line : bill.lines) {
+      auto numbers = numbers_of(line, around, bill.hold);
+      if (bill.looks) numbers[1] = kLooks;
+      append_numbers(out, numbers);
+    }
   out.append("\r\n", 2);
   append_bulk_head(out, bills.size());
   for (const auto& bill : bills) out.push_back(static_cast<char>(bill.lines.size()));
@@ -120,7 +131,7 @@ void append_refund(std::string& out, std::string_view sha, const Naming& naming,
 }
 
 Reading read_outcomes(const Reply& reply, const BillPlace& place, Lines bill,
-                      std::span<limit::Outcome> outcomes, base::TimePoint& server_now) {
+                      std::span<limit::Outcome> outcomes, base::TimePoint& server_now, bool looks) {
   const auto& numbers = reply.numbers;
   if (reply.kind != Reply::Kind::Numbers || numbers.size() != size_of_reply(place)) return Reading::Nonsense;
   if (numbers[0] <= 0 || numbers[0] > kMostMicros) return Reading::Nonsense;
@@ -130,7 +141,7 @@ Reading read_outcomes(const Reply& reply, const BillPlace& place, Lines bill,
     server_now = now;
     return Reading::OtherTime;
   }
-  bool fits = true;
+  bool fits = !looks;
   for (std::size_t i = 0; i < bill.size(); ++i) {
     const AnswerNumbers answer(numbers.data() + answers_at(place) + i * kAnswerNumbers, kAnswerNumbers);
     const auto outcome = outcome_of(bill[i], now, answer);

@@ -42,6 +42,7 @@ using Lines = std::span<const limit::Charge>;
 struct Demand {
   Lines lines;
   Hold hold{};
+  bool looks = false;  // nothing is charged, and it is told of as refused
 };
 
 // So many bills may share a call of charge.lua: each further one saves Redis the cost of a command (beyond 16
@@ -59,6 +60,9 @@ void append_charge(std::string& out, std::string_view sha, const Naming& naming,
 void append_refund(std::string& out, std::string_view sha, const Naming& naming,
                    std::span<const Refund> refunds);
 
+// DEL of one key: it is as if nobody had ever asked for it.
+void append_delete(std::string& out, const Naming& naming, const limit::Key& key);
+
 enum class Reading : std::uint8_t {
   Answer,     // every outcome is set, and `server_now`
   OtherTime,  // nothing was charged: Redis's time, `server_now`, is none that the bill was made around
@@ -72,8 +76,10 @@ struct BillPlace {
   std::size_t first_line, lines;
 };
 
+// `looks`: as its demand's.
 [[nodiscard]] Reading read_outcomes(const Reply& reply, const BillPlace& place, Lines bill,
-                                    std::span<limit::Outcome> outcomes, base::TimePoint& server_now);
+                                    std::span<limit::Outcome> outcomes, base::TimePoint& server_now,
+                                    bool looks = false);
 // Of a call of one bill.
 [[nodiscard]] inline Reading read_outcomes(const Reply& reply, Lines bill, std::span<limit::Outcome> outcomes,
                                            base::TimePoint& server_now) {

@@ -2,8 +2,8 @@
 -- enforced ones, or none.
 --
 -- KEYS     a line's key each, bill after bill; absent while drained
--- ARGV[1]  a line each, eight little-endian doubles: kind, enforced (1 or 0), and up to six numbers, which the
---          function of that kind names
+-- ARGV[1]  a line each, eight little-endian doubles: kind, enforced (1, 0, or 2: it is only looked at, and its bill
+--          refused whatever it says), and up to six numbers, which the function of that kind names
 -- ARGV[2]  a byte for each bill: how many lines it has
 -- returns  now; then of each bill 1 charged, 0 refused, or 2: nothing was charged, because a calendar's windows came
 --          for another time than ours; then of each line three numbers of its state before
@@ -290,7 +290,7 @@ for bill = 1, bills do
     end
     if fits == nil then
       verdict = 2
-    elseif not fits and enforced == 1 and verdict == 1 then
+    elseif (enforced == 2 or not fits and enforced == 1) and verdict == 1 then
       verdict = 0
     end
   end

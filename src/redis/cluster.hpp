@@ -41,6 +41,9 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] bool refuses(std::span<const limit::Charge> charges,
                              std::span<limit::Outcome> outcomes) noexcept;
   void refund(std::span<const Refund> refunds) override;
+  // Of a call of one line, whose answer says of it alone.
+  [[nodiscard]] net::ErrorCode begin(Call& call);
+  void forget(const limit::Charge& charge);
   void hold(const limit::Charge& charge) { holding_->hold(charge); }
   void release(const limit::Charge& charge) { holding_->release(charge); }
   [[nodiscard]] StoreState state() const noexcept { return state_.load(std::memory_order_relaxed); }

@@ -221,6 +221,18 @@ void Store::Cluster::refund(std::span<const Refund> refunds) {
   }
 }
 
+net::ErrorCode Store::Cluster::begin(Call& call) {
+  Session* session = owner(slot_of(limit::place_of(call.charges.front().key)));
+  if (stopped_ || session == nullptr) return stopped_ ? StoreError::Stopped : StoreError::Away;
+  call.slot = slot_of(limit::place_of(call.charges.front().key));
+  call.deadline = std::chrono::steady_clock::now() + settings_.timeout;
+  return session->enqueue(call);
+}
+
+void Store::Cluster::forget(const limit::Charge& charge) {
+  if (Session* session = owner(slot_of(limit::place_of(charge.key)))) session->forget(charge);
+}
+
 // MOVED: for good. While a slot moves (ASK, TRYAGAIN) a key is at one node or at the other, and only of a
 // single key is it told which.
 bool Store::Cluster::sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,

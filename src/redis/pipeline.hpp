@@ -38,6 +38,7 @@ struct Call {
   net::ErrorCode error{};
   std::coroutine_handle<> caller{};  // resumed on this thread
   std::chrono::steady_clock::time_point deadline{};
+  bool looks = false;        // nothing is to be charged
   bool resent = false;       // asked again, because nothing came of the first time; not twice
   std::uint64_t permit = 0;  // of what it holds; set when it is gathered
   // In a cluster:

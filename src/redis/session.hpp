@@ -51,6 +51,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   // Sends a bill. An error: nothing was sent and nobody will resume the call.
   [[nodiscard]] net::ErrorCode begin(Call& call);
   void refund(std::span<const Refund> refunds) override;
+  void forget(const limit::Charge& charge);
   void hold(const limit::Charge& charge) { holding_.hold(charge); }
   void release(const limit::Charge& charge) { holding_.release(charge); }
   [[nodiscard]] bool refuses(std::span<const limit::Charge> charges,
@@ -112,6 +113,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void handle_bill(Call& call, const BillPlace& place, Pipeline::Time sent, const Reply& reply);
   void take_back(const Pipeline::Bill& bill, const BillPlace& place, const Reply& reply);
   void handle_refund(Pipeline::Entry entry, const Reply& reply);
+  void tell(std::unique_ptr<std::string> command, LastRefunds::Groups refunded);
   [[nodiscard]] bool ask_again(Call& call);
   [[nodiscard]] bool send_again(Pipeline::Entry& entry);
   void learn_server_time(base::TimePoint server_now) noexcept;

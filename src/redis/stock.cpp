@@ -187,6 +187,18 @@ void Stock::failed(const limit::Charge& line, Time now) {
   place->rest_until = now + span_;
 }
 
+void Stock::forget(const limit::Charge& line) noexcept {
+  Place* place = find(line);
+  if (place == nullptr) return;
+  for (Lot& lot : place->lots) {
+    stats_.lost += lot.left() + lot.gone();
+    lot = Lot{};
+  }
+  place->size = 0;
+  place->trips = 0;
+  place->last_charged = false;
+}
+
 void Stock::sweep(Time now, std::vector<Refund>& back) {
   for (Place& place : places_)
     if (place.line.limiter != nullptr) sweep(place, now, back);

@@ -51,6 +51,8 @@ class Stock {
   void arrived(const limit::Charge& line, const Trip& trip, const limit::Outcome& outcome,
                std::vector<Refund>& back);
   void failed(const limit::Charge& line, Time now);
+  // The key is fresh in Redis: what is held of it is dropped, and it is cold again.
+  void forget(const limit::Charge& line) noexcept;
 
   // What has to go back because nobody has asked for it for so long; forgets cold keys.
   void sweep(Time now, std::vector<Refund>& back);

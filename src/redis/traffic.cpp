@@ -86,8 +86,20 @@ void Store::Session::refund(std::span<const Refund> refunds) {
   if (state() != StoreState::Up || !pipeline_.has_room()) return count(stats_.refunds_lost);
   auto command = std::make_unique<std::string>();
   append_refund(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, refunds);
+  tell(std::move(command), groups_of(refunds));
+}
+
+void Store::Session::forget(const limit::Charge& charge) {
+  count(stats_.refunds);
+  if (state() != StoreState::Up || !pipeline_.has_room()) return count(stats_.refunds_lost);
+  if (units_ != nullptr && charge.lease != 0) units_->forget(charge);
+  auto command = std::make_unique<std::string>();
+  append_delete(*command, {settings_.prefix, common_ != nullptr}, charge.key);
+  tell(std::move(command), LastRefunds::group_of(charge.key));
+}
+
+void Store::Session::tell(std::unique_ptr<std::string> command, LastRefunds::Groups refunded) {
   pipeline_.output().append(*command);
-  const auto refunded = groups_of(refunds);
   refunds_.note(refunded, std::chrono::steady_clock::now());
   pipeline_.push({.purpose = Purpose::Refund, .refunded = refunded, .command = std::move(command)});
   schedule_flush();
@@ -111,7 +123,7 @@ void Store::Session::pack() {
     if (bills.front().call->asking) announce_asking();
     std::array<Demand, kMostBills> demands;
     for (std::size_t i = 0; i < bills.size(); ++i)
-      demands[i] = {bills[i].lines(), holding_.of(bills[i].permit)};
+      demands[i] = {bills[i].lines(), holding_.of(bills[i].permit), bills[i].call->looks};
     append_charge(pipeline_.output(), charge_sha_, {settings_.prefix, common_ != nullptr},
                   std::span(demands).first(bills.size()), server_time(now));
     pipeline_.push({.purpose = Purpose::Charge, .bills = std::move(bills), .sent = now});
@@ -228,7 +240,7 @@ void Store::Session::handle_fault(const Pipeline::Entry& entry, const Reply& rep
 
 void Store::Session::handle_bill(Call& call, const BillPlace& place, Pipeline::Time sent,
                                  const Reply& reply) {
-  const auto reading = read_outcomes(reply, place, call.charges, call.outcomes, call.server_now);
+  const auto reading = read_outcomes(reply, place, call.charges, call.outcomes, call.server_now, call.looks);
   if (reading == Reading::OtherTime) {
     learn_server_time(call.server_now);
     if (ask_again(call)) return;
@@ -240,6 +252,7 @@ void Store::Session::handle_bill(Call& call, const BillPlace& place, Pipeline::T
   }
   failures_in_row_ = 0;
   attempts_ = 0;
+  if (call.looks) return finish(call, {});
   holding_.keep(call);
   if (!call.told.empty()) {
     const auto told = answers_of(reply, place, call.charges.size());

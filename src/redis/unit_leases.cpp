@@ -93,6 +93,10 @@ void UnitLeases::failed(const limit::Charge& line, Time now) {
   stripe_of(line).use([&](Stock& stock) { stock.failed(line, now); });
 }
 
+void UnitLeases::forget(const limit::Charge& line) {
+  stripe_of(line).use([&](Stock& stock) { stock.forget(line); });
+}
+
 std::vector<Refund> UnitLeases::sweep(Time now) {
   std::vector<Refund> back;
   for (std::size_t i = 0; i < kStripes; ++i) stripes_[i].use([&](Stock& stock) { stock.sweep(now, back); });

@@ -54,25 +54,45 @@ base::Result<std::vector<Server>> resolve_servers(const UpstreamSettings& settin
   return servers;
 }
 
-Fleet::Fleet(const UpstreamSettings& settings, std::vector<Server> servers, Report report)
-    : settings_(settings), report_(std::move(report)), tls_(make_tls(settings)) {
-  assert(servers.size() == settings.servers.size());
-  for (std::size_t at = 0; at < servers.size(); ++at)
-    members_.emplace_back(*this, std::move(servers[at]), settings.servers[at]);
+Fleet::Fleet(UpstreamSettings settings, std::vector<Server> servers, Report report, const Fleet* older)
+    : settings_(std::move(settings)), report_(std::move(report)), tls_(make_tls(settings_)) {
+  assert(servers.size() == settings_.servers.size());
+  // One that is down waits for a probe that says otherwise.
+  if (older != nullptr && older->settings_.health.has_value() != settings_.health.has_value())
+    older = nullptr;
+  std::uint64_t taken = 0;  // of the older ones, for two may bear one name
+  for (std::size_t at = 0; at < servers.size(); ++at) {
+    const Member* before = nullptr;
+    for (std::size_t i = 0; older != nullptr && before == nullptr && i < older->size(); ++i) {
+      if ((taken >> i & 1U) != 0 || older->member(i).server() != servers[at]) continue;
+      before = &older->member(i);
+      taken |= std::uint64_t{1} << i;
+    }
+    members_.emplace_back(*this, std::move(servers[at]), settings_.servers[at], before);
+  }
 }
 
-Fleet::Member::Member(const Fleet& fleet, Server server, const ServerSettings& settings)
-    : fleet_(fleet), server_(std::move(server)), settings_(settings), random_(seed()) {}
+// Places are counted together only where both count, or somebody would leave who never entered.
+Fleet::Member::Member(const Fleet& fleet, Server server, const ServerSettings& settings, const Member* older)
+    : fleet_(fleet),
+      server_(std::move(server)),
+      settings_(settings),
+      known_(older != nullptr && older->settings_.limit == settings.limit &&
+                     (older->settings_.max_in_flight == 0) == (settings.max_in_flight == 0)
+                 ? older->known_
+                 : std::make_shared<Known>()) {}
+
+Fleet::Member::Known::Known() : random(seed()) {}
 
 bool Fleet::Member::begin_trial(base::TimePoint now) noexcept {
-  const std::scoped_lock lock(mutex_);
-  const bool mine = condition_.begin_trial(fleet_.settings_.ejection, now);
+  const std::scoped_lock lock(known_->mutex);
+  const bool mine = known_->condition.begin_trial(fleet_.settings_.ejection, now);
   publish(Condition::Change::None, now, {});
   return mine;
 }
 
 std::uint32_t Fleet::Member::weight(base::TimePoint now) const noexcept {
-  const base::TimePoint back_since{base::Duration{back_since_.load(std::memory_order_relaxed)}};
+  const base::TimePoint back_since{base::Duration{known_->back_since.load(std::memory_order_relaxed)}};
   return weight_at(settings_.weight, fleet_.settings_.ejection.slow_start, back_since, now);
 }
 
@@ -82,30 +102,31 @@ std::optional<net::TlsTarget> Fleet::Member::tls(SSL_SESSION* session) const noe
 }
 
 void Fleet::Member::unreachable(base::TimePoint now, std::string_view fault) noexcept {
-  const std::scoped_lock lock(mutex_);
-  publish(condition_.unreachable(fleet_.settings_.ejection, now, next(random_)), now,
+  const std::scoped_lock lock(known_->mutex);
+  publish(known_->condition.unreachable(fleet_.settings_.ejection, now, next(known_->random)), now,
           fault.empty() ? "it cannot be reached" : fault);
 }
 
 void Fleet::Member::failed(base::TimePoint sent, base::TimePoint now) noexcept {
-  const std::scoped_lock lock(mutex_);
-  publish(condition_.failed(fleet_.settings_.ejection, sent, now, next(random_)), now, "its answers fail");
+  const std::scoped_lock lock(known_->mutex);
+  publish(known_->condition.failed(fleet_.settings_.ejection, sent, now, next(known_->random)), now,
+          "its answers fail");
 }
 
 void Fleet::Member::note_answer(base::TimePoint sent, base::TimePoint now) noexcept {
-  const std::scoped_lock lock(mutex_);
-  publish(condition_.answered(sent, now), now, {});
+  const std::scoped_lock lock(known_->mutex);
+  publish(known_->condition.answered(sent, now), now, {});
 }
 
 void Fleet::Member::probed(bool good, std::string_view fault, base::TimePoint now) noexcept {
-  const std::scoped_lock lock(mutex_);
-  publish(condition_.probed(*fleet_.settings_.health, good, now), now, fault);
+  const std::scoped_lock lock(known_->mutex);
+  publish(known_->condition.probed(*fleet_.settings_.health, good, now), now, fault);
 }
 
 std::optional<base::Duration> Fleet::Member::enter(base::TimePoint now) noexcept {
   if (settings_.max_in_flight != 0 &&
-      in_flight_.fetch_add(1, std::memory_order_relaxed) >= settings_.max_in_flight) {
-    in_flight_.fetch_sub(1, std::memory_order_relaxed);
+      known_->in_flight.fetch_add(1, std::memory_order_relaxed) >= settings_.max_in_flight) {
+    known_->in_flight.fetch_sub(1, std::memory_order_relaxed);
     return kPerhaps;
   }
   if (!settings_.limit) return std::nullopt;
@@ -115,17 +136,17 @@ std::optional<base::Duration> Fleet::Member::enter(base::TimePoint now) noexcept
 }
 
 std::optional<base::Duration> Fleet::Member::spend(base::TimePoint now) noexcept {
-  const std::scoped_lock lock(mutex_);
-  const auto step = settings_.limit->step(spent_, now, 1);
+  const std::scoped_lock lock(known_->mutex);
+  const auto step = settings_.limit->step(known_->spent, now, 1);
   if (!step.outcome.allowed) return step.outcome.retry_after;
-  spent_ = step.next;
+  known_->spent = step.next;
   return std::nullopt;
 }
 
 void Fleet::Member::give_back_unit(base::TimePoint now) noexcept {
   if (!settings_.limit) return;
-  const std::scoped_lock lock(mutex_);
-  spent_ = limit::refund(*settings_.limit, spent_, now, 1);
+  const std::scoped_lock lock(known_->mutex);
+  known_->spent = limit::refund(*settings_.limit, known_->spent, now, 1);
 }
 
 void Fleet::pause_until(base::TimePoint at) noexcept {
@@ -136,20 +157,25 @@ void Fleet::pause_until(base::TimePoint at) noexcept {
 }
 
 std::uint64_t Fleet::Member::ejections() const {
-  const std::scoped_lock lock(mutex_);
-  return condition_.ejections();
+  const std::scoped_lock lock(known_->mutex);
+  return known_->condition.ejections();
 }
 
-// REQUIRES mutex_, which also keeps the lines in order.
+// REQUIRES known_->mutex, which also keeps the lines in order.
 void Fleet::Member::publish(Condition::Change change, base::TimePoint now, std::string_view why) noexcept {
-  out_until_.store(condition_.out_until().time_since_epoch().count(), std::memory_order_relaxed);
-  back_since_.store(condition_.back_since().time_since_epoch().count(), std::memory_order_relaxed);
-  suspect_.store(condition_.suspect(), std::memory_order_relaxed);
+  known_->out_until.store(known_->condition.out_until().time_since_epoch().count(),
+                          std::memory_order_relaxed);
+  known_->back_since.store(known_->condition.back_since().time_since_epoch().count(),
+                           std::memory_order_relaxed);
+  known_->suspect.store(known_->condition.suspect(), std::memory_order_relaxed);
   if (change == Condition::Change::None || !fleet_.report_) return;
   try {
     auto line = "upstream \"" + fleet_.settings_.name + "\": server " + server_.name;
     if (change == Condition::Change::Out)
-      line.append(" is out for ").append(seconds(condition_.out_until() - now)).append(": ").append(why);
+      line.append(" is out for ")
+          .append(seconds(known_->condition.out_until() - now))
+          .append(": ")
+          .append(why);
     else if (change == Condition::Change::Down)
       line.append(" is down: ").append(why);
     else

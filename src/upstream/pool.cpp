@@ -1,6 +1,6 @@
 #include "weir/upstream/pool.hpp"
 
-#include "upstream/connect.hpp"
+#include "weir/net/connect.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -90,14 +90,15 @@ Fleet::Member& Lease::member() const noexcept {
 net::Task<net::ErrorCode> Lease::connect(std::string& fault) {
   reused_ = false;
   if (member().settings().tls) return connect_by_tls(fault);
-  return connect_to(pool_->executor_, member().server().addresses, std::nullopt, stream_, fault);
+  return net::connect_to(pool_->executor_, member().server().addresses, std::nullopt, stream_, fault);
 }
 
 net::Task<net::ErrorCode> Lease::connect_by_tls(std::string& fault) {
   const auto session =
       net::share(pool_->sessions_[server_].get());  // another connection may bring a newer one
   const auto tls = member().tls(session.get());
-  const auto ec = co_await connect_to(pool_->executor_, member().server().addresses, tls, stream_, fault);
+  const auto ec =
+      co_await net::connect_to(pool_->executor_, member().server().addresses, tls, stream_, fault);
   co_return ec;
 }
 

@@ -1,9 +1,8 @@
 #include "weir/upstream/prober.hpp"
 
-#include "upstream/connect.hpp"
-
 #include "weir/http/head_parser.hpp"
 #include "weir/http/preamble.hpp"
+#include "weir/net/connect.hpp"
 #include "weir/net/signal.hpp"
 #include "weir/upstream/pool.hpp"
 
@@ -12,6 +11,9 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include <boost/asio/post.hpp>
 
 namespace weir::upstream {
 
@@ -33,25 +35,37 @@ std::string request_for(const HealthCheck& check, const base::Endpoint& address,
 // One server.
 class Prober::Probe final : net::Watched {
  public:
-  Probe(net::Executor executor, net::Watchdog& watchdog, const net::Clock& clock, const HealthCheck& check,
-        Fleet::Member& member, bool proxy_protocol, std::uint32_t seed)
+  // REQUIRES that the upstream has `health`.
+  Probe(net::Executor executor, net::Watchdog& watchdog, const net::Clock& clock,
+        std::shared_ptr<Fleet> fleet, std::size_t server, std::uint32_t seed)
       : Watched(watchdog),
         executor_(executor),
         clock_(clock),
-        check_(check),
-        member_(member),
-        request_(request_for(check, member.settings().address, proxy_protocol)),
+        fleet_(std::move(fleet)),
+        check_(*fleet_->settings().health),
+        member_(fleet_->member(server)),
+        request_(request_for(check_, member_.settings().address, fleet_->settings().proxy_protocol)),
         pause_(executor),
         random_(seed) {}
 
+  [[nodiscard]] const std::shared_ptr<Fleet>& fleet() const noexcept { return fleet_; }
+  [[nodiscard]] bool stopped() const noexcept { return stopped_; }
+  // Ends its run.
+  void stop() {
+    stopped_ = true;
+    pause_.cancel();
+    if (stream_) stream_->cancel();
+  }
+
   net::Task<void> run() {
-    for (;;) {
+    while (!stopped_) {
       late_ = short_here_ = false;
       arm(check_.timeout);
       const auto fault = co_await ask();
       disarm();
       stream_.reset();
-      if (!short_here_) member_.probed(fault.empty(), fault, clock_.now());
+      if (!short_here_ && !stopped_) member_.probed(fault.empty(), fault, clock_.now());
+      if (stopped_) co_return;
       pause_.expires_after(spread(check_.interval));
       const auto ended = co_await net::Expiry(pause_);
       if (ended) co_return;
@@ -68,7 +82,7 @@ class Prober::Probe final : net::Watched {
   net::Task<std::string> ask() {
     std::string fault;
     const auto tls = member_.tls(nullptr);
-    auto ec = co_await connect_to(executor_, member_.server().addresses, tls, stream_, fault);
+    auto ec = co_await net::connect_to(executor_, member_.server().addresses, tls, stream_, fault);
     short_here_ = is_shortage(ec);
     if (ec && !late_ && !fault.empty()) co_return fault;
     if (ec) co_return late_ ? "it cannot be reached in time" : "it cannot be reached";
@@ -112,35 +126,49 @@ class Prober::Probe final : net::Watched {
 
   net::Executor executor_;
   const net::Clock& clock_;
+  const std::shared_ptr<Fleet> fleet_;  // shared by editions of the configuration, and us
   const HealthCheck& check_;
   Fleet::Member& member_;
   const std::string request_;
   net::Timer pause_;
   std::unique_ptr<net::Stream> stream_;
   http::ResponseHead head_;
+  bool stopped_ = false;
   bool late_ = false;
   bool short_here_ = false;  // weir itself lacks descriptors or ports, which says nothing of the server
   std::minstd_rand random_;
 };
 
-Prober::Prober(net::Executor executor, const net::Clock& clock, std::deque<Fleet>& fleets)
-    : executor_(executor), watchdog_(executor) {
-  std::random_device seed;
-  for (auto& fleet : fleets)
-    for (std::size_t at = 0; fleet.settings().health && at < fleet.size(); ++at)
-      probes_.push_back(std::make_unique<Probe>(executor_, watchdog_, clock, *fleet.settings().health,
-                                                fleet.member(at), fleet.settings().proxy_protocol, seed()));
-}
+Prober::Prober(net::Executor executor, const net::Clock& clock)
+    : executor_(executor), clock_(clock), watchdog_(executor) {}
 
 Prober::~Prober() {
-  if (!probes_.empty()) net::Reactor::of(executor_).end_tasks();
+  if (ticking_) net::Reactor::of(executor_).end_tasks();
 }
 
-void Prober::start() {
-  if (probes_.empty()) return;
-  watchdog_.start();
-  for (const auto& probe : probes_)  // one that ends otherwise than with its timer has thrown
-    net::spawn(executor_, probe->run(), [](const std::exception_ptr&) {});
+void Prober::watch(const std::vector<std::shared_ptr<Fleet>>& fleets) {
+  for (auto& probe : probes_)
+    if (!probe.stopped() && std::find(fleets.begin(), fleets.end(), probe.fleet()) == fleets.end())
+      probe.stop();
+  for (const auto& fleet : fleets) {
+    const auto asks = [&](const Probe& probe) { return probe.fleet() == fleet && !probe.stopped(); };
+    if (fleet->settings().health && std::none_of(probes_.begin(), probes_.end(), asks)) add(fleet);
+  }
+}
+
+void Prober::add(const std::shared_ptr<Fleet>& fleet) {
+  if (!std::exchange(ticking_, true)) watchdog_.start();
+  std::random_device seed;
+  for (std::size_t at = 0; at < fleet->size(); ++at) {
+    auto& probe = probes_.emplace_back(executor_, watchdog_, clock_, fleet, at, seed());
+    // One that ends otherwise than by stop() or with its timer has thrown, and is asked no more.
+    net::spawn(executor_, probe.run(), [this, &probe](const std::exception_ptr&) {
+      if (!probe.stopped()) return;
+      net::asio::post(executor_, [this, &probe] {
+        probes_.remove_if([&](const Probe& each) { return &each == &probe; });
+      });
+    });
+  }
 }
 
 }  // namespace weir::upstream

@@ -65,7 +65,7 @@ void chain_of_five(benchmark::State& state) {
     auto rule = rule_of("rule-" + std::to_string(rules.size()), "api_key|ip");
     rule.limiter = limiter;
     rule.match.path = *PathMatch::parse("/api/*");
-    rule.index = static_cast<RuleIndex>(rules.size());
+    rule.index = rule.cells = static_cast<RuleIndex>(rules.size());
     rules.push_back(std::move(rule));
   }
   const auto head = browser_head();
@@ -103,7 +103,7 @@ void fold(benchmark::State& state) {
   const auto rule = rule_of("rule", "ip");
   Bill bill;
   for (int i = 0; i < state.range(0); ++i)
-    bill.add({&rule, {&rule.limiter, &rule.limiter}}, {.key = {}, .limiter = &rule.limiter});
+    bill.add({&rule, {rule.limiter.get(), rule.limiter.get()}}, {.key = {}, .limiter = rule.limiter.get()});
   for (auto& outcome : bill.outcomes()) outcome.allowed = true;
   const Bill* bills[] = {&bill};
   for (auto _ : state) benchmark::DoNotOptimize(decide(bills, {}));

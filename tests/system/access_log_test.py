@@ -3,9 +3,10 @@
 
 import json
 import pathlib
+import signal
 import tempfile
 
-from harness import TestCase, Upstream, Weir, closed_port, config, eventually, main, rule
+from harness import Load, TestCase, Upstream, Weir, closed_port, config, eventually, main, rule
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -34,7 +35,7 @@ class AccessLog(TestCase):
         self.assertEqual(admitted["key"], refused["key"])
         self.assertRegex(admitted["key"], "^[0-9a-f]{32}$")
         self.assertEqual((admitted["method"], admitted["target"], admitted["user_agent"]), ("GET", "/a?b=c", "test/1"))
-        self.assertNotIn("traceparent", admitted)  # the peer is not trusted
+        self.assertEqual(admitted["trace_id"], TRACE[3:35])
         self.assertNotIn("secret", path.read_text())
 
     def test_a_key_in_the_query_stays_out_of_it(self):
@@ -46,11 +47,66 @@ class AccessLog(TestCase):
         self.assertEqual([line["target"] for line in self.lines(path, 2)],
                          ["/a?api_key=***&b=1", "/a?b=1&api%5Fkey=***"])
 
-    def test_traces_of_trusted_peers_are_named(self):
+    def test_traces_go_on_as_they_came_and_are_named_if_they_are_any(self):
         upstream = self.start(Upstream())
-        weir, path = self.start_weir(upstream.port, client='trusted_proxies = ["127.0.0.1/32"]')
-        weir.get("/", traceparent=TRACE)
-        self.assertEqual(self.lines(path, 1)[0]["traceparent"], TRACE)
+        weir, path = self.start_weir(upstream.port)
+        with weir.connect() as client:
+            client.get("/", traceparent=TRACE, tracestate="a=1")
+            client.get("/", traceparent="00-none")
+            client.get("/")
+        lines = self.lines(path, 3)
+        self.assertEqual([line.get("trace_id") for line in lines], [TRACE[3:35], None, None])
+        heads = [exchange.head for exchange in upstream.exchanges]
+        self.assertEqual([head["traceparent"] for head in heads], [TRACE, "00-none", None])
+        self.assertEqual(heads[0]["tracestate"], "a=1")
+
+    def test_a_line_holds_the_fields_that_are_asked_for(self):
+        upstream = self.start(Upstream())
+        folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
+        path = pathlib.Path(folder) / "access.log"
+        fields = f'access = "{path}"\nfields = ["status", "api_key", "rule", "key"]'
+        weir = self.start(Weir(config(upstream.port, rules=rule(key='["api_key|ip"]', limit="9/s"))
+                               .replace('access = "off"', fields)))
+        with weir.connect() as client:
+            client.get("/?a=b", X_API_Key="secret")
+            client.get("/", X_API_Key="secret")
+            client.get("/", X_API_Key="other")
+        lines = self.lines(path, 3)
+        self.assertEqual({key for line in lines for key in line}, {"time", "status", "api_key", "rule", "key"})
+        self.assertEqual(lines[0]["api_key"], lines[1]["api_key"])
+        self.assertNotEqual(lines[0]["api_key"], lines[2]["api_key"])
+        self.assertNotIn("secret", path.read_text())
+
+    def test_no_line_is_lost_while_the_log_is_rotated(self):
+        upstream = self.start(Upstream())
+        weir, path = self.start_weir(upstream.port)
+        load = Load([weir.port] * 4)
+        for number in range(5):
+            load.goes_on(50)
+            path.rename(path.with_suffix(f".{number}"))  # as logrotate does it
+            weir.signal(signal.SIGUSR1)
+            eventually(path.exists, "the log is opened anew")
+        load.goes_on(50)
+        load.stop()
+        logs = [path, *(path.with_suffix(f".{number}") for number in range(5))]
+        asked = len(load.results)
+        eventually(lambda: sum(log.read_text().count("\n") for log in logs) >= asked, f"{asked} lines in all files")
+        ids = [json.loads(line)["request_id"] for log in logs for line in log.read_text().splitlines()]
+        self.assertEqual(len(set(ids)), asked)
+        self.assertEqual(len(ids), asked)
+        self.assertEqual(weir.metric("weir_access_log_dropped_total"), 0)
+
+    def test_a_log_that_cannot_be_opened_anew_goes_on_as_it_was(self):
+        upstream = self.start(Upstream())
+        weir, path = self.start_weir(upstream.port)
+        weir.get("/")
+        self.lines(path, 1)
+        gone = path.parent.rename(path.parent.with_name(path.parent.name + "-gone"))
+        weir.signal(signal.SIGUSR1)
+        weir.wait_for("stays with its old file")
+        weir.get("/")
+        eventually(lambda: (gone / path.name).read_text().count("\n") == 2, "the line is in the old file")
+        gone.rename(path.parent)
 
     def test_a_request_that_came_to_no_decision_has_no_verdict(self):
         weir, path = self.start_weir(closed_port(), rules=rule(key='["user"]', on_missing='"reject"'))

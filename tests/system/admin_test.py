@@ -21,6 +21,7 @@ class Admin(TestCase):
         self.await_metric(self.weir, 2, "weir_requests_total", code="429")
         self.await_metric(self.weir, 3, "weir_decisions_total", rule="per-ip", outcome="admitted")
         self.await_metric(self.weir, 2, "weir_decisions_total", rule="per-ip", outcome="refused")
+        self.assertEqual([self.weir.metric("weir_verdicts_total", verdict=verdict) for verdict in ("admitted", "delayed", "refused")], [3, 0, 2])
         self.await_metric(self.weir, 5, "weir_request_seconds_count")
         self.await_metric(self.weir, 1, "weir_keys")
 
@@ -66,7 +67,7 @@ class Token(TestCase):
         text = config(upstream.port).replace("[admin]", '[admin]\ntoken = "${TEST_TOKEN}"')
         weir = self.start(Weir(text, environment={"TEST_TOKEN": "right"}))
         self.assertEqual([get(weir.admin, path).status for path in ("/healthz", "/readyz")], [200, 200])
-        for path in ("/metrics", "/api/rules", "/"):
+        for path in ("/metrics", "/api/rules", "/nothing"):
             self.assertEqual(get(weir.admin, path).status, 401)
             self.assertEqual(get(weir.admin, path, authorization="Bearer wrong").status, 401)
         self.assertEqual(get(weir.admin, "/metrics", authorization="Bearer right").status, 200)

@@ -7,6 +7,9 @@
 //   GET /readyz     200 or 503 with the reason
 //   GET /metrics    Prometheus text
 //   GET /api/rules  each rule with its counters
+//   POST /api/reload  reads the configuration anew: 200 and what changed, or 422 and what is wrong with it
+//   POST /api/explain         what would become of a described request; nothing is charged
+//   GET, DELETE /api/keys     the state of one key, and giving it back
 //
 // Everything but the first two asks for `Authorization: Bearer TOKEN` where a token is set, and is answered
 // to who asks by address where none is (src/admin/admission.hpp). src/admin/pages.cpp has the table of pages.
@@ -49,6 +52,8 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   void start();
+  // Other sources, from the next answer on. The server's thread.
+  void renew(Sources sources);
   // Accepts no more and closes every connection.
   void stop();
 

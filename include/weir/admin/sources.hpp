@@ -2,8 +2,12 @@
 // anew for every answer.
 #pragma once
 
+#include "weir/base/time.hpp"
 #include "weir/limit/key_table.hpp"
+#include "weir/net/asio.hpp"
 #include "weir/observe/counters.hpp"
+#include "weir/policy/explanation.hpp"
+#include "weir/policy/inquiry.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -23,14 +27,15 @@ namespace weir::admin {
 // A rule as people read it.
 struct RuleText {
   std::string name;
-  std::string algorithm;  // "token_bucket"
-  std::string limit;      // "token_bucket 10/s, burst 100"
-  std::string match;      // "path /api/*"
-  std::string key;        // "api_key|ip"
-  std::string store;      // "memory", "redis"
-  std::string mode;       // "enforce", "shadow"
-  bool settles = false;   // by answers
-  bool messages = false;  // counts those of WebSockets
+  std::string algorithm;       // "token_bucket"
+  std::string limit;           // "token_bucket 10/s, burst 100"
+  std::string match;           // "path /api/*"
+  std::string key;             // "api_key|ip"
+  std::string store;           // "memory", "redis"
+  std::string mode;            // "enforce", "shadow"
+  bool settles = false;        // by answers
+  bool messages = false;       // counts those of WebSockets
+  limit::RuleIndex label = 0;  // of its counters
 };
 [[nodiscard]] RuleText describe(const policy::Rule& rule);
 
@@ -68,6 +73,7 @@ struct ServerFigures {
 struct ProcessFigures {
   std::uint64_t resident_bytes = 0;
   std::uint64_t open_descriptors = 0;
+  std::uint64_t most_descriptors = 0;
   double cpu_seconds = 0;  // user and system
 };
 [[nodiscard]] std::optional<ProcessFigures> read_process_figures();
@@ -85,27 +91,85 @@ struct TlsFigures {
   std::uint64_t faulty = 0;   // times that they could not be
 };
 
+// How an alert stands, and what became of what it had to say.
+struct AlertFigures {
+  std::string name;
+  std::string above;  // "100/min"
+  bool firing = false;
+  base::TimePoint since{};       // it fires, or fired last; the epoch: it never did
+  std::uint64_t seen = 0;        // within the last period
+  std::uint64_t fired = 0;       // times that it began
+  std::uint64_t ended = 0;       // and was over
+  std::uint64_t posted = 0;      // messages that got through
+  std::uint64_t retried = 0;     // attempts that failed and were to be made again
+  std::uint64_t lost = 0;        // messages that were given up
+  std::uint64_t superseded = 0;  // messages whose place a newer one took
+};
+
 struct Readiness {
   bool ready = false;
   std::string detail;  // why not; or what is degraded though it is ready
 };
 
+// How often the configuration was read anew.
+struct ReloadFigures {
+  std::uint64_t ok = 0;
+  std::uint64_t failed = 0;
+  bool last_ok = true;
+  std::chrono::sys_seconds last{};  // when the configuration came into force that is
+};
+
+// What came of reading it anew, in words.
+struct ReloadOutcome {
+  std::vector<std::string> mistakes;  // none: it is in force
+  std::vector<std::string> changes;
+};
+using ReloadDone = std::function<void(const ReloadOutcome&)>;
+
+// One key of a rule, as somebody writes it: a text for each part (policy/key_values.hpp).
+struct KeyQuestion {
+  std::string rule;
+  std::vector<std::string> key;
+  bool reset = false;  // gives everything back, and says what was
+  std::string peer;    // who asks
+};
+struct KeyAnswer {
+  unsigned status = 200;
+  std::string error{};             // of another status: in a sentence
+  std::vector<std::string> key{};  // as it was understood: "ip:203.0.113.7"
+  std::vector<policy::LimitState> limits{};
+  bool reset = false;
+};
+
+class Recorder;
+
 struct Sources {
   std::string version;
-  std::vector<const observe::Counters*>
-      counters;                        // of every worker; they outlive the server, and share one shape
-  std::vector<std::string> routes;     // names, in the order of Counters' indices
-  std::vector<RuleText> rules;         // likewise
-  std::vector<std::string> upstreams;  // likewise
+  base::TimePoint started{};             // when weir began to serve
+  std::function<base::TimePoint()> now;  // the clock that all instants here are of; absent: the epoch
+  std::vector<const observe::Counters*> counters;  // of every worker; they outlive the server
+  // Names, by the labels of their counters (observe::Counters); one that is empty is nobody's.
+  std::vector<std::string> routes;
+  std::vector<RuleText> rules;  // in their order
+  std::vector<std::string> upstreams;
   // Called on the server's thread, whatever they read must bear that. Absent: nothing is shown.
   std::function<limit::KeyTable::Stats()> key_table;
   std::function<std::vector<RedisFigures>()> redis;
+  // Who spends most of a rule, by its index, and the time of that; absent: nobody is counted.
+  std::function<std::pair<std::optional<observe::TopOfRule>, base::TimePoint>(limit::RuleIndex)> top;
   std::function<LeaseFigures()> leases;  // absent: no rule takes any
   std::function<std::vector<ServerFigures>()> servers;
   std::function<std::optional<ProcessFigures>()> process;
   std::function<std::vector<std::pair<const char*, double>>()> load;  // by kind, from 0 to 1
   std::function<Readiness()> readiness;                               // absent: ready
   std::function<TlsFigures()> certificates;
+  std::function<ReloadFigures()> reloads;
+  // Reads it anew; tells on the server's thread, later. Absent: there is nothing to read.
+  std::function<void(ReloadDone)> reload;
+  std::function<net::Awaitable<policy::Explanation>(policy::Inquiry)> explain;
+  std::function<net::Awaitable<KeyAnswer>(KeyQuestion)> keys;
+  std::function<std::vector<AlertFigures>()> alerts;  // absent: there are none
+  const Recorder* recorder = nullptr;  // the server's own, which sets it; null: nothing is known of the past
 };
 
 }  // namespace weir::admin

@@ -7,6 +7,9 @@
 // kMaxWait: handing over costs a lock, a copy and often a wake-up, which a single line is not worth. When the
 // disk or the reader of a pipe does not keep up, the queue fills, and batches are dropped and their lines
 // counted: logging never stops a worker.
+//
+// Rotation: the file is renamed, then weir is told (SIGUSR1). What the queue holds goes to the old file or to
+// the new one, and nothing is lost in between: the thread that writes is the one that opens.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -14,6 +17,7 @@
 #include "weir/observe/counters.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,7 +28,8 @@ class AccessLog {
  public:
   // `target`: a file (appended to, its folder must exist), "-" standard output, or "off".
   // Throws std::runtime_error that names the file when it cannot be opened.
-  explicit AccessLog(const std::string& target, std::size_t max_batches = kMaxBatches);
+  explicit AccessLog(const std::string& target, std::size_t max_batches = kMaxBatches,
+                     observe::LogFields fields = observe::LogFields::usual());
   // Writes what is in the queue. Every AccessLogLines of it has gone before.
   ~AccessLog();
   AccessLog(const AccessLog&) = delete;
@@ -35,9 +40,14 @@ class AccessLog {
   [[nodiscard]] bool is_on() const noexcept { return impl_ != nullptr; }
   // Hands whole lines to the writing thread. False, and nothing taken, when the queue is full. Any thread.
   [[nodiscard]] bool write(std::string_view lines);
+  [[nodiscard]] const observe::LogFields& fields() const noexcept { return fields_; }
+  // The file is opened anew by its name, before what is handed over from now on is written. Where it cannot
+  // be, the old one goes on, and `fault` is told why, on the writing thread. Any thread.
+  void reopen(std::function<void(const std::string&)> fault);
 
  private:
   struct Impl;
+  observe::LogFields fields_;
   std::unique_ptr<Impl> impl_;  // null: off
 };
 
@@ -55,6 +65,7 @@ class AccessLogLines final : public observe::AccessSink {
   AccessLogLines& operator=(const AccessLogLines&) = delete;
 
   void record(const observe::AccessRecord& record) override;
+  [[nodiscard]] observe::LogFields fields() const noexcept override { return log_.fields(); }
   void flush();
 
  private:

@@ -24,6 +24,9 @@ class Log {
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
+  // From now on. Any thread.
+  void set_level(LogLevel level);
+
   // Control characters come out as \xNN, so that a message stays one line whatever it quotes.
   void write(LogLevel level, std::string_view message);
 

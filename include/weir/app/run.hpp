@@ -6,10 +6,12 @@
 #include "weir/base/endpoint.hpp"
 #include "weir/base/time.hpp"
 
+#include <string>
+
 namespace weir::app {
 
-// Serves until SIGTERM or SIGINT, then drains.
-int run(const Settings& settings);
+// Serves until SIGTERM or SIGINT, then drains. `file`: whose settings these are; SIGHUP reads it anew.
+int run(const Settings& settings, const std::string& file);
 
 // A small upstream for demos, tests and load.
 struct EchoOptions {

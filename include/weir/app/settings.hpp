@@ -1,9 +1,11 @@
 // The whole configuration as values: read once, checked, then immutable and shared by all workers.
 #pragma once
 
+#include "weir/admin/alert_settings.hpp"
 #include "weir/app/log.hpp"
 #include "weir/base/siphash.hpp"
 #include "weir/net/listener_settings.hpp"
+#include "weir/observe/access_record.hpp"
 #include "weir/policy/identity.hpp"
 #include "weir/policy/priority.hpp"
 #include "weir/policy/route.hpp"
@@ -23,10 +25,12 @@ namespace weir::app {
 struct AdminSettings {
   std::optional<base::Endpoint> address;  // absent: no admin listener
   std::string token;                      // empty: none asked
+  std::size_t top = 64;                   // clients that are counted of each rule, twice; 0: none
 };
 
 struct LogSettings {
-  std::string access = "-";  // a file, "-" standard output, "off"
+  std::string access = "-";                                 // a file, "-" standard output, "off"
+  observe::LogFields fields = observe::LogFields::usual();  // of the access log
   LogLevel level = LogLevel::Info;
 };
 
@@ -49,6 +53,7 @@ struct Settings {
   std::vector<policy::Route> routes;
   policy::TierPriorities tier_priorities;
   std::vector<policy::Rule> rules;
+  std::vector<admin::AlertSettings> alerts;
   std::vector<std::string> warnings;  // what is allowed and probably not meant
 };
 

@@ -12,7 +12,8 @@ namespace weir::limit {
 // The name of a client in a rule: a keyed digest, so that what it was made of stays here.
 using Key = base::Digest128;
 
-// A rule's position in the configuration; the label of its counters.
+// A number for a rule while weir runs. Of a charge: for the rule with its numbers, so that each says of a
+// cell what it means.
 using RuleIndex = std::uint16_t;
 inline constexpr std::size_t kMaxRules = 256;
 

@@ -25,6 +25,7 @@
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
 #include "weir/limit/saved.hpp"
+#include "weir/limit/turn.hpp"
 
 #include <array>
 #include <cstddef>
@@ -55,7 +56,9 @@ class KeyTable {
   // True when charged. A shadow line is charged when it would admit and the enforced ones did.
   // REQUIRES charges.size() == outcomes.size() ≤ kMaxCharges; no two lines with one key, nor two with one
   // rule and ledger; of two lines of one rule one ledger even, one odd; now ≥ the epoch.
-  bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes);
+  // `turn`, here and below: where to note when it happened (limit/turn.hpp); null: nowhere.
+  bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
+              Turn* turn = nullptr);
 
   // Gives back what `charge` took at `charged_at`, with the delay that each outcome promised.
   void refund(std::span<const Charge> charges, base::TimePoint charged_at, std::span<const Outcome> outcomes,
@@ -65,21 +68,30 @@ class KeyTable {
   // names; of a log, where it was entered, which may be later. A key that is no longer there is fresh: there
   // is nothing to give back. False: the cell stays as it was, because a queue has promised a later departure
   // since, or because the charge counts no more. Once for each charge.
-  bool refund(const Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow = false);
+  bool refund(const Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow = false,
+              Turn* turn = nullptr);
 
   // Takes back what a charge holds, when its exchange has ended. Once for each; limit::Permit sees to it.
   // REQUIRES limit::holds(*charge.limiter); `overflow` as its outcome said.
-  void release(const Charge& charge, base::TimePoint now, const Ending& ending, bool overflow = false);
+  void release(const Charge& charge, base::TimePoint now, const Ending& ending, bool overflow = false,
+               Turn* turn = nullptr);
 
   // Makes a charge of charge.cost at `charged_at` one of `actual` (limit/settle.hpp), in the cell that its
   // outcome's `overflow` names. Once for each charge. REQUIRES limit::settles(*charge.limiter).
-  void settle(const Charge& charge, const Settled& settled, bool overflow = false);
+  void settle(const Charge& charge, const Settled& settled, bool overflow = false, Turn* turn = nullptr);
 
   // Where the key of a charge stands, with nothing asked of it. REQUIRES limit::settles(*charge.limiter).
   [[nodiscard]] Outcome standing(const Charge& charge, base::TimePoint now, bool overflow = false) const;
 
   // What `charge` would answer, with nothing charged.
   [[nodiscard]] Outcome peek(const Charge& charge, base::TimePoint now) const;
+
+  // Forgets a key whatever its state: as if nobody had ever asked for it. False: it is not there, or what it
+  // is charged with stands in a cell that it shares. What its charges give back later finds nothing.
+  // REQUIRES that nothing of it is held (limit::holds).
+  bool forget(const Key& key);
+  // Whether there is a state of its own; else it is fresh, or shares a cell.
+  [[nodiscard]] bool knows(const Key& key) const;
 
   // Forgets drained keys in the next `buckets` buckets; a slow hand that goes round.
   // Returns how many it forgot.
@@ -94,6 +106,19 @@ class KeyTable {
   // REQUIRES saved.rule < rules.size(), whose limiter the cell or log is of; a log as visit() tells it.
   bool restore(const SavedKey& saved, std::span<const SavedRule> rules, base::TimePoint now);
   void restore(const SharedCell& shared);
+
+  // For reloads, by one thread; charges may go on meanwhile. What RuleIndex `index` stands for from now on: a
+  // rule, or newer numbers of one whose keys have another index, whose cells then move on as they are met
+  // (limit/rescale.hpp), each once. Before the first charge under it. The limiters outlive the table.
+  void introduce(RuleIndex index, const SavedRule& rule, base::TimePoint now);
+  // Its rule is gone, or was; no charge names it any more. put_in_order() forgets its keys.
+  void forget(RuleIndex index);
+  // Forgets what is to be forgotten, and moves on what nobody has asked for yet, where a rule has but one
+  // limiter (a cell does not say which of several it is of). Holds one shard's lock at a time: of a million
+  // keys nobody waits for more than some 4,000 of them.
+  void put_in_order(base::TimePoint now);
+  // No key has it, and no charge names it any more: it may stand for something else.
+  void retire(RuleIndex index);
 
   struct Stats {
     std::uint64_t keys = 0;             // slots taken, drained ones that no sweep has met yet included

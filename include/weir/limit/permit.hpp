@@ -24,9 +24,10 @@ class Permit {
   ~Permit() { give_back(held_since_, {}); }
 
   // Gives it back now, with what the exchange taught. At most once.
-  void give_back(base::TimePoint now, const Ending& ending) noexcept {
-    if (auto* table = std::exchange(table_, nullptr)) table->release(charge_, now, ending, overflow_);
+  void give_back(base::TimePoint now, const Ending& ending, Turn* turn = nullptr) noexcept {
+    if (auto* table = std::exchange(table_, nullptr)) table->release(charge_, now, ending, overflow_, turn);
   }
+  [[nodiscard]] const Charge& charge() const noexcept { return charge_; }
 
  private:
   KeyTable* table_;  // null: given back

@@ -37,6 +37,7 @@ struct SavedRule {
     std::uint64_t name;     // that keys are named under: the rule itself, a tier, an override, elastic or not
     std::uint64_t numbers;  // a digest of all that a cell's meaning depends on
     Ledger ledger = 0;      // in this configuration; in a snapshot the name stands for it
+    const Limiter* limiter = nullptr;  // that enforces in the table; null in a snapshot
     friend bool operator==(const Variant&, const Variant&) = default;
   };
   std::string name;
@@ -47,6 +48,13 @@ struct SavedRule {
   [[nodiscard]] unsigned log_cost_bits() const noexcept;
   // Whether cells of `older`, a rule of the same name, still mean the same.
   [[nodiscard]] bool reads(const SavedRule& older) const noexcept;
+  // Whether keys of the two may be charged under one RuleIndex: whatever is the same in the two has the same
+  // numbers, or counts what is under way, and the same ledger.
+  [[nodiscard]] bool counts_as(const SavedRule& other) const noexcept;
+
+  // Null: there is none.
+  [[nodiscard]] const Variant* variant_of(Ledger ledger) const noexcept;
+  [[nodiscard]] const Limiter* limiter_named(std::uint64_t name) const noexcept;
 };
 
 // The same for limiters with the same algorithm and numbers, in every process.

@@ -82,6 +82,9 @@ class SlidingWindow {
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
   // All that is counted, in so late a window of this limiter that it weighs in full until `drained_at`.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
+  // As much of this limit used as the cell had of the other one's (limit/rescale.hpp).
+  [[nodiscard]] Cell rescaled(const SlidingWindow& from, const Cell& cell,
+                              base::TimePoint now) const noexcept;
 
   [[nodiscard]] const Rate& rate() const noexcept { return rate_; }
   [[nodiscard]] std::uint64_t quota() const noexcept { return rate_.count; }

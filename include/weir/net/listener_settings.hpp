@@ -15,6 +15,7 @@ struct CertificateFiles {
   std::string cert;    // PEM: the certificate, then its chain
   std::string key;     // PEM
   std::string ocsp{};  // DER: the authority's word on the certificate (RFC 6960), stapled; empty: none
+  friend bool operator==(const CertificateFiles&, const CertificateFiles&) = default;
 };
 
 enum class TlsVersion : std::uint8_t { Tls12, Tls13 };
@@ -32,12 +33,14 @@ struct TlsSettings {
   ClientAuth client_auth = ClientAuth::Require;  // where they are
   base::Duration ticket_rotation{
       14'400'000'000};  // a key of session tickets is used so long, and good twice as long
+  friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
 
 struct ListenerSettings {
   base::Endpoint address;
   std::optional<TlsSettings> tls;
   bool proxy_protocol = false;  // what connects says first for whom
+  friend bool operator==(const ListenerSettings&, const ListenerSettings&) = default;
 };
 
 }  // namespace weir::net

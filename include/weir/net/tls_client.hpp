@@ -18,6 +18,7 @@ struct TlsClientSettings {
       cert{};  // PEM: the certificate that weir shows where it is asked for one, then its chain; empty: none
   std::string key{};   // PEM, of cert
   bool verify = true;  // false: any certificate will do
+  friend bool operator==(const TlsClientSettings&, const TlsClientSettings&) = default;
 };
 
 // TLS 1.2 and 1.3, ECDHE with AEAD alone, ALPN "http/1.1". A connection that ends without a word is a broken

@@ -5,13 +5,93 @@
 #include "weir/base/ip_address.hpp"
 #include "weir/base/siphash.hpp"
 #include "weir/base/time.hpp"
+#include "weir/observe/replay_record.hpp"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace weir::observe {
+
+// What a line may hold beside its time, in the order in which it stands there.
+enum class LogField : std::uint8_t {
+  Client,
+  Method,
+  Target,
+  Host,
+  UserAgent,
+  RequestId,
+  TraceId,
+  Route,
+  Status,
+  BytesIn,
+  BytesOut,
+  Total,
+  Queued,
+  Upstream,
+  Verdict,
+  Rule,
+  Key,
+  Server,
+  Error,
+  ApiKey,
+  User,
+  Org,
+  Service,
+  Device,
+  Tier,
+  Country,
+  Replay,
+};
+inline constexpr std::size_t kLogFields = 27;
+inline constexpr std::array<std::string_view, kLogFields> kLogFieldNames{
+    "client",  "method",  "target",   "host",      "user_agent", "request_id", "trace_id",
+    "route",   "status",  "bytes_in", "bytes_out", "total_us",   "queued_us",  "upstream_us",
+    "verdict", "rule",    "key",      "server",    "error",      "api_key",    "user",
+    "org",     "service", "device",   "tier",      "country",    "replay"};
+
+// A set of them.
+class LogFields {
+ public:
+  constexpr LogFields() = default;
+  [[nodiscard]] constexpr bool has(LogField field) const noexcept {
+    return (bits_ >> static_cast<unsigned>(field) & 1U) != 0;
+  }
+  constexpr LogFields& add(LogField field) noexcept {
+    bits_ |= std::uint32_t{1} << static_cast<unsigned>(field);
+    return *this;
+  }
+  constexpr LogFields& add_all(const LogFields& others) noexcept {
+    bits_ |= others.bits_;
+    return *this;
+  }
+  // All up to `error`.
+  [[nodiscard]] static constexpr LogFields usual() noexcept {
+    LogFields fields;
+    for (unsigned i = 0; i <= static_cast<unsigned>(LogField::Error); ++i)
+      fields.add(static_cast<LogField>(i));
+    return fields;
+  }
+  // What `weir replay` reads.
+  [[nodiscard]] static constexpr LogFields for_replay() noexcept {
+    LogFields fields;
+    for (const auto field :
+         {LogField::Client, LogField::Method, LogField::Target, LogField::Host, LogField::Route,
+          LogField::Status, LogField::Total, LogField::Upstream, LogField::Verdict, LogField::Replay})
+      fields.add(field);
+    return fields;
+  }
+  [[nodiscard]] constexpr bool holds_all(const LogFields& others) const noexcept {
+    return (bits_ & others.bits_) == others.bits_;
+  }
+  friend constexpr bool operator==(const LogFields&, const LogFields&) = default;
+
+ private:
+  std::uint32_t bits_ = 0;
+};
+static_assert(kLogFields <= 32);
 
 // Views: valid during the call that the record is given to, and no longer. What is empty or absent is left
 // out of the line; raw credentials have no field here.
@@ -34,19 +114,30 @@ struct AccessRecord {
       key;                  // the client's name in that rule: a keyed digest, never what it was made of
   std::string_view server;  // of the upstream that answered
   std::string_view request_id;
-  std::string_view traceparent;  // of a trusted peer alone (W3C Trace Context)
+  std::string_view trace_id;  // 32 hex digits (trace_id_of)
   std::string_view user_agent;
   std::string_view error;  // how it failed, in a word of ours: "client_left", "connect_failed"
+  // Who it was; the API key as a digest.
+  std::optional<base::Digest128> api_key{};
+  std::string_view user{}, org{}, service{}, device{}, tier{}, country{};
+  const ReplayRecord* replay = nullptr;  // null: not wanted
 };
 
-// Appends one line of JSON, its newline included. Allocates only when `out` has to grow.
-void append_json(std::string& out, const AccessRecord& record);
+// Appends one line of JSON, its newline included: the time, and of `fields` what there is. Allocates only
+// when `out` has to grow.
+void append_json(std::string& out, const AccessRecord& record, LogFields fields = LogFields::usual());
+
+// Of a traceparent (W3C Trace Context §3.2.2) the trace-id; empty where it is none that others would go by.
+// Weir takes no part in traces: the field goes on as it came.
+[[nodiscard]] std::string_view trace_id_of(std::string_view traceparent) noexcept;
 
 // Who takes the records of one worker. Called on that worker's thread, on every ending of every request.
 class AccessSink {
  public:
   virtual ~AccessSink() = default;
   virtual void record(const AccessRecord& record) = 0;
+  // What it writes of them: nothing else need be gathered.
+  [[nodiscard]] virtual LogFields fields() const noexcept { return LogFields::usual(); }
 };
 
 }  // namespace weir::observe

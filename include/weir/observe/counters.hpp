@@ -1,20 +1,24 @@
 // What one worker has seen, in numbers.
 //
 // One object a worker, written by that worker's thread alone; the admin page reads all of them at any time
-// and adds them up (see tally.hpp). Sized once from the configuration: what a client sends can choose a cell,
-// never make one.
+// and adds them up (see tally.hpp). Sized from the configuration: what a client sends can choose a cell,
+// never make one. Routes, rules and upstreams are known by labels, numbers that a reload gives to names: a
+// name that stays keeps its label and so its counts. A label that no configuration has any more is cleared
+// before another name gets it.
 #pragma once
 
 #include "weir/limit/charge.hpp"
 #include "weir/observe/histogram.hpp"
 #include "weir/observe/tally.hpp"
+#include "weir/observe/top_clients.hpp"
+#include "weir/observe/verdict.hpp"
 #include "weir/policy/route.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
-#include <vector>
 
 namespace weir::observe {
 
@@ -92,6 +96,7 @@ inline constexpr std::array<const char*, kTunnelEnds> kTunnelEndNames{
 struct UpstreamTallies {
   Tally connects;  // connections opened
   Tally failures;  // connects refused or timed out, and exchanges that broke off
+  Tally errors;    // answers with a status of 5xx
   Tally reused;    // requests that found a connection waiting
   Tally retries;   // times that requests were sent again
   Tally crowded;   // requests that found no server with room
@@ -106,37 +111,50 @@ class alignas(64) Counters {
     std::size_t rules = 0;
     std::size_t upstreams = 0;
   };
+  // Most that there may be in a process, those of configurations included that requests have not left yet.
+  static constexpr std::size_t kMostRoutes = 4096;
+  static constexpr std::size_t kMostUpstreams = 1024;
+
   explicit Counters(const Shape& shape);
   Counters(const Counters&) = delete;
   Counters& operator=(const Counters&) = delete;
 
   // Requests that have ended. `route`: nullopt when none matched. `status`: 0 when the client got no answer.
   [[nodiscard]] Tally& requests(std::optional<std::size_t> route, unsigned status) noexcept {
-    return requests_[status_cells(route) + status_slot(status)];
+    return row_of(route)[status_slot(status)];
   }
   [[nodiscard]] const Tally& requests(std::optional<std::size_t> route, unsigned status) const noexcept {
-    return requests_[status_cells(route) + status_slot(status)];
+    return row_of(route)[status_slot(status)];
+  }
+  // Requests that have ended and had been decided; those that no rule had a say in count as admitted.
+  [[nodiscard]] Tally& verdicts(Verdict verdict) noexcept {
+    return verdicts_[static_cast<std::size_t>(verdict)];
+  }
+  [[nodiscard]] const Tally& verdicts(Verdict verdict) const noexcept {
+    return verdicts_[static_cast<std::size_t>(verdict)];
   }
   [[nodiscard]] Tally& decisions(limit::RuleIndex rule, RuleOutcome outcome) noexcept {
-    return decisions_[rule][static_cast<std::size_t>(outcome)];
+    return rules_[rule].decisions[static_cast<std::size_t>(outcome)];
   }
   [[nodiscard]] const Tally& decisions(limit::RuleIndex rule, RuleOutcome outcome) const noexcept {
-    return decisions_[rule][static_cast<std::size_t>(outcome)];
+    return rules_[rule].decisions[static_cast<std::size_t>(outcome)];
   }
   // Refusals of the rule that Redis was not asked for, because they were known.
-  [[nodiscard]] Tally& denied_here(limit::RuleIndex rule) noexcept { return denied_here_[rule]; }
-  [[nodiscard]] const Tally& denied_here(limit::RuleIndex rule) const noexcept { return denied_here_[rule]; }
+  [[nodiscard]] Tally& denied_here(limit::RuleIndex rule) noexcept { return rules_[rule].denied_here; }
+  [[nodiscard]] const Tally& denied_here(limit::RuleIndex rule) const noexcept {
+    return rules_[rule].denied_here;
+  }
   [[nodiscard]] Tally& settlements(limit::RuleIndex rule, Settled outcome) noexcept {
-    return settlements_[rule][static_cast<std::size_t>(outcome)];
+    return rules_[rule].settlements[static_cast<std::size_t>(outcome)];
   }
   [[nodiscard]] const Tally& settlements(limit::RuleIndex rule, Settled outcome) const noexcept {
-    return settlements_[rule][static_cast<std::size_t>(outcome)];
+    return rules_[rule].settlements[static_cast<std::size_t>(outcome)];
   }
   [[nodiscard]] Tally& messages(limit::RuleIndex rule, MessageOutcome outcome) noexcept {
-    return messages_[rule][static_cast<std::size_t>(outcome)];
+    return rules_[rule].messages[static_cast<std::size_t>(outcome)];
   }
   [[nodiscard]] const Tally& messages(limit::RuleIndex rule, MessageOutcome outcome) const noexcept {
-    return messages_[rule][static_cast<std::size_t>(outcome)];
+    return rules_[rule].messages[static_cast<std::size_t>(outcome)];
   }
   [[nodiscard]] UpstreamTallies& upstream(std::size_t index) noexcept { return upstreams_[index]; }
   [[nodiscard]] const UpstreamTallies& upstream(std::size_t index) const noexcept {
@@ -152,7 +170,13 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& tunnels(TunnelEnd end) const noexcept {
     return tunnels_[static_cast<std::size_t>(end)];
   }
-  [[nodiscard]] const Shape& shape() const noexcept { return shape_; }
+  // Of the thread that reloads, before the worker hears of the labels: room for as many, and those that are
+  // to be used again. REQUIRES at most kMostRoutes, limit::kMaxRules and kMostUpstreams; that nobody counts
+  // under a label which is cleared.
+  void make_room(const Shape& shape);
+  void clear_route(std::size_t route) noexcept;
+  void clear_rule(limit::RuleIndex rule) noexcept;
+  void clear_upstream(std::size_t upstream) noexcept;
 
   // Statuses have a cell each from 100 to 599. All others share one, read under kOtherStatus.
   static constexpr unsigned kNoStatus = 0;
@@ -173,9 +197,11 @@ class alignas(64) Counters {
   Tally queue_crowded;                          // refused: their client had all the places that one may have
   Tally queue_displaced;                        // refused: others of a better priority took their places
   Tally queue_levelled;                         // refused: others whose clients had fewer places took theirs
-  Tally queue_overdue;         // refused: others went first until the rule's max_wait was over
-  Tally store_failures;        // decisions that Redis did not answer in time
-  Tally access_log_dropped;    // lines
+  Tally queue_overdue;       // refused: others went first until the rule's max_wait was over
+  Tally store_failures;      // decisions that Redis did not answer in time
+  Tally access_log_dropped;  // lines
+  // Set before the worker runs; null: who it is is not counted.
+  std::unique_ptr<TopClients> top;
   Histogram request_seconds;   // from the end of the head to the end of the answer
   Histogram decision_seconds;  // where Redis was asked, its round trip included
   Histogram upstream_seconds;  // from the request sent to the head of the answer
@@ -183,21 +209,40 @@ class alignas(64) Counters {
  private:
   static constexpr std::size_t kStatusSlots = kOtherStatus - kFirstStatus + 2;
 
-  [[nodiscard]] std::size_t status_cells(std::optional<std::size_t> route) const noexcept {
-    return route.value_or(shape_.routes) * kStatusSlots;
+  using StatusRow = std::array<Tally, kStatusSlots>;
+  struct RuleTallies {
+    std::array<Tally, kRuleOutcomes> decisions;
+    std::array<Tally, kSettled> settlements;
+    std::array<Tally, kMessageOutcomes> messages;
+    Tally denied_here;
+  };
+  // Rows stay where they are while others are added.
+  template <class Row, std::size_t kMost>
+  class Rows {
+   public:
+    void grow_to(std::size_t size) {
+      for (; size_ < size; ++size_) rows_[size_] = std::make_unique<Row>();
+    }
+    [[nodiscard]] Row& operator[](std::size_t at) const noexcept { return *rows_[at]; }
+
+   private:
+    std::unique_ptr<std::unique_ptr<Row>[]> rows_ = std::make_unique<std::unique_ptr<Row>[]>(kMost);
+    std::size_t size_ = 0;
+  };
+
+  [[nodiscard]] StatusRow& row_of(std::optional<std::size_t> route) const noexcept {
+    return route ? routes_[*route] : unrouted_;
   }
   static constexpr std::size_t status_slot(unsigned status) noexcept {
     if (status == kNoStatus) return 0;
     return status >= kFirstStatus && status <= kLastStatus ? status - kFirstStatus + 1 : kStatusSlots - 1;
   }
 
-  Shape shape_;
-  std::vector<Tally> requests_;  // a row of kStatusSlots for each route, and one for none
-  std::vector<std::array<Tally, kRuleOutcomes>> decisions_;
-  std::vector<std::array<Tally, kSettled>> settlements_;
-  std::vector<std::array<Tally, kMessageOutcomes>> messages_;
-  std::vector<Tally> denied_here_;
-  std::vector<UpstreamTallies> upstreams_;
+  Rows<StatusRow, kMostRoutes> routes_;
+  mutable StatusRow unrouted_;  // of requests without a route
+  Rows<RuleTallies, limit::kMaxRules> rules_;
+  Rows<UpstreamTallies, kMostUpstreams> upstreams_;
+  std::array<Tally, kVerdicts> verdicts_;
   std::array<Tally, kClientErrors> client_errors_;
   std::array<Tally, kTunnelEnds> tunnels_;
 };

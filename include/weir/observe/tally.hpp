@@ -10,13 +10,15 @@
 
 namespace weir::observe {
 
-// Only grows.
+// Only grows, while it counts one thing.
 class Tally {
  public:
   void add(std::uint64_t amount = 1) noexcept {
     value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
   }
   [[nodiscard]] std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
+  // For whom it is to count next. REQUIRES that nobody writes.
+  void clear() noexcept { value_.store(0, std::memory_order_relaxed); }
 
  private:
   std::atomic<std::uint64_t> value_{0};

@@ -45,6 +45,11 @@ struct NamingKeys {
 [[nodiscard]] base::Digest128 name_client(const KeyPattern& pattern, const Request& request,
                                           base::SipKey key);
 
+// The name of an API key whatever the rule, for logs; nullopt where there is none. Weirs that share
+// key_secret agree on it.
+[[nodiscard]] std::optional<base::Digest128> name_api_key(const ClientIdentity& client,
+                                                          const NamingKeys& keys);
+
 // The first part of the rule's key that the request does not have; null where it has all of them.
 [[nodiscard]] const KeyPart* missing_part(const Rule& rule, const Request& request);
 
@@ -124,6 +129,9 @@ class Evaluation {
   // shadow rule that would object is left out. REQUIRES at most kMaxCharges rules a store, and as much of the
   // body as they want (wanted_body).
   Objection collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
+
+  // The same of one rule, whatever its mode: adds its lines where it applies, none where it objects.
+  Objection meet(const Rule& rule, const Request& request, const NamingKeys& keys);
 
   Bill local;   // to be charged in this process
   Bill remote;  // to be charged in Redis

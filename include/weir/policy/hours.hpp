@@ -23,6 +23,8 @@ struct Hours {
   base::TimeZone zone;
 
   [[nodiscard]] bool hold(base::TimePoint instant) const noexcept;
+  // What a clock there shows: "fri 21:59"
+  [[nodiscard]] std::string clock_at(base::TimePoint instant) const;
   // "hours 22:00-06:00 on fri sat in Europe/Zurich"
   [[nodiscard]] std::string describe() const;
 };

@@ -8,6 +8,9 @@
 
 namespace weir::policy {
 
+// Whether a body is compressed or so (Content-Encoding), and cannot be read here.
+[[nodiscard]] bool is_coded(const http::Fields& fields) noexcept;
+
 // Whether the rule needs the body of this request: its head alone leaves open whether the rule applies, by
 // which of its limits, or at what cost. A rule that its head rules out asks for nothing.
 [[nodiscard]] bool asks_for_body(const Rule& rule, const Request& request);

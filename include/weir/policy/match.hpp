@@ -91,8 +91,27 @@ struct Match {
   // Bytes of a body that are read for the words, here and in what is negated; 0: there are none.
   std::uint64_t max_body = 0;
 
-  // REQUIRES the whole body where the words ask for it.
-  [[nodiscard]] bool holds(const Request& request) const;
+  // The first condition that does not hold, in this order.
+  enum class Unmet : std::uint8_t {
+    Nothing,  // all of them hold
+    Method,
+    Host,
+    Tier,
+    Country,
+    Path,
+    Ip,
+    Hours,
+    Header,
+    Query,
+    Body,
+    Excluded,  // what is negated holds
+  };
+  // REQUIRES the whole body where the words ask for it, as do the next two.
+  [[nodiscard]] Unmet unmet(const Request& request) const;
+  [[nodiscard]] bool holds(const Request& request) const { return unmet(request) == Unmet::Nothing; }
+  // The same in words: "path /login does not match /api/*"; empty where it holds. Values that the request
+  // says in headers and its query are not repeated.
+  [[nodiscard]] std::string why_not(const Request& request) const;
 
   // What the head alone says of it.
   enum class Known : std::uint8_t {
@@ -113,8 +132,11 @@ struct Match {
 
  private:
   [[nodiscard]] std::optional<Ambiguity> ambiguity_by_name(const Request& request) const;
-  [[nodiscard]] bool concerns(const Request& request) const;
-  [[nodiscard]] bool holds_of_head(const Request& request) const;
+  [[nodiscard]] Unmet unmet_by_client(const Request& request) const;
+  [[nodiscard]] Unmet unmet_by_head(const Request& request) const;
+  // The first of `headers`, or of `query`, that holds of no value; null: none.
+  [[nodiscard]] const NamedText* unmet_header(const Request& request) const;
+  [[nodiscard]] const NamedText* unmet_parameter(const Request& request) const;
 };
 
 }  // namespace weir::policy

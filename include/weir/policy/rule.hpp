@@ -2,7 +2,7 @@
 #pragma once
 
 #include "weir/limit/charge.hpp"
-#include "weir/limit/limiter.hpp"
+#include "weir/limit/shared_limiter.hpp"
 #include "weir/policy/cost.hpp"
 #include "weir/policy/match.hpp"
 #include "weir/policy/settlement.hpp"
@@ -40,6 +40,7 @@ enum class Attribute : std::uint8_t {
 struct AttributeRef {
   Attribute kind = Attribute::Ip;
   std::string name;  // of a header (lower case), query parameter, cookie or claim (all with their case)
+  friend bool operator==(const AttributeRef&, const AttributeRef&) = default;
 };
 
 // One part of a key: the first alternative that is present ("api_key|ip").
@@ -49,6 +50,7 @@ using KeyPattern = std::vector<KeyPart>;
 
 // "ip", "api_key|ip", "header:X-Tenant". An error names the word and the nearest attribute.
 [[nodiscard]] base::Result<KeyPart> parse_key_part(std::string_view text);
+[[nodiscard]] std::string describe(const AttributeRef& attribute);
 [[nodiscard]] std::string describe(const KeyPattern& pattern);
 // Whether all clients count together, under values of the configuration's own: no part at all, or routes.
 // Hosts, methods and paths are what a client says, so it can have as many to itself as it likes.
@@ -64,9 +66,9 @@ enum class Mode : std::uint8_t { Enforce, Shadow };
 // A higher limit for while the system has room. It counts apart, and both count every request, so that the
 // rule's own limit finds out at once what it would have when room runs out.
 struct Elastic {
-  limit::Limiter limiter;
-  std::optional<limit::Limiter> local_share{};  // as Rule::local_share
-  double while_load_below = 0;                  // of Request::load
+  limit::SharedLimiter limiter;
+  std::optional<limit::SharedLimiter> local_share{};  // as Rule::local_share
+  double while_load_below = 0;                        // of Request::load
 };
 
 // The same rule with other numbers, for a tier or for what an override matches. Counts apart from the rule
@@ -74,17 +76,17 @@ struct Elastic {
 struct Variant {
   std::string tier;  // of a tier's variant; empty for an override
   Match match{};     // of an override
-  limit::Limiter limiter;
-  std::optional<limit::Limiter> local_share{};
-  std::optional<limit::Limiter> soft{};
-  std::optional<limit::Limiter> soft_share{};
+  limit::SharedLimiter limiter;
+  std::optional<limit::SharedLimiter> local_share{};
+  std::optional<limit::SharedLimiter> soft{};
+  std::optional<limit::SharedLimiter> soft_share{};
   std::optional<Elastic> elastic{};
 };
 
 // How many messages a client may send over WebSockets: of the key that the rule counts requests by, and apart
 // from them.
 struct Messages {
-  limit::Limiter limiter;
+  limit::SharedLimiter limiter;
   bool closes = false;  // one too many ends its connection; else it waits, and those behind it
 };
 
@@ -98,19 +100,20 @@ struct Lease {
 
 // `name` and `limiter` must be given; the rest has defaults.
 struct Rule {
-  std::string name;  // unique, printable ASCII without quotes
-  limit::RuleIndex index = 0;
+  std::string name;            // unique, printable ASCII without quotes
+  limit::RuleIndex index = 0;  // the label of its counters: one for each name, as long as weir runs
+  limit::RuleIndex cells = 0;  // under which the table keeps its keys: another one with other numbers
   Match match{};
   KeyPattern key{};
   OnMissing on_missing = OnMissing::Skip;
-  limit::Limiter limiter;
+  limit::SharedLimiter limiter;
   // What this weir enforces by itself while the store is away: the limit divided by `replicas`. Absent unless
   // store is Redis and on_store_failure is Local.
-  std::optional<limit::Limiter> local_share{};
+  std::optional<limit::SharedLimiter> local_share{};
   // With a soft limit: what is enforced in place of `limiter` and of `local_share`, a margin wider than the
   // limit that clients are told of.
-  std::optional<limit::Limiter> soft{};
-  std::optional<limit::Limiter> soft_share{};
+  std::optional<limit::SharedLimiter> soft{};
+  std::optional<limit::SharedLimiter> soft_share{};
   std::optional<Elastic> elastic{};
   std::vector<Variant> overrides{};  // first match wins, before tiers
   std::vector<Variant> tiers{};
@@ -128,7 +131,13 @@ struct Rule {
   // The answer has a say in what is charged: until then `cost` is what is held, or reserved.
   std::optional<Settlement> settlement{};
   std::optional<Messages> messages{};
+  // digest_of_asks() of it: what a log says by it holds as long as this stays the same.
+  std::uint32_t asks = 0;
 };
+
+// A digest of all that a rule asks of a request and of its answer: for which requests, for whom apart, at
+// what cost; not of its numbers.
+[[nodiscard]] std::uint32_t digest_of_asks(const Rule& rule);
 
 // The name that a client's messages are counted under, beside that of its requests.
 [[nodiscard]] constexpr limit::Key message_key(const limit::Key& of_requests) noexcept {
@@ -153,6 +162,9 @@ struct AppliedLimiter {
   return ledger_of(static_cast<std::uint16_t>(1 + rule.overrides.size() + rule.tiers.size()), false);
 }
 [[nodiscard]] AppliedLimiter applied_limiter(const Rule& rule, const Request& request);
+
+// The one of a variant that the rule has, whatever the request.
+[[nodiscard]] AppliedLimiter limiter_of(const Rule& rule, std::uint16_t variant, bool elastic);
 
 // The other one of a pair. REQUIRES applied.paired.
 [[nodiscard]] AppliedLimiter counted_limiter(const Rule& rule, const AppliedLimiter& applied);

@@ -10,6 +10,7 @@
 #include "weir/upstream/fleet.hpp"
 #include "weir/upstream/upstream_settings.hpp"
 
+#include <cstddef>
 #include <vector>
 
 namespace weir::proxy {
@@ -27,6 +28,16 @@ struct Configuration {
   base::SipKey balance;  // names of clients where balance = "hash"
   std::vector<upstream::UpstreamSettings> upstreams;
   std::vector<std::vector<upstream::Server>> servers;  // of each upstream, resolved
+  // The label of the counters of each route and upstream, as Rule::index; none: their places here.
+  std::vector<std::size_t> route_labels;
+  std::vector<std::size_t> upstream_labels;
+
+  [[nodiscard]] std::size_t label_of_route(std::size_t route) const noexcept {
+    return route_labels.empty() ? route : route_labels[route];
+  }
+  [[nodiscard]] std::size_t label_of_upstream(std::size_t upstream) const noexcept {
+    return upstream_labels.empty() ? upstream : upstream_labels[upstream];
+  }
 };
 
 }  // namespace weir::proxy

@@ -7,6 +7,7 @@
 
 #include "weir/base/ip_address.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -20,7 +21,9 @@ class Crowd {
  public:
   // `most`: of each; 0 for no bound.
   explicit Crowd(std::uint64_t most) noexcept : most_(most) {}
-  [[nodiscard]] bool bounded() const noexcept { return most_ != 0; }
+  [[nodiscard]] bool bounded() const noexcept { return most_.load(std::memory_order_relaxed) != 0; }
+  // For a reload. Newcomers go by it; connections that were not counted stay so.
+  void set_most(std::uint64_t most) noexcept { most_.store(most, std::memory_order_relaxed); }
 
   // A connection's place; given back when destroyed.
   class Place {
@@ -48,7 +51,10 @@ class Crowd {
   [[nodiscard]] Place enter(const base::IpAddress& address) {
     const std::lock_guard lock(mutex_);
     const auto at = counts_.try_emplace(address, 0).first;
-    if (at->second >= most_) return {};
+    if (at->second >= most_.load(std::memory_order_relaxed)) {
+      if (at->second == 0) counts_.erase(at);
+      return {};
+    }
     ++at->second;
     return {*this, at};
   }
@@ -59,7 +65,7 @@ class Crowd {
     if (--at->second == 0) counts_.erase(at);
   }
 
-  const std::uint64_t most_;
+  std::atomic<std::uint64_t> most_;
   std::mutex mutex_;
   Counts counts_;
 };

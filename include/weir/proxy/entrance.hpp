@@ -31,15 +31,18 @@ struct EntranceSettings {
 
 class Entrance {
  public:
-  // The worker outlives the entrance, and the entrance its loop.
+  // The worker outlives the entrance, and the entrance what it has begun: its loop has ended, or
+  // is_deserted().
   Entrance(Worker& worker, net::Acceptor acceptor, EntranceSettings settings, Complain complain);
 
   // Begins to accept. A full descriptor table makes it pause, not spin.
   void open();
   // Takes no more; connections go on.
   void close();
-  // For connections that come from now on. Not for plain HTTP.
-  void renew(net::TlsContext tls) noexcept { settings_.tls = std::move(tls); }
+  // For connections that come from now on.
+  void renew(EntranceSettings settings) noexcept { settings_ = std::move(settings); }
+  // Closed, and nothing that came by it is left: it may go.
+  [[nodiscard]] bool is_deserted() const noexcept { return closed_ && !accepting_ && sessions_ == 0; }
 
  private:
   [[nodiscard]] net::Awaitable<void> accept_all();
@@ -62,6 +65,8 @@ class Entrance {
   std::chrono::steady_clock::time_point refusals_until_{};  // when they are counted anew
   unsigned refusals_ = 0;
   std::uint64_t untold_refusals_ = 0;
+  std::size_t sessions_ = 0;
+  bool accepting_ = false;
   bool closed_ = false;
 };
 

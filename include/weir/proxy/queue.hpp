@@ -94,6 +94,8 @@ class Queue {
   // The next ticket of the worker that departs by `now`, taken out; null when there is none.
   [[nodiscard]] Ticket* take_due(Worker worker, base::TimePoint now) noexcept;
 
+  // How many wait in a lane.
+  [[nodiscard]] std::size_t waiting(const limit::Key& lane) const;
   // How many places a client has in a lane, and when its next one departs if nobody joins or leaves.
   // REQUIRES of the latter that it has one. Who may not depart before some time is taken for one who may.
   [[nodiscard]] std::size_t waiting(const limit::Key& lane, const limit::Key& client) const;

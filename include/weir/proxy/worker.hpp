@@ -10,15 +10,13 @@
 #include "weir/observe/counters.hpp"
 #include "weir/proxy/buffer.hpp"
 #include "weir/proxy/clearing.hpp"
-#include "weir/proxy/configuration.hpp"
 #include "weir/proxy/crowd.hpp"
+#include "weir/proxy/edition.hpp"
 #include "weir/proxy/in_flight.hpp"
 #include "weir/proxy/load_meter.hpp"
 #include "weir/proxy/shaper.hpp"
 #include "weir/redis/store.hpp"
-#include "weir/upstream/pool.hpp"
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,28 +27,30 @@ namespace weir::proxy {
 
 struct ExchangeSpace;
 
-// What workers share: immutable, or made for it (the last five).
+// What workers share: made for it, but for the clock.
 struct Shared {
-  const Configuration& config;
   const net::Clock& clock;
   limit::KeyTable& table;
   SharedQueue& queue;
   InFlight& in_flight;
-  std::deque<upstream::Fleet>& fleets;  // of each configured upstream
   Crowd& crowd;
 };
 
 class Worker {
  public:
   // `redis`, `access_log`: may be null. All of it outlives the worker.
-  Worker(net::Executor executor, const Shared& shared, redis::Store* redis, observe::Counters& counters,
-         observe::AccessSink* access_log);
+  Worker(net::Executor executor, const Shared& shared, std::shared_ptr<const Edition> edition,
+         redis::Store* redis, observe::Counters& counters, observe::AccessSink* access_log);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
+  // The present configuration, for what belongs to no request: ask again after each wait.
+  [[nodiscard]] const Configuration& config() const noexcept { return terms.config(); }
+  // Goes over to another edition.
+  void begin(std::shared_ptr<const Edition> edition);
+
   net::Executor executor;
-  const Configuration& config;
   const net::Clock& clock;
   limit::KeyTable& table;
   redis::Store* redis;
@@ -62,13 +62,16 @@ class Worker {
   InFlight& in_flight;
   Crowd& crowd;
   Clearing clearing;
+  Terms terms;
   BlockPool blocks;
-  std::deque<upstream::Pool> pools;  // one for each configured upstream
 
   // Connections that are open; ends the drain when it comes to zero.
   std::size_t sessions = 0;
   bool draining = false;   // finish what was begun, take nothing new
   bool hard_stop = false;  // end everything at the next tick
+
+  // Bytes of a block, which every head that may come has to fit in.
+  [[nodiscard]] static std::size_t block_size(const ServerSettings& server) noexcept;
 
   // The scratch memory of one exchange; reused.
   [[nodiscard]] std::unique_ptr<ExchangeSpace> take_space();

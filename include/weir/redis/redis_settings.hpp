@@ -26,6 +26,7 @@ struct TlsSettings {
   std::string key;          // of `cert`
   std::string server_name;  // what servers' certificates are for, and are told; empty: the host connected to
   bool verify = true;       // false: any certificate will do
+  friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
 
 // Who knows where the master is.
@@ -35,6 +36,7 @@ struct SentinelSettings {
   std::string user;      // of the Sentinels, as below
   std::string password;  // of the Sentinels
   bool tls = false;      // is spoken to them too, as to the master
+  friend bool operator==(const SentinelSettings&, const SentinelSettings&) = default;
 };
 
 struct RedisSettings {
@@ -52,6 +54,7 @@ struct RedisSettings {
   base::Duration lease_time{10'000'000};   // after which what a weir that died held of concurrency comes free
   base::Duration lease_return{1'000'000};  // after which units that nobody asks for go back (UnitLeases)
   std::size_t lease_keys = 4096;           // of which units are taken at once
+  friend bool operator==(const RedisSettings&, const RedisSettings&) = default;
 };
 
 // "redis://[user:password@]host[:port][/database]", the same with rediss:// for TLS, or

@@ -130,6 +130,17 @@ class Store {
   // Redis could not be asked, and the request goes on: it hears of what that holds as soon as it is there.
   void hold(const limit::Charge& charge);
 
+  // What one line would be answered now, and nothing is charged, kept or renewed, here or there. What this
+  // process has taken in advance does not count: it is spent already, there. An error as of charge(). It ends
+  // within settings.timeout.
+  [[nodiscard]] net::Task<net::ErrorCode> look(limit::Charge charge, limit::Outcome& outcome,
+                                               base::TimePoint& server_now);
+  // Whether it would be admitted from units that were taken in advance; then the outcome is set.
+  [[nodiscard]] bool holds_for(const limit::Charge& charge, limit::Outcome& outcome) const;
+  // As if nobody had ever asked for the key, there and in what this process holds or knows of it. Sent, and
+  // not waited for: what is looked at from now on comes after. REQUIRES !limit::holds(*charge.limiter).
+  void forget(const limit::Charge& charge);
+
   // Whether units are being taken in advance: what comes of that would be lost with the store.
   [[nodiscard]] bool is_taking() const noexcept;
 

@@ -60,6 +60,8 @@ class UnitLeases {
   [[nodiscard]] std::vector<Refund> arrived(const limit::Charge& line, const Trip& trip,
                                             const limit::Outcome& outcome);
   void failed(const limit::Charge& line, Time now);
+  // What is held of the key is dropped: in Redis it is as if it had never been taken.
+  void forget(const limit::Charge& line);
   [[nodiscard]] std::vector<Refund> sweep(Time now);
   [[nodiscard]] std::vector<Refund> give_up(Time now);
 

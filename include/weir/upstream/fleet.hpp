@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -21,10 +22,11 @@
 
 namespace weir::upstream {
 
-// A server with the addresses that its name stood for at start.
+// A server with the addresses that its name stood for when the configuration was read.
 struct Server {
   std::string name;
   std::vector<net::RawEndpoint> addresses;
+  friend bool operator==(const Server&, const Server&) = default;
 };
 
 // The servers of an upstream, resolved. Blocks; for start-up. An error names the upstream and the server.
@@ -38,15 +40,17 @@ class Fleet {
   // One server.
   class Member {
    public:
-    Member(const Fleet& fleet, Server server, const ServerSettings& settings);
+    Member(const Fleet& fleet, Server server, const ServerSettings& settings, const Member* older);
 
     [[nodiscard]] const Server& server() const noexcept { return server_; }
     [[nodiscard]] const ServerSettings& settings() const noexcept { return settings_; }
 
     // Whether it gets requests. `due`: it does not, but somebody should try it again now.
-    [[nodiscard]] bool serves() const noexcept { return out_until_.load(std::memory_order_relaxed) == 0; }
+    [[nodiscard]] bool serves() const noexcept {
+      return known_->out_until.load(std::memory_order_relaxed) == 0;
+    }
     [[nodiscard]] bool due(base::TimePoint now) const noexcept {
-      return out_until_.load(std::memory_order_relaxed) <= now.time_since_epoch().count();
+      return known_->out_until.load(std::memory_order_relaxed) <= now.time_since_epoch().count();
     }
     [[nodiscard]] bool begin_trial(base::TimePoint now) noexcept;
     // Its share, in units of 1/kFullWeight.
@@ -59,7 +63,7 @@ class Fleet {
     void unreachable(base::TimePoint now, std::string_view fault = {}) noexcept;
     void failed(base::TimePoint sent, base::TimePoint now) noexcept;
     void answered(base::TimePoint sent, base::TimePoint now) noexcept {
-      if (suspect_.load(std::memory_order_relaxed)) note_answer(sent, now);
+      if (known_->suspect.load(std::memory_order_relaxed)) note_answer(sent, now);
     }
 
     // It was asked how it is; `fault`: what is wrong, in words for the log.
@@ -71,13 +75,13 @@ class Fleet {
     // Of a request that did not reach it: the unit of `limit` that it took when it came in.
     void give_back_unit(base::TimePoint now) noexcept;
     void leave() noexcept {
-      if (settings_.max_in_flight != 0) in_flight_.fetch_sub(1, std::memory_order_relaxed);
+      if (settings_.max_in_flight != 0) known_->in_flight.fetch_sub(1, std::memory_order_relaxed);
     }
 
     // Whether enter() would let one in, as far as `max_in_flight` goes.
     [[nodiscard]] bool has_room() const noexcept {
       return settings_.max_in_flight == 0 ||
-             in_flight_.load(std::memory_order_relaxed) < settings_.max_in_flight;
+             known_->in_flight.load(std::memory_order_relaxed) < settings_.max_in_flight;
     }
 
     [[nodiscard]] std::uint64_t ejections() const;
@@ -90,20 +94,28 @@ class Fleet {
     const Fleet& fleet_;
     const Server server_;
     const ServerSettings settings_;
-    // Of condition_, for those who do not lock. In microseconds since the epoch.
-    alignas(64) std::atomic<base::Duration::rep> out_until_{0};
-    std::atomic<base::Duration::rep> back_since_{0};
-    std::atomic<bool> suspect_{false};
-    alignas(64) std::atomic<std::uint32_t> in_flight_{0};  // counted where it is bounded
-    mutable std::mutex mutex_;
-    Condition condition_;   // under mutex_
-    std::uint64_t random_;  // likewise
-    limit::Cell spent_;     // of settings_.limit, likewise
+    // What all fleets know of it that it was in, one after another.
+    struct Known {
+      Known();
+
+      // Of condition, for those who do not lock. In microseconds since the epoch.
+      alignas(64) std::atomic<base::Duration::rep> out_until{0};
+      std::atomic<base::Duration::rep> back_since{0};
+      std::atomic<bool> suspect{false};
+      alignas(64) std::atomic<std::uint32_t> in_flight{0};  // counted where it is bounded
+      std::mutex mutex;
+      Condition condition;   // under the mutex
+      std::uint64_t random;  // likewise
+      limit::Cell spent;     // of settings_.limit, likewise
+    };
+    const std::shared_ptr<Known> known_;  // shared by those fleets: requests of an older one may be under way
   };
 
-  // REQUIRES as many servers as the settings have. `settings` outlives the fleet. Throws where TLS cannot be
+  // REQUIRES as many servers as the settings have. `older`: the same upstream as it was before a reload; what
+  // is known of servers that stay goes on, and their places are counted together. Throws where TLS cannot be
   // spoken as they say.
-  Fleet(const UpstreamSettings& settings, std::vector<Server> servers, Report report = {});
+  Fleet(UpstreamSettings settings, std::vector<Server> servers, Report report = {},
+        const Fleet* older = nullptr);
   Fleet(const Fleet&) = delete;
   Fleet& operator=(const Fleet&) = delete;
 
@@ -119,7 +131,7 @@ class Fleet {
   }
 
  private:
-  const UpstreamSettings& settings_;
+  const UpstreamSettings settings_;
   const Report report_;
   const net::TlsContext tls_;                         // null where no server speaks it
   std::deque<Member> members_;                        // which cannot be moved

@@ -9,7 +9,7 @@
 #include "weir/net/watchdog.hpp"
 #include "weir/upstream/fleet.hpp"
 
-#include <deque>
+#include <list>
 #include <memory>
 #include <vector>
 
@@ -17,21 +17,25 @@ namespace weir::upstream {
 
 class Prober {
  public:
-  // All outlive it.
-  Prober(net::Executor executor, const net::Clock& clock, std::deque<Fleet>& fleets);
+  // `clock` outlives it.
+  Prober(net::Executor executor, const net::Clock& clock);
   ~Prober();
   Prober(const Prober&) = delete;
   Prober& operator=(const Prober&) = delete;
 
-  // Asks all of them at once, then each at its intervals.
-  void start();
+  // Asks these from now on: those that it did not ask yet at once, then each at its intervals. Others that it
+  // asked are left alone.
+  void watch(const std::vector<std::shared_ptr<Fleet>>& fleets);
 
  private:
   class Probe;
+  void add(const std::shared_ptr<Fleet>& fleet);
 
   net::Executor executor_;
+  const net::Clock& clock_;
   net::Watchdog watchdog_;
-  std::vector<std::unique_ptr<Probe>> probes_;
+  bool ticking_ = false;
+  std::list<Probe> probes_;
 };
 
 }  // namespace weir::upstream

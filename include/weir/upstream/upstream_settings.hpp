@@ -24,6 +24,7 @@ struct Timeouts {
   base::Duration idle{60'000'000};     // how long an unused connection is kept
   base::Duration tunnel{300'000'000};  // of a connection that changed its protocol, without a byte either way
   base::Duration total{base::kForever};  // from the first attempt to the head of the last one's answer
+  friend bool operator==(const Timeouts&, const Timeouts&) = default;
 };
 
 // When servers that fail are left out, and for how long.
@@ -32,6 +33,7 @@ struct Ejection {
   base::Duration least{1'000'000};  // the first time; twice as long each next time
   base::Duration most{30'000'000};  // at most; and so long without a failure makes it the first time again
   base::Duration slow_start{5'000'000};  // how long one that is back takes to have its full share
+  friend bool operator==(const Ejection&, const Ejection&) = default;
 };
 
 // Whether servers are asked how they are, and what tells.
@@ -42,6 +44,7 @@ struct HealthCheck {
   unsigned unhealthy_after = 3;                 // faults in a row
   unsigned healthy_after = 2;                   // good answers in a row
   std::vector<policy::StatusRange> statuses{};  // of a good answer
+  friend bool operator==(const HealthCheck&, const HealthCheck&) = default;
 };
 
 // Which requests are sent again, of those that RFC 9110 §9.2.2 calls idempotent and whose body came whole
@@ -53,6 +56,7 @@ struct Retry {
   bool broken = true;              // where the connection ended before the answer's head, or it is no HTTP
   bool late = true;                // where the answer does not come in time
   std::vector<policy::StatusRange> statuses{};  // where the answer has such a status
+  friend bool operator==(const Retry&, const Retry&) = default;
 };
 
 inline constexpr std::uint32_t kMaxWeight = 100;
@@ -64,6 +68,7 @@ struct ServerSettings {
   std::optional<limit::TokenBucket> limit{};  // requests that it gets, likewise
   bool tls = false;                           // it speaks TLS
   std::string tls_name{};                     // whose certificate it has to have: a host name, or an address
+  friend bool operator==(const ServerSettings&, const ServerSettings&) = default;
 };
 
 // Of one upstream: which of them a request has tried is kept in 64 bits.
@@ -81,6 +86,7 @@ struct UpstreamSettings {
   Retry retry;
   bool proxy_protocol = false;  // a connection begins with who is asking, and serves one request
   std::size_t max_idle = 256;   // unused connections kept per server and worker
+  friend bool operator==(const UpstreamSettings&, const UpstreamSettings&) = default;
 };
 
 }  // namespace weir::upstream

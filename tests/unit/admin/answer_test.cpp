@@ -20,6 +20,7 @@ class AnswerTest : public ::testing::Test {
     sources_.rules = {{"per-key", "token_bucket", "token_bucket 10/s, burst 100", "everything", "api_key|ip",
                        "memory", "enforce"},
                       {"login", "gcra", "gcra 5/min", "path /login", "ip", "redis", "shadow"}};
+    sources_.rules[1].label = 1;
     sources_.upstreams = {"backend"};
     sources_.counters = {&one_, &two_};
   }
@@ -40,6 +41,29 @@ class AnswerTest : public ::testing::Test {
   Sources sources_;
   Token token_{""};
 };
+
+TEST_F(AnswerTest, AlertsAreTold) {
+  EXPECT_THAT(metrics(), Not(HasSubstr("weir_alert")));
+  sources_.alerts = [] {
+    AlertFigures figures;
+    figures.name = "login";
+    figures.firing = true;
+    figures.fired = 3;
+    figures.lost = 2;
+    return std::vector{figures};
+  };
+  EXPECT_THAT(metrics(), HasSubstr("weir_alert_firing{alert=\"login\"} 1\n"));
+  EXPECT_THAT(metrics(), HasSubstr("weir_alerts_total{alert=\"login\",state=\"firing\"} 3\n"));
+  EXPECT_THAT(metrics(), HasSubstr("weir_alert_posts_failed_total{alert=\"login\"} 2\n"));
+}
+
+TEST_F(AnswerTest, VerdictsAndUpstreamsErrorsAreTold) {
+  one_.verdicts(observe::Verdict::Delayed).add(2);
+  two_.verdicts(observe::Verdict::Delayed).add(3);
+  two_.upstream(0).errors.add(4);
+  EXPECT_THAT(metrics(), HasSubstr("weir_verdicts_total{verdict=\"delayed\"} 5\n"));
+  EXPECT_THAT(metrics(), HasSubstr("weir_upstream_errors_total{upstream=\"backend\"} 4\n"));
+}
 
 TEST_F(AnswerTest, LoadIsToldByKind) {
   EXPECT_THAT(metrics(), Not(HasSubstr("weir_load")));
@@ -65,7 +89,7 @@ TEST_F(AnswerTest, ReadinessAsksAnewAndSaysWhyNot) {
 }
 
 TEST_F(AnswerTest, WhatThereIsNotAndWhatMayNotBeDone) {
-  EXPECT_EQ(get("/").status, 404U);
+  EXPECT_EQ(get("/nothing").status, 404U);
   EXPECT_EQ(get("/metrics/").status, 404U);
   EXPECT_EQ(boost::json::parse(get("/nothing").body).at("error").as_string(), "not_found");
   for (const char* method : {"POST", "DELETE", "get", "OPTIONS"}) {
@@ -78,14 +102,14 @@ TEST_F(AnswerTest, WhatThereIsNotAndWhatMayNotBeDone) {
 
 TEST_F(AnswerTest, ATokenIsAskedOfEverythingButTheProbes) {
   token_ = Token("s3cret");
-  for (const char* target : {"/metrics", "/api/rules", "/nothing", "/"}) {
+  for (const char* target : {"/metrics", "/api/rules", "/api/overview", "/nothing"}) {
     const auto refused = get(target);
     EXPECT_EQ(refused.status, 401U) << target;
     EXPECT_TRUE(refused.challenge);
     EXPECT_THAT(refused.body, Not(HasSubstr("weir_")));
   }
-  EXPECT_EQ(get("/healthz").status, 200U);
-  EXPECT_EQ(get("/readyz").status, 200U);
+  for (const char* target : {"/healthz", "/readyz", "/", "/web/main.js"})
+    EXPECT_EQ(get(target).status, 200U) << target;
   EXPECT_EQ(get("/metrics", "Bearer s3cret").status, 200U);
   EXPECT_EQ(get("/nothing", "bearer s3cret").status, 404U);
 }

@@ -45,8 +45,9 @@ TEST(CommandLine, ShowsItsVersion) {
 TEST(CommandLine, AWrongOneExitsWithTwoAndSaysWhy) {
   const std::pair<std::vector<std::string>, std::string> wrong[] = {
       {{},
-       "weir: no command; expected one of \"run\", \"check\", \"redis-check\", \"echo\", \"health\", "
-       "\"schema\", \"version\"\n"},
+       "weir: no command; expected one of \"run\", \"check\", \"redis-check\", \"explain\", \"keys\", "
+       "\"top\", "
+       "\"replay\", \"echo\", \"health\", \"schema\", \"version\"\n"},
       {{"chek"}, "weir: no command is called \"chek\"; did you mean \"check\"?\n"},
       {{"run"}, "weir: --config is required\n"},
       {{"run", "--confg", "a"}, "weir: --config is required\n"},
@@ -145,7 +146,8 @@ class OneAnswer {
 TEST(Health, IsGoodWhenTheAdminListenerAnswers200) {
   OneAnswer server("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
   EXPECT_EQ(run_health(server.address()), 0);
-  EXPECT_EQ(server.request(), "GET /healthz HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(server.request(), "GET /healthz HTTP/1.1\r\nHost: " + server.address().to_string() +
+                                  "\r\nConnection: close\r\n\r\n");
 }
 
 TEST(Health, IsBadWhenItAnswersAnythingElse) {

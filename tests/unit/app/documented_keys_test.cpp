@@ -33,6 +33,7 @@ constexpr Described kDescribed[] = {
     {kUpstreams, "Keys of `eject`", &schema::kEject},
     {kUpstreams, "Keys of `health`", &schema::kHealth},
     {kUpstreams, "Keys of `retry`", &schema::kRetry},
+    {"alerts.md", "Keys of `[[alert]]`", &schema::kAlert},
 };
 
 std::string quoted(std::string_view text) {

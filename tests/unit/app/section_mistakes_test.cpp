@@ -62,7 +62,7 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:1: server: found a list; expected a table"}},
     {"UnknownKeyFarFromAll",
      with("[admin]\naddress = \"127.0.0.1:1\"\nzzzzzzzz = 1\n"),
-     {"weir.toml:13: admin.zzzzzzzz: unknown key; expected one of \"address\", \"token\""}},
+     {"weir.toml:13: admin.zzzzzzzz: unknown key; expected one of \"address\", \"token\", \"top\""}},
     {"WorkersNegative",
      with("[server]\nworkers = -1\n"),
      {"weir.toml:12: server.workers: found -1; expected a whole number from 0 to 256"}},

@@ -36,6 +36,27 @@ class KeyTableTest : public testing::Test {
   std::vector<Outcome> outcomes_;
 };
 
+TEST_F(KeyTableTest, AForgottenKeyIsAFreshOne) {
+  KeyTable table(100);
+  EXPECT_FALSE(table.forget(key_of(1, 0)));
+  ASSERT_TRUE(charge(table, {line(1, one_)}, kStart));
+  ASSERT_TRUE(charge(table, {line(2, one_)}, kStart));
+  EXPECT_TRUE(table.forget(key_of(1, 0)));
+  EXPECT_EQ(table.stats().keys, 1U);
+  EXPECT_TRUE(charge(table, {line(1, one_)}, kStart));
+  EXPECT_FALSE(charge(table, {line(2, one_)}, kStart)) << "another one stays as it is";
+}
+
+// What a request charged before comes back after the key was forgotten: nobody gains by it.
+TEST_F(KeyTableTest, AForgottenKeyIsGivenBackNoMoreThanItHas) {
+  KeyTable table(100);
+  ASSERT_TRUE(charge(table, {line(1, three_)}, kStart));
+  EXPECT_TRUE(table.forget(key_of(1, 0)));
+  (void)table.refund(line(1, three_), kStart, kStart);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(charge(table, {line(1, three_)}, kStart));
+  EXPECT_FALSE(charge(table, {line(1, three_)}, kStart));
+}
+
 TEST_F(KeyTableTest, AnAbsentKeyIsAFreshCell) {
   KeyTable table(100);
   EXPECT_EQ(table.peek(line(1, three_), kStart), step(three_, Cell{}, kStart, 1).outcome);

@@ -35,7 +35,7 @@ AccessRecord full() {
   record.key = base::Digest128{0xfedcba9876543210, 0x0123456789abcdef};
   record.server = "10.0.0.1:9000";
   record.request_id = "r-1";
-  record.traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  record.trace_id = "4bf92f3577b34da6a3ce929d0e0e4736";
   record.user_agent = "curl/7.88.1";
   record.error = "client_left";
   return record;
@@ -46,11 +46,59 @@ TEST(AccessRecord, SaysEverythingInOneLine) {
       line_of(full()),
       R"({"time":"2026-02-20T10:00:00.000042Z","client":"203.0.113.7","method":"GET","target":"/api/x?y=1",)"
       R"("host":"api.example.com","user_agent":"curl/7.88.1","request_id":"r-1",)"
-      R"("traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","route":"api",)"
+      R"("trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","route":"api",)"
       R"("status":200,"bytes_in":3,"bytes_out":98,"total_us":1500,"queued_us":1000,"upstream_us":300,)"
       R"("verdict":"delay","rule":"per-key","key":"0123456789abcdeffedcba9876543210",)"
       R"("server":"10.0.0.1:9000","error":"client_left"})"
       "\n");
+}
+
+TEST(AccessRecord, HoldsTheFieldsThatAreAskedFor) {
+  auto record = full();
+  record.api_key = base::Digest128{1, 2};
+  record.user = "alice";
+  record.country = "CH";
+  LogFields fields;
+  fields.add(LogField::Status).add(LogField::User).add(LogField::ApiKey);
+  std::string line;
+  append_json(line, record, fields);
+  EXPECT_EQ(
+      line,
+      R"({"time":"2026-02-20T10:00:00.000042Z","status":200,"api_key":"00000000000000020000000000000001",)"
+      R"("user":"alice"})"
+      "\n");
+  line.clear();
+  append_json(line, record, LogFields{});
+  EXPECT_EQ(line, "{\"time\":\"2026-02-20T10:00:00.000042Z\"}\n");
+  EXPECT_THAT(line_of(record), Not(HasSubstr("alice")));  // not among the usual
+}
+
+TEST(AccessRecord, NamesOfFieldsAreThoseOfTheLine) {
+  auto record = full();
+  record.api_key = base::Digest128{1, 2};
+  record.user = record.org = record.service = record.device = record.tier = record.country = "x";
+  const ReplayRecord replay;
+  record.replay = &replay;
+  for (std::size_t i = 0; i < kLogFields; ++i) {
+    std::string line;
+    append_json(line, record, LogFields().add(static_cast<LogField>(i)));
+    const auto parsed = boost::json::parse(line).as_object();
+    EXPECT_EQ(parsed.size(), 2U) << line;
+    EXPECT_TRUE(parsed.contains(std::string(kLogFieldNames[i]))) << line;
+  }
+}
+
+TEST(TraceId, IsThatOfAGoodTraceparentAlone) {
+  const std::string trace = "4bf92f3577b34da6a3ce929d0e0e4736", parent = "00f067aa0ba902b7";
+  const auto good = "00-" + trace + "-" + parent + "-01";
+  EXPECT_EQ(trace_id_of(good), trace);
+  EXPECT_EQ(trace_id_of("cc-" + trace + "-" + parent + "-01-more"), trace);  // of a version to come
+  for (const auto& bad :
+       {std::string(), good + "-", good + "0", good.substr(1), "ff" + good.substr(2), "0G" + good.substr(2),
+        "cc-" + trace + "-" + parent + "-01more", "00-" + std::string(32, '0') + "-" + parent + "-01",
+        "00-" + trace + "-" + std::string(16, '0') + "-01", "00-" + trace + "-" + parent + "-0x",
+        "00-4BF92F3577B34DA6A3CE929D0E0E4736-" + parent + "-01", "00_" + trace + "-" + parent + "-01"})
+    EXPECT_EQ(trace_id_of(bad), "") << bad;
 }
 
 TEST(AccessRecord, LeavesOutWhatThereIsNot) {
@@ -75,7 +123,7 @@ TEST(AccessRecord, EveryTextIsEscaped) {
   const std::string_view bad = "\"\n\x1b";
   AccessRecord record;
   record.method = record.target = record.host = record.route = record.verdict = record.rule = bad;
-  record.server = record.request_id = record.traceparent = record.user_agent = record.error = bad;
+  record.server = record.request_id = record.trace_id = record.user_agent = record.error = bad;
   const auto line = line_of(record);
   const auto parsed = boost::json::parse(line).as_object();
   EXPECT_EQ(std::count_if(parsed.begin(), parsed.end(),

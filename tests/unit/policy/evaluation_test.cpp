@@ -24,7 +24,7 @@ class Collect : public testing::Test {
 
 TEST_F(Collect, WhatMatchesAndHasAKeyInTheBillOfItsStore) {
   rules_[2].store = Store::Redis;
-  rules_[2].index = 2;
+  rules_[2].index = rules_[2].cells = 2;
   rules_[2].cost = 5;
   rules_.push_back(rule_of("d", {"ip"}));
   rules_[3].match.methods = {"POST"};
@@ -35,7 +35,7 @@ TEST_F(Collect, WhatMatchesAndHasAKeyInTheBillOfItsStore) {
   ASSERT_EQ(evaluation_.remote.charges().size(), 1U);
   const auto& charge = evaluation_.remote.charges()[0];
   EXPECT_EQ(charge.key, name_key(rules_[2], 0, request_, kKeys.shared));
-  EXPECT_EQ(charge.limiter, &rules_[2].limiter);
+  EXPECT_EQ(charge.limiter, rules_[2].limiter.get());
   EXPECT_EQ(charge.cost, 5U);
   EXPECT_EQ(charge.rule, 2U);
   EXPECT_TRUE(charge.enforced);
@@ -72,7 +72,7 @@ TEST_F(Collect, ATierPaysByItsOwnLimiterUnderItsOwnName) {
   rules_[0].tiers.push_back({.tier = "pro", .limiter = bucket(50, 200)});
   request_.client.tier = "pro";
   collect();
-  EXPECT_EQ(evaluation_.local.charges()[0].limiter, &rules_[0].tiers[0].limiter);
+  EXPECT_EQ(evaluation_.local.charges()[0].limiter, rules_[0].tiers[0].limiter.get());
   EXPECT_EQ(evaluation_.local.charges()[0].key, name_key(rules_[0], 1, request_, kKeys.table));
 }
 
@@ -168,7 +168,7 @@ TEST_F(FallBack, LocalPaysItsShareHereAndOpenPaysNothing) {
   EXPECT_EQ(fall_back(), nullptr);
   ASSERT_EQ(fallback_.charges().size(), 1U);
   const auto& charge = fallback_.charges()[0];
-  EXPECT_EQ(charge.limiter, &*rules_[0].local_share);
+  EXPECT_EQ(charge.limiter, rules_[0].local_share->get());
   EXPECT_EQ(fallback_.line(0).applied.limiter, charge.limiter);
   EXPECT_EQ(charge.key, name_key(rules_[0], 0, request_, kKeys.table));
   EXPECT_EQ(charge.cost, 3U);
@@ -178,7 +178,7 @@ TEST_F(FallBack, LocalPaysItsShareHereAndOpenPaysNothing) {
 TEST_F(FallBack, WithoutAShareTheWholeLimitHolds) {
   rules_[0].local_share.reset();
   EXPECT_EQ(fall_back(), nullptr);
-  EXPECT_EQ(fallback_.charges()[0].limiter, &rules_[0].limiter);
+  EXPECT_EQ(fallback_.charges()[0].limiter, rules_[0].limiter.get());
 }
 
 TEST_F(FallBack, AnEnforcedClosedRuleRefusesAndNothingIsCharged) {
@@ -206,8 +206,8 @@ class Decide : public testing::Test {
   }
 
   void add(Bill& bill, const Rule& rule, const limit::Outcome& outcome, bool enforced = true) {
-    bill.add({&rule, {&rule.limiter, &rule.limiter}},
-             {.key = {}, .limiter = &rule.limiter, .enforced = enforced});
+    bill.add({&rule, {rule.limiter.get(), rule.limiter.get()}},
+             {.key = {}, .limiter = rule.limiter.get(), .enforced = enforced});
     bill.outcomes().back() = outcome;
   }
   [[nodiscard]] Decision decision() const {
@@ -234,7 +234,7 @@ TEST_F(Decide, TheSmallestShareLeftSpeaksNotTheSmallestNumber) {
   const auto d = decision();
   EXPECT_EQ(d.verdict, Verdict::Forward);
   EXPECT_EQ(d.rule, &thousand_);
-  EXPECT_EQ(d.limiter, &thousand_.limiter);
+  EXPECT_EQ(d.limiter, thousand_.limiter.get());
   EXPECT_EQ(d.outcome.remaining, 60U);
 }
 

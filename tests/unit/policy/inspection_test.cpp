@@ -125,7 +125,7 @@ TEST_F(Inspection, OverridesAskUpToTheFirstThatHolds) {
   EXPECT_EQ(wanted_body(rules_, request_), 100U);
   body("a FREE one");
   EXPECT_FALSE(collect());
-  EXPECT_EQ(evaluation_.local.charges()[0].limiter, &rules_[0].overrides[1].limiter);
+  EXPECT_EQ(evaluation_.local.charges()[0].limiter, rules_[0].overrides[1].limiter.get());
   request_.path = "/a";
   EXPECT_EQ(wanted_body(rules_, request_), 0U);
 }

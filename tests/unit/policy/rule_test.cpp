@@ -81,7 +81,7 @@ TEST(AppliedLimiter, OverridesInOrderThenTheTierThenTheRule) {
     EXPECT_EQ(applied.variant, variant);
     return local_limiter(rule, applied).limiter;
   };
-  EXPECT_EQ(expect(rule.limiter, 0), &rule.limiter);
+  EXPECT_EQ(expect(rule.limiter, 0), rule.limiter.get());
   request.client.tier = "unheard of";
   expect(rule.limiter, 0);
   request.client.tier = "pro";
@@ -89,7 +89,7 @@ TEST(AppliedLimiter, OverridesInOrderThenTheTierThenTheRule) {
   head.method = "POST";
   expect(rule.overrides[1].limiter, 2);
   head.method = "PUT";
-  EXPECT_EQ(expect(rule.overrides[0].limiter, 1), &*rule.overrides[0].local_share);
+  EXPECT_EQ(expect(rule.overrides[0].limiter, 1), rule.overrides[0].local_share->get());
 }
 
 TEST(AppliedLimiter, ASoftLimitIsEnforcedInPlaceOfTheOneThatIsTold) {
@@ -99,11 +99,11 @@ TEST(AppliedLimiter, ASoftLimitIsEnforcedInPlaceOfTheOneThatIsTold) {
   rule.soft_share = bucket(5, 6);
   const auto head = head_with({});
   const auto applied = applied_limiter(rule, request_of(head));
-  EXPECT_EQ(applied.limiter, &*rule.soft);
-  EXPECT_EQ(applied.told, &rule.limiter);
+  EXPECT_EQ(applied.limiter, rule.soft->get());
+  EXPECT_EQ(applied.told, rule.limiter.get());
   EXPECT_FALSE(applied.paired);
-  EXPECT_EQ(local_limiter(rule, applied).limiter, &*rule.soft_share);
-  EXPECT_EQ(local_limiter(rule, applied).told, &*rule.local_share);
+  EXPECT_EQ(local_limiter(rule, applied).limiter, rule.soft_share->get());
+  EXPECT_EQ(local_limiter(rule, applied).told, rule.local_share->get());
 }
 
 TEST(AppliedLimiter, AnElasticLimitByLoadAndTheOtherCounts) {
@@ -124,17 +124,17 @@ TEST(AppliedLimiter, AnElasticLimitByLoadAndTheOtherCounts) {
     EXPECT_EQ(other.variant, applied.variant);
     return applied.limiter;
   };
-  EXPECT_EQ(enforced(0), &rule.elastic->limiter);
-  EXPECT_EQ(enforced(0.69), &rule.elastic->limiter);
-  EXPECT_EQ(enforced(0.7), &rule.limiter);
-  EXPECT_EQ(enforced(1), &rule.limiter);
+  EXPECT_EQ(enforced(0), rule.elastic->limiter.get());
+  EXPECT_EQ(enforced(0.69), rule.elastic->limiter.get());
+  EXPECT_EQ(enforced(0.7), rule.limiter.get());
+  EXPECT_EQ(enforced(1), rule.limiter.get());
   request.client.tier = "free";  // stands alone
   EXPECT_FALSE(applied_limiter(rule, request).paired);
   rule.tiers[0].elastic = Elastic{.limiter = bucket(9, 9), .while_load_below = 1};
   request.load = 0.5;
   const auto tier = applied_limiter(rule, request);
-  EXPECT_EQ(tier.limiter, &rule.tiers[0].elastic->limiter);
-  EXPECT_EQ(counted_limiter(rule, tier).limiter, &rule.tiers[0].limiter);
+  EXPECT_EQ(tier.limiter, rule.tiers[0].elastic->limiter.get());
+  EXPECT_EQ(counted_limiter(rule, tier).limiter, rule.tiers[0].limiter.get());
   EXPECT_EQ(local_limiter(rule, tier).limiter, tier.limiter);
 }
 

@@ -62,7 +62,7 @@ inline Request request_of(const http::RequestHead& head, std::string_view addres
 // The name under the variant of that number.
 inline std::optional<limit::Key> name_key(const Rule& rule, unsigned variant, const Request& request,
                                           base::SipKey key) {
-  const AppliedLimiter applied{&rule.limiter, &rule.limiter, static_cast<std::uint16_t>(variant)};
+  const AppliedLimiter applied{rule.limiter.get(), rule.limiter.get(), static_cast<std::uint16_t>(variant)};
   return name_key(rule, applied, request, key);
 }
 

@@ -91,7 +91,7 @@ TEST_F(Throttling, ARemainingThatIsToldGrowsWhenItIsSaid) {
       if (!step.outcome.allowed) continue;
       cell = step.next;
       Bill bill;
-      bill.add({&rule, {&*rule.soft, &rule.limiter}}, {.key = {}, .limiter = &*rule.soft});
+      bill.add({&rule, {rule.soft->get(), rule.limiter.get()}}, {.key = {}, .limiter = rule.soft->get()});
       bill.outcomes()[0] = step.outcome;
       const Bill* bills[] = {&bill};
       const auto told = decide(bills, now).outcome;
@@ -163,7 +163,7 @@ TEST_F(ElasticLimit, FallsBackWithBoth) {
   Bill fallback;
   EXPECT_EQ(evaluation_.fall_back(request_, kKeys, fallback), nullptr);
   ASSERT_EQ(fallback.charges().size(), 2U);
-  EXPECT_EQ(fallback.charges()[0].limiter, &*rules_[0].elastic->local_share);
+  EXPECT_EQ(fallback.charges()[0].limiter, rules_[0].elastic->local_share->get());
   EXPECT_TRUE(fallback.line(1).applied.counted);
   EXPECT_FALSE(fallback.charges()[1].enforced);
 }

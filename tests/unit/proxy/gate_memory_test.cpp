@@ -21,6 +21,7 @@ Configuration two_places(policy::Store store,
   for (const char* name : {"each", "all"}) {
     policy::Rule rule{.name = name,
                       .index = static_cast<limit::RuleIndex>(config.rules.size()),
+                      .cells = static_cast<limit::RuleIndex>(config.rules.size()),
                       .limiter = limit::Concurrency::make(10).value()};
     rule.store = store;
     rule.on_store_failure = on_failure;
@@ -44,7 +45,7 @@ struct Asking : LoneWorker {
     gate.reset();
     space = std::make_unique<ExchangeSpace>(worker.blocks);
     space->request.head = &head;
-    gate = std::make_unique<Gate>(worker, *space);
+    gate = std::make_unique<Gate>(worker, config, *space);
   }
   void ask() {
     std::exception_ptr thrown;
@@ -63,7 +64,7 @@ struct Asking : LoneWorker {
 
   http::RequestHead head;
   std::unique_ptr<ExchangeSpace> space = std::make_unique<ExchangeSpace>(worker.blocks);
-  std::unique_ptr<Gate> gate = std::make_unique<Gate>(worker, *space);
+  std::unique_ptr<Gate> gate = std::make_unique<Gate>(worker, config, *space);
   Ruling ruling{};
 };
 

@@ -23,7 +23,7 @@ limit::Limiter queue_of(limit::Rate rate, std::uint64_t places) {
 
 policy::Rule rule_of(const char* name, limit::RuleIndex index, std::string_view key,
                      const limit::Limiter& limiter) {
-  policy::Rule rule{.name = name, .index = index, .limiter = limiter};
+  policy::Rule rule{.name = name, .index = index, .cells = index, .limiter = limiter};
   if (!key.empty()) rule.key = {*policy::parse_key_part(key)};
   return rule;
 }
@@ -42,7 +42,7 @@ class GateTest : public ::testing::Test, protected LoneWorker {
 
   // One request: its gate, and its wait.
   struct Asker {
-    explicit Asker(Worker& worker) : space(worker.blocks), gate(worker, space) {}
+    explicit Asker(Worker& worker) : space(worker.blocks), gate(worker, worker.config(), space) {}
     ExchangeSpace space;
     Gate gate;
     Ruling ruling;

@@ -67,10 +67,24 @@ TEST(InFlight, WhoWaitedInTheShaperIsLetInAgain) {
   EXPECT_FALSE(in_flight.enter(0));
 }
 
-TEST(InFlight, WithoutABoundNobodyIsShedOrCounted) {
+TEST(InFlight, WithoutABoundNobodyIsShed) {
   InFlight in_flight(0);
+  EXPECT_FALSE(in_flight.bounded());
   for (int i = 0; i < 1000; ++i) ASSERT_TRUE(in_flight.enter(9));
-  EXPECT_EQ(in_flight.count(), 0U);
+  EXPECT_EQ(in_flight.fullness(), 0);
+}
+
+TEST(InFlight, ABoundThatChangesCountsWhoIsInAlready) {
+  InFlight in_flight(3);
+  ASSERT_TRUE(in_flight.enter(0));
+  ASSERT_TRUE(in_flight.enter(0));
+  in_flight.set_most(2);
+  EXPECT_FALSE(in_flight.enter(0));
+  in_flight.set_most(0);
+  in_flight.leave();
+  in_flight.set_most(2);
+  EXPECT_TRUE(in_flight.enter(0));
+  EXPECT_FALSE(in_flight.enter(0));
 }
 
 }  // namespace

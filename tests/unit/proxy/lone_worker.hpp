@@ -3,7 +3,6 @@
 
 #include "weir/proxy/worker.hpp"
 
-#include <deque>
 #include <memory>
 #include <utility>
 
@@ -12,27 +11,22 @@ namespace weir::proxy {
 struct LoneWorker {
   // `redis`: of a store that the worker has; null: it has none.
   explicit LoneWorker(Configuration a_config, const redis::RedisSettings* redis = nullptr)
-      : config(std::move(a_config)),
+      : edition(std::make_shared<Edition>(Edition{std::move(a_config), {}})),
         store(redis != nullptr ? std::make_unique<redis::Store>(context.get_executor(), *redis) : nullptr) {}
 
-  Configuration config;
+  std::shared_ptr<Edition> edition;
+  Configuration& config = edition->config;
   net::asio::io_context context{1};
   net::Clock clock;
   limit::KeyTable table{1000};
   SharedQueue queue{1};
   InFlight in_flight{0};
-  std::deque<upstream::Fleet> fleets;
   Crowd crowd{0};
   observe::Counters counters{{.routes = 1, .rules = 3, .upstreams = 0}};
   std::unique_ptr<redis::Store> store;
   Worker worker{context.get_executor(),
-                {.config = config,
-                 .clock = clock,
-                 .table = table,
-                 .queue = queue,
-                 .in_flight = in_flight,
-                 .fleets = fleets,
-                 .crowd = crowd},
+                {.clock = clock, .table = table, .queue = queue, .in_flight = in_flight, .crowd = crowd},
+                edition,
                 store.get(),
                 counters,
                 nullptr};

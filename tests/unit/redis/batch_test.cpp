@@ -34,7 +34,8 @@ class Batches : public ::testing::Test {
     const auto reply = scripts_.charge(bills);
     std::vector<Outcome> outcomes(count(bills));
     BillPlace place{0, bills.size(), 0, outcomes.size()};
-    for (const auto& [lines, hold] : bills) {
+    for (const auto& bill : bills) {
+      const auto& lines = bill.lines;
       base::TimePoint then;
       const auto told = std::span(outcomes).subspan(place.first_line, lines.size());
       EXPECT_EQ(read_outcomes(reply, place, lines, told, then), Reading::Answer);

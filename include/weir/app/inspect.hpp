@@ -1,0 +1,36 @@
+// The commands that ask a running weir about limits, by its admin listener. Each returns the exit code of the
+// process: 0 done, 1 it could not be asked, 2 the question is wrong.
+#pragma once
+
+#include "weir/app/settings.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace weir::app {
+
+// Where the listener is, and its token: as configured, but for an address that was given.
+struct AdminAccess {
+  base::Endpoint address;
+  std::string token;
+};
+[[nodiscard]] AdminAccess admin_access(const Settings& settings, const std::optional<base::Endpoint>& given);
+
+struct ExplainOptions {
+  std::string method;
+  std::string url;                   // "http://host/path?query", or "/path"
+  std::vector<std::string> headers;  // "Name: value"
+  std::string ip;                    // empty: 127.0.0.1
+  std::string body;
+};
+int run_explain(const AdminAccess& access, const ExplainOptions& options);
+
+struct KeysOptions {
+  std::string rule;
+  std::vector<std::string> key;
+  bool reset = false;
+};
+int run_keys(const AdminAccess& access, const KeysOptions& options);
+
+}  // namespace weir::app

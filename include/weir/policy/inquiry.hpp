@@ -1,0 +1,66 @@
+// A request that somebody describes, read as one that came over a connection: by the same parser, and the
+// same eyes for who is asking. Pure.
+#pragma once
+
+#include "weir/base/ip_address.hpp"
+#include "weir/base/result.hpp"
+#include "weir/base/time.hpp"
+#include "weir/http/head_parser.hpp"
+#include "weir/policy/identity.hpp"
+#include "weir/policy/match.hpp"
+#include "weir/policy/rule.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weir::policy {
+
+struct Inquiry {
+  std::string method = "GET";
+  std::string host;          // empty: no Host field
+  std::string target = "/";  // path and query
+  base::IpAddress peer;      // who connects; a trusted proxy's X-Forwarded-For counts as ever
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::string body;
+  std::string certificate_subject;  // empty: the client shows no certificate
+};
+
+// What a request is made of for rules, by these parts. `credentials` and the scratch strings outlive it.
+[[nodiscard]] Request request_of(const ClientSettings& settings, const base::IpAddress& peer,
+                                 const http::RequestHead& head, Credentials& credentials,
+                                 std::string& path_scratch, std::string& host_scratch);
+
+// Stays where it is: the request's views are into it.
+class DescribedRequest {
+ public:
+  DescribedRequest() = default;
+  DescribedRequest(const DescribedRequest&) = delete;
+  DescribedRequest& operator=(const DescribedRequest&) = delete;
+
+  // The answer that such a head would get; nullopt: it is one. An inquiry that no head could say (line breaks
+  // in it) gets 400. REQUIRES that the settings outlive it.
+  [[nodiscard]] std::optional<http::Fault> read(const Inquiry& inquiry, const ClientSettings& settings,
+                                                base::TimePoint now, double load);
+  // Shows the body to the rules as far as they ask for it. After the route is known.
+  void show_body(std::span<const Rule> rules);
+
+  [[nodiscard]] Request& request() noexcept { return request_; }
+  [[nodiscard]] const Request& request() const noexcept { return request_; }
+  [[nodiscard]] const http::RequestHead& head() const noexcept { return head_; }
+  [[nodiscard]] std::size_t head_size() const noexcept { return text_.size(); }
+
+ private:
+  std::string text_;
+  std::string body_;
+  http::RequestHead head_;
+  Credentials credentials_;
+  std::string path_scratch_;
+  std::string host_scratch_;
+  Request request_;
+};
+
+}  // namespace weir::policy

@@ -1,0 +1,72 @@
+// Explains what would become of a described request, by the code that decides on real ones and with nothing
+// charged: the table is looked at by peek(), and what Redis is to be asked is handed out.
+//
+//   Explainer ─► remote() asked by whoever has a connection ─► redis_said() or redis_failed() ─► explain()
+//
+// Belongs to one thread. What it refers to outlives it.
+#pragma once
+
+#include "weir/base/time.hpp"
+#include "weir/limit/key_table.hpp"
+#include "weir/policy/evaluation.hpp"
+#include "weir/policy/explanation.hpp"
+#include "weir/policy/inquiry.hpp"
+#include "weir/proxy/configuration.hpp"
+#include "weir/proxy/shaper.hpp"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace weir::proxy {
+
+// One line of what Redis is asked, and its answer.
+struct Look {
+  limit::Charge charge;
+  limit::Outcome outcome{};
+  bool held_here = false;  // it was answered from units that this process took in advance
+  std::string error{};     // why there is no outcome; empty: there is one
+};
+
+class Explainer {
+ public:
+  // `load`: of the system now, where the configuration looks at it, else 1.
+  Explainer(const Configuration& config, const limit::KeyTable& table, SharedQueue& queue,
+            const policy::Inquiry& inquiry, base::TimePoint now, double load);
+
+  // To be answered before explain(), in whatever order.
+  [[nodiscard]] std::span<Look> remote() noexcept { return looks_; }
+  [[nodiscard]] policy::Explanation explain();
+
+ private:
+  void read(const policy::Inquiry& inquiry, double load);
+  void find_route();
+  void meet_rules();
+  void turn_away(unsigned status, std::string_view what);
+  void take_answers();
+  void decide();
+  [[nodiscard]] bool is_crowded(const policy::Rule& rule) const;
+  void tell_rules();
+  void tell_bill(const policy::Bill& bill, std::string_view note);
+  void tell_verdict(const policy::Decision& decision);
+  void tell_answer(unsigned status, std::string_view content_type, std::string_view fields,
+                   std::string_view body);
+  [[nodiscard]] std::string sentence(const policy::Decision& decision) const;
+
+  const Configuration& config_;
+  const limit::KeyTable& table_;
+  SharedQueue& queue_;
+  const base::TimePoint now_;
+  policy::DescribedRequest described_;
+  const policy::Route* route_ = nullptr;
+  std::vector<policy::Meeting> meetings_;
+  policy::Evaluation evaluation_;
+  policy::Bill fallback_;
+  std::vector<Look> looks_;  // of evaluation_.remote's lines
+  limit::LineSet unasked_ = 0;
+  bool settled_ = false;  // the verdict is known before any limit is asked
+  policy::Explanation told_;
+};
+
+}  // namespace weir::proxy

@@ -1,0 +1,17 @@
+// What limiters say, in JSON.
+#pragma once
+
+#include "weir/base/time.hpp"
+#include "weir/policy/explanation.hpp"
+
+#include <boost/json.hpp>
+
+namespace weir::admin {
+
+// Seconds with their fractions; null for never.
+[[nodiscard]] boost::json::value seconds_json(base::Duration duration);
+
+[[nodiscard]] boost::json::object limit_json(const policy::LimitState& state);
+[[nodiscard]] boost::json::array texts_json(const std::vector<std::string>& texts);
+
+}  // namespace weir::admin

@@ -1,0 +1,44 @@
+// The servers behind weir, and what it is to reach them.
+#include "admin/metrics_page.hpp"
+
+namespace weir::admin {
+
+namespace {
+
+void tell_servers(MetricsPage& page) {
+  if (!page.sources().servers) return;
+  Family healthy = page.gauge("weir_upstream_healthy", "Whether a server gets requests.");
+  Family ejections = page.counter("weir_upstream_ejections_total", "Times that a server was put out.");
+  for (const ServerFigures& figures : page.sources().servers()) {
+    const Labels labels{{"server", figures.server}, {"upstream", figures.upstream}};
+    healthy.add(labels, figures.healthy ? 1.0 : 0.0);
+    ejections.add(labels, figures.ejections);
+  }
+  page.put(healthy);
+  page.put(ejections);
+}
+
+}  // namespace
+
+void tell_upstreams(MetricsPage& page) {
+  using observe::UpstreamTallies;
+  page.each_upstream(&UpstreamTallies::connects, "weir_upstream_connects_total",
+                     "Connections opened to servers.");
+  page.each_upstream(&UpstreamTallies::failures, "weir_upstream_failures_total",
+                     "Connects that failed and exchanges that broke off.");
+  page.each_upstream(&UpstreamTallies::errors, "weir_upstream_errors_total",
+                     "Answers of servers with a status of 5xx.");
+  page.each_upstream(&UpstreamTallies::reused, "weir_upstream_reused_total",
+                     "Requests that found a connection waiting.");
+  page.each_upstream(&UpstreamTallies::retries, "weir_upstream_retries_total",
+                     "Times that requests were sent again over another connection.");
+  page.each_upstream(&UpstreamTallies::denied, "weir_upstream_retries_denied_total",
+                     "Requests not sent again because the budget of that was spent.");
+  page.each_upstream(&UpstreamTallies::crowded, "weir_upstream_crowded_total",
+                     "Requests that found no server with room for them.");
+  page.each_upstream(&UpstreamTallies::paused, "weir_upstream_paused_total",
+                     "Requests answered 429 here because the upstream had asked to be left alone.");
+  tell_servers(page);
+}
+
+}  // namespace weir::admin

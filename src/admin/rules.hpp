@@ -1,0 +1,13 @@
+// A rule with its counters, in JSON.
+#pragma once
+
+#include "weir/admin/sources.hpp"
+
+#include <boost/json/object.hpp>
+
+namespace weir::admin {
+
+// REQUIRES at < sources.rules.size().
+[[nodiscard]] boost::json::object rule_json(const Sources& sources, std::size_t at);
+
+}  // namespace weir::admin

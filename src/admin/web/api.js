@@ -1,0 +1,39 @@
+// What this page asks of weir. The token stays in this tab's storage and goes into a header, never into an address.
+
+const kKey = "weir-token";
+const kPatience = 5000; // milliseconds for one answer
+
+export class Unauthorized extends Error {}
+export class NotThere extends Error {}
+
+export const hasToken = () => sessionStorage.getItem(kKey) !== null;
+export const keepToken = (token) => sessionStorage.setItem(kKey, token);
+export const forgetToken = () => sessionStorage.removeItem(kKey);
+
+// The answer's JSON. Throws Unauthorized, NotThere, or an Error that says what weir said.
+export async function ask(path, body) {
+  const headers = {};
+  if (hasToken()) headers.Authorization = `Bearer ${sessionStorage.getItem(kKey)}`;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const response = await fetch(path, {
+    method: body === undefined ? "GET" : "POST",
+    headers,
+    body: body === undefined ? undefined : JSON.stringify(body),
+    cache: "no-store",
+    credentials: "omit",
+    signal: AbortSignal.timeout(kPatience),
+  });
+  if (response.status === 401) throw new Unauthorized();
+  if (response.status === 404) throw new NotThere();
+  const text = await response.text();
+  if (!response.ok) throw new Error(complaint(text) ?? `weir answered ${response.status}`);
+  return JSON.parse(text);
+}
+
+function complaint(text) {
+  try {
+    return JSON.parse(text).message;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,86 @@
+// The form that describes a request: POST /api/explain.
+
+import { ask, NotThere, Unauthorized } from "./api.js";
+import { find, h } from "./dom.js";
+import { count, micros, span } from "./words.js";
+
+export function listen(unauthorized) {
+  find("#explain-form").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const button = find("#explain-form button");
+    button.disabled = true;
+    try {
+      show(await ask("/api/explain", described()));
+    } catch (error) {
+      if (error instanceof Unauthorized) return unauthorized();
+      complain(error instanceof NotThere ? "This weir does not explain." : error.message);
+    } finally {
+      button.disabled = false;
+    }
+  });
+}
+
+const value = (name) => find(`#explain-${name}`).value.trim();
+
+// What stands in the form, without what was left empty.
+function described() {
+  const request = { method: value("method"), path: value("path") };
+  for (const name of ["host", "ip"]) if (value(name)) request[name] = value(name);
+  const lines = value("headers").split("\n").filter((line) => line.includes(":"));
+  if (lines.length)
+    request.headers = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(":")).trim(), line.slice(line.indexOf(":") + 1).trim()]));
+  return request;
+}
+
+function complain(text) {
+  find("#explanation").replaceChildren(h("p", { class: "fault" }, text));
+}
+
+function show({ verdict, client, route, rules }) {
+  const mood = { forward: "good", delay: "warn", refuse: "bad" }[verdict.verdict] ?? "note";
+  const goes = route.name === null ? "no route matches" : `route ${route.name}${route.target ? `, ${route.target}` : ""}`;
+  find("#explanation").replaceChildren(
+    h("p", { class: "headline" }, h("span", { class: `badge ${mood}` }, verdict.verdict), h("span", {}, verdict.why)),
+    h("p", { class: "quiet" }, [`client ${client.address}`, ...traits(client), goes].join("; ")),
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "What each rule says" }, table(rules)));
+}
+
+const kPlain = ["address", "peer", "peer_trusted"];
+const traits = (client) => Object.entries(client).filter(([name]) => !kPlain.includes(name)).map(([name, said]) => `${name} ${said}`);
+
+function table(rules) {
+  const heads = ["Rule", "Key", "Says", "Left", "Free again in"].map((head) => h("th", { scope: "col" }, head));
+  return h("table", { class: "rows" }, h("thead", {}, h("tr", {}, heads)),
+    h("tbody", {}, rules.length ? rules.map(row) : h("tr", {}, h("td", { class: "quiet full", colspan: 5 }, "There are no rules."))));
+}
+
+function row(rule) {
+  const name = h("th", { scope: "row", class: "full" }, rule.name, " ",
+    rule.mode === "shadow" && h("span", { class: "badge note" }, "shadow"), h("span", { class: "detail" }, rule.match));
+  if (!rule.applies) return h("tr", {}, name, h("td", { class: "quiet full", colspan: 4 }, `does not apply: ${rule.why}`));
+  const limits = rule.limits ?? [];
+  const each = (read) => limits.map((limit) => h("span", { class: "line" }, read(limit)));
+  return h("tr", {}, name,
+    h("td", { "data-label": "Key" }, h("span", { class: "code" }, (rule.key ?? []).join(", ") || "all together"),
+      rule.cost > 1 && h("span", { class: "detail" }, `costs ${count(rule.cost)}`)),
+    h("td", { "data-label": "Says" }, limits.map(says), rule.why && h("span", { class: "detail" }, rule.why)),
+    h("td", { "data-label": "Left" }, each((limit) => (limit.limit === undefined ? "unknown" : `${count(limit.remaining)} of ${count(limit.limit)}`))),
+    h("td", { "data-label": "Free again in" }, each(frees)));
+}
+
+const kMoods = { admit: "good", delay: "warn", refuse: "bad", unknown: "note" };
+
+function says(limit) {
+  const counts = limit.decides === false ? "; it does not decide" : "";
+  return h("span", { class: "line" }, h("span", { class: `badge ${kMoods[limit.says]}` }, limit.says),
+    h("span", { class: "detail" }, [limit.limiter, limit.chosen_by, limit.note].filter(Boolean).join("; ") + counts));
+}
+
+function frees(limit) {
+  if (limit.says === "unknown") return "unknown";
+  if (limit.retry_after_seconds === null) return "never: it costs more than there is";
+  if (limit.retry_after_seconds !== undefined) return `${seconds(limit.retry_after_seconds)}; whole in ${seconds(limit.reset_after_seconds)}`;
+  if (limit.delay_seconds) return `leaves in ${seconds(limit.delay_seconds)}`;
+  return limit.reset_after_seconds ? `now; whole in ${seconds(limit.reset_after_seconds)}` : "now; it is whole";
+}
+const seconds = (value) => (value === null ? "never" : value < 1 ? micros(value * 1e6) : span(value * 1000));

@@ -1,0 +1,127 @@
+// The page's life: it asks for the token where one is needed, then for figures again and again, and says so when
+// weir does not answer any more.
+
+import { ask, forgetToken, hasToken, keepToken, Unauthorized } from "./api.js";
+import { Charts } from "./charts.js";
+import { find, say } from "./dom.js";
+import * as explain from "./explain.js";
+import * as panels from "./panels.js";
+import { Rates } from "./rates.js";
+import * as top from "./top.js";
+import * as verdict from "./verdict.js";
+import { clock, rate, span } from "./words.js";
+
+const kEvery = 2000; // milliseconds between two questions
+const kEveryHidden = 20_000; // of a page that nobody looks at
+const kHistoryEvery = 15_000;
+
+let charts;
+let rates = new Rates();
+let history;
+let historyAt = 0;
+let started; // of the weir that the figures are of
+let shownAt; // when the latest figures came; undefined: none have
+let seenAt; // by weir's clock, likewise
+let timer;
+let asking = false;
+
+async function poll() {
+  if (asking) return;
+  asking = true;
+  clearTimeout(timer);
+  try {
+    const overview = await ask("/api/overview");
+    await remember(overview);
+    show(overview);
+    await top.refresh();
+  } catch (error) {
+    if (error instanceof Unauthorized) return askForToken();
+    lost(error);
+  } finally {
+    asking = false;
+  }
+  timer = setTimeout(poll, document.hidden ? kEveryHidden : kEvery);
+}
+
+// Weir's memory of the last minutes: whole for the charts at first and after a restart, later for the rules alone.
+async function remember(overview) {
+  const fresh = started !== overview.started;
+  if (!fresh && Date.now() - historyAt < kHistoryEvery) return;
+  history = await ask("/api/history");
+  historyAt = Date.now();
+  if (!fresh) return;
+  started = overview.started;
+  rates = new Rates();
+  find("#figures").hidden = false;  // before the charts measure their places
+  find("#waiting").hidden = true;
+  charts ??= new Charts();
+  charts.begin(history);
+}
+
+function show(overview) {
+  rates.take(overview);
+  const traffic = (name) => rates.latest((seen) => seen.traffic[name]);
+  const now = { admitted: traffic("admitted"), delayed: traffic("delayed"), refused: traffic("refused") };
+  if (now.admitted !== null) charts.push(overview.now, now);
+  for (const name of Object.keys(now)) say(find(`[data-series=${name}] output`), rate(now[name]));
+  verdict.show(overview, rates);
+  panels.show(overview, rates, history);
+  say(find("#identity"), `${overview.version}, up ${span(overview.now - overview.started)}`);
+  say(find("#freshness"), `as of ${clock(overview.now)}`);
+  document.title = `${find("#headline").textContent} – weir`;
+  document.documentElement.classList.remove("stale");
+  document.documentElement.dataset.polls = Number(document.documentElement.dataset.polls ?? 0) + 1;
+  find("#trouble").hidden = true;
+  find("#forget").hidden = !hasToken();
+  shownAt = Date.now();
+  seenAt = overview.now;
+}
+
+function lost(error) {
+  const gone = error instanceof TypeError || error.name === "TimeoutError";
+  const what = gone ? "weir does not answer." : `weir answers with an error: ${error.message}.`;
+  const old = shownAt ? ` What stands below is ${span(Date.now() - shownAt)} old.` : "";
+  find("#trouble").hidden = false;
+  say(find("#trouble"), `${what}${old} Asking again every ${kEvery / 1000} seconds.`);
+  find("#waiting").hidden = true;
+  document.documentElement.classList.add("stale");
+  document.title = "No answer – weir";
+  if (shownAt) charts.push(seenAt + Date.now() - shownAt, null);
+}
+
+// Here again when the token was wrong, or is not good any more.
+function askForToken() {
+  const wrong = hasToken();
+  forgetToken();
+  find("#figures").hidden = true;
+  find("#waiting").hidden = true;
+  find("#trouble").hidden = true;
+  find("#forget").hidden = true;
+  find("#login").hidden = false;
+  say(find("#login-fault"), wrong ? "That is not the token of this weir." : "");
+  find("#token").setAttribute("aria-invalid", wrong);
+  find("#token").select();
+}
+
+find("#login").addEventListener("submit", (event) => {
+  event.preventDefault();
+  keepToken(find("#token").value);
+  find("#token").value = "";
+  find("#login").hidden = true;
+  find("#waiting").hidden = false;
+  started = undefined;
+  poll();
+});
+
+find("#forget").addEventListener("click", () => {
+  forgetToken();
+  clearTimeout(timer);
+  askForToken();
+});
+
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden && find("#login").hidden) poll();
+});
+
+explain.listen(askForToken);
+poll();

@@ -1,0 +1,56 @@
+// From totals to rates: weir tells how much there has been since it began, a page wants how much there is.
+
+const kSpan = 10_000; // milliseconds that a rate is an average of
+
+export class Rates {
+  #seen = [];
+
+  // A new overview. One of a weir that was started anew, or whose counters were, begins anew as well.
+  take(overview) {
+    const last = this.#seen.at(-1);
+    if (last && (last.started !== overview.started || last.now > overview.now)) this.#seen = [];
+    this.#seen.push(overview);
+    while (this.#seen.length > 2 && overview.now - this.#seen[1].now >= kSpan) this.#seen.shift();
+  }
+
+  // What `read` finds in an overview, a second; null before there are two. `read` may find nothing in an older one.
+  of(read) {
+    return increase(this.#seen[0], this.#seen.at(-1), read);
+  }
+  // The same since the overview before.
+  latest(read) {
+    return increase(this.#seen.at(-2), this.#seen.at(-1), read);
+  }
+
+  // The duration within which a share of the latest requests stayed, in microseconds; null: there were none.
+  quantile(share) {
+    const first = this.#seen[0];
+    const last = this.#seen.at(-1);
+    if (!first || first === last) return null;
+    const counts = last.latency.counts.map((count, i) => Math.max(0, count - first.latency.counts[i]));
+    return quantile(last.latency.bounds_us, counts, share);
+  }
+}
+
+function increase(first, last, read) {
+  if (!first || !last || first === last || last.now <= first.now) return null;
+  const [before, after] = [read(first), read(last)];
+  if (before == null || after == null) return null;
+  return (Math.max(0, after - before) * 1000) / (last.now - first.now);
+}
+
+// Between the bounds of its bucket in proportion, as Prometheus's histogram_quantile does.
+export function quantile(bounds, counts, share) {
+  const sum = counts.reduce((total, count) => total + count, 0);
+  if (sum === 0) return null;
+  const wanted = share * sum;
+  let below = 0;
+  for (let i = 0; i < bounds.length; ++i) {
+    if (counts[i] > 0 && below + counts[i] >= wanted) {
+      const from = i === 0 ? 0 : bounds[i - 1];
+      return from + ((bounds[i] - from) * (wanted - below)) / counts[i];
+    }
+    below += counts[i];
+  }
+  return bounds.at(-1);
+}

@@ -1,0 +1,41 @@
+// Who asks most, and who is refused most: GET /api/top. Hidden where this weir does not count that.
+
+import { ask, NotThere } from "./api.js";
+import { fill, find, h } from "./dom.js";
+import { count, span } from "./words.js";
+
+let absent = false;
+
+export async function refresh() {
+  if (absent) return;
+  try {
+    show(await ask("/api/top"));
+  } catch (error) {
+    if (!(error instanceof NotThere)) throw error;
+    absent = true;
+    find("#top").hidden = true;
+  }
+}
+
+function show({ top }) {
+  const busy = top.filter(({ admitted, refused }) => admitted.length + refused.length > 0);
+  busy.sort((one, other) => cost(other.refused) - cost(one.refused));
+  find("#top").hidden = false;
+  const seconds = Math.max(0, ...top.map((rule) => rule.seconds));
+  find("#top-note").textContent = busy.length === 0 ? "Nobody yet." :
+    `Of each rule, those that cost it most${seconds ? ` in the last ${span(seconds * 1000)}` : ""}. A cost may be too high by what stands behind ±.`;
+  fill(find("#top-rules"), busy.map((rule) => h("div", { class: "heavy-rule" }, h("h3", {}, rule.rule),
+    h("div", { class: "heavy" }, list("Refused", rule.refused), list("Admitted", rule.admitted)))));
+}
+
+const cost = (clients) => clients.reduce((sum, client) => sum + client.cost, 0);
+const kShown = 8;
+
+function list(title, clients) {
+  const rows = clients.slice(0, kShown).map((each) => h("tr", {},
+    h("td", { class: "code" }, each.client || each.digest),
+    h("td", { class: "number" }, count(each.cost), each.error > 0 && h("span", { class: "quiet" }, ` ±${count(each.error)}`))));
+  return h("table", {}, h("caption", {}, title),
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Client"), h("th", { scope: "col", class: "number" }, "Cost"))),
+    h("tbody", {}, rows.length ? rows : h("tr", {}, h("td", { class: "quiet", colspan: 2 }, "nobody"))));
+}

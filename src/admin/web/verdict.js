@@ -1,0 +1,114 @@
+// The first thing on the page: is it healthy, who is being limited, by which rule, since when.
+
+import { find, fill, h, say } from "./dom.js";
+import { clock, plural, rate, span } from "./words.js";
+
+const kDay = 86_400_000;
+const kWarnDays = 14; // of a certificate
+const kNearlyFull = 0.9; // of the key table
+
+export const refusals = (rule) => rule.counters.refused + rule.counters.shadow_refused;
+
+// What there is to say, the worst first: { mood: "bad" | "warn" | "note", badge, text }.
+export function findings(overview, rates) {
+  const all = [...readiness(overview), ...alerts(overview), ...redis(overview, rates), ...servers(overview, rates),
+               ...certificates(overview), ...table(overview, rates), ...rules(overview, rates)];
+  const order = ["bad", "warn", "note"];
+  return all.sort((one, other) => order.indexOf(one.mood) - order.indexOf(other.mood));
+}
+
+const finding = (mood, badge, text) => ({ mood, badge, text });
+
+function readiness({ ready, detail }) {
+  if (ready) return [];
+  if (detail === "draining") return [finding("warn", "draining", "It finishes what it began and takes nothing new.")];
+  return [finding("bad", "not ready", detail || "It takes no requests.")];
+}
+
+function alerts({ alerts = [] }) {
+  return alerts.filter((alert) => alert.firing)
+    .map((alert) => finding("bad", "alert", `${alert.name} fires since ${clock(alert.since)}: ${alert.seen} lately, its threshold is ${alert.above}.`));
+}
+
+function redis({ redis }, rates) {
+  if (!redis) return [];
+  if (redis.up === 0) return [finding("bad", "redis", "It cannot be reached: its rules go by on_store_failure.")];
+  const found = [];
+  if (redis.up < redis.connections) found.push(finding("warn", "redis", `${redis.up} of ${redis.connections} connections stand.`));
+  const failing = rates.of((seen) => seen.redis?.failures);
+  if (failing > 0) found.push(finding("warn", "redis", `${rate(failing)} calls a second without an answer of use.`));
+  return found;
+}
+
+function servers({ upstreams }, rates) {
+  const found = [];
+  for (const [at, upstream] of upstreams.entries()) {
+    const out = upstream.servers.filter((server) => !server.healthy).map((server) => server.server);
+    const all = upstream.servers.length;
+    if (out.length > 0)
+      found.push(finding(out.length === all ? "bad" : "warn", upstream.name,
+        out.length === all ? `No server takes requests (${out.join(", ")}).` : `${out.length} of ${all} servers out: ${out.join(", ")}`));
+    const failing = rates.of((seen) => sum(seen.upstreams[at]));
+    if (failing > 0) found.push(finding("warn", upstream.name, `${rate(failing)}/s of its answers are failures.`));
+  }
+  return found;
+}
+const sum = (upstream) => (upstream ? upstream.failures + upstream.errors : undefined);
+
+function certificates({ certificates = [], now }) {
+  return certificates.filter(({ not_after }) => not_after - now < kWarnDays * kDay)
+    .map(({ file, not_after }) => not_after <= now
+      ? finding("bad", "certificate", `${file} ended ${span(now - not_after)} ago.`)
+      : finding("warn", "certificate", `${file} is good for ${span(not_after - now)} more.`));
+}
+
+function table({ keys }, rates) {
+  if (!keys) return [];
+  const overflowing = rates.of((seen) => seen.keys?.overflowed);
+  if (overflowing > 0) return [finding("warn", "key table", "It is full of live keys: newcomers share an overflow cell.")];
+  const full = keys.used / keys.slots;
+  return full > kNearlyFull ? [finding("warn", "key table", `${Math.round(full * 100)} % of its places are taken.`)] : [];
+}
+
+function rules(overview, rates) {
+  return overview.rules.map((rule, at) => ({ rule, refused: rates.of((seen) => refused_of(seen, at, rule.name)) }))
+    .filter(({ rule }) => rule.refusing_since)
+    .sort((one, other) => shadow(one) - shadow(other) || (other.refused ?? 0) - (one.refused ?? 0))
+    .map(({ rule, refused }) => finding("note", rule.name, limiting(rule, refused, overview.now)));
+}
+
+const shadow = ({ rule }) => Number(rule.mode === "shadow");
+
+function limiting(rule, refused, now) {
+  const only = rule.mode === "shadow";
+  const since = `since ${clock(rule.refusing_since)} (${span(now - rule.refusing_since)})`;
+  if (!refused) return `${only ? "would have refused" : "refused"} clients ${since}, last at ${clock(rule.last_refused)}`;
+  return `${only ? "would refuse" : "refuses"} ${rate(refused)}/s, ${since}`;
+}
+
+const refused_of = (overview, at, name) => {
+  const rule = overview.rules[at]?.name === name ? overview.rules[at] : undefined;
+  return rule && refusals(rule);
+};
+
+function headline(found, overview) {
+  const worst = found[0]?.mood;
+  if (!overview.ready) return overview.detail === "draining" ? "Draining" : "Not ready";
+  const limiting = overview.rules.filter((rule) => rule.refusing_since && rule.mode !== "shadow").length;
+  const limits = limiting === 0 ? "Nobody is being limited." : `${plural(limiting, "rule")} ${limiting === 1 ? "is" : "are"} limiting clients.`;
+  if (worst === "bad") return `In trouble. ${limits}`;
+  return worst === "warn" ? `Needs a look. ${limits}` : `Healthy. ${limits}`;
+}
+
+const kMost = 8; // findings; the tables below have the rest
+
+export function show(overview, rates) {
+  const found = findings(overview, rates);
+  const mood = found[0]?.mood ?? "good";
+  find("#verdict").className = `verdict ${mood}`;
+  say(find("#headline"), headline(found, overview));
+  const rows = found.slice(0, kMost).map(({ mood: each, badge, text }) =>
+    h("li", { class: each }, h("span", { class: "badge" }, badge), h("span", {}, text)));
+  if (found.length > kMost) rows.push(h("li", { class: "quiet" }, `and ${found.length - kMost} more below`));
+  fill(find("#findings"), rows);
+}

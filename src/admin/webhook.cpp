@@ -1,0 +1,107 @@
+#include "admin/webhook.hpp"
+
+#include "weir/http/head_parser.hpp"
+
+#include <array>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace weir::admin {
+
+namespace {
+
+constexpr std::size_t kMostHead = 16 << 10;  // of the answer
+
+std::string request(const Webhook& hook, const std::string& body) {
+  std::string text = "POST " + hook.target + " HTTP/1.1\r\nHost: " + hook.address.to_string() +
+                     "\r\nUser-Agent: weir\r\nContent-Type: application/json\r\nContent-Length: " +
+                     std::to_string(body.size()) + "\r\nConnection: close\r\n";
+  if (!hook.authorization.empty()) text += "Authorization: " + hook.authorization + "\r\n";
+  return text + "\r\n" + body;
+}
+
+// A receiver that does not want it, or is not there, will not want it the next time; one that is busy may.
+bool is_hopeless(unsigned status) {
+  return status >= 300 && status < 500 && status != 408 && status != 425 && status != 429;
+}
+
+}  // namespace
+
+// The system's resolver has a thread of its own; its answer comes back to this loop.
+class Post::Lookup {
+ public:
+  Lookup(Resolver& resolver, const base::Endpoint& address) noexcept
+      : resolver_(resolver), address_(address) {}
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> caller) {
+    resolver_.async_resolve(address_.host, std::to_string(address_.port),
+                            [this, caller](const net::ErrorCode& ec, const Resolver::results_type& found) {
+                              if (!ec)
+                                for (const auto& entry : found) addresses_.emplace_back(entry.endpoint());
+                              caller.resume();
+                            });
+  }
+  // Empty: there is no such host.
+  std::vector<net::RawEndpoint> await_resume() noexcept { return std::move(addresses_); }
+
+ private:
+  Resolver& resolver_;
+  const base::Endpoint& address_;
+  std::vector<net::RawEndpoint> addresses_;
+};
+
+void Post::on_late() noexcept {
+  late_ = true;
+  resolver_.cancel();
+  if (stream_) stream_->cancel();
+}
+
+net::Task<Post::End> Post::send(const Webhook& hook, SSL_CTX* tls, base::Duration timeout,
+                                const std::string& body) {
+  late_ = false;
+  arm(timeout);
+  auto end = co_await attempt(hook, tls, body);
+  disarm();
+  stream_.reset();
+  if (late_ && !end.fault.empty()) end.fault = "it does not answer in time";
+  co_return end;
+}
+
+net::Task<Post::End> Post::attempt(const Webhook& hook, SSL_CTX* tls, const std::string& body) {
+  const auto addresses = co_await Lookup(resolver_, hook.address);
+  if (addresses.empty()) co_return End{"there is no such host"};
+  const auto target = tls != nullptr ? std::optional(net::TlsTarget{tls, hook.address.host}) : std::nullopt;
+  std::string fault;
+  const auto unconnected = co_await net::connect_to(executor_, addresses, target, stream_, fault);
+  if (unconnected) co_return End{fault.empty() ? "it cannot be reached: " + unconnected.message() : fault};
+  const auto text = request(hook, body);
+  const auto unsent = co_await stream_->write(text);
+  if (unsent) co_return End{"the connection broke: " + unsent.message()};
+  const unsigned status = co_await read_status();
+  if (status == 0) co_return End{"its answer is no HTTP"};
+  if (status >= 200 && status < 300) co_return End{};
+  co_return End{"it answers " + std::to_string(status), is_hopeless(status)};
+}
+
+// Of the answer that is not an interim one; 0: there is none.
+net::Task<unsigned> Post::read_status() {
+  std::string answer;
+  net::ErrorCode ec;
+  for (std::size_t searched = 0; !ec && answer.size() < kMostHead;) {
+    std::array<char, 2048> piece;
+    const auto count = co_await stream_->read_some(piece.data(), piece.size(), ec);
+    answer.append(piece.data(), count);
+    while (const auto size = http::find_head_end(answer, searched)) {
+      http::ResponseHead head;
+      if (http::parse_response_head(std::string_view(answer).substr(0, size), false, head)) co_return 0;
+      if (head.status >= 200) co_return head.status;
+      answer.erase(0, size);
+      searched = 0;
+    }
+    searched = answer.size();
+  }
+  co_return 0;
+}
+
+}  // namespace weir::admin

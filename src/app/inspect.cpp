@@ -1,0 +1,124 @@
+#include "weir/app/inspect.hpp"
+
+#include "app/ask_admin.hpp"
+#include "app/report.hpp"
+
+#include <iostream>
+#include <stdexcept>
+
+#include <boost/json.hpp>
+
+namespace weir::app {
+
+namespace {
+
+namespace json = boost::json;
+
+constexpr int kFailed = 1;
+constexpr int kWrong = 2;
+constexpr unsigned kOk = 200;
+
+struct WrongQuestion : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// RFC 3986 §2.3: all but what is unreserved.
+std::string escaped(std::string_view text) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+  std::string out;
+  for (const char c : text) {
+    const auto octet = static_cast<unsigned char>(c);
+    if (kPlain.find(c) != std::string_view::npos)
+      out += c;
+    else
+      out.append(1, '%').append(1, kHex[octet >> 4]).append(1, kHex[octet & 15]);
+  }
+  return out;
+}
+
+// The answer's members; throws what it says where it is no 200.
+json::object ask(const AdminAccess& access, std::string_view method, std::string target, std::string body) {
+  const auto reply = ask_admin({.address = access.address,
+                                .token = access.token,
+                                .method = method,
+                                .target = std::move(target),
+                                .body = std::move(body)});
+  json::error_code ec;
+  const auto said = json::parse(reply.body, ec);
+  if (ec || !said.is_object())
+    throw std::runtime_error("it answers " + std::to_string(reply.status) + " and no JSON");
+  if (reply.status == kOk) return said.as_object();
+  const auto* message = said.as_object().if_contains("message");
+  const std::string what =
+      message != nullptr && message->is_string() ? message->as_string().c_str() : reply.body;
+  if (reply.status == 401 || reply.status >= 500) throw std::runtime_error(what);
+  throw WrongQuestion(what);
+}
+
+// Prints what is made of the answer.
+template <class Report>
+int tell(const AdminAccess& access, Report report) {
+  try {
+    std::cout << report() << std::flush;
+    return 0;
+  } catch (const WrongQuestion& error) {
+    std::cerr << "weir: " << error.what() << '\n';
+    return kWrong;
+  } catch (const std::runtime_error& error) {
+    std::cerr << "weir: " << access.address.to_string() << ": " << error.what()
+              << "\nthis asks a weir that runs: start it with weir run --config FILE, or say --admin ADDR\n";
+    return kFailed;
+  }
+}
+
+json::object inquiry_of(const ExplainOptions& options) {
+  json::object inquiry{{"method", options.method}};
+  std::string_view url = options.url;
+  if (const auto scheme = url.find("://"); scheme != std::string_view::npos && scheme < url.find('/')) {
+    url.remove_prefix(scheme + 3);
+    const auto end = std::min(url.find_first_of("/?"), url.size());
+    inquiry["host"] = url.substr(0, end);
+    url.remove_prefix(end);
+  }
+  inquiry["path"] = url.starts_with('/') ? std::string(url) : "/" + std::string(url);
+  if (!options.ip.empty()) inquiry["ip"] = options.ip;
+  if (!options.body.empty()) inquiry["body"] = options.body;
+  json::object headers;
+  for (const auto& line : options.headers) {
+    const auto colon = line.find(':');
+    if (colon == std::string::npos || colon == 0)
+      throw WrongQuestion("-H \"" + line + "\" is no header: write \"Name: value\"");
+    const auto value = line.find_first_not_of(" \t", colon + 1);
+    auto& lines = headers[line.substr(0, colon)];
+    if (!lines.is_array()) lines = json::array();
+    lines.as_array().emplace_back(value == std::string::npos ? "" : line.substr(value));
+  }
+  if (!headers.empty()) inquiry["headers"] = std::move(headers);
+  return inquiry;
+}
+
+}  // namespace
+
+AdminAccess admin_access(const Settings& settings, const std::optional<base::Endpoint>& given) {
+  if (!given && !settings.admin.address)
+    throw std::runtime_error(
+        "this configuration has no [admin] listener to ask: add [admin] address = \"127.0.0.1:9900\"");
+  return {given ? *given : *settings.admin.address, settings.admin.token};
+}
+
+int run_explain(const AdminAccess& access, const ExplainOptions& options) {
+  return tell(access, [&] {
+    return explanation_report(ask(access, "POST", "/api/explain", json::serialize(inquiry_of(options))));
+  });
+}
+
+int run_keys(const AdminAccess& access, const KeysOptions& options) {
+  return tell(access, [&] {
+    std::string target = "/api/keys?rule=" + escaped(options.rule);
+    for (const auto& part : options.key) target += "&key=" + escaped(part);
+    return keys_report(ask(access, options.reset ? "DELETE" : "GET", std::move(target), {}));
+  });
+}
+
+}  // namespace weir::app

@@ -1,0 +1,65 @@
+// What the admin listener asks of limits: explanations of described requests, and single keys. The table is
+// asked at once; Redis by the first worker's connection, on that worker's thread.
+//
+// Belongs to the control thread.
+#pragma once
+
+#include "app/key_places.hpp"
+#include "app/redis_errand.hpp"
+#include "app/worker_thread.hpp"
+
+#include "weir/admin/sources.hpp"
+#include "weir/limit/key_table.hpp"
+#include "weir/net/asio.hpp"
+#include "weir/net/clock.hpp"
+#include "weir/proxy/configuration.hpp"
+#include "weir/proxy/shaper.hpp"
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace weir::app {
+
+class Inspector {
+ public:
+  // Asked anew for each question.
+  struct Moment {
+    std::function<std::shared_ptr<const proxy::Configuration>()> config;  // in force
+    std::function<double()> load;                                         // of the system, 0 to 1
+  };
+  // All of it outlives the inspector.
+  Inspector(net::Executor executor, const net::Clock& clock, limit::KeyTable& table,
+            proxy::SharedQueue& queue, const std::vector<std::unique_ptr<WorkerThread>>& workers, Log& log,
+            Moment moment)
+      : executor_(executor),
+        clock_(clock),
+        table_(table),
+        queue_(queue),
+        workers_(workers),
+        log_(log),
+        moment_(std::move(moment)) {}
+
+  // As admin::Sources has them.
+  [[nodiscard]] net::Awaitable<policy::Explanation> explain(policy::Inquiry inquiry);
+  [[nodiscard]] net::Awaitable<admin::KeyAnswer> keys(admin::KeyQuestion question);
+
+ private:
+  net::Awaitable<bool> ask_redis(std::shared_ptr<RedisErrand> errand);
+  net::Awaitable<void> answer_by_redis(std::span<proxy::Look> looks);
+  net::Awaitable<std::vector<policy::LimitState>> look(const policy::Rule& rule, const KeyPlaces& places);
+  net::Awaitable<void> reset(const policy::Rule& rule, KeyPlaces places, std::string peer,
+                             admin::KeyAnswer& answer);
+
+  const net::Executor executor_;
+  const net::Clock& clock_;
+  limit::KeyTable& table_;
+  proxy::SharedQueue& queue_;
+  const std::vector<std::unique_ptr<WorkerThread>>& workers_;
+  Log& log_;
+  const Moment moment_;
+};
+
+}  // namespace weir::app

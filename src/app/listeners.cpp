@@ -1,0 +1,100 @@
+#include "app/listeners.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <unistd.h>
+
+namespace weir::app {
+
+Listeners::Listeners(net::Executor executor, const Workers& workers, Log& log)
+    : workers_(workers), log_(log), certificates_(executor, log, [this](std::size_t number, SSL_CTX*) {
+        for (const auto& listener : listeners_)
+          if (listener.number == number)
+            for (const auto& worker : workers_) worker->renew(number, entrance(listener));
+      }) {}
+
+base::Result<std::vector<net::ListeningSocket>> Listeners::open(const base::Endpoint& address) const {
+  std::vector<net::ListeningSocket> sockets;
+  auto first = net::ListeningSocket::open(address);
+  if (!first) return first.error();
+  sockets.push_back(std::move(*first));
+  while (sockets.size() < workers_.size()) {
+    auto another = sockets.front().again();
+    if (!another) return another.error();
+    sockets.push_back(std::move(*another));
+  }
+  return sockets;
+}
+
+base::Result<std::vector<Listeners::Wanted>> Listeners::prepare(
+    const std::vector<net::ListenerSettings>& settings) const {
+  std::vector<Wanted> wanted;
+  std::vector<bool> kept(listeners_.size());
+  for (const auto& each : settings) {
+    auto& one = wanted.emplace_back();
+    one.settings = each;
+    for (std::size_t i = 0; i < listeners_.size() && !one.number; ++i) {
+      if (kept[i] || !(listeners_[i].settings.address == each.address)) continue;
+      kept[i] = true;
+      one.number = listeners_[i].number;
+      one.changed = !(listeners_[i].settings == each);
+    }
+    if (one.changed) {
+      auto shown = certificates_.read(each, one.number);
+      if (!shown) return shown.error();
+      one.shown = std::move(*shown);
+    }
+    if (one.number) continue;
+    auto sockets = open(each.address);
+    if (!sockets) return sockets.error();
+    one.sockets = std::move(*sockets);
+  }
+  return wanted;
+}
+
+std::vector<std::string> Listeners::put_in_force(std::vector<Wanted> wanted, std::size_t most_sessions) {
+  std::vector<std::string> changes;
+  const bool other_bound = std::exchange(most_sessions_, most_sessions) != most_sessions;
+  auto before = std::exchange(listeners_, {});
+  for (auto& one : wanted) {
+    const bool is_new = !one.number;
+    const auto where = "listener " + one.settings.address.to_string();
+    auto& listener =
+        listeners_.emplace_back(Listener{is_new ? next_++ : *one.number, std::move(one.settings)});
+    if (one.changed) certificates_.show(listener.number, listener.settings, std::move(one.shown));
+    if (is_new)
+      begin(listener, std::move(one.sockets));
+    else if (one.changed || other_bound)
+      for (const auto& worker : workers_) worker->renew(listener.number, entrance(listener));
+    if (one.changed) changes.push_back(where + (is_new ? " added" : " changed"));
+    std::erase_if(before, [&](const Listener& each) { return each.number == listener.number; });
+  }
+  for (const auto& listener : before) {
+    leave(listener);
+    changes.push_back("listener " + listener.settings.address.to_string() + " removed");
+  }
+  return changes;
+}
+
+proxy::EntranceSettings Listeners::entrance(const Listener& listener) const {
+  return {net::share(certificates_.context(listener.number)), listener.settings.proxy_protocol,
+          most_sessions_};
+}
+
+void Listeners::begin(Listener& listener, std::vector<net::ListeningSocket> sockets) {
+  log_.info(std::string(listener.settings.tls ? "TLS " : "") + "listening on " +
+            sockets.front().address().to_string());
+  for (std::size_t i = 0; i < workers_.size(); ++i)
+    workers_[i]->listen_on(listener.number, std::move(sockets[i]), entrance(listener));
+}
+
+void Listeners::leave(const Listener& listener) {
+  const auto& address = listener.settings.address;
+  if (address.is_unix()) ::unlink(address.unix_path.c_str());
+  for (const auto& worker : workers_) worker->leave(listener.number);
+  certificates_.forget(listener.number);
+  log_.info("no longer listening on " + address.to_string());
+}
+
+}  // namespace weir::app

@@ -1,0 +1,189 @@
+#include "app/program.hpp"
+
+#include "app/descriptors.hpp"
+#include "app/settings_needs.hpp"
+
+#include "weir/policy/key_ring.hpp"
+#include "weir/policy/saved_rule.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include <sys/random.h>
+
+namespace weir::app {
+
+namespace {
+
+base::SipKey random_key() {
+  base::SipKey key;
+  if (::getrandom(&key, sizeof key, 0) != sizeof key) throw CannotStart("the system gives no random numbers");
+  return key;
+}
+
+// Every weir with the same key_secret makes the same names.
+base::SipKey shared_key(const std::string& secret) {
+  if (secret.empty()) return random_key();
+  const auto digest = policy::KeyRing::digest(secret);
+  base::SipKey key;
+  std::memcpy(&key, digest.data(), sizeof key);
+  return key;
+}
+
+policy::NamingKeys naming_keys(const Settings& settings) {
+  return {.table = random_key(),
+          .shared = shared_key(settings.state.key_secret),
+          .places = settings.state.redis && settings.state.redis->topology == redis::Topology::Cluster};
+}
+
+unsigned count_workers(const proxy::ServerSettings& server) {
+  return server.workers != 0 ? server.workers : std::max(1U, std::thread::hardware_concurrency());
+}
+
+// The last lines of the logs are written before the end, but a pipe that nobody reads would take none of them
+// for ever.
+void end_soon() {
+  std::thread([] {
+    constexpr std::chrono::seconds kForLastLines{2};
+    std::this_thread::sleep_for(kForLastLines);
+    std::_Exit(0);
+  }).detach();
+}
+
+}  // namespace
+
+Program::Program(const Settings& settings, std::vector<std::vector<upstream::Server>> servers,
+                 std::string file)
+    : settings_(settings),
+      begun_with_(settings),
+      log_(settings.log.level),
+      access_log_(settings.log.access, AccessLog::kMaxBatches, settings.log.fields),
+      snapshot_(settings.state.snapshot, policy::saved_rules(settings.rules), net::Clock().now(), log_),
+      clock_(snapshot_.found() ? snapshot_.found()->saved_at : base::TimePoint{}),
+      names_(naming_keys(settings)),
+      table_(settings.state.max_keys),
+      editions_(control_, table_, clock_, log_, [this] { tidy(); }),
+      worker_count_(count_workers(settings.server)),
+      queue_(worker_count_),
+      in_flight_(settings.server.max_in_flight),
+      crowd_(settings.server.max_connections_per_ip),
+      prober_(control_.get_executor(), clock_),
+      shared_{clock_, table_, queue_, in_flight_, crowd_},
+      reloading_(control_, std::move(file),
+                 [this](FreshConfiguration fresh) { return apply(std::move(fresh)); }) {
+  for (const auto& warning : settings.warnings) log_.warning(warning);
+  // Names of a table that is filled from a snapshot are made under the key of the weir that wrote it.
+  if (snapshot_.found()) names_.table = snapshot_.found()->names;
+  start_workers(std::move(servers));
+  alerts_ = std::make_unique<admin::Alerts>(control_.get_executor(), settings_.alerts, sources(),
+                                            [this](const std::string& line) { log_.warning(line); });
+  start_admin();
+}
+
+void Program::start_workers(std::vector<std::vector<upstream::Server>> servers) {
+  auto edition = editions_.put_in_force(need(editions_.make(settings_, std::move(servers), names_)));
+  snapshot_.restore(table_, editions_.saved_rules(), clock_.now());
+  if (takes_leases(settings_))
+    redis_units_.emplace(settings_.state.redis->lease_keys, settings_.state.redis->lease_return);
+  const WorkerParts parts{.shared = shared_,
+                          .edition = std::move(edition),
+                          .shape = editions_.shape(),
+                          .redis = needs_redis(begun_with_) ? &*begun_with_.state.redis : nullptr,
+                          .redis_refunds = redis_refunds_,
+                          .redis_units = redis_units_ ? &*redis_units_ : nullptr,
+                          .access_log = access_log_,
+                          .log = log_,
+                          .top = begun_with_.admin.address ? begun_with_.admin.top : 0};
+  for (unsigned i = 0; i < worker_count_; ++i) workers_.push_back(std::make_unique<WorkerThread>(parts));
+  prober_.watch(editions_.current().fleets);
+  listeners_.emplace(control_.get_executor(), workers_, log_);
+  listeners_->put_in_force(need(listeners_->prepare(settings_.listeners)), most_sessions());
+}
+
+std::size_t Program::most_sessions() {
+  const auto descriptors = raise_descriptor_limit(settings_.server.max_connections);
+  if (!descriptors.warning.empty()) log_.warning(descriptors.warning);
+  return std::max<std::size_t>(1, descriptors.connections / worker_count_);
+}
+
+void Program::start_admin() {
+  if (!settings_.admin.address) return;
+  admin::ServerOptions options;
+  options.address = *settings_.admin.address;
+  options.token = settings_.admin.token;
+  options.fault = [this](std::string_view what) { log_.warning(what); };
+  admin_ = need(admin::Server::listen(control_, std::move(options), sources()));
+  log_.info("admin on " + admin_->bound().to_string());
+}
+
+// The first asks for a drain, the second for an end.
+void Program::on_signal(int signal) {
+  if (signal == SIGUSR1) {
+    log_.info("SIGUSR1: the access log is opened anew");
+    return access_log_.reopen([this](const std::string& fault) { log_.warning(fault); });
+  }
+  if (signal == SIGHUP) {
+    log_.info("SIGHUP: reading the configuration anew");
+    return reload({});
+  }
+  if (draining_) {
+    log_.info("stopping at once");
+    for (const auto& worker : workers_) worker->stop();
+    return;
+  }
+  draining_ = true;
+  supervision_.stopping(settings_.server.drain);
+  log_.info("draining: finishing what was begun, at most " +
+            std::to_string(base::ceil_seconds(settings_.server.drain)) + " s");
+  for (const auto& worker : workers_) worker->drain();
+  drain_deadline_.expires_after(settings_.server.drain);
+  drain_deadline_.async_wait([this](const net::ErrorCode& error) {
+    if (error) return;
+    log_.warning("the drain took too long: ending what is left");
+    for (const auto& worker : workers_) worker->stop();
+  });
+}
+
+// Goes round the whole table about once a minute.
+void Program::sweep_later() {
+  constexpr std::chrono::milliseconds kEvery{100};
+  constexpr std::size_t kRounds = 600;
+  sweep_timer_.expires_after(kEvery);
+  sweep_timer_.async_wait([this](const net::ErrorCode& error) {
+    if (error) return;
+    table_.sweep(clock_.now(), settings_.state.max_keys / (8 * kRounds) + 16);
+    sweep_later();
+  });
+}
+
+void Program::start_supervision() {
+  std::vector<net::Executor> loops;
+  for (const auto& worker : workers_) loops.push_back(worker->loop());
+  supervision_.start(std::move(loops), [this] { return readiness().ready; });
+}
+
+int Program::serve() {
+  signals_.listen([this](int signal) { on_signal(signal); });
+  sweep_later();
+  listeners_->look_at_certificates_every(settings_.server.certificate_check);
+  alerts_->start();
+  if (admin_) admin_->start();
+  for (const auto& worker : workers_) worker->start();
+  start_supervision();
+  std::thread joiner([this] {
+    for (const auto& worker : workers_) worker->join();
+    control_.stop();
+  });
+  control_.run();
+  joiner.join();
+  snapshot_.save(table_, {.names = names_.table, .saved_at = clock_.now()}, editions_.saved_rules());
+  end_soon();
+  log_.info("stopped");
+  return 0;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,104 @@
+// What weir is while it runs. Program is the main thread's part of it: everything that workers share, the
+// admin page, signals, the slow sweep of the table. Its parts: program.cpp begins and ends it,
+// program_reload.cpp puts another configuration in force, program_sources.cpp says how it is.
+#pragma once
+
+#include "app/editions.hpp"
+#include "app/inspector.hpp"
+#include "app/listeners.hpp"
+#include "app/reload.hpp"
+#include "app/signals.hpp"
+#include "app/snapshot_file.hpp"
+#include "app/supervision.hpp"
+#include "app/worker_thread.hpp"
+
+#include "weir/admin/alerts.hpp"
+#include "weir/admin/server.hpp"
+#include "weir/app/access_log.hpp"
+#include "weir/app/log.hpp"
+#include "weir/limit/key_table.hpp"
+#include "weir/net/clock.hpp"
+#include "weir/upstream/prober.hpp"
+
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weir::app {
+
+// What stops weir before it has served anything, in words for the person who started it.
+struct CannotStart : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+template <class T>
+T need(base::Result<T> result) {
+  if (!result) throw CannotStart(result.error().message);
+  return std::move(*result);
+}
+
+class Program {
+ public:
+  // `servers` were looked up before: while the system's default of SIGTERM still holds. `file`: of the
+  // settings, to be read anew.
+  Program(const Settings& settings, std::vector<std::vector<upstream::Server>> servers, std::string file);
+  int serve();
+
+ private:
+  void start_workers(std::vector<std::vector<upstream::Server>> servers);
+  void start_admin();
+  void reload(Reloading::Done done);
+  [[nodiscard]] ReloadReport apply(FreshConfiguration fresh);
+  void put_in_force(Settings settings, Editions::Draft draft, std::vector<Listeners::Wanted> listeners,
+                    ReloadReport& report);
+  void make_room_for_counters();
+  void tidy();
+  [[nodiscard]] std::size_t most_sessions();
+  [[nodiscard]] admin::Sources sources();
+  [[nodiscard]] Inspector::Moment moment();
+  [[nodiscard]] double system_load();
+  [[nodiscard]] std::vector<admin::ServerFigures> servers() const;
+  [[nodiscard]] std::vector<std::pair<const char*, double>> load();
+  [[nodiscard]] admin::Readiness readiness() const;
+  void on_signal(int signal);
+  void sweep_later();
+  void start_supervision();
+
+  Settings settings_;          // in force
+  const Settings begun_with_;  // what cannot change refers to it
+  net::asio::io_context control_{1};
+  // Before the first thread, which is the log's.
+  Signals signals_{control_.get_executor(), {SIGTERM, SIGINT, SIGHUP, SIGUSR1}};
+  Log log_;
+  AccessLog access_log_;
+  SnapshotFile snapshot_;
+  net::Clock clock_;
+  const base::TimePoint started_ = clock_.now();
+  policy::NamingKeys names_;
+  limit::KeyTable table_;
+  Editions editions_;
+  const unsigned worker_count_;
+  proxy::SharedQueue queue_;
+  proxy::InFlight in_flight_;
+  proxy::Crowd crowd_;
+  upstream::Prober prober_;
+  redis::LastRefunds redis_refunds_;
+  std::optional<redis::UnitLeases> redis_units_;
+  proxy::Shared shared_;
+  net::Timer drain_deadline_{control_.get_executor()};
+  net::Timer sweep_timer_{control_.get_executor()};
+  std::vector<std::unique_ptr<WorkerThread>> workers_;
+  std::optional<Listeners> listeners_;
+  Inspector inspector_{control_.get_executor(), clock_, table_, queue_, workers_, log_, moment()};
+  std::unique_ptr<admin::Alerts> alerts_;
+  std::unique_ptr<admin::Server> admin_;
+  Supervision supervision_{control_.get_executor(), notify_environment(), log_};
+  Reloading reloading_;
+  bool draining_ = false;
+};
+
+}  // namespace weir::app

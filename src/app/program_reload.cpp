@@ -1,0 +1,77 @@
+#include "app/program.hpp"
+
+#include <utility>
+
+namespace weir::app {
+
+// What weir does by the configuration is done by what the file says now, or goes on as it is.
+void Program::reload(Reloading::Done done) {
+  supervision_.reloading();
+  reloading_.ask([this, told = std::move(done)](const ReloadReport& report) {
+    if (!draining_) supervision_.ready();
+    if (told) told(report);
+  });
+}
+
+ReloadReport Program::apply(FreshConfiguration fresh) {
+  ReloadReport report;
+  report.mistakes = std::move(fresh.mistakes);
+  const auto refuse = [&](std::string why) {
+    report.mistakes.push_back(std::move(why));
+    for (const auto& mistake : report.mistakes) log_.error("reload: " + mistake);
+    log_.error("reload: the configuration stays as it was");
+    return report;
+  };
+  if (draining_) return refuse("weir is stopping");
+  if (fresh.settings) report.mistakes = find_unchangeable(begun_with_, *fresh.settings, reloading_.file());
+  if (!report.mistakes.empty()) {
+    auto last = std::move(report.mistakes.back());
+    report.mistakes.pop_back();
+    return refuse(std::move(last));
+  }
+  if (auto fault = admin::Alerts::fault_of(fresh.settings->alerts)) return refuse(std::move(*fault));
+  auto listeners = listeners_->prepare(fresh.settings->listeners);
+  if (!listeners) return refuse(listeners.error().message);
+  tidy();
+  auto draft = editions_.make(*fresh.settings, std::move(fresh.servers), names_);
+  if (!draft) return refuse(draft.error().message);
+  put_in_force(std::move(*fresh.settings), std::move(*draft), std::move(*listeners), report);
+  return report;
+}
+
+// Nothing here fails, but for want of memory.
+void Program::put_in_force(Settings settings, Editions::Draft draft, std::vector<Listeners::Wanted> listeners,
+                           ReloadReport& report) {
+  settings_ = std::move(settings);
+  report.changes = std::move(draft.changes);
+  make_room_for_counters();
+  const auto edition = editions_.put_in_force(std::move(draft));
+  in_flight_.set_most(settings_.server.max_in_flight);
+  crowd_.set_most(settings_.server.max_connections_per_ip);
+  log_.set_level(settings_.log.level);
+  for (const auto& worker : workers_) worker->begin(edition);
+  for (auto& change : listeners_->put_in_force(std::move(listeners), most_sessions()))
+    report.changes.push_back(std::move(change));
+  listeners_->look_at_certificates();
+  listeners_->look_at_certificates_every(settings_.server.certificate_check);
+  prober_.watch(edition->fleets);
+  alerts_->change(settings_.alerts, sources());
+  if (admin_) admin_->renew(sources());
+  table_.put_in_order(clock_.now());
+  for (const auto& warning : settings_.warnings) log_.warning(warning);
+  for (const auto& change : report.changes) log_.info("reload: " + change);
+  log_.info("reload: the configuration was read anew");
+}
+
+void Program::make_room_for_counters() {
+  for (const auto& worker : workers_) worker->counters().make_room(editions_.shape());
+}
+
+// What no request needs any more.
+void Program::tidy() {
+  std::vector<observe::Counters*> counters;
+  for (const auto& worker : workers_) counters.push_back(&worker->counters());
+  editions_.tidy(counters);
+}
+
+}  // namespace weir::app

@@ -1,0 +1,126 @@
+#include "app/program.hpp"
+#include "app/settings_needs.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace weir::app {
+
+admin::Sources Program::sources() {
+  admin::Sources sources;
+  sources.version = WEIR_VERSION;
+  sources.started = started_;
+  sources.now = [this] { return clock_.now(); };
+  for (const auto& worker : workers_) sources.counters.push_back(&worker->counters());
+  sources.routes = editions_.route_names();
+  for (const auto& rule : editions_.current().config.rules) sources.rules.push_back(admin::describe(rule));
+  sources.upstreams = editions_.upstream_names();
+  sources.servers = [this] { return servers(); };
+  sources.key_table = [this] { return table_.stats(); };
+  sources.process = admin::read_process_figures;
+  sources.load = [this] { return load(); };
+  sources.readiness = [this] { return readiness(); };
+  sources.certificates = [this] { return listeners_->certificates(); };
+  if (!settings_.alerts.empty()) sources.alerts = [this] { return alerts_->figures(); };
+  sources.reload = [this](admin::ReloadDone done) {
+    reload([told = std::move(done)](const ReloadReport& report) { told({report.mistakes, report.changes}); });
+  };
+  sources.reloads = [this] {
+    return admin::ReloadFigures{.ok = reloading_.succeeded(),
+                                .failed = reloading_.failed(),
+                                .last_ok = reloading_.last_succeeded(),
+                                .last = std::chrono::floor<std::chrono::seconds>(reloading_.since())};
+  };
+  sources.explain = [this](policy::Inquiry inquiry) { return inspector_.explain(std::move(inquiry)); };
+  sources.keys = [this](admin::KeyQuestion question) { return inspector_.keys(std::move(question)); };
+  if (begun_with_.admin.top != 0)
+    sources.top = [this](limit::RuleIndex label) {
+      const auto now = clock_.now();
+      std::optional<observe::TopOfRule> all;
+      for (const auto& worker : workers_) worker->counters().top->read(label, now, all);
+      return std::pair(std::move(all), now);
+    };
+  if (redis_units_)
+    sources.leases = [this] {
+      const auto stats = redis_units_->stats();
+      return admin::LeaseFigures{.taken = stats.taken,
+                                 .spent = stats.spent,
+                                 .put_back = stats.put_back,
+                                 .returned = stats.returned,
+                                 .lost = stats.lost,
+                                 .held = stats.held(),
+                                 .crowded = stats.crowded};
+    };
+  if (!needs_redis(begun_with_)) return sources;
+  sources.redis = [this] {
+    std::vector<admin::RedisFigures> figures;
+    for (const auto& worker : workers_) {
+      const auto& stats = worker->redis()->stats();
+      figures.push_back({.up = worker->redis()->state() == redis::StoreState::Up,
+                         .calls = stats.calls,
+                         .failures = stats.failures,
+                         .timeouts = stats.timeouts,
+                         .reconnects = stats.connects > 0 ? stats.connects - 1 : 0,
+                         .amendments = stats.refunds,
+                         .amendments_lost = stats.refunds_lost});
+    }
+    return figures;
+  };
+  return sources;
+}
+
+std::vector<admin::ServerFigures> Program::servers() const {
+  std::vector<admin::ServerFigures> figures;
+  for (const auto& fleet : editions_.current().fleets)
+    for (std::size_t at = 0; at < fleet->size(); ++at) {
+      const auto& member = fleet->member(at);
+      figures.push_back({.upstream = fleet->settings().name,
+                         .server = member.server().name,
+                         .healthy = member.serves(),
+                         .ejections = member.ejections()});
+    }
+  return figures;
+}
+
+// What workers measure is known only where some rule looks at it; the rest is asked anew.
+std::vector<std::pair<const char*, double>> Program::load() {
+  using proxy::LoadKind;
+  std::vector<std::pair<const char*, double>> load;
+  const auto name = [](LoadKind kind) { return proxy::kLoadKindNames[static_cast<std::size_t>(kind)]; };
+  const auto busiest = [&](LoadKind kind) {
+    double most = 0;
+    for (const auto& worker : workers_) most = std::max(most, worker->load().part(kind));
+    return most;
+  };
+  if (editions_.current().config.elastic)
+    for (const auto kind : {LoadKind::Lag, LoadKind::Cpu}) load.emplace_back(name(kind), busiest(kind));
+  load.emplace_back(name(LoadKind::Queue), queue_.fullness());
+  load.emplace_back(name(LoadKind::InFlight), std::min(1.0, in_flight_.fullness()));
+  return load;
+}
+
+Inspector::Moment Program::moment() {
+  return {[this] { return editions_.configuration(); }, [this] { return system_load(); }};
+}
+
+// As the busiest worker measures it.
+double Program::system_load() {
+  double most = 0;
+  for (const auto& [kind, part] : load()) most = std::max(most, part);
+  return most;
+}
+
+admin::Readiness Program::readiness() const {
+  if (draining_) return {.ready = false, .detail = "draining"};
+  const auto waits = [](const auto& worker) { return worker->waits_for_redis(); };
+  if (std::any_of(workers_.begin(), workers_.end(), waits))
+    return {.ready = false, .detail = "waiting for redis before it takes requests"};
+  const bool redis_up = std::all_of(workers_.begin(), workers_.end(), [](const auto& worker) {
+    return worker->redis() == nullptr || worker->redis()->state() == redis::StoreState::Up;
+  });
+  return {.ready = true,
+          .detail = redis_up ? "" : "redis is not reachable; its rules go by on_store_failure"};
+}
+
+}  // namespace weir::app

@@ -1,0 +1,67 @@
+#include "app/reload.hpp"
+
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+namespace weir::app {
+
+FreshConfiguration read_configuration(const std::string& file) {
+  FreshConfiguration fresh;
+  try {
+    auto settings = load_settings(file);
+    for (const auto& upstream : settings.upstreams) {
+      auto servers = upstream::resolve_servers(upstream);
+      if (!servers) fresh.mistakes.push_back(file + ": " + servers.error().message);
+      if (servers) fresh.servers.push_back(std::move(*servers));
+    }
+    if (fresh.mistakes.empty()) fresh.settings = std::move(settings);
+  } catch (const ConfigError& error) {
+    fresh.mistakes = error.mistakes();
+  } catch (const std::exception& error) {
+    fresh.mistakes = {file + ": " + error.what()};
+  }
+  return fresh;
+}
+
+Reloading::Reloading(net::asio::io_context& control, std::string file,
+                     std::function<ReloadReport(FreshConfiguration)> apply)
+    : control_(control), file_(std::move(file)), apply_(std::move(apply)) {}
+
+Reloading::~Reloading() {
+  if (reader_.joinable()) reader_.join();
+}
+
+void Reloading::ask(Done done) {
+  if (reader_.joinable()) {
+    asked_again_ = true;
+    next_.push_back(std::move(done));
+    return;
+  }
+  waiting_.push_back(std::move(done));
+  begin();
+}
+
+void Reloading::begin() {
+  reader_ = std::thread([this] {
+    net::asio::post(control_, [this, fresh = std::make_shared<FreshConfiguration>(
+                                         read_configuration(file_))] { end(std::move(*fresh)); });
+  });
+}
+
+void Reloading::end(FreshConfiguration fresh) {
+  reader_.join();
+  const auto report = apply_(std::move(fresh));
+  last_succeeded_ = report.ok();
+  ++(report.ok() ? succeeded_ : failed_);
+  if (report.ok()) since_ = std::chrono::system_clock::now();
+  for (const auto& done : std::exchange(waiting_, {}))
+    if (done) done(report);
+  if (!std::exchange(asked_again_, false)) return;
+  waiting_ = std::exchange(next_, {});
+  begin();
+}
+
+}  // namespace weir::app

@@ -1,0 +1,13 @@
+// A report of a replay as text for people, or as JSON.
+#pragma once
+
+#include "weir/replay/replay.hpp"
+
+#include <string>
+
+namespace weir::app {
+
+[[nodiscard]] std::string to_text(const replay::Report& report);
+[[nodiscard]] std::string to_json(const replay::Report& report);
+
+}  // namespace weir::app

@@ -1,0 +1,109 @@
+// The keys of a table whose rules a reload has changed.
+#include "limit/key_table_impl.hpp"
+
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace weir::limit {
+
+Charge KeyTable::Impl::meet(Slot& slot, const Charge& charge, base::TimePoint now) noexcept {
+  const auto meeting = readings.meeting(slot.due.rule(), charge);
+  if (!meeting) return charge;
+  if (!meeting->cell_is_newer) {
+    carry(slot, meeting->of_cell, *charge.limiter, charge.rule, now);
+    return charge;
+  }
+  if (meeting->of_cell == nullptr) return charge;
+  auto met = charge;
+  met.limiter = meeting->of_cell;
+  met.rule = slot.due.rule();
+  return met;
+}
+
+// `from`: null where it is not known what the cell is in.
+void KeyTable::Impl::carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
+                           base::TimePoint now) noexcept {
+  Shard& shard = shard_of(slot.key);
+  const auto* log = std::get_if<SlidingLog>(&to);
+  const bool alike = from != nullptr && rescales(*from, to) && slot.due.is_log() == (log != nullptr);
+  if (!alike)
+    renew(slot);
+  else if (log != nullptr)
+    carry_log(slot, std::get<SlidingLog>(*from), *log, now);
+  else
+    slot.cell = rescaled(*from, slot.cell, to, now);
+  const auto drained = log == nullptr ? drained_at(to, slot.cell)
+                       : LogReader(slot.cell, logs, log->cost_bits()).total() != 0
+                           ? log->expiry_of(slot.cell.words[0])
+                           : base::TimePoint{};
+  shard.settle(slot, slot.cell, Due(drained, rule, log != nullptr));
+}
+
+// Without memory for its entries it is kept as one, which counts as if it were all new.
+void KeyTable::Impl::carry_log(Slot& slot, const SlidingLog& from, const SlidingLog& to,
+                               base::TimePoint now) noexcept {
+  const LogReader reader(slot.cell, logs, from.cost_bits());
+  const Cell lone{{reader.newest(), reader.total()}};
+  const auto ring = reader.tail();
+  try {
+    std::vector<LogEntry> entries;
+    reader.walk([&](const LogEntry& entry) {
+      entries.push_back(entry);
+      return true;
+    });
+    const auto carried = rescaled(from, entries, to, now);
+    logs.give_back_ring(ring);
+    slot.cell = {};
+    fill(slot, carried, to.cost_bits());
+  } catch (const std::bad_alloc&) {
+    logs.give_back_ring(ring);
+    slot.cell = lone;
+  }
+}
+
+void KeyTable::introduce(RuleIndex index, const SavedRule& rule, base::TimePoint now) {
+  RuleIndex before = index;
+  const SavedRule* older = impl_->readings.newest(rule.name, before);
+  std::vector<SharedCell> shared;
+  if (older != nullptr && before != index) {
+    const std::lock_guard lock(impl_->overflow.mutex);
+    impl_->overflow.for_each([&](RuleIndex of, Ledger ledger, const Limiter& units, const Cell& cell) {
+      const auto* was = of == before ? older->variant_of(ledger) : nullptr;
+      if (was == nullptr || holds(units)) return;
+      for (const auto& is : rule.variants)
+        if (is.name == was->name && is.limiter != nullptr)
+          shared.push_back({index, is.ledger, *is.limiter, rescaled(units, cell, *is.limiter, now)});
+    });
+  }
+  impl_->readings.introduce(index, rule);
+  for (const auto& cell : shared) restore(cell);
+}
+
+void KeyTable::forget(RuleIndex index) {
+  impl_->readings.forget(index);
+}
+
+void KeyTable::put_in_order(base::TimePoint now) {
+  const auto fates = impl_->readings.fates();
+  for (std::size_t i = 0; i < impl_->shape.shards; ++i) {
+    Shard& shard = impl_->shards[i];
+    const std::lock_guard lock(shard.mutex);
+    shard.for_each([&](Slot& slot) {
+      const auto& fate = fates[slot.due.rule()];
+      if (fate.forgotten)
+        shard.release(slot);
+      else if (fate.from != nullptr && fate.to != nullptr)
+        impl_->carry(slot, fate.from, *fate.to, fate.next, now);
+    });
+  }
+}
+
+void KeyTable::retire(RuleIndex index) {
+  impl_->readings.retire(index);
+  const std::lock_guard lock(impl_->overflow.mutex);
+  impl_->overflow.forget(index);
+}
+
+}  // namespace weir::limit

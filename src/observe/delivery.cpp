@@ -1,0 +1,51 @@
+#include "weir/observe/delivery.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::observe {
+
+bool Delivery::put(std::string message, base::TimePoint now) {
+  const bool took_a_place = message_.has_value();
+  message_ = std::move(message);
+  replaced_ = under_way_;
+  attempts_ = 0;
+  due_ = now;
+  return took_a_place;
+}
+
+const std::string* Delivery::begin(base::TimePoint now) {
+  if (!message_ || under_way_ || now < due_) return nullptr;
+  const auto step = settings_.attempts.step(tat_, now, 1);
+  if (!step.outcome.allowed) {
+    due_ = now + step.outcome.retry_after;
+    return nullptr;
+  }
+  tat_ = step.tat;
+  ++attempts_;
+  under_way_ = true;
+  return &*message_;
+}
+
+Delivery::End Delivery::sent() noexcept {
+  under_way_ = false;
+  if (!std::exchange(replaced_, false)) message_.reset();
+  return End::Sent;
+}
+
+// Full jitter: anything from nothing to the pause, so that many weirs do not come back together.
+Delivery::End Delivery::failed(bool hopeless, base::TimePoint now, std::uint64_t random) noexcept {
+  under_way_ = false;
+  if (std::exchange(replaced_, false)) return End::Again;
+  if (hopeless || attempts_ >= settings_.most) {
+    message_.reset();
+    return End::GivenUp;
+  }
+  const auto doublings = std::min(attempts_ - 1, 20U);
+  const auto pause = std::min(kLongestPause, kFirstPause * (std::int64_t{1} << doublings));
+  due_ = now +
+         base::Duration{static_cast<std::int64_t>(random % (static_cast<std::uint64_t>(pause.count()) + 1))};
+  return End::Again;
+}
+
+}  // namespace weir::observe

@@ -1,0 +1,134 @@
+#include "weir/observe/replay_record.hpp"
+
+#include "observe/json_line.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace weir::observe {
+
+namespace {
+
+using base::TextWriter;
+
+// Of a word of `N` hex digits, the low ones.
+template <std::size_t N>
+void write_hex(TextWriter& out, std::string_view name, std::uint64_t word) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::array<char, N> text;
+  for (std::size_t i = 0; i < N; ++i) text[i] = kDigits[word >> (4 * (N - 1 - i)) & 15];
+  out << name << '"' << std::string_view(text.data(), text.size()) << '"';
+}
+
+void write_unless_zero(TextWriter& out, std::string_view name, std::uint64_t value) {
+  if (value != 0) write_count(out, name, value);
+}
+
+void write_true(TextWriter& out, std::string_view name, bool value) {
+  if (value) out << name << std::string_view("true");
+}
+
+std::uint64_t since(base::TimePoint start, base::TimePoint at) noexcept {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>((at - start).count(), 0));
+}
+
+// What the turn has beyond the first one of `at`.
+std::uint64_t beyond(limit::Turn turn, base::TimePoint at) noexcept {
+  return turn > limit::turn_at(at) ? turn - limit::turn_at(at) : 0;
+}
+
+// So that reading gives the same number again.
+void write_number(TextWriter& out, std::string_view name, double value) {
+  std::array<char, 32> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  out << name << std::string_view(text.data(), static_cast<std::size_t>(end - text.data()));
+}
+
+void write_rule(TextWriter& out, const AppliedRule& said) {
+  out << R"({"rule":")" << std::string_view(said.rule->name) << '"';
+  write_hex<8>(out, R"(,"asks":)", said.rule->asks);
+  write_digest(out, R"(,"key":)", said.key);
+  write_count(out, R"(,"cost":)", said.cost);
+  write_text(out, R"(,"says":)", said.says);
+  write_unless_zero(out, R"(,"variant":)", said.variant);
+  write_true(out, R"(,"elastic":)", said.elastic);
+  out << '}';
+}
+
+std::string_view name_of(limit::RuleIndex cells, std::span<const policy::Rule> rules) noexcept {
+  const auto found =
+      std::find_if(rules.begin(), rules.end(), [=](const policy::Rule& rule) { return rule.cells == cells; });
+  return found != rules.end() ? std::string_view(found->name) : std::string_view{};
+}
+
+void write_amendment(TextWriter& out, const ReplayRecord& record, const Amendment& done) {
+  out << R"({"rule":")" << name_of(done.rule, record.all_rules) << '"';
+  write_text(out, R"(,"does":)", kAmendmentNames[static_cast<std::size_t>(done.kind)]);
+  write_count(out, R"(,"at_us":)", since(record.start, done.at));
+  write_unless_zero(out, R"(,"turn":)", beyond(done.turn, done.at));
+  write_true(out, R"(,"elastic":)", done.elastic);
+  if (done.kind == Amendment::Kind::Settle) write_count(out, R"(,"cost":)", done.cost);
+  if (done.kind == Amendment::Kind::Refund)
+    write_count(out, R"(,"departure_us":)", since(record.start, done.departure));
+  if (done.ending.latency)
+    write_count(out, R"(,"latency_us":)", since({}, base::TimePoint(*done.ending.latency)));
+  write_true(out, R"(,"failed":)", done.ending.failed);
+  out << '}';
+}
+
+void write_identity(TextWriter& out, const ReplayRecord& record) {
+  if (record.api_key) write_digest(out, R"(,"api_key":)", *record.api_key);
+  write_text(out, R"(,"user":)", record.user);
+  write_text(out, R"(,"org":)", record.org);
+  write_text(out, R"(,"service":)", record.service);
+  write_text(out, R"(,"device":)", record.device);
+  write_text(out, R"(,"tier":)", record.tier);
+  write_text(out, R"(,"country":)", record.country);
+}
+
+template <class List, class Write>
+void write_list(TextWriter& out, std::string_view name, const List& list, Write write) {
+  if (list.empty()) return;
+  out << name << '[';
+  bool first = true;
+  for (const auto& item : list) {
+    if (!first) out << ',';
+    first = false;
+    write(item);
+  }
+  out << ']';
+}
+
+}  // namespace
+
+std::size_t most_of(const ReplayRecord& record) noexcept {
+  constexpr std::size_t kFixed = 512;
+  constexpr std::size_t kEntry = 384;  // a name of a rule takes up to 128 of it
+  std::size_t texts = 0;
+  for (const auto text : {record.user, record.org, record.service, record.device, record.tier, record.country,
+                          record.unmet, record.closed})
+    texts += std::min(text.size(), kMaxJsonText + 1);
+  return kFixed + kMostOfAnOctet * texts + kEntry * (record.rules.size() + record.amendments.size());
+}
+
+void write_replay(TextWriter& out, const ReplayRecord& record) {
+  write_hex<16>(out, R"(,"replay":{"run":)", record.run);
+  if (record.asked == base::TimePoint{}) {
+    out << R"(,"unasked":true})";
+    return;
+  }
+  write_unless_zero(out, R"(,"asked_us":)", since(record.start, record.asked));
+  write_unless_zero(out, R"(,"turn":)", beyond(record.turn, record.asked));
+  write_identity(out, record);
+  if (record.load) write_number(out, R"(,"load":)", *record.load);
+  write_text(out, R"(,"unmet":)", record.unmet);
+  write_text(out, R"(,"closed":)", record.closed);
+  write_list(out, R"(,"rules":)", record.rules, [&](const AppliedRule& said) { write_rule(out, said); });
+  write_list(out, R"(,"amends":)", record.amendments,
+             [&](const Amendment& done) { write_amendment(out, record, done); });
+  write_true(out, R"(,"cut":)", record.cut);
+  out << '}';
+}
+
+}  // namespace weir::observe

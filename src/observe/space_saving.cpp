@@ -1,0 +1,130 @@
+#include "weir/observe/space_saving.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+
+namespace weir::observe {
+
+namespace {
+
+std::size_t places(std::size_t capacity) noexcept {
+  return std::bit_ceil(2 * capacity);
+}
+
+}  // namespace
+
+SpaceSaving::SpaceSaving(std::size_t capacity)
+    : capacity_(capacity), mask_(places(capacity) - 1), index_(places(capacity), kNowhere) {
+  assert(capacity >= 1 && capacity <= kMost);
+  counters_.reserve(capacity);
+  smallest_.reserve(capacity);
+}
+
+std::size_t SpaceSaving::size_of(std::size_t capacity) noexcept {
+  return sizeof(SpaceSaving) + places(capacity) * sizeof(Place) +
+         capacity * (sizeof(Counter) + sizeof(Place));
+}
+
+void SpaceSaving::clear() noexcept {
+  std::fill(index_.begin(), index_.end(), kNowhere);
+  counters_.clear();
+  smallest_.clear();
+  total_ = 0;
+}
+
+std::uint64_t SpaceSaving::floor() const noexcept {
+  if (counters_.size() < capacity_) return 0;
+  return std::min_element(counters_.begin(), counters_.end(),
+                          [](const Counter& a, const Counter& b) { return a.count < b.count; })
+      ->count;
+}
+
+// A counter of its own while there is room, else the smallest.
+auto SpaceSaving::take_over(const base::Digest128& client) -> Counter& {
+  if (counters_.size() < capacity_) {
+    counters_.push_back({.client = client});
+    enter(static_cast<Place>(counters_.size() - 1));
+    return counters_.back();
+  }
+  const auto place = smallest();
+  auto& counter = counters_[place];
+  remove(place);
+  counter.client = client;
+  counter.error = counter.count;
+  enter(place);
+  return counter;
+}
+
+// Counts only grow, so those that were gathered are the smallest as long as they have not grown.
+auto SpaceSaving::smallest() noexcept -> Place {
+  while (!smallest_.empty()) {
+    const auto place = smallest_.back();
+    smallest_.pop_back();
+    if (counters_[place].count == smallest_count_) return place;
+  }
+  smallest_count_ = ~std::uint64_t{0};
+  for (std::size_t i = 0; i < counters_.size(); ++i) {
+    const auto count = counters_[i].count;
+    if (count > smallest_count_) continue;
+    if (count < smallest_count_) smallest_.clear();
+    smallest_count_ = count;
+    smallest_.push_back(static_cast<Place>(i));
+  }
+  const auto place = smallest_.back();
+  smallest_.pop_back();
+  return place;
+}
+
+void SpaceSaving::enter(Place place) noexcept {
+  auto at = counters_[place].client.lo & mask_;
+  while (index_[at] != kNowhere) at = (at + 1) & mask_;
+  index_[at] = place;
+}
+
+// Those behind move up, so that no search ends before what it looks for (Knuth, volume 3, §6.4, algorithm R).
+void SpaceSaving::remove(Place place) noexcept {
+  auto hole = counters_[place].client.lo & mask_;
+  while (index_[hole] != place) hole = (hole + 1) & mask_;
+  for (auto at = (hole + 1) & mask_; index_[at] != kNowhere; at = (at + 1) & mask_) {
+    const auto home = counters_[index_[at]].client.lo & mask_;
+    if (((at - home) & mask_) < ((at - hole) & mask_)) continue;
+    index_[hole] = index_[at];
+    hole = at;
+  }
+  index_[hole] = kNowhere;
+}
+
+void SpaceSaving::reindex() noexcept {
+  std::fill(index_.begin(), index_.end(), kNowhere);
+  for (std::size_t i = 0; i < counters_.size(); ++i) enter(static_cast<Place>(i));
+  smallest_.clear();
+}
+
+// Who is only in one of the two may have spent as much as the other's smallest counter there, unseen.
+void SpaceSaving::merge(const SpaceSaving& other) {
+  const auto here = floor(), there = other.floor();
+  std::vector<Counter> all = counters_;
+  for (auto& counter : all) {
+    counter.count += there;
+    counter.error += there;
+  }
+  for (const auto& counter : other.counters_) {
+    if (const auto* known = find(counter.client)) {
+      auto& both = all[static_cast<std::size_t>(known - counters_.data())];
+      both.count += counter.count - there;
+      both.error += counter.error - there;
+    } else {
+      all.push_back(counter);
+      all.back().count += here;
+      all.back().error += here;
+    }
+  }
+  std::sort(all.begin(), all.end(), [](const Counter& a, const Counter& b) { return a.count > b.count; });
+  all.resize(std::min(all.size(), capacity_));
+  counters_.assign(all.begin(), all.end());
+  total_ += other.total_;
+  reindex();
+}
+
+}  // namespace weir::observe

@@ -1,0 +1,47 @@
+#include "weir/observe/surge.hpp"
+
+#include <algorithm>
+
+namespace weir::observe {
+
+// An end that is said too soon is a beginning the next moment. A day's limit need not be kept for a day.
+base::Duration Surge::calm() const noexcept {
+  constexpr base::Duration kMost{60'000'000};
+  return std::max(settings_.lasting, std::min(settings_.above.period, kMost));
+}
+
+void Surge::count(std::uint64_t total, base::TimePoint now) {
+  if (total_) grown_ += total >= *total_ ? total - *total_ : total;
+  total_ = total;
+  const base::Duration apart = settings_.above.period / kMarks;
+  if (marks_.empty() || now - marks_.back().at >= apart) marks_.push_back({now, grown_});
+  while (marks_.size() > 1 && now - marks_[1].at >= settings_.above.period) marks_.pop_front();
+  seen_ = grown_ - marks_.front().grown;
+}
+
+Surge::Change Surge::turn(base::TimePoint now) {
+  other_since_.reset();
+  said_ = now;
+  if (firing()) {
+    firing_since_.reset();
+    return Change::Ended;
+  }
+  firing_since_ = began_ = now;
+  return Change::Began;
+}
+
+Surge::Change Surge::note(std::uint64_t total, base::TimePoint now) {
+  count(total, now);
+  const bool above = seen_ > settings_.above.count;
+  if (above == firing()) {
+    other_since_.reset();
+    if (!firing() || settings_.repeat.count() == 0 || now - said_ < settings_.repeat) return Change::None;
+    said_ = now;
+    return Change::GoesOn;
+  }
+  if (!other_since_) other_since_ = now;
+  const base::Duration wanted = firing() ? calm() : settings_.lasting;
+  return now - *other_since_ >= wanted ? turn(now) : Change::None;
+}
+
+}  // namespace weir::observe

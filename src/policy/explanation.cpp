@@ -1,0 +1,115 @@
+#include "weir/policy/explanation.hpp"
+
+#include "weir/policy/key_values.hpp"
+
+namespace weir::policy {
+
+namespace {
+
+std::string number(double value) {
+  auto text = std::to_string(value);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+// Of a rule that neither objects nor adds a line.
+std::string why_not(const Rule& rule, const Request& request) {
+  auto why = rule.match.why_not(request);
+  if (!why.empty()) return why;
+  const auto* missing = missing_part(rule, request);
+  return "the request has no " + (missing != nullptr ? describe(KeyPattern{*missing}) : "key");
+}
+
+const Elastic& elastic_of(const Rule& rule, std::uint16_t variant) {
+  if (variant == 0) return *rule.elastic;
+  const std::size_t place = variant - 1U;
+  const auto& of =
+      place < rule.overrides.size() ? rule.overrides[place] : rule.tiers[place - rule.overrides.size()];
+  return *of.elastic;
+}
+
+}  // namespace
+
+std::vector<Meeting> meet_all(std::span<const Rule> rules, const Request& request, const NamingKeys& keys) {
+  std::vector<Meeting> meetings;
+  Evaluation evaluation;
+  for (const Rule& rule : rules) {
+    evaluation.local.clear();
+    evaluation.remote.clear();
+    Meeting meeting{.rule = &rule};
+    meeting.objection = evaluation.meet(rule, request, keys);
+    const auto& bill = evaluation.local.empty() ? evaluation.remote : evaluation.local;
+    if (meeting.objection) {
+      meeting.why_not = describe(meeting.objection);
+    } else if (bill.empty()) {
+      meeting.why_not = why_not(rule, request);
+    } else {
+      for (const auto& value : key_values(rule, request)) meeting.key.push_back(describe(value));
+      meeting.cost = bill.charges()[0].cost;
+    }
+    meetings.push_back(std::move(meeting));
+  }
+  return meetings;
+}
+
+std::string describe_choice(const Rule& rule, const AppliedLimiter& applied) {
+  std::string text;
+  const std::size_t variant = applied.variant;
+  if (variant > rule.overrides.size() + rule.tiers.size())
+    text = "messages";
+  else if (variant > rule.overrides.size())
+    text = "tier " + rule.tiers[variant - rule.overrides.size() - 1].tier;
+  else if (variant > 0)
+    text = "override " + std::to_string(variant) + " (" + rule.overrides[variant - 1].match.describe() + ")";
+  if (!applied.elastic) return text;
+  return text + (text.empty() ? "" : ", ") + "while load is below " +
+         number(elastic_of(rule, applied.variant).while_load_below);
+}
+
+LimitState state_of(const Rule& rule, const AppliedLimiter& applied, const limit::Key& key,
+                    const limit::Outcome& outcome) {
+  const auto margin =
+      applied.told == applied.limiter ? 0 : limit::quota(*applied.limiter) - limit::quota(*applied.told);
+  return {
+      .choice = describe_choice(rule, applied),
+      .limiter = limit::describe(*applied.told),
+      .store = rule.store == Store::Redis ? "redis" : "memory",
+      .note = outcome.overflow ? "the table is full: it shares a cell with the rule's other newcomers" : "",
+      .digest = digest_text(key),
+      .counted = applied.counted,
+      .known = true,
+      .outcome = outcome,
+      .limit = limit::quota_of(*applied.told, outcome),
+      .remaining = outcome.remaining > margin ? outcome.remaining - margin : 0};
+}
+
+ClientExplanation explain_client(const ClientIdentity& client) {
+  ClientExplanation told;
+  told.address = client.address.to_string();
+  told.peer = client.peer.to_string();
+  told.peer_trusted = client.peer_trusted;
+  const auto add = [&](const char* name, std::string_view value) {
+    if (!value.empty()) told.attributes.emplace_back(name, value);
+  };
+  if (!client.api_key.empty())
+    add("api_key", describe(KeyValue{{Attribute::ApiKey, {}}, std::string(client.api_key)}).substr(8));
+  add("user", client.user);
+  add("org", client.org);
+  add("tier", client.tier);
+  add("service", client.service);
+  add("device", client.device);
+  add("country", client.country);
+  add("cert:subject", client.certificate_subject);
+  return told;
+}
+
+std::string digest_text(const limit::Key& key) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string text;
+  for (const auto word : {key.hi, key.lo})
+    for (int shift = 60; shift >= 0; shift -= 4) text += kHex[word >> shift & 15];
+  return text;
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,74 @@
+#include "weir/policy/inquiry.hpp"
+
+#include "weir/http/target.hpp"
+#include "weir/policy/inspection.hpp"
+
+#include <algorithm>
+
+namespace weir::policy {
+
+namespace {
+
+bool breaks_lines(std::string_view text) noexcept {
+  return text.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos;
+}
+
+bool is_one_line(const Inquiry& inquiry) {
+  return !breaks_lines(inquiry.method) && !breaks_lines(inquiry.target) && !breaks_lines(inquiry.host) &&
+         std::none_of(inquiry.headers.begin(), inquiry.headers.end(), [](const auto& header) {
+           return breaks_lines(header.first) || breaks_lines(header.second);
+         });
+}
+
+bool says(const Inquiry& inquiry, std::string_view name) {
+  return std::any_of(inquiry.headers.begin(), inquiry.headers.end(),
+                     [&](const auto& header) { return http::equal_ignoring_case(header.first, name); });
+}
+
+std::string text_of(const Inquiry& inquiry) {
+  std::string text = inquiry.method + " " + inquiry.target + " HTTP/1.1\r\n";
+  if (!inquiry.host.empty()) text += "Host: " + inquiry.host + "\r\n";
+  for (const auto& [name, value] : inquiry.headers)
+    text.append(name).append(": ").append(value).append("\r\n");
+  if (!inquiry.body.empty() && !says(inquiry, "Content-Length") && !says(inquiry, "Transfer-Encoding"))
+    text += "Content-Length: " + std::to_string(inquiry.body.size()) + "\r\n";
+  return text + "\r\n";
+}
+
+}  // namespace
+
+Request request_of(const ClientSettings& settings, const base::IpAddress& peer, const http::RequestHead& head,
+                   Credentials& credentials, std::string& path_scratch, std::string& host_scratch) {
+  return {.head = &head,
+          .path = http::normalise_path(head.path, path_scratch),
+          .host = http::normalise_host(head.authority, host_scratch),
+          .route = {},
+          .client = identify(settings, peer, head, credentials),
+          .now = credentials.now};
+}
+
+std::optional<http::Fault> DescribedRequest::read(const Inquiry& inquiry, const ClientSettings& settings,
+                                                  base::TimePoint now, double load) {
+  if (!is_one_line(inquiry)) return http::Fault{400, "a line break or a zero octet stands in it"};
+  text_ = text_of(inquiry);
+  body_ = inquiry.body;
+  if (auto fault = http::parse_request_head(text_, head_)) return fault;
+  credentials_.now = now;
+  credentials_.certificate_subject = inquiry.certificate_subject;
+  request_ = request_of(settings, inquiry.peer, head_, credentials_, path_scratch_, host_scratch_);
+  request_.load = load;
+  return std::nullopt;
+}
+
+void DescribedRequest::show_body(std::span<const Rule> rules) {
+  using State = RequestBody::State;
+  const auto most = wanted_body(rules, request_);
+  if (most == 0) return;
+  request_.body.state = body_.empty()            ? State::Whole
+                        : is_coded(head_.fields) ? State::Coded
+                        : body_.size() > most    ? State::TooLong
+                                                 : State::Whole;
+  if (request_.body.state == State::Whole) request_.body.text = body_;
+}
+
+}  // namespace weir::policy

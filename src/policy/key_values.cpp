@@ -1,0 +1,133 @@
+#include "weir/policy/key_values.hpp"
+
+#include "weir/http/target.hpp"
+#include "weir/policy/key_ring.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+namespace weir::policy {
+
+namespace {
+
+constexpr std::size_t kDigestOctets = 8;  // of a SHA-256: enough to tell clients apart, and to find one's own
+
+std::string digest_of(std::string_view secret) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  const auto digest = KeyRing::digest(secret);
+  std::string text = "sha256:";
+  for (std::size_t i = 0; i < kDigestOctets; ++i) {
+    text += kHex[digest[i] >> 4];
+    text += kHex[digest[i] & 15];
+  }
+  return text;
+}
+
+// By what a header or a parameter is called.
+bool is_called_secret(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kWords{"auth", "key", "token", "secret", "session", "password"};
+  std::string lower(name);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view word) { return lower.find(word) != std::string::npos; });
+}
+
+bool is_secret(const AttributeRef& attribute) {
+  switch (attribute.kind) {
+    case Attribute::ApiKey:
+    case Attribute::Cookie:
+      return true;
+    case Attribute::Header:
+    case Attribute::Query:
+      return is_called_secret(attribute.name);
+    default:
+      return false;
+  }
+}
+
+std::string address_text(std::string_view octets) {
+  std::array<std::uint8_t, 16> bytes{};
+  std::copy_n(octets.begin(), std::min(octets.size(), bytes.size()), bytes.begin());
+  return base::IpAddress(bytes).to_string();
+}
+
+std::string what_is_needed(const Rule& rule) {
+  if (rule.key.empty()) return "its key has no part: name the rule alone";
+  return "its key has " + std::to_string(rule.key.size()) + (rule.key.size() == 1 ? " part, " : " parts, ") +
+         describe(rule.key);
+}
+
+// The alternative that the text names, taken off its front; else the first.
+AttributeRef take_attribute(const KeyPart& part, bool falls_back_on_ip, std::string_view& text) {
+  const auto names = [&](const AttributeRef& attribute) {
+    const auto prefix = describe(attribute) + ":";
+    if (!text.starts_with(prefix)) return false;
+    text.remove_prefix(prefix.size());
+    return true;
+  };
+  const auto named = std::find_if(part.begin(), part.end(), names);
+  if (named != part.end()) return *named;
+  const AttributeRef ip{Attribute::Ip, {}};
+  return falls_back_on_ip && names(ip) ? ip : part.front();
+}
+
+// As requests say it; nullopt where it cannot be said.
+std::optional<std::string> value_of(const AttributeRef& attribute, const ClientSettings& settings,
+                                    std::string_view text) {
+  std::string scratch;
+  if (text.empty()) return std::nullopt;
+  if (attribute.kind == Attribute::Path) return std::string(http::normalise_path(text, scratch));
+  if (attribute.kind == Attribute::Host) return std::string(http::normalise_host(text, scratch));
+  if (attribute.kind != Attribute::Ip) return std::string(text);
+  const auto address = base::IpAddress::parse(text);
+  if (!address) return std::nullopt;
+  return std::string(network_of(settings, *address).view());
+}
+
+}  // namespace
+
+base::Result<std::vector<KeyValue>> read_key_values(const Rule& rule, const ClientSettings& settings,
+                                                    std::span<const std::string> texts) {
+  if (texts.size() != rule.key.size())
+    return base::Error{"the rule " + rule.name + " was asked for with " + std::to_string(texts.size()) +
+                       ", but " + what_is_needed(rule)};
+  std::vector<KeyValue> values;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    std::string_view text = texts[i];
+    auto attribute = take_attribute(rule.key[i], rule.on_missing == OnMissing::Ip, text);
+    auto value = value_of(attribute, settings, text);
+    if (!value)
+      return base::Error{"\"" + texts[i] + "\" is no " + describe(attribute) + " of the rule " + rule.name +
+                         ": " + what_is_needed(rule)};
+    values.push_back({std::move(attribute), std::move(*value)});
+  }
+  return values;
+}
+
+std::vector<AppliedLimiter> limiters_of(const Rule& rule) {
+  std::vector<AppliedLimiter> all;
+  const auto add = [&](const auto& numbers) {
+    const auto variant = static_cast<std::uint16_t>(all.empty() ? 0 : all.back().variant + 1);
+    const bool paired = numbers.elastic.has_value();
+    all.push_back({numbers.soft ? numbers.soft->get() : numbers.limiter.get(), numbers.limiter.get(), variant,
+                   false, paired});
+    if (paired)
+      all.push_back({numbers.elastic->limiter.get(), numbers.elastic->limiter.get(), variant, true, paired});
+  };
+  add(rule);
+  for (const auto& variant : rule.overrides) add(variant);
+  for (const auto& variant : rule.tiers) add(variant);
+  return all;
+}
+
+std::string describe(const KeyValue& value) {
+  const auto& [attribute, text] = value;
+  return describe(attribute) + ":" +
+         (attribute.kind == Attribute::Ip ? address_text(text)
+          : is_secret(attribute)          ? digest_of(text)
+                                          : text);
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,74 @@
+// Why a request does not meet conditions, in words. What is unmet the conditions themselves say
+// (Match::unmet), so that what is told is what was decided.
+#include "weir/policy/match.hpp"
+
+namespace weir::policy {
+
+namespace {
+
+// "a", or "among a, b".
+std::string choice(const std::vector<std::string>& words) {
+  if (words.size() == 1) return words.front();
+  std::string text = "among ";
+  for (const auto& word : words) text += (&word == &words.front() ? "" : ", ") + word;
+  return text;
+}
+
+// "method GET is not among PUT, POST"; of what the request does not say, only what it has to be.
+std::string other_than(const char* what, std::string_view said, const std::vector<std::string>& wanted) {
+  if (said.empty()) return "no " + std::string(what) + " is known, and it has to be " + choice(wanted);
+  return std::string(what) + " " + std::string(said) + " is not " + choice(wanted);
+}
+
+std::string unmet_name(const char* what, const NamedText& wanted) {
+  const auto text = wanted.text.describe();
+  const auto subject = std::string(what) + " " + wanted.name;
+  if (text == "present") return subject + " is absent";
+  return subject + (text.starts_with('~') ? " is absent or does not match " : " is absent or not ") + text;
+}
+
+std::string wrong_body(const std::vector<std::string>& words) {
+  std::string text = "the body has none of";
+  for (const auto& word : words) text += " \"" + word + "\"";
+  return text;
+}
+
+std::vector<std::string> texts(const std::vector<base::Cidr>& blocks) {
+  std::vector<std::string> all;
+  for (const auto& block : blocks) all.push_back(block.to_string());
+  return all;
+}
+
+}  // namespace
+
+std::string Match::why_not(const Request& request) const {
+  switch (unmet(request)) {
+    case Unmet::Nothing:
+      break;
+    case Unmet::Method:
+      return other_than("method", request.head->method, methods);
+    case Unmet::Host:
+      return other_than("host", request.host, {*host});
+    case Unmet::Tier:
+      return other_than("tier", request.client.tier, tiers);
+    case Unmet::Country:
+      return other_than("country", request.client.country, countries);
+    case Unmet::Path:
+      return "path " + std::string(request.path) + " does not match " + path->describe();
+    case Unmet::Ip:
+      return other_than("address", request.client.address.to_string(), texts(ip));
+    case Unmet::Hours:
+      return "only in " + hours->describe() + ", and it is " + hours->clock_at(request.now) + " there";
+    case Unmet::Header:
+      return unmet_name("header", *unmet_header(request));
+    case Unmet::Query:
+      return unmet_name("query parameter", *unmet_parameter(request));
+    case Unmet::Body:
+      return wrong_body(body_words);
+    case Unmet::Excluded:
+      return "it is excluded by not (" + negated->describe() + ")";
+  }
+  return {};
+}
+
+}  // namespace weir::policy

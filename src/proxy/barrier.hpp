@@ -1,0 +1,43 @@
+// What keeps a request from being decided on by limits at all. Pure.
+#pragma once
+
+#include "weir/policy/match.hpp"
+#include "weir/policy/route.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace weir::proxy {
+
+enum class Barrier : std::uint8_t {
+  None,
+  HeadTooLarge,  // for its route
+  BodyTooLarge,  // as announced
+  Ambiguous,     // it says who is asking in ways that differ
+  UnknownKey,    // and unknown_keys = "reject"
+};
+
+struct BarrierAnswer {
+  unsigned status;
+  std::string_view what;
+};
+
+// `route`: null where none matched. `most_body`: bytes of a body; 0: any.
+[[nodiscard]] inline Barrier barrier_to(const policy::Request& request, const policy::Route* route,
+                                        std::size_t head_size, std::uint64_t most_body) noexcept {
+  if (route != nullptr && route->max_head != 0 && head_size > route->max_head) return Barrier::HeadTooLarge;
+  if (most_body != 0 && request.head->content_length > most_body) return Barrier::BodyTooLarge;
+  if (!request.client.ambiguity.empty()) return Barrier::Ambiguous;
+  return request.client.key_rejected ? Barrier::UnknownKey : Barrier::None;
+}
+
+// REQUIRES barrier != None.
+[[nodiscard]] inline BarrierAnswer answer_at(Barrier barrier, const policy::Request& request) noexcept {
+  if (barrier == Barrier::HeadTooLarge) return {431, "the request head is too large"};
+  if (barrier == Barrier::BodyTooLarge) return {413, "the request body is too large"};
+  if (barrier == Barrier::Ambiguous) return {400, request.client.ambiguity};
+  return {401, "the API key is not known"};
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,28 @@
+// What an answer tells of limits: its fields, and the body of a refusal. What an exchange sends, and what is
+// explained. Pure.
+#pragma once
+
+#include "weir/http/answer.hpp"
+#include "weir/http/head.hpp"
+#include "weir/policy/evaluation.hpp"
+#include "weir/proxy/server_settings.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace weir::proxy {
+
+// The rate-limit fields of the decision's rule; nothing where it has none.
+void append_standing(std::string& fields, const policy::Decision& decision, const ServerSettings& server,
+                     base::TimePoint asked_at);
+
+struct RefusalText {
+  unsigned status;
+  std::string_view content_type;
+};
+// A refusal by the rule of a request with such fields: adds Retry-After to the fields, and the body to an
+// empty one.
+RefusalText append_refusal(std::string& fields, std::string& body, const policy::Rule& rule,
+                           base::Duration retry_after, const http::Fields& request);
+
+}  // namespace weir::proxy

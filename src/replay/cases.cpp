@@ -1,0 +1,256 @@
+#include "replay/cases.hpp"
+
+#include "replay/beyond.hpp"
+
+#include "weir/http/target.hpp"
+#include "weir/policy/client_text.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace weir::replay {
+
+namespace {
+
+using observe::Amendment;
+using observe::RuleOutcome;
+
+constexpr std::string_view kWon = "won";
+
+const SaidRule* said_of(const Line& line, const policy::Rule& rule) noexcept {
+  const auto found = std::find_if(line.rules.begin(), line.rules.end(),
+                                  [&](const SaidRule& said) { return said.rule == rule.name; });
+  return found == line.rules.end() ? nullptr : &*found;
+}
+
+RuleOutcome outcome_of(std::string_view word) noexcept {
+  const auto& words = observe::kRuleOutcomeNames;
+  const auto found = std::find(words.begin(), words.end(), word);
+  return found == words.end() ? RuleOutcome::Admitted : static_cast<RuleOutcome>(found - words.begin());
+}
+
+std::string in_hex(const base::Digest128& digest) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const auto word : {digest.hi, digest.lo})
+    for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[word >> shift & 15];
+  return text;
+}
+
+// The target by its form, which weir has found good before (RFC 9112 §3.2).
+void split_target(http::RequestHead& head, std::string_view rest) {
+  if (const auto scheme = rest.find("://"); !rest.starts_with('/') && scheme != std::string_view::npos) {
+    rest.remove_prefix(scheme + 3);
+    rest.remove_prefix(std::min(rest.find_first_of("/?"), rest.size()));
+  }
+  const auto question = std::min(rest.find('?'), rest.size());
+  head.path = question == 0 ? std::string_view("/") : rest.substr(0, question);
+  head.query = rest.substr(std::min(question + 1, rest.size()));
+}
+
+}  // namespace
+
+Cases::Cases(const Candidate& candidate) : facts(candidate.rules.size()), candidate_(candidate) {
+  for (const auto& rule : candidate.rules) {
+    names.rules.push_back(rule.name);
+    auto& beyond = facts[rule.index].beyond;
+    beyond = beyond_log(rule, candidate.client);
+    if (beyond.empty())
+      plain_.push_back(rule);
+    else
+      told_.push_back(&rule);
+  }
+  routes_beyond = std::any_of(
+      candidate.routes.begin(), candidate.routes.end(),
+      [&](const policy::Route& route) { return !beyond_log(route.match, candidate.client).empty(); });
+}
+
+void Cases::make_request(const Line& line) {
+  head_.clear();
+  head_.method = line.method;
+  head_.target = line.target;
+  head_.authority = line.host;
+  split_target(head_, line.target);
+  request_ = {.head = &head_,
+              .path = http::normalise_path(head_.path, path_),
+              .host = http::normalise_host(head_.authority, host_),
+              .route = {},
+              .client = {},
+              .now = line.start,
+              .load = line.load.value_or(1)};
+  auto& client = request_.client;
+  client.peer = client.address = line.client;
+  client.network = policy::network_of(candidate_.client, line.client);
+  client.api_key = line.api_key;
+  client.user = line.user;
+  client.org = line.org;
+  client.service = line.service;
+  client.device = line.device;
+  client.tier = line.tier;
+  client.country = line.country;
+  if (routes_beyond)
+    request_.route = line.route;
+  else if (const auto route = policy::find_route(candidate_.routes, request_))
+    request_.route = candidate_.routes[*route].name;
+  loads = loads || line.load;
+  const std::string_view said[] = {line.api_key, line.user, line.org,    line.service,
+                                   line.device,  line.tier, line.country};
+  for (std::size_t i = 0; i < seen.size(); ++i) seen[i] = seen[i] || !said[i].empty();
+}
+
+void Cases::add(const Line& line) {
+  make_request(line);
+  Case made{.turn = line.turn, .at = line.asked};
+  made.first_entry = static_cast<std::uint32_t>(entries.size());
+  made.first_refusal = static_cast<std::uint32_t>(refusals.size());
+  made.admitted_then = line.verdict == Verdict::Admitted;
+  made.by_queue = std::any_of(line.rules.begin(), line.rules.end(),
+                              [](const SaidRule& said) { return said.says == kWon; });
+  collect(line, made);
+  add_refusals(line, made);
+  cases.push_back(made);
+  if (!made.admitted_then) return;
+  add_events(line, made);
+  admitted_for_ += line.total;
+  ++admitted_;
+}
+
+// What a rule in memory counts ends with the process that wrote the line; what is in Redis goes on.
+void Cases::collect(const Line& line, Case& made) {
+  const policy::NamingKeys keys{.table = {line.run, 1}, .shared = {0, 2}};
+  made.unmet_now = static_cast<bool>(evaluation_.collect(plain_, request_, keys));
+  told_bill_.clear();
+  for (const auto* rule : told_) {
+    add_told(*rule, line, told_bill_);
+    if (line.unmet == rule->name && rule->mode == policy::Mode::Enforce) made.unmet_now = true;
+  }
+  if (made.unmet_now) return;
+  for (const auto* bill : {&evaluation_.local, &evaluation_.remote, &told_bill_})
+    add_entries(line, *bill, made);
+}
+
+// By the log's word: the rule applied where it says so, to whom and at what cost it says.
+void Cases::add_told(const policy::Rule& rule, const Line& line, policy::Bill& bill) {
+  const auto* said = said_of(line, rule);
+  if (said == nullptr) return;
+  auto& told = facts[rule.index];
+  if (said->asks != rule.asks || said->variant > rule.overrides.size() + rule.tiers.size()) {
+    ++told.told_otherwise;
+    return;
+  }
+  ++told.told;
+  const auto cost = rule.cost_from.kind == policy::CostSource::Kind::None ? rule.cost : said->cost;
+  const auto add = [&](const policy::AppliedLimiter& applied, const limit::Key& key) {
+    (void)bill.add({&rule, applied}, {key, applied.limiter, cost, rule.index,
+                                      rule.mode == policy::Mode::Enforce && !applied.counted,
+                                      policy::ledger_of(applied.variant, applied.elastic)});
+  };
+  auto applied = policy::limiter_of(rule, said->variant, said->elastic);
+  add(applied, said->key);
+  if (!applied.paired) return;
+  add(policy::counted_limiter(rule, applied), {said->key.lo ^ 0x656c'6173'7469'6300, said->key.hi});
+}
+
+void Cases::add_entries(const Line& line, const policy::Bill& bill, Case& made) {
+  for (std::size_t i = 0; i < bill.charges().size(); ++i) {
+    const auto& [rule, applied] = bill.line(i);
+    const auto* said = said_of(line, *rule);
+    Entry entry{.charge = bill.charges()[i], .counted = applied.counted, .met_then = said != nullptr};
+    entry.charge.limiter = applied.limiter;
+    if (said != nullptr) entry.said = outcome_of(said->says);
+    entry.client = names.client(entry.charge.key, [&, rule = rule] {
+      std::array<char, 128> room;
+      return ClientName{std::string(policy::write_client(room, rule->key, request_)),
+                        said != nullptr ? in_hex(said->key) : std::string()};
+    });
+    entries.push_back(entry);
+    ++made.entries;
+  }
+}
+
+// So that of a rule which is no more, too, it can be said whom it refused.
+void Cases::add_refusals(const Line& line, Case& made) {
+  for (const auto& said : line.rules) {
+    if (said.says != observe::kRuleOutcomeNames[static_cast<std::size_t>(RuleOutcome::Refused)]) continue;
+    const auto rule = names.rule(said.rule);
+    ClientId client = 0;
+    bool known = false;
+    for (std::size_t i = made.first_entry; i < entries.size() && !known; ++i) {
+      known = entries[i].charge.rule == rule;
+      if (known) client = entries[i].client;
+    }
+    if (!known)
+      client = names.client(said.key, [&] {
+        std::array<char, 128> room;
+        const policy::KeyPattern address{{{policy::Attribute::Ip, {}}}};
+        return ClientName{std::string(policy::write_client(room, address, request_)), in_hex(said.key)};
+      });
+    refusals.push_back({rule, client});
+    ++made.refusals;
+  }
+}
+
+void Cases::settle_by_status(const Line& line, const policy::Rule& rule, Event event) {
+  const bool by_status = rule.settlement->kind == policy::Settlement::Kind::None;
+  if (!by_status || line.status == 0 || policy::is_charged(*rule.settlement, line.status)) return;
+  event.what.kind = Amendment::Kind::Settle;
+  event.what.cost = 0;
+  events.push_back(event);
+}
+
+// What the log says was done to the charges of a rule; where it knows no such rule, or one that asked
+// something else, what would have been done at the end of the request.
+void Cases::add_events(const Line& line, const Case& made) {
+  const auto end = line.start + line.total;
+  const auto number = static_cast<std::uint32_t>(cases.size() - 1);
+  const auto refund =
+      std::find_if(line.amendments.begin(), line.amendments.end(),
+                   [](const DoneAmendment& done) { return done.what.kind == Amendment::Kind::Refund; });
+  for (auto at = made.first_entry; at < entries.size(); ++at) {
+    const auto& charge = entries[at].charge;
+    const auto& rule = candidate_.rules[charge.rule];
+    const auto* said = said_of(line, rule);
+    const bool holds = limit::holds(*charge.limiter);
+    Event event{.what = {.at = end, .turn = limit::turn_at(end)}, .of_case = number, .entry = at};
+    bool ended = false;
+    for (const auto& done : line.amendments) {
+      const bool same =
+          said != nullptr && done.rule == rule.name && done.what.elastic == (charge.ledger % 2 != 0);
+      if (!same || (done.what.kind == Amendment::Kind::Release) != holds) continue;
+      if (done.what.kind == Amendment::Kind::Settle && said->asks != rule.asks) continue;
+      event.what = done.what;
+      events.push_back(event);
+      ended = true;
+    }
+    if (ended || (said != nullptr && said->asks == rule.asks && !holds)) continue;
+    if (holds) {
+      event.what.kind = Amendment::Kind::Release;
+      if (line.upstream.count() > 0 && line.status < 500) event.what.ending.latency = line.upstream;
+      events.push_back(event);
+    } else if (refund != line.amendments.end()) {
+      event.what = refund->what;
+      event.departs_now = true;
+      events.push_back(event);
+    } else if (rule.settlement) {
+      settle_by_status(line, rule, event);
+    }
+  }
+}
+
+void Cases::add_guesses() {
+  const auto mean = admitted_ != 0 ? admitted_for_ / static_cast<std::int64_t>(admitted_) : base::Duration{0};
+  for (std::uint32_t number = 0; number < cases.size(); ++number) {
+    const auto& one = cases[number];
+    if (one.admitted_then) continue;
+    for (auto at = one.first_entry; at < one.first_entry + one.entries; ++at) {
+      if (!limit::holds(*entries[at].charge.limiter)) continue;
+      const auto end = one.at + mean;
+      events.push_back({.what = {.kind = Amendment::Kind::Release, .at = end, .turn = limit::turn_at(end)},
+                        .of_case = number,
+                        .entry = at});
+      ++guessed;
+    }
+  }
+}
+
+}  // namespace weir::replay

@@ -1,0 +1,53 @@
+// Rules and clients by number, so that a million requests need not repeat their names.
+#pragma once
+
+#include "weir/base/siphash.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
+namespace weir::replay {
+
+using NameId = std::uint16_t;
+using ClientId = std::uint32_t;
+
+struct ClientName {
+  std::string text;
+  std::string digest;
+};
+
+class Names {
+ public:
+  // The number of a rule; the candidate's come first, in their order.
+  NameId rule(std::string_view name) {
+    for (std::size_t i = 0; i < rules.size(); ++i)
+      if (rules[i] == name) return static_cast<NameId>(i);
+    if (rules.size() == kMostRules) return static_cast<NameId>(kMostRules - 1);
+    rules.emplace_back(name);
+    return static_cast<NameId>(rules.size() - 1);
+  }
+
+  // The number of a client; `make`: its name, where it is new.
+  template <class Make>
+  ClientId client(const base::Digest128& key, Make make) {
+    const auto [found, fresh] = ids_.try_emplace(key, static_cast<ClientId>(clients.size()));
+    if (fresh) clients.push_back(make());
+    return found->second;
+  }
+
+  std::vector<std::string> rules;
+  std::vector<ClientName> clients;
+
+ private:
+  static constexpr std::size_t kMostRules = 4096;
+  struct Low {
+    std::size_t operator()(const base::Digest128& key) const noexcept { return key.lo ^ key.hi; }
+  };
+  boost::unordered_flat_map<base::Digest128, ClientId, Low> ids_;
+};
+
+}  // namespace weir::replay

@@ -1,0 +1,119 @@
+#include "weir/replay/replay.hpp"
+
+#include "replay/cases.hpp"
+#include "replay/verdicts.hpp"
+
+#include "weir/limit/key_table.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include <boost/container/static_vector.hpp>
+
+namespace weir::replay {
+
+namespace {
+
+using observe::Amendment;
+
+// A charge, or something that is done to one.
+struct Step {
+  limit::Turn turn;
+  std::uint32_t number;  // of the case, or of the event
+  bool is_event;
+};
+
+std::vector<Step> in_order(const Cases& all) {
+  std::vector<Step> steps;
+  steps.reserve(all.cases.size() + all.events.size());
+  for (std::uint32_t i = 0; i < all.cases.size(); ++i) steps.push_back({all.cases[i].turn, i, false});
+  for (std::uint32_t i = 0; i < all.events.size(); ++i) steps.push_back({all.events[i].what.turn, i, true});
+  std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) {
+    return std::tie(a.turn, a.is_event, a.number) < std::tie(b.turn, b.is_event, b.number);
+  });
+  return steps;
+}
+
+void charge(Case& one, std::span<Entry> entries, limit::KeyTable& table) {
+  boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges;
+  boost::container::static_vector<limit::Outcome, limit::kMaxCharges> outcomes;
+  for (const auto& entry : entries) {
+    if (charges.size() == charges.capacity()) break;
+    charges.push_back(entry.charge);
+    outcomes.emplace_back();
+  }
+  one.admitted_now = charges.empty() || table.charge(charges, one.at, outcomes);
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    entries[i].allowed = outcomes[i].allowed;
+    entries[i].overflow = outcomes[i].overflow;
+    entries[i].delay = outcomes[i].delay.count();
+  }
+}
+
+// Nothing where the request was not charged: then there is nothing to give back either.
+void amend(const Event& event, const Case& of, const Entry& entry, limit::KeyTable& table) {
+  if (!of.admitted_now || !entry.allowed) return;
+  const auto& what = event.what;
+  const auto departure = event.departs_now ? of.at + base::Duration(entry.delay) : what.departure;
+  switch (what.kind) {
+    case Amendment::Kind::Refund:
+      (void)table.refund(entry.charge, departure, what.at, entry.overflow);
+      break;
+    case Amendment::Kind::Settle:
+      table.settle(entry.charge, {.charged_at = of.at, .actual = what.cost, .now = what.at}, entry.overflow);
+      break;
+    case Amendment::Kind::Release:
+      table.release(entry.charge, what.at, what.ending, entry.overflow);
+      break;
+  }
+}
+
+}  // namespace
+
+struct Replay::Impl {
+  explicit Impl(const Candidate& given) : candidate(given), all(given) {}
+
+  Candidate candidate;
+  LineReader reader;
+  Cases all;
+  std::uint64_t lines = 0;
+  std::array<std::uint64_t, kUnusable> unusable{};
+};
+
+Replay::Replay(const Candidate& candidate) : impl_(std::make_unique<Impl>(candidate)) {}
+Replay::~Replay() = default;
+
+void Replay::add(std::string_view text) {
+  ++impl_->lines;
+  Unusable why{};
+  const auto* line = impl_->reader.read(text, why);
+  if (line != nullptr)
+    impl_->all.add(*line);
+  else
+    ++impl_->unusable[static_cast<std::size_t>(why)];
+}
+
+Report Replay::run(const std::function<void(double)>& progress, std::size_t most_clients) {
+  constexpr std::size_t kEvery = 1 << 14;
+  auto& all = impl_->all;
+  all.add_guesses();
+  const auto steps = in_order(all);
+  limit::KeyTable table(impl_->candidate.max_keys);
+  const std::span entries(all.entries);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (i % kEvery == 0) progress(static_cast<double>(i) / static_cast<double>(steps.size()));
+    if (steps[i].is_event) {
+      const auto& event = all.events[steps[i].number];
+      amend(event, all.cases[event.of_case], all.entries[event.entry], table);
+    } else {
+      auto& one = all.cases[steps[i].number];
+      if (!one.unmet_now) charge(one, entries.subspan(one.first_entry, one.entries), table);
+    }
+  }
+  auto report = compare(all, impl_->candidate, most_clients);
+  report.lines = impl_->lines;
+  report.unusable = impl_->unusable;
+  return report;
+}
+
+}  // namespace weir::replay

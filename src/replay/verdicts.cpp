@@ -1,0 +1,182 @@
+#include "replay/verdicts.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace weir::replay {
+
+namespace {
+
+using observe::RuleOutcome;
+
+class Comparison {
+ public:
+  Comparison(const Cases& all, const Candidate& candidate) : all_(all), candidate_(candidate) {
+    for (const auto& name : all.names.rules) {
+      report_.rules.emplace_back().name = name;
+      report_.rules.back().in_candidate = false;
+    }
+    for (const auto& rule : candidate.rules) {
+      auto& told = report_.rules[rule.index];
+      told.in_candidate = true;
+      told.shadow = rule.mode == policy::Mode::Shadow;
+    }
+    for (const auto& one : all.cases) hear(one);
+  }
+
+  Report report(std::size_t most_clients) {
+    note_rules();
+    note_rest();
+    for (const auto& [of, changes] : clients_) {
+      const auto& name = all_.names.clients[of & kClientBits];
+      report_.rules[of >> 32].clients.push_back({name.text, name.digest, changes});
+    }
+    for (auto& rule : report_.rules) keep_most(rule.clients, most_clients);
+    return std::move(report_);
+  }
+
+ private:
+  static constexpr std::uint64_t kClientBits = 0xffff'ffff;
+
+  void hear(const Case& one) {
+    const auto when = one.at;
+    if (report_.requests++ == 0) report_.first = report_.last = when;
+    report_.first = std::min(report_.first, when);
+    report_.last = std::max(report_.last, when);
+    const bool now = one.by_queue ? one.admitted_then : one.admitted_now;
+    ++(one.admitted_then ? report_.admitted_then : report_.refused_then);
+    ++(now ? report_.admitted_now : report_.refused_now);
+    by_queue_ += one.by_queue ? 1 : 0;
+    unmet_ += one.unmet_now ? 1 : 0;
+    if (one.admitted_then && !now) ++report_.newly.refused;
+    if (!one.admitted_then && now) ++report_.newly.admitted;
+    hear_rules(one, now);
+  }
+
+  void hear_rules(const Case& one, bool now) {
+    for (auto i = one.first_refusal; i < one.first_refusal + one.refusals; ++i) {
+      const auto& refusal = all_.refusals[i];
+      ++report_.rules[refusal.rule].refused_then;
+      if (!now) continue;
+      ++report_.rules[refusal.rule].newly.admitted;
+      ++changes(refusal.rule, refusal.client).admitted;
+    }
+    for (auto i = one.first_entry; i < one.first_entry + one.entries; ++i) {
+      const auto& entry = all_.entries[i];
+      if (entry.counted) continue;
+      auto& rule = report_.rules[entry.charge.rule];
+      ++rule.met;
+      overflowed_ += entry.overflow ? 1 : 0;
+      if (!entry.allowed) ++rule.refused_now;
+      if (entry.met_then && !one.by_queue && outcome_now(entry) != entry.said) ++rule.otherwise;
+      if (entry.allowed || !entry.charge.enforced || !one.admitted_then || now) continue;
+      ++rule.newly.refused;
+      ++changes(entry.charge.rule, entry.client).refused;
+    }
+  }
+
+  static RuleOutcome outcome_now(const Entry& entry) noexcept {
+    if (!entry.allowed) return entry.charge.enforced ? RuleOutcome::Refused : RuleOutcome::ShadowRefused;
+    if (entry.overflow) return RuleOutcome::Overflow;
+    return entry.delay > 0 ? RuleOutcome::Delayed : RuleOutcome::Admitted;
+  }
+
+  Changes& changes(std::uint64_t rule, ClientId client) { return clients_[rule << 32 | client]; }
+
+  static void keep_most(std::vector<ClientChanges>& clients, std::size_t most) {
+    const auto more = [](const ClientChanges& a, const ClientChanges& b) {
+      const auto one = a.newly.refused + a.newly.admitted, other = b.newly.refused + b.newly.admitted;
+      return one != other ? one > other : a.client != b.client ? a.client < b.client : a.digest < b.digest;
+    };
+    const auto kept = std::min(most, clients.size());
+    std::partial_sort(clients.begin(), clients.begin() + static_cast<std::ptrdiff_t>(kept), clients.end(),
+                      more);
+    clients.resize(kept);
+  }
+
+  void note(std::string text) { report_.notes.push_back(std::move(text)); }
+
+  // What of each rule the log does not tell.
+  void note_rules() {
+    for (const auto& rule : candidate_.rules) {
+      const auto& facts = all_.facts[rule.index];
+      const auto in_quotes = "\"" + rule.name + "\"";
+      if (!facts.beyond.empty() && facts.told == 0)
+        report_.rules[rule.index].left_out =
+            "it asks for " + facts.beyond +
+            (facts.told_otherwise != 0 ? ", and the rule of that name in the log asked something else"
+                                       : ", which the log does not tell, and the log knows no such rule");
+      else if (!facts.beyond.empty() && facts.told_otherwise != 0)
+        note("rule " + in_quotes + " asks for " + facts.beyond + ": of " +
+             std::to_string(facts.told_otherwise) +
+             " requests the log tells of a rule of that name that asked something else; they were left out "
+             "of it");
+      if (rule.store == policy::Store::Redis)
+        note("rule " + in_quotes +
+             " keeps its state in Redis: here it counts what these logs tell, by weir's clock");
+      if (std::holds_alternative<limit::LeakyBucket>(*rule.limiter))
+        note("rule " + in_quotes +
+             " queues: departures that others gave up while they waited are not in the log");
+      if (rule.messages)
+        note("rule " + in_quotes + " counts messages of WebSockets as well: those are not in the log");
+      note_unseen(rule);
+    }
+  }
+
+  void note_unseen(const policy::Rule& rule) {
+    using policy::Attribute;
+    constexpr std::pair<Attribute, const char*> kSeen[] = {
+        {Attribute::ApiKey, "an API key"}, {Attribute::User, "a user"},     {Attribute::Org, "an org"},
+        {Attribute::Service, "a service"}, {Attribute::Device, "a device"}, {Attribute::Tier, "a tier"},
+        {Attribute::Country, "a country"}};
+    for (std::size_t i = 0; i < std::size(kSeen); ++i) {
+      const bool asks = std::any_of(rule.key.begin(), rule.key.end(), [&](const policy::KeyPart& part) {
+        return std::any_of(part.begin(), part.end(), [&](const policy::AttributeRef& attribute) {
+          return attribute.kind == kSeen[i].first;
+        });
+      });
+      if (asks && !all_.seen[i])
+        note("rule \"" + rule.name + "\" asks for " + kSeen[i].second +
+             ": no line has one, so nobody had, or weir was not told to look for it");
+    }
+    if (rule.elastic && !all_.loads)
+      note("rule \"" + rule.name + "\" is elastic: no line tells the load, so it is taken to be full");
+  }
+
+  void note_rest() {
+    if (by_queue_ != 0)
+      note(std::to_string(by_queue_) +
+           " requests took another's place in a queue, and are taken to do so again");
+    if (unmet_ != 0)
+      note(std::to_string(unmet_) + " requests do not say what a rule of the candidate needs to know");
+    if (overflowed_ != 0)
+      note(std::to_string(overflowed_) + " charges found the key table full: raise [state] memory max_keys");
+    if (all_.guessed != 0)
+      note(
+          "requests that were refused then, if admitted now, are taken to be under way for as long as others "
+          "were on "
+          "average");
+    if (report_.newly.admitted != 0 &&
+        std::any_of(candidate_.rules.begin(), candidate_.rules.end(),
+                    [](const policy::Rule& rule) { return rule.settlement.has_value(); }))
+      note(
+          "what an answer would have said to a request that was refused then is not known: its charge "
+          "stands");
+    if (all_.routes_beyond)
+      note("routes ask for what the log does not tell: each request keeps the route that it had");
+  }
+
+  const Cases& all_;
+  const Candidate& candidate_;
+  Report report_;
+  std::unordered_map<std::uint64_t, Changes> clients_;
+  std::uint64_t by_queue_ = 0, unmet_ = 0, overflowed_ = 0;
+};
+
+}  // namespace
+
+Report compare(const Cases& all, const Candidate& candidate, std::size_t most_clients) {
+  return Comparison(all, candidate).report(most_clients);
+}
+
+}  // namespace weir::replay

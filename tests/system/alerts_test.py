@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Alerts: a webhook hears when refusals or failures are too many, and when that is over; and nobody else is in its way."""
+
+import http.server
+import json
+import ssl
+import tempfile
+import threading
+import time
+
+from harness import (PATIENCE, Client, Redis, TestCase, Upstream, Weir, answer, closed_port, config, eventually, main,
+                     make_certificate, rule)
+
+
+class Receiver:
+    """A webhook that answers with `statuses` in turn, then with 200."""
+
+    def __init__(self, *statuses, certificate=None):
+        self.statuses, self.posts, receiver = list(statuses), [], self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.posts.append((time.monotonic(), self.path, dict(self.headers), json.loads(body)))
+                self.send_response(receiver.statuses.pop(0) if receiver.statuses else 200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.port = self.server.server_port
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def states(self):
+        return [(post[3]["alert"], post[3]["state"]) for post in self.posts]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def alert(port, scheme="http", host="127.0.0.1", above='refused_above = "3/s"', what='rule = "per-ip"', path="/hook?a=b", **more):
+    lines = ["[[alert]]", what, above, f'webhook = "{scheme}://{host}:{port}{path}"', *(f"{key} = {value}" for key, value in more.items())]
+    return "\n".join(lines) + "\n"
+
+
+class Alerts(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+        self.rules = rule(limit="1/day", key='["ip"]')
+
+    def weir_of(self, *alerts, rules=None, state=""):
+        text = config(self.upstream.port, rules=(self.rules if rules is None else rules) + "".join(alerts), state=state)
+        return self.start(Weir(text))
+
+    def surge(self, weir, count=6):
+        self.statuses(weir.port, count)
+
+    def test_a_surge_is_told_and_its_end_as_well(self):
+        receiver = self.start(Receiver())
+        weir = self.weir_of(alert(receiver.port, name='"logins"', authorization='"Bearer hush"'))
+        self.statuses(weir.port, 4)  # three refusals are not above three a second
+        self.await_metric(weir, 3, "weir_decisions_total", outcome="refused")
+        time.sleep(2.2)  # until they are no longer of the last second
+        self.assertEqual(receiver.posts, [])
+        self.surge(weir)
+        eventually(lambda: receiver.posts, "it is told")
+        _, path, headers, said = receiver.posts[0]
+        self.assertEqual((path, headers["Authorization"], headers["Content-Type"]), ("/hook?a=b", "Bearer hush", "application/json"))
+        self.assertLessEqual({"alert": "logins", "state": "firing", "rule": "per-ip", "above": "3/s", "repeated": False}.items(), said.items())
+        self.assertEqual(said["refusals"], 6)
+        self.assertIn("6 refusals of rule per-ip", said["text"])
+        self.assertEqual(weir.metric("weir_alert_firing", alert="logins"), 1)
+        eventually(lambda: len(receiver.posts) == 2, "its end is told")
+        self.assertEqual(receiver.states(), [("logins", "firing"), ("logins", "ended")])
+        self.assertEqual(receiver.posts[1][3]["since"], said["since"])
+        self.await_metric(weir, 2, "weir_alert_posts_total", alert="logins")
+        self.assertEqual([weir.metric("weir_alerts_total", state=state) for state in ("firing", "ended")], [1, 1])
+        self.assertEqual(weir.metric("weir_alert_firing"), 0)
+
+    def test_it_is_said_again_while_it_lasts(self):
+        receiver = self.start(Receiver())
+        weir = self.weir_of(alert(receiver.port, repeat='"1s"', posts='"100/min"'))
+        ending = threading.Event()
+
+        def go_on():
+            while not ending.is_set():
+                self.statuses(weir.port, 1)
+                time.sleep(0.1)
+
+        thread = threading.Thread(target=go_on, daemon=True)
+        thread.start()
+        eventually(lambda: len(receiver.posts) >= 3, "it is said again")
+        ending.set()
+        thread.join(PATIENCE)
+        self.assertEqual([post[3]["repeated"] for post in receiver.posts[:3]], [False, True, True])
+
+    def test_failures_of_an_upstream_and_of_redis(self):
+        receiver, redis = self.start(Receiver()), self.start(Redis())
+        self.upstream.reply = answer(status="500 Internal Server Error")
+        rules = rule("shared", limit="1000/s", store='"redis"', on_store_failure='"open"')
+        above = 'failures_above = "3/min"'
+        weir = self.weir_of(alert(receiver.port, what='upstream = "api"', above=above), alert(receiver.port, what='store = "redis"', above=above),
+                            rules=rules, state=f'redis = {{ url = "{redis.url}" }}\nkey_secret = "s"')
+        eventually(weir.is_ready, "it is ready")
+        self.surge(weir)
+        eventually(lambda: ("api", "firing") in receiver.states(), "the upstream's answers are failures")
+        self.assertEqual(receiver.posts[0][3]["failures"], 6)
+        redis.kill()
+        with Client(weir.port) as client:
+            eventually(lambda: client.get("/") and ("redis", "firing") in receiver.states(), "Redis is away")
+
+
+class Posts(TestCase):
+    """One surge that many alerts tell, each to a webhook of another kind."""
+
+    @classmethod
+    def setUpClass(cls):
+        upstream = cls.enterClassContext(Upstream())
+        with tempfile.TemporaryDirectory() as folder:
+            files = make_certificate(folder, "hook") | make_certificate(folder, "other")
+            cls.https = cls.enterClassContext(Receiver(certificate=(f"{folder}/hook.crt", f"{folder}/hook.key")))
+        cls.busy, cls.wrong = cls.enterClassContext(Receiver(503, 429)), cls.enterClassContext(Receiver(404))
+        silent = cls.enterClassContext(Upstream(lambda exchange: exchange.wait_for_close()))
+        above = 'refused_above = "3/min"'
+        alerts = [alert(cls.busy.port, above=above, name='"busy"'),
+                  alert(cls.wrong.port, above=above, name='"wrong"'),
+                  alert(closed_port(), above=above, name='"nobody"', attempts=1),
+                  alert(silent.port, above=above, name='"silent"', attempts=1, timeout='"200ms"'),
+                  alert(cls.https.port, "https", "localhost", above, name='"good"', ca='"hook.crt"'),
+                  alert(cls.https.port, "https", "localhost", above, name='"stranger"', ca='"other.crt"', attempts=1),
+                  alert(cls.https.port, "https", "127.0.0.1", above, name='"misnamed"', ca='"hook.crt"', attempts=1)]
+        cls.weir = cls.enterClassContext(Weir(config(upstream.port, rules=rule(limit="1/day", key='["ip"]') + "".join(alerts)), files))
+        with Client(cls.weir.port) as client:
+            for _ in range(6):
+                client.get("/")
+
+    def given_up(self, name, why):
+        self.await_metric(self.weir, 1, "weir_alert_posts_failed_total", alert=name)
+        self.weir.wait_for(f"alert {name}: .*{why}.*; giving up")
+
+    def test_a_webhook_that_is_busy_is_asked_again(self):
+        eventually(lambda: len(self.busy.posts) == 3, "the third attempt")
+        self.assertEqual(len({json.dumps(post[3]) for post in self.busy.posts}), 1)
+        self.await_metric(self.weir, 1, "weir_alert_posts_total", alert="busy")
+        self.assertEqual([self.weir.metric(f"weir_alert_posts_{what}_total", alert="busy") for what in ("retried", "failed")], [2, 0])
+
+    def test_what_no_attempt_can_help_is_given_up(self):
+        self.given_up("wrong", "it answers 404")
+        self.assertEqual(len(self.wrong.posts), 1)
+        self.assertNotIn("/hook", self.weir.log())
+
+    def test_one_that_is_not_there_or_silent_is_left(self):
+        self.given_up("nobody", "it cannot be reached")
+        self.given_up("silent", "it does not answer in time")
+
+    def test_https_is_verified(self):
+        self.await_metric(self.weir, 1, "weir_alert_posts_total", alert="good")
+        self.given_up("stranger", "its TLS handshake failed")
+        self.given_up("misnamed", "its TLS handshake failed")
+        self.assertEqual(self.https.states(), [("good", "firing")])
+
+
+if __name__ == "__main__":
+    main()

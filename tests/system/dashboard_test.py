@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""The dashboard, as a headless Chromium sees it: without complaints, without a request to elsewhere, alive, readable."""
+
+import hashlib
+import pathlib
+import os
+import re
+import threading
+import time
+import unittest
+
+from browser import Browser, find_chromium
+from harness import Client, TestCase, Upstream, Weir, config, get, main, rule
+
+WEB = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "src" / "admin" / "web"
+RULES = (rule("per-ip", "10/s", burst=5, key='["ip"]') + rule("candidate", "2/s", key='["ip"]', mode='"shadow"')
+         + rule("login", "5/min", key='["ip"]', match='{ path = "/login" }'))
+PHONE = 360  # pixels wide
+
+# The least contrast of a text with what it stands on, and that text (WCAG 2.1, 1.4.3).
+CONTRAST = """(() => {
+  const parse = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (element) => {
+    for (; element; element = element.parentElement) {
+      const colour = parse(getComputedStyle(element).backgroundColor);
+      if (colour.length === 3 || colour[3] > 0) return colour;
+    }
+    return [255, 255, 255];
+  };
+  let worst = [99, ""];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const element = walk.currentNode.parentElement, text = walk.currentNode.textContent.trim();
+    if (!text || !element.checkVisibility() || element.closest("option, noscript")) continue;
+    const [one, other] = [light(parse(getComputedStyle(element).color)), light(ground(element))];
+    const ratio = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+    if (ratio < worst[0]) worst = [ratio, text];
+  }
+  return worst;
+})()"""
+UNLABELLED = """[...document.querySelectorAll("input, select, textarea, meter, table")]
+  .filter((each) => !(each.labels?.length || each.getAttribute("aria-label") || each.closest("[aria-labelledby]"))).map((each) => each.outerHTML)"""
+
+
+class Traffic:
+    """Requests of one client until the `with` ends."""
+
+    def __init__(self, port):
+        self.port, self.ending = port, threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def run(self):
+        with Client(self.port) as client:
+            while not self.ending.is_set():
+                client.get("/")
+                time.sleep(0.01)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ending.set()
+        self.thread.join(10)
+
+
+@unittest.skipUnless(find_chromium(), "needs Chromium: ./dev deps test")
+class Dashboard(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.upstream = cls.enterClassContext(Upstream())
+        cls.browser = cls.enterClassContext(Browser())
+
+    def weir_of(self, token=None, **more):
+        text = config(self.upstream.port, rules=RULES, **more)
+        if token:
+            text = text.replace("[admin]", f'[admin]\ntoken = "{token}"')
+        return self.start(Weir(text))
+
+    def open(self, weir, **how):
+        page = self.browser.open(f"http://127.0.0.1:{weir.admin}/", **how)
+        self.addCleanup(page.close)
+        return page
+
+    def await_figures(self, page, polls=2):
+        page.await_true(f"document.documentElement.dataset.polls >= {polls}")
+
+    def assert_clean(self, weir, page):
+        # A browser says so of any 404: this page asks once whether heavy hitters are counted.
+        self.assertEqual([each for each in page.complaints if not each.endswith("/api/top")], [])
+        own = f"http://127.0.0.1:{weir.admin}/"
+        self.assertEqual([address for address in page.requests if not address.startswith(own)], [])
+
+    def test_it_lives(self):
+        weir = self.weir_of()
+        with Traffic(weir.port):
+            page = self.open(weir)
+            page.await_true("document.querySelector('#headline').innerText.includes('limiting')")
+            page.await_true("parseFloat(document.querySelector('[data-series=refused] output').innerText) > 10")
+            page.await_true("parseFloat(document.querySelector('[data-series=admitted] output').innerText) > 3")
+            self.assertIn("Healthy. 1 rule is limiting clients.", page.text("#headline"))
+            self.assertRegex(page.text("#findings"), r"per-ip\s+refuses [\d.]+/s, since \d\d:\d\d:\d\d")
+            self.assertRegex(page.text("#findings"), r"candidate\s+would refuse")
+            rows = page.text("#rules tbody")
+            self.assertRegex(rows, r"candidate\s+shadow")
+            self.assertIn("token_bucket 10/s, burst 5", rows)
+            self.assertLess(rows.index("per-ip"), rows.index("login"))  # who refuses stands first
+            self.assertIn(self.upstream.address, page.text("#upstreams"))
+            self.assertEqual(page.evaluate("document.querySelectorAll('.plot canvas').length"), 3)
+            before = page.text("#freshness")
+            page.await_true(f"document.querySelector('#freshness').innerText !== {before!r}")
+            self.assert_clean(weir, page)
+
+    def test_it_is_readable_on_any_screen(self):
+        weir = self.weir_of()
+        self.statuses(weir.port, 20)
+        page = self.open(weir)
+        self.await_figures(page)
+        grounds = set()
+        for width, phone in ((1280, False), (PHONE, True)):
+            for dark in (False, True):
+                with self.subTest(width=width, dark=dark):
+                    page.resize(width, 800, phone)
+                    page.prefer(dark)
+                    self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), width)
+                    ratio, text = page.evaluate(CONTRAST)
+                    self.assertGreaterEqual(ratio, 4.5, text)
+                    grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        self.assertEqual(len(grounds), 2)
+        self.assertEqual(page.evaluate(UNLABELLED), [])
+        self.assert_clean(weir, page)
+
+    def test_a_request_is_explained(self):
+        weir = self.weir_of()
+        with Client(weir.admin) as client:
+            if client.request("POST", "/api/explain").status == 404:
+                self.skipTest("this weir does not explain")
+        page = self.open(weir)
+        self.await_figures(page, 1)
+        page.evaluate("document.querySelector('#explain-path').value = ''")
+        page.type("#explain-path", "/login")
+        page.type("#explain-ip", "203.0.113.7")
+        page.press("Enter", 13)
+        page.await_true("document.querySelector('#explanation').innerText.includes('login')")
+        self.assertIn("per-ip", page.text("#explanation"))
+        self.assert_clean(weir, page)
+
+    def test_a_token_is_asked_for(self):
+        weir = self.weir_of(token="right")
+        page = self.open(weir)
+        page.await_true("document.querySelector('#login').checkVisibility()")
+        self.assertEqual(page.text("#login-fault"), "")
+        page.type("#token", "wrong")
+        page.press("Enter", 13)
+        page.await_true("document.querySelector('#login-fault').innerText.includes('not the token')")
+        page.type("#token", "right")
+        page.press("Enter", 13)
+        self.await_figures(page, 1)
+        self.assertEqual(page.evaluate("[sessionStorage.length, localStorage.length, document.cookie]"), [1, 0, ""])
+        page.command("Page.reload")
+        page.await_true("document.querySelector('#login').hidden && document.documentElement.dataset.polls >= 1")
+        page.evaluate("document.querySelector('#forget').click()")
+        page.await_true("document.querySelector('#login').checkVisibility() && sessionStorage.length === 0")
+        self.assertFalse([address for address in page.requests if "right" in address])
+
+    def test_a_weir_that_is_gone_is_said_to_be(self):
+        weir = self.weir_of()
+        page = self.open(weir)
+        self.await_figures(page, 1)
+        self.assertEqual(weir.stop(), 0)
+        page.await_true("document.documentElement.classList.contains('stale')")
+        self.assertRegex(page.text("#trouble"), r"weir does not answer\. What stands below is \d+ s old\.")
+
+    def test_the_page_is_open_and_guarded(self):
+        weir = self.weir_of(token="right")
+        page = get(weir.admin, "/")
+        self.assertEqual((page.status, page["content-type"]), (200, "text/html; charset=utf-8"))
+        self.assertIn("default-src 'none'", page["content-security-policy"])
+        self.assertEqual(get(weir.admin, "/", if_none_match=page["etag"]).status, 304)
+        for path in re.findall(r'(?:src|href)="(/[^"]*)"', page.body.decode()):
+            self.assertEqual(get(weir.admin, path).status, 200, path)
+        for path in ("/api/overview", "/api/history"):
+            self.assertEqual(get(weir.admin, path).status, 401)
+
+
+class Vendored(unittest.TestCase):
+    def test_what_is_not_ours_is_as_it_was_released(self):
+        for name, digest in re.findall(r"^\| (\S+) \| \S+ \| ([0-9a-f]{64}) \|$", (WEB / "vendor" / "README.md").read_text(), re.M):
+            self.assertEqual(hashlib.sha256((WEB / "vendor" / name).read_bytes()).hexdigest(), digest, name)
+
+
+if __name__ == "__main__":
+    main()

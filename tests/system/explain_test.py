@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+"""What weir explains is what it then does, and explaining charges nothing; one key looked at, and given back."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+from harness import WEIR, Client, Redis, TestCase, Upstream, Weir, closed_port, config, eventually, get, main, rule
+
+DOCUMENT = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "docs/admin.md"
+
+
+def busy(limit, **more):
+    return rule("busy", "0", key='["ip"]', algorithm='"concurrency"', **more).replace('limit = "0"', f"limit = {limit}")
+
+
+def post(port, path, body, **headers):
+    with Client(port) as client:
+        return client.request("POST", path, {"Content-Type": "application/json", **headers}, json.dumps(body).encode())
+
+
+def delete(port, path, **headers):
+    with Client(port) as client:
+        return client.request("DELETE", path, headers)
+
+
+class Asking(TestCase):
+    def begin(self, *rules, environment=None, **more):
+        self.upstream = self.start(Upstream())
+        self.weir = self.start(Weir(config(self.upstream.port, rules="".join(rules), **more), environment=environment))
+        return self.weir
+
+    def explain(self, **inquiry):
+        answer = post(self.weir.admin, "/api/explain", {"host": "localhost", **inquiry})
+        self.assertEqual(answer.status, 200, answer.body)
+        return json.loads(answer.body)
+
+    def command(self, *arguments):
+        done = subprocess.run([WEIR, *arguments, "--config", str(self.weir.folder / "weir.toml"),
+                               "--admin", f"127.0.0.1:{self.weir.admin}"], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def keys(self, query, method="GET"):
+        answer = (delete if method == "DELETE" else get)(self.weir.admin, f"/api/keys?{query}")
+        return answer.status, json.loads(answer.body)
+
+
+class Explain(Asking):
+    def test_the_verdict_is_what_a_request_then_gets(self):
+        weir = self.begin(rule("burst", "1/day", burst=2, key='["ip"]'))
+        for _ in range(4):
+            said = self.explain()["verdict"]
+            got = weir.get("/")
+            self.assertEqual(said["verdict"], "forward" if got.status == 200 else "refuse")
+            for name in ("X-RateLimit-Limit", "X-RateLimit-Remaining", "RateLimit-Policy"):
+                self.assertEqual(said["headers"][name], got[name.lower()], name)
+            if got.status == 429:
+                self.assertEqual((said["status"], said["rule"]), (429, "burst"))
+                self.assertAlmostEqual(int(said["headers"]["Retry-After"]), int(got["retry-after"]), delta=1)
+                self.assertEqual(json.loads(said["body"])["rule"], "burst")
+
+    def test_nothing_is_charged_and_no_key_is_made(self):
+        weir = self.begin(rule("one", "1/day", burst=1, key='["ip"]'), rule("log", "1/day", key='["ip"]', algorithm='"sliding_log"'),
+                          rule("queue", "1/day", key='["ip"]', algorithm='"leaky_bucket"', queue=1),
+                          busy(1))
+        first = self.explain()
+        self.assertEqual({limit["says"] for rule in first["rules"] for limit in rule["limits"]}, {"admit"})
+        for _ in range(5):
+            self.assertEqual(self.explain(), first)
+        self.assertEqual(weir.metric("weir_keys"), 0)
+        self.assertEqual(weir.metric("weir_decisions_total"), 0)
+        self.assertEqual(weir.get("/").status, 200)
+
+    def test_every_rule_in_order_and_why_it_does_not_apply(self):
+        self.begin(rule("api", key='["ip"]', match='{ path = "/api/*" }'), rule("posts", key='["ip"]', match='{ methods = ["POST"] }'),
+                   rule("users", key='["user"]'), rule("trial", key='["ip"]', mode='"shadow"'))
+        rules = self.explain(path="/login", ip="203.0.113.9")["rules"]
+        self.assertEqual([(r["name"], r["applies"], r.get("why")) for r in rules],
+                         [("api", False, "path /login does not match /api/*"), ("posts", False, "method GET is not POST"),
+                          ("users", False, "the request has no [user]"), ("trial", True, None)])
+        self.assertEqual((rules[3]["mode"], rules[3]["key"]), ("shadow", ["ip:203.0.113.9"]))
+
+    def test_who_the_client_is_taken_for_and_secrets_stay_secret(self):
+        keys = '[[key]]\nkey = "s3cret-key"\nuser = "ada"\ntier = "pro"\n'
+        self.upstream = self.start(Upstream())
+        text = config(self.upstream.port, client='keys = "keys.toml"\ntrusted_proxies = ["10.0.0.0/8"]',
+                      rules=rule("per-key", "1/day", key='["api_key"]', tiers='{ pro = { limit = "5/day" } }'))
+        self.weir = self.start(Weir(text, files={"keys.toml": keys}))
+        said = self.explain(ip="10.0.0.1", headers={"X-API-Key": "s3cret-key", "X-Forwarded-For": "203.0.113.7"})
+        self.assertEqual({name: said["client"][name] for name in ("address", "peer", "peer_trusted", "user", "tier")},
+                         {"address": "203.0.113.7", "peer": "10.0.0.1", "peer_trusted": True, "user": "ada", "tier": "pro"})
+        self.assertNotIn("s3cret-key", json.dumps(said))
+        limit = said["rules"][0]["limits"][0]
+        self.assertEqual((limit["chosen_by"], limit["limit"]), ("tier pro", 5))
+
+    def test_what_is_refused_before_any_limit(self):
+        self.begin(rule(key='["user"]', on_missing='"reject"'), server='max_head = "1KiB"',
+                   routes='[[route]]\nname = "api"\nmatch = { path = "/api/*" }\nupstream = "api"')
+        said = self.explain(path="/login")
+        self.assertEqual((said["route"]["name"], said["route"]["passed_over"]),
+                         (None, [{"name": "api", "why": "path /login does not match /api/*"}]))
+        self.assertEqual((said["verdict"]["status"], said["verdict"]["rule"]), (401, "per-ip"))
+        self.assertEqual(self.explain(headers={"X-Large": "x" * 2000})["verdict"]["status"], 431)
+        self.assertEqual(self.explain(method="get")["verdict"]["status"], 400)
+        self.assertEqual(self.explain(headers={"X-A": "1\r\nX-B: 2"})["verdict"]["status"], 400)
+
+    def test_a_delay_and_how_many_wait(self):
+        weir = self.begin(rule("queue", "1/2s", key="[]", algorithm='"leaky_bucket"', queue=5))
+        self.assertEqual(weir.get("/").status, 200)
+        with Client(weir.port) as waiting:
+            waiting.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            eventually(lambda: self.keys("rule=queue")[1]["limits"][0].get("waiting") == 1, "it waits")
+            verdict = self.explain()["verdict"]
+            self.assertEqual((verdict["verdict"], verdict["rule"]), ("delay", "queue"))
+            self.assertGreater(verdict["delay_seconds"], 2)
+
+    def test_the_command_prints_a_line_for_each_rule(self):
+        weir = self.begin(rule("api", key='["ip"]', match='{ path = "/api/*" }'), rule("all", key='["ip"]'))
+        self.assertEqual(weir.get("/").status, 200)
+        status, out, err = self.command("explain", "GET", "http://localhost/x", "-H", "X-A: 1", "-H", "X-B: 2", "--ip", "127.0.0.1")
+        self.assertEqual(status, 0, err)
+        self.assertRegex(out, r"(?m)^client   127\.0\.0\.1$")
+        self.assertRegex(out, r"(?m)^  api  -             path /x does not match /api/\*$")
+        self.assertRegex(out, r"(?m)^  all  ip:127\.0\.0\.1  token_bucket 1/day, burst 1: refuses; free in .*, 0 of 1 left")
+        self.assertRegex(out, r"(?m)^verdict  refuse: rule all refuses")
+        self.assertRegex(out, r"(?m)^answer   429$")
+        self.assertEqual(self.command("explain", "GET", "/", "--ip", "nobody")[0], 2)
+        self.assertEqual(self.command("explain", "GET", "/", "-H", "rubbish")[0], 2)
+
+    def test_with_nobody_there_the_command_says_what_to_do(self):
+        weir = self.begin()
+        done = subprocess.run([WEIR, "explain", "--config", str(weir.folder / "weir.toml"), "--admin", f"127.0.0.1:{closed_port()}",
+                               "GET", "/"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Connection refused", done.stderr)
+        self.assertIn("weir run --config", done.stderr)
+
+
+class Keys(Asking):
+    def test_one_key_is_shown_and_given_back(self):
+        weir = self.begin(rule("log", "2/day", key='["ip"]', algorithm='"sliding_log"'), rule("all", "3/day", key='["api_key|ip"]'))
+        self.assertEqual(self.statuses(weir.port, 3), [200, 200, 429])
+        status, said = self.keys("rule=log&key=127.0.0.1")
+        self.assertEqual((status, said["key"], said["limits"][0]["remaining"], said["limits"][0]["says"]),
+                         (200, ["ip:127.0.0.1"], 0, "refuse"))
+        self.assertEqual(self.keys("rule=all&key=ip:127.0.0.1")[1]["limits"][0]["remaining"], 1)
+        self.assertEqual(self.keys("rule=all&key=unknown")[1]["limits"][0]["remaining"], 3)
+        status, said = self.keys("rule=log&key=127.0.0.1", "DELETE")
+        self.assertEqual((status, said["reset"], said["limits"][0]["remaining"]), (200, True, 0))
+        digest = said["limits"][0]["digest"]
+        audit = weir.wait_for(rf"admin: 127\.0\.0\.1:\d+ gave back all of a key of rule log: {digest}")
+        self.assertTrue(audit)
+        self.assertEqual(self.keys("rule=log&key=127.0.0.1")[1]["limits"][0]["remaining"], 2)
+        self.assertEqual(weir.get("/").status, 200)
+
+    def test_what_is_asked_wrongly_is_told_what_the_key_is(self):
+        self.begin(rule("pair", key='["ip", "method"]'), busy(1))
+        status, said = self.keys("rule=nobody&key=a")
+        self.assertEqual((status, "there are pair, busy" in said["message"]), (404, True))
+        status, said = self.keys("rule=pair&key=127.0.0.1")
+        self.assertEqual((status, "[ip, method]" in said["message"]), (400, True))
+        self.assertEqual(self.keys("rule=pair&key=nobody&key=GET")[0], 400)
+        self.assertEqual(self.keys("rule=busy&key=127.0.0.1", "DELETE")[0], 409)
+
+    def test_tiers_say_by_what_they_are_chosen(self):
+        self.begin(rule("r", "1/day", key='["ip"]', tiers='{ pro = { limit = "5/day" } }',
+                        overrides='[{ match = { path = "/x" }, limit = "7/day" }]', elastic='{ limit = "9/day", while_load_below = 0.5 }'))
+        limits = self.keys("rule=r&key=127.0.0.1")[1]["limits"]
+        self.assertEqual([limit.get("chosen_by") for limit in limits],
+                         [None, "while load is below 0.5", "override 1 (path /x)", "tier pro"])
+        self.assertEqual([limit["limit"] for limit in limits], [1, 9, 7, 5])
+
+    def test_the_command_shows_and_resets(self):
+        weir = self.begin(rule("log", "2/day", key='["ip"]'))
+        self.assertEqual(weir.get("/").status, 200)
+        status, out, err = self.command("keys", "show", "log", "127.0.0.1")
+        self.assertEqual((status, err), (0, ""))
+        self.assertRegex(out, r"rule log, key ip:127\.0\.0\.1\n  token_bucket 2/day, burst 2: admits, 1 of 2 left, whole in .*, memory")
+        self.assertRegex(self.command("keys", "reset", "log", "127.0.0.1")[1], r"given back; it stood like this\n.* 1 of 2 left")
+        self.assertRegex(self.command("keys", "show", "log", "127.0.0.1")[1], r"2 of 2 left, memory")
+        self.assertEqual(self.command("keys", "show", "log")[0], 2)
+
+
+class Shared(Asking):
+    RULES = {"bucket": ("2/day", {"burst": 2}), "window": ("2/3000day", {"algorithm": '"fixed_window"'}),
+             "weighted": ("2/3000day", {"algorithm": '"sliding_window"'}), "log": ("2/day", {"algorithm": '"sliding_log"'}),
+             "queue": ("1/day", {"algorithm": '"leaky_bucket"', "queue": 5, "match": '{ path = "/queue" }'})}
+
+    def setUp(self):
+        self.redis = self.start(Redis())
+        rules = (rule(name, limit, store='"redis"', key='["ip"]', **more) for name, (limit, more) in self.RULES.items())
+        self.begin(*rules, busy(2, store='"redis"'), state=f'redis = {{ url = "redis://127.0.0.1:{self.redis.port}/0" }}')
+        eventually(self.weir.is_ready, "it is ready")
+
+    def dump(self):
+        names = sorted(name.decode() for name in self.redis.command("KEYS", "*"))
+        return {name: (self.redis.command("DUMP", name), self.redis.command("PEXPIRETIME", name)) for name in names}
+
+    def test_redis_is_asked_and_stays_as_it_is_to_the_last_bit(self):
+        self.assertEqual(self.weir.get("/queue").status, 200)
+        eventually(lambda: self.keys("rule=busy&key=127.0.0.1")[1]["limits"][0]["remaining"] == 2, "nothing is under way")
+        before = self.dump()
+        said = self.explain(path="/queue")
+        self.assertEqual([r["limits"][0]["store"] for r in said["rules"]], ["redis"] * (len(self.RULES) + 1))
+        self.assertEqual([r["limits"][0]["remaining"] for r in said["rules"]][:4], [0] * 4)
+        self.assertEqual((said["verdict"]["verdict"], said["verdict"]["rule"]), ("delay", "queue"))
+        for name in (*self.RULES, "busy"):
+            self.keys(f"rule={name}&key=127.0.0.1")
+        self.assertEqual(self.dump(), before)
+        self.assertEqual(self.statuses(self.weir.port, 2), [200, 429])
+        self.assertEqual(self.explain(ip="127.0.0.1")["verdict"]["status"], 429)
+
+    def test_a_key_is_given_back_in_redis_and_in_what_this_weir_knows(self):
+        self.assertEqual(self.statuses(self.weir.port, 4), [200, 200, 429, 429])
+        for name in ("bucket", "window", "weighted", "log"):
+            status, said = self.keys(f"rule={name}&key=127.0.0.1", "DELETE")
+            self.assertEqual((status, said["limits"][0]["remaining"]), (200, 0), name)
+            self.assertEqual(self.keys(f"rule={name}&key=127.0.0.1")[1]["limits"][0]["remaining"], 2, name)
+        self.assertEqual(self.statuses(self.weir.port, 3), [200, 200, 429], "nobody remembers the refusal")
+
+    def test_without_redis_it_says_so_and_what_goes_on(self):
+        self.redis.kill()
+        eventually(lambda: "note" in self.keys("rule=bucket&key=127.0.0.1")[1]["limits"][0], "it is away")
+        said = self.explain(ip="127.0.0.1")
+        limits = said["rules"][0]["limits"]
+        self.assertEqual([limit["says"] for limit in limits], ["unknown", "admit"])
+        self.assertIn("on_store_failure", limits[1]["note"])
+        self.assertEqual(self.keys("rule=bucket&key=127.0.0.1", "DELETE")[0], 503)
+
+
+def lasting(text):
+    """What of an output is the same each time: names of keys are random, and times pass."""
+    text = re.sub(r"\b[0-9a-f]{32}\b", "DIGEST", text)
+    text = re.sub(r"(refuses?,? for|free in|retry after|whole in) [0-9]+[a-z]+", r"\1 TIME", text)
+    text = re.sub(r"(_seconds\\?\": ?)[0-9.]+(E[+0-9]+)?", r"\1TIME", text)
+    text = re.sub(r"retry after [0-9]+ second", "retry after TIME second", text)
+    text = re.sub(r"((?:Reset|Retry-After)\"?: ?\"?)[0-9]+", r"\1TIME", text)
+    return re.sub(r";t=[0-9]+", ";t=TIME", text)
+
+
+class Documented(TestCase):
+    def test_what_the_document_shows_is_what_weir_says(self):
+        text = DOCUMENT.read_text()
+        settings = re.search(r"```toml\n(.*?)```", text, re.S).group(1)
+        upstream = self.start(Upstream())
+        settings = settings.replace("127.0.0.1:9000", upstream.address).replace("127.0.0.1:8080", "127.0.0.1:0")
+        weir = self.start(Weir(settings.replace("127.0.0.1:9900", "127.0.0.1:0")))
+        shown = re.findall(r"```console\n\$ (.*?)\n(.*?)```", text, re.S)
+        self.assertGreaterEqual(len(shown), 5)
+        for line, output in shown:
+            line = line.replace("127.0.0.1:9900", f"127.0.0.1:{weir.admin}")
+            if line.startswith("weir "):
+                line = f"{WEIR} {line[5:]} --admin 127.0.0.1:{weir.admin}"
+            done = subprocess.run(line, shell=True, capture_output=True, text=True, cwd=weir.folder, check=False)
+            said = json.dumps(json.loads(done.stdout), indent=2) + "\n" if line.startswith("curl") else done.stdout
+            self.assertEqual(lasting(said), lasting(output), done.stderr)
+
+
+if __name__ == "__main__":
+    main()

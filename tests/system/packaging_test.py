@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""What the package installs beside the binary: the service's configuration and unit, manual pages, completion.
+`./dev package --smoke` builds the package and installs it on a bare Debian."""
+
+import os
+import pathlib
+import pty
+import re
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+import unittest
+
+from harness import PATIENCE, WEIR, TestCase, Weir, main
+
+PACKAGING = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "packaging"
+
+
+class Terminal:
+    """An interactive bash at a terminal of its own, in a folder."""
+
+    def __init__(self, folder):
+        environment = {"PATH": f"{pathlib.Path(WEIR).resolve().parent}:{os.environ['PATH']}", "TERM": "dumb", "HOME": folder,
+                       "PS1": "$ ", "INPUTRC": "/dev/null"}
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.chdir(folder)
+            os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], environment)
+        self.shown = ""
+
+    def type(self, keys):
+        self.shown = ""
+        os.write(self.terminal, keys.encode())
+
+    def see(self, text):
+        """Waits until the terminal shows it."""
+        deadline = time.monotonic() + PATIENCE
+        while text not in self.shown:
+            ready, _, _ = select.select([self.terminal], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise AssertionError(f"bash does not show {text!r} but {self.shown!r}")
+            self.shown += os.read(self.terminal, 4096).decode(errors="replace")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.terminal)
+        os.waitpid(self.pid, 0)
+
+
+class Packaging(TestCase):
+    def test_bash_completes_what_weir_says_it_has(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="weir-bash-"))
+        (pathlib.Path(folder) / "edge one.toml").touch()
+        bash = self.start(Terminal(folder))
+        bash.see("$ ")
+        bash.type(f". {(PACKAGING / 'completions/weir.bash').resolve()}; echo re''ady\n")
+        bash.see("ready")
+        for typed, completed in (("weir ch\t", "weir check "), ("--c\t", "--config "), ("ed\t", "edge\\ one.toml ")):
+            bash.type(typed)
+            bash.see(completed.removeprefix("weir "))
+        bash.type("\x15weir red\t")
+        bash.see("weir redis-check ")
+        bash.type("\x15weir \t\t")
+        for command in re.findall(r"^  ([a-z][a-z-]*) ", subprocess.check_output([WEIR, "--help"], text=True), re.M):
+            bash.see(command)
+
+    @unittest.skipUnless(shutil.which("mandoc"), "./dev deps test installs mandoc")
+    def test_the_manual_pages_are_well_formed(self):
+        for page in sorted(PACKAGING.glob("man/*")):
+            done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", page], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stdout), (0, ""))
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "./dev deps test installs systemd")
+    def test_the_unit_is_rated_ok_or_better(self):
+        done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", PACKAGING / "weir.service"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"exposure level for weir.service: [01]\.\d OK")
+
+    def test_the_shipped_configuration_is_safe_and_says_what_to_do(self):
+        with tempfile.TemporaryDirectory(prefix="weir-state-") as folder:
+            text = re.sub(r"^#.*\n", "", (PACKAGING / "weir.toml").read_text(), flags=re.M)
+            listeners = re.findall(r'^address = "([^"]*):\d+"', text, re.M)
+            self.assertEqual(listeners, ["127.0.0.1", "127.0.0.1"])  # nobody but this machine
+            ours = re.sub(r'^address = "127.0.0.1:\d+"', 'address = "127.0.0.1:0"', text, flags=re.M)
+            weir = self.start(Weir(ours, environment={"STATE_DIRECTORY": folder, "LOGS_DIRECTORY": folder}))
+            answer = weir.get("/anything")
+            self.assertEqual(answer.status, 503)
+            self.assertIn(b"/etc/weir/weir.toml", answer.body)
+            self.assertTrue(weir.is_ready())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,319 @@
+#!/usr/bin/env python3
+"""The configuration read anew while weir runs: no count, no connection and no place in a queue is lost."""
+
+import os
+import signal
+import socket
+import ssl
+import tempfile
+import threading
+import time
+
+from harness import (PATIENCE, SANITIZED, Client, TestCase, Upstream, Weir, answer, client_tls, config,
+                     eventually, get, main, make_certificate, rule)
+
+RELOADS = int(os.environ.get("WEIR_RELOADS", "20"))
+
+
+class Reload(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+
+    def weir(self, files=None, **given):
+        return self.start(Weir(config(self.upstream.port, **given), files))
+
+    def write(self, weir, text):
+        """The file is there whole at any time."""
+        (weir.folder / "weir.toml.new").write_text(text)
+        (weir.folder / "weir.toml.new").rename(weir.folder / "weir.toml")
+
+    def reload(self, weir, text, result="ok"):
+        before = weir.metric("weir_reloads_total", result=result)
+        self.write(weir, text)
+        weir.signal(signal.SIGHUP)
+        eventually(lambda: weir.metric("weir_reloads_total", result=result) == before + 1, f"the reload is {result}")
+
+    def change(self, weir, **given):
+        self.reload(weir, config(self.upstream.port, **given))
+
+    def remaining(self, response):
+        return int(response["x-ratelimit-remaining"])
+
+
+class Rules(Reload):
+    def test_a_bad_file_changes_nothing_and_all_its_mistakes_are_told(self):
+        weir = self.weir(rules=rule(limit="1/day", burst=5))
+        self.assertEqual(self.remaining(weir.get()), 4)
+        self.reload(weir, config(self.upstream.port, rules=rule(limit="lots") + rule("other", colour="1")), "failed")
+        weir.wait_for(r'error reload: .*weir\.toml:\d+: rule\[per-ip\]\.limit: .*lots')
+        weir.wait_for(r'error reload: .*weir\.toml:\d+: rule\[other\]\.colour: ')
+        weir.wait_for("error reload: the configuration stays as it was")
+        self.assertEqual(self.remaining(weir.get()), 3)
+        self.assertEqual(weir.metric("weir_config_last_reload_successful"), 0)
+        self.change(weir, rules=rule(limit="1/day", burst=5))
+        self.assertEqual(weir.metric("weir_config_last_reload_successful"), 1)
+        self.assertAlmostEqual(weir.metric("weir_config_last_reload_timestamp_seconds"), time.time(), delta=60)
+
+    def test_what_cannot_change_is_refused_whole(self):
+        weir = self.weir(rules=rule(limit="1/day", burst=5))
+        text = config(self.upstream.port, rules=rule(limit="1/day", burst=9), state="memory = { max_keys = 77 }")
+        self.reload(weir, text, "failed")
+        weir.wait_for(r"weir\.toml: state\.memory\.max_keys: found 77; weir runs with 1000000, "
+                      "and it cannot change while weir runs: restart weir to change it")
+        self.assertEqual(self.remaining(weir.get()), 4)
+
+    def test_the_admin_page_tells_what_came_of_it(self):
+        weir = self.weir()
+
+        def ask(method="POST"):
+            with Client(weir.admin) as client:
+                return client.request(method, "/api/reload")
+        self.assertEqual(ask("GET").status, 405)
+        self.write(weir, config(self.upstream.port, rules=rule("fresh")))
+        self.assertEqual((ask().status, weir.metric("weir_reloads_total", result="ok")), (200, 1))
+        self.write(weir, config(self.upstream.port, rules=rule("fresh", "2/day")))
+        self.assertEqual(ask().json(), {"changes": ['rule "fresh" has other limits: its clients keep the share that they have used']})
+        self.write(weir, config(self.upstream.port, rules=rule(limit="lots")))
+        refusal = ask()
+        self.assertEqual(refusal.status, 422)
+        self.assertIn("rule[per-ip].limit", refusal.json()["mistakes"][0])
+
+    def test_rules_that_change_places_keep_their_counts(self):
+        a, b = rule("a", "1/day", burst=5, key='["ip"]'), rule("b", "1/day", burst=50, key='["ip"]')
+        weir = self.weir(rules=a + b)
+        self.statuses(weir.port, 3)
+        self.change(weir, rules=b + rule("c", "1/day", burst=100) + a)
+        response = weir.get()
+        self.assertEqual(self.remaining(response), 1)
+        self.assertIn('"a";q=5', response["ratelimit-policy"])
+        for name, seen in (("a", 4), ("b", 4), ("c", 1)):
+            self.await_metric(weir, seen, "weir_decisions_total", rule=name, outcome="admitted")
+
+    def test_other_limits_keep_the_share_that_was_used(self):
+        weir = self.weir(rules=rule("r", "1/day", burst=10, key='["ip"]')
+                         + rule("w", "100/day", algorithm='"fixed_window"', key="[]"))
+        self.statuses(weir.port, 6)
+        self.change(weir, rules=rule("r", "1/day", burst=20, key='["ip"]')
+                    + rule("w", "100/day", algorithm='"fixed_window"', key="[]"))
+        weir.wait_for('info reload: rule "r" has other limits: its clients keep the share')
+        self.assertEqual(self.remaining(weir.get()), 7)
+        self.change(weir, rules=rule("r", "1/day", burst=10, key='["ip"]'))
+        self.assertEqual(self.statuses(weir.port, 5), [200, 200, 200, 429, 429])
+
+    def test_tiers_change_alone(self):
+        def rules(pro):
+            return rule("r", "1/day", burst=10, key='["api_key"]',
+                        tiers=f'{{ pro = {{ limit = "1/day", burst = {pro} }} }}')
+        keys = '[[key]]\nkey = "p"\ntier = "pro"\n[[key]]\nkey = "f"\n'
+        weir = self.weir({"keys.toml": keys}, client='keys = "keys.toml"', rules=rules(20))
+        self.assertEqual(self.remaining(weir.get("/", x_api_key="f")), 9)
+        self.assertEqual(self.remaining(weir.get("/", x_api_key="p")), 19)
+        self.change(weir, client='keys = "keys.toml"', rules=rules(40))
+        self.assertEqual(self.remaining(weir.get("/", x_api_key="f")), 8)
+        self.assertEqual(self.remaining(weir.get("/", x_api_key="p")), 37)
+
+    def test_a_removed_rule_is_forgotten_and_another_name_has_none_of_its_counts(self):
+        weir = self.weir(rules=rule("old", "1/day", burst=5))
+        self.statuses(weir.port, 3)
+        self.change(weir)
+        weir.wait_for('info reload: rule "old" removed')
+        eventually(lambda: weir.metric("weir_keys") == 0, "its key is forgotten")
+        self.change(weir, rules=rule("new", "1/day", burst=5))
+        self.assertEqual(weir.metric("weir_decisions_total", rule="new"), 0)
+        self.assertEqual(self.remaining(weir.get()), 4)
+        self.change(weir, rules=rule("old", "1/day", burst=5))
+        self.assertEqual(self.remaining(weir.get()), 4)
+        self.await_metric(weir, 1, "weir_decisions_total", rule="old")
+
+    def test_another_algorithm_begins_anew_and_the_log_says_so(self):
+        weir = self.weir(rules=rule("r", "1/day", burst=5))
+        self.statuses(weir.port, 5)
+        self.change(weir, rules=rule("r", "7/day", algorithm='"sliding_log"'))
+        weir.wait_for('info reload: rule "r" has another algorithm: its clients begin anew')
+        self.assertEqual(self.remaining(weir.get()), 6)
+
+    def test_who_waits_keeps_the_place(self):
+        queue = rule("q", "5/s", algorithm='"leaky_bucket"', queue=50, key="[]")
+        weir = self.weir(rules=queue)
+        order, threads = [], []
+
+        def ask(number):
+            self.assertEqual(weir.get(f"/{number}").status, 200)
+            order.append(number)
+
+        for number in range(6):
+            threads.append(threading.Thread(target=ask, args=(number,)))
+            threads[-1].start()
+            self.await_metric(weir, number + 1, "weir_decisions_total", rule="q")
+        self.change(weir, rules=rule("other", "100/s") + queue)
+        ask(6)
+        for thread in threads:
+            thread.join(PATIENCE)
+        self.assertEqual(order, list(range(7)))
+
+    def test_places_of_concurrency_come_back_whatever_the_limit_became(self):
+        held, gate = threading.Semaphore(0), threading.Event()
+
+        def concurrency(limit):
+            return f'[[rule]]\nname = "c"\nalgorithm = "concurrency"\nlimit = {limit}\n'
+
+        def reply(exchange):
+            if exchange.target == "/held":
+                held.release()
+                gate.wait(PATIENCE)
+            exchange.send(answer())
+
+        self.upstream.reply = reply
+        weir = self.weir(rules=concurrency(2))
+        threads = [threading.Thread(target=weir.get, args=("/held",)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+            held.acquire(timeout=PATIENCE)
+        self.assertEqual(weir.get().status, 429)
+        self.change(weir, rules=concurrency(3))
+        self.assertEqual(weir.get().status, 200)
+        self.change(weir, rules=concurrency(1))
+        self.assertEqual(weir.get().status, 429)
+        gate.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+        eventually(lambda: weir.get().status == 200, "both places are free")
+
+
+class Connections(Reload):
+    def test_listeners_come_and_go(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/weir.sock"
+            weir = self.weir()
+            more = f'[[listener]]\naddress = "unix:{path}"\n'
+            self.change(weir, routes=more + '[[route]]\nupstream = "api"')
+            weir.wait_for("info reload: listener unix:.* added")
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(path)
+                client.settimeout(PATIENCE)
+                client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                self.assertTrue(client.recv(100).startswith(b"HTTP/1.1 200"))
+                self.change(weir)
+                client.settimeout(PATIENCE)
+                while client.recv(1000):  # the rest of the answer, then the end: it was idle
+                    pass
+            self.assertFalse(os.path.exists(path))
+            self.assertEqual(weir.get().status, 200)
+
+    def test_a_port_that_is_taken_refuses_the_file(self):
+        weir = self.weir()
+        more = f'[[listener]]\naddress = "127.0.0.1:{self.upstream.port}"\n[[route]]\nupstream = "api"'
+        self.reload(weir, config(self.upstream.port, routes=more), "failed")
+        weir.wait_for(rf"error reload: cannot listen on 127\.0\.0\.1:{self.upstream.port}: ")
+        self.assertEqual(weir.get().status, 200)
+
+    def test_tls_changes_for_new_connections_and_old_ones_go_on(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = make_certificate(folder, "one") | make_certificate(folder, "two")
+
+            def listener(name):
+                return f'tls = {{ certificates = [{{ cert = "{name}.crt", key = "{name}.key" }}] }}'
+            weir = self.weir(files, listener=listener("one"))
+            with Client(weir.port, client_tls(files["one.crt"])) as old:
+                self.assertEqual(old.get().status, 200)
+                self.change(weir, listener=listener("two"))
+                self.assertEqual(ssl.get_server_certificate(("127.0.0.1", weir.port), timeout=PATIENCE), files["two.crt"])
+                self.assertEqual(old.get().status, 200)
+            self.change(weir, listener="")
+            self.assertEqual(get(weir.port).status, 200, "plain from now on")
+
+    def test_servers_change_while_requests_are_under_way(self):
+        arrived, gate = threading.Event(), threading.Event()
+
+        def reply(exchange):
+            arrived.set()
+            gate.wait(PATIENCE)
+            exchange.send(answer(b"old"))
+
+        self.upstream.reply = reply
+        weir = self.weir()
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(weir.get()))
+        thread.start()
+        self.assertTrue(arrived.wait(PATIENCE))
+        other = self.start(Upstream(answer(b"new")))
+        self.reload(weir, config(other.port))
+        weir.wait_for('info reload: upstream "api" changed')
+        self.assertEqual(weir.get().body, b"new")
+        gate.set()
+        thread.join(PATIENCE)
+        self.assertEqual([each.body for each in answers], [b"old"])
+
+    def test_connections_to_an_unchanged_upstream_stay(self):
+        weir = self.weir()
+        with Client(weir.port) as client:
+            client.get()
+            self.change(weir, rules=rule())
+            client.get()
+        self.assertEqual(self.upstream.connections, 1)
+        self.await_metric(weir, 1, "weir_upstream_reused_total", upstream="api")
+
+    def test_a_route_is_removed(self):
+        def route(name, path):
+            return f'[[route]]\nname = "{name}"\nmatch = {{ path = "{path}" }}\nupstream = "api"\n'
+        weir = self.weir(routes=route("a", "/a") + route("b", "/b"))
+        with Client(weir.port) as client:
+            self.assertEqual([client.get("/a").status, client.get("/b").status], [200, 200])
+            self.change(weir, routes=route("b", "/b"))
+            self.assertEqual([client.get("/a").status, client.get("/b").status], [404, 200])
+        self.await_metric(weir, 2, "weir_requests_total", route="b", code="200")
+        self.assertEqual(weir.metric("weir_requests_total", route="a"), 0)
+
+
+class UnderLoad(Reload):
+    def test_no_request_fails_and_no_limit_is_exceeded_or_reset(self):
+        """A limit of so many for all of the time, asked for by clients that stay and by clients that come anew."""
+        most = 300
+        other = self.start(Upstream())
+
+        def text(number):
+            limit = rule("all", "1/day", burst=most, key="[]")
+            extra = rule(f"x{number % 3}", "1000000/s", burst=1_000_000)
+            upstream = f'max_idle = {100 + number % 2}' if number % 4 == 3 else ""
+            return config(*[self.upstream.port, other.port][:1 + number % 2],
+                          rules=limit + extra if number % 2 else extra + limit, upstream=upstream)
+
+        weir = self.start(Weir(text(0)))
+        statuses, faults, ending = [], [], threading.Event()
+
+        def stay():
+            with Client(weir.port) as client:
+                while not ending.is_set():
+                    statuses.append(client.get().status)
+
+        def come_anew():
+            while not ending.is_set():
+                statuses.append(get(weir.port).status)
+                time.sleep(0.001)
+
+        def watch(work):
+            try:
+                work()
+            except Exception as fault:  # told at the end
+                faults.append(repr(fault))
+
+        threads = [threading.Thread(target=watch, args=(work,)) for work in (stay, stay, come_anew)]
+        for thread in threads:
+            thread.start()
+        for number in range(1, (5 if SANITIZED else RELOADS) + 1):
+            seen = len(statuses)
+            self.reload(weir, text(number))
+            eventually(lambda seen=seen: len(statuses) > seen + 20 or faults, "requests go on")
+        eventually(lambda: statuses.count(429) > 20 or faults, "the limit is reached")
+        ending.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+        self.assertEqual(faults, [])
+        self.assertEqual(set(statuses), {200, 429})
+        self.assertEqual(statuses.count(200), most)
+        self.await_metric(weir, most, "weir_decisions_total", rule="all", outcome="admitted")
+        self.assertEqual(weir.metric("weir_reloads_total", result="failed"), 0)
+
+
+if __name__ == "__main__":
+    main()

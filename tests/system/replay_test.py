@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""weir replay: what weir recorded comes out as it was under the same rules, and is judged anew under others."""
+
+import gzip
+import json
+import pathlib
+import random
+import tempfile
+import threading
+
+from harness import Client, TestCase, Upstream, Weir, answer, config, eventually, main, rule, run_weir
+
+FIELDS = 'fields = ["usual", "replay"]'
+
+# One of each kind of state, of keys that many share, so that workers decide about one key at the same time.
+RULES = "".join([
+    rule("bucket", "40/s", key='["ip"]', burst=30),
+    rule("stepped", "60/s", key='["api_key|ip"]', algorithm='"token_bucket"', refill='"stepwise"'),
+    rule("spaced", "90/s", key='["path"]', algorithm='"gcra"', burst=15),
+    rule("window", "35/s", key='["api_key"]', algorithm='"fixed_window"', match='{ methods = ["GET"] }'),
+    rule("sliding", "70/s", key="[]", algorithm='"sliding_window"', mode='"shadow"'),
+    rule("log", "50/s", key='["header:X-Tenant"]', algorithm='"sliding_log"'),
+    rule("failures", "10/s", key='["ip", "path"]', algorithm='"sliding_log"', charge='{ status = ["404"] }'),
+    rule("tokens", "300/s", key='["api_key"]', cost='{ response_header = "X-Tokens", reserve = 3 }'),
+]) + """
+[[rule]]
+name = "together"
+limit = 9
+algorithm = "concurrency"
+key = ["ip"]
+"""
+
+
+class Replay(TestCase):
+    def record(self, rules, requests, clients=4, **more):
+        """A log of what so many clients at once asked in their own words, and the file of its configuration."""
+        folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))
+        log = folder / "access.log"
+        upstream = self.start(Upstream(self.say))
+        text = config(upstream.port, rules=rules, **more).replace('access = "off"', f'access = "{log}"\n{FIELDS}')
+        weir = self.start(Weir(text))
+        threads = [threading.Thread(target=self.ask, args=(weir.port, seed, requests)) for seed in range(clients)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        eventually(lambda: log.exists() and log.read_text().count("\n") == requests * clients, "every line is written")
+        return folder, log, text
+
+    @staticmethod
+    def say(exchange):
+        number = int(exchange.target[1:])
+        status = "404 Not Found" if number == 9 else "200 OK"
+        exchange.send(answer(status=status, headers=f"X-Tokens: {number % 5}\r\n"))
+
+    @staticmethod
+    def ask(port, seed, requests):
+        chance = random.Random(seed)
+        with Client(port) as client:
+            for _ in range(requests):
+                headers = {"X-Tenant": chance.choice("ab")}
+                if chance.random() < 0.7:
+                    headers["X-API-Key"] = chance.choice(["one", "two"])
+                client.request(chance.choice(["GET", "PUT"]), f"/{chance.randrange(12)}", headers)
+
+    def replay(self, folder, text, *logs, code=0):
+        file = folder / "candidate.toml"
+        file.write_text(text)
+        status, out, errors = run_weir("replay", "--config", str(file), "--json", *map(str, logs))
+        self.assertEqual(status, code, errors)
+        return json.loads(out)
+
+    def test_the_same_rules_decide_the_same(self):
+        folder, log, text = self.record(RULES, 600)
+        told = self.replay(folder, text, log)
+        self.assertEqual((told["lines"], told["requests"], told["left_out"]), (2400, 2400, {}))
+        self.assertEqual((told["newly_refused"], told["newly_admitted"]), (0, 0))
+        by_name = {one["rule"]: one for one in told["rules"]}
+        for name, one in by_name.items():
+            self.assertEqual((name, one["otherwise"]), (name, 0))
+            self.assertEqual(one["refused_now"] if not one["shadow"] else 0, one["refused_then"], name)
+            self.assertGreater(one["met"], 0, name)
+        self.assertGreater(told["refused_now"], 100)  # else it would not say much
+        self.assertGreater(by_name["failures"]["refused_now"] + by_name["together"]["met"], 0)
+
+    def test_other_rules_name_whom_they_would_refuse_and_admit(self):
+        before = rule("per-ip", "20/day", key='["ip"]') + rule("tenant", "4/day", key='["header:X-Tenant"]')
+        folder, log, text = self.record(before, 30, clients=1)
+        packed = folder / "access.log.1.gz"
+        lines = log.read_bytes().splitlines(keepends=True)
+        packed.write_bytes(gzip.compress(b"".join(lines[:10])))
+        log.write_bytes(b"".join(lines[10:]) + b"torn lin")
+        after = text.replace('"20/day"', '"5/day"').replace('"tenant"', '"renamed"')
+        told = self.replay(folder, after, log, packed)  # the newer first: order does not matter
+        self.assertEqual((told["lines"], told["requests"]), (31, 30))
+        self.assertEqual(told["left_out"], {"no JSON object, or cut short": 1})
+        rules = {one["rule"]: one for one in told["rules"]}
+        self.assertEqual(rules["per-ip"]["newly_refused"], told["newly_refused"])
+        self.assertEqual([(one["client"], one["newly_refused"]) for one in rules["per-ip"]["clients"]],
+                         [("127.0.0.1", rules["per-ip"]["newly_refused"])])
+        self.assertIn("the header x-tenant", rules["renamed"]["left_out"])
+        self.assertFalse(rules["tenant"]["in_candidate"])
+        self.assertEqual(told["admitted_now"], 5)
+
+    def test_a_log_without_the_field_says_what_to_do(self):
+        folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))
+        (folder / "weir.toml").write_text(config(1))
+        (folder / "access.log").write_text('{"time":"2026-02-20T10:00:00.000042Z"}\n')
+        status, out, errors = run_weir("replay", "--config", str(folder / "weir.toml"), str(folder / "access.log"))
+        self.assertEqual(status, 1)
+        self.assertIn('fields = ["usual", "replay"]', errors)
+        self.assertIn("1 line left out", out)
+        self.assertEqual(run_weir("replay", "--config", str(folder / "weir.toml"), str(folder / "none.log"))[0], 1)
+
+
+if __name__ == "__main__":
+    main()

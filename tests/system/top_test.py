@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Who spends most and who is refused most, over /api/top and weir top."""
+
+import json
+
+from harness import TestCase, Upstream, Weir, closed_port, config, eventually, get, main, rule, run_weir
+
+RULES = rule("per-key", "1000/s", key='["api_key|ip"]') + rule("login", "3/day", key='["ip"]', match='{ path = "/login" }')
+
+
+class Top(TestCase):
+    def start_weir(self, **more):
+        return self.start(Weir(config(self.start(Upstream()).port, rules=RULES, **more)))
+
+    def top(self, weir, query=""):
+        answer = get(weir.admin, f"/api/top{query}")
+        self.assertEqual(answer.status, 200, answer.body)
+        return {one["rule"]: one for one in answer.json()["top"]}
+
+    def ask(self, weir):
+        with weir.connect() as client:
+            for _ in range(5):
+                client.get("/login")
+            for _ in range(3):
+                client.get("/", x_api_key="secret")
+        # Workers count each for itself; what is told is of all of them.
+        self.start(weir.connect()).get("/", x_api_key="other")
+
+    def test_clients_by_what_they_spent_and_were_refused(self):
+        weir = self.start_weir()
+        self.ask(weir)
+        top = eventually(lambda: (told := self.top(weir))["per-key"]["admitted_cost"] >= 9 - 2 and told, "all are counted")
+        login = top["login"]
+        self.assertEqual((login["capacity"], login["admitted_cost"], login["refused_cost"]), (64, 3, 2))
+        self.assertLessEqual(login["seconds"], 120)
+        [one] = login["admitted"]
+        self.assertEqual((one["client"], one["cost"], one["error"]), ("127.0.0.1", 3, 0))
+        self.assertEqual([(one["client"], one["cost"]) for one in login["refused"]], [("127.0.0.1", 2)])
+        keys = top["per-key"]["admitted"]
+        self.assertEqual(sorted((one["client"], one["cost"]) for one in keys), [("127.0.0.1", 3), ("api_key", 1), ("api_key", 3)])
+        self.assertEqual(len({one["digest"] for one in keys}), 3)
+        self.assertNotIn("secret", json.dumps(top))
+
+    def test_one_rule_and_so_many_clients(self):
+        weir = self.start_weir()
+        self.ask(weir)
+        eventually(lambda: len(self.top(weir)["per-key"]["admitted"]) == 3, "all are counted")
+        top = self.top(weir, "?rule=per-key&n=1")
+        self.assertEqual(list(top), ["per-key"])
+        self.assertEqual([one["cost"] for one in top["per-key"]["admitted"]], [3])
+        for query, status, code in [("?rule=none", 404, "no_such_rule"), ("?n=0", 400, "bad_query"), ("?m=1", 400, "bad_query")]:
+            answer = get(weir.admin, f"/api/top{query}")
+            self.assertEqual((answer.status, answer.json()["error"]), (status, code))
+
+    def test_off_counts_nobody(self):
+        weir = self.start(Weir(config(self.start(Upstream()).port, rules=RULES)
+                               .replace('[admin]\naddress = "127.0.0.1:0"', '[admin]\naddress = "127.0.0.1:0"\ntop = 0')))
+        weir.get("/login")
+        self.assertEqual(get(weir.admin, "/api/top").status, 404)
+        self.assertEqual(weir.metric("weir_top_memory_bytes"), 0)
+        status, out, _ = run_weir("top", "--once", "--admin", f"127.0.0.1:{weir.admin}")
+        self.assertEqual(status, 0)
+        self.assertIn("[admin] top is 0", out)
+
+    def test_a_frame_for_scripts(self):
+        weir = self.start_weir()
+        self.ask(weir)
+        eventually(lambda: len(self.top(weir)["per-key"]["admitted"]) == 3, "all are counted")
+        status, out, errors = run_weir("top", "--once", "--admin", f"127.0.0.1:{weir.admin}")
+        self.assertEqual((status, errors), (0, ""))
+        self.assertRegex(out, r"(?m)^weir at 127\.0\.0\.1:\d+ +requests \d")
+        self.assertRegex(out, r"(?m)^servers +api 127\.0\.0\.1:\d+ up$")
+        self.assertRegex(out, r"(?m)^login +admitted 0/s +delayed 0/s +refused 0/s")
+        self.assertRegex(out, r"(?m)^  127\.0\.0\.1 +3 +127\.0\.0\.1 +2$")
+        self.assertRegex(out, r"(?m)^  api_key [0-9a-f]{8} +3")
+        self.assertLessEqual(max(map(len, out.splitlines())), 80)
+        self.assertNotIn("\x1b", out)
+
+    def test_where_nobody_answers_it_says_so(self):
+        status, out, errors = run_weir("top", "--once", "--admin", f"127.0.0.1:{closed_port()}")
+        self.assertEqual((status, out), (1, ""))
+        self.assertIn("cannot connect", errors)
+
+    def test_the_token_is_that_of_the_configuration_or_given(self):
+        text = config(self.start(Upstream()).port, rules=RULES).replace(
+            '[admin]\naddress = "127.0.0.1:0"', '[admin]\naddress = "127.0.0.1:0"\ntoken = "open-sesame"')
+        weir = self.start(Weir(text))
+        address = f"127.0.0.1:{weir.admin}"
+        status, _, errors = run_weir("top", "--once", "--admin", address)
+        self.assertEqual(status, 1)
+        self.assertIn("--token", errors)
+        with_address = text.replace('[admin]\naddress = "127.0.0.1:0"', f'[admin]\naddress = "{address}"')
+        self.assertEqual(run_weir("top", "--once", config=with_address)[0], 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+// Usage under changed numbers: by hand for each algorithm, and the laws of limit/rescale.hpp over random
+// ones.
+#include "weir/limit/rescale.hpp"
+
+#include "unit/limit/random_case.hpp"
+
+#include "weir/limit/key_table.hpp"
+
+namespace weir::limit {
+namespace {
+
+const TimePoint kStart{1'700'000'000'000'000us};
+
+Cell spent(const Limiter& limiter, Cost cost, TimePoint at = kStart) {
+  const auto charged = step(limiter, {}, at, cost);
+  EXPECT_TRUE(charged.outcome.allowed);
+  return charged.next;
+}
+
+Cost left(const Limiter& limiter, const Cell& cell, TimePoint at = kStart) {
+  return step(limiter, cell, at, kMaxCost).outcome.remaining;
+}
+
+Cost left_after(const Limiter& from, Cost used, const Limiter& to) {
+  return left(to, rescaled(from, spent(from, used), to, kStart));
+}
+
+TEST(Rescale, ABucketKeepsTheShareThatWasUsed) {
+  const Limiter small = TokenBucket::make({10, 1s}, 100).value();
+  const Limiter large = TokenBucket::make({3, 7s}, 200).value();
+  EXPECT_EQ(left_after(small, 60, large), 80);
+  EXPECT_EQ(left_after(large, 120, small), 40);
+  EXPECT_EQ(left_after(small, 100, large), 0);
+}
+
+TEST(Rescale, AFractionOfAUnitCountsAgainstTheClient) {
+  const Limiter ten = FixedWindow::make({10, 1h}).value();
+  const Limiter three = FixedWindow::make({3, 1h}).value();
+  EXPECT_EQ(left_after(ten, 1, three), 2);
+  EXPECT_EQ(left_after(ten, 4, three), 1);
+  EXPECT_EQ(left_after(Gcra::make({1, 1s}, 9).value(), 1, Gcra::make({1, 1s}, 2).value()), 2);
+}
+
+TEST(Rescale, WindowsOfAnotherLengthCountInTheOneThatIsUnderWay) {
+  const Limiter day = FixedWindow::make({100, 24h}).value();
+  const Limiter hour = FixedWindow::make({50, 1h}).value();
+  const auto cell = rescaled(day, spent(day, 60), hour, kStart);
+  EXPECT_EQ(left(hour, cell), 20);
+  EXPECT_EQ(left(hour, cell, kStart + 1h), 50);
+  const Limiter slow = SlidingWindow::make({100, 24h}).value();
+  const Limiter quick = SlidingWindow::make({50, 1h}).value();
+  EXPECT_EQ(left_after(slow, 60, quick), 20);
+}
+
+TEST(Rescale, AStepwiseBucketKeepsItsPlaceInThePeriod) {
+  const Limiter slow = SteppedBucket::make({50, 6h}, 200).value();
+  const Limiter quick = SteppedBucket::make({50, 1h}, 100).value();
+  const auto cell = rescaled(slow, spent(slow, 160), quick, kStart + 3h);
+  EXPECT_EQ(left(quick, cell, kStart + 3h), 20);
+  EXPECT_EQ(left(quick, cell, kStart + 3h + 29min), 20);
+  EXPECT_EQ(left(quick, cell, kStart + 3h + 30min), 70);
+}
+
+TEST(Rescale, WhatAQueueHasPromisedStands) {
+  const Limiter slow = LeakyBucket::make({1, 1s}, 10, base::kForever).value();
+  const Limiter quick = LeakyBucket::make({10, 1s}, 100, base::kForever).value();
+  const auto cell = rescaled(slow, spent(slow, 5), quick, kStart);
+  EXPECT_EQ(step(quick, cell, kStart, 1).outcome.delay, 5s);
+}
+
+TEST(Rescale, WhatIsUnderWayIsSoManyRequests) {
+  const Limiter few = Concurrency::make(3).value();
+  const Limiter many = Concurrency::make(10).value();
+  EXPECT_EQ(left_after(few, 3, many), 7);
+  EXPECT_EQ(left_after(many, 8, few), 0);
+}
+
+TEST(Rescale, AnotherAlgorithmBeginsAnew) {
+  const Limiter bucket = TokenBucket::make({10, 1s}, 100).value();
+  const Limiter window = FixedWindow::make({10, 1h}).value();
+  EXPECT_EQ(rescaled(bucket, spent(bucket, 60), window, kStart), Cell{});
+  EXPECT_EQ(rescaled_refund(bucket, 1, window), 0);
+}
+
+TEST(Rescale, ALogKeepsTheAgesOfItsEntries) {
+  const auto old_log = SlidingLog::make({10, 100s}).value();
+  const auto new_log = SlidingLog::make({20, 10s}).value();
+  const auto at = [&](Duration d) { return old_log.mark_of(kStart + d); };
+  const std::vector<LogEntry> entries{{at(-110s), 1}, {at(-50s), 2}, {at(-10s), 3}};
+  const auto carried = rescaled(old_log, entries, new_log, kStart);
+  ASSERT_EQ(carried.size(), 2);
+  EXPECT_EQ(carried[0], (LogEntry{new_log.mark_of(kStart - 5s), 4}));
+  EXPECT_EQ(carried[1], (LogEntry{new_log.mark_of(kStart - 1s), 6}));
+}
+
+TEST(Rescale, RefundsAreRoundedDownAndDebtsUp) {
+  const Limiter ten = FixedWindow::make({10, 1h}).value();
+  const Limiter three = FixedWindow::make({3, 1h}).value();
+  EXPECT_EQ(rescaled_refund(ten, 5, three), 1);
+  EXPECT_EQ(rescaled_debt(ten, 5, three), 2);
+  EXPECT_EQ(rescaled_refund(three, 1, ten), 3);
+  EXPECT_EQ(rescaled_refund(Concurrency::make(3).value(), 1, Concurrency::make(9).value()), 1);
+}
+
+// Of random numbers: any state that traffic leaves.
+TEST(RescaleLaws, TheShareUsedNeverFallsAndADrainedCellStaysOne) {
+  const auto seed = new_seed();
+  Dice dice(seed);
+  int changed = 0;
+  for (int i = 0; i < 40'000 && !testing::Test::HasFailure(); ++i) {
+    const Case from = dice.limiter();
+    const Case to = dice.limiter();
+    if (from.limiter.index() != to.limiter.index()) continue;
+    Cell cell;
+    TimePoint now = kStart;
+    for (int request = 0; request < 6; ++request) {
+      const auto next = step(from.limiter, cell, now, dice.magnitude(1, from.capacity));
+      if (next.outcome.allowed) cell = next.next;
+      now += dice.pause(from);
+      if (now > kStart + std::chrono::hours(24 * 36'525)) break;
+    }
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", case " << i << ": " << from << " to " << to);
+    EXPECT_EQ(left(from.limiter, rescaled(from.limiter, cell, from.limiter, now), now),
+              left(from.limiter, cell, now));
+    const auto carried = rescaled(from.limiter, cell, to.limiter, now);
+    const auto fresh = left(to.limiter, {}, now);
+    EXPECT_LE(left(to.limiter, carried, now), fresh);
+    if (drained_at(from.limiter, cell) <= now) {
+      EXPECT_EQ(left(to.limiter, carried, now), fresh);
+    } else if (from.algorithm != Algorithm::LeakyBucket) {
+      ++changed;
+      __extension__ using Product = unsigned __int128;
+      EXPECT_LE(Product{left(to.limiter, carried, now)} * quota(from.limiter),
+                Product{left(from.limiter, cell, now) + 1} * quota(to.limiter));
+    }
+  }
+  EXPECT_GT(changed, 1000);
+}
+
+}  // namespace
+}  // namespace weir::limit

@@ -1,0 +1,110 @@
+#include "weir/observe/delivery.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::observe {
+namespace {
+
+using End = Delivery::End;
+
+constexpr base::TimePoint at(std::int64_t millis) {
+  return base::TimePoint{std::chrono::milliseconds(1'000'000'000 + millis)};
+}
+Delivery delivery(std::uint64_t per_minute = 1000, unsigned most = 3) {
+  const limit::Rate rate{.count = per_minute, .period = std::chrono::minutes(1)};
+  return Delivery({.attempts = *limit::Spacing::make(rate, per_minute), .most = most});
+}
+constexpr std::uint64_t kLongest = ~std::uint64_t{0};
+
+TEST(DeliveryTest, AMessageIsDueAtOnceAndGoneOnceItGotThrough) {
+  auto post = delivery();
+  EXPECT_EQ(post.begin(at(0)), nullptr);
+  EXPECT_FALSE(post.put("one", at(0)));
+  ASSERT_NE(post.begin(at(0)), nullptr);
+  EXPECT_EQ(post.begin(at(0)), nullptr);  // it is under way
+  EXPECT_EQ(post.sent(), End::Sent);
+  EXPECT_TRUE(post.empty());
+  EXPECT_EQ(post.begin(at(5)), nullptr);
+}
+
+TEST(DeliveryTest, PausesDoubleAndNoneIsLongerThanItsBound) {
+  auto post = delivery(1000, 20);
+  post.put("one", at(0));
+  auto now = at(0);
+  base::Duration bound = Delivery::kFirstPause;
+  for (int attempt = 0; attempt < 15; ++attempt) {
+    ASSERT_NE(post.begin(now), nullptr) << attempt;
+    // The greatest remainder: 2^64 - 1 leaves pause when (pause + 1) divides 2^64; else try all of a bound.
+    ASSERT_EQ(post.failed(false, now, static_cast<std::uint64_t>(bound.count())), End::Again);
+    EXPECT_EQ(post.begin(now + bound - base::Duration{1}), nullptr) << attempt;
+    now += bound;
+    bound = std::min(2 * bound, Delivery::kLongestPause);
+  }
+  EXPECT_EQ(bound, Delivery::kLongestPause);
+}
+
+TEST(DeliveryTest, WithoutLuckThePauseIsNothing) {
+  auto post = delivery();
+  post.put("one", at(0));
+  ASSERT_NE(post.begin(at(0)), nullptr);
+  EXPECT_EQ(post.failed(false, at(10), 0), End::Again);
+  EXPECT_NE(post.begin(at(10)), nullptr);
+}
+
+TEST(DeliveryTest, ItIsGivenUpAfterSoManyAttemptsOrWhenThatIsNoUse) {
+  auto post = delivery(1000, 3);
+  post.put("one", at(0));
+  for (const auto end : {End::Again, End::Again, End::GivenUp}) {
+    ASSERT_NE(post.begin(at(0)), nullptr);
+    EXPECT_EQ(post.failed(false, at(0), 0), end);
+  }
+  EXPECT_TRUE(post.empty());
+  post.put("two", at(0));
+  ASSERT_NE(post.begin(at(0)), nullptr);
+  EXPECT_EQ(post.failed(true, at(0), 0), End::GivenUp);
+  EXPECT_TRUE(post.empty());
+}
+
+TEST(DeliveryTest, ANewerMessageTakesThePlaceOfOneThatWaits) {
+  auto post = delivery();
+  post.put("began", at(0));
+  ASSERT_NE(post.begin(at(0)), nullptr);
+  post.failed(false, at(0), kLongest);
+  EXPECT_TRUE(post.put("ended", at(1)));
+  const auto* due = post.begin(at(1));  // and does not wait for the other's pause
+  ASSERT_NE(due, nullptr);
+  EXPECT_EQ(*due, "ended");
+}
+
+TEST(DeliveryTest, ANewerMessageThatComesDuringAnAttemptIsSentAfterIt) {
+  for (const bool through : {true, false}) {
+    auto post = delivery();
+    post.put("began", at(0));
+    ASSERT_NE(post.begin(at(0)), nullptr);
+    EXPECT_TRUE(post.put("ended", at(1)));
+    EXPECT_EQ(post.begin(at(1)), nullptr);
+    if (through)
+      post.sent();
+    else
+      EXPECT_EQ(post.failed(true, at(2), 0), End::Again);
+    const auto* due = post.begin(at(2));
+    ASSERT_NE(due, nullptr);
+    EXPECT_EQ(*due, "ended");
+  }
+}
+
+TEST(DeliveryTest, AttemptsAreLimitedWhateverIsPut) {
+  auto post = delivery(6);
+  unsigned made = 0;
+  for (std::int64_t second = 0; second < 600; ++second) {
+    post.put("flapping", at(second * 1000));
+    if (post.begin(at(second * 1000)) == nullptr) continue;
+    ++made;
+    post.sent();
+  }
+  EXPECT_GE(made, 60U);
+  EXPECT_LE(made, 66U);
+}
+
+}  // namespace
+}  // namespace weir::observe

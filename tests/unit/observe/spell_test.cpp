@@ -1,0 +1,51 @@
+#include "weir/observe/spell.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::observe {
+namespace {
+
+constexpr base::TimePoint at(std::int64_t seconds) {
+  return base::TimePoint{std::chrono::seconds(seconds)};
+}
+
+TEST(SpellTest, NothingGoesOnAtFirstWhateverWasCountedBefore) {
+  Spell spell(std::chrono::seconds(60));
+  spell.note(500, at(10));
+  spell.note(500, at(15));
+  EXPECT_FALSE(spell.since());
+  EXPECT_FALSE(spell.last());
+}
+
+TEST(SpellTest, ItBeginsWithTheFirstEventAndBearsPauses) {
+  Spell spell(std::chrono::seconds(60));
+  spell.note(0, at(10));
+  spell.note(3, at(15));
+  EXPECT_EQ(spell.since(), at(15));
+  spell.note(3, at(75));
+  EXPECT_EQ(spell.since(), at(15));
+  spell.note(4, at(76));
+  EXPECT_EQ(spell.since(), at(15));
+  EXPECT_EQ(spell.last(), at(76));
+}
+
+TEST(SpellTest, ALongerPauseEndsItAndTheNextEventBeginsAnother) {
+  Spell spell(std::chrono::seconds(60));
+  spell.note(0, at(10));
+  spell.note(1, at(15));
+  spell.note(1, at(76));
+  EXPECT_FALSE(spell.since());
+  EXPECT_EQ(spell.last(), at(15));
+  spell.note(2, at(80));
+  EXPECT_EQ(spell.since(), at(80));
+}
+
+TEST(SpellTest, ATotalThatFellBeganAnew) {
+  Spell spell(std::chrono::seconds(60));
+  spell.note(100, at(10));
+  spell.note(2, at(15));
+  EXPECT_EQ(spell.since(), at(15));
+}
+
+}  // namespace
+}  // namespace weir::observe

@@ -1,0 +1,79 @@
+#include "weir/policy/inquiry.hpp"
+
+#include "unit/policy/sample.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::policy {
+namespace {
+
+class InquiryTest : public testing::Test {
+ protected:
+  // Of a request to host "a", as `change` leaves it.
+  template <class Change>
+  std::optional<http::Fault> read(Change change) {
+    Inquiry inquiry;
+    inquiry.host = "a";
+    change(inquiry);
+    return described_.emplace().read(inquiry, settings_, base::TimePoint(base::Duration(7)), 0.5);
+  }
+
+  ClientSettings settings_;
+  std::optional<DescribedRequest> described_;
+};
+
+TEST_F(InquiryTest, IsReadAsARequestThatCame) {
+  settings_.trusted_proxies = {cidr("10.0.0.0/8")};
+  ASSERT_FALSE(read([](Inquiry& inquiry) {
+    inquiry.method = "POST";
+    inquiry.host = "API.example.com:80";
+    inquiry.target = "/a/./b/../c?x=1";
+    inquiry.peer = ip("10.0.0.1");
+    inquiry.headers = {{"X-Forwarded-For", "203.0.113.7"}, {"X-API-Key", "k"}};
+    inquiry.body = "{}";
+  }));
+  const auto& request = described_->request();
+  EXPECT_EQ(request.path, "/a/c");
+  EXPECT_EQ(request.host, "api.example.com");
+  EXPECT_EQ(request.head->query, "x=1");
+  EXPECT_EQ(request.client.address, ip("203.0.113.7"));
+  EXPECT_EQ(request.client.api_key, "k");
+  EXPECT_EQ(request.head->content_length, 2U);
+  EXPECT_EQ(request.now, base::TimePoint(base::Duration(7)));
+  EXPECT_EQ(request.load, 0.5);
+}
+
+TEST_F(InquiryTest, WhatIsNoRequestIsAnsweredAsOneWouldBe) {
+  const auto status = [&](auto change) {
+    const auto fault = read(change);
+    return fault ? fault->status : 0;
+  };
+  EXPECT_EQ(status([](Inquiry&) {}), 0U);
+  EXPECT_EQ(status([](Inquiry& inquiry) { inquiry.method = "get"; }), 400U);
+  EXPECT_EQ(status([](Inquiry& inquiry) { inquiry.host = ""; }), 400U);
+  EXPECT_EQ(status([](Inquiry& inquiry) { inquiry.headers = {{"X-A", "1\r\nX-B: 2"}}; }), 400U);
+  EXPECT_EQ(status([](Inquiry& inquiry) { inquiry.target = "/ HTTP/1.1\r\nX-B: 2\r\n\r\n"; }), 400U);
+  EXPECT_EQ(status([](Inquiry& inquiry) { inquiry.headers = {{"Content-Length", "1x"}}; }), 400U);
+}
+
+TEST_F(InquiryTest, TheBodyIsShownAsFarAsRulesRead) {
+  Rule rule = rule_of("words", {"ip"});
+  rule.match.body_words = {"drop"};
+  rule.match.max_body = rule.max_body = 4;
+  const auto state = [&](std::string body, std::vector<std::pair<std::string, std::string>> headers = {}) {
+    EXPECT_FALSE(read([&](Inquiry& inquiry) {
+      inquiry.headers = std::move(headers);
+      inquiry.body = std::move(body);
+    }));
+    described_->show_body({&rule, 1});
+    return described_->request().body.state;
+  };
+  EXPECT_EQ(state(""), RequestBody::State::Whole);
+  EXPECT_EQ(state("drop"), RequestBody::State::Whole);
+  EXPECT_EQ(described_->request().body.text, "drop");
+  EXPECT_EQ(state("drop!"), RequestBody::State::TooLong);
+  EXPECT_EQ(state("drop", {{"Content-Encoding", "gzip"}}), RequestBody::State::Coded);
+}
+
+}  // namespace
+}  // namespace weir::policy

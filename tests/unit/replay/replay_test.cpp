@@ -1,0 +1,216 @@
+#include "weir/replay/replay.hpp"
+
+#include "weir/observe/access_record.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace weir::replay {
+namespace {
+
+using base::Duration;
+using base::TimePoint;
+using namespace std::chrono_literals;
+using observe::Amendment;
+
+constexpr TimePoint kStart{Duration{1'771'581'600'000'000}};
+
+policy::Rule rule_of(const char* name, limit::Limiter limiter, const std::vector<const char*>& key,
+                     limit::RuleIndex index = 0) {
+  policy::Rule rule{.name = name, .index = index, .limiter = limiter};
+  for (const auto* part : key) rule.key.push_back(*policy::parse_key_part(part));
+  rule.asks = policy::digest_of_asks(rule);
+  return rule;
+}
+
+limit::Limiter bucket(const char* limit, std::uint64_t burst) {
+  return *limit::TokenBucket::make(*limit::parse_rate(limit), burst);
+}
+
+// A request as a log tells of it.
+struct Request {
+  TimePoint at = kStart;
+  const char* ip = "203.0.113.7";
+  const char* path = "/";
+  const char* verdict = "forward";
+  std::vector<observe::AppliedRule> said{};
+  std::vector<Amendment> amendments{};
+  std::uint64_t turn = 0;
+  std::uint64_t run = 1;
+  unsigned status = 200;
+  const char* user = "";
+};
+
+class ReplayTest : public testing::Test {
+ protected:
+  std::string line(const Request& request) const {
+    observe::ReplayRecord replay;
+    replay.run = request.run;
+    replay.start = replay.asked = request.at;
+    replay.turn = limit::turn_at(request.at) + request.turn;
+    replay.user = request.user;
+    replay.rules = request.said;
+    replay.amendments = request.amendments;
+    replay.all_rules = recorded_;
+    observe::AccessRecord record;
+    record.start = request.at;
+    record.total = 500us;
+    record.client = *base::IpAddress::parse(request.ip);
+    record.method = "GET";
+    record.target = request.path;
+    record.host = "example.com";
+    record.status = request.status;
+    record.verdict = request.verdict;
+    record.replay = &replay;
+    std::string text;
+    observe::append_json(text, record, observe::LogFields::for_replay());
+    text.pop_back();
+    return text;
+  }
+  Report replay(const std::vector<Request>& requests, const std::vector<policy::Rule>& rules) const {
+    Replay replay({.rules = rules, .routes = {}, .client = client_});
+    for (const auto& request : requests) replay.add(line(request));
+    return replay.run([](double) {}, 10);
+  }
+
+  policy::ClientSettings client_;
+  std::vector<policy::Rule> recorded_;
+};
+
+TEST_F(ReplayTest, ATighterLimitNamesWhomItWouldRefuse) {
+  std::vector<Request> requests;
+  for (int i = 0; i < 5; ++i) requests.push_back({.at = kStart + i * 1s});
+  requests.push_back({.at = kStart, .ip = "198.51.100.1"});
+  const auto report = replay(requests, {rule_of("per-ip", bucket("1/h", 2), {"ip"})});
+  EXPECT_EQ(report.requests, 6U);
+  EXPECT_EQ(report.newly.refused, 3U);
+  EXPECT_EQ(report.newly.admitted, 0U);
+  EXPECT_EQ(report.admitted_then, 6U);
+  EXPECT_EQ(report.refused_now, 3U);
+  ASSERT_EQ(report.rules.size(), 1U);
+  const auto& rule = report.rules[0];
+  EXPECT_EQ(rule.met, 6U);
+  EXPECT_EQ(rule.newly.refused, 3U);
+  ASSERT_EQ(rule.clients.size(), 1U);
+  EXPECT_EQ(rule.clients[0].client, "203.0.113.7");
+  EXPECT_EQ(rule.clients[0].newly.refused, 3U);
+}
+
+TEST_F(ReplayTest, ARuleThatIsNoMoreNamesWhomItRefused) {
+  recorded_ = {rule_of("old", bucket("1/h", 1), {"ip"})};
+  const observe::AppliedRule refused{.rule = &recorded_[0], .key = {1, 2}, .cost = 1, .says = "refused"};
+  const auto report = replay({{.verdict = "reject", .said = {refused}, .status = 429}}, {});
+  EXPECT_EQ(report.newly.admitted, 1U);
+  ASSERT_EQ(report.rules.size(), 1U);
+  EXPECT_FALSE(report.rules[0].in_candidate);
+  EXPECT_EQ(report.rules[0].refused_then, 1U);
+  EXPECT_EQ(report.rules[0].newly.admitted, 1U);
+  ASSERT_EQ(report.rules[0].clients.size(), 1U);
+  EXPECT_EQ(report.rules[0].clients[0].client, "203.0.113.7");
+  EXPECT_EQ(report.rules[0].clients[0].digest, "00000000000000020000000000000001");
+}
+
+TEST_F(ReplayTest, LinesMayComeInAnyOrder) {
+  std::vector<Request> requests;
+  for (int i = 0; i < 6; ++i) requests.push_back({.at = kStart + i * 20min});
+  const std::vector rules{rule_of("per-ip", bucket("1/h", 1), {"ip"})};
+  const auto forward = replay(requests, rules);
+  std::reverse(requests.begin(), requests.end());
+  EXPECT_EQ(replay(requests, rules).newly.refused, forward.newly.refused);
+  EXPECT_EQ(forward.newly.refused, 4U);  // admitted are the first and the fourth
+}
+
+TEST_F(ReplayTest, WithinAMicrosecondTheTurnDecides) {
+  const std::vector rules{rule_of("per-ip", bucket("1/h", 1), {"ip"})};
+  for (const bool first : {false, true}) {
+    const auto report =
+        replay({{.path = "/a", .turn = first ? 0U : 1U, .user = "a"},
+                {.path = "/b", .turn = first ? 1U : 0U, .user = "b"}},
+               {rule_of("per-ip", bucket("1/h", 1), {"ip"}), rule_of("path", bucket("1/h", 9), {"path"}, 1)});
+    EXPECT_EQ(report.newly.refused, 1U);
+  }
+  // A later clock that locked first goes first.
+  const auto report =
+      replay({{.at = kStart, .ip = "198.51.100.1", .turn = 9000}, {.at = kStart + 1us, .ip = "198.51.100.2"}},
+             {rule_of("all", bucket("1/h", 1), {})});
+  EXPECT_EQ(report.rules[0].newly.refused, 1U);
+  EXPECT_EQ(report.first, kStart);
+}
+
+TEST_F(ReplayTest, WhatAProcessCountedEndsWithIt) {
+  const std::vector rules{rule_of("per-ip", bucket("1/h", 1), {"ip"})};
+  EXPECT_EQ(replay({{.run = 1}, {.at = kStart + 1s, .run = 1}}, rules).newly.refused, 1U);
+  EXPECT_EQ(replay({{.run = 1}, {.at = kStart + 1s, .run = 2}}, rules).newly.refused, 0U);
+}
+
+TEST_F(ReplayTest, WhatTheLogDoesNotTellIsTakenFromItsWordOrLeftOut) {
+  recorded_ = {rule_of("tenant", bucket("9/s", 9), {"header:x-tenant"})};
+  const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
+  const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .says = "admitted"};
+  const std::vector<Request> requests{
+      {.said = {a}}, {.at = kStart + 1s, .said = {a}}, {.at = kStart + 2s, .said = {b}}, {.at = kStart + 3s}};
+  const auto known = replay(requests, {rule_of("tenant", bucket("1/h", 1), {"header:x-tenant"})});
+  EXPECT_EQ(known.rules[0].left_out, "");
+  EXPECT_EQ(known.rules[0].met, 3U);
+  EXPECT_EQ(known.newly.refused, 1U);
+  ASSERT_EQ(known.rules[0].clients.size(), 1U);
+  EXPECT_EQ(known.rules[0].clients[0].digest, "00000000000000010000000000000001");
+
+  const auto other = replay(requests, {rule_of("tenant", bucket("1/h", 1), {"header:x-other"})});
+  EXPECT_NE(other.rules[0].left_out.find("the header x-other"), std::string::npos);
+  EXPECT_NE(other.rules[0].left_out.find("asked something else"), std::string::npos);
+  EXPECT_EQ(other.newly.refused, 0U);
+
+  const auto unknown = replay(requests, {rule_of("new", bucket("1/h", 1), {"cookie:session"})});
+  EXPECT_NE(unknown.rules[0].left_out.find("the cookie session"), std::string::npos);
+  EXPECT_NE(unknown.rules[0].left_out.find("knows no such rule"), std::string::npos);
+}
+
+TEST_F(ReplayTest, SettlementsAreDoneAgainAndByNewRulesJudgedByTheStatus) {
+  auto rule = rule_of("failures", bucket("1/h", 1), {"ip"});
+  rule.settlement = policy::Settlement{.charged = {{401, 401}}};
+  rule.asks = policy::digest_of_asks(rule);
+  // Nothing is known of the rule: it goes by the status.
+  EXPECT_EQ(replay({{.status = 200}, {.at = kStart + 1s, .status = 401}, {.at = kStart + 2s}}, {rule})
+                .newly.refused,
+            1U);
+  // The log tells what was done.
+  recorded_ = {rule};
+  const observe::AppliedRule said{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
+  const Amendment back{.kind = Amendment::Kind::Settle, .cost = 0, .at = kStart + 100us};
+  EXPECT_EQ(replay({{.said = {said}, .amendments = {back}}, {.at = kStart + 1s, .said = {said}}}, {rule})
+                .newly.refused,
+            0U);
+  EXPECT_EQ(replay({{.said = {said}}, {.at = kStart + 1s, .said = {said}}}, {rule}).newly.refused, 1U);
+}
+
+TEST_F(ReplayTest, APlaceIsHeldAsLongAsItsRequestWas) {
+  const std::vector rules{rule_of("at-once", *limit::Concurrency::make(1), {"ip"})};
+  const auto overlapping = replay({{}, {.at = kStart + 400us}, {.at = kStart + 1000us}}, rules);
+  EXPECT_EQ(overlapping.newly.refused, 1U);
+  const auto refused_then =
+      replay({{.verdict = "reject", .status = 429}, {.at = kStart + 400us}, {.at = kStart + 1000us}}, rules);
+  EXPECT_EQ(refused_then.newly.admitted, 1U);
+  EXPECT_EQ(refused_then.newly.refused, 1U);
+  EXPECT_TRUE(std::any_of(refused_then.notes.begin(), refused_then.notes.end(), [](const std::string& note) {
+    return note.find("on average") != std::string::npos;
+  }));
+}
+
+TEST_F(ReplayTest, WhatIsOfNoUseIsCounted) {
+  Replay replay({.rules = {}, .routes = {}, .client = client_});
+  replay.add("nonsense");
+  replay.add("{}");
+  replay.add(line({}));
+  const auto report = replay.run([](double) {}, 10);
+  EXPECT_EQ(report.lines, 3U);
+  EXPECT_EQ(report.requests, 1U);
+  EXPECT_EQ(report.unusable[static_cast<std::size_t>(Unusable::NoJson)], 1U);
+  EXPECT_EQ(report.unusable[static_cast<std::size_t>(Unusable::NoReplay)], 1U);
+}
+
+}  // namespace
+}  // namespace weir::replay
