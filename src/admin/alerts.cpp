@@ -105,6 +105,7 @@ struct Alerts::Impl {
   }
 
   void change(std::vector<AlertSettings> settings);
+  void succeed(const Alert& old, Alert& fresh);
   void look();
   void tell(Alert& alert, Change change, base::TimePoint now);
   [[nodiscard]] std::string message(const Alert& alert, Change change, base::TimePoint now) const;
@@ -133,10 +134,19 @@ void Alerts::Impl::change(std::vector<AlertSettings> settings) {
       continue;
     }
     changed.push_back(make(std::move(each)));
-    if (old != alerts.end()) changed.back()->figures = (*old)->figures;
+    if (old != alerts.end()) succeed(**old, *changed.back());
     changed.back()->figures.above = limit::to_string(changed.back()->settings.surge.above);
   }
   alerts = std::move(changed);
+}
+
+// Under other settings it begins anew: what the old ones said is over is told so.
+void Alerts::Impl::succeed(const Alert& old, Alert& fresh) {
+  fresh.figures = old.figures;
+  if (!old.surge.firing()) return;
+  const auto now = sources.now();
+  ++fresh.figures.ended;
+  (void)fresh.delivery.put(message(old, Change::Ended, now), now);
 }
 
 void Alerts::Impl::look() {

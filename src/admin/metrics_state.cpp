@@ -67,7 +67,7 @@ void tell_redis(MetricsPage& page) {
                                "Refusals that Redis was not asked for, because it is known to refuse.");
   for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule) {
     if (page.sources().rules[rule].store != "redis") continue;
-    const auto index = static_cast<limit::RuleIndex>(rule);
+    const auto index = page.sources().rules[rule].label;
     denied.add({{"rule", page.sources().rules[rule].name}},
                page.sum([&](const Counters& c) { return c.denied_here(index).value(); }));
   }

@@ -45,6 +45,21 @@ const policy::Rule* find_rule(const std::vector<policy::Rule>& rules, const std:
   return found != rules.end() ? &*found : nullptr;
 }
 
+// Name servers tell addresses in turns: those that a server had, in another order, are still the same.
+void keep_order(const proxy::Edition& current, const Settings& settings,
+                std::vector<std::vector<upstream::Server>>& servers) {
+  const auto& before = current.config;
+  for (std::size_t i = 0; i < before.upstreams.size(); ++i)
+    for (std::size_t j = 0; j < settings.upstreams.size(); ++j) {
+      if (before.upstreams[i].name != settings.upstreams[j].name) continue;
+      for (const auto& old : before.servers[i])
+        for (auto& server : servers[j])
+          if (server.name == old.name && std::is_permutation(server.addresses.begin(), server.addresses.end(),
+                                                             old.addresses.begin(), old.addresses.end()))
+            server = old;
+    }
+}
+
 }  // namespace
 
 Editions::Editions(net::asio::io_context& control, limit::KeyTable& table, const net::Clock& clock, Log& log,
@@ -62,6 +77,7 @@ base::Result<Editions::Draft> Editions::make(const Settings& settings,
   std::vector<std::string> changes;
   auto rules = settle(settings.rules, changes);
   if (!rules) return rules.error();
+  if (current_) keep_order(*current_, settings, servers);
   auto edition = std::make_shared<proxy::Edition>();
   // Clients stay on their servers (`balance`) across restarts, and weirs that share nothing agree as well.
   edition->config = {.server = settings.server,
@@ -185,8 +201,9 @@ std::shared_ptr<const proxy::Edition> Editions::put_in_force(Draft draft) {
   }
   live_.push_back(std::move(use));
   current_ = std::shared_ptr<const proxy::Edition>(
-      draft.edition.get(), [this, owner = draft.edition](const proxy::Edition* edition) mutable {
-        net::asio::post(control_, [this, edition, last = std::move(owner)]() mutable {
+      draft.edition.get(),
+      [this, &control = control_, owner = draft.edition](const proxy::Edition* edition) mutable {
+        net::asio::post(control, [this, edition, last = std::move(owner)]() mutable {
           last.reset();
           end(edition);
         });
@@ -233,12 +250,11 @@ void Editions::tidy(const std::vector<observe::Counters*>& counters) {
 
 void Editions::free_unused(const std::vector<observe::Counters*>& counters) {
   const auto free = [&](Labels& labels, auto used, auto clear) {
-    for (std::size_t label = 0; label < labels.names().size(); ++label) {
-      const auto uses = [&](const Use& use) {
-        const auto& all = used(use);
-        return std::find(all.begin(), all.end(), label) != all.end();
-      };
-      if (labels.names()[label].empty() || std::any_of(live_.begin(), live_.end(), uses)) continue;
+    std::vector<bool> taken(labels.names().size());
+    for (const auto& use : live_)
+      for (const auto label : used(use)) taken[label] = true;
+    for (std::size_t label = 0; label < taken.size(); ++label) {
+      if (taken[label] || labels.names()[label].empty()) continue;
       labels.free(label);
       for (auto* each : counters) clear(*each, label);
     }

@@ -55,8 +55,8 @@ void Program::put_in_force(Settings settings, Editions::Draft draft, std::vector
   listeners_->look_at_certificates();
   listeners_->look_at_certificates_every(settings_.server.certificate_check);
   prober_.watch(edition->fleets);
-  alerts_->change(settings_.alerts, sources());
   if (admin_) admin_->renew(sources());
+  alerts_->change(settings_.alerts, sources());
   table_.put_in_order(clock_.now());
   for (const auto& warning : settings_.warnings) log_.warning(warning);
   for (const auto& change : report.changes) log_.info("reload: " + change);
@@ -69,6 +69,7 @@ void Program::make_room_for_counters() {
 
 // What no request needs any more.
 void Program::tidy() {
+  make_room_for_counters();  // a draft that was refused has named labels as well
   std::vector<observe::Counters*> counters;
   for (const auto& worker : workers_) counters.push_back(&worker->counters());
   editions_.tidy(counters);

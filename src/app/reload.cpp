@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -45,15 +46,28 @@ void Reloading::ask(Done done) {
 }
 
 void Reloading::begin() {
-  reader_ = std::thread([this] {
-    net::asio::post(control_, [this, fresh = std::make_shared<FreshConfiguration>(
-                                         read_configuration(file_))] { end(std::move(*fresh)); });
-  });
+  try {
+    reader_ = std::thread([this] {
+      net::asio::post(control_, [this, fresh = std::make_shared<FreshConfiguration>(
+                                           read_configuration(file_))] { end(std::move(*fresh)); });
+    });
+  } catch (const std::system_error& error) {
+    finish({.mistakes = {file_ + ": there is no thread to read it: " + error.what()}, .changes = {}});
+  }
 }
 
 void Reloading::end(FreshConfiguration fresh) {
   reader_.join();
-  const auto report = apply_(std::move(fresh));
+  ReloadReport report;
+  try {
+    report = apply_(std::move(fresh));
+  } catch (const std::exception& error) {  // want of memory: weir goes on, which beats ending all connections
+    report.mistakes = {file_ + ": gone over to in part: " + error.what() + "; reload again"};
+  }
+  finish(report);
+}
+
+void Reloading::finish(const ReloadReport& report) {
   last_succeeded_ = report.ok();
   ++(report.ok() ? succeeded_ : failed_);
   if (report.ok()) since_ = std::chrono::system_clock::now();

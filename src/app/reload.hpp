@@ -57,6 +57,7 @@ class Reloading {
  private:
   void begin();
   void end(FreshConfiguration fresh);
+  void finish(const ReloadReport& report);
 
   net::asio::io_context& control_;
   const std::string file_;

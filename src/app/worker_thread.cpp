@@ -2,6 +2,7 @@
 
 #include "weir/net/reactor.hpp"
 
+#include <new>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -113,8 +114,13 @@ void WorkerThread::forget_deserted() {
 }
 
 void WorkerThread::begin(std::shared_ptr<const proxy::Edition> edition) {
-  net::asio::post(context_,
-                  [this, fresh = std::move(edition)]() mutable { worker_.begin(std::move(fresh)); });
+  net::asio::post(context_, [this, fresh = std::move(edition)] {
+    try {
+      worker_.begin(fresh);
+    } catch (const std::bad_alloc&) {
+      log_.error("reload: no memory for it; one worker stays with the configuration before");
+    }
+  });
 }
 
 void WorkerThread::drain() {

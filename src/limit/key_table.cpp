@@ -154,6 +154,8 @@ bool KeyTable::Impl::amend(const Charge& asked, const Where& where, Change chang
     anew(shard);
     return true;
   }
+  if (slot->due.rule() != asked.rule && !readings.meeting(slot->due.rule(), asked))
+    return false;  // charged under numbers that nobody remembers
   const Charge charge = slot->due.rule() == asked.rule ? asked : meet(*slot, asked, where.now);
   const Limiter& limiter = *charge.limiter;
   const auto* sliding = std::get_if<SlidingLog>(&limiter);

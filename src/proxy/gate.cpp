@@ -111,8 +111,10 @@ Ruling Gate::rule() {
   const auto decision = policy::decide(asked(), charged_at_);
   heard_ = asked().size();
   for (const auto* bill : asked()) count(*bill, decision.verdict != policy::Verdict::Reject);
-  if (auto* top = worker_.counters.top.get())
-    count_clients(*top, decision.verdict != policy::Verdict::Reject);
+  if (auto* top = worker_.counters.top.get()) try {
+      count_clients(*top, decision.verdict != policy::Verdict::Reject);
+    } catch (const std::bad_alloc&) {  // then who it was is not counted
+    }
   if (decision.verdict == policy::Verdict::Reject) let_go();
   return {.decision = decision};
 }
@@ -312,6 +314,9 @@ void Gate::refund_here(const limit::Charge& charge, base::TimePoint departure, b
   limit::Turn turn = 0;
   worker_.table.refund(charge, departure, now, overflow, &turn);
   auto refunded = amendment_of(charge, now, turn);
+  for (const auto* bill : bills_)  // a departure that was taken over may be of an earlier edition
+    for (const auto& own : bill->charges())
+      if (own.key == charge.key) refunded.rule = own.rule;
   refunded.departure = departure;
   space_.journal.note(refunded);
 }

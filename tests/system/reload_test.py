@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 
-from harness import (PATIENCE, SANITIZED, Client, TestCase, Upstream, Weir, answer, client_tls, config,
+from harness import (PATIENCE, SANITIZED, Client, TestCase, Upstream, Weir, answer, client_tls, closed_port, config,
                      eventually, get, main, make_certificate, rule)
 
 RELOADS = int(os.environ.get("WEIR_RELOADS", "20"))
@@ -61,6 +61,33 @@ class Rules(Reload):
         weir.wait_for(r"weir\.toml: state\.memory\.max_keys: found 77; weir runs with 1000000, "
                       "and it cannot change while weir runs: restart weir to change it")
         self.assertEqual(self.remaining(weir.get()), 4)
+
+    def test_what_fails_late_leaves_nothing_behind(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as broken:
+            broken.write("no certificate")
+            broken.flush()
+            weir = self.weir(rules=rule(limit="1/day", burst=5))
+            text = config(self.upstream.port, rules=rule(limit="1/day", burst=5) + rule("new", limit="1/day", burst=9))
+            late = f'\n[[upstream]]\nname = "late"\nservers = ["https://127.0.0.1:1"]\ntls = {{ ca = "{broken.name}" }}\n'
+            self.reload(weir, text + late, "failed")
+            self.reload(weir, text + late, "failed")
+        self.reload(weir, text)
+        self.assertEqual(self.remaining(weir.get()), 4)
+        self.assertEqual(weir.metric("weir_decisions_total", rule="new", outcome="admitted"), 1)
+
+    def test_what_has_gone_is_not_told_of_another(self):
+        weir = self.weir(rules=rule(limit="1/day", burst=5))
+        other = f'\n[[upstream]]\nname = "{{}}"\nservers = ["127.0.0.1:{closed_port()}"]\n' \
+                '[[route]]\nmatch = {{ path = "/other" }}\nupstream = "{}"\n'
+        text = config(self.upstream.port, rules=rule(limit="1/day", burst=5))
+        head, route, rest = text.partition("[[route]]")
+        self.reload(weir, head + other.format("old", "old") + route + rest)
+        self.assertEqual(weir.get("/other").status, 502)
+        self.assertGreater(weir.metric("weir_upstream_failures_total", upstream="old"), 0)
+        self.reload(weir, text)
+        self.reload(weir, head + other.format("new", "new") + route + rest)
+        self.assertEqual(weir.metric("weir_upstream_failures_total", upstream="new"), 0)
+        self.assertEqual(weir.metric("weir_upstream_errors_total", upstream="new"), 0)
 
     def test_the_admin_page_tells_what_came_of_it(self):
         weir = self.weir()

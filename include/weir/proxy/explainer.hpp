@@ -1,7 +1,7 @@
 // Explains what would become of a described request, by the code that decides on real ones and with nothing
 // charged: the table is looked at by peek(), and what Redis is to be asked is handed out.
 //
-//   Explainer ─► remote() asked by whoever has a connection ─► redis_said() or redis_failed() ─► explain()
+//   Explainer ─► remote() answered by whoever has a connection ─► explain()
 //
 // Belongs to one thread. What it refers to outlives it.
 #pragma once
