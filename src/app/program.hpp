@@ -55,6 +55,7 @@ class Program {
   [[nodiscard]] ReloadReport apply(FreshConfiguration fresh);
   void put_in_force(Settings settings, Editions::Draft draft, std::vector<Listeners::Wanted> listeners,
                     ReloadReport& report);
+  void tell(LogLevel level, const std::vector<std::string>& lines);
   void make_room_for_counters();
   void tidy();
   [[nodiscard]] std::size_t most_sessions();

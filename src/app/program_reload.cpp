@@ -1,5 +1,7 @@
 #include "app/program.hpp"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 namespace weir::app {
@@ -13,12 +15,21 @@ void Program::reload(Reloading::Done done) {
   });
 }
 
+// The log takes a hundred lines a second, and others have something to say as well.
+void Program::tell(LogLevel level, const std::vector<std::string>& lines) {
+  constexpr std::size_t kMost = 30;
+  for (std::size_t i = 0; i < std::min(kMost, lines.size()); ++i) log_.write(level, "reload: " + lines[i]);
+  if (lines.size() > kMost)
+    log_.write(level, "reload: " + std::to_string(lines.size() - kMost) +
+                          " lines more, which POST /api/reload tells and weir check");
+}
+
 ReloadReport Program::apply(FreshConfiguration fresh) {
   ReloadReport report;
   report.mistakes = std::move(fresh.mistakes);
   const auto refuse = [&](std::string why) {
     report.mistakes.push_back(std::move(why));
-    for (const auto& mistake : report.mistakes) log_.error("reload: " + mistake);
+    tell(LogLevel::Error, report.mistakes);
     log_.error("reload: the configuration stays as it was");
     return report;
   };
@@ -59,7 +70,7 @@ void Program::put_in_force(Settings settings, Editions::Draft draft, std::vector
   alerts_->change(settings_.alerts, sources());
   table_.put_in_order(clock_.now());
   for (const auto& warning : settings_.warnings) log_.warning(warning);
-  for (const auto& change : report.changes) log_.info("reload: " + change);
+  tell(LogLevel::Info, report.changes);
   log_.info("reload: the configuration was read anew");
 }
 

@@ -12,6 +12,7 @@ import time
 from harness import (PATIENCE, SANITIZED, Client, TestCase, Upstream, Weir, answer, client_tls, closed_port, config,
                      eventually, get, main, make_certificate, rule)
 
+MANY = 30  # rules of a file; there is room for 256
 RELOADS = int(os.environ.get("WEIR_RELOADS", "20"))
 
 
@@ -62,18 +63,22 @@ class Rules(Reload):
                       "and it cannot change while weir runs: restart weir to change it")
         self.assertEqual(self.remaining(weir.get()), 4)
 
-    def test_what_fails_late_leaves_nothing_behind(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".pem") as broken:
-            broken.write("no certificate")
-            broken.flush()
-            weir = self.weir(rules=rule(limit="1/day", burst=5))
-            text = config(self.upstream.port, rules=rule(limit="1/day", burst=5) + rule("new", limit="1/day", burst=9))
-            late = f'\n[[upstream]]\nname = "late"\nservers = ["https://127.0.0.1:1"]\ntls = {{ ca = "{broken.name}" }}\n'
-            self.reload(weir, text + late, "failed")
-            self.reload(weir, text + late, "failed")
-        self.reload(weir, text)
-        self.assertEqual(self.remaining(weir.get()), 4)
-        self.assertEqual(weir.metric("weir_decisions_total", rule="new", outcome="admitted"), 1)
+    def test_a_reload_that_finds_no_room_leaves_nothing_behind(self):
+        def renamed(prefix):
+            return config(self.upstream.port, rules="".join(rule(f"{prefix}{i}", limit="1/day", burst=5) for i in range(MANY)))
+
+        weir = self.start(Weir(renamed("a")))
+        for before, after in zip("abcdefgh", "bcdefghi"):  # each configuration is kept by a request that has not ended
+            client = self.enterContext(weir.connect())
+            client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n")
+            eventually(lambda name=f"{before}0": weir.metric("weir_decisions_total", rule=name, outcome="admitted") == 1,
+                       "the request is under way")
+            self.reload(weir, renamed(after), "failed" if after == "i" else "ok")
+        with Client(weir.admin) as client:
+            told = client.request("POST", "/api/reload")
+        self.assertEqual(told.status, 422)
+        self.assertIn(b"too many rules", told.body)
+        self.assertEqual(weir.get().status, 200)
 
     def test_what_has_gone_is_not_told_of_another(self):
         weir = self.weir(rules=rule(limit="1/day", burst=5))
