@@ -3,17 +3,24 @@
 #include "weir/base/ip_address.hpp"
 #include "weir/http/head.hpp"
 
+#include <algorithm>
+
 namespace weir::admin {
 
 namespace {
 
-// Of "name:port", "[v6]:port" or either without a port.
+bool is_port(std::string_view text) noexcept {
+  return text.empty() ||
+         (text.starts_with(':') && text.find_first_not_of("0123456789", 1) == std::string_view::npos);
+}
+
+// Of "name:port", "[v6]:port" or either without a port; nothing of anything else.
 std::string_view host_of(std::string_view authority) noexcept {
-  if (authority.starts_with('[')) {
-    const auto end = authority.find(']');
-    return end == std::string_view::npos ? std::string_view{} : authority.substr(1, end - 1);
-  }
-  return authority.substr(0, authority.find(':'));
+  const bool bracketed = authority.starts_with('[');
+  if (bracketed && authority.find(']') == std::string_view::npos) return {};
+  const auto end = std::min(bracketed ? authority.find(']') : authority.find(':'), authority.size());
+  if (!is_port(authority.substr(std::min(end + (bracketed ? 1 : 0), authority.size())))) return {};
+  return bracketed ? authority.substr(1, end - 1) : authority.substr(0, end);
 }
 
 bool is_json(std::string_view content_type) noexcept {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include <boost/json.hpp>
 
@@ -71,14 +72,20 @@ json::object latency(const Sources& sources) {
           {"counts", json::array(reading.counts.begin(), reading.counts.end())}};
 }
 
+// Of the rule in what is recorded, which a reload may have ordered otherwise since. Nullopt: not recorded.
+std::optional<std::size_t> place_of(const std::string& rule, const Recorder* recorder) {
+  if (recorder == nullptr) return std::nullopt;
+  const auto found = std::find(recorder->rules().begin(), recorder->rules().end(), rule);
+  if (found == recorder->rules().end()) return std::nullopt;
+  return static_cast<std::size_t>(found - recorder->rules().begin());
+}
+
 json::array rules(const Sources& sources) {
   json::array out;
   for (std::size_t i = 0; i < sources.rules.size(); ++i) {
     json::object rule = rule_json(sources, i);
-    const bool recorded = sources.recorder != nullptr && i < sources.recorder->rules().size() &&
-                          sources.recorder->rules()[i] == sources.rules[i].name;
-    if (recorded) {
-      const auto& refusals = sources.recorder->refusals(i);
+    if (const auto place = place_of(sources.rules[i].name, sources.recorder)) {
+      const auto& refusals = sources.recorder->refusals(*place);
       rule["refusing_since"] = millis(refusals.since());
       rule["last_refused"] = millis(refusals.last());
     }

@@ -119,7 +119,8 @@ net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyPlaces places
   std::string digests;
   for (const auto* list : {&places.there, &places.here})
     for (const auto& place : *list) digests += " " + policy::digest_text(place.charge.key);
-  log_.warning("admin: " + peer + " gave back all of a key of rule " + rule.name + ":" + digests);
+  log_.write_always(LogLevel::Warning,
+                    "admin: " + peer + " gave back all of a key of rule " + rule.name + ":" + digests);
   auto looking = look(rule, places);
   const auto now = co_await std::move(looking);
   answer.reset = true;

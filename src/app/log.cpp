@@ -100,8 +100,12 @@ void Log::set_level(LogLevel level) {
 }
 
 void Log::write(LogLevel level, std::string_view message) {
+  if (impl_->logger->should_log(spdlog_level(level)) && impl_->admit()) write_always(level, message);
+}
+
+void Log::write_always(LogLevel level, std::string_view message) {
   const auto as = spdlog_level(level);
-  if (!impl_->logger->should_log(as) || !impl_->admit()) return;
+  if (!impl_->logger->should_log(as)) return;
   const std::string line = one_line(message);
   impl_->logger->log(as, spdlog::string_view_t(line.data(), line.size()));
 }

@@ -1,10 +1,35 @@
 #include "app/program.hpp"
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 #include <utility>
 
 namespace weir::app {
+
+namespace {
+
+// What `weir check` says otherwise, line by line.
+void add_differences(const std::string& before, const std::string& now, std::vector<std::string>& changes) {
+  const auto lines_of = [](const std::string& text) {
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);)
+      if (const auto start = line.find_first_not_of(' '); start != std::string::npos)
+        lines.push_back(line.substr(start));
+    return lines;
+  };
+  const auto add = [&](const char* sign, const auto& some, const auto& others) {
+    for (const auto& line : some)
+      if (std::find(others.begin(), others.end(), line) == others.end()) changes.push_back(sign + line);
+  };
+  const auto old_lines = lines_of(before);
+  const auto new_lines = lines_of(now);
+  add("no longer: ", old_lines, new_lines);
+  add("now: ", new_lines, old_lines);
+}
+
+}  // namespace
 
 // What weir does by the configuration is done by what the file says now, or goes on as it is.
 void Program::reload(Reloading::Done done) {
@@ -30,7 +55,7 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
   const auto refuse = [&](std::string why) {
     report.mistakes.push_back(std::move(why));
     tell(LogLevel::Error, report.mistakes);
-    log_.error("reload: the configuration stays as it was");
+    log_.write_always(LogLevel::Error, "reload: the configuration stays as it was");
     return report;
   };
   if (draining_) return refuse("weir is stopping");
@@ -53,8 +78,9 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
 // Nothing here fails, but for want of memory.
 void Program::put_in_force(Settings settings, Editions::Draft draft, std::vector<Listeners::Wanted> listeners,
                            ReloadReport& report) {
-  settings_ = std::move(settings);
   report.changes = std::move(draft.changes);
+  add_differences(describe(settings_), describe(settings), report.changes);
+  settings_ = std::move(settings);
   make_room_for_counters();
   const auto edition = editions_.put_in_force(std::move(draft));
   in_flight_.set_most(settings_.server.max_in_flight);
@@ -71,7 +97,7 @@ void Program::put_in_force(Settings settings, Editions::Draft draft, std::vector
   table_.put_in_order(clock_.now());
   for (const auto& warning : settings_.warnings) log_.warning(warning);
   tell(LogLevel::Info, report.changes);
-  log_.info("reload: the configuration was read anew");
+  log_.write_always(LogLevel::Info, "reload: the configuration was read anew");
 }
 
 void Program::make_room_for_counters() {

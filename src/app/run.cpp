@@ -22,6 +22,7 @@ std::vector<std::vector<upstream::Server>> look_up_servers(const Settings& setti
 
 int run(const Settings& settings, const std::string& file) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGUSR2, SIG_IGN);  // of other servers' upgrades, and no reason to end
   try {
     Program program(settings, look_up_servers(settings), file);
     return program.serve();

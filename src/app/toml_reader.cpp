@@ -3,6 +3,7 @@
 #include "app/environment.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include <toml++/toml.h>
 
@@ -12,6 +13,23 @@ namespace {
 
 int line_of(const toml::source_region& source) {
   return source.begin.line == 0 ? 1 : static_cast<int>(source.begin.line);
+}
+
+// toml++ bounds how deep values nest, but not keys, each part of which is a table: "a.a.a…" would end the
+// process by its stack. Whatever has so many dots with nothing but names between them is no key that anybody
+// means. The line of the first; none: there is none.
+std::optional<int> line_of_endless_key(std::string_view text) {
+  constexpr unsigned kMostDots = 1000;
+  int line = 1;
+  unsigned dots = 0;
+  for (const char c : text) {
+    const bool of_key = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                        c == '_' || c == '-' || c == '"' || c == '\'' || c == ' ' || c == '\t';
+    if (c == '\n') ++line;
+    if (c == '.' && ++dots > kMostDots) return line;
+    if (c != '.' && !of_key) dots = 0;
+  }
+  return std::nullopt;
 }
 
 class Converter {
@@ -99,6 +117,10 @@ std::string element_label(std::string_view name, std::size_t position) {
 
 Node read_toml(std::string_view text, const std::string& file, Mistakes& mistakes) {
   Node document{"", 1, Table{}};
+  if (const auto line = line_of_endless_key(text)) {
+    mistakes.add(file, *line, "", "not TOML: a key of more than a thousand parts");
+    return document;
+  }
   try {
     const auto parsed = toml::parse(text, file);
     document.value = Converter(file, mistakes).convert_table(parsed, "");

@@ -1,5 +1,6 @@
 #include "weir/policy/key_values.hpp"
 
+#include "weir/http/head.hpp"
 #include "weir/http/target.hpp"
 #include "weir/policy/key_ring.hpp"
 
@@ -63,7 +64,7 @@ std::string what_is_needed(const Rule& rule) {
 AttributeRef take_attribute(const KeyPart& part, bool falls_back_on_ip, std::string_view& text) {
   const auto names = [&](const AttributeRef& attribute) {
     const auto prefix = describe(attribute) + ":";
-    if (!text.starts_with(prefix)) return false;
+    if (!http::equal_ignoring_case(text.substr(0, prefix.size()), prefix)) return false;
     text.remove_prefix(prefix.size());
     return true;
   };

@@ -104,7 +104,11 @@ class Rules(Reload):
         self.write(weir, config(self.upstream.port, rules=rule("fresh")))
         self.assertEqual((ask().status, weir.metric("weir_reloads_total", result="ok")), (200, 1))
         self.write(weir, config(self.upstream.port, rules=rule("fresh", "2/day")))
-        self.assertEqual(ask().json(), {"changes": ['rule "fresh" has other limits: its clients keep the share that they have used']})
+        changes = ask().json()["changes"]
+        self.assertEqual(changes[0], 'rule "fresh" has other limits: its clients keep the share that they have used')
+        self.assertTrue(any(line.startswith("now: ") and "2/day" in line for line in changes), changes)
+        self.write(weir, config(self.upstream.port, rules=rule("fresh", "2/day", mode='"shadow"')))
+        self.assertIn("shadow", "".join(ask().json()["changes"]))
         self.write(weir, config(self.upstream.port, rules=rule(limit="lots")))
         refusal = ask()
         self.assertEqual(refusal.status, 422)

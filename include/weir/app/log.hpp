@@ -29,6 +29,8 @@ class Log {
 
   // Control characters come out as \xNN, so that a message stays one line whatever it quotes.
   void write(LogLevel level, std::string_view message);
+  // Likewise, whatever the bound of kMaxPerSecond leaves out: for what an operator did, and what came of it.
+  void write_always(LogLevel level, std::string_view message);
 
   void debug(std::string_view message) { write(LogLevel::Debug, message); }
   void info(std::string_view message) { write(LogLevel::Info, message); }

@@ -28,7 +28,8 @@ TEST(Admission, AHostIsOursByAddressAsLocalhostOrAsConfigured) {
 TEST(Admission, AHostThatAStrangerCouldNameIsNotOurs) {
   for (const char* host :
        {"evil.example", "evil.example:9900", "localhost.evil.example", "127.0.0.1.evil.example",
-        "[evil.example]", "[::1", "weir.internal.", ":9900", "127.0.0.1@evil.example"})
+        "[evil.example]", "[::1", "weir.internal.", ":9900", "127.0.0.1@evil.example", "[::1].evil.example",
+        "localhost:80:evil.example", "127.0.0.1:evil.example"})
     EXPECT_FALSE(is_own_host(host, tcp("weir.internal"))) << host;
 }
 
