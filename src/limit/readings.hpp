@@ -64,7 +64,8 @@ class Readings {
     for (std::size_t i = 0; i < kMaxRules; ++i) {
       if (!known_[i]) continue;
       fates[i].forgotten = known_[i]->forgotten;
-      if (const auto* newest = newest_of(known_[i]->rule.name); newest != &known_[i])
+      const auto* newest = newest_of(known_[i]->rule.name);  // null: all of them are to be forgotten
+      if (newest != nullptr && newest != &known_[i])
         lead_on(*known_[i], **newest, static_cast<RuleIndex>(newest - known_.data()), fates[i]);
     }
     return fates;
