@@ -184,7 +184,7 @@ std::shared_ptr<upstream::Fleet> Editions::fleet_of(const upstream::UpstreamSett
 }
 
 // Freed by the main thread, whichever worker is the last to leave it.
-std::shared_ptr<const proxy::Edition> Editions::put_in_force(Draft draft) {
+std::shared_ptr<const proxy::Edition> Editions::put_in_force(const Draft& draft) {
   const auto& config = draft.edition->config;
   for (const auto& rule : config.rules) {
     readings_[rule.cells] = {saved(rule), false};

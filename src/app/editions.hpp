@@ -41,7 +41,7 @@ class Editions {
                                          std::vector<std::vector<upstream::Server>> servers,
                                          const policy::NamingKeys& names);
   // It is in force from now on: the table reads its rules. Hand it to the workers next.
-  [[nodiscard]] std::shared_ptr<const proxy::Edition> put_in_force(Draft draft);
+  [[nodiscard]] std::shared_ptr<const proxy::Edition> put_in_force(const Draft& draft);
 
   [[nodiscard]] const proxy::Edition& current() const noexcept { return *current_; }
   // Of the current one, which stays while this is held.

@@ -60,6 +60,8 @@ class Program {
   void tidy();
   [[nodiscard]] std::size_t most_sessions();
   [[nodiscard]] admin::Sources sources();
+  void add_questions(admin::Sources& sources);
+  void add_redis(admin::Sources& sources);
   [[nodiscard]] Inspector::Moment moment();
   [[nodiscard]] double system_load();
   [[nodiscard]] std::vector<admin::ServerFigures> servers() const;

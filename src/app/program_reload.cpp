@@ -82,7 +82,7 @@ void Program::put_in_force(Settings settings, Editions::Draft draft, std::vector
   add_differences(describe(settings_), describe(settings), report.changes);
   settings_ = std::move(settings);
   make_room_for_counters();
-  const auto edition = editions_.put_in_force(std::move(draft));
+  const auto edition = editions_.put_in_force(draft);
   in_flight_.set_most(settings_.server.max_in_flight);
   crowd_.set_most(settings_.server.max_connections_per_ip);
   log_.set_level(settings_.log.level);

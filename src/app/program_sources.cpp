@@ -23,6 +23,13 @@ admin::Sources Program::sources() {
   sources.readiness = [this] { return readiness(); };
   sources.certificates = [this] { return listeners_->certificates(); };
   if (!settings_.alerts.empty()) sources.alerts = [this] { return alerts_->figures(); };
+  add_questions(sources);
+  if (needs_redis(begun_with_)) add_redis(sources);
+  return sources;
+}
+
+// What is asked of the process as a whole, and may take a while.
+void Program::add_questions(admin::Sources& sources) {
   sources.reload = [this](admin::ReloadDone done) {
     reload([told = std::move(done)](const ReloadReport& report) { told({report.mistakes, report.changes}); });
   };
@@ -41,6 +48,9 @@ admin::Sources Program::sources() {
       for (const auto& worker : workers_) worker->counters().top->read(label, now, all);
       return std::pair(std::move(all), now);
     };
+}
+
+void Program::add_redis(admin::Sources& sources) {
   if (redis_units_)
     sources.leases = [this] {
       const auto stats = redis_units_->stats();
@@ -52,7 +62,6 @@ admin::Sources Program::sources() {
                                  .held = stats.held(),
                                  .crowded = stats.crowded};
     };
-  if (!needs_redis(begun_with_)) return sources;
   sources.redis = [this] {
     std::vector<admin::RedisFigures> figures;
     for (const auto& worker : workers_) {
@@ -67,7 +76,6 @@ admin::Sources Program::sources() {
     }
     return figures;
   };
-  return sources;
 }
 
 std::vector<admin::ServerFigures> Program::servers() const {

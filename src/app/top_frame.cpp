@@ -61,7 +61,7 @@ std::string short_number(double value) {
   return out;
 }
 
-std::string right(std::string text, std::size_t width) {
+std::string right(const std::string& text, std::size_t width) {
   return text.size() >= width ? text : std::string(width - text.size(), ' ') + text;
 }
 

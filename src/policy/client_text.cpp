@@ -79,6 +79,7 @@ struct Shown {
   std::string_view value;  // empty: it is not there
 };
 
+// NOLINTBEGIN(bugprone-branch-clone): texts of one type and none alike
 // Of what is said by name the name is shown, whether the request says it or not.
 Shown shown(const AttributeRef& attribute, const Request& request) noexcept {
   const auto& client = request.client;
@@ -120,6 +121,7 @@ Shown shown(const AttributeRef& attribute, const Request& request) noexcept {
   }
   return {};
 }
+// NOLINTEND(bugprone-branch-clone)
 
 void add_part(Text& text, const KeyPart& part, const Request& request) noexcept {
   for (const auto& attribute : part) {

@@ -35,6 +35,7 @@ std::string wrong_body(const std::vector<std::string>& words) {
 
 std::vector<std::string> texts(const std::vector<base::Cidr>& blocks) {
   std::vector<std::string> all;
+  all.reserve(blocks.size());
   for (const auto& block : blocks) all.push_back(block.to_string());
   return all;
 }

@@ -145,8 +145,9 @@ void Explainer::tell_bill(const policy::Bill& bill, std::string_view note) {
       const std::lock_guard lock(queue_.mutex);
       state.waiting = queue_.queue.waiting(charge.key);
     }
-    const auto at = std::find_if(told_.rules.begin(), told_.rules.end(),
-                                 [&](const auto& told) { return told.name == rule->name; });
+    const auto at =
+        std::find_if(told_.rules.begin(), told_.rules.end(),
+                     [name = std::string_view(rule->name)](const auto& told) { return told.name == name; });
     at->limits.push_back(std::move(state));
   }
 }

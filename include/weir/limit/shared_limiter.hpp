@@ -18,10 +18,12 @@ namespace weir::limit {
 
 class SharedLimiter {
  public:
+  // NOLINTBEGIN(bugprone-forwarding-reference-overload): what it requires keeps copies and moves out
   template <class L>
   requires std::constructible_from<Limiter, L> &&
       (!std::same_as<std::remove_cvref_t<L>, SharedLimiter>)SharedLimiter(L&& limiter)
       : limiter_(std::make_shared<const Limiter>(std::forward<L>(limiter))) {}
+  // NOLINTEND(bugprone-forwarding-reference-overload)
 
   [[nodiscard]] const Limiter* get() const noexcept { return limiter_.get(); }
   [[nodiscard]] const Limiter& operator*() const noexcept { return *limiter_; }
