@@ -26,9 +26,10 @@ Fault take_text(const json::value& value, std::string_view name, std::string& te
 // {"X-Tenant": "acme", "Cookie": ["a=1", "b=2"]}: a list for a field of several lines.
 Fault take_headers(const json::value& value, policy::Inquiry& inquiry) {
   if (!value.is_object()) return "\"headers\" is not an object of names and values";
-  for (const auto& [name, said] : value.as_object()) {
+  for (const auto& member : value.as_object()) {
+    const auto& said = member.value();
     const auto add = [&](const json::value& line) {
-      auto& header = inquiry.headers.emplace_back(std::string(name), std::string());
+      auto& header = inquiry.headers.emplace_back(std::string(member.key()), std::string());
       return take_text(line, header.first, header.second);
     };
     if (!said.is_array()) {
