@@ -2,6 +2,7 @@
 
 #include "weir/net/reactor.hpp"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -148,8 +149,16 @@ void WorkerThread::begin_drain() {
   end_when_empty();
 }
 
+// An entrance that is closed may hold a client yet that it has accepted and not begun to serve.
+bool WorkerThread::is_empty() {
+  forget_deserted();
+  const bool deserted = std::all_of(entrances_.begin(), entrances_.end(),
+                                    [](const auto& entrance) { return entrance.second->is_deserted(); });
+  return worker_.sessions == 0 && deserted && left_.empty() && !(redis_ && redis_->is_taking());
+}
+
 void WorkerThread::end_when_empty() {
-  if (worker_.sessions == 0 && !(redis_ && redis_->is_taking())) return end();
+  if (is_empty()) return end();
   drain_timer_.expires_after(kDrainLook);
   drain_timer_.async_wait([this](const net::ErrorCode&) { end_when_empty(); });
 }

@@ -79,6 +79,7 @@ class WorkerThread {
  private:
   void open_when_ready(std::chrono::steady_clock::time_point latest);
   void begin_drain();
+  [[nodiscard]] bool is_empty();
   void end_when_empty();
   void end();
   void add(std::size_t listener, net::ListeningSocket socket, proxy::EntranceSettings settings);
