@@ -5,6 +5,7 @@
 #include "app/schema_json.hpp"
 #include "app/top_command.hpp"
 
+#include "weir/app/access_log.hpp"
 #include "weir/app/inspect.hpp"
 #include "weir/app/run.hpp"
 #include "weir/app/settings.hpp"
@@ -145,7 +146,12 @@ int do_run(const Words& words) {
 int do_check(const Words& words) {
   const auto settings = load_settings(words.config);
   std::cout << describe(settings) << std::flush;
-  for (const auto& warning : settings.warnings) std::cerr << words.config << ": warning: " << warning << '\n';
+  const auto warn = [&](const std::string& what) {
+    std::cerr << words.config << ": warning: " << what << '\n';
+  };
+  for (const auto& warning : settings.warnings) warn(warning);
+  if (const auto fault = AccessLog::fault_of(settings.log.access); !fault.empty())
+    warn("log.access: " + fault + ": whoever runs weir has to be able to, or it does not start");
   return kDone;
 }
 
