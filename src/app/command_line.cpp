@@ -107,10 +107,13 @@ void declare_inspection(CLI::App& app, Words& words) {
   auto* explain = app.add_subcommand(
       "explain", "ask a running weir what would become of a request, rule by rule; nothing is charged");
   declare_asking(*explain, words);
-  explain->add_option("method", words.explain.method, "GET, POST, …")->required()->type_name("METHOD");
-  explain->add_option("url", words.explain.url, "http://host/path?query, or /path")
+  explain
+      ->add_option("request", words.explain.request,
+                   "GET, POST, … (GET where it is left out), and http://host/path?query, or /path: for the "
+                   "first host that leads to a route")
       ->required()
-      ->type_name("URL");
+      ->expected(1, 2)
+      ->type_name("[METHOD] URL");
   explain->add_option("-H,--header", words.explain.headers, "\"Name: value\", as often as needed")
       ->expected(1)
       ->take_all()
