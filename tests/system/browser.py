@@ -26,14 +26,16 @@ def find_chromium():
 
 
 class Browser:
-    def __init__(self):
+    """`options`: more of Chromium's own."""
+
+    def __init__(self, *options):
         self.profile = tempfile.TemporaryDirectory(prefix="weir-chromium-", ignore_cleanup_errors=True)
         theirs_in, self.outgoing = os.pipe()
         self.incoming, theirs_out = os.pipe()
         command = [find_chromium() or "chromium", "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu",
                    "--disable-dev-shm-usage", "--no-first-run", "--no-default-browser-check", "--disable-background-networking",
                    "--disable-component-update", "--disable-sync", "--disable-extensions", "--hide-scrollbars", "--mute-audio",
-                   "--force-color-profile=srgb", f"--user-data-dir={self.profile.name}", "about:blank"]
+                   "--force-color-profile=srgb", f"--user-data-dir={self.profile.name}", *options, "about:blank"]
         # Chromium reads from descriptor 3 and writes to 4.
         wired = ["bash", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "bash", *command]
         self.process = subprocess.Popen(wired, pass_fds=(theirs_in, theirs_out), stdout=subprocess.DEVNULL,
