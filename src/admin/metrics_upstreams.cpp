@@ -18,6 +18,18 @@ void tell_servers(MetricsPage& page) {
   page.put(ejections);
 }
 
+void tell_resolves(MetricsPage& page) {
+  const auto figures = page.sources().resolves ? page.sources().resolves() : std::vector<ResolveFigures>{};
+  if (figures.empty()) return;
+  Family resolves = page.counter("weir_resolves_total", "Look-ups of servers' names.");
+  for (const ResolveFigures& each : figures) {
+    resolves.add({{"outcome", "same"}, {"upstream", each.upstream}}, each.same);
+    resolves.add({{"outcome", "changed"}, {"upstream", each.upstream}}, each.changed);
+    resolves.add({{"outcome", "failed"}, {"upstream", each.upstream}}, each.failed);
+  }
+  page.put(resolves);
+}
+
 }  // namespace
 
 void tell_upstreams(MetricsPage& page) {
@@ -39,6 +51,7 @@ void tell_upstreams(MetricsPage& page) {
   page.each_upstream(&UpstreamTallies::paused, "weir_upstream_paused_total",
                      "Requests answered 429 here because the upstream had asked to be left alone.");
   tell_servers(page);
+  tell_resolves(page);
 }
 
 }  // namespace weir::admin

@@ -73,7 +73,7 @@ net::Task<Post::End> Post::attempt(const Webhook& hook, SSL_CTX* tls, const std:
   if (addresses.empty()) co_return End{"there is no such host"};
   const auto target = tls != nullptr ? std::optional(net::TlsTarget{tls, hook.address.host}) : std::nullopt;
   std::string fault;
-  const auto unconnected = co_await net::connect_to(executor_, addresses, target, stream_, fault);
+  const auto unconnected = co_await net::connect_to(executor_, addresses, {}, target, stream_, fault);
   if (unconnected) co_return End{fault.empty() ? "it cannot be reached: " + unconnected.message() : fault};
   const auto text = request(hook, body);
   const auto unsent = co_await stream_->write(text);

@@ -5,6 +5,7 @@
 
 #include "weir/base/units.hpp"
 #include "weir/limit/limiter.hpp"
+#include "weir/net/listener.hpp"
 
 #include <algorithm>
 #include <array>
@@ -56,6 +57,13 @@ std::string retry_words(const upstream::Retry& retry) {
          std::to_string(retry.budget) + "% of requests, after " + base::to_string(retry.backoff) +
          " at most at first, on" + (retry.broken ? " broken" : "") + (retry.late ? " late" : "") +
          statuses(retry.statuses);
+}
+
+std::string name_lines(const upstream::UpstreamSettings& upstream) {
+  const auto named = [](const upstream::ServerSettings& server) { return net::is_name(server.address); };
+  if (std::none_of(upstream.servers.begin(), upstream.servers.end(), named)) return {};
+  if (upstream.resolve == base::Duration{0}) return "    names looked up at start alone\n";
+  return "    names looked up every " + base::to_string(upstream.resolve) + "\n";
 }
 
 // What happens when servers are slow or fail.
@@ -199,7 +207,8 @@ std::string describe(const Settings& settings) {
   if (settings.client.countries) text += "countries by " + settings.client.countries->name() + "\n";
   if (!settings.state.snapshot.empty()) text += "snapshot " + settings.state.snapshot + "\n";
   if (settings.state.redis) text += redis_line(settings);
-  for (const auto& upstream : settings.upstreams) text += upstream_line(upstream) + failure_lines(upstream);
+  for (const auto& upstream : settings.upstreams)
+    text += upstream_line(upstream) + name_lines(upstream) + failure_lines(upstream);
   for (const auto& [tier, priority] : settings.tier_priorities)
     text += "tier " + in_quotes(tier) + ": priority " + std::to_string(priority) + "\n";
   for (const auto& route : settings.routes) text += route_lines(settings, route);

@@ -48,11 +48,10 @@ const policy::Rule* find_rule(const std::vector<policy::Rule>& rules, const std:
 // Name servers tell addresses in turns: those that a server had, in another order, are still the same.
 void keep_order(const proxy::Edition& current, const Settings& settings,
                 std::vector<std::vector<upstream::Server>>& servers) {
-  const auto& before = current.config;
-  for (std::size_t i = 0; i < before.upstreams.size(); ++i)
+  for (const auto& fleet : current.fleets)
     for (std::size_t j = 0; j < settings.upstreams.size(); ++j) {
-      if (before.upstreams[i].name != settings.upstreams[j].name) continue;
-      for (const auto& old : before.servers[i])
+      if (fleet->settings().name != settings.upstreams[j].name) continue;
+      for (const auto& old : fleet->servers())
         for (auto& server : servers[j])
           if (server.name == old.name && std::is_permutation(server.addresses.begin(), server.addresses.end(),
                                                              old.addresses.begin(), old.addresses.end()))
@@ -100,7 +99,6 @@ base::Result<Editions::Draft> Editions::make(const Settings& settings,
                      .names = names,
                      .balance = settings.state.key_secret.empty() ? base::SipKey{} : names.shared,
                      .upstreams = settings.upstreams,
-                     .servers = servers,
                      .route_labels = {},
                      .upstream_labels = {}};
   for (const auto& route : settings.routes) {
@@ -180,12 +178,12 @@ std::shared_ptr<upstream::Fleet> Editions::fleet_of(const upstream::UpstreamSett
                                                     std::vector<upstream::Server> servers,
                                                     std::vector<std::string>& changes) {
   const upstream::Fleet* older = nullptr;
-  for (std::size_t i = 0; current_ && i < current_->fleets.size(); ++i) {
-    const auto& fleet = current_->fleets[i];
-    if (fleet->settings().name != settings.name) continue;
-    if (fleet->settings() == settings && current_->config.servers[i] == servers) return fleet;
-    older = fleet.get();
-  }
+  if (current_)
+    for (const auto& fleet : current_->fleets) {
+      if (fleet->settings().name != settings.name) continue;
+      if (fleet->settings() == settings && fleet->servers() == servers) return fleet;
+      older = fleet.get();
+    }
   if (current_)
     changes.push_back("upstream \"" + settings.name + (older != nullptr ? "\" changed" : "\" added"));
   return std::make_shared<upstream::Fleet>(

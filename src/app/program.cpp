@@ -72,6 +72,7 @@ Program::Program(const Settings& settings, std::vector<std::vector<upstream::Ser
       in_flight_(settings.server.max_in_flight),
       crowd_(settings.server.max_connections_per_ip),
       prober_(control_.get_executor(), clock_),
+      resolver_(control_, clock_, [this](const std::string& line) { log_.warning(line); }),
       shared_{clock_, table_, queue_, in_flight_, crowd_},
       reloading_(control_, std::move(file),
                  [this](FreshConfiguration fresh) { return apply(std::move(fresh)); }) {
@@ -100,6 +101,7 @@ void Program::start_workers(std::vector<std::vector<upstream::Server>> servers) 
                           .top = begun_with_.admin.address ? begun_with_.admin.top : 0};
   for (unsigned i = 0; i < worker_count_; ++i) workers_.push_back(std::make_unique<WorkerThread>(parts));
   prober_.watch(editions_.current().fleets);
+  resolver_.watch(editions_.current().fleets);
   listeners_.emplace(control_.get_executor(), workers_, log_);
   listeners_->put_in_force(need(listeners_->prepare(settings_.listeners)), most_sessions());
 }

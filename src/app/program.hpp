@@ -19,6 +19,7 @@
 #include "weir/limit/key_table.hpp"
 #include "weir/net/clock.hpp"
 #include "weir/upstream/prober.hpp"
+#include "weir/upstream/resolver.hpp"
 
 #include <csignal>
 #include <memory>
@@ -65,6 +66,7 @@ class Program {
   [[nodiscard]] Inspector::Moment moment();
   [[nodiscard]] double system_load();
   [[nodiscard]] std::vector<admin::ServerFigures> servers() const;
+  [[nodiscard]] std::vector<admin::ResolveFigures> resolves() const;
   [[nodiscard]] std::vector<std::pair<const char*, double>> load();
   [[nodiscard]] admin::Readiness readiness() const;
   void on_signal(int signal);
@@ -89,6 +91,7 @@ class Program {
   proxy::InFlight in_flight_;
   proxy::Crowd crowd_;
   upstream::Prober prober_;
+  upstream::Resolver resolver_;
   redis::LastRefunds redis_refunds_;
   std::optional<redis::UnitLeases> redis_units_;
   proxy::Shared shared_;

@@ -92,6 +92,7 @@ void Program::put_in_force(Settings settings, Editions::Draft draft, std::vector
   listeners_->look_at_certificates();
   listeners_->look_at_certificates_every(settings_.server.certificate_check);
   prober_.watch(edition->fleets);
+  resolver_.watch(edition->fleets);
   if (admin_) admin_->renew(sources());
   alerts_->change(settings_.alerts, sources());
   table_.put_in_order(clock_.now());

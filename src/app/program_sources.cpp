@@ -17,6 +17,7 @@ admin::Sources Program::sources() {
   for (const auto& rule : editions_.current().config.rules) sources.rules.push_back(admin::describe(rule));
   sources.upstreams = editions_.upstream_names();
   sources.servers = [this] { return servers(); };
+  sources.resolves = [this] { return resolves(); };
   sources.key_table = [this] { return table_.stats(); };
   sources.process = admin::read_process_figures;
   sources.load = [this] { return load(); };
@@ -84,10 +85,18 @@ std::vector<admin::ServerFigures> Program::servers() const {
     for (std::size_t at = 0; at < fleet->size(); ++at) {
       const auto& member = fleet->member(at);
       figures.push_back({.upstream = fleet->settings().name,
-                         .server = member.server().name,
+                         .server = member.name(),
                          .healthy = member.serves(),
                          .ejections = member.ejections()});
     }
+  return figures;
+}
+
+std::vector<admin::ResolveFigures> Program::resolves() const {
+  std::vector<admin::ResolveFigures> figures;
+  for (const auto& each : resolver_.figures())
+    figures.push_back(
+        {.upstream = each.upstream, .same = each.same, .changed = each.changed, .failed = each.failed});
   return figures;
 }
 

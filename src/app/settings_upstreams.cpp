@@ -1,6 +1,8 @@
 // [[upstream]].
 #include "app/settings_sections.hpp"
 
+#include "weir/base/units.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -187,6 +189,16 @@ upstream::Retry read_retry(const TableReader& upstream) {
   return retry;
 }
 
+// Name servers are others', and asked by every weir.
+base::Duration read_resolve(const TableReader& upstream) {
+  constexpr base::Duration kLeast{100'000};
+  const auto every = upstream.duration("resolve");
+  if (every > base::Duration{0} && every < kLeast)
+    upstream.mistake("resolve", "found less than " + base::to_string(kLeast) +
+                                    "; expected that or more, or \"0s\" to look names up at start alone");
+  return every;
+}
+
 upstream::Timeouts read_timeouts(const TableReader& upstream) {
   const auto table = upstream.table("timeouts", schema::kTimeouts);
   upstream::Timeouts timeouts{.connect = table.deadline("connect"),
@@ -274,12 +286,8 @@ std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root, 
     read_tls(table, reading, upstream);
     upstream.health = read_health(table);
     upstream.retry = read_retry(table);
+    upstream.resolve = read_resolve(table);
     upstream.proxy_protocol = table.boolean("proxy_protocol");
-    const auto speaks_tls = [](const upstream::ServerSettings& server) { return server.tls; };
-    if (upstream.proxy_protocol && std::any_of(upstream.servers.begin(), upstream.servers.end(), speaks_tls))
-      table.mistake("proxy_protocol",
-                    "found true beside servers at https://, to which it cannot go ahead of TLS yet; "
-                    "expected one of them");
     // What it says of one client would be taken for the next one's.
     upstream.max_idle = upstream.proxy_protocol ? 0 : static_cast<std::size_t>(table.whole("max_idle"));
     upstreams.push_back(std::move(upstream));

@@ -9,8 +9,8 @@
 namespace weir::net {
 
 Task<ErrorCode> connect_to(Executor executor, const std::vector<RawEndpoint>& addresses,
-                           std::optional<TlsTarget> tls, std::unique_ptr<Stream>& stream,
-                           std::string& fault) {
+                           std::string_view preamble, std::optional<TlsTarget> tls,
+                           std::unique_ptr<Stream>& stream, std::string& fault) {
   ErrorCode ec = asio::error::host_unreachable;
   for (const auto& address : addresses) {
     const auto family = address.protocol().family();
@@ -25,6 +25,7 @@ Task<ErrorCode> connect_to(Executor executor, const std::vector<RawEndpoint>& ad
     }
     stream = tls ? std::make_unique<Stream>(executor, fd, *tls) : std::make_unique<Stream>(executor, fd);
     ec = co_await stream->connect(address.data(), address.size());
+    if (!ec && !preamble.empty()) ec = stream->send_ahead(preamble);
     if (!ec && tls) {
       ec = co_await stream->handshake();
       if (ec && ec != asio::error::operation_aborted)

@@ -63,6 +63,12 @@ base::Result<std::vector<RawEndpoint>> resolve(const base::Endpoint& address) {
   return endpoints;
 }
 
+bool is_name(const base::Endpoint& address) {
+  ErrorCode ec;
+  (void)asio::ip::make_address(address.host, ec);
+  return !address.is_unix() && ec.failed();
+}
+
 base::Result<ListeningSocket> ListeningSocket::open(const base::Endpoint& address) {
   const auto endpoints = resolve(address);
   if (!endpoints) return endpoints.error();
@@ -159,6 +165,13 @@ RawEndpoint local_endpoint(int fd) noexcept {
   auto size = static_cast<socklen_t>(local.capacity());
   if (::getsockname(fd, local.data(), &size) == 0) local.resize(size);
   return local;
+}
+
+RawEndpoint remote_endpoint(int fd) noexcept {
+  RawEndpoint remote;
+  auto size = static_cast<socklen_t>(remote.capacity());
+  if (::getpeername(fd, remote.data(), &size) == 0) remote.resize(size);
+  return remote;
 }
 
 }  // namespace weir::net

@@ -175,6 +175,12 @@ bool Stream::skip(std::size_t size) noexcept {
   return size <= scratch.size() && ::recv(fd_, scratch.data(), size, 0) == static_cast<ssize_t>(size);
 }
 
+ErrorCode Stream::send_ahead(std::string_view preamble) noexcept {
+  ErrorCode ec;
+  const auto sent = send_plain(preamble, {}, ec);
+  return !ec && sent < preamble.size() ? ErrorCode(asio::error::no_buffer_space) : ec;
+}
+
 std::string Stream::peer_subject() const {
   const X509* certificate = tls_ ? SSL_get0_peer_certificate(tls_->ssl) : nullptr;
   if (certificate == nullptr || SSL_get_verify_result(tls_->ssl) != X509_V_OK) return {};

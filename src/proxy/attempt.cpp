@@ -4,6 +4,7 @@
 #include "proxy/session.hpp"
 #include "proxy/upload.hpp"
 
+#include "weir/http/preamble.hpp"
 #include "weir/net/signal.hpp"
 
 #include <algorithm>
@@ -84,8 +85,10 @@ net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
   const auto began = latest_;
   arm(attempt, std::min(timeouts.connect, timeouts.connect_total - attempt.connecting));
   session_.begin_wait_for_others();
+  std::string preamble;
+  if (pool.settings().proxy_protocol) http::append_preamble(preamble, session_.ends());
   std::string fault;
-  const auto ec = co_await lease_.connect(fault);
+  const auto ec = co_await lease_.connect(preamble, fault);
   session_.end_wait_for_others();
   latest_ = worker_.clock.now();
   if (!ec) {
@@ -101,7 +104,8 @@ net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
     co_return false;
   }
   const bool theirs = count_failure();
-  if (theirs && !(session_.late() && attempt.cut_short)) lease_.member().unreachable(latest_, fault);
+  if (theirs && !lease_.moved() && !(session_.late() && attempt.cut_short))
+    lease_.member().unreachable(latest_, fault);
   if (session_.late()) {
     attempt.status = 504;
     attempt.what = "the upstream could not be reached in time";
@@ -118,7 +122,8 @@ net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
   // and the request never got there.
   const bool aged = attempt.silent && lease_.reused() && !late;
   const bool theirs = !attempt.client_broken && count_failure();
-  if (theirs && !aged && !(late && attempt.cut_short)) lease_.member().failed(sent_, latest_);
+  if (theirs && !aged && !lease_.moved() && !(late && attempt.cut_short))
+    lease_.member().failed(sent_, latest_);
   if (!theirs || !repeatable(attempt)) co_return false;
   attempt.fresh = true;
   if (aged) {

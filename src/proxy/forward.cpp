@@ -4,7 +4,6 @@
 #include "proxy/standing.hpp"
 #include "proxy/upload.hpp"
 
-#include "weir/http/preamble.hpp"
 #include "weir/http/upgrade.hpp"
 #include "weir/net/signal.hpp"
 
@@ -39,8 +38,6 @@ void Exchange::write_request(Attempt& attempt) {
   if (space.head.wants_upgrade)
     attempt.upgrade = http::protocol_to_ask(space.head, config_.routes[*route_].upgrades);
   space.out.clear();
-  const auto& upstream = stay_.pool(config_.routes[*route_].upstream).settings();
-  if (upstream.proxy_protocol) http::append_preamble(space.out, session_.ends());
   http::write_request_head(
       space.out, space.head,
       {.peer = session_.peer_text,

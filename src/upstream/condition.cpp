@@ -65,6 +65,19 @@ Condition::Change Condition::probed(const HealthCheck& check, bool good, base::T
   return Change::Down;
 }
 
+Condition::Change Condition::moved(bool anew, base::TimePoint now) noexcept {
+  if (anew) {
+    const bool was_out = out();
+    longest_ = base::Duration{0};
+    good_ = bad_ = 0;
+    come_back(now);
+    return was_out ? Change::Back : Change::None;
+  }
+  if (out() && !down()) out_until_ = std::min(out_until_, now);
+  trial_ = false;
+  return Change::None;
+}
+
 bool Condition::begin_trial(const Ejection& settings, base::TimePoint now) noexcept {
   if (!out() || now < out_until_) return false;
   if (trial_) longest_ = std::min(settings.most, 2 * longest_);

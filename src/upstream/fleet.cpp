@@ -75,14 +75,31 @@ Fleet::Fleet(UpstreamSettings settings, std::vector<Server> servers, Report repo
 // Places are counted together only where both count, or somebody would leave who never entered.
 Fleet::Member::Member(const Fleet& fleet, Server server, const ServerSettings& settings, const Member* older)
     : fleet_(fleet),
-      server_(std::move(server)),
+      name_(std::move(server.name)),
       settings_(settings),
       known_(older != nullptr && older->settings_.limit == settings.limit &&
                      (older->settings_.max_in_flight == 0) == (settings.max_in_flight == 0)
                  ? older->known_
-                 : std::make_shared<Known>()) {}
+                 : std::make_shared<Known>(std::move(server.addresses))) {}
 
-Fleet::Member::Known::Known() : random(seed()) {}
+Fleet::Member::Known::Known(Addresses at_first)
+    : random(seed()), addresses(std::make_shared<const Addresses>(std::move(at_first))) {}
+
+Fleet::Member::Place Fleet::Member::place() const {
+  const std::scoped_lock lock(known_->mutex);
+  return {known_->addresses, known_->moves.load(std::memory_order_relaxed)};
+}
+
+void Fleet::Member::move_to(Addresses addresses, base::TimePoint now) {
+  auto next = std::make_shared<const Addresses>(std::move(addresses));
+  const std::scoped_lock lock(known_->mutex);
+  const auto& before = *known_->addresses;
+  const bool anew =
+      std::find_first_of(before.begin(), before.end(), next->begin(), next->end()) == before.end();
+  known_->addresses = std::move(next);
+  known_->moves.fetch_add(1, std::memory_order_relaxed);
+  publish(known_->condition.moved(anew, now), now, {});
+}
 
 bool Fleet::Member::begin_trial(base::TimePoint now) noexcept {
   const std::scoped_lock lock(known_->mutex);
@@ -149,6 +166,12 @@ void Fleet::Member::give_back_unit(base::TimePoint now) noexcept {
   known_->spent = limit::refund(*settings_.limit, known_->spent, now, 1);
 }
 
+std::vector<Server> Fleet::servers() const {
+  std::vector<Server> servers;
+  for (const auto& member : members_) servers.push_back(member.server());
+  return servers;
+}
+
 void Fleet::pause_until(base::TimePoint at) noexcept {
   const auto until = at.time_since_epoch().count();
   auto now = paused_until_.load(std::memory_order_relaxed);
@@ -170,7 +193,7 @@ void Fleet::Member::publish(Condition::Change change, base::TimePoint now, std::
   known_->suspect.store(known_->condition.suspect(), std::memory_order_relaxed);
   if (change == Condition::Change::None || !fleet_.report_) return;
   try {
-    auto line = "upstream \"" + fleet_.settings_.name + "\": server " + server_.name;
+    auto line = "upstream \"" + fleet_.settings_.name + "\": server " + name_;
     if (change == Condition::Change::Out)
       line.append(" is out for ")
           .append(seconds(known_->condition.out_until() - now))

@@ -25,11 +25,16 @@ constexpr std::uint64_t bit(std::size_t server) noexcept {
   return std::uint64_t{1} << server;
 }
 
+bool leads_to(const net::Stream& stream, const Addresses& addresses) noexcept {
+  const auto peer = net::remote_endpoint(stream.native_handle());
+  return std::find(addresses.begin(), addresses.end(), peer) != addresses.end();
+}
+
 std::vector<std::uint64_t> identities(const Fleet& fleet) {
   std::vector<std::uint64_t> identities;
   std::map<std::string_view, std::size_t> seen;
   for (std::size_t at = 0; at < fleet.size(); ++at) {
-    const std::string_view name = fleet.member(at).server().name;
+    const std::string_view name = fleet.member(at).name();
     identities.push_back(Balancer::identity(name, seen[name]++));
   }
   return identities;
@@ -46,6 +51,7 @@ bool is_shortage(const net::ErrorCode& ec) noexcept {
 Lease::Lease(Lease&& other) noexcept
     : pool_(std::exchange(other.pool_, nullptr)),
       server_(other.server_),
+      moves_(other.moves_),
       stream_(std::move(other.stream_)),
       room_after_(other.room_after_),
       reused_(other.reused_),
@@ -56,6 +62,7 @@ Lease& Lease::operator=(Lease&& other) noexcept {
   release();
   pool_ = std::exchange(other.pool_, nullptr);
   server_ = other.server_;
+  moves_ = other.moves_;
   stream_ = std::move(other.stream_);
   room_after_ = other.room_after_;
   reused_ = other.reused_;
@@ -73,32 +80,29 @@ void Lease::release() noexcept {
   member().leave();
   auto& idle = pool_->idle_[server_];
   if (!reused_ && connected() && stream_->is_tls()) pool_->sessions_[server_] = stream_->session();
-  if (keep_ && connected() && idle.size() < pool_->settings().max_idle)
+  if (keep_ && connected() && idle.size() < pool_->settings().max_idle &&
+      (!moved() || leads_to(*stream_, *member().place().addresses)))
     idle.push_back({std::move(stream_), pool_->now_});
   stream_.reset();
   pool_ = nullptr;
 }
 
 const std::string& Lease::server_name() const noexcept {
-  return member().server().name;
+  return member().name();
 }
 
 Fleet::Member& Lease::member() const noexcept {
   return pool_->fleet_.member(server_);
 }
 
-net::Task<net::ErrorCode> Lease::connect(std::string& fault) {
+net::Task<net::ErrorCode> Lease::connect(std::string_view preamble, std::string& fault) {
   reused_ = false;
-  if (member().settings().tls) return connect_by_tls(fault);
-  return net::connect_to(pool_->executor_, member().server().addresses, std::nullopt, stream_, fault);
-}
-
-net::Task<net::ErrorCode> Lease::connect_by_tls(std::string& fault) {
+  const auto place = member().place();
+  moves_ = place.moves;
   const auto session =
       net::share(pool_->sessions_[server_].get());  // another connection may bring a newer one
   const auto tls = member().tls(session.get());
-  const auto ec =
-      co_await net::connect_to(pool_->executor_, member().server().addresses, tls, stream_, fault);
+  const auto ec = co_await net::connect_to(pool_->executor_, *place.addresses, preamble, tls, stream_, fault);
   co_return ec;
 }
 
@@ -119,11 +123,13 @@ Pool::Pool(net::Executor executor, net::Watchdog& watchdog, Fleet& fleet)
       balancer_(fleet.settings().balance, identities(fleet)),
       loads_(fleet.size()),
       idle_(fleet.size()),
+      moves_(fleet.size()),
       sessions_(fleet.size()),
       random_((std::uint64_t{std::random_device{}()} << 32U) | 1U),
       retries_(fleet.settings().retry.budget) {
   assert(fleet.size() <= kMaxServers);
   for (auto& idle : idle_) idle.reserve(settings().max_idle);
+  for (std::size_t at = 0; at < moves_.size(); ++at) moves_[at] = fleet.member(at).moves();
 }
 
 // The servers to choose from: those that serve or, where none does, any that was not tried.
@@ -196,7 +202,9 @@ Lease Pool::lease(const Wanted& wanted) {
 
 Lease Pool::lend(std::size_t server, bool fresh) {
   ++loads_[server].in_flight;
+  follow(server);
   Lease lease(*this, server);
+  lease.moves_ = moves_[server];
   auto& idle = idle_[server];
   while (!fresh && !idle.empty() && !lease.stream_) {
     auto stream = std::move(idle.back().stream);
@@ -210,8 +218,18 @@ Lease Pool::lend(std::size_t server, bool fresh) {
   return lease;
 }
 
+// What waits leads to where the server is, or goes.
+void Pool::follow(std::size_t server) noexcept {
+  const auto& member = fleet_.member(server);
+  if (moves_[server] == member.moves()) return;
+  const auto place = member.place();
+  std::erase_if(idle_[server], [&](const Idle& one) { return !leads_to(*one.stream, *place.addresses); });
+  moves_[server] = place.moves;
+}
+
 void Pool::on_tick() noexcept {
   ++now_;
+  for (std::size_t at = 0; at < idle_.size(); ++at) follow(at);
   const auto longest = static_cast<std::uint64_t>(settings().timeouts.idle / net::Watchdog::kTick);
   for (auto& idle : idle_) {
     const auto fresh =

@@ -22,10 +22,15 @@ namespace {
 // A server whose head is longer than that is not well.
 constexpr std::size_t kMostHead = 16 << 10;
 
-std::string request_for(const HealthCheck& check, const base::Endpoint& address, bool proxy_protocol) {
+// It speaks for itself.
+std::string preamble_of(const UpstreamSettings& settings) {
   std::string preamble;
-  if (proxy_protocol) http::append_preamble(preamble, std::nullopt);  // it speaks for itself
-  return preamble + "GET " + check.path +
+  if (settings.proxy_protocol) http::append_preamble(preamble, std::nullopt);
+  return preamble;
+}
+
+std::string request_for(const HealthCheck& check, const base::Endpoint& address) {
+  return "GET " + check.path +
          " HTTP/1.1\r\nHost: " + (address.is_unix() ? std::string("localhost") : address.to_string()) +
          "\r\nUser-Agent: weir-health\r\nConnection: close\r\n\r\n";
 }
@@ -44,7 +49,8 @@ class Prober::Probe final : net::Watched {
         fleet_(std::move(fleet)),
         check_(*fleet_->settings().health),
         member_(fleet_->member(server)),
-        request_(request_for(check_, member_.settings().address, fleet_->settings().proxy_protocol)),
+        preamble_(preamble_of(fleet_->settings())),
+        request_(request_for(check_, member_.settings().address)),
         pause_(executor),
         random_(seed) {}
 
@@ -61,10 +67,12 @@ class Prober::Probe final : net::Watched {
     while (!stopped_) {
       late_ = short_here_ = false;
       arm(check_.timeout);
-      const auto fault = co_await ask();
+      const auto place = member_.place();
+      const auto fault = co_await ask(*place.addresses);
       disarm();
       stream_.reset();
-      if (!short_here_ && !stopped_) member_.probed(fault.empty(), fault, clock_.now());
+      const bool moved = member_.moves() != place.moves;  // and says nothing of where it is now
+      if (!short_here_ && !stopped_ && !moved) member_.probed(fault.empty(), fault, clock_.now());
       if (stopped_) co_return;
       pause_.expires_after(spread(check_.interval));
       const auto ended = co_await net::Expiry(pause_);
@@ -79,10 +87,10 @@ class Prober::Probe final : net::Watched {
   }
 
   // What is wrong; empty: nothing.
-  net::Task<std::string> ask() {
+  net::Task<std::string> ask(const Addresses& addresses) {
     std::string fault;
     const auto tls = member_.tls(nullptr);
-    auto ec = co_await net::connect_to(executor_, member_.server().addresses, tls, stream_, fault);
+    auto ec = co_await net::connect_to(executor_, addresses, preamble_, tls, stream_, fault);
     short_here_ = is_shortage(ec);
     if (ec && !late_ && !fault.empty()) co_return fault;
     if (ec) co_return late_ ? "it cannot be reached in time" : "it cannot be reached";
@@ -129,6 +137,7 @@ class Prober::Probe final : net::Watched {
   const std::shared_ptr<Fleet> fleet_;  // shared by editions of the configuration, and us
   const HealthCheck& check_;
   Fleet::Member& member_;
+  const std::string preamble_;
   const std::string request_;
   net::Timer pause_;
   std::unique_ptr<net::Stream> stream_;

@@ -5,6 +5,7 @@ import contextlib
 import pathlib
 import socket
 import ssl
+import struct
 import tempfile
 import threading
 
@@ -153,6 +154,25 @@ class Secure(TestCase):
         eventually(lambda: "/well" in [exchange.target for exchange in upstream.exchanges], "it is asked")
         self.assertEqual(weir.metric("weir_upstream_healthy"), 1)
         self.weir(upstream, tls='ca = "server.crt"', more=probes).wait_for("is down: its TLS handshake failed: IP address mismatch")
+
+    def test_who_is_asking_stands_ahead_of_tls(self):
+        heard = []
+
+        def hear(sock):
+            head = sock.recv(16, socket.MSG_WAITALL)
+            ends = sock.recv(int.from_bytes(head[14:], "big"), socket.MSG_WAITALL)
+            heard.append((head[12], socket.inet_ntoa(ends[:4]), *struct.unpack("!2H", ends[8:])) if ends else (head[12],))
+
+        upstream = self.start(Upstream(self.reply, tls=self.context(), ahead=hear))
+        weir = self.weir(upstream, more="proxy_protocol = true")
+        with weir.connect(source="127.0.0.9") as client:
+            port = client.sock.getsockname()[1]
+            self.assertEqual([client.get("/").body for _ in range(2)], [b"secret"] * 2)
+        self.assertEqual(heard, [(0x21, "127.0.0.9", port, weir.port)] * 2, "each connection serves one request")
+        probed = self.weir(upstream, more='proxy_protocol = true\nhealth = { path = "/health", interval = "50ms" }')
+        eventually(lambda: len(heard) >= 4, "probes get there")
+        self.assertEqual(set(heard[2:]), {(0x20,)}, "and speak for themselves")
+        self.assertEqual(probed.metric("weir_upstream_healthy"), 1)
 
     def test_a_websocket_goes_by_tls_too(self):
         def switch(exchange):

@@ -88,15 +88,15 @@ def rss_kib(pid):
 
 
 class Weir(Process):
-    """`weir run` of a configuration text that says port 0; `files` are laid beside it. Leaving checks that it ended
-    well: a crash or a sanitizer's report fails the test that caused it."""
+    """`weir run` of a configuration text that says port 0; `files` are laid beside it; `within`: a command that runs the
+    one behind it. Leaving checks that it ended well: a crash or a sanitizer's report fails the test that caused it."""
 
-    def __init__(self, text, files=None, environment=None, output=subprocess.DEVNULL, **options):
+    def __init__(self, text, files=None, environment=None, output=subprocess.DEVNULL, within=(), **options):
         self.scratch = tempfile.TemporaryDirectory(prefix="weir-test-")
         self.folder = pathlib.Path(self.scratch.name)
         for name, content in {"weir.toml": text, **(files or {})}.items():
             (self.folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-        super().__init__([WEIR, "run", "--config", str(self.folder / "weir.toml")],
+        super().__init__([*within, WEIR, "run", "--config", str(self.folder / "weir.toml")],
                          env={**os.environ, **(environment or {})}, stdout=output, **options)
         try:
             listeners = text.count("[[listener]]")

@@ -47,16 +47,16 @@ class Exchange:
 
 class Upstream:
     """`reply` is bytes, sent after each request's body was read, or a function of the Exchange; `port` 0: a free one; `tls`: an
-    ssl.SSLContext."""
+    ssl.SSLContext; `host`: an address of this machine; `ahead`: called with each connection's socket before anything else."""
 
-    def __init__(self, reply=answer(), port=0, tls=None):
-        self.reply, self.tls = reply, tls
+    def __init__(self, reply=answer(), port=0, tls=None, host="127.0.0.1", ahead=None):
+        self.reply, self.tls, self.ahead = reply, tls, ahead
         self.exchanges, self.failures = [], []
         self.connections = 0
         self.open = set()
-        self.listener = socket.create_server(("127.0.0.1", port), backlog=1024)
+        self.listener = socket.create_server((host, port), backlog=1024)
         self.port = self.listener.getsockname()[1]
-        self.address = f"127.0.0.1:{self.port}"
+        self.address = f"{host}:{self.port}"
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
@@ -71,6 +71,8 @@ class Upstream:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         wire = Wire(sock)
         try:
+            if self.ahead:
+                self.ahead(sock)
             if self.tls:
                 self.open.discard(sock)
                 sock = wire.sock = self.tls.wrap_socket(sock, server_side=True)

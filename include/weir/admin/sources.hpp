@@ -69,6 +69,14 @@ struct ServerFigures {
   std::uint64_t ejections = 0;  // times that it was put out
 };
 
+// Look-ups of the names of an upstream's servers since it began to serve.
+struct ResolveFigures {
+  std::string upstream;
+  std::uint64_t same = 0;     // the name stood for what it had stood for
+  std::uint64_t changed = 0;  // for other addresses
+  std::uint64_t failed = 0;   // no answer, or an empty one: those that were known are kept
+};
+
 // Of this process, read from /proc/self. Absent where it cannot be read.
 struct ProcessFigures {
   std::uint64_t resident_bytes = 0;
@@ -159,6 +167,7 @@ struct Sources {
   std::function<std::pair<std::optional<observe::TopOfRule>, base::TimePoint>(limit::RuleIndex)> top;
   std::function<LeaseFigures()> leases;  // absent: no rule takes any
   std::function<std::vector<ServerFigures>()> servers;
+  std::function<std::vector<ResolveFigures>()> resolves;  // of upstreams with names that are looked up again
   std::function<std::optional<ProcessFigures>()> process;
   std::function<std::vector<std::pair<const char*, double>>()> load;  // by kind, from 0 to 1
   std::function<Readiness()> readiness;                               // absent: ready

@@ -41,13 +41,18 @@ class ListeningSocket {
   bool owns_file_ = false;  // it has made the unix socket's file
 };
 
-// The addresses that a name stands for. Blocks; for start-up.
+// The addresses that a name stands for. Blocks for as long as the system's resolver does, which nobody can
+// cancel.
 [[nodiscard]] base::Result<std::vector<RawEndpoint>> resolve(const base::Endpoint& address);
+// Whether there is anything to look up: a host that is neither an address nor a unix socket.
+[[nodiscard]] bool is_name(const base::Endpoint& address);
 
 // The IP address of a peer; the unspecified address for a unix socket. Its port; 0 for a unix socket.
 [[nodiscard]] base::IpAddress peer_address(const RawEndpoint& peer) noexcept;
 [[nodiscard]] std::uint16_t peer_port(const RawEndpoint& peer) noexcept;
 // Where a connected socket ends on this side; unspecified where it cannot be told.
 [[nodiscard]] RawEndpoint local_endpoint(int fd) noexcept;
+// Where it leads to; unspecified where it cannot be told.
+[[nodiscard]] RawEndpoint remote_endpoint(int fd) noexcept;
 
 }  // namespace weir::net

@@ -42,6 +42,10 @@ class Stream {
   [[nodiscard]] Port::Wait wait_for_more() noexcept;
   [[nodiscard]] bool skip(std::size_t size) noexcept;
 
+  // Likewise, after connect(): sends what stands ahead of TLS, which a connection that has sent nothing yet
+  // takes whole.
+  [[nodiscard]] ErrorCode send_ahead(std::string_view preamble) noexcept;
+
   // The subject of the certificate that the client showed and that was verified, in this session or in the
   // one that it resumes: RFC 4514, "CN=billing,O=Example", ASCII alone. Empty where it showed none.
   [[nodiscard]] std::string peer_subject() const;

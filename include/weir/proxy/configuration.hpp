@@ -8,7 +8,6 @@
 #include "weir/policy/route.hpp"
 #include "weir/policy/rule.hpp"
 #include "weir/proxy/server_settings.hpp"
-#include "weir/upstream/fleet.hpp"
 #include "weir/upstream/upstream_settings.hpp"
 
 #include <cstddef>
@@ -29,7 +28,6 @@ struct Configuration {
   policy::NamingKeys names;
   base::SipKey balance;  // names of clients where balance = "hash"
   std::vector<upstream::UpstreamSettings> upstreams;
-  std::vector<std::vector<upstream::Server>> servers;  // of each upstream, resolved
   // The label of the counters of each route and upstream, as Rule::index; none: their places here.
   std::vector<std::size_t> route_labels;
   std::vector<std::size_t> upstream_labels;

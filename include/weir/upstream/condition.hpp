@@ -35,6 +35,11 @@ class Condition {
   // asked for have come in a row. These bring back one that is out because of requests, too.
   Change probed(const HealthCheck& check, bool good, base::TimePoint now) noexcept;
 
+  // Its name stands for other addresses. `anew`: for none of those that it had, so it is another machine: it
+  // serves, as one that is back does. Else it may have one that works: where it is out it may be tried at
+  // once.
+  Change moved(bool anew, base::TimePoint now) noexcept;
+
   // Its time is over and nobody else tries it: whoever is told so may, and shall say what came of it. Should
   // nobody, another may after as long again, the next after twice as long, and so on as if it had failed.
   [[nodiscard]] bool begin_trial(const Ejection& settings, base::TimePoint now) noexcept;

@@ -22,10 +22,12 @@
 
 namespace weir::upstream {
 
-// A server with the addresses that its name stood for when the configuration was read.
+using Addresses = std::vector<net::RawEndpoint>;  // of one server, to be tried in turn
+
+// A server with the addresses that its name stood for when it was looked up.
 struct Server {
   std::string name;
-  std::vector<net::RawEndpoint> addresses;
+  Addresses addresses;
   friend bool operator==(const Server&, const Server&) = default;
 };
 
@@ -42,7 +44,9 @@ class Fleet {
    public:
     Member(const Fleet& fleet, Server server, const ServerSettings& settings, const Member* older);
 
-    [[nodiscard]] const Server& server() const noexcept { return server_; }
+    [[nodiscard]] const std::string& name() const noexcept { return name_; }
+    // With the addresses that its name stands for now.
+    [[nodiscard]] Server server() const { return {name_, *place().addresses}; }
     [[nodiscard]] const ServerSettings& settings() const noexcept { return settings_; }
 
     // Whether it gets requests. `due`: it does not, but somebody should try it again now.
@@ -65,6 +69,18 @@ class Fleet {
     void answered(base::TimePoint sent, base::TimePoint now) noexcept {
       if (known_->suspect.load(std::memory_order_relaxed)) note_answer(sent, now);
     }
+
+    // Where it is now. Shared, for a connect that is under way goes on with those that it began with.
+    struct Place {
+      std::shared_ptr<const Addresses> addresses;
+      std::uint32_t moves;  // how often it had moved
+    };
+    [[nodiscard]] Place place() const;
+    [[nodiscard]] std::uint32_t moves() const noexcept {
+      return known_->moves.load(std::memory_order_relaxed);
+    }
+    // Its name stands for these from now on; at least one. What is under way ends where it began.
+    void move_to(Addresses addresses, base::TimePoint now);
 
     // It was asked how it is; `fault`: what is wrong, in words for the log.
     void probed(bool good, std::string_view fault, base::TimePoint now) noexcept;
@@ -92,21 +108,23 @@ class Fleet {
     void publish(Condition::Change change, base::TimePoint now, std::string_view why) noexcept;
 
     const Fleet& fleet_;
-    const Server server_;
+    const std::string name_;
     const ServerSettings settings_;
     // What all fleets know of it that it was in, one after another.
     struct Known {
-      Known();
+      explicit Known(Addresses at_first);
 
       // Of condition, for those who do not lock. In microseconds since the epoch.
       alignas(64) std::atomic<base::Duration::rep> out_until{0};
       std::atomic<base::Duration::rep> back_since{0};
       std::atomic<bool> suspect{false};
+      std::atomic<std::uint32_t> moves{0};                  // changes of `addresses`
       alignas(64) std::atomic<std::uint32_t> in_flight{0};  // counted where it is bounded
       std::mutex mutex;
-      Condition condition;   // under the mutex
-      std::uint64_t random;  // likewise
-      limit::Cell spent;     // of settings_.limit, likewise
+      Condition condition;                         // under the mutex
+      std::uint64_t random;                        // likewise
+      limit::Cell spent;                           // of settings_.limit, likewise
+      std::shared_ptr<const Addresses> addresses;  // likewise
     };
     const std::shared_ptr<Known> known_;  // shared by those fleets: requests of an older one may be under way
   };
@@ -123,6 +141,9 @@ class Fleet {
   [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
   [[nodiscard]] Member& member(std::size_t at) noexcept { return members_[at]; }
   [[nodiscard]] const Member& member(std::size_t at) const noexcept { return members_[at]; }
+
+  // As they are now.
+  [[nodiscard]] std::vector<Server> servers() const;
 
   // The upstream asked to be left alone until then; the latest instant counts. For those who honour that.
   void pause_until(base::TimePoint at) noexcept;

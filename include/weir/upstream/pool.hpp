@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weir::upstream {
@@ -53,12 +54,15 @@ class Lease {
   [[nodiscard]] std::size_t server() const noexcept { return server_; }
   // REQUIRES connected().
   [[nodiscard]] net::Stream& stream() noexcept { return *stream_; }
+  // Since the connection was lent or begun, the server's name has come to stand for other addresses: what
+  // became of it says nothing of the server as it is now.
+  [[nodiscard]] bool moved() const noexcept { return moves_ != member().moves(); }
   // Whom to tell what came of the request. REQUIRES a server.
   [[nodiscard]] Fleet::Member& member() const noexcept;
 
-  // Opens a connection to the chosen server, trying its addresses in turn. `fault`: what failed beyond the
-  // connection itself, in words; it outlives the task.
-  [[nodiscard]] net::Task<net::ErrorCode> connect(std::string& fault);
+  // Opens a connection to the chosen server, trying its addresses in turn; it begins with `preamble`.
+  // `fault`: what failed beyond the connection itself, in words. Both outlive the task.
+  [[nodiscard]] net::Task<net::ErrorCode> connect(std::string_view preamble, std::string& fault);
   // Whether a connection that waited in the pool was closed meanwhile by the server. Costs a system call.
   [[nodiscard]] bool went_stale() noexcept;
   // The exchange is over and both sides are in step: the connection can serve another.
@@ -70,10 +74,10 @@ class Lease {
   friend class Pool;
   Lease(Pool& pool, std::size_t server) noexcept : pool_(&pool), server_(server) {}
   void release() noexcept;
-  [[nodiscard]] net::Task<net::ErrorCode> connect_by_tls(std::string& fault);
 
   Pool* pool_ = nullptr;
   std::size_t server_ = 0;
+  std::uint32_t moves_ = 0;  // of the server, until then
   std::unique_ptr<net::Stream> stream_;
   std::optional<base::Duration> room_after_;
   bool reused_ = false;
@@ -115,12 +119,14 @@ class Pool final : private net::Watched {
   [[nodiscard]] std::optional<std::size_t> take_trial(const Choice& choice, const Wanted& wanted) noexcept;
   [[nodiscard]] std::uint64_t word(const Wanted& wanted) noexcept;
   [[nodiscard]] Lease lend(std::size_t server, bool fresh);
+  void follow(std::size_t server) noexcept;
 
   net::Executor executor_;
   Fleet& fleet_;
   Balancer balancer_;
   std::vector<Load> loads_;                // of each server; in_flight: of this worker
   std::vector<std::vector<Idle>> idle_;    // likewise; the most recently used last
+  std::vector<std::uint32_t> moves_;       // likewise: what waits there leads where it is after so many
   std::vector<net::TlsSession> sessions_;  // likewise, of the last that was told of; null: none
   std::uint64_t now_ = 0;                  // in ticks
   std::uint64_t random_;

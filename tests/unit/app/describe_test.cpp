@@ -132,6 +132,17 @@ TEST(Describe, TellsWhatHappensWhenServersFail) {
                 "    asked every 2s for at most 1s: down after 3 faults, back after 2 of 200-299, 404\n"));
 }
 
+TEST(Describe, TellsHowOftenNamesAreLookedUp) {
+  const auto of = [](const char* more) {
+    return describe(parse_settings(with(std::string("[[upstream]]\nname = \"b\"\n") + more), kFile));
+  };
+  EXPECT_THAT(describe(parse_settings(kLeast, kFile)), Not(HasSubstr("looked up"))) << "an address";
+  EXPECT_THAT(of("servers = [\"a:1\"]\n"), HasSubstr("\n    names looked up every 30s\n"));
+  EXPECT_THAT(of("servers = [\"[::1]:1\", \"a:1\"]\nresolve = \"0s\"\n"),
+              HasSubstr("\n    names looked up at start alone\n"));
+  EXPECT_THAT(of("servers = [\"[::1]:1\", \"unix:/a\"]\n"), Not(HasSubstr("looked up")));
+}
+
 TEST(Describe, TellsMessagesAndUpgrades) {
   const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
   EXPECT_THAT(of("messages = \"20/s\"\n"), HasSubstr(", in memory, messages 20/s, burst 20, else delayed\n"));

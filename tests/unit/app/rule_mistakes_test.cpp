@@ -102,11 +102,10 @@ const WrongConfiguration kWrong[] = {
           "\"1s\" }\n"),
      {"weir.toml:14: upstream[b].timeouts.connect_total: found less than connect; expected a time that is no "
       "shorter"}},
-    {"PreambleAheadOfTls",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"https://a:1\"]\nproxy_protocol = true\n"),
-     {"weir.toml:14: upstream[b].proxy_protocol: found true beside servers at https://, to which it cannot "
-      "go "
-      "ahead of TLS yet; expected one of them"}},
+    {"ResolveTooOften",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nresolve = \"99ms\"\n"),
+     {"weir.toml:14: upstream[b].resolve: found less than 100ms; expected that or more, or \"0s\" to look "
+      "names up at start alone"}},
     {"ServerByAUrlWithAPath",
      with("[[upstream]]\nname = \"b\"\nservers = [\"https://a/x\"]\n"),
      {"weir.toml:13: upstream[b].servers: \"https://a/x\" is not the address of a server: write https://host "

@@ -208,5 +208,37 @@ TEST(Condition, WhatWasSentBeforeSaysNothingOfATrialNorBringsBack) {
   EXPECT_EQ(condition.answered(trial, trial + 2ms), Change::Back);
 }
 
+TEST(Condition, AnotherMachineServesAtOnceAndLittleByLittle) {
+  Condition condition;
+  condition.unreachable(kSettings, kStart, kWhole);
+  condition.unreachable(kSettings, kStart + 1s, kWhole);
+  EXPECT_EQ(condition.moved(true, kStart + 1s), Change::Back);
+  EXPECT_EQ(condition.out_until(), base::TimePoint{});
+  EXPECT_EQ(condition.back_since(), kStart + 1s);
+  EXPECT_EQ(condition.ejections(), 1U) << "as counted for its name";
+  EXPECT_EQ(condition.unreachable(kSettings, kStart + 2s, kWhole), Change::Out);
+  EXPECT_EQ(out_for(condition, kStart + 2s), 1s) << "what the other did is forgotten";
+  EXPECT_EQ(Condition{}.moved(true, kStart), Change::None) << "it was not out";
+}
+
+TEST(Condition, AnAddressMoreMakesItWorthATry) {
+  Condition condition;
+  EXPECT_EQ(condition.moved(false, kStart), Change::None);
+  EXPECT_EQ(condition.out_until(), base::TimePoint{}) << "it serves";
+  condition.unreachable(kSettings, kStart, kWhole);
+  EXPECT_EQ(condition.moved(false, kStart + 100ms), Change::None);
+  EXPECT_TRUE(condition.begin_trial(kSettings, kStart + 100ms));
+  EXPECT_EQ(condition.answered(kStart + 100ms, kStart + 100ms), Change::Back);
+}
+
+TEST(Condition, ProbesAloneBringBackWhatTheyPutOutWhereItsNameKeepsAnAddress) {
+  const HealthCheck check{.path = "/", .unhealthy_after = 1, .healthy_after = 1};
+  Condition condition;
+  ASSERT_EQ(condition.probed(check, false, kStart), Change::Down);
+  EXPECT_EQ(condition.moved(false, kStart), Change::None);
+  EXPECT_FALSE(condition.begin_trial(kSettings, kStart));
+  EXPECT_EQ(condition.moved(true, kStart), Change::Back) << "that was another machine";
+}
+
 }  // namespace
 }  // namespace weir::upstream

@@ -87,6 +87,26 @@ TEST(FleetThreads, ChangesAreToldOnceAndInOrder) {
   EXPECT_EQ(member.ejections(), (told.size() + 1) / 2);
 }
 
+TEST(FleetThreads, WhoConnectsWhileItMovesIsToldOneOfBothPlaces) {
+  const auto settings = settings_of({});
+  const auto at = [](const char* address) {
+    return net::resolve({.host = address, .port = 1, .unix_path = {}}).value();
+  };
+  const Addresses places[] = {at("10.0.0.1"), at("10.0.0.2")};
+  Fleet fleet(settings, {{"a:1", places[0]}});
+  auto& member = fleet.member(0);
+  std::atomic<int> wrong{0};
+  together([&](int number) {
+    for (std::uint32_t i = 1; i <= kRounds / 4; ++i) {
+      if (number == 0) member.move_to(places[i % 2], kStart);
+      const auto place = member.place();
+      if (*place.addresses != places[place.moves % 2] || place.moves > member.moves()) ++wrong;
+      member.answered(kStart, kStart);
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
 TEST(FleetThreads, ATrialHasOneTaker) {
   const auto settings = settings_of({});
   for (int round = 0; round < 200; ++round) {

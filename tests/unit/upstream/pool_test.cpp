@@ -19,7 +19,7 @@ using net::Watchdog;
 
 net::Task<net::ErrorCode> connect(Lease& lease) {
   std::string fault;
-  const auto ec = co_await lease.connect(fault);
+  const auto ec = co_await lease.connect({}, fault);
   EXPECT_EQ(fault, "") << "nobody speaks TLS";
   co_return ec;
 }
@@ -64,6 +64,11 @@ class PoolTest : public ::testing::Test {
     servers = resolve_servers(settings).value();
     fleet.emplace(settings, servers, [this](const std::string& line) { lines.push_back(line); });
     return pool.emplace(context.get_executor(), watchdog, *fleet);
+  }
+  // The name of the only server stands for an address of a network that nobody has (RFC 5737).
+  void open_elsewhere() {
+    const auto away = net::resolve({.host = "192.0.2.1", .port = 1, .unix_path = {}});
+    fleet->member(0).move_to(away.value(), now);
   }
   // A request to one server that could not be connected.
   void fail(std::size_t server) { fleet->member(server).unreachable(now); }
@@ -468,6 +473,60 @@ TEST_F(PoolTest, ConnectionsThatWaitTooLongAreClosed) {
   pass(5);
   EXPECT_FALSE(p.lease({}).reused());
   EXPECT_EQ(net::receive(theirs.native_handle()), "") << "it is still open";
+}
+
+// A name that stands for another machine: what waits there is closed, what is under way ends there.
+TEST_F(PoolTest, ConnectionsLeadToWhereTheServerIs) {
+  auto& p = open(2);
+  const auto first = servers[0].addresses.front();
+  const auto second = servers[1].addresses.front();
+  auto waits = p.lease({.tried = 0b10});
+  auto works = p.lease({.tried = 0b10});
+  ASSERT_FALSE(connected(waits));
+  ASSERT_FALSE(connected(works));
+  waits.keep();
+  waits = {};
+  fleet->member(0).move_to({second}, now);
+  EXPECT_TRUE(works.moved());
+  EXPECT_TRUE(works.connected());
+  works.keep();
+  works = {};
+  auto lease = p.lease({.tried = 0b10});
+  EXPECT_FALSE(lease.connected()) << "both led to where it was";
+  ASSERT_FALSE(connected(lease));
+  EXPECT_FALSE(lease.moved());
+  EXPECT_EQ(net::remote_endpoint(lease.stream().native_handle()), second);
+  lease.keep();
+  lease = {};
+  fleet->member(0).move_to({first, second}, now);
+  lease = p.lease({.tried = 0b10});
+  EXPECT_TRUE(lease.reused()) << "an address that stays keeps its connections";
+  fleet->member(0).move_to({second, first}, now);
+  lease.keep();
+  lease = {};
+  EXPECT_TRUE(p.lease({.tried = 0b10}).reused());
+}
+
+TEST_F(PoolTest, WhatWaitsWhereAServerWasIsClosedSoon) {
+  auto& p = open(1);
+  {
+    auto lease = p.lease({});
+    ASSERT_FALSE(connected(lease));
+    lease.keep();
+  }
+  auto theirs = accept(0);
+  open_elsewhere();
+  pass(2);
+  EXPECT_EQ(net::receive(theirs.native_handle()), "") << "it is still open";
+}
+
+TEST_F(PoolTest, AServerThatMovedIsKnownToAllItsFleets) {
+  open(1);
+  const auto before = fleet->servers();
+  Fleet newer(settings, servers, {}, &*fleet);
+  open_elsewhere();
+  EXPECT_EQ(newer.servers(), fleet->servers());
+  EXPECT_NE(newer.servers(), before);
 }
 
 TEST(ResolveServers, AnErrorNamesUpstreamAndServer) {

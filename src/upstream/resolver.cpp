@@ -1,0 +1,171 @@
+#include "weir/upstream/resolver.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+namespace weir::upstream {
+
+namespace {
+
+// Of a long list the beginning.
+std::string list(const Addresses& addresses) {
+  constexpr std::size_t kMost = 8;
+  std::string text;
+  for (std::size_t at = 0; at < std::min(kMost, addresses.size()); ++at)
+    text += (text.empty() ? "" : ", ") + net::peer_address(addresses[at]).to_string();
+  if (addresses.size() > kMost) text += " and " + std::to_string(addresses.size() - kMost) + " more";
+  return text;
+}
+
+}  // namespace
+
+// Where the loop lays its question and the thread finds it. Whoever leaves last frees it.
+struct Resolver::Desk {
+  Desk(Resolver& resolver, LookUp how) : look_up(std::move(how)), owner(&resolver) {}
+
+  static void serve(const std::shared_ptr<Desk>& desk);
+  void put(const base::Endpoint& address);
+
+  const LookUp look_up;
+  std::mutex mutex;
+  std::condition_variable news;
+  std::optional<base::Endpoint> question;  // under the mutex
+  bool busy = false;                       // likewise: a look-up is under way
+  Resolver* owner;  // likewise, but for its own thread, which alone sets it; null: it is gone
+};
+
+void Resolver::Desk::put(const base::Endpoint& address) {
+  const std::scoped_lock lock(mutex);
+  question = address;
+  news.notify_one();
+}
+
+void Resolver::Desk::serve(const std::shared_ptr<Desk>& desk) {
+  for (std::unique_lock lock(desk->mutex);;) {
+    desk->news.wait(lock, [&] { return desk->owner == nullptr || desk->question; });
+    if (desk->owner == nullptr) return;
+    const auto question = *std::exchange(desk->question, std::nullopt);
+    desk->busy = true;
+    lock.unlock();
+    auto answer = desk->look_up(question);
+    lock.lock();
+    desk->busy = false;
+    if (desk->owner == nullptr) return;
+    net::asio::post(desk->owner->control_, [desk, said = std::move(answer)] {
+      if (desk->owner != nullptr) desk->owner->hear(said);
+    });
+  }
+}
+
+// One server whose address is a name.
+struct Resolver::Name {
+  std::shared_ptr<Fleet> fleet;  // shared by editions of the configuration, and us
+  std::size_t server;
+  Resolution resolution;
+};
+
+Resolver::Resolver(net::asio::io_context& control, const net::Clock& clock, Report report, LookUp look_up)
+    : control_(control),
+      clock_(clock),
+      report_(std::move(report)),
+      timer_(control.get_executor()),
+      desk_(std::make_shared<Desk>(*this, std::move(look_up))) {}
+
+Resolver::~Resolver() {
+  if (!thread_.joinable()) return;
+  bool busy = false;
+  {
+    const std::scoped_lock lock(desk_->mutex);
+    desk_->owner = nullptr;
+    busy = desk_->busy;
+    desk_->news.notify_one();
+  }
+  busy ? thread_.detach() : thread_.join();
+}
+
+void Resolver::watch(const std::vector<std::shared_ptr<Fleet>>& fleets) {
+  const auto gone = [&](const std::shared_ptr<Name>& name) {
+    return std::find(fleets.begin(), fleets.end(), name->fleet) == fleets.end();
+  };
+  std::erase_if(names_, gone);
+  auto before = std::exchange(figures_, {});
+  for (const auto& fleet : fleets) {
+    const auto of_it = [&](const std::shared_ptr<Name>& name) { return name->fleet == fleet; };
+    if (std::none_of(names_.begin(), names_.end(), of_it)) add(fleet);
+    if (std::none_of(names_.begin(), names_.end(), of_it)) continue;
+    const auto& upstream = fleet->settings().name;
+    figures_[upstream] = before.contains(upstream) ? before[upstream] : Figures{.upstream = upstream};
+  }
+  arm();
+}
+
+void Resolver::add(const std::shared_ptr<Fleet>& fleet) {
+  const auto period = fleet->settings().resolve;
+  if (period == base::Duration{0}) return;
+  for (std::size_t at = 0; at < fleet->size(); ++at) {
+    if (!net::is_name(fleet->member(at).settings().address)) continue;
+    if (!thread_.joinable()) thread_ = std::thread([desk = desk_] { Desk::serve(desk); });
+    names_.push_back(std::make_shared<Name>(Name{fleet, at, Resolution(period, clock_.now(), random_())}));
+  }
+}
+
+// Waits for the name that is due next.
+void Resolver::arm() {
+  if (asking_ || names_.empty()) return;
+  const auto next = std::min_element(names_.begin(), names_.end(), [](const auto& left, const auto& right) {
+    return left->resolution.due() < right->resolution.due();
+  });
+  asked_ = *next;
+  timer_.expires_at(clock_.steady((*next)->resolution.due()));
+  timer_.async_wait([this](const net::ErrorCode& ec) {
+    if (!ec) ask();
+  });
+}
+
+void Resolver::ask() {
+  if (asking_) return;  // a timer that was set anew may have rung twice
+  const auto name = asked_.lock();
+  if (!name) return arm();
+  asking_ = true;
+  desk_->put(name->fleet->member(name->server).settings().address);
+}
+
+void Resolver::hear(const base::Result<Addresses>& answer) {
+  asking_ = false;
+  if (const auto name = asked_.lock()) note(*name, answer);
+  arm();
+}
+
+void Resolver::note(Name& name, const base::Result<Addresses>& answer) {
+  using Outcome = Resolution::Outcome;
+  const auto now = clock_.now();
+  auto& member = name.fleet->member(name.server);
+  const auto known = member.place().addresses;
+  auto step = name.resolution.take(*known, answer, now, random_());
+  auto& figures = figures_[name.fleet->settings().name];
+  ++(step.outcome == Outcome::Same      ? figures.same
+     : step.outcome == Outcome::Changed ? figures.changed
+                                        : figures.failed);
+  const auto server = "upstream \"" + name.fleet->settings().name + "\": server " + member.name();
+  if (step.turned && step.outcome == Outcome::Failed)
+    report_(server + " stays at " + list(*known) + ": " +
+            (answer ? "its name stands for no address" : answer.error().message));
+  else if (step.turned)
+    report_(server + " can be looked up again");
+  if (step.outcome != Outcome::Changed) return;
+  report_(server + " is at " + list(step.addresses) + " now; it was at " + list(*known));
+  member.move_to(std::move(step.addresses), now);
+}
+
+std::vector<Resolver::Figures> Resolver::figures() const {
+  std::vector<Figures> figures;
+  for (const auto& each : figures_) figures.push_back(each.second);
+  return figures;
+}
+
+}  // namespace weir::upstream

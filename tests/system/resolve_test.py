@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Names of servers are looked up again while weir runs, by the system's own resolver.
+
+It reads /etc/hosts, so each weir here has an /etc of its own: a folder of the test's in a mount namespace, in a user
+namespace where that is allowed (no privilege at all), else as root. Where neither is, as in many containers, the tests are
+skipped: tests/unit/upstream/resolver_test.cpp then shows the same but for the system's part.
+"""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from harness import PATIENCE, WEIR, Process, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule
+
+BIND = ["sh", "-c", 'mount --bind "$0" /etc && exec "$@"']
+
+
+def ways():
+    """Commands before which a folder and a program are to be written."""
+    for unshare in (["unshare", "--user", "--map-root-user", "--mount"], ["unshare", "--mount"]):
+        with tempfile.TemporaryDirectory(prefix="weir-etc-") as folder:
+            tried = subprocess.run([*unshare, *BIND, folder, "true"], capture_output=True, check=False)
+        if tried.returncode == 0:
+            yield [*unshare, *BIND]
+
+
+WAY = next(ways(), None) if shutil.which("unshare") else None
+
+
+class Names:
+    """An /etc that knows the names it is told."""
+
+    def __init__(self, **names):
+        self.scratch = tempfile.TemporaryDirectory(prefix="weir-etc-")
+        self.folder = pathlib.Path(self.scratch.name)
+        (self.folder / "nsswitch.conf").write_text("hosts: files\n")
+        (self.folder / "host.conf").write_text("multi on\n")  # a name in several lines has several addresses
+        if pathlib.Path("/etc/ld.so.cache").exists():
+            shutil.copy("/etc/ld.so.cache", self.folder)
+        self.writer = None
+        self.say(**names)
+
+    def say(self, **names):
+        """say(api="127.0.0.2 127.0.0.3"): what api.test stands for from now on; others are unknown."""
+        text = "".join(f"{address} {name}.test\n" for name, addresses in names.items() for address in addresses.split())
+        (self.folder / "new").write_text(text)
+        (self.folder / "new").rename(self.folder / "hosts")
+
+    def fall_silent(self):
+        """Who looks a name up waits from now on; returns when somebody does."""
+        os.mkfifo(self.folder / "new")
+        (self.folder / "new").rename(self.folder / "hosts")
+        eventually(self.is_asked, "a name is looked up")
+
+    def is_asked(self):
+        with contextlib.suppress(OSError):  # nobody has opened it to read
+            self.writer = os.open(self.folder / "hosts", os.O_WRONLY | os.O_NONBLOCK)
+        return self.writer is not None
+
+    def within(self):
+        return [*WAY, str(self.folder)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.writer is not None:
+            os.close(self.writer)
+        self.scratch.cleanup()
+
+
+@unittest.skipUnless(WAY, "unshare(1) may give no mount namespace here, so weir cannot have an /etc/hosts of its own")
+class Resolve(TestCase):
+    def two(self, **options):
+        """Two machines, at 127.0.0.2 and 127.0.0.3, that serve at the same port."""
+        for _ in range(20):
+            first = Upstream(answer(b"first"), host="127.0.0.2", **options)
+            try:
+                second = Upstream(answer(b"second"), host="127.0.0.3", port=first.port, **options)
+            except OSError:  # somebody has that port there
+                first.__exit__()
+                continue
+            return self.start(first), self.start(second)
+        raise AssertionError("there is no port free at both addresses")
+
+    def weir(self, names, port, more="", others=(), **sections):
+        servers = ", ".join(f'"{address}"' for address in (f"api.test:{port}", *others))
+        more = f'resolve = "100ms"\nslow_start = "0s"\nbalance = "round_robin"\n{more}'
+        text = config(upstream=more, **sections).replace("servers = []", f"servers = [{servers}]")
+        return self.start(Weir(text, within=names.within()))
+
+    def resolves(self, weir, outcome):
+        return weir.metric("weir_resolves_total", upstream="api", outcome=outcome)
+
+    def test_requests_go_where_the_name_leads(self):
+        first, second = self.two()
+        steady = self.start(Upstream(answer(b"steady")))
+        names = self.start(Names(api="127.0.0.2"))
+        weir = self.weir(names, first.port, others=[steady.address], rules=rule("few", "1000/day"))
+        with weir.connect() as client:
+            left = [int(client.get("/")["x-ratelimit-remaining"]) for _ in range(4)]
+            self.assertEqual((len(first.exchanges), len(steady.exchanges)), (2, 2))
+            eventually(lambda: self.resolves(weir, "same") >= 2, "it is looked up")
+            names.say(api="127.0.0.3")
+            eventually(lambda: not first.open, "the connection that waited where it was is closed")
+            bodies = [client.get("/") for _ in range(4)]
+        self.assertEqual(sorted(reply.body for reply in bodies), [b"second"] * 2 + [b"steady"] * 2)
+        left += [int(reply["x-ratelimit-remaining"]) for reply in bodies]
+        self.assertEqual(left, list(range(999, 991, -1)), "counters go on")
+        self.assertEqual(steady.connections, 1, "the other server's connection as well")
+        self.assertEqual(self.resolves(weir, "changed"), 1)
+        self.assertEqual(self.resolves(weir, "failed"), 0)
+        weir.wait_for(rf'upstream "api": server api.test:{first.port} is at 127.0.0.3 now; it was at 127.0.0.2$')
+
+    def test_what_is_under_way_ends_where_it_began(self):
+        first, second = self.two()
+        release = threading.Event()
+
+        def slowly(exchange):
+            release.wait(PATIENCE)
+            exchange.send(answer(b"first"))
+
+        first.reply = slowly
+        names = self.start(Names(api="127.0.0.2"))
+        weir = self.weir(names, first.port)
+        with weir.connect() as early, weir.connect() as late:
+            early.send(request_bytes("GET", "/"))
+            eventually(lambda: first.exchanges, "it is at the first")
+            names.say(api="127.0.0.3")
+            eventually(lambda: self.resolves(weir, "changed"), "it is looked up")
+            self.assertEqual(late.get("/").body, b"second")
+            release.set()
+            self.assertEqual(early.read().body, b"first")
+            eventually(lambda: not first.open, "its connection is not kept")
+            self.assertEqual([late.get("/").body for _ in range(3)], [b"second"] * 3)
+
+    def test_a_name_that_nobody_knows_any_more_stays_where_it_was(self):
+        first, _ = self.two()
+        names = self.start(Names(api="127.0.0.2"))
+        weir = self.weir(names, first.port)
+        names.say()
+        eventually(lambda: self.resolves(weir, "failed") >= 3, "it is looked up")
+        self.assertEqual(self.statuses(weir.port, 3), [200] * 3)
+        names.say(api="127.0.0.3 127.0.0.2")
+        weir.wait_for(r"api.test:\d+ can be looked up again")
+        weir.wait_for(r"is at 127.0.0.2, 127.0.0.3 now")
+        self.assertEqual(len([line for line in weir.lines if 'stays at 127.0.0.2: cannot resolve "api.test"' in line]), 1)
+
+    def test_a_server_that_is_out_is_back_where_its_name_leads_elsewhere(self):
+        first, second = self.two()
+        first.__exit__()
+        names = self.start(Names(api="127.0.0.2"))
+        weir = self.weir(names, first.port, more='eject = { least = "60s", most = "60s" }')
+        self.assertEqual(weir.get("/").status, 502)
+        self.assertEqual(weir.metric("weir_upstream_healthy"), 0)
+        names.say(api="127.0.0.3")
+        eventually(lambda: weir.metric("weir_upstream_healthy"), "it is back")
+        self.assertEqual(weir.get("/").body, b"second")
+
+    def test_silent_name_servers_hold_up_neither_requests_nor_the_end(self):
+        first, _ = self.two()
+        names = self.start(Names(api="127.0.0.2"))
+        weir = self.weir(names, first.port)
+        names.fall_silent()
+        self.assertEqual(self.statuses(weir.port, 20), [200] * 20)
+        began = time.monotonic()
+        self.assertEqual(weir.stop(), 0)
+        self.assertLess(time.monotonic() - began, PATIENCE / 3)
+
+    def test_a_start_with_an_unknown_name_is_refused_and_says_which(self):
+        names = self.start(Names(other="127.0.0.2"))
+        path = names.folder / "weir.toml"
+        path.write_text(config().replace("servers = []", 'servers = ["api.test:80"]'))
+        process = Process([*names.within(), WEIR, "run", "--config", path])
+        self.assertEqual(process.wait(), 1)
+        self.assertIn('upstream "api": cannot resolve "api.test": Host not found', process.log())
+        process.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+// Names looked up by a thread: what it says reaches the servers, and neither waits for the other's end.
+#include "weir/upstream/resolver.hpp"
+
+#include "unit/net/sockets.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::upstream {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Addresses at(const std::string& address) {
+  return net::resolve({.host = address, .port = 80, .unix_path = {}}).value();
+}
+
+// A system's resolver that says what it is told to. Shared with the look-ups' thread, which may outlive a
+// test.
+struct System {
+  base::Result<Addresses> look_up(const base::Endpoint& asked) {
+    std::unique_lock lock(mutex);
+    hosts.push_back(asked.host);
+    news.notify_all();
+    news.wait(lock, [&] { return !silent; });
+    return answer;
+  }
+  void say(base::Result<Addresses> said) {
+    const std::scoped_lock lock(mutex);
+    answer = std::move(said);
+  }
+  void be_silent(bool yes) {
+    const std::scoped_lock lock(mutex);
+    silent = yes;
+    news.notify_all();
+  }
+  std::vector<std::string> asked() {
+    const std::scoped_lock lock(mutex);
+    return hosts;
+  }
+
+  std::mutex mutex;
+  std::condition_variable news;
+  base::Result<Addresses> answer = at("10.0.0.1");
+  bool silent = false;
+  std::vector<std::string> hosts;
+};
+
+class ResolverTest : public ::testing::Test {
+ protected:
+  ResolverTest() {
+    resolver.emplace(
+        context, clock, [this](const std::string& line) { lines.push_back(line); },
+        [system = system](const base::Endpoint& asked) { return system->look_up(asked); });
+  }
+
+  std::shared_ptr<Fleet> fleet_of(const std::string& name, std::initializer_list<const char*> hosts,
+                                  base::Duration period = 1ms) {
+    UpstreamSettings settings;
+    settings.name = name;
+    settings.resolve = period;
+    std::vector<Server> servers;
+    for (const auto* host : hosts) {
+      settings.servers.push_back({.address = {.host = host, .port = 80, .unix_path = {}}});
+      servers.push_back({settings.servers.back().address.to_string(), at("10.0.0.1")});
+    }
+    return std::make_shared<Fleet>(settings, std::move(servers));
+  }
+  template <class Done>
+  void until(Done done) {
+    ASSERT_TRUE(net::turn_until(context, done));
+  }
+  Resolver::Figures figures() { return resolver->figures().at(0); }
+
+  net::asio::io_context context{1};
+  net::Clock clock;
+  std::vector<std::string> lines;
+  std::shared_ptr<System> system = std::make_shared<System>();  // as its comment says
+  std::optional<Resolver> resolver;
+};
+
+TEST_F(ResolverTest, AServerIsWhereItsNameLeads) {
+  const auto fleet = fleet_of("api", {"api.test"});
+  resolver->watch({fleet});
+  until([&] { return figures().same >= 2; });
+  EXPECT_THAT(lines, IsEmpty());
+  system->say(at("10.0.0.2"));
+  until([&] { return figures().changed == 1 && figures().same >= 3; });
+  EXPECT_EQ(fleet->member(0).server().addresses, at("10.0.0.2"));
+  EXPECT_THAT(lines,
+              ElementsAre("upstream \"api\": server api.test:80 is at 10.0.0.2 now; it was at 10.0.0.1"));
+}
+
+TEST_F(ResolverTest, ItSaysOnceThatNobodyAnswersAndStaysWhereItWas) {
+  const auto fleet = fleet_of("api", {"api.test"});
+  system->say(base::Error{"cannot resolve \"api.test\": Host not found"});
+  resolver->watch({fleet});
+  until([&] { return figures().failed >= 3; });
+  system->say(Addresses{});
+  const auto failed = figures().failed;
+  until([&] { return figures().failed >= failed + 3; });
+  EXPECT_THAT(lines, ElementsAre("upstream \"api\": server api.test:80 stays at 10.0.0.1: cannot resolve "
+                                 "\"api.test\": Host not found"));
+  EXPECT_EQ(fleet->member(0).server().addresses, at("10.0.0.1"));
+  system->say(at("10.0.0.1"));
+  until([&] { return figures().same >= 2; });
+  EXPECT_EQ(lines.size(), 2U);
+  EXPECT_THAT(lines.back(), HasSubstr("server api.test:80 can be looked up again"));
+}
+
+TEST_F(ResolverTest, OnlyNamesAreLookedUpAndOnlyWhereThatIsWanted) {
+  const auto some = fleet_of("some", {"10.0.0.1", "a.test", "::1", "b.test"});
+  const auto never = fleet_of("never", {"c.test"}, 0s);
+  const auto none = fleet_of("none", {"10.0.0.1"});
+  resolver->watch({some, never, none});
+  until([&] { return figures().same >= 20; });
+  const auto asked = system->asked();
+  EXPECT_GE(std::count(asked.begin(), asked.end(), "a.test"), 5);
+  EXPECT_GE(std::count(asked.begin(), asked.end(), "b.test"), 5) << "each has its turn";
+  EXPECT_EQ(std::count(asked.begin(), asked.end(), "c.test"), 0);
+  EXPECT_EQ(resolver->figures().size(), 1U);
+}
+
+TEST_F(ResolverTest, WhatIsAskedAboutMayGoMeanwhile) {
+  const auto older = fleet_of("old", {"old.test"});
+  const auto newer = fleet_of("new", {"new.test"});
+  system->be_silent(true);
+  resolver->watch({older});
+  until([&] { return !system->asked().empty(); });
+  resolver->watch({newer});
+  system->say(at("10.0.0.9"));
+  system->be_silent(false);
+  until([&] { return figures().changed == 1; });
+  EXPECT_EQ(older->member(0).server().addresses, at("10.0.0.1"));
+  EXPECT_EQ(newer->member(0).server().addresses, at("10.0.0.9"));
+  EXPECT_EQ(figures().upstream, "new");
+}
+
+TEST_F(ResolverTest, CountersOutliveAReload) {
+  resolver->watch({fleet_of("api", {"api.test"})});
+  until([&] { return figures().same >= 1; });
+  const auto same = figures().same;
+  resolver->watch({fleet_of("api", {"api.test"}, 1h)});
+  EXPECT_EQ(figures().same, same);
+  resolver->watch({});
+  EXPECT_THAT(resolver->figures(), IsEmpty());
+}
+
+TEST_F(ResolverTest, ItsEndWaitsForNoNameServer) {
+  system->be_silent(true);
+  resolver->watch({fleet_of("api", {"api.test"})});
+  until([&] { return !system->asked().empty(); });
+  const auto began = std::chrono::steady_clock::now();
+  resolver.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 5s);
+  system->be_silent(false);  // and its answer is heard of by nobody
+  context.restart();
+  context.run_for(10ms);
+}
+
+}  // namespace
+}  // namespace weir::upstream
