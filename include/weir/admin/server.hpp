@@ -8,6 +8,7 @@
 //   GET /metrics    Prometheus text
 //   GET /api/rules  each rule with its counters
 //   POST /api/reload  reads the configuration anew: 200 and what changed, or 422 and what is wrong with it
+//   POST /api/upgrade  a new process takes over: 200, or 409 and why not
 //   POST /api/explain         what would become of a described request; nothing is charged
 //   GET, DELETE /api/keys     the state of one key, and giving it back
 //
@@ -19,10 +20,12 @@
 #include "weir/base/endpoint.hpp"
 #include "weir/base/result.hpp"
 #include "weir/net/asio.hpp"
+#include "weir/net/listener.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,6 +41,7 @@ struct ServerOptions {
   std::function<void(std::string_view)> fault;  // told of what should not happen: a source that threw
   // A newcomer beyond takes the place of the one that has got nowhere for longest.
   std::size_t max_connections = 64;
+  std::optional<net::ListeningSocket> inherited{};  // listens there already
 };
 
 class Server {
@@ -56,6 +60,12 @@ class Server {
   void renew(Sources sources);
   // Accepts no more and closes every connection.
   void stop();
+  // Leaves the socket to another process: accepts no more, and connections end with their next answer.
+  void retire();
+  // Somebody has asked and has not been told yet.
+  [[nodiscard]] bool is_answering() const noexcept;
+  // The socket, for that; valid until stop() or retire().
+  [[nodiscard]] int socket() const noexcept;
 
   // Where it listens, with the port it was given.
   [[nodiscard]] const base::Endpoint& bound() const noexcept;
