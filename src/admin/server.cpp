@@ -373,9 +373,10 @@ Awaitable<void> Server::Impl::discard(Connection& connection) {
 }
 
 base::Result<std::unique_ptr<Server>> Server::listen(asio::io_context& io, ServerOptions options,
-                                                     Sources sources) {
-  auto listening = options.inherited ? base::Result<net::ListeningSocket>(std::move(*options.inherited))
-                                     : net::ListeningSocket::open(options.address);
+                                                     Sources sources,
+                                                     std::optional<net::ListeningSocket> inherited) {
+  auto listening = inherited ? base::Result<net::ListeningSocket>(std::move(*inherited))
+                             : net::ListeningSocket::open(options.address);
   if (!listening) return base::Error{"admin: " + listening.error().message};
   auto impl = std::make_shared<Impl>(io, std::move(options), std::move(sources), std::move(*listening));
   return std::unique_ptr<Server>(new Server(std::move(impl)));

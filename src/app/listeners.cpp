@@ -52,6 +52,11 @@ base::Result<std::vector<Listeners::Wanted>> Listeners::prepare(
     auto sockets = open(each.address);
     if (!sockets) return sockets.error();
     one.sockets = std::move(*sockets);
+    for (const auto& socket : one.sockets) {
+      auto copy = socket.share();
+      if (!copy) return copy.error();
+      one.copies.push_back(std::move(*copy));
+    }
   }
   return wanted;
 }
@@ -66,9 +71,10 @@ std::vector<std::string> Listeners::put_in_force(std::vector<Wanted> wanted, std
     auto& listener =
         listeners_.emplace_back(Listener{is_new ? next_++ : *one.number, std::move(one.settings)});
     if (one.changed) certificates_.show(listener.number, listener.settings, std::move(one.shown));
-    if (is_new)
+    if (is_new) {
+      listener.sockets = std::move(one.copies);
       begin(listener, std::move(one.sockets));
-    else if (one.changed || other_bound)
+    } else if (one.changed || other_bound)
       for (const auto& worker : workers_) worker->renew(listener.number, entrance(listener));
     if (one.changed) changes.push_back(where + (is_new ? " added" : " changed"));
     std::erase_if(before, [&](const Listener& each) { return each.number == listener.number; });
@@ -90,8 +96,6 @@ proxy::EntranceSettings Listeners::entrance(const Listener& listener) const {
 void Listeners::begin(Listener& listener, std::vector<net::ListeningSocket> sockets) {
   log_.info(std::string(listener.settings.tls ? "TLS " : "") + "listening on " +
             sockets.front().address().to_string());
-  for (const auto& socket : sockets)
-    if (auto shared = socket.share()) listener.sockets.push_back(std::move(*shared));
   for (std::size_t i = 0; i < sockets.size(); ++i) {
     workers_[i % workers_.size()]->listen_on(listener.number, std::move(sockets[i]), entrance(listener));
   }

@@ -36,6 +36,7 @@ class Listeners {
     net::ListenerSettings settings;
     std::optional<std::size_t> number;          // of the one that listens there already
     std::vector<net::ListeningSocket> sockets;  // else: at least one for each worker
+    std::vector<net::ListeningSocket> copies;   // of these, to be handed on
     CertificateWatch::Shown shown;
     bool changed = true;  // from what it was
   };

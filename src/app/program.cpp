@@ -127,9 +127,9 @@ void Program::start_admin() {
   admin::ServerOptions options;
   options.address = *settings_.admin.address;
   options.token = settings_.admin.token;
-  if (takeover_ != nullptr) options.inherited = takeover_->take_admin(options.address);
+  auto inherited = takeover_ != nullptr ? takeover_->take_admin(options.address) : std::nullopt;
   options.fault = [this](std::string_view what) { log_.warning(what); };
-  admin_ = need(admin::Server::listen(control_, std::move(options), sources()));
+  admin_ = need(admin::Server::listen(control_, std::move(options), sources(), std::move(inherited)));
   log_.info("admin on " + admin_->bound().to_string());
 }
 
@@ -148,6 +148,8 @@ void Program::on_signal(int signal) {
     return reload({});
   }
   if (draining_) {
+    // Ctrl-C reaches both processes, and this one has had no first one yet.
+    if (departures_ && !std::exchange(told_to_end_, true)) return;
     log_.info("stopping at once");
     for (const auto& worker : workers_) worker->stop();
     return;

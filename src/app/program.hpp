@@ -114,6 +114,7 @@ class Program {
   Upgrade upgrade_;
   std::optional<Arrivals> arrivals_;  // of the process before this one
   bool draining_ = false;
+  bool told_to_end_ = false;  // while it drains because another process has taken over
   std::uint64_t upgraded_ = takeover_ != nullptr ? takeover_->legacy().upgraded + 1 : 0;
   std::uint64_t failed_before_ = takeover_ != nullptr ? takeover_->legacy().failed : 0;
 };

@@ -173,7 +173,7 @@ void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer, std::stri
   auto session = std::make_unique<Session>(worker_, std::move(stream), peer, std::move(place),
                                            settings_.listener, closed_);
   if (settings_.proxy_protocol) session->expect_preamble();
-  session->begin_with(read.substr(0, worker_.blocks.block_size()));
+  session->begin_with(read);
   ++sessions_;
   net::spawn(worker_.executor, serve(std::move(session)), [this](const std::exception_ptr& failure) {
     --sessions_;

@@ -41,15 +41,15 @@ struct ServerOptions {
   std::function<void(std::string_view)> fault;  // told of what should not happen: a source that threw
   // A newcomer beyond takes the place of the one that has got nowhere for longest.
   std::size_t max_connections = 64;
-  std::optional<net::ListeningSocket> inherited{};  // listens there already
 };
 
 class Server {
  public:
   // Binds and listens; an error says what could not be done to which address. Answers nothing before `start`.
-  // `io` outlives the server.
-  [[nodiscard]] static base::Result<std::unique_ptr<Server>> listen(net::asio::io_context& io,
-                                                                    ServerOptions options, Sources sources);
+  // `io` outlives the server. `inherited`: listens there already.
+  [[nodiscard]] static base::Result<std::unique_ptr<Server>> listen(
+      net::asio::io_context& io, ServerOptions options, Sources sources,
+      std::optional<net::ListeningSocket> inherited = {});
   // REQUIRES that `io` is not running, or that this is its thread. Ends what is under way.
   ~Server();
   Server(const Server&) = delete;
