@@ -48,6 +48,7 @@ std::vector<std::string> environment_for_successor() {
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> list;
+  list.reserve(texts.size() + 1);
   for (auto& text : texts) list.push_back(text.data());
   list.push_back(nullptr);
   return list;
