@@ -11,7 +11,6 @@ import ssl
 import statistics
 import subprocess
 import sys
-import tempfile
 import urllib.error
 import urllib.request
 
@@ -138,18 +137,11 @@ def parse_options():
 
 def main():
     options = parse_options()
-    with tempfile.TemporaryDirectory(prefix="weir-bench-") as folder:
-        stage = contestants.Stage(pathlib.Path(folder), options.weir.resolve(), options.other and options.other.resolve())
-        try:
-            stage.start_upstream()
-            if "redis" in options.modes:
-                stage.start_redis()
-            results = {mode: run_mode(stage, mode, options) for mode in options.modes}
-        except contestants.BenchError as error:
-            print(f"bench: {error}", file=sys.stderr)
-            return 1
-        finally:
-            stage.stop_all()
+    with contestants.on_stage("bench", options.weir, options.other) as stage:
+        stage.start_upstream()
+        if "redis" in options.modes:
+            stage.start_redis()
+        results = {mode: run_mode(stage, mode, options) for mode in options.modes}
         print(describe_machine(stage, options))
         for mode, measured in results.items():
             print(table(mode, measured))

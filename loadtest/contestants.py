@@ -12,6 +12,8 @@ import resource
 import shutil
 import socket
 import subprocess
+import sys
+import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -135,6 +137,19 @@ class Stage:
         for server in reversed(self.servers):
             server.stop()
         self.servers = []
+
+
+@contextlib.contextmanager
+def on_stage(name, weir, other=None):
+    """A stage that is cleared at the end, however that comes. What goes wrong on it is said in a line, and ends the program."""
+    with tempfile.TemporaryDirectory(prefix=f"weir-{name}-") as folder:
+        stage = Stage(pathlib.Path(folder), weir.resolve(), other and other.resolve())
+        try:
+            yield stage
+        except (BenchError, OSError) as error:
+            sys.exit(f"{name}: {error}")
+        finally:
+            stage.stop_all()
 
 
 def make_certificate(folder):

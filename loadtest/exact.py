@@ -13,7 +13,6 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
@@ -125,18 +124,11 @@ def main():
     parser.add_argument("--requests", type=int, default=1_000_000)
     parser.add_argument("--connections", type=int, default=200)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="weir-exact-") as folder:
-        stage = contestants.Stage(pathlib.Path(folder), options.weir.resolve())
-        try:
-            stage.start_redis()
-            exact = measure("memory, one weir of two workers", [start_weir(stage, "alone", "memory")], options)
-            pair = [start_weir(stage, f"pair{number}", "redis") for number in (1, 2)]
-            exact &= measure("Redis, two weirs of two workers", pair, options)
-        except contestants.BenchError as error:
-            print(f"exact: {error}", file=sys.stderr)
-            return 1
-        finally:
-            stage.stop_all()
+    with contestants.on_stage("exact", options.weir) as stage:
+        stage.start_redis()
+        exact = measure("memory, one weir of two workers", [start_weir(stage, "alone", "memory")], options)
+        pair = [start_weir(stage, f"pair{number}", "redis") for number in (1, 2)]
+        exact &= measure("Redis, two weirs of two workers", pair, options)
     return 0 if exact else 1
 
 

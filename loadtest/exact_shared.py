@@ -20,7 +20,6 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
@@ -257,17 +256,10 @@ def main():
     parser.add_argument("--case", action="append", choices=CASES, help="some alone; repeat it for several")
     options = parser.parse_args()
     upstream = SlowUpstream()
-    with tempfile.TemporaryDirectory(prefix="weir-exact-") as folder:
-        stage = contestants.Stage(pathlib.Path(folder), options.weir.resolve())
-        try:
-            stage.start_redis()
-            weirs = start_weirs(stage, upstream.port)
-            results = [measure(weirs, case, options, upstream) for case in options.case or CASES]
-        except contestants.BenchError as error:
-            print(f"exact: {error}", file=sys.stderr)
-            return 1
-        finally:
-            stage.stop_all()
+    with contestants.on_stage("exact", options.weir) as stage:
+        stage.start_redis()
+        weirs = start_weirs(stage, upstream.port)
+        results = [measure(weirs, case, options, upstream) for case in options.case or CASES]
     return 0 if all(results) else 1
 
 

@@ -7,7 +7,6 @@ import argparse
 import asyncio
 import pathlib
 import sys
-import tempfile
 import time
 
 import contestants
@@ -82,16 +81,9 @@ def main():
     parser.add_argument("--weir", required=True, type=pathlib.Path, help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=int, default=10)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="weir-gaps-") as folder:
-        stage = contestants.Stage(pathlib.Path(folder), options.weir.resolve())
-        try:
-            for workers in (1, 2):
-                asyncio.run(measure(stage, workers, options.seconds))
-        except contestants.BenchError as error:
-            print(f"gaps: {error}", file=sys.stderr)
-            return 1
-        finally:
-            stage.stop_all()
+    with contestants.on_stage("gaps", options.weir) as stage:
+        for workers in (1, 2):
+            asyncio.run(measure(stage, workers, options.seconds))
     return 0
 
 

@@ -10,7 +10,6 @@ import resource
 import socket
 import ssl
 import sys
-import tempfile
 import time
 
 import contestants
@@ -82,20 +81,13 @@ def main():
     count = min(options.connections, contestants.MOST_CONNECTIONS - FIRST - 10)  # a system may allow fewer descriptors
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    with tempfile.TemporaryDirectory(prefix="weir-idle-") as folder:
-        stage = contestants.Stage(pathlib.Path(folder), options.weir.resolve())
-        try:
-            stage.start_upstream()
-            print(f"{count} connections\n")
-            print("| KiB a connection | nginx | haproxy | weir |\n|---|---:|---:|---:|")
-            for mode, title in MODES.items():
-                figures = [f"{bytes_each(stage, name, mode, count) / 1024:.1f}" for name in ("nginx", "haproxy", "weir")]
-                print(f"| {title} | {' | '.join(figures)} |", flush=True)
-        except (contestants.BenchError, OSError) as error:
-            print(f"idle: {error}", file=sys.stderr)
-            return 1
-        finally:
-            stage.stop_all()
+    with contestants.on_stage("idle", options.weir) as stage:
+        stage.start_upstream()
+        print(f"{count} connections\n")
+        print("| KiB a connection | nginx | haproxy | weir |\n|---|---:|---:|---:|")
+        for mode, title in MODES.items():
+            figures = [f"{bytes_each(stage, name, mode, count) / 1024:.1f}" for name in ("nginx", "haproxy", "weir")]
+            print(f"| {title} | {' | '.join(figures)} |", flush=True)
     return 0
 
 

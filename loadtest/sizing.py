@@ -13,7 +13,6 @@ import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 
 import contestants
 
@@ -109,19 +108,12 @@ def main():
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--case", action="append", choices=CASES, help="some alone; repeat it for several")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="weir-sizing-") as folder:
-        stage = contestants.Stage(pathlib.Path(folder), options.weir.resolve())
-        try:
-            stage.start_redis()
-            print("| case | bytes a key | Redis us a request | of that in the script | calls a request | requests/s |\n"
-                  "|---|---|---|---|---|---|")
-            for case in options.case or CASES:
-                measure(stage, case, options)
-        except contestants.BenchError as error:
-            print(f"sizing: {error}", file=sys.stderr)
-            return 1
-        finally:
-            stage.stop_all()
+    with contestants.on_stage("sizing", options.weir) as stage:
+        stage.start_redis()
+        print("| case | bytes a key | Redis us a request | of that in the script | calls a request | requests/s |\n"
+              "|---|---|---|---|---|---|")
+        for case in options.case or CASES:
+            measure(stage, case, options)
     return 0
 
 

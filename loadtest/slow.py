@@ -9,7 +9,6 @@ import pathlib
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 import bench
@@ -64,22 +63,15 @@ def main():
     parser.add_argument("--seconds", type=int, default=3, help="of each measurement")
     options = parser.parse_args()
     seen = {name: [] for name in ATTACKS}
-    with tempfile.TemporaryDirectory(prefix="weir-slow-") as folder:
-        stage = contestants.Stage(pathlib.Path(folder), options.weir.resolve())
-        try:
-            stage.upstream = contestants.free_port()  # one that waits for a request's body, as nginx's `return` does not
-            stage.start("upstream", [stage.weir, "echo", "--listen", f"127.0.0.1:{stage.upstream}"], stage.upstream, stage.load_cpu)
-            server = stage.start_contestant("weir", "limited")
-            bench.run_wrk(stage, bench.url_of(server, "limited"), options, 1)
-            for _ in range(options.rounds):
-                for name, arguments in ATTACKS.items():
-                    with attack(stage, server, arguments, options) as held:
-                        seen[name].append({**bench.run_wrk(stage, bench.url_of(server, "limited"), options, options.seconds), "held": held})
-        except contestants.BenchError as error:
-            print(f"slow: {error}", file=sys.stderr)
-            return 1
-        finally:
-            stage.stop_all()
+    with contestants.on_stage("slow", options.weir) as stage:
+        stage.upstream = contestants.free_port()  # one that waits for a request's body, as nginx's `return` does not
+        stage.start("upstream", [stage.weir, "echo", "--listen", f"127.0.0.1:{stage.upstream}"], stage.upstream, stage.load_cpu)
+        server = stage.start_contestant("weir", "limited")
+        bench.run_wrk(stage, bench.url_of(server, "limited"), options, 1)
+        for _ in range(options.rounds):
+            for name, arguments in ATTACKS.items():
+                with attack(stage, server, arguments, options) as held:
+                    seen[name].append({**bench.run_wrk(stage, bench.url_of(server, "limited"), options, options.seconds), "held": held})
     print("| beside | slow connections held | p50 us | p99 us | requests/s | faults |\n|---|---:|---:|---:|---:|---:|")
     for name, rounds in seen.items():
         p50, p99 = (statistics.median(each[figure] for each in rounds) for figure in ("p50_us", "p99_us"))

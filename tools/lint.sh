@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # clang-format, clang-tidy and shellcheck over the files named, or over the whole tree. Called by ./dev lint,
-# which has built everything: clang-tidy reads build/compile_commands.json. With --quick clang-tidy leaves the tests
+# which has configured build-lint: clang-tidy reads compile_commands.json there. With --quick clang-tidy leaves the tests
 # out, which takes half the time.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
@@ -21,7 +21,7 @@ check_layout() {
 # Headers are checked through the sources that include them (HeaderFilterRegex in .clang-tidy).
 check_code() {
   [ "$#" -gt 0 ] || return 0
-  timeout "${TIDY_SECONDS:-1800}" run-clang-tidy -quiet -p build -j "${JOBS:-$(nproc)}" "$@" 2>/dev/null |
+  timeout "${TIDY_SECONDS:-1800}" run-clang-tidy -quiet -p build-lint -j "${JOBS:-$(nproc)}" "$@" 2>/dev/null |
     grep -vE '^clang-tidy-?[0-9]* |^$'
   verdict "clang-tidy: $# files" "${PIPESTATUS[0]}"
 }

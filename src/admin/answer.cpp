@@ -1,8 +1,8 @@
 #include "admin/answer.hpp"
 
-#include <algorithm>
+#include "weir/observe/json_text.hpp"
 
-#include <boost/json.hpp>
+#include <algorithm>
 
 namespace weir::admin {
 
@@ -15,8 +15,12 @@ std::string_view query_of(const Question& question) noexcept {
 }
 
 Answer error_answer(unsigned status, std::string_view code, std::string_view message) {
-  return {.status = status,
-          .body = boost::json::serialize(boost::json::object{{"error", code}, {"message", message}})};
+  Answer answer{.status = status, .body = R"({"error":)"};
+  observe::append_json_text(answer.body, code);
+  answer.body += R"(,"message":)";
+  observe::append_json_text(answer.body, message);
+  answer.body += '}';
+  return answer;
 }
 
 // The comparison is the weak one (RFC 9110 §13.1.2): whatever stands before the quotes does not count.

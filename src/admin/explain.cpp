@@ -53,7 +53,7 @@ Fault take_address(const json::value& value, policy::Inquiry& inquiry) {
 
 Fault take_member(std::string_view name, const json::value& value, policy::Inquiry& inquiry) {
   if (name == "method") return take_text(value, name, inquiry.method);
-  if (name == "host") return take_text(value, name, inquiry.host);
+  if (name == "host") return take_text(value, name, inquiry.host.emplace());
   if (name == "path") return take_text(value, name, inquiry.target);
   if (name == "ip") return take_address(value, inquiry);
   if (name == "headers") return take_headers(value, inquiry);
@@ -67,6 +67,7 @@ Fault read_inquiry(std::string_view text, policy::Inquiry& inquiry) {
   const auto said = json::parse(json::string_view(text.data(), text.size()), ec);
   if (ec || !said.is_object()) return "the body is not a JSON object of " + std::string(kMembers);
   inquiry.peer = *base::IpAddress::parse("127.0.0.1");
+  inquiry.host.reset();
   for (const auto& [name, value] : said.as_object())
     if (auto fault = take_member({name.data(), name.size()}, value, inquiry)) return fault;
   return std::nullopt;
@@ -86,6 +87,7 @@ json::value route_json(const policy::RouteExplanation& route) {
   json::object out;
   out["name"] = route.name.empty() ? json::value(nullptr) : json::value(route.name);
   if (!route.target.empty()) out["target"] = route.target;
+  if (!route.assumed_host.empty()) out["assumed_host"] = route.assumed_host;
   out["priority"] = route.priority;
   out["passed_over"] = std::move(others);
   return out;
@@ -134,7 +136,6 @@ net::Awaitable<Answer> answer_explain(const Sources& sources, const Question& qu
     co_return error_answer(400, "bad_request", *fault);
   auto asked = sources.explain(std::move(inquiry));
   const auto said = co_await std::move(asked);
-  // A described request may hold any octets, and JSON holds text alone: they come back as they were sent.
   co_return Answer{.status = 200, .body = json::serialize(explanation_json(said))};
 }
 

@@ -1,13 +1,13 @@
 #include "weir/admin/server.hpp"
 
 #include "admin/admission.hpp"
+#include "admin/connections.hpp"
 
 #include "weir/admin/recorder.hpp"
 #include "weir/net/listener.hpp"
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <utility>
 #include <variant>
 
@@ -30,51 +30,12 @@ using net::ErrorCode;
 using net::into;
 using Parser = http::request_parser<http::string_body>;
 using Response = http::response<http::string_body>;
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxHead = 8 << 10;   // bytes
 constexpr std::size_t kMaxBody = 64 << 10;  // bytes
 constexpr std::size_t kMaxDiscarded =
     64 << 10;  // bytes read after the last answer, so that it is not lost to a reset
 constexpr base::Duration kAcceptPause{100'000};  // after an accept that failed: out of descriptors, mostly
-
-// Lives in the frame of its coroutine, and is known to the sweep while it does.
-class Connection {
- public:
-  Connection(net::Socket accepted, std::set<Connection*>& all) : socket(std::move(accepted)), all_(all) {
-    all_.insert(this);
-  }
-  ~Connection() { all_.erase(this); }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-
-  // What it is about to do began now and may take so long.
-  void begin(base::Duration allowance) {
-    since = Clock::now();
-    deadline = since + allowance;
-  }
-
-  // It does not get on. While it sends a body it is told so; else it is closed.
-  void end_wait() {
-    ErrorCode ignored;
-    if (!reads_body || late) {
-      socket.close(ignored);
-    } else {
-      late = true;
-      socket.cancel(ignored);
-    }
-  }
-
-  net::Socket socket;
-  Clock::time_point since;  // when it began to wait: for a head, for its answer to be read, for the end
-  Clock::time_point deadline;
-  bool reads_body = false;
-  bool answers = false;  // from a request's head to the last byte of its answer
-  bool late = false;     // with its body
-
- private:
-  std::set<Connection*>& all_;
-};
 
 std::string_view view(boost::beast::string_view text) {
   return {text.data(), text.size()};
@@ -178,7 +139,6 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   Awaitable<bool> send(Connection& connection, Response response);
   Awaitable<void> discard(Connection& connection);
   void spawn(Awaitable<void> task);
-  void make_room();
 
   ServerOptions options;
   // Shared with the answers under way, which may wait while there are newer ones.
@@ -190,7 +150,7 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   net::Timer sweep_timer;
   net::Timer record_timer;
   Recorder recorder;
-  std::set<Connection*> connections;
+  Connections connections;
   bool stopped = false;
   bool retired = false;
 };
@@ -204,7 +164,7 @@ void Server::Impl::stop() {
   vacancy.cancel();
   sweep_timer.cancel();
   record_timer.cancel();
-  for (Connection* connection : connections) connection->socket.close(ignored);
+  connections.close_all();
 }
 
 void Server::Impl::spawn(Awaitable<void> task) {
@@ -236,18 +196,6 @@ Awaitable<void> Server::Impl::accept() {
   }
 }
 
-// A newcomer takes the place of whoever has got nowhere for longest: a health check is never kept out by
-// connections that stay silent, whatever they were silent about.
-void Server::Impl::make_room() {
-  if (connections.empty() || connections.size() < options.max_connections) return;
-  Connection* oldest = *std::min_element(
-      connections.begin(), connections.end(),
-      [](const Connection* one, const Connection* other) { return one->since < other->since; });
-  connections.erase(oldest);  // so that it is not chosen again before its coroutine has ended
-  ErrorCode ignored;
-  oldest->socket.close(ignored);
-}
-
 // Closes what has outlived its deadline; whoever waits on that socket then ends.
 Awaitable<void> Server::Impl::sweep() {
   const auto self = shared_from_this();
@@ -257,9 +205,7 @@ Awaitable<void> Server::Impl::sweep() {
     ErrorCode ec;
     sweep_timer.expires_after(pause);
     co_await sweep_timer.async_wait(into(ec));
-    const auto now = Clock::now();
-    for (Connection* connection : connections)
-      if (connection->deadline <= now) connection->end_wait();
+    connections.end_late();
   }
 }
 
@@ -276,7 +222,7 @@ Awaitable<void> Server::Impl::record() {
 
 Awaitable<void> Server::Impl::serve(net::Socket socket) {
   const auto self = shared_from_this();
-  make_room();
+  connections.make_room(options.max_connections);
   Connection connection(std::move(socket), connections);
   connection.begin(options.head_deadline);
   boost::beast::flat_buffer buffer(kMaxHead);
@@ -408,8 +354,7 @@ void Server::retire() {
 }
 
 bool Server::is_answering() const noexcept {
-  const auto& all = impl_->connections;
-  return std::any_of(all.begin(), all.end(), [](const Connection* one) { return one->answers; });
+  return impl_->connections.is_answering();
 }
 
 int Server::socket() const noexcept {

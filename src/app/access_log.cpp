@@ -3,16 +3,19 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <mutex>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
 #include <spdlog/async.h>
 #include <spdlog/details/null_mutex.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
+#include <unistd.h>
 
 namespace weir::app {
 
@@ -112,6 +115,23 @@ AccessLog::AccessLog(const std::string& target, std::size_t max_batches, observe
 }
 
 AccessLog::~AccessLog() = default;
+
+// A file that there is not yet is made in its folder; whether it could be is asked of the folder, so that
+// none is made now.
+std::string AccessLog::fault_of(const std::string& target) {
+  if (target == "-" || target == "off") return "";
+  const int fd = ::open(target.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK);
+  if (fd >= 0) {
+    ::close(fd);
+    return "";
+  }
+  if (errno == ENXIO) return "";  // a pipe that nobody reads yet
+  if (errno == ENOENT) {
+    const auto folder = std::filesystem::path(target).parent_path();
+    if (::faccessat(AT_FDCWD, folder.empty() ? "." : folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return "";
+  }
+  return target + " cannot be opened: " + std::generic_category().message(errno);
+}
 
 bool AccessLog::write(std::string_view lines) {
   if (!impl_) return true;

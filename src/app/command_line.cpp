@@ -5,6 +5,7 @@
 #include "app/schema_json.hpp"
 #include "app/top_command.hpp"
 
+#include "weir/app/access_log.hpp"
 #include "weir/app/inspect.hpp"
 #include "weir/app/run.hpp"
 #include "weir/app/settings.hpp"
@@ -108,10 +109,13 @@ void declare_inspection(CLI::App& app, Words& words) {
   auto* explain = app.add_subcommand(
       "explain", "ask a running weir what would become of a request, rule by rule; nothing is charged");
   declare_asking(*explain, words);
-  explain->add_option("method", words.explain.method, "GET, POST, …")->required()->type_name("METHOD");
-  explain->add_option("url", words.explain.url, "http://host/path?query, or /path")
+  explain
+      ->add_option("request", words.explain.request,
+                   "GET, POST, … (GET where it is left out), and http://host/path?query, or /path: for the "
+                   "first host that leads to a route")
       ->required()
-      ->type_name("URL");
+      ->expected(1, 2)
+      ->type_name("[METHOD] URL");
   explain->add_option("-H,--header", words.explain.headers, "\"Name: value\", as often as needed")
       ->expected(1)
       ->take_all()
@@ -152,7 +156,12 @@ int do_run(const Words& words) {
 int do_check(const Words& words) {
   const auto settings = load_settings(words.config);
   std::cout << describe(settings) << std::flush;
-  for (const auto& warning : settings.warnings) std::cerr << words.config << ": warning: " << warning << '\n';
+  const auto warn = [&](const std::string& what) {
+    std::cerr << words.config << ": warning: " << what << '\n';
+  };
+  for (const auto& warning : settings.warnings) warn(warning);
+  if (const auto fault = AccessLog::fault_of(settings.log.access); !fault.empty())
+    warn("log.access: " + fault + ": whoever runs weir has to be able to, or it does not start");
   return kDone;
 }
 

@@ -1,4 +1,6 @@
 // What was understood, for people: the text of `weir check`.
+#include "app/describe_front.hpp"
+#include "app/overlap.hpp"
 #include "app/settings_sections.hpp"
 
 #include "weir/base/units.hpp"
@@ -12,18 +14,6 @@
 namespace weir::app {
 
 namespace {
-
-std::string listener_line(const net::ListenerSettings& listener) {
-  auto line = "listener " + listener.address.to_string();
-  if (!listener.tls) return line + " plain\n";
-  line += listener.tls->min_version == net::TlsVersion::Tls13 ? " TLS from 1.3" : " TLS from 1.2";
-  for (const auto& files : listener.tls->certificates) line += ", " + files.cert;
-  if (!listener.tls->client_ca.empty())
-    line += (listener.tls->client_auth == net::ClientAuth::Require ? ", clients by "
-                                                                   : ", clients may show one by ") +
-            listener.tls->client_ca;
-  return line + "\n";
-}
 
 std::string server_words(const upstream::ServerSettings& server) {
   auto words = (server.tls ? " https://" : " ") + server.address.to_string();
@@ -90,39 +80,6 @@ std::string failure_lines(const upstream::UpstreamSettings& upstream) {
          statuses(health.statuses).substr(1) + "\n";
 }
 
-bool is_exact(std::string_view path) {
-  return !path.starts_with('~') && !path.ends_with('*');
-}
-
-// The paths as written, or empty where there is none or a regular expression, of which nothing is known.
-std::string plain_path(const policy::Match& match) {
-  if (!match.path) return {};
-  auto text = match.path->describe();
-  return text.starts_with('/') ? text : std::string();
-}
-
-bool paths_disjoint(const policy::Match& a, const policy::Match& b) {
-  const auto left = plain_path(a);
-  const auto right = plain_path(b);
-  if (!left.empty() && is_exact(left) && b.path) return !b.path->holds(left);
-  if (!right.empty() && is_exact(right) && a.path) return !a.path->holds(right);
-  if (left.empty() || right.empty()) return false;
-  const auto l = std::string_view(left).substr(0, left.size() - 1);
-  const auto r = std::string_view(right).substr(0, right.size() - 1);
-  return !l.starts_with(r) && !r.starts_with(l);
-}
-
-// Whether it is plain that no request meets both. False where that takes thinking.
-bool plainly_disjoint(const policy::Match& a, const policy::Match& b) {
-  if (a.host && b.host && *a.host != *b.host) return true;
-  const auto in_b = [&](const std::string& method) {
-    return std::find(b.methods.begin(), b.methods.end(), method) != b.methods.end();
-  };
-  if (!a.methods.empty() && !b.methods.empty() && std::none_of(a.methods.begin(), a.methods.end(), in_b))
-    return true;
-  return paths_disjoint(a, b);
-}
-
 std::string store_words(const policy::Rule& rule) {
   if (rule.store == policy::Store::Memory) return "in memory";
   switch (rule.on_store_failure) {
@@ -155,13 +112,6 @@ std::string cost_words(const policy::Rule& rule) {
   auto words = ", cost by " + policy::describe(rule.cost_from);
   if (rule.cost_from.scale != 0) words += " x " + std::to_string(rule.cost_from.scale);
   return words + ", else " + std::to_string(rule.cost);
-}
-
-// "64KiB", "1000 bytes".
-std::string size_words(std::uint64_t bytes) {
-  if (bytes % (1 << 20) == 0) return std::to_string(bytes >> 20) + "MiB";
-  if (bytes % (1 << 10) == 0) return std::to_string(bytes >> 10) + "KiB";
-  return std::to_string(bytes) + " bytes";
 }
 
 // The numbers of a rule, a tier or an override.
@@ -210,6 +160,9 @@ std::string route_lines(const Settings& settings, const policy::Route& route) {
   for (const auto& protocol : route.upgrades)
     if (!route.respond && protocol != "websocket") text += ", may change to " + protocol;
   if (!route.respond && route.upgrades.empty()) text += ", without upgrades";
+  if (route.max_head != 0) text += ", heads up to " + size_words(route.max_head);
+  if (route.max_body != 0) text += ", bodies up to " + size_words(route.max_body);
+  if (route.honor_retry_after) text += ", Retry-After of 429 stands for all";
   if (route.priority != policy::kDefaultPriority) text += ", priority " + std::to_string(route.priority);
   text += "\n";
   std::string rules;
@@ -241,11 +194,7 @@ std::string redis_line(const Settings& settings) {
 }  // namespace
 
 std::string describe(const Settings& settings) {
-  std::string text;
-  for (const auto& listener : settings.listeners) text += listener_line(listener);
-  if (settings.admin.address)
-    text += "admin " + settings.admin.address->to_string() +
-            (settings.admin.token.empty() ? "" : " with a token") + "\n";
+  auto text = front_lines(settings);
   if (settings.client.tokens) text += "tokens " + settings.client.tokens->settings().algorithm + "\n";
   if (settings.client.countries) text += "countries by " + settings.client.countries->name() + "\n";
   if (!settings.state.snapshot.empty()) text += "snapshot " + settings.state.snapshot + "\n";
@@ -254,7 +203,7 @@ std::string describe(const Settings& settings) {
   for (const auto& [tier, priority] : settings.tier_priorities)
     text += "tier " + in_quotes(tier) + ": priority " + std::to_string(priority) + "\n";
   for (const auto& route : settings.routes) text += route_lines(settings, route);
-  return text;
+  return text + alert_lines(settings);
 }
 
 }  // namespace weir::app

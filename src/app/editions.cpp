@@ -60,6 +60,14 @@ void keep_order(const proxy::Edition& current, const Settings& settings,
     }
 }
 
+// What names a client, and what keeps it on its server: an id of a session is as good as a credential.
+policy::Redaction redaction_of(const Settings& settings) {
+  policy::Redaction redaction(settings.client);
+  for (const auto& rule : settings.rules) redaction.hide(rule.key);
+  for (const auto& upstream : settings.upstreams) redaction.hide(upstream.hash_key);
+  return redaction;
+}
+
 }  // namespace
 
 Editions::Editions(net::asio::io_context& control, limit::KeyTable& table, const net::Clock& clock, Log& log,
@@ -88,6 +96,7 @@ base::Result<Editions::Draft> Editions::make(const Settings& settings,
                      .elastic = asks_for_load(settings),
                      .inspects = asks_for_bodies(settings),
                      .settles = asks_for_answers(settings),
+                     .redaction = redaction_of(settings),
                      .names = names,
                      .balance = settings.state.key_secret.empty() ? base::SipKey{} : names.shared,
                      .upstreams = settings.upstreams,

@@ -72,9 +72,22 @@ int tell(const AdminAccess& access, Report report) {
   }
 }
 
+// "GET" and "http://host/path", or one that says what to write instead.
+std::pair<std::string, std::string> method_and_url(const std::vector<std::string>& request) {
+  const auto& url = request.back();
+  const std::string method = request.size() > 1 ? request.front() : "GET";
+  if (method.find('/') != std::string::npos)
+    throw WrongQuestion("\"" + method + "\" is no method: write weir explain GET " + method);
+  if (url.find('/') == std::string::npos)
+    throw WrongQuestion("\"" + url + "\" is no URL: write a path such as \"/" + (url == "GET" ? "api" : url) +
+                        "\", or \"http://HOST/PATH\"");
+  return {method, url};
+}
+
 json::object inquiry_of(const ExplainOptions& options) {
-  json::object inquiry{{"method", options.method}};
-  std::string_view url = options.url;
+  const auto [method, whole_url] = method_and_url(options.request);
+  json::object inquiry{{"method", method}};
+  std::string_view url = whole_url;
   if (const auto scheme = url.find("://"); scheme != std::string_view::npos && scheme < url.find('/')) {
     url.remove_prefix(scheme + 3);
     const auto end = std::min(url.find_first_of("/?"), url.size());

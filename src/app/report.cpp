@@ -106,10 +106,12 @@ std::string client_line(const json::object& client) {
 }
 
 std::string route_lines(const json::object& route) {
+  const std::string host(text(route, "assumed_host"));
+  const auto end = host.empty() ? "\n" : "\n           for " + host + ", as no host is named\n";
   if (const auto name = text(route, "name"); !name.empty())
     return "route    " + std::string(name) + ", " + std::string(text(route, "target")) + ", priority " +
-           number(route, "priority") + "\n";
-  std::string lines = "route    none\n";
+           number(route, "priority") + end;
+  std::string lines = "route    none" + end;
   for (const auto& other : route.at("passed_over").as_array())
     lines += "           " + std::string(text(other.as_object(), "name")) + ": " +
              std::string(text(other.as_object(), "why")) + "\n";

@@ -47,4 +47,6 @@ constexpr KeySpec later(std::string_view name, std::string_view not_yet, Kind ki
   return {.name = name, .kind = kind, .not_yet = not_yet};
 }
 
+inline constexpr Choice kStores[] = {{"memory"}, {"redis"}};
+
 }  // namespace weir::app

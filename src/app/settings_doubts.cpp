@@ -1,4 +1,5 @@
 // What a configuration may say and its writer probably does not mean: the warnings of `weir check`.
+#include "app/overlap.hpp"
 #include "app/settings_sections.hpp"
 
 #include <algorithm>
@@ -202,6 +203,40 @@ void doubt_sources(const Settings& settings, Doubts& doubts) {
                        " is believed from trusted proxies alone, and trusted_proxies names none");
 }
 
+// Who connects by a unix socket has no address: as a client it is "::".
+void doubt_peers(const Settings& settings, Doubts& doubts) {
+  const auto& client = settings.client;
+  for (const auto& listener : settings.listeners) {
+    const auto whose = "listener " + listener.address.to_string() + " ";
+    if (listener.address.is_unix() && !policy::is_trusted(client, {}))
+      doubts.push_back(whose +
+                       "has peers without addresses, whom nobody trusts: all of them are one client, \"::\"; "
+                       "name \"unix:\" in [client] trusted_proxies where a proxy of yours connects");
+    else if (listener.proxy_protocol && client.trusted_proxies.empty())
+      doubts.push_back(whose +
+                       "expects the PROXY protocol, and [client] trusted_proxies names nobody whose word for "
+                       "it would be believed");
+  }
+}
+
+void doubt_bounds(const Settings& settings, Doubts& doubts) {
+  for (const auto& route : settings.routes)
+    if (route.max_head > settings.server.max_head)
+      doubts.push_back("route " + in_quotes(route.name) +
+                       " has a max_head above that of [server], which refuses such heads before");
+}
+
+void doubt_messages(const policy::Rule& rule, const Settings& settings, Doubts& doubts) {
+  const auto has_messages = [&](const policy::Route& route) {
+    return !route.respond && !plainly_disjoint(route.match, rule.match) &&
+           std::find(route.upgrades.begin(), route.upgrades.end(), "websocket") != route.upgrades.end();
+  };
+  if (rule.messages && std::none_of(settings.routes.begin(), settings.routes.end(), has_messages))
+    doubts.push_back(of_rule(rule) +
+                     "counts messages, and no route that it applies to lets a connection change to a "
+                     "WebSocket: its upgrade would have to name \"websocket\"");
+}
+
 void doubt_servers(const Settings& settings, Doubts& doubts) {
   for (const auto& upstream : settings.upstreams)
     if (!upstream.tls.verify)
@@ -222,11 +257,14 @@ std::vector<std::string> find_doubts(const Settings& settings, const Reading& re
   doubt_routes(settings, doubts);
   doubt_sources(settings, doubts);
   doubt_servers(settings, doubts);
+  doubt_peers(settings, doubts);
+  doubt_bounds(settings, doubts);
   doubt_queues(settings, doubts);
   for (const auto& rule : settings.rules) {
     doubt_costs(rule, doubts);
     doubt_bodies(rule, doubts);
     doubt_key(rule, settings.client, doubts);
+    doubt_messages(rule, settings, doubts);
   }
   return doubts;
 }

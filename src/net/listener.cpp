@@ -78,9 +78,10 @@ base::Result<ListeningSocket> ListeningSocket::open(const base::Endpoint& addres
   }
   // SO_REUSEPORT would let a second weir share the port silently; so the first socket binds and listens
   // without it (Linux looks for conflicts at both) ...
-  if (::bind(socket.fd_, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 ||
-      ::listen(socket.fd_, kBacklog) != 0)
+  if (::bind(socket.fd_, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0)
     return system_error(address, "listen on");
+  socket.owns_file_ = family == AF_UNIX;
+  if (::listen(socket.fd_, kBacklog) != 0) return system_error(address, "listen on");
   if (family == AF_UNIX) return socket;
   // ... and only then is opened to our own further sockets (they must belong to the same user).
   set(socket.fd_, SOL_SOCKET, SO_REUSEPORT);
@@ -122,19 +123,24 @@ base::Result<ListeningSocket> ListeningSocket::inherit(int fd, const base::Endpo
 }
 
 ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)) {}
+    : fd_(std::exchange(other.fd_, -1)),
+      address_(std::move(other.address_)),
+      owns_file_(std::exchange(other.owns_file_, false)) {}
 
 ListeningSocket& ListeningSocket::operator=(ListeningSocket&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(address_, other.address_);
+  std::swap(owns_file_, other.owns_file_);
   return *this;
 }
 
 ListeningSocket::~ListeningSocket() {
+  if (owns_file_) ::unlink(address_.unix_path.c_str());
   if (fd_ >= 0) ::close(fd_);
 }
 
 Acceptor ListeningSocket::into_acceptor(Executor executor) && {
+  owns_file_ = false;
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
   ::getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &size);

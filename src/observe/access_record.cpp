@@ -43,24 +43,48 @@ void write_address(TextWriter& out, const base::IpAddress& ip) {
   }
 }
 
+// A member of the line up to its value: `,"name":`.
+struct Beginning {
+  std::array<char, 16> text{};
+  std::size_t size = 0;
+
+  constexpr void add(std::string_view more) {
+    for (const char c : more) text[size++] = c;
+  }
+};
+constexpr std::array<Beginning, kLogFields> beginnings() {
+  std::array<Beginning, kLogFields> all;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].add(",\"");
+    all[i].add(kLogFieldNames[i]);
+    all[i].add("\":");
+  }
+  return all;
+}
+constexpr auto kBeginnings = beginnings();
+
+constexpr std::string_view beginning_of(LogField field) noexcept {
+  const auto& beginning = kBeginnings[static_cast<std::size_t>(field)];
+  return {beginning.text.data(), beginning.size};
+}
+
 // What of a record is wanted, written in order.
 class Line {
  public:
   Line(TextWriter& out, LogFields fields) noexcept : out_(out), fields_(fields) {}
 
-  // `name`, here and below: a comma, the member's name in quotes and a colon, all in one literal.
-  void text(LogField field, std::string_view name, std::string_view value) {
-    if (fields_.has(field)) write_text(out_, name, value);
+  void text(LogField field, std::string_view value) {
+    if (fields_.has(field)) write_text(out_, beginning_of(field), value);
   }
-  void count(LogField field, std::string_view name, std::uint64_t value) {
-    if (fields_.has(field)) write_count(out_, name, value);
+  void count(LogField field, std::uint64_t value) {
+    if (fields_.has(field)) write_count(out_, beginning_of(field), value);
   }
-  void duration(LogField field, std::string_view name, base::Duration value) {
+  void duration(LogField field, base::Duration value) {
     if (fields_.has(field) && value.count() > 0)
-      write_count(out_, name, static_cast<std::uint64_t>(value.count()));
+      write_count(out_, beginning_of(field), static_cast<std::uint64_t>(value.count()));
   }
-  void digest(LogField field, std::string_view name, const std::optional<base::Digest128>& value) {
-    if (fields_.has(field) && value) write_digest(out_, name, *value);
+  void digest(LogField field, const std::optional<base::Digest128>& value) {
+    if (fields_.has(field) && value) write_digest(out_, beginning_of(field), *value);
   }
 
  private:
@@ -69,39 +93,38 @@ class Line {
 };
 
 void write_request(Line& line, const AccessRecord& record) {
-  line.text(LogField::Method, R"(,"method":)", record.method);
-  line.text(LogField::Target, R"(,"target":)", record.target);
-  line.text(LogField::Host, R"(,"host":)", record.host);
-  line.text(LogField::UserAgent, R"(,"user_agent":)", record.user_agent);
-  line.text(LogField::RequestId, R"(,"request_id":)", record.request_id);
-  line.text(LogField::TraceId, R"(,"trace_id":)", record.trace_id);
-  line.text(LogField::Route, R"(,"route":)", record.route);
+  line.text(LogField::Method, record.method);
+  line.text(LogField::Target, record.target);
+  line.text(LogField::Host, record.host);
+  line.text(LogField::UserAgent, record.user_agent);
+  line.text(LogField::RequestId, record.request_id);
+  line.text(LogField::TraceId, record.trace_id);
+  line.text(LogField::Route, record.route);
 }
 
 void write_answer(Line& line, const AccessRecord& record) {
-  line.count(LogField::Status, R"(,"status":)", record.status);
-  line.count(LogField::BytesIn, R"(,"bytes_in":)", record.bytes_in);
-  line.count(LogField::BytesOut, R"(,"bytes_out":)", record.bytes_out);
-  line.count(LogField::Total, R"(,"total_us":)",
-             static_cast<std::uint64_t>(std::max<std::int64_t>(record.total.count(), 0)));
-  line.duration(LogField::Queued, R"(,"queued_us":)", record.queued);
-  line.duration(LogField::Upstream, R"(,"upstream_us":)", record.upstream);
-  line.text(LogField::Verdict, R"(,"verdict":)", record.verdict);
-  line.text(LogField::Rule, R"(,"rule":)", record.rule);
-  line.digest(LogField::Key, R"(,"key":)", record.key);
-  line.text(LogField::Server, R"(,"server":)", record.server);
-  line.text(LogField::Error, R"(,"error":)", record.error);
+  line.count(LogField::Status, record.status);
+  line.count(LogField::BytesIn, record.bytes_in);
+  line.count(LogField::BytesOut, record.bytes_out);
+  line.count(LogField::Total, static_cast<std::uint64_t>(std::max<std::int64_t>(record.total.count(), 0)));
+  line.duration(LogField::Queued, record.queued);
+  line.duration(LogField::Upstream, record.upstream);
+  line.text(LogField::Verdict, record.verdict);
+  line.text(LogField::Rule, record.rule);
+  line.digest(LogField::Key, record.key);
+  line.text(LogField::Server, record.server);
+  line.text(LogField::Error, record.error);
 }
 
 // Not among the usual.
 void write_client(Line& line, const AccessRecord& record) {
-  line.digest(LogField::ApiKey, R"(,"api_key":)", record.api_key);
-  line.text(LogField::User, R"(,"user":)", record.user);
-  line.text(LogField::Org, R"(,"org":)", record.org);
-  line.text(LogField::Service, R"(,"service":)", record.service);
-  line.text(LogField::Device, R"(,"device":)", record.device);
-  line.text(LogField::Tier, R"(,"tier":)", record.tier);
-  line.text(LogField::Country, R"(,"country":)", record.country);
+  line.digest(LogField::ApiKey, record.api_key);
+  line.text(LogField::User, record.user);
+  line.text(LogField::Org, record.org);
+  line.text(LogField::Service, record.service);
+  line.text(LogField::Device, record.device);
+  line.text(LogField::Tier, record.tier);
+  line.text(LogField::Country, record.country);
 }
 
 // The most that the line takes, with every octet of its texts escaped.

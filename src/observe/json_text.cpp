@@ -1,5 +1,7 @@
 #include "weir/observe/json_text.hpp"
 
+#include "weir/base/utf8.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -7,8 +9,6 @@
 namespace weir::observe {
 
 namespace {
-
-constexpr char32_t kReplacement = 0xFFFD;
 
 // Bytes that stand for themselves inside a JSON string.
 constexpr std::array<bool, 256> plain_bytes() {
@@ -51,32 +51,6 @@ void append_ascii(std::string& out, char byte) {
   }
 }
 
-struct Decoded {
-  char32_t code = kReplacement;
-  std::size_t length = 1;
-};
-
-// The multi-byte sequence at the start of `text` (Unicode 15, table 3-7: the second byte's range depends on
-// the first). Anything else is one byte and kReplacement.
-Decoded decode(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(0);
-  const std::size_t length = first >= 0xc2 && first < 0xe0   ? 2
-                             : first >= 0xe0 && first < 0xf0 ? 3
-                             : first >= 0xf0 && first < 0xf5 ? 4
-                                                             : 0;
-  if (length == 0 || text.size() < length) return {};
-  const unsigned low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-  const unsigned high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-  if (byte(1) < low || byte(1) > high) return {};
-  char32_t code = first & (0xffU >> (length + 1));
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {};
-    code = code << 6 | (byte(i) & 0x3f);
-  }
-  return {code, length};
-}
-
 bool steers(char32_t code) {
   return code < 0xa0 || code == 0x2028 || code == 0x2029;
 }
@@ -87,12 +61,12 @@ std::size_t append_special(std::string& out, std::string_view text) {
     append_ascii(out, text.front());
     return 1;
   }
-  const auto [code, length] = decode(text);
-  if (code == kReplacement || steers(code))
+  const auto [code, length] = base::first_utf8(text);
+  if (length == 0 || steers(code))
     append_escape(out, code);
   else
     out.append(text.substr(0, length));
-  return length;
+  return std::max<std::size_t>(length, 1);
 }
 
 }  // namespace

@@ -8,8 +8,10 @@ namespace weir::observe {
 
 namespace {
 
+// So many that a search mostly ends where it begins: of newcomers nothing is foreseen, and each further step
+// is a branch that is guessed wrongly.
 std::size_t places(std::size_t capacity) noexcept {
-  return std::bit_ceil(2 * capacity);
+  return std::bit_ceil(4 * capacity);
 }
 
 }  // namespace

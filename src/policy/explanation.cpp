@@ -1,6 +1,7 @@
 #include "weir/policy/explanation.hpp"
 
 #include "weir/policy/key_values.hpp"
+#include "weir/policy/octet_text.hpp"
 
 namespace weir::policy {
 
@@ -90,7 +91,7 @@ ClientExplanation explain_client(const ClientIdentity& client) {
   told.peer = client.peer.to_string();
   told.peer_trusted = client.peer_trusted;
   const auto add = [&](const char* name, std::string_view value) {
-    if (!value.empty()) told.attributes.emplace_back(name, value);
+    if (!value.empty()) told.attributes.emplace_back(name, octet_text(value));
   };
   if (!client.api_key.empty())
     add("api_key", describe(KeyValue{{Attribute::ApiKey, {}}, std::string(client.api_key)}).substr(8));

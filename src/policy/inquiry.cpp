@@ -14,7 +14,8 @@ bool breaks_lines(std::string_view text) noexcept {
 }
 
 bool is_one_line(const Inquiry& inquiry) {
-  return !breaks_lines(inquiry.method) && !breaks_lines(inquiry.target) && !breaks_lines(inquiry.host) &&
+  return !breaks_lines(inquiry.method) && !breaks_lines(inquiry.target) &&
+         !breaks_lines(inquiry.host.value_or("")) &&
          std::none_of(inquiry.headers.begin(), inquiry.headers.end(), [](const auto& header) {
            return breaks_lines(header.first) || breaks_lines(header.second);
          });
@@ -27,7 +28,8 @@ bool says(const Inquiry& inquiry, std::string_view name) {
 
 std::string text_of(const Inquiry& inquiry) {
   std::string text = inquiry.method + " " + inquiry.target + " HTTP/1.1\r\n";
-  if (!inquiry.host.empty()) text += "Host: " + inquiry.host + "\r\n";
+  const auto host = inquiry.host.value_or("");
+  if (!host.empty()) text += "Host: " + host + "\r\n";
   for (const auto& [name, value] : inquiry.headers)
     text.append(name).append(": ").append(value).append("\r\n");
   if (!inquiry.body.empty() && !says(inquiry, "Content-Length") && !says(inquiry, "Transfer-Encoding"))
@@ -36,6 +38,20 @@ std::string text_of(const Inquiry& inquiry) {
 }
 
 }  // namespace
+
+std::optional<std::string> fitting_host(const Inquiry& inquiry, std::span<const Route> routes,
+                                        const ClientSettings& settings, base::TimePoint now, double load) {
+  if (inquiry.host || says(inquiry, "Host")) return std::nullopt;
+  const std::string usual = "localhost";
+  auto asked = inquiry;
+  for (const auto& route : routes) {
+    asked.host = route.match.host.value_or(usual);
+    DescribedRequest described;
+    if (!described.read(asked, settings, now, load) && route.match.holds(described.request()))
+      return asked.host;
+  }
+  return usual;
+}
 
 Request request_of(const ClientSettings& settings, const base::IpAddress& peer, const http::RequestHead& head,
                    Credentials& credentials, std::string& path_scratch, std::string& host_scratch) {

@@ -3,6 +3,7 @@
 #include "weir/http/head.hpp"
 #include "weir/http/target.hpp"
 #include "weir/policy/key_ring.hpp"
+#include "weir/policy/octet_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -81,7 +82,7 @@ std::optional<std::string> value_of(const AttributeRef& attribute, const ClientS
   if (text.empty()) return std::nullopt;
   if (attribute.kind == Attribute::Path) return std::string(http::normalise_path(text, scratch));
   if (attribute.kind == Attribute::Host) return std::string(http::normalise_host(text, scratch));
-  if (attribute.kind != Attribute::Ip) return std::string(text);
+  if (attribute.kind != Attribute::Ip) return octets_of(text);
   const auto address = base::IpAddress::parse(text);
   if (!address) return std::nullopt;
   return std::string(network_of(settings, *address).view());
@@ -100,8 +101,8 @@ base::Result<std::vector<KeyValue>> read_key_values(const Rule& rule, const Clie
     auto attribute = take_attribute(rule.key[i], rule.on_missing == OnMissing::Ip, text);
     auto value = value_of(attribute, settings, text);
     if (!value)
-      return base::Error{"\"" + texts[i] + "\" is no " + describe(attribute) + " of the rule " + rule.name +
-                         ": " + what_is_needed(rule)};
+      return base::Error{"\"" + octet_text(texts[i]) + "\" is no " + describe(attribute) + " of the rule " +
+                         rule.name + ": " + what_is_needed(rule)};
     values.push_back({std::move(attribute), std::move(*value)});
   }
   return values;
@@ -125,10 +126,12 @@ std::vector<AppliedLimiter> limiters_of(const Rule& rule) {
 
 std::string describe(const KeyValue& value) {
   const auto& [attribute, text] = value;
-  return describe(attribute) + ":" +
-         (attribute.kind == Attribute::Ip ? address_text(text)
-          : is_secret(attribute)          ? digest_of(text)
-                                          : text);
+  const auto shown = [&, &attribute = attribute, &text = text] {
+    if (attribute.kind == Attribute::Ip) return address_text(text);
+    if (is_secret(attribute)) return digest_of(text);
+    return attribute.kind == Attribute::Path ? text : octet_text(text);  // paths have a form of their own
+  };
+  return describe(attribute) + ":" + shown();
 }
 
 }  // namespace weir::policy

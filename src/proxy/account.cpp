@@ -2,8 +2,6 @@
 #include "proxy/exchange.hpp"
 #include "proxy/session.hpp"
 
-#include "weir/policy/redaction.hpp"
-
 #include <new>
 
 namespace weir::proxy {
@@ -92,7 +90,7 @@ void Exchange::log(base::TimePoint now) {
       .upstream = span(sent_, answered_),
       .client = client.address,
       .method = space.head.method,
-      .target = policy::redacted(config_.client, space.head.target, redacted),
+      .target = config_.redaction.redacted(space.head.target, redacted),
       .host = space.head.authority,
       .route = space.request.route,
       .status = status_,

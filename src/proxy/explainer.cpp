@@ -44,7 +44,12 @@ Explainer::Explainer(const Configuration& config, const limit::KeyTable& table, 
   if (!settled_) meet_rules();
 }
 
-void Explainer::read(const policy::Inquiry& inquiry, double load) {
+void Explainer::read(const policy::Inquiry& asked, double load) {
+  auto inquiry = asked;
+  if (auto host = policy::fitting_host(asked, config_.routes, config_.client, now_, load)) {
+    told_.route.assumed_host = *host;
+    inquiry.host = std::move(host);
+  }
   told_.client.address = told_.client.peer = inquiry.peer.to_string();
   if (const auto fault = described_.read(inquiry, config_.client, now_, load))
     return turn_away(fault->status, fault->what);

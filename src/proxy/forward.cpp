@@ -1,6 +1,7 @@
 // The part of an exchange that speaks with an upstream.
 #include "proxy/attempt.hpp"
 #include "proxy/session.hpp"
+#include "proxy/standing.hpp"
 #include "proxy/upload.hpp"
 
 #include "weir/http/preamble.hpp"
@@ -207,6 +208,7 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
   if (space.response.status == 429 && config_.routes[*route_].honor_retry_after) note_pause(pool);
   if (gate_.settlements().due()) settle(space.response.status, &space.response);
   space.out.clear();
+  keep_stricter(space.response.fields, space.standing);
   http::write_response_head(space.out, space.response, form, space.standing);
   status_ = space.response.status;
   BodySource body(lease_.stream(), space.answer, space.response.framing, space.response.content_length);

@@ -1,6 +1,64 @@
 #include "proxy/standing.hpp"
 
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+
 namespace weir::proxy {
+
+namespace {
+
+constexpr std::string_view kRemaining = "X-RateLimit-Remaining";
+constexpr std::array<std::string_view, 3> kOfOneLimit{"X-RateLimit-Limit", kRemaining, "X-RateLimit-Reset"};
+
+bool tells_one_limit(std::string_view name) noexcept {
+  return name.size() >= kOfOneLimit[0].size() && name.size() <= kRemaining.size() &&
+         std::any_of(kOfOneLimit.begin(), kOfOneLimit.end(),
+                     [&](std::string_view one) { return http::equal_ignoring_case(name, one); });
+}
+
+std::optional<std::uint64_t> whole_number(std::string_view text) noexcept {
+  std::uint64_t number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// Takes those lines out, and says how much is left by them; nothing where there is no such line.
+std::optional<std::uint64_t> take_lines(std::string& lines) {
+  std::optional<std::uint64_t> left;
+  for (std::size_t at = 0; at < lines.size();) {
+    const auto line = std::string_view(lines).substr(at, lines.find("\r\n", at) - at);
+    const auto name = line.substr(0, line.find(':'));
+    if (name == kRemaining) left = whole_number(line.substr(name.size() + 2));
+    if (tells_one_limit(name))
+      lines.erase(at, line.size() + 2);
+    else
+      at += line.size() + 2;
+  }
+  return left;
+}
+
+}  // namespace
+
+void keep_stricter(http::Fields& theirs, std::string& ours) {
+  const auto told = [](const http::Field& field) { return tells_one_limit(field.name); };
+  if (std::none_of(theirs.begin(), theirs.end(), told)) return;
+  std::optional<std::uint64_t> their_left;
+  for (const auto& field : theirs)
+    if (http::equal_ignoring_case(field.name, kRemaining))
+      if (const auto left = whole_number(field.value))
+        their_left = std::min(*left, their_left.value_or(*left));
+  auto others = ours;
+  const auto our_left = take_lines(others);
+  if (!our_left) return;
+  if (their_left && *their_left <= *our_left)
+    ours = std::move(others);
+  else
+    theirs.erase(std::remove_if(theirs.begin(), theirs.end(), told), theirs.end());
+}
 
 void append_standing(std::string& fields, const policy::Decision& decision, const ServerSettings& server,
                      base::TimePoint asked_at) {

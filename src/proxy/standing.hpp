@@ -16,6 +16,12 @@ namespace weir::proxy {
 void append_standing(std::string& fields, const policy::Decision& decision, const ServerSettings& server,
                      base::TimePoint asked_at);
 
+// An upstream that limits as well may tell of it. Its RateLimit fields are members of the lists that ours are
+// of, and go on beside them. Of X-RateLimit-Limit, -Remaining and -Reset a client reads one each: those of
+// whom has less left stay, all three, and the other's go; so nobody is told of more than there is. `ours`: as
+// append_standing() writes it.
+void keep_stricter(http::Fields& theirs, std::string& ours);
+
 struct RefusalText {
   unsigned status;
   std::string_view content_type;

@@ -1,6 +1,7 @@
 // The part of an exchange whose connection changes its protocol.
 #include "proxy/attempt.hpp"
 #include "proxy/session.hpp"
+#include "proxy/standing.hpp"
 #include "proxy/tunnel.hpp"
 
 #include "weir/http/upgrade.hpp"
@@ -22,6 +23,7 @@ net::Task<Exchange::Ending> Exchange::tunnel(upstream::Pool& pool, const Attempt
   auto& space = *space_;
   if (gate_.settlements().due()) settle(space.response.status, &space.response);
   space.out.clear();
+  keep_stricter(space.response.fields, space.standing);
   http::write_switch_head(space.out, space.response, attempt.upgrade, space.standing);
   status_ = space.response.status;
   space.answer.unpin();

@@ -1,22 +1,13 @@
 #include "replay/beyond.hpp"
 
-#include <algorithm>
-#include <array>
-
 namespace weir::replay {
 
 namespace {
 
 using policy::Attribute;
+using Names = std::vector<std::string>;
 
-bool is_hidden(const std::string& parameter, const policy::ClientSettings& client) {
-  const std::array sources{&client.api_key, &client.user, &client.org, &client.service, &client.device};
-  return std::any_of(sources.begin(), sources.end(), [&](const policy::Source* source) {
-    return source->kind == policy::Source::Kind::Query && source->name == parameter;
-  });
-}
-
-std::string beyond_log(const policy::AttributeRef& attribute, const policy::ClientSettings& client) {
+std::string beyond_log(const policy::AttributeRef& attribute) {
   switch (attribute.kind) {
     case Attribute::Header:
       return "the header " + attribute.name;
@@ -26,37 +17,51 @@ std::string beyond_log(const policy::AttributeRef& attribute, const policy::Clie
       return "the claim " + attribute.name;
     case Attribute::CertSubject:
       return "the client's certificate";
-    case Attribute::Query:
-      return is_hidden(attribute.name, client) ? "the credential in the query" : "";
     default:
       return "";
   }
 }
 
-}  // namespace
-
-std::string beyond_log(const policy::Match& match, const policy::ClientSettings& client) {
-  if (!match.headers.empty()) return "the header " + match.headers.front().name;
-  if (!match.body_words.empty()) return "the body";
-  for (const auto& parameter : match.query)
-    if (is_hidden(parameter.name, client)) return "the credential in the query";
-  return match.negated ? beyond_log(*match.negated, client) : "";
+void add_parameters(const policy::Match& match, Names& names) {
+  for (const auto& parameter : match.query) names.push_back(parameter.name);
+  if (match.negated) add_parameters(*match.negated, names);
 }
 
-std::string beyond_log(const policy::Rule& rule, const policy::ClientSettings& client) {
-  auto found = beyond_log(rule.match, client);
+}  // namespace
+
+std::string beyond_log(const policy::Match& match) {
+  if (!match.headers.empty()) return "the header " + match.headers.front().name;
+  if (!match.body_words.empty()) return "the body";
+  return match.negated ? beyond_log(*match.negated) : "";
+}
+
+std::string beyond_log(const policy::Rule& rule) {
+  auto found = beyond_log(rule.match);
   for (const auto& variant : rule.overrides)
-    if (found.empty()) found = beyond_log(variant.match, client);
+    if (found.empty()) found = beyond_log(variant.match);
   for (const auto& part : rule.key)
     for (const auto& attribute : part)
-      if (found.empty()) found = beyond_log(attribute, client);
+      if (found.empty()) found = beyond_log(attribute);
   using Kind = policy::CostSource::Kind;
-  const auto& cost = rule.cost_from;
-  if (found.empty() && cost.kind == Kind::Header) return "the header " + cost.name;
-  if (found.empty() && cost.kind == Kind::Json) return "the body";
-  if (found.empty() && cost.kind == Kind::Query && is_hidden(cost.name, client))
-    return "the credential in the query";
+  if (found.empty() && rule.cost_from.kind == Kind::Header) return "the header " + rule.cost_from.name;
+  if (found.empty() && rule.cost_from.kind == Kind::Json) return "the body";
   return found;
+}
+
+std::vector<std::string> asked_parameters(const policy::Match& match) {
+  Names names;
+  add_parameters(match, names);
+  return names;
+}
+
+std::vector<std::string> asked_parameters(const policy::Rule& rule) {
+  auto names = asked_parameters(rule.match);
+  for (const auto& variant : rule.overrides) add_parameters(variant.match, names);
+  for (const auto& part : rule.key)
+    for (const auto& attribute : part)
+      if (attribute.kind == Attribute::Query) names.push_back(attribute.name);
+  if (rule.cost_from.kind == policy::CostSource::Kind::Query) names.push_back(rule.cost_from.name);
+  return names;
 }
 
 }  // namespace weir::replay

@@ -4,6 +4,7 @@
 
 #include "weir/http/target.hpp"
 #include "weir/policy/client_text.hpp"
+#include "weir/policy/redaction.hpp"
 
 #include <algorithm>
 #include <array>
@@ -53,16 +54,36 @@ void split_target(http::RequestHead& head, std::string_view rest) {
 Cases::Cases(const Candidate& candidate) : facts(candidate.rules.size()), candidate_(candidate) {
   for (const auto& rule : candidate.rules) {
     names.rules.push_back(rule.name);
-    auto& beyond = facts[rule.index].beyond;
-    beyond = beyond_log(rule, candidate.client);
-    if (beyond.empty())
+    auto& told = facts[rule.index];
+    told.beyond = beyond_log(rule);
+    told.parameters = asked_parameters(rule);
+    if (told.beyond.empty())
       plain_.push_back(rule);
     else
       told_.push_back(&rule);
   }
-  routes_beyond = std::any_of(
-      candidate.routes.begin(), candidate.routes.end(),
-      [&](const policy::Route& route) { return !beyond_log(route.match, candidate.client).empty(); });
+  for (const auto& route : candidate.routes) {
+    routes_beyond = routes_beyond || !beyond_log(route.match).empty();
+    for (auto& name : asked_parameters(route.match)) route_parameters_.push_back(std::move(name));
+  }
+}
+
+// From the first line on that hides what a rule asks for, the log's word is taken of it.
+void Cases::find_hidden() {
+  if (head_.query.find(policy::kHiddenValue) == std::string_view::npos) return;
+  const auto hidden = [&](const std::string& name) { return policy::hides_value(head_.query, name); };
+  routes_beyond = routes_beyond || std::any_of(route_parameters_.begin(), route_parameters_.end(), hidden);
+  for (auto rule = plain_.begin(); rule != plain_.end();) {
+    auto& told = facts[rule->index];
+    const auto found = std::find_if(told.parameters.begin(), told.parameters.end(), hidden);
+    if (found == told.parameters.end()) {
+      ++rule;
+      continue;
+    }
+    told.beyond = "the parameter " + *found;
+    told_.push_back(&candidate_.rules[rule->index]);
+    rule = plain_.erase(rule);
+  }
 }
 
 void Cases::make_request(const Line& line) {
@@ -71,6 +92,7 @@ void Cases::make_request(const Line& line) {
   head_.target = line.target;
   head_.authority = line.host;
   split_target(head_, line.target);
+  find_hidden();
   request_ = {.head = &head_,
               .path = http::normalise_path(head_.path, path_),
               .host = http::normalise_host(head_.authority, host_),

@@ -74,9 +74,10 @@ class Cases {
   Names names;
 
   struct RuleFacts {
-    std::string beyond;                // beyond_log
-    std::uint64_t told = 0;            // lines whose log says of it what the rule asks now
-    std::uint64_t told_otherwise = 0;  // lines that tell of a rule of its name that asked something else
+    std::string beyond;                   // beyond_log, or a parameter that the log hides
+    std::vector<std::string> parameters;  // asked_parameters
+    std::uint64_t told = 0;               // lines whose log says of it what the rule asks now
+    std::uint64_t told_otherwise = 0;     // lines that tell of a rule of its name that asked something else
   };
   std::vector<RuleFacts> facts;  // by rule of the candidate
   std::array<bool, 7> seen{};    // whether any line had an api_key, user, org, service, device, tier, country
@@ -86,6 +87,7 @@ class Cases {
 
  private:
   void make_request(const Line& line);
+  void find_hidden();
   void collect(const Line& line, Case& made);
   void add_told(const policy::Rule& rule, const Line& line, policy::Bill& bill);
   void add_entries(const Line& line, const policy::Bill& bill, Case& made);
@@ -96,6 +98,7 @@ class Cases {
   Candidate candidate_;
   std::vector<policy::Rule> plain_;        // those that the log tells all of
   std::vector<const policy::Rule*> told_;  // those that are taken from what it says
+  std::vector<std::string> route_parameters_;
   policy::Evaluation evaluation_;
   policy::Bill told_bill_;
   http::RequestHead head_;

@@ -47,6 +47,15 @@ class AccessLog(TestCase):
         self.assertEqual([line["target"] for line in self.lines(path, 2)],
                          ["/a?api_key=***&b=1", "/a?b=1&api%5Fkey=***"])
 
+    def test_what_a_rule_or_a_balance_is_keyed_by_in_the_query_stays_out_of_it(self):
+        upstream = self.start(Upstream())
+        weir, path = self.start_weir(upstream.port, rules=rule(key='["query:tenant"]', limit="9/s"),
+                                     upstream='balance = "hash"\nhash_key = ["query:session"]')
+        with weir.connect() as client:
+            client.get("/a?tenant=acme&b=1&session=s1&access_token=t1")
+        self.assertEqual([line["target"] for line in self.lines(path, 1)],
+                         ["/a?tenant=***&b=1&session=***&access_token=***"])
+
     def test_traces_go_on_as_they_came_and_are_named_if_they_are_any(self):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port)

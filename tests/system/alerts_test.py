@@ -3,6 +3,7 @@
 
 import http.server
 import json
+import signal
 import ssl
 import tempfile
 import threading
@@ -103,6 +104,9 @@ class Alerts(TestCase):
         ending.set()
         thread.join(PATIENCE)
         self.assertEqual([post[3]["repeated"] for post in receiver.posts[:3]], [False, True, True])
+        (weir.folder / "weir.toml").write_text(config(self.upstream.port, rules=self.rules))
+        weir.signal(signal.SIGHUP)
+        eventually(lambda: receiver.states()[-1] == ("per-ip", "ended"), "what the configuration lacks has ended")
 
     def test_failures_of_an_upstream_and_of_redis(self):
         receiver, redis = self.start(Receiver()), self.start(Redis())

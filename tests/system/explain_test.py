@@ -126,6 +126,10 @@ class Explain(Asking):
         self.assertRegex(out, r"(?m)^  all  ip:127\.0\.0\.1  token_bucket 1/day, burst 1: refuses; free in .*, 0 of 1 left")
         self.assertRegex(out, r"(?m)^verdict  refuse: rule all refuses")
         self.assertRegex(out, r"(?m)^answer   429$")
+        self.assertRegex(self.command("explain", "/api/x")[1], r"(?m)^route    \*, .*\n           for localhost, as no host is named$")
+        self.assertIn("-H \"rubbish\"", self.command("explain", "/", "-H", "rubbish")[2])
+        self.assertIn('"GET" is no URL: write a path such as "/api"', self.command("explain", "GET")[2])
+        self.assertIn("write weir explain GET /api", self.command("explain", "/api", "GET")[2])
         self.assertEqual(self.command("explain", "GET", "/", "--ip", "nobody")[0], 2)
         self.assertEqual(self.command("explain", "GET", "/", "-H", "rubbish")[0], 2)
 
@@ -154,6 +158,15 @@ class Keys(Asking):
         self.assertTrue(audit)
         self.assertEqual(self.keys("rule=log&key=127.0.0.1")[1]["limits"][0]["remaining"], 2)
         self.assertEqual(weir.get("/").status, 200)
+
+    def test_octets_that_are_no_text_are_shown_as_text_and_taken_back(self):
+        weir = self.begin(rule("tenant", "5/day", key='["query:tenant"]'))
+        self.assertEqual(weir.get("/?tenant=a%FFb").status, 200)
+        status, said = self.keys("rule=tenant&key=a%FFb")
+        self.assertEqual((status, said["key"], said["limits"][0]["remaining"]), (200, ["query:tenant:a%FFb"], 4))
+        self.assertIn("key query:tenant:a%FFb: given back", self.command("keys", "reset", "tenant", said["key"][0])[1])
+        self.assertEqual(self.keys("rule=tenant&key=a%FFb")[1]["limits"][0]["remaining"], 5)
+        self.assertIn("\ufffd", self.keys("rule=%FF&key=a")[1]["message"])
 
     def test_what_is_asked_wrongly_is_told_what_the_key_is(self):
         self.begin(rule("pair", key='["ip", "method"]'), busy(1))

@@ -3,7 +3,7 @@
 
 import time
 
-from harness import TestCase, Upstream, Weir, config, eventually, get, main, request_bytes, rule, together
+from harness import TestCase, Upstream, Weir, answer, config, eventually, get, main, request_bytes, rule, together
 
 KEYS = """
 [[key]]
@@ -52,6 +52,15 @@ class Limits(TestCase):
         with weir.connect() as client:
             self.assertEqual([client.get("/")["x-ratelimit-remaining"] for _ in range(3)], ["9", "8", "7"])
             self.assertRegex(client.get("/")["ratelimit"], r'^"per-ip";r=6;t=\d+$')
+
+    def test_of_an_upstream_that_limits_as_well_the_stricter_is_told(self):
+        said = 'X-RateLimit-Limit: 3\r\nX-RateLimit-Remaining: {}\r\nRateLimit: "theirs";r=1\r\n'
+        weir = self.weir(rule(limit="10/day", key='["ip"]'))
+        for theirs, limits, left in ((20, ["10"], ["9"]), (2, ["3"], ["2"])):
+            self.upstream.reply = answer(headers=said.format(theirs))
+            told = weir.get("/")
+            self.assertEqual((told.all("x-ratelimit-limit"), told.all("x-ratelimit-remaining")), (limits, left))
+            self.assertEqual([line.partition(";")[0] for line in told.all("ratelimit")], ['"theirs"', '"per-ip"'])
 
     def test_header_families(self):
         weir = self.weir(rule(), server='ratelimit_headers = ["ietf"]')

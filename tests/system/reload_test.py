@@ -238,10 +238,12 @@ class Connections(Reload):
 
     def test_a_port_that_is_taken_refuses_the_file(self):
         weir = self.weir()
-        more = f'[[listener]]\naddress = "127.0.0.1:{self.upstream.port}"\n[[route]]\nupstream = "api"'
-        self.reload(weir, config(self.upstream.port, routes=more), "failed")
+        path = f"{weir.folder}/new.sock"
+        more = "".join(f'[[listener]]\naddress = "{address}"\n' for address in (f"unix:{path}", f"127.0.0.1:{self.upstream.port}"))
+        self.reload(weir, config(self.upstream.port, routes=more + '[[route]]\nupstream = "api"'), "failed")
         weir.wait_for(rf"error reload: cannot listen on 127\.0\.0\.1:{self.upstream.port}: ")
         self.assertEqual(weir.get().status, 200)
+        self.assertFalse(os.path.exists(path), "a listener that was not to be leaves no file")
 
     def test_tls_changes_for_new_connections_and_old_ones_go_on(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -32,7 +32,8 @@ class Alerts {
 
   void start();
   // Goes on with others, on the executor's thread: an alert whose settings stay the same goes on as it is,
-  // and what was counted under a name goes on for whatever has that name.
+  // one that fires and is gone says that it has ended, and what was counted under a name goes on for whatever
+  // has that name.
   void change(std::vector<AlertSettings> settings, Sources sources);
 
   [[nodiscard]] std::vector<AlertFigures> figures() const;

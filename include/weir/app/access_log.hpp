@@ -37,6 +37,9 @@ class AccessLog {
 
   static constexpr std::size_t kMaxBatches = 256;
 
+  // Why such a file could not be opened by this process; empty: it could. Makes and changes nothing.
+  [[nodiscard]] static std::string fault_of(const std::string& target);
+
   [[nodiscard]] bool is_on() const noexcept { return impl_ != nullptr; }
   // Hands whole lines to the writing thread. False, and nothing taken, when the queue is full. Any thread.
   [[nodiscard]] bool write(std::string_view lines);

@@ -18,8 +18,8 @@ struct AdminAccess {
 [[nodiscard]] AdminAccess admin_access(const Settings& settings, const std::optional<base::Endpoint>& given);
 
 struct ExplainOptions {
-  std::string method;
-  std::string url;                   // "http://host/path?query", or "/path"
+  std::vector<std::string>
+      request;  // METHOD, GET where there is none, and "http://host/path?query" or "/path"
   std::vector<std::string> headers;  // "Name: value"
   std::string ip;                    // empty: 127.0.0.1
   std::string body;

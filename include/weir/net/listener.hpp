@@ -20,7 +20,8 @@ using RawEndpoint = asio::generic::stream_protocol::endpoint;
 // taken out as long as any copy of it is open.
 void close_acceptor(Acceptor& acceptor) noexcept;
 
-// A file descriptor that listens; closed when destroyed unless released.
+// A file descriptor that listens; closed when destroyed unless released. A unix socket's file goes with it
+// then; once connections are accepted it is somebody else's to remove.
 class ListeningSocket {
  public:
   // Binds and listens. An error names the address and what the system says. What another process listens on
@@ -47,6 +48,7 @@ class ListeningSocket {
   ListeningSocket(int fd, base::Endpoint address) noexcept : fd_(fd), address_(std::move(address)) {}
   int fd_ = -1;
   base::Endpoint address_;
+  bool owns_file_ = false;  // it has made the unix socket's file
 };
 
 // The addresses that a name stands for. Blocks; for start-up.

@@ -9,6 +9,8 @@
 
 #include "weir/limit/charge.hpp"
 #include "weir/observe/histogram.hpp"
+#include "weir/observe/outcomes.hpp"
+#include "weir/observe/rows.hpp"
 #include "weir/observe/tally.hpp"
 #include "weir/observe/top_clients.hpp"
 #include "weir/observe/verdict.hpp"
@@ -21,77 +23,6 @@
 #include <optional>
 
 namespace weir::observe {
-
-// What a rule said to a request that met it.
-enum class RuleOutcome : std::uint8_t {
-  Admitted,
-  Delayed,  // admitted, to depart later
-  Refused,
-  ShadowRefused,  // would have been refused, were the rule enforced
-  Overflow,       // charged to the overflow cell: the key table was full of live keys
-  StoreFailed,    // its store did not answer; on_store_failure decided
-};
-inline constexpr std::size_t kRuleOutcomes = 6;
-inline constexpr std::array<const char*, kRuleOutcomes> kRuleOutcomeNames{
-    "admitted", "delayed", "refused", "shadow_refused", "overflow", "store_failed"};
-
-// What a rule said to a WebSocket message that it counts.
-enum class MessageOutcome : std::uint8_t {
-  Admitted,
-  Delayed,  // admitted, after it had to wait
-  Refused,  // it ended its connection
-  ShadowRefused,
-};
-inline constexpr std::size_t kMessageOutcomes = 4;
-inline constexpr std::array<const char*, kMessageOutcomes> kMessageOutcomeNames{"admitted", "delayed",
-                                                                                "refused", "shadow_refused"};
-
-// What became of a charge that its answer was to settle.
-enum class Settled : std::uint8_t {
-  Charged,     // as it was held: by the status, or because so much was reserved
-  Refunded,    // given back whole
-  Surplus,     // given back in part
-  Debt,        // more was charged than was reserved
-  Untold,      // the answer does not say what it costs: the reserve stands
-  Unreadable,  // what says it is too long, compressed, no JSON or no amount: the reserve stands
-  Unanswered,  // it was handed to an upstream and nothing came back: what was held stands
-};
-inline constexpr std::size_t kSettled = 7;
-inline constexpr std::array<const char*, kSettled> kSettledNames{"charged", "refunded",   "surplus",   "debt",
-                                                                 "untold",  "unreadable", "unanswered"};
-
-// What a client did wrong, or how it went away.
-enum class ClientError : std::uint8_t {
-  BadHead,       // 400: not HTTP, or HTTP that is not to be trusted
-  HeadTooLarge,  // 431
-  BodyTooLarge,  // 413
-  HeadTimeout,   // 408: the head did not end in time
-  BodyTimeout,   // the body did not come on in time
-  WriteTimeout,  // it did not read its answer
-  Handshake,     // TLS did not come about
-  Left,          // it went away before its answer was complete
-  Preamble,      // what it began with is not the PROXY protocol
-  SlowBody,      // 408: its body came slower than min_rate
-  SlowRead,      // it took its answer slower than min_rate
-};
-inline constexpr std::size_t kClientErrors = 11;
-inline constexpr std::array<const char*, kClientErrors> kClientErrorNames{
-    "bad_head",  "head_too_large", "body_too_large", "head_timeout", "body_timeout", "write_timeout",
-    "handshake", "left",           "preamble",       "slow_body",    "slow_read"};
-
-// How a connection that had changed its protocol ended.
-enum class TunnelEnd : std::uint8_t {
-  Closed,       // both sides ended it
-  Idle,         // no byte went either way for timeouts.tunnel
-  Stopped,      // weir stops
-  ClientBroke,  // the client's connection broke
-  ServerBroke,  // the server's connection broke
-  Refused,      // the client sent more messages than it may
-  Faulty,       // the client sent what is no frame, under a rule that counts messages
-};
-inline constexpr std::size_t kTunnelEnds = 7;
-inline constexpr std::array<const char*, kTunnelEnds> kTunnelEndNames{
-    "closed", "idle", "stopped", "client_broke", "server_broke", "refused", "faulty"};
 
 struct UpstreamTallies {
   Tally connects;  // connections opened
@@ -216,20 +147,6 @@ class alignas(64) Counters {
     std::array<Tally, kMessageOutcomes> messages;
     Tally denied_here;
   };
-  // Rows stay where they are while others are added.
-  template <class Row, std::size_t kMost>
-  class Rows {
-   public:
-    void grow_to(std::size_t size) {
-      for (; size_ < size; ++size_) rows_[size_] = std::make_unique<Row>();
-    }
-    [[nodiscard]] Row& operator[](std::size_t at) const noexcept { return *rows_[at]; }
-
-   private:
-    std::unique_ptr<std::unique_ptr<Row>[]> rows_ = std::make_unique<std::unique_ptr<Row>[]>(kMost);
-    std::size_t size_ = 0;
-  };
-
   [[nodiscard]] StatusRow& row_of(std::optional<std::size_t> route) const noexcept {
     return route ? routes_[*route] : unrouted_;
   }

@@ -91,7 +91,7 @@ class SpaceSaving {
   void reindex() noexcept;
 
   std::size_t capacity_;
-  std::size_t mask_;          // of the index, which has a power of two of places, half of them free at least
+  std::size_t mask_;          // of the index: a power of two of places, three quarters of them free at least
   std::vector<Place> index_;  // open addressing: the place of a counter, or kNowhere
   std::vector<Counter> counters_;  // at most capacity_
   std::vector<Place> smallest_;    // of those with the smallest count, some that nobody has added to since

@@ -63,13 +63,15 @@ struct RuleExplanation {
 struct ClientExplanation {
   std::string address, peer;
   bool peer_trusted = false;
-  std::vector<std::pair<std::string, std::string>> attributes;  // "user" and "ada"; those that it has
+  std::vector<std::pair<std::string, std::string>>
+      attributes;  // "user" and "ada", as octet_text(); those that it has
 };
 [[nodiscard]] ClientExplanation explain_client(const ClientIdentity& client);
 
 struct RouteExplanation {
   std::string name;                                         // empty: none matches
   std::string target;                                       // "upstream api", "answers 200"
+  std::string assumed_host;                                 // where the question names none
   unsigned priority = 0;                                    // of the request on it
   std::vector<std::pair<std::string, std::string>> others;  // that were passed over, and why
 };

@@ -8,6 +8,7 @@
 #include "weir/http/head_parser.hpp"
 #include "weir/policy/identity.hpp"
 #include "weir/policy/match.hpp"
+#include "weir/policy/route.hpp"
 #include "weir/policy/rule.hpp"
 
 #include <cstddef>
@@ -21,13 +22,19 @@ namespace weir::policy {
 
 struct Inquiry {
   std::string method = "GET";
-  std::string host;          // empty: no Host field
-  std::string target = "/";  // path and query
-  base::IpAddress peer;      // who connects; a trusted proxy's X-Forwarded-For counts as ever
+  std::optional<std::string> host = "";  // empty: no Host field; absent: whichever leads to a route
+  std::string target = "/";              // path and query
+  base::IpAddress peer;                  // who connects; a trusted proxy's X-Forwarded-For counts as ever
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
   std::string certificate_subject;  // empty: the client shows no certificate
 };
+
+// Under which host such a request leads to a route: that of the first route which takes it then, "localhost"
+// where that one asks for none, or where no route would take it. Nothing where the inquiry says which it is.
+[[nodiscard]] std::optional<std::string> fitting_host(const Inquiry& inquiry, std::span<const Route> routes,
+                                                      const ClientSettings& settings, base::TimePoint now,
+                                                      double load);
 
 // What a request is made of for rules, by these parts. `credentials` and the scratch strings outlive it.
 [[nodiscard]] Request request_of(const ClientSettings& settings, const base::IpAddress& peer,

@@ -23,14 +23,15 @@ struct KeyValue {
 // Of a request that the rule has a name for: a value for each part, in order.
 [[nodiscard]] std::vector<KeyValue> key_values(const Rule& rule, const Request& request);
 
-// The values that somebody writes, one text for each part: "acme" is the part's first alternative,
-// "ip:203.0.113.7" or "header:x-tenant:acme" says which. An error says what the rule's key is made of.
+// The values that somebody writes, one text for each part and as describe() does: "acme" is the part's first
+// alternative, "ip:203.0.113.7" or "header:x-tenant:acme" says which. An error says what the rule's key is
+// made of.
 [[nodiscard]] base::Result<std::vector<KeyValue>> read_key_values(const Rule& rule,
                                                                   const ClientSettings& settings,
                                                                   std::span<const std::string> texts);
 
-// As people read it: "user:ada", "ip:203.0.113.7"; of what authenticates somebody a digest,
-// "api_key:sha256:9f86d081884c7d65".
+// As people read it, in UTF-8 (policy/octet_text.hpp): "user:ada", "ip:203.0.113.7"; of what authenticates
+// somebody a digest, "api_key:sha256:9f86d081884c7d65".
 [[nodiscard]] std::string describe(const KeyValue& value);
 
 // Every limiter that a rule may apply, but for that of messages: its own, its overrides', its tiers', and

@@ -4,6 +4,7 @@
 #include "weir/policy/evaluation.hpp"
 #include "weir/policy/identity.hpp"
 #include "weir/policy/priority.hpp"
+#include "weir/policy/redaction.hpp"
 #include "weir/policy/route.hpp"
 #include "weir/policy/rule.hpp"
 #include "weir/proxy/server_settings.hpp"
@@ -21,9 +22,10 @@ struct Configuration {
   std::vector<policy::Route> routes;
   policy::TierPriorities tier_priorities;
   std::vector<policy::Rule> rules;
-  bool elastic = false;   // some rule looks at the load
-  bool inspects = false;  // some rule looks at bodies
-  bool settles = false;   // some rule's charge waits for the answer
+  bool elastic = false;         // some rule looks at the load
+  bool inspects = false;        // some rule looks at bodies
+  bool settles = false;         // some rule's charge waits for the answer
+  policy::Redaction redaction;  // of targets in the access log
   policy::NamingKeys names;
   base::SipKey balance;  // names of clients where balance = "hash"
   std::vector<upstream::UpstreamSettings> upstreams;

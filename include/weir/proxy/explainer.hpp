@@ -40,7 +40,7 @@ class Explainer {
   [[nodiscard]] policy::Explanation explain();
 
  private:
-  void read(const policy::Inquiry& inquiry, double load);
+  void read(const policy::Inquiry& asked, double load);
   void find_route();
   void meet_rules();
   void turn_away(unsigned status, std::string_view what);

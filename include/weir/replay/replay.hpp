@@ -30,7 +30,7 @@ namespace weir::replay {
 struct Candidate {
   std::span<const policy::Rule> rules;
   std::span<const policy::Route> routes;
-  const policy::ClientSettings& client;  // of it the IPv6 prefix, and which query parameters are secrets
+  const policy::ClientSettings& client;  // of it the IPv6 prefix
   std::size_t max_keys = 1'000'000;
 };
 

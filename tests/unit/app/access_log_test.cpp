@@ -136,6 +136,20 @@ TEST_F(AccessLogTest, OffTakesNothingAndMakesNoFile) {
   EXPECT_EQ(counters_.access_log_dropped.value(), 0U);
 }
 
+TEST_F(AccessLogTest, WhetherAFileCanBeOpenedIsKnownBeforeAndChangesNothing) {
+  for (const auto* target : {"-", "off"}) EXPECT_EQ(AccessLog::fault_of(target), "");
+  EXPECT_EQ(AccessLog::fault_of(file()), "");
+  EXPECT_FALSE(fs::exists(file()));
+  std::ofstream(file()) << "a line\n";
+  EXPECT_EQ(AccessLog::fault_of(file()), "");
+  EXPECT_EQ(fs::file_size(file()), 7);
+  EXPECT_EQ(AccessLog::fault_of(folder_), folder_.string() + " cannot be opened: Is a directory");
+  EXPECT_EQ(AccessLog::fault_of(folder_ / "none" / "a"),
+            (folder_ / "none" / "a").string() + " cannot be opened: No such file or directory");
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(AccessLog::fault_of(folder_ / "pipe"), "");
+}
+
 TEST_F(AccessLogTest, AFileThatCannotBeOpenedIsNamed) {
   try {
     const AccessLog log("/proc/no/such/access.log");

@@ -74,6 +74,8 @@ TEST(CommandLine, CheckShowsWhatWasUnderstood) {
   EXPECT_EQ(
       said.out,
       "listener 127.0.0.1:8080 plain\n"
+      "bounds: heads up to 16KiB, 16384 connections\n"
+      "    head 10s, body 30s, write 30s, idle 75s; at least 500 bytes a second over 20s\n"
       "upstream \"api\": 127.0.0.1:9001\n"
       "    connect 1s, of all 5s; response 30s, idle 1min, tunnel 5min\n"
       "    out after 3 failures for 1s to 30s, slow start 5s\n"
@@ -81,6 +83,15 @@ TEST(CommandLine, CheckShowsWhatWasUnderstood) {
       "route \"*\": everything -> upstream \"api\"\n"
       "    rule \"all\": token_bucket 10/s, burst 10, per [api_key|ip], in memory\n");
   EXPECT_THAT(said.err, HasSubstr("warning: rule \"all\""));
+}
+
+TEST(CommandLine, CheckWarnsOfAnAccessLogThatCannotBeOpened) {
+  const Folder folder;
+  const auto file = folder.write(kFile, with("[log]\naccess = \"none/access.log\"\n"));
+  const auto said = say({"check", "--config", file});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_THAT(said.err, HasSubstr(file + ": warning: log.access: " + folder.file("none/access.log") +
+                                  " cannot be opened: No such file or directory"));
 }
 
 TEST(CommandLine, CheckPrintsEveryMistakeAndExitsWithTwo) {

@@ -143,6 +143,50 @@ TEST(Describe, TellsMessagesAndUpgrades) {
               HasSubstr("upstream \"api\", may change to chat\n"));
 }
 
+TEST(Describe, TellsWhomItBelievesAndHowMuchItTakes) {
+  EXPECT_THAT(describe(parse_settings(kLeast, kFile)),
+              HasSubstr("listener 127.0.0.1:8080 plain\n"
+                        "bounds: heads up to 16KiB, 16384 connections\n"
+                        "    head 10s, body 30s, write 30s, idle 75s; at least 500 bytes a second over 20s\n"
+                        "upstream"));
+  const auto text = describe(
+      parse_settings("[server]\nmax_head = \"8KiB\"\nmax_body = \"3MiB\"\nmax_connections_per_ip = 20\n"
+                     "max_in_flight = 300\nmin_rate = 0\n[client]\ntrusted_proxies = [\"10.0.0.0/8\", "
+                     "\"unix:\"]\naddress_from = \"forwarded\"\n[[listener]]\naddress = "
+                     "\"127.0.0.1:81\"\nproxy_protocol = true\n" +
+                         kLeast,
+                     kFile));
+  EXPECT_THAT(text, HasSubstr("listener 127.0.0.1:81 plain, PROXY protocol first\n"));
+  EXPECT_THAT(text, HasSubstr("bounds: heads up to 8KiB, bodies up to 3MiB, 16384 connections, 20 of each "
+                              "address, 300 requests in flight\n"));
+  EXPECT_THAT(text, HasSubstr("idle 75s\ntrusted proxies 10.0.0.0/8 unix:, clients by Forwarded\n"));
+}
+
+TEST(Describe, TellsTheBoundsOfRoutes) {
+  EXPECT_THAT(describe(parse_settings(with("[[route]]\nname = \"a\"\nupstream = \"api\"\nmax_head = "
+                                           "\"4KiB\"\nmax_body = 1000\nhonor_upstream_retry_after = true\n"),
+                                      kFile)),
+              HasSubstr("upstream \"api\", heads up to 4KiB, bodies up to 1000 bytes, Retry-After of 429 "
+                        "stands for all\n"));
+}
+
+TEST(Describe, TellsAlertsWithoutTheirSecrets) {
+  const auto text = describe(parse_settings(
+      with("[[alert]]\nrule = \"all\"\nrefused_above = \"100/min\"\nfor = \"30s\"\n"
+           "webhook = \"https://hooks.example.com/SECRET\"\nauthorization = \"Bearer HUSH\"\n"
+           "[[alert]]\nupstream = \"api\"\nname = \"down\"\nfailures_above = \"5/s\"\nrepeat = \"0s\"\n"
+           "webhook = \"http://127.0.0.1:9093/\"\n"),
+      kFile));
+  EXPECT_THAT(text,
+              HasSubstr("alert \"all\": refusals of rule \"all\" above 100/min for 30s -> "
+                        "https://hooks.example.com:443, again every 4h, at most 6/min and 5 attempts of "
+                        "5s\n"));
+  EXPECT_THAT(text, HasSubstr("alert \"down\": failures of upstream \"api\" above 5/s -> "
+                              "http://127.0.0.1:9093, at most 6/min"));
+  EXPECT_THAT(text, Not(HasSubstr("SECRET")));
+  EXPECT_THAT(text, Not(HasSubstr("HUSH")));
+}
+
 TEST(Describe, TellsPrioritiesThatAreNotTheDefault) {
   const auto text =
       describe(parse_settings(with_rule("algorithm = \"leaky_bucket\"\nqueue_per_client = 3\n"
@@ -241,6 +285,44 @@ TEST(Warnings, OfWhatNeverApplies) {
               Contains(HasSubstr("believed from trusted proxies alone")));
   EXPECT_THAT(warnings_of(with("[[upstream]]\nname = \"spare\"\nservers = [\"a:1\"]\n")),
               Contains("upstream \"spare\" is used by no route"));
+}
+
+TEST(Warnings, OfPeersWhoseWordNobodyBelieves) {
+  const auto of = [](const std::string& listener, const std::string& more = "") {
+    return warnings_of(with("[[listener]]\n" + listener + more));
+  };
+  const auto one_client = Contains(HasSubstr("listener unix:/tmp/x has peers without addresses"));
+  const auto unbelieved = Contains(HasSubstr("listener 127.0.0.1:81 expects the PROXY protocol"));
+  const std::string by_file = "address = \"unix:/tmp/x\"\n";
+  const std::string by_proxy = "address = \"127.0.0.1:81\"\nproxy_protocol = true\n";
+  EXPECT_THAT(of(by_file), one_client);
+  EXPECT_THAT(of(by_file, "[client]\ntrusted_proxies = [\"10.0.0.0/8\"]\n"), one_client);
+  EXPECT_THAT(of(by_file, "[client]\ntrusted_proxies = [\"unix:\"]\n"), Not(one_client));
+  EXPECT_THAT(of(by_proxy), unbelieved);
+  EXPECT_THAT(of(by_proxy, "[client]\ntrusted_proxies = [\"10.0.0.0/8\"]\n"), Not(unbelieved));
+  EXPECT_THAT(of("address = \"127.0.0.1:81\"\n"), Not(unbelieved));
+}
+
+TEST(Warnings, OfBoundsThatBoundNothing) {
+  const auto of = [](const std::string& size) {
+    return warnings_of(with("[[route]]\nname = \"a\"\nupstream = \"api\"\nmax_head = \"" + size + "\"\n"));
+  };
+  EXPECT_THAT(of("17KiB"), Contains(HasSubstr("route \"a\" has a max_head above that of [server]")));
+  EXPECT_THAT(of("16KiB"), Not(Contains(HasSubstr("max_head"))));
+}
+
+TEST(Warnings, OfMessagesWhereNoConnectionHasAny) {
+  const auto of = [](const std::string& upgrade, const std::string& match) {
+    return warnings_of(
+        "[[listener]]\naddress = \"127.0.0.1:1\"\n[[upstream]]\nname = \"api\"\nservers = "
+        "[\"a:1\"]\n[[route]]\nmatch = { path = \"/ws/*\" }\nupstream = \"api\"\n" +
+        upgrade + "[[rule]]\nname = \"x\"\nlimit = \"1/s\"\nmessages = \"9/s\"\n" + match);
+  };
+  const auto warned = Contains(HasSubstr("rule \"x\" counts messages, and no route"));
+  EXPECT_THAT(of("", ""), Not(warned));
+  EXPECT_THAT(of("upgrade = []\n", ""), warned);
+  EXPECT_THAT(of("upgrade = [\"chat\"]\n", ""), warned);
+  EXPECT_THAT(of("", "match = { path = \"/api/*\" }\n"), warned);
 }
 
 TEST(Warnings, OfCostsThatNobodyCanPay) {

@@ -204,11 +204,27 @@ TEST_F(UnixListener, ABusySocketIsNotTaken) {
 }
 
 TEST_F(UnixListener, TheFileOfADeadOneIsReplaced) {
-  { ASSERT_TRUE(ListeningSocket::open(address)); }
+  asio::io_context context;
+  {
+    auto dead = ListeningSocket::open(address);
+    ASSERT_TRUE(dead);
+    (void)std::move(*dead).into_acceptor(context.get_executor());
+  }
   ASSERT_TRUE(std::filesystem::exists(address.unix_path));
   const auto next = ListeningSocket::open(address);
   ASSERT_TRUE(next) << next.error().message;
   EXPECT_GE(connect_to(address).number(), 0);
+}
+
+TEST_F(UnixListener, OneThatNeverServedLeavesNoFile) {
+  {
+    auto refused = ListeningSocket::open(address);
+    ASSERT_TRUE(refused);
+    const auto moved = std::move(*refused);
+    const auto another = moved.again();
+    EXPECT_TRUE(std::filesystem::exists(address.unix_path));
+  }
+  EXPECT_FALSE(std::filesystem::exists(address.unix_path));
 }
 
 TEST_F(UnixListener, AFileThatIsNoSocketIsLeftAlone) {

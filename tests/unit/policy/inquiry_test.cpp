@@ -56,6 +56,31 @@ TEST_F(InquiryTest, WhatIsNoRequestIsAnsweredAsOneWouldBe) {
   EXPECT_EQ(status([](Inquiry& inquiry) { inquiry.headers = {{"Content-Length", "1x"}}; }), 400U);
 }
 
+TEST_F(InquiryTest, WithoutAHostTheFirstThatLeadsToARouteIsTaken) {
+  std::vector<Route> routes(4);
+  routes[0].match.methods = {"POST"};
+  routes[1].match.host = "shop.example.com";
+  routes[1].match.path = PathMatch::parse("/shop/*").value();
+  routes[2].match.host = "api.example.com";
+  routes[2].match.methods = {"GET"};
+  routes[2].match.path = PathMatch::parse("/a*").value();
+  routes[3].match.path = PathMatch::parse("/open").value();
+  Inquiry inquiry;
+  inquiry.host.reset();
+  const auto host = [&](const char* target) {
+    inquiry.target = target;
+    return fitting_host(inquiry, routes, settings_, base::TimePoint{}, 0);
+  };
+  EXPECT_EQ(host("/shop/1"), "shop.example.com");
+  EXPECT_EQ(host("/api"), "api.example.com");
+  EXPECT_EQ(host("/open"), "localhost");
+  EXPECT_EQ(host("/nowhere"), "localhost");
+  inquiry.headers = {{"host", "b"}};
+  EXPECT_EQ(host("/api"), std::nullopt);
+  inquiry = {};
+  EXPECT_EQ(host("/api"), std::nullopt);  // it says that there is none
+}
+
 TEST_F(InquiryTest, TheBodyIsShownAsFarAsRulesRead) {
   Rule rule = rule_of("words", {"ip"});
   rule.match.body_words = {"drop"};

@@ -10,8 +10,10 @@ std::string logged(std::string_view target) {
   settings.api_key = {Source::Kind::Query, "api_key"};
   settings.user = {Source::Kind::Query, "u"};
   settings.device = {Source::Kind::Header, "x"};
+  Redaction redaction(settings);
+  redaction.hide({*parse_key_part("query:tenant|query:t t"), *parse_key_part("header:q")});
   std::string scratch;
-  return std::string(redacted(settings, target, scratch));
+  return std::string(redaction.redacted(target, scratch));
 }
 
 TEST(Redaction, ValuesThatNameTheClientAreHidden) {
@@ -32,9 +34,27 @@ TEST(Redaction, EverythingElseStaysAsItCame) {
     EXPECT_EQ(logged(target), target);
 }
 
-TEST(Redaction, NothingIsHiddenWhereNothingIsReadFromTheQuery) {
+TEST(Redaction, WhatARuleKeysOnIsHidden) {
+  EXPECT_EQ(logged("/x?tenant=acme&y=1"), "/x?tenant=***&y=1");
+  EXPECT_EQ(logged("/x?t+t=acme&t%20t=b"), "/x?t+t=***&t%20t=***");
+}
+
+TEST(Redaction, ATokenIsHiddenWhoeverReadsIt) {
   std::string scratch;
-  EXPECT_EQ(redacted(ClientSettings{}, "/x?api_key=SECRET", scratch), "/x?api_key=SECRET");
+  EXPECT_EQ(Redaction(ClientSettings{}).redacted("/x?access_token=SECRET&a=1", scratch),
+            "/x?access_token=***&a=1");
+}
+
+TEST(Redaction, NothingElseIsHiddenWhereNothingIsReadFromTheQuery) {
+  std::string scratch;
+  EXPECT_EQ(Redaction(ClientSettings{}).redacted("/x?api_key=a", scratch), "/x?api_key=a");
+  EXPECT_EQ(Redaction().redacted("/x?access_token=a", scratch), "/x?access_token=a");
+}
+
+TEST(Redaction, ALogShowsWhatItHides) {
+  EXPECT_TRUE(hides_value("a=1&%61pi_key=***", "api_key"));
+  EXPECT_FALSE(hides_value("a=***&api_key=1&b=api_key", "api_key"));
+  EXPECT_FALSE(hides_value("api_key", "api_key"));
 }
 
 }  // namespace

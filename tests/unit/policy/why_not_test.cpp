@@ -158,6 +158,24 @@ TEST_F(KeyValues, WhatPeopleWriteNamesTheKeyThatRequestsDo) {
   }
 }
 
+// JSON holds no octets: what is shown is text, and names the same key all the same.
+TEST_F(KeyValues, OctetsThatAreNoTextAreShownAsTextAndTakenBack) {
+  constexpr base::SipKey kKey{3, 4};
+  const Rule rule = rule_of("r", {"query:team"});
+  const AppliedLimiter own{rule.limiter.get(), rule.limiter.get()};
+  const std::pair<const char*, const char*> queries[] = {{"team=a%FFb", "query:team:a%FFb"},
+                                                         {"team=%C3%A9%C3", "query:team:\xc3\xa9%C3"},
+                                                         {"team=a%25FFb", "query:team:a%25FFb"},
+                                                         {"team=100%25", "query:team:100%"}};
+  for (const auto& [query, shown] : queries) {
+    head_ = head_with({}, query);
+    ASSERT_EQ(texts(rule), std::vector<std::string>{shown});
+    const auto values = read_key_values(rule, settings_, texts(rule));
+    ASSERT_TRUE(values);
+    EXPECT_EQ(name_values(rule, own, *values, kKey), name_key(rule, own, request_, kKey)) << shown;
+  }
+}
+
 TEST_F(KeyValues, WhatCannotBeAKeyIsToldWhatTheKeyIs) {
   const Rule rule = rule_of("login", {"ip", "header:x-tenant"});
   const auto wrong = [&](const std::vector<std::string>& texts) {

@@ -169,6 +169,26 @@ TEST_F(ReplayTest, WhatTheLogDoesNotTellIsTakenFromItsWordOrLeftOut) {
   EXPECT_NE(unknown.rules[0].left_out.find("knows no such rule"), std::string::npos);
 }
 
+TEST_F(ReplayTest, WhatALineHidesIsTakenFromTheLogsWordOrLeftOut) {
+  recorded_ = {rule_of("tenant", bucket("9/s", 9), {"query:tenant"})};
+  const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
+  const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .says = "admitted"};
+  const std::vector<Request> requests{{.path = "/?n=1"},
+                                      {.at = kStart + 1s, .path = "/?tenant=***", .said = {a}},
+                                      {.at = kStart + 2s, .path = "/?tenant=***", .said = {b}},
+                                      {.at = kStart + 3s, .path = "/?n=1&tenant=***", .said = {b}}};
+  const auto known = replay(requests, {rule_of("tenant", bucket("1/h", 1), {"query:tenant"})});
+  EXPECT_EQ(known.rules[0].left_out, "");
+  EXPECT_EQ(known.rules[0].met, 3U);
+  EXPECT_EQ(known.newly.refused, 1U);
+  const auto renamed = replay(requests, {rule_of("new", bucket("1/h", 1), {"query:tenant"})});
+  EXPECT_NE(renamed.rules[0].left_out.find("the parameter tenant"), std::string::npos);
+  EXPECT_EQ(renamed.newly.refused, 0U);
+  const auto shown = replay(requests, {rule_of("new", bucket("1/h", 1), {"query:n"})});
+  EXPECT_EQ(shown.rules[0].left_out, "");
+  EXPECT_EQ(shown.newly.refused, 1U);
+}
+
 TEST_F(ReplayTest, SettlementsAreDoneAgainAndByNewRulesJudgedByTheStatus) {
   auto rule = rule_of("failures", bucket("1/h", 1), {"ip"});
   rule.settlement = policy::Settlement{.charged = {{401, 401}}};

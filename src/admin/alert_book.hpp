@@ -1,0 +1,66 @@
+// Which alerts there are, what each has to say, and to whom: what of alerts needs no connection. The instants
+// are arguments.
+//
+// An alert that is removed, or whose settings change while it fires, says to its own webhook that it has
+// ended: it leaves, and is here until that has got through or was given up. Belongs to one thread.
+#pragma once
+
+#include "weir/admin/alert_settings.hpp"
+#include "weir/admin/sources.hpp"
+#include "weir/base/time.hpp"
+#include "weir/net/tls_context.hpp"
+#include "weir/observe/delivery.hpp"
+#include "weir/observe/surge.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace weir::admin {
+
+struct Alert {
+  AlertSettings settings;
+  net::TlsContext tls;  // null where the webhook speaks none
+  observe::Surge surge;
+  observe::Delivery delivery;
+  std::shared_ptr<AlertFigures> figures;  // shared by those that have had its name, one after another
+};
+
+class AlertBook {
+ public:
+  // Shared with an attempt to post that outlives a change.
+  using Alerts = std::vector<std::shared_ptr<Alert>>;
+
+  // `say` takes lines for the log. `version`: of weir, for the messages.
+  AlertBook(std::string version, std::function<void(const std::string&)> say);
+
+  // Throws where a webhook's `ca` cannot be read.
+  [[nodiscard]] static std::shared_ptr<Alert> make(AlertSettings settings);
+
+  // Goes on with others: one whose settings stay the same goes on as it is. Throws as make() does, and then
+  // nothing has changed.
+  void change(std::vector<AlertSettings> settings, base::TimePoint now);
+
+  // Once a second: what has happened since, and what is to be said of it.
+  void look(const Sources& sources, base::TimePoint now);
+
+  // Whoever may have something to say, those that leave first; who has said its last is forgotten.
+  [[nodiscard]] Alerts speakers();
+
+  [[nodiscard]] std::vector<AlertFigures> figures() const;
+
+ private:
+  void leave(const std::shared_ptr<Alert>& alert, base::TimePoint now);
+  void tell(Alert& alert, observe::Surge::Change change, base::TimePoint now);
+  [[nodiscard]] std::string message(const Alert& alert, observe::Surge::Change change,
+                                    base::TimePoint now) const;
+
+  const std::string version_;
+  const std::string host_;
+  std::function<void(const std::string&)> say_;
+  Alerts alerts_;  // in the configuration's order
+  Alerts leaving_;
+};
+
+}  // namespace weir::admin

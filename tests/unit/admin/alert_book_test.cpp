@@ -1,0 +1,157 @@
+#include "admin/alert_book.hpp"
+
+#include <boost/json.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::admin {
+namespace {
+
+namespace json = boost::json;
+using observe::RuleOutcome;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr base::TimePoint at(std::int64_t seconds) {
+  return base::TimePoint{std::chrono::seconds(1'000'000 + seconds)};
+}
+
+class AlertBookTest : public ::testing::Test {
+ protected:
+  AlertBookTest() {
+    RuleText rule;
+    rule.name = "login";
+    sources_.rules = {rule};
+    sources_.counters = {&counters_};
+  }
+
+  static AlertSettings alert(const char* name, std::uint64_t above = 3, const char* target = "/hook") {
+    const auto rate = [](std::uint64_t count) {
+      return limit::Rate{.count = count, .period = std::chrono::seconds(1)};
+    };
+    AlertSettings settings{.name = name,
+                           .subject = "login",
+                           .surge = {.above = rate(above)},
+                           .webhook = {},
+                           .posts = *limit::Spacing::make(rate(100), 100)};
+    settings.webhook.target = target;
+    return settings;
+  }
+  void refuse(int count, int second) {
+    counters_.decisions(0, RuleOutcome::Refused).add(static_cast<std::uint64_t>(count));
+    book_.look(sources_, at(second));
+  }
+  // Makes them fire, in the second 1.
+  void fire() {
+    refuse(0, 0);
+    refuse(6, 1);
+  }
+  // What is posted by now: "ended login to /hook". Where nobody takes it, it is tried again.
+  std::vector<std::string> posted(int second, bool taken = true) {
+    std::vector<std::string> told;
+    for (const auto& alert : book_.speakers()) {
+      const auto* due = alert->delivery.begin(at(second));
+      if (due == nullptr) continue;
+      const auto said = json::parse(*due).as_object();
+      told.push_back(std::string(said.at("state").as_string()) + " " +
+                     std::string(said.at("alert").as_string()) + " to " + alert->settings.webhook.target);
+      if (taken)
+        (void)alert->delivery.sent();
+      else
+        (void)alert->delivery.failed(false, at(second), 0);
+    }
+    return told;
+  }
+
+  static constexpr observe::Counters::Shape kShape{.routes = 0, .rules = 1, .upstreams = 0};
+  observe::Counters counters_{kShape};
+  Sources sources_;
+  std::vector<std::string> log_;
+  AlertBook book_{"1.2.3", [this](const std::string& line) { log_.push_back(line); }};
+};
+
+TEST_F(AlertBookTest, OneWhoseSettingsStayGoesOnAsItIs) {
+  book_.change({alert("a"), alert("b")}, at(0));
+  fire();
+  EXPECT_THAT(posted(1), ElementsAre("firing a to /hook", "firing b to /hook"));
+  book_.change({alert("b"), alert("a")}, at(2));
+  refuse(6, 2);
+  EXPECT_THAT(posted(2), IsEmpty());
+  EXPECT_TRUE(book_.figures()[0].firing);
+  EXPECT_EQ(book_.figures()[0].fired, 1);
+}
+
+TEST_F(AlertBookTest, OneThatIsRemovedWhileItFiresSaysThatItHasEnded) {
+  book_.change({alert("a")}, at(0));
+  fire();
+  EXPECT_THAT(posted(1), ElementsAre("firing a to /hook"));
+  book_.change({}, at(2));
+  EXPECT_THAT(book_.figures(), IsEmpty());
+  EXPECT_THAT(posted(2, false), ElementsAre("ended a to /hook"));
+  EXPECT_THAT(posted(60), ElementsAre("ended a to /hook"));
+  EXPECT_THAT(book_.speakers(), IsEmpty());
+  EXPECT_EQ(log_.back(), "alert a has ended: 6 within the last period, the threshold is 3/s");
+}
+
+TEST_F(AlertBookTest, OneThatIsRenamedEndsUnderItsNameAndBeginsAnewUnderTheOther) {
+  book_.change({alert("a")}, at(0));
+  fire();
+  (void)posted(1);
+  book_.change({alert("b")}, at(2));
+  EXPECT_THAT(posted(2), ElementsAre("ended a to /hook"));
+  refuse(6, 3);
+  EXPECT_THAT(posted(3), IsEmpty());  // where it begins to count
+  refuse(6, 4);
+  EXPECT_THAT(posted(4), ElementsAre("firing b to /hook"));
+}
+
+TEST_F(AlertBookTest, ItsEndGoesToTheWebhookThatHeardOfItsBeginning) {
+  book_.change({alert("a")}, at(0));
+  fire();
+  (void)posted(1);
+  book_.change({alert("a", 3, "/other")}, at(2));
+  EXPECT_THAT(posted(2), ElementsAre("ended a to /hook"));
+  EXPECT_EQ(book_.figures()[0].fired, 1);  // figures are the name's
+  EXPECT_EQ(book_.figures()[0].ended, 1);
+}
+
+TEST_F(AlertBookTest, WhatDidNotGetThroughYetIsTakenOverByNewerNews) {
+  book_.change({alert("a")}, at(0));
+  fire();
+  (void)posted(1);
+  book_.change({alert("a", 1)}, at(2));
+  EXPECT_THAT(posted(2, false), ElementsAre("ended a to /hook"));
+  refuse(6, 3);
+  refuse(6, 4);
+  EXPECT_THAT(posted(4), ElementsAre("firing a to /hook"));
+  EXPECT_EQ(book_.figures()[0].superseded, 1);
+  EXPECT_EQ(book_.figures()[0].above, "1/s");
+  EXPECT_EQ(book_.speakers().size(), 1);
+}
+
+TEST_F(AlertBookTest, OneThatHasEndedAlreadyIsHeardOfAllTheSame) {
+  book_.change({alert("a")}, at(0));
+  fire();
+  (void)posted(1);
+  for (int second = 2; second < 5; ++second) refuse(0, second);
+  EXPECT_FALSE(book_.figures()[0].firing);
+  book_.change({}, at(5));
+  EXPECT_THAT(posted(5), ElementsAre("ended a to /hook"));
+  book_.change({alert("a")}, at(6));
+  book_.change({}, at(7));
+  EXPECT_THAT(book_.speakers(), IsEmpty());  // nothing was to be said
+}
+
+TEST_F(AlertBookTest, WhereACertificateCannotBeReadNothingHasChanged) {
+  book_.change({alert("a")}, at(0));
+  fire();
+  auto faulty = alert("a", 1);
+  faulty.webhook.tls = true;
+  faulty.webhook.ca = "/nonexistent.crt";
+  EXPECT_THROW(book_.change({faulty}, at(2)), std::runtime_error);
+  EXPECT_THAT(posted(2), ElementsAre("firing a to /hook"));
+  EXPECT_EQ(book_.figures()[0].above, "3/s");
+}
+
+}  // namespace
+}  // namespace weir::admin
