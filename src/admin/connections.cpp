@@ -36,4 +36,8 @@ void Connections::close_all() {
   for (Connection* connection : all_) connection->close();
 }
 
+bool Connections::is_answering() const {
+  return std::any_of(all_.begin(), all_.end(), [](const Connection* one) { return one->answers; });
+}
+
 }  // namespace weir::admin

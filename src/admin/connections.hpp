@@ -22,6 +22,8 @@ class Connections {
   // Ends the wait of whoever has outlived its deadline.
   void end_late();
   void close_all();
+  // Somebody has asked and has not been told yet.
+  [[nodiscard]] bool is_answering() const;
 
  private:
   friend class Connection;
@@ -54,7 +56,8 @@ class Connection {
   Clock::time_point since;  // when it began to wait: for a head, for its answer to be read, for the end
   Clock::time_point deadline;
   bool reads_body = false;
-  bool late = false;  // with its body
+  bool answers = false;  // from a request's head to the last byte of its answer
+  bool late = false;     // with its body
 
  private:
   Connections& all_;

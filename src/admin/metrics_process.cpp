@@ -42,6 +42,15 @@ void tell_reloads(MetricsPage& page) {
                .add({}, static_cast<double>(figures.last.time_since_epoch().count())));
 }
 
+void tell_upgrades(MetricsPage& page) {
+  if (!page.sources().upgrades) return;
+  const auto figures = page.sources().upgrades();
+  page.put(page.counter("weir_upgrades_total",
+                        "Times that a new process was to take over, from this one and those before it.")
+               .add({{"result", "ok"}}, figures.ok)
+               .add({{"result", "failed"}}, figures.failed));
+}
+
 void tell_self(MetricsPage& page) {
   page.put(page.gauge("weir_build", "Always 1; says which weir this is.")
                .add({{"version", page.sources().version}}, 1.0));
@@ -68,6 +77,7 @@ void tell_self(MetricsPage& page) {
 void tell_process(MetricsPage& page) {
   tell_tls(page);
   tell_reloads(page);
+  tell_upgrades(page);
   tell_self(page);
 }
 

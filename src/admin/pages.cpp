@@ -59,6 +59,7 @@ constexpr std::array kPages{
     Page{"/metrics", "GET", Operator, say_metrics},
     Page{"/api/rules", "GET", Operator, say_rules},
     Page{"/api/reload", "POST", Operator, ask_reload},
+    Page{"/api/upgrade", "POST", Operator, ask_upgrade, Page::Body::None, true},
     Page{"/api/explain", "POST", Operator, answer_explain, Page::Body::Json},
     Page{"/api/keys", "GET", Operator, answer_keys},
     Page{"/api/keys", "DELETE", Operator, answer_keys},

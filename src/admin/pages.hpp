@@ -31,10 +31,12 @@ struct Page {
   For whom;
   std::variant<Say, Ask> handler;
   Body body = Body::None;
+  bool upgrades = false;  // may take as long as that does
 };
 
 // Pages that have a file of their own.
 [[nodiscard]] net::Awaitable<Answer> ask_reload(const Sources& sources, const Question& question);
+[[nodiscard]] net::Awaitable<Answer> ask_upgrade(const Sources& sources, const Question& question);
 
 // Null where there is no such path; of its methods the one that was asked for, or the first.
 [[nodiscard]] const Page* find_page(std::string_view path, std::string_view method) noexcept;

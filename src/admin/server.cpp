@@ -152,6 +152,7 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   Recorder recorder;
   Connections connections;
   bool stopped = false;
+  bool retired = false;
 };
 
 void Server::Impl::stop() {
@@ -181,7 +182,7 @@ void Server::Impl::spawn(Awaitable<void> task) {
 
 Awaitable<void> Server::Impl::accept() {
   const auto self = shared_from_this();
-  while (!stopped) {
+  while (!stopped && !retired) {
     ErrorCode ec;
     net::Socket socket(acceptor.get_executor());
     co_await acceptor.async_accept(socket, into(ec));
@@ -240,6 +241,7 @@ Awaitable<bool> Server::Impl::serve_one(Connection& connection, boost::beast::fl
   ErrorCode ec;
   co_await http::async_read_header(connection.socket, buffer, parser, into(ec));
   if (stopped) co_return false;
+  connection.answers = true;
   std::optional<Answer> said;
   if (ec)
     said = fault_answer(ec);
@@ -250,7 +252,9 @@ Awaitable<bool> Server::Impl::serve_one(Connection& connection, boost::beast::fl
   // What of a body was not read would be taken for the next request.
   const bool whole = !ec && parser.is_done();
   auto response = to_response(std::move(*said), whole ? &parser : nullptr);
+  if (retired) response.keep_alive(false);
   const bool kept = co_await send(connection, std::move(response));
+  connection.answers = false;
   co_return kept;
 }
 
@@ -267,7 +271,7 @@ Awaitable<Answer> Server::Impl::answer(Connection& connection, boost::beast::fla
     if (fault) co_return std::move(*fault);
     question.body = parser.get().body();
   }
-  connection.begin(options.deadline);
+  connection.begin(options.deadline + (page.upgrades ? read->longest_upgrade : base::Duration{0}));
   if (const auto* say = std::get_if<Page::Say>(&page.handler))
     co_return unless_known((*say)(*read, question), question);
   auto asked = std::get<Page::Ask>(page.handler)(*read, question);
@@ -315,8 +319,10 @@ Awaitable<void> Server::Impl::discard(Connection& connection) {
 }
 
 base::Result<std::unique_ptr<Server>> Server::listen(asio::io_context& io, ServerOptions options,
-                                                     Sources sources) {
-  auto listening = net::ListeningSocket::open(options.address);
+                                                     Sources sources,
+                                                     std::optional<net::ListeningSocket> inherited) {
+  auto listening = inherited ? base::Result<net::ListeningSocket>(std::move(*inherited))
+                             : net::ListeningSocket::open(options.address);
   if (!listening) return base::Error{"admin: " + listening.error().message};
   auto impl = std::make_shared<Impl>(io, std::move(options), std::move(sources), std::move(*listening));
   return std::unique_ptr<Server>(new Server(std::move(impl)));
@@ -340,6 +346,19 @@ void Server::renew(Sources sources) {
 
 void Server::stop() {
   impl_->stop();
+}
+
+void Server::retire() {
+  impl_->retired = true;
+  net::close_acceptor(impl_->acceptor);
+}
+
+bool Server::is_answering() const noexcept {
+  return impl_->connections.is_answering();
+}
+
+int Server::socket() const noexcept {
+  return impl_->acceptor.native_handle();
 }
 
 const base::Endpoint& Server::bound() const noexcept {

@@ -9,6 +9,7 @@
 #include "weir/app/inspect.hpp"
 #include "weir/app/run.hpp"
 #include "weir/app/settings.hpp"
+#include "weir/app/upgrade_command.hpp"
 #include "weir/base/units.hpp"
 
 #include <algorithm>
@@ -25,8 +26,9 @@ constexpr int kDone = 0;
 constexpr int kFailed = 1;
 constexpr int kWrong = 2;  // the command line or the configuration
 
-constexpr std::array<std::string_view, 11> kCommands = {
-    "run", "check", "redis-check", "explain", "keys", "top", "replay", "echo", "health", "schema", "version"};
+constexpr std::array<std::string_view, 12> kCommands = {"run",     "upgrade", "check",  "redis-check",
+                                                        "explain", "keys",    "top",    "replay",
+                                                        "echo",    "health",  "schema", "version"};
 
 // What was typed, as text: values are parsed by the house's own readers.
 struct Words {
@@ -120,6 +122,11 @@ void declare_inspection(CLI::App& app, Words& words) {
       ->type_name("LINE");
   explain->add_option("--ip", words.explain.ip, "who connects, default 127.0.0.1")->type_name("ADDR");
   explain->add_option("-d,--data", words.explain.body, "the body, where a rule reads it")->type_name("TEXT");
+  auto* upgrade = app.add_subcommand(
+      "upgrade",
+      "have a running weir give place to its binary as it is now installed: its sockets and what limits have "
+      "counted go over, and no connection is refused; exit 0: the new one serves, 1: the old one goes on");
+  declare_asking(*upgrade, words);
   auto* keys =
       app.add_subcommand("keys", "look at one key of a rule in a running weir, or give all of it back");
   keys->require_subcommand(1);
@@ -143,7 +150,7 @@ int report(const ConfigError& error) {
 }
 
 int do_run(const Words& words) {
-  return run(load_settings(words.config), words.config);
+  return run(words.config);
 }
 
 int do_check(const Words& words) {
@@ -217,6 +224,10 @@ int do_keys(const CLI::App& app, const Words& words) {
   return run_keys(access_of(words), options);
 }
 
+int do_upgrade(const Words& words) {
+  return run_upgrade(access_of(words), longest_upgrade(load_settings(words.config)));
+}
+
 int do_version() {
   std::cout << "weir " << WEIR_VERSION << '\n';
   return kDone;
@@ -224,6 +235,7 @@ int do_version() {
 
 int obey(const CLI::App& app, const Words& words) {
   if (app.got_subcommand("run")) return do_run(words);
+  if (app.got_subcommand("upgrade")) return do_upgrade(words);
   if (app.got_subcommand("check")) return do_check(words);
   if (app.got_subcommand("redis-check")) return do_redis_check(words);
   if (app.got_subcommand("explain")) return run_explain(access_of(words), words.explain);

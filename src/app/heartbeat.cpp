@@ -20,7 +20,13 @@ void Heartbeat::answer_alone() {
   awaited_ = 0;
 }
 
+void Heartbeat::stop() {
+  stopped_ = true;
+  timer_.cancel();
+}
+
 void Heartbeat::beat() {
+  if (stopped_) return;
   if (awaited_ == 0) begin_round();
   timer_.expires_after(every_);
   timer_.async_wait([this](const net::ErrorCode& error) {
@@ -39,7 +45,7 @@ void Heartbeat::begin_round() {
 }
 
 void Heartbeat::answered(std::size_t round) {
-  if (round == round_ && awaited_ > 0 && --awaited_ == 0) alive_();
+  if (!stopped_ && round == round_ && awaited_ > 0 && --awaited_ == 0) alive_();
 }
 
 }  // namespace weir::app

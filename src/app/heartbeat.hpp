@@ -23,6 +23,8 @@ class Heartbeat {
   void start(std::vector<net::Executor> loops, base::Duration every);
   // From now on the loop of `control` answers for all: the others are ending, each at its own time.
   void answer_alone();
+  // Nobody is told anything any more.
+  void stop();
 
  private:
   void beat();
@@ -33,6 +35,7 @@ class Heartbeat {
   std::function<void()> alive_;
   std::vector<net::Executor> loops_;
   net::Timer timer_;
+  bool stopped_ = false;
   base::Duration every_{0};
   std::size_t round_ = 0;    // answers of an earlier one count for nothing
   std::size_t awaited_ = 0;  // answers that this round lacks

@@ -16,9 +16,12 @@ Listeners::Listeners(net::Executor executor, const Workers& workers, Log& log)
 
 base::Result<std::vector<net::ListeningSocket>> Listeners::open(const base::Endpoint& address) const {
   std::vector<net::ListeningSocket> sockets;
-  auto first = net::ListeningSocket::open(address);
-  if (!first) return first.error();
-  sockets.push_back(std::move(*first));
+  if (heritage_) sockets = heritage_(address);
+  if (sockets.empty()) {
+    auto first = net::ListeningSocket::open(address);
+    if (!first) return first.error();
+    sockets.push_back(std::move(*first));
+  }
   while (sockets.size() < workers_.size()) {
     auto another = sockets.front().again();
     if (!another) return another.error();
@@ -49,6 +52,11 @@ base::Result<std::vector<Listeners::Wanted>> Listeners::prepare(
     auto sockets = open(each.address);
     if (!sockets) return sockets.error();
     one.sockets = std::move(*sockets);
+    for (const auto& socket : one.sockets) {
+      auto copy = socket.share();
+      if (!copy) return copy.error();
+      one.copies.push_back(std::move(*copy));
+    }
   }
   return wanted;
 }
@@ -63,9 +71,10 @@ std::vector<std::string> Listeners::put_in_force(std::vector<Wanted> wanted, std
     auto& listener =
         listeners_.emplace_back(Listener{is_new ? next_++ : *one.number, std::move(one.settings)});
     if (one.changed) certificates_.show(listener.number, listener.settings, std::move(one.shown));
-    if (is_new)
+    if (is_new) {
+      listener.sockets = std::move(one.copies);
       begin(listener, std::move(one.sockets));
-    else if (one.changed || other_bound)
+    } else if (one.changed || other_bound)
       for (const auto& worker : workers_) worker->renew(listener.number, entrance(listener));
     if (one.changed) changes.push_back(where + (is_new ? " added" : " changed"));
     std::erase_if(before, [&](const Listener& each) { return each.number == listener.number; });
@@ -79,14 +88,37 @@ std::vector<std::string> Listeners::put_in_force(std::vector<Wanted> wanted, std
 
 proxy::EntranceSettings Listeners::entrance(const Listener& listener) const {
   return {net::share(certificates_.context(listener.number)), listener.settings.proxy_protocol,
-          most_sessions_};
+          listener.sockets.empty() ? "" : listener.sockets.front().address().to_string(), most_sessions_};
 }
 
+// Each socket has somebody who accepts there, whatever the number of workers was that they were opened for:
+// who waits in one of them would wait for ever.
 void Listeners::begin(Listener& listener, std::vector<net::ListeningSocket> sockets) {
   log_.info(std::string(listener.settings.tls ? "TLS " : "") + "listening on " +
             sockets.front().address().to_string());
-  for (std::size_t i = 0; i < workers_.size(); ++i)
-    workers_[i]->listen_on(listener.number, std::move(sockets[i]), entrance(listener));
+  for (std::size_t i = 0; i < sockets.size(); ++i) {
+    workers_[i % workers_.size()]->listen_on(listener.number, std::move(sockets[i]), entrance(listener));
+  }
+}
+
+std::vector<std::pair<std::string, std::vector<int>>> Listeners::sockets() const {
+  std::vector<std::pair<std::string, std::vector<int>>> all;
+  for (const auto& listener : listeners_) {
+    auto& [address, sockets] = all.emplace_back(listener.settings.address.to_string(), std::vector<int>());
+    for (const auto& socket : listener.sockets) sockets.push_back(socket.native_handle());
+  }
+  return all;
+}
+
+void Listeners::adopt(OwnedDescriptor connection, const std::string& address, std::string read) {
+  for (const auto& listener : listeners_)
+    if (!listener.sockets.empty() && listener.sockets.front().address().to_string() == address)
+      return workers_[adopter_++ % workers_.size()]->adopt(listener.number, std::move(connection),
+                                                           std::move(read));
+}
+
+void Listeners::close() {
+  for (auto& listener : listeners_) listener.sockets.clear();
 }
 
 void Listeners::leave(const Listener& listener) {

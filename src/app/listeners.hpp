@@ -11,9 +11,11 @@
 #include "weir/net/listener_settings.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weir::app {
@@ -22,14 +24,19 @@ class Listeners {
  public:
   using Workers = std::vector<std::unique_ptr<WorkerThread>>;
 
+  // Sockets that somebody else has left for such an address; none: they are to be opened.
+  using Heritage = std::function<std::vector<net::ListeningSocket>(const base::Endpoint& address)>;
+
   // `workers` and `log` outlive it.
   Listeners(net::Executor executor, const Workers& workers, Log& log);
+  void inherit(Heritage heritage) { heritage_ = std::move(heritage); }
 
   // A listener as it is to be.
   struct Wanted {
     net::ListenerSettings settings;
     std::optional<std::size_t> number;          // of the one that listens there already
-    std::vector<net::ListeningSocket> sockets;  // else: one for each worker
+    std::vector<net::ListeningSocket> sockets;  // else: at least one for each worker
+    std::vector<net::ListeningSocket> copies;   // of these, to be handed on
     CertificateWatch::Shown shown;
     bool changed = true;  // from what it was
   };
@@ -40,6 +47,14 @@ class Listeners {
   // These, and no others, from now on. `most_sessions`: of a worker. What was new or is gone, in words.
   std::vector<std::string> put_in_force(std::vector<Wanted> wanted, std::size_t most_sessions);
 
+  // Every socket, by the listener's address as configured. Open until close().
+  [[nodiscard]] std::vector<std::pair<std::string, std::vector<int>>> sockets() const;
+  // A connection that another process has accepted on a listener of this address, and what that has read of
+  // it. Is closed where there is no such listener.
+  void adopt(OwnedDescriptor connection, const std::string& address, std::string read);
+  // Keeps none of them: who listens is the workers' matter alone.
+  void close();
+
   void look_at_certificates() { certificates_.look(); }
   void look_at_certificates_every(base::Duration period) { certificates_.look_every(period); }
   [[nodiscard]] admin::TlsFigures certificates() const { return certificates_.figures(); }
@@ -48,6 +63,7 @@ class Listeners {
   struct Listener {
     std::size_t number;
     net::ListenerSettings settings;
+    std::vector<net::ListeningSocket> sockets{};  // shared with the workers, to be handed on
   };
 
   [[nodiscard]] base::Result<std::vector<net::ListeningSocket>> open(const base::Endpoint& address) const;
@@ -59,7 +75,9 @@ class Listeners {
   Log& log_;
   CertificateWatch certificates_;
   std::vector<Listener> listeners_;
+  Heritage heritage_;
   std::size_t next_ = 0;  // number
+  std::size_t adopter_ = 0;
   std::size_t most_sessions_ = 1;
 };
 

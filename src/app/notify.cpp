@@ -80,6 +80,10 @@ void Notify::stopping(std::string_view status, base::Duration longest) {
        "\nEXTEND_TIMEOUT_USEC=" + std::to_string(longest.count()));
 }
 
+void Notify::main_process(int number) {
+  send("MAINPID=" + std::to_string(number));
+}
+
 void Notify::status(std::string_view status) {
   send("STATUS=" + std::string(status));
 }

@@ -34,6 +34,8 @@ class Notify {
   void reloading();
   // `longest`: how long the rest takes at most, however little time the manager gives to others.
   void stopping(std::string_view status, base::Duration longest);
+  // The service is another process from now on; nothing that this one says counts after it.
+  void main_process(int number);
   void status(std::string_view status);
   void alive();
 

@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include <boost/asio/post.hpp>
 #include <sys/random.h>
 
 namespace weir::app {
@@ -34,15 +35,19 @@ base::SipKey shared_key(const std::string& secret) {
   return key;
 }
 
-policy::NamingKeys naming_keys(const Settings& settings) {
-  return {.table = random_key(),
-          .shared = shared_key(settings.state.key_secret),
+// Names stay what they are where another process has made them before.
+policy::NamingKeys naming_keys(const Settings& settings, const Takeover* takeover) {
+  const bool handed = takeover != nullptr && settings.state.key_secret.empty();
+  return {.table = takeover != nullptr ? takeover->legacy().table : random_key(),
+          .shared = handed ? takeover->legacy().shared : shared_key(settings.state.key_secret),
           .places = settings.state.redis && settings.state.redis->topology == redis::Topology::Cluster};
 }
 
 unsigned count_workers(const proxy::ServerSettings& server) {
   return server.workers != 0 ? server.workers : std::max(1U, std::thread::hardware_concurrency());
 }
+
+constexpr std::chrono::seconds kForLastAnswers{1};
 
 // The last lines of the logs are written before the end, but a pipe that nobody reads would take none of them
 // for ever.
@@ -57,14 +62,18 @@ void end_soon() {
 }  // namespace
 
 Program::Program(const Settings& settings, std::vector<std::vector<upstream::Server>> servers,
-                 std::string file)
+                 std::string file, Takeover* takeover)
     : settings_(settings),
       begun_with_(settings),
       log_(settings.log.level),
       access_log_(settings.log.access, AccessLog::kMaxBatches, settings.log.fields),
-      snapshot_(settings.state.snapshot, policy::saved_rules(settings.rules), net::Clock().now(), log_),
-      clock_(snapshot_.found() ? snapshot_.found()->saved_at : base::TimePoint{}),
-      names_(naming_keys(settings)),
+      takeover_(takeover),
+      snapshot_(settings.state.snapshot, policy::saved_rules(settings.rules), net::Clock().now(), log_,
+                takeover == nullptr),
+      clock_(takeover != nullptr
+                 ? net::Clock::at_offset(takeover->legacy().clock)
+                 : net::Clock(snapshot_.found() ? snapshot_.found()->saved_at : base::TimePoint{})),
+      names_(naming_keys(settings, takeover)),
       table_(settings.state.max_keys),
       editions_(control_, table_, clock_, log_, [this] { tidy(); }),
       worker_count_(count_workers(settings.server)),
@@ -75,7 +84,8 @@ Program::Program(const Settings& settings, std::vector<std::vector<upstream::Ser
       resolver_(control_, clock_, [this](const std::string& line) { log_.warning(line); }),
       shared_{clock_, table_, queue_, in_flight_, crowd_},
       reloading_(control_, std::move(file),
-                 [this](FreshConfiguration fresh) { return apply(std::move(fresh)); }) {
+                 [this](FreshConfiguration fresh) { return apply(std::move(fresh)); }),
+      upgrade_(control_.get_executor(), house(), log_) {
   for (const auto& warning : settings.warnings) log_.warning(warning);
   // Names of a table that is filled from a snapshot are made under the key of the weir that wrote it.
   if (snapshot_.found()) names_.table = snapshot_.found()->names;
@@ -103,6 +113,8 @@ void Program::start_workers(std::vector<std::vector<upstream::Server>> servers) 
   prober_.watch(editions_.current().fleets);
   resolver_.watch(editions_.current().fleets);
   listeners_.emplace(control_.get_executor(), workers_, log_);
+  if (takeover_ != nullptr)
+    listeners_->inherit([this](const base::Endpoint& address) { return takeover_->take_listeners(address); });
   listeners_->put_in_force(need(listeners_->prepare(settings_.listeners)), most_sessions());
 }
 
@@ -117,8 +129,9 @@ void Program::start_admin() {
   admin::ServerOptions options;
   options.address = *settings_.admin.address;
   options.token = settings_.admin.token;
+  auto inherited = takeover_ != nullptr ? takeover_->take_admin(options.address) : std::nullopt;
   options.fault = [this](std::string_view what) { log_.warning(what); };
-  admin_ = need(admin::Server::listen(control_, std::move(options), sources()));
+  admin_ = need(admin::Server::listen(control_, std::move(options), sources(), std::move(inherited)));
   log_.info("admin on " + admin_->bound().to_string());
 }
 
@@ -128,20 +141,33 @@ void Program::on_signal(int signal) {
     log_.info("SIGUSR1: the access log is opened anew");
     return access_log_.reopen([this](const std::string& fault) { log_.warning(fault); });
   }
+  if (signal == SIGUSR2) {
+    log_.info("SIGUSR2: giving place to a new process");
+    return upgrade({});
+  }
   if (signal == SIGHUP) {
     log_.info("SIGHUP: reading the configuration anew");
     return reload({});
   }
   if (draining_) {
+    // Ctrl-C reaches both processes, and this one has had no first one yet.
+    if (departures_ && !std::exchange(told_to_end_, true)) return;
     log_.info("stopping at once");
     for (const auto& worker : workers_) worker->stop();
     return;
   }
-  draining_ = true;
+  upgrade_.abandon();
   supervision_.stopping(settings_.server.drain);
+  listeners_->close();
+  for (const auto& worker : workers_) worker->drain();
+  drain();
+}
+
+// Workers have been told to; this is how long they may.
+void Program::drain() {
+  draining_ = true;
   log_.info("draining: finishing what was begun, at most " +
             std::to_string(base::ceil_seconds(settings_.server.drain)) + " s");
-  for (const auto& worker : workers_) worker->drain();
   drain_deadline_.expires_after(settings_.server.drain);
   drain_deadline_.async_wait([this](const net::ErrorCode& error) {
     if (error) return;
@@ -168,21 +194,32 @@ void Program::start_supervision() {
   supervision_.start(std::move(loops), [this] { return readiness().ready; });
 }
 
+// Whoever asked the admin listener for this end is told of it.
+void Program::end_control(std::chrono::steady_clock::time_point latest) {
+  constexpr std::chrono::milliseconds kLook{5};
+  if (!admin_ || !admin_->is_answering() || std::chrono::steady_clock::now() >= latest)
+    return control_.stop();
+  sweep_timer_.expires_after(kLook);
+  sweep_timer_.async_wait([this, latest](const net::ErrorCode&) { end_control(latest); });
+}
+
 int Program::serve() {
   signals_.listen([this](int signal) { on_signal(signal); });
   sweep_later();
   listeners_->look_at_certificates_every(settings_.server.certificate_check);
   alerts_->start();
+  for (const auto& worker : workers_) worker->start(takeover_ == nullptr);
+  if (takeover_ != nullptr) take_over();
   if (admin_) admin_->start();
-  for (const auto& worker : workers_) worker->start();
   start_supervision();
   std::thread joiner([this] {
     for (const auto& worker : workers_) worker->join();
-    control_.stop();
+    net::asio::post(control_, [this] { end_control(std::chrono::steady_clock::now() + kForLastAnswers); });
   });
   control_.run();
   joiner.join();
-  snapshot_.save(table_, {.names = names_.table, .saved_at = clock_.now()}, editions_.saved_rules());
+  if (!departures_)
+    snapshot_.save(table_, {.names = names_.table, .saved_at = clock_.now()}, editions_.saved_rules());
   end_soon();
   log_.info("stopped");
   return 0;

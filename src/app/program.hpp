@@ -1,15 +1,20 @@
 // What weir is while it runs. Program is the main thread's part of it: everything that workers share, the
 // admin page, signals, the slow sweep of the table. Its parts: program.cpp begins and ends it,
-// program_reload.cpp puts another configuration in force, program_sources.cpp says how it is.
+// program_reload.cpp puts another configuration in force, program_upgrade.cpp gives place to another process
+// or takes it, program_sources.cpp says how it is.
 #pragma once
 
+#include "app/cannot_start.hpp"
 #include "app/editions.hpp"
 #include "app/inspector.hpp"
 #include "app/listeners.hpp"
+#include "app/passage.hpp"
 #include "app/reload.hpp"
 #include "app/signals.hpp"
 #include "app/snapshot_file.hpp"
 #include "app/supervision.hpp"
+#include "app/takeover.hpp"
+#include "app/upgrade.hpp"
 #include "app/worker_thread.hpp"
 
 #include "weir/admin/alerts.hpp"
@@ -21,20 +26,15 @@
 #include "weir/upstream/prober.hpp"
 #include "weir/upstream/resolver.hpp"
 
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace weir::app {
-
-// What stops weir before it has served anything, in words for the person who started it.
-struct CannotStart : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 template <class T>
 T need(base::Result<T> result) {
@@ -45,8 +45,9 @@ T need(base::Result<T> result) {
 class Program {
  public:
   // `servers` were looked up before: while the system's default of SIGTERM still holds. `file`: of the
-  // settings, to be read anew.
-  Program(const Settings& settings, std::vector<std::vector<upstream::Server>> servers, std::string file);
+  // settings, to be read anew. `takeover`: from whom it takes over; null: from nobody. Outlives it.
+  Program(const Settings& settings, std::vector<std::vector<upstream::Server>> servers, std::string file,
+          Takeover* takeover);
   int serve();
 
  private:
@@ -57,6 +58,13 @@ class Program {
   void put_in_force(Settings settings, Editions::Draft draft, std::vector<Listeners::Wanted> listeners,
                     ReloadReport& report);
   void tell(LogLevel level, const std::vector<std::string>& lines);
+  void upgrade(Upgrade::Done done);
+  [[nodiscard]] Upgrade::House house();
+  [[nodiscard]] std::vector<Bequest> bequests() const;
+  void hand_over(const UpgradeReport& report, OwnedDescriptor channel);
+  void take_over();
+  void drain();
+  void end_control(std::chrono::steady_clock::time_point latest);
   void make_room_for_counters();
   void tidy();
   [[nodiscard]] std::size_t most_sessions();
@@ -77,9 +85,10 @@ class Program {
   const Settings begun_with_;  // what cannot change refers to it
   net::asio::io_context control_{1};
   // Before the first thread, which is the log's.
-  Signals signals_{control_.get_executor(), {SIGTERM, SIGINT, SIGHUP, SIGUSR1}};
+  Signals signals_{control_.get_executor(), {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}};
   Log log_;
   AccessLog access_log_;
+  Takeover* const takeover_;
   SnapshotFile snapshot_;
   net::Clock clock_;
   const base::TimePoint started_ = clock_.now();
@@ -97,6 +106,7 @@ class Program {
   proxy::Shared shared_;
   net::Timer drain_deadline_{control_.get_executor()};
   net::Timer sweep_timer_{control_.get_executor()};
+  std::optional<Departures> departures_;  // once another process has taken over
   std::vector<std::unique_ptr<WorkerThread>> workers_;
   std::optional<Listeners> listeners_;
   Inspector inspector_{control_.get_executor(), clock_, table_, queue_, workers_, log_, moment()};
@@ -104,7 +114,12 @@ class Program {
   std::unique_ptr<admin::Server> admin_;
   Supervision supervision_{control_.get_executor(), notify_environment(), log_};
   Reloading reloading_;
+  Upgrade upgrade_;
+  std::optional<Arrivals> arrivals_;  // of the process before this one
   bool draining_ = false;
+  bool told_to_end_ = false;  // while it drains because another process has taken over
+  std::uint64_t upgraded_ = takeover_ != nullptr ? takeover_->legacy().upgraded + 1 : 0;
+  std::uint64_t failed_before_ = takeover_ != nullptr ? takeover_->legacy().failed : 0;
 };
 
 }  // namespace weir::app

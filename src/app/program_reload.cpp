@@ -33,6 +33,13 @@ void add_differences(const std::string& before, const std::string& now, std::vec
 
 // What weir does by the configuration is done by what the file says now, or goes on as it is.
 void Program::reload(Reloading::Done done) {
+  if (upgrade_.is_under_way()) {
+    ReloadReport report;
+    report.mistakes = {"a new process is about to take over, and reads the file itself"};
+    log_.error("reload: " + report.mistakes.front());
+    if (done) done(report);
+    return;
+  }
   supervision_.reloading();
   reloading_.ask([this, told = std::move(done)](const ReloadReport& report) {
     if (!draining_) supervision_.ready();

@@ -1,6 +1,8 @@
 #include "app/program.hpp"
 #include "app/settings_needs.hpp"
 
+#include "weir/app/upgrade_command.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -39,6 +41,16 @@ void Program::add_questions(admin::Sources& sources) {
                                 .failed = reloading_.failed(),
                                 .last_ok = reloading_.last_succeeded(),
                                 .last = std::chrono::floor<std::chrono::seconds>(reloading_.since())};
+  };
+  sources.upgrades = [this] {
+    return admin::UpgradeFigures{.ok = upgraded_, .failed = failed_before_ + upgrade_.failed()};
+  };
+  sources.longest_upgrade = longest_upgrade(settings_);
+  sources.upgrade = [this](admin::UpgradeDone done) {
+    upgrade([told = std::move(done)](const UpgradeReport& report) {
+      told(
+          {.fault = report.fault, .process = report.successor, .keys = report.keys, .paused = report.paused});
+    });
   };
   sources.explain = [this](policy::Inquiry inquiry) { return inspector_.explain(std::move(inquiry)); };
   sources.keys = [this](admin::KeyQuestion question) { return inspector_.keys(std::move(question)); };
@@ -129,7 +141,7 @@ double Program::system_load() {
 }
 
 admin::Readiness Program::readiness() const {
-  if (draining_) return {.ready = false, .detail = "draining"};
+  if (draining_ && !departures_) return {.ready = false, .detail = "draining"};
   const auto waits = [](const auto& worker) { return worker->waits_for_redis(); };
   if (std::any_of(workers_.begin(), workers_.end(), waits))
     return {.ready = false, .detail = "waiting for redis before it takes requests"};

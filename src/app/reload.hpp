@@ -45,6 +45,7 @@ class Reloading {
   Reloading& operator=(const Reloading&) = delete;
 
   [[nodiscard]] const std::string& file() const noexcept { return file_; }
+  [[nodiscard]] bool is_under_way() const noexcept { return reader_.joinable(); }
   // `done`: told on the main thread; may be empty.
   void ask(Done done);
 

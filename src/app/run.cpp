@@ -5,6 +5,8 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <memory>
+#include <string>
 #include <vector>
 
 namespace weir::app {
@@ -18,16 +20,30 @@ std::vector<std::vector<upstream::Server>> look_up_servers(const Settings& setti
   return servers;
 }
 
+// And how many more there are.
+std::string first_of(const std::vector<std::string>& mistakes) {
+  if (mistakes.empty()) return "the configuration is wrong";
+  const auto more = mistakes.size() - 1;
+  return mistakes.front() + (more != 0 ? "; and " + std::to_string(more) + " more" : "");
+}
+
 }  // namespace
 
-int run(const Settings& settings, const std::string& file) {
+int run(const std::string& file) {
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGUSR2, SIG_IGN);  // of other servers' upgrades, and no reason to end
+  std::signal(SIGUSR2, SIG_IGN);  // before weir listens to it: no reason to end
+  std::unique_ptr<Takeover> takeover;
   try {
-    Program program(settings, look_up_servers(settings), file);
+    takeover = Takeover::of_environment();
+    const auto settings = load_settings(file);
+    Program program(settings, look_up_servers(settings), file, takeover.get());
     return program.serve();
+  } catch (const ConfigError& error) {
+    if (takeover) takeover->fail(first_of(error.mistakes()));
+    throw;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "weir: %s\n", error.what());
+    if (takeover) takeover->fail(error.what());
     return 1;
   }
 }

@@ -24,6 +24,8 @@ constexpr KeySpec kRootKeys[] = {
 constexpr KeySpec kServerKeys[] = {
     whole("workers", 0, 256, "0", "threads, each with its own connections; 0: one per core"),
     key("drain", Kind::Duration, "30s", "how long a stopping weir finishes what it began"),
+    key("upgrade_timeout", Kind::Duration, "1min", "until a new process is ready to take over"),
+    key("upgrade_pause", Kind::Duration, "5s", "most that requests wait while it takes over"),
     like(pattern::kHeaderFamily, key("ratelimit_headers", Kind::Texts, "x ietf",
                                      "which fields tell the limits: x (X-RateLimit-*), ietf (RateLimit)")),
     key("forwarded", Kind::Bool, "false", "adds Forwarded (RFC 7239) beside X-Forwarded-*"),

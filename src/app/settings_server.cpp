@@ -132,6 +132,8 @@ proxy::ServerSettings read_server(const TableReader& table) {
   proxy::ServerSettings server;
   server.workers = static_cast<unsigned>(table.whole("workers"));
   server.drain = table.duration("drain");
+  server.upgrade_timeout = table.deadline("upgrade_timeout");
+  server.upgrade_pause = table.deadline("upgrade_pause");
   read_header_families(table, server);
   server.forwarded = table.boolean("forwarded");
   server.underscores_in_headers = table.boolean("underscores_in_headers");

@@ -95,9 +95,9 @@ class Replacement {
 }  // namespace
 
 SnapshotFile::SnapshotFile(std::string path, std::span<const limit::SavedRule> rules, base::TimePoint wall,
-                           Log& log)
+                           Log& log, bool reads)
     : path_(std::move(path)), log_(log) {
-  if (!path_.empty()) open(rules, wall);
+  if (!path_.empty() && reads) open(rules, wall);
 }
 
 SnapshotFile::~SnapshotFile() {

@@ -23,8 +23,10 @@ class SnapshotFile {
   // calendars mean is unknown.
   static constexpr base::Duration kMostAhead{3'600'000'000};
 
-  // Opens and checks it. An empty path: there is none, and nothing is ever done.
-  SnapshotFile(std::string path, std::span<const limit::SavedRule> rules, base::TimePoint wall, Log& log);
+  // Opens and checks it, unless the state comes from elsewhere (`reads` is false). An empty path: there is
+  // none, and nothing is ever done.
+  SnapshotFile(std::string path, std::span<const limit::SavedRule> rules, base::TimePoint wall, Log& log,
+               bool reads = true);
   ~SnapshotFile();
   SnapshotFile(const SnapshotFile&) = delete;
   SnapshotFile& operator=(const SnapshotFile&) = delete;

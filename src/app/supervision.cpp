@@ -50,4 +50,11 @@ void Supervision::stopping(base::Duration drain) {
   notify_.stopping("finishing what was begun", drain + kForTheRest);
 }
 
+void Supervision::hand_over(int process) {
+  look_.cancel();
+  heartbeat_.stop();
+  accepts_ = nullptr;
+  notify_.main_process(process);
+}
+
 }  // namespace weir::app

@@ -25,6 +25,8 @@ class Supervision {
   void ready();
   // Workers end from now on, within `drain`.
   void stopping(base::Duration drain);
+  // Another process serves from now on, and speaks for the service.
+  void hand_over(int process);
 
  private:
   void await_ready();

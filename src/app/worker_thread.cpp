@@ -3,6 +3,7 @@
 #include "weir/net/reactor.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <new>
 #include <utility>
 
@@ -68,7 +69,8 @@ void WorkerThread::add(std::size_t listener, net::ListeningSocket socket, proxy:
   entrances_.emplace(listener, std::move(entrance));
 }
 
-void WorkerThread::start() {
+void WorkerThread::start(bool opens) {
+  may_open_ = opens;
   thread_ = std::thread([this] {
     worker_.watchdog.start();
     if (redis_) redis_->start();
@@ -86,27 +88,78 @@ void WorkerThread::open_when_ready(std::chrono::steady_clock::time_point latest)
     start_timer_.async_wait([this, latest](const net::ErrorCode&) { open_when_ready(latest); });
     return;
   }
-  if (worker_.draining) return;
+  waits_for_redis_ = false;
+  open_if_allowed();
+}
+
+void WorkerThread::open_if_allowed() {
+  if (worker_.draining || opened_ || !may_open_ || waits_for_redis_) return;
   for (const auto& [listener, entrance] : entrances_) entrance->open();
   opened_ = true;
-  waits_for_redis_ = false;
+}
+
+void WorkerThread::open() {
+  net::asio::post(context_, [this] {
+    may_open_ = true;
+    open_if_allowed();
+  });
+}
+
+void WorkerThread::pause(std::function<void()> done) {
+  net::asio::post(context_, [this, told = std::move(done)] {
+    worker_.recess.begin();
+    for (const auto& [listener, entrance] : entrances_) entrance->hold();
+    told();
+  });
+}
+
+void WorkerThread::resume() {
+  net::asio::post(context_, [this] {
+    for (const auto& [listener, entrance] : entrances_) entrance->resume();
+    worker_.recess.end();
+  });
+}
+
+void WorkerThread::adopt(std::size_t listener, OwnedDescriptor connection, std::string read) {
+  net::asio::post(context_, [this, listener, taken = std::make_unique<OwnedDescriptor>(std::move(connection)),
+                             text = std::move(read)] {
+    const auto found = entrances_.find(listener);
+    if (found == entrances_.end()) return;
+    try {
+      found->second->adopt(taken->release(), text);
+    } catch (const std::exception& error) {
+      log_.warning(std::string("upgrade: a connection was dropped: ") + error.what());
+    }
+  });
+}
+
+void WorkerThread::retire(proxy::Passage& passage) {
+  net::asio::post(context_, [this, &passage] {
+    worker_.retiring = true;
+    worker_.passage = &passage;
+    begin_drain();
+    worker_.recess.end();
+  });
 }
 
 void WorkerThread::renew(std::size_t listener, proxy::EntranceSettings settings) {
-  net::asio::post(context_, [this, listener, fresh = std::move(settings)]() mutable {
-    if (const auto found = entrances_.find(listener); found != entrances_.end())
-      found->second->renew(std::move(fresh));
+  net::asio::post(context_, [this, listener, fresh = std::move(settings)] {
+    const auto [first, last] = entrances_.equal_range(listener);
+    for (auto found = first; found != last; ++found)
+      found->second->renew(
+          {net::share(fresh.tls.get()), fresh.proxy_protocol, fresh.listener, fresh.most_sessions});
   });
 }
 
 void WorkerThread::leave(std::size_t listener) {
   net::asio::post(context_, [this, listener] {
     forget_deserted();
-    const auto found = entrances_.find(listener);
-    if (found == entrances_.end()) return;
-    found->second->close();
-    left_.push_back(std::move(found->second));
-    entrances_.erase(found);
+    const auto [first, last] = entrances_.equal_range(listener);
+    for (auto found = first; found != last; ++found) {
+      found->second->close();
+      left_.push_back(std::move(found->second));
+    }
+    entrances_.erase(first, last);
   });
 }
 

@@ -2,6 +2,7 @@
 // its counters. Made and stopped by the main thread; everything else happens on its own.
 #pragma once
 
+#include "app/owned_descriptor.hpp"
 #include "app/redis_errand.hpp"
 
 #include "weir/app/access_log.hpp"
@@ -45,7 +46,10 @@ class WorkerThread {
   WorkerThread(const WorkerThread&) = delete;
   WorkerThread& operator=(const WorkerThread&) = delete;
 
-  void start();
+  // `opens`: as soon as it may (it may have to wait for Redis); else not before open().
+  void start(bool opens = true);
+  // Any thread: takes connections from now on.
+  void open();
 
   // Any thread, before start() or later. `listener`: a number that no other one of this worker has had.
   void listen_on(std::size_t listener, net::ListeningSocket socket, proxy::EntranceSettings settings);
@@ -55,6 +59,16 @@ class WorkerThread {
   void leave(std::size_t listener);
   // Any thread: requests that begin from now on work by this edition.
   void begin(std::shared_ptr<const proxy::Edition> edition);
+  // Any thread: takes no connections and decides nothing until resume(); what was decided goes on. `done`: is
+  // called on the worker's thread once that is so, and must not throw.
+  void pause(std::function<void()> done);
+  void resume();
+  // Any thread: as drain(), after pause(), because another process has taken over. Connections are not closed
+  // before stop() but after an answer that says so, or where `passage` takes them, which outlives the worker.
+  void retire(proxy::Passage& passage);
+  // Any thread: serves a connection of the listener that another process has accepted, and what that has read
+  // of it. One of a listener that is gone is closed.
+  void adopt(std::size_t listener, OwnedDescriptor connection, std::string read);
   // Any thread: take nothing new, finish what was begun; the thread ends when all is finished.
   void drain();
   // Any thread: end everything.
@@ -73,11 +87,12 @@ class WorkerThread {
   }  // state() and stats() from any thread
   // Any thread: what is posted to it runs while the worker does, until then or else never.
   [[nodiscard]] net::Executor loop() noexcept { return context_.get_executor(); }
-  // Any thread: it has not opened yet. Without Redis it opens as soon as it runs.
+  // Any thread: it could not open yet. Without Redis it can as soon as it runs.
   [[nodiscard]] bool waits_for_redis() const noexcept { return waits_for_redis_; }
 
  private:
   void open_when_ready(std::chrono::steady_clock::time_point latest);
+  void open_if_allowed();
   void begin_drain();
   [[nodiscard]] bool is_empty();
   void end_when_empty();
@@ -90,8 +105,10 @@ class WorkerThread {
   std::unique_ptr<AccessLogLines> access_lines_;
   std::unique_ptr<redis::Store> redis_;
   proxy::Worker worker_;
-  std::map<std::size_t, std::unique_ptr<proxy::Entrance>> entrances_;  // by listener
-  std::vector<std::unique_ptr<proxy::Entrance>> left_;                 // whose connections go on
+  // By listener: several of one, where sockets were inherited from more workers than there are.
+  std::multimap<std::size_t, std::unique_ptr<proxy::Entrance>> entrances_;
+  std::vector<std::unique_ptr<proxy::Entrance>> left_;  // whose connections go on
+  bool may_open_ = false;
   bool opened_ = false;
   net::Timer start_timer_;
   base::Duration start_wait_;

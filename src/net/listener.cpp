@@ -96,11 +96,7 @@ base::Result<ListeningSocket> ListeningSocket::open(const base::Endpoint& addres
 }
 
 base::Result<ListeningSocket> ListeningSocket::again() const {
-  if (address_.is_unix()) {
-    ListeningSocket copy(::fcntl(fd_, F_DUPFD_CLOEXEC, 0), address_);
-    if (copy.fd_ < 0) return system_error(address_, "share");
-    return copy;
-  }
+  if (address_.is_unix()) return share();
   const auto endpoints = resolve(address_);
   if (!endpoints) return endpoints.error();
   const auto& endpoint = endpoints->front();
@@ -113,6 +109,22 @@ base::Result<ListeningSocket> ListeningSocket::again() const {
   if (::bind(socket.fd_, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 ||
       ::listen(socket.fd_, kBacklog) != 0)
     return system_error(address_, "listen on");
+  return socket;
+}
+
+base::Result<ListeningSocket> ListeningSocket::share() const {
+  ListeningSocket copy(::fcntl(fd_, F_DUPFD_CLOEXEC, 0), address_);
+  if (copy.fd_ < 0) return system_error(address_, "share");
+  return copy;
+}
+
+base::Result<ListeningSocket> ListeningSocket::inherit(int fd, const base::Endpoint& address) {
+  ListeningSocket socket(fd, address);
+  int listens = 0;
+  socklen_t size = sizeof listens;
+  if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0)
+    return base::Error{"what was handed over for " + address.to_string() + " is no listening socket"};
+  if (!address.is_unix()) socket.address_.port = bound_port(fd);
   return socket;
 }
 
@@ -141,6 +153,13 @@ Acceptor ListeningSocket::into_acceptor(Executor executor) && {
   const asio::generic::stream_protocol protocol(bound.ss_family,
                                                 bound.ss_family == AF_UNIX ? 0 : IPPROTO_TCP);
   return Acceptor(executor, protocol, std::exchange(fd_, -1));
+}
+
+void close_acceptor(Acceptor& acceptor) noexcept {
+  if (!acceptor.is_open()) return;
+  ErrorCode ec;
+  const int fd = acceptor.release(ec);  // which takes it out of epoll, as close() does not
+  if (!ec) ::close(fd);
 }
 
 base::IpAddress peer_address(const RawEndpoint& peer) noexcept {

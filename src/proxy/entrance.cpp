@@ -9,6 +9,8 @@
 #include <new>
 #include <utility>
 
+#include <sys/socket.h>
+
 namespace weir::proxy {
 
 namespace {
@@ -44,9 +46,21 @@ void Entrance::open() {
 
 void Entrance::close() {
   closed_ = true;
-  net::ErrorCode ignored;
-  acceptor_.close(ignored);
+  net::close_acceptor(acceptor_);
   pause_.cancel();
+}
+
+void Entrance::hold() {
+  held_ = true;
+  net::ErrorCode ignored;
+  acceptor_.cancel(ignored);
+  pause_.cancel();
+}
+
+// The loop that was told to end may not have done so yet, and then it goes on.
+void Entrance::resume() {
+  held_ = false;
+  if (!accepting_ && !closed_) open();
 }
 
 net::Awaitable<void> Entrance::pause() {
@@ -64,7 +78,7 @@ void Entrance::evict() noexcept {
 net::Awaitable<void> Entrance::make_room() {
   net::ErrorCode ec;
   co_await acceptor_.async_wait(net::Acceptor::wait_read, net::into(ec));
-  if (closed_ || !is_full()) co_return;
+  if (closed_ || held_ || !is_full()) co_return;
   evict();
   co_await pause();
 }
@@ -72,7 +86,7 @@ net::Awaitable<void> Entrance::make_room() {
 // Where there is no memory for a session its client is closed, and others are taken after a pause.
 net::Awaitable<void> Entrance::accept_all() {
   net::ErrorCode ec;
-  while (!closed_) {
+  while (!closed_ && !held_) {
     if (ec) {
       worker_.counters.accept_failures.add();
       complain_of_accepting(ec);
@@ -97,8 +111,8 @@ net::Awaitable<net::ErrorCode> Entrance::accept_one() {
   net::Socket socket(worker_.executor);
   net::RawEndpoint peer;
   co_await acceptor_.async_accept(socket, peer, net::into(ec));
-  if (!ec && !closed_) admit(std::move(socket), peer);
-  if (ec == net::asio::error::connection_aborted) ec.clear();
+  if (!ec && !closed_) admit(std::move(socket), peer, {});
+  if (ec == net::asio::error::connection_aborted || ec == net::asio::error::operation_aborted) ec.clear();
   co_return ec;
 }
 
@@ -141,7 +155,14 @@ bool enter_crowd(Worker& worker, const base::IpAddress& address, Crowd::Place& p
   return static_cast<bool>(place);
 }
 
-void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer) {
+void Entrance::adopt(int connection, std::string_view read) {
+  net::RawEndpoint peer;
+  auto size = static_cast<socklen_t>(peer.capacity());
+  if (::getpeername(connection, peer.data(), &size) == 0) peer.resize(size);
+  admit(net::Socket(worker_.executor, peer.protocol(), connection), peer, read);
+}
+
+void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer, std::string_view read) {
   const auto address = net::peer_address(peer);
   Crowd::Place place;
   if (!enter_crowd(worker_, address, place)) return;  // which closes the socket
@@ -149,8 +170,10 @@ void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer) {
   const int fd = socket.release(ignored);
   const auto& tls = settings_.tls;
   auto stream = tls ? net::Stream(worker_.executor, fd, tls.get()) : net::Stream(worker_.executor, fd);
-  auto session = std::make_unique<Session>(worker_, std::move(stream), peer, std::move(place), closed_);
+  auto session = std::make_unique<Session>(worker_, std::move(stream), peer, std::move(place),
+                                           settings_.listener, closed_);
   if (settings_.proxy_protocol) session->expect_preamble();
+  session->begin_with(read);
   ++sessions_;
   net::spawn(worker_.executor, serve(std::move(session)), [this](const std::exception_ptr& failure) {
     --sessions_;

@@ -25,7 +25,7 @@ constexpr unsigned kEmptyLines = 8;
 }  // namespace
 
 Session::Session(Worker& a_worker, net::Stream a_client, const net::RawEndpoint& peer_endpoint,
-                 Crowd::Place place, const bool& entrance_closed)
+                 Crowd::Place place, const std::string& listener, const bool& entrance_closed)
     : Watched(a_worker.watchdog),
       worker(a_worker),
       client(std::move(a_client)),
@@ -33,6 +33,7 @@ Session::Session(Worker& a_worker, net::Stream a_client, const net::RawEndpoint&
       peer(net::peer_address(peer_endpoint)),
       peer_port(net::peer_port(peer_endpoint)),
       peer_text(peer.to_string()),
+      listener_(listener),
       entrance_closed_(entrance_closed),
       place_(std::move(place)) {
   ++worker.sessions;
@@ -48,6 +49,7 @@ Session::~Session() {
 void Session::cancel_all() noexcept {
   client.cancel();
   if (exchange_ != nullptr) exchange_->cancel();
+  if (seat_ != nullptr) seat_->wake();
 }
 
 void Session::on_late() noexcept {
@@ -57,7 +59,7 @@ void Session::on_late() noexcept {
 
 void Session::on_tick() noexcept {
   if (state_ != State::Busy) ++idle_ticks_;
-  const bool idle_in_drain = is_leaving() && state_ != State::Busy;
+  const bool idle_in_drain = ends_idle() && state_ != State::Busy;
   const bool grown_quiet = state_ == State::Idle && idle_ticks_ == kQuietAfterTicks;
   if (state_ != State::Busy && worker.clearing.takes(state_ == State::Quiet)) {
     worker.counters.connections_evicted.add();
@@ -65,7 +67,8 @@ void Session::on_tick() noexcept {
     return cancel_all();
   }
   if (worker.hard_stop) late_ = true;
-  if (worker.hard_stop || idle_in_drain || grown_quiet) return cancel_all();
+  const bool moves = moves_on() && state_ != State::Busy;
+  if (worker.hard_stop || idle_in_drain || grown_quiet || moves) return cancel_all();
   if (waits_for_others_ && !left_ && client.peer_left()) {
     left_ = true;
     cancel_all();
@@ -98,6 +101,11 @@ net::Task<std::size_t> Session::await_head() {
   bool begun = false;
   unsigned empty_lines = 0;
   for (;;) {
+    if (worker.recess.is_on()) {
+      co_await sit_out();
+      if (late_) co_return 0;
+    }
+    if (moves_on() && move_on()) co_return 0;
     while (searched == 0 && inbox.unread().starts_with("\r\n") && empty_lines < kEmptyLines) {
       inbox.use(2);
       ++empty_lines;
@@ -115,7 +123,7 @@ net::Task<std::size_t> Session::await_head() {
     }
     searched = unread == "\r" ? 0 : unread.size();
     if (unread.empty()) {
-      if (is_leaving()) co_return 0;
+      if (ends_idle()) co_return 0;
       begun = false;  // it may have been an empty line
       state_ = State::Idle;
       idle_ticks_ = 0;
@@ -132,19 +140,46 @@ net::Task<std::size_t> Session::await_head() {
       ec = co_await client.wait_readable();
       if (!ec) ec = receive();
     }
-    if (!ec) continue;
-    const bool quiet = state_ == State::Idle && !late_ && !is_leaving() && idle_ticks_ >= kQuietAfterTicks;
+    if (!ec || (moves_on() && !late_ && ec == net::asio::error::operation_aborted)) continue;
+    const bool quiet = state_ == State::Idle && !late_ && !ends_idle() && idle_ticks_ >= kQuietAfterTicks;
     if (quiet && inbox.empty() && !client.has_pending()) {
       state_ = State::Quiet;
       inbox.release();
       client.trim();
       ec = co_await client.wait_readable();
-      if (!ec) continue;
+      if (!ec || (moves_on() && !late_)) continue;
     }
     if (late_ && !inbox.empty())
       co_await refuse_head({408, "the request head did not come in time"}, observe::ClientError::HeadTimeout);
     co_return 0;
   }
+}
+
+// No request begins while limits are handed over.
+net::Task<void> Session::sit_out() {
+  while (worker.recess.is_on() && !late_) {
+    Recess::Seat seat(worker.recess, worker.executor);
+    seat_ = &seat;
+    co_await seat.wait();
+    seat_ = nullptr;
+  }
+}
+
+// The socket goes over with what was read of it; here it is only closed. Where nobody takes it, nobody will
+// take others.
+bool Session::move_on() noexcept {
+  if (!worker.passage->take(client.native_handle(), listener_, inbox.unread())) {
+    worker.passage = nullptr;
+    return false;
+  }
+  client.close();
+  return true;
+}
+
+void Session::begin_with(std::string_view read) {
+  if (read.empty()) return;
+  std::copy(read.begin(), read.end(), inbox.space());
+  inbox.received(read.size());
 }
 
 // Part of a TLS record has come: no longer idle, though there is no byte of the request yet.

@@ -21,14 +21,16 @@ class Exchange;
 
 class Session final : public net::Watched {
  public:
-  // `place`: of its address among others; empty where those are not counted, or not yet. `entrance_closed`:
-  // that it came by, which outlives it.
+  // `place`: of its address among others; empty where those are not counted, or not yet. `listener`, as
+  // configured, and `entrance_closed`: that it came by, which outlives it.
   Session(Worker& worker, net::Stream client, const net::RawEndpoint& peer, Crowd::Place place,
-          const bool& entrance_closed);
+          const std::string& listener, const bool& entrance_closed);
   ~Session();
 
   // Before run(): the client's address, and its place, are those of which a proxy tells first.
   void expect_preamble() noexcept { preamble_expected_ = true; }
+  // Before run(): it begins with what another process has read of it. REQUIRES that a block holds it.
+  void begin_with(std::string_view read);
 
   // Serves requests until either side ends it.
   [[nodiscard]] net::Task<void> run();
@@ -43,7 +45,15 @@ class Session final : public net::Watched {
   void clear_late() noexcept { late_ = false; }
   [[nodiscard]] bool left() const noexcept { return left_; }
   // It serves no request after the one under way: weir stops, or does not listen there any more.
-  [[nodiscard]] bool is_leaving() const noexcept { return worker.draining || entrance_closed_; }
+  [[nodiscard]] bool is_leaving() const noexcept {
+    return (worker.draining || entrance_closed_) && !moves_on();
+  }
+  // Another process serves its next request. TLS cannot go over, nor what a proxy has said of a client.
+  [[nodiscard]] bool moves_on() const noexcept {
+    return worker.passage != nullptr && !client.is_tls() && !preamble_expected_;
+  }
+  // It does not wait for another request either.
+  [[nodiscard]] bool ends_idle() const noexcept { return is_leaving() && !worker.retiring; }
   // The verified subject of the client's certificate; empty: it showed none.
   [[nodiscard]] std::string_view certificate_subject() const noexcept { return certificate_subject_; }
   // Why it was not believed, so that there was no session; empty: it was.
@@ -72,13 +82,17 @@ class Session final : public net::Watched {
   [[nodiscard]] net::Task<std::size_t> await_head();
   [[nodiscard]] net::ErrorCode receive();
   void wait_for_the_rest() noexcept;
+  [[nodiscard]] net::Task<void> sit_out();
+  [[nodiscard]] bool move_on() noexcept;
   [[nodiscard]] net::Task<bool> serve_one(std::size_t head_size);
   [[nodiscard]] net::Task<void> refuse_head(http::Fault fault, observe::ClientError kind);
   void log_refusal(const http::Fault& fault, observe::ClientError kind);
   [[nodiscard]] net::Task<void> linger();
 
+  const std::string& listener_;
   const bool& entrance_closed_;
   Exchange* exchange_ = nullptr;  // the one under way
+  Recess::Seat* seat_ = nullptr;  // while it waits there
   State state_ = State::Busy;
   std::string certificate_subject_;
   std::string_view distrust_;  // static text

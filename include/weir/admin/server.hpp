@@ -8,6 +8,7 @@
 //   GET /metrics    Prometheus text
 //   GET /api/rules  each rule with its counters
 //   POST /api/reload  reads the configuration anew: 200 and what changed, or 422 and what is wrong with it
+//   POST /api/upgrade  a new process takes over: 200, or 409 and why not
 //   POST /api/explain         what would become of a described request; nothing is charged
 //   GET, DELETE /api/keys     the state of one key, and giving it back
 //
@@ -19,10 +20,12 @@
 #include "weir/base/endpoint.hpp"
 #include "weir/base/result.hpp"
 #include "weir/net/asio.hpp"
+#include "weir/net/listener.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -43,9 +46,10 @@ struct ServerOptions {
 class Server {
  public:
   // Binds and listens; an error says what could not be done to which address. Answers nothing before `start`.
-  // `io` outlives the server.
-  [[nodiscard]] static base::Result<std::unique_ptr<Server>> listen(net::asio::io_context& io,
-                                                                    ServerOptions options, Sources sources);
+  // `io` outlives the server. `inherited`: listens there already.
+  [[nodiscard]] static base::Result<std::unique_ptr<Server>> listen(
+      net::asio::io_context& io, ServerOptions options, Sources sources,
+      std::optional<net::ListeningSocket> inherited = {});
   // REQUIRES that `io` is not running, or that this is its thread. Ends what is under way.
   ~Server();
   Server(const Server&) = delete;
@@ -56,6 +60,12 @@ class Server {
   void renew(Sources sources);
   // Accepts no more and closes every connection.
   void stop();
+  // Leaves the socket to another process: accepts no more, and connections end with their next answer.
+  void retire();
+  // Somebody has asked and has not been told yet.
+  [[nodiscard]] bool is_answering() const noexcept;
+  // The socket, for that; valid until stop() or retire().
+  [[nodiscard]] int socket() const noexcept;
 
   // Where it listens, with the port it was given.
   [[nodiscard]] const base::Endpoint& bound() const noexcept;

@@ -134,6 +134,21 @@ struct ReloadOutcome {
 };
 using ReloadDone = std::function<void(const ReloadOutcome&)>;
 
+// How often a new process was to take over, by this weir and those before it.
+struct UpgradeFigures {
+  std::uint64_t ok = 0;
+  std::uint64_t failed = 0;
+};
+
+// What came of it.
+struct UpgradeOutcome {
+  std::string fault;         // empty: the new process serves, and this one ends
+  std::int64_t process = 0;  // its number
+  std::uint64_t keys = 0;    // whose state went over
+  base::Duration paused{0};  // how long requests waited, at most
+};
+using UpgradeDone = std::function<void(const UpgradeOutcome&)>;
+
 // One key of a rule, as somebody writes it: a text for each part (policy/key_values.hpp).
 struct KeyQuestion {
   std::string rule;
@@ -175,6 +190,10 @@ struct Sources {
   std::function<ReloadFigures()> reloads;
   // Reads it anew; tells on the server's thread, later. Absent: there is nothing to read.
   std::function<void(ReloadDone)> reload;
+  std::function<UpgradeFigures()> upgrades;
+  // Starts a new process that takes over; tells on the server's thread, at once or later.
+  std::function<void(UpgradeDone)> upgrade;
+  base::Duration longest_upgrade{0};
   std::function<net::Awaitable<policy::Explanation>(policy::Inquiry)> explain;
   std::function<net::Awaitable<KeyAnswer>(KeyQuestion)> keys;
   std::function<std::vector<AlertFigures>()> alerts;  // absent: there are none

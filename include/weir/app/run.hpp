@@ -10,8 +10,9 @@
 
 namespace weir::app {
 
-// Serves until SIGTERM or SIGINT, then drains. `file`: whose settings these are; SIGHUP reads it anew.
-int run(const Settings& settings, const std::string& file);
+// Reads the configuration and serves until SIGTERM or SIGINT, then drains; SIGHUP reads it anew. Throws
+// ConfigError where it is wrong at the start.
+int run(const std::string& file);
 
 // A small upstream for demos, tests and load.
 struct EchoOptions {

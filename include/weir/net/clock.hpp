@@ -19,6 +19,18 @@ class Clock {
       : wall_(std::max(std::chrono::floor<base::Duration>(std::chrono::system_clock::now()), not_before)),
         steady_(std::chrono::steady_clock::now()) {}
 
+  // What now() adds to the monotonic clock of this machine: another process that counts by it goes on in the
+  // same time.
+  [[nodiscard]] base::Duration offset() const noexcept {
+    return wall_.time_since_epoch() - std::chrono::duration_cast<base::Duration>(steady_.time_since_epoch());
+  }
+  [[nodiscard]] static Clock at_offset(base::Duration offset) noexcept {
+    Clock clock;
+    clock.wall_ = base::TimePoint(
+        offset + std::chrono::duration_cast<base::Duration>(clock.steady_.time_since_epoch()));
+    return clock;
+  }
+
   [[nodiscard]] base::TimePoint now() const noexcept {
     return wall_ + std::chrono::duration_cast<base::Duration>(std::chrono::steady_clock::now() - steady_);
   }

@@ -16,6 +16,10 @@ namespace weir::net {
 using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol, Executor>;
 using RawEndpoint = asio::generic::stream_protocol::endpoint;
 
+// Closes so that nothing is heard of it any more although others share the socket: epoll keeps what is not
+// taken out as long as any copy of it is open.
+void close_acceptor(Acceptor& acceptor) noexcept;
+
 // A file descriptor that listens; closed when destroyed unless released. A unix socket's file goes with it
 // then; once connections are accepted it is somebody else's to remove.
 class ListeningSocket {
@@ -25,6 +29,11 @@ class ListeningSocket {
   [[nodiscard]] static base::Result<ListeningSocket> open(const base::Endpoint& address);
   // Another one on the same address: for TCP a socket of its own, for unix the same socket again.
   [[nodiscard]] base::Result<ListeningSocket> again() const;
+  // Takes a descriptor over that another process listened on, as what is configured as `address`. An error:
+  // it is no listening socket.
+  [[nodiscard]] static base::Result<ListeningSocket> inherit(int fd, const base::Endpoint& address);
+  // The same socket once more: who listens there is heard of by whoever accepts first.
+  [[nodiscard]] base::Result<ListeningSocket> share() const;
 
   ListeningSocket(ListeningSocket&& other) noexcept;
   ListeningSocket& operator=(ListeningSocket&& other) noexcept;
@@ -32,6 +41,7 @@ class ListeningSocket {
 
   // Where it listens, with the port that the system chose where 0 was asked.
   [[nodiscard]] const base::Endpoint& address() const noexcept { return address_; }
+  [[nodiscard]] int native_handle() const noexcept { return fd_; }
   [[nodiscard]] Acceptor into_acceptor(Executor executor) &&;
 
  private:

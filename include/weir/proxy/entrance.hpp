@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace weir::proxy {
 
@@ -26,6 +27,7 @@ using Complain = std::function<void(const std::string&)>;
 struct EntranceSettings {
   net::TlsContext tls;            // null for plain HTTP
   bool proxy_protocol = false;    // what connects says first for whom
+  std::string listener{};         // its address, for whoever takes its connections over
   std::size_t most_sessions = 1;  // of the worker; above it idle ones go, or new clients wait in the backlog
 };
 
@@ -37,6 +39,12 @@ class Entrance {
 
   // Begins to accept. A full descriptor table makes it pause, not spin.
   void open();
+  // Takes none for now, and those that come wait in the kernel; takes them again.
+  void hold();
+  // Serves a connection that another process has accepted, and what that has read of it. Takes the descriptor
+  // over; throws where memory runs out, or it is no connection.
+  void adopt(int connection, std::string_view read);
+  void resume();
   // Takes no more; connections go on.
   void close();
   // For connections that come from now on.
@@ -54,7 +62,7 @@ class Entrance {
   [[nodiscard]] net::Task<void> serve(std::unique_ptr<Session> session);
   void complain_of_accepting(const net::ErrorCode& ec);
   void complain_of_client(const Session& session);
-  void admit(net::Socket socket, const net::RawEndpoint& peer);
+  void admit(net::Socket socket, const net::RawEndpoint& peer, std::string_view read);
 
   Worker& worker_;
   net::Acceptor acceptor_;
@@ -67,6 +75,7 @@ class Entrance {
   std::uint64_t untold_refusals_ = 0;
   std::size_t sessions_ = 0;
   bool accepting_ = false;
+  bool held_ = false;
   bool closed_ = false;
 };
 

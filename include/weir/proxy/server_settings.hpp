@@ -9,17 +9,19 @@
 namespace weir::proxy {
 
 struct ServerSettings {
-  unsigned workers = 0;                      // 0: one per core
-  base::Duration drain{30'000'000};          // how long a stopping weir finishes what it began
-  bool x_ratelimit = true;                   // X-RateLimit-*
-  bool ietf_ratelimit = true;                // RateLimit, RateLimit-Policy
-  bool forwarded = false;                    // adds Forwarded (RFC 7239) beside X-Forwarded-*
-  bool underscores_in_headers = false;       // whether request fields named so go on to upstreams
-  std::uint64_t max_head = 16 << 10;         // bytes of a request's or response's head
-  std::uint64_t max_body = 0;                // bytes of a request's body; 0: no bound
-  std::uint64_t max_connections = 16'384;    // open client connections of all workers together
-  std::uint64_t max_connections_per_ip = 0;  // of each client address; 0: no bound (proxy/crowd.hpp)
-  std::uint64_t max_in_flight = 0;           // requests at upstreams; 0: no bound (proxy/in_flight.hpp)
+  unsigned workers = 0;                        // 0: one per core
+  base::Duration drain{30'000'000};            // how long a stopping weir finishes what it began
+  base::Duration upgrade_timeout{60'000'000};  // until a new process is ready to take over
+  base::Duration upgrade_pause{5'000'000};     // of requests, while it does
+  bool x_ratelimit = true;                     // X-RateLimit-*
+  bool ietf_ratelimit = true;                  // RateLimit, RateLimit-Policy
+  bool forwarded = false;                      // adds Forwarded (RFC 7239) beside X-Forwarded-*
+  bool underscores_in_headers = false;         // whether request fields named so go on to upstreams
+  std::uint64_t max_head = 16 << 10;           // bytes of a request's or response's head
+  std::uint64_t max_body = 0;                  // bytes of a request's body; 0: no bound
+  std::uint64_t max_connections = 16'384;      // open client connections of all workers together
+  std::uint64_t max_connections_per_ip = 0;    // of each client address; 0: no bound (proxy/crowd.hpp)
+  std::uint64_t max_in_flight = 0;             // requests at upstreams; 0: no bound (proxy/in_flight.hpp)
   base::Duration head_timeout{
       10'000'000};  // from a request's first byte to the end of its head; TLS handshake
   base::Duration body_timeout{30'000'000};   // between two reads of a request's body

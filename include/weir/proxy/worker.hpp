@@ -14,6 +14,8 @@
 #include "weir/proxy/edition.hpp"
 #include "weir/proxy/in_flight.hpp"
 #include "weir/proxy/load_meter.hpp"
+#include "weir/proxy/passage.hpp"
+#include "weir/proxy/recess.hpp"
 #include "weir/proxy/shaper.hpp"
 #include "weir/redis/store.hpp"
 
@@ -64,11 +66,16 @@ class Worker {
   Clearing clearing;
   Terms terms;
   BlockPool blocks;
+  Recess recess;
 
   // Connections that are open; ends the drain when it comes to zero.
   std::size_t sessions = 0;
-  bool draining = false;   // finish what was begun, take nothing new
-  bool hard_stop = false;  // end everything at the next tick
+  bool draining = false;  // finish what was begun, take nothing new
+  // Drains because another process has taken over: idle connections are closed at the end alone, for their
+  // clients may just be sending.
+  bool retiring = false;
+  Passage* passage = nullptr;  // while it retires: where connections go; null: they stay
+  bool hard_stop = false;      // end everything at the next tick
 
   // Bytes of a block, which every head that may come has to fit in.
   [[nodiscard]] static std::size_t block_size(const ServerSettings& server) noexcept;

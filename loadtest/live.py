@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Is weir changed without anybody noticing? wrk asks over 64 kept connections, as fast as weir answers, while the configuration
+is read anew a hundred times, and then while a new process of the binary takes over twenty times. No request may fail, and what
+was admitted of a limit that all share must be that limit, to the request: one more, and it was exceeded or counted anew."""
+
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import contestants
+
+HERE = pathlib.Path(__file__).resolve().parent
+LIMIT = 100_000
+CONNECTIONS = 64
+PATIENCE = 20  # seconds
+
+
+class Weir:
+    """The process that serves, whichever it is by now."""
+
+    def __init__(self, stage):
+        self.port, self.admin = contestants.free_port(), contestants.free_port()
+        self.config = stage.folder / "live.toml"
+        self.write(0)
+        self.server = stage.start("live", [stage.weir, "run", "--config", self.config], self.port, None)
+        self.pid = self.server.process.pid
+
+    def write(self, number):
+        """Another limit of a rule that nobody reaches, and another route, each time."""
+        text = f"""
+[server]
+workers = 2
+drain = "5s"
+[log]
+access = "off"
+[[listener]]
+address = "127.0.0.1:{self.port}"
+[admin]
+address = "127.0.0.1:{self.admin}"
+[[route]]
+match = {{ path = "/other-{number}" }}
+respond = {{ status = 204 }}
+[[route]]
+respond = {{ status = 200, body = "ok" }}
+[[rule]]
+name = "all"
+key = []
+algorithm = "fixed_window"
+limit = "{LIMIT}/day"
+[[rule]]
+name = "never"
+key = ["ip"]
+limit = "{1_000_000 + number}/s"
+"""
+        fresh = self.config.with_suffix(".new")
+        fresh.write_text(text)
+        fresh.rename(self.config)
+
+    def metric(self, name, result):
+        connection = http.client.HTTPConnection("127.0.0.1", self.admin, timeout=5)
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        connection.close()
+        return int(re.search(rf'^{name}{{result="{result}"}} (\d+)', text, re.M).group(1))
+
+    def await_count(self, name, count):
+        deadline = time.monotonic() + PATIENCE
+        while self.metric(name, "ok") < count:
+            if time.monotonic() > deadline or self.metric(name, "failed"):
+                log = pathlib.Path(self.server.log).read_text()
+                raise contestants.BenchError(f"{name} does not come to {count}:\n{log[-2000:]}")
+            time.sleep(0.005)
+
+    def reload(self, number):
+        self.write(number)
+        os.kill(self.pid, signal.SIGHUP)
+        self.await_count("weir_reloads_total", number)
+
+    def upgrade(self, number):
+        os.kill(self.pid, signal.SIGUSR2)
+        self.await_count("weir_upgrades_total", number)
+        while len(taken := re.findall(r"upgrade: process (\d+) has taken over", pathlib.Path(self.server.log).read_text())) < number:
+            time.sleep(0.005)
+        self.pid = int(taken[-1])
+
+    def pauses(self):
+        log = pathlib.Path(self.server.log).read_text()
+        return [int(ms) for ms in re.findall(r"requests waited (\d+) ms", log)]
+
+    def stop(self):
+        if self.pid != self.server.process.pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGTERM)
+
+
+def measure(stage, what, times, seconds):
+    weir = Weir(stage)
+    try:
+        wrk = subprocess.Popen(["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "-s", HERE / "report.lua", f"http://127.0.0.1:{weir.port}/"],
+                               stdout=subprocess.PIPE, text=True)
+        began = time.monotonic()
+        for number in range(1, times + 1):
+            due = began + (seconds - 2) * number / times
+            time.sleep(max(0.0, due - time.monotonic()))
+            getattr(weir, what)(number)
+        changed = time.monotonic() - began
+        said = json.loads(wrk.communicate()[0].splitlines()[-1])
+        if changed > seconds:
+            raise contestants.BenchError(f"{times} times took {changed:.1f} s, longer than the load: try --seconds")
+        return report(weir, what, times, said)
+    finally:
+        weir.stop()
+
+
+def report(weir, what, times, said):
+    admitted = said["requests"] - said["refused"]
+    rate = said["requests"] / said["seconds"]
+    print(f"{what} x {times}: {said['requests']} requests, {rate:,.0f}/s; {said['faults']} failed; {admitted} admitted of {LIMIT}; "
+          f"p50 {said['p50_us'] / 1000:.2f} ms, p99 {said['p99_us'] / 1000:.2f} ms")
+    if pauses := sorted(weir.pauses()):
+        print(f"  requests waited {pauses[len(pauses) // 2]} ms at the median, {pauses[-1]} ms at most")
+    if said["refused"] == 0:
+        raise contestants.BenchError("the limit was never reached: try --seconds")
+    return said["faults"] == 0 and admitted == LIMIT
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev live", description=__doc__)
+    parser.add_argument("--weir", required=True, type=pathlib.Path, help=argparse.SUPPRESS)
+    parser.add_argument("--seconds", type=int, default=15, help="of each of the two")
+    parser.add_argument("--reloads", type=int, default=100)
+    parser.add_argument("--upgrades", type=int, default=20)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="weir-live-") as folder:
+        stage = contestants.Stage(pathlib.Path(folder), options.weir.resolve())
+        try:
+            kept = [measure(stage, what, times, options.seconds)
+                    for what, times in (("reload", options.reloads), ("upgrade", options.upgrades)) if times]
+        except contestants.BenchError as error:
+            sys.exit(f"{error}")
+        finally:
+            stage.stop_all()
+    sys.exit(0 if all(kept) else "a request failed, or a limit was not kept")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+#include "app/handed_state.hpp"
+
+#include <cerrno>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace weir::app {
+
+namespace {
+
+base::Error system_error(const char* what) {
+  return base::Error{std::string(what) + ": " + std::system_category().message(errno)};
+}
+
+// False, with errno: what could not be written.
+bool write_all(int file, std::string_view bytes) noexcept {
+  while (!bytes.empty()) {
+    const auto count = ::write(file, bytes.data(), bytes.size());
+    if (count > 0)
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    else if (errno != EINTR)
+      return false;
+  }
+  return true;
+}
+
+limit::ByteSource bytes_of(int file) {
+  ::lseek(file, 0, SEEK_SET);
+  return [file](std::span<char> into) {
+    std::size_t filled = 0;
+    while (filled < into.size()) {
+      const auto count = ::read(file, into.data() + filled, into.size() - filled);
+      if (count == 0 || (count < 0 && errno != EINTR)) break;
+      if (count > 0) filled += static_cast<std::size_t>(count);
+    }
+    return filled;
+  };
+}
+
+}  // namespace
+
+base::Result<HandedState> write_state(const limit::KeyTable& table, const limit::Snapshot& snapshot,
+                                      std::span<const limit::SavedRule> rules) {
+  HandedState state;
+  state.file = OwnedDescriptor(::memfd_create("weir-state", MFD_CLOEXEC));
+  if (state.file.get() < 0) return system_error("no file in memory for how limits stand");
+  bool whole = true;
+  state.keys = limit::write_snapshot(table, snapshot, rules, [&](std::string_view more) {
+    whole = whole && write_all(state.file.get(), more);
+  });
+  if (!whole) return system_error("how limits stand could not be written");
+  return state;
+}
+
+base::Result<limit::Restored> read_state(int file, std::span<const limit::SavedRule> rules,
+                                         base::TimePoint now, limit::KeyTable& table) {
+  const auto checked = limit::check_snapshot(bytes_of(file), rules);
+  if (!checked) return base::Error{"how limits stand " + checked.error().message};
+  return limit::restore_snapshot(bytes_of(file), rules, now, table);
+}
+
+}  // namespace weir::app

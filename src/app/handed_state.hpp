@@ -1,0 +1,28 @@
+// How limits stand, on its way to the process that takes over: a snapshot in a file that is in memory alone,
+// whose descriptor goes over.
+#pragma once
+
+#include "app/owned_descriptor.hpp"
+
+#include "weir/base/result.hpp"
+#include "weir/limit/snapshot.hpp"
+
+#include <cstdint>
+#include <span>
+
+namespace weir::app {
+
+struct HandedState {
+  OwnedDescriptor file;
+  std::uint64_t keys = 0;
+};
+
+// REQUIRES that nobody charges meanwhile, and that the keys were charged by `rules`.
+[[nodiscard]] base::Result<HandedState> write_state(const limit::KeyTable& table,
+                                                    const limit::Snapshot& snapshot,
+                                                    std::span<const limit::SavedRule> rules);
+// An error: it is not whole, and the table as it was, or has a part.
+[[nodiscard]] base::Result<limit::Restored> read_state(int file, std::span<const limit::SavedRule> rules,
+                                                       base::TimePoint now, limit::KeyTable& table);
+
+}  // namespace weir::app

@@ -1,0 +1,46 @@
+// Connections on their way between two processes: how the one that retires sends them, and the one that has
+// taken over receives them. A message each (upgrade_channel.hpp), with the socket beside it.
+#pragma once
+
+#include "app/upgrade_channel.hpp"
+
+#include "weir/net/asio.hpp"
+#include "weir/proxy/passage.hpp"
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/posix/basic_stream_descriptor.hpp>
+
+namespace weir::app {
+
+// Of the process that retires. Shared by its workers, and outlives them.
+class Departures final : public proxy::Passage {
+ public:
+  explicit Departures(OwnedDescriptor channel) noexcept : channel_(std::move(channel)) {}
+  [[nodiscard]] bool take(int fd, std::string_view listener, std::string_view unread) noexcept override;
+
+ private:
+  OwnedDescriptor channel_;
+};
+
+// Of the process that has taken over; until the other one has ended. Belongs to the main thread.
+class Arrivals {
+ public:
+  // Is told of each connection: the address of its listener, and what was read of its next request.
+  using Take =
+      std::function<void(OwnedDescriptor connection, const std::string& listener, std::string unread)>;
+
+  Arrivals(net::Executor control, OwnedDescriptor channel, Take take);
+
+ private:
+  void await_next();
+  void read_all();
+
+  net::asio::posix::basic_stream_descriptor<net::Executor> channel_;
+  const Take take_;
+};
+
+}  // namespace weir::app

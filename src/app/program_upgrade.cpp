@@ -1,0 +1,106 @@
+#include "app/program.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace weir::app {
+
+// Who is told why not is told so at once.
+void Program::upgrade(Upgrade::Done done) {
+  const auto refuse = [&](const char* why) {
+    log_.error(std::string("upgrade: ") + why);
+    UpgradeReport report;
+    report.fault = why;
+    if (done) done(report);
+  };
+  if (draining_) return refuse("weir is stopping");
+  if (reloading_.is_under_way()) return refuse("the configuration is being read anew: ask again");
+  if (!readiness().ready) return refuse("weir does not serve yet");
+  upgrade_.begin({.start = settings_.server.upgrade_timeout, .pause = settings_.server.upgrade_pause},
+                 std::move(done));
+}
+
+Upgrade::House Program::house() {
+  return {.legacy =
+              [this] {
+                return Legacy{.clock = clock_.offset(),
+                              .table = names_.table,
+                              .shared = names_.shared,
+                              .upgraded = upgraded_,
+                              .failed = failed_before_ + upgrade_.failed()};
+              },
+          .bequests = [this] { return bequests(); },
+          .pause =
+              [this](const std::function<void()>& done) {
+                const auto left = std::make_shared<std::atomic<std::size_t>>(workers_.size());
+                for (const auto& worker : workers_)
+                  worker->pause([left, done] {
+                    if (--*left == 0) done();
+                  });
+              },
+          .resume =
+              [this] {
+                for (const auto& worker : workers_) worker->resume();
+              },
+          .state =
+              [this] {
+                return write_state(table_, {.names = names_.table, .saved_at = clock_.now()},
+                                   editions_.saved_rules());
+              },
+          .announce = [this](pid_t successor) { supervision_.hand_over(successor); },
+          .hand_over = [this](const UpgradeReport& report,
+                              OwnedDescriptor channel) { hand_over(report, std::move(channel)); }};
+}
+
+std::vector<Bequest> Program::bequests() const {
+  std::vector<Bequest> all;
+  for (auto& [address, sockets] : listeners_->sockets())
+    all.push_back({"listener", std::move(address), std::move(sockets)});
+  if (admin_) all.push_back({"admin", begun_with_.admin.address->to_string(), {admin_->socket()}});
+  return all;
+}
+
+// What is left is to finish what was begun. The state on the disk is the other one's to write.
+void Program::hand_over(const UpgradeReport& report, OwnedDescriptor channel) {
+  departures_.emplace(std::move(channel));
+  log_.write_always(
+      LogLevel::Info,
+      "upgrade: process " + std::to_string(report.successor) + " has taken over, with the state of " +
+          std::to_string(report.keys) + (report.keys == 1 ? " key" : " keys") + "; requests waited " +
+          std::to_string(std::chrono::ceil<std::chrono::milliseconds>(report.paused).count()) + " ms");
+  alerts_->change({}, sources());  // the other one's to tell
+  if (admin_) admin_->retire();
+  listeners_->close();
+  for (const auto& worker : workers_) worker->retire(*departures_);
+  drain();
+}
+
+// Workers run already, so that Redis is there when requests come, and take none yet.
+void Program::take_over() {
+  constexpr std::chrono::milliseconds kLook{2};
+  takeover_->close_rest();
+  const auto waits = [](const auto& worker) { return worker->waits_for_redis(); };
+  while (std::any_of(workers_.begin(), workers_.end(), waits)) std::this_thread::sleep_for(kLook);
+  const auto file = takeover_->await_state();
+  const auto restored = need(read_state(file.get(), editions_.saved_rules(), clock_.now(), table_));
+  takeover_->await_word_to_open();
+  for (const auto& worker : workers_) worker->open();
+  auto channel = takeover_->await_succession();
+  arrivals_.emplace(control_.get_executor(), std::move(channel),
+                    [this](OwnedDescriptor connection, const std::string& listener, std::string read) {
+                      listeners_->adopt(std::move(connection), listener, std::move(read));
+                    });
+  auto line = "upgrade: took over, with the state of " + std::to_string(restored.keys) +
+              (restored.keys == 1 ? " key" : " keys");
+  if (restored.changed != 0) line += "; " + std::to_string(restored.changed) + " were of rules that changed";
+  if (restored.left_out != 0)
+    line += "; " + std::to_string(restored.left_out) + " found no room: raise max_keys";
+  log_.write_always(LogLevel::Info, line);
+}
+
+}  // namespace weir::app

@@ -1,0 +1,77 @@
+// The new process's end of an upgrade: what it is given by the weir that started it, and the words they
+// exchange until it serves. Belongs to the main thread, and waits; the other one keeps the deadlines, and
+// ends this process where it is late.
+#pragma once
+
+#include "app/upgrade_channel.hpp"
+
+#include "weir/base/endpoint.hpp"
+#include "weir/base/result.hpp"
+#include "weir/base/siphash.hpp"
+#include "weir/base/time.hpp"
+#include "weir/net/listener.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::app {
+
+// What goes over beside sockets and counts.
+struct Legacy {
+  base::Duration clock{};      // net::Clock::offset()
+  base::SipKey table, shared;  // policy::NamingKeys
+  std::uint64_t upgraded = 0;  // times that it succeeded before, and failed
+  std::uint64_t failed = 0;
+};
+[[nodiscard]] std::vector<std::string> lines_of(const Legacy& legacy);
+// nullopt: it is not that, or of another protocol.
+[[nodiscard]] std::optional<Legacy> legacy_of(const std::vector<std::string>& lines);
+
+class Takeover {
+ public:
+  // Names the descriptor of the channel in the environment of the new process.
+  static constexpr const char* kVariable = "WEIR_UPGRADE_FD";
+
+  // Null where nobody hands anything over. Before the first thread: it changes the environment. Throws
+  // CannotStart where what is handed over is not to be understood.
+  [[nodiscard]] static std::unique_ptr<Takeover> of_environment();
+
+  [[nodiscard]] const Legacy& legacy() const noexcept { return legacy_; }
+  // Sockets that listen on what is configured as this address; none: nobody did. Each is given once, so that
+  // what nobody asks for is closed in the end.
+  [[nodiscard]] std::vector<net::ListeningSocket> take_listeners(const base::Endpoint& address);
+  [[nodiscard]] std::optional<net::ListeningSocket> take_admin(const base::Endpoint& address);
+  void close_rest() noexcept { inherited_.clear(); }
+
+  // Says why there will be nothing of it. Never throws.
+  void fail(std::string_view why) noexcept;
+  // Says that all is ready and waits for how limits stand. Throws CannotStart where the other gave it up.
+  [[nodiscard]] OwnedDescriptor await_state();
+  // Says that it has that, and waits for the word to open. Where the other is gone meanwhile, nobody else
+  // serves.
+  void await_word_to_open();
+  // Says that connections are taken, and waits until the service manager knows whom to listen to. The
+  // channel, by which connections come from then on.
+  [[nodiscard]] OwnedDescriptor await_succession();
+
+ private:
+  struct Inherited {
+    std::string word, address;
+    std::vector<OwnedDescriptor> sockets;
+  };
+
+  explicit Takeover(OwnedDescriptor channel) : channel_(std::move(channel)) {}
+  void read_inheritance();
+  [[nodiscard]] std::optional<UpgradeMessage> await(std::string_view word);
+  [[nodiscard]] std::vector<net::ListeningSocket> take(std::string_view word, const base::Endpoint& address);
+
+  OwnedDescriptor channel_;
+  Legacy legacy_;
+  std::vector<Inherited> inherited_;
+};
+
+}  // namespace weir::app

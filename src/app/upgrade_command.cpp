@@ -1,0 +1,67 @@
+#include "weir/app/upgrade_command.hpp"
+
+#include "app/ask_admin.hpp"
+
+#include <chrono>
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+#include <boost/json.hpp>
+
+namespace weir::app {
+
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::chrono::seconds kSpare{5};  // for the way
+
+json::object object_in(const AdminReply& reply) {
+  json::error_code ec;
+  auto said = json::parse(reply.body, ec);
+  if (ec || !said.is_object())
+    throw std::runtime_error("it answers " + std::to_string(reply.status) + " and no JSON");
+  return std::move(said.as_object());
+}
+
+std::string in_words(const json::object& said) {
+  std::ostringstream text;
+  text.precision(1);
+  const auto keys = said.at("keys").to_number<std::uint64_t>();
+  text << "process " << said.at("process").to_number<std::int64_t>() << " has taken over, with the state of "
+       << keys << (keys == 1 ? " key" : " keys") << "; requests waited " << std::fixed
+       << said.at("paused_ms").to_number<double>() << " ms at most\n";
+  return text.str();
+}
+
+}  // namespace
+
+// Twice the pause: for the state, and for the word to open.
+base::Duration longest_upgrade(const Settings& settings) noexcept {
+  return settings.server.upgrade_timeout + 2 * settings.server.upgrade_pause;
+}
+
+int run_upgrade(const AdminAccess& access, base::Duration longest) {
+  try {
+    const auto reply = ask_admin({.address = access.address,
+                                  .token = access.token,
+                                  .method = "POST",
+                                  .target = "/api/upgrade",
+                                  .patience = std::chrono::ceil<std::chrono::seconds>(longest) + kSpare});
+    const auto said = object_in(reply);
+    if (reply.status == 200) {
+      std::cout << in_words(said) << std::flush;
+      return 0;
+    }
+    const auto* message = said.if_contains("message");
+    throw std::runtime_error(message != nullptr && message->is_string() ? message->as_string().c_str()
+                                                                        : reply.body);
+  } catch (const std::exception& error) {
+    std::cerr << "weir: " << access.address.to_string() << ": no upgrade: " << error.what() << '\n';
+    return 1;
+  }
+}
+
+}  // namespace weir::app

@@ -1,0 +1,351 @@
+#!/usr/bin/env python3
+"""A new process of the binary takes over: no connection refused, none lost, no count reset, and nothing at all changed
+where it cannot."""
+
+import ctypes
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+from harness import (PATIENCE, SANITIZED, WEIR, Client, Process, TestCase, Upstream, answer, client_tls, config, eventually, get,
+                     main, make_certificate, request_bytes, rule)
+from supervision_test import Manager
+
+UPGRADES = int(os.environ.get("WEIR_UPGRADES", "5"))
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans():
+    """What a weir leaves behind when it ends becomes a child of this process, which so hears how it ended."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+class Lineage(Process):
+    """A weir and those that take over from it, as one log; `pid` is of the one that serves."""
+
+    def __init__(self, text, files=None, environment=None):
+        self.scratch = tempfile.TemporaryDirectory(prefix="weir-test-")
+        self.folder = pathlib.Path(self.scratch.name)
+        self.binary = self.folder / "weir"
+        self.binary.symlink_to(WEIR)
+        for name, content in {"weir.toml": text, **(files or {})}.items():
+            (self.folder / name).write_text(content)
+        super().__init__([str(self.binary), "run", "--config", str(self.folder / "weir.toml")],
+                         env={**os.environ, **(environment or {})})
+        listeners = len(re.findall(r'address = "127\.0\.0\.1:0"', text)) - 1
+        self.ports = [int(match.group(1)) for match in self.wait_for(r"listening on \S*:(\d+)", listeners)]
+        self.port = self.ports[0]
+        self.admin = int(self.wait_for(r"admin on \S*:(\d+)")[0].group(1))
+        self.ended, self.count = [], 0
+
+    def write(self, text):
+        (self.folder / "weir.toml.new").write_text(text)
+        (self.folder / "weir.toml.new").rename(self.folder / "weir.toml")
+
+    def install(self, script):
+        """Another binary in the place of this one; None: weir again."""
+        fresh = self.folder / "weir.new"
+        if script is None:
+            fresh.symlink_to(WEIR)
+        else:
+            fresh.write_text("#!/bin/sh\n" + script + "\n")
+            fresh.chmod(0o755)
+        fresh.rename(self.binary)
+
+    def signal(self, which):
+        os.kill(self.pid, which)
+
+    def upgrade(self):
+        """Waits until another process serves; returns its number."""
+        self.count += 1
+        self.signal(signal.SIGUSR2)
+        return self.taken_over()
+
+    def taken_over(self):
+        self.ended.append(self.pid)
+        self.pid = int(self.wait_for(r"upgrade: process (\d+) has taken over", self.count)[-1].group(1))
+        return self.pid
+
+    def fails(self, why):
+        """An upgrade that comes to nothing."""
+        before = len([line for line in self.lines if "goes on as it was" in line])
+        self.signal(signal.SIGUSR2)
+        said = self.wait_for(r"error upgrade: (.*); this weir goes on as it was", before + 1)[-1].group(1)
+        if not re.search(why, said):
+            raise AssertionError(f"{said!r} does not say {why!r}")
+
+    def ask(self, *arguments):
+        return subprocess.run([WEIR, *arguments, "--config", self.folder / "weir.toml", "--admin", f"127.0.0.1:{self.admin}"],
+                              capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+    def status_of(self, pid):
+        """How it ends, which it does soon."""
+        if pid == self.process.pid:
+            return self.process.wait(PATIENCE)
+        deadline = time.monotonic() + PATIENCE
+        while (found := os.waitpid(pid, os.WNOHANG)) == (0, 0):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"process {pid} does not end:\n{self.log()}")
+            time.sleep(0.01)
+        return os.waitstatus_to_exitcode(found[1])
+
+    def connect(self, **options):
+        return Client(self.port, **options)
+
+    def get(self, path="/"):
+        return get(self.port, path)
+
+    def metric(self, name, **labels):
+        total = 0.0
+        for line in get(self.admin, "/metrics").body.decode().splitlines():
+            if re.match(rf"{name}(\{{|\s)", line) and all(f'{key}="{value}"' in line for key, value in labels.items()):
+                total += float(line.rpartition(" ")[2])
+        return total
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        try:
+            self.signal(signal.SIGTERM)
+            statuses = [self.status_of(pid) for pid in (*self.ended, self.pid)]
+            self.reader.join(PATIENCE)
+        finally:
+            self.process.stderr.close()
+            self.scratch.cleanup()
+        self.check_reports()
+        if kind is None and any(statuses):
+            raise AssertionError(f"they ended with {statuses}:\n{self.log()}")
+
+
+class Clients:
+    """Some that keep their connections and some that open one for each request, until they are told to stop. A
+    connection is given up where the answer says so, and for no other reason."""
+
+    def __init__(self, port, kept=6, fresh=2):
+        self.port, self.ending, self.statuses, self.faults, self.closed = port, threading.Event(), [], [], 0
+        self.threads = [threading.Thread(target=self.ask, args=(number < kept,), daemon=True) for number in range(kept + fresh)]
+        for thread in self.threads:
+            thread.start()
+
+    def ask(self, keeps):
+        while not self.ending.is_set():
+            try:
+                with Client(self.port) as client:
+                    self.use(client, keeps)
+            except Exception as fault:  # each is a client's failed request
+                self.faults.append(repr(fault))
+
+    def use(self, client, keeps):
+        while not self.ending.is_set():
+            said = client.get("/")
+            self.statuses.append(said.status)
+            if not keeps:
+                return
+            if said["connection"] == "close":
+                self.closed += 1
+                return
+
+    def went_on(self, count):
+        seen = len(self.statuses)
+        eventually(lambda: len(self.statuses) > seen + count, "requests go on")
+
+    def stop(self):
+        self.ending.set()
+        for thread in self.threads:
+            thread.join(PATIENCE)
+
+
+class Upgrade(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        adopt_orphans()
+
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+
+    def weir(self, files=None, environment=None, **given):
+        return self.start(Lineage(config(self.upstream.port, **given), files, environment))
+
+
+class Serving(Upgrade):
+    LIMIT = rule("all", "2000/day", algorithm='"fixed_window"', key="[]")
+    FREE = '[[route]]\nrespond = { status = 200, body = "here" }'
+
+    def test_no_request_fails_and_no_limit_is_exceeded_or_reset(self):
+        weir = self.weir(rules=self.LIMIT, routes=self.FREE)
+        clients = Clients(weir.port)
+        for number in range(UPGRADES):
+            clients.went_on(150)
+            if number % 2:
+                weir.upgrade()
+            else:
+                weir.count += 1
+                told = weir.ask("upgrade")
+                self.assertEqual((told.returncode, told.stderr), (0, ""))
+                self.assertIn(f"process {weir.taken_over()} has taken over", told.stdout)
+        eventually(lambda: 429 in clients.statuses, "the limit is reached")
+        clients.went_on(100)
+        clients.stop()
+        admitted = clients.statuses.count(200)
+        print(f"\n{len(clients.statuses)} requests, {admitted} admitted, {clients.closed} connections closed with an answer", flush=True)
+        self.assertEqual(clients.faults, [])
+        self.assertEqual(set(clients.statuses), {200, 429})
+        self.assertEqual(clients.closed, 0)
+        self.assertEqual(admitted, 2000)
+        self.assertEqual(weir.metric("weir_upgrades_total", result="ok"), UPGRADES)
+
+    def test_a_request_under_way_is_finished_by_the_one_that_began_it(self):
+        release = threading.Event()
+
+        def hold(exchange):
+            release.wait(PATIENCE)
+            exchange.send(answer(b"late"))
+
+        self.upstream.reply = hold
+        weir = self.weir(rules=rule("all", "2/day", algorithm='"fixed_window"', key="[]"))
+        with weir.connect() as client:
+            client.send(request_bytes("GET", "/"))
+            eventually(lambda: self.upstream.exchanges, "it is under way")
+            weir.upgrade()
+            with weir.connect() as other:
+                other.send(request_bytes("GET", "/"))
+                eventually(lambda: len(self.upstream.exchanges) == 2, "the new one serves")
+                self.assertEqual(weir.get("/").status, 429)
+                release.set()
+                self.assertEqual([client.read().body, other.read().body], [b"late", b"late"])
+        self.assertEqual(weir.status_of(weir.ended.pop()), 0)
+
+    def test_an_idle_connection_is_not_closed_under_its_client(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = make_certificate(folder)
+            tls = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }\n'
+            weir = self.weir(files, listener=tls, routes=self.FREE)
+            with Client(weir.port, tls=client_tls(files["edge.crt"])) as client:
+                self.assertEqual(client.get("/").status, 200)
+                weir.upgrade()
+                time.sleep(0.3)  # six ticks, each of which would close what is idle
+                said = client.get("/")
+                self.assertEqual((said.status, said["connection"]), (200, "close"))
+
+    def test_the_number_of_workers_may_change(self):
+        """Each inherited socket has somebody who accepts there: the kernel spreads connections over all."""
+        weir = self.weir(routes=self.FREE)
+        for workers in (1, 5, 2):
+            weir.write(config(self.upstream.port, routes=self.FREE).replace("workers = 2", f"workers = {workers}"))
+            weir.upgrade()
+            self.assertEqual([weir.get("/").status for _ in range(40)], [200] * 40)
+            self.assertEqual(weir.metric("weir_workers"), workers)
+
+    def test_unix_sockets_go_over_too(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/weir.sock"
+            weir = self.weir(listener=f'[[listener]]\naddress = "unix:{path}"', routes=self.FREE)
+            weir.upgrade()
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(PATIENCE)
+                client.connect(path)
+                client.sendall(request_bytes("GET", "/"))
+                self.assertTrue(client.recv(4096).startswith(b"HTTP/1.1 200"))
+
+    def test_what_is_saved_on_the_disk_is_what_the_last_one_knows(self):
+        with tempfile.TemporaryDirectory() as folder:
+            state = f'memory = {{ max_keys = 1000, snapshot = "{folder}/state" }}'
+            limited = {"rules": rule("all", "3/day", algorithm='"fixed_window"', key="[]"), "state": state, "routes": self.FREE}
+            with Lineage(config(self.upstream.port, **limited)) as weir:
+                self.assertEqual(weir.get("/").status, 200)
+                weir.upgrade()
+                self.assertEqual(weir.status_of(weir.ended.pop()), 0)
+                self.assertFalse(os.path.exists(f"{folder}/state"))
+                self.assertEqual(weir.get("/").status, 200)
+            weir = self.weir(**limited)
+            self.assertEqual([weir.get("/").status for _ in range(2)], [200, 429])
+
+    def test_a_service_manager_is_told_who_serves(self):
+        with Manager() as manager:
+            weir = self.weir(environment={"NOTIFY_SOCKET": manager.name, "WATCHDOG_USEC": "200000"}, routes=self.FREE)
+            self.assertEqual(manager.hear_of("READY")["READY"], "1")
+            successor = weir.upgrade()
+            while "MAINPID" not in (said := manager.hear()):
+                self.assertIn("WATCHDOG", said)
+            self.assertEqual(said, {"MAINPID": str(successor)})
+            self.assertEqual(manager.hear_of("READY")["STATUS"], "serving")
+            for _ in range(3):
+                self.assertEqual(manager.hear(), {"WATCHDOG": "1"})
+
+
+class Failing(Upgrade):
+    LIMIT = rule("all", "10/day", algorithm='"fixed_window"', key="[]")
+    FREE = Serving.FREE
+
+    def test_whatever_fails_the_old_one_goes_on(self):
+        given = {"rules": self.LIMIT, "routes": self.FREE, "server": 'upgrade_timeout = "400ms"'}
+        good = config(self.upstream.port, **given)
+        weir = self.weir(**given)
+        kept = self.enterContext(weir.connect())
+        for number, (script, text, why) in enumerate((
+                (None, good.replace("10/day", "lots"), r"weir\.toml:\d+: rule\[all\]\.limit"),
+                ("kill -SEGV $$", good, "it was ended by signal 11"),
+                ("exit 3", good, "it ended with status 3"),
+                ("exec sleep 30", good, "it was not ready within upgrade_timeout"))):
+            with self.subTest(why):
+                weir.install(script)
+                weir.write(text)
+                weir.fails(why)
+                self.assertEqual(int(kept.get("/")["x-ratelimit-remaining"]), 9 - 2 * number)
+                self.assertEqual(int(weir.get("/")["x-ratelimit-remaining"]), 8 - 2 * number)
+        weir.binary.unlink()
+        weir.fails("cannot start .*weir: No such file")
+        self.assertEqual(weir.metric("weir_upgrades_total", result="failed"), 5)
+        weir.install(None)
+        weir.upgrade()
+        self.assertEqual(weir.get("/").status, 200)
+        self.assertEqual(weir.metric("weir_upgrades_total", result="failed"), 5)
+
+    def test_one_that_is_late_with_the_state_is_ended_and_requests_go_on(self):
+        """It says that it is ready and then nothing."""
+        weir = self.weir(rules=self.LIMIT, routes=self.FREE, server='upgrade_pause = "300ms"')
+        weir.install("exec python3 -c 'import os, socket, time; "
+                     's = socket.socket(fileno=int(os.environ["WEIR_UPGRADE_FD"])); s.send(b"ready"); time.sleep(30)\'')
+        kept = self.enterContext(weir.connect())
+        self.assertEqual(kept.get("/").status, 200)
+        weir.signal(signal.SIGUSR2)
+        weir.wait_for("upgrade: started process")
+        statuses = []
+        while not any("goes on as it was" in line for line in weir.lines) or len(statuses) < 5:
+            statuses.append(kept.get("/").status)
+            time.sleep(0.005)
+        weir.wait_for("it did not take over within upgrade_pause; this weir goes on")
+        self.assertEqual(set(statuses) - {429}, {200})
+        self.assertEqual(statuses.count(200), min(9, len(statuses)))
+
+    def test_whoever_asks_is_told_why(self):
+        weir = self.weir(rules=self.LIMIT, routes=self.FREE)
+        weir.install("exit 7")
+        told = weir.ask("upgrade")
+        self.assertEqual((told.returncode, told.stdout), (1, ""))
+        self.assertRegex(told.stderr, r"weir: 127\.0\.0\.1:\d+: no upgrade: it ended with status 7")
+        weir.write("[server]\nworkers = true\n")
+        self.assertEqual(weir.ask("upgrade").returncode, 2)
+        self.assertEqual(weir.get("/").status, 200)
+
+    def test_a_weir_that_is_to_end_takes_the_new_one_with_it(self):
+        weir = self.weir(rules=self.LIMIT, routes=self.FREE)
+        weir.install("exec sleep 30")
+        weir.signal(signal.SIGUSR2)
+        started = int(weir.wait_for(r"upgrade: started process (\d+)")[0].group(1))
+        weir.signal(signal.SIGTERM)
+        weir.wait_for("upgrade: process .*: weir is to end; this weir goes on as it was")
+        self.assertEqual(weir.process.wait(PATIENCE), 0)
+        self.assertFalse(pathlib.Path(f"/proc/{started}").exists())
+        weir.signal = lambda _: None
+
+
+if __name__ == "__main__":
+    main()

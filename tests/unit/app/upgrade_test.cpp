@@ -1,0 +1,121 @@
+// The order of an upgrade, and what the two processes tell each other.
+#include "app/handed_state.hpp"
+#include "app/takeover.hpp"
+#include "app/upgrade_channel.hpp"
+#include "app/upgrade_steps.hpp"
+
+#include <initializer_list>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace weir::app {
+namespace {
+
+using enum UpgradeStage;
+using Event = UpgradeEvent;
+using Act = UpgradeAct;
+
+TEST(UpgradeSteps, LeadToTheOtherServing) {
+  EXPECT_EQ(step(Idle, Event::Begun), (UpgradeStep{Starting, Act::Start}));
+  EXPECT_EQ(step(Starting, Event::Ready), (UpgradeStep{Pausing, Act::Pause}));
+  EXPECT_EQ(step(Pausing, Event::Paused), (UpgradeStep{Restoring, Act::SendState}));
+  EXPECT_EQ(step(Restoring, Event::Restored), (UpgradeStep{Opening, Act::LetOpen}));
+  EXPECT_EQ(step(Opening, Event::Serving), (UpgradeStep{Idle, Act::HandOver}));
+}
+
+TEST(UpgradeSteps, DecideAgainWhereverTheyFailAfterThePause) {
+  EXPECT_EQ(step(Starting, Event::Failed), (UpgradeStep{Idle, Act::GiveUp}));
+  for (const auto stage : {Pausing, Restoring, Opening})
+    EXPECT_EQ(step(stage, Event::Failed), (UpgradeStep{Idle, Act::GiveUpAndResume}));
+}
+
+TEST(UpgradeSteps, TakeAWordOutOfTurnForAFault) {
+  for (const auto event : {Event::Restored, Event::Serving})
+    EXPECT_EQ(step(Starting, event), (UpgradeStep{Idle, Act::GiveUp}));
+  EXPECT_EQ(step(Pausing, Event::Restored), (UpgradeStep{Idle, Act::GiveUpAndResume}));
+  EXPECT_EQ(step(Restoring, Event::Serving), (UpgradeStep{Idle, Act::GiveUpAndResume}));
+  EXPECT_EQ(step(Opening, Event::Ready), (UpgradeStep{Idle, Act::GiveUpAndResume}));
+}
+
+TEST(UpgradeSteps, PassOverWhatIsOfAnEarlierAttemptAndASecondWish) {
+  for (const auto stage : {Idle, Starting, Restoring, Opening})
+    EXPECT_EQ(step(stage, Event::Paused), (UpgradeStep{stage, Act::None}));
+  for (const auto stage : {Starting, Pausing, Restoring, Opening})
+    EXPECT_EQ(step(stage, Event::Begun), (UpgradeStep{stage, Act::None}));
+  for (const auto event : {Event::Ready, Event::Restored, Event::Serving, Event::Failed})
+    EXPECT_EQ(step(Idle, event), (UpgradeStep{Idle, Act::None}));
+}
+
+TEST(Legacy, ComesOverWhole) {
+  const Legacy left{.clock = base::Duration(-7),
+                    .table = {1, ~std::uint64_t{0}},
+                    .shared = {3, 4},
+                    .upgraded = 5,
+                    .failed = 6};
+  const auto come = legacy_of(lines_of(left));
+  ASSERT_TRUE(come);
+  EXPECT_EQ(come->clock, left.clock);
+  EXPECT_EQ(come->table.k1, left.table.k1);
+  EXPECT_EQ(come->shared.k0, 3u);
+  EXPECT_EQ(come->upgraded, 5u);
+  EXPECT_EQ(come->failed, 6u);
+}
+
+TEST(Legacy, OfAnotherProtocolIsNotTaken) {
+  auto lines = lines_of({});
+  lines[0] += "0";
+  EXPECT_FALSE(legacy_of(lines));
+  lines = lines_of({});
+  lines[3] = "-1";
+  EXPECT_FALSE(legacy_of(lines));
+  lines = lines_of({});
+  lines.pop_back();
+  EXPECT_FALSE(legacy_of(lines));
+  EXPECT_FALSE(legacy_of({}));
+}
+
+TEST(UpgradeChannel, CarriesLinesAndDescriptors) {
+  auto ends = upgrade_channel();
+  ASSERT_TRUE(ends);
+  UpgradeMessage message;
+  EXPECT_EQ(receive_message(ends->second.get(), false, message), Arrival::Nothing);
+  const std::vector<int> many(kMostDescriptors, STDIN_FILENO);
+  ASSERT_TRUE(send_message(ends->first.get(), "listener", {"127.0.0.1:80", ""}, many));
+  ASSERT_TRUE(send_message(ends->first.get(), "inherited"));
+  ASSERT_EQ(receive_message(ends->second.get(), true, message), Arrival::Message);
+  EXPECT_EQ(message.word, "listener");
+  EXPECT_EQ(message.lines, (std::vector<std::string>{"127.0.0.1:80", ""}));
+  EXPECT_EQ(message.descriptors.size(), kMostDescriptors);
+  ASSERT_EQ(receive_message(ends->second.get(), true, message), Arrival::Message);
+  EXPECT_EQ(message.word, "inherited");
+  EXPECT_TRUE(message.lines.empty() && message.descriptors.empty());
+  ends->first = OwnedDescriptor();
+  EXPECT_FALSE(send_message(ends->first.get(), "over"));
+}
+
+TEST(UpgradeChannel, EndsWithTheOtherEnd) {
+  auto ends = upgrade_channel();
+  ASSERT_TRUE(ends);
+  ::close(ends->first.release());
+  UpgradeMessage message;
+  EXPECT_EQ(receive_message(ends->second.get(), true, message), Arrival::End);
+  EXPECT_FALSE(send_message(ends->second.get(), "ready"));
+}
+
+TEST(HandedState, IsNotReadWhereItIsNotWhole) {
+  limit::KeyTable table(100);
+  auto state = write_state(table, {.names = {}, .saved_at = base::TimePoint(base::Duration(1))}, {});
+  ASSERT_TRUE(state);
+  EXPECT_EQ(state->keys, 0u);
+  limit::KeyTable other(100);
+  EXPECT_TRUE(read_state(state->file.get(), {}, {}, other));
+  ASSERT_EQ(::ftruncate(state->file.get(), 16), 0);
+  const auto cut = read_state(state->file.get(), {}, {}, other);
+  ASSERT_FALSE(cut);
+  EXPECT_EQ(cut.error().message, "how limits stand ends early");
+}
+
+}  // namespace
+}  // namespace weir::app
