@@ -37,7 +37,10 @@ const std::vector<Read>& reads() {
       "65536", "070", "unix:", "/s", "https://", "http://", "-",   "?",  "@", " "};
   static const std::vector<Read> kReads = {
       {pattern::kDuration,
-       [](const std::string& text) { return static_cast<bool>(base::parse_duration(text)); },
+       [](const std::string& text) {
+         const auto read = base::parse_duration(text);
+         return read || read.error().message.find("is too large") != std::string::npos;
+       },
        {"0", "1", "25", "us", "ms", "s", "sec", "m", "min", "h", "hour", "d", "day", "days", " ", ".", "-",
         "+", "w"}},
       {pattern::kSize,
