@@ -42,7 +42,7 @@ std::vector<std::string> environment_for_successor() {
   for (char** entry = ::environ; *entry != nullptr; ++entry)
     if (!is_of(*entry, "WATCHDOG_PID") && !is_of(*entry, Takeover::kVariable))
       environment.emplace_back(*entry);
-  environment.push_back(std::string(Takeover::kVariable) + "=" + std::to_string(kChannel));
+  environment.emplace_back(Takeover::kVariable).append("=").append(std::to_string(kChannel));
   return environment;
 }
 

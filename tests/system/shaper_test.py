@@ -9,7 +9,7 @@ import time
 
 from harness import SANITIZED, Client, TestCase, Upstream, Weir, closed_port, config, eventually, get, main, request_bytes, rule, together
 
-UNHURRIED = "1/5s" if SANITIZED else "1/2s"  # the first interval is the time for all to queue up
+UNHURRIED = "1/3s" if SANITIZED else "1/2s"  # the first interval is the time for all to queue up
 
 
 def queue_rule(limit, queue, **more):
