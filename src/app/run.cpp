@@ -31,7 +31,8 @@ std::string first_of(const std::vector<std::string>& mistakes) {
 
 int run(const std::string& file) {
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGUSR2, SIG_IGN);  // before weir listens to it: no reason to end
+  // No reasons to end before weir listens to them. Once it holds them back it hears of them all the same.
+  for (const int signal : {SIGHUP, SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
   std::unique_ptr<Takeover> takeover;
   try {
     takeover = Takeover::of_environment();

@@ -41,8 +41,7 @@ base::Result<TlsContext> make_tls_client_context(const TlsClientSettings& settin
   if (settings.cert.empty()) return context;
   if (SSL_CTX_use_certificate_chain_file(c, settings.cert.c_str()) != 1)
     return last_tls_error("the certificate \"" + settings.cert + "\"");
-  if (SSL_CTX_use_PrivateKey_file(c, settings.key.c_str(), SSL_FILETYPE_PEM) != 1)
-    return last_tls_error("the key \"" + settings.key + "\"");
+  if (auto error = use_private_key(c, settings.key)) return *std::move(error);
   if (SSL_CTX_check_private_key(c) != 1)
     return last_tls_error("the key \"" + settings.key + "\" is not that of the certificate \"" +
                           settings.cert + "\"");

@@ -25,7 +25,7 @@ namespace weir::net {
 
 namespace {
 
-// RFC 7301: picks http/1.1 where the client offers it, and goes on without a protocol where it does not.
+// RFC 7301 §3.2: picks http/1.1, and refuses who offers others alone. Who offers none speaks that as well.
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* offered,
                     unsigned offered_size, void*) {
   static constexpr std::string_view kOurs = "\x08http/1.1";
@@ -33,7 +33,7 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const 
   const int found = SSL_select_next_proto(&chosen, size, reinterpret_cast<const unsigned char*>(kOurs.data()),
                                           static_cast<unsigned>(kOurs.size()), offered, offered_size);
   *out = chosen;
-  return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
+  return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
 // What a context needs beside what OpenSSL keeps for it, and goes with it.
@@ -182,8 +182,7 @@ base::Result<TlsContext> make_one(const TlsSettings& settings, const Certificate
   SSL_CTX* c = context.get();
   if (SSL_CTX_use_certificate_chain_file(c, files.cert.c_str()) != 1)
     return last_tls_error("the certificate \"" + files.cert + "\"");
-  if (SSL_CTX_use_PrivateKey_file(c, files.key.c_str(), SSL_FILETYPE_PEM) != 1)
-    return last_tls_error("the key \"" + files.key + "\"");
+  if (auto error = use_private_key(c, files.key)) return *std::move(error);
   if (SSL_CTX_check_private_key(c) != 1)
     return last_tls_error("the key \"" + files.key + "\" is not that of the certificate \"" + files.cert +
                           "\"");

@@ -18,6 +18,12 @@ namespace {
 // connection goes.
 constexpr std::uint64_t kDiscarded = 64 << 10;
 
+// RFC 9110 §15.5.2: how one shows who one is. API keys in fields of their own have no registered scheme.
+std::string_view challenge_to(const policy::ClientSettings& client) noexcept {
+  const bool bearer = client.api_key.kind == policy::Source::Kind::Bearer || client.tokens.has_value();
+  return bearer ? "WWW-Authenticate: Bearer\r\n" : "WWW-Authenticate: ApiKey\r\n";
+}
+
 }  // namespace
 
 Exchange::Exchange(Session& session)
@@ -192,6 +198,7 @@ net::Task<Exchange::Ending> Exchange::refuse_by(const policy::Rule& rule, base::
 net::Task<Exchange::Ending> Exchange::error(unsigned status, std::string_view what) {
   space_->text.clear();
   http::append_error_json(space_->text, status, what);
+  if (status == 401) space_->standing += challenge_to(config_.client);
   return answer({.status = status, .body = space_->text, .fields = space_->standing});
 }
 

@@ -21,6 +21,8 @@ constexpr base::Duration kLingerTime{1'000'000};
 constexpr unsigned kRequestsInTurn = 16;
 // So many are ignored before a request (RFC 9112 §2.2: at least one); more make it malformed.
 constexpr unsigned kEmptyLines = 8;
+// RFC 9110 §15.5.6: what a 405 says. Any method but CONNECT goes on to upstreams.
+constexpr std::string_view kAllow = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE\r\n";
 
 }  // namespace
 
@@ -197,6 +199,7 @@ net::Task<void> Session::refuse_head(http::Fault fault, observe::ClientError kin
   std::string out;
   http::write_answer(out, {.status = fault.status,
                            .body = body,
+                           .fields = fault.status == 405 ? kAllow : std::string_view{},
                            .date = worker.http_date(worker.clock.now()),
                            .keep_alive = false});
   net::ErrorCode ec;

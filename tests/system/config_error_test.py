@@ -58,6 +58,12 @@ class ConfigErrors(TestCase):
         self.assertIn(done.returncode, (1, 2))
         self.assertIn("bad.crt", done.stderr)
 
+    def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_its_pass_phrase(self):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-keyout", self.folder / "locked.key", "-passout", "pass:x",
+                        "-out", self.folder / "edge.crt", "-subj", "/CN=edge"], check=True, capture_output=True)
+        tls = 'tls = { certificates = [{ cert = "edge.crt", key = "locked.key" }] }'
+        self.assert_refused(config(1, listener=tls), r'the key ".*locked\.key" is encrypted: write it without a pass phrase')
+
     def test_an_unset_variable_is_named(self):
         os.environ.pop("WEIR_TEST_UNSET", None)
         self.assert_refused(config(1, state='key_secret = "${WEIR_TEST_UNSET}"'), "WEIR_TEST_UNSET")

@@ -6,10 +6,12 @@ import os
 import pathlib
 import re
 import signal
+import tempfile
 import threading
 import time
 
-from harness import PATIENCE, SANITIZED, Client, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule
+from harness import (PATIENCE, SANITIZED, WEIR, Client, Process, TestCase, Upstream, Weir, answer, config, eventually, main,
+                     request_bytes, rule)
 
 
 class Held(Upstream):
@@ -142,6 +144,20 @@ class Drain(TestCase):
         weir.wait_for("info reload: the configuration was read anew")
         self.upstream.release.set()
         self.assertEqual(weir.get("/").status, 200)
+
+    def test_signals_that_come_before_it_listens_to_them_end_nothing(self):
+        """Its configuration comes through a pipe: between that being opened and written it is still starting."""
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        os.mkfifo(folder / "weir.toml")
+        weir = Process([WEIR, "run", "--config", folder / "weir.toml"])
+        self.addCleanup(weir.stop)
+        with open(folder / "weir.toml", "w") as pipe:
+            for which in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+                weir.signal(which)
+            pipe.write(config(self.upstream.port))
+        weir.wait_for("listening on")
+        weir.signal(signal.SIGTERM)
+        self.assertEqual(weir.wait(), 0)
 
     def test_a_log_that_nobody_reads_does_not_hold_the_end_up(self):
         read_end, write_end = os.pipe()

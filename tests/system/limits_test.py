@@ -119,7 +119,9 @@ class Limits(TestCase):
 
     def test_unknown_keys_can_be_rejected(self):
         weir = self.weir(rule(limit="100/s"), client='keys = "keys.toml"\nunknown_keys = "reject"', files={"keys.toml": KEYS})
-        self.assert_own_error(get(weir.port, x_api_key="invented"), 401)
+        rejected = get(weir.port, x_api_key="invented")
+        self.assert_own_error(rejected, 401)
+        self.assertEqual(rejected["www-authenticate"], "ApiKey")
         self.assertEqual(get(weir.port, x_api_key="pro-key").status, 200)
 
     def test_a_spoofed_forwarded_address_changes_nothing(self):

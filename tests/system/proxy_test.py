@@ -26,6 +26,13 @@ class Connections(TestCase):
         self.upstream = self.start(Upstream())
         self.weir = self.start(Weir(config(self.upstream.port)))
 
+    def test_connect_is_refused_with_what_is_allowed(self):
+        with self.weir.connect() as client:
+            client.send(b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n")
+            refused = client.read()
+            self.assert_own_error(refused, 405)
+            self.assertIn("GET", refused["allow"])
+
     def test_both_sides_are_kept_alive(self):
         with self.weir.connect() as client:
             for _ in range(20):
