@@ -268,8 +268,9 @@ net::Task<Relay::Need> Exchange::relay_rest(upstream::Pool& pool, Relay& relay, 
     const bool reading = need == Relay::Need::Bytes;
     if (pieces % Relay::kPiecesInTurn == 0) {
       co_await net::Pause(worker_.executor);
-      if (session_.late() || session_.left() || (upload_ && upload_->fault != 0)) break;
+      if (session_.late() || session_.left()) break;
     }
+    if (upload_ && upload_->fault != 0) break;  // it may have failed before there was a wait to be ended
     session_.arm(reading ? pool.settings().timeouts.response : look);
     if (reading) session_.begin_wait_for_others();
     client_stalls_ = !reading;

@@ -250,6 +250,29 @@ class Slowness(TestCase):
                 break
         self.assertGreater(got, 12 * MIB)
 
+    def test_who_sends_while_it_reads_slowly_goes_on_with_both(self):
+        def pour_and_read(exchange):
+            pouring = threading.Thread(target=exchange.send, args=(answer(b"x" * (12 * MIB)),), daemon=True)
+            pouring.start()
+            exchange.read_body()
+            pouring.join()
+
+        self.upstream.reply = pour_and_read
+        weir = self.weir('min_rate = "500B"\nmin_rate_grace = "500ms"')
+        client = self.enterContext(weir.connect())
+        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 256 << 10)
+        client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        got = 0
+        for _ in range(25):  # each look at how it reads falls into a wait for what it sends
+            client.send(b"3e8\r\n" + b"y" * 1000 + b"\r\n")
+            got += len(client.sock.recv(64_000))
+            time.sleep(0.1)
+        client.send(b"0\r\n\r\n")
+        while got < 12 * MIB and (piece := client.sock.recv(MIB)):
+            got += len(piece)
+        self.assertGreater(got, 12 * MIB)
+        eventually(lambda: self.upstream.exchanges[0].body == b"y" * 25_000, "all of it has come")
+
     def test_one_that_stopped_is_cut_off(self):
         self.pour(50 * MIB)
         weir = self.weir('write_timeout = "300ms"\nmin_rate = "0B"')
