@@ -202,12 +202,14 @@ void WorkerThread::begin_drain() {
   end_when_empty();
 }
 
-// An entrance that is closed may hold a client yet that it has accepted and not begun to serve.
+// An entrance that is closed may hold a client yet that it has accepted and not begun to serve: who stops at
+// once does not wait for that one.
 bool WorkerThread::is_empty() {
   forget_deserted();
   const bool deserted = std::all_of(entrances_.begin(), entrances_.end(),
                                     [](const auto& entrance) { return entrance.second->is_deserted(); });
-  return worker_.sessions == 0 && deserted && left_.empty() && !(redis_ && redis_->is_taking());
+  return worker_.sessions == 0 && (worker_.hard_stop || (deserted && left_.empty())) &&
+         !(redis_ && redis_->is_taking());
 }
 
 void WorkerThread::end_when_empty() {

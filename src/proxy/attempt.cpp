@@ -128,6 +128,7 @@ net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
   attempt.fresh = true;
   if (aged) {
     --attempt.servers;
+    attempt.handed_over = attempt.servers != 0;
     tallies().retries.add();
     co_return true;
   }

@@ -175,17 +175,25 @@ void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer, std::stri
   if (settings_.proxy_protocol) session->expect_preamble();
   session->begin_with(read);
   ++sessions_;
-  net::spawn(worker_.executor, serve(std::move(session)), [this](const std::exception_ptr& failure) {
-    --sessions_;
-    if (!failure) return;
-    try {
-      std::rethrow_exception(failure);
-    } catch (const std::bad_alloc&) {
-      complain_of_accepting(net::asio::error::no_memory);
-    } catch (const std::exception& error) {
-      complain_(std::string("a connection was dropped: ") + error.what());
-    }
-  });
+  try {
+    net::spawn(worker_.executor, serve(std::move(session)),
+               [this](const std::exception_ptr& failure) { note_end(failure); });
+  } catch (...) {
+    --sessions_;  // it has not begun, and nobody would say that it ended
+    throw;
+  }
+}
+
+void Entrance::note_end(const std::exception_ptr& failure) {
+  --sessions_;
+  if (!failure) return;
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::bad_alloc&) {
+    complain_of_accepting(net::asio::error::no_memory);
+  } catch (const std::exception& error) {
+    complain_(std::string("a connection was dropped: ") + error.what());
+  }
 }
 
 }  // namespace weir::proxy

@@ -70,14 +70,16 @@ net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
     for (bool again = true; again;) {
       answered = false;
       if (!lease_server(pool, attempt)) break;
-      const bool connected = can_reuse(attempt) || co_await connect(pool, attempt);
+      bool connected = can_reuse(attempt);
+      if (!connected) connected = co_await connect(pool, attempt);
       if (session_.left()) break;
       if (!connected) continue;
       answered = co_await exchange_heads(pool, attempt);
+      again = answered && disappoints(pool, attempt);
       if (!answered)
         again = co_await try_again(pool, attempt);
-      else
-        again = disappoints(pool, attempt) && co_await repeat(pool, attempt);
+      else if (again)
+        again = co_await repeat(pool, attempt);
       if (!lease_) answered = false;  // the answer was let go for another server's, and there is none
     }
     if (answered && space_->response.status == 101)
@@ -268,8 +270,9 @@ net::Task<Relay::Need> Exchange::relay_rest(upstream::Pool& pool, Relay& relay, 
     const bool reading = need == Relay::Need::Bytes;
     if (pieces % Relay::kPiecesInTurn == 0) {
       co_await net::Pause(worker_.executor);
-      if (session_.late() || session_.left() || (upload_ && upload_->fault != 0)) break;
+      if (session_.late() || session_.left()) break;
     }
+    if (upload_ && upload_->fault != 0) break;  // it may have failed before there was a wait to be ended
     session_.arm(reading ? pool.settings().timeouts.response : look);
     if (reading) session_.begin_wait_for_others();
     client_stalls_ = !reading;

@@ -5,6 +5,7 @@
 #include "weir/http/answer.hpp"
 #include "weir/http/head_parser.hpp"
 #include "weir/net/signal.hpp"
+#include "weir/proxy/relay.hpp"
 
 #include <algorithm>
 
@@ -14,9 +15,10 @@ namespace {
 
 // A connection that was silent for so long gives its buffer back and waits without one.
 constexpr std::uint32_t kQuietAfterTicks = 1'000'000 / net::Watchdog::kTick.count();
-// What a client whose request was refused may still send before the connection is closed on it.
-constexpr std::size_t kLingerBytes = 256 << 10;
-constexpr base::Duration kLingerTime{1'000'000};
+// How long a client whose request was refused may still send before the connection is closed on it: between
+// two reads, and in all. Most read the answer only once they have sent all of their body.
+constexpr base::Duration kLingerPause{5'000'000};
+constexpr base::Duration kLingerTime{30'000'000};
 // After so many requests in a row that were there already, a connection lets others have their turn.
 constexpr unsigned kRequestsInTurn = 16;
 // So many are ignored before a request (RFC 9112 §2.2: at least one); more make it malformed.
@@ -63,7 +65,7 @@ void Session::on_tick() noexcept {
   if (state_ != State::Busy) ++idle_ticks_;
   const bool idle_in_drain = ends_idle() && state_ != State::Busy;
   const bool grown_quiet = state_ == State::Idle && idle_ticks_ == kQuietAfterTicks;
-  if (state_ != State::Busy && worker.clearing.takes(state_ == State::Quiet)) {
+  if ((state_ != State::Busy || lingers_) && worker.clearing.takes(lingers_ || state_ == State::Quiet)) {
     worker.counters.connections_evicted.add();
     late_ = true;
     return cancel_all();
@@ -225,17 +227,20 @@ void Session::log_refusal(const http::Fault& fault, observe::ClientError kind) {
 }
 
 // Closes so that the last answer is not lost: our end first, then what the client still sends is read and
-// dropped, within bounds (RFC 9112 §9.6).
+// dropped, within bounds (RFC 9112 §9.6). Where connections run short it goes with those that are silent.
 net::Task<void> Session::linger() {
   client.shutdown_send();
-  arm(kLingerTime);
-  std::size_t dropped = 0;
-  while (dropped < kLingerBytes && !late_) {
+  lingers_ = true;
+  const auto end = worker.clock.now() + kLingerTime;
+  for (unsigned pieces = 1; !late_; ++pieces) {
+    if (pieces % Relay::kPiecesInTurn == 0) co_await net::Pause(worker.executor);
+    const auto left = end - worker.clock.now();
+    if (left <= base::Duration{0}) break;
+    arm(std::min(left, kLingerPause));
     inbox.release();
     auto ec = receive();
     if (ec == net::asio::error::would_block) ec = co_await client.wait_readable();
     if (ec) break;
-    dropped += inbox.unread().size();
   }
   disarm();
 }

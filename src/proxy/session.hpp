@@ -101,6 +101,7 @@ class Session final : public net::Watched {
   Crowd::Place place_;
   std::optional<http::Ends> told_ends_;  // by the preamble
   bool preamble_expected_ = false;
+  bool lingers_ = false;  // has its last answer, and may still send
   bool waits_for_others_ = false;
   bool late_ = false;
   bool left_ = false;

@@ -50,15 +50,20 @@ net::Task<void> Exchange::upload() {
     const bool reading = need == Relay::Need::Bytes;
     if (pieces % Relay::kPiecesInTurn == 0) {
       co_await net::Pause(worker_.executor);
-      if (state.stop || session_.late() || session_.left()) co_return;
+      if (state.stop || session_.left() || (session_.late() && !client_stalls_)) co_return;
     }
     // A client that does not take its answer gains no time by sending more.
     if (!client_stalls_) session_.arm(reading ? config_.server.body_timeout : timeouts.response);
     const auto since = reading && pace.counts() ? worker_.clock.now() : base::TimePoint{};
     const auto ec = co_await relay.wait(need);
     if (state.stop) co_return;
-    slow_ =
-        !ec && since != base::TimePoint{} && !pace.note(worker_.clock.now() - since, request_body_->filled());
+    // The session has one deadline. One that was for the answer's reader ended this wait as well, and says
+    // nothing of it.
+    const bool others = ec == net::asio::error::operation_aborted && !session_.left() && !worker_.hard_stop &&
+                        (client_stalls_ || !session_.late());
+    slow_ = (!ec || others) && since != base::TimePoint{} &&
+            !pace.note(worker_.clock.now() - since, request_body_->filled());
+    if (others && !slow_) continue;
     if (slow_ || (ec && reading)) {
       state.fault = slow_ || session_.late() ? 408 : 400;
       lease_.cancel();

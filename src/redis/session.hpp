@@ -105,11 +105,13 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void flush();
   void wait_for_room();
   void watch_deadlines();
+  void watch_until(Pipeline::Time deadline);
   void expire();
   [[nodiscard]] bool handle_replies();
   void handle(Pipeline::Entry entry, const Reply& reply);
   void handle_charges(Pipeline::Entry entry, const Reply& reply);
-  void handle_fault(const Pipeline::Entry& entry, const Reply& reply);
+  void handle_bills(Pipeline::Entry& entry, const Reply& reply);
+  void handle_fault(Pipeline::Entry& entry, const Reply& reply);
   void handle_bill(Call& call, const BillPlace& place, Pipeline::Time sent, const Reply& reply);
   void take_back(const Pipeline::Bill& bill, const BillPlace& place, const Reply& reply);
   void handle_refund(Pipeline::Entry entry, const Reply& reply);
@@ -119,7 +121,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void learn_server_time(base::TimePoint server_now) noexcept;
   void load_again(Pipeline::Purpose purpose);
   void finish(Call& call, net::ErrorCode error);
-  void note_failure(net::ErrorCode error);
+  void note_failure(net::ErrorCode error, Pipeline::Time asked);
   void open_breaker();
   [[nodiscard]] std::vector<std::coroutine_handle<>> fail_all(StoreError error);
 
@@ -150,7 +152,8 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   StoreError refusal_ = StoreError::Away;  // what a charge is told while not Up
   bool stopped_ = false;
   unsigned failures_in_row_ = 0;
-  unsigned attempts_ = 0;  // since the last bill that was answered; doubles the pause
+  Pipeline::Time counts_since_{};  // a call that was asked before the last failure counted is of that one
+  unsigned attempts_ = 0;          // since the last bill that was answered; doubles the pause
   std::string last_error_;
   std::string logged_;  // the last line about being down, so that it is not repeated
   bool tried_ = false;  // the first attempt to connect has ended

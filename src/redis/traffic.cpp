@@ -34,33 +34,6 @@ LastRefunds::Groups groups_of(std::span<const Refund> refunds) noexcept {
 
 }  // namespace
 
-StoreError classify(std::string_view text) noexcept {
-  struct Meaning {
-    std::string_view code;
-    StoreError error;
-  };
-  static constexpr std::array kMeanings = {
-      Meaning{"LOADING", StoreError::Loading},          Meaning{"BUSY", StoreError::Loading},
-      Meaning{"CLUSTERDOWN", StoreError::Loading},      Meaning{"TRYAGAIN", StoreError::Loading},
-      Meaning{"MASTERDOWN", StoreError::Loading},       Meaning{"READONLY", StoreError::ReadOnly},
-      Meaning{"OOM", StoreError::OutOfMemory},          Meaning{"MISCONF", StoreError::Misconfigured},
-      Meaning{"NOREPLICAS", StoreError::Misconfigured}, Meaning{"NOAUTH", StoreError::NotAllowed},
-      Meaning{"WRONGPASS", StoreError::NotAllowed},     Meaning{"NOPERM", StoreError::NotAllowed},
-      Meaning{"NOSCRIPT", StoreError::NoScript},
-  };
-  // Before Redis 7 what a command in a script answered comes last in "ERR Error running script (…): …: -OOM
-  // …".
-  constexpr std::string_view kWrapped = "ERR Error running script";
-  if (const auto inner = text.rfind(": -"); text.starts_with(kWrapped) && inner != std::string_view::npos)
-    return classify(text.substr(inner + 3));
-  // A script whose user may not run one of its commands says so without a code of its own.
-  if (text.starts_with("ERR The user executing the script can't")) return StoreError::NotAllowed;
-  const auto code = text.substr(0, text.find(' '));
-  for (const auto& [name, error] : kMeanings)
-    if (name == code) return error;
-  return StoreError::ServerError;
-}
-
 net::ErrorCode Store::Session::begin(Call& call) {
   count(stats_.calls);
   call.deadline = std::chrono::steady_clock::now() + settings_.timeout;
@@ -73,10 +46,12 @@ net::ErrorCode Store::Session::begin(Call& call) {
 net::ErrorCode Store::Session::enqueue(Call& call) {
   if (!takes_bills()) return refusal_;
   if (pipeline_.full()) return StoreError::Overloaded;
-  schedule_flush();  // first: where that throws, nothing refers to the call yet
-  pipeline_.gather(call);
+  // First: where one of these throws, nothing refers to the call yet.
+  schedule_flush();
   // What another node sent on is due earlier than what is asked here.
-  if (!watching_ || (common_ != nullptr && call.deadline < deadline_timer_.expiry())) watch_deadlines();
+  if (!watching_ || (common_ != nullptr && call.deadline < deadline_timer_.expiry()))
+    watch_until(std::min(call.deadline, pipeline_.next_deadline().value_or(call.deadline)));
+  pipeline_.gather(call);
   return {};
 }
 
@@ -155,12 +130,17 @@ void Store::Session::wait_for_room() {
 // later.
 void Store::Session::watch_deadlines() {
   const auto next = pipeline_.next_deadline();
-  watching_ = next.has_value() && !stopped_;
-  if (!watching_) return;
-  deadline_timer_.expires_at(*next);
+  watching_ = false;
+  if (next && !stopped_) watch_until(*next);
+}
+
+void Store::Session::watch_until(Pipeline::Time deadline) {
+  watching_ = false;
+  deadline_timer_.expires_at(deadline);
   deadline_timer_.async_wait([self = shared_from_this()](net::ErrorCode ec) {
     if (!ec) self->expire();
   });
+  watching_ = true;
 }
 
 void Store::Session::expire() {
@@ -168,7 +148,7 @@ void Store::Session::expire() {
   watch_deadlines();
   for (Call* call : expired) {
     count(stats_.timeouts);
-    note_failure(StoreError::Timeout);
+    note_failure(StoreError::Timeout, call->deadline - settings_.timeout);
     finish(*call, StoreError::Timeout);
   }
 }
@@ -203,38 +183,54 @@ void Store::Session::handle(Pipeline::Entry entry, const Reply& reply) {
   }
 }
 
+// Nobody else knows of these calls any more: whatever is thrown on the way, all of them are told something.
 void Store::Session::handle_charges(Pipeline::Entry entry, const Reply& reply) {
-  if (reply.kind == Reply::Kind::Error) {
-    handle_fault(entry, reply);
-  } else {
-    BillPlace place{0, entry.bills.size(), 0, 0};
-    for (const auto& bill : entry.bills) place.lines += bill.lines().size();
-    std::vector<BillPlace> late;
-    for (const auto& bill : entry.bills) {
-      const auto lines = bill.lines();
-      if (bill.call != nullptr)
-        handle_bill(*bill.call, place, entry.sent, reply);
-      else
-        late.push_back(place);
-      ++place.bill;
-      place.first_line += lines.size();
-    }
-    // The last one first: a bucket with a lease takes back its last slots alone.
-    for (auto at = late.rbegin(); at != late.rend(); ++at) take_back(entry.bills[at->bill], *at, reply);
+  try {
+    if (reply.kind == Reply::Kind::Error)
+      handle_fault(entry, reply);
+    else
+      handle_bills(entry, reply);
+  } catch (...) {
+    for (auto& bill : entry.bills)
+      if (Call* call = std::exchange(bill.call, nullptr); call != nullptr)
+        finish(*call, StoreError::Overloaded);
+    throw;
   }
   pipeline_.recycle(std::move(entry.bills));
 }
 
+void Store::Session::handle_bills(Pipeline::Entry& entry, const Reply& reply) {
+  BillPlace place{0, entry.bills.size(), 0, 0};
+  for (const auto& bill : entry.bills) place.lines += bill.lines().size();
+  std::vector<BillPlace> late;
+  for (auto& bill : entry.bills) {
+    const auto lines = bill.lines().size();
+    if (bill.call != nullptr)
+      handle_bill(*bill.call, place, entry.sent, reply);
+    else
+      late.push_back(place);
+    bill.call = nullptr;
+    ++place.bill;
+    place.first_line += lines;
+  }
+  // The last one first: a bucket with a lease takes back its last slots alone.
+  for (auto at = late.rbegin(); at != late.rend(); ++at) take_back(entry.bills[at->bill], *at, reply);
+}
+
 // All bills of a call share its fate.
-void Store::Session::handle_fault(const Pipeline::Entry& entry, const Reply& reply) {
+void Store::Session::handle_fault(Pipeline::Entry& entry, const Reply& reply) {
   const auto error = classify(reply.text);
   if (error == StoreError::NoScript) load_again(Purpose::LoadCharge);
-  for (const auto& bill : entry.bills) {
-    if (bill.call == nullptr || (error == StoreError::NoScript && ask_again(*bill.call))) continue;
-    if (common_ != nullptr && common_->cluster.sends_on(*bill.call, entry, reply.text, *this)) continue;
-    last_error_ = reply.text;
-    note_failure(error);
-    finish(*bill.call, error);
+  for (auto& bill : entry.bills) {
+    if (bill.call == nullptr) continue;
+    bool sent = error == StoreError::NoScript && ask_again(*bill.call);
+    if (!sent && common_ != nullptr) sent = common_->cluster.sends_on(*bill.call, entry, reply.text, *this);
+    if (!sent) {
+      last_error_ = reply.text;
+      note_failure(error, entry.sent);
+      finish(*bill.call, error);
+    }
+    bill.call = nullptr;
   }
 }
 
@@ -247,7 +243,7 @@ void Store::Session::handle_bill(Call& call, const BillPlace& place, Pipeline::T
   }
   if (reading != Reading::Answer) {
     last_error_ = "an answer that is not our script's";
-    note_failure(StoreError::BadReply);
+    note_failure(StoreError::BadReply, sent);
     return finish(call, StoreError::BadReply);
   }
   failures_in_row_ = 0;
@@ -299,8 +295,8 @@ void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
 // Once for each bill, within the deadline it had.
 bool Store::Session::ask_again(Call& call) {
   if (state() != StoreState::Up || std::exchange(call.resent, true)) return false;
+  schedule_flush();  // first: where that throws, the call is not there
   pipeline_.gather(call);
-  schedule_flush();
   return true;
 }
 
@@ -357,12 +353,17 @@ void Store::Session::finish(Call& call, net::ErrorCode error) {
   if (call.ends_wait()) call.caller.resume();
 }
 
-void Store::Session::note_failure(net::ErrorCode error) {
+// Calls that were under way together fail together: one stall is one failure, however many it meets.
+void Store::Session::note_failure(net::ErrorCode error, Pipeline::Time asked) {
   if (state() != StoreState::Up || !is_of_server(error)) return;
   if (error == StoreError::Timeout) last_error_ = "no answer within " + base::to_string(settings_.timeout);
   // A replica stays one, and the Sentinels know the master.
   const bool moved = sentinels_ && error == StoreError::ReadOnly;
-  if (++failures_in_row_ >= tuning_.failures_to_open || moved) open_breaker();
+  if (asked >= counts_since_) {
+    ++failures_in_row_;
+    counts_since_ = std::chrono::steady_clock::now();
+  }
+  if (failures_in_row_ >= tuning_.failures_to_open || moved) open_breaker();
 }
 
 void Store::Session::open_breaker() {

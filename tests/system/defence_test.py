@@ -2,6 +2,7 @@
 """Clients that take more than they give: many connections, slow ones, those that come when descriptors have run out."""
 
 import contextlib
+import http.client
 import os
 import pathlib
 import resource
@@ -250,6 +251,29 @@ class Slowness(TestCase):
                 break
         self.assertGreater(got, 12 * MIB)
 
+    def test_who_sends_while_it_reads_slowly_goes_on_with_both(self):
+        def pour_and_read(exchange):
+            pouring = threading.Thread(target=exchange.send, args=(answer(b"x" * (12 * MIB)),), daemon=True)
+            pouring.start()
+            exchange.read_body()
+            pouring.join()
+
+        self.upstream.reply = pour_and_read
+        weir = self.weir('min_rate = "500B"\nmin_rate_grace = "500ms"')
+        client = self.enterContext(weir.connect())
+        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 256 << 10)
+        client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        got = 0
+        for _ in range(25):  # each look at how it reads falls into a wait for what it sends
+            client.send(b"3e8\r\n" + b"y" * 1000 + b"\r\n")
+            got += len(client.sock.recv(64_000))
+            time.sleep(0.1)
+        client.send(b"0\r\n\r\n")
+        while got < 12 * MIB and (piece := client.sock.recv(MIB)):
+            got += len(piece)
+        self.assertGreater(got, 12 * MIB)
+        eventually(lambda: self.upstream.exchanges[0].body == b"y" * 25_000, "all of it has come")
+
     def test_one_that_stopped_is_cut_off(self):
         self.pour(50 * MIB)
         weir = self.weir('write_timeout = "300ms"\nmin_rate = "0B"')
@@ -268,6 +292,33 @@ class Slowness(TestCase):
         self.await_metric(weir, 2, "weir_client_errors_total", kind="handshake")
         with Client(weir.port, client_tls(files["edge.crt"])) as client:
             self.assertEqual(client.get("/").status, 200)
+
+
+class LastAnswers(TestCase):
+    """A client that sends all of its body before it reads finds the refusal there."""
+
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+
+    def post(self, weir, size):
+        connection = http.client.HTTPConnection("127.0.0.1", weir.port, timeout=PATIENCE)
+        with contextlib.closing(connection):
+            connection.request("POST", "/", b"x" * size)
+            return connection.getresponse().status
+
+    def test_a_large_body_is_let_out_before_the_connection_is_closed(self):
+        for expected, more in ((429, {"rules": rule("once", "1/day", key="[]")}), (413, {"server": 'max_body = "1MB"'})):
+            weir = self.start(Weir(config(self.upstream.port, **more)))
+            self.assertEqual(weir.get("/").status, 200)
+            self.assertEqual([self.post(weir, 8 * MIB) for _ in range(5)], [expected] * 5)
+
+    def test_who_may_still_send_makes_room_where_connections_run_short(self):
+        weir = self.start(Weir(one_worker(config(self.upstream.port, server='max_connections = 1\nmax_body = "1KiB"'))))
+        refused = self.enterContext(weir.connect())
+        refused.send(UPLOAD)
+        self.assertEqual(refused.read().status, 413)
+        self.assertEqual(weir.get("/").status, 200)
+        self.assertEqual(weir.metric("weir_connections_evicted_total"), 1)
 
 
 class Sizes(TestCase):

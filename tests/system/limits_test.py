@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Rules as a client meets them: bursts, refusals, keys, tiers, chains."""
 
+import pathlib
+import signal
 import time
 
 from harness import TestCase, Upstream, Weir, answer, config, eventually, get, main, request_bytes, rule, together
@@ -33,6 +35,20 @@ class Limits(TestCase):
             time.sleep(int(refused["retry-after"]))  # the law under test: admitted at that moment
             self.assertEqual(client.get("/").status, 200)
         self.assertEqual(len(self.upstream.exchanges), 4)
+
+    def test_what_met_only_a_dead_connection_is_given_back(self):
+        weir = self.weir(rule(limit="10/day", key="[]"))
+        with weir.connect() as client:
+            self.assertEqual(client.get("/")["x-ratelimit-remaining"], "9")
+            weir.signal(signal.SIGSTOP)  # so that it writes to a connection that is closed already
+            stopped = pathlib.Path(f"/proc/{weir.pid}/stat")
+            eventually(lambda: stopped.read_text().rpartition(")")[2].split()[0] == "T", "it stands still")
+            client.send(request_bytes("GET", "/"))
+            self.upstream.__exit__()
+            weir.signal(signal.SIGCONT)
+            self.assert_own_error(client.read(), 502)
+            self.start(Upstream(port=self.upstream.port))
+            self.assertEqual(client.get("/")["x-ratelimit-remaining"], "8")
 
     def check_refusal(self, refused):
         wait = int(refused["retry-after"])

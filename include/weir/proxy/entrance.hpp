@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -63,6 +64,7 @@ class Entrance {
   void complain_of_accepting(const net::ErrorCode& ec);
   void complain_of_client(const Session& session);
   void admit(net::Socket socket, const net::RawEndpoint& peer, std::string_view read);
+  void note_end(const std::exception_ptr& failure);
 
   Worker& worker_;
   net::Acceptor acceptor_;

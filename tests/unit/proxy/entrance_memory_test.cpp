@@ -7,6 +7,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
@@ -28,7 +29,7 @@ struct House : LoneWorker {
     auto listening = net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0"));
     port = listening->address().port;
     entrance.emplace(worker, std::move(*listening).into_acceptor(context.get_executor()),
-                     EntranceSettings{.tls = {}, .most_sessions = 100}, [](const std::string&) {});
+                     EntranceSettings{.tls = {}, .most_sessions = 1000}, [](const std::string&) {});
     entrance->open();
     // Warm, as a house is that has stood for a while: Asio keeps room for timers and services.
     net::Timer timer(context.get_executor());
@@ -36,6 +37,15 @@ struct House : LoneWorker {
     timer.async_wait([](const net::ErrorCode&) {});
     auto early = connect();
     (void)ask(early);
+  }
+  // Serves others, so that memory that was given back is in use again.
+  std::vector<Tcp::socket> fill(int count) {
+    std::vector<Tcp::socket> held;
+    for (int i = 0; i < count; ++i) {
+      held.push_back(connect());
+      (void)ask(held.back());
+    }
+    return held;
   }
   ~House() {
     tests::allocations_left = -1;
@@ -91,6 +101,29 @@ TEST(EntranceMemory, WhoFindsNoneIsClosedAndTheNextOneIsServed) {
     EXPECT_NE(house.ask(second).find("here"), std::string::npos) << "after " << left << " allocations";
   }
   EXPECT_GE(failed, 3) << "a port, a session, its frames";
+}
+
+// A session whose frame finds no memory has not begun: a drain does not wait for it.
+TEST(EntranceMemory, WhoNeverBeganIsNotWaitedFor) {
+  for (int left = 0; left < 24; ++left) {
+    House house;
+    {
+      const auto held = house.fill(3 * left + 3);
+      auto first = house.connect();
+      tests::allocations_left = left;
+      try {
+        house.turn();
+      } catch (const std::bad_alloc&) {  // as above
+        continue;
+      }
+      tests::allocations_left = -1;
+    }
+    for (int i = 0; i < 5000 && house.worker.sessions != 0; ++i) house.turn();
+    house.entrance->close();
+    house.turn();
+    EXPECT_EQ(house.worker.sessions, 0U) << "after " << left << " allocations";
+    EXPECT_TRUE(house.entrance->is_deserted()) << "after " << left << " allocations";
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "unit/redis/store_fixture.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include <boost/asio/local/stream_protocol.hpp>
@@ -116,6 +117,23 @@ TEST_F(Failure, TheBreakerOpensAndTheStoreProbesByItself) {
   EXPECT_FALSE(worker.charge(bill_).error);
   EXPECT_THAT(server.info("commandstats", "cmdstat_evalsha"), ::testing::StartsWith("calls="));
   EXPECT_LE(std::stoi(server.info("commandstats", "cmdstat_evalsha").substr(6)), 6);  // 5 late ones, 1 now
+}
+
+TEST_F(Failure, CallsThatStallTogetherAreOneFailure) {
+  Server server;
+  Worker worker(Worker::settings_for(server, 30ms));
+  ASSERT_TRUE(worker.turn_until_up());
+  server.freeze();
+  const auto stall = [&] {
+    std::array<Answer, 20> answers;
+    for (auto& answer : answers) worker.begin(bill_, answer);
+    EXPECT_TRUE(worker.turn_until([&] { return std::ranges::all_of(answers, &Answer::done); }));
+    for (const auto& answer : answers) EXPECT_TRUE(answer.error);
+  };
+  for (int i = 0; i < 4; ++i) stall();
+  EXPECT_EQ(worker.store.stats().opened.load(), 0U);
+  stall();
+  EXPECT_EQ(worker.store.stats().opened.load(), 1U);
 }
 
 TEST_F(Failure, PasswordsAreAsked) {
