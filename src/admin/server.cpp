@@ -153,13 +153,14 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   Connections connections;
   bool stopped = false;
   bool retired = false;
+  bool owns_file = true;  // a unix socket's; not one that another process listens on
 };
 
 void Server::Impl::stop() {
   if (stopped) return;
   stopped = true;
   ErrorCode ignored;
-  if (acceptor.is_open() && bound.is_unix()) ::unlink(bound.unix_path.c_str());
+  if (acceptor.is_open() && bound.is_unix() && owns_file) ::unlink(bound.unix_path.c_str());
   acceptor.close(ignored);
   vacancy.cancel();
   sweep_timer.cancel();
@@ -321,10 +322,12 @@ Awaitable<void> Server::Impl::discard(Connection& connection) {
 base::Result<std::unique_ptr<Server>> Server::listen(asio::io_context& io, ServerOptions options,
                                                      Sources sources,
                                                      std::optional<net::ListeningSocket> inherited) {
+  const bool is_first = !inherited;
   auto listening = inherited ? base::Result<net::ListeningSocket>(std::move(*inherited))
                              : net::ListeningSocket::open(options.address);
   if (!listening) return base::Error{"admin: " + listening.error().message};
   auto impl = std::make_shared<Impl>(io, std::move(options), std::move(sources), std::move(*listening));
+  impl->owns_file = is_first;
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 
@@ -335,6 +338,7 @@ Server::~Server() {
 }
 
 void Server::start() {
+  impl_->owns_file = true;
   impl_->spawn(impl_->accept());
   impl_->spawn(impl_->sweep());
   impl_->spawn(impl_->record());

@@ -17,13 +17,16 @@ Listeners::Listeners(net::Executor executor, const Workers& workers, Log& log)
 base::Result<std::vector<net::ListeningSocket>> Listeners::open(const base::Endpoint& address) const {
   std::vector<net::ListeningSocket> sockets;
   if (heritage_) sockets = heritage_(address);
+  const auto inherited = sockets.size();
   if (sockets.empty()) {
     auto first = net::ListeningSocket::open(address);
     if (!first) return first.error();
     sockets.push_back(std::move(*first));
   }
+  // One of its own would be given connections before this process serves, and keep them if it never does:
+  // further workers share what was inherited.
   while (sockets.size() < workers_.size()) {
-    auto another = sockets.front().again();
+    auto another = inherited != 0 ? sockets[sockets.size() % inherited].share() : sockets.front().again();
     if (!another) return another.error();
     sockets.push_back(std::move(*another));
   }
@@ -74,10 +77,15 @@ std::vector<std::string> Listeners::put_in_force(std::vector<Wanted> wanted, std
     if (is_new) {
       listener.sockets = std::move(one.copies);
       begin(listener, std::move(one.sockets));
-    } else if (one.changed || other_bound)
-      for (const auto& worker : workers_) worker->renew(listener.number, entrance(listener));
+    } else {
+      const auto old = std::find_if(before.begin(), before.end(),
+                                    [&](const Listener& each) { return each.number == listener.number; });
+      listener.sockets = std::move(old->sockets);  // first: its entrances are named by them
+      before.erase(old);
+      if (one.changed || other_bound)
+        for (const auto& worker : workers_) worker->renew(listener.number, entrance(listener));
+    }
     if (one.changed) changes.push_back(where + (is_new ? " added" : " changed"));
-    std::erase_if(before, [&](const Listener& each) { return each.number == listener.number; });
   }
   for (const auto& listener : before) {
     leave(listener);

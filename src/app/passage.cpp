@@ -7,15 +7,12 @@ namespace weir::app {
 namespace {
 
 constexpr std::string_view kWord = "connection";
-// What is read of requests beyond that stays where it is.
-constexpr std::size_t kMostUnread = 32 << 10;
 
 }  // namespace
 
 bool Departures::take(int fd, std::string_view listener, std::string_view unread) noexcept {
   try {
-    return unread.size() <= kMostUnread &&
-           send_message(channel_.get(), kWord, {std::string(listener), std::string(unread)}, {fd});
+    return send_message(channel_.get(), kWord, {std::string(listener), std::string(unread)}, {fd});
   } catch (...) {  // no memory
     return false;
   }
@@ -46,6 +43,10 @@ void Arrivals::read_all() {
     for (std::size_t i = 2; i < message.lines.size(); ++i) (unread += '\n') += message.lines[i];
     take_(std::move(message.descriptors.front()), message.lines[0], std::move(unread));
   }
+  close();
+}
+
+void Arrivals::close() noexcept {
   net::ErrorCode ignored;
   channel_.close(ignored);
 }

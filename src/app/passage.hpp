@@ -34,6 +34,9 @@ class Arrivals {
       std::function<void(OwnedDescriptor connection, const std::string& listener, std::string unread)>;
 
   Arrivals(net::Executor control, OwnedDescriptor channel, Take take);
+  // Whether any may come yet: the other process lives, and close() was not called.
+  [[nodiscard]] bool are_expected() const noexcept { return channel_.is_open(); }
+  void close() noexcept;
 
  private:
   void await_next();

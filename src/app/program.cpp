@@ -153,6 +153,7 @@ void Program::on_signal(int signal) {
     // Ctrl-C reaches both processes, and this one has had no first one yet.
     if (departures_ && !std::exchange(told_to_end_, true)) return;
     log_.info("stopping at once");
+    if (arrivals_) arrivals_->close();
     for (const auto& worker : workers_) worker->stop();
     return;
   }
@@ -172,6 +173,7 @@ void Program::drain() {
   drain_deadline_.async_wait([this](const net::ErrorCode& error) {
     if (error) return;
     log_.warning("the drain took too long: ending what is left");
+    if (arrivals_) arrivals_->close();
     for (const auto& worker : workers_) worker->stop();
   });
 }
@@ -194,11 +196,13 @@ void Program::start_supervision() {
   supervision_.start(std::move(loops), [this] { return readiness().ready; });
 }
 
-// Whoever asked the admin listener for this end is told of it.
+// Whoever asked the admin listener for this end is told of it, and what the process before this one passes on
+// goes through here to the next.
 void Program::end_control(std::chrono::steady_clock::time_point latest) {
   constexpr std::chrono::milliseconds kLook{5};
-  if (!admin_ || !admin_->is_answering() || std::chrono::steady_clock::now() >= latest)
-    return control_.stop();
+  const bool answers = admin_ && admin_->is_answering() && std::chrono::steady_clock::now() < latest;
+  const bool passes_on = departures_ && arrivals_ && arrivals_->are_expected();
+  if (!answers && !passes_on) return control_.stop();
   sweep_timer_.expires_after(kLook);
   sweep_timer_.async_wait([this, latest](const net::ErrorCode&) { end_control(latest); });
 }

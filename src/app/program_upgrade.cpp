@@ -91,10 +91,17 @@ void Program::take_over() {
   takeover_->await_word_to_open();
   for (const auto& worker : workers_) worker->open();
   auto channel = takeover_->await_succession();
-  arrivals_.emplace(control_.get_executor(), std::move(channel),
-                    [this](OwnedDescriptor connection, const std::string& listener, std::string read) {
-                      listeners_->adopt(std::move(connection), listener, std::move(read));
-                    });
+  arrivals_.emplace(
+      control_.get_executor(), std::move(channel),
+      [this](OwnedDescriptor connection, const std::string& listener, std::string read) {
+        // One that retires itself passes it on to the next.
+        if (departures_) {
+          if (!departures_->take(connection.get(), listener, read))
+            log_.warning("upgrade: a connection was dropped: the next process does not take it");
+          return;
+        }
+        listeners_->adopt(std::move(connection), listener, std::move(read));
+      });
   auto line = "upgrade: took over, with the state of " + std::to_string(restored.keys) +
               (restored.keys == 1 ? " key" : " keys");
   if (restored.changed != 0) line += "; " + std::to_string(restored.changed) + " were of rules that changed";

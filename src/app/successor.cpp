@@ -80,7 +80,10 @@ class Actions {
  public:
   explicit Actions(int channel) {
     ::posix_spawn_file_actions_init(&actions_);
-    ::posix_spawn_file_actions_adddup2(&actions_, channel, kChannel);  // open on exec, unlike all others
+    ::posix_spawn_file_actions_adddup2(&actions_, channel, kChannel);
+    // Not all others are closed on exec: accept() leaves connections open, and who closed one here would not
+    // be heard by its client as long as the new process had it.
+    ::posix_spawn_file_actions_addclosefrom_np(&actions_, kChannel + 1);
   }
   ~Actions() { ::posix_spawn_file_actions_destroy(&actions_); }
   Actions(const Actions&) = delete;
@@ -107,6 +110,12 @@ base::Result<pid_t> start_successor(int channel) {
     return base::Error{"cannot start " + arguments[0] + ": " +
                        std::strerror(error)};  // NOLINT(concurrency-mt-unsafe)
   return pid;
+}
+
+bool has_ended(pid_t successor) noexcept {
+  siginfo_t end{};
+  return ::waitid(P_PID, static_cast<id_t>(successor), &end, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+         end.si_pid != 0;
 }
 
 std::string end_successor(pid_t successor) {

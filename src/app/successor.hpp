@@ -14,6 +14,9 @@ namespace weir::app {
 // else's watchdog. Blocks until it runs, or could not.
 [[nodiscard]] base::Result<pid_t> start_successor(int channel);
 
+// Whether it has, by itself. It stays there to be asked how.
+[[nodiscard]] bool has_ended(pid_t successor) noexcept;
+
 // Ends it if it has not ended yet, and waits for that. How it ended, in words: "it ended with status 2".
 [[nodiscard]] std::string end_successor(pid_t successor);
 

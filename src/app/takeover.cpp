@@ -92,15 +92,13 @@ void Takeover::read_inheritance() {
 std::vector<net::ListeningSocket> Takeover::take(std::string_view word, const base::Endpoint& address) {
   std::vector<net::ListeningSocket> taken;
   const auto text = address.to_string();
-  const auto found = std::find_if(inherited_.begin(), inherited_.end(), [&](const Inherited& one) {
-    return one.word == word && one.address == text && !one.sockets.empty();
-  });
-  if (found == inherited_.end()) return taken;
-  for (auto& each : found->sockets) {
-    auto socket = net::ListeningSocket::inherit(each.release(), address);
-    if (socket) taken.push_back(std::move(*socket));
+  for (auto& one : inherited_) {  // many sockets come in several messages
+    if (one.word != word || one.address != text) continue;
+    for (auto& each : std::exchange(one.sockets, {})) {
+      auto socket = net::ListeningSocket::inherit(each.release(), address);
+      if (socket) taken.push_back(std::move(*socket));
+    }
   }
-  inherited_.erase(found);
   return taken;
 }
 

@@ -51,7 +51,8 @@ void Upgrade::perform(UpgradeAct act, std::string why) {
     case UpgradeAct::SendState:
       return send_state();
     case UpgradeAct::LetOpen:
-      be_late_after(bounds_.pause, "it did not open within upgrade_pause");
+      be_late_after(bounds_.pause - std::chrono::duration_cast<base::Duration>(Clock::now() - paused_at_),
+                    "it did not open within upgrade_pause");
       if (send_message(channel_.native_handle(), "open")) return;
       return note(UpgradeEvent::Failed);
     case UpgradeAct::HandOver:
@@ -117,7 +118,9 @@ void Upgrade::read_words() {
 void Upgrade::hear(const UpgradeMessage& message) {
   if (message.word == "ready") return note(UpgradeEvent::Ready);
   if (message.word == "restored") return note(UpgradeEvent::Restored);
-  if (message.word == "serving") return note(UpgradeEvent::Serving);
+  // One that has died since would be named to whoever supervises, and nobody would serve.
+  if (message.word == "serving")
+    return note(has_ended(report_.successor) ? UpgradeEvent::Failed : UpgradeEvent::Serving);
   note(UpgradeEvent::Failed, message.lines.empty() ? "it said \"" + message.word + "\"" : message.lines[0]);
 }
 

@@ -111,7 +111,9 @@ net::Awaitable<net::ErrorCode> Entrance::accept_one() {
   net::Socket socket(worker_.executor);
   net::RawEndpoint peer;
   co_await acceptor_.async_accept(socket, peer, net::into(ec));
-  if (!ec && !closed_) admit(std::move(socket), peer, {});
+  Crowd::Place place;
+  if (!ec && !closed_ && enter_crowd(worker_, net::peer_address(peer), place))  // or the socket is closed
+    admit(std::move(socket), peer, std::move(place), {});
   if (ec == net::asio::error::connection_aborted || ec == net::asio::error::operation_aborted) ec.clear();
   co_return ec;
 }
@@ -159,13 +161,18 @@ void Entrance::adopt(int connection, std::string_view read) {
   net::RawEndpoint peer;
   auto size = static_cast<socklen_t>(peer.capacity());
   if (::getpeername(connection, peer.data(), &size) == 0) peer.resize(size);
-  admit(net::Socket(worker_.executor, peer.protocol(), connection), peer, read);
-}
-
-void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer, std::string_view read) {
+  net::Socket socket(worker_.executor, peer.protocol(), connection);
+  // It was let in before. Newcomers may have taken its place meanwhile, and then it has none.
+  const auto& client = worker_.config().client;
   const auto address = net::peer_address(peer);
   Crowd::Place place;
-  if (!enter_crowd(worker_, address, place)) return;  // which closes the socket
+  if (worker_.crowd.bounded() && !policy::is_trusted(client, address))
+    place = worker_.crowd.enter(policy::network_of(client, address));
+  admit(std::move(socket), peer, std::move(place), read);
+}
+
+void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer, Crowd::Place place,
+                     std::string_view read) {
   net::ErrorCode ignored;
   const int fd = socket.release(ignored);
   const auto& tls = settings_.tls;

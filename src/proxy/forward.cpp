@@ -176,7 +176,7 @@ Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& sear
   }
   answer.use_and_pin(size);
   latest_ = answered_ = worker_.clock.now();
-  lease_.member().answered(sent_, latest_);
+  if (!lease_.moved()) lease_.member().answered(sent_, latest_);  // it is said of the server as it is now
   return HeadState::Whole;
 }
 

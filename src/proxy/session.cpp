@@ -8,6 +8,7 @@
 #include "weir/proxy/relay.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace weir::proxy {
 
@@ -25,6 +26,8 @@ constexpr unsigned kRequestsInTurn = 16;
 constexpr unsigned kEmptyLines = 8;
 // RFC 9110 §15.5.6: what a 405 says. Any method but CONNECT goes on to upstreams.
 constexpr std::string_view kAllow = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE\r\n";
+// What was read of requests that another process is to serve fits into a message with its socket.
+constexpr std::size_t kMostToMove = 32 << 10;
 
 }  // namespace
 
@@ -144,14 +147,16 @@ net::Task<std::size_t> Session::await_head() {
       ec = co_await client.wait_readable();
       if (!ec) ec = receive();
     }
-    if (!ec || (moves_on() && !late_ && ec == net::asio::error::operation_aborted)) continue;
+    // Whatever it was woken for there: another process may have been late to take it.
+    const bool stays = worker.retiring && !late_ && !left_ && idle_ticks_ < kQuietAfterTicks;
+    if (!ec || (stays && ec == net::asio::error::operation_aborted)) continue;
     const bool quiet = state_ == State::Idle && !late_ && !ends_idle() && idle_ticks_ >= kQuietAfterTicks;
     if (quiet && inbox.empty() && !client.has_pending()) {
       state_ = State::Quiet;
       inbox.release();
       client.trim();
       ec = co_await client.wait_readable();
-      if (!ec || (moves_on() && !late_)) continue;
+      if (!ec || (worker.retiring && !late_)) continue;
     }
     if (late_ && !inbox.empty())
       co_await refuse_head({408, "the request head did not come in time"}, observe::ClientError::HeadTimeout);
@@ -170,8 +175,9 @@ net::Task<void> Session::sit_out() {
 }
 
 // The socket goes over with what was read of it; here it is only closed. Where nobody takes it, nobody will
-// take others.
+// take others; what is too much for a message waits for a part of it to be served here.
 bool Session::move_on() noexcept {
+  if (inbox.unread().size() > kMostToMove) return false;
   if (!worker.passage->take(client.native_handle(), listener_, inbox.unread())) {
     worker.passage = nullptr;
     return false;
@@ -182,7 +188,9 @@ bool Session::move_on() noexcept {
 
 void Session::begin_with(std::string_view read) {
   if (read.empty()) return;
-  std::copy(read.begin(), read.end(), inbox.space());
+  char* const at = inbox.space();
+  if (read.size() > inbox.room()) throw std::length_error("more was read of it than max_head lets in here");
+  std::copy(read.begin(), read.end(), at);
   inbox.received(read.size());
 }
 

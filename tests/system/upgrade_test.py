@@ -26,6 +26,19 @@ def adopt_orphans():
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def sockets_of(pid):
+    """The inodes of what it has open, the standard streams aside."""
+    folder = pathlib.Path(f"/proc/{pid}/fd")
+    links = [os.readlink(folder / fd) for fd in os.listdir(folder) if int(fd) > 2]
+    return {link[8:-1] for link in links if link.startswith("socket:[")}
+
+
+def listening_at(port, pid):
+    """The inodes of its sockets that listen there."""
+    lines = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {line[9] for line in lines if line[1].endswith(f":{port:04X}") and line[3] == "0A"} & sockets_of(pid)
+
+
 class Lineage(Process):
     """A weir and those that take over from it, as one log; `pid` is of the one that serves."""
 
@@ -122,6 +135,19 @@ class Lineage(Process):
         self.check_reports()
         if kind is None and any(statuses):
             raise AssertionError(f"they ended with {statuses}:\n{self.log()}")
+
+
+# A process that takes over in word alone; then comes what it does.
+IMPOSTOR = """exec python3 -c '
+import os, signal, socket, time
+channel = socket.socket(fileno=int(os.environ["WEIR_UPGRADE_FD"]))
+def hear(word):
+    while channel.recv(65536).split(b"\\n")[0] != word: pass
+channel.send(b"ready")
+hear(b"state")
+channel.send(b"restored")
+hear(b"open")
+%s'"""
 
 
 class Clients:
@@ -222,6 +248,108 @@ class Serving(Upgrade):
                 self.assertEqual([client.read().body, other.read().body], [b"late", b"late"])
         self.assertEqual(weir.status_of(weir.ended.pop()), 0)
 
+    def hold_requests(self):
+        """Those that go to the upstream are answered once the event is set."""
+        release = threading.Event()
+
+        def hold(exchange):
+            release.wait(PATIENCE)
+            exchange.send(answer(b"late"))
+
+        self.upstream.reply = hold
+        return release
+
+    def begin(self, client):
+        """A request that is under way."""
+        seen = len(self.upstream.exchanges)
+        client.send(request_bytes("GET", "/slow"))
+        eventually(lambda: len(self.upstream.exchanges) > seen, "it is under way")
+
+    SLOW = '[[route]]\nmatch = { path = "/slow" }\nupstream = "api"\n'
+
+    def test_a_reload_does_not_stand_in_the_way_of_an_upgrade_nor_of_connections_that_come_over(self):
+        release = self.hold_requests()
+        weir = self.weir(routes=self.SLOW + self.FREE)
+        weir.signal(signal.SIGHUP)
+        weir.wait_for("was read anew")
+        with weir.connect() as client:
+            self.begin(client)
+            weir.upgrade()
+            self.assertEqual(weir.get("/").status, 200)
+            weir.signal(signal.SIGHUP)
+            weir.wait_for("was read anew", 2)
+            release.set()
+            self.assertEqual([client.read().body, client.get("/").body], [b"late", b"here"])
+
+    def test_of_what_the_old_one_has_open_only_what_listens_goes_over(self):
+        release = self.hold_requests()
+        weir = self.weir(routes=self.SLOW + self.FREE)
+        with weir.connect() as client, Client(weir.admin) as operator:
+            self.begin(client)
+            self.assertEqual(operator.get("/healthz").status, 200)
+            old = weir.pid
+            listening = listening_at(weir.port, old) | listening_at(weir.admin, old)
+            weir.upgrade()
+            self.assertEqual((sockets_of(weir.pid) & sockets_of(old)) - listening, set())
+            release.set()
+            self.assertEqual(client.read().body, b"late")
+
+    def test_connections_pass_through_a_process_that_has_been_replaced_itself(self):
+        """The first one finishes a request when the second, which has nothing to finish, has given place to a third. A first
+        SIGTERM, which a service manager sends to all of them, ends none of that."""
+        release = self.hold_requests()
+        weir = self.weir(routes=self.SLOW + self.FREE)
+        with weir.connect() as client:
+            self.begin(client)
+            weir.upgrade()
+            weir.upgrade()
+            os.kill(weir.ended[0], signal.SIGTERM)
+            release.set()
+            self.assertEqual(client.read().body, b"late")
+            said = client.get("/")
+            self.assertEqual((said.status, said["connection"]), (200, None))
+            self.assertEqual([weir.status_of(pid) for pid in weir.ended], [0, 0])
+            self.assertEqual(client.get("/").status, 200)
+            weir.ended.clear()
+
+    def test_a_connection_that_comes_over_is_not_turned_away_for_newcomers(self):
+        release = self.hold_requests()
+        weir = self.weir(routes=self.SLOW + self.FREE, server="max_connections_per_ip = 1")
+        with weir.connect() as client:
+            self.begin(client)
+            weir.upgrade()
+            with weir.connect() as newcomer:
+                self.assertEqual(newcomer.get("/").status, 200)
+                release.set()
+                self.assertEqual(client.read().body, b"late")
+                self.assertEqual([one.get("/").status for one in (client, newcomer)], [200, 200])
+
+    def test_a_head_that_is_too_large_to_move_is_answered_here_and_others_go_over(self):
+        weir = self.start(Lineage(config(self.upstream.port, routes=self.FREE, server='max_head = "64KiB"').replace("workers = 2", "workers = 1")))
+        with weir.connect() as large, weir.connect() as idle:
+            self.assertEqual(idle.get("/").status, 200)
+            large.send(b"GET / HTTP/1.1\r\nHost: weir\r\n" + (b"A: " + b"x" * 1000 + b"\r\n") * 40 + b"Z: ")
+            before, weir.count = len(weir.lines), 1
+            weir.signal(signal.SIGUSR2)
+            while not any("has taken over" in line for line in weir.lines[before:]):
+                large.send(b"z")  # each makes it look whether it may go
+                time.sleep(0.002)
+            for _ in range(20):
+                large.send(b"z")
+                time.sleep(0.005)
+            weir.taken_over()
+            large.send(b"\r\n\r\n")
+            said = [large.read(), large.get("/"), idle.get("/")]
+            self.assertEqual([(one.status, one["connection"]) for one in said], [(200, None)] * 3)
+
+    def test_every_socket_goes_over_however_many_there_are(self):
+        """They come in several messages."""
+        weir = self.start(Lineage(config(self.upstream.port, routes=self.FREE).replace("workers = 2", "workers = 130")))
+        before = listening_at(weir.port, weir.pid)
+        weir.upgrade()
+        self.assertEqual(len(before), 130)
+        self.assertEqual(listening_at(weir.port, weir.pid), before)
+
     def test_an_idle_connection_is_not_closed_under_its_client(self):
         with tempfile.TemporaryDirectory() as folder:
             files = make_certificate(folder)
@@ -237,11 +365,13 @@ class Serving(Upgrade):
     def test_the_number_of_workers_may_change(self):
         """Each inherited socket has somebody who accepts there: the kernel spreads connections over all."""
         weir = self.weir(routes=self.FREE)
+        listening = listening_at(weir.port, weir.pid)
         for workers in (1, 5, 2):
             weir.write(config(self.upstream.port, routes=self.FREE).replace("workers = 2", f"workers = {workers}"))
             weir.upgrade()
             self.assertEqual([weir.get("/").status for _ in range(40)], [200] * 40)
             self.assertEqual(weir.metric("weir_workers"), workers)
+            self.assertEqual(listening_at(weir.port, weir.pid), listening)
 
     def test_unix_sockets_go_over_too(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -324,6 +454,66 @@ class Failing(Upgrade):
         weir.wait_for("it did not take over within upgrade_pause; this weir goes on")
         self.assertEqual(set(statuses) - {429}, {200})
         self.assertEqual(statuses.count(200), min(9, len(statuses)))
+
+    def test_one_that_dies_once_it_serves_and_before_it_is_told_that_it_is_weir_is_not(self):
+        weir = self.weir(rules=self.LIMIT, routes=self.FREE)
+        weir.install(IMPOSTOR % 'os.kill(os.getppid(), signal.SIGSTOP); channel.send(b"serving"); os._exit(9)')
+        weir.signal(signal.SIGUSR2)
+        started = pathlib.Path("/proc") / weir.wait_for(r"upgrade: started process (\d+)")[0].group(1) / "stat"
+        eventually(lambda: started.read_text().split()[2] == "Z", "it is dead")
+        weir.signal(signal.SIGCONT)
+        weir.wait_for("it ended with status 9; this weir goes on as it was")
+        self.assertEqual(weir.get("/").status, 200)
+
+    def test_connections_stay_where_nobody_takes_them(self):
+        """The new process is gone as soon as it is weir: who has a connection hears of it with an answer."""
+        weir = self.weir(routes=self.FREE)
+        weir.install(IMPOSTOR % 'channel.send(b"serving"); hear(b"over"); os._exit(0)')
+        clients = [self.enterContext(weir.connect()) for _ in range(6)]
+        for client in clients:
+            self.assertEqual(client.get("/").status, 200)
+        weir.signal(signal.SIGUSR2)
+        weir.wait_for("has taken over")
+        time.sleep(0.3)  # six ticks, at each of which they might be closed
+        for client in clients:
+            said = client.get("/")
+            self.assertEqual((said.status, said["connection"]), (200, "close"))
+        self.assertEqual(weir.process.wait(PATIENCE), 0)
+        weir.signal = lambda _: None
+
+    def test_one_that_fails_late_leaves_the_admin_listener_to_the_one_that_runs(self):
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as admin:
+            path = pathlib.Path(folder) / "admin.sock"
+            admin.bind(str(path))
+            admin.listen()
+            text = config(self.upstream.port, routes=self.FREE)
+            file = pathlib.Path(folder) / "weir.toml"
+            file.write_text(text.replace('[admin]\naddress = "127.0.0.1:0"', f'[admin]\naddress = "unix:{path}"'))
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with ours, theirs:
+                environment = {**os.environ, "WEIR_UPGRADE_FD": str(theirs.fileno())}
+                process = subprocess.Popen([WEIR, "run", "--config", file], env=environment, pass_fds=[theirs.fileno()],
+                                           stderr=subprocess.DEVNULL)
+                ours.send(b"\n".join([b"hello", b"weir upgrade 1", *[b"0"] * 7]))
+                socket.send_fds(ours, [f"admin\nunix:{path}".encode()], [admin.fileno()])
+                ours.send(b"inherited")
+                ours.settimeout(PATIENCE)
+                self.assertEqual(ours.recv(1000), b"ready")
+                state = os.memfd_create("state")
+                os.write(state, b"nothing that it knows")
+                socket.send_fds(ours, [b"state"], [state])
+                os.close(state)
+                self.assertIn(b"failed", ours.recv(1000))
+                self.assertNotEqual(process.wait(PATIENCE), 0)
+            self.assertTrue(path.exists())
+
+    def test_the_pause_has_one_bound_for_all_of_it(self):
+        """It restores and opens, and is too late with both together."""
+        weir = self.weir(rules=self.LIMIT, routes=self.FREE, server='upgrade_pause = "600ms"')
+        late = 'time.sleep(0.4); channel.send(b"%s")'
+        weir.install((IMPOSTOR % (late % "serving")).replace('channel.send(b"restored")', late % "restored"))
+        weir.fails("within upgrade_pause")
+        self.assertEqual(weir.get("/").status, 200)
 
     def test_whoever_asks_is_told_why(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)

@@ -63,7 +63,7 @@ class Entrance {
   [[nodiscard]] net::Task<void> serve(std::unique_ptr<Session> session);
   void complain_of_accepting(const net::ErrorCode& ec);
   void complain_of_client(const Session& session);
-  void admit(net::Socket socket, const net::RawEndpoint& peer, std::string_view read);
+  void admit(net::Socket socket, const net::RawEndpoint& peer, Crowd::Place place, std::string_view read);
   void note_end(const std::exception_ptr& failure);
 
   Worker& worker_;
