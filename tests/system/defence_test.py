@@ -274,6 +274,35 @@ class Slowness(TestCase):
         self.assertGreater(got, 12 * MIB)
         eventually(lambda: self.upstream.exchanges[0].body == b"y" * 25_000, "all of it has come")
 
+    def test_so_does_one_whose_body_the_upstream_takes_late(self):
+        taking = threading.Event()
+
+        def pour_and_read(exchange):
+            whole = answer(b"x" * (12 * MIB))
+            pouring = threading.Thread(target=exchange.send, args=(whole[:-1],), daemon=True)
+            pouring.start()
+            taking.wait(PATIENCE)
+            exchange.read_body()
+            pouring.join()
+            exchange.send(whole[-1:])  # for an answer that is over ends the upload
+
+        self.upstream.reply = pour_and_read
+        weir = self.weir('min_rate = "500B"\nmin_rate_grace = "500ms"')
+        client = self.enterContext(weir.connect())
+        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 256 << 10)
+        body = request_bytes("POST", "/", body=b"y" * (12 * MIB))
+        sending = threading.Thread(target=client.send, args=(body,), daemon=True)
+        sending.start()
+        got = 0
+        for _ in range(20):
+            got += len(client.sock.recv(64_000))
+            time.sleep(0.1)
+        taking.set()
+        while got < 12 * MIB and (piece := client.sock.recv(MIB)):
+            got += len(piece)
+        self.assertGreater(got, 12 * MIB)
+        eventually(lambda: len(self.upstream.exchanges[0].body or b"") == 12 * MIB, "all of it has come")
+
     def test_one_that_stopped_is_cut_off(self):
         self.pour(50 * MIB)
         weir = self.weir('write_timeout = "300ms"\nmin_rate = "0B"')
