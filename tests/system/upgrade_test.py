@@ -2,6 +2,7 @@
 """A new process of the binary takes over: no connection refused, none lost, no count reset, and nothing at all changed
 where it cannot."""
 
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -28,9 +29,13 @@ def adopt_orphans():
 
 def sockets_of(pid):
     """The inodes of what it has open, the standard streams aside."""
-    folder = pathlib.Path(f"/proc/{pid}/fd")
-    links = [os.readlink(folder / fd) for fd in os.listdir(folder) if int(fd) > 2]
-    return {link[8:-1] for link in links if link.startswith("socket:[")}
+    inodes = set()
+    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            link = os.readlink(fd)
+            if int(fd.name) > 2 and link.startswith("socket:["):
+                inodes.add(link[8:-1])
+    return inodes
 
 
 def listening_at(port, pid):
