@@ -8,7 +8,6 @@
 #include "weir/proxy/relay.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 
 namespace weir::proxy {
 
@@ -26,7 +25,8 @@ constexpr unsigned kRequestsInTurn = 16;
 constexpr unsigned kEmptyLines = 8;
 // RFC 9110 §15.5.6: what a 405 says. Any method but CONNECT goes on to upstreams.
 constexpr std::string_view kAllow = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE\r\n";
-// What was read of requests that another process is to serve fits into a message with its socket.
+// What was read of requests that another process is to serve fits into a message with its socket, and into
+// the smallest inbox.
 constexpr std::size_t kMostToMove = 32 << 10;
 
 }  // namespace
@@ -188,9 +188,7 @@ bool Session::move_on() noexcept {
 
 void Session::begin_with(std::string_view read) {
   if (read.empty()) return;
-  char* const at = inbox.space();
-  if (read.size() > inbox.room()) throw std::length_error("more was read of it than max_head lets in here");
-  std::copy(read.begin(), read.end(), at);
+  std::copy(read.begin(), read.end(), inbox.space());
   inbox.received(read.size());
 }
 
