@@ -233,13 +233,7 @@ class Serving(Upgrade):
         self.assertEqual(weir.metric("weir_upgrades_total", result="ok"), UPGRADES)
 
     def test_a_request_under_way_is_finished_by_the_one_that_began_it(self):
-        release = threading.Event()
-
-        def hold(exchange):
-            release.wait(PATIENCE)
-            exchange.send(answer(b"late"))
-
-        self.upstream.reply = hold
+        release = self.hold_requests()
         weir = self.weir(rules=rule("all", "2/day", algorithm='"fixed_window"', key="[]"))
         with weir.connect() as client:
             client.send(request_bytes("GET", "/"))
