@@ -4,6 +4,7 @@ served) and latency as wrk sees it. The contestants take turns within one run, b
 what is printed are medians over the rounds, and ratios to nginx."""
 
 import argparse
+import contextlib
 import json
 import pathlib
 import platform
@@ -11,6 +12,7 @@ import ssl
 import statistics
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 
@@ -18,12 +20,14 @@ import contestants
 
 HERE = pathlib.Path(__file__).resolve().parent
 OCTETS_OF_A_QUESTION = 64  # at the least: weir sends eight doubles for each limit, nginx's script its digest, key and numbers
-EXPECTED = {"limited": 200, "refused": 429, "tls": 200, "redis": 200}
+EXPECTED = dict.fromkeys(contestants.MODES, 200) | {"refused": 429}
 TITLES = {
     "limited": "Proxied and limited (98-byte answer, limit never reached)",
     "refused": "Refused (429)",
     "tls": "Proxied and limited over TLS 1.3, keep-alive",
     "redis": "Proxied and limited, state in Redis (nginx: Lua and one EVALSHA a request)",
+    "rules": f"Proxied and limited by {contestants.RULES} limits at once",
+    "watched": "Proxied and limited, access log to a file, weir's metrics read each second",
 }
 
 
@@ -59,10 +63,31 @@ def run_wrk(stage, url, options, seconds):
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
+@contextlib.contextmanager
+def metrics_read(admin):
+    """Reads /metrics each second from that port until left, as Prometheus would at its shortest; a port of None reads nothing."""
+    left = threading.Event()
+
+    def read():
+        while not left.wait(1):
+            urllib.request.urlopen(f"http://127.0.0.1:{admin}/metrics", timeout=5).read()
+
+    reader = threading.Thread(target=read)
+    if admin:
+        reader.start()
+    try:
+        yield
+    finally:
+        left.set()
+        if admin:
+            reader.join()
+
+
 def measure(stage, server, mode, options):
     octets = stage.redis_octets() if mode == "redis" else 0
     before = server.cpu_seconds()
-    seen = run_wrk(stage, url_of(server, mode), options, options.seconds)
+    with metrics_read(stage.admins.get(server.port)):
+        seen = run_wrk(stage, url_of(server, mode), options, options.seconds)
     spent = server.cpu_seconds() - before
     if mode == "redis" and stage.redis_octets() - octets < OCTETS_OF_A_QUESTION * seen["requests"]:
         raise contestants.BenchError(f"{server.name} did not ask Redis about every request: that is another comparison")
@@ -73,22 +98,22 @@ def measure(stage, server, mode, options):
             "rate": seen["requests"] / seen["seconds"]}
 
 
-def run_mode(stage, mode, options):
-    """{contestant: [one measurement a round]}"""
+def run(stage, options):
+    """{mode: {contestant: [one measurement a round]}}. A round takes every mode, so that modes can be compared as well."""
     servers = {}
-    for name in options.contestants:
-        server = stage.start_contestant(name, mode)
-        if server:
-            servers[name] = server
-            check_behaviour(server, mode)
-            run_wrk(stage, url_of(server, mode), options, 1)  # connections, tables and branch predictors warm
-    results = {name: [] for name in servers}
+    for mode in options.modes:
+        for name in options.contestants:
+            server = stage.start_contestant(name, mode)
+            if server:
+                servers[mode, name] = server
+                check_behaviour(server, mode)
+                run_wrk(stage, url_of(server, mode), options, 1)  # connections, tables and branch predictors warm
+    results = {mode: {} for mode in options.modes}
     for turn in range(options.rounds):
-        for name, server in servers.items():
-            results[name].append(measure(stage, server, mode, options))
-            print(f"  {mode} {turn + 1}/{options.rounds} {name}: {results[name][-1]['cpu_us']:.2f} µs", file=sys.stderr)
-    for server in servers.values():
-        stage.stop(server)
+        for (mode, name), server in servers.items():
+            measured = measure(stage, server, mode, options)
+            results[mode].setdefault(name, []).append(measured)
+            print(f"  {mode} {turn + 1}/{options.rounds} {name}: {measured['cpu_us']:.2f} µs", file=sys.stderr)
     return results
 
 
@@ -141,7 +166,7 @@ def main():
         stage.start_upstream()
         if "redis" in options.modes:
             stage.start_redis()
-        results = {mode: run_mode(stage, mode, options) for mode in options.modes}
+        results = run(stage, options)
         print(describe_machine(stage, options))
         for mode, measured in results.items():
             print(table(mode, measured))

@@ -1,7 +1,8 @@
 """Who `./dev bench` compares: nginx, HAProxy and weir, one worker each, set to do the same work.
 
 A mode is what a request meets: "limited" (a limit that is never reached, then the upstream), "refused" (a limit of next to
-nothing: 429), "tls" (limited, over TLS 1.3) and "redis" (limited, the state in Redis, one script call a request).
+nothing: 429), "tls" (limited, over TLS 1.3), "redis" (limited, the state in Redis, one script call a request), "rules" (limited
+by five limits at once) and "watched" (limited, with an access log to a file and, of weir, its metrics read each second).
 """
 
 import contextlib
@@ -17,7 +18,8 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-MODES = ("limited", "refused", "tls", "redis")
+MODES = ("limited", "refused", "tls", "redis", "rules", "watched")
+RULES = 5  # of the mode "rules"
 ANSWER = "x" * 98  # the body of every proxied answer
 PLENTY = 100_000  # requests per second that no contestant reaches here
 START_SECONDS = 10
@@ -97,6 +99,7 @@ class Stage:
         split = len(cpus) > 1 and shutil.which("taskset")
         self.proxy_cpu, self.load_cpu = (cpus[0], cpus[1]) if split else (None, None)
         self.servers = []
+        self.admins = {}  # {port of a weir: port where its metrics are read}
         make_certificate(folder)
 
     def start(self, name, command, port, cpu):
@@ -190,13 +193,18 @@ def nginx(stage, mode, port):
     rate = "1r/m" if mode == "refused" else f"{PLENTY}r/s"
     burst = "" if mode == "refused" else f"burst={PLENTY}"
     limit = f"limit_req zone=clients {burst} nodelay;"
+    zones = f"limit_req_zone $binary_remote_addr zone=clients:10m rate={rate};"
+    if mode == "rules":
+        zones += "".join(f"limit_req_zone $binary_remote_addr zone=more{n}:10m rate={rate};" for n in range(1, RULES))
+        limit += "".join(f"limit_req zone=more{n} {burst} nodelay;" for n in range(1, RULES))
     lua = ""
     if mode == "redis":
         lua = f'lua_package_path "{HERE}/?.lua;;"; init_by_lua_block {{ gcra = require "nginx_gcra" }}'
         limit = f"access_by_lua_block {{ gcra.limit({stage.redis}, {PLENTY}, {PLENTY}) }}"
     config = nginx_config(stage.folder, mode, LUA_MODULES if mode == "redis" else "", f"""
-            limit_req_zone $binary_remote_addr zone=clients:10m rate={rate};
+            {zones}
             limit_req_status 429;
+            {f"access_log {stage.folder}/nginx-access.log combined buffer=64k flush=1s;" if mode == "watched" else ""}
             upstream api {{ server 127.0.0.1:{stage.upstream}; keepalive 256; keepalive_requests 1000000000; }}
             {lua}
             server {{
@@ -214,8 +222,8 @@ def nginx(stage, mode, port):
 
 
 def haproxy(stage, mode, port):
-    if mode == "redis":
-        return None  # no state in Redis
+    if mode in ("redis", "rules", "watched"):
+        return None  # no state in Redis; three stick counters a request at most; no log to a file
     most = 0 if mode == "refused" else 10 * PLENTY
     tls = f"ssl crt {stage.folder}/edge.pem ssl-min-ver TLSv1.3" if mode == "tls" else ""
     config = stage.folder / f"haproxy-{mode}.cfg"
@@ -250,12 +258,26 @@ def weir(stage, mode, port):
 [state]
 key_secret = "bench"
 redis = {{ url = "redis://127.0.0.1:{stage.redis}", timeout = "1s" }}""" if mode == "redis" else ""
-    config = stage.folder / f"weir-{mode}.toml"
+    rules = "".join(f"""
+[[rule]]
+name = "per-client{f'-{n}' if n else ''}"
+key = ["ip"]
+limit = "{rate}"
+burst = {burst}
+store = "{'redis' if mode == 'redis' else 'memory'}"
+""" for n in range(RULES if mode == "rules" else 1))
+    log = f'access = "{stage.folder}/weir-{port}-access.log"' if mode == "watched" else 'access = "off"'
+    admin = ""
+    if mode == "watched":
+        stage.admins[port] = free_port()
+        admin = f'[admin]\naddress = "127.0.0.1:{stage.admins[port]}"'
+    config = stage.folder / f"weir-{mode}-{port}.toml"
     config.write_text(f"""
 [server]
 workers = 1
 [log]
-access = "off"
+{log}
+{admin}
 [[listener]]
 address = "127.0.0.1:{port}"{tls if mode == 'tls' else ''}
 {state}
@@ -264,12 +286,7 @@ name = "api"
 servers = ["127.0.0.1:{stage.upstream}"]
 [[route]]
 upstream = "api"
-[[rule]]
-name = "per-client"
-key = ["ip"]
-limit = "{rate}"
-burst = {burst}
-store = "{'redis' if mode == 'redis' else 'memory'}"
+{rules}
 """)
     return [stage.weir, "run", "--config", config]
 

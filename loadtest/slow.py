@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """What slow clients do to the others. slowhttptest holds 1,000 connections that send their heads or bodies, or read their answers, a
 few octets at a time; meanwhile wrk asks as an ordinary client, and what it waits is compared with what it waits without them.
-The two take turns, because times on shared machines drift; medians are printed, and nothing passes or fails."""
+It waits for processors as well, which attackers, clients, weir and upstream share on one machine; so the same attack is also run
+against another weir beside the one that is asked: what remains between the two is weir's doing. All take turns, because times on
+shared machines drift; medians are printed, and nothing passes or fails."""
 
 import argparse
 import contextlib
+import itertools
 import pathlib
 import statistics
 import subprocess
@@ -60,18 +63,22 @@ def main():
     parser.add_argument("--slow", type=int, default=1000, help="slow connections")
     parser.add_argument("--connections", type=int, default=32, help="ordinary ones")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=int, default=3, help="of each measurement")
+    parser.add_argument("--seconds", type=int, default=4, help="of each measurement")
     options = parser.parse_args()
-    seen = {name: [] for name in ATTACKS}
+    seen = {}
     with contestants.on_stage("slow", options.weir) as stage:
         stage.upstream = contestants.free_port()  # one that waits for a request's body, as nginx's `return` does not
         stage.start("upstream", [stage.weir, "echo", "--listen", f"127.0.0.1:{stage.upstream}"], stage.upstream, stage.load_cpu)
-        server = stage.start_contestant("weir", "limited")
-        bench.run_wrk(stage, bench.url_of(server, "limited"), options, 1)
+        asked, beside = (stage.start_contestant("weir", "limited") for _ in range(2))
+        bench.run_wrk(stage, bench.url_of(asked, "limited"), options, 1)
         for _ in range(options.rounds):
-            for name, arguments in ATTACKS.items():
-                with attack(stage, server, arguments, options) as held:
-                    seen[name].append({**bench.run_wrk(stage, bench.url_of(server, "limited"), options, options.seconds), "held": held})
+            for (name, arguments), attacked in itertools.product(ATTACKS.items(), (asked, beside)):
+                case = f"{name}{', at another weir' if attacked is beside else ''}"
+                if arguments is None and attacked is beside:
+                    continue
+                with attack(stage, attacked, arguments, options) as held:
+                    measured = bench.run_wrk(stage, bench.url_of(asked, "limited"), options, options.seconds)
+                seen.setdefault(case, []).append({**measured, "held": held})
     print("| beside | slow connections held | p50 us | p99 us | requests/s | faults |\n|---|---:|---:|---:|---:|---:|")
     for name, rounds in seen.items():
         p50, p99 = (statistics.median(each[figure] for each in rounds) for figure in ("p50_us", "p99_us"))
