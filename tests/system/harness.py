@@ -13,7 +13,7 @@ import threading
 import time
 import unittest
 
-from processes import BELOW_EPHEMERAL, WEIR, Echo, Process, Redis, Weir, rss_kib, run_weir
+from processes import BELOW_EPHEMERAL, WEIR, Echo, Process, Redis, Weir, metric, rss_kib, run_weir
 from upstream import Exchange, Upstream, answer, closed_port
 from wire import PATIENCE, Client, Response, chunked, exchange_raw, get, read_response, request_bytes
 

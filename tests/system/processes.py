@@ -131,12 +131,16 @@ class Weir(Process):
         return get(self.port, path, **headers)
 
     def metric(self, name, **labels):
-        """The sum of a metric's samples that carry these labels."""
-        total = 0.0
-        for line in get(self.admin, "/metrics").body.decode().splitlines():
-            if re.match(rf"{name}(\{{|\s)", line) and all(f'{key}="{value}"' in line for key, value in labels.items()):
-                total += float(line.rpartition(" ")[2])
-        return total
+        return metric(self.admin, name, **labels)
+
+
+def metric(admin, name, **labels):
+    """The sum of a metric's samples that carry these labels, as the admin listener at that port tells them."""
+    total = 0.0
+    for line in get(admin, "/metrics").body.decode().splitlines():
+        if re.match(rf"{name}(\{{|\s)", line) and all(f'{key}="{value}"' in line for key, value in labels.items()):
+            total += float(line.rpartition(" ")[2])
+    return total
 
 
 def run_weir(*arguments, config=None):

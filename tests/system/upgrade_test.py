@@ -15,7 +15,7 @@ import threading
 import time
 
 from harness import (PATIENCE, SANITIZED, WEIR, Client, Process, TestCase, Upstream, answer, client_tls, config, eventually, get,
-                     main, make_certificate, request_bytes, rule)
+                     main, make_certificate, metric, request_bytes, rule)
 from supervision_test import Manager
 
 UPGRADES = int(os.environ.get("WEIR_UPGRADES", "5"))
@@ -120,11 +120,7 @@ class Lineage(Process):
         return get(self.port, path)
 
     def metric(self, name, **labels):
-        total = 0.0
-        for line in get(self.admin, "/metrics").body.decode().splitlines():
-            if re.match(rf"{name}(\{{|\s)", line) and all(f'{key}="{value}"' in line for key, value in labels.items()):
-                total += float(line.rpartition(" ")[2])
-        return total
+        return metric(self.admin, name, **labels)
 
     def __enter__(self):
         return self

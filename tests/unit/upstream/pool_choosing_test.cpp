@@ -1,0 +1,119 @@
+#include "unit/upstream/pool_stage.hpp"
+
+#include <array>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace weir::upstream {
+namespace {
+
+TEST_F(PoolTest, RoundRobinTakesEachInTurn) {
+  auto& p = open(3, Balance::RoundRobin);
+  std::vector<std::size_t> order;
+  for (int i = 0; i < 7; ++i) order.push_back(p.lease({}).server());
+  EXPECT_EQ(order, (std::vector<std::size_t>{0, 1, 2, 0, 1, 2, 0}));
+}
+
+TEST_F(PoolTest, RoundRobinSharesEvenlyAmongThoseThatAreLeft) {
+  auto& p = open(4, Balance::RoundRobin);
+  std::array<int, 4> taken{};
+  for (int i = 0; i < 30; ++i) ++taken[p.lease({.tried = 0b0010}).server()];
+  EXPECT_EQ(taken, (std::array<int, 4>{10, 0, 10, 10}));
+}
+
+TEST_F(PoolTest, LeastInFlightTakesTheLeastBusy) {
+  auto& p = open(3);
+  std::vector<Lease> held;
+  for (int i = 0; i < 6; ++i) held.push_back(p.lease({}));
+  std::array<int, 3> busy{};
+  for (const auto& lease : held) ++busy[lease.server()];
+  EXPECT_EQ(busy, (std::array<int, 3>{2, 2, 2}));
+  const auto freed = held[3].server();
+  held.erase(held.begin() + 3);
+  EXPECT_EQ(p.lease({}).server(), freed);
+}
+
+TEST_F(PoolTest, LeastInFlightTakesEqualsInTurn) {
+  auto& p = open(3);
+  std::array<int, 3> taken{};
+  for (int i = 0; i < 30; ++i) ++taken[p.lease({}).server()];
+  EXPECT_EQ(taken, (std::array<int, 3>{10, 10, 10}));
+}
+
+// Of four servers one is free, three are busy. Of the six pairs of two three hold the free one: it gets half
+// of what comes. Neighbours alone would give it as much, but the busy ones' shares give them away: see the
+// next test.
+TEST_F(PoolTest, RandomTwoTakesTheLessBusyOfTwo) {
+  auto& p = open(4, Balance::RandomTwo);
+  std::vector<Lease> held;
+  for (std::size_t server = 0; server < 3; ++server)
+    held.push_back(p.lease({.tried = ~(std::uint64_t{1} << server)}));
+  int free_one = 0;
+  for (int i = 0; i < 20'000; ++i)
+    if (p.lease({}).server() == 3) ++free_one;
+  EXPECT_NEAR(free_one, 10'000, 600);
+}
+
+// Loads 0, 1, 2, 3: a pair yields the less busy, so with independent draws the shares are 3/6, 2/6, 1/6 and
+// none. Drawn as neighbours on a ring (pairs 01, 12, 23, 30) they would be 2/4, 1/4, 1/4 and none.
+TEST_F(PoolTest, RandomTwoDrawsTheTwoIndependently) {
+  auto& p = open(4, Balance::RandomTwo);
+  std::vector<Lease> held;
+  for (std::size_t server = 0; server < 4; ++server)
+    for (std::size_t i = 0; i < server; ++i)
+      held.push_back(p.lease({.tried = ~(std::uint64_t{1} << server)}));
+  std::array<int, 4> taken{};
+  for (int i = 0; i < 60'000; ++i) ++taken[p.lease({}).server()];
+  EXPECT_NEAR(taken[0], 30'000, 1'000);
+  EXPECT_NEAR(taken[1], 20'000, 1'000);
+  EXPECT_NEAR(taken[2], 10'000, 1'000);
+  EXPECT_EQ(taken[3], 0);
+}
+
+TEST_F(PoolTest, RandomTwoOfEqualsIsEvenWhateverWasTried) {
+  auto& p = open(5, Balance::RandomTwo);
+  std::array<int, 5> taken{};
+  for (int i = 0; i < 40'000; ++i) ++taken[p.lease({.tried = 0b00010}).server()];
+  EXPECT_EQ(taken[1], 0);
+  for (const std::size_t server : {0U, 2U, 3U, 4U}) EXPECT_NEAR(taken[server], 10'000, 600) << server;
+}
+
+TEST_F(PoolTest, WhatWasTriedIsPassedOverUntilNothingIsLeft) {
+  for (const auto balance : {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo}) {
+    auto& p = open(3, balance);
+    std::uint64_t tried = 0;
+    for (int i = 0; i < 3; ++i) {
+      const auto lease = p.lease({.tried = tried});
+      ASSERT_TRUE(lease);
+      EXPECT_EQ(tried >> lease.server() & 1U, 0U);
+      tried |= std::uint64_t{1} << lease.server();
+    }
+    EXPECT_FALSE(p.lease({.tried = tried}));
+  }
+  EXPECT_FALSE(open(1).lease({.tried = 1}));
+  EXPECT_TRUE(open(1).lease({.tried = 0}));
+}
+
+TEST_F(PoolTest, SixtyFourServersAreAllReached) {
+  for (const auto balance : {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo}) {
+    auto& p = open(kMaxServers, balance);
+    std::uint64_t tried = 0;
+    for (std::size_t i = 0; i < kMaxServers; ++i)
+      tried |= std::uint64_t{1} << p.lease({.tried = tried}).server();
+    EXPECT_EQ(tried, ~std::uint64_t{0});
+  }
+}
+
+TEST_F(PoolTest, AClientStaysOnItsServerOnEveryWorker) {
+  auto& p = open(5, Balance::Hash);
+  Pool others(context.get_executor(), watchdog, *fleet);
+  for (std::uint64_t word = 1; word < 200; ++word) {
+    const auto home = p.lease({.word = word}).server();
+    EXPECT_EQ(p.lease({.word = word}).server(), home);
+    EXPECT_EQ(others.lease({.word = word}).server(), home);
+  }
+}
+
+}  // namespace
+}  // namespace weir::upstream

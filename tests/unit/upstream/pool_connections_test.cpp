@@ -1,0 +1,151 @@
+#include "unit/upstream/pool_stage.hpp"
+
+#include <array>
+#include <cerrno>
+#include <vector>
+
+#include <boost/asio/error.hpp>
+#include <gtest/gtest.h>
+
+namespace weir::upstream {
+namespace {
+
+net::Task<net::ErrorCode> until_readable(Lease& lease) {
+  co_return co_await lease.stream().wait_readable();
+}
+
+TEST_F(PoolTest, AConnectionServesAgainOnlyIfItIsKept) {
+  auto& p = open(1);
+  {
+    auto lease = p.lease({});
+    EXPECT_FALSE(lease.connected());
+    ASSERT_FALSE(connected(lease));
+    EXPECT_TRUE(lease.connected());
+    EXPECT_FALSE(lease.reused());
+    lease.keep();
+  }
+  {
+    auto lease = p.lease({});
+    EXPECT_TRUE(lease.connected());
+    EXPECT_TRUE(lease.reused());
+    EXPECT_FALSE(p.lease({}).connected()) << "one connection is lent to two";
+  }
+  EXPECT_FALSE(p.lease({}).connected()) << "what was not kept came back";
+}
+
+TEST_F(PoolTest, AFreshLeaseLeavesTheWaitingOnesAlone) {
+  auto& p = open(1);
+  {
+    auto lease = p.lease({});
+    ASSERT_FALSE(connected(lease));
+    lease.keep();
+  }
+  EXPECT_FALSE(p.lease({.fresh = true}).connected());
+  EXPECT_TRUE(p.lease({}).connected());
+}
+
+TEST_F(PoolTest, NoMoreAreKeptThanTheSettingsSay) {
+  settings.max_idle = 2;
+  auto& p = open(1);
+  {
+    std::vector<Lease> held;
+    for (int i = 0; i < 3; ++i) {
+      held.push_back(p.lease({}));
+      ASSERT_FALSE(connected(held.back()));
+      held.back().keep();
+    }
+  }
+  std::vector<Lease> held;
+  int reused = 0;
+  for (int i = 0; i < 3; ++i) {
+    held.push_back(p.lease({}));
+    if (held.back().reused()) ++reused;
+  }
+  EXPECT_EQ(reused, 2);
+}
+
+TEST_F(PoolTest, AMovedLeaseGivesBackOnce) {
+  auto& p = open(2);
+  {
+    auto one = p.lease({});
+    const auto first = one.server();
+    auto other = std::move(one);
+    EXPECT_FALSE(one);  // NOLINT(bugprone-use-after-move): what a lease that was moved from says is the test
+    EXPECT_EQ(other.server(), first);
+    EXPECT_NE(p.lease({}).server(), first) << "its place was given back by the move";
+    other = p.lease({});
+    EXPECT_NE(other.server(), first);
+  }
+  std::vector<Lease> held;
+  std::array<int, 2> busy{};
+  for (int i = 0; i < 10; ++i) held.push_back(p.lease({}));
+  for (const auto& lease : held) ++busy[lease.server()];
+  EXPECT_EQ(busy, (std::array<int, 2>{5, 5}));
+}
+
+TEST_F(PoolTest, AConnectionThatTheServerClosedOrSpokeOnIsStale) {
+  for (const bool speaks : {false, true}) {
+    auto& p = open(1);
+    net::ErrorCode ec;
+    auto lease = p.lease({});
+    ASSERT_FALSE(connected(lease));
+    EXPECT_FALSE(lease.went_stale());
+    auto theirs = accept(0);
+    if (speaks)
+      net::send_all(theirs.native_handle(), "x");
+    else
+      theirs.close(ec);
+    EXPECT_FALSE(net::run(context, until_readable(lease)));
+    errno = EAGAIN;  // of some earlier call
+    EXPECT_TRUE(lease.went_stale());
+  }
+}
+
+TEST_F(PoolTest, AConnectThatIsRefusedSaysSo) {
+  auto& p = open(1);
+  listeners[0].reset();
+  auto lease = p.lease({});
+  EXPECT_EQ(connected(lease), net::asio::error::connection_refused);
+  EXPECT_FALSE(lease.connected());
+}
+
+TEST_F(PoolTest, TriesAllAddressesOfAServer) {
+  open(2);
+  const auto dead = servers[0].addresses.front();
+  listeners[0].reset();
+  servers[0].addresses = {dead, servers[1].addresses.front()};
+  pool.reset();
+  auto& p = pool.emplace(context.get_executor(), watchdog, fleet.emplace(settings, servers));
+  auto lease = p.lease({.tried = 0b10});
+  EXPECT_FALSE(connected(lease));
+  EXPECT_TRUE(lease.connected());
+}
+
+TEST_F(PoolTest, ConnectionsThatWaitTooLongAreClosed) {
+  settings.timeouts.idle = 4 * net::Watchdog::kTick;
+  auto& p = open(1);
+  {
+    auto lease = p.lease({});
+    ASSERT_FALSE(connected(lease));
+    lease.keep();
+  }
+  pass(3);
+  {
+    auto lease = p.lease({});
+    EXPECT_TRUE(lease.reused());
+    lease.keep();
+  }
+  pass(3);
+  {
+    auto lease = p.lease({});
+    EXPECT_TRUE(lease.reused()) << "it was used meanwhile";
+    lease.keep();
+  }
+  auto theirs = accept(0);
+  pass(5);
+  EXPECT_FALSE(p.lease({}).reused());
+  EXPECT_EQ(net::receive(theirs.native_handle()), "") << "it is still open";
+}
+
+}  // namespace
+}  // namespace weir::upstream

@@ -1,0 +1,72 @@
+#include "unit/upstream/pool_stage.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::upstream {
+namespace {
+
+// A name that stands for another machine: what waits there is closed, what is under way ends there.
+TEST_F(PoolTest, ConnectionsLeadToWhereTheServerIs) {
+  auto& p = open(2);
+  const auto first = servers[0].addresses.front();
+  const auto second = servers[1].addresses.front();
+  auto waits = p.lease({.tried = 0b10});
+  auto works = p.lease({.tried = 0b10});
+  ASSERT_FALSE(connected(waits));
+  ASSERT_FALSE(connected(works));
+  waits.keep();
+  waits = {};
+  fleet->member(0).move_to({second}, now);
+  EXPECT_TRUE(works.moved());
+  EXPECT_TRUE(works.connected());
+  works.keep();
+  works = {};
+  auto lease = p.lease({.tried = 0b10});
+  EXPECT_FALSE(lease.connected()) << "both led to where it was";
+  ASSERT_FALSE(connected(lease));
+  EXPECT_FALSE(lease.moved());
+  EXPECT_EQ(net::remote_endpoint(lease.stream().native_handle()), second);
+  lease.keep();
+  lease = {};
+  fleet->member(0).move_to({first, second}, now);
+  lease = p.lease({.tried = 0b10});
+  EXPECT_TRUE(lease.reused()) << "an address that stays keeps its connections";
+  fleet->member(0).move_to({second, first}, now);
+  lease.keep();
+  lease = {};
+  EXPECT_TRUE(p.lease({.tried = 0b10}).reused());
+}
+
+TEST_F(PoolTest, WhatWaitsWhereAServerWasIsClosedSoon) {
+  auto& p = open(1);
+  {
+    auto lease = p.lease({});
+    ASSERT_FALSE(connected(lease));
+    lease.keep();
+  }
+  auto theirs = accept(0);
+  open_elsewhere();
+  pass(2);
+  EXPECT_EQ(net::receive(theirs.native_handle()), "") << "it is still open";
+}
+
+TEST_F(PoolTest, AServerThatMovedIsKnownToAllItsFleets) {
+  open(1);
+  const auto before = fleet->servers();
+  Fleet newer(settings, servers, {}, &*fleet);
+  open_elsewhere();
+  EXPECT_EQ(newer.servers(), fleet->servers());
+  EXPECT_NE(newer.servers(), before);
+}
+
+TEST(ResolveServers, AnErrorNamesUpstreamAndServer) {
+  UpstreamSettings settings;
+  settings.name = "api";
+  settings.servers = {{.address = {.host = "no such host", .port = 1, .unix_path = {}}}};
+  const auto servers = resolve_servers(settings);
+  ASSERT_FALSE(servers);
+  EXPECT_TRUE(servers.error().message.starts_with("upstream \"api\": cannot resolve \"no such host\": "));
+}
+
+}  // namespace
+}  // namespace weir::upstream

@@ -1,0 +1,92 @@
+#pragma once
+
+#include "unit/net/sockets.hpp"
+
+#include "weir/upstream/pool.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/error.hpp>
+#include <gtest/gtest.h>
+
+namespace weir::upstream {
+
+// Counts ticks beside the pool's own.
+class Ticks final : public net::Watched {
+ public:
+  explicit Ticks(net::Watchdog& watchdog) : Watched(watchdog) {}
+  int seen = 0;
+
+ private:
+  void on_late() noexcept override {}
+  void on_tick() noexcept override { ++seen; }
+};
+
+// An upstream of servers that listen here; nobody accepts, the kernel's backlog does.
+class PoolTest : public ::testing::Test {
+ protected:
+  PoolTest() : watchdog(context.get_executor()), ticks(watchdog) { watchdog.start(); }
+
+  Pool& open(std::size_t count, Balance balance = Balance::LeastInFlight) {
+    pool.reset();
+    fleet.reset();
+    listeners.clear();
+    settings.name = "api";
+    settings.balance = balance;
+    settings.servers.clear();
+    for (std::size_t i = 0; i < count; ++i) {
+      listeners.push_back(
+          net::ListeningSocket::open({.host = "127.0.0.1", .port = 0, .unix_path = {}}).value());
+      settings.servers.push_back({.address = listeners.back()->address()});
+    }
+    return reopen();
+  }
+  // With the settings as they are now.
+  Pool& reopen() {
+    pool.reset();
+    servers = resolve_servers(settings).value();
+    fleet.emplace(settings, servers, [this](const std::string& line) { lines.push_back(line); });
+    return pool.emplace(context.get_executor(), watchdog, *fleet);
+  }
+  // The name of the only server stands for an address of a network that nobody has (RFC 5737).
+  void open_elsewhere() {
+    const auto away = net::resolve({.host = "192.0.2.1", .port = 1, .unix_path = {}});
+    fleet->member(0).move_to(away.value(), now);
+  }
+  // A request to one server that could not be connected.
+  void fail(std::size_t server) { fleet->member(server).unreachable(now); }
+  // The connection that waits at a server longest; the others there are lost.
+  net::Socket accept(std::size_t server) {
+    auto listening = std::move(*listeners[server]);
+    auto again = listening.again();
+    listeners[server].emplace(std::move(*again));
+    auto acceptor = std::move(listening).into_acceptor(context.get_executor());
+    return acceptor.accept();
+  }
+  net::ErrorCode connected(Lease& lease) { return net::run(context, connect(lease)); }
+  static net::Task<net::ErrorCode> connect(Lease& lease) {
+    std::string fault;
+    const auto ec = co_await lease.connect({}, fault);
+    EXPECT_EQ(fault, "") << "nobody speaks TLS";
+    co_return ec;
+  }
+  void pass(int count) {
+    const int end = ticks.seen + count;
+    ASSERT_TRUE(net::turn_until(context, [&] { return ticks.seen >= end; }));
+  }
+
+  net::asio::io_context context{1};
+  net::Watchdog watchdog;
+  Ticks ticks;
+  UpstreamSettings settings;
+  std::vector<std::optional<net::ListeningSocket>> listeners;
+  std::vector<Server> servers;
+  std::vector<std::string> lines;
+  base::TimePoint now{base::Duration{1'700'000'000'000'000}};
+  std::optional<Fleet> fleet;
+  std::optional<Pool> pool;
+};
+
+}  // namespace weir::upstream
