@@ -2,6 +2,8 @@
 
 #include "weir/base/text_writer.hpp"
 
+#include <utility>
+
 namespace weir::http {
 
 using namespace std::string_view_literals;
@@ -92,14 +94,25 @@ bool asks_for_form(const Field& field) noexcept {
 
 void append_forwarded(TextWriter& out, const RequestHead& head, const ForwardedBy& by) {
   const bool v6 = by.peer.find(':') != std::string_view::npos;
-  out << "Forwarded: for=" << (v6 ? "\"["sv : ""sv) << by.peer << (v6 ? "]\""sv : ""sv)
-      << ";proto=" << by.proto << ";host=\"" << head.authority << "\"\r\n";
+  out << "Forwarded: for=" << (v6 ? "\"["sv : ""sv) << (by.peer.empty() ? "unknown"sv : by.peer)
+      << (v6 ? "]\""sv : ""sv) << ";proto=" << by.proto << ";host=\"" << head.authority << "\"\r\n";
+}
+
+// What a trusted peer said, and the peer itself; no line where there is neither.
+void append_chain(TextWriter& out, const RequestHead& head, const ForwardedBy& by) {
+  auto before = "X-Forwarded-For: "sv;
+  const auto append = [&](std::string_view address) {
+    if (!address.empty()) out << std::exchange(before, ", "sv) << address;
+  };
+  if (by.peer_trusted && !by.told_by_forwarded)
+    for (const auto& field : head.fields)
+      if (field.id == FieldId::XForwardedFor) append(field.value);
+  append(by.peer);
+  if (before == ", "sv) out << "\r\n";
 }
 
 void append_forwarding(TextWriter& out, const RequestHead& head, const ForwardedBy& by) {
-  out << "X-Forwarded-For: ";
-  if (by.peer_trusted && !by.told_by_forwarded) append_list(out, head.fields, FieldId::XForwardedFor);
-  out << by.peer << "\r\n";
+  append_chain(out, head, by);
   const auto said = [&](FieldId id) {  // and goes on: Connection may have named it
     const auto* field = by.peer_trusted ? find_field(head.fields, id) : nullptr;
     return field != nullptr && !field->hop_by_hop;

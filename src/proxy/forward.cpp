@@ -40,7 +40,7 @@ void Exchange::write_request(Attempt& attempt) {
   space.out.clear();
   http::write_request_head(
       space.out, space.head,
-      {.peer = session_.peer_text,
+      {.peer = session_.peer == base::IpAddress() ? std::string_view() : session_.peer_text,
        .proto = session_.client.is_tls() ? "https" : "http",
        .request_id = space.request_id,
        .peer_trusted = space.request.client.peer_trusted,

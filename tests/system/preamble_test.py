@@ -198,6 +198,7 @@ class Unix(TestCase):
         done = subprocess.run(["curl", "-sS", "--unix-socket", path, "--max-time", str(PATIENCE), "http://weir.test/"],
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.stdout, "ok", done.stderr)
+        self.assertNotIn("x-forwarded-for", upstream.exchanges[-1].head, "no address is made up")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ namespace weir::http {
 
 // What weir adds to a forwarded request.
 struct ForwardedBy {
-  std::string_view peer;        // the address at the other end, as text
+  std::string_view peer;        // the address at the other end, as text; empty: none (a unix socket)
   std::string_view proto;       // "http" or "https"
   std::string_view request_id;  // used unless a trusted peer sent one
   bool peer_trusted = false;    // its X-Forwarded-* are continued; anybody else's are replaced

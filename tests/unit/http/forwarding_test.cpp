@@ -125,6 +125,19 @@ TEST(WriteRequestHead, ForwardedWhereAskedFor) {
             std::string::npos);
 }
 
+// As of a unix socket (RFC 7239 §6.3; X-Forwarded-For has no word for it).
+TEST(WriteRequestHead, OfAPeerWithoutAnAddressNothingIsInvented) {
+  auto by = kTrusted;
+  by.peer = {};
+  by.add_forwarded = true;
+  const auto ours = [&](const std::string& theirs) {
+    return forwarded("GET / HTTP/1.1\r\nHost: a" + theirs, by);
+  };
+  EXPECT_EQ(ours("").find("X-Forwarded-For"), std::string::npos);
+  EXPECT_NE(ours("").find("\r\nForwarded: for=unknown;proto=https;"), std::string::npos);
+  EXPECT_NE(ours("\r\nX-Forwarded-For: 1.1.1.1").find("\r\nX-Forwarded-For: 1.1.1.1\r\n"), std::string::npos);
+}
+
 // CGI and WSGI read "X_API_Key" and "X-API-Key" from one variable: what weir has not read must not arrive.
 TEST(WriteRequestHead, NamesWithUnderscoresGoOnOnlyWhereAskedFor) {
   const std::string twins =
