@@ -131,8 +131,10 @@ class Posts(TestCase):
     def setUpClass(cls):
         upstream = cls.enterClassContext(Upstream())
         with tempfile.TemporaryDirectory() as folder:
-            files = make_certificate(folder, "hook") | make_certificate(folder, "other")
-            cls.https = cls.enterClassContext(Receiver(certificate=(f"{folder}/hook.crt", f"{folder}/hook.key")))
+            files = {name: text for each in ("hook", "other") for name, text in make_certificate(folder, each, address="127.0.0.1").items()}
+            files |= make_certificate(folder, "named")
+            cls.https, cls.named = (cls.enterClassContext(Receiver(certificate=(f"{folder}/{name}.crt", f"{folder}/{name}.key")))
+                                    for name in ("hook", "named"))
         cls.busy, cls.wrong = cls.enterClassContext(Receiver(503, 429)), cls.enterClassContext(Receiver(404))
         silent = cls.enterClassContext(Upstream(lambda exchange: exchange.wait_for_close()))
         above = 'refused_above = "3/min"'
@@ -140,9 +142,9 @@ class Posts(TestCase):
                   alert(cls.wrong.port, above=above, name='"wrong"'),
                   alert(closed_port(), above=above, name='"nobody"', attempts=1),
                   alert(silent.port, above=above, name='"silent"', attempts=1, timeout='"200ms"'),
-                  alert(cls.https.port, "https", "localhost", above, name='"good"', ca='"hook.crt"'),
-                  alert(cls.https.port, "https", "localhost", above, name='"stranger"', ca='"other.crt"', attempts=1),
-                  alert(cls.https.port, "https", "127.0.0.1", above, name='"misnamed"', ca='"hook.crt"', attempts=1)]
+                  alert(cls.https.port, "https", "127.0.0.1", above, name='"good"', ca='"hook.crt"'),
+                  alert(cls.https.port, "https", "127.0.0.1", above, name='"stranger"', ca='"other.crt"', attempts=1),
+                  alert(cls.named.port, "https", "127.0.0.1", above, name='"misnamed"', ca='"named.crt"', attempts=1)]
         cls.weir = cls.enterClassContext(Weir(config(upstream.port, rules=rule(limit="1/day", key='["ip"]') + "".join(alerts)), files))
         with Client(cls.weir.port) as client:
             for _ in range(6):
@@ -172,6 +174,7 @@ class Posts(TestCase):
         self.given_up("stranger", "its TLS handshake failed")
         self.given_up("misnamed", "its TLS handshake failed")
         self.assertEqual(self.https.states(), [("good", "firing")])
+        self.assertEqual(self.named.states(), [])
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ class Clients(TestCase):
     def setUp(self):
         self.upstream = self.start(Upstream(echo))
         self.folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-clients-")))
-        files = make_certificate(self.folder)
+        files = make_certificate(self.folder, address="127.0.0.1")
         self.certificate = self.folder / "edge.crt"
         self.trusted = files["edge.crt"]
         self.weir = self.weir_before(self.upstream.port, files)
@@ -112,7 +112,7 @@ class Clients(TestCase):
         self.assertEqual((self.folder / "answer").read_bytes(), b"POST /3 " + BODY)
 
     def test_pythons_http_client(self):
-        client = http.client.HTTPSConnection("localhost", self.weir.port, timeout=PATIENCE, context=client_tls(self.trusted))
+        client = http.client.HTTPSConnection("127.0.0.1", self.weir.port, timeout=PATIENCE, context=client_tls(self.trusted))
         self.addCleanup(client.close)
         for method, path, body in (("GET", "/1", None), ("POST", "/2", BODY), ("POST", "/3", iter([BODY[:7], BODY[7:]])), ("GET", "/4", None)):
             client.request(method, path, body, encode_chunked=True,
@@ -123,7 +123,7 @@ class Clients(TestCase):
 
     @unittest.skipUnless(shutil.which("node"), "needs Node.js: ./dev deps test")
     def test_nodes_agent_and_fetch(self):
-        self.run_to_its_end(["node", "-e", NODE, f"https://localhost:{self.weir.port}", str(len(BODY))],
+        self.run_to_its_end(["node", "-e", NODE, f"https://127.0.0.1:{self.weir.port}", str(len(BODY))],
                             NODE_EXTRA_CA_CERTS=str(self.certificate))
         self.assertEqual(len(self.upstream.exchanges), 10)
         self.assertLessEqual(self.connections(), 3, "the agent takes one, fetch two by turns")

@@ -128,9 +128,9 @@ upstream = "api"
         self.addCleanup(peer.kill)
         port = int(peer.stdout.readline())
         scratch = self.start(tempfile.TemporaryDirectory())
-        files = make_certificate(scratch)
+        files = make_certificate(scratch, address="127.0.0.1")
         weir = self.start(Weir(config(port, listener='tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }'), files))
-        said = subprocess.run([DEBIANS_PYTHON, folder / "websocket_peer.py", "talk", f"wss://localhost:{weir.port}/", f"{scratch}/edge.crt"],
+        said = subprocess.run([DEBIANS_PYTHON, folder / "websocket_peer.py", "talk", f"wss://127.0.0.1:{weir.port}/", f"{scratch}/edge.crt"],
                               capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
         self.assertEqual(said.returncode, 0, said.stderr)
         self.await_metric(weir, 1, "weir_tunnels_total", end="closed")
