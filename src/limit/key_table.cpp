@@ -77,12 +77,19 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
   } else {
     line.slot = shard.claim(charge.key, charge.rule, now);
     line.claimed = line.slot != nullptr;
+    if (line.claimed && overflow.may_be_live(charge.rule, now)) [[unlikely]] {
+      locks.lock_overflow();
+      line.slot->cell = inherited(charge, now);
+      line.inherits = line.slot->cell != Cell{};
+    }
   }
   if (line.slot != nullptr) {
     if (const auto* log = std::get_if<SlidingLog>(line.limiter)) [[unlikely]]
       check_log(*log, charge, now, line);
     else
       line.step = step(*line.limiter, line.slot->cell, now, charge.cost);
+    if (line.inherits && !line.step.outcome.allowed) [[unlikely]]
+      line.step.outcome.overflow = true;  // it is refused for what others were charged as well
     return line;
   }
   locks.lock_overflow();
@@ -90,6 +97,22 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
       step(*charge.limiter, overflow.cell(charge.rule, charge.ledger, *charge.limiter), now, charge.cost);
   line.step.outcome.overflow = true;
   return line;
+}
+
+// The table had no room for some keys of this ledger, and this may be one of them: until all that they were
+// charged together has drained, who finds room begins with that much. Otherwise making the table full would
+// buy a fresh limit. Places in flight are not inherited: nobody would give them back there.
+Cell KeyTable::Impl::inherited(const Charge& charge, base::TimePoint now) const noexcept {
+  if (holds(*charge.limiter)) return {};
+  const Cell shared = overflow.cell(charge.rule, charge.ledger, *charge.limiter);
+  return drained_at(*charge.limiter, shared) > now ? shared : Cell{};
+}
+
+// The same by who does not hold that lock.
+Cell KeyTable::Impl::fresh(const Charge& charge, base::TimePoint now) const {
+  if (!overflow.may_be_live(charge.rule, now)) return {};
+  const std::lock_guard lock(overflow.mutex);
+  return inherited(charge, now);
 }
 
 // What is charged may need a chunk, so it is put by before the bill is known to pass. Without one the entry
@@ -191,7 +214,8 @@ bool KeyTable::Impl::settle_log(const SlidingLog& limiter, Log& log, const Settl
 void KeyTable::Impl::settle_anew(const Charge& charge, const Settled& settled, Shard& shard) {
   if (settled.actual <= charge.cost) return;
   const Limiter& limiter = *charge.limiter;
-  const Cell cell = limit::settle(limiter, {}, settled.charged_at, charge.cost, settled.actual);
+  const Cell cell =
+      limit::settle(limiter, fresh(charge, settled.now), settled.charged_at, charge.cost, settled.actual);
   const auto drained = drained_at(limiter, cell);
   if (drained <= settled.now) return;
   if (Slot* slot = shard.claim(charge.key, charge.rule, settled.now)) {
@@ -317,8 +341,9 @@ Outcome KeyTable::peek(const Charge& asked, base::TimePoint now) const {
       return sliding->ask(LogReader(slot->cell, impl_->logs, sliding->cost_bits()), now, charge.cost).outcome;
     return step(*charge.limiter, slot->cell, now, charge.cost).outcome;
   }
-  if (slot != nullptr || shard.has_room(charge.key, now))
-    return step(*charge.limiter, Cell{}, now, charge.cost).outcome;
+  if (slot != nullptr) return step(*charge.limiter, Cell{}, now, charge.cost).outcome;
+  if (shard.has_room(charge.key, now))
+    return step(*charge.limiter, impl_->fresh(charge, now), now, charge.cost).outcome;
   const std::lock_guard last(impl_->overflow.mutex);
   const Cell shared = impl_->overflow.cell(charge.rule, charge.ledger, *charge.limiter);
   auto outcome = step(*charge.limiter, shared, now, charge.cost).outcome;

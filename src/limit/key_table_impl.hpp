@@ -27,6 +27,7 @@ struct KeyTable::Impl {
     RuleIndex rule = 0;
     Due due;                  // what the pin on a slot found hides
     bool claimed = false;     // the slot is new
+    bool inherits = false;    // and began with what the ledger's overflow cell holds
     Step step;                // of a log, `next` is not used
     std::uint64_t mark = 0;   // of a log: where the cost is entered
     LogStore::Ref spare = 0;  // of a log: the chunk that the entry needs
@@ -77,6 +78,9 @@ struct KeyTable::Impl {
   }
   bool settle_log(const SlidingLog& limiter, Log& log, const Settled& settled, Cost reserved);
   void settle_anew(const Charge& charge, const Settled& settled, Shard& shard);
+  // What a key without a slot stands at, as far as the table knows. REQUIRES the overflow cells' lock.
+  [[nodiscard]] Cell inherited(const Charge& charge, base::TimePoint now) const noexcept;
+  [[nodiscard]] Cell fresh(const Charge& charge, base::TimePoint now) const;
 
   [[nodiscard]] SavedKey saved(const Slot& slot, std::span<const SavedRule> rules) const;
   void fill(Slot& slot, std::span<const LogEntry> entries, unsigned cost_bits) noexcept;

@@ -11,6 +11,8 @@
 
 #include "weir/limit/charge.hpp"
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 
@@ -27,6 +29,12 @@ class Overflow {
   // they are used.
   Overflow() { cells_.reserve(kMostCells); }
 
+  // Whether a cell of the rule may hold a charge still. Needs no lock: who charged a key here and asks for it
+  // again does both under the lock of that key's shard.
+  [[nodiscard]] bool may_be_live(RuleIndex rule, base::TimePoint now) const noexcept {
+    return now.time_since_epoch().count() < live_until_[rule].load(std::memory_order_relaxed);
+  }
+
   // The ledger's cell, in the units of `limiter`.
   [[nodiscard]] Cell cell(RuleIndex rule, Ledger ledger, const Limiter& limiter) const noexcept {
     const auto found = cells_.find(name_of(rule, ledger));
@@ -41,6 +49,10 @@ class Overflow {
       apart_ += (entry->first & kLedgers) > 1 ? 1 : 0;
     else
       entry->second = {limiter, cell};
+    if (holds(limiter)) return;  // ends by releases, not by time
+    const auto until = drained_at(limiter, cell).time_since_epoch().count();
+    if (until > live_until_[rule].load(std::memory_order_relaxed))
+      live_until_[rule].store(until, std::memory_order_relaxed);
   }
 
   void note_charge() noexcept { ++charges_; }
@@ -53,6 +65,7 @@ class Overflow {
   }
 
   void forget(RuleIndex rule) noexcept {
+    live_until_[rule].store(0, std::memory_order_relaxed);
     erase_if(cells_, [&](const auto& entry) {
       const bool gone = entry.first >> kRuleAt == rule;
       if (gone && (entry.first & kLedgers) > 1) --apart_;
@@ -83,6 +96,8 @@ class Overflow {
   }
 
   boost::unordered_flat_map<std::uint64_t, Shared> cells_;
+  // By rule, in microseconds since the epoch; written under the lock.
+  std::array<std::atomic<std::int64_t>, kMaxRules> live_until_{};
   std::size_t apart_ = 0;  // cells of ledgers beyond their rule's two
   std::uint64_t charges_ = 0;
 };

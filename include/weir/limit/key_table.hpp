@@ -9,7 +9,8 @@
 //     state.
 //  3. When both buckets of a newcomer are full of live keys that cannot move to their other buckets,
 //     it shares the overflow cell of its ledger (limit/charge.hpp), which refuses earlier than a cell of
-//     its own would: memory runs out on the safe side.
+//     its own would: memory runs out on the safe side. Until that cell has drained, newcomers that find
+//     room begin as it stands, for it may hold charges of theirs; but for what is held.
 //  4. A bill is checked and charged under the locks of all its shards, taken in ascending order, then the
 //     overflow cells', then the log store's: all or nothing, and no two bills wait for each other in a
 //     circle.

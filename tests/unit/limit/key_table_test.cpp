@@ -205,6 +205,42 @@ TEST_F(KeyTableTest, ADrainedKeyMakesRoomForANewcomer) {
   EXPECT_EQ(table.stats().keys, 64);
 }
 
+// Who was charged in the overflow cell may be any of the newcomers that find room later: none of them has
+// more than what is left there. So nobody makes a table full to begin anew when it drains.
+TEST_F(KeyTableTest, RoomThatComesBackBuysNoFreshLimit) {
+  const Rate five{.count = 5, .period = 24h};
+  const std::vector<Limiter> limiters = {token_bucket("5/day", 5),
+                                         Gcra::make(five, 5).value(),
+                                         FixedWindow::make(five).value(),
+                                         SlidingWindow::make(five).value(),
+                                         SlidingLog::make(five).value(),
+                                         SlidingLog::make(five, 10).value(),
+                                         LeakyBucket::make(five, 5, 400h).value()};
+  const Limiter filler = token_bucket("1/3s", 1);
+  for (std::size_t kind = 0; kind < limiters.size(); ++kind) {
+    SCOPED_TRACE(kind);
+    KeyTable table(64);
+    fill(table, filler);
+    const auto asked = line(500'000, limiters[kind], 7);
+    int admitted = 0;
+    while (charge(table, {asked}, kStart)) {
+      ASSERT_TRUE(outcomes_[0].overflow);
+      ++admitted;
+    }
+    ASSERT_GE(admitted, 5);
+    const auto free_at = kStart + outcomes_[0].retry_after;
+    const auto later = kStart + 4s;  // the fillers have drained
+    EXPECT_FALSE(table.peek(asked, later).allowed);
+    EXPECT_FALSE(charge(table, {asked}, later)) << "a second limit";
+    EXPECT_TRUE(outcomes_[0].overflow) << "it is not said why";
+    EXPECT_FALSE(charge(table, {asked}, free_at - 1us));
+    EXPECT_TRUE(charge(table, {asked}, free_at)) << "it was told another time";
+    EXPECT_FALSE(outcomes_[0].overflow) << "it has a slot";
+    EXPECT_TRUE(charge(table, {line(500'001, limiters[kind], 7)}, kStart + 60h)) << "all has drained by then";
+    EXPECT_GE(outcomes_[0].remaining, 4U);
+  }
+}
+
 TEST_F(KeyTableTest, LimitersOfOneLedgerShareAnOverflowCellInTheirOwnUnits) {
   KeyTable table(64);
   const Limiter slow = token_bucket("2/h", 4);  // empty for two hours
