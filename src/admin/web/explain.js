@@ -22,13 +22,18 @@ export function listen(unauthorized) {
 
 const value = (name) => find(`#explain-${name}`).value.trim();
 
-// What stands in the form, without what was left empty.
+// What stands in the form, without what was left empty. Throws where a line is no header field.
 function described() {
   const request = { method: value("method"), path: value("path") };
   for (const name of ["host", "ip"]) if (value(name)) request[name] = value(name);
-  const lines = value("headers").split("\n").filter((line) => line.includes(":"));
-  if (lines.length)
-    request.headers = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(":")).trim(), line.slice(line.indexOf(":") + 1).trim()]));
+  const fields = new Map();  // as they were typed: a name that is said twice is a field of two lines
+  for (const line of value("headers").split("\n").filter((each) => each.trim())) {
+    const colon = line.indexOf(":");
+    if (colon < 1) throw new Error(`"${line.trim()}" is no header: write Name: value`);
+    const name = line.slice(0, colon).trim().toLowerCase();
+    fields.set(name, [...(fields.get(name) ?? []), line.slice(colon + 1).trim()]);
+  }
+  if (fields.size) request.headers = Object.fromEntries(fields);
   return request;
 }
 

@@ -31,9 +31,12 @@ function show({ top }) {
 const cost = (clients) => clients.reduce((sum, client) => sum + client.cost, 0);
 const kShown = 8;
 
+// A name that says what was read but not what it said is one of many: its digest tells them apart.
+const named = ({ client, digest }) => (client && !/api_key|:/.test(client) ? client : `${client} ${digest.slice(0, 8)}`.trim());
+
 function list(title, clients) {
   const rows = clients.slice(0, kShown).map((each) => h("tr", {},
-    h("td", { class: "code" }, each.client || each.digest),
+    h("td", { class: "code" }, named(each)),
     h("td", { class: "number" }, count(each.cost), each.error > 0 && h("span", { class: "quiet" }, ` ±${count(each.error)}`))));
   return h("table", {}, h("caption", {}, title),
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Client"), h("th", { scope: "col", class: "number" }, "Cost"))),
