@@ -135,7 +135,7 @@ def manual_of_keys(schema):
 
 def help_of(weir, *command):
     text = subprocess.run([weir, *command, "--help"], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"^  (\S.*?)(?: {2,}(.*))?$((?:\n {10,}.*)*)", text, re.M), text
+    return re.findall(r"^ {2,8}(\S.*?)(?: {2,}(.*))?$((?:\n {10,}.*)*)", text, re.M), text
 
 
 def entries(weir, *command):
@@ -144,15 +144,21 @@ def entries(weir, *command):
     return [(typed, " ".join((about + " " + more).split())) for typed, about, more in found]
 
 
-def commands_of(weir):
-    return [(name, about) for name, about in entries(weir) if not name.startswith("-")]
+def commands_of(weir, *above):
+    """(its words, what it does) of each command, those of commands behind them."""
+    _, text = help_of(weir, *above)
+    below = text.partition("\nSubcommands:\n")[2]
+    for name, about in entries(weir, *above):
+        if re.search(rf"^  {re.escape(name)} ", below, re.M):
+            yield (*above, name), about
+            yield from commands_of(weir, *above, name)
 
 
 def manual_of_commands(weir):
     lines = []
     for command, about in commands_of(weir):
-        lines += [".TP", f".B weir {roff(command)}", roff(about[:1].upper() + about[1:] + ".")]
-        options = [one for one in entries(weir, command) if one[0].startswith("-") and "--help" not in one[0]]
+        lines += [".TP", f".B weir {roff(' '.join(command))}", roff(about[:1].upper() + about[1:] + ".")]
+        options = [one for one in entries(weir, *command) if one[0].startswith("-") and "--help" not in one[0]]
         if not options:
             continue
         lines.append(".RS")

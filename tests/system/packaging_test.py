@@ -64,6 +64,14 @@ class Packaging(TestCase):
             bash.see(completed.removeprefix("weir "))
         bash.type("\x15weir red\t")
         bash.see("weir redis-check ")
+        for command in ("explain", "top", "replay", "keys show"):
+            bash.type(f"\x15weir {command} --\t\t")
+            for option in re.findall(r"^ {2,8}(?:-\w,)?(--[a-z-]+)", subprocess.check_output([WEIR, *command.split(), "--help"], text=True), re.M):
+                bash.see(option)
+        bash.type("\x15weir keys \t\t")
+        bash.see("reset")
+        bash.type("\x15weir replay -c x edge\t")
+        bash.see("edge\\ one.toml ")
         bash.type("\x15weir \t\t")
         for command in re.findall(r"^  ([a-z][a-z-]*) ", subprocess.check_output([WEIR, "--help"], text=True), re.M):
             bash.see(command)
