@@ -52,7 +52,7 @@ struct RuleReport {
   bool shadow = false;             // of the candidate: it is counted and refuses nobody
   std::string left_out;            // why it was not replayed; empty: it was
   std::uint64_t met = 0;           // requests, by the candidate
-  std::uint64_t refused_then = 0;  // by the log
+  std::uint64_t refused_then = 0;  // by the log; what a shadow rule would have refused counts in both
   std::uint64_t refused_now = 0;
   std::uint64_t otherwise = 0;         // requests of which it now says another word than then
   Changes newly;                       // requests whose verdict changed, and that it refuses or refused
