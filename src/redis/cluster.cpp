@@ -192,14 +192,12 @@ Store::Session* Store::Cluster::follow(const Redirection& redirection) {
   return session.get();
 }
 
-std::string Store::Cluster::probe_of(const Session& session) const {
+limit::Place Store::Cluster::place_at(const Session& session) const noexcept {
   for (unsigned i = 0; i <= 0xffff; ++i) {
     const auto place = static_cast<limit::Place>(i);
-    if (owner(slot_of(place)) != &session) continue;
-    const auto tag = tag_of(place);
-    return settings_.prefix + ":{" + std::string(tag.data(), tag.size()) + "}probe";
+    if (owner(slot_of(place)) == &session) return place;
   }
-  return {};
+  return 0;
 }
 
 bool Store::Cluster::is_whole() const noexcept {
@@ -217,7 +215,7 @@ void Store::Cluster::changed(const Session& session) {
   if (session.state() == StoreState::Up) {
     holding_->renew();  // it may have lost what is held there
   } else {
-    last_error_ = session.last_error();
+    last_error_ = session.address().to_string() + ": " + session.last_error();
     denied_.forget_all();
     look();
   }

@@ -1,15 +1,17 @@
 // A store's inside: its one connection, who waits on it, and the breaker.
 //
-//   Down ──pause──► Probing ──signed in, scripts loaded, a write tried──► Up
-//     ▲                │ failed                                             │ connection lost, or
-//     └────────────────┴────────────────────────────────────────────────────┘ N failures in a row
+//   Down ──pause──► Probing ──signed in, scripts loaded, a charge tried──► Up
+//     ▲                │ failed                                              │ connection lost, or
+//     └────────────────┴─────────────────────────────────────────────────────┘ N failures in a row
 //
 // The breaker is this circle: leaving Up drops the connection, and with it every command under way, so
-// half-open is the connect and the trial write that the session makes by itself.
+// half-open is the connect and the trial that the session makes by itself: the script that charges, on a key
+// of weir's own, has to answer within the time that a bill has. So whatever makes bills fail keeps it down.
 #pragma once
 
 #include "redis/bill.hpp"
 #include "redis/deny_cache.hpp"
+#include "redis/faults.hpp"
 #include "redis/holding.hpp"
 #include "redis/pipeline.hpp"
 #include "redis/resp.hpp"
@@ -89,9 +91,12 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   net::Awaitable<net::ErrorCode> open();
   net::Awaitable<net::ErrorCode> reach();
   net::Awaitable<net::ErrorCode> sign_in();
+  net::Awaitable<net::ErrorCode> try_a_charge();
+  net::Awaitable<net::ErrorCode> send_greeting(std::string_view bytes);
   net::Awaitable<net::ErrorCode> read_reply();
   net::Awaitable<net::ErrorCode> serve();
   net::Awaitable<void> pause();
+  void bound_opening(base::Duration length);
   void give_up_opening();
   void rise();
   void fall(net::ErrorCode why);
@@ -122,6 +127,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void load_again(Pipeline::Purpose purpose);
   void finish(Call& call, net::ErrorCode error);
   void note_failure(net::ErrorCode error, Pipeline::Time asked);
+  void report_fault(Faults::Kinds kinds, const std::string& what);
   void open_breaker();
   [[nodiscard]] std::vector<std::coroutine_handle<>> fail_all(StoreError error);
 
@@ -156,6 +162,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   unsigned attempts_ = 0;          // since the last bill that was answered; doubles the pause
   std::string last_error_;
   std::string logged_;  // the last line about being down, so that it is not repeated
+  Faults faults_;
   bool tried_ = false;  // the first attempt to connect has ended
   Common* const common_;
   StoreStats own_stats_;
@@ -196,8 +203,5 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   net::Timer units_timer_;
   unsigned taking_ = 0;  // leases under way
 };
-
-// What an error reply means.
-[[nodiscard]] StoreError classify(std::string_view text) noexcept;
 
 }  // namespace weir::redis
