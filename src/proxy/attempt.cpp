@@ -22,8 +22,11 @@ bool is_idempotent(std::string_view method) noexcept {
 
 }  // namespace
 
+// All of its body is at hand still, or has yet to come.
 bool Exchange::repeatable(const Attempt& attempt) const noexcept {
-  return attempt.whole && is_idempotent(space_->head.method);
+  const auto& body = *request_body_;
+  const bool untouched = body.received() == 0 && !body.complete();
+  return (attempt.whole || untouched) && is_idempotent(space_->head.method);
 }
 
 void Exchange::begin_attempts(upstream::Pool& pool, Attempt& attempt) {
@@ -68,14 +71,14 @@ observe::UpstreamTallies& Exchange::tallies() noexcept {
 
 // That an exchange with a server broke off, unless the client is to blame.
 bool Exchange::count_failure() noexcept {
-  const bool theirs = !session_.left() && !worker_.hard_stop && !(upload_ && upload_->fault != 0);
+  const bool theirs = !session_.left() && !worker_.hard_stop && !body_failed();
   if (theirs) tallies().failures.add();
   return theirs;
 }
 
-// The connection has served before, and either it lives or the request can be sent again.
+// The connection has served before, and either it lives or the request can be sent again whatever comes.
 bool Exchange::can_reuse(const Attempt& attempt) {
-  const bool reuses = lease_.connected() && (repeatable(attempt) || !lease_.went_stale());
+  const bool reuses = lease_.connected() && ((attempt.whole && repeatable(attempt)) || !lease_.went_stale());
   if (reuses) tallies().reused.add();
   return reuses;
 }

@@ -9,7 +9,7 @@ namespace weir::proxy {
 struct Exchange::Attempt {
   std::string_view body;         // the whole request body, where it came with the head
   std::string_view upgrade;      // the protocol that was asked for; the route's
-  bool whole = false;            // `body` is all of it (or there is none): the request can be sent again
+  bool whole = false;            // `body` is all of it, or there is none
   bool fresh = false;            // use no waiting connection: the last one was dead
   bool handed_over = false;      // bytes of the request were sent to some server
   bool silent = false;           // the connection ended before a byte of an answer

@@ -107,7 +107,9 @@ class Exchange {
   enum class HeadState : std::uint8_t { Missing, Interim, Whole, Faulty };
   [[nodiscard]] HeadState look_at_answer(Attempt& attempt, std::size_t& searched);
   void note_silence(Attempt& attempt);
-  [[nodiscard]] net::Task<net::ErrorCode> relay_interim();
+  void note_answer() noexcept;
+  void note_lasting_answer(const upstream::Pool& pool) noexcept;
+  [[nodiscard]] net::Task<net::ErrorCode> relay_interim(Attempt& attempt);
   [[nodiscard]] net::Task<Ending> relay_answer(upstream::Pool& pool, Attempt& attempt);
   [[nodiscard]] bool may_switch(Attempt& attempt) const noexcept;
   [[nodiscard]] net::Task<Ending> tunnel(upstream::Pool& pool, const Attempt& attempt);
@@ -121,13 +123,20 @@ class Exchange {
   };
   [[nodiscard]] bool keeps_reading(Reading& reading, base::TimePoint since, std::uint64_t sent,
                                    const net::ErrorCode& ec);
+  [[nodiscard]] net::Task<Ending> break_off(Attempt& attempt, const Relay& relay, Relay::Need need,
+                                            bool until_close);
   [[nodiscard]] net::Task<Ending> give_up(Attempt& attempt);
+  [[nodiscard]] bool body_failed() const noexcept;
+  void note_body_fault(unsigned status);
   [[nodiscard]] net::Task<Ending> refuse_body(unsigned status);
   [[nodiscard]] observe::UpstreamTallies& tallies() noexcept;
   bool count_failure() noexcept;  // whether the server is to blame
-  [[nodiscard]] net::Task<void> upload();
+  [[nodiscard]] net::Task<void> upload(Attempt& attempt);
+  void await_more(Attempt& attempt, bool reading) noexcept;
+  void begin_body(Attempt& attempt) noexcept;
+  void end_body(Attempt& attempt) noexcept;
   [[nodiscard]] net::Signal::Wait end_upload() noexcept;
-  void start_upload();
+  void start_upload(const upstream::Pool& pool, Attempt& attempt, std::size_t sent);
   [[nodiscard]] bool repeatable(const Attempt& attempt) const noexcept;
   [[nodiscard]] limit::Ending how_it_went() const noexcept;
   void account(base::TimePoint now) noexcept;
@@ -153,10 +162,10 @@ class Exchange {
   std::optional<BodySource> request_body_;
   std::string inspected_;  // what was read of the request's body before the decision
   struct Upload;
-  std::unique_ptr<Upload> upload_;  // of a request body that did not come with its head
+  std::unique_ptr<Upload> upload_;  // of a request that could not be sent at once
 
   bool client_stalls_ = false;  // it does not take the answer that waits for it
-  bool slow_ = false;           // it sent its body, or took its answer, slower than min_rate
+  bool slow_ = false;           // it sent what a rule reads, or took its answer, slower than min_rate
 
   // For the account.
   base::TimePoint started_{};

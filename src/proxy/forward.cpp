@@ -4,6 +4,7 @@
 #include "proxy/standing.hpp"
 #include "proxy/upload.hpp"
 
+#include "weir/http/chunked.hpp"
 #include "weir/http/upgrade.hpp"
 #include "weir/net/signal.hpp"
 
@@ -15,6 +16,12 @@
 namespace weir::proxy {
 
 namespace {
+
+// Whether what came of an answer's body is none from its first octet on.
+bool begins_badly(const http::ResponseHead& head, std::string_view body) noexcept {
+  return head.framing == http::Framing::Chunked &&
+         http::ChunkDecoder().next(body).status == http::ChunkDecoder::Status::Bad;
+}
 
 // Makes the kernel end a connection with a reset, so that an answer delimited by its end does not look
 // complete.
@@ -76,15 +83,18 @@ net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
       if (!connected) continue;
       answered = co_await exchange_heads(pool, attempt);
       again = answered && disappoints(pool, attempt);
+      if (again) note_answer();
+      if (upload_ && (again || !answered)) co_await end_upload();
       if (!answered)
         again = co_await try_again(pool, attempt);
       else if (again)
         again = co_await repeat(pool, attempt);
       if (!lease_) answered = false;  // the answer was let go for another server's, and there is none
     }
-    if (answered && space_->response.status == 101)
+    if (answered && space_->response.status == 101) {
+      note_answer();
       ending = co_await tunnel(pool, attempt);
-    else if (answered)
+    } else if (answered)
       ending = co_await relay_answer(pool, attempt);
     else
       ending = co_await give_up(attempt);
@@ -100,6 +110,7 @@ net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
 net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt) {
   auto& space = *space_;
   auto& stream = lease_.stream();
+  upload_.reset();  // of the attempt before, which has ended
   sent_ = latest_;
   ++attempt.servers;
   attempt.silent = attempt.heard = false;
@@ -110,17 +121,10 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
   // A connection that had waited may be gone: then nobody has a byte of it.
   attempt.handed_over = attempt.handed_over || sent > 0 || !ec;
   if (attempt.handed_over) gate_.keep();
-  if (!ec && sent < space.out.size() + attempt.body.size()) {
-    const auto of_head = std::min(sent, space.out.size());
-    ec = co_await stream.write(std::string_view(space.out).substr(of_head),
-                               attempt.body.substr(sent - of_head));
-  }
-  if (ec == net::asio::error::operation_aborted) {
-    note_silence(attempt);
-    co_return false;
-  }
-  if (!ec && !attempt.whole) start_upload();
-  // A server that closes its end early may have answered before; so even now the answer is read.
+  const bool all = attempt.whole && sent == space.out.size() + attempt.body.size();
+  if (!ec && !all) start_upload(pool, attempt, sent);
+  // A server that closes its end early, or takes no more, may have answered before; so even now the answer is
+  // read.
   session_.begin_wait_for_others();
   space.answer.release();
   std::size_t searched = 0;
@@ -128,7 +132,7 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
   while (state == HeadState::Missing || state == HeadState::Interim) {
     if (state == HeadState::Interim) {
       attempt.heard = true;
-      ec = co_await relay_interim();
+      ec = co_await relay_interim(attempt);
       attempt.client_broken = ec.failed();
       if (ec) break;
       co_await net::Pause(worker_.executor);  // there is no end to how many may come
@@ -163,7 +167,7 @@ Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& sear
   }
   searched = size != 0 ? 0 : unread.size();
   if (size == 0)  // the upload may have failed before there was a wait to be ended
-    return upload_ && upload_->fault != 0 ? HeadState::Faulty : HeadState::Missing;
+    return body_failed() ? HeadState::Faulty : HeadState::Missing;
   const bool to_head = space.head.method == "HEAD";
   const auto fault = http::parse_response_head(unread.substr(0, size), to_head, space.response);
   if (fault || (space.response.status == 101 && !may_switch(attempt))) {
@@ -175,9 +179,22 @@ Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& sear
     return HeadState::Interim;
   }
   answer.use_and_pin(size);
+  if (begins_badly(space.response, answer.unread())) {  // nobody has a byte of it: it may come from another
+    attempt.what = "the upstream's answer is malformed";
+    return HeadState::Faulty;
+  }
   latest_ = answered_ = worker_.clock.now();
-  if (!lease_.moved()) lease_.member().answered(sent_, latest_);  // it is said of the server as it is now
   return HeadState::Whole;
+}
+
+// The server has answered, as far as that was wanted. It is said of it as it is now.
+void Exchange::note_answer() noexcept {
+  if (!lease_.moved()) lease_.member().answered(sent_, latest_);
+}
+
+// One that comes for so long is an answer, though it may have no end (a stream of events).
+void Exchange::note_lasting_answer(const upstream::Pool& pool) noexcept {
+  if (worker_.clock.now() - answered_ >= pool.settings().timeouts.response) note_answer();
 }
 
 // The connection ended, or the wait did, before the head of an answer was whole.
@@ -191,17 +208,19 @@ void Exchange::note_silence(Attempt& attempt) {
 }
 
 // 100, 103 and their like go on to clients that know them (RFC 9110 §15.2).
-net::Task<net::ErrorCode> Exchange::relay_interim() {
+net::Task<net::ErrorCode> Exchange::relay_interim(Attempt& attempt) {
   auto& space = *space_;
   if (space.head.minor_version == 0) co_return net::ErrorCode{};
   space.text.clear();
   http::write_interim_head(space.text, space.response);
-  co_return co_await session_.client.write(space.text);
+  const auto ec = co_await session_.client.write(space.text);
+  if (!ec && space.response.status == 100) begin_body(attempt);
+  co_return ec;
 }
 
 net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt& attempt) {
   auto& space = *space_;
-  const bool request_sent = request_body_->complete() && (!upload_ || upload_->done);
+  const bool request_sent = request_body_->complete() && (!upload_ || upload_->sent);
   const auto form = http::response_form(space.head, space.response,
                                         space.head.keep_alive && !session_.is_leaving() && request_sent);
   if (space.response.status == 429 && config_.routes[*route_].honor_retry_after) note_pause(pool);
@@ -216,13 +235,23 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
   if (need == Relay::Need::Bytes || need == Relay::Need::Room) need = co_await relay_rest(pool, relay, need);
   worker_.counters.bytes_out.add(relay.sent());
   bytes_out_ = body.received();
-  if (need == Relay::Need::Nothing) {
-    const bool in_step = space.response.keep_alive && space.answer.empty() && request_sent &&
-                         space.response.framing != http::Framing::UntilClose;
-    if (in_step) lease_.keep();
-    co_return form.keep_alive ? Ending::KeepAlive : Ending::Linger;
+  if (need != Relay::Need::Nothing) {
+    const bool until_close = form.framing == http::Framing::UntilClose;
+    co_return co_await break_off(attempt, relay, need, until_close);
   }
-  if (need == Relay::Need::SinkBroken || need == Relay::Need::Room || session_.left()) {
+  note_answer();
+  const bool in_step = space.response.keep_alive && space.answer.empty() && request_sent &&
+                       space.response.framing != http::Framing::UntilClose;
+  if (in_step) lease_.keep();
+  co_return form.keep_alive ? Ending::KeepAlive : Ending::Linger;
+}
+
+// The answer did not reach the client whole: `need` says why. `until_close`: its end would look like one.
+net::Task<Exchange::Ending> Exchange::break_off(Attempt& attempt, const Relay& relay, Relay::Need need,
+                                                bool until_close) {
+  if (need == Relay::Need::SinkBroken || need == Relay::Need::Room) note_answer();  // so far it was well
+  const bool gone = need == Relay::Need::SinkBroken || session_.left();
+  if (gone || (need == Relay::Need::Room && !body_failed())) {
     const bool late = session_.late();
     failure_ = slow_ ? "slow_read" : late ? "write_timeout" : "client_left";
     worker_.counters
@@ -230,16 +259,18 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
                        : late ? observe::ClientError::WriteTimeout
                               : observe::ClientError::Left)
         .add();
-    co_return Ending::Abort;
+    return net::Task<Ending>::ended(Ending::Abort);
   }
+  if (count_failure() && !lease_.moved()) lease_.member().failed(sent_, worker_.clock.now());
   if (relay.sent() == 0) {
+    answered_ = {};
     attempt.what = "the upstream's answer is malformed";
-    co_return co_await give_up(attempt);
+    return give_up(attempt);
   }
-  failure_ = "upstream_truncated";
-  tallies().failures.add();
-  if (form.framing == http::Framing::UntilClose) end_by_reset(session_.client);
-  co_return Ending::Abort;
+  failure_ = worker_.hard_stop ? "stopped" : "upstream_truncated";
+  if (body_failed()) note_body_fault(upload_->fault);
+  if (until_close) end_by_reset(session_.client);
+  return net::Task<Ending>::ended(Ending::Abort);
 }
 
 // Whether a client that was waited for takes its answer, and fast enough. The kernel says that there is room
@@ -272,7 +303,8 @@ net::Task<Relay::Need> Exchange::relay_rest(upstream::Pool& pool, Relay& relay, 
       co_await net::Pause(worker_.executor);
       if (session_.late() || session_.left()) break;
     }
-    if (upload_ && upload_->fault != 0) break;  // it may have failed before there was a wait to be ended
+    if (lease_.member().suspect()) note_lasting_answer(pool);
+    if (body_failed()) break;  // it may have failed before there was a wait to be ended
     session_.arm(reading ? pool.settings().timeouts.response : look);
     if (reading) session_.begin_wait_for_others();
     client_stalls_ = !reading;
@@ -311,7 +343,7 @@ net::Task<Exchange::Ending> Exchange::give_up(Attempt& attempt) {
     co_return co_await error(503, "this server is stopping; please retry");
   }
   failure_ = "upstream_failed";
-  if (upload_ && upload_->fault != 0) co_return co_await refuse_body(upload_->fault);
+  if (body_failed()) co_return co_await refuse_body(upload_->fault);
   if (attempt.room_after) {
     failure_ = "upstream_crowded";
     http::append_retry_after(space_->standing, http::retry_after_seconds(*attempt.room_after).value_or(1));

@@ -1,32 +1,52 @@
 #include "proxy/upload.hpp"
 
+#include "proxy/attempt.hpp"
 #include "proxy/session.hpp"
 
+#include <algorithm>
 #include <exception>
+#include <string_view>
+#include <utility>
 
 namespace weir::proxy {
 
-net::Task<Exchange::Ending> Exchange::refuse_body(unsigned status) {
-  using observe::ClientError;
-  failure_ = status == 503 ? "out_of_memory" : "bad_body";
-  if (status == 503) return error(status, "this server is out of memory; please retry");
-  if (status == 400) return error(status, "the request body is malformed or incomplete");
-  const bool late = status == 408;
-  if (slow_) failure_ = "slow_body";
-  worker_.counters
-      .client_errors(slow_  ? ClientError::SlowBody
-                     : late ? ClientError::BodyTimeout
-                            : ClientError::BodyTooLarge)
-      .add();
-  return error(status, slow_  ? "the request body comes too slowly"
-                       : late ? "the request body did not come in time"
-                              : "the request body is too large");
+// The client's body did not come whole, and that is why the exchange ends.
+bool Exchange::body_failed() const noexcept {
+  return upload_ && upload_->fault != 0;
 }
 
-void Exchange::start_upload() {
-  upload_ = std::make_unique<Upload>(worker_.executor);
+void Exchange::note_body_fault(unsigned status) {
+  using observe::ClientError;
+  const bool slow = upload_->slow;
+  failure_ = status == 503 ? "out_of_memory" : slow ? "slow_body" : "bad_body";
+  if (status == 503 || status == 400) return;
+  worker_.counters
+      .client_errors(slow            ? ClientError::SlowBody
+                     : status == 408 ? ClientError::BodyTimeout
+                                     : ClientError::BodyTooLarge)
+      .add();
+}
+
+net::Task<Exchange::Ending> Exchange::refuse_body(unsigned status) {
+  note_body_fault(status);
+  if (status == 503) return error(status, "this server is out of memory; please retry");
+  if (status == 400) return error(status, "the request body is malformed or incomplete");
+  return error(status, upload_->slow   ? "the request body comes too slowly"
+                       : status == 408 ? "the request body did not come in time"
+                                       : "the request body is too large");
+}
+
+// `sent`: octets of the head, and of a body that is at hand, that the server has taken already.
+void Exchange::start_upload(const upstream::Pool& pool, Attempt& attempt, std::size_t sent) {
+  const std::string_view head = space_->out;
+  const auto of_head = std::min(sent, head.size());
+  auto begun = std::make_unique<Upload>(worker_.executor);
+  begun->response = pool.settings().timeouts.response;
+  begun->out = head.substr(of_head);
+  upload_ = std::move(begun);
+  if (attempt.whole) request_body_->put_back(attempt.body.substr(sent - of_head));
   try {
-    net::spawn(worker_.executor, upload(), [this](const std::exception_ptr& thrown) {
+    net::spawn(worker_.executor, upload(attempt), [this](const std::exception_ptr& thrown) {
       if (thrown) {
         upload_->fault = 503;
         lease_.cancel();
@@ -40,43 +60,83 @@ void Exchange::start_upload() {
   }
 }
 
-net::Task<void> Exchange::upload() {
+net::Task<void> Exchange::upload(Attempt& attempt) {
   auto& state = *upload_;
-  const auto& timeouts = stay_.pool(config_.routes[*route_].upstream).settings().timeouts;
   Relay relay(*request_body_, lease_.stream(), space_->head.framing, state.out);
   Pace pace(config_.server.least_rate);
   auto need = relay.advance();
+  state.began = latest_;
+  state.expectant = space_->head.expects_continue && request_body_->received() == 0;
   for (unsigned pieces = 1; need == Relay::Need::Bytes || need == Relay::Need::Room; ++pieces) {
     const bool reading = need == Relay::Need::Bytes;
     if (pieces % Relay::kPiecesInTurn == 0) {
       co_await net::Pause(worker_.executor);
       if (state.stop || session_.left() || (session_.late() && !client_stalls_)) co_return;
     }
-    // A client that does not take its answer gains no time by sending more.
-    if (!client_stalls_) session_.arm(reading ? config_.server.body_timeout : timeouts.response);
-    const auto since = reading && pace.counts() ? worker_.clock.now() : base::TimePoint{};
+    await_more(attempt, reading);
     const auto ec = co_await relay.wait(need);
     if (state.stop) co_return;
-    // The session has one deadline. One that was for the answer's reader ended this wait as well, and says
-    // nothing of it.
+    // The session has one deadline. One that was for the answer, or for its reader, ended this wait as well,
+    // and says nothing of it.
     const bool others = ec == net::asio::error::operation_aborted && !session_.left() && !worker_.hard_stop &&
-                        (client_stalls_ || !session_.late());
-    slow_ = (!ec || others) && since != base::TimePoint{} &&
-            !pace.note(worker_.clock.now() - since, request_body_->filled());
-    if (others && !slow_) continue;
-    if (slow_ || (ec && reading)) {
-      state.fault = slow_ || session_.late() ? 408 : 400;
+                        (client_stalls_ || state.expectant || !session_.late());
+    state.slow = (!ec || others) && state.since != base::TimePoint{} &&
+                 !pace.note(worker_.clock.now() - state.since, request_body_->filled());
+    if (others && !state.slow) continue;
+    if (state.slow || (ec && reading)) {
+      state.fault = state.slow || session_.late() ? 408 : 400;
       lease_.cancel();
     }
-    if (ec || slow_) co_return;
+    if (ec || state.slow) co_return;
+    if (reading && state.expectant) begin_body(attempt);  // it did not wait for the word
     need = relay.advance();
   }
   if (need == Relay::Need::Source) {
     state.fault = relay.status() == BodySource::Status::TooLarge ? 413 : 400;
     lease_.cancel();
   }
-  if (!client_stalls_) session_.arm(timeouts.response);
-  if (answered_ == base::TimePoint{}) sent_ = worker_.clock.now();  // what took so long was the client
+  state.sent = need == Relay::Need::Nothing;
+  end_body(attempt);
+}
+
+// Whose time it is now. A client that does not take its answer gains none by sending more; while it waits for
+// its server's word, the server has the time that it has for an answer; and what is at hand is no matter of
+// the client's.
+void Exchange::await_more(Attempt& attempt, bool reading) noexcept {
+  auto& state = *upload_;
+  const bool counts = reading && !state.expectant && config_.server.least_rate.octets_per_second != 0;
+  state.since = counts ? worker_.clock.now() : base::TimePoint{};
+  if (client_stalls_ || state.expectant) return;
+  if (attempt.whole && answered_ == base::TimePoint{}) {
+    latest_ = worker_.clock.now();
+    return arm(attempt, state.response);
+  }
+  attempt.cut_short = false;
+  session_.arm(reading ? config_.server.body_timeout : state.response);
+}
+
+// The client sends its body from now on: it was told to, or does not wait for that.
+void Exchange::begin_body(Attempt& attempt) noexcept {
+  space_->head.expects_continue = false;
+  if (!upload_ || !upload_->expectant) return;
+  upload_->expectant = false;
+  upload_->began = worker_.clock.now();
+  await_more(attempt, true);
+}
+
+// The server has its whole time from now on. Where the client sent, what took so long was it: all attempts
+// together have what was left of theirs.
+void Exchange::end_body(Attempt& attempt) noexcept {
+  if (answered_ != base::TimePoint{}) {
+    if (!client_stalls_) session_.arm(upload_->response);
+    return;
+  }
+  latest_ = worker_.clock.now();
+  if (!attempt.whole) {
+    sent_ = latest_;
+    if (attempt.deadline != base::TimePoint::max()) attempt.deadline += latest_ - upload_->began;
+  }
+  arm(attempt, upload_->response);
 }
 
 // Stops the upload where it is; what to wait for until it has ended. No coroutine: it must not fail.

@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 
-from harness import PATIENCE, Client, Redis, TestCase, Upstream, Weir, answer, chunked, config, main, request_bytes, rule
+from harness import PATIENCE, Client, Redis, TestCase, Upstream, Weir, answer, chunked, config, eventually, main, request_bytes, rule
 
 HEAD = b"POST /messages HTTP/1.1\r\nHost: a\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -265,6 +265,88 @@ class Waiting(BodiesTestCase):
         with self.weir(risky()).connect() as client:
             client.send(HEAD + b"Content-Length: 65537\r\nExpect: 100-continue\r\n\r\n")
             self.assert_own_error(client.read(), 413)
+
+
+class Held(TestCase):
+    """A body that weir has whole, and more of it than a server takes at once."""
+
+    BODY = bytes(range(256)) * (32 << 10)  # 8 MiB
+    WORDS = rule("words", "100/s", key="[]", match='{ body_contains = "never", max_body = "16MiB" }')
+
+    def setUp(self):
+        self.over = threading.Event()
+        self.addCleanup(self.over.set)
+
+    def upstreams(self, *replies):
+        def takes_little(sock):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 10)
+        return [self.start(Upstream(reply, ahead=takes_little)) for reply in replies]
+
+    def weir(self, *upstreams, timeouts='response = "60s"', more=""):
+        return self.start(Weir(config(*(each.port for each in upstreams), rules=self.WORDS,
+                                      upstream=f'balance = "round_robin"\ntimeouts = {{ {timeouts} }}\n{more}')))
+
+    def reads_no_more(self, exchange, *said):
+        for each in said:
+            exchange.send(each)
+        self.over.wait(4 * PATIENCE)
+
+    def full(self, exchange):
+        self.reads_no_more(exchange, answer(b"big", "413 Too Large"))
+
+    def test_an_early_answer_is_not_lost_and_the_body_goes_to_no_other_server(self):
+        upstreams = self.upstreams(self.full, self.full)
+        weir = self.weir(*upstreams, more='retry = { budget = "100%" }')
+        for number, method in enumerate(("POST", "PUT"), 1):
+            with weir.connect() as client:
+                answered = client.request(method, "/", body=self.BODY)
+                self.assertEqual((answered.status, answered.body), (413, b"big"))
+                self.assertEqual(sum(len(each.exchanges) for each in upstreams), number)
+        self.await_metric(weir, 0, "weir_upstream_failures_total")
+
+    def test_a_client_that_leaves_meanwhile_is_seen_to(self):
+        upstream, = self.upstreams(self.reads_no_more)
+        weir = self.weir(upstream)
+        with weir.connect() as client:
+            client.send(request_bytes("POST", "/", body=self.BODY))
+            eventually(lambda: upstream.exchanges, "a server has it")
+        self.await_metric(weir, 0, "weir_connections_open")
+        self.await_metric(weir, 1, "weir_client_errors_total", kind="left")
+
+    def test_a_server_that_takes_it_slowly_has_its_time_for_the_answer_after_that(self):
+        def slowly(exchange):
+            for _ in range(16):
+                time.sleep(0.1)
+                exchange.body = (exchange.body or b"") + exchange.wire.read_exactly(len(self.BODY) // 16)
+            exchange.send(answer(b"taken"))
+
+        upstream, = self.upstreams(slowly)
+        with self.weir(upstream, timeouts='response = "1s"').connect() as client:
+            self.assertEqual(client.request("POST", "/", body=self.BODY).body, b"taken")
+        self.assertTrue(upstream.exchanges[0].body == self.BODY)
+
+    def test_one_that_takes_no_more_is_late_and_total_bounds_it(self):
+        for timeouts in ('response = "300ms"', 'response = "60s", total = "300ms"'):
+            with self.weir(*self.upstreams(self.reads_no_more), timeouts=timeouts).connect() as client:
+                self.assert_own_error(client.request("PUT", "/", body=self.BODY), 504)
+
+    def test_where_a_server_fails_on_the_way_another_has_it_from_the_beginning(self):
+        def dies(exchange):
+            exchange.wire.read_exactly(100_000)
+            exchange.close()
+
+        def busy(exchange):
+            self.reads_no_more(exchange, answer(b"busy", "503 Busy"))
+
+        for bad in (dies, busy):
+            faulty, good = self.upstreams(bad, answer(b"good"))
+            weir = self.weir(faulty, good, more='retry = { on = ["broken", "503"] }\neject = { failures = 1000 }')
+            with weir.connect() as client:
+                for number in (1, 2, 3):
+                    self.assertEqual(client.request("PUT", "/", body=self.BODY).body, b"good")
+                    self.assertTrue(good.exchanges[-1].body == self.BODY)
+                    self.assertEqual(len(good.exchanges), number)
+            self.assertGreaterEqual(len(faulty.exchanges), 1)
 
 
 if __name__ == "__main__":

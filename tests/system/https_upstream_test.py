@@ -82,10 +82,11 @@ class Secure(TestCase):
 
     def test_a_body_of_megabytes_goes_both_ways(self):
         upstream = self.serve(lambda exchange: exchange.send(answer(exchange.read_body())))
-        weir = self.weir(upstream)
-        body = bytes(range(256)) * (1 << 14)
-        with weir.connect() as client:
-            self.assertEqual(client.request("POST", "/", body=body).body, body)
+        body = bytes(range(256)) * (1 << 15)
+        held = rule("words", "100/s", key="[]", match='{ body_contains = "never", max_body = "16MiB" }')
+        for rules in ("", held):
+            with self.weir(upstream, rules=rules).connect() as client:
+                self.assertTrue(client.request("POST", "/", body=body).body == body)
 
     def test_whoever_is_not_believed_is_not_reached_and_the_log_says_why(self):
         upstream = self.serve()

@@ -38,7 +38,7 @@ class BodySource {
   void allow(std::uint64_t most) noexcept { most_ = most; }
 
   // Has take() give once more what was taken already, before what follows it: text that stands still until
-  // then. REQUIRES that nothing is to be given again yet.
+  // then. It takes the place of what was put back before.
   void put_back(std::string_view taken) noexcept { again_ = taken; }
 
   // Bytes of the body that take() can give without fill(), in one piece; of a body of known length.

@@ -23,12 +23,13 @@ class Condition {
   //
   // A connection to it could not be opened: that is enough.
   Change unreachable(const Ejection& settings, base::TimePoint now, std::uint64_t random) noexcept;
-  // It got a request and gave no answer, or none that is HTTP: enough when it happens several times in a row,
-  // or to the one request that was to try it.
+  // It got a request and gave no answer, none that is HTTP, or one that broke off: enough when it happens
+  // several times in a row, or to the one request that was to try it.
   // What was sent before somebody tried it says nothing of that.
   Change failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
                 std::uint64_t random) noexcept;
-  // It answered a request, whatever the status. One that was sent before it went out brings it not back.
+  // It answered a request, whatever the status, as far as the answer was wanted. One that was sent before it
+  // went out brings it not back.
   Change answered(base::TimePoint sent, base::TimePoint now) noexcept;
 
   // It was asked how it is. So many faults in a row and it is down: out until as many good answers as are

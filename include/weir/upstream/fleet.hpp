@@ -67,8 +67,10 @@ class Fleet {
     void unreachable(base::TimePoint now, std::string_view fault = {}) noexcept;
     void failed(base::TimePoint sent, base::TimePoint now) noexcept;
     void answered(base::TimePoint sent, base::TimePoint now) noexcept {
-      if (known_->suspect.load(std::memory_order_relaxed)) note_answer(sent, now);
+      if (suspect()) note_answer(sent, now);
     }
+    // Whether an answer would change anything.
+    [[nodiscard]] bool suspect() const noexcept { return known_->suspect.load(std::memory_order_relaxed); }
 
     // Where it is now. Shared, for a connect that is under way goes on with those that it began with.
     struct Place {

@@ -23,7 +23,8 @@ struct Timeouts {
       30'000'000};  // from the whole request sent to the head of the answer, and between two reads of it
   base::Duration idle{60'000'000};     // how long an unused connection is kept
   base::Duration tunnel{300'000'000};  // of a connection that changed its protocol, without a byte either way
-  base::Duration total{base::kForever};  // from the first attempt to the head of the last one's answer
+  base::Duration total{base::kForever};  // from the first attempt to the head of the last one's answer, less
+                                         // the time in which the client sends its body
   friend bool operator==(const Timeouts&, const Timeouts&) = default;
 };
 
@@ -48,7 +49,8 @@ struct HealthCheck {
 };
 
 // Which requests are sent again, of those that RFC 9110 §9.2.2 calls idempotent and whose body came whole
-// with its head. One that no server could be connected for was sent to none, and is no repetition.
+// with its head, or has not begun to come. One that no server could be connected for was sent to none, and is
+// no repetition.
 struct Retry {
   unsigned attempts = 2;           // servers that get it at most, the first among them
   unsigned budget = 20;            // percent of all requests; 0: none is sent again
