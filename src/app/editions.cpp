@@ -145,11 +145,14 @@ base::Result<std::vector<policy::Rule>> Editions::settle(std::vector<policy::Rul
   return rules;
 }
 
+// Keys whose cells have begun anew have another number since, so that nothing is given back to them that was
+// charged or held under the one that they had.
 std::optional<limit::RuleIndex> Editions::place_cells(const policy::Rule& rule, std::vector<bool>& taken) {
   const auto wanted = saved(rule);
-  for (std::size_t i = 0; i < readings_.size(); ++i)
-    if (readings_[i].rule && !readings_[i].forgotten && readings_[i].rule->counts_as(wanted))
-      return static_cast<limit::RuleIndex>(i);
+  for (std::size_t i = 0; i < readings_.size(); ++i) {
+    const auto index = static_cast<limit::RuleIndex>(i);
+    if (readings_[i].rule && readings_[i].rule->counts_as(wanted) && table_.goes_on(index)) return index;
+  }
   const auto free = std::find(taken.begin(), taken.end(), false);
   if (free == taken.end()) return std::nullopt;
   *free = true;

@@ -114,7 +114,7 @@ net::Awaitable<std::vector<policy::LimitState>> Inspector::look(const policy::Ru
 // In the table, in Redis, and in what this process holds or knows of it; and looks whether it is so.
 net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyPlaces places, std::string peer,
                                       admin::KeyAnswer& answer) {
-  for (const auto& key : places.forgotten_here) (void)table_.forget(key);
+  for (const auto& key : places.forgotten_here) (void)table_.forget(key, clock_.now());
   for (const auto& place : places.there) places.forgotten_there.push_back(place.charge);
   std::string digests;
   for (const auto* list : {&places.there, &places.here})

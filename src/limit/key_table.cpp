@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cassert>
+#include <limits>
 
 #include <boost/container/static_vector.hpp>
 
@@ -66,9 +67,10 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
   line.rule = charge.rule;
   if (line.slot != nullptr) {
     if (line.slot->due.rule() != charge.rule) [[unlikely]] {
-      const Charge met = meet(*line.slot, charge, now);
-      line.limiter = met.limiter;
-      line.rule = met.rule;
+      const Met met = meet(*line.slot, charge, now);
+      if (met.apart) return check_shared(charge, now, locks);
+      line.limiter = met.charge.limiter;
+      line.rule = met.charge.rule;
     }
     line.due = line.slot->due;
     if (line.due.is_log() != std::holds_alternative<SlidingLog>(*line.limiter)) [[unlikely]]
@@ -76,22 +78,28 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
     line.slot->due = Due::pinned(line.due.rule());
   } else {
     line.slot = shard.claim(charge.key, charge.rule, now);
-    line.claimed = line.slot != nullptr;
-    if (line.claimed && overflow.may_be_live(charge.rule, now)) [[unlikely]] {
+    if (line.slot == nullptr) return check_shared(charge, now, locks);
+    line.claimed = true;
+    if (overflow.may_be_live(charge.rule, now)) [[unlikely]] {
       locks.lock_overflow();
       line.slot->cell = inherited(charge, now);
       line.inherits = line.slot->cell != Cell{};
     }
+    // But for a queue, whose departures count from the request's own instant.
+    if (!std::holds_alternative<LeakyBucket>(*charge.limiter)) now = std::max(now, shard.forgotten_at());
   }
-  if (line.slot != nullptr) {
-    if (const auto* log = std::get_if<SlidingLog>(line.limiter)) [[unlikely]]
-      check_log(*log, charge, now, line);
-    else
-      line.step = step(*line.limiter, line.slot->cell, now, charge.cost);
-    if (line.inherits && !line.step.outcome.allowed) [[unlikely]]
-      line.step.outcome.overflow = true;  // it is refused for what others were charged as well
-    return line;
-  }
+  if (const auto* log = std::get_if<SlidingLog>(line.limiter)) [[unlikely]]
+    check_log(*log, charge, now, line);
+  else
+    line.step = step(*line.limiter, line.slot->cell, now, charge.cost);
+  if (line.inherits && !line.step.outcome.allowed) [[unlikely]]
+    line.step.outcome.overflow = true;  // it is refused for what others were charged as well
+  return line;
+}
+
+// By the cell that the newcomers of its ledger share.
+auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Locks& locks) -> Line {
+  Line line;
   locks.lock_overflow();
   line.step =
       step(*charge.limiter, overflow.cell(charge.rule, charge.ledger, *charge.limiter), now, charge.cost);
@@ -172,14 +180,14 @@ bool KeyTable::Impl::amend(const Charge& asked, const Where& where, Change chang
   const std::lock_guard lock(shard.mutex);
   shard.turn = turn_after(shard.turn, where.now);
   if (where.turn != nullptr) *where.turn = shard.turn;
+  if (where.charged < shard.last_reset() && resets.noted_since(asked.key, where.charged)) return false;
   Slot* slot = shard.find(asked.key);
   if (slot == nullptr) {
     anew(shard);
     return true;
   }
-  if (slot->due.rule() != asked.rule && !readings.meeting(slot->due.rule(), asked))
-    return false;  // charged under numbers that nobody remembers
-  const Charge charge = slot->due.rule() == asked.rule ? asked : meet(*slot, asked, where.now);
+  if (slot->due.rule() != asked.rule && !lives_on(*slot, asked)) return false;
+  const Charge charge = slot->due.rule() == asked.rule ? asked : meet(*slot, asked, where.now).charge;
   const Limiter& limiter = *charge.limiter;
   const auto* sliding = std::get_if<SlidingLog>(&limiter);
   if (slot->due.is_log() != (sliding != nullptr)) return false;  // of another algorithm
@@ -270,7 +278,7 @@ Cost share_owed(const Charge& asked, const Charge& charge, Cost cost) noexcept {
 bool KeyTable::refund(const Charge& asked, base::TimePoint departure, base::TimePoint now, bool overflow,
                       Turn* turn) {
   return impl_->amend(
-      asked, {overflow, now, turn},
+      asked, {turn_at(departure), overflow, now, turn},
       [&](const Charge& charge, const Cell& cell) {
         return limit::refund(*charge.limiter, cell, departure, share_back(asked, charge, asked.cost));
       },
@@ -281,8 +289,9 @@ bool KeyTable::refund(const Charge& asked, base::TimePoint departure, base::Time
 
 void KeyTable::release(const Charge& asked, base::TimePoint now, const Ending& ending, bool overflow,
                        Turn* turn) {
+  constexpr Turn kSinceAnyReset = std::numeric_limits<Turn>::max();  // for what is held is never reset
   (void)impl_->amend(
-      asked, {overflow, now, turn},
+      asked, {kSinceAnyReset, overflow, now, turn},
       [&](const Charge& charge, const Cell& cell) {
         return limit::release(*charge.limiter, cell, now, asked.cost, ending);
       },
@@ -304,7 +313,7 @@ void KeyTable::settle(const Charge& asked, const Settled& settled, bool overflow
     return impl_->settle_log(limiter, log, {settled.charged_at, actual, settled.now}, reserved);
   };
   const auto anew = [&](Shard& shard) { impl_->settle_anew(asked, settled, shard); };
-  (void)impl_->amend(asked, {overflow, settled.now, turn}, change, change_log, anew);
+  (void)impl_->amend(asked, {turn_at(settled.charged_at), overflow, settled.now, turn}, change, change_log, anew);
 }
 
 Outcome KeyTable::standing(const Charge& asked, base::TimePoint now, bool overflow) const {
@@ -319,7 +328,7 @@ Outcome KeyTable::standing(const Charge& asked, base::TimePoint now, bool overfl
   const std::lock_guard lock(shard.mutex);
   Slot* slot = shard.find(asked.key);
   const Charge charge =
-      slot == nullptr || slot->due.rule() == asked.rule ? asked : impl_->meet(*slot, asked, now);
+      slot == nullptr || slot->due.rule() == asked.rule ? asked : impl_->meet(*slot, asked, now).charge;
   const auto* sliding = std::get_if<SlidingLog>(charge.limiter);
   if (slot == nullptr || slot->due.is_log() != (sliding != nullptr)) return full(*charge.limiter);
   if (sliding == nullptr) return limit::standing(*charge.limiter, slot->cell, now);
@@ -334,7 +343,7 @@ Outcome KeyTable::peek(const Charge& asked, base::TimePoint now) const {
   const std::lock_guard lock(shard.mutex);
   Slot* slot = shard.find(asked.key);
   const Charge charge =
-      slot == nullptr || slot->due.rule() == asked.rule ? asked : impl_->meet(*slot, asked, now);
+      slot == nullptr || slot->due.rule() == asked.rule ? asked : impl_->meet(*slot, asked, now).charge;
   const auto* sliding = std::get_if<SlidingLog>(charge.limiter);
   if (slot != nullptr && slot->due.is_log() == (sliding != nullptr)) {
     if (sliding != nullptr)
@@ -351,11 +360,14 @@ Outcome KeyTable::peek(const Charge& asked, base::TimePoint now) const {
   return outcome;
 }
 
-bool KeyTable::forget(const Key& key) {
+bool KeyTable::forget(const Key& key, base::TimePoint now) {
   Shard& shard = impl_->shard_of(key);
   const std::lock_guard lock(shard.mutex);
   Slot* slot = shard.find(key);
   if (slot == nullptr) return false;
+  shard.turn = turn_after(shard.turn, now);
+  impl_->resets.note(key, shard.turn);
+  shard.note_reset();
   shard.release(*slot);
   return true;
 }

@@ -4,6 +4,7 @@
 #include "limit/log.hpp"
 #include "limit/overflow.hpp"
 #include "limit/readings.hpp"
+#include "limit/resets.hpp"
 #include "limit/shape.hpp"
 #include "limit/shard.hpp"
 
@@ -52,13 +53,20 @@ struct KeyTable::Impl {
 
   class Locks;
   void renew(Slot& slot) noexcept;
-  // These three in key_table_readings.cpp. A charge as the slot's cell takes it, after a reload; the cell may
+  // These four in key_table_readings.cpp. A charge as the slot's cell takes it, after a reload; the cell may
   // move on.
-  Charge meet(Slot& slot, const Charge& charge, base::TimePoint now) noexcept;
+  struct Met {
+    Charge charge;
+    bool apart = false;  // it is not to be charged there
+  };
+  Met meet(Slot& slot, const Charge& charge, base::TimePoint now) noexcept;
+  // Whether what was charged under another RuleIndex than the slot's may stand in its cell.
+  [[nodiscard]] bool lives_on(const Slot& slot, const Charge& charge) const;
   void carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
              base::TimePoint now) noexcept;
   void carry_log(Slot& slot, const SlidingLog& from, const SlidingLog& to, base::TimePoint now) noexcept;
   Line check(const Charge& charge, base::TimePoint now, Locks& locks);
+  Line check_shared(const Charge& charge, base::TimePoint now, Locks& locks);
   void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, Line& line);
   void finish(const Charge& charge, const Line& line, bool charged);
   void enter(const SlidingLog& limiter, const Charge& charge, const Line& line);
@@ -66,6 +74,7 @@ struct KeyTable::Impl {
   // `anew`: what to do, under the shard's lock, where the key was forgotten: drained, it is as good as fresh.
   // `change` and `change_log` are given the charge as the cell takes it: under other numbers after a reload.
   struct Where {
+    Turn charged;   // the first that it may have been charged in
     bool overflow;  // in the cell that the newcomers of a ledger share
     base::TimePoint now;
     Turn* turn;  // where to note its turn; null: nowhere. Shared cells have none
@@ -91,6 +100,7 @@ struct KeyTable::Impl {
   const std::unique_ptr<Shard[]> shards;
   Overflow overflow;
   Readings readings;
+  Resets resets;
   std::atomic<std::uint64_t> hand{0};  // the next bucket to be swept, counted through all shards
 };
 

@@ -8,21 +8,29 @@
 
 namespace weir::limit {
 
-Charge KeyTable::Impl::meet(Slot& slot, const Charge& charge, base::TimePoint now) noexcept {
+// What counts requests under way has to know them again when they end, and a request that began before the
+// cell did knows nothing of its life: those have a place in the cell that they share.
+auto KeyTable::Impl::meet(Slot& slot, const Charge& charge, base::TimePoint now) noexcept -> Met {
   const auto meeting = readings.meeting(slot.due.rule(), charge);
-  if (!meeting) return charge;
+  if (!meeting) return {charge};
   if (!meeting->cell_is_newer) {
-    carry(slot, meeting->of_cell, *charge.limiter, charge.rule, now);
-    return charge;
+    carry(slot, meeting->one_life ? meeting->of_cell : nullptr, *charge.limiter, charge.rule, now);
+    return {charge};
   }
-  if (meeting->of_cell == nullptr) return charge;
-  auto met = charge;
-  met.limiter = meeting->of_cell;
-  met.rule = slot.due.rule();
+  if (meeting->of_cell == nullptr) return {charge};
+  Met met{charge};
+  met.charge.limiter = meeting->of_cell;
+  met.charge.rule = slot.due.rule();
+  met.apart = !meeting->one_life && (holds(*charge.limiter) || holds(*meeting->of_cell));
   return met;
 }
 
-// `from`: null where it is not known what the cell is in.
+bool KeyTable::Impl::lives_on(const Slot& slot, const Charge& charge) const {
+  const auto meeting = readings.meeting(slot.due.rule(), charge);
+  return meeting && meeting->one_life;
+}
+
+// `from`: null where it is not known what the cell is in, or that was another life.
 void KeyTable::Impl::carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
                            base::TimePoint now) noexcept {
   Shard& shard = shard_of(slot.key);
@@ -79,6 +87,10 @@ void KeyTable::introduce(RuleIndex index, const SavedRule& rule, base::TimePoint
   }
   impl_->readings.introduce(index, rule);
   for (const auto& cell : shared) restore(cell);
+}
+
+bool KeyTable::goes_on(RuleIndex index) const {
+  return impl_->readings.goes_on(index);
 }
 
 void KeyTable::forget(RuleIndex index) {

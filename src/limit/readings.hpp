@@ -3,6 +3,17 @@
 // go together. Cells only move on to newer readings: a request that began under an older one is charged under
 // the newest that its key has met.
 //
+// Where a variant of a rule is given another algorithm its cells begin anew, and with them another *life*: what
+// is charged in a life is given back in that life alone. An algorithm that comes again is another life as well,
+//
+//   reload      limit        index   life
+//   1           5/day, log   0       1
+//   2           9/day, log   1       1      cells move on with their share
+//   3           9/day, gcra  2       2      cells begin anew
+//   4           5/day, log   3       3      so they do again: not under index 0, which requests may still name
+//
+// and so is a rule that was gone.
+//
 // Owned by the key table. Any thread may ask; one at a time introduces and forgets. Its lock is the last.
 #pragma once
 
@@ -10,10 +21,14 @@
 #include "weir/limit/saved.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <string>
+#include <vector>
 
 namespace weir::limit {
 
@@ -21,91 +36,61 @@ class Readings {
  public:
   // A charge, and a cell of another reading of its rule.
   struct Meeting {
-    bool cell_is_newer;
-    const Limiter* of_cell;  // the limiter of the charge's variant in the cell's reading; null: it has none
+    bool cell_is_newer = false;
+    bool one_life = false;             // of the charge's reading and the cell's
+    const Limiter* of_cell = nullptr;  // the limiter of the charge's variant in the cell's reading; null: it
+                                       // has none
   };
 
   // Nullopt: they are not two readings of one rule, as far as is known.
-  [[nodiscard]] std::optional<Meeting> meeting(RuleIndex cell, const Charge& charge) const {
-    const std::shared_lock lock(mutex_);
-    const auto& one = known_[cell];
-    const auto& other = known_[charge.rule];
-    if (!one || !other || one->rule.name != other->rule.name) return std::nullopt;
-    if (one->forgotten) return Meeting{false, nullptr};
-    const auto* variant = other->rule.variant_of(charge.ledger);
-    return Meeting{one->age > other->age,
-                   variant != nullptr ? one->rule.limiter_named(variant->name) : nullptr};
-  }
+  [[nodiscard]] std::optional<Meeting> meeting(RuleIndex cell, const Charge& charge) const;
 
-  void introduce(RuleIndex index, const SavedRule& rule) {
-    const std::unique_lock lock(mutex_);
-    known_[index] = Known{rule, ++introduced_, false};
-  }
+  // REQUIRES of an index that is known: goes_on(index), and that it counts as `rule` does
+  // (SavedRule::counts_as).
+  void introduce(RuleIndex index, const SavedRule& rule);
+  // Whether it is known, and none of its variants has begun another life since.
+  [[nodiscard]] bool goes_on(RuleIndex index) const;
   // Its cells are to be forgotten where they are met.
-  void forget(RuleIndex index) {
-    const std::unique_lock lock(mutex_);
-    if (known_[index]) known_[index]->forgotten = true;
-  }
-  void retire(RuleIndex index) {
-    const std::unique_lock lock(mutex_);
-    known_[index].reset();
-  }
+  void forget(RuleIndex index);
+  void retire(RuleIndex index);
 
   // What is to become of cells that nobody asks for.
   struct Fate {
-    bool forgotten = false;
+    bool forgotten = false;         // their rule is gone, or its cells have begun anew
     RuleIndex next = 0;             // of a rule with one limiter alone:
     const Limiter* from = nullptr;  // null: nothing
     const Limiter* to = nullptr;
   };
-  [[nodiscard]] std::array<Fate, kMaxRules> fates() const {
-    const std::shared_lock lock(mutex_);
-    std::array<Fate, kMaxRules> fates{};
-    for (std::size_t i = 0; i < kMaxRules; ++i) {
-      if (!known_[i]) continue;
-      fates[i].forgotten = known_[i]->forgotten;
-      const auto* newest = newest_of(known_[i]->rule.name);  // null: all of them are to be forgotten
-      if (newest != nullptr && newest != &known_[i])
-        lead_on(*known_[i], **newest, static_cast<RuleIndex>(newest - known_.data()), fates[i]);
-    }
-    return fates;
-  }
+  [[nodiscard]] std::array<Fate, kMaxRules> fates() const;
 
   // The reading that the next one of a rule follows; null: it has none.
-  [[nodiscard]] const SavedRule* newest(const std::string& name, RuleIndex& index) const {
-    const std::shared_lock lock(mutex_);
-    const auto* newest = newest_of(name);
-    if (newest == nullptr) return nullptr;
-    index = static_cast<RuleIndex>(newest - known_.data());
-    return &(*newest)->rule;
-  }
+  [[nodiscard]] const SavedRule* newest(const std::string& name, RuleIndex& index) const;
 
  private:
+  using Life = std::uint64_t;  // a number that no other has; 0: none
   struct Known {
     SavedRule rule;
-    std::uint64_t age;  // the greater, the newer
-    bool forgotten;
+    std::vector<Life> lives;  // of its variants
+    std::uint64_t age;        // the greater, the newer
+    bool forgotten = false;
+
+    [[nodiscard]] Life life_of(std::uint64_t variant) const noexcept;
+  };
+  struct Latest {  // of a variant
+    const Limiter* limiter = nullptr;
+    Life life = 0;
   };
 
-  [[nodiscard]] const std::optional<Known>* newest_of(const std::string& name) const {
-    const std::optional<Known>* newest = nullptr;
-    for (const auto& known : known_)
-      if (known && !known->forgotten && known->rule.name == name &&
-          (newest == nullptr || known->age > (*newest)->age))
-        newest = &known;
-    return newest;
-  }
-  static void lead_on(const Known& older, const Known& newer, RuleIndex index, Fate& fate) {
-    if (older.forgotten || older.rule.variants.size() != 1) return;  // whose cell it is, nobody can tell
-    const auto& variant = older.rule.variants.front();
-    fate.next = index;
-    fate.from = variant.limiter;
-    fate.to = newer.rule.limiter_named(variant.name);
-  }
+  [[nodiscard]] const std::optional<Known>* newest_of(const std::string& name) const;
+  [[nodiscard]] std::size_t lives_left(const Known& known) const;
+  void end_lives(const std::string& rule);
+  static void lead_on(const Known& older, const Known& newer, RuleIndex index, Fate& fate);
 
   mutable std::shared_mutex mutex_;
   std::array<std::optional<Known>, kMaxRules> known_;
+  std::map<std::string, std::map<std::uint64_t, Latest>> latest_;  // of rules that are known, by variant
   std::uint64_t introduced_ = 0;
+  Life lives_begun_ = 0;
 };
 
 }  // namespace weir::limit

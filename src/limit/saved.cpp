@@ -61,6 +61,12 @@ unsigned SavedRule::log_cost_bits() const noexcept {
   return 0;
 }
 
+bool SavedRule::keeps_logs_alone() const noexcept {
+  return !limiters.empty() && std::all_of(limiters.begin(), limiters.end(), [](const Limiter* limiter) {
+    return std::holds_alternative<SlidingLog>(*limiter);
+  });
+}
+
 bool SavedRule::reads(const SavedRule& older) const noexcept {
   return std::all_of(older.variants.begin(), older.variants.end(), [this](const Variant& was) {
     return std::none_of(variants.begin(), variants.end(),

@@ -2,6 +2,7 @@
 
 #include "limit/log.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -137,6 +138,7 @@ Slot* Shard::claim(const Key& key, RuleIndex rule, base::TimePoint now) noexcept
     tag_of(*move_to) = tag_of(*slot);
   } else if (tag_of(*slot) != 0) {
     release(*slot);
+    forgotten_at_ = std::max(forgotten_at_, now);
   }
   *slot = {key, Cell{}, Due::pinned(rule)};
   tag_of(*slot) = homes(key).tag;
@@ -166,6 +168,7 @@ std::size_t Shard::sweep(std::uint32_t bucket, base::TimePoint now) noexcept {
     release(*slot);
     ++forgotten;
   }
+  if (forgotten != 0) forgotten_at_ = std::max(forgotten_at_, now);
   return forgotten;
 }
 

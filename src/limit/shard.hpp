@@ -96,7 +96,8 @@ class alignas(kCacheLine) Shard {
   }
 
   // A slot for a `key` that has none, its cell fresh, pinned; null where all that it could have are taken by
-  // live keys. Other slots may move, pinned ones never.
+  // live keys. Other slots may move, pinned ones never. What is asked of it next is asked at forgotten_at() at
+  // the earliest: before that instant the key may have been another than a fresh one.
   [[nodiscard]] Slot* claim(const Key& key, RuleIndex rule, base::TimePoint now) noexcept;
 
   // Stores the state of a charged key.
@@ -107,6 +108,14 @@ class alignas(kCacheLine) Shard {
 
   // Empties the drained slots of a bucket; returns how many.
   std::size_t sweep(std::uint32_t bucket, base::TimePoint now) noexcept;
+
+  // The latest instant at which a key was drained and forgotten. Workers read the clock before they lock, so
+  // who comes next may be of an earlier one.
+  [[nodiscard]] base::TimePoint forgotten_at() const noexcept { return forgotten_at_; }
+
+  // The turn of the last key that was reset (limit/resets.hpp); 0: none was.
+  [[nodiscard]] Turn last_reset() const noexcept { return last_reset_; }
+  void note_reset() noexcept { last_reset_ = turn; }
 
   template <class Visit>
   void for_each(Visit visit) const {
@@ -143,6 +152,8 @@ class alignas(kCacheLine) Shard {
   Tag* tags_ = nullptr;
   Slot* slots_ = nullptr;
   LogStore* logs_ = nullptr;
+  base::TimePoint forgotten_at_;
+  Turn last_reset_ = 0;
   std::uint32_t buckets_ = 0;
   std::array<std::uint32_t, kMaxRules> keys_by_rule_{};
 };

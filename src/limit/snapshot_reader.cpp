@@ -145,7 +145,7 @@ void Reader::read_key(std::uint64_t first, const SeeKey& see) {
   if (!good()) return;
   if (saved.rule == kNone) {
     ++changed_;
-  } else if (is_log != (cost_bits != 0)) {
+  } else if (is_log ? cost_bits == 0 : rules_[saved.rule].keeps_logs_alone()) {
     fail("is damaged: a key is of another algorithm than its rule");
   } else {
     see(saved);

@@ -20,6 +20,8 @@
 //     admission: its key is refused earlier, never admitted too soon. But that may befall every log then:
 //     some 149 keys of 10,000 entries each use up what a million keys have.
 //  7. What concurrency holds is in its key's cell, which no sweep forgets while anything is in flight.
+//  8. A key begins anew when it is reset, and when a reload gives its rule another algorithm. What was charged,
+//     held or placed before then is neither given back nor settled in what it has become.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -68,7 +70,7 @@ class KeyTable {
   // Gives back one charge whose promised departure was `departure`, to the cell that its outcome's `overflow`
   // names; of a log, where it was entered, which may be later. A key that is no longer there is fresh: there
   // is nothing to give back. False: the cell stays as it was, because a queue has promised a later departure
-  // since, or because the charge counts no more. Once for each charge.
+  // since, or because the charge counts no more, or the key has begun anew since. Once for each charge.
   bool refund(const Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow = false,
               Turn* turn = nullptr);
 
@@ -87,10 +89,10 @@ class KeyTable {
   // What `charge` would answer, with nothing charged.
   [[nodiscard]] Outcome peek(const Charge& charge, base::TimePoint now) const;
 
-  // Forgets a key whatever its state: as if nobody had ever asked for it. False: it is not there, or what it
-  // is charged with stands in a cell that it shares. What its charges give back later finds nothing.
-  // REQUIRES that nothing of it is held (limit::holds).
-  bool forget(const Key& key);
+  // Resets a key whatever its state: as if nobody had ever asked for it. False: it is not there, or what it
+  // is charged with stands in a cell that it shares. What was charged before `now`, or in its microsecond, is
+  // neither given back nor settled any more. REQUIRES that nothing of it is held (limit::holds).
+  bool forget(const Key& key, base::TimePoint now);
   // Whether there is a state of its own; else it is fresh, or shares a cell.
   [[nodiscard]] bool knows(const Key& key) const;
 
@@ -110,11 +112,15 @@ class KeyTable {
 
   // For reloads, by one thread; charges may go on meanwhile. What RuleIndex `index` stands for from now on: a
   // rule, or newer numbers of one whose keys have another index, whose cells then move on as they are met
-  // (limit/rescale.hpp), each once. Before the first charge under it. The limiters outlive the table.
+  // (limit/rescale.hpp), each once, or begin anew. Before the first charge under it. The limiters outlive the
+  // table. REQUIRES of an index that stands for something already: goes_on(index), and that it counts as `rule`
+  // does.
   void introduce(RuleIndex index, const SavedRule& rule, base::TimePoint now);
+  // Whether it stands for something whose cells have not begun anew under another index since.
+  [[nodiscard]] bool goes_on(RuleIndex index) const;
   // Its rule is gone, or was; no charge names it any more. put_in_order() forgets its keys.
   void forget(RuleIndex index);
-  // Forgets what is to be forgotten, and moves on what nobody has asked for yet, where a rule has but one
+  // Forgets what is to be forgotten or begins anew, and moves on what nobody has asked for yet, where a rule has but one
   // limiter (a cell does not say which of several it is of). Holds one shard's lock at a time: of a million
   // keys nobody waits for more than some 4,000 of them.
   void put_in_order(base::TimePoint now);

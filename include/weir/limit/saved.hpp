@@ -46,6 +46,8 @@ struct SavedRule {
 
   // Bits of a cost in its logs, which are of one kind; 0 where it keeps none.
   [[nodiscard]] unsigned log_cost_bits() const noexcept;
+  // Else a key may be of no log, though the rule keeps some: its messages are counted in buckets.
+  [[nodiscard]] bool keeps_logs_alone() const noexcept;
   // Whether cells of `older`, a rule of the same name, still mean the same.
   [[nodiscard]] bool reads(const SavedRule& older) const noexcept;
   // Whether keys of the two may be charged under one RuleIndex: whatever is the same in the two has the same

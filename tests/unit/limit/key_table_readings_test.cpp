@@ -1,7 +1,10 @@
 // The table while a reload changes rules: keys move on to new numbers as they are met, or in one pass.
 #include "weir/limit/key_table.hpp"
+#include "weir/limit/permit.hpp"
 
 #include <chrono>
+#include <optional>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -119,6 +122,182 @@ TEST_F(KeyTableReadings, TheCellThatNewcomersShareMovesOn) {
   small.charge({&line, 1}, kNow, {&outcome, 1});
   EXPECT_TRUE(outcome.overflow);
   EXPECT_EQ(outcome.remaining, 9);
+}
+
+// A rule that is given another algorithm, and after it the first one again.
+class KeyTableLives : public KeyTableReadings {
+ protected:
+  bool admits(const Charge& line) { return ask(line).allowed; }
+  bool refund(const Charge& line) { return table_.refund(line, kNow, kNow); }
+  // A request that is under way.
+  Permit hold(const Charge& line) {
+    const auto outcome = ask(line);
+    EXPECT_TRUE(outcome.allowed);
+    return {table_, line, kNow, outcome.overflow};
+  }
+  int room(Charge line) {
+    int room = 0;
+    while (admits(line)) ++room;
+    return room;
+  }
+
+  const Limiter log_ = SlidingLog::make({10, 1h}).value();
+  const Limiter two_ = Concurrency::make(2).value();
+  const Limiter adaptive_ = AdaptiveConcurrency::make(2, 2).value();
+};
+
+TEST_F(KeyTableLives, NothingIsGivenBackToAKeyThatBeganAnew) {
+  table_.introduce(0, reading("r", kTen), kNow);
+  const auto first = charge(1, kTen, 0, 4);
+  EXPECT_TRUE(admits(first));
+  table_.introduce(1, reading("r", log_), kNow);
+  EXPECT_FALSE(table_.goes_on(0)) << "its cells have begun anew";
+  EXPECT_TRUE(admits(charge(1, log_, 1, 4)));
+  EXPECT_FALSE(refund(first)) << "to a log";
+  table_.introduce(2, reading("r", kTen), kNow);
+  EXPECT_TRUE(admits(charge(1, kTen, 2, 10)));
+  EXPECT_FALSE(refund(first));
+  EXPECT_FALSE(refund(charge(1, log_, 1, 4)));
+  table_.settle(first, {kNow, 0, kNow});
+  table_.settle(first, {kNow, 9, kNow});
+  EXPECT_FALSE(admits(charge(1, kTen, 2)));
+  EXPECT_TRUE(refund(charge(1, kTen, 2, 10)));
+  EXPECT_EQ(room(charge(1, kTen, 2)), 10);
+}
+
+// A key whose cell nobody has met since is still in the life that its requests were charged in.
+TEST_F(KeyTableLives, ACellThatStayedGetsBackWhatItWasCharged) {
+  table_.introduce(0, reading("r", kTen), kNow);
+  EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
+  table_.introduce(1, reading("r", log_), kNow);
+  EXPECT_TRUE(refund(charge(1, kTen, 0, 4)));
+  EXPECT_EQ(room(charge(1, kTen, 0)), 10);
+}
+
+TEST_F(KeyTableLives, OtherNumbersOfOneAlgorithmAreOneLife) {
+  table_.introduce(0, reading("r", kTen), kNow);
+  EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
+  table_.introduce(1, reading("r", kTwenty), kNow);
+  EXPECT_TRUE(admits(charge(1, kTwenty, 1)));
+  EXPECT_TRUE(table_.goes_on(0));
+  table_.introduce(0, reading("r", kTen), kNow);
+  EXPECT_TRUE(refund(charge(1, kTen, 0, 4)));
+  EXPECT_EQ(room(charge(1, kTen, 0)), 9);
+}
+
+TEST_F(KeyTableLives, ThePassForgetsWhatBeginsAnewWhoeverHoldsIt) {
+  auto rule = reading("r", kTen);
+  rule.variants.push_back({.name = 2, .numbers = 0, .ledger = 2, .limiter = &two_});
+  table_.introduce(0, rule, kNow);
+  auto tier = charge(2, two_, 0);
+  tier.ledger = 2;
+  EXPECT_TRUE(admits(charge(1, kTen, 0)));
+  auto held = hold(tier);
+  rule.variants[0].limiter = &log_;
+  table_.introduce(1, rule, kNow);
+  table_.put_in_order(kNow);
+  EXPECT_EQ(table_.stats().keys, 2) << "the tier goes on, and whose cell is whose nobody can tell";
+  rule.variants[1].limiter = &kTen;
+  table_.introduce(2, rule, kNow);
+  table_.put_in_order(kNow);
+  EXPECT_EQ(table_.stats().keys, 0);
+  held.give_back(kNow, {});
+  EXPECT_EQ(table_.stats().keys, 0);
+}
+
+TEST_F(KeyTableLives, ARuleThatWasGoneBeginsAnew) {
+  table_.introduce(0, reading("r", kTen), kNow);
+  EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
+  table_.forget(0);
+  EXPECT_FALSE(table_.goes_on(0));
+  table_.introduce(1, reading("r", kTen), kNow);
+  EXPECT_TRUE(admits(charge(1, kTen, 1, 10)));
+  EXPECT_FALSE(refund(charge(1, kTen, 0, 4)));
+}
+
+// Two are under way when the rule changes and changes back: they take no place, and free none.
+TEST_F(KeyTableLives, APlaceOfAnotherLifeIsNobodysNow) {
+  table_.introduce(0, reading("r", two_), kNow);
+  const auto old = charge(1, two_, 0);
+  std::vector<Permit> held;
+  held.push_back(hold(old));
+  held.push_back(hold(old));
+  EXPECT_FALSE(admits(old));
+  table_.introduce(1, reading("r", kTen), kNow);
+  EXPECT_TRUE(admits(charge(1, kTen, 1)));
+  table_.introduce(2, reading("r", two_), kNow);
+  const auto now = charge(1, two_, 2);
+  std::vector<Permit> anew;
+  anew.push_back(hold(now));
+  anew.push_back(hold(now));
+  held.clear();
+  EXPECT_FALSE(admits(now)) << "two are under way";
+  anew.clear();
+  EXPECT_EQ(room(now), 2);
+}
+
+TEST_F(KeyTableLives, ACellThatNobodyMetInBetweenBeginsAnewAllTheSame) {
+  table_.introduce(0, reading("r", two_), kNow);
+  std::vector<Permit> held;
+  held.push_back(hold(charge(1, two_, 0)));
+  table_.introduce(1, reading("r", kTen), kNow);
+  table_.introduce(2, reading("r", two_), kNow);
+  const auto now = charge(1, two_, 2);
+  std::vector<Permit> anew;
+  anew.push_back(hold(now));
+  anew.push_back(hold(now));
+  held.clear();
+  EXPECT_FALSE(admits(now));
+  anew.clear();
+  EXPECT_EQ(table_.peek(now, kNow).remaining, 1) << "nothing is left of the old one, after one more";
+}
+
+TEST_F(KeyTableLives, AnAdaptiveLimitCountsWhatItAdmittedItself) {
+  table_.introduce(0, reading("r", two_), kNow);
+  std::vector<Permit> held;
+  held.push_back(hold(charge(1, two_, 0)));
+  held.push_back(hold(charge(1, two_, 0)));
+  table_.introduce(1, reading("r", adaptive_), kNow);
+  const auto now = charge(1, adaptive_, 1);
+  std::vector<Permit> anew;
+  anew.push_back(hold(now));
+  anew.push_back(hold(now));
+  held.clear();
+  EXPECT_FALSE(admits(now));
+  anew.clear();
+  EXPECT_EQ(room(now), 2);
+}
+
+// A request that began under the old configuration and asks late, because its body took so long, is counted
+// apart: it neither takes a place for good nor gives one back that it never had.
+TEST_F(KeyTableLives, WhoComesLateIsCountedApart) {
+  const auto late = [this](const Limiter& was, const Limiter& is) {
+    SCOPED_TRACE(describe(was) + ", then " + describe(is));
+    KeyTable table(1000);
+    table.introduce(0, reading("r", was), kNow);
+    table.introduce(1, reading("r", is), kNow);
+    const auto ask = [&](const Charge& line, Outcome& outcome) {
+      return table.charge({&line, 1}, kNow, {&outcome, 1});
+    };
+    Outcome outcome;
+    const auto now = charge(1, is, 1);
+    const auto old = charge(1, was, 0);
+    ASSERT_TRUE(ask(now, outcome));
+    {
+      std::optional<Permit> of_now;
+      if (holds(is)) of_now.emplace(table, now, kNow, outcome.overflow);
+      ASSERT_TRUE(ask(old, outcome));
+      EXPECT_TRUE(outcome.overflow);
+      std::optional<Permit> of_late;
+      if (holds(was)) of_late.emplace(table, old, kNow, outcome.overflow);
+      EXPECT_EQ(table.peek(now, kNow).remaining, quota(is) - 2) << "after one more";
+    }
+    EXPECT_EQ(table.peek(now, kNow).remaining, quota(is) - (holds(is) ? 1 : 2));
+  };
+  late(two_, kTen);
+  late(kTen, two_);
+  late(two_, adaptive_);
+  late(adaptive_, two_);
 }
 
 }  // namespace

@@ -38,10 +38,10 @@ class KeyTableTest : public testing::Test {
 
 TEST_F(KeyTableTest, AForgottenKeyIsAFreshOne) {
   KeyTable table(100);
-  EXPECT_FALSE(table.forget(key_of(1, 0)));
+  EXPECT_FALSE(table.forget(key_of(1, 0), kStart));
   ASSERT_TRUE(charge(table, {line(1, one_)}, kStart));
   ASSERT_TRUE(charge(table, {line(2, one_)}, kStart));
-  EXPECT_TRUE(table.forget(key_of(1, 0)));
+  EXPECT_TRUE(table.forget(key_of(1, 0), kStart));
   EXPECT_EQ(table.stats().keys, 1U);
   EXPECT_TRUE(charge(table, {line(1, one_)}, kStart));
   EXPECT_FALSE(charge(table, {line(2, one_)}, kStart)) << "another one stays as it is";
@@ -51,10 +51,89 @@ TEST_F(KeyTableTest, AForgottenKeyIsAFreshOne) {
 TEST_F(KeyTableTest, AForgottenKeyIsGivenBackNoMoreThanItHas) {
   KeyTable table(100);
   ASSERT_TRUE(charge(table, {line(1, three_)}, kStart));
-  EXPECT_TRUE(table.forget(key_of(1, 0)));
+  EXPECT_TRUE(table.forget(key_of(1, 0), kStart));
   (void)table.refund(line(1, three_), kStart, kStart);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(charge(table, {line(1, three_)}, kStart));
   EXPECT_FALSE(charge(table, {line(1, three_)}, kStart));
+}
+
+// Of a limit of five: four are under way, the key is reset, five more are charged. What the four give back
+// then, or what they turn out to owe, is no longer theirs.
+TEST_F(KeyTableTest, WhatWasChargedBeforeAResetIsNeitherGivenBackNorSettled) {
+  const Limiter limiters[] = {token_bucket("5/day", 5), gcra("5/day", 4), FixedWindow::make({5, 24h}).value(),
+                              SlidingWindow::make({5, 24h}).value(), SlidingLog::make({5, 24h}).value(),
+                              SteppedBucket::make(rate("5/day"), 5).value()};
+  for (const auto& limiter : limiters) {
+    SCOPED_TRACE(describe(limiter));
+    KeyTable table(100);
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(charge(table, {line(1, limiter)}, kStart));
+    ASSERT_TRUE(table.forget(key_of(1, 0), kStart + 1s));
+    EXPECT_FALSE(table.refund(line(1, limiter), kStart, kStart + 1s)) << "of a key that is not there";
+    table.settle(line(1, limiter), {kStart, 3, kStart + 1s});
+    EXPECT_FALSE(table.knows(key_of(1, 0)));
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(charge(table, {line(1, limiter)}, kStart + 2s));
+    EXPECT_FALSE(table.refund(line(1, limiter), kStart, kStart + 3s));
+    table.settle(line(1, limiter), {kStart, 0, kStart + 3s});
+    EXPECT_FALSE(charge(table, {line(1, limiter)}, kStart + 4s));
+    EXPECT_TRUE(table.refund(line(1, limiter), kStart + 2s, kStart + 4s)) << "charged after it";
+    EXPECT_TRUE(charge(table, {line(1, limiter)}, kStart + 4s));
+  }
+}
+
+TEST_F(KeyTableTest, AResetIsOfOneKeyAlone) {
+  KeyTable table(100);
+  const Limiter daily = FixedWindow::make({5, 24h}).value();
+  for (std::uint64_t client = 1; client <= 2; ++client)
+    ASSERT_TRUE(charge(table, {line(client, daily)}, kStart));
+  table.forget(key_of(1, 0), kStart + 1s);
+  EXPECT_TRUE(table.refund(line(2, daily), kStart, kStart + 2s));
+}
+
+// So many resets while one request is under way are remembered as one of all keys.
+TEST_F(KeyTableTest, TooManyResetsKeepEverythingCharged) {
+  KeyTable table(10'000);
+  const Limiter daily = FixedWindow::make({5, 24h}).value();
+  for (std::uint64_t client = 0; client < 3'000; ++client)
+    ASSERT_TRUE(charge(table, {line(client, daily)}, kStart));
+  for (std::uint64_t client = 0; client < 2'000; ++client)
+    ASSERT_TRUE(table.forget(key_of(client, 0), kStart + 1s));
+  for (std::uint64_t client = 0; client < 2'000; ++client) {
+    ASSERT_TRUE(charge(table, {line(client, daily)}, kStart + 2s));
+    ASSERT_FALSE(table.refund(line(client, daily), kStart, kStart + 3s)) << client;
+    ASSERT_TRUE(table.refund(line(client, daily), kStart + 2s, kStart + 3s)) << client;
+  }
+}
+
+// Its clock was read before another worker's, which has forgotten the key meanwhile: the day is over, and what
+// comes now is of the next one.
+TEST_F(KeyTableTest, AnEarlierClockFindsNoRoomInADayThatWasForgotten) {
+  const Limiter daily = FixedWindow::make({5, 24h}).value();
+  const Limiter log = SlidingLog::make({5, 24h}).value();
+  for (const auto* limiter : {&daily, &log})
+    for (const bool swept : {true, false}) {
+      SCOPED_TRACE(describe(*limiter) + (swept ? ", swept" : ", in a newcomer's way"));
+      KeyTable table(64);
+      const auto full = line(1'000'000, *limiter, 0, 5);
+      ASSERT_TRUE(charge(table, {full}, kStart));
+      const auto over = kStart + table.peek(full, kStart).retry_after;
+      if (swept)
+        EXPECT_GT(table.sweep(over, table.stats().slots / 8), 0);
+      else
+        for (std::uint64_t client = 0; table.knows(full.key); ++client) charge(table, {line(client, *limiter)}, over);
+      ASSERT_TRUE(charge(table, {full}, over - 1us)) << "of a key that is fresh by now";
+      EXPECT_FALSE(charge(table, {line(1'000'000, *limiter)}, over)) << "the next period began empty";
+    }
+}
+
+// A queue's departures count from the instant at which the request asks.
+TEST_F(KeyTableTest, AnEarlierClockGivesItsDepartureBackAllTheSame) {
+  KeyTable table(64);
+  const Limiter queue = leaky_bucket("1/s", 4);
+  ASSERT_TRUE(charge(table, {line(1, queue)}, kStart));
+  ASSERT_EQ(table.sweep(kStart + 1s, table.stats().slots / 8), 1);
+  ASSERT_TRUE(charge(table, {line(1, queue)}, kStart + 1s - 1us));
+  EXPECT_EQ(outcomes_[0].delay, 0us);
+  EXPECT_TRUE(table.refund(line(1, queue), kStart + 1s - 1us, kStart + 1s));
 }
 
 TEST_F(KeyTableTest, AnAbsentKeyIsAFreshCell) {

@@ -245,6 +245,38 @@ TEST_F(SnapshotOfOneRule, WhatNewcomersShareComesBack) {
     EXPECT_FALSE(charge(again, {key_of(i), &daily_, 1, 0}, kStart)) << i;
 }
 
+// Of a rule of logs the messages of WebSockets are counted in a bucket.
+TEST_F(SnapshotOfOneRule, MessagesBesideALogComeBackWithIt) {
+  for (const std::uint64_t buckets : {0, 20}) {
+    const Limiter log = (buckets == 0 ? SlidingLog::make({5, 24h}) : SlidingLog::make({5, 24h}, buckets)).value();
+    const std::vector<SavedRule> rules = {
+        {.name = "r", .variants = {{1, 10}, {2, 20, 2}}, .limiters = {&log, &hourly_}}};
+    const Charge request{key_of(1), &log, 5, 0};
+    const Charge messages{key_of(2), &hourly_, 3, 0, true, 2};
+    KeyTable table(100);
+    EXPECT_TRUE(charge(table, request, kStart));
+    EXPECT_TRUE(charge(table, messages, kStart));
+    KeyTable again(100);
+    EXPECT_EQ(restored(written(table, rules, kStart), rules, kStart, again).keys, 2);
+    EXPECT_EQ(again.peek(request, kStart).retry_after, table.peek(request, kStart).retry_after);
+    EXPECT_EQ(again.peek(messages, kStart).retry_after, table.peek(messages, kStart).retry_after);
+  }
+}
+
+TEST_F(SnapshotOfOneRule, AKeyOfAnotherAlgorithmThanItsRuleKeepsIsDamage) {
+  const Limiter log = SlidingLog::make({5, 24h}).value();
+  for (const auto& [of, told] : {std::pair(&log, &hourly_), std::pair(&hourly_, &log)}) {
+    KeyTable table(100);
+    EXPECT_TRUE(charge(table, {key_of(1), of, 1, 0}, kStart));
+    auto rule = rule_of("r", *of);
+    const auto bytes = written(table, {rule}, kStart);
+    rule.limiters = {told};  // under the same numbers
+    const auto checked = check_snapshot(source_of(bytes), std::vector{rule});
+    ASSERT_FALSE(checked);
+    EXPECT_THAT(checked.error().message, HasSubstr("another algorithm"));
+  }
+}
+
 // A tier before it in the new configuration moves its ledger on.
 TEST_F(SnapshotOfOneRule, WhatTiersShareComesBackToTheTierOfThatName) {
   const Limiter small = FixedWindow::make({3, 24h}).value();
