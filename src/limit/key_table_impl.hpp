@@ -1,6 +1,7 @@
 // What a key table consists of, for the sources that it is written in.
 #pragma once
 
+#include "limit/arithmetic.hpp"
 #include "limit/log.hpp"
 #include "limit/overflow.hpp"
 #include "limit/readings.hpp"
@@ -9,6 +10,7 @@
 #include "limit/shard.hpp"
 
 #include "weir/limit/key_table.hpp"
+#include "weir/limit/pair.hpp"
 #include "weir/limit/rescale.hpp"
 #include "weir/limit/settle.hpp"
 
@@ -32,6 +34,7 @@ struct KeyTable::Impl {
     Step step;                // of a log, `next` is not used
     std::uint64_t mark = 0;   // of a log: where the cost is entered
     LogStore::Ref spare = 0;  // of a log: the chunk that the entry needs
+    Cost most = 0;            // of a log that counts beyond its limit: what it keeps; else 0
   };
 
   explicit Impl(std::size_t max_keys)
@@ -68,6 +71,9 @@ struct KeyTable::Impl {
   Line check(const Charge& charge, base::TimePoint now, Locks& locks);
   Line check_shared(const Charge& charge, base::TimePoint now, Locks& locks);
   void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, Line& line);
+  // Of a line that only counts what another has decided.
+  void follow(const Charge& charge, const Line& decider, base::TimePoint now, Line& line) const;
+  [[nodiscard]] LogStore::Ref make_room(Log& log, const Charge& charge, const Line& line);
   void finish(const Charge& charge, const Line& line, bool charged);
   void enter(const SlidingLog& limiter, const Charge& charge, const Line& line);
   // Changes the cell of a charged key, or the shared one that answered for it; of a log, its cell or ring.
