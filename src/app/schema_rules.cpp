@@ -80,7 +80,7 @@ constexpr KeySpec kRuleKeys[] = {
     kMin,
     kMax,
     whole("queue_per_client", 1, kBillion, "",
-          "leaky_bucket: most places of one client (api_key|user|ip); absent: the queue bounds it"),
+          "leaky_bucket: most places of one client (known api_key|user|ip); absent: the queue bounds it"),
     choice("algorithm", kAlgorithms, "token_bucket", "how it counts"),
     choice("refill", kRefills, "continuous",
            "of a token bucket: all the time, or whole amounts at the end of each period"),

@@ -16,12 +16,19 @@ std::string of_rule(const policy::Rule& rule) {
   return "rule " + in_quotes(rule.name) + " ";
 }
 
-// Whether a client that invents an API key gets a state of its own: every part of the key takes it where it
-// comes.
+// Of the alternatives behind one that every request has none is looked at.
+bool takes_api_key(const policy::KeyPart& part) {
+  constexpr Attribute kOfEvery[] = {Attribute::Ip, Attribute::Method, Attribute::Path};
+  for (const auto& attribute : part) {
+    if (attribute.kind == Attribute::ApiKey) return true;
+    if (std::find(std::begin(kOfEvery), std::end(kOfEvery), attribute.kind) != std::end(kOfEvery)) break;
+  }
+  return false;
+}
+
+// Whether a client that invents an API key gets a state of its own: whatever the other parts of the key are.
 bool rests_on_api_key(const policy::Rule& rule) {
-  return !rule.key.empty() && std::all_of(rule.key.begin(), rule.key.end(), [](const policy::KeyPart& part) {
-    return !part.empty() && part.front().kind == Attribute::ApiKey;
-  });
+  return std::any_of(rule.key.begin(), rule.key.end(), takes_api_key);
 }
 
 void doubt_invented_keys(const Settings& settings, Doubts& doubts) {
@@ -103,17 +110,26 @@ std::uint64_t most_at_once(const limit::Limiter& limiter) {
   return spacing != nullptr ? spacing->capacity() : limit::quota(limiter);
 }
 
-void doubt_costs(const policy::Rule& rule, Doubts& doubts) {
-  auto most = most_at_once(rule.limiter);
-  if (rule.soft) most = std::max(most, most_at_once(*rule.soft));
-  if (rule.elastic) most = std::max(most, most_at_once(rule.elastic->limiter));
+// `numbers`: the rule or a variant of it; `whose`: for which requests they stand.
+template <class Numbers>
+void doubt_cost(const policy::Rule& rule, const Numbers& numbers, const std::string& whose, Doubts& doubts) {
+  auto most = most_at_once(numbers.limiter);
+  if (numbers.soft) most = std::max(most, most_at_once(*numbers.soft));
+  if (numbers.elastic) most = std::max(most, most_at_once(numbers.elastic->limiter));
   if (rule.cost <= most) return;
   const bool told = rule.cost_from.kind != policy::CostSource::Kind::None;
-  const bool varied = !rule.tiers.empty() || !rule.overrides.empty();
   doubts.push_back(of_rule(rule) + "admits " + (told ? "no request that does not say its cost" : "nothing") +
-                   (varied ? " beside its tiers and overrides" : "") + ": " + (told ? "it" : "a request") +
-                   " costs " + std::to_string(rule.cost) + ", and at most " + std::to_string(most) +
-                   " can be spent at once");
+                   whose + ": " + (told ? "it" : "a request") + " costs " + std::to_string(rule.cost) +
+                   ", and at most " + std::to_string(most) + " can be spent at once");
+}
+
+void doubt_costs(const policy::Rule& rule, Doubts& doubts) {
+  const bool varied = !rule.tiers.empty() || !rule.overrides.empty();
+  doubt_cost(rule, rule, varied ? " beside its tiers and overrides" : "", doubts);
+  for (const auto& variant : rule.overrides)
+    doubt_cost(rule, variant, " by its override for " + variant.match.describe(), doubts);
+  for (const auto& variant : rule.tiers)
+    doubt_cost(rule, variant, " of the tier " + in_quotes(variant.tier), doubts);
 }
 
 // Whether clients wait in one queue together: no part of its key is one client's own.

@@ -257,6 +257,10 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, Readi
   read_messages(table, rule);
   read_tiers(table, terms, rule, reading.tier_priorities);
   read_overrides(table, reading, terms, rule);
+  if (const auto variants = rule.overrides.size() + rule.tiers.size(); variants > policy::kMostVariants)
+    table.mistake(rule.overrides.empty() ? "tiers" : "overrides",
+                  "found " + std::to_string(variants) + " tiers and overrides; expected at most " +
+                      std::to_string(policy::kMostVariants) + " of a rule");
   read_charge(table, rule);
   read_cost(table, rule);
   rule.max_body = most_body(rule);

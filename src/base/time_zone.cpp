@@ -57,6 +57,12 @@ TimeZone::Local TimeZone::local(TimePoint instant) const noexcept {
   return {year_month_day(date), std::chrono::weekday(date), shown - date};
 }
 
+std::optional<TimePoint> TimeZone::change_after(TimePoint instant) const noexcept {
+  cctz::time_zone::civil_transition change;
+  if (!zone_ || !zone_->zone.next_transition(whole_seconds(instant), &change)) return std::nullopt;
+  return zone_->zone.lookup(change.to).trans;
+}
+
 TimePoint TimeZone::start_of(year_month_day date) const noexcept {
   if (!zone_) return std::chrono::sys_days(date);
   const cctz::civil_day midnight(int(date.year()), int(unsigned(date.month())), int(unsigned(date.day())));

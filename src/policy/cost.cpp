@@ -94,8 +94,12 @@ std::optional<limit::Cost> cost_in_body(const CostSource& source, std::string_vi
   if (body.empty()) return otherwise;
   const auto number = find_json_number(body, source.name);
   if (number.found == JsonNumber::Found::Nothing) return otherwise;
-  if (number.found == JsonNumber::Found::Faulty) return std::nullopt;
+  if (number.found != JsonNumber::Found::Number) return std::nullopt;
   return parse_cost(number.digits, source.scale);
+}
+
+bool is_too_deep(const CostSource& source, std::string_view body) {
+  return find_json_number(body, source.name).found == JsonNumber::Found::TooDeep;
 }
 
 std::string describe(const CostSource& source) {

@@ -102,6 +102,9 @@ std::string describe(const Objection& objection) {
   if (objection.body != RequestBody::State::Whole)
     return "the rule " + objection.rule->name + " reads request bodies of up to " +
            std::to_string(objection.rule->max_body) + " bytes, and this one is longer";
+  if (objection.too_deep)
+    return "the rule " + objection.rule->name + " reads JSON whose arrays and objects are nested at most " +
+           std::to_string(kDeepestJson) + " deep";
   return "the cost in the " + describe(objection.rule->cost_from) + " is not a " +
          (objection.rule->cost_from.scale == 0 ? "whole number" : "number") + " that comes to 1 up to " +
          std::to_string(limit::kMaxCost);
@@ -122,10 +125,10 @@ Objection object_to_cost(const Rule& rule, const Request& request) {
   std::optional<Ambiguity> ambiguity;
   if (from.kind == CostSource::Kind::Header && !said_in_header(request.head->fields, from.name))
     ambiguity = {"header", from.name};
-  if (from.kind == CostSource::Kind::Query &&
-      !said_in_query(request.head->query, from.name, http::Plus::Itself, decoded))
+  if (from.kind == CostSource::Kind::Query && !said_in_query(request.head->query, from.name, decoded))
     ambiguity = {"query parameter", from.name};
-  return {.rule = &rule, .ambiguity = ambiguity};
+  const bool too_deep = from.kind == CostSource::Kind::Json && is_too_deep(from, request.body.text);
+  return {.rule = &rule, .ambiguity = ambiguity, .too_deep = too_deep};
 }
 
 }  // namespace
@@ -243,24 +246,23 @@ base::Duration more_after(const Answer& answer) noexcept {
 // The answers that speak for all, as far as they have been heard.
 class Spokesmen {
  public:
+  explicit Spokesmen(base::TimePoint now) noexcept : now_(now) {}
+
   void hear(const Answer& answer) noexcept {
     const auto& outcome = *answer.outcome;
-    if (!outcome.allowed) {
-      if (!refusal_.outcome || outcome.retry_after > refusal_.outcome->retry_after) refusal_ = answer;
-      return;
-    }
+    if (!outcome.allowed) return hear_refusal(answer);
     if (outcome.delay > (slowest_.outcome ? slowest_.outcome->delay : base::Duration{0})) slowest_ = answer;
     if (!tightest_.outcome || tighter(answer, tightest_)) tightest_ = answer;
     exceeded_ = exceeded_ || outcome.remaining < answer.margin;
   }
 
-  [[nodiscard]] Decision decision(base::TimePoint now) const noexcept {
+  [[nodiscard]] Decision decision() const noexcept {
     Decision decision;
     if (refusal_.outcome) {
       decision.verdict = Verdict::Reject;
     } else if (slowest_.outcome) {
       decision.verdict = Verdict::Delay;
-      decision.start_at = now + slowest_.outcome->delay;
+      decision.start_at = now_ + slowest_.outcome->delay;
       decision.delayed_by = slowest_.line->rule;
     }
     const Answer& speaker = refusal_.outcome ? refusal_ : tightest_;
@@ -268,6 +270,7 @@ class Spokesmen {
     decision.rule = speaker.line->rule;
     decision.limiter = &speaker.told();
     decision.outcome = *speaker.outcome;
+    if (refusal_.outcome) decision.outcome.retry_after = wait_;
     if (speaker.margin != 0) {
       decision.outcome.remaining = speaker.remaining();
       if (speaker.outcome->allowed) decision.outcome.more_after = more_after(speaker);
@@ -277,14 +280,29 @@ class Spokesmen {
   }
 
  private:
+  void hear_refusal(const Answer& answer) noexcept {
+    const auto wait = wait_under(*answer.line->rule, answer.outcome->retry_after, now_);
+    if (refusal_.outcome && wait <= wait_) return;
+    refusal_ = answer;
+    wait_ = wait;
+  }
+
+  base::TimePoint now_;
   Answer refusal_, slowest_, tightest_;
+  base::Duration wait_{0};  // of the refusal
   bool exceeded_ = false;
 };
 
 }  // namespace
 
+base::Duration wait_under(const Rule& rule, base::Duration retry_after, base::TimePoint now) noexcept {
+  if (!rule.match.hours) return retry_after;
+  const auto over = rule.match.hours->end_from(now);
+  return over ? std::min(retry_after, std::max(*over - now, base::Duration(0))) : retry_after;
+}
+
 Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcept {
-  Spokesmen spokesmen;
+  Spokesmen spokesmen(now);
   for (const Bill* bill : bills) {
     const auto outcomes = bill->outcomes();
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
@@ -292,7 +310,7 @@ Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcep
       spokesmen.hear(answer_of(bill->line(i), outcomes[i]));
     }
   }
-  return spokesmen.decision(now);
+  return spokesmen.decision();
 }
 
 }  // namespace weir::policy

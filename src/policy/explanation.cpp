@@ -72,6 +72,8 @@ LimitState state_of(const Rule& rule, const AppliedLimiter& applied, const limit
                     const limit::Outcome& outcome) {
   const auto margin =
       applied.told == applied.limiter ? 0 : limit::quota(*applied.limiter) - limit::quota(*applied.told);
+  const auto limit = limit::quota_of(*applied.told, outcome);
+  const auto left = outcome.remaining > margin ? outcome.remaining - margin : 0;
   return {
       .choice = describe_choice(rule, applied),
       .limiter = limit::describe(*applied.told),
@@ -81,8 +83,8 @@ LimitState state_of(const Rule& rule, const AppliedLimiter& applied, const limit
       .counted = applied.counted,
       .known = true,
       .outcome = outcome,
-      .limit = limit::quota_of(*applied.told, outcome),
-      .remaining = outcome.remaining > margin ? outcome.remaining - margin : 0};
+      .limit = limit,
+      .remaining = std::min<std::uint64_t>(left, limit)};
 }
 
 ClientExplanation explain_client(const ClientIdentity& client) {

@@ -50,6 +50,21 @@ bool Hours::hold(base::TimePoint instant) const noexcept {
   return time >= begin ? on(local.day) : time < end && on(local.day - std::chrono::days(1));
 }
 
+// They end when a clock shows `end`, or when it is put forward or back to where they do not hold.
+std::optional<base::TimePoint> Hours::end_from(base::TimePoint instant) const noexcept {
+  auto at = instant;
+  auto change = zone.change_after(at);
+  while (hold(at)) {
+    if (at - instant > std::chrono::days(10)) return std::nullopt;
+    const auto shown = zone.local(at).since_midnight;
+    at = std::chrono::floor<std::chrono::seconds>(at) + (end - shown) + (shown < end ? minutes(0) : kDay);
+    if (!change || *change > at) continue;
+    at = *change;
+    change = zone.change_after(at);
+  }
+  return at;
+}
+
 std::string Hours::clock_at(base::TimePoint instant) const {
   const auto local = zone.local(instant);
   return std::string(kDays[local.day.c_encoding()]) + " " +

@@ -23,8 +23,8 @@ std::optional<std::string_view> bearer(const http::Fields& fields) noexcept {
   return trimmed(rest);
 }
 
-// nullopt: it is said in ways that differ. `decoded` holds the value of a query parameter where that came
-// encoded.
+// nullopt: it is said in ways that differ. `decoded` holds the value of a query parameter or cookie where
+// that came encoded.
 std::optional<std::string_view> read(const Source& source, const http::RequestHead& head,
                                      const Claims* claims, std::string& decoded) {
   switch (source.kind) {
@@ -33,9 +33,9 @@ std::optional<std::string_view> read(const Source& source, const http::RequestHe
     case Source::Kind::Header:
       return said_in_header(head.fields, source.name);
     case Source::Kind::Query:
-      return said_in_query(head.query, source.name, http::Plus::Itself, decoded);
+      return said_in_query(head.query, source.name, decoded);
     case Source::Kind::Cookie:
-      return said_in_cookies(head.fields, source.name);
+      return said_in_cookies(head.fields, source.name, decoded);
     case Source::Kind::Bearer:
       return bearer(head.fields);
     case Source::Kind::Claim:
@@ -81,6 +81,7 @@ void read_attributes(const ClientSettings& settings, const http::RequestHead& he
 // What the keys file says of the key, or what is done with one that it does not know.
 void look_up(const ClientSettings& settings, ClientIdentity& client) {
   if (const KeyHolder* holder = settings.keys->find(client.api_key)) {
+    client.key_vouched = true;
     client.tier = holder->tier;
     if (!holder->user.empty()) client.user = holder->user;
     if (!holder->org.empty()) client.org = holder->org;

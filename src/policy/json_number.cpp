@@ -1,5 +1,7 @@
 #include "policy/json_number.hpp"
 
+#include "weir/policy/cost.hpp"
+
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -145,9 +147,12 @@ class Walk {
 }  // namespace
 
 JsonNumber find_json_number(std::string_view document, std::string_view pointer) {
-  json::basic_parser<Walk> parser(json::parse_options{}, pointer);
+  json::parse_options options;
+  options.max_depth = kDeepestJson;
+  json::basic_parser<Walk> parser(options, pointer);
   Fault fault;
   const auto used = parser.write_some(false, document.data(), document.size(), fault);
+  if (fault == json::error::too_deep) return {JsonNumber::Found::TooDeep};
   if (fault || used != document.size()) return {JsonNumber::Found::Faulty};
   return parser.handler().result();
 }

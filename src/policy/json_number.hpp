@@ -14,6 +14,7 @@ struct JsonNumber {
     Nothing,  // no value stands under the pointer
     Number,   // `digits` is it: a number without sign or exponent, or whatever a string there holds
     Faulty,   // no JSON, a value of another kind, or a name on the way stands twice in its object
+    TooDeep,  // nested deeper than kDeepestJson (cost.hpp), wherever
   };
   Found found = Found::Nothing;
   std::string digits{};

@@ -46,25 +46,19 @@ bool add_value(SipHash128& hash, const AttributeRef& attribute, std::string_view
   return true;
 }
 
-// Apart, so that the other attributes do without room for a string. Whether '+' is a blank to the upstream is
-// not known: as one it has no spelling more than "%20" has, and who takes it for itself shares a limit with
-// whom it should not.
+// These two apart, so that the other attributes do without room for a string.
 template <class Use>
 [[gnu::noinline]] bool use_query(const AttributeRef& attribute, std::string_view query, Use& use) {
   std::string decoded;
-  const auto value = said_in_query(query, attribute.name, http::Plus::Blank, decoded);
+  const auto value = said_in_query(query, attribute.name, decoded);
   return use(value.value_or(std::string_view{}));
 }
 
-// Quotes are a part of the value to some servers and none to others, and some decode it: so they do not
-// count.
 template <class Use>
 [[gnu::noinline]] bool use_cookie(const AttributeRef& attribute, const http::Fields& fields, Use& use) {
   std::string decoded;
-  auto value = said_in_cookies(fields, attribute.name).value_or(std::string_view{});
-  if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
-    value = value.substr(1, value.size() - 2);
-  return use(http::percent_decoded(value, decoded));
+  const auto value = said_in_cookies(fields, attribute.name, decoded);
+  return use(value.value_or(std::string_view{}));
 }
 
 // Calls use(value) with what the request says; empty where it says nothing, or says it in ways that differ:
@@ -129,9 +123,9 @@ bool is_ambiguous(const AttributeRef& attribute, const Request& request) {
     case Attribute::Header:
       return !said_in_header(head.fields, attribute.name);
     case Attribute::Query:
-      return !said_in_query(head.query, attribute.name, http::Plus::Blank, decoded);
+      return !said_in_query(head.query, attribute.name, decoded);
     case Attribute::Cookie:
-      return !said_in_cookies(head.fields, attribute.name);
+      return !said_in_cookies(head.fields, attribute.name, decoded);
     default:
       return false;
   }

@@ -19,7 +19,7 @@ limit::Key name_client(const Request& request, base::SipKey key) noexcept {
     hash.part(value);
     return hash.digest();
   };
-  if (!client.api_key.empty()) return name(Attribute::ApiKey, client.api_key);
+  if (client.key_vouched) return name(Attribute::ApiKey, client.api_key);
   if (!client.user.empty()) return name(Attribute::User, client.user);
   return name(Attribute::Ip, client.network.view());
 }

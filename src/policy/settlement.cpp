@@ -87,6 +87,7 @@ Told told_in_body(const Settlement& settlement, std::string_view body) {
     case JsonNumber::Found::Number:
       return read_amount(number.digits, settlement.scale);
     case JsonNumber::Found::Faulty:
+    case JsonNumber::Found::TooDeep:
       break;
   }
   return {Told::State::Unreadable};

@@ -64,10 +64,11 @@ void append_standing(std::string& fields, const policy::Decision& decision, cons
                      base::TimePoint asked_at) {
   if (decision.rule == nullptr) return;
   const auto& outcome = decision.outcome;
+  const auto limit = limit::quota_of(*decision.limiter, outcome);
   http::append_standing(fields,
                         {.rule = decision.rule->name,
-                         .limit = limit::quota_of(*decision.limiter, outcome),
-                         .remaining = outcome.remaining,
+                         .limit = limit,
+                         .remaining = std::min<std::uint64_t>(outcome.remaining, limit),
                          .window = limit::window(*decision.limiter),
                          .more_after = outcome.more_after,
                          .reset_at = asked_at + outcome.reset_after,

@@ -82,7 +82,8 @@ net::Task<Exchange::Ending> Exchange::leave_queue(const Shaper::Turn& turn, cons
   if ((levelled || turn.end == Shaper::End::Displaced) && answerable) {
     session_.clear_late();
     const auto retry_after = worker_.table.peek(delayed.charge, latest_).retry_after;
-    return levelled ? make_room(delayed, retry_after) : give_way(retry_after);
+    return levelled ? make_room(delayed, retry_after)
+                    : give_way(policy::wait_under(*delayed.rule, retry_after, latest_));
   }
   if ((turn.end == Shaper::End::Overtaken || session_.late()) && answerable) {
     session_.clear_late();
@@ -109,6 +110,7 @@ net::Task<Exchange::Ending> Exchange::make_room(const Gate::Delayed& delayed, ba
 
 net::Task<Exchange::Ending> Exchange::refuse_waiting(const Gate::Delayed& delayed,
                                                      base::Duration retry_after) {
+  retry_after = policy::wait_under(*delayed.rule, retry_after, latest_);
   decision_.verdict = policy::Verdict::Reject;
   decision_.rule = delayed.rule;
   decision_.limiter = delayed.departure.charge.limiter;

@@ -84,6 +84,8 @@ class SignUps(Example):
         weir = self.weir()
         self.admits(weir, 20, method="POST", path="/signup")
         self.refuses(weir, "sign-ups", DAY, method="POST", path="/signup")  # until the oldest of the 20 is a day old
+        for spelt in ("/signup/", "/SignUp"):  # to some servers it is the same
+            self.refuses(weir, "sign-ups", DAY, method="POST", path=spelt)
         self.admits(weir, 1, method="POST", path="/signup", source="127.0.0.2")
         self.admits(weir, 1, path="/signup")  # the form itself
 
@@ -95,6 +97,7 @@ class FiveKeys(Example):
         weir = self.weir()
         self.admits(weir, 10, path="/reports/2026", X_API_Key="ann-1")
         self.refuses(weir, "reports", 60, path="/reports/2026", X_API_Key="ann-1")
+        self.refuses(weir, "reports", 60, path="/Reports/2026", X_API_Key="ann-1")  # to some servers it is the same
         self.admits(weir, 50, X_API_Key="ann-1")  # 10 + 50: the key's 60, and the refused report is not among them
         self.refused_by(weir, "api-key", X_API_Key="ann-1")
         self.admits(weir, 40, X_API_Key="ann-2")  # 60 + 40: Ann's 100
@@ -184,7 +187,8 @@ class Tiers(Example):
     def test_exports_count_apart(self):
         weir = self.weir()
         self.admits(weir, 5, path="/exports", X_API_Key="ann-1")
-        self.refuses(weir, "plan", HOUR // 5, path="/exports", X_API_Key="ann-1")
+        for spelt in ("/exports", "/exports/", "/Exports"):  # to some servers it is the same
+            self.refuses(weir, "plan", HOUR // 5, path=spelt, X_API_Key="ann-1")
         self.admits(weir, 100, X_API_Key="ann-1")  # nothing of her plan was taken
         self.admits(weir, 1, path="/exports", X_API_Key="bob-1")
         self.refuses(weir, "plan", DAY, path="/exports", X_API_Key="bob-1")
@@ -208,6 +212,7 @@ class Night(Example):
         weir = self.weir_at_night_in("Europe/Zurich")
         self.admits(weir, 3, source="127.0.0.2", **self.order)
         self.refuses(weir, "night-in-switzerland", HOUR, source="127.0.0.2", **self.order)
+        self.refuses(weir, "night-in-switzerland", HOUR, source="127.0.0.2", method="POST", path="/Orders/")
         self.admits(weir, 60, source="127.0.0.3", **self.order)
         self.admits(weir, 60, source="127.0.0.2", path="/orders")  # to look at orders is free
 
@@ -232,7 +237,7 @@ class FragileUpstream(Example):
     def test_twenty_five_at_once_leave_a_tenth_of_a_second_apart(self):
         weir = self.weir()
         began = time.monotonic()
-        answers = together(25, lambda number: self.send(weir, 1, X_API_Key=f"client-{number}")[0])
+        answers = together(25, lambda number: self.send(weir, 1, source=f"127.0.0.{2 + number}")[0])
         took = time.monotonic() - began
         admitted = [response for response in answers if response.status == 200]
         arrived = [exchange.arrived for exchange in self.upstream.exchanges]
@@ -247,7 +252,7 @@ class FragileUpstream(Example):
 
     def test_one_client_has_five_places(self):
         weir = self.weir()
-        statuses = together(25, lambda _: self.send(weir, 1)[0].status)
+        statuses = together(25, lambda number: self.send(weir, 1, X_API_Key=f"invented-{number}")[0].status)
         took = time.monotonic() - self.began
         self.assertTrue(6 <= statuses.count(200) <= 6 + took * 10, statuses)
         self.assertEqual(self.send(weir, 1, source="127.0.0.2")[0].status, 200, "there is room for others")
@@ -280,6 +285,15 @@ class DatabaseCeiling(Example):
         self.assertEqual([client.read().status for client in clients], [200] * 8)
         eventually(lambda: self.send(weir, 1)[0].status == 200, "their places are free")
 
+    def test_one_address_cannot_close_it_for_everybody(self):
+        weir = self.weir()
+        greedy = [self.start(Client(weir.port)) for _ in range(8)]
+        for client in greedy:  # an upload that never ends takes a connection as well
+            client.send(b"POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\na")
+        eventually(lambda: len(self.upstream.exchanges) == 4, "four are at the upstream")
+        self.refuses(weir, "of-one-address", 1)
+        self.admits(weir, 20, source="127.0.0.2")
+
     def test_fifty_at_once_and_a_hundred_a_second(self):
         weir = self.weir()
         began = time.monotonic()
@@ -299,6 +313,8 @@ class RiskyWords(Example):
         self.admits(weir, 1, body=b"Please buy a Gift Card for me", **self.message)
         for spelt in (b"GIFT CARD", b"a wire transfer", b'{"text": "gift\\u0020card"}', b"text=gift%20card"):
             self.refuses(weir, "risky-words", DAY, body=spelt, **self.message)
+        for path in ("/messages/", "/Messages"):  # to some servers it is the same
+            self.refuses(weir, "risky-words", DAY, body=b"gift card", method="POST", path=path)
         self.admits(weir, 59, body=b"Good morning", **self.message)  # the first was one of the 60, the refused are not
         self.refuses(weir, "messages", HOUR, body=b"Good night", **self.message)
         self.admits(weir, 1, body=b"a gift card", source="127.0.0.2", **self.message)
@@ -326,6 +342,7 @@ class Spending(Example):
         self.refuses(weir, "purse", 6 * HOUR, body=b'{"amount": 50}', **payment)
         self.refuses(weir, "purse", 12 * HOUR, body=b'{"amount": 50.01}', **payment)
         self.refuses(weir, "purse", 24 * HOUR, body=b'{"amount": 200}', **payment)  # four times $50
+        self.refuses(weir, "purse", 24 * HOUR, body=b'{"amount": 200}', **{**payment, "path": "/Payments/"})
         self.assertEqual(self.pay(weir, b"200", key="bob-1").status, 200)
 
     def test_more_than_the_purse_holds_never_passes(self):
@@ -353,6 +370,8 @@ class Logins(Example):
         self.assertEqual(attempts, [401] * 5)
         self.refuses(weir, "failed-logins", HOUR, body=b"wrong", **self.login)  # 5 spent, one back in an hour
         self.refuses(weir, "failed-logins", HOUR, body=b"right", **self.login)
+        for spelt in ("/login/", "/Login"):  # to some servers it is the same
+            self.refuses(weir, "failed-logins", HOUR, body=b"wrong", method="POST", path=spelt)
         self.assertEqual(self.send(weir, 1, body=b"wrong", source="127.0.0.2", **self.login)[0].status, 401)
 
     def test_sixty_four_guesses_at_once(self):
@@ -384,6 +403,7 @@ class CardPayments(Example):
         self.refuses(weir, "declined-address", DAY, Cookie="device=d-4", **payment)
         self.assertEqual(self.pay(weir, 5, Cookie="device=d-4", source="127.0.0.2"), [402] * 5)
         self.refuses(weir, "declined-device", DAY, Cookie="device=d-4", source="127.0.0.3", **payment)
+        self.refuses(weir, "declined-address", DAY, **{**payment, "path": "/Payments/"})  # to some servers it is the same
 
     def test_without_a_device_an_address_has_five(self):
         weir = self.weir()
@@ -395,12 +415,15 @@ class LlmTokens(Example):
 
     @staticmethod
     def reply(exchange):
-        tokens = int(exchange.read_body())
-        text = b'{"text": "ok", "usage": {"total_tokens": %d}}' % tokens
-        exchange.send(answer(text, headers="Content-Type: application/json\r\n"))
+        asked = exchange.read_body()
+        text = b'{"text": "%s", "usage": {"total_tokens": %d}}' % (b"x" * (200_000 * asked.count(b"long")), int(asked.split()[0]))
+        if b"stream" in asked:
+            exchange.send(answer(b"data: " + text + b"\n\ndata: [DONE]\n\n", headers="Content-Type: text/event-stream\r\n"))
+        else:
+            exchange.send(answer(text, headers="Content-Type: application/json\r\n"))
 
-    def ask(self, weir, tokens, key="ann-1"):
-        return self.send(weir, 1, method="POST", path="/v1/completions", body=b"%d" % tokens, X_API_Key=key)[0]
+    def ask(self, weir, tokens, key="ann-1", how=b"", path="/v1/completions"):
+        return self.send(weir, 1, method="POST", path=path, body=b"%d %s" % (tokens, how), X_API_Key=key)[0]
 
     def left(self, weir, key="ann-1"):
         """Beside its own reserve of 2,000."""
@@ -411,6 +434,13 @@ class LlmTokens(Example):
         self.assertEqual(self.left(weir), 198_000)  # 200,000 less the reserve of this one, which takes 1
         self.assertEqual(int(self.ask(weir, 1200)["x-ratelimit-remaining"]), 197_999)
         self.assertEqual(self.left(weir), 200_000 - 1 - 1200 - 2000)  # of its 2,000 the second one gave 800 back
+
+    def test_long_answers_are_read_and_streams_cost_the_reserve(self):
+        weir = self.weir()
+        self.assertEqual(self.ask(weir, 1200, how=b"long").status, 200)
+        self.assertEqual(self.left(weir), 200_000 - 1200 - 2000)
+        self.assertEqual(self.ask(weir, 1200, how=b"stream", path="/V1/completions").status, 200)
+        self.assertEqual(self.left(weir), 200_000 - 1200 - 1 - 2000 - 2000)
 
     def test_a_budget_that_is_overdrawn_is_spent_for_the_day(self):
         weir = self.weir()

@@ -7,8 +7,9 @@ import signal
 import tempfile
 import threading
 
-from harness import SANITIZED, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule
+from harness import SANITIZED, Client, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule
 
+KEYS = "".join(f'[[key]]\nkey = "{name}"\n' for name in ("greedy", "modest", "third", "leaving"))
 ANSWER_ITSELF = '[[route]]\nrespond = { status = 204 }'
 
 
@@ -50,14 +51,14 @@ class SharedQueue(TestCase):
     def setUp(self):
         self.upstream = self.start(Upstream())
 
-    def weir(self, limit="1/60s", queue=6, more="", **options):
+    def weir(self, limit="1/60s", queue=6, more="", client='keys = "keys.toml"', **options):
         text = rule("queue", limit, algorithm='"leaky_bucket"', key="[]", queue=queue, **options) + more
-        weir = self.start(Weir(config(self.upstream.port, rules=text)))
+        weir = self.start(Weir(config(self.upstream.port, client=client, rules=text), {"keys.toml": KEYS}))
         self.assertEqual(weir.get("/").status, 200)
         return weir
 
-    def send(self, weir, name, **headers):
-        client = self.start(weir.connect())
+    def send(self, weir, name, source="127.0.0.1", **headers):
+        client = self.start(Client(weir.port, source=source))
         client.send(request_bytes("GET", "/", {"X-API-Key": name, **headers}))
         return client
 
@@ -117,6 +118,21 @@ class SharedQueue(TestCase):
         greedy = [self.enqueue(weir, "greedy", **{"X-Cost": "2"}) for _ in range(2)]
         self.send(weir, "modest", **{"X-Cost": "1"})
         self.assertIn(int(greedy[1].read()["retry-after"]), range(11, 21))
+
+
+    def test_who_invents_keys_is_one_client(self):
+        """Whatever is done with keys that nobody vouches for: each of them was a client with a place of its own."""
+        for client in ("", 'keys = "keys.toml"', 'keys = "keys.toml"\nunknown_keys = "accept"'):
+            with self.subTest(client):
+                weir = self.weir(client=client)
+                inventive = [self.enqueue(weir, f"invented-{number}") for number in range(6)]
+                self.assertEqual(weir.get("/", X_API_Key="invented-6").status, 429, "a client like all of them has a place")
+                for _ in range(3):
+                    self.send(weir, "also-invented", source="127.0.0.5")
+                    self.assertEqual(inventive.pop().read().status, 429)
+                self.await_metric(weir, 3, "weir_queue_refused_total", reason="levelled")
+                self.assertEqual(weir.get("/", X_API_Key="once-more").status, 429, "and it sends nobody away")
+                self.await_metric(weir, 3, "weir_queue_refused_total", reason="levelled")
 
 
 class Shortage(TestCase):

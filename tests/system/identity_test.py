@@ -173,6 +173,8 @@ class Identity(TestCase):
         weir = self.weir(rule("now", "1/day", key="[]", match=f'{{ path = "/now", hours = "{hours}" }}'),
                          rule("later", "1/day", key="[]", match=f'{{ path = "/later", not = {{ hours = "{hours}" }} }}'))
         self.assertEqual(self.statuses(weir.port, 2, "/now"), [200, 429])
+        told = int(weir.get("/now")["retry-after"])
+        self.assertIn(told, range(6 * 3600 - 120, 6 * 3600 + 1), "then the rule does not apply, long before its limit would admit")
         self.assertEqual(self.statuses(weir.port, 2, "/later"), [200, 200])
 
 

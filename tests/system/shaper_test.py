@@ -9,6 +9,7 @@ import time
 
 from harness import SANITIZED, Client, TestCase, Upstream, Weir, closed_port, config, eventually, get, main, request_bytes, rule, together
 
+KEYS = "".join(f'[[key]]\nkey = "{name}"\n' for name in ("a", "b", "c", "another"))  # clients of one address
 UNHURRIED = "1/3s" if SANITIZED else "1/2s"  # the first interval is the time for all to queue up
 
 
@@ -21,7 +22,8 @@ class Shaper(TestCase):
         self.upstream = self.start(Upstream())
 
     def weir(self, limit, queue, **more):
-        return self.start(Weir(config(self.upstream.port, rules=queue_rule(limit, queue, **more))))
+        return self.start(Weir(config(self.upstream.port, client='keys = "keys.toml"', rules=queue_rule(limit, queue, **more)),
+                               {"keys.toml": KEYS}))
 
     def waiting_client(self, weir, headers=None):
         client = Client(weir.port)
@@ -165,7 +167,8 @@ class Shaper(TestCase):
         routes = "".join(f'[[route]]\nupstream = "api"\nmatch = {{ headers = {{ X-Class = "{name}" }} }}\n'
                          f"priority = {priority}\n" for name, priority in (("urgent", 0), ("batch", 9)))
         rules = queue_rule("1/60s", 3) + rule("spent", "100/day", key="[]")
-        weir = self.start(Weir(config(self.upstream.port, rules=rules, routes=routes + '[[route]]\nupstream = "api"')))
+        weir = self.start(Weir(config(self.upstream.port, client='keys = "keys.toml"', rules=rules,
+                                      routes=routes + '[[route]]\nupstream = "api"'), {"keys.toml": KEYS}))
         self.assertEqual(weir.get("/queue").status, 200)
         batch = [self.enqueue(weir, name, **{"X-Class": "batch", "X-API-Key": name[0]}) for name in ("b1", "b2", "c1")]
         again = weir.get("/queue", X_Class="batch", X_API_Key="c")

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace weir::base {
@@ -40,6 +41,9 @@ class TimeZone {
   // that skips it. A day has 23 to 25 hours where daylight saving changes.
   [[nodiscard]] Span day_of(TimePoint instant) const noexcept;
   [[nodiscard]] Span month_of(TimePoint instant) const noexcept;
+
+  // The first instant after this one at which clocks there are put forward or back; nullopt: they never are.
+  [[nodiscard]] std::optional<TimePoint> change_after(TimePoint instant) const noexcept;
 
   // When the day of this date begins.
   [[nodiscard]] TimePoint start_of(std::chrono::year_month_day date) const noexcept;

@@ -6,12 +6,16 @@
 #include "weir/http/head.hpp"
 #include "weir/limit/rate.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace weir::policy {
+
+// How deep arrays and objects of a body that is read may lie in each other: each takes a part of the stack.
+inline constexpr std::size_t kDeepestJson = 512;
 
 struct CostSource {
   enum class Kind : std::uint8_t { None, Header, Query, Json };
@@ -34,6 +38,9 @@ struct CostSource {
 // says nothing; one that is no JSON is faulty, and one that says it twice.
 [[nodiscard]] std::optional<limit::Cost> cost_in_body(const CostSource& source, std::string_view body,
                                                       limit::Cost otherwise);
+
+// Whether it is faulty because it is nested deeper than kDeepestJson, wherever.
+[[nodiscard]] bool is_too_deep(const CostSource& source, std::string_view body);
 
 // "header X-Cost", "query cost", "json /amount"; "request" of None.
 [[nodiscard]] std::string describe(const CostSource& source);

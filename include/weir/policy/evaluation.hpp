@@ -62,7 +62,8 @@ struct Objection {
   const Rule* rule = nullptr;                           // null: there is none
   const KeyPart* part = nullptr;                        // what is missing; null: the cost is faulty, or
   RequestBody::State body = RequestBody::State::Whole;  // the body cannot be read, and why, or
-  std::optional<Ambiguity> ambiguity{};                 // something is said in ways that differ
+  std::optional<Ambiguity> ambiguity{};                 // something is said in ways that differ, or
+  bool too_deep = false;                                // the JSON that says the cost is nested too deep
 
   explicit operator bool() const noexcept { return rule != nullptr; }
 };
@@ -145,7 +146,11 @@ class Evaluation {
                         limit::LineSet unasked = ~limit::LineSet{0}) const;
 };
 
-// Folds the answers of every bill into one decision: a refusal wins (the longest retry_after is reported),
+// How long a rule's refusal lasts: as long as its limiter says, or until the rule's hours are over.
+[[nodiscard]] base::Duration wait_under(const Rule& rule, base::Duration retry_after,
+                                        base::TimePoint now) noexcept;
+
+// Folds the answers of every bill into one decision: a refusal wins (the longest that lasts is reported),
 // else the longest delay. Admitted, the smallest share left (remaining ÷ quota, compared exactly) speaks; of
 // a soft limit the share of what clients are told of. Among equals the first met. Shadow lines are left
 // aside. The same `rule` pointers as in the bills.

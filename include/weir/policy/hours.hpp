@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,9 @@ struct Hours {
   base::TimeZone zone;
 
   [[nodiscard]] bool hold(base::TimePoint instant) const noexcept;
+  // The first instant from this one on at which they do not hold; nullopt: there is none within ten days, and
+  // so never, but for what is put right about clocks.
+  [[nodiscard]] std::optional<base::TimePoint> end_from(base::TimePoint instant) const noexcept;
   // What a clock there shows: "fri 21:59"
   [[nodiscard]] std::string clock_at(base::TimePoint instant) const;
   // "hours 22:00-06:00 on fri sat in Europe/Zurich"

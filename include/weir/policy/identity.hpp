@@ -23,8 +23,9 @@ namespace weir::policy {
 
 // Where a credential or attribute is found in a request. What is said several times, in lines of a header,
 // parameters of the query or cookies, has to be said alike: else the request is ambiguous, for which of them
-// the upstream would believe is not for us to guess. The query is percent-decoded. A claim is one of the
-// verified bearer token.
+// the upstream would believe is not for us to guess. As in a rule's key, the query is percent-decoded, '+'
+// for a blank, and cookies are decoded and without the quotes around them. A claim is one of the verified
+// bearer token.
 struct Source {
   enum class Kind : std::uint8_t { None, Header, Query, Cookie, Bearer, Claim };
   Kind kind = Kind::None;
@@ -55,7 +56,7 @@ struct Credentials {
   base::TimePoint now{};                 // at which a token has to be in force
   std::string_view certificate_subject;  // of the client's TLS certificate; empty: none was shown
   Claims claims;                         // of the verified token
-  std::array<std::string, 5> decoded;    // values of the query, where they came encoded
+  std::array<std::string, 5> decoded;    // values of query and cookies, where they came encoded
 };
 
 struct ClientIdentity {
@@ -63,6 +64,7 @@ struct ClientIdentity {
   base::IpAddress address;  // who is asking: the peer, or what trusted proxies say
   base::IpAddress network;  // `address` with IPv6 cut to the configured prefix: what `ip` keys are made of
   bool peer_trusted = false;
+  bool key_vouched = false;   // the keys file has `api_key`; else it is whatever a client writes
   bool key_rejected = false;  // an unknown API key came and unknown_keys = "reject"; api_key is then empty
   // Which attribute is said in several ways that differ, as a sentence for the client; empty: none. Such a
   // request is to be refused; the attribute is empty.

@@ -21,7 +21,9 @@ using TierPriorities = std::map<std::string, Priority, std::less<>>;
 // none matched.
 [[nodiscard]] Priority priority_of(const Request& request, const Route* route, const TierPriorities& tiers);
 
-// Whose turn it is among those of one priority: the digest of `api_key|user|ip`.
+// Whose turn it is among those of one priority, and whose places in a queue: the digest of `api_key|user|ip`,
+// where an API key counts only if the keys file has it. Who invents keys would else be as many clients as it
+// likes, and send everybody away.
 [[nodiscard]] limit::Key name_client(const Request& request, base::SipKey key) noexcept;
 
 }  // namespace weir::policy

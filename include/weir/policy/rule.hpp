@@ -7,6 +7,7 @@
 #include "weir/policy/match.hpp"
 #include "weir/policy/settlement.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -143,6 +144,10 @@ struct Rule {
 [[nodiscard]] constexpr limit::Key message_key(const limit::Key& of_requests) noexcept {
   return {of_requests.lo ^ 0x6d657373'61676573, of_requests.hi};
 }
+
+// Overrides and tiers of a rule together, for their numbers are part of keys, and as wide as
+// AppliedLimiter's.
+inline constexpr std::size_t kMostVariants = 65'534;
 
 // By which of a rule's limiters a request that met it is asked to pay.
 struct AppliedLimiter {

@@ -215,10 +215,14 @@ std::vector<std::string> warnings_of(const std::string& text) {
 }
 
 TEST(Warnings, OfKeysThatClientsCanInvent) {
+  const auto of = [](const std::string& key) { return warnings_of(with_rule("key = " + key + "\n")); };
+  const auto warned = Contains(HasSubstr("rule \"x\" tells clients apart by API keys"));
   EXPECT_THAT(warnings_of(kLeast), Contains(HasSubstr("who invents keys gets a fresh limit with each")));
-  EXPECT_THAT(warnings_of(with_rule("key = [\"api_key\", \"ip\"]\n")),
-              Not(Contains(HasSubstr("rule \"x\""))));
-  EXPECT_THAT(warnings_of(with_rule("key = []\n")), Not(Contains(HasSubstr("rule \"x\""))));
+  for (const char* key :
+       {R"(["api_key"])", R"(["ip", "api_key"])", R"(["route", "api_key|ip"])", R"(["user|api_key|ip"])"})
+    EXPECT_THAT(of(key), warned) << key;
+  for (const char* key : {"[]", R"(["ip"])", R"(["ip|api_key"])", R"(["path|api_key", "route"])"})
+    EXPECT_THAT(of(key), Not(warned)) << key;
 }
 
 TEST(Warnings, OfRoutesBehindOneThatTakesAll) {
@@ -348,6 +352,19 @@ TEST(Warnings, OfCostsThatNobodyCanPay) {
               Contains(HasSubstr("admits no request that does not say its cost: it costs 11")));
   EXPECT_THAT(of("cost = 11\ntiers = { free = { limit = \"20/s\" } }\n"),
               Contains(HasSubstr("admits nothing beside its tiers and overrides: a request costs 11")));
+}
+
+TEST(Warnings, OfCostsThatATierOrAnOverrideCannotPay) {
+  const auto of = [](const std::string& more) { return warnings_of(with_rule("cost = 5\n" + more)); };
+  EXPECT_THAT(
+      of("overrides = [{ match = { path = \"/a\" }, limit = \"4/s\" }]\n"),
+      Contains("rule \"x\" admits nothing by its override for path /a: a request costs 5, and at most 4 "
+               "can be spent at once"));
+  EXPECT_THAT(of("tiers = { free = { limit = \"9/s\", burst = 4 } }\n"),
+              Contains(HasSubstr("rule \"x\" admits nothing of the tier \"free\": a request costs 5")));
+  EXPECT_THAT(of("overrides = [{ match = { path = \"/a\" }, limit = \"4/s\", burst = 5 }]\n"
+                 "tiers = { free = { limit = \"5/s\" } }\n"),
+              Not(Contains(HasSubstr("admits nothing"))));
 }
 
 // What departs at once waits in no place of the queue, and the warning is what the limiter does.

@@ -595,6 +595,20 @@ TEST_P(RuleMistakes, NamesFileLineKeyAndWhatWasExpected) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 
+// Their numbers are 16 bits: one more shared the counts of the first.
+TEST(Variants, AreAsManyAsHaveANumber) {
+  const auto with_overrides = [](std::size_t count) {
+    std::string text = "overrides = [";
+    for (std::size_t i = 0; i < count; ++i) text += "{limit=\"1/s\"},";
+    return with_rule(text + "]\ntiers = { a = { limit = \"1/s\" } }\n");
+  };
+  EXPECT_THAT(
+      mistakes_in(with_overrides(65'534)),
+      ::testing::ElementsAre("weir.toml:14: rule[x].overrides: found 65535 tiers and overrides; expected at "
+                             "most 65534 of a rule"));
+  EXPECT_THAT(mistakes_in(with_overrides(65'533)), ::testing::IsEmpty());
+}
+
 INSTANTIATE_TEST_SUITE_P(App, RuleMistakes, ::testing::ValuesIn(kWrong),
                          [](const auto& wrong) { return wrong.param.name; });
 

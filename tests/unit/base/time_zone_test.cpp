@@ -50,6 +50,18 @@ TEST(TimeZone, ShowsWhatClocksOnTheWallShow) {
   }
 }
 
+TEST(TimeZone, KnowsWhenClocksAreChanged) {
+  const auto zurich = zone("Europe/Zurich");
+  EXPECT_EQ(zurich.change_after(utc(2026, 1, 1)), utc(2026, 3, 29, 1h));
+  EXPECT_EQ(zurich.change_after(utc(2026, 3, 29, 59min + 59s)), utc(2026, 3, 29, 1h));
+  EXPECT_EQ(zurich.change_after(utc(2026, 3, 29, 1h)), utc(2026, 10, 25, 1h));
+  EXPECT_EQ(zone("America/New_York").change_after(utc(2050, 1, 1)), utc(2050, 3, 13, 7h));
+  EXPECT_EQ(zone("Australia/Lord_Howe").change_after(utc(2026, 1, 1)),
+            utc(2026, 4, 4, 15h));  // by half an hour
+  EXPECT_EQ(TimeZone().change_after(utc(2026, 1, 1)), std::nullopt);
+  EXPECT_EQ(zone("Asia/Tokyo").change_after(utc(2026, 1, 1)), std::nullopt);
+}
+
 TEST(TimeZone, DaysAreAsLongAsClocksMakeThem) {
   const auto hours = [](const char* name, TimePoint in) {
     const auto day = zone(name).day_of(in);

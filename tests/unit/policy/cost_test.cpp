@@ -141,6 +141,18 @@ TEST(CostInBody, OfAJsonPointer) {
     EXPECT_EQ(of("/n", body), kFaulty) << body;
 }
 
+TEST(CostInBody, MayBeNestedDeeply) {
+  const CostSource source{Kind::Json, "/n", 0};
+  const auto nested = [](std::size_t deep) {
+    return R"({"n": 5, "x": )" + std::string(deep - 1, '[') + std::string(deep - 1, ']') + "}";
+  };
+  EXPECT_EQ(cost_in_body(source, nested(kDeepestJson), 3), 5U);
+  EXPECT_FALSE(is_too_deep(source, nested(kDeepestJson)));
+  EXPECT_EQ(cost_in_body(source, nested(kDeepestJson + 1), 3), kFaulty);
+  EXPECT_TRUE(is_too_deep(source, nested(kDeepestJson + 1)));
+  EXPECT_FALSE(is_too_deep(source, "{"));
+}
+
 // Which of them the upstream takes is not known: parsers differ.
 TEST(CostInBody, SaidTwiceIsFaulty) {
   const auto of = [](const char* pointer, std::string_view body) {

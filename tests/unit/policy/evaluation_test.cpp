@@ -137,6 +137,19 @@ TEST_F(Collect, AFaultyCostIsTheClientsFaultAndLeavesNothingToCharge) {
   EXPECT_FALSE(collect());
 }
 
+TEST_F(Collect, JsonThatIsNestedTooDeepIsToldSo) {
+  rules_ = {rule_of("a", {"ip"})};
+  rules_[0].cost_from = {CostSource::Kind::Json, "/n", 0};
+  const std::string body(600, '[');
+  request_.body.text = body;
+  EXPECT_EQ(status_of(collect()), 400U);
+  EXPECT_EQ(describe(collect()),
+            "the rule a reads JSON whose arrays and objects are nested at most 512 deep");
+  request_.body.text = "[";
+  EXPECT_EQ(describe(collect()),
+            "the cost in the json /n is not a whole number that comes to 1 up to 2147483648");
+}
+
 TEST_F(Collect, AFullBillSaysSo) {
   Bill bill;
   for (std::size_t i = 0; i < limit::kMaxCharges; ++i) EXPECT_TRUE(bill.add({rules_.data(), {}}, {}));
@@ -265,6 +278,23 @@ TEST_F(Decide, ARefusalWinsAndTheLongestIsReported) {
   d = decision();
   EXPECT_EQ(d.rule, &third_);
   EXPECT_EQ(d.outcome.retry_after, base::kForever);
+}
+
+// 22:13:20 it is; a rule that no longer applies refuses nobody.
+TEST_F(Decide, ARefusalLastsNoLongerThanTheHoursOfItsRule) {
+  thousand_.match.hours = parse_hours("20:00-22:15").value();
+  add(local_, thousand_, refused(seconds(3600)));
+  EXPECT_EQ(decision().outcome.retry_after, seconds(100));
+  add(remote_, third_, refused(seconds(99)));
+  EXPECT_EQ(decision().rule, &thousand_);
+  remote_.outcomes()[0].retry_after = seconds(101);
+  EXPECT_EQ(decision().rule, &third_);
+  EXPECT_EQ(decision().outcome.retry_after, seconds(101));
+  remote_.clear();
+  local_.outcomes()[0].retry_after = base::kForever;
+  EXPECT_EQ(decision().outcome.retry_after, seconds(100));
+  local_.outcomes()[0].retry_after = seconds(10);
+  EXPECT_EQ(decision().outcome.retry_after, seconds(10));
 }
 
 TEST_F(Decide, TheLongestDelayWinsAndTheTightestStillSpeaks) {

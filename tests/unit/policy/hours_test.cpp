@@ -1,5 +1,6 @@
 #include "weir/policy/hours.hpp"
 
+#include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -73,6 +74,56 @@ TEST(Hours, AndTheirComplementTileTheWeek) {
   for (const auto& [a, b] : pairs)
     for (auto minute = 0min; minute < 7 * 24h; ++minute)
       ASSERT_NE(hours_of(a).hold(at(1, 2, minute)), hours_of(b).hold(at(1, 2, minute))) << a;
+}
+
+TEST(Hours, EndWhenAClockShowsIt) {
+  EXPECT_EQ(hours_of("01:00-06:00").end_from(at(1, 2, 2h + 1us)), at(1, 2, 6h));
+  EXPECT_EQ(hours_of("01:00-06:00").end_from(at(1, 2, 6h)), at(1, 2, 6h)) << "they do not hold";
+  const auto night = hours_of("22:00-06:00", {"fri"});
+  EXPECT_EQ(night.end_from(at(1, 2, 23h)), at(1, 3, 6h));
+  EXPECT_EQ(night.end_from(at(1, 3, 5h)), at(1, 3, 6h));
+  EXPECT_EQ(hours_of("00:00-24:00", {"sat", "sun"}).end_from(at(1, 3, 12h)), at(1, 5, 0h));
+  EXPECT_EQ(hours_of("00:00-24:00", {"fri"}, "Europe/Zurich").end_from(at(1, 2, 12h)), at(1, 2, 23h));
+  EXPECT_EQ(hours_of("00:00-24:00").end_from(at(1, 2, 12h)), std::nullopt);
+  EXPECT_EQ(hours_of("00:00-24:00", {}, "Europe/Zurich").end_from(at(3, 29, 0h)), std::nullopt);
+}
+
+TEST(Hours, EndWhereClocksArePutForwardOrBack) {
+  const auto end = [](const char* text, base::TimePoint from) {
+    return hours_of(text, {}, "Europe/Zurich").end_from(from);
+  };
+  EXPECT_EQ(end("00:00-04:00", at(3, 29, 30min)), at(3, 29, 2h));  // an hour less of them
+  EXPECT_EQ(end("00:00-02:30", at(3, 29, 30min)), at(3, 29, 1h));  // no clock shows 02:30
+  EXPECT_EQ(end("00:00-04:00", at(10, 25, 0h)), at(10, 25, 3h));
+  EXPECT_EQ(end("00:00-02:30", at(10, 25, 0h)), at(10, 25, 30min));
+  EXPECT_EQ(end("00:00-02:30", at(10, 25, 1h)), at(10, 25, 1h + 30min));  // and the second time
+  EXPECT_EQ(end("02:30-05:00", at(10, 25, 45min)), at(10, 25, 1h));       // back to 02:00
+}
+
+// Whoever looks at the clock each minute finds the same.
+TEST(Hours, EndAtTheFirstMinuteAtWhichTheyDoNotHold) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const auto any = [&](int most) { return std::uniform_int_distribution(0, most)(random); };
+  const char* zones[] = {"UTC", "Europe/Zurich", "Australia/Lord_Howe", "America/Santiago"};
+  const base::TimePoint near[] = {at(1, 2, 0h), at(3, 27, 0h), at(10, 23, 0h), at(4, 3, 0h), at(10, 2, 0h)};
+  for (int round = 0; round < 2'000; ++round) {
+    Hours hours;
+    hours.zone = base::TimeZone::load(zones[any(3)]).value();
+    hours.begin = std::chrono::minutes(15 * any(95));
+    hours.end = std::chrono::minutes(15 * (1 + any(95)));
+    if (hours.begin == hours.end) continue;
+    hours.days = static_cast<std::uint8_t>(1 + any(126));
+    const auto from = near[any(4)] + std::chrono::minutes(any(3 * 24 * 60));
+    auto looked = from;
+    while (hours.hold(looked) && looked < from + std::chrono::days(11)) looked += 1min;
+    const auto end = hours.end_from(from);
+    if (looked < from + std::chrono::days(11))
+      ASSERT_EQ(end, looked) << hours.describe() << " from " << hours.clock_at(from);
+    else
+      ASSERT_EQ(end, std::nullopt) << hours.describe();
+  }
 }
 
 TEST(Hours, RefusesWhatAreNone) {

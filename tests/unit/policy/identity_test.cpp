@@ -254,8 +254,25 @@ TEST(Identify, AQueryIsDecoded) {
   };
   EXPECT_EQ(of("api_key=k%31&dev=d1"), "k1,d1");
   EXPECT_EQ(of("api%5Fkey=%6b1&d%65v=%64%31"), "k1,d1");
-  EXPECT_EQ(of("api_key=a+b%2Bc"), "a+b+c,");
+  EXPECT_EQ(of("api_key=a%20b%2Bc"), "a b+c,");
+  EXPECT_EQ(of("api_key=a+b%2Bc"), "a b+c,");
   EXPECT_EQ(of("API_KEY=k1"), ",");
+}
+
+// As in a rule's key: a user was as many as its session could be spelt.
+TEST(Identify, ACookieCountsWithoutQuotesAndDecoded) {
+  ClientSettings settings;
+  settings.user = {Source::Kind::Cookie, "session"};
+  settings.trusted_proxies = {cidr("10.0.0.0/8")};
+  const auto of = [&](std::string_view cookie) {
+    const auto head = head_with({{"Cookie", cookie}});
+    return std::string(identify(settings, ip("10.0.0.1"), head).user);
+  };
+  for (const char* way : {"session=abc", "session=\"abc\"", "session=%61bc", "session=\"a%62c\""})
+    EXPECT_EQ(of(way), "abc") << way;
+  EXPECT_EQ(of("session=%2561bc"), "%61bc");
+  EXPECT_EQ(of("session=\""), "\"");
+  EXPECT_EQ(of("session=\"\""), "");
 }
 
 }  // namespace

@@ -36,7 +36,27 @@ TEST(NameClient, ByTheFirstThatIsPresent) {
   request.client.network = ip("203.0.113.9");
   EXPECT_EQ(name_client(request, kKey), by_user);
   request.client.api_key = "ada";
+  request.client.key_vouched = true;
   EXPECT_NE(name_client(request, kKey), by_user) << "an API key that reads like a user is not that user";
+}
+
+// Who invented keys was as many clients as it liked, and had the others sent away.
+TEST(NameClient, IsNotByAKeyThatNobodyVouchesFor) {
+  const auto head = head_with({{"X-API-Key", "invented"}});
+  const auto of = [&](const ClientSettings& settings) {
+    auto request = request_of(head);
+    request.client = identify(settings, ip("203.0.113.7"), head);
+    EXPECT_EQ(request.client.api_key, "invented");
+    return name_client(request, kKey);
+  };
+  const auto by_ip = name_client(request_of(head, "203.0.113.7"), kKey);
+  ClientSettings settings;
+  EXPECT_EQ(of(settings), by_ip);
+  settings.keys.emplace();
+  settings.unknown_keys = UnknownKeys::Accept;
+  EXPECT_EQ(of(settings), by_ip);
+  ASSERT_TRUE(settings.keys->add(KeyRing::digest("invented"), {}));
+  EXPECT_NE(of(settings), by_ip);
 }
 
 }  // namespace

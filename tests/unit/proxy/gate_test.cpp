@@ -55,6 +55,7 @@ class GateTest : public ::testing::Test, protected LoneWorker {
     auto& asker = *askers.back();
     asker.space.request.head = &head;
     asker.space.request.client.api_key = api_key;
+    asker.space.request.client.key_vouched = true;
     asker.space.request.client.tier = tier;
     EXPECT_TRUE(asker.gate.decide_here(began + after, policy::kDefaultPriority, asker.ruling));
     return asker;
