@@ -66,10 +66,14 @@ void name_route(const TableReader& table, const TableReader& match, std::set<std
     table.mistake("name", "found " + in_quotes(route.name) + " a second time; expected a name of its own");
 }
 
+// In small letters: protocols have no case (RFC 9110 §7.8), and what else asks for one compares exactly.
 std::vector<std::string> read_upgrades(const TableReader& table) {
   auto protocols = table.texts("upgrade");
-  for (const auto& protocol : protocols)
-    if (!http::may_be_allowed(protocol))
+  for (auto& protocol : protocols)
+    if (http::may_be_allowed(protocol))
+      std::transform(protocol.begin(), protocol.end(), protocol.begin(),
+                     [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
+    else
       table.mistake("upgrade",
                     "found " + in_quotes(protocol) +
                         "; expected protocols such as \"websocket\", or [] for none; never HTTP, h2c or "

@@ -162,11 +162,12 @@ void append_number(std::string& out, std::uint64_t number) {
 
 void write_request_head(std::string& text, const RequestHead& head, const ForwardedBy& by) {
   TextWriter out(text, kFixed + head.method.size() + head.target.size() + 3 * head.authority.size() +
-                           2 * (by.peer.size() + by.proto.size()) + by.request_id.size() + by.upgrade.size() +
+                           by.host.size() + 2 * (by.peer.size() + by.proto.size()) + by.request_id.size() +
+                           by.upgrade.size() +
                            2 * most_of(head.fields));  // for each line, and for what a list takes of it
   out << head.method << " ";
   append_target(out, head);
-  out << " HTTP/1.1\r\nHost: " << head.authority << "\r\n";
+  out << " HTTP/1.1\r\nHost: " << (head.authority.empty() ? by.host : head.authority) << "\r\n";
   bool length_known = false;
   copy_lines(out, head.fields, [&](const Field& field) {
     length_known |= field.id == FieldId::ContentLength;
@@ -183,14 +184,17 @@ void write_request_head(std::string& text, const RequestHead& head, const Forwar
 }
 
 void write_response_head(std::string& text, const ResponseHead& head, const ResponseForm& form,
-                         std::string_view extra) {
-  TextWriter out(text, kFixed + head.reason.size() + extra.size() + most_of(head.fields));
+                         std::string_view extra, std::string_view date) {
+  TextWriter out(text, kFixed + head.reason.size() + extra.size() + date.size() + most_of(head.fields));
   append_status_line(out, head);
   bool length_known = false;
+  bool dated = false;
   copy_lines(out, head.fields, [&](const Field& field) {
     length_known |= field.id == FieldId::ContentLength;
+    dated |= field.id == FieldId::Date && !field.hop_by_hop;
     return field.id != FieldId::ContentLength && !field.hop_by_hop;
   });
+  if (!dated) out << "Date: " << date << "\r\n";
   out << extra;
   // To a HEAD, and in a 304, Content-Length speaks of the body that a GET would have had; 1xx and 204 have
   // none.

@@ -119,6 +119,10 @@ std::optional<unsigned> HeadLines::take_version() noexcept {
   return static_cast<unsigned>(*at_++ - '0');
 }
 
+bool HeadLines::begins_with_token() const noexcept {
+  return is(*at_, kToken);
+}
+
 std::optional<HeadLines::RequestLine> HeadLines::request_line() noexcept {
   RequestLine line;
   line.method = take(kToken);
@@ -165,7 +169,8 @@ FieldId field_id(std::string_view name) noexcept {
     case 3:
       return is("via") ? FieldId::Via : FieldId::Other;
     case 4:
-      return is("host") ? FieldId::Host : FieldId::Other;
+      if (is("host")) return FieldId::Host;
+      return is("date") ? FieldId::Date : FieldId::Other;
     case 6:
       if (is("accept")) return FieldId::Accept;
       if (is("cookie")) return FieldId::Cookie;

@@ -26,6 +26,8 @@ class HeadLines {
     std::string_view reason;
     unsigned minor_version = 1;
   };
+  // Whether a method can begin so. REQUIRES an octet.
+  [[nodiscard]] bool begins_with_token() const noexcept;
   // The first line; nothing when it is malformed.
   [[nodiscard]] std::optional<RequestLine> request_line() noexcept;
   [[nodiscard]] std::optional<StatusLine> status_line() noexcept;

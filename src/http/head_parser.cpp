@@ -12,6 +12,8 @@ namespace weir::http {
 
 namespace {
 
+constexpr Fault kMalformed{400, "the request head is malformed"};
+
 // Hop-by-hop by definition (RFC 9110 §7.6.1), whether Connection names it or not.
 bool ends_here(FieldId id) noexcept {
   switch (id) {
@@ -211,8 +213,19 @@ std::size_t find_head_end(std::string_view bytes, std::size_t from) noexcept {
   return at == std::string_view::npos ? 0 : at + 4;
 }
 
+std::optional<Fault> find_early_fault(std::string_view begun, std::size_t from) noexcept {
+  if (begun.empty() || begun == "\r") return std::nullopt;  // it may be an empty line
+  HeadLines lines(begun);
+  if (!lines.begins_with_token()) return kMalformed;
+  for (auto end = begun.find('\n', from); end != std::string_view::npos; end = begun.find('\n', end + 1))
+    if (begun[end - 1] != '\r') return kMalformed;
+  const auto first = begun.find('\n');
+  const bool is_new = first != std::string_view::npos && first >= from;
+  if (is_new && !lines.request_line()) return kMalformed;
+  return std::nullopt;
+}
+
 std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& head) {
-  constexpr Fault kMalformed{400, "the request head is malformed"};
   head.clear();
   HeadLines lines(bytes);
   const auto line = lines.request_line();
@@ -238,17 +251,17 @@ std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& hea
 }
 
 std::optional<Fault> parse_response_head(std::string_view bytes, bool to_head, ResponseHead& head) {
-  constexpr Fault kMalformed{502, "the upstream's answer is malformed"};
+  constexpr Fault kNoAnswer{502, "the upstream's answer is malformed"};
   head.clear();
   HeadLines lines(bytes);
   const auto line = lines.status_line();
-  if (!line || line->status < 100) return kMalformed;
+  if (!line || line->status < 100) return kNoAnswer;
   head.status = line->status;
   head.reason = line->reason;
   head.minor_version = line->minor_version;
-  if (read_fields(lines, head.fields, kMalformed)) return kMalformed;
+  if (read_fields(lines, head.fields, kNoAnswer)) return kNoAnswer;
   const auto connection = read_connection(head.fields);
-  if (!connection) return kMalformed;
+  if (!connection) return kNoAnswer;
   head.keep_alive = !connection->close && (head.minor_version == 1 || connection->keep_alive);
   head.wants_upgrade = connection->upgrade && head.minor_version == 1;
   const auto framing = read_framing(head.fields);

@@ -49,7 +49,11 @@ bool Exchange::lease_server(upstream::Pool& pool, Attempt& attempt) {
   const bool tired = attempt.connecting >= pool.settings().timeouts.connect_total;
   if (tired || latest_ >= attempt.deadline) return false;
   lease_ = {};  // its place may be the one that is wanted
-  lease_ = pool.lease({.now = latest_, .tried = attempt.tried, .fresh = attempt.fresh, .word = attempt.word});
+  lease_ = pool.lease({.now = latest_,
+                       .tried = attempt.tried,
+                       .fresh = attempt.fresh,
+                       .once = !repeatable(attempt),
+                       .word = attempt.word});
   if (lease_.room_after()) note_crowd(attempt);
   if (!lease_ || worker_.hard_stop) return false;
   server_ = &lease_.server_name();
@@ -130,6 +134,7 @@ net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
   if (!theirs || !repeatable(attempt)) co_return false;
   attempt.fresh = true;
   if (aged) {
+    lease_.member().give_back_unit(latest_);
     --attempt.servers;
     attempt.handed_over = attempt.servers != 0;
     tallies().retries.add();

@@ -207,19 +207,10 @@ void Exchange::settle(unsigned status, const http::ResponseHead* head) {
   if (gate_.settlements().answered(status, head, latest_)) note_standing(gate_.standing());
 }
 
-// Sends an answer of our own, having read the request's body out of the way where that is cheap.
+// Sends an answer of our own, at once: what is still to come of the request's body is no reason to wait.
 net::Task<Exchange::Ending> Exchange::answer(http::Answer answer) {
-  if (space_->head.framing != http::Framing::None) return answer_after_body(answer);
-  answer.keep_alive = true;
+  answer.keep_alive = space_->head.framing == http::Framing::None || drop_body();
   return send(answer);
-}
-
-net::Task<Exchange::Ending> Exchange::answer_after_body(http::Answer answer) {
-  session_.arm(config_.server.head_timeout);  // for all of it
-  answer.keep_alive = co_await discard_body();
-  session_.disarm();
-  session_.clear_late();
-  co_return co_await send(answer);
 }
 
 net::Task<Exchange::Ending> Exchange::send(const http::Answer& in_step) {
@@ -249,29 +240,27 @@ net::Task<Exchange::Ending> Exchange::send_rest(std::size_t sent, bool keep_aliv
 
 Exchange::Ending Exchange::answered_with(const net::ErrorCode& ec, std::size_t sent, bool keep_alive) {
   worker_.counters.bytes_out.add(sent);
-  if (!ec) return keep_alive ? Ending::KeepAlive : Ending::Linger;
-  failure_ = "client_left";
-  return Ending::Close;
+  if (ec) {
+    failure_ = "client_left";
+    return Ending::Close;
+  }
+  if (!keep_alive) return Ending::Linger;
+  const bool whole = space_->head.framing == http::Framing::None || request_body_->complete();
+  return whole ? Ending::KeepAlive : Ending::DropRest;
 }
 
-// True when the whole body was read and dropped: the next request can follow.
-net::Task<bool> Exchange::discard_body() {
+// Drops what of the body is at hand. Whether the next request can follow: once the rest was dropped as well,
+// where some is to come.
+bool Exchange::drop_body() {
   auto& body = *request_body_;
   const auto& head = space_->head;
-  if (body.complete()) co_return true;
-  if (head.content_length > kDiscarded || (upload_ && !body.complete())) co_return false;
-  std::string_view piece;
-  for (;;) {
-    const auto status = body.take(piece);
-    if (status == BodySource::Status::End) co_return true;
-    if (status == BodySource::Status::NeedBytes) {
-      if (head.expects_continue) co_return false;  // the client waits for our word and will not send it
-      const auto ec = co_await body.fill();
-      if (ec) co_return false;
-    } else if (status != BodySource::Status::Piece || body.received() > kDiscarded) {
-      co_return false;
-    }
-  }
+  if (body.complete()) return true;
+  if (head.content_length > kDiscarded || upload_) return false;
+  body.allow(kDiscarded);
+  const auto status = body.drop();
+  if (status == BodySource::Status::End) return true;
+  // Who waits for our word before the body may send it or not (RFC 9110 §10.1.1).
+  return status == BodySource::Status::NeedBytes && !head.expects_continue;
 }
 
 }  // namespace weir::proxy

@@ -41,11 +41,15 @@ class Exchange {
 
   enum class Ending : std::uint8_t {
     KeepAlive,  // the next request can follow
+    DropRest,   // it can once rest_of_body() was dropped
     Linger,     // close, but let the client read what was answered
     Close,      // close at once
     Abort,      // close so that what was answered cannot look complete
   };
   [[nodiscard]] net::Task<Ending> run();
+  // After Ending::DropRest: what the client still sends of the request that it has its answer to; within a
+  // bound.
+  [[nodiscard]] const BodySource& rest_of_body() const noexcept { return *request_body_; }
 
   // Ends whatever waits: a departure, an upstream.
   void cancel() noexcept;
@@ -77,11 +81,10 @@ class Exchange {
   void leave() noexcept;
   [[nodiscard]] net::Task<Ending> error(unsigned status, std::string_view what);
   [[nodiscard]] net::Task<Ending> answer(http::Answer answer);
-  [[nodiscard]] net::Task<Ending> answer_after_body(http::Answer answer);
   [[nodiscard]] net::Task<Ending> send(const http::Answer& answer);
   [[nodiscard]] net::Task<Ending> send_rest(std::size_t sent, bool keep_alive);
   [[nodiscard]] Ending answered_with(const net::ErrorCode& ec, std::size_t sent, bool keep_alive);
-  [[nodiscard]] net::Task<bool> discard_body();
+  [[nodiscard]] bool drop_body();
   void note_standing(const policy::Decision& decision);
   void settle(unsigned status, const http::ResponseHead* head);
 
@@ -89,6 +92,7 @@ class Exchange {
   struct Attempt;
   [[nodiscard]] net::Task<Ending> forward(upstream::Pool& pool);
   void write_request(Attempt& attempt);
+  void write_head(const Attempt& attempt, std::string_view host);
   // False when there is none left to try.
   void begin_attempts(upstream::Pool& pool, Attempt& attempt);
   void arm(Attempt& attempt, base::Duration wait) noexcept;

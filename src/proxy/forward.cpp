@@ -32,7 +32,7 @@ void end_by_reset(net::Stream& stream) noexcept {
 
 }  // namespace
 
-// Writes the head for the upstream, and takes what of the body came with it.
+// Writes the request for the upstream, and takes what of the body came with it.
 void Exchange::write_request(Attempt& attempt) {
   auto& space = *space_;
   const auto* said = space.request.client.peer_trusted
@@ -44,6 +44,19 @@ void Exchange::write_request(Attempt& attempt) {
     worker_.make_request_id(space.request_id);
   if (space.head.wants_upgrade)
     attempt.upgrade = http::protocol_to_ask(space.head, config_.routes[*route_].upgrades);
+  write_head(attempt, {});
+  attempt.whole = space.head.framing == http::Framing::None;
+  if (space.head.framing == http::Framing::Length && request_body_->at_hand() >= space.head.content_length)
+    attempt.whole = request_body_->take(attempt.body) == BodySource::Status::Piece;
+  if (attempt.whole) {
+    std::string_view nothing;
+    (void)request_body_->take(nothing);  // meets the end
+  }
+}
+
+// `host`: the server's, for a request that names none.
+void Exchange::write_head(const Attempt& attempt, std::string_view host) {
+  auto& space = *space_;
   space.out.clear();
   http::write_request_head(
       space.out, space.head,
@@ -55,14 +68,8 @@ void Exchange::write_request(Attempt& attempt) {
        .add_forwarded = config_.server.forwarded,
        .underscores = config_.server.underscores_in_headers,
        .whole_and_plain = gate_.settlements().want_body(),
-       .upgrade = attempt.upgrade});
-  attempt.whole = space.head.framing == http::Framing::None;
-  if (space.head.framing == http::Framing::Length && request_body_->at_hand() >= space.head.content_length)
-    attempt.whole = request_body_->take(attempt.body) == BodySource::Status::Piece;
-  if (attempt.whole) {
-    std::string_view nothing;
-    (void)request_body_->take(nothing);  // meets the end
-  }
+       .upgrade = attempt.upgrade,
+       .host = host});
 }
 
 // Whatever its ending, an exception too: the upload, which works on this exchange, ends first.
@@ -77,6 +84,7 @@ net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
     for (bool again = true; again;) {
       answered = false;
       if (!lease_server(pool, attempt)) break;
+      if (space_->head.authority.empty()) write_head(attempt, lease_.member().host());
       bool connected = can_reuse(attempt);
       if (!connected) connected = co_await connect(pool, attempt);
       if (session_.left()) break;
@@ -232,7 +240,7 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
   if (gate_.settlements().due()) settle(space.response.status, &space.response);
   space.out.clear();
   keep_stricter(space.response.fields, space.standing);
-  http::write_response_head(space.out, space.response, form, space.standing);
+  http::write_response_head(space.out, space.response, form, space.standing, worker_.http_date(answered_));
   status_ = space.response.status;
   BodySource body(lease_.stream(), space.answer, space.response.framing, space.response.content_length);
   Relay relay(body, session_.client, form.framing, space.out, gate_.settlements().watch());

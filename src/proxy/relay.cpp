@@ -60,6 +60,13 @@ BodySource::Status BodySource::take(std::string_view& piece) {
   return accept(piece);
 }
 
+BodySource::Status BodySource::drop() {
+  std::string_view piece;
+  auto status = take(piece);
+  while (status == Status::Piece) status = take(piece);
+  return status;
+}
+
 net::Task<net::ErrorCode> BodySource::fill() {
   net::ErrorCode ec;
   char* at = inbox_.space();

@@ -5,7 +5,6 @@
 #include "weir/http/answer.hpp"
 #include "weir/http/head_parser.hpp"
 #include "weir/net/signal.hpp"
-#include "weir/proxy/relay.hpp"
 
 #include <algorithm>
 
@@ -28,6 +27,21 @@ constexpr std::string_view kAllow = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE,
 // What was read of requests that another process is to serve fits into a message with its socket, and into
 // the smallest inbox.
 constexpr std::size_t kMostToMove = 32 << 10;
+
+observe::ClientError kind_of(const http::Fault& fault) noexcept {
+  const bool large = fault.status == 431 || fault.status == 414;
+  return large ? observe::ClientError::HeadTooLarge : observe::ClientError::BadHead;
+}
+
+// Why a head that begins so need not be waited for, or taken. `size`: of all of it; 0: it is not whole.
+// `searched`: how much was looked at before.
+std::optional<http::Fault> fault_in(std::string_view unread, std::size_t size, std::size_t most,
+                                    std::size_t searched) noexcept {
+  if (size == 0 && unread.size() < most) return http::find_early_fault(unread, searched);
+  const bool line_ended = unread.substr(0, most).find('\n') != std::string_view::npos;
+  return line_ended ? http::Fault{431, "the request head is too large"}
+                    : http::Fault{414, "the request target is too long"};
+}
 
 }  // namespace
 
@@ -126,11 +140,8 @@ net::Task<std::size_t> Session::await_head() {
     const auto unread = inbox.unread();
     const auto size = http::find_head_end(unread, searched);
     if (size != 0 && size <= server.max_head) co_return size;
-    if (size != 0 || unread.size() >= server.max_head) {
-      const bool line_ended = unread.substr(0, server.max_head).find('\n') != std::string_view::npos;
-      co_await refuse_head(line_ended ? http::Fault{431, "the request head is too large"}
-                                      : http::Fault{414, "the request target is too long"},
-                           observe::ClientError::HeadTooLarge);
+    if (const auto fault = fault_in(unread, size, server.max_head, searched)) {
+      co_await refuse_head(*fault, kind_of(*fault));
       co_return 0;
     }
     searched = unread == "\r" ? 0 : unread.size();
@@ -260,24 +271,45 @@ net::Task<void> Session::linger() {
   disarm();
 }
 
+// Reads what is still to come of a body whose request was answered. True: the next request can follow.
+net::Task<bool> Session::drop_rest(BodySource& body) {
+  const auto before = body.filled();
+  arm(worker.config().server.head_timeout);  // for all of it
+  auto status = BodySource::Status::NeedBytes;
+  while (status == BodySource::Status::NeedBytes) {
+    const auto ec = co_await body.fill();
+    if (ec) break;
+    status = body.drop();
+  }
+  disarm();
+  late_ = false;
+  worker.counters.bytes_in.add(body.filled() - before);
+  co_return status == BodySource::Status::End;
+}
+
 net::Task<bool> Session::serve_one(std::size_t head_size) {
   disarm();
   late_ = false;
   state_ = State::Busy;
   auto ending = Exchange::Ending::Close;
+  std::optional<BodySource> rest;
   {
     Exchange exchange(*this);
     if (const auto fault = exchange.read_head(head_size)) {
-      co_await refuse_head(
-          *fault, fault->status == 431 ? observe::ClientError::HeadTooLarge : observe::ClientError::BadHead);
+      co_await refuse_head(*fault, kind_of(*fault));
       co_return false;
     }
     exchange_ = &exchange;
     ending = co_await exchange.run();
     exchange_ = nullptr;
+    if (ending == Exchange::Ending::DropRest) rest.emplace(exchange.rest_of_body());
   }
   disarm();
   inbox.unpin();
+  if (rest) {
+    const bool in_step = co_await drop_rest(*rest);
+    ending = in_step ? Exchange::Ending::KeepAlive : Exchange::Ending::Linger;
+  }
   if (ending == Exchange::Ending::Linger) co_await linger();
   if (ending == Exchange::Ending::Abort) client.close();
   co_return ending == Exchange::Ending::KeepAlive;

@@ -8,6 +8,7 @@
 #include "weir/net/watchdog.hpp"
 #include "weir/observe/counters.hpp"
 #include "weir/proxy/buffer.hpp"
+#include "weir/proxy/relay.hpp"
 #include "weir/proxy/worker.hpp"
 
 #include <memory>
@@ -87,6 +88,7 @@ class Session final : public net::Watched {
   [[nodiscard]] net::Task<bool> serve_one(std::size_t head_size);
   [[nodiscard]] net::Task<void> refuse_head(http::Fault fault, observe::ClientError kind);
   void log_refusal(const http::Fault& fault, observe::ClientError kind);
+  [[nodiscard]] net::Task<bool> drop_rest(BodySource& body);
   [[nodiscard]] net::Task<void> linger();
 
   const std::string& listener_;

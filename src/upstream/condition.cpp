@@ -17,13 +17,17 @@ base::Duration shortened(base::Duration time, std::uint64_t random) noexcept {
 // What was under way when it went out tells nothing new.
 Condition::Change Condition::unreachable(const Ejection& settings, base::TimePoint now,
                                          std::uint64_t random) noexcept {
-  return out() && !trial_ ? Change::None : put_out(settings, now, random);
+  if (out() && !trial_) return Change::None;
+  silent_ = false;
+  return put_out(settings, now, random);
 }
 
 Condition::Change Condition::failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
                                     std::uint64_t random) noexcept {
-  if (out()) return trial_ && sent >= trial_since_ ? put_out(settings, now, random) : Change::None;
-  return ++failures_ >= settings.failures ? put_out(settings, now, random) : Change::None;
+  const bool enough = out() ? trial_ && sent >= trial_since_ : ++failures_ >= settings.failures;
+  if (!enough) return Change::None;
+  silent_ = true;
+  return put_out(settings, now, random);
 }
 
 Condition::Change Condition::put_out(const Ejection& settings, base::TimePoint now,
@@ -50,7 +54,7 @@ Condition::Change Condition::come_back(base::TimePoint now) noexcept {
   out_until_ = kServes;
   back_since_ = now;
   failures_ = 0;
-  trial_ = false;
+  trial_ = silent_ = false;
   return Change::Back;
 }
 
@@ -74,7 +78,7 @@ Condition::Change Condition::moved(bool anew, base::TimePoint now) noexcept {
     return was_out ? Change::Back : Change::None;
   }
   if (out() && !down()) out_until_ = std::min(out_until_, now);
-  trial_ = false;
+  trial_ = silent_ = false;
   return Change::None;
 }
 

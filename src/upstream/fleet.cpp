@@ -85,6 +85,10 @@ Fleet::Member::Member(const Fleet& fleet, Server server, const ServerSettings& s
 Fleet::Member::Known::Known(Addresses at_first)
     : random(seed()), addresses(std::make_shared<const Addresses>(std::move(at_first))) {}
 
+std::string Fleet::Member::host() const {
+  return settings_.address.is_unix() ? "localhost" : settings_.address.to_string();
+}
+
 Fleet::Member::Place Fleet::Member::place() const {
   const std::scoped_lock lock(known_->mutex);
   return {known_->addresses, known_->moves.load(std::memory_order_relaxed)};
@@ -188,6 +192,9 @@ std::uint64_t Fleet::Member::ejections() const {
 void Fleet::Member::publish(Condition::Change change, base::TimePoint now, std::string_view why) noexcept {
   known_->out_until.store(known_->condition.out_until().time_since_epoch().count(),
                           std::memory_order_relaxed);
+  known_->open_to_all_from.store(
+      known_->condition.open_to_all_from(fleet_.settings_.ejection).time_since_epoch().count(),
+      std::memory_order_relaxed);
   known_->back_since.store(known_->condition.back_since().time_since_epoch().count(),
                            std::memory_order_relaxed);
   known_->suspect.store(known_->condition.suspect(), std::memory_order_relaxed);

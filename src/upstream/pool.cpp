@@ -136,13 +136,15 @@ Pool::Pool(net::Executor executor, net::Watchdog& watchdog, Fleet& fleet)
 Pool::Choice Pool::look(const Wanted& wanted) noexcept {
   Choice choice;
   std::uint64_t untried = 0;
+  // Who failed once shall not fail for a trial, nor anybody where probes find out.
+  const bool may_try = wanted.tried == 0 && !settings().health;
   for (std::size_t at = 0; at < loads_.size(); ++at) {
     if ((wanted.tried & bit(at)) != 0) continue;
     const auto& member = fleet_.member(at);
     untried |= bit(at);
     if (member.serves())
       choice.from |= bit(at);
-    else if (wanted.tried == 0 && member.due(wanted.now))  // who failed once shall not fail for a trial
+    else if (may_try && member.due(wanted.now, wanted.once))
       choice.due |= bit(at);
     loads_[at].weight = member.weight(wanted.now);
   }
@@ -160,6 +162,7 @@ std::optional<std::size_t> Pool::take_trial(const Choice& choice, const Wanted& 
     auto& member = fleet_.member(chosen);
     if (member.enter(wanted.now)) continue;
     if (member.begin_trial(wanted.now)) return chosen;
+    member.give_back_unit(wanted.now);  // somebody else was first
     member.leave();
   }
   return std::nullopt;

@@ -29,9 +29,8 @@ std::string preamble_of(const UpstreamSettings& settings) {
   return preamble;
 }
 
-std::string request_for(const HealthCheck& check, const base::Endpoint& address) {
-  return "GET " + check.path +
-         " HTTP/1.1\r\nHost: " + (address.is_unix() ? std::string("localhost") : address.to_string()) +
+std::string request_for(const HealthCheck& check, const std::string& host) {
+  return "GET " + check.path + " HTTP/1.1\r\nHost: " + host +
          "\r\nUser-Agent: weir-health\r\nConnection: close\r\n\r\n";
 }
 
@@ -50,7 +49,7 @@ class Prober::Probe final : net::Watched {
         check_(*fleet_->settings().health),
         member_(fleet_->member(server)),
         preamble_(preamble_of(fleet_->settings())),
-        request_(request_for(check_, member_.settings().address)),
+        request_(request_for(check_, member_.host())),
         pause_(executor),
         random_(seed) {}
 

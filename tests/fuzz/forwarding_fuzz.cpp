@@ -39,7 +39,7 @@ void check_request(std::string_view bytes, const http::ForwardedBy& by) {
   require(!parse_request_head(out, again), "what goes on is a request");
   require(again.method == head.method && again.query == head.query, "the same one");
   require(again.path == head.path || head.method == "OPTIONS", "of the same path");
-  require(again.authority == head.authority, "to the same host");
+  require(again.authority == (head.authority.empty() ? by.host : head.authority), "to the same host");
   require(again.framing == head.framing && again.content_length == head.content_length, "of the same body");
   require(again.minor_version == 1 && again.keep_alive, "by HTTP/1.1, kept alive");
   require(count(again.fields, FieldId::Host) == 1, "for one host");
@@ -56,10 +56,11 @@ void check_response(std::string_view bytes, std::string_view method, unsigned mi
   request.minor_version = minor_version;
   const auto form = response_form(request, head, true);
   std::string out;
-  write_response_head(out, head, form, "X-RateLimit-Limit: 1\r\n");
+  write_response_head(out, head, form, "X-RateLimit-Limit: 1\r\n", "now");
   http::ResponseHead again;
   require(!parse_response_head(out, method == "HEAD", again), "what goes on is an answer");
   require(again.status == head.status, "the same one");
+  require(count(again.fields, FieldId::Date) >= 1, "of some date");
   require(again.framing == form.framing, "of the body that follows");
   require(form.framing != Framing::Length || again.content_length == head.content_length, "of that length");
   require(minor_version == 1 || form.framing != Framing::Chunked, "no chunks to HTTP/1.0");
@@ -85,7 +86,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
                              .told_by_forwarded = (choice & 2U) != 0,
                              .add_forwarded = (choice & 4U) != 0,
                              .underscores = (choice & 8U) != 0,
-                             .whole_and_plain = (choice & 16U) != 0});
+                             .whole_and_plain = (choice & 16U) != 0,
+                             .host = "server:80"});
   fuzz::check_response(head, (choice & 1U) != 0 ? "HEAD" : "GET", choice >> 1U & 1U);
   return 0;
 }

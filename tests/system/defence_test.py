@@ -184,6 +184,16 @@ class Slowness(TestCase):
             self.assertTrue(client.closed())
         self.await_metric(weir, 1, "weir_client_errors_total", kind="head_timeout")
 
+    def test_what_cannot_become_a_head_has_no_time_at_all(self):
+        weir = self.weir('head_timeout = "60s"')
+        for begun in (b"GET / HTTP/1.1\nHost: a\n\n", b"GET /\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+                      b"\r\n\r\nSSH-2.0-OpenSSH_9.2\r\n", HALF_A_HEAD + b"X: 1\n"):
+            with self.subTest(begun), weir.connect() as client:
+                client.send(begun)
+                self.assert_own_error(client.read(), 400)
+                self.assertTrue(client.closed())
+        self.await_metric(weir, 5, "weir_client_errors_total", kind="bad_head")
+
     def test_a_body_has_to_come_at_a_least_rate(self):
         weir = self.weir('min_rate = "10KiB"\nmin_rate_grace = "300ms"')
         with weir.connect() as client:
@@ -340,6 +350,47 @@ class LastAnswers(TestCase):
             weir = self.start(Weir(config(self.upstream.port, **more)))
             self.assertEqual(weir.get("/").status, 200)
             self.assertEqual([self.post(weir, 8 * MIB) for _ in range(5)], [expected] * 5)
+
+    def refused(self, fields, server=""):
+        """A client that has sent the head of a request that is refused, and nothing of its body."""
+        weir = self.start(Weir(config(self.upstream.port, rules=rule("once", "1/day", match='{ path = "/few" }'), server=server)))
+        self.assertEqual(weir.get("/few").status, 200)
+        client = self.enterContext(weir.connect())
+        client.send(b"POST /few HTTP/1.1\r\nHost: a\r\n" + fields + b"\r\n\r\n")
+        return client
+
+    def test_a_refusal_waits_for_no_body_and_the_next_request_follows_it(self):
+        smuggled = request_bytes("GET", "/smuggled")
+        for fields, parts in ((b"Content-Length: %d" % len(3 * smuggled), [smuggled] * 3),
+                              (b"Transfer-Encoding: chunked", [b"%x\r\n" % len(smuggled), smuggled, b"\r\n0\r\n", b"\r\n"])):
+            with self.subTest(fields):
+                client = self.refused(fields, 'head_timeout = "60s"')
+                refusal = client.read()  # it comes, and the body has not
+                self.assert_own_error(refusal, 429)
+                self.assertNotIn("connection", refusal)
+                for part in parts:
+                    client.send(part)
+                    time.sleep(0.05)
+                self.assertEqual(client.get("/next").status, 200)
+                self.assertEqual(self.upstream.exchanges[-1].target, "/next")
+                self.assertNotIn("/smuggled", [exchange.target for exchange in self.upstream.exchanges])
+
+    def test_more_of_a_body_than_is_read_over_ends_the_connection(self):
+        for fields, goes_on in ((b"Content-Length: 65536", True), (b"Content-Length: 65537", False),
+                                (b"Content-Length: 9\r\nExpect: 100-continue", False)):
+            refusal = self.refused(fields).read()
+            self.assertEqual((refusal.status, refusal["connection"]), (429, None if goes_on else "close"))
+        client = self.refused(b"Transfer-Encoding: chunked")
+        self.assertEqual(client.read().status, 429)
+        client.send(b"10000\r\n" + 0x10000 * b"x" + b"\r\n1\r\nx\r\n0\r\n\r\n" + request_bytes("GET", "/smuggled"))
+        self.assertTrue(client.closed())
+        self.assertNotIn("/smuggled", [exchange.target for exchange in self.upstream.exchanges])
+
+    def test_what_is_read_over_has_so_much_time(self):
+        client = self.refused(b"Content-Length: 9", 'head_timeout = "300ms"')
+        self.assertEqual(client.read().status, 429)
+        client.send(b"slow")
+        self.assertTrue(client.closed())
 
     def test_who_may_still_send_makes_room_where_connections_run_short(self):
         weir = self.start(Weir(one_worker(config(self.upstream.port, server='max_connections = 1\nmax_body = "1KiB"'))))

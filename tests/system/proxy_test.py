@@ -2,10 +2,12 @@
 """HTTP/1.1 through weir: connections, bodies, heads, and what is answered when something is wrong."""
 
 import contextlib
+import email.utils
 import hashlib
 import random
 import socket
 import threading
+import time
 
 from harness import (PATIENCE, Client, TestCase, Upstream, Weir, answer, chunked, closed_port, config, eventually,
                      exchange_raw, main, request_bytes, rss_kib)
@@ -71,7 +73,18 @@ class Connections(TestCase):
             response = client.read()
             self.assertEqual((response.status, response.body), (200, b"ok"))
             self.assertTrue(client.closed())
-        self.assertEqual(self.upstream.exchanges[0].version, "HTTP/1.1")
+        asked = self.upstream.exchanges[0]
+        self.assertEqual((asked.version, asked.head.all("host")), ("HTTP/1.1", [self.upstream.address]))
+
+    def test_whom_a_request_without_a_host_is_for_each_server_is_told_by_its_own_name(self):
+        silent = self.start(Upstream(lambda exchange: exchange.close()))
+        weir = self.start(Weir(config(silent.port, self.upstream.port, upstream='balance = "round_robin"')))
+        for _ in range(2):  # one of them begins with the silent one
+            with weir.connect() as client:
+                client.send(b"GET / HTTP/1.0\r\n\r\n")
+                self.assertEqual(client.read().status, 200)
+        for each in (silent, self.upstream):
+            self.assertEqual({exchange.head["host"] for exchange in each.exchanges}, {each.address})
 
     def test_http_1_0_gets_a_chunked_answer_without_chunks(self):
         self.upstream.reply = answer(chunked(b"abc" * 1000, 100), headers="Transfer-Encoding: chunked\r\n", length=False)
@@ -228,6 +241,12 @@ class Heads(TestCase):
         self.upstream.reply = answer(headers="Connection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nX-End: yes\r\n")
         response = self.weir.get("/")
         self.assertEqual(("x-hop" in response, "keep-alive" in response, response["x-end"]), (False, False, "yes"))
+
+    def test_an_answer_that_says_no_date_is_dated(self):
+        came = email.utils.parsedate_to_datetime(self.weir.get("/")["date"]).timestamp()
+        self.assertLess(abs(time.time() - came), PATIENCE)
+        self.upstream.reply = answer(headers="Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n")
+        self.assertEqual(self.weir.get("/").all("date"), ["Thu, 01 Jan 1970 00:00:00 GMT"])
 
     def test_answers_without_a_body_leave_the_connection_in_order(self):
         for method, status, headers in (("HEAD", "200 OK", "Content-Length: 500\r\n"), ("GET", "204 No Content", ""),

@@ -253,9 +253,9 @@ class Messages(Tunnels):
                 if opcode == self.CLOSE:
                     return exchange.close()
 
-    def weir(self, messages, **more):
+    def weir(self, messages, routes="", **more):
         options = {"messages": f'"{messages}"', "key": '["ip"]', **more}
-        return self.start(Weir(config(self.upstream.port, rules=rule("chat", "100/s", **options))))
+        return self.start(Weir(config(self.upstream.port, rules=rule("chat", "100/s", **options), routes=routes)))
 
     def close_code(self, wire):
         opcode, payload = read_frame(wire)
@@ -285,6 +285,13 @@ class Messages(Tunnels):
         self.assertEqual(len(self.got), 5)
         self.await_metric(weir, 3, "weir_messages_total")
         self.await_metric(weir, 1, "weir_tunnels_total", end="client_broke")
+
+    def test_a_route_that_spells_websocket_in_its_own_way_turns_no_limit_off(self):
+        routes = '[[route]]\nupgrade = ["WebSocket"]\nupstream = "api"'
+        client = self.opened(self.weir("1/day", messages_over='"close"', routes=routes))
+        client.send(2 * frame(self.TEXT, b"x"))
+        self.assertEqual(read_frame(client.wire), (self.TEXT, b"x"))
+        self.assertEqual(self.close_code(client.wire), 1008)
 
     def test_one_too_many_closes_where_the_rule_says_so(self):
         weir = self.weir("2/day", messages_over='"close"')

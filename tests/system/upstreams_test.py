@@ -250,6 +250,20 @@ class Repetitions(TestCase):
         with weir.connect() as client:
             self.assertEqual([client.get("/").status for _ in range(6)], [200] * 6)
 
+    def test_a_connection_that_died_of_age_spends_no_unit(self):
+        served = set()
+
+        def once(exchange):
+            if exchange.connection in served:
+                exchange.close()
+            else:
+                served.add(exchange.connection)
+                exchange.send(answer(b"fresh"))
+
+        weir = self.start(Weir(several(entry(self.start(Upstream(once)).port, 'limit = "4/day"'))))
+        with weir.connect() as client:
+            self.assertEqual([client.get("/").status for _ in range(5)], [200] * 4 + [503])
+
     def test_a_request_that_may_have_been_carried_out_is_not_repeated(self):
         bad = self.silent()
         weir = self.weir(bad)
@@ -631,6 +645,22 @@ class Failures(TestCase):
         finally:
             frozen.signal(signal.SIGCONT)
         self.assert_none_lost_or_late(load)
+
+    def test_no_request_that_cannot_be_sent_again_is_spent_on_one_that_is_frozen(self):
+        frozen = self.start(Upstream(lambda exchange: exchange.wait_for_close()))
+        eject = 'eject = { least = "50ms", most = "20s" }\n'
+        for more in (eject, eject + 'health = { path = "/", interval = "100ms", unhealthy_after = 1000 }\n'):
+            with self.subTest(more):
+                weir = self.weir(frozen.port, more)
+                load = Load(weir)
+                weir.wait_for(rf"server 127\.0\.0\.1:{frozen.port} is out for .*: its answers fail")
+                load.lost()
+                seen = len(frozen.exchanges)
+                with weir.connect() as client:
+                    for _ in range(20):
+                        self.assertEqual(client.request("POST", "/", body=b"x").status, 200)
+                        time.sleep(0.05)
+                self.assertNotIn("POST", [each.method for each in frozen.exchanges[seen:]])
 
     def test_connecting_is_bounded_for_all_servers_together(self):
         """A listener whose backlog is full lets a connection hang, as a host that is away does."""

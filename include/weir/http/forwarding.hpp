@@ -21,6 +21,7 @@ struct ForwardedBy {
   // The answer is to be read on its way: no coding of it is accepted (RFC 9110 §12.5.3), no part asked for.
   bool whole_and_plain = false;
   std::string_view upgrade{};  // the protocol to ask for; empty: none
+  std::string_view host{};     // what Host says of a request that names none: the server's
 };
 
 // Appends the head of the request for the upstream: same method and target, HTTP/1.1, hop-by-hop fields gone,
@@ -36,9 +37,10 @@ struct ResponseForm {
   unsigned client_minor_version = 1;
 };
 
-// Appends the head of the response for the client. `extra`: complete field lines to add.
+// Appends the head of the response for the client. `extra`: complete field lines to add. `date`: when it
+// came, for one that does not say when it was made (RFC 9110 §6.6.1).
 void write_response_head(std::string& out, const ResponseHead& head, const ResponseForm& form,
-                         std::string_view extra);
+                         std::string_view extra, std::string_view date);
 
 // The head of a 101 for the client: of the upstream's what is not hop-by-hop, the protocol
 // (http/upgrade.hpp), and `extra`.

@@ -19,6 +19,7 @@ enum class FieldId : std::uint8_t {
   ContentLength,
   ContentType,
   Cookie,
+  Date,
   Expect,
   Forwarded,
   Host,

@@ -19,6 +19,11 @@ struct Fault {
 // incomplete. `from`: how much was searched before.
 [[nodiscard]] std::size_t find_head_end(std::string_view bytes, std::size_t from = 0) noexcept;
 
+// Of a request head that is not whole: why it cannot become a valid one, whatever still comes. Looked at are
+// its first octet, its first line and where lines end; all else is the parser's. `from`: how much was looked
+// at before.
+[[nodiscard]] std::optional<Fault> find_early_fault(std::string_view begun, std::size_t from = 0) noexcept;
+
 // REQUIRES `bytes` to be exactly one head with its empty line. Fills `head` with views into `bytes`.
 [[nodiscard]] std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& head);
 

@@ -35,7 +35,7 @@ struct Route {
   std::uint64_t max_head = 0;  // bytes of a request's head; 0: as the server has it
   std::uint64_t max_body = 0;  // bytes of a request's body; likewise
   Priority priority = kDefaultPriority;  // of clients whose tier has none
-  std::vector<std::string> upgrades{};   // protocols that connections may change to (http/upgrade.hpp)
+  std::vector<std::string> upgrades{};   // protocols that connections may change to, in small letters
 };
 
 // The index of the first that matches, or nullopt (404).

@@ -34,8 +34,11 @@ class BodySource {
   };
   [[nodiscard]] Status take(std::string_view& piece);
 
-  // Another bound, before anything was taken.
+  // Another bound.
   void allow(std::uint64_t most) noexcept { most_ = most; }
+
+  // Takes what is at hand, and drops it: NeedBytes where there is more to come.
+  [[nodiscard]] Status drop();
 
   // Has take() give once more what was taken already, before what follows it: text that stands still until
   // then. It takes the place of what was put back before.

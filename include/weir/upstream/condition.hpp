@@ -47,6 +47,12 @@ class Condition {
 
   // Until when it is out, or nobody else may try it; the epoch: it serves.
   [[nodiscard]] base::TimePoint out_until() const noexcept { return out_until_; }
+  // From when on a request that cannot be sent again may try it as well. Where no connection could be opened
+  // that is out_until(): it loses nothing if none can be now. A server that had requests and gave no answer
+  // is for `most` longer left to those that another server can have after it.
+  [[nodiscard]] base::TimePoint open_to_all_from(const Ejection& settings) const noexcept {
+    return silent_ && !down() ? out_until_ + settings.most : out_until_;
+  }
   // Since when it serves again; the epoch: it was never out.
   [[nodiscard]] base::TimePoint back_since() const noexcept { return back_since_; }
   // Whether answered() would change anything.
@@ -65,6 +71,7 @@ class Condition {
 
   unsigned failures_ = 0;          // in a row, while it serves
   bool trial_ = false;             // somebody tries it
+  bool silent_ = false;            // it is out because requests had no answer
   base::TimePoint out_since_{};    // it went out, or a trial failed
   base::TimePoint trial_since_{};  // the first began of which nobody said what came of it
   unsigned good_ = 0;              // probes in a row, since it went out

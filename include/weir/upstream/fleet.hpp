@@ -45,16 +45,20 @@ class Fleet {
     Member(const Fleet& fleet, Server server, const ServerSettings& settings, const Member* older);
 
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
+    // As Host names it.
+    [[nodiscard]] std::string host() const;
     // With the addresses that its name stands for now.
     [[nodiscard]] Server server() const { return {name_, *place().addresses}; }
     [[nodiscard]] const ServerSettings& settings() const noexcept { return settings_; }
 
-    // Whether it gets requests. `due`: it does not, but somebody should try it again now.
+    // Whether it gets requests. `due`: it does not, but somebody should try it again now; `once`: by a
+    // request that cannot be sent again.
     [[nodiscard]] bool serves() const noexcept {
       return known_->out_until.load(std::memory_order_relaxed) == 0;
     }
-    [[nodiscard]] bool due(base::TimePoint now) const noexcept {
-      return known_->out_until.load(std::memory_order_relaxed) <= now.time_since_epoch().count();
+    [[nodiscard]] bool due(base::TimePoint now, bool once = false) const noexcept {
+      const auto& from = once ? known_->open_to_all_from : known_->out_until;
+      return from.load(std::memory_order_relaxed) <= now.time_since_epoch().count();
     }
     [[nodiscard]] bool begin_trial(base::TimePoint now) noexcept;
     // Its share, in units of 1/kFullWeight.
@@ -118,6 +122,7 @@ class Fleet {
 
       // Of condition, for those who do not lock. In microseconds since the epoch.
       alignas(64) std::atomic<base::Duration::rep> out_until{0};
+      std::atomic<base::Duration::rep> open_to_all_from{0};
       std::atomic<base::Duration::rep> back_since{0};
       std::atomic<bool> suspect{false};
       std::atomic<std::uint32_t> moves{0};                  // changes of `addresses`

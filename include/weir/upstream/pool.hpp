@@ -30,6 +30,7 @@ struct Wanted {
   base::TimePoint now{};
   std::uint64_t tried = 0;  // servers to be passed over, a bit for each
   bool fresh = false;       // no connection that waits
+  bool once = false;        // it cannot be sent again: not to be spent on a server that says nothing
   std::uint64_t word = 0;   // under Balance::Hash: the name of the client
 };
 
@@ -92,7 +93,8 @@ class Pool final : private net::Watched {
   // Whether any but `tried` (a bit for each) serves and has room.
   [[nodiscard]] bool others_serve(std::uint64_t tried) const noexcept;
   // Chooses a server by the upstream's balance among those that serve, were not tried, and have room; where
-  // none serves, among all that were not tried. One that was out and whose time is over is tried at once.
+  // none serves, among all that were not tried. One that was out and whose time is over is tried at once, by
+  // whoever risks nothing with it; where the upstream has `health`, by that alone.
   // With an idle connection where the server has one, unless a fresh one is wanted.
   [[nodiscard]] Lease lease(const Wanted& wanted);
 

@@ -335,6 +335,7 @@ TEST(Warnings, OfMessagesWhereNoConnectionHasAny) {
   };
   const auto warned = Contains(HasSubstr("rule \"x\" counts messages, and no route"));
   EXPECT_THAT(of("", ""), Not(warned));
+  EXPECT_THAT(of("upgrade = [\"WebSocket\"]\n", ""), Not(warned)) << "protocols have no case";
   EXPECT_THAT(of("upgrade = []\n", ""), warned);
   EXPECT_THAT(of("upgrade = [\"chat\"]\n", ""), warned);
   EXPECT_THAT(of("", "match = { path = \"/api/*\" }\n"), warned);

@@ -34,8 +34,14 @@ std::string answered(const std::string& bytes, const std::string& request_bytes 
   if (const auto fault = parse_response_head(whole, request.method == "HEAD", response)) return fault->what;
   const auto form = response_form(request, response, keep_alive);
   std::string out;
-  write_response_head(out, response, form, {});
+  write_response_head(out, response, form, {}, "now");
   return out;
+}
+
+std::string without_date(std::string head) {
+  constexpr std::string_view kOurs = "Date: now\r\n";
+  const auto at = head.find(kOurs);
+  return at == std::string::npos ? head + "(without a date)" : head.erase(at, kOurs.size());
 }
 
 std::string without_ours(std::string head) {
@@ -156,6 +162,18 @@ TEST(WriteRequestHead, ViaNamesTheVersionThatCame) {
   EXPECT_NE(forwarded("GET / HTTP/1.0\r\nHost: a").find("\r\nVia: 1.0 weir\r\n"), std::string::npos);
 }
 
+// Servers refuse HTTP/1.1 with an empty Host, and it is weir that makes it HTTP/1.1.
+TEST(WriteRequestHead, WhereNobodyIsNamedHostIsTheServer) {
+  auto by = kStranger;
+  by.host = "10.0.0.9:80";
+  for (const char* head : {"GET / HTTP/1.0", "GET / HTTP/1.1\r\nHost:"}) {
+    const auto out = forwarded(head, by);
+    EXPECT_TRUE(out.starts_with("GET / HTTP/1.1\r\nHost: 10.0.0.9:80\r\n")) << out;
+    EXPECT_NE(out.find("\r\nX-Forwarded-Host: \r\n"), std::string::npos) << "the client named none";
+  }
+  EXPECT_TRUE(forwarded("GET / HTTP/1.0\r\nHost: a", by).starts_with("GET / HTTP/1.1\r\nHost: a\r\n"));
+}
+
 TEST(WriteRequestHead, AbsoluteFormGoesOnAsOriginForm) {
   const std::pair<const char*, const char*> cases[] = {
       {"GET http://a/x?y=http://z/ ", "GET /x?y=http://z/ HTTP/1.1\r\nHost: a\r\n"},
@@ -176,49 +194,61 @@ TEST(WriteRequestHead, AbsoluteFormGoesOnAsOriginForm) {
 }
 
 TEST(WriteResponseHead, ToTheByte) {
-  EXPECT_EQ(answered("HTTP/1.0 404 Not There\r\nContent-Length: 3\r\nServer: s\r\nKeep-Alive: 1\r\n"
-                     "Connection: x-secret\r\nX-Secret: 1\r\nUpgrade: h2c\r\nTrailer: x"),
-            "HTTP/1.1 404 Not There\r\nServer: s\r\nContent-Length: 3\r\n\r\n");
+  EXPECT_EQ(
+      without_date(answered("HTTP/1.0 404 Not There\r\nContent-Length: 3\r\nServer: s\r\nKeep-Alive: 1\r\n"
+                            "Connection: x-secret\r\nX-Secret: 1\r\nUpgrade: h2c\r\nTrailer: x")),
+      "HTTP/1.1 404 Not There\r\nServer: s\r\nContent-Length: 3\r\n\r\n");
+}
+
+// RFC 9110 §6.6.1.
+TEST(WriteResponseHead, AnAnswerWithoutADateHasThatOfItsComing) {
+  EXPECT_EQ(answered("HTTP/1.1 304 Same\r\ndate: then"), "HTTP/1.1 304 Same\r\ndate: then\r\n\r\n");
+  EXPECT_EQ(answered("HTTP/1.1 304 Same\r\nETag: 1"), "HTTP/1.1 304 Same\r\nETag: 1\r\nDate: now\r\n\r\n");
+  EXPECT_EQ(answered("HTTP/1.1 304 Same\r\nDate: then\r\nConnection: date"),
+            "HTTP/1.1 304 Same\r\nDate: now\r\n\r\n");
 }
 
 TEST(WriteResponseHead, ExtraFieldsStandBeforeTheFraming) {
   ResponseHead response;
   ASSERT_FALSE(parse_response_head("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", false, response));
   std::string out = "before ";
-  write_response_head(out, response, {.framing = Framing::Length}, "X: y\r\n");
-  EXPECT_EQ(out, "before HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 3\r\n\r\n");
+  write_response_head(out, response, {.framing = Framing::Length}, "X: y\r\n", "now");
+  EXPECT_EQ(out, "before HTTP/1.1 200 OK\r\nDate: now\r\nX: y\r\nContent-Length: 3\r\n\r\n");
 }
 
 TEST(WriteResponseHead, UnmeasuredBodiesAreChunkedForNewClientsAndEndWithTheConnectionForOld) {
   for (const char* framing : {"", "\r\nTransfer-Encoding: chunked"}) {
     const auto answer = std::string("HTTP/1.1 200 OK") + framing;
-    EXPECT_EQ(answered(answer), "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
-    EXPECT_EQ(answered(answer, "GET / HTTP/1.0\r\nConnection: keep-alive"),
+    EXPECT_EQ(without_date(answered(answer)), "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+    EXPECT_EQ(without_date(answered(answer, "GET / HTTP/1.0\r\nConnection: keep-alive")),
               "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
   }
 }
 
 TEST(WriteResponseHead, SaysWhetherTheConnectionStays) {
   const std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: 3";
-  EXPECT_EQ(answered(answer, "GET / HTTP/1.0\r\nConnection: keep-alive"),
+  EXPECT_EQ(without_date(answered(answer, "GET / HTTP/1.0\r\nConnection: keep-alive")),
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: keep-alive\r\n\r\n");
-  EXPECT_EQ(answered(answer, "GET / HTTP/1.1\r\nHost: a", false),
+  EXPECT_EQ(without_date(answered(answer, "GET / HTTP/1.1\r\nHost: a", false)),
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\n");
 }
 
 TEST(WriteResponseHead, HeadAndNotModifiedKeepTheLengthOfABodyThatDoesNotCome) {
-  EXPECT_EQ(answered("HTTP/1.1 200 OK\r\nContent-Length: 3", "HEAD / HTTP/1.1\r\nHost: a"),
+  EXPECT_EQ(without_date(answered("HTTP/1.1 200 OK\r\nContent-Length: 3", "HEAD / HTTP/1.1\r\nHost: a")),
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n");
-  EXPECT_EQ(answered("HTTP/1.1 304 Not Modified\r\nContent-Length: 3"),
+  EXPECT_EQ(without_date(answered("HTTP/1.1 304 Not Modified\r\nContent-Length: 3")),
             "HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n\r\n");
-  EXPECT_EQ(answered("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", "HEAD / HTTP/1.1\r\nHost: a"),
-            "HTTP/1.1 200 OK\r\n\r\n");
-  EXPECT_EQ(answered("HTTP/1.1 200 OK\r\nContent-Length: 0"), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_EQ(
+      without_date(answered("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", "HEAD / HTTP/1.1\r\nHost: a")),
+      "HTTP/1.1 200 OK\r\n\r\n");
+  EXPECT_EQ(without_date(answered("HTTP/1.1 200 OK\r\nContent-Length: 0")),
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
 }
 
 TEST(WriteResponseHead, NoContentHasNoLength) {
-  EXPECT_EQ(answered("HTTP/1.1 204 No Content\r\nContent-Length: 3"), "HTTP/1.1 204 No Content\r\n\r\n");
-  EXPECT_EQ(answered("HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked"),
+  EXPECT_EQ(without_date(answered("HTTP/1.1 204 No Content\r\nContent-Length: 3")),
+            "HTTP/1.1 204 No Content\r\n\r\n");
+  EXPECT_EQ(without_date(answered("HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked")),
             "HTTP/1.1 204 No Content\r\n\r\n");
 }
 

@@ -155,6 +155,28 @@ TEST(Condition, ProbesBringBackWhoFailedRequests) {
   EXPECT_EQ(condition.probed(kCheck, true, kStart + 200ms), Change::Back);
 }
 
+// A connect that fails costs a request nothing; a server that takes it and says nothing costs it its answer.
+TEST(Condition, WhatCannotBeSentAgainTriesASilentServerLate) {
+  Condition condition;
+  condition.unreachable(kSettings, kStart, kWhole);
+  EXPECT_EQ(condition.open_to_all_from(kSettings), kStart + 1s);
+  condition.answered(kStart, kStart);
+  EXPECT_EQ(condition.open_to_all_from(kSettings), base::TimePoint{}) << "it serves";
+  auto now = kStart + kSettings.most;
+  for (int i = 0; i < 3; ++i) condition.failed(kSettings, now, now, kWhole);
+  EXPECT_EQ(condition.out_until(), now + 1s);
+  EXPECT_EQ(condition.open_to_all_from(kSettings), now + 1s + 8s);
+  now += 1s;
+  ASSERT_TRUE(condition.begin_trial(kSettings, now));
+  EXPECT_EQ(condition.open_to_all_from(kSettings), now + 1s + 8s) << "others still try it";
+  EXPECT_EQ(condition.unreachable(kSettings, now, kWhole), Change::None);
+  EXPECT_EQ(condition.open_to_all_from(kSettings), condition.out_until()) << "it takes nothing any more";
+  condition.moved(false, now);
+  EXPECT_EQ(condition.open_to_all_from(kSettings), now);
+  for (int i = 0; i < 3; ++i) condition.probed(kCheck, false, now);
+  EXPECT_EQ(condition.open_to_all_from(kSettings), base::TimePoint::max()) << "it is down";
+}
+
 // Whatever happens in whatever order: it is out for no longer than `most`, and then somebody may try it.
 TEST(Condition, IsNeverOutForGood) {
   const auto seed = std::random_device{}();
@@ -182,6 +204,7 @@ TEST(Condition, IsNeverOutForGood) {
     if (condition.out_until() == base::TimePoint{}) continue;
     auto later = condition;
     ASSERT_TRUE(later.begin_trial(kSettings, later.out_until()));
+    ASSERT_LE(condition.open_to_all_from(kSettings), now + 2 * kSettings.most) << "a POST may try it, too";
   }
 }
 

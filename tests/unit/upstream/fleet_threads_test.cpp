@@ -1,7 +1,8 @@
 // What workers share of a server, asked and told by several threads at once; meant for ThreadSanitizer too.
-#include "weir/upstream/fleet.hpp"
+#include "weir/upstream/pool.hpp"
 
 #include <atomic>
+#include <barrier>
 #include <random>
 #include <thread>
 #include <vector>
@@ -105,6 +106,38 @@ TEST(FleetThreads, WhoConnectsWhileItMovesIsToldOneOfBothPlaces) {
     }
   });
   EXPECT_EQ(wrong, 0);
+}
+
+// Whoever finds a server due takes a unit of its limit first, and all but one are too late for the trial.
+TEST(FleetThreads, WhoIsTooLateForATrialSpendsNoUnit) {
+  constexpr int kTrials = 5'000;
+  constexpr std::uint64_t kUnits = 10'000;
+  const auto bucket =
+      limit::TokenBucket::make({.count = kUnits, .period = std::chrono::hours{24 * 365}}, kUnits);
+  auto settings = settings_of({.limit = bucket.value()});
+  settings.servers.emplace_back();
+  settings.ejection = {.least = base::Duration{1}, .most = base::Duration{1}};
+  Fleet fleet(settings, {{"a:1", {}}, {"b:1", {}}});
+  auto& member = fleet.member(0);
+  auto now = kStart;
+  std::barrier next_trial(kThreads, [&]() noexcept {
+    member.unreachable(now);
+    now += settings.ejection.most;
+  });
+  std::atomic<int> tried{0};
+  together([&](int) {
+    net::asio::io_context context(1);
+    net::Watchdog watchdog(context.get_executor());
+    Pool pool(context.get_executor(), watchdog, fleet);
+    for (int i = 0; i < kTrials; ++i) {
+      next_trial.arrive_and_wait();
+      if (pool.lease({.now = now}).server() == 0) ++tried;
+    }
+  });
+  EXPECT_EQ(tried, kTrials);
+  std::uint64_t left = 0;
+  while (!member.enter(now)) ++left;
+  EXPECT_EQ(left, kUnits - kTrials);
 }
 
 TEST(FleetThreads, ATrialHasOneTaker) {

@@ -134,6 +134,39 @@ TEST_F(PoolTest, WhoFailedOnceIsNotSentOnATrial) {
   EXPECT_EQ(p.lease({.now = now}).server(), 0U);
 }
 
+// A POST that is sent to a server that says nothing is lost, while others could have answered it.
+TEST_F(PoolTest, WhatCannotBeSentAgainIsNotSpentOnASilentServer) {
+  auto& p = open(2, Balance::RoundRobin);
+  for (unsigned i = 0; i < settings.ejection.failures; ++i) fleet->member(0).failed(now, now);
+  now += settings.ejection.least;
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(p.lease({.now = now, .once = true}).server(), 1U);
+  EXPECT_EQ(p.lease({.now = now}).server(), 0U);
+  now += settings.ejection.most + settings.ejection.least;
+  EXPECT_EQ(p.lease({.now = now, .once = true}).server(), 0U)
+      << "where only such requests come, one tries it";
+  EXPECT_EQ(p.lease({.now = now, .once = true}).server(), 1U);
+}
+
+TEST_F(PoolTest, WhatCannotBeSentAgainMayFindThatThereIsNoConnection) {
+  auto& p = open(2, Balance::RoundRobin);
+  fail(0);
+  now += settings.ejection.least;
+  EXPECT_EQ(p.lease({.now = now, .once = true}).server(), 0U);
+}
+
+TEST_F(PoolTest, WhereProbesAskNoRequestIsSpentOnATrial) {
+  open(2, Balance::RoundRobin);
+  settings.health = HealthCheck{.path = "/"};
+  auto& p = reopen();
+  fail(0);
+  now += settings.ejection.most;
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(p.lease({.now = now}).server(), 1U);
+  EXPECT_EQ(p.lease({.now = now, .tried = 0b10}).server(), 0U) << "better one that failed than none";
+  for (unsigned i = 0; i < settings.health->healthy_after; ++i) fleet->member(0).probed(true, {}, now);
+  now += settings.ejection.slow_start;
+  EXPECT_NE(p.lease({.now = now}).server(), p.lease({.now = now}).server());
+}
+
 // What hangs there holds its places: that a server is to be tried must not cost a request its answer.
 TEST_F(PoolTest, AFullServerIsNotTried) {
   open(2, Balance::RoundRobin);
