@@ -111,6 +111,7 @@ void AlertBook::change(std::vector<AlertSettings> settings, base::TimePoint now)
 
 void AlertBook::leave(const std::shared_ptr<Alert>& alert, base::TimePoint now) {
   if (alert->surge.firing()) tell(*alert, Change::Ended, now);
+  alert->delivery.give_up_what_is_overdue();
   leaving_.push_back(alert);
 }
 

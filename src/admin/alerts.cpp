@@ -69,11 +69,15 @@ net::Task<void> Alerts::Impl::try_to_post(std::shared_ptr<Alert> alert, std::str
   using End = observe::Delivery::End;
   const auto& settings = alert->settings;
   const auto end = co_await post.send(settings.webhook, alert->tls.get(), settings.timeout, body);
-  const auto came_of_it = end.fault.empty() ? alert->delivery.sent()
-                                            : alert->delivery.failed(end.hopeless, sources.now(), random());
+  auto& delivery = alert->delivery;
+  const bool was_overdue = delivery.is_overdue();
+  const auto came_of_it =
+      end.fault.empty() ? delivery.sent() : delivery.failed(end.hopeless, sources.now(), random());
   auto& figures = *alert->figures;
-  ++(came_of_it == End::Sent ? figures.posted : came_of_it == End::Again ? figures.retried : figures.lost);
+  if (came_of_it == End::Sent) ++figures.posted;
+  if (came_of_it == End::Again) ++figures.retried;
   if (came_of_it == End::Sent) co_return;
+  if (!was_overdue && (came_of_it == End::GivenUp || delivery.is_overdue())) ++figures.failed;
   say("alert " + settings.name + ": its webhook at " + settings.webhook.address.to_string() +
       " did not take it: " + end.fault + (came_of_it == End::Again ? "; trying again" : "; giving up"));
 }

@@ -10,7 +10,8 @@ void tell_alerts(MetricsPage& page) {
   Family posts = page.counter("weir_alert_posts_total", "Messages that webhooks took.");
   Family retried = page.counter("weir_alert_posts_retried_total",
                                 "Attempts to post that failed and were to be made again.");
-  Family failed = page.counter("weir_alert_posts_failed_total", "Messages that were given up.");
+  Family failed = page.counter("weir_alert_posts_failed_total",
+                               "Messages that all attempts failed of, or that were given up.");
   Family superseded = page.counter("weir_alert_posts_superseded_total",
                                    "Messages not posted because there was a newer one of their alert.");
   for (const AlertFigures& each : page.sources().alerts()) {
@@ -20,7 +21,7 @@ void tell_alerts(MetricsPage& page) {
     changes.add({{"alert", each.name}, {"state", "ended"}}, each.ended);
     posts.add(labels, each.posted);
     retried.add(labels, each.retried);
-    failed.add(labels, each.lost);
+    failed.add(labels, each.failed);
     superseded.add(labels, each.superseded);
   }
   for (const Family* family : {&firing, &changes, &posts, &retried, &failed, &superseded}) page.put(*family);

@@ -62,8 +62,11 @@ void tell_requests(MetricsPage& page) {
     shed.add({{"priority", std::to_string(i)}},
              page.sum([&](const Counters& c) { return c.shed[i].value(); }));
   page.put(shed);
-  page.total(&Counters::access_log_dropped, "weir_access_log_dropped_total",
-             "Access log lines dropped because writing did not keep up.");
+  Family dropped = page.counter("weir_access_log_dropped_total",
+                                "Access log lines dropped because writing failed or did not keep up.");
+  dropped.add({}, page.sum([](const Counters& c) { return c.access_log_dropped.value(); }));
+  if (page.sources().log_lines_lost) dropped.add({}, page.sources().log_lines_lost());
+  page.put(dropped);
 }
 
 void tell_durations(MetricsPage& page) {

@@ -157,7 +157,7 @@ json::array alerts(const std::vector<AlertFigures>& all) {
                    {"since", millis(each.since)},
                    {"seen", each.seen},
                    {"above", each.above},
-                   {"lost", each.lost}});
+                   {"failed", each.failed}});
   return out;
 }
 

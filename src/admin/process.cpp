@@ -1,37 +1,60 @@
-#include "weir/admin/sources.hpp"
+#include "weir/admin/process.hpp"
 
 #include <filesystem>
 #include <fstream>
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace weir::admin {
 
 namespace {
 
+constexpr const char* kDescriptors = "/proc/self/fd";
+
 double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
 }
 
+// The folder's own descriptor, which is open while one looks, is left out.
+std::optional<std::uint64_t> count_descriptors() {
+  std::error_code ec;
+  std::uint64_t count = 0;
+  for (std::filesystem::directory_iterator at(kDescriptors, ec), end; !ec && at != end; at.increment(ec))
+    ++count;
+  if (ec || count == 0) return std::nullopt;
+  return count - 1;
+}
+
 }  // namespace
 
-std::optional<ProcessFigures> read_process_figures() {
+// proc(5): the size of the folder is how many there are, and was always 0 before.
+std::optional<std::uint64_t> ProcessReader::open_descriptors(Clock::time_point now) {
+  struct stat folder {};
+  if (kernel_says_ && ::stat(kDescriptors, &folder) == 0 && folder.st_size > 0)
+    return static_cast<std::uint64_t>(folder.st_size);
+  if (!counted_ || now - counted_at_ >= kCountEvery) {
+    counted_ = count_descriptors();
+    counted_at_ = now;
+  }
+  return counted_;
+}
+
+std::optional<ProcessFigures> ProcessReader::read(Clock::time_point now) {
   std::ifstream statm("/proc/self/statm");  // proc(5): size and resident, in pages
   std::uint64_t size = 0;
   std::uint64_t resident = 0;
   if (!(statm >> size >> resident)) return std::nullopt;
+  statm.close();
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) != 0) return std::nullopt;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
-  std::error_code ec;
-  std::uint64_t descriptors = 0;
-  for (std::filesystem::directory_iterator at("/proc/self/fd", ec), end; !ec && at != end; at.increment(ec))
-    ++descriptors;
-  if (ec) return std::nullopt;
+  const auto descriptors = open_descriptors(now);
+  if (!descriptors) return std::nullopt;
   return ProcessFigures{.resident_bytes = resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)),
-                        .open_descriptors = descriptors,
+                        .open_descriptors = *descriptors,
                         .most_descriptors = limit.rlim_cur,
                         .cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime)};
 }

@@ -41,17 +41,17 @@ Answer answer_of(const ReloadOutcome& outcome) {
 
 }  // namespace
 
-net::Awaitable<Answer> ask_reload(const Sources& sources, const Question&) {
+net::Awaitable<Answer> ask_reload(const Sources& sources, const Question& question) {
   if (!sources.reload) co_return error_answer(404, "not_found", "Nothing is reloaded here.");
   const net::Executor executor = co_await net::asio::this_coro::executor;
   const auto told = std::make_shared<Told>(executor);
   told->timer.expires_after(kLongest);
-  sources.reload([told](const ReloadOutcome& outcome) {
+  sources.reload(question.peer, [told](const ReloadOutcome& outcome) {
     told->outcome = outcome;
     told->timer.cancel();
   });
   net::ErrorCode ignored;
-  co_await told->timer.async_wait(net::into(ignored));
+  if (!told->outcome) co_await told->timer.async_wait(net::into(ignored));
   if (told->outcome) co_return answer_of(*told->outcome);
   co_return error_answer(504, "still_reading",
                          "The file is being read still; the log will say what came of it.");

@@ -32,12 +32,12 @@ Answer answer_of(const UpgradeOutcome& outcome) {
 
 }  // namespace
 
-net::Awaitable<Answer> ask_upgrade(const Sources& sources, const Question&) {
+net::Awaitable<Answer> ask_upgrade(const Sources& sources, const Question& question) {
   if (!sources.upgrade) co_return error_answer(404, "not_found", "Nothing is upgraded here.");
   const net::Executor executor = co_await net::asio::this_coro::executor;
   const auto told = std::make_shared<Told>(executor);
   told->timer.expires_after(sources.longest_upgrade);
-  sources.upgrade([told](const UpgradeOutcome& outcome) {
+  sources.upgrade(question.peer, [told](const UpgradeOutcome& outcome) {
     told->outcome = outcome;
     told->timer.cancel();
   });

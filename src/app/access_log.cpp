@@ -1,20 +1,19 @@
 #include "weir/app/access_log.hpp"
 
+#include "app/log_file.hpp"
+
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
-#include <mutex>
-#include <stdexcept>
+#include <string>
 #include <system_error>
 #include <utility>
 
 #include <fcntl.h>
 #include <spdlog/async.h>
 #include <spdlog/details/null_mutex.h>
-#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <unistd.h>
 
 namespace weir::app {
@@ -25,93 +24,76 @@ namespace {
 // still nothing that was accepted is ever overwritten.
 constexpr std::size_t kMaxWriters = 256;
 
-// Lines come finished: nothing before them, and their own newline after them.
-std::unique_ptr<spdlog::formatter> verbatim() {
-  return std::make_unique<spdlog::pattern_formatter>("%v", spdlog::pattern_time_type::utc, "");
-}
-
-// A file that is appended to, and opened anew by its name when told. Written by one thread.
-class FileSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+// Writes batches, counts what is lost of them, and says so when that begins and when it is over. The file is
+// opened anew by its name when told. One thread writes.
+class LineSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
-  using Fault = std::function<void(const std::string&)>;
-
-  explicit FileSink(std::string name) : name_(std::move(name)), file_(open(name_)) {
-    if (!file_) throw std::runtime_error("access log: cannot open " + name_ + ": " + reason());
-  }
+  LineSink(const std::string& target, AccessLog::Say say) : file_(target), say_(std::move(say)) {}
 
   // Any thread.
-  void reopen_at_next(Fault fault) {
-    const std::lock_guard lock(mutex_);
-    fault_ = std::move(fault);
-    wanted_ = true;
+  void reopen_at_next() noexcept { wanted_ = true; }
+  void lose(std::string_view lines) noexcept {
+    lost_ += static_cast<std::uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
   }
+  [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const noexcept { std::fclose(file); }
-  };
-  using File = std::unique_ptr<std::FILE, Close>;
-
-  static File open(const std::string& name) { return File(std::fopen(name.c_str(), "ae")); }
-  static std::string reason() { return std::generic_category().message(errno); }
+  static std::string reason(int error) { return std::generic_category().message(error); }
 
   void sink_it_(const spdlog::details::log_msg& message) override {
     if (wanted_.exchange(false)) reopen();
-    const auto size = message.payload.size();
-    if (std::fwrite(message.payload.data(), 1, size, file_.get()) != size)
-      throw spdlog::spdlog_ex("access log: cannot write to " + name_ + ": " + reason());
+    if (message.payload.size() == 0) return;
+    const auto end = file_.append({message.payload.data(), message.payload.size()});
+    lost_ += end.lost;
+    lost_in_a_row_ += end.lost;
+    const bool failed = end.error != 0;
+    if (std::exchange(failing_, failed) == failed) return;
+    if (failed)
+      return say_("the access log cannot be written: " + file_.name() + ": " + reason(end.error) +
+                  "; lines are dropped and counted");
+    say_("the access log is written again: " + file_.name() + "; " +
+         std::to_string(std::exchange(lost_in_a_row_, 0)) + " lines were dropped");
   }
-  void flush_() override { std::fflush(file_.get()); }
+  void flush_() override {}
 
   void reopen() {
-    const std::lock_guard lock(mutex_);
-    auto fresh = open(name_);
-    if (fresh)
-      file_ = std::move(fresh);
-    else if (fault_)
-      fault_("the access log stays with its old file: " + name_ + " cannot be opened: " + reason());
+    if (const int error = file_.reopen(); error != 0)
+      say_("the access log stays with its old file: " + file_.name() + " cannot be opened: " + reason(error));
   }
 
-  const std::string name_;
-  File file_;
-  std::mutex mutex_;  // of fault_
-  Fault fault_;
+  LogFile file_;
+  const AccessLog::Say say_;
+  bool failing_ = false;
+  std::uint64_t lost_in_a_row_ = 0;
+  std::atomic<std::uint64_t> lost_{0};
   std::atomic<bool> wanted_{false};
 };
 
 }  // namespace
 
 struct AccessLog::Impl {
-  Impl(const std::string& target, std::size_t most)
+  Impl(const std::string& target, std::size_t most, Say say)
       : max_batches(most),
         pool(std::make_shared<spdlog::details::thread_pool>(most + kMaxWriters, 1)),
-        file(target == "-" ? nullptr : std::make_shared<FileSink>(target)),
-        logger(std::make_shared<spdlog::async_logger>("access", sink(), pool,
-                                                      spdlog::async_overflow_policy::overrun_oldest)) {
-    logger->set_formatter(verbatim());
-    logger->flush_on(
-        spdlog::level::info);  // a batch is worth a write; nobody waits for the next to see the last
-  }
+        sink(std::make_shared<LineSink>(target, std::move(say))),
+        logger(std::make_shared<spdlog::async_logger>("access", sink, pool,
+                                                      spdlog::async_overflow_policy::overrun_oldest)) {}
   // The thread has written all and is joined before the file goes.
   ~Impl() { pool.reset(); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  [[nodiscard]] spdlog::sink_ptr sink() const {
-    return file ? spdlog::sink_ptr(file) : std::make_shared<spdlog::sinks::stdout_sink_st>();
-  }
-
   const std::size_t max_batches;
-  // Shared because spdlog's queue holds the logger of each message, and the logger the pool.
+  // Shared because spdlog's queue holds the logger of each message, and the logger the pool and its sink.
   std::shared_ptr<spdlog::details::thread_pool> pool;
-  std::shared_ptr<FileSink> file;  // null: standard output
+  std::shared_ptr<LineSink> sink;
   std::shared_ptr<spdlog::async_logger> logger;
 };
 
-AccessLog::AccessLog(const std::string& target, std::size_t max_batches, observe::LogFields fields)
+AccessLog::AccessLog(const std::string& target, Say say, observe::LogFields fields, std::size_t max_batches)
     : fields_(fields) {
   if (target == "off") return;
-  impl_ = std::make_unique<Impl>(target, max_batches);
+  impl_ = std::make_unique<Impl>(target, max_batches, std::move(say));
 }
 
 AccessLog::~AccessLog() = default;
@@ -140,10 +122,18 @@ bool AccessLog::write(std::string_view lines) {
   return true;
 }
 
+void AccessLog::write_or_lose(std::string_view lines) {
+  if (!write(lines)) impl_->sink->lose(lines);
+}
+
+std::uint64_t AccessLog::lost() const noexcept {
+  return impl_ ? impl_->sink->lost() : 0;
+}
+
 // An empty batch wakes the thread that writes; where the queue is full, the next one does.
-void AccessLog::reopen(std::function<void(const std::string&)> fault) {
-  if (!impl_ || !impl_->file) return;
-  impl_->file->reopen_at_next(std::move(fault));
+void AccessLog::reopen() {
+  if (!impl_) return;
+  impl_->sink->reopen_at_next();
   (void)write("");
 }
 

@@ -111,16 +111,31 @@ net::Awaitable<std::vector<policy::LimitState>> Inspector::look(const policy::Ru
   co_return states;
 }
 
-// In the table, in Redis, and in what this process holds or knows of it; and looks whether it is so.
-net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyPlaces places, std::string peer,
-                                      admin::KeyAnswer& answer) {
-  for (const auto& key : places.forgotten_here) (void)table_.forget(key, clock_.now());
-  for (const auto& place : places.there) places.forgotten_there.push_back(place.charge);
+// What came of it in Redis is known later; that it was asked for is not to be lost.
+void Inspector::note(const policy::Rule& rule, const KeyPlaces& places, const std::string& peer) {
   std::string digests;
   for (const auto* list : {&places.there, &places.here})
     for (const auto& place : *list) digests += " " + policy::digest_text(place.charge.key);
-  log_.write_always(LogLevel::Warning,
-                    "admin: " + peer + " gave back all of a key of rule " + rule.name + ":" + digests);
+  log_.audit("admin: " + peer + " gave back all of a key of rule " + rule.name + ":" + digests);
+}
+
+// A replay charges the requests again that were charged then, so it has to give back what was given back.
+void Inspector::note_for_replay(const policy::Rule& rule, std::uint64_t run, base::TimePoint at,
+                                std::span<const observe::ForgottenKey> keys) {
+  if (!access_log_.is_on() || !access_log_.fields().has(observe::LogField::Replay)) return;
+  std::string line;
+  observe::append_json(line, {.run = run, .at = at, .rule = rule.name, .asks = rule.asks, .keys = keys});
+  access_log_.write_or_lose(line);
+}
+
+// In the table, in Redis, and in what this process holds or knows of it; and looks whether it is so.
+net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyPlaces places, std::uint64_t run,
+                                      admin::KeyAnswer& answer) {
+  const auto at = clock_.now();
+  std::vector<observe::ForgottenKey> forgotten;
+  for (const auto& key : places.forgotten_here)
+    (void)table_.forget(key, at, &forgotten.emplace_back(observe::ForgottenKey{.key = key}).turn);
+  for (const auto& place : places.there) places.forgotten_there.push_back(place.charge);
   auto looking = look(rule, places);
   const auto now = co_await std::move(looking);
   answer.reset = true;
@@ -129,6 +144,10 @@ net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyPlaces places
     answer.status = 503;
     answer.error = state.note + ": the key may not have been given back there";
   }
+  const auto there = limit::turn_at(clock_.now());
+  for (std::size_t i = 0; i < places.there.size(); ++i)
+    if (now[i].known) forgotten.push_back({.key = places.there[i].charge.key, .turn = there});
+  note_for_replay(rule, run, at, forgotten);
 }
 
 net::Awaitable<admin::KeyAnswer> Inspector::keys(admin::KeyQuestion question) {
@@ -158,7 +177,8 @@ net::Awaitable<admin::KeyAnswer> Inspector::keys(admin::KeyQuestion question) {
   auto looking = look(rule, places);
   answer.limits = co_await std::move(looking);
   if (!question.reset) co_return answer;
-  auto resetting = reset(rule, places, std::move(question.peer), answer);
+  note(rule, places, question.peer);
+  auto resetting = reset(rule, places, observe::run_of(config.names.table), answer);
   co_await std::move(resetting);
   co_return answer;
 }

@@ -9,9 +9,12 @@
 #include "app/worker_thread.hpp"
 
 #include "weir/admin/sources.hpp"
+#include "weir/app/access_log.hpp"
+#include "weir/app/log.hpp"
 #include "weir/limit/key_table.hpp"
 #include "weir/net/asio.hpp"
 #include "weir/net/clock.hpp"
+#include "weir/observe/access_record.hpp"
 #include "weir/proxy/configuration.hpp"
 #include "weir/proxy/shaper.hpp"
 
@@ -33,13 +36,14 @@ class Inspector {
   // All of it outlives the inspector.
   Inspector(net::Executor executor, const net::Clock& clock, limit::KeyTable& table,
             proxy::SharedQueue& queue, const std::vector<std::unique_ptr<WorkerThread>>& workers, Log& log,
-            Moment moment)
+            AccessLog& access_log, Moment moment)
       : executor_(executor),
         clock_(clock),
         table_(table),
         queue_(queue),
         workers_(workers),
         log_(log),
+        access_log_(access_log),
         moment_(std::move(moment)) {}
 
   // As admin::Sources has them.
@@ -50,8 +54,11 @@ class Inspector {
   net::Awaitable<bool> ask_redis(std::shared_ptr<RedisErrand> errand);
   net::Awaitable<void> answer_by_redis(std::span<proxy::Look> looks);
   net::Awaitable<std::vector<policy::LimitState>> look(const policy::Rule& rule, const KeyPlaces& places);
-  net::Awaitable<void> reset(const policy::Rule& rule, KeyPlaces places, std::string peer,
+  net::Awaitable<void> reset(const policy::Rule& rule, KeyPlaces places, std::uint64_t run,
                              admin::KeyAnswer& answer);
+  void note(const policy::Rule& rule, const KeyPlaces& places, const std::string& peer);
+  void note_for_replay(const policy::Rule& rule, std::uint64_t run, base::TimePoint at,
+                       std::span<const observe::ForgottenKey> keys);
 
   const net::Executor executor_;
   const net::Clock& clock_;
@@ -59,6 +66,7 @@ class Inspector {
   proxy::SharedQueue& queue_;
   const std::vector<std::unique_ptr<WorkerThread>>& workers_;
   Log& log_;
+  AccessLog& access_log_;
   const Moment moment_;
 };
 

@@ -53,17 +53,22 @@ struct Log::Impl {
 
   explicit Impl(LogLevel level)
       : pool(std::make_shared<spdlog::details::thread_pool>(kMaxQueued, 1)),
-        logger(std::make_shared<spdlog::async_logger>("weir",
-                                                      std::make_shared<spdlog::sinks::stderr_sink_st>(), pool,
-                                                      spdlog::async_overflow_policy::overrun_oldest)) {
-    logger->set_formatter(std::make_unique<spdlog::pattern_formatter>("%Y-%m-%dT%H:%M:%S.%eZ %l %v",
-                                                                      spdlog::pattern_time_type::utc));
+        sink(std::make_shared<spdlog::sinks::stderr_sink_st>()),
+        logger(make_logger()),
+        audit(make_logger()) {
+    sink->set_formatter(std::make_unique<spdlog::pattern_formatter>("%Y-%m-%dT%H:%M:%S.%eZ %l %v",
+                                                                    spdlog::pattern_time_type::utc));
     logger->set_level(spdlog_level(level));
   }
   // The thread has written all and is joined before what it writes to goes.
   ~Impl() { pool.reset(); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
+
+  [[nodiscard]] std::shared_ptr<spdlog::async_logger> make_logger() const {
+    return std::make_shared<spdlog::async_logger>("weir", sink, pool,
+                                                  spdlog::async_overflow_policy::overrun_oldest);
+  }
 
   // Whether one more line may go out; says first how many could not since the last that did.
   bool admit() {
@@ -80,10 +85,12 @@ struct Log::Impl {
     return false;
   }
 
-  // Shared because spdlog's queue holds the logger of each message, and the logger the pool.
+  // Shared because spdlog's queue holds the logger of each message, and the logger the pool and its sink.
   std::shared_ptr<spdlog::details::thread_pool> pool;
+  spdlog::sink_ptr sink;
   std::shared_ptr<spdlog::async_logger> logger;
-  std::mutex mutex;  // of what follows
+  std::shared_ptr<spdlog::async_logger> audit;  // at the level that it begins with
+  std::mutex mutex;                             // of what follows
   Clock::time_point window_start{};
   unsigned in_window = 0;
   std::uint64_t left_out = 0;
@@ -108,6 +115,11 @@ void Log::write_always(LogLevel level, std::string_view message) {
   if (!impl_->logger->should_log(as)) return;
   const std::string line = one_line(message);
   impl_->logger->log(as, spdlog::string_view_t(line.data(), line.size()));
+}
+
+void Log::audit(std::string_view message) {
+  const std::string line = one_line(message);
+  impl_->audit->log(spdlog::level::warn, spdlog::string_view_t(line.data(), line.size()));
 }
 
 }  // namespace weir::app

@@ -66,7 +66,8 @@ Program::Program(const Settings& settings, std::vector<std::vector<upstream::Ser
     : settings_(settings),
       begun_with_(settings),
       log_(settings.log.level),
-      access_log_(settings.log.access, AccessLog::kMaxBatches, settings.log.fields),
+      access_log_(
+          settings.log.access, [this](const std::string& line) { log_.warning(line); }, settings.log.fields),
       takeover_(takeover),
       snapshot_(settings.state.snapshot, policy::saved_rules(settings.rules), net::Clock().now(), log_,
                 takeover == nullptr),
@@ -139,7 +140,7 @@ void Program::start_admin() {
 void Program::on_signal(int signal) {
   if (signal == SIGUSR1) {
     log_.info("SIGUSR1: the access log is opened anew");
-    return access_log_.reopen([this](const std::string& fault) { log_.warning(fault); });
+    return access_log_.reopen();
   }
   if (signal == SIGUSR2) {
     log_.info("SIGUSR2: giving place to a new process");

@@ -18,6 +18,7 @@
 #include "app/worker_thread.hpp"
 
 #include "weir/admin/alerts.hpp"
+#include "weir/admin/process.hpp"
 #include "weir/admin/server.hpp"
 #include "weir/app/access_log.hpp"
 #include "weir/app/log.hpp"
@@ -109,7 +110,9 @@ class Program {
   std::optional<Departures> departures_;  // once another process has taken over
   std::vector<std::unique_ptr<WorkerThread>> workers_;
   std::optional<Listeners> listeners_;
-  Inspector inspector_{control_.get_executor(), clock_, table_, queue_, workers_, log_, moment()};
+  Inspector inspector_{
+      control_.get_executor(), clock_, table_, queue_, workers_, log_, access_log_, moment()};
+  admin::ProcessReader process_;
   std::unique_ptr<admin::Alerts> alerts_;
   std::unique_ptr<admin::Server> admin_;
   Supervision supervision_{control_.get_executor(), notify_environment(), log_};

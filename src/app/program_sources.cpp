@@ -21,7 +21,8 @@ admin::Sources Program::sources() {
   sources.servers = [this] { return servers(); };
   sources.resolves = [this] { return resolves(); };
   sources.key_table = [this] { return table_.stats(); };
-  sources.process = admin::read_process_figures;
+  sources.process = [this] { return process_.read(); };
+  sources.log_lines_lost = [this] { return access_log_.lost(); };
   sources.load = [this] { return load(); };
   sources.readiness = [this] { return readiness(); };
   sources.certificates = [this] { return listeners_->certificates(); };
@@ -33,7 +34,8 @@ admin::Sources Program::sources() {
 
 // What is asked of the process as a whole, and may take a while.
 void Program::add_questions(admin::Sources& sources) {
-  sources.reload = [this](admin::ReloadDone done) {
+  sources.reload = [this](const std::string& peer, admin::ReloadDone done) {
+    log_.audit("admin: " + peer + " asks for the configuration to be read anew");
     reload([told = std::move(done)](const ReloadReport& report) { told({report.mistakes, report.changes}); });
   };
   sources.reloads = [this] {
@@ -46,7 +48,8 @@ void Program::add_questions(admin::Sources& sources) {
     return admin::UpgradeFigures{.ok = upgraded_, .failed = failed_before_ + upgrade_.failed()};
   };
   sources.longest_upgrade = longest_upgrade(settings_);
-  sources.upgrade = [this](admin::UpgradeDone done) {
+  sources.upgrade = [this](const std::string& peer, admin::UpgradeDone done) {
+    log_.audit("admin: " + peer + " asks for a new process to take over");
     upgrade([told = std::move(done)](const UpgradeReport& report) {
       told(
           {.fault = report.fault, .process = report.successor, .keys = report.keys, .paused = report.paused});

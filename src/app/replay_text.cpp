@@ -34,6 +34,7 @@ std::string plural(std::uint64_t count, std::string_view one) {
 
 std::string line_words(const replay::Report& report) {
   auto text = plural(report.lines, "line") + ", " + plural(report.requests, "request") + " replayed";
+  if (report.resets != 0) text += ", " + plural(report.resets, "reset") + " of a key";
   if (report.requests != 0) text += ", from " + time_text(report.first) + " to " + time_text(report.last);
   text += "\n";
   for (std::size_t i = 0; i < replay::kUnusable; ++i)
@@ -147,6 +148,7 @@ std::string to_json(const replay::Report& report) {
     JsonObject object(out);
     object.put("lines", report.lines);
     object.put("requests", report.requests);
+    object.put("resets", report.resets);
     {
       JsonObject unusable(object.name("left_out"));
       for (std::size_t i = 0; i < replay::kUnusable; ++i)

@@ -31,6 +31,7 @@ std::string first_of(const std::vector<std::string>& mistakes) {
 
 int run(const std::string& file) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow (LimitFSIZE=) is one that cannot be written
   // No reasons to end before weir listens to them. Once it holds them back it hears of them all the same.
   for (const int signal : {SIGHUP, SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
   std::unique_ptr<Takeover> takeover;

@@ -61,7 +61,8 @@ constexpr KeySpec kLogKeys[] = {
     key("fields", Kind::Texts, "usual",
         "what its lines hold beside the time: \"usual\", what weir replay reads (\"replay\"), or single "
         "fields"),
-    choice("level", kLevels, "info", "of the process log on standard error"),
+    choice("level", kLevels, "info",
+           "of the process log on standard error; who changed something over [admin] stands there at any"),
 };
 
 constexpr KeySpec kAdminKeys[] = {

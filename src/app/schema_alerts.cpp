@@ -24,7 +24,8 @@ constexpr KeySpec kAlertKeys[] = {
     key("ca", Kind::Text, "",
         "PEM file: who signs the certificate of https://; absent: whom the system trusts"),
     key("posts", Kind::Rate, "6/min", "how many attempts to post may be made, of this alert"),
-    whole("attempts", 1, 100, "5", "to post one message, with pauses that double from 1s to 5min"),
+    whole("attempts", 1, 100, "5",
+          "after which a message counts as failed, and is tried on; pauses double from 1s to 5min"),
     key("timeout", Kind::Duration, "5s", "of an attempt"),
 };
 

@@ -387,12 +387,13 @@ Outcome KeyTable::peek(const Charge& asked, base::TimePoint now) const {
   return outcome;
 }
 
-bool KeyTable::forget(const Key& key, base::TimePoint now) {
+bool KeyTable::forget(const Key& key, base::TimePoint now, Turn* turn) {
   Shard& shard = impl_->shard_of(key);
   const std::lock_guard lock(shard.mutex);
+  shard.turn = turn_after(shard.turn, now);
+  if (turn != nullptr) *turn = shard.turn;
   Slot* slot = shard.find(key);
   if (slot == nullptr) return false;
-  shard.turn = turn_after(shard.turn, now);
   impl_->resets.note(key, shard.turn);
   shard.note_reset();
   shard.release(*slot);

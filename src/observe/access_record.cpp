@@ -170,6 +170,15 @@ void append_json(std::string& text, const AccessRecord& record, LogFields fields
   out << "}\n";
 }
 
+void append_json(std::string& text, const ResetRecord& record) {
+  TextWriter out(text, most_of(record));
+  out << R"({"time":")";
+  write_time(out, record.at);
+  out << '"';
+  write_replay(out, record);
+  out << "}\n";
+}
+
 // version "-" trace-id "-" parent-id "-" flags; a later version may have more behind a further "-", version
 // ff is none, and ids of zeros are none either.
 std::string_view trace_id_of(std::string_view traceparent) noexcept {

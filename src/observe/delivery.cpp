@@ -10,6 +10,7 @@ bool Delivery::put(std::string message, base::TimePoint now) {
   message_ = std::move(message);
   replaced_ = under_way_;
   attempts_ = 0;
+  overdue_ = false;
   due_ = now;
   return took_a_place;
 }
@@ -37,7 +38,8 @@ Delivery::End Delivery::sent() noexcept {
 Delivery::End Delivery::failed(bool hopeless, base::TimePoint now, std::uint64_t random) noexcept {
   under_way_ = false;
   if (std::exchange(replaced_, false)) return End::Again;
-  if (hopeless || attempts_ >= settings_.most) {
+  overdue_ = attempts_ >= settings_.most;
+  if (hopeless || (overdue_ && gives_up_)) {
     message_.reset();
     return End::GivenUp;
   }

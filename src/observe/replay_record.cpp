@@ -12,6 +12,10 @@ namespace {
 
 using base::TextWriter;
 
+// Of what a line takes at most.
+constexpr std::size_t kFixed = 512;
+constexpr std::size_t kEntry = 384;  // a name of a rule takes up to 128 of it
+
 // Of a word of `N` hex digits, the low ones.
 template <std::size_t N>
 void write_hex(TextWriter& out, std::string_view name, std::uint64_t word) {
@@ -102,9 +106,28 @@ void write_list(TextWriter& out, std::string_view name, const List& list, Write 
 
 }  // namespace
 
+std::uint64_t run_of(const base::SipKey& table) noexcept {
+  return base::siphash128(table, "run").lo;
+}
+
+std::size_t most_of(const ResetRecord& record) noexcept {
+  return kFixed + kEntry * record.keys.size();
+}
+
+void write_replay(TextWriter& out, const ResetRecord& record) {
+  write_hex<16>(out, R"(,"replay":{"run":)", record.run);
+  out << R"(,"reset":{"rule":")" << record.rule << '"';
+  write_hex<8>(out, R"(,"asks":)", record.asks);
+  write_list(out, R"(,"keys":)", record.keys, [&](const ForgottenKey& gone) {
+    out << '{';
+    write_digest(out, R"("key":)", gone.key);
+    write_unless_zero(out, R"(,"turn":)", beyond(gone.turn, record.at));
+    out << '}';
+  });
+  out << "}}";
+}
+
 std::size_t most_of(const ReplayRecord& record) noexcept {
-  constexpr std::size_t kFixed = 512;
-  constexpr std::size_t kEntry = 384;  // a name of a rule takes up to 128 of it
   std::size_t texts = 0;
   for (const auto text : {record.user, record.org, record.service, record.device, record.tier, record.country,
                           record.unmet, record.closed})

@@ -12,11 +12,6 @@ std::string_view name_of(const policy::Rule* rule) noexcept {
   return rule != nullptr ? std::string_view(rule->name) : std::string_view{};
 }
 
-// Of the table: it ends with the process, unless a snapshot goes on.
-std::uint64_t run_of(const policy::NamingKeys& names) noexcept {
-  return base::siphash128(names.table, "run").lo;
-}
-
 }  // namespace
 
 // What the upstream's answer, or its silence, says of its load.
@@ -50,7 +45,7 @@ void Exchange::account(base::TimePoint now) noexcept {
 observe::ReplayRecord Exchange::replay_record() const {
   const auto& client = space_->request.client;
   const auto& journal = space_->journal;
-  return {.run = run_of(config_.names),
+  return {.run = observe::run_of(config_.names.table),
           .start = started_,
           .asked = asked_at_,
           .turn = journal.charged,

@@ -4,10 +4,12 @@
 
 #include "weir/http/target.hpp"
 #include "weir/policy/client_text.hpp"
+#include "weir/policy/key_values.hpp"
 #include "weir/policy/redaction.hpp"
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 
 namespace weir::replay {
 
@@ -137,6 +139,35 @@ void Cases::add(const Line& line) {
   ++admitted_;
 }
 
+void Cases::add(const Reset& reset) {
+  const auto rule = std::find_if(candidate_.rules.begin(), candidate_.rules.end(),
+                                 [&](const policy::Rule& each) { return each.name == reset.rule; });
+  if (rule == candidate_.rules.end()) return;
+  const auto limiters = policy::limiters_of(*rule);
+  const bool holds = std::any_of(limiters.begin(), limiters.end(),
+                                 [](const auto& applied) { return limit::holds(*applied.limiter); });
+  if (rule->asks != reset.asks || holds) {
+    ++facts[rule->index].reset_otherwise;
+    return;
+  }
+  for (const auto& gone : reset.keys) forgotten_.push_back({gone.turn, gone.key});
+  ++resets;
+}
+
+// The log's names are made under a secret key, so they are known by the requests that bear them: one that no
+// request bears is charged nothing.
+std::vector<Forgotten> Cases::find_forgotten() const {
+  std::vector<Forgotten> found;
+  if (forgotten_.empty()) return found;
+  std::unordered_multimap<std::string, limit::Turn> turns;
+  for (const auto& [turn, key] : forgotten_) turns.emplace(in_hex(key), turn);
+  names.for_each_client([&](const limit::Key& key, const ClientName& name) {
+    const auto [first, last] = turns.equal_range(name.digest);
+    for (auto each = first; each != last; ++each) found.push_back({each->second, key});
+  });
+  return found;
+}
+
 // What a rule in memory counts ends with the process that wrote the line; what is in Redis goes on.
 void Cases::collect(const Line& line, Case& made) {
   const policy::NamingKeys keys{.table = {line.run, 1}, .shared = {0, 2}};
@@ -186,9 +217,10 @@ void Cases::add_entries(const Line& line, const policy::Bill& bill, Case& made) 
     if (said != nullptr) entry.said = outcome_of(said->says);
     entry.client = names.client(entry.charge.key, [&, rule = rule] {
       std::array<char, 128> room;
-      return ClientName{std::string(policy::write_client(room, rule->key, request_)),
-                        said != nullptr ? in_hex(said->key) : std::string()};
+      return ClientName{std::string(policy::write_client(room, rule->key, request_)), {}};
     });
+    auto& digest = names.clients[entry.client].digest;
+    if (said != nullptr && digest.empty()) digest = in_hex(said->key);
     entries.push_back(entry);
     ++made.entries;
   }

@@ -57,15 +57,26 @@ struct Event {
   bool departs_now = false;  // a refund of what the replay promised, not of what the log says
 };
 
+// A key that was given back: as the log names it, then as the candidate's rules do.
+struct Forgotten {
+  limit::Turn turn = 0;
+  limit::Key key;
+};
+
 class Cases {
  public:
   explicit Cases(const Candidate& candidate);
 
+  // Of a request.
   void add(const Line& line);
+  void add(const Reset& reset);
 
   // Of what was refused then and holds a place: it leaves after the time that admitted requests took on
   // average.
   void add_guesses();
+
+  // Once all lines are known: what was given back, under the names that the candidate's rules have for it.
+  [[nodiscard]] std::vector<Forgotten> find_forgotten() const;
 
   std::vector<Case> cases;
   std::vector<Entry> entries;
@@ -78,12 +89,14 @@ class Cases {
     std::vector<std::string> parameters;  // asked_parameters
     std::uint64_t told = 0;               // lines whose log says of it what the rule asks now
     std::uint64_t told_otherwise = 0;     // lines that tell of a rule of its name that asked something else
+    std::uint64_t reset_otherwise = 0;    // keys that were given back of one that this one is not
   };
   std::vector<RuleFacts> facts;  // by rule of the candidate
   std::array<bool, 7> seen{};    // whether any line had an api_key, user, org, service, device, tier, country
   bool loads = false;            // whether any line had a load
   bool routes_beyond = false;    // which route it is, only the log can say
   std::uint64_t guessed = 0;     // releases
+  std::uint64_t resets = 0;
 
  private:
   void make_request(const Line& line);
@@ -96,6 +109,7 @@ class Cases {
   void settle_by_status(const Line& line, const policy::Rule& rule, Event event);
 
   Candidate candidate_;
+  std::vector<Forgotten> forgotten_;       // by the names of the log
   std::vector<policy::Rule> plain_;        // those that the log tells all of
   std::vector<const policy::Rule*> told_;  // those that are taken from what it says
   std::vector<std::string> route_parameters_;

@@ -188,6 +188,17 @@ void read_replay(const json::object& replay, Line& line) {
 
 }  // namespace
 
+void read_reset(const json::object& object, const json::object& given, Reset& reset) {
+  const auto at = parse_time(needed_text(object, "time"));
+  if (!at) throw Fault{Unusable::Lacking};
+  reset.rule = needed_text(given, "rule");
+  reset.asks = static_cast<std::uint32_t>(hex_in(given, "asks", 8));
+  reset.keys.clear();
+  for_each(given, "keys", [&](const json::object& gone) {
+    reset.keys.push_back({digest_in(gone, "key"), limit::turn_at(*at) + number_in(gone, "turn")});
+  });
+}
+
 struct LineReader::Impl {
   static constexpr std::size_t kRoom = 64 << 10;
 
@@ -222,6 +233,14 @@ const Line* LineReader::read(std::string_view text, Unusable& why) {
     if (!replay->is_object()) return nullptr;
     why = Unusable::Unasked;
     if (flag_in(replay->get_object(), "unasked")) return nullptr;
+    const auto* reset = find(replay->get_object(), "reset");
+    line.is_reset = reset != nullptr;
+    why = Unusable::Lacking;
+    if (line.is_reset && !reset->is_object()) return nullptr;
+    if (line.is_reset) {
+      read_reset(*object, reset->get_object(), line.reset);
+      return &line;
+    }
     read_request(*object, line);
     line.verdict = verdict_in(*object, replay->get_object());
     read_replay(replay->get_object(), line);

@@ -39,6 +39,12 @@ class Names {
     return found->second;
   }
 
+  // Calls back with the key and the name of each client.
+  template <class Visit>
+  void for_each_client(Visit visit) const {
+    for (const auto& [key, id] : ids_) visit(key, clients[id]);
+  }
+
   std::vector<std::string> rules;
   std::vector<ClientName> clients;
 

@@ -16,20 +16,28 @@ namespace {
 
 using observe::Amendment;
 
-// A charge, or something that is done to one.
 struct Step {
+  enum class Kind : std::uint8_t {
+    Charge,  // of the case `number`
+    Amend,   // by the event `number`
+    Forget,  // the key `number`
+  };
   limit::Turn turn;
-  std::uint32_t number;  // of the case, or of the event
-  bool is_event;
+  std::uint32_t number;
+  Kind kind;
 };
 
-std::vector<Step> in_order(const Cases& all) {
+std::vector<Step> in_order(const Cases& all, std::span<const Forgotten> forgotten) {
   std::vector<Step> steps;
-  steps.reserve(all.cases.size() + all.events.size());
-  for (std::uint32_t i = 0; i < all.cases.size(); ++i) steps.push_back({all.cases[i].turn, i, false});
-  for (std::uint32_t i = 0; i < all.events.size(); ++i) steps.push_back({all.events[i].what.turn, i, true});
+  steps.reserve(all.cases.size() + all.events.size() + forgotten.size());
+  const auto add = [&](const auto& list, Step::Kind kind, auto turn_of) {
+    for (std::uint32_t i = 0; i < list.size(); ++i) steps.push_back({turn_of(list[i]), i, kind});
+  };
+  add(all.cases, Step::Kind::Charge, [](const Case& one) { return one.turn; });
+  add(all.events, Step::Kind::Amend, [](const Event& event) { return event.what.turn; });
+  add(forgotten, Step::Kind::Forget, [](const Forgotten& gone) { return gone.turn; });
   std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) {
-    return std::tie(a.turn, a.is_event, a.number) < std::tie(b.turn, b.is_event, b.number);
+    return std::tie(a.turn, a.kind, a.number) < std::tie(b.turn, b.kind, b.number);
   });
   return steps;
 }
@@ -68,6 +76,24 @@ void amend(const Event& event, const Case& of, const Entry& entry, limit::KeyTab
   }
 }
 
+void perform(const Step& step, Cases& all, std::span<const Forgotten> forgotten, limit::KeyTable& table) {
+  switch (step.kind) {
+    case Step::Kind::Charge: {
+      auto& one = all.cases[step.number];
+      if (!one.unmet_now) charge(one, std::span(all.entries).subspan(one.first_entry, one.entries), table);
+      break;
+    }
+    case Step::Kind::Amend: {
+      const auto& event = all.events[step.number];
+      amend(event, all.cases[event.of_case], all.entries[event.entry], table);
+      break;
+    }
+    case Step::Kind::Forget:
+      (void)table.forget(forgotten[step.number].key, {});
+      break;
+  }
+}
+
 }  // namespace
 
 struct Replay::Impl {
@@ -87,31 +113,28 @@ void Replay::add(std::string_view text) {
   ++impl_->lines;
   Unusable why{};
   const auto* line = impl_->reader.read(text, why);
-  if (line != nullptr)
-    impl_->all.add(*line);
-  else
+  if (line == nullptr)
     ++impl_->unusable[static_cast<std::size_t>(why)];
+  else if (line->is_reset)
+    impl_->all.add(line->reset);
+  else
+    impl_->all.add(*line);
 }
 
 Report Replay::run(const std::function<void(double)>& progress, std::size_t most_clients) {
   constexpr std::size_t kEvery = 1 << 14;
   auto& all = impl_->all;
   all.add_guesses();
-  const auto steps = in_order(all);
+  const auto forgotten = all.find_forgotten();
+  const auto steps = in_order(all, forgotten);
   limit::KeyTable table(impl_->candidate.max_keys);
-  const std::span entries(all.entries);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (i % kEvery == 0) progress(static_cast<double>(i) / static_cast<double>(steps.size()));
-    if (steps[i].is_event) {
-      const auto& event = all.events[steps[i].number];
-      amend(event, all.cases[event.of_case], all.entries[event.entry], table);
-    } else {
-      auto& one = all.cases[steps[i].number];
-      if (!one.unmet_now) charge(one, entries.subspan(one.first_entry, one.entries), table);
-    }
+    perform(steps[i], all, forgotten, table);
   }
   auto report = compare(all, impl_->candidate, most_clients);
   report.lines = impl_->lines;
+  report.resets = all.resets;
   report.unusable = impl_->unusable;
   return report;
 }

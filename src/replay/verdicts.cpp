@@ -120,6 +120,9 @@ class Comparison {
              " queues: departures that others gave up while they waited are not in the log");
       if (rule.messages)
         note("rule " + in_quotes + " counts messages of WebSockets as well: those are not in the log");
+      if (facts.reset_otherwise != 0)
+        note("of rule " + in_quotes + " " + std::to_string(facts.reset_otherwise) +
+             " keys were given back while it was another: here they were not");
       note_unseen(rule);
     }
   }

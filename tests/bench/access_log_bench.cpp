@@ -45,7 +45,7 @@ BENCHMARK(format_line);
 void record_batched(benchmark::State& state) {
   net::asio::io_context io;
   observe::Counters counters({});
-  app::AccessLog log("/dev/null");
+  app::AccessLog log("/dev/null", {});
   app::AccessLogLines lines(log, io.get_executor(), counters);
   const auto record = typical();
   for (auto _ : state) lines.record(record);
@@ -57,7 +57,7 @@ BENCHMARK(record_batched)->MeasureProcessCPUTime();
 void record_one_by_one(benchmark::State& state) {
   net::asio::io_context io;
   observe::Counters counters({});
-  app::AccessLog log("/dev/null");
+  app::AccessLog log("/dev/null", {});
   app::AccessLogLines lines(log, io.get_executor(), counters);
   const auto record = typical();
   for (auto _ : state) {

@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import resource
 import signal
 import tempfile
 
@@ -116,6 +117,25 @@ class AccessLog(TestCase):
         weir.get("/")
         eventually(lambda: (gone / path.name).read_text().count("\n") == 2, "the line is in the old file")
         gone.rename(path.parent)
+
+    def test_what_a_full_disk_does_not_take_is_counted_and_told_and_the_log_goes_on_after_it(self):
+        upstream = self.start(Upstream())
+        weir, path = self.start_weir(upstream.port)
+        weir.get("/before")
+        self.lines(path, 1)
+        _, most = resource.prlimit(weir.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(weir.pid, resource.RLIMIT_FSIZE, (path.stat().st_size + 100, most))  # a part of a line
+        for number in range(1, 4):
+            weir.get("/lost")
+            self.await_metric(weir, number, "weir_access_log_dropped_total")
+        weir.wait_for("the access log cannot be written: .*: File too large")
+        resource.prlimit(weir.pid, resource.RLIMIT_FSIZE, (most, most))
+        weir.get("/after")
+        weir.wait_for("the access log is written again: .*; 3 lines were dropped")
+        self.assertEqual(len([line for line in weir.lines if "access log" in line]), 2)
+        before, torn, after = path.read_text().splitlines()
+        self.assertEqual([json.loads(line)["target"] for line in (before, after)], ["/before", "/after"])
+        self.assertEqual(len(torn), 100)
 
     def test_a_request_that_came_to_no_decision_has_no_verdict(self):
         weir, path = self.start_weir(closed_port(), rules=rule(key='["user"]', on_missing='"reject"'))

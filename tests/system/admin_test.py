@@ -55,6 +55,23 @@ class Admin(TestCase):
         self.assertEqual(answer["referrer-policy"], "no-referrer")
         self.assertTrue(answer["content-security-policy"].startswith("default-src 'none'"))
 
+    def test_who_changed_something_is_logged_whatever_the_level(self):
+        file = self.weir.folder / "weir.toml"
+        file.write_text(file.read_text().replace('access = "off"', 'access = "off"\nlevel = "off"'))
+
+        def ask(method, target):
+            with Client(self.weir.admin) as client:
+                return client.request(method, target).status
+
+        self.assertEqual(ask("POST", "/api/reload"), 200)
+        self.assertEqual(ask("DELETE", "/api/keys?rule=per-ip&key=127.0.0.1"), 200)
+        file.write_text("nonsense")
+        self.assertEqual(ask("POST", "/api/upgrade"), 409)
+        who = r"warning admin: 127\.0\.0\.1:\d+ "
+        self.weir.wait_for(who + "asks for the configuration to be read anew")
+        self.weir.wait_for(who + "gave back all of a key of rule per-ip: ")
+        self.weir.wait_for(who + "asks for a new process to take over")
+
     def test_the_container_health_check(self):
         for port, status in ((self.weir.admin, 0), (closed_port(), 1)):
             done = subprocess.run([WEIR, "health", "--admin", f"127.0.0.1:{port}"], capture_output=True, check=False)

@@ -108,6 +108,16 @@ class Alerts(TestCase):
         weir.signal(signal.SIGHUP)
         eventually(lambda: receiver.states()[-1] == ("per-ip", "ended"), "what the configuration lacks has ended")
 
+    def test_a_webhook_that_was_away_for_longer_than_all_attempts_hears_how_things_stand(self):
+        receiver = self.start(Receiver(*[503] * 1000))
+        weir = self.weir_of(alert(receiver.port, attempts=1, posts='"100/min"'))
+        self.surge(weir)
+        eventually(lambda: ("per-ip", "ended") in receiver.states(), "its end was to be told")
+        eventually(lambda: weir.metric("weir_alert_posts_failed_total") >= 1, "it counts as failed")
+        receiver.statuses.clear()
+        self.await_metric(weir, 1, "weir_alert_posts_total")
+        self.assertEqual(receiver.states()[-1], ("per-ip", "ended"))
+
     def test_failures_of_an_upstream_and_of_redis(self):
         receiver, redis = self.start(Receiver()), self.start(Redis())
         self.upstream.reply = answer(status="500 Internal Server Error")
@@ -150,9 +160,9 @@ class Posts(TestCase):
             for _ in range(6):
                 client.get("/")
 
-    def given_up(self, name, why):
-        self.await_metric(self.weir, 1, "weir_alert_posts_failed_total", alert=name)
-        self.weir.wait_for(f"alert {name}: .*{why}.*; giving up")
+    def has_failed(self, name, why, and_then="trying again"):
+        eventually(lambda: self.weir.metric("weir_alert_posts_failed_total", alert=name) >= 1, f"{name} has failed")
+        self.weir.wait_for(f"alert {name}: .*{why}.*; {and_then}")
 
     def test_a_webhook_that_is_busy_is_asked_again(self):
         eventually(lambda: len(self.busy.posts) == 3, "the third attempt")
@@ -161,18 +171,18 @@ class Posts(TestCase):
         self.assertEqual([self.weir.metric(f"weir_alert_posts_{what}_total", alert="busy") for what in ("retried", "failed")], [2, 0])
 
     def test_what_no_attempt_can_help_is_given_up(self):
-        self.given_up("wrong", "it answers 404")
+        self.has_failed("wrong", "it answers 404", "giving up")
         self.assertEqual(len(self.wrong.posts), 1)
         self.assertNotIn("/hook", self.weir.log())
 
     def test_one_that_is_not_there_or_silent_is_left(self):
-        self.given_up("nobody", "it cannot be reached")
-        self.given_up("silent", "it does not answer in time")
+        self.has_failed("nobody", "it cannot be reached")
+        self.has_failed("silent", "it does not answer in time")
 
     def test_https_is_verified(self):
         self.await_metric(self.weir, 1, "weir_alert_posts_total", alert="good")
-        self.given_up("stranger", "its TLS handshake failed")
-        self.given_up("misnamed", "its TLS handshake failed")
+        self.has_failed("stranger", "its TLS handshake failed")
+        self.has_failed("misnamed", "its TLS handshake failed")
         self.assertEqual(self.https.states(), [("good", "firing")])
         self.assertEqual(self.named.states(), [])
 

@@ -102,6 +102,29 @@ class Replay(TestCase):
         self.assertFalse(rules["tenant"]["in_candidate"])
         self.assertEqual(told["admitted_now"], 5)
 
+    def test_keys_that_were_given_back_are_given_back_again(self):
+        folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))
+        log, upstream = folder / "access.log", self.start(Upstream())
+        rules = rule("window", "3/day", key='["api_key|ip"]', algorithm='"fixed_window"') \
+            + rule("log", "5/day", key='["header:X-Tenant"]', algorithm='"sliding_log"')
+        text = config(upstream.port, rules=rules).replace('access = "off"', f'access = "{log}"\n{FIELDS}')
+        weir = self.start(Weir(text))
+        for _ in range(2):
+            self.assertEqual(self.statuses(weir.port, 4, x_api_key="secret", x_tenant="acme"), [200, 200, 200, 429])
+            self.assertEqual(self.statuses(weir.port, 1, x_tenant="other"), [200])
+            for rule_and_key in ("rule=window&key=api_key:secret", "rule=log&key=acme"):
+                with Client(weir.admin) as client:
+                    self.assertEqual(client.request("DELETE", f"/api/keys?{rule_and_key}").status, 200)
+        eventually(lambda: log.read_text().count("\n") == 14, "every line is written")
+        self.assertNotIn("secret", log.read_text())
+        self.assertNotIn("acme", log.read_text())
+        told = self.replay(folder, text, log)
+        self.assertEqual((told["lines"], told["requests"], told["resets"], told["left_out"]), (14, 10, 4, {}))
+        self.assertEqual((told["newly_refused"], told["newly_admitted"], told["refused_now"]), (0, 0, 2))
+        self.assertEqual([one["otherwise"] for one in told["rules"]], [0, 0])
+        told = self.replay(folder, text.replace("X-Tenant", "X-Org"), log)
+        self.assertTrue(any('of rule "log" 2 keys were given back' in note for note in told["notes"]), told["notes"])
+
     def test_a_log_without_the_field_says_what_to_do(self):
         folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))
         (folder / "weir.toml").write_text(config(1))

@@ -77,14 +77,13 @@ struct ResolveFigures {
   std::uint64_t failed = 0;   // no answer, or an empty one: those that were known are kept
 };
 
-// Of this process, read from /proc/self. Absent where it cannot be read.
+// Of this process (weir/admin/process.hpp). Absent where it cannot be read.
 struct ProcessFigures {
   std::uint64_t resident_bytes = 0;
   std::uint64_t open_descriptors = 0;
   std::uint64_t most_descriptors = 0;
   double cpu_seconds = 0;  // user and system
 };
-[[nodiscard]] std::optional<ProcessFigures> read_process_figures();
 
 // What a TLS listener shows.
 struct CertificateFigures {
@@ -110,7 +109,7 @@ struct AlertFigures {
   std::uint64_t ended = 0;       // and was over
   std::uint64_t posted = 0;      // messages that got through
   std::uint64_t retried = 0;     // attempts that failed and were to be made again
-  std::uint64_t lost = 0;        // messages that were given up
+  std::uint64_t failed = 0;      // messages that were given up, or took more attempts than they should
   std::uint64_t superseded = 0;  // messages whose place a newer one took
 };
 
@@ -184,15 +183,18 @@ struct Sources {
   std::function<std::vector<ServerFigures>()> servers;
   std::function<std::vector<ResolveFigures>()> resolves;  // of upstreams with names that are looked up again
   std::function<std::optional<ProcessFigures>()> process;
+  std::function<std::uint64_t()> log_lines_lost;  // of the access log, beside what workers have dropped
   std::function<std::vector<std::pair<const char*, double>>()> load;  // by kind, from 0 to 1
   std::function<Readiness()> readiness;                               // absent: ready
   std::function<TlsFigures()> certificates;
   std::function<ReloadFigures()> reloads;
-  // Reads it anew; tells on the server's thread, later. Absent: there is nothing to read.
-  std::function<void(ReloadDone)> reload;
+  // Reads it anew, because `peer` asks; tells on the server's thread, at once or later. Absent: there is
+  // nothing to read.
+  std::function<void(const std::string& peer, ReloadDone)> reload;
   std::function<UpgradeFigures()> upgrades;
-  // Starts a new process that takes over; tells on the server's thread, at once or later.
-  std::function<void(UpgradeDone)> upgrade;
+  // Starts a new process that takes over, because `peer` asks; tells on the server's thread, at once or
+  // later.
+  std::function<void(const std::string& peer, UpgradeDone)> upgrade;
   base::Duration longest_upgrade{0};
   std::function<net::Awaitable<policy::Explanation>(policy::Inquiry)> explain;
   std::function<net::Awaitable<KeyAnswer>(KeyQuestion)> keys;

@@ -6,7 +6,7 @@
 // A worker formats lines into its buffer and hands the buffer on when it is full or has been waiting for
 // kMaxWait: handing over costs a lock, a copy and often a wake-up, which a single line is not worth. When the
 // disk or the reader of a pipe does not keep up, the queue fills, and batches are dropped and their lines
-// counted: logging never stops a worker.
+// counted: logging never stops a worker. So are lines that cannot be written, on a disk that is full.
 //
 // Rotation: the file is renamed, then weir is told (SIGUSR1). What the queue holds goes to the old file or to
 // the new one, and nothing is lost in between: the thread that writes is the one that opens.
@@ -17,6 +17,7 @@
 #include "weir/observe/counters.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -26,10 +27,13 @@ namespace weir::app {
 
 class AccessLog {
  public:
-  // `target`: a file (appended to, its folder must exist), "-" standard output, or "off".
+  using Say = std::function<void(const std::string&)>;
+
+  // `target`: a file (appended to, its folder must exist), "-" standard output, or "off". `say`: takes what
+  // is to be known of the writing, a line each, on the thread that writes.
   // Throws std::runtime_error that names the file when it cannot be opened.
-  explicit AccessLog(const std::string& target, std::size_t max_batches = kMaxBatches,
-                     observe::LogFields fields = observe::LogFields::usual());
+  AccessLog(const std::string& target, Say say, observe::LogFields fields = observe::LogFields::usual(),
+            std::size_t max_batches = kMaxBatches);
   // Writes what is in the queue. Every AccessLogLines of it has gone before.
   ~AccessLog();
   AccessLog(const AccessLog&) = delete;
@@ -43,10 +47,14 @@ class AccessLog {
   [[nodiscard]] bool is_on() const noexcept { return impl_ != nullptr; }
   // Hands whole lines to the writing thread. False, and nothing taken, when the queue is full. Any thread.
   [[nodiscard]] bool write(std::string_view lines);
+  // Likewise, of whoever keeps no count: where the queue is full they are lost.
+  void write_or_lose(std::string_view lines);
   [[nodiscard]] const observe::LogFields& fields() const noexcept { return fields_; }
+  // Lines that could not be written, though they were taken. Any thread.
+  [[nodiscard]] std::uint64_t lost() const noexcept;
   // The file is opened anew by its name, before what is handed over from now on is written. Where it cannot
-  // be, the old one goes on, and `fault` is told why, on the writing thread. Any thread.
-  void reopen(std::function<void(const std::string&)> fault);
+  // be, the old one goes on, and that is said. Any thread.
+  void reopen();
 
  private:
   struct Impl;

@@ -31,6 +31,9 @@ class Log {
   void write(LogLevel level, std::string_view message);
   // Likewise, whatever the bound of kMaxPerSecond leaves out: for what an operator did, and what came of it.
   void write_always(LogLevel level, std::string_view message);
+  // Likewise, and whatever the level leaves out, "off" included: what somebody was let do, and who. Stands
+  // there as a warning.
+  void audit(std::string_view message);
 
   void debug(std::string_view message) { write(LogLevel::Debug, message); }
   void info(std::string_view message) { write(LogLevel::Info, message); }

@@ -92,8 +92,9 @@ class KeyTable {
 
   // Resets a key whatever its state: as if nobody had ever asked for it. False: it is not there, or what it
   // is charged with stands in a cell that it shares. What was charged before `now`, or in its microsecond, is
-  // neither given back nor settled any more. REQUIRES that nothing of it is held (limit::holds).
-  bool forget(const Key& key, base::TimePoint now);
+  // neither given back nor settled any more. `turn`: of that (limit/turn.hpp). REQUIRES that nothing of it is
+  // held (limit::holds).
+  bool forget(const Key& key, base::TimePoint now, Turn* turn = nullptr);
   // Whether there is a state of its own; else it is fresh, or shares a cell.
   [[nodiscard]] bool knows(const Key& key) const;
 

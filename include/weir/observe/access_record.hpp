@@ -127,6 +127,9 @@ struct AccessRecord {
 // when `out` has to grow.
 void append_json(std::string& out, const AccessRecord& record, LogFields fields = LogFields::usual());
 
+// Likewise a line that tells of a key that was given back: its time, and what a replay needs.
+void append_json(std::string& out, const ResetRecord& record);
+
 // Of a traceparent (W3C Trace Context §3.2.2) the trace-id; empty where it is none that others would go by.
 // Weir takes no part in traces: the field goes on as it came.
 [[nodiscard]] std::string_view trace_id_of(std::string_view traceparent) noexcept;

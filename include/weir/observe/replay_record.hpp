@@ -7,6 +7,10 @@
 //
 // Left out is what is absent, zero or false. Instants count from the line's `time`; a turn (limit/turn.hpp)
 // is what it has beyond the first one of its instant. API keys stand there as digests alone.
+//
+// Somebody may give back all of a key meanwhile. That is a line of its own, with nothing beside its time:
+//
+//   {"run":"5d1c03aa91e07b42","reset":{"rule":"login","asks":"9b1f0c4e","keys":[{"key":"…","turn":3}]}}
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -68,9 +72,27 @@ struct ReplayRecord {
   bool cut = false;                         // there were more amendments than a line takes
 };
 
+// A key that was given back, and when; it has one for each limiter of its rule.
+struct ForgottenKey {
+  limit::Key key;
+  limit::Turn turn = 0;  // of an instant that is not the table's: the first one
+};
+struct ResetRecord {
+  std::uint64_t run = 0;
+  base::TimePoint at{};
+  std::string_view rule;
+  std::uint32_t asks = 0;  // policy::Rule::asks
+  std::span<const ForgottenKey> keys;
+};
+
+// What a log calls the table whose names are made under this key (policy::NamingKeys).
+[[nodiscard]] std::uint64_t run_of(const base::SipKey& table) noexcept;
+
 // The most that it takes, in octets.
 [[nodiscard]] std::size_t most_of(const ReplayRecord& record) noexcept;
 // `,"replay":{…}`
 void write_replay(base::TextWriter& out, const ReplayRecord& record);
+[[nodiscard]] std::size_t most_of(const ResetRecord& record) noexcept;
+void write_replay(base::TextWriter& out, const ResetRecord& record);
 
 }  // namespace weir::observe

@@ -39,7 +39,16 @@ struct DoneAmendment {
   observe::Amendment what;  // its `rule` says nothing
 };
 
+// All of a key of a rule was given back.
+struct Reset {
+  std::string_view rule;
+  std::uint32_t asks = 0;
+  std::vector<observe::ForgottenKey> keys;
+};
+
 struct Line {
+  bool is_reset = false;  // then `reset` alone says something, else all but that
+  Reset reset;
   std::uint64_t run = 0;
   base::TimePoint start{};
   base::TimePoint asked{};

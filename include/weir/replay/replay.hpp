@@ -63,6 +63,7 @@ struct Report {
   std::uint64_t lines = 0;
   std::array<std::uint64_t, kUnusable> unusable{};
   std::uint64_t requests = 0;  // lines that were used
+  std::uint64_t resets = 0;    // likewise: keys that were given back
   base::TimePoint first{}, last{};
   std::uint64_t admitted_then = 0, refused_then = 0;
   std::uint64_t admitted_now = 0, refused_now = 0;

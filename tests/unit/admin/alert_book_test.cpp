@@ -93,6 +93,16 @@ TEST_F(AlertBookTest, OneThatIsRemovedWhileItFiresSaysThatItHasEnded) {
   EXPECT_EQ(log_.back(), "alert a has ended: 6 within the last period, the threshold is 3/s");
 }
 
+TEST_F(AlertBookTest, OneThatIsRemovedTriesNoMoreThanItsAttempts) {
+  book_.change({alert("a")}, at(0));
+  fire();
+  book_.change({}, at(2));
+  unsigned attempts = 0;
+  for (int second = 2; second < 10; ++second) attempts += static_cast<unsigned>(posted(second, false).size());
+  EXPECT_EQ(attempts, alert("a").attempts);
+  EXPECT_THAT(book_.speakers(), IsEmpty());
+}
+
 TEST_F(AlertBookTest, OneThatIsRenamedEndsUnderItsNameAndBeginsAnewUnderTheOther) {
   book_.change({alert("a")}, at(0));
   fire();

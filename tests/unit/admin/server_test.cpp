@@ -179,6 +179,28 @@ TEST_F(ServerTest, RefusesWhatIsTooLargeOrNoHttp) {
   EXPECT_THAT(ask(kHealth), StartsWith("HTTP/1.1 200"));
 }
 
+TEST_F(ServerTest, WhatIsToldAtOnceIsAnsweredAtOnce) {
+  std::string peers;
+  sources_.reload = [&](const std::string& peer, const ReloadDone& done) {
+    peers += peer + " ";
+    done({.mistakes = {"not now"}, .changes = {}});
+  };
+  sources_.upgrade = [&](const std::string& peer, const UpgradeDone& done) {
+    peers += peer + " ";
+    done({.fault = "not now"});
+  };
+  sources_.longest_upgrade = std::chrono::seconds(9);
+  begin();
+  const auto before = std::chrono::steady_clock::now();
+  for (const auto* page : {"reload", "upgrade"})
+    EXPECT_THAT(
+        ask(std::string("POST /api/") + page + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"),
+        HasSubstr("not now"));
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(5));
+  end();
+  EXPECT_THAT(peers, ::testing::MatchesRegex("127\\.0\\.0\\.1:[0-9]+ 127\\.0\\.0\\.1:[0-9]+ "));
+}
+
 class BodyTest : public ServerTest {
  protected:
   BodyTest() {

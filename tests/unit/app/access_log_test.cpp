@@ -34,7 +34,13 @@ class AccessLogTest : public ::testing::Test {
     return lines;
   }
 
+  // What the log says of its writing; read once it has gone.
+  [[nodiscard]] AccessLog::Say say() {
+    return [this](const std::string& line) { said_.push_back(line); };
+  }
+
   fs::path folder_;
+  std::vector<std::string> said_;
   net::asio::io_context io_;
   observe::Counters counters_{{}};
 };
@@ -64,7 +70,7 @@ std::string read_to_end(int pipe) {
 TEST_F(AccessLogTest, WritesEveryLineInOrderWhateverTheBatches) {
   constexpr int kLines = 2000;  // several batches
   {
-    AccessLog log(file());
+    AccessLog log(file(), say());
     AccessLogLines lines(log, io_.get_executor(), counters_);
     for (int i = 0; i < kLines; ++i) lines.record(record_of("/" + std::to_string(i)));
   }
@@ -78,7 +84,7 @@ TEST_F(AccessLogTest, WritesEveryLineInOrderWhateverTheBatches) {
 TEST_F(AccessLogTest, AppendsToWhatIsThere) {
   std::ofstream(file()) << "before\n";
   {
-    AccessLog log(file());
+    AccessLog log(file(), say());
     AccessLogLines lines(log, io_.get_executor(), counters_);
     lines.record(record_of("/after"));
   }
@@ -89,7 +95,7 @@ TEST_F(AccessLogTest, AppendsToWhatIsThere) {
 }
 
 TEST_F(AccessLogTest, ALoneLineGoesOutByTheTimer) {
-  AccessLog log(file());
+  AccessLog log(file(), say());
   AccessLogLines lines(log, io_.get_executor(), counters_);
   lines.record(record_of("/first"));
   io_.run();  // returns once the timer has fired
@@ -107,7 +113,7 @@ TEST_F(AccessLogTest, AReaderThatStopsCostsLinesAndCountsThemButStopsNobody) {
   ASSERT_GE(reader, 0);
   constexpr std::size_t kBatches = 4;
   std::uint64_t recorded = 0;
-  auto log = std::make_unique<AccessLog>(file(), kBatches);
+  auto log = std::make_unique<AccessLog>(file(), say(), observe::LogFields::usual(), kBatches);
   {
     AccessLogLines lines(*log, io_.get_executor(), counters_);
     // Nobody reads: the pipe fills, then the queue. Ends because `record` never blocks.
@@ -126,8 +132,23 @@ TEST_F(AccessLogTest, AReaderThatStopsCostsLinesAndCountsThemButStopsNobody) {
   EXPECT_GT(written, 0U);
 }
 
+TEST_F(AccessLogTest, LinesThatAFullDiskDoesNotTakeAreCountedAndToldOfOnce) {
+  constexpr int kLines = 2000;  // several batches
+  auto log = std::make_unique<AccessLog>("/dev/full", say());
+  {
+    AccessLogLines lines(*log, io_.get_executor(), counters_);
+    for (int i = 0; i < kLines; ++i) lines.record(record_of("/lost"));
+  }
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (log->lost() < kLines && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  EXPECT_EQ(log->lost(), kLines);
+  log.reset();
+  EXPECT_THAT(said_, ::testing::ElementsAre(
+                         ::testing::HasSubstr("cannot be written: /dev/full: No space left on device")));
+}
+
 TEST_F(AccessLogTest, OffTakesNothingAndMakesNoFile) {
-  AccessLog log("off");
+  AccessLog log("off", say());
   EXPECT_FALSE(log.is_on());
   AccessLogLines lines(log, io_.get_executor(), counters_);
   lines.record(record_of("/"));
@@ -152,7 +173,7 @@ TEST_F(AccessLogTest, WhetherAFileCanBeOpenedIsKnownBeforeAndChangesNothing) {
 
 TEST_F(AccessLogTest, AFileThatCannotBeOpenedIsNamed) {
   try {
-    const AccessLog log("/proc/no/such/access.log");
+    const AccessLog log("/proc/no/such/access.log", say());
     FAIL() << "opened it";
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("/proc/no/such/access.log"));

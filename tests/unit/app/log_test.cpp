@@ -46,6 +46,12 @@ TEST(Log, OffSaysNothing) {
   EXPECT_EQ(logged(LogLevel::Off, [](Log& log) { log.error("anything"); }), "");
 }
 
+TEST(Log, WhatSomebodyWasLetDoStandsThereAtAnyLevel) {
+  for (const auto level : {LogLevel::Error, LogLevel::Off})
+    EXPECT_THAT(logged(level, [](Log& log) { log.audit("admin: somebody did\nsomething"); }),
+                HasSubstr("Z warning admin: somebody did\\x0asomething\n"));
+}
+
 TEST(Log, AMessageStaysOneLineWhateverItQuotes) {
   const auto text =
       logged(LogLevel::Info, [](Log& log) { log.info("bad \r\n\x1b[31m{} %v \x7f caf\xc3\xa9"); });

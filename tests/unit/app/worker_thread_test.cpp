@@ -21,7 +21,7 @@ struct House {
   proxy::Shared shared{
       .clock = clock, .table = table, .queue = queue, .in_flight = in_flight, .crowd = crowd};
   redis::LastRefunds refunds;
-  AccessLog access_log{"off"};
+  AccessLog access_log{"off", {}};
   Log log{LogLevel::Off};
   WorkerThread worker{{.shared = shared,
                        .edition = std::make_shared<proxy::Edition>(),

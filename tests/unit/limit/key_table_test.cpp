@@ -47,6 +47,18 @@ TEST_F(KeyTableTest, AForgottenKeyIsAFreshOne) {
   EXPECT_FALSE(charge(table, {line(2, one_)}, kStart)) << "another one stays as it is";
 }
 
+TEST_F(KeyTableTest, ThatAKeyIsForgottenHasATurn) {
+  KeyTable table(100);
+  Turn charged = 0, forgotten = 0, charged_anew = 0;
+  const Charge bill[] = {line(1, one_)};
+  outcomes_.assign(1, {});
+  ASSERT_TRUE(table.charge(bill, kStart, outcomes_, &charged));
+  EXPECT_TRUE(table.forget(key_of(1, 0), kStart, &forgotten));
+  ASSERT_TRUE(table.charge(bill, kStart, outcomes_, &charged_anew));
+  EXPECT_LT(charged, forgotten);
+  EXPECT_LT(forgotten, charged_anew);
+}
+
 // What a request charged before comes back after the key was forgotten: nobody gains by it.
 TEST_F(KeyTableTest, AForgottenKeyIsGivenBackNoMoreThanItHas) {
   KeyTable table(100);

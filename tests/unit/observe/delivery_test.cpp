@@ -51,14 +51,34 @@ TEST(DeliveryTest, WithoutLuckThePauseIsNothing) {
   EXPECT_NE(post.begin(at(10)), nullptr);
 }
 
-TEST(DeliveryTest, ItIsGivenUpAfterSoManyAttemptsOrWhenThatIsNoUse) {
+TEST(DeliveryTest, AfterSoManyAttemptsItIsOverdueAndTriedOn) {
   auto post = delivery(1000, 3);
   post.put("one", at(0));
+  for (const bool overdue : {false, false, true, true, true}) {
+    ASSERT_NE(post.begin(at(0)), nullptr);
+    EXPECT_EQ(post.failed(false, at(0), 0), End::Again);
+    EXPECT_EQ(post.is_overdue(), overdue);
+  }
+  EXPECT_TRUE(post.put("two", at(0)));
+  EXPECT_FALSE(post.is_overdue());
+  ASSERT_NE(post.begin(at(0)), nullptr);
+  EXPECT_EQ(post.sent(), End::Sent);
+  EXPECT_TRUE(post.empty());
+}
+
+TEST(DeliveryTest, WhereNobodyTriesItForEverItIsGivenUpAfterSoManyAttempts) {
+  auto post = delivery(1000, 3);
+  post.put("one", at(0));
+  post.give_up_what_is_overdue();
   for (const auto end : {End::Again, End::Again, End::GivenUp}) {
     ASSERT_NE(post.begin(at(0)), nullptr);
     EXPECT_EQ(post.failed(false, at(0), 0), end);
   }
   EXPECT_TRUE(post.empty());
+}
+
+TEST(DeliveryTest, ItIsGivenUpWhenAnotherAttemptIsNoUse) {
+  auto post = delivery();
   post.put("two", at(0));
   ASSERT_NE(post.begin(at(0)), nullptr);
   EXPECT_EQ(post.failed(true, at(0), 0), End::GivenUp);

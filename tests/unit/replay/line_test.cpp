@@ -72,6 +72,33 @@ struct Written {
   }
 };
 
+TEST(LineReader, ReadsThatAKeyWasGivenBack) {
+  const TimePoint at{Duration{1'771'581'600'123'456}};
+  const std::vector<observe::ForgottenKey> keys{{{1, 2}, limit::turn_at(at) + 9}, {{3, 4}, 0}};
+  std::string text;
+  observe::append_json(text, {.run = 0xfedc, .at = at, .rule = "login", .asks = 0x0abc1234, .keys = keys});
+  EXPECT_EQ(text,
+            "{\"time\":\"2026-02-20T10:00:00.123456Z\",\"replay\":{\"run\":\"000000000000fedc\","
+            "\"reset\":{\"rule\":\"login\",\"asks\":\"0abc1234\",\"keys\":["
+            "{\"key\":\"00000000000000020000000000000001\",\"turn\":9},"
+            "{\"key\":\"00000000000000040000000000000003\"}]}}}\n");
+  LineReader reader;
+  Unusable why{};
+  const auto* line = reader.read(text, why);
+  ASSERT_NE(line, nullptr);
+  ASSERT_TRUE(line->is_reset);
+  EXPECT_EQ(line->reset.rule, "login");
+  EXPECT_EQ(line->reset.asks, 0x0abc1234U);
+  ASSERT_EQ(line->reset.keys.size(), 2U);
+  EXPECT_EQ(line->reset.keys[0].key, keys[0].key);
+  EXPECT_EQ(line->reset.keys[0].turn, keys[0].turn);
+  EXPECT_EQ(line->reset.keys[1].turn, limit::turn_at(at));
+  ASSERT_NE(line = reader.read(Written().line(), why), nullptr);
+  EXPECT_FALSE(line->is_reset);
+  EXPECT_EQ(reader.read(R"({"time":"2026-02-20T10:00:00.123456Z","replay":{"reset":1}})", why), nullptr);
+  EXPECT_EQ(why, Unusable::Lacking);
+}
+
 TEST(LineReader, ReadsWhatTheLogWrote) {
   const Written written;
   LineReader reader;

@@ -70,8 +70,18 @@ class ReplayTest : public testing::Test {
     text.pop_back();
     return text;
   }
-  Report replay(const std::vector<Request>& requests, const std::vector<policy::Rule>& rules) const {
+  // That a key of the rule was given back.
+  static std::string reset(TimePoint at, const policy::Rule& rule, limit::Key key) {
+    const observe::ForgottenKey keys[] = {{{7, 7}, limit::turn_at(at)}, {key, limit::turn_at(at) + 1}};
+    std::string text;
+    observe::append_json(text, {.run = 1, .at = at, .rule = rule.name, .asks = rule.asks, .keys = keys});
+    text.pop_back();
+    return text;
+  }
+  Report replay(const std::vector<Request>& requests, const std::vector<policy::Rule>& rules,
+                const std::vector<std::string>& resets = {}) const {
     Replay replay({.rules = rules, .routes = {}, .client = client_});
+    for (const auto& text : resets) replay.add(text);
     for (const auto& request : requests) replay.add(line(request));
     return replay.run([](double) {}, 10);
   }
@@ -97,6 +107,42 @@ TEST_F(ReplayTest, ATighterLimitNamesWhomItWouldRefuse) {
   ASSERT_EQ(rule.clients.size(), 1U);
   EXPECT_EQ(rule.clients[0].client, "203.0.113.7");
   EXPECT_EQ(rule.clients[0].newly.refused, 3U);
+}
+
+TEST_F(ReplayTest, AKeyThatWasGivenBackIsGivenBackAgain) {
+  recorded_ = {rule_of("login", bucket("1/day", 2), {"ip"})};
+  const auto said = [&](limit::Key key) {
+    return std::vector<observe::AppliedRule>{{.rule = &recorded_[0], .key = key, .says = "admitted"}};
+  };
+  std::vector<Request> requests{{.at = kStart - 1s}};  // which tells no name of the client's
+  for (const int second : {1, 3}) {
+    requests.push_back({.at = kStart + second * 1s, .said = said({1, 2})});
+    requests.push_back({.at = kStart + second * 1s, .ip = "198.51.100.1", .said = said({3, 4})});
+  }
+  requests.push_back({.at = kStart + 4s, .ip = "198.51.100.1", .said = said({3, 4})});
+  const auto resets = {reset(kStart + 2s, recorded_[0], {1, 2})};
+  const auto report = replay(requests, recorded_, resets);
+  EXPECT_EQ(report.resets, 1U);
+  EXPECT_EQ(report.requests, requests.size());
+  ASSERT_EQ(report.rules[0].clients.size(), 1U);
+  EXPECT_EQ(report.rules[0].clients[0].client, "198.51.100.1");  // nobody gave back its
+  EXPECT_EQ(report.newly.refused, 1U);
+  EXPECT_EQ(replay(requests, recorded_).newly.refused, 2U);
+}
+
+TEST_F(ReplayTest, AKeyThatWasGivenBackOfAnotherRuleIsNotedAndLeft) {
+  const auto before = rule_of("login", bucket("1/day", 2), {"user"});
+  const auto now = rule_of("login", bucket("1/day", 1), {"ip"});
+  const auto holding = rule_of("login", *limit::Concurrency::make(3), {"user"});
+  const auto resets = {reset(kStart, before, {1, 2}), reset(kStart, before, {3, 4})};
+  for (const auto& rule : {now, holding}) {
+    const auto report = replay({{}}, {rule}, resets);
+    EXPECT_EQ(report.resets, 0U);
+    ASSERT_FALSE(report.notes.empty());
+    EXPECT_EQ(report.notes[0],
+              "of rule \"login\" 2 keys were given back while it was another: here they were not");
+  }
+  EXPECT_EQ(replay({{}}, {}, resets).resets, 0U);  // one that is no more
 }
 
 TEST_F(ReplayTest, ARuleThatIsNoMoreNamesWhomItRefused) {
