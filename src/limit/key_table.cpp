@@ -92,14 +92,14 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
     check_log(*log, charge, now, line);
   else
     line.step = step(*line.limiter, line.slot->cell, now, charge.cost);
-  if (line.inherits && !line.step.outcome.allowed) [[unlikely]]
-    line.step.outcome.overflow = true;  // it is refused for what others were charged as well
   return line;
 }
 
 // By the cell that the newcomers of its ledger share.
 auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Locks& locks) -> Line {
   Line line;
+  line.limiter = charge.limiter;
+  line.rule = charge.rule;
   locks.lock_overflow();
   line.step =
       step(*charge.limiter, overflow.cell(charge.rule, charge.ledger, *charge.limiter), now, charge.cost);
@@ -277,6 +277,8 @@ bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std:
     if (follows(charges, i)) [[unlikely]]
       impl_->follow(charges[i], lines[i - 1], now, line);
     outcomes[i] = line.step.outcome;
+    if (line.inherits && !outcomes[i].allowed) [[unlikely]]
+      outcomes[i].overflow = true;  // it is refused for what others were charged as well
     if (charges[i].enforced && !line.step.outcome.allowed) admitted = false;
   }
   for (std::size_t i = 0; i < charges.size(); ++i)
@@ -340,51 +342,8 @@ void KeyTable::settle(const Charge& asked, const Settled& settled, bool overflow
     return impl_->settle_log(limiter, log, {settled.charged_at, actual, settled.now}, reserved);
   };
   const auto anew = [&](Shard& shard) { impl_->settle_anew(asked, settled, shard); };
-  (void)impl_->amend(asked, {turn_at(settled.charged_at), overflow, settled.now, turn}, change, change_log, anew);
-}
-
-Outcome KeyTable::standing(const Charge& asked, base::TimePoint now, bool overflow) const {
-  if (overflow) {
-    const std::lock_guard lock(impl_->overflow.mutex);
-    const Cell shared = impl_->overflow.cell(asked.rule, asked.ledger, *asked.limiter);
-    auto outcome = limit::standing(*asked.limiter, shared, now);
-    outcome.overflow = true;
-    return outcome;
-  }
-  const Shard& shard = impl_->shard_of(asked.key);
-  const std::lock_guard lock(shard.mutex);
-  Slot* slot = shard.find(asked.key);
-  const Charge charge =
-      slot == nullptr || slot->due.rule() == asked.rule ? asked : impl_->meet(*slot, asked, now).charge;
-  const auto* sliding = std::get_if<SlidingLog>(charge.limiter);
-  if (slot == nullptr || slot->due.is_log() != (sliding != nullptr)) return full(*charge.limiter);
-  if (sliding == nullptr) return limit::standing(*charge.limiter, slot->cell, now);
-  const LogReader log(slot->cell, impl_->logs, sliding->cost_bits());
-  if (log.total() == 0 || sliding->expiry_of(log.newest()) <= now) return full(*charge.limiter);
-  const auto one = sliding->ask(log, now, 1).outcome;
-  return one.allowed ? sliding->ask(log, now, 0).outcome : one;
-}
-
-Outcome KeyTable::peek(const Charge& asked, base::TimePoint now) const {
-  const Shard& shard = impl_->shard_of(asked.key);
-  const std::lock_guard lock(shard.mutex);
-  Slot* slot = shard.find(asked.key);
-  const Charge charge =
-      slot == nullptr || slot->due.rule() == asked.rule ? asked : impl_->meet(*slot, asked, now).charge;
-  const auto* sliding = std::get_if<SlidingLog>(charge.limiter);
-  if (slot != nullptr && slot->due.is_log() == (sliding != nullptr)) {
-    if (sliding != nullptr)
-      return sliding->ask(LogReader(slot->cell, impl_->logs, sliding->cost_bits()), now, charge.cost).outcome;
-    return step(*charge.limiter, slot->cell, now, charge.cost).outcome;
-  }
-  if (slot != nullptr) return step(*charge.limiter, Cell{}, now, charge.cost).outcome;
-  if (shard.has_room(charge.key, now))
-    return step(*charge.limiter, impl_->fresh(charge, now), now, charge.cost).outcome;
-  const std::lock_guard last(impl_->overflow.mutex);
-  const Cell shared = impl_->overflow.cell(charge.rule, charge.ledger, *charge.limiter);
-  auto outcome = step(*charge.limiter, shared, now, charge.cost).outcome;
-  outcome.overflow = true;
-  return outcome;
+  (void)impl_->amend(asked, {turn_at(settled.charged_at), overflow, settled.now, turn}, change, change_log,
+                     anew);
 }
 
 bool KeyTable::forget(const Key& key, base::TimePoint now, Turn* turn) {
@@ -400,12 +359,6 @@ bool KeyTable::forget(const Key& key, base::TimePoint now, Turn* turn) {
   return true;
 }
 
-bool KeyTable::knows(const Key& key) const {
-  const Shard& shard = impl_->shard_of(key);
-  const std::lock_guard lock(shard.mutex);
-  return shard.find(key) != nullptr;
-}
-
 std::size_t KeyTable::sweep(base::TimePoint now, std::size_t buckets) {
   const std::uint64_t all = impl_->shape.shards * impl_->shape.buckets;
   const std::uint64_t count = std::min<std::uint64_t>(buckets, all);
@@ -418,24 +371,6 @@ std::size_t KeyTable::sweep(base::TimePoint now, std::size_t buckets) {
     forgotten += shard.sweep(static_cast<std::uint32_t>(bucket % impl_->shape.buckets), now);
   }
   return forgotten;
-}
-
-KeyTable::Stats KeyTable::stats() const {
-  Stats stats;
-  stats.slots = impl_->shape.shards * impl_->shape.buckets * kBucketSlots;
-  for (std::size_t i = 0; i < impl_->shape.shards; ++i) {
-    const Shard& shard = impl_->shards[i];
-    const std::lock_guard lock(shard.mutex);
-    for (std::size_t rule = 0; rule < kMaxRules; ++rule)
-      stats.keys_by_rule[rule] += shard.keys_by_rule()[rule];
-  }
-  for (const auto keys : stats.keys_by_rule) stats.keys += keys;
-  stats.log_chunks = impl_->logs.size();
-  stats.log_chunks_used = impl_->logs.in_use();
-  stats.log_merged = impl_->logs.merged();
-  const std::lock_guard lock(impl_->overflow.mutex);
-  stats.overflowed = impl_->overflow.charges();
-  return stats;
 }
 
 }  // namespace weir::limit

@@ -1,5 +1,4 @@
 #include "redis/tls.hpp"
-
 #include "unit/net/tls.hpp"
 
 #include <array>
@@ -61,7 +60,7 @@ class Codec : public ::testing::Test {
   net::Certificates certificates;
   net::TlsContext context = net::make_tls_context(certificates.settings()).value();
   Peer peer{context.get()};
-  TlsClient client{{.verify = false}};
+  TlsClient client{{.ca = {}, .cert = {}, .key = {}, .server_name = {}, .verify = false}};
   TlsCodec codec{client.begin("localhost").value()};
   bool ended = false;
 };
