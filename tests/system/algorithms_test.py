@@ -125,7 +125,7 @@ class InFlight(TestCase):
     def test_an_upstream_that_is_away_lowers_the_adaptive_limit(self):
         weir = self.weir(plain("fragile", algorithm='"adaptive_concurrency"', min=2, max=50, key="[]"), port=closed_port())
         with weir.connect() as client:
-            answers = [client.get("/") for _ in range(40)]
+            answers = [client.get("/") for _ in range(150)]
         self.assertEqual({a.status for a in answers}, {502})
         self.assertEqual((answers[0]["x-ratelimit-limit"], answers[-1]["x-ratelimit-limit"]), ("10", "2"))
         self.assertEqual((answers[0]["x-ratelimit-remaining"], answers[-1]["x-ratelimit-remaining"]), ("9", "1"))

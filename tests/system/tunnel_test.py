@@ -289,8 +289,9 @@ class Messages(Tunnels):
     def test_a_route_that_spells_websocket_in_its_own_way_turns_no_limit_off(self):
         routes = '[[route]]\nupgrade = ["WebSocket"]\nupstream = "api"'
         client = self.opened(self.weir("1/day", messages_over='"close"', routes=routes))
-        client.send(2 * frame(self.TEXT, b"x"))
+        client.send(frame(self.TEXT, b"x"))
         self.assertEqual(read_frame(client.wire), (self.TEXT, b"x"))
+        client.send(frame(self.TEXT, b"x"))
         self.assertEqual(self.close_code(client.wire), 1008)
 
     def test_one_too_many_closes_where_the_rule_says_so(self):

@@ -185,7 +185,7 @@ TEST(AdaptiveConcurrency, NeverFallsBelowMinNorRisesAboveMax) {
 }
 
 // As the slowest answer does, whose gradient is a half: by an eighth of a place.
-TEST(AdaptiveConcurrency, AFailureFellTwiceAsDeepAsAnyAnswer) {
+TEST(AdaptiveConcurrency, AFailureLowersItAsTheSlowestAnswerDoes) {
   const auto limiter = adaptive(1, 10'000);
   auto cell = limiter.step({}, kStart, 20).next;
   for (int i = 0; i < 8; ++i) {
