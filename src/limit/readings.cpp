@@ -27,7 +27,8 @@ void Readings::introduce(RuleIndex index, const SavedRule& rule) {
   auto& latest = latest_[rule.name];
   for (const auto& variant : rule.variants) {
     auto& [limiter, life] = latest[variant.name];
-    const bool lives_on = limiter != nullptr && variant.limiter != nullptr && rescales(*limiter, *variant.limiter);
+    const bool lives_on =
+        limiter != nullptr && variant.limiter != nullptr && rescales(*limiter, *variant.limiter);
     if (!lives_on) life = ++lives_begun_;
     limiter = variant.limiter;
     known.lives.push_back(life);

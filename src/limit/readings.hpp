@@ -3,14 +3,16 @@
 // go together. Cells only move on to newer readings: a request that began under an older one is charged under
 // the newest that its key has met.
 //
-// Where a variant of a rule is given another algorithm its cells begin anew, and with them another *life*: what
-// is charged in a life is given back in that life alone. An algorithm that comes again is another life as well,
+// Where a variant of a rule is given another algorithm its cells begin anew, and with them another *life*:
+// what is charged in a life is given back in that life alone. An algorithm that comes again is another life
+// as well,
 //
 //   reload      limit        index   life
 //   1           5/day, log   0       1
 //   2           9/day, log   1       1      cells move on with their share
 //   3           9/day, gcra  2       2      cells begin anew
-//   4           5/day, log   3       3      so they do again: not under index 0, which requests may still name
+//   4           5/day, log   3       3      so they do again: not under index 0, which requests may still
+//   name
 //
 // and so is a rule that was gone.
 //

@@ -96,8 +96,8 @@ class alignas(kCacheLine) Shard {
   }
 
   // A slot for a `key` that has none, its cell fresh, pinned; null where all that it could have are taken by
-  // live keys. Other slots may move, pinned ones never. What is asked of it next is asked at forgotten_at() at
-  // the earliest: before that instant the key may have been another than a fresh one.
+  // live keys. Other slots may move, pinned ones never. What is asked of it next is asked at forgotten_at()
+  // at the earliest: before that instant the key may have been another than a fresh one.
   [[nodiscard]] Slot* claim(const Key& key, RuleIndex rule, base::TimePoint now) noexcept;
 
   // Stores the state of a charged key.

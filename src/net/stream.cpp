@@ -26,8 +26,8 @@ ErrorCode last_error() noexcept {
   return {errno, boost::system::system_category()};
 }
 
-// Pieces of ciphertext (16 KiB) that a handshake takes in a row. An honest one needs one a flight, or a few where
-// chains are long; its messages may come in records of an octet each.
+// Pieces of ciphertext (16 KiB) that a handshake takes in a row. An honest one needs one a flight, or a few
+// where chains are long; its messages may come in records of an octet each.
 constexpr unsigned kPiecesOfHandshake = 4;
 
 // The count that send(2) told; a full socket is no error, and 0.

@@ -135,8 +135,8 @@ bool requires_certificate(const TlsSettings& settings) noexcept {
   return settings.client_auth == ClientAuth::Require;
 }
 
-// Who was let in by one set of authorities must show its certificate anew to another, and who needed none where
-// one is required, for a resumed session is not verified: so the sessions' context
+// Who was let in by one set of authorities must show its certificate anew to another, and who needed none
+// where one is required, for a resumed session is not verified: so the sessions' context
 // (SSL_CTX_set_session_id_context(3)) is the digest of what is asked and of what the file holds.
 bool bind_sessions(SSL_CTX* context, const TlsSettings& settings) {
   std::string authorities = "weir ";
@@ -175,8 +175,7 @@ bool set_up(SSL_CTX* c, const TlsSettings& settings) {
   SSL_CTX_set_mode(
       c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_alpn_select_cb(c, choose_protocol, nullptr);
-  return give_extras(c) && bind_sessions(c, settings) &&
-         SSL_CTX_set_cipher_list(c, kCiphers12) == 1;
+  return give_extras(c) && bind_sessions(c, settings) && SSL_CTX_set_cipher_list(c, kCiphers12) == 1;
 }
 
 base::Result<TlsContext> make_one(const TlsSettings& settings, const CertificateFiles& files,

@@ -20,7 +20,8 @@
 //     admission: its key is refused earlier, never admitted too soon. But that may befall every log then:
 //     some 149 keys of 10,000 entries each use up what a million keys have.
 //  7. What concurrency holds is in its key's cell, which no sweep forgets while anything is in flight.
-//  8. A key begins anew when it is reset, and when a reload gives its rule another algorithm. What was charged,
+//  8. A key begins anew when it is reset, and when a reload gives its rule another algorithm. What was
+//  charged,
 //     held or placed before then is neither given back nor settled in what it has become.
 #pragma once
 
@@ -115,16 +116,16 @@ class KeyTable {
   // For reloads, by one thread; charges may go on meanwhile. What RuleIndex `index` stands for from now on: a
   // rule, or newer numbers of one whose keys have another index, whose cells then move on as they are met
   // (limit/rescale.hpp), each once, or begin anew. Before the first charge under it. The limiters outlive the
-  // table. REQUIRES of an index that stands for something already: goes_on(index), and that it counts as `rule`
-  // does.
+  // table. REQUIRES of an index that stands for something already: goes_on(index), and that it counts as
+  // `rule` does.
   void introduce(RuleIndex index, const SavedRule& rule, base::TimePoint now);
   // Whether it stands for something whose cells have not begun anew under another index since.
   [[nodiscard]] bool goes_on(RuleIndex index) const;
   // Its rule is gone, or was; no charge names it any more. put_in_order() forgets its keys.
   void forget(RuleIndex index);
-  // Forgets what is to be forgotten or begins anew, and moves on what nobody has asked for yet, where a rule has but one
-  // limiter (a cell does not say which of several it is of). Holds one shard's lock at a time: of a million
-  // keys nobody waits for more than some 4,000 of them.
+  // Forgets what is to be forgotten or begins anew, and moves on what nobody has asked for yet, where a rule
+  // has but one limiter (a cell does not say which of several it is of). Holds one shard's lock at a time: of
+  // a million keys nobody waits for more than some 4,000 of them.
   void put_in_order(base::TimePoint now);
   // No key has it, and no charge names it any more: it may stand for something else.
   void retire(RuleIndex index);

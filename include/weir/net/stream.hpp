@@ -35,8 +35,8 @@ class Stream {
   [[nodiscard]] Task<ErrorCode> connect(const void* address, std::size_t size);
   // in_progress: so much came at once that others should have their turn before this is called once more.
   [[nodiscard]] Task<ErrorCode> handshake();
-  // A step of it: would_block where the next one has to wait, until the stream is readable, or writable where it
-  // `wants_room`.
+  // A step of it: would_block where the next one has to wait, until the stream is readable, or writable where
+  // it `wants_room`.
   [[nodiscard]] ErrorCode try_handshake(bool& wants_room);
 
   // Before handshake(), of what stands before TLS: copies what is there without taking it, as try_read() does

@@ -64,8 +64,7 @@ enum class ClientError : std::uint8_t {
 inline constexpr std::size_t kClientErrors = 12;
 inline constexpr std::array<const char*, kClientErrors> kClientErrorNames{
     "bad_head",  "head_too_large", "body_too_large", "head_timeout", "body_timeout", "write_timeout",
-    "handshake", "left",           "preamble",       "slow_body",    "slow_read",
-    "idle_records"};
+    "handshake", "left",           "preamble",       "slow_body",    "slow_read",    "idle_records"};
 
 // How a connection that had changed its protocol ended.
 enum class TunnelEnd : std::uint8_t {

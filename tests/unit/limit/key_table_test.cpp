@@ -72,8 +72,11 @@ TEST_F(KeyTableTest, AForgottenKeyIsGivenBackNoMoreThanItHas) {
 // Of a limit of five: four are under way, the key is reset, five more are charged. What the four give back
 // then, or what they turn out to owe, is no longer theirs.
 TEST_F(KeyTableTest, WhatWasChargedBeforeAResetIsNeitherGivenBackNorSettled) {
-  const Limiter limiters[] = {token_bucket("5/day", 5), gcra("5/day", 4), FixedWindow::make({5, 24h}).value(),
-                              SlidingWindow::make({5, 24h}).value(), SlidingLog::make({5, 24h}).value(),
+  const Limiter limiters[] = {token_bucket("5/day", 5),
+                              gcra("5/day", 4),
+                              FixedWindow::make({5, 24h}).value(),
+                              SlidingWindow::make({5, 24h}).value(),
+                              SlidingLog::make({5, 24h}).value(),
                               SteppedBucket::make(rate("5/day"), 5).value()};
   for (const auto& limiter : limiters) {
     SCOPED_TRACE(describe(limiter));
@@ -116,8 +119,8 @@ TEST_F(KeyTableTest, TooManyResetsKeepEverythingCharged) {
   }
 }
 
-// Its clock was read before another worker's, which has forgotten the key meanwhile: the day is over, and what
-// comes now is of the next one.
+// Its clock was read before another worker's, which has forgotten the key meanwhile: the day is over, and
+// what comes now is of the next one.
 TEST_F(KeyTableTest, AnEarlierClockFindsNoRoomInADayThatWasForgotten) {
   const Limiter daily = FixedWindow::make({5, 24h}).value();
   const Limiter log = SlidingLog::make({5, 24h}).value();
@@ -131,7 +134,8 @@ TEST_F(KeyTableTest, AnEarlierClockFindsNoRoomInADayThatWasForgotten) {
       if (swept)
         EXPECT_GT(table.sweep(over, table.stats().slots / 8), 0);
       else
-        for (std::uint64_t client = 0; table.knows(full.key); ++client) charge(table, {line(client, *limiter)}, over);
+        for (std::uint64_t client = 0; table.knows(full.key); ++client)
+          charge(table, {line(client, *limiter)}, over);
       ASSERT_TRUE(charge(table, {full}, over - 1us)) << "of a key that is fresh by now";
       EXPECT_FALSE(charge(table, {line(1'000'000, *limiter)}, over)) << "the next period began empty";
     }

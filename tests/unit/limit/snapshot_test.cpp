@@ -248,7 +248,8 @@ TEST_F(SnapshotOfOneRule, WhatNewcomersShareComesBack) {
 // Of a rule of logs the messages of WebSockets are counted in a bucket.
 TEST_F(SnapshotOfOneRule, MessagesBesideALogComeBackWithIt) {
   for (const std::uint64_t buckets : {0, 20}) {
-    const Limiter log = (buckets == 0 ? SlidingLog::make({5, 24h}) : SlidingLog::make({5, 24h}, buckets)).value();
+    const Limiter log =
+        (buckets == 0 ? SlidingLog::make({5, 24h}) : SlidingLog::make({5, 24h}, buckets)).value();
     const std::vector<SavedRule> rules = {
         {.name = "r", .variants = {{1, 10}, {2, 20, 2}}, .limiters = {&log, &hourly_}}};
     const Charge request{key_of(1), &log, 5, 0};

@@ -255,7 +255,8 @@ TEST_F(TlsStream, KeyUpdatesThatAreFewAreHeardOut) {
   EXPECT_FALSE(run(context, read_until(*stream, got, 51)));
   EXPECT_FALSE(stream->had_too_many_records());
   send_idly(client, 2, "c");
-  EXPECT_EQ(run(context, read_until(*stream, got, 52)), asio::error::connection_aborted) << "a word makes up for one";
+  EXPECT_EQ(run(context, read_until(*stream, got, 52)), asio::error::connection_aborted)
+      << "a word makes up for one";
 }
 
 TEST_F(TlsStream, ADataRecordReadInManyPiecesMakesUpForNoMoreThanThereWere) {
