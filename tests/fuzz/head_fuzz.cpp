@@ -48,7 +48,7 @@ void check_request(std::string_view bytes) {
   http::RequestHead again;
   require(!parse_request_head(bytes, again), "twice the same answer");
   for (std::size_t size = 0; size <= bytes.size(); size += 1 + bytes.size() / 64)
-    require(!find_early_fault(bytes.substr(0, size)), "what becomes a head is waited for");
+    require(!http::find_early_fault(bytes.substr(0, size)), "what becomes a head is waited for");
 }
 
 void check_response(std::string_view bytes, bool to_head) {
