@@ -599,7 +599,7 @@ TEST_P(RuleMistakes, NamesFileLineKeyAndWhatWasExpected) {
 TEST(Variants, AreAsManyAsHaveANumber) {
   const auto with_overrides = [](std::size_t count) {
     std::string text = "overrides = [";
-    for (std::size_t i = 0; i < count; ++i) text += "{match={method=\"GET\"},limit=\"1/s\"},";
+    for (std::size_t i = 0; i < count; ++i) text += "{match={path=\"/\"},limit=\"1/s\"},";
     return with_rule(text + "]\ntiers = { a = { limit = \"1/s\" } }\n");
   };
   EXPECT_THAT(
