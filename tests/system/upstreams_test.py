@@ -509,6 +509,12 @@ class Failures(TestCase):
         return self.start(Weir(several(*(entry(echo.port) for echo in self.echoes), entry(port),
                                        more=self.TIMEOUTS + more)))
 
+    def load(self, weir, *asks, **options):
+        """It ends with the test, before its weir does: else it would find others at that port."""
+        load = Load(weir, *asks, **options)
+        self.addCleanup(load.stop)
+        return load
+
     def assert_none_late(self, load):
         self.assertLess(max(seconds for _, seconds in load.stop()), self.LATE)
 
@@ -529,7 +535,7 @@ class Failures(TestCase):
     def test_a_server_that_is_killed_and_restarted(self):
         upstream = Upstream()
         weir = self.weir(upstream.port, 'eject = { least = "100ms", most = "200ms" }')
-        load = Load(weir)
+        load = self.load(weir)
         load.pass_on()
         upstream.__exit__()
         weir.wait_for(rf"server 127\.0\.0\.1:{upstream.port} is out for .*: it cannot be reached")
@@ -545,7 +551,7 @@ class Failures(TestCase):
             with self.subTest(garbage):
                 upstream = self.start(Upstream(lambda exchange: (exchange.send(garbage), exchange.close())))
                 weir = self.weir(upstream.port)
-                load = Load(weir)
+                load = self.load(weir)
                 self.assert_put_out(weir, upstream)
                 load.pass_on()
                 self.assert_none_lost_or_late(load)
@@ -563,7 +569,7 @@ class Failures(TestCase):
             with self.subTest(begun, ends=ends):
                 upstream = self.start(Upstream(reply))
                 weir = self.weir(upstream.port, self.FOR_GOOD)
-                load = Load(weir)
+                load = self.load(weir)
                 self.assert_put_out(weir, upstream)
                 load.pass_on()
                 self.assertTrue(all(isinstance(each, (EOFError, OSError)) for each in self.assert_few_lost(load)), "cut off")
@@ -572,7 +578,7 @@ class Failures(TestCase):
     def test_a_server_that_is_frozen_under_uploads(self):
         upstream = self.start(Upstream(lambda exchange: (exchange.wire.read_exactly(3), self.over.wait(4 * PATIENCE))))
         weir = self.weir(upstream.port, self.FOR_GOOD)
-        load = Load(weir, uploads)
+        load = self.load(weir, uploads)
         self.assert_put_out(weir, upstream)
         load.pass_on()
         self.assertEqual(set(self.assert_few_lost(load)), {504})
@@ -594,7 +600,7 @@ class Failures(TestCase):
         self.addCleanup(stream.set)
         upstream = self.start(Upstream(reply))
         weir = self.weir(upstream.port, 'eject = { failures = 1, least = "100ms", most = "100ms" }')
-        load = Load(weir, gets, clients=2)
+        load = self.load(weir, gets, clients=2)
         self.assert_put_out(weir, upstream)
         well.set()
         weir.wait_for(rf"server {upstream.address} is back")
@@ -636,7 +642,7 @@ class Failures(TestCase):
     def test_a_server_that_is_frozen(self):
         frozen = self.start(Echo())
         weir = self.weir(frozen.port)
-        load = Load(weir)
+        load = self.load(weir)
         load.pass_on()
         frozen.signal(signal.SIGSTOP)
         try:
@@ -652,7 +658,7 @@ class Failures(TestCase):
         for more in (eject, eject + 'health = { path = "/", interval = "100ms", unhealthy_after = 1000 }\n'):
             with self.subTest(more):
                 weir = self.weir(frozen.port, more)
-                load = Load(weir)
+                load = self.load(weir)
                 weir.wait_for(rf"server 127\.0\.0\.1:{frozen.port} is out for .*: its answers fail")
                 load.lost()
                 seen = len(frozen.exchanges)
