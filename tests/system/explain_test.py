@@ -232,6 +232,10 @@ class Reset(Asking):
     def test_what_was_under_way_gives_nothing_back(self):
         self.five_go_wrong()
 
+    def test_nor_in_redis(self):
+        redis = self.start(Redis())
+        self.five_go_wrong(state=f'redis = {{ url = "redis://127.0.0.1:{redis.port}/0" }}')
+
 
 class Shared(Asking):
     RULES = {"bucket": ("2/day", {"burst": 2}), "window": ("2/3000day", {"algorithm": '"fixed_window"'}),
