@@ -205,7 +205,7 @@ bool KeyTable::Impl::amend(const Charge& asked, const Where& where, Change chang
   const std::lock_guard lock(shard.mutex);
   shard.turn = turn_after(shard.turn, where.now);
   if (where.turn != nullptr) *where.turn = shard.turn;
-  if (where.charged < shard.last_reset() && resets.noted_since(asked.key, where.charged)) return false;
+  if (where.charged <= shard.last_reset() && resets.noted_since(asked.key, where.charged)) return false;
   Slot* slot = shard.find(asked.key);
   if (slot == nullptr) {
     anew(shard);

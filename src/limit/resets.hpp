@@ -33,12 +33,12 @@ class Resets {
     oldest = {key, turn};
   }
 
-  // Whether the key was reset after that turn, as far as is known.
+  // Whether the key was reset in that turn or later, as far as is known.
   [[nodiscard]] bool noted_since(const Key& key, Turn turn) const {
     const std::lock_guard lock(mutex_);
-    return turn < forgotten_ || std::any_of(noted_.begin(), noted_.end(), [&](const Reset& reset) {
-             return turn < reset.turn && reset.key == key;
-           });
+    if (next_ != 0 && turn <= forgotten_) return true;
+    return std::any_of(noted_.begin(), noted_.end(),
+                       [&](const Reset& reset) { return turn <= reset.turn && reset.key == key; });
   }
 
  private:

@@ -83,12 +83,6 @@ std::string_view refund_script() noexcept {
   return {kSource, sizeof kSource - 1};
 }
 
-void append_delete(std::string& out, const Naming& naming, const limit::Key& key) {
-  append_head(out, 2);
-  append_bulk(out, "DEL");
-  append_key(out, naming, key);
-}
-
 std::string key_name(std::string_view prefix, const limit::Key& key) {
   const auto letters = letters_of(key);
   return std::string(prefix).append(1, ':').append(letters.data(), letters.size());
@@ -130,6 +124,14 @@ void append_refund(std::string& out, std::string_view sha, const Naming& naming,
   for (const auto& refund : refunds) append_key(out, naming, refund.charge.key);
   append_bulk_head(out, refunds.size() * sizeof(RefundNumbers));
   for (const auto& refund : refunds) append_numbers(out, numbers_of(refund));
+  out.append("\r\n", 2);
+}
+
+void append_reset(std::string& out, std::string_view sha, const Naming& naming, const limit::Key& key) {
+  begin_call(out, sha, 1, 1);
+  append_key(out, naming, key);
+  append_bulk_head(out, sizeof(RefundNumbers));
+  append_numbers(out, numbers_of_reset());
   out.append("\r\n", 2);
 }
 

@@ -60,8 +60,9 @@ void append_charge(std::string& out, std::string_view sha, const Naming& naming,
 void append_refund(std::string& out, std::string_view sha, const Naming& naming,
                    std::span<const Refund> refunds);
 
-// DEL of one key: it is as if nobody had ever asked for it.
-void append_delete(std::string& out, const Naming& naming, const limit::Key& key);
+// The same for one key that is reset: it is as if nobody had ever asked for it, and what was charged until
+// then is neither given back nor settled any more.
+void append_reset(std::string& out, std::string_view sha, const Naming& naming, const limit::Key& key);
 
 enum class Reading : std::uint8_t {
   Answer,     // every outcome is set, and `server_now`

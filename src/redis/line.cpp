@@ -15,7 +15,7 @@ namespace {
 using limit::Ticks;
 
 // The functions of the scripts, by their number there.
-enum class Kind : std::uint8_t { Spaced = 1, Stepped, Fixed, Calendar, Weighted, Logged, Held };
+enum class Kind : std::uint8_t { Spaced = 1, Stepped, Fixed, Calendar, Weighted, Logged, Held, Reset };
 constexpr double kFollows = 3;  // in place of a line's `enforced`
 
 template <class L>
@@ -138,7 +138,8 @@ struct ToRefund {
             number(rate.period),   number(rate.count), number(most_spent(rate))};
   }
   RefundNumbers operator()(const limit::FixedWindow& l) const noexcept {
-    return {number(Kind::Fixed), number(l.window_at(departure).end), number(reserved), number(actual)};
+    return {number(Kind::Fixed), number(l.window_at(departure).end), number(reserved), number(actual),
+            number(departure)};
   }
   RefundNumbers operator()(const limit::SlidingWindow& l) const noexcept {
     return {number(Kind::Weighted), number(l.rate().period), number(departure), number(reserved),
@@ -235,6 +236,10 @@ RefundNumbers numbers_of(const Refund& refund) noexcept {
   return std::visit(
       ToRefund{refund.charge.cost, refund.actual, refund.departure, refund.hold, refund.charge.lease != 0},
       *refund.charge.limiter);
+}
+
+RefundNumbers numbers_of_reset() noexcept {
+  return {number(Kind::Reset)};
 }
 
 std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,

@@ -49,6 +49,8 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 [[nodiscard]] ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around, const Hold& hold,
                                        const limit::Limiter* decider = nullptr) noexcept;
 [[nodiscard]] RefundNumbers numbers_of(const Refund& refund) noexcept;
+// Of a key that is given back whole.
+[[nodiscard]] RefundNumbers numbers_of_reset() noexcept;
 
 // What the limiter says of the state that the script found; nullopt where that cannot be one.
 [[nodiscard]] std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,

@@ -7,7 +7,8 @@
 -- returns  how many lines were amended
 --
 -- A state that is not there has drained: nothing is given back, and what is owed is charged whole, as of the time of
--- the charge. One of another kind, as a changed configuration leaves it behind, stays as it is.
+-- the charge. One of another kind, as a changed configuration leaves it behind, stays as it is. And so does one that was
+-- reset since the charge, which a key beside it tells: of a name of its own, that KEYS does not have, but in its slot.
 local call, take, pack, byte = redis.call, struct.unpack, struct.pack, string.byte
 local max, min, ceil = math.max, math.min, math.ceil
 local time = call('TIME')
@@ -16,13 +17,19 @@ local lines, at, amended = ARGV[1], 1, 0
 
 local most_counted = 4294967295 -- 2^32 - 1: more owed than that counts as so much
 
-local function state_of(key)
-  return call('MGET', key)[1] -- of what is no string nothing, where GET would be an error
+local state -- of the line's key; of what is no string nothing, where GET would be an error
+
+-- And when the key was reset, if that was today.
+local function states_of(key)
+  local both = redis.pcall('MGET', key, key .. ':reset')
+  if both.err then -- a slot that is moving tells of one key alone
+    return call('MGET', key)[1], false
+  end
+  return both[1], both[2]
 end
 
 -- The numbers of a state of this kind, zeroes where there is no state, or nothing.
 local function numbers_of(key, kind, format, size)
-  local state = state_of(key)
   if state and #state == size and byte(state) == kind then
     return take(format, state, 2)
   elseif not state and call('EXISTS', key) == 0 then
@@ -62,7 +69,6 @@ end
 -- latest: how far debt may move the TAT. It is -1 for a queue: its charged_at is the microsecond that was promised, and
 -- can only be given back while it is the last one promised, since two requests may never hold one departure.
 local function spaced(key, count, charged_at, reserved, reserved_part, actual, actual_part, latest)
-  local state = state_of(key)
   local tat, part = 0, 0
   if state and #state == 16 then
     tat, part = take('<dd', state)
@@ -114,7 +120,7 @@ local function stepped(key, charged_at, reserved, actual, period, count, most)
   keep(key, pack('<Bdd', 2, anchor, spent), ahead)
 end
 
--- finish: the end of the window in which it was charged.
+-- finish: the end of the window in which it was charged. Behind these comes when that was, for the caller.
 local function fixed(key, finish, reserved, actual)
   local stands, used = numbers_of(key, 3, '<dd', 17)
   if not stands or (used > 0 and stands > finish) then
@@ -162,11 +168,24 @@ end
 --#include refund_log.lua
 --#include refund_held.lua
 
-local kinds = { spaced, stepped, fixed, false, weighted, logged, held }
+-- A key is given back whole. For a day, which is longer than requests last, it is known when that was.
+local function reset(key)
+  amended = amended + call('DEL', key)
+  redis.pcall('SET', key .. ':reset', now, 'PX', 86400000) -- of a slot that is moving, an error
+end
+
+local kinds = { spaced, stepped, fixed, false, weighted, logged, held, reset }
 
 for i = 1, #KEYS do
   local kind, a, b, c, d, e, f, g
   kind, a, b, c, d, e, f, g, at = take('<dddddddd', lines, at)
-  kinds[kind](KEYS[i], a, b, c, d, e, f, g)
+  local reset_at
+  if kind < 7 then -- what is under way is never reset
+    state, reset_at = states_of(KEYS[i])
+  end
+  local charged_at = (kind == 1 or kind == 5) and b or kind == 3 and d or a
+  if not reset_at or charged_at > tonumber(reset_at) then
+    kinds[kind](KEYS[i], a, b, c, d, e, f, g)
+  end
 end
 return amended

@@ -2,7 +2,7 @@
 -- end, for what is amended was mostly charged of late. from, expiry: where the part of its instant begins, and when
 -- what was entered there counts no more. most: of one entry.
 local function logged(key, charged_at, reserved, actual, from, expiry, most)
-  if expiry <= now or state_of(key) then -- a string is of another kind
+  if expiry <= now or state then -- a string is of another kind
     return
   end
   local head = redis.pcall('LINDEX', key, 0)

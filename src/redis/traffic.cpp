@@ -71,7 +71,7 @@ void Store::Session::forget(const limit::Charge& charge) {
   if (state() != StoreState::Up || !pipeline_.has_room()) return count(stats_.refunds_lost);
   if (units_ != nullptr && charge.lease != 0) units_->forget(charge);
   auto command = std::make_unique<std::string>();
-  append_delete(*command, {settings_.prefix, common_ != nullptr}, charge.key);
+  append_reset(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, charge.key);
   tell(std::move(command), LastRefunds::group_of(charge.key));
 }
 

@@ -6,8 +6,9 @@ import os
 import pathlib
 import re
 import subprocess
+import threading
 
-from harness import WEIR, Client, Redis, TestCase, Upstream, Weir, closed_port, config, eventually, get, main, rule
+from harness import PATIENCE, WEIR, Client, Redis, TestCase, Upstream, Weir, answer, closed_port, config, eventually, get, main, rule
 
 DOCUMENT = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "docs/admin.md"
 
@@ -194,6 +195,46 @@ class Keys(Asking):
         self.assertRegex(self.command("keys", "reset", "log", "127.0.0.1")[1], r"given back; it stood like this\n.* 1 of 2 left")
         self.assertRegex(self.command("keys", "show", "log", "127.0.0.1")[1], r"2 of 2 left, memory")
         self.assertEqual(self.command("keys", "show", "log")[0], 2)
+
+
+class Reset(Asking):
+    """Four logins are under way, and go well in the end. The key is given back meanwhile, and then five go wrong."""
+
+    def five_go_wrong(self, **more):
+        held, gate = threading.Semaphore(0), threading.Event()
+
+        def reply(exchange):
+            if exchange.target == "/held":
+                held.release()
+                gate.wait(PATIENCE)
+            exchange.send(answer(status="200 OK" if exchange.target == "/held" else "401 Unauthorized"))
+
+        names = ("token_bucket", "fixed_window", "sliding_window", "sliding_log")
+        self.begin(*(rule(name, "5/3000day", algorithm=f'"{name}"', key='["ip"]', charge='{ status = ["401"] }',
+                          **({"store": '"redis"'} if more else {})) for name in names), **more)
+        eventually(self.weir.is_ready, "it is ready")
+        self.upstream.reply = reply
+        threads = [threading.Thread(target=self.weir.get, args=("/held",), daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+            self.assertTrue(held.acquire(timeout=PATIENCE))
+        for name in names:
+            self.assertEqual(self.keys(f"rule={name}&key=127.0.0.1", "DELETE")[0], 200)
+        self.assertEqual(self.statuses(self.weir.port, 6), [401] * 5 + [429])
+        gate.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+        for name in names:
+            self.await_metric(self.weir, 4, "weir_settlements_total", rule=name, outcome="refunded")
+            self.assertEqual(self.keys(f"rule={name}&key=127.0.0.1")[1]["limits"][0]["remaining"], 0, name)
+        self.assertEqual(self.statuses(self.weir.port, 2), [429] * 2)
+
+    def test_what_was_under_way_gives_nothing_back(self):
+        self.five_go_wrong()
+
+    def test_nor_in_redis(self):
+        redis = self.start(Redis())
+        self.five_go_wrong(state=f'redis = {{ url = "redis://127.0.0.1:{redis.port}/0" }}')
 
 
 class Shared(Asking):

@@ -216,6 +216,74 @@ class Rules(Reload):
         eventually(lambda: weir.get().status == 200, "both places are free")
 
 
+class Lives(Reload):
+    """A rule is given another algorithm while requests are under way."""
+
+    def setUp(self):
+        super().setUp()
+        self.held, self.gates, self.upstream.reply = threading.Semaphore(0), {}, self.reply
+
+    def reply(self, exchange):
+        """/hold/WAVE waits for its wave to be let go; /fail is denied."""
+        if exchange.target.startswith("/hold/"):
+            self.held.release()
+            self.gates[exchange.target].wait(PATIENCE)
+        exchange.send(answer(status="401 Unauthorized") if exchange.target == "/fail" else answer())
+
+    def hold(self, weir, wave, count):
+        """So many requests that the upstream has; ends them all when it is called."""
+        path = f"/hold/{wave}"
+        gate = self.gates.setdefault(path, threading.Event())
+        threads = [threading.Thread(target=weir.get, args=(path,), daemon=True) for _ in range(count)]
+        for thread in threads:
+            thread.start()
+            self.assertTrue(self.held.acquire(timeout=PATIENCE), "admitted")
+
+        def end():
+            before = weir.metric("weir_requests_total", code="200")
+            gate.set()
+            for thread in threads:
+                thread.join(PATIENCE)
+            eventually(lambda: weir.metric("weir_requests_total", code="200") >= before + count, "they have ended")
+        return end
+
+    def concurrency(self, limit=4):
+        return f'[[rule]]\nname = "c"\nkey = ["ip"]\nalgorithm = "concurrency"\nlimit = {limit}\n'
+
+    def test_what_was_charged_before_is_not_given_back_to_the_new_count(self):
+        def failures(algorithm):
+            return rule("login", "5/day", algorithm=f'"{algorithm}"', key='["ip"]', charge='{ status = ["401"] }')
+
+        weir = self.weir(rules=failures("fixed_window"))
+        end = self.hold(weir, "first", 4)
+        self.change(weir, rules=failures("sliding_log"))
+        self.change(weir, rules=failures("fixed_window"))
+        self.assertEqual(self.statuses(weir.port, 6, "/fail"), [401] * 5 + [429])
+        end()
+        self.assertEqual(self.statuses(weir.port, 2, "/fail"), [429] * 2)
+
+    def places_after(self, *between, last):
+        """Four are under way, then a reload or two, then four more: what the first four leave is no place for others."""
+        weir = self.weir(rules=self.concurrency())
+        end_old = self.hold(weir, "old", 4)
+        self.assertEqual(weir.get().status, 429)
+        for rules in (*between, last):
+            self.change(weir, rules=rules)
+        end_new = self.hold(weir, "new", 4)
+        self.assertEqual(weir.get().status, 429, "four of the new ones are under way")
+        end_old()
+        self.assertEqual(weir.get().status, 429, "they still are")
+        end_new()
+        self.hold(weir, "last", 4)()
+        self.assertEqual(weir.get().status, 200)
+
+    def test_a_place_of_another_algorithm_frees_none(self):
+        self.places_after(last=self.concurrency().replace('"concurrency"', '"adaptive_concurrency"').replace("limit = 4", "min = 4\nmax = 4"))
+
+    def test_nor_does_one_of_the_same_that_came_back(self):
+        self.places_after(rule("c", "1000/s", key='["ip"]'), last=self.concurrency())
+
+
 class Connections(Reload):
     def test_listeners_come_and_go(self):
         with tempfile.TemporaryDirectory() as folder:

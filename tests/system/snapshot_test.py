@@ -6,7 +6,7 @@ import signal
 import subprocess
 import tempfile
 
-from harness import PATIENCE, WEIR, TestCase, Upstream, Weir, answer, config, main, rule
+from harness import PATIENCE, WEIR, TestCase, Upstream, Weir, answer, config, main, request_bytes, rule
 
 RULES = (rule("day", "5/day", algorithm='"fixed_window"', key='["api_key"]')
          + rule("log", "20/day", algorithm='"sliding_log"', key="[]")
@@ -59,6 +59,30 @@ class Snapshot(TestCase):
         statuses, lines = self.run_once("a", 1, rules=tokens)
         self.assertEqual(statuses, [429])
         self.assertRegex(lines[0], "restored 1 key")
+
+    def test_messages_that_were_counted_come_back_beside_a_log(self):
+        """A text frame, and a switch to the protocol that it is of."""
+        def echo(exchange):
+            exchange.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+            exchange.send(exchange.wire.read_exactly(7)[:1] + b"\x01x")
+
+        chat = rule("chat", "3/day", algorithm='"sliding_log"', key="[]", messages='"1/day"')
+        fields = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+                  "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+        with Weir(self.text(rules=chat)) as weir:
+            self.upstream.reply = echo
+            with weir.connect() as client:
+                client.send(request_bytes("GET", "/", fields))
+                self.assertEqual(client.read().status, 101)
+                client.send(b"\x81\x81\0\0\0\0x")
+                self.assertEqual(client.wire.read_exactly(3), b"\x81\x01x")
+                self.await_metric(weir, 1, "weir_messages_total", rule="chat")
+            weir.signal(signal.SIGTERM)
+            self.assertEqual(weir.wait(), 0)
+        self.upstream.reply = answer()
+        statuses, lines = self.run_once("a", 3, rules=chat)
+        self.assertRegex(lines[0], "restored 2 keys")
+        self.assertEqual(statuses, [200, 200, 429])
 
     def test_a_rule_that_changed_starts_anew_and_the_others_do_not(self):
         self.assertEqual(self.run_once("a", 5)[0], [200] * 5)

@@ -31,6 +31,7 @@ class SettleScript : public ::testing::Test {
   std::vector<Refund> under_way_;
   base::TimePoint now_{};
   std::array<int, limit::kAlgorithms> debts_{}, surpluses_{}, paid_meanwhile_{};
+  int resets_ = 0;
 
   void begin_case() {
     scripts_.forget_all();
@@ -101,6 +102,14 @@ class SettleScript : public ::testing::Test {
     table_->settle(line.charge, {line.departure, line.actual, now_});
   }
 
+  // In the table that says nothing of a key that is not there.
+  void reset_both() {
+    const auto key = limit::key_of(dice_.between(0, kKeys - 1));
+    if (!table_->forget(key, now_)) return;
+    ++resets_;
+    scripts_.reset(key);
+  }
+
   void go_on() {
     const auto& rule = rules_[dice_.between(0, kKeys - 1)];
     if (!dice_.one_in(3))
@@ -119,6 +128,8 @@ TEST_F(SettleScript, TheSameSequenceGivesTheSameOutcomes) {
     for (int request = 0; request < 20; ++request) {
       if (dice_.one_in(2))
         ask_both();
+      else if (dice_.one_in(10))
+        reset_both();
       else
         settle_both();
       ASSERT_FALSE(HasFailure()) << "seed " << seed_ << ", round " << round << ", request " << request
@@ -127,6 +138,7 @@ TEST_F(SettleScript, TheSameSequenceGivesTheSameOutcomes) {
       ASSERT_FALSE(HasFailure()) << "seed " << seed_ << ", round " << round << ", after request " << request;
     }
   }
+  EXPECT_GT(resets_, 100);
   for (std::size_t i = 0; i < limit::kAlgorithms; ++i) {
     if (static_cast<limit::Algorithm>(i) == limit::Algorithm::LeakyBucket) continue;
     EXPECT_GT(debts_[i], 50) << "algorithm " << i;

@@ -34,6 +34,9 @@ class TimedScripts {
   Reply refund(const Refund& line) {
     return call([&](std::string& out) { append_refund(out, refund_, {"w"}, {&line, 1}); });
   }
+  Reply reset(const limit::Key& key) {
+    return call([&](std::string& out) { append_reset(out, refund_, {"w"}, key); });
+  }
   // For how long the last charge let the key live; zero where it never said.
   base::Duration life_of(const limit::Key& key) {
     const auto reply = connection_.ask({"GET", "life:" + key_name("w", key)});
