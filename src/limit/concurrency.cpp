@@ -25,6 +25,7 @@ Outcome granted(std::uint64_t in_flight, std::uint64_t limit, std::uint64_t most
 
 constexpr std::uint64_t kScale = 256;      // of a limit in the state
 constexpr std::uint64_t kGradient = 1024;  // a gradient of 1
+constexpr std::uint64_t kWorst = kGradient / 2;
 constexpr std::uint64_t kGrain = 16'000'000;
 constexpr unsigned kLimitBits = 22, kFlightBits = 14, kUsedBits = 28;
 static_assert(kLimitBits + kFlightBits + kUsedBits == 64);
@@ -101,6 +102,10 @@ Step Concurrency::step(const Cell& cell, base::TimePoint now, Cost cost) const n
   return result;
 }
 
+Cell Concurrency::charge_beyond(const Cell& cell, base::TimePoint, Cost cost) const noexcept {
+  return {{cell.words[0] + cost, 0}};
+}
+
 Cell Concurrency::release(const Cell& cell, Cost cost) const noexcept {
   return {{beyond(cell.words[0], cost), 0}};
 }
@@ -164,6 +169,12 @@ Step AdaptiveConcurrency::step(const Cell& cell, base::TimePoint now, Cost cost)
   return result;
 }
 
+Cell AdaptiveConcurrency::charge_beyond(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
+  State state = state_of(cell, now);
+  state.in_flight = std::min(state.in_flight + cost, (std::uint64_t{1} << kFlightBits) - 1);
+  return cell_of(state);
+}
+
 // The limit after one answer. It rises half way in as many answers as it admits at once, and falls half as
 // fast, for the mean that it falls by is as slow; never less than the smallest step, so that rounding does
 // not hold it.
@@ -208,14 +219,14 @@ Cell AdaptiveConcurrency::release(const Cell& cell, base::TimePoint now, Cost co
   State state = state_of(cell, now);
   if (state.in_flight == 0) return cell;  // it was given back already
   if (ending.failed) {
-    state.limit = adapted(state, 0);  // no answer is slower than any
+    state.limit = adapted(state, kWorst);  // as the slowest answer
   } else if (ending.latency) {
     learn(state, *ending.latency, chance_at(micros(now) + state.in_flight));
     const std::uint64_t gradient = kGradient * 3 / 2 * state.best / state.quick;
     // What is learned alone is worth something once it is known: the limit waits for it.
     const bool knows = state.in_flight > min_ || 8 * state.quick <= 9 * state.best;
     if (gradient < kGradient || knows)
-      state.limit = adapted(state, std::clamp(gradient, kGradient / 2, kGradient));
+      state.limit = adapted(state, std::clamp(gradient, kWorst, kGradient));
   }
   state.in_flight = beyond(state.in_flight, cost);
   if (state.in_flight == 0 && state.best == 0 && state.limit == start_) return {};  // nothing was learned

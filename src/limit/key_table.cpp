@@ -107,10 +107,35 @@ void KeyTable::Impl::check_log(const SlidingLog& limiter, const Charge& charge, 
   if (line.spare == 0 && log.tail() == 0) line.step.outcome.more_after = answer.outcome.reset_after;
 }
 
+void KeyTable::Impl::follow(const Charge& charge, const Line& decider, base::TimePoint now,
+                            Line& line) const {
+  const Limiter& limiter = *line.limiter;
+  const bool fits = line.step.outcome.allowed;
+  line.step.outcome = counted(limiter, line.step.outcome, decider.step.outcome.allowed);
+  if (fits || !line.step.outcome.allowed) return;
+  line.most = most_counted(limiter, *decider.limiter);
+  const auto* log = std::get_if<SlidingLog>(&limiter);
+  if (log != nullptr && line.slot != nullptr) {
+    line.step.drained_at = log->expiry_of(line.mark);
+    return;  // finish() makes room for it
+  }
+  const Cell cell =
+      line.slot != nullptr ? line.slot->cell : overflow.cell(charge.rule, charge.ledger, limiter);
+  line.step.next = charge_beyond(limiter, cell, now, charge.cost, line.most);
+  line.step.drained_at = drained_at(limiter, line.step.next);
+}
+
+// The oldest entries go; a chunk, if the new one needs it then.
+LogStore::Ref KeyTable::Impl::make_room(Log& log, const Charge& charge, const Line& line) {
+  log.take_back_from({0, beyond(log.total() + charge.cost, line.most)});
+  return log.wants_chunk(line.mark) ? logs.take() : 0;
+}
+
 void KeyTable::Impl::enter(const SlidingLog& limiter, const Charge& charge, const Line& line) {
   Log log(line.slot->cell, logs, limiter.cost_bits());
-  if (line.spare == 0 && log.wants_chunk(line.mark)) logs.note_merged();
-  log.push({line.mark, charge.cost}, line.spare);
+  const auto spare = line.most != 0 ? make_room(log, charge, line) : line.spare;
+  if (spare == 0 && log.wants_chunk(line.mark)) logs.note_merged();
+  log.push({line.mark, charge.cost}, spare);
   shard_of(charge.key).settle(*line.slot, line.slot->cell, Due(line.step.drained_at, line.rule, true));
 }
 
@@ -216,7 +241,9 @@ bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std:
   boost::container::static_vector<Impl::Line, kMaxCharges> lines;
   bool admitted = true;
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    const Impl::Line& line = lines.emplace_back(impl_->check(charges[i], now, locks));
+    Impl::Line& line = lines.emplace_back(impl_->check(charges[i], now, locks));
+    if (follows(charges, i)) [[unlikely]]
+      impl_->follow(charges[i], lines[i - 1], now, line);
     outcomes[i] = line.step.outcome;
     if (charges[i].enforced && !line.step.outcome.allowed) admitted = false;
   }

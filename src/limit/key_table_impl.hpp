@@ -1,6 +1,7 @@
 // What a key table consists of, for the sources that it is written in.
 #pragma once
 
+#include "limit/arithmetic.hpp"
 #include "limit/log.hpp"
 #include "limit/overflow.hpp"
 #include "limit/readings.hpp"
@@ -8,6 +9,7 @@
 #include "limit/shard.hpp"
 
 #include "weir/limit/key_table.hpp"
+#include "weir/limit/pair.hpp"
 #include "weir/limit/rescale.hpp"
 #include "weir/limit/settle.hpp"
 
@@ -30,6 +32,7 @@ struct KeyTable::Impl {
     Step step;                // of a log, `next` is not used
     std::uint64_t mark = 0;   // of a log: where the cost is entered
     LogStore::Ref spare = 0;  // of a log: the chunk that the entry needs
+    Cost most = 0;            // of a log that counts beyond its limit: what it keeps; else 0
   };
 
   explicit Impl(std::size_t max_keys)
@@ -59,6 +62,9 @@ struct KeyTable::Impl {
   void carry_log(Slot& slot, const SlidingLog& from, const SlidingLog& to, base::TimePoint now) noexcept;
   Line check(const Charge& charge, base::TimePoint now, Locks& locks);
   void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, Line& line);
+  // Of a line that only counts what another has decided.
+  void follow(const Charge& charge, const Line& decider, base::TimePoint now, Line& line) const;
+  [[nodiscard]] LogStore::Ref make_room(Log& log, const Charge& charge, const Line& line);
   void finish(const Charge& charge, const Line& line, bool charged);
   void enter(const SlidingLog& limiter, const Charge& charge, const Line& line);
   // Changes the cell of a charged key, or the shared one that answered for it; of a log, its cell or ring.

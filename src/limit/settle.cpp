@@ -10,7 +10,6 @@ namespace weir::limit {
 namespace {
 
 static_assert(kHundredYears == micros(kLongestDebt));
-constexpr std::uint64_t kMostCount = 0xffff'ffff;  // of a window: what half a word holds
 
 // What was reserved has not been paid for meanwhile: the rest is added. Else all of it.
 constexpr Cost rest_of(bool reserve_counts, Cost reserved, Cost actual) noexcept {

@@ -77,7 +77,7 @@ void put(Bill& bill, const Line& line, const limit::Key& key, limit::Cost cost) 
   [[maybe_unused]] const bool added =
       bill.add(line, {key, line.applied.limiter, cost, line.rule->cells, enforced,
                       ledger_of(line.applied.variant, line.applied.elastic),
-                      lease ? units_of(*lease, *line.applied.limiter) : 0});
+                      lease ? units_of(*lease, *line.applied.limiter) : 0, line.applied.counted});
   assert(added);
 }
 

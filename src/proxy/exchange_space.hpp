@@ -16,6 +16,12 @@
 
 namespace weir::proxy {
 
+// A line that Redis could not be asked for, as it was made.
+struct UnaskedLine {
+  const policy::Rule* rule;
+  limit::Charge charge;
+};
+
 struct ExchangeSpace {
   static constexpr std::size_t kKeptCopy = 4 << 10;
   explicit ExchangeSpace(BlockPool& blocks) : answer(blocks) {}
@@ -27,6 +33,7 @@ struct ExchangeSpace {
   std::string host_scratch;
   policy::Evaluation evaluation;
   policy::Bill fallback;  // of Redis lines, charged here while Redis is away
+  std::vector<UnaskedLine> unasked;  // of these the ones whose rules count messages as well
   http::ResponseHead response;
   Inbox answer;          // bytes of the upstream
   std::string out;       // what is about to be sent
@@ -51,6 +58,7 @@ struct ExchangeSpace {
     evaluation.local.clear();
     evaluation.remote.clear();
     fallback.clear();
+    unasked.clear();
     journal.clear();
   }
 };

@@ -16,6 +16,11 @@ RuleOutcome outcome_of(const limit::Charge& charge, const limit::Outcome& outcom
   return outcome.delay.count() > 0 ? RuleOutcome::Delayed : RuleOutcome::Admitted;
 }
 
+// As a departure tells them.
+std::uint64_t shared_places(const policy::Rule& rule, const limit::Limiter& limiter) noexcept {
+  return policy::names_nobody(rule.key) ? limit::most_waiting(limiter) : 0;
+}
+
 }  // namespace
 
 // What each rule said, for the metrics. Of a refused request only the refusals count: the others charged
@@ -140,8 +145,7 @@ Gate::Delayed Gate::delayed() const {
           .charge = charge,
           .in_redis = in_redis,
           .overflow = outcomes[i].overflow,
-          .shared_places =
-              policy::names_nobody(delayed.rule->key) ? limit::most_waiting(*charge.limiter) : 0};
+          .shared_places = shared_places(*delayed.rule, *charge.limiter)};
     }
   }
   if (won_ && won_->departure.charge.key == delayed.charge.key) delayed.departure = won_->departure;
@@ -252,11 +256,22 @@ void Gate::keep_remote() {
   hold_in_redis(remote);
 }
 
+// Messages are counted here wherever Redis is, by the name that the client has there.
+void Gate::remember_message_rules(limit::LineSet unasked) {
+  const auto& remote = space_.evaluation.remote;
+  for (std::size_t i = 0; i < remote.charges().size(); ++i) {
+    const auto& [rule, applied] = remote.line(i);
+    if ((unasked >> i & 1U) != 0 && rule->messages && !applied.counted)
+      space_.unasked.push_back({rule, remote.charges()[i]});
+  }
+}
+
 // Redis could not be asked for these lines: each of their rules goes by its on_store_failure.
 Ruling Gate::fall_back(limit::LineSet unasked) {
   auto& remote = space_.evaluation.remote;
   const auto* closed = space_.evaluation.fall_back(space_.request, config_.names, space_.fallback, unasked);
   if (closed == nullptr) hold_unasked(unasked);
+  remember_message_rules(unasked);
   remote.remove(unasked);
   keep_remote();
   if (!remote.empty() && !remote_charged_) {
@@ -312,13 +327,32 @@ void Gate::abandon() noexcept {
 void Gate::refund_here(const limit::Charge& charge, base::TimePoint departure, base::TimePoint now,
                        bool overflow) {
   limit::Turn turn = 0;
-  worker_.table.refund(charge, departure, now, overflow, &turn);
+  const bool taken_back = worker_.table.refund(charge, departure, now, overflow, &turn);
   auto refunded = amendment_of(charge, now, turn);
+  std::uint64_t places = 0;
   for (const auto* bill : bills_)  // a departure that was taken over may be of an earlier edition
-    for (const auto& own : bill->charges())
-      if (own.key == charge.key) refunded.rule = own.rule;
+    for (std::size_t i = 0; i < bill->charges().size(); ++i) {
+      const auto& own = bill->charges()[i];
+      if (own.key != charge.key) continue;
+      refunded.rule = own.rule;
+      places = shared_places(*bill->line(i).rule, *charge.limiter);
+    }
   refunded.departure = departure;
   space_.journal.note(refunded);
+  if (!std::holds_alternative<limit::LeakyBucket>(*charge.limiter)) return;
+  if (taken_back)
+    worker_.shaper.return_surplus(charge.key);
+  else if (departure > now)
+    leave_to_lane({departure, departure, charge, false, overflow, places});
+}
+
+// Later ones have been promised since. Of several requests that are refused at once the first to be told has
+// the first departure: each is left over in its lane until those behind it have gone back.
+void Gate::leave_to_lane(const Departure& departure) {
+  try {
+    worker_.shaper.pass_on(departure);
+  } catch (const std::bad_alloc&) {  // then it passes unused
+  }
 }
 
 // What is held stays so until the exchange ends: an upstream that was not reached teaches something too.

@@ -84,6 +84,7 @@ class Gate {
   void refund_but(const limit::Key* lane);
   void refund_here(const limit::Charge& charge, base::TimePoint departure, base::TimePoint now,
                    bool overflow);
+  void leave_to_lane(const Departure& departure);
   [[nodiscard]] bool refused_unasked(base::TimePoint now);
   [[nodiscard]] Ruling rule();
   [[nodiscard]] Ruling fall_back(limit::LineSet unasked);
@@ -94,6 +95,7 @@ class Gate {
   void hold_in_redis(const policy::Bill& bill);
   void hold_unasked(limit::LineSet unasked);
   void keep_remote();
+  void remember_message_rules(limit::LineSet unasked);
   void let_go();
   void settle_later(policy::Bill& bill, Settlements::Store store, base::TimePoint charged_at);
   // These in displace.cpp.

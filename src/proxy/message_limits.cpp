@@ -1,5 +1,7 @@
 #include "proxy/message_limits.hpp"
 
+#include "proxy/exchange_space.hpp"
+
 #include "weir/limit/key_table.hpp"
 
 #include <algorithm>
@@ -11,25 +13,28 @@ using observe::MessageOutcome;
 
 static_assert(limit::kMaxCharges <= std::numeric_limits<std::uint32_t>::digits, "a bit for each");
 
-MessageLimits::MessageLimits(Worker& worker, const policy::Evaluation& evaluation) : worker_(worker) {
-  gather(evaluation.local);
-  gather(evaluation.remote);
+MessageLimits::MessageLimits(Worker& worker, const ExchangeSpace& space) : worker_(worker) {
+  gather(space.evaluation.local);
+  gather(space.evaluation.remote);
+  for (const auto& line : space.unasked) add(*line.rule, line.charge);
 }
 
 void MessageLimits::gather(const policy::Bill& bill) {
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
-    const auto& line = bill.line(i);
-    if (line.applied.counted || !line.rule->messages) continue;
-    const auto& of_requests = bill.charges()[i];
-    if (charges_.size() == charges_.capacity()) return;
-    charges_.push_back({.key = policy::message_key(of_requests.key),
-                        .limiter = line.rule->messages->limiter.get(),
-                        .rule = of_requests.rule,
-                        .enforced = of_requests.enforced,
-                        .ledger = policy::message_ledger(*line.rule)});
-    rules_.push_back(line.rule);
-    enforced_ = enforced_ || of_requests.enforced;
+    const auto& [rule, applied] = bill.line(i);
+    if (!applied.counted && rule->messages) add(*rule, bill.charges()[i]);
   }
+}
+
+void MessageLimits::add(const policy::Rule& rule, const limit::Charge& of_requests) {
+  if (charges_.size() == charges_.capacity()) return;
+  charges_.push_back({.key = policy::message_key(of_requests.key),
+                      .limiter = rule.messages->limiter.get(),
+                      .rule = of_requests.rule,
+                      .enforced = of_requests.enforced,
+                      .ledger = policy::message_ledger(rule)});
+  rules_.push_back(&rule);
+  enforced_ = enforced_ || of_requests.enforced;
 }
 
 MessageLimits::Ruling MessageLimits::ask() {

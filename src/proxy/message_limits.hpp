@@ -17,10 +17,13 @@
 
 namespace weir::proxy {
 
+struct ExchangeSpace;
+
 class MessageLimits {
  public:
-  // Those of the rules that the request met. `evaluation`: of the exchange, before it is cleared.
-  MessageLimits(Worker& worker, const policy::Evaluation& evaluation);
+  // Those of the rules that the request met, whether or not Redis could be asked. `space`: of the exchange,
+  // before it is cleared.
+  MessageLimits(Worker& worker, const ExchangeSpace& space);
 
   // Some rule counts messages; some enforced rule does.
   [[nodiscard]] bool counts() const noexcept { return !charges_.empty(); }
@@ -36,6 +39,7 @@ class MessageLimits {
 
  private:
   void gather(const policy::Bill& bill);
+  void add(const policy::Rule& rule, const limit::Charge& of_requests);
   void count(bool admitted);
 
   Worker& worker_;

@@ -105,6 +105,11 @@ void Shaper::pass_on(const Departure& departure) {
   settle(departure.charge.key);
 }
 
+void Shaper::return_surplus(const limit::Key& lane) {
+  const std::lock_guard lock(shared_.mutex);
+  settle(lane);
+}
+
 // Where memory runs out it is the store's again, if that still can have it.
 void Shaper::offer(const Departure& departure) {
   try {

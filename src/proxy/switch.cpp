@@ -32,7 +32,7 @@ net::Task<Exchange::Ending> Exchange::tunnel(upstream::Pool& pool, const Attempt
   if (ec) co_return leave_tunnel(observe::TunnelEnd::ClientBroke);
   worker_.counters.bytes_out.add(space.out.size());
   std::optional<MessageLimits> limits;
-  if (attempt.upgrade == "websocket") limits.emplace(worker_, space.evaluation);
+  if (attempt.upgrade == "websocket") limits.emplace(worker_, space);
   const bool counted = limits && limits->counts();
   Tunnel tunnel(session_, lease_.stream(), space.answer, pool.settings().timeouts.tunnel,
                 counted ? &*limits : nullptr);

@@ -2,6 +2,8 @@
 
 #include "redis/command.hpp"
 
+#include "weir/limit/pair.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -110,8 +112,9 @@ void append_charge(std::string& out, std::string_view sha, const Naming& naming,
     for (const auto& line : bill.lines) append_key(out, naming, line.key);
   append_bulk_head(out, lines * sizeof(ChargeNumbers));
   for (const auto& bill : bills)
-    for (const auto& line : bill.lines) {
-      auto numbers = numbers_of(line, around, bill.hold);
+    for (std::size_t i = 0; i < bill.lines.size(); ++i) {
+      const auto* decider = limit::follows(bill.lines, i) ? bill.lines[i - 1].limiter : nullptr;
+      auto numbers = numbers_of(bill.lines[i], around, bill.hold, decider);
       if (bill.looks) numbers[1] = kLooks;
       append_numbers(out, numbers);
     }
@@ -146,7 +149,9 @@ Reading read_outcomes(const Reply& reply, const BillPlace& place, Lines bill,
     const AnswerNumbers answer(numbers.data() + answers_at(place) + i * kAnswerNumbers, kAnswerNumbers);
     const auto outcome = outcome_of(bill[i], now, answer);
     if (!outcome) return Reading::Nonsense;
-    outcomes[i] = *outcome;
+    outcomes[i] = !looks && limit::follows(bill, i)
+                      ? limit::counted(*bill[i].limiter, *outcome, outcomes[i - 1].allowed)
+                      : *outcome;
     if (bill[i].enforced && !outcome->allowed) fits = false;
   }
   if (verdict != (fits ? kCharged : kRefused)) return Reading::Nonsense;

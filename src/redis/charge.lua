@@ -2,8 +2,9 @@
 -- enforced ones, or none.
 --
 -- KEYS     a line's key each, bill after bill; absent while drained
--- ARGV[1]  a line each, eight little-endian doubles: kind, enforced (1, 0, or 2: it is only looked at, and its bill
---          refused whatever it says), and up to six numbers, which the function of that kind names
+-- ARGV[1]  a line each, eight little-endian doubles: kind, enforced (1; 0; 2: it is only looked at, and its bill
+--          refused whatever it says; or 3: it counts what the line before it decides, beyond its limit where its kind
+--          does that), and up to six numbers, which the function of that kind names
 -- ARGV[2]  a byte for each bill: how many lines it has
 -- returns  now; then of each bill 1 charged, 0 refused, or 2: nothing was charged, because a calendar's windows came
 --          for another time than ours; then of each line three numbers of its state before
@@ -32,11 +33,12 @@ for bill = 2, bills do
 end
 
 -- The kinds from 2 on, by their number: each checks line i, answers for it, and says whether it fits; nil if that is for
--- the asker to find out. Made only for bills that have one of them, from arguments alone: functions, and what they share
+-- the asker to find out. `beyond`: it is charged though it does not fit, but for a bucket. Made only for bills that have one of them, from arguments alone: functions, and what they share
 -- with the script, cost as much to make as a check by spacing.
 local function other_kinds(keys, now, states, nexts, aheads, reply, base)
   local call, take, pack, byte = redis.call, struct.unpack, struct.pack, string.byte
-  local floor, ceil = math.floor, math.ceil
+  local floor, ceil, min = math.floor, math.ceil, math.min
+  local most_counted = 4294967295 -- 2^32 - 1, as in the asker's windows
 
   local function answer(i, first, second, third)
     local told = base + 3 * i
@@ -55,7 +57,7 @@ local function other_kinds(keys, now, states, nexts, aheads, reply, base)
   -- A token bucket refilled by `count` each `period`. State: the last refill accounted for, and the tokens spent.
   -- What time has refilled may pass 2^53 (periods * count), but is then rounded to no less than 2^53, and so beyond
   -- anything spent, as the exact product is.
-  local function stepped(i, period, count, burst, cost)
+  local function stepped(i, _, period, count, burst, cost)
     local anchor, spent = numbers_of(i, 2)
     answer(i, anchor, spent)
     if spent == 0 then
@@ -79,26 +81,26 @@ local function other_kinds(keys, now, states, nexts, aheads, reply, base)
   end
 
   -- A fixed window. State: the end of the window, and what it has admitted.
-  local function counted(i, used, finish, limit, cost)
-    if used + cost > limit then
+  local function counted(i, beyond, used, finish, limit, cost)
+    if used + cost > limit and not beyond then
       return false
     end
-    nexts[i], aheads[i] = pack('<Bdd', 3, finish, used + cost), finish - now
+    nexts[i], aheads[i] = pack('<Bdd', 3, finish, min(used + cost, most_counted)), finish - now
     return true
   end
 
-  local function fixed(i, period, limit, cost)
+  local function fixed(i, beyond, period, limit, cost)
     local finish, used = numbers_of(i, 3)
     answer(i, finish, used)
     if used == 0 or finish <= now then
       finish, used = now - now % period + period, 0
     end
-    return counted(i, used, finish, limit, cost)
+    return counted(i, beyond, used, finish, limit, cost)
   end
 
   -- The same by a calendar: three windows end to end, first to second, to third, to fourth, among which ours is
   -- looked for where no window is under way.
-  local function calendar(i, first, second, third, fourth, limit, cost)
+  local function calendar(i, beyond, first, second, third, fourth, limit, cost)
     local finish, used = numbers_of(i, 3)
     answer(i, finish, used)
     if used == 0 or finish <= now then
@@ -108,7 +110,7 @@ local function other_kinds(keys, now, states, nexts, aheads, reply, base)
       finish = now < second and second or now < third and third or fourth
       used = 0
     end
-    return counted(i, used, finish, limit, cost)
+    return counted(i, beyond, used, finish, limit, cost)
   end
 
   -- a * b as high * 2^42 + low, for a < 2^32 and b < 2^53, each product and its carry being less than 2^53.
@@ -125,7 +127,7 @@ local function other_kinds(keys, now, states, nexts, aheads, reply, base)
   -- A sliding window by weight: previous * (what is left of the current window) / period + current + cost <= limit,
   -- compared exactly, both sides times the period. State: the start of the current window, and the counts of the
   -- previous and the current one.
-  local function weighted(i, period, limit, cost)
+  local function weighted(i, beyond, period, limit, cost)
     local start, previous, current = 0, 0, 0
     local state = states[i]
     if state and #state == 25 and byte(state) == 5 then
@@ -137,17 +139,17 @@ local function other_kinds(keys, now, states, nexts, aheads, reply, base)
       start, current = now - now % period, 0
     end
     local room = limit - current - cost
-    if room < 0 then
+    if room < 0 and not beyond then
       return false
     end
-    if previous > room then
+    if previous > room and not beyond then
       local weight, weight_low = product(previous, start + period - (now > start and now or start))
       local bound, bound_low = product(room, period)
       if weight > bound or (weight == bound and weight_low > bound_low) then
         return false
       end
     end
-    nexts[i] = pack('<Bddd', 5, start, previous, current + cost)
+    nexts[i] = pack('<Bddd', 5, start, previous, min(current + cost, most_counted))
     aheads[i] = start - now + 2 * period
     return true
   end
@@ -162,7 +164,9 @@ local function other_kinds(keys, now, states, nexts, aheads, reply, base)
   --
   -- Answer: the instant of the newest entry, what those that count cost together, and the instant of the oldest of
   -- them; or, where the cost does not fit, of the one that has to go before it does.
-  local function logged(i, period, buckets, limit, cost)
+  --
+  -- Beyond the limit `most` units are kept, the newest ones.
+  local function logged(i, beyond, period, buckets, limit, cost, most)
     local key, chunk = keys[i], 4
     local list = states[i] and {} or redis.pcall('LRANGE', key, 0, chunk - 1) -- of another kind: an error, and empty
     local newest, total = 0, 0
@@ -211,11 +215,22 @@ local function other_kinds(keys, now, states, nexts, aheads, reply, base)
     end
     answer(i, newest, live, speaker)
 
-    if live + cost > limit then
+    if live + cost > limit and not beyond then
       return false
     end
     aheads[i] = from + period - now
     nexts[i] = function(ttl)
+      local over = beyond and live + cost - most or 0
+      while over > 0 and live > 0 do
+        local entered, paid = take('<I7I4', call('LINDEX', key, expired + 1))
+        local gone = min(paid, over)
+        if gone < paid then
+          call('LSET', key, expired + 1, pack('<I7I4', entered, paid - gone))
+        else
+          expired = expired + 1
+        end
+        live, over = live - gone, over - gone
+      end
       local merges = live > 0 and newest >= from
       local head = pack('<I7I4', merges and newest or instant, live + cost)
       if live == 0 then
@@ -248,7 +263,7 @@ local charged = bills > 1 and {}
 local kinds
 local last = 0
 for bill = 1, bills do
-  local first, verdict = last + 1, 1
+  local first, verdict, decided = last + 1, 1, false -- whether the line before fits
   last = last + byte(counts, bill)
   for i = first, last do
     if bill > 1 and charged[keys[i]] then
@@ -286,8 +301,12 @@ for bill = 1, bills do
       end
     else
       kinds = kinds or other_kinds(keys, now, states, nexts, aheads, reply, base)
-      fits = kinds[kind](i, a, b, c, d, e, f)
+      fits = kinds[kind](i, enforced == 3 and decided, a, b, c, d, e, f)
     end
+    if enforced == 3 and not decided then
+      aheads[i] = nil
+    end
+    decided = fits
     if fits == nil then
       verdict = 2
     elseif (enforced == 2 or not fits and enforced == 1) and verdict == 1 then

@@ -1,7 +1,7 @@
   -- So many at once. State: a sorted set of permits, each with the instant at which it expires unless it is renewed; and
   -- before them '', with minus what all of them hold. A permit says whose it is, its number there, and what it holds.
   -- Answer: what is held.
-  local function held(i, limit, cost, lease, holder, serial)
+  local function held(i, beyond, limit, cost, lease, holder, serial)
     local key, total, expired = keys[i], 0, {}
     local score = not states[i] and redis.pcall('ZSCORE', key, '')
     if type(score) == 'string' then
@@ -12,7 +12,7 @@
       end
     end
     answer(i, total, 0)
-    if total + cost > limit then
+    if total + cost > limit and not beyond then
       return false
     end
     aheads[i] = lease

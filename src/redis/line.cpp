@@ -1,5 +1,6 @@
 #include "redis/line.hpp"
 
+#include "weir/limit/pair.hpp"
 #include "weir/limit/settle.hpp"
 
 #include <algorithm>
@@ -15,6 +16,7 @@ using limit::Ticks;
 
 // The functions of the scripts, by their number there.
 enum class Kind : std::uint8_t { Spaced = 1, Stepped, Fixed, Calendar, Weighted, Logged, Held };
+constexpr double kFollows = 3;  // in place of a line's `enforced`
 
 template <class L>
 concept Spaced = requires(const L& limiter) {
@@ -60,6 +62,7 @@ struct ToCharge {
   double enforced;
   base::TimePoint around;
   const Hold& hold;
+  limit::Cost most;  // of a log that only counts: what it keeps
 
   template <Spaced L>
   ChargeNumbers operator()(const L& limiter) const noexcept {
@@ -89,7 +92,8 @@ struct ToCharge {
   }
   ChargeNumbers operator()(const limit::SlidingLog& l) const noexcept {
     return {number(Kind::Logged), enforced,          number(l.rate().period),
-            number(l.marks()),    number(l.quota()), number(cost)};
+            number(l.marks()),    number(l.quota()), number(cost),
+            number(most)};
   }
   ChargeNumbers operator()(const limit::Concurrency& l) const noexcept {
     return {number(Kind::Held),  enforced,           number(l.quota()), number(cost), number(hold.lease),
@@ -221,8 +225,11 @@ bool is_known(const limit::Limiter& limiter) noexcept {
   return std::visit([]<class L>(const L&) { return !Unknown<L>; }, limiter);
 }
 
-ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around, const Hold& hold) noexcept {
-  return std::visit(ToCharge{charge.cost, charge.enforced ? 1.0 : 0.0, around, hold}, *charge.limiter);
+ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around, const Hold& hold,
+                         const limit::Limiter* decider) noexcept {
+  const double enforced = decider != nullptr ? kFollows : charge.enforced ? 1 : 0;
+  const auto most = decider != nullptr ? limit::most_counted(*charge.limiter, *decider) : 0;
+  return std::visit(ToCharge{charge.cost, enforced, around, hold, most}, *charge.limiter);
 }
 
 RefundNumbers numbers_of(const Refund& refund) noexcept {

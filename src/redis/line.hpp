@@ -43,10 +43,12 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 // Whether the scripts know this limiter.
 [[nodiscard]] bool is_known(const limit::Limiter& limiter) noexcept;
 
-// REQUIRES is_known(*charge.limiter). `around`: roughly Redis's time, within a window of any calendar; it
+// REQUIRES is_known(*charge.limiter). `decider`: of the line that this one follows (limit/pair.hpp), null if
+// it follows none. `around`: roughly Redis's time, within a window of any calendar; it
 // chooses which windows are sent, and the script knows whether they were the right ones.
 [[nodiscard]] ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around,
-                                       const Hold& hold) noexcept;
+                                       const Hold& hold,
+                                       const limit::Limiter* decider = nullptr) noexcept;
 [[nodiscard]] RefundNumbers numbers_of(const Refund& refund) noexcept;
 
 // What the limiter says of the state that the script found; nullopt where that cannot be one.

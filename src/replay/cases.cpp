@@ -163,9 +163,13 @@ void Cases::add_told(const policy::Rule& rule, const Line& line, policy::Bill& b
   ++told.told;
   const auto cost = rule.cost_from.kind == policy::CostSource::Kind::None ? rule.cost : said->cost;
   const auto add = [&](const policy::AppliedLimiter& applied, const limit::Key& key) {
-    (void)bill.add({&rule, applied}, {key, applied.limiter, cost, rule.index,
-                                      rule.mode == policy::Mode::Enforce && !applied.counted,
-                                      policy::ledger_of(applied.variant, applied.elastic)});
+    (void)bill.add({&rule, applied}, {.key = key,
+                                      .limiter = applied.limiter,
+                                      .cost = cost,
+                                      .rule = rule.index,
+                                      .enforced = rule.mode == policy::Mode::Enforce && !applied.counted,
+                                      .ledger = policy::ledger_of(applied.variant, applied.elastic),
+                                      .counted = applied.counted});
   };
   auto applied = policy::limiter_of(rule, said->variant, said->elastic);
   add(applied, said->key);

@@ -31,6 +31,8 @@ struct Charge {
   bool enforced = true;  // false: a shadow rule, evaluated apart and charged only if it would admit
   Ledger ledger = 0;     // keys of one ledger share a cell when the table is full
   Cost lease = 0;        // of Redis: most units of the key that a weir may take in advance; 0: none
+  // It only counts what the line before it, of the same rule, decides (limit/pair.hpp). Not enforced.
+  bool counted = false;
 };
 
 }  // namespace weir::limit

@@ -53,7 +53,8 @@ class KeyTable {
   KeyTable& operator=(const KeyTable&) = delete;
 
   // Checks all, then charges all that are enforced, or none; outcomes[i] answers charges[i].
-  // True when charged. A shadow line is charged when it would admit and the enforced ones did.
+  // True when charged. A shadow line is charged when it would admit and the enforced ones did; one that only
+  // counts, with the line before it, beyond its limit if need be (limit/pair.hpp): it is `allowed` then.
   // REQUIRES charges.size() == outcomes.size() ≤ kMaxCharges; no two lines with one key, nor two with one
   // rule and ledger; of two lines of one rule one ledger even, one odd; now ≥ the epoch.
   // `turn`, here and below: where to note when it happened (limit/turn.hpp); null: nowhere.

@@ -57,6 +57,9 @@ class SlidingLog {
 
   // The same for the log that a cell can hold. Word 0: the mark, word 1: the cost.
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
+  // A cost that does not fit, entered all the same; no more than `most` units are kept (limit/pair.hpp).
+  [[nodiscard]] Cell charge_beyond(const Cell& cell, base::TimePoint now, Cost cost,
+                                   Cost most) const noexcept;
   // Gives back what was charged at an instant, if it still counts; by then its entry may have moved on.
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
   // A charge of `reserved` has turned out to be one of `actual` (limit/settle.hpp): changes the entry that

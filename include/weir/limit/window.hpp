@@ -15,6 +15,8 @@
 
 namespace weir::limit {
 
+inline constexpr std::uint64_t kMostCount = 0xffff'ffff;  // of a window: what half a word holds
+
 // Admits while what the current window has admitted and the cost are within the limit. Windows are aligned to
 // the epoch, or to the local days or months of a calendar. The simplest count there is, and the roughest:
 // twice the limit passes around a boundary.
@@ -36,6 +38,8 @@ class FixedWindow {
   // A charge of `reserved` has turned out to be one of `actual`, which is more (limit/settle.hpp).
   [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                          Cost actual) const noexcept;
+  // A cost that does not fit, charged all the same (limit/pair.hpp).
+  [[nodiscard]] Cell charge_beyond(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
   // As much counted, in the window of this limiter in which the other one would have been fresh again.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
@@ -79,6 +83,8 @@ class SlidingWindow {
   // A charge of `reserved` has turned out to be one of `actual`, which is more (limit/settle.hpp).
   [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                          Cost actual) const noexcept;
+  // A cost that does not fit, charged all the same (limit/pair.hpp).
+  [[nodiscard]] Cell charge_beyond(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
   // All that is counted, in so late a window of this limiter that it weighs in full until `drained_at`.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;

@@ -100,6 +100,8 @@ class Shaper {
 
   // One that will not be used by whom it was promised: it is for the next of its lane, or goes back.
   void pass_on(const Departure& departure);
+  // The store has taken the lane's last departure back: now it may take those that were left over before it.
+  void return_surplus(const limit::Key& lane);
 
   // The places taken in all workers' lanes.
   [[nodiscard]] std::size_t waiting() const;

@@ -114,7 +114,8 @@ class Server {
   }
   void slow_down(Duration work) { work_ = work; }
   void demand(std::uint64_t demand) { demand_ = demand; }
-  void fail(bool yes) { failing_ = yes; }
+  void fail(bool yes) { fail_every(yes ? 1 : 0); }
+  void fail_every(std::uint64_t nth) { failing_ = nth; }
   [[nodiscard]] std::uint64_t limit() const { return limiter_.limit(cell_, now_); }
   [[nodiscard]] std::uint64_t lowest() const { return lowest_; }
   [[nodiscard]] std::size_t flying() const { return flying_.size(); }
@@ -136,14 +137,16 @@ class Server {
   void finish() {
     const auto [began, ends] = flying_.front();
     flying_.pop_front();
-    cell_ = limiter_.release(cell_, now_, 1, {.latency = ends - began, .failed = failing_});
+    const bool failed = failing_ != 0 && ++ended_ % failing_ == 0;
+    cell_ = limiter_.release(cell_, now_, 1, {.latency = ends - began, .failed = failed});
   }
 
   AdaptiveConcurrency limiter_;
   std::vector<TimePoint> free_at_;
   Duration work_;
   std::uint64_t demand_;
-  bool failing_ = false;
+  std::uint64_t failing_ = 0;  // every so many; 0: none
+  std::uint64_t ended_ = 0;
   Cell cell_;
   TimePoint now_ = kStart;
   std::deque<Request> flying_;
@@ -179,6 +182,28 @@ TEST(AdaptiveConcurrency, NeverFallsBelowMinNorRisesAboveMax) {
   failing.fail(false);
   failing.run(20s);
   EXPECT_EQ(failing.limit(), 50);
+}
+
+// As the slowest answer does, whose gradient is a half: by an eighth of a place.
+TEST(AdaptiveConcurrency, AFailureFellTwiceAsDeepAsAnyAnswer) {
+  const auto limiter = adaptive(1, 10'000);
+  auto cell = limiter.step({}, kStart, 20).next;
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(limiter.limit(cell, kStart), i == 0 ? 100 : 99);
+    cell = limiter.release(cell, kStart, 1, {.failed = true});
+  }
+  EXPECT_EQ(limiter.limit(cell, kStart), 99);
+  cell = limiter.release(cell, kStart, 1, {.failed = true});
+  EXPECT_EQ(limiter.limit(cell, kStart), 98);
+}
+
+// A server that fails one request in four has room for the others.
+TEST(AdaptiveConcurrency, ServesOnWhereSomeFail) {
+  Server server(adaptive(2, 1'000), 40, 20ms, 5'000);
+  server.run(20s);
+  server.fail_every(4);
+  server.run(60s);
+  EXPECT_GE(server.limit(), 40) << "failures alone brought it down";
 }
 
 TEST(AdaptiveConcurrency, ShedsNothingToProbe) {

@@ -1,9 +1,12 @@
 // What threads may do to one table at once. Run under ThreadSanitizer too.
-#include "unit/limit/traffic.hpp"
+#include "unit/limit/random_case.hpp"
 
 #include "weir/limit/key_table.hpp"
 
+#include <array>
 #include <atomic>
+#include <latch>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -22,13 +25,80 @@ void in_parallel(Work work) {
     threads.emplace_back([&work, i] { work(static_cast<std::uint64_t>(i)); });
 }
 
+// One bill, which everybody asks for at one instant, so that it is all the same who comes first. Of any
+// limiters, those of what is under way among them.
+struct Rush {
+  explicit Rush(Dice& dice, RuleIndex first) : at(dice.start()) {
+    const auto count = dice.between(1, kMost);
+    for (RuleIndex i = 0; i < count; ++i) limiters.push_back(any(dice));
+    for (RuleIndex i = 0; i < count; ++i) {
+      const auto room = std::max<std::uint64_t>(quota(limiters[i]), 1);
+      const auto rule = static_cast<RuleIndex>(first + i);
+      bill.push_back({key_of(0, rule), &limiters[i], std::max<Cost>(1, room / dice.between(1, 20)), rule,
+                      i == 0 || !dice.one_in(6)});
+    }
+  }
+  static Limiter any(Dice& dice) {
+    const auto limit = dice.between(1, 20);
+    if (dice.one_in(8)) return Concurrency::make(limit).value();
+    if (dice.one_in(8)) return AdaptiveConcurrency::make(limit, limit + dice.between(0, 400)).value();
+    return dice.limiter().limiter;
+  }
+  void ask(KeyTable& table, std::uint64_t& admitted) const {
+    std::array<Outcome, kMost> outcomes;
+    for (int i = 0; i < kAsked; ++i) admitted += table.charge(bill, at, std::span(outcomes).first(bill.size()));
+  }
+  static constexpr std::uint64_t kMost = 3;
+  static constexpr int kAsked = 4;  // by each thread
+  TimePoint at;
+  std::vector<Limiter> limiters;
+  std::vector<Charge> bill;
+};
+
+// So many at a time to one table, through which the threads go side by side.
+void rush(Dice& dice) {
+  constexpr std::size_t kRushes = 50;
+  std::vector<std::unique_ptr<Rush>> rushes;
+  for (std::size_t i = 0; i < kRushes; ++i)
+    rushes.push_back(std::make_unique<Rush>(dice, static_cast<RuleIndex>(i * Rush::kMost)));
+  KeyTable table(1'000);
+  std::array<std::array<std::uint64_t, kRushes>, kThreads> admitted{};
+  std::latch all_there(kThreads);
+  in_parallel([&](std::uint64_t thread) {
+    all_there.arrive_and_wait();
+    for (std::size_t i = 0; i < kRushes; ++i) rushes[i]->ask(table, admitted[thread][i]);
+  });
+  KeyTable lone(1'000);
+  for (std::size_t i = 0; i < kRushes; ++i) {
+    std::uint64_t together = 0, alone = 0;
+    for (const auto& of_thread : admitted) together += of_thread[i];
+    for (int thread = 0; thread < kThreads; ++thread) rushes[i]->ask(lone, alone);
+    const auto& bill = rushes[i]->bill;
+    ASSERT_EQ(together, alone) << "of " << kThreads * Rush::kAsked << ", by " << describe(*bill[0].limiter)
+                               << " and " << bill.size() - 1 << " more";
+    for (const auto& charge : bill)
+      ASSERT_EQ(table.peek(charge, rushes[i]->at), lone.peek(charge, rushes[i]->at))
+          << describe(*charge.limiter);
+  }
+}
+
 TEST(KeyTableThreads, AdmitExactlyWhatOneThreadWould) {
+  const auto seed = new_seed();
+  Dice dice(seed);
+  for (int round = 0; round < 200 && !testing::Test::HasFatalFailure(); ++round) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed << " round " << round);
+    rush(dice);
+  }
+}
+
+TEST(KeyTableThreads, ChargeTwoRulesAlike) {
+  const auto seed = new_seed();
   KeyTable table(1'000);
   const Limiter own = token_bucket("1/day", kBurst);
   const Limiter shared = token_bucket("1/day", kClients * kBurst / 2);
   std::atomic<std::uint64_t> admitted{0};
   in_parallel([&](std::uint64_t thread) {
-    std::mt19937_64 random(thread);
+    std::mt19937_64 random(seed + thread);
     std::vector<Outcome> outcomes(2);
     for (int i = 0; i < 10'000; ++i) {
       const auto client = random() % kClients;
@@ -36,7 +106,7 @@ TEST(KeyTableThreads, AdmitExactlyWhatOneThreadWould) {
       if (table.charge(bill, kStart, outcomes)) ++admitted;
     }
   });
-  EXPECT_EQ(admitted, kClients * kBurst / 2) << "of 40,000 asked";
+  EXPECT_EQ(admitted, kClients * kBurst / 2) << "of 40,000 asked, seed " << seed;
   std::uint64_t left = 0;
   for (std::uint64_t client = 0; client < kClients; ++client) {
     const auto outcome = table.peek({key_of(client), &own}, kStart);
@@ -46,11 +116,12 @@ TEST(KeyTableThreads, AdmitExactlyWhatOneThreadWould) {
 }
 
 TEST(KeyTableThreads, BillsOverManyShardsSweepsAndRefundsNeverWaitInACircle) {
+  const auto seed = new_seed();
   KeyTable table(300'000);  // all 256 shards
   const Limiter limiter = token_bucket("1000/s", 1'000'000);
   std::atomic<std::uint64_t> taken{0};
   in_parallel([&](std::uint64_t thread) {
-    std::mt19937_64 random(thread);
+    std::mt19937_64 random(seed + thread);
     std::vector<Outcome> outcomes(kMaxCharges);
     for (int i = 0; i < 3'000; ++i) {
       std::vector<Charge> bill;

@@ -6,6 +6,7 @@
 #include "unit/limit/traffic.hpp"
 
 #include "weir/limit/key_table.hpp"
+#include "weir/limit/pair.hpp"
 #include "weir/limit/settle.hpp"
 
 #include <array>
@@ -68,8 +69,8 @@ class FullTable {
     std::array<Outcome, 2> outcomes;
     TimePoint at;
   };
-  [[nodiscard]] const Limiter& limiter(std::size_t line) const {
-    return line == 0 ? pair_.own.limiter : pair_.elastic.limiter;
+  [[nodiscard]] const Limiter& limiter(Ledger ledger) const {
+    return ledger == 0 ? pair_.own.limiter : pair_.elastic.limiter;
   }
 
   void request() {
@@ -78,19 +79,32 @@ class FullTable {
     const bool busy = dice_.one_in(2);
     std::array<Step, 2> expected;
     for (std::size_t line = 0; line < 2; ++line) {
-      const auto ledger = static_cast<Ledger>(line);
-      charged.bill[line] = {key_of(client_, line), &limiter(line), cost, 3, (line == 0) == busy, ledger};
-      expected[line] = step(limiter(line), cells_[line], now_, cost);
+      const auto ledger = static_cast<Ledger>((line == 0) == busy ? 0 : 1);
+      charged.bill[line] = {.key = key_of(client_, ledger),
+                            .limiter = &limiter(ledger),
+                            .cost = cost,
+                            .rule = 3,
+                            .enforced = line == 0,
+                            .ledger = ledger,
+                            .counted = line == 1};
+      expected[line] = step(limiter(ledger), cells_[ledger], now_, cost);
       expected[line].outcome.overflow = true;
     }
     ++client_;
-    const bool admitted = expected[busy ? 0 : 1].outcome.allowed;
+    const bool admitted = expected[0].outcome.allowed;
+    if (!expected[1].outcome.allowed) expected[1].next = beyond(charged.bill[1], *charged.bill[0].limiter);
+    expected[1].outcome = counted(*charged.bill[1].limiter, expected[1].outcome, admitted);
     ASSERT_EQ(table_.charge(charged.bill, now_, charged.outcomes), admitted);
     for (std::size_t line = 0; line < 2; ++line) {
       ASSERT_EQ(charged.outcomes[line], expected[line].outcome) << "line " << line;
-      if (admitted && expected[line].outcome.allowed) cells_[line] = expected[line].next;
+      if (admitted && expected[line].outcome.allowed) cells_[charged.bill[line].ledger] = expected[line].next;
     }
     if (admitted) flying_.push_back(charged);
+  }
+
+  [[nodiscard]] Cell beyond(const Charge& charge, const Limiter& decider) const {
+    const auto most = most_counted(*charge.limiter, decider);
+    return charge_beyond(*charge.limiter, cells_[charge.ledger], now_, charge.cost, most);
   }
 
   void end() {
@@ -104,19 +118,20 @@ class FullTable {
 
   void end(const Charged& charged, std::size_t line, std::uint64_t ending) {
     const Charge& charge = charged.bill[line];
-    Cell& cell = cells_[line];
-    if (holds(limiter(line))) {
+    const Limiter& limiter = *charge.limiter;
+    Cell& cell = cells_[charge.ledger];
+    if (holds(limiter)) {
       table_.release(charge, now_, {}, true);
-      cell = release(limiter(line), cell, now_, charge.cost, {});
+      cell = release(limiter, cell, now_, charge.cost, {});
     } else if (ending == 0) {
       const auto departure = charged.at + charged.outcomes[line].delay;
       table_.refund(charge, departure, departure, true);
-      cell = refund(limiter(line), cell, departure, charge.cost);
-    } else if (ending == 1 && settles(limiter(line))) {
+      cell = refund(limiter, cell, departure, charge.cost);
+    } else if (ending == 1 && settles(limiter)) {
       const Cost actual = dice_.one_in(3) ? 0 : dice_.magnitude(0, 2 * charge.cost);
       table_.settle(charge, {.charged_at = charged.at, .actual = actual, .now = now_}, true);
-      if (actual != charge.cost) cell = settle(limiter(line), cell, charged.at, charge.cost, actual);
-      ASSERT_EQ(table_.standing(charge, now_, true).remaining, standing(limiter(line), cell, now_).remaining);
+      if (actual != charge.cost) cell = settle(limiter, cell, charged.at, charge.cost, actual);
+      ASSERT_EQ(table_.standing(charge, now_, true).remaining, standing(limiter, cell, now_).remaining);
     }
   }
 
@@ -149,8 +164,9 @@ TEST(Overflow, NewcomersAreAdmittedNoMoreThanTheLimitThatDecides) {
   const Limiter own = FixedWindow::make({5, 24h}).value(), elastic = FixedWindow::make({20, 24h}).value();
   int admitted = 0;
   for (std::uint64_t client = 0; client < 100; ++client) {
-    const std::array bill = {Charge{key_of(client, 0), &own, 1, 3, false, 0},
-                             Charge{key_of(client, 1), &elastic, 1, 3, true, 1}};
+    const std::array bill = {
+        Charge{.key = key_of(client, 1), .limiter = &elastic, .rule = 3, .ledger = 1},
+        Charge{.key = key_of(client, 0), .limiter = &own, .rule = 3, .enforced = false, .counted = true}};
     std::array<Outcome, 2> outcomes;
     if (!table.charge(bill, kStart, outcomes)) continue;
     ++admitted;

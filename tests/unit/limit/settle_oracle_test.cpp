@@ -85,10 +85,14 @@ Level windowed_level(const Case& c, const std::vector<Event>& events, TimePoint 
   const auto* log = std::get_if<SlidingLog>(&c.limiter);
   for (const auto& event : events) {
     Whole weight = 0;
-    if (fixed != nullptr) {
+    if (c.algorithm == Algorithm::Calendar) {
       weight = fixed->window_at(event.at) == fixed->window_at(now) ? period : 0;
+    } else if (fixed != nullptr) {
+      weight = micros(event.at) / period == micros(now) / period ? period : 0;
     } else if (log != nullptr) {
-      weight = log->mark_of(event.at) + log->marks() > log->mark_of(now) ? period : 0;
+      const Whole n = log->is_exact() ? Whole(period) : Whole(log->buckets());
+      const auto sub_window = [&](TimePoint at) { return Whole(micros(at) * n / period); };
+      weight = sub_window(event.at) + n > sub_window(now) ? period : 0;
     } else {
       const auto windows = micros(now) / period - micros(event.at) / period;
       weight = windows == 0 ? period : windows == 1 ? period - micros(now) % period : 0;

@@ -48,14 +48,13 @@ class Steps {
   TimePoint next_{};
 };
 
-// Counts by window, all of them for ever.
+// Counts by window, all of them for ever. Which day or month it is, a calendar's limiter says: what calendars
+// come to stands in tests of their own.
 class Windows {
  public:
   explicit Windows(const Case& c) : rule_(c) {}
   bool ask(TimePoint now, Cost cost) {
-    const auto window = std::get<FixedWindow>(rule_.limiter).window_at(now);
-    EXPECT_TRUE(window.start <= now && now < window.end);
-    now_ = window.start;
+    now_ = rule_.algorithm == Algorithm::FixedWindow ? start_by_epoch(now) : start_by_calendar(now);
     if (Whole(counts_[now_]) + cost > rule_.capacity) return false;
     counts_[now_] += cost;
     return true;
@@ -63,6 +62,15 @@ class Windows {
   [[nodiscard]] Whole remaining() { return rule_.capacity - counts_[now_]; }
 
  private:
+  [[nodiscard]] TimePoint start_by_epoch(TimePoint now) const {
+    const Whole period = rule_.rate.period.count();
+    return TimePoint(Duration(static_cast<std::int64_t>(Whole(micros(now) / period * period))));
+  }
+  [[nodiscard]] TimePoint start_by_calendar(TimePoint now) const {
+    const auto window = std::get<FixedWindow>(rule_.limiter).window_at(now);
+    EXPECT_TRUE(window.start <= now && now < window.end);
+    return window.start;
+  }
   const Case& rule_;
   std::map<TimePoint, Cost> counts_;
   TimePoint now_{};

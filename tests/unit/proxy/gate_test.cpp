@@ -132,6 +132,43 @@ TEST_F(GateTest, ADepartureThatTheShaperHasIsGivenBackOnce) {
       << "the one that the other has was not promised again";
 }
 
+// So it is where Redis refuses several at once: the first to ask is the first to be told.
+TEST_F(GateTest, DeparturesOfThoseRefusedFirstComeFirstOutWereLostButForTheLast) {
+  (void)ask("x");
+  auto& first = ask("a");
+  const auto soonest = first.gate.delayed().departure.at;
+  auto& second = ask("b");
+  EXPECT_EQ(second.gate.delayed().departure.at, soonest + hours(1));
+  first.gate.abandon();
+  second.gate.abandon();
+  EXPECT_EQ(queue.queue.surplus(first.gate.delayed().departure.charge.key), nullptr) << "all went back";
+  EXPECT_EQ(ask("c").gate.delayed().departure.at, soonest);
+}
+
+TEST_F(GateTest, ADepartureThatCannotGoBackIsForWhoWaits) {
+  (void)ask("x");
+  auto& refused = ask("a");
+  const auto soonest = refused.gate.delayed().departure.at;
+  auto& waiting = join("b");
+  const auto lane = waiting.gate.delayed().departure.charge.key;
+  refused.gate.abandon();
+  EXPECT_EQ(queue.queue.next_turn(lane, waiting.ticket->client()), soonest);
+  EXPECT_EQ(queue.queue.surplus(lane), nullptr) << "the last one went back";
+}
+
+// Slots of the past are nobody's: handed on, they would leave at once, and all of them together.
+TEST_F(GateTest, ADepartureWhoseTimeIsOverIsForNobody) {
+  began -= hours(2);
+  (void)ask("x");
+  auto& late = ask("a");
+  began += hours(2);
+  (void)ask("y");
+  auto& waiting = join("b");
+  late.gate.abandon();
+  turn([] { return false; }, 1);
+  EXPECT_FALSE(waiting.done);
+}
+
 TEST_F(GateTest, WhoSendsAnotherAwayAndLeavesHasPaid) {
   (void)ask("x");
   auto& greedy = join("a");

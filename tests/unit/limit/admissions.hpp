@@ -1,0 +1,56 @@
+// All that a rule admitted, and what windows and logs are by definition: the slow way, by plain arithmetic
+// over the whole list, for those who are to count in other ways and come to the same.
+#pragma once
+
+#include "weir/limit/limiter.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace weir::limit {
+
+struct Admissions {
+  struct One {
+    std::int64_t at;  // µs
+    std::int64_t cost;
+  };
+  std::vector<One> all;
+
+  void add(base::TimePoint at, Cost cost) {
+    all.push_back({at.time_since_epoch().count(), static_cast<std::int64_t>(cost)});
+  }
+
+  // Whether a cost is within the definition of a window or a log whose limit is not passed by it.
+  [[nodiscard]] bool fit(const Limiter& limiter, base::TimePoint now, Cost cost) const {
+    const auto at = now.time_since_epoch().count();
+    const auto asked = static_cast<std::int64_t>(cost);
+    const auto limit = static_cast<std::int64_t>(quota(limiter));
+    if (const auto* window = std::get_if<FixedWindow>(&limiter)) {
+      const auto period = window->rate().period.count();
+      return sum([&](std::int64_t then) { return then / period == at / period; }) + asked <= limit;
+    }
+    if (const auto* window = std::get_if<SlidingWindow>(&limiter)) {
+      const auto period = window->rate().period.count();
+      const auto current = sum([&](std::int64_t then) { return then / period == at / period; });
+      const auto previous = sum([&](std::int64_t then) { return then / period == at / period - 1; });
+      return previous * (period - at % period) + (current + asked) * period <= limit * period;
+    }
+    const auto& log = std::get<SlidingLog>(limiter);
+    const auto period = log.rate().period.count();
+    const auto marks = log.is_exact() ? period : static_cast<std::int64_t>(log.buckets());
+    const auto mark = [&](std::int64_t then) {
+      return log.is_exact() ? then : then / period * marks + then % period * marks / period;
+    };
+    return sum([&](std::int64_t then) { return mark(then) + marks > mark(at); }) + asked <= limit;
+  }
+
+ private:
+  template <class Counts>
+  [[nodiscard]] std::int64_t sum(Counts counts) const {
+    std::int64_t total = 0;
+    for (const auto& [at, cost] : all) total += counts(at) ? cost : 0;
+    return total;
+  }
+};
+
+}  // namespace weir::limit

@@ -1,0 +1,55 @@
+// Two limiters of one rule, small enough that either is passed often.
+#pragma once
+
+#include "unit/limit/random_case.hpp"
+
+#include "weir/limit/charge.hpp"
+
+#include <array>
+
+namespace weir::limit {
+
+struct RandomPair {
+  std::array<Limiter, 2> limiters;
+  bool alike;  // in their periods
+  base::Duration period;
+
+  // A bill of both, by ledger: `decider` decides, and the other one counts.
+  [[nodiscard]] std::array<Charge, 2> bill(Ledger decider, Cost cost, RuleIndex rule,
+                                           bool enforced = true) const {
+    const auto line = [&](Ledger ledger) {
+      return Charge{.key = key_of(ledger, rule),
+                    .limiter = &limiters[ledger],
+                    .cost = cost,
+                    .rule = rule,
+                    .enforced = enforced && ledger == decider,
+                    .ledger = ledger,
+                    .counted = ledger != decider};
+    };
+    return {line(decider), line(1 - decider)};
+  }
+};
+
+// Windows or logs, of one algorithm.
+inline RandomPair random_pair_of_windows(Dice& dice) {
+  const auto algorithm = dice.between(0, 3);
+  const auto buckets = dice.between(2, 5);
+  const auto make = [&](Rate limit) -> Limiter {
+    switch (algorithm) {
+      case 0:
+        return FixedWindow::make(limit).value();
+      case 1:
+        return SlidingWindow::make(limit).value();
+      case 2:
+        return SlidingLog::make(limit).value();
+      default:
+        return SlidingLog::make(limit, buckets).value();
+    }
+  };
+  const Rate own{dice.between(1, 8), Duration(dice.between(5, 500))};
+  const bool alike = !dice.one_in(4);
+  const Rate more{own.count + dice.between(0, 12), alike ? own.period : Duration(dice.between(5, 500))};
+  return {{make(own), make(more)}, alike, own.period};
+}
+
+}  // namespace weir::limit

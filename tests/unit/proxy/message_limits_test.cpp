@@ -1,0 +1,69 @@
+// Which rules count the messages of a WebSocket, and under whose name.
+#include "proxy/message_limits.hpp"
+
+#include "proxy/gate.hpp"
+#include "unit/proxy/lone_worker.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::proxy {
+namespace {
+
+using policy::OnStoreFailure;
+
+Configuration two_messages_a_client(policy::Store store, OnStoreFailure on_failure) {
+  policy::Rule rule{.name = "chat", .limiter = limit::TokenBucket::make({100, std::chrono::seconds(1)}, 100).value()};
+  rule.key = {*policy::parse_key_part("api_key")};
+  rule.store = store;
+  rule.on_store_failure = on_failure;
+  rule.messages = policy::Messages{.limiter = limit::TokenBucket::make({1, std::chrono::hours(1)}, 2).value()};
+  Configuration config;
+  config.rules.push_back(rule);
+  return config;
+}
+
+// A worker whose Redis, where it has one, is away; and requests that each become a WebSocket.
+struct Chat : LoneWorker {
+  explicit Chat(const Configuration& a_config, const redis::RedisSettings* redis = nullptr)
+      : LoneWorker(a_config, redis) {}
+
+  // Of the messages of a new connection, how many pass, of ten at once.
+  int passed(std::string_view api_key) {
+    ExchangeSpace space(worker.blocks);
+    space.request.head = &head;
+    space.request.client.api_key = api_key;
+    Gate gate(worker, config, space);
+    Ruling ruling;
+    if (!gate.decide_here(clock.now(), policy::kDefaultPriority, ruling))
+      net::spawn(context.get_executor(), ask_redis(gate, ruling), [](const std::exception_ptr&) {});
+    EXPECT_EQ(ruling.decision.verdict, policy::Verdict::Forward);
+    MessageLimits limits(worker, space);
+    int admitted = 0;
+    for (int i = 0; i < 10; ++i) admitted += limits.counts() && !limits.ask().admitted ? 0 : 1;
+    return admitted;
+  }
+
+  static net::Task<void> ask_redis(Gate& gate, Ruling& ruling) { ruling = co_await gate.ask_redis(); }
+
+  http::RequestHead head;
+};
+
+TEST(MessageLimits, ConnectionsOfOneClientShareThem) {
+  Chat chat(two_messages_a_client(policy::Store::Memory, OnStoreFailure::Local));
+  EXPECT_EQ(chat.passed("a"), 2);
+  EXPECT_EQ(chat.passed("a"), 0);
+  EXPECT_EQ(chat.passed("b"), 2);
+}
+
+TEST(MessageLimits, AConnectionThatWasOpenedWhileRedisWasAwayHadNone) {
+  const redis::RedisSettings settings;
+  for (const auto on_failure : {OnStoreFailure::Local, OnStoreFailure::Open}) {
+    Chat chat(two_messages_a_client(policy::Store::Redis, on_failure), &settings);
+    EXPECT_EQ(chat.passed("a"), 2);
+    EXPECT_EQ(chat.passed("a"), 0);
+    EXPECT_EQ(chat.passed("b"), 2);
+  }
+}
+
+}  // namespace
+}  // namespace weir::proxy
