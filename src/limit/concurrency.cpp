@@ -225,8 +225,7 @@ Cell AdaptiveConcurrency::release(const Cell& cell, base::TimePoint now, Cost co
     const std::uint64_t gradient = kGradient * 3 / 2 * state.best / state.quick;
     // What is learned alone is worth something once it is known: the limit waits for it.
     const bool knows = state.in_flight > min_ || 8 * state.quick <= 9 * state.best;
-    if (gradient < kGradient || knows)
-      state.limit = adapted(state, std::clamp(gradient, kWorst, kGradient));
+    if (gradient < kGradient || knows) state.limit = adapted(state, std::clamp(gradient, kWorst, kGradient));
   }
   state.in_flight = beyond(state.in_flight, cost);
   if (state.in_flight == 0 && state.best == 0 && state.limit == start_) return {};  // nothing was learned

@@ -16,7 +16,8 @@ concept CountsBeyond = requires(const L& limiter, const Cell& cell, base::TimePo
 }  // namespace
 
 bool counts_beyond(const Limiter& limiter) noexcept {
-  return std::visit([]<class L>(const L&) { return CountsBeyond<L> || std::same_as<L, SlidingLog>; }, limiter);
+  return std::visit([]<class L>(const L&) { return CountsBeyond<L> || std::same_as<L, SlidingLog>; },
+                    limiter);
 }
 
 Cell charge_beyond(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost,

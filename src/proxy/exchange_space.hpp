@@ -32,7 +32,7 @@ struct ExchangeSpace {
   std::string path_scratch;
   std::string host_scratch;
   policy::Evaluation evaluation;
-  policy::Bill fallback;  // of Redis lines, charged here while Redis is away
+  policy::Bill fallback;             // of Redis lines, charged here while Redis is away
   std::vector<UnaskedLine> unasked;  // of these the ones whose rules count messages as well
   http::ResponseHead response;
   Inbox answer;          // bytes of the upstream

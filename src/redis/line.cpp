@@ -91,9 +91,8 @@ struct ToCharge {
     return {number(Kind::Weighted), enforced, number(l.rate().period), number(l.quota()), number(cost)};
   }
   ChargeNumbers operator()(const limit::SlidingLog& l) const noexcept {
-    return {number(Kind::Logged), enforced,          number(l.rate().period),
-            number(l.marks()),    number(l.quota()), number(cost),
-            number(most)};
+    return {number(Kind::Logged), enforced,    number(l.rate().period), number(l.marks()), number(l.quota()),
+            number(cost),         number(most)};
   }
   ChargeNumbers operator()(const limit::Concurrency& l) const noexcept {
     return {number(Kind::Held),  enforced,           number(l.quota()), number(cost), number(hold.lease),

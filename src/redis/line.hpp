@@ -46,8 +46,7 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 // REQUIRES is_known(*charge.limiter). `decider`: of the line that this one follows (limit/pair.hpp), null if
 // it follows none. `around`: roughly Redis's time, within a window of any calendar; it
 // chooses which windows are sent, and the script knows whether they were the right ones.
-[[nodiscard]] ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around,
-                                       const Hold& hold,
+[[nodiscard]] ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around, const Hold& hold,
                                        const limit::Limiter* decider = nullptr) noexcept;
 [[nodiscard]] RefundNumbers numbers_of(const Refund& refund) noexcept;
 

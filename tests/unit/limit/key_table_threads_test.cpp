@@ -46,7 +46,8 @@ struct Rush {
   }
   void ask(KeyTable& table, std::uint64_t& admitted) const {
     std::array<Outcome, kMost> outcomes;
-    for (int i = 0; i < kAsked; ++i) admitted += table.charge(bill, at, std::span(outcomes).first(bill.size()));
+    for (int i = 0; i < kAsked; ++i)
+      admitted += table.charge(bill, at, std::span(outcomes).first(bill.size()));
   }
   static constexpr std::uint64_t kMost = 3;
   static constexpr int kAsked = 4;  // by each thread

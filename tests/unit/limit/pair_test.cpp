@@ -39,12 +39,17 @@ class Pairs {
   // Beside them a line of another rule, which may refuse.
   void request() {
     const bool shadow = dice_.one_in(6), passes = !dice_.one_in(6);
-    const auto bill = pair_.bill(static_cast<Ledger>(dice_.between(0, 1)), dice_.between(1, 3), kRule, !shadow);
-    const Charge other{.key = key_of(9, kOther), .limiter = &million_, .cost = passes ? Cost{1} : Cost{2'000'000}, .rule = kOther};
+    const auto bill =
+        pair_.bill(static_cast<Ledger>(dice_.between(0, 1)), dice_.between(1, 3), kRule, !shadow);
+    const Charge other{.key = key_of(9, kOther),
+                       .limiter = &million_,
+                       .cost = passes ? Cost{1} : Cost{2'000'000},
+                       .rule = kOther};
     const std::array lines{other, bill[0], bill[1]};
     std::array<Outcome, 3> outcomes;
     const bool fits = admitted_.fit(*bill[0].limiter, now_, bill[0].cost);
-    ASSERT_EQ(table_.charge(lines, now_, outcomes), passes && (fits || shadow)) << "ledger " << bill[0].ledger;
+    ASSERT_EQ(table_.charge(lines, now_, outcomes), passes && (fits || shadow))
+        << "ledger " << bill[0].ledger;
     ASSERT_EQ(outcomes[1].allowed, fits) << "ledger " << bill[0].ledger;
     ASSERT_EQ(outcomes[2].allowed, fits) << "the one counts what the other does";
     if (!passes || !fits) return;
@@ -105,10 +110,10 @@ TEST(Pair, WhatIsUnderWayCountsWhoeverLetItIn) {
       ASSERT_EQ(table.charge(bill, kStart, outcomes), fits) << flying.size() << " under way";
       ASSERT_EQ(outcomes[1].allowed, fits);
       if (fits)
-        flying.push_back(
-            {Permit(table, bill[0], kStart, false), Permit(table, bill[1], kStart, false)});
+        flying.push_back({Permit(table, bill[0], kStart, false), Permit(table, bill[1], kStart, false)});
       if (!flying.empty() && dice.one_in(2))
-        flying.erase(std::next(flying.begin(), static_cast<std::ptrdiff_t>(dice.between(0, flying.size() - 1))));
+        flying.erase(
+            std::next(flying.begin(), static_cast<std::ptrdiff_t>(dice.between(0, flying.size() - 1))));
     }
     flying.clear();
     const auto bill = pair.bill(0, own, kRule);
@@ -129,7 +134,8 @@ TEST(Pair, ABucketOwesNothingForWhatTheOtherAdmitted) {
 }
 
 TEST(Pair, ALogRemembersNoMoreThanTheOtherCanAdmit) {
-  const RandomPair pair{{SlidingLog::make(rate("5/day")).value(), SlidingLog::make(rate("20/s")).value()}, false, {}};
+  const RandomPair pair{
+      {SlidingLog::make(rate("5/day")).value(), SlidingLog::make(rate("20/s")).value()}, false, {}};
   KeyTable table(64);
   std::array<Outcome, 2> outcomes;
   for (int i = 0; i < 20'000; ++i)
@@ -137,7 +143,8 @@ TEST(Pair, ALogRemembersNoMoreThanTheOtherCanAdmit) {
   EXPECT_LE(table.stats().log_chunks_used, 10) << "of seven entries each";
   const auto last = kStart + 19'999 * 50ms;
   EXPECT_FALSE(table.charge(pair.bill(0, 1, kRule), last + 24h - 201ms, outcomes));
-  EXPECT_TRUE(table.charge(pair.bill(0, 1, kRule), last + 24h - 200ms, outcomes)) << "the fifth last has gone";
+  EXPECT_TRUE(table.charge(pair.bill(0, 1, kRule), last + 24h - 200ms, outcomes))
+      << "the fifth last has gone";
 }
 
 }  // namespace

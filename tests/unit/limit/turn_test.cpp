@@ -82,8 +82,8 @@ class Work {
 
   void run() {
     for (int i = 0; i < Rules::kDeeds; ++i) {
-      const auto at = kStart + Duration(static_cast<std::uint64_t>(i) * rules_.pace +
-                                        dice_.between(0, 12 * rules_.pace));
+      const auto at =
+          kStart + Duration(static_cast<std::uint64_t>(i) * rules_.pace + dice_.between(0, 12 * rules_.pace));
       Deed deed = !later_.empty() && dice_.one_in(2) ? put_off(at) : bill(at);
       if (deed.charges.empty()) continue;
       carry_out(table_, deed, &deed.turn);

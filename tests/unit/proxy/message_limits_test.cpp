@@ -12,11 +12,13 @@ namespace {
 using policy::OnStoreFailure;
 
 Configuration two_messages_a_client(policy::Store store, OnStoreFailure on_failure) {
-  policy::Rule rule{.name = "chat", .limiter = limit::TokenBucket::make({100, std::chrono::seconds(1)}, 100).value()};
+  policy::Rule rule{.name = "chat",
+                    .limiter = limit::TokenBucket::make({100, std::chrono::seconds(1)}, 100).value()};
   rule.key = {*policy::parse_key_part("api_key")};
   rule.store = store;
   rule.on_store_failure = on_failure;
-  rule.messages = policy::Messages{.limiter = limit::TokenBucket::make({1, std::chrono::hours(1)}, 2).value()};
+  rule.messages =
+      policy::Messages{.limiter = limit::TokenBucket::make({1, std::chrono::hours(1)}, 2).value()};
   Configuration config;
   config.rules.push_back(rule);
   return config;

@@ -48,7 +48,8 @@ class PairScript : public ::testing::Test {
     const auto lines =
         pair_->bill(static_cast<limit::Ledger>(dice_.between(0, 1)), cost, kRule, !dice_.one_in(6));
     const limit::Cost of_other = dice_.one_in(6) ? 2'000'000 : 1;
-    const Charge other{.key = limit::key_of(9, kOther), .limiter = &million_, .cost = of_other, .rule = kOther};
+    const Charge other{
+        .key = limit::key_of(9, kOther), .limiter = &million_, .cost = of_other, .rule = kOther};
     Bill bill{{lines[0], lines[1]}};
     bill.lines.insert(dice_.one_in(2) ? bill.lines.begin() : bill.lines.end(), other);
     bill.outcomes.resize(bill.lines.size());
@@ -110,7 +111,8 @@ TEST_F(PairScript, CountsAsTheTableDoes) {
       ask_both(std::move(bills));
       if (dice_.one_in(4)) refund_both();
       ASSERT_FALSE(HasFailure()) << "request " << request;
-      now_ += base::Duration(dice_.one_in(4) ? dice_.between(0, 2 * pair_->period.count()) : dice_.between(0, 9));
+      now_ +=
+          base::Duration(dice_.one_in(4) ? dice_.between(0, 2 * pair_->period.count()) : dice_.between(0, 9));
     }
   }
 }
@@ -121,13 +123,15 @@ TEST_F(PairScript, SoDoAnyTwoOfOneAlgorithm) {
     const auto own = dice_.limiter();
     auto other = dice_.limiter();
     while (other.algorithm != own.algorithm) other = dice_.limiter();
-    SCOPED_TRACE(testing::Message() << "seed " << seed_ << " round " << round << ": " << own << " and " << other);
+    SCOPED_TRACE(testing::Message() << "seed " << seed_ << " round " << round << ": " << own << " and "
+                                    << other);
     begin({{own.limiter, other.limiter}, false, own.rate.period});
     for (int request = 0; request < 12; ++request) {
       ask_both({any_bill()});
       ASSERT_FALSE(HasFailure()) << "request " << request << ", at " << now_.time_since_epoch().count();
       constexpr base::TimePoint kLast{base::Duration(5'800'000'000'000'000)};  // doubles are exact until then
-      now_ = std::min(now_ + std::min<base::Duration>(dice_.pause(own), std::chrono::hours(24 * 366 * 30)), kLast);
+      now_ = std::min(now_ + std::min<base::Duration>(dice_.pause(own), std::chrono::hours(24 * 366 * 30)),
+                      kLast);
     }
   }
 }
