@@ -131,14 +131,15 @@ bool Store::refuses_rest(Charges charges, Outcomes outcomes) noexcept {
 }
 
 // What came from here goes back here. What a trip has charged a bucket with is looked at here as well: in
-// Redis it may move slots that others hold. All else is refunded as ever.
+// Redis it may move slots that others hold. All else is refunded as ever, and all of it in a cluster, where
+// nothing is taken in advance.
 void Store::refund(const limit::Charge& charge, base::TimePoint charged_at, const limit::Outcome& outcome) {
-  UnitLeases* units = session_->units();
+  UnitLeases* units = session_ ? session_->units() : nullptr;
   if (units != nullptr && outcome.lot != 0) return units->put_back(charge, outcome.lot);
   if (units != nullptr && charge.lease != 0 && limit::spacing(*charge.limiter) != nullptr)
     return session_->give_back_units(units->adopt(charge, charged_at));
-  const Refund line{charge, charged_at + outcome.delay};
-  session_->refund({&line, 1});
+  const Refund line{charge, charged_at + base::Duration(outcome.ahead) + outcome.delay};
+  tell({&line, 1});
 }
 
 // In the same turn of the loop as whatever else is asked, so that it shares the call. Where memory runs out

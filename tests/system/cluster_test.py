@@ -4,26 +4,12 @@ slots move, and again when a master has been killed and its replica promoted."""
 
 import itertools
 import re
-import subprocess
 import threading
 import time
 
-from harness import (PATIENCE, Client, Load, Redis, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes,
-                     rule, run_weir, together)
-
-
-class Node(Redis):
-    def __init__(self):
-        super().__init__("--cluster-enabled", "yes", "--cluster-node-timeout", "800", "--cluster-require-full-coverage", "no",
-                         "--cluster-allow-replica-migration", "no", "--repl-diskless-sync-delay", "0")
-
-    @property
-    def name(self):
-        return self.command("CLUSTER", "MYID").decode()
-
-    def ok(self, *words):
-        answer = self.command(*words)
-        assert answer in (b"OK", b"NOKEY"), (words, answer)
+from harness import (PATIENCE, Client, Load, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule,
+                     run_weir, together)
+from redis_cluster import Node, form, keys_of, move_slot, slots_of, state
 
 
 class Walk(Load):
@@ -39,22 +25,11 @@ class Walk(Load):
                 self.results.append((status, time.monotonic() - began))
 
 
-def slots_of(node):
-    """The slots that a node keeps, as it says, ranges by first and last."""
-    own = next(line for line in node.command("CLUSTER", "NODES").decode().splitlines() if "myself" in line)
-    ranges = [part.split("-") for part in own.split()[8:] if not part.startswith("[")]
-    return [(int(part[0]), int(part[-1])) for part in ranges]
-
-
 class Cluster(TestCase):
     @classmethod
     def setUpClass(cls):
         cls.nodes = [cls.enterClassContext(Node()) for _ in range(6)]
-        addresses = [f"127.0.0.1:{node.port}" for node in cls.nodes]
-        subprocess.run(["redis-cli", "--cluster", "create", *addresses, "--cluster-replicas", "1", "--cluster-yes"], check=True,
-                       stdout=subprocess.DEVNULL)
-        for node in cls.nodes:
-            eventually(lambda node=node: b"cluster_state:ok" in node.command("CLUSTER", "INFO"), "the nodes agree")
+        form(cls.nodes, replicas=1)
         cls.masters = [node for node in cls.nodes if b"role:master" in node.command("INFO", "replication")]
         for node in cls.nodes:
             if node not in cls.masters:
@@ -64,9 +39,7 @@ class Cluster(TestCase):
         self.upstream = self.start(Upstream())
 
     def state(self, more="", nodes=None):
-        nodes = ", ".join(f'"127.0.0.1:{node.port}"' for node in nodes or self.nodes)
-        return (f'key_secret = "test"\nredis = {{ url = "redis://ignored", topology = "cluster", nodes = [{nodes}], '
-                f'timeout = "100ms"{more} }}')
+        return state(nodes or self.nodes, more)
 
     def weir(self, *rules, policy="open", nodes=None, more=""):
         """Of rules that the tests name: limit, burst, and the headers that make their key."""
@@ -83,7 +56,7 @@ class Cluster(TestCase):
 
     def keys(self, *nodes):
         """Of clients, at these nodes or at all."""
-        return [key.decode() for node in nodes or self.masters for key in node.command("KEYS", "weir:*") if b"}probe" not in key]
+        return keys_of(*nodes or self.masters)
 
     def test_a_weirs_are_one_limit(self):
         """Fifty connections to two weirs: exact for a bill of one slot, and for one whose other rule has room elsewhere."""
@@ -137,21 +110,6 @@ class Cluster(TestCase):
             self.upstream.reply = answer()
             eventually(lambda name=name: weirs[0].get("/", x_g=name, x_h=name).status == 200, "free again")
 
-    def move(self, slot, source, target, meanwhile):
-        """As resharding does; `meanwhile` runs when the slot is on its way with half of its keys."""
-        target.ok("CLUSTER", "SETSLOT", str(slot), "IMPORTING", source.name)
-        source.ok("CLUSTER", "SETSLOT", str(slot), "MIGRATING", target.name)
-        meanwhile()
-        keys = [key.decode() for key in source.command("CLUSTER", "GETKEYSINSLOT", str(slot), "100")]
-        self.assertGreater(len(keys), 0)
-        source.ok("MIGRATE", "127.0.0.1", str(target.port), "", "0", "1000", "KEYS", keys[0])
-        meanwhile()
-        if keys[1:]:
-            source.ok("MIGRATE", "127.0.0.1", str(target.port), "", "0", "1000", "KEYS", *keys[1:])
-        meanwhile()
-        for node in (target, source, *self.masters):
-            node.ok("CLUSTER", "SETSLOT", str(slot), "NODE", target.name)
-
     def test_e_a_slot_moves_while_traffic_runs(self):
         weirs = [self.weir(("1/day", 500, '["header:X-M"]'), ("1/day", 40, '["header:X-M", "path"]'),
                            ("1000000/s", 1000000, '["header:X-Load"]'), nodes=self.nodes[:1]) for _ in range(2)]
@@ -169,7 +127,7 @@ class Cluster(TestCase):
                 self.assertEqual((statuses.count(200), statuses.count(429)), (40, 10))
                 admitted[0] += 40
 
-        self.move(source.command("CLUSTER", "KEYSLOT", name), source, target, ask)
+        move_slot(source.command("CLUSTER", "KEYSLOT", name), source, target, self.masters, ask)
         load.goes_on(200)
         statuses = [weirs[i % 2].get(f"/rest/{i}", x_m="moving").status for i in range(320)]
         self.assertEqual(admitted[0] + statuses.count(200), 500, "not one more, not one less")

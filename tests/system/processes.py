@@ -176,8 +176,8 @@ class Echo(Process):
 class Redis:
     """A redis-server of its own, without persistence, that can be killed and started again on its port."""
 
-    def __init__(self, *options):
-        self.options = options
+    def __init__(self, *options, environment=None):
+        self.options, self.environment = options, {**os.environ, **(environment or {})}
         self.folder = tempfile.TemporaryDirectory(prefix="weir-redis-")
         for _ in range(20):  # another process may have the port: then redis-server ends at once
             self.port = random.randrange(*BELOW_EPHEMERAL)
@@ -189,7 +189,7 @@ class Redis:
         self.process = subprocess.Popen(
             ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
              *self.options],
-            stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, cwd=self.folder.name)
+            stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, cwd=self.folder.name, env=self.environment)
         return self.answers()
 
     def answers(self):

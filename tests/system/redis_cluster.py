@@ -1,0 +1,63 @@
+"""A Redis Cluster as the tests make one: its nodes, what they keep, and slots that move."""
+
+import subprocess
+
+from harness import Redis, eventually
+
+
+class Node(Redis):
+    def __init__(self, *options, **more):
+        super().__init__("--cluster-enabled", "yes", "--cluster-node-timeout", "800", "--cluster-require-full-coverage", "no",
+                         "--cluster-allow-replica-migration", "no", "--repl-diskless-sync-delay", "0", *options, **more)
+
+    @property
+    def name(self):
+        return self.command("CLUSTER", "MYID").decode()
+
+    def ok(self, *words):
+        answer = self.command(*words)
+        assert answer in (b"OK", b"NOKEY"), (words, answer)
+
+
+def form(nodes, replicas=0):
+    """Makes one cluster of them."""
+    addresses = [f"127.0.0.1:{node.port}" for node in nodes]
+    subprocess.run(["redis-cli", "--cluster", "create", *addresses, "--cluster-replicas", str(replicas), "--cluster-yes"], check=True,
+                   stdout=subprocess.DEVNULL)
+    for node in nodes:
+        eventually(lambda node=node: b"cluster_state:ok" in node.command("CLUSTER", "INFO"), "the nodes agree")
+
+
+def state(nodes, more="", timeout="100ms"):
+    """What a configuration says of it."""
+    nodes = ", ".join(f'"127.0.0.1:{node.port}"' for node in nodes)
+    return (f'key_secret = "test"\nredis = {{ url = "redis://ignored", topology = "cluster", nodes = [{nodes}], '
+            f'timeout = "{timeout}"{more} }}')
+
+
+def slots_of(node):
+    """The slots that a node keeps, as it says, ranges by first and last."""
+    own = next(line for line in node.command("CLUSTER", "NODES").decode().splitlines() if "myself" in line)
+    ranges = [part.split("-") for part in own.split()[8:] if not part.startswith("[")]
+    return [(int(part[0]), int(part[-1])) for part in ranges]
+
+
+def keys_of(*nodes):
+    """Of clients, at these nodes."""
+    return [key.decode() for node in nodes for key in node.command("KEYS", "weir:*") if b"}probe" not in key]
+
+
+def move_slot(slot, source, target, masters, meanwhile=lambda: None):
+    """As resharding does; `meanwhile` runs when the slot is on its way, and with half of its keys there."""
+    target.ok("CLUSTER", "SETSLOT", str(slot), "IMPORTING", source.name)
+    source.ok("CLUSTER", "SETSLOT", str(slot), "MIGRATING", target.name)
+    meanwhile()
+    keys = [key.decode() for key in source.command("CLUSTER", "GETKEYSINSLOT", str(slot), "100")]
+    assert keys, "a slot with a key"
+    source.ok("MIGRATE", "127.0.0.1", str(target.port), "", "0", "1000", "KEYS", keys[0])
+    meanwhile()
+    if keys[1:]:
+        source.ok("MIGRATE", "127.0.0.1", str(target.port), "", "0", "1000", "KEYS", *keys[1:])
+    meanwhile()
+    for node in (target, source, *masters):
+        node.ok("CLUSTER", "SETSLOT", str(slot), "NODE", target.name)
