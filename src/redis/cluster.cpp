@@ -217,7 +217,7 @@ void Store::Cluster::changed(const Session& session) {
   if (session.state() == StoreState::Up) {
     holding_->renew();  // it may have lost what is held there
   } else {
-    last_error_ = session.last_error();
+    last_error_ = session.address().to_string() + ": " + session.last_error();
     denied_.forget_all();
     look();
   }

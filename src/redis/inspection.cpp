@@ -24,6 +24,7 @@ constexpr unsigned kPings = 50;
 constexpr unsigned kLooksAtTheClock = 9;
 constexpr base::Duration kPatience = 2s;
 constexpr std::pair<int, int> kOldest{6, 2};
+constexpr std::string_view kReplica = "slave";  // as INFO calls the role
 
 std::string_view line_of(std::string_view info, std::string_view name) {
   for (std::size_t at = 0; at < info.size();) {
@@ -76,12 +77,8 @@ class Inspector {
   }
 
   net::Awaitable<net::ErrorCode> look() {
-    net::ErrorCode ec;
-    if (sentinels_) ec = co_await sentinels_->locate(found_.address);
-    if (ec) found_.unreachable = sentinels_->why();
-    if (!ec) ec = co_await reach();
-    if (!ec) ec = co_await sign_in_here();
-    if (!ec) ec = co_await read_facts();
+    net::ErrorCode ec = co_await meet(0);
+    for (std::size_t i = 1; i < candidates() && (ec || is_misled()); ++i) ec = co_await meet(i);
     if (!ec) ec = co_await time_pings();
     if (!ec) ec = co_await compare_clocks();
     if (ec && found_.unreachable.empty()) found_.unreachable = redis_.why();
@@ -89,15 +86,28 @@ class Inspector {
   }
 
  private:
-  // Of a cluster the first of its nodes that lets us.
-  net::Awaitable<net::ErrorCode> reach() {
-    net::ErrorCode ec = co_await redis_.open(found_.address);
-    for (std::size_t i = 1; i < settings_.nodes.size() && ec; ++i) {
-      found_.address = settings_.nodes[i];
-      ec = co_await redis_.open(found_.address);
-    }
+  // How many may be asked until one will do: the nodes of a cluster, or what each Sentinel takes for the
+  // master.
+  [[nodiscard]] std::size_t candidates() const noexcept {
+    if (settings_.topology == Topology::Cluster) return settings_.nodes.size();
+    return sentinels_ ? settings_.sentinel.addresses.size() : 1;
+  }
+  net::Awaitable<net::ErrorCode> meet(std::size_t candidate) {
+    found_.unreachable.clear();
+    found_.denied.clear();
+    if (candidate < settings_.nodes.size()) found_.address = settings_.nodes[candidate];
+    net::ErrorCode ec;
+    if (sentinels_) ec = co_await sentinels_->locate(found_.address);
+    if (ec) found_.unreachable = sentinels_->why();
+    if (!ec) ec = co_await redis_.open(found_.address);
+    if (!ec) ec = co_await sign_in_here();
+    if (!ec) ec = co_await read_facts();
+    if (ec && found_.unreachable.empty()) found_.unreachable = redis_.why();
+    if (sentinels_ && (ec || is_misled())) sentinels_->doubt();
     co_return ec;
   }
+  // By a Sentinel that knows an old master.
+  [[nodiscard]] bool is_misled() const noexcept { return sentinels_ && found_.facts.role == kReplica; }
   net::Awaitable<net::ErrorCode> sign_in_here() {
     const Greeting greeting = sign_in(settings_);
     net::ErrorCode ec = co_await redis_.say(greeting.bytes);
@@ -178,11 +188,15 @@ net::Awaitable<void> look(net::Executor executor, const RedisSettings& settings,
 class Trial {
  public:
   Trial(net::asio::io_context& loop, const RedisSettings& settings, Inspection& found)
-      : loop_(loop), found_(found), store_(loop.get_executor(), patient(settings)) {}
+      : loop_(loop),
+        found_(found),
+        tries_again_(settings.topology != Topology::Standalone),
+        store_(loop.get_executor(), patient(settings)) {}
 
   void run() {
     store_.start();
-    turn_until([&] { return store_.state() == StoreState::Up || !store_.last_error().empty(); });
+    turn_until(
+        [&] { return store_.state() == StoreState::Up || (!tries_again_ && !store_.last_error().empty()); });
     if (store_.state() != StoreState::Up) return note(store_.last_error());
     net::spawn(loop_.get_executor(), charge_and_refund(), [](const std::exception_ptr&) {});
     turn_until([&] { return done_; });
@@ -234,6 +248,7 @@ class Trial {
 
   net::asio::io_context& loop_;
   Inspection& found_;
+  const bool tries_again_;  // where another may be the master by now, or another's word be asked
   Store store_;
   limit::LineSet unasked_ = 0;
   bool done_ = false;

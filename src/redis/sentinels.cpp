@@ -79,10 +79,20 @@ net::Awaitable<net::ErrorCode> Sentinels::locate(base::Endpoint& master) {
     if (ec) continue;
     first_ = index;
     located_ = master;
+    on_its_word_ = true;
     break;
   }
   asked_.close();
   co_return ec;
+}
+
+void Sentinels::believe() noexcept {
+  on_its_word_ = false;
+  if (last_heard_.port != 0 && last_heard_ != located_) heard_.close();
+}
+
+void Sentinels::doubt() noexcept {
+  if (std::exchange(on_its_word_, false)) first_ = (first_ + 1) % settings_.addresses.size();
 }
 
 net::Awaitable<net::ErrorCode> Sentinels::greet(Conversation& with, const base::Endpoint& sentinel) {
@@ -135,8 +145,11 @@ void Sentinels::stop() noexcept {
 net::Awaitable<void> Sentinels::watch(std::shared_ptr<Sentinels> self) {
   Sentinels& sentinels = *self;
   while (!sentinels.stopped_) {
-    for (std::size_t i = 0; i < sentinels.settings_.addresses.size() && !sentinels.stopped_; ++i) {
-      const net::ErrorCode ec = co_await sentinels.listen(sentinels.settings_.addresses[i]);
+    const auto& addresses = sentinels.settings_.addresses;
+    const std::size_t first = sentinels.first_;
+    for (std::size_t i = 0; i < addresses.size() && sentinels.first_ == first && !sentinels.stopped_; ++i) {
+      sentinels.listened_ = (first + i) % addresses.size();
+      const net::ErrorCode ec = co_await sentinels.listen(addresses[sentinels.listened_]);
       (void)ec;  // the next one, then; that none knows, locate() says
     }
     if (sentinels.stopped_) break;
@@ -150,6 +163,7 @@ net::Awaitable<void> Sentinels::watch(std::shared_ptr<Sentinels> self) {
 net::Awaitable<net::ErrorCode> Sentinels::listen(const base::Endpoint& sentinel) {
   std::string ping;
   append_command(ping, {"PING"});
+  last_heard_ = {};
   net::ErrorCode ec = co_await greet(heard_, sentinel);
   if (!ec) ec = co_await subscribe();
   bool pinged = false;
@@ -159,7 +173,7 @@ net::Awaitable<net::ErrorCode> Sentinels::listen(const base::Endpoint& sentinel)
       ec = co_await heard_.say(ping);
     } else {
       pinged = false;
-      compare(switched_to(heard_.reply(), settings_.master));
+      if (const auto master = switched_to(heard_.reply(), settings_.master)) hear(*master);
     }
     if (!ec) ec = co_await heard_.hear();
   }
@@ -173,14 +187,21 @@ net::Awaitable<net::ErrorCode> Sentinels::subscribe() {
   append_command(both, {"SUBSCRIBE", "+switch-master"});
   net::ErrorCode ec = co_await heard_.ask(both);
   if (ec) co_return ec;
-  compare(master_in(heard_.reply()));
+  const auto master = master_in(heard_.reply());
+  if (!master) co_return StoreError::Away;
+  hear(*master);
   ec = co_await heard_.hear();
   if (!ec && is_refusal(heard_.reply())) ec = StoreError::NotAllowed;
   co_return ec;
 }
 
-void Sentinels::compare(const std::optional<base::Endpoint>& master) {
-  if (!stopped_ && master && *master != located_ && located_.port != 0) moved_();
+// Whoever says otherwise is asked next.
+void Sentinels::hear(const base::Endpoint& master) {
+  last_heard_ = master;
+  if (stopped_ || master == located_ || located_.port == 0) return;
+  first_ = listened_;
+  on_its_word_ = false;
+  moved_();
 }
 
 }  // namespace weir::redis

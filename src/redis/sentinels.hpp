@@ -1,7 +1,7 @@
 // The Sentinels of one master: where it is, and when that changes (redis.io, "Sentinel client spec").
 //
 // Belongs to a store's session and its thread. Which Sentinel answers is no matter: one that knows an old
-// master is found out when that one says its role, or by the next Sentinel's word.
+// master is found out when that one cannot be reached or says its role, and the next one is asked.
 #pragma once
 
 #include "redis/conversation.hpp"
@@ -35,6 +35,10 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
   // Asks one after the other until one knows, beginning with the one that knew last. One call at a time.
   [[nodiscard]] net::Awaitable<net::ErrorCode> locate(base::Endpoint& master);
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
+  // What locate() found proved to be the master, or not: then the next call begins with another Sentinel. Who
+  // is listened to and says otherwise than what proved true is left.
+  void believe() noexcept;
+  void doubt() noexcept;
 
   // Listens to one Sentinel or another until stop(): `moved` is called whenever the master is not, or no
   // longer, where locate() found it last.
@@ -50,14 +54,17 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
                                                        base::Endpoint& master);
   [[nodiscard]] net::Awaitable<net::ErrorCode> listen(const base::Endpoint& sentinel);
   [[nodiscard]] net::Awaitable<net::ErrorCode> subscribe();
-  void compare(const std::optional<base::Endpoint>& master);
+  void hear(const base::Endpoint& master);
 
   const SentinelSettings settings_;
   const base::Duration patience_;
-  std::string hello_;       // AUTH, or nothing
-  std::string question_;    // where the master is
-  std::size_t first_ = 0;   // the Sentinel that knew last
-  base::Endpoint located_;  // what it said
+  std::string hello_;          // AUTH, or nothing
+  std::string question_;       // where the master is
+  std::size_t first_ = 0;      // the Sentinel that knew last
+  base::Endpoint located_;     // what it said
+  bool on_its_word_ = false;   // it has not proved true yet, nor has another said otherwise
+  std::size_t listened_ = 0;   // whom we listen to
+  base::Endpoint last_heard_;  // what that one said last; port 0: nothing yet
   std::string why_;
   Conversation asked_;
   Conversation heard_;

@@ -139,6 +139,8 @@ net::Awaitable<net::ErrorCode> Store::Session::open() {
   }
   opening_ = 0;
   pause_timer_.cancel();
+  if (sentinels_ && ec) sentinels_->doubt();
+  if (sentinels_ && !ec) sentinels_->believe();
   co_return ec;
 }
 

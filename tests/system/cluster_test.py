@@ -4,6 +4,7 @@ slots move, and again when a master has been killed and its replica promoted."""
 
 import itertools
 import re
+import signal
 import threading
 import time
 
@@ -180,6 +181,19 @@ class Cluster(TestCase):
         self.assertEqual((status, errors), (0, ""))
         self.assertRegex(said, r"(?m)^redis 127\.0\.0\.1:\d+ of a cluster$")
         self.assertRegex(said, r"(?m)^  scripts +load, charge and give back$")
+
+    def test_redis_check_goes_on_from_a_frozen_node(self):
+        """Its kernel takes the connection, and nobody answers there: the next one is asked."""
+        alive = [node for node in self.nodes if node.process.poll() is None]
+        frozen = next(node for node in alive if b"role:slave" in node.command("INFO", "replication"))
+        frozen.process.send_signal(signal.SIGSTOP)
+        try:
+            nodes = [frozen, *(node for node in self.nodes if node is not frozen)]
+            status, said, errors = run_weir("redis-check", config=config(9, state=self.state(nodes=nodes)))
+        finally:
+            frozen.process.send_signal(signal.SIGCONT)
+        self.assertEqual((status, errors), (0, ""))
+        self.assertNotIn(f":{frozen.port} ", said)
 
 
 if __name__ == "__main__":

@@ -42,22 +42,37 @@ class Sentinel(Redis):
 
 
 class Liar(socketserver.ThreadingTCPServer):
-    """Says of some server that it is the master."""
+    """A Sentinel that says of some server that it is the master; how often it was asked, and who listens to it."""
 
     allow_reuse_address = daemon_threads = True
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self):
-            while words := self.request.recv(4096):
-                port = str(self.server.named).encode()
-                self.request.sendall(b"*2\r\n$9\r\n127.0.0.1\r\n$%d\r\n%s\r\n" % (len(port), port))
-                if b"SUBSCRIBE" in words:
-                    self.request.sendall(b"*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n")
+            try:
+                while words := self.request.recv(4096):
+                    if b"PING" in words:
+                        self.request.sendall(b"*2\r\n$4\r\npong\r\n$0\r\n\r\n")
+                        continue
+                    port = str(self.server.named).encode()
+                    self.server.asked += 1
+                    self.request.sendall(b"*2\r\n$9\r\n127.0.0.1\r\n$%d\r\n%s\r\n" % (len(port), port))
+                    if b"SUBSCRIBE" in words:
+                        self.server.listeners.append(self.request)
+                        self.request.sendall(b"*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n")
+            except OSError:
+                pass  # it has hung up
+            finally:
+                if self.request in self.server.listeners:
+                    self.server.listeners.remove(self.request)
 
     def __init__(self, named):
-        self.named = named
+        self.named, self.asked, self.listeners = named, 0, []
         super().__init__(("127.0.0.1", 0), self.Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def port(self):
+        return self.server_address[1]
 
     def __exit__(self, *reason):
         self.shutdown()
@@ -70,7 +85,7 @@ class Believed(TestCase):
         replica = self.start(Redis("--replicaof", "127.0.0.1", str(master.port), "--replica-read-only", "no"))
         liar = self.start(Liar(replica.port))
         state = (f'key_secret = "test"\nredis = {{ url = "redis://ignored", topology = "sentinel", master = "{MASTER}", '
-                 f'sentinels = ["127.0.0.1:{liar.server_address[1]}"] }}')
+                 f'sentinels = ["127.0.0.1:{liar.port}"] }}')
         rules = rule("count", "1/day", burst=20, key="[]", store='"redis"', on_store_failure='"closed"')
         weir = self.start(Weir(config(self.start(Upstream()).port, rules=rules, state=state)))
         weir.wait_for(r"is down: readonly, it is a slave, no master")
@@ -78,6 +93,39 @@ class Believed(TestCase):
         liar.named = master.port
         weir.wait_for(rf"redis {MASTER} at 127\.0\.0\.1:{master.port} is up", 2)  # one a worker
         self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "19")
+
+
+class Outdated(TestCase):
+    """One Sentinel of three, the first of them, knows an old master: weir neither goes on asking it nor listens to it."""
+
+    def follow(self, old):
+        master = self.start(Redis())
+        stale, *others = [self.start(Liar(port)) for port in (old, master.port, master.port)]
+        addresses = ", ".join(f'"127.0.0.1:{sentinel.port}"' for sentinel in (stale, *others))
+        state = (f'key_secret = "test"\nredis = {{ url = "redis://ignored", topology = "sentinel", master = "{MASTER}", '
+                 f'sentinels = [{addresses}], start_wait = "10s" }}')
+        text = config(self.start(Upstream()).port, rules=rule("count", "1/day", key="[]", store='"redis"'), state=state)
+        weir = self.start(Weir(text))
+        eventually(lambda: weir.metric("weir_redis_up") == 2, "its master is found")
+        eventually(lambda: not stale.listeners and sum(len(other.listeners) for other in others) == 2, "others are listened to")
+        asked, lines = stale.asked, len(weir.lines)
+        self.assertLess(asked, 10)
+        time.sleep(0.5)
+        self.assertEqual((stale.asked, weir.lines[lines:]), (asked, []), "and it stays so")
+        status, said, errors = run_weir("redis-check", config=text)
+        self.assertEqual((status, errors), (0, ""))
+        self.assertIn(f"at 127.0.0.1:{master.port}\n", said)
+
+    def test_it_names_a_server_that_is_gone(self):
+        self.follow(closed_port())
+
+    def test_it_names_a_replica(self):
+        self.follow(self.start(Redis("--replicaof", "127.0.0.1", str(closed_port()))).port)
+
+    def test_it_names_a_server_that_answers_nobody(self):
+        frozen = self.start(Redis())
+        frozen.process.send_signal(signal.SIGSTOP)
+        self.follow(frozen.port)
 
 
 class Failover(TestCase):
