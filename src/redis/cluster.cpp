@@ -192,14 +192,12 @@ Store::Session* Store::Cluster::follow(const Redirection& redirection) {
   return session.get();
 }
 
-std::string Store::Cluster::probe_of(const Session& session) const {
+limit::Place Store::Cluster::place_at(const Session& session) const noexcept {
   for (unsigned i = 0; i <= 0xffff; ++i) {
     const auto place = static_cast<limit::Place>(i);
-    if (owner(slot_of(place)) != &session) continue;
-    const auto tag = tag_of(place);
-    return settings_.prefix + ":{" + std::string(tag.data(), tag.size()) + "}probe";
+    if (owner(slot_of(place)) == &session) return place;
   }
-  return {};
+  return 0;
 }
 
 bool Store::Cluster::is_whole() const noexcept {

@@ -57,8 +57,8 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] bool sends_on(Pipeline::Entry& entry, std::string_view error, const Session& from);
   // One of them is up, or is not any more.
   void changed(const Session& session);
-  // A name in a slot that it keeps, for a write of its own.
-  [[nodiscard]] std::string probe_of(const Session& session) const;
+  // A place in a slot that it keeps, if it keeps any.
+  [[nodiscard]] limit::Place place_at(const Session& session) const noexcept;
 
  private:
   class Parts;

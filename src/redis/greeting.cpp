@@ -25,16 +25,13 @@ Greeting sign_in(const RedisSettings& settings) {
   return greeting;
 }
 
-// The last is a write of our own, which a replica, a full or a write-protected Redis refuses where it would
-// answer a PING.
-Greeting greet(const RedisSettings& settings, const std::string& probe) {
+Greeting greet(const RedisSettings& settings) {
   Greeting greeting = sign_in(settings);
   greeting.say(Step::May, {"CLIENT", "SETNAME", "weir"});
   // A Sentinel may know an old master, and one that was set back to being a replica may take writes.
   if (settings.topology == Topology::Sentinel) greeting.say(Step::Role, {"ROLE"});
   greeting.say(Step::LoadCharge, {"SCRIPT", "LOAD", charge_script()});
   greeting.say(Step::LoadRefund, {"SCRIPT", "LOAD", refund_script()});
-  greeting.say(Step::Must, {"SET", probe.empty() ? settings.prefix + ":probe" : probe, "1", "PX", "1000"});
   return greeting;
 }
 

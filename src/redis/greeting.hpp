@@ -33,9 +33,8 @@ struct Greeting {
 void say_who(Greeting& greeting, std::string_view user, std::string_view password);
 // AUTH and SELECT.
 [[nodiscard]] Greeting sign_in(const RedisSettings& settings);
-// All that a store's connection is told. `probe`: the key that it tries to write; empty: one of the prefix
-// alone.
-[[nodiscard]] Greeting greet(const RedisSettings& settings, const std::string& probe = {});
+// All that a store's connection is told before it is tried.
+[[nodiscard]] Greeting greet(const RedisSettings& settings);
 
 // Whether it answers ROLE as only a replica or a Sentinel does.
 [[nodiscard]] bool is_no_master(const Reply& reply) noexcept;

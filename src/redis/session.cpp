@@ -4,6 +4,8 @@
 #include "redis/cluster.hpp"
 #include "redis/greeting.hpp"
 
+#include "weir/base/units.hpp"
+
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -125,23 +127,31 @@ net::Awaitable<net::ErrorCode> Store::Session::attend() {
 net::Awaitable<net::ErrorCode> Store::Session::open() {
   state_.store(StoreState::Probing, std::memory_order_relaxed);
   opening_ = ++openings_;
-  pause_timer_.expires_after(tuning_.open_timeout);
-  pause_timer_.async_wait([self = shared_from_this(), attempt = opening_](net::ErrorCode ec) {
-    if (!ec && self->opening_ == attempt) self->give_up_opening();
-  });
+  bound_opening(tuning_.open_timeout);
   reader_.reset();
   net::ErrorCode ec = co_await reach();
   if (!ec) ec = co_await sign_in();
+  const bool signed_in = !ec && opening_ != 0;
+  if (signed_in) ec = co_await try_a_charge();
   if (opening_ == 0) {
     ec = StoreError::Timeout;
-    last_error_ = wire_.is_shaking() ? "it does not answer to TLS; is it a port without?"
-                                     : "no answer to the attempt to connect";
+    last_error_ = signed_in            ? "no answer to a trial within " + base::to_string(settings_.timeout)
+                  : wire_.is_shaking() ? "it does not answer to TLS; is it a port without?"
+                                       : "no answer to the attempt to connect";
   }
   opening_ = 0;
   pause_timer_.cancel();
   if (sentinels_ && ec) sentinels_->doubt();
   if (sentinels_ && !ec) sentinels_->believe();
   co_return ec;
+}
+
+// So long from now on for what is under way.
+void Store::Session::bound_opening(base::Duration length) {
+  pause_timer_.expires_after(length);
+  pause_timer_.async_wait([self = shared_from_this(), attempt = opening_](net::ErrorCode ec) {
+    if (!ec && self->opening_ == attempt) self->give_up_opening();
+  });
 }
 
 void Store::Session::give_up_opening() {
@@ -162,19 +172,14 @@ net::Awaitable<net::ErrorCode> Store::Session::reach() {
 }
 
 net::Awaitable<net::ErrorCode> Store::Session::sign_in() {
-  const std::string probe = common_ != nullptr ? common_->cluster.probe_of(*this) : std::string();
-  const Greeting greeting = greet(settings_, probe);
-  net::ErrorCode ec = co_await wire_.write(greeting.bytes);
-  if (ec) {
-    last_error_ = wire_.why();
-    co_return StoreError::ConnectionLost;
-  }
+  const Greeting greeting = greet(settings_);
+  net::ErrorCode ec = co_await send_greeting(greeting.bytes);
+  if (ec) co_return ec;
   for (const Step step : greeting.steps) {
     ec = co_await read_reply();
     if (ec) co_return ec;
     const Reply& reply = reader_.reply();
-    const bool elsewhere = common_ != nullptr && redirection_in(reply.text, address_).has_value();
-    if (reply.kind == Reply::Kind::Error && step != Step::May && step != Step::Role && !elsewhere) {
+    if (reply.kind == Reply::Kind::Error && step != Step::May && step != Step::Role) {
       last_error_ = reply.text;
       co_return classify(reply.text);
     }
@@ -186,6 +191,41 @@ net::Awaitable<net::ErrorCode> Store::Session::sign_in() {
     if (step == Step::LoadRefund) refund_sha_ = reply.text;
   }
   co_return ec;
+}
+
+net::Awaitable<net::ErrorCode> Store::Session::send_greeting(std::string_view bytes) {
+  const net::ErrorCode ec = co_await wire_.write(bytes);
+  if (!ec) co_return ec;
+  last_error_ = wire_.why();
+  co_return StoreError::ConnectionLost;
+}
+
+// It writes, which a replica, a full or a write-protected Redis refuses where it would answer a PING. Of a
+// key that another node keeps by now it is enough that this one says so.
+net::Awaitable<net::ErrorCode> Store::Session::try_a_charge() {
+  const limit::Limiter roomy =
+      limit::TokenBucket::make({1'000'000, std::chrono::seconds(1)}, 1'000'000).value();
+  const limit::Place place = common_ != nullptr ? common_->cluster.place_at(*this) : limit::Place{0};
+  const limit::Charge charge{limit::at_place({}, place), &roomy};
+  const Demand demand{{&charge, 1}};
+  const std::string prefix = settings_.prefix + ":probe";
+  std::string command;
+  append_charge(command, charge_sha_, {prefix, common_ != nullptr}, {&demand, 1}, {});
+  bound_opening(settings_.timeout);
+  net::ErrorCode ec = co_await send_greeting(command);
+  if (!ec) ec = co_await read_reply();
+  if (ec) co_return ec;
+  const Reply& reply = reader_.reply();
+  if (reply.kind == Reply::Kind::Error) {
+    if (common_ != nullptr && redirection_in(reply.text, address_)) co_return ec;
+    last_error_ = reply.text;
+    co_return classify(reply.text);
+  }
+  limit::Outcome outcome;
+  base::TimePoint now;
+  if (read_outcomes(reply, {&charge, 1}, {&outcome, 1}, now) == Reading::Answer) co_return ec;
+  last_error_ = "an answer that is not our script's";
+  co_return StoreError::BadReply;
 }
 
 net::Awaitable<net::ErrorCode> Store::Session::read_reply() {

@@ -1,11 +1,12 @@
 // A store's inside: its one connection, who waits on it, and the breaker.
 //
-//   Down ──pause──► Probing ──signed in, scripts loaded, a write tried──► Up
-//     ▲                │ failed                                             │ connection lost, or
-//     └────────────────┴────────────────────────────────────────────────────┘ N failures in a row
+//   Down ──pause──► Probing ──signed in, scripts loaded, a charge tried──► Up
+//     ▲                │ failed                                              │ connection lost, or
+//     └────────────────┴─────────────────────────────────────────────────────┘ N failures in a row
 //
 // The breaker is this circle: leaving Up drops the connection, and with it every command under way, so
-// half-open is the connect and the trial write that the session makes by itself.
+// half-open is the connect and the trial that the session makes by itself: the script that charges, on a key
+// of weir's own, has to answer within the time that a bill has. So whatever makes bills fail keeps it down.
 #pragma once
 
 #include "redis/bill.hpp"
@@ -89,9 +90,12 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   net::Awaitable<net::ErrorCode> open();
   net::Awaitable<net::ErrorCode> reach();
   net::Awaitable<net::ErrorCode> sign_in();
+  net::Awaitable<net::ErrorCode> try_a_charge();
+  net::Awaitable<net::ErrorCode> send_greeting(std::string_view bytes);
   net::Awaitable<net::ErrorCode> read_reply();
   net::Awaitable<net::ErrorCode> serve();
   net::Awaitable<void> pause();
+  void bound_opening(base::Duration length);
   void give_up_opening();
   void rise();
   void fall(net::ErrorCode why);

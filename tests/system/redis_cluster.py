@@ -44,7 +44,7 @@ def slots_of(node):
 
 def keys_of(*nodes):
     """Of clients, at these nodes."""
-    return [key.decode() for node in nodes for key in node.command("KEYS", "weir:*") if b"}probe" not in key]
+    return [key.decode() for node in nodes for key in node.command("KEYS", "weir:*") if b":probe:" not in key]
 
 
 def move_slot(slot, source, target, masters, meanwhile=lambda: None):

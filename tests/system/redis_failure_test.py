@@ -2,20 +2,58 @@
 """What befalls a Redis under load, and what clients notice: no error unless a rule asks for one, no request that waits,
 and one exact limit again within a moment of its being well."""
 
+import contextlib
 import signal
+import socket
+import threading
 import time
 
 from harness import Load, Redis, TestCase, Upstream, Weir, config, eventually, main, rule
+
+
+class Slow:
+    """The way to a Redis at `port`, on which each answer is `delay` seconds late."""
+
+    def __init__(self, port):
+        self.target, self.delay = port, 0.0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, server = self.listener.accept()[0], socket.create_connection(("127.0.0.1", self.target))
+                for sock in (client, server):
+                    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                threading.Thread(target=self.carry, args=(client, server, lambda: 0.0), daemon=True).start()
+                threading.Thread(target=self.carry, args=(server, client, lambda: self.delay), daemon=True).start()
+
+    def carry(self, source, target, delay):
+        with source, contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                time.sleep(delay())
+                target.sendall(data)
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
 
 
 class Failures(TestCase):
     def setUp(self):
         self.upstream = self.start(Upstream())
         self.redis = self.start(Redis())
-        self.timeout = "50ms"
+        self.timeout, self.url = "50ms", self.redis.url
 
     def weir(self, policy="open"):
-        state = f'key_secret = "test"\nredis = {{ url = "{self.redis.url}", timeout = "{self.timeout}" }}'
+        state = f'key_secret = "test"\nredis = {{ url = "{self.url}", timeout = "{self.timeout}" }}'
         more = {"store": '"redis"', "on_store_failure": f'"{policy}"'}
         rules = [rule("load", "1000000/s", **more), rule("count", "1/day", burst=20, key='["header:X-Count"]', **more)]
         return self.start(Weir(config(self.upstream.port, rules="\n".join(rules), state=state)))
@@ -109,6 +147,23 @@ class Failures(TestCase):
 
     def test_a_replica_and_closed(self):
         self.closed(self.demote, self.promote)
+
+    def test_slower_than_the_timeout(self):
+        """Once that is known no request waits for it, until it is fast enough again; and the log does not fill."""
+        way = self.start(Slow(self.redis.port))
+        self.url = f"redis://127.0.0.1:{way.port}"
+        weir = self.weir()
+        eventually(lambda: weir.metric("weir_redis_up") == 2, "it is up")
+        load = Load([weir.port] * 4)
+        way.delay = 0.08
+        weir.wait_for(r"is down: timeout, no answer to a trial within 50ms", 2)  # one a worker
+        seen, waited, lines = len(load.results), weir.metric("weir_redis_timeouts_total"), len(weir.lines)
+        time.sleep(2)  # of attempts
+        self.assertGreater(len(load.results), seen)
+        self.assertEqual((weir.metric("weir_redis_timeouts_total"), weir.lines[lines:]), (waited, []))
+        way.delay = 0.0
+        eventually(lambda: weir.metric("weir_redis_up") == 2, "it is up again")
+        self.assertEqual(load.stop(), {200})
 
     def test_loading(self):
         """What it has to load takes some seconds, in which it listens and answers LOADING."""

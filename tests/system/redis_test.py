@@ -67,8 +67,9 @@ class Shared(TestCase):
 
     def test_every_algorithm_in_one_round_trip_and_a_refusal_charges_none(self):
         weir = self.weir(*(hundred(kind) for kind in HUNDRED), shared("least", burst=5))
+        before = self.redis.calls("evalsha")
         self.assertEqual(self.statuses(weir.port, 5), [200] * 5)
-        self.assertEqual(self.redis.calls("evalsha"), 5)
+        self.assertEqual(self.redis.calls("evalsha") - before, 5)
         self.assertEqual(self.statuses(weir.port, 15), [429] * 15)
         other = self.weir(*(hundred(kind) for kind in HUNDRED))
         self.assertEqual(other.get("/")["x-ratelimit-remaining"], "94")
@@ -76,7 +77,7 @@ class Shared(TestCase):
     def test_what_reached_no_server_is_given_back(self):
         weir = self.weir(*(hundred(kind) for kind in HUNDRED), port=closed_port())
         self.assertEqual(self.statuses(weir.port, 5), [502] * 5)
-        eventually(lambda: set(self.redis.command("KEYS", "*")) <= {b"weir:probe"}, "every charge is given back")
+        eventually(lambda: self.redis.command("KEYS", "*") == [], "every charge is given back")
 
     def test_a_soft_margin_is_shared(self):
         rules = hundred("fixed_window", limit="10/3000day", soft='"20%"')
@@ -154,7 +155,7 @@ class Shared(TestCase):
         weir = self.weir(shared(burst=5, key='["api_key"]'), shared("second", burst=5, key='["ip"]'))
         self.statuses(weir.port, 2, x_api_key="very-secret-key")
         keys = self.redis.command("KEYS", "*")
-        self.assertEqual(len([key for key in keys if key != b"weir:probe"]), 2)
+        self.assertEqual(len([key for key in keys if not key.startswith(b"weir:probe:")]), 2)
         for key in keys:
             self.assertNotIn(b"very-secret-key", key)
             self.assertTrue(key.startswith(b"weir"), key)

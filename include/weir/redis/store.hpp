@@ -43,7 +43,7 @@ struct Refund;
 enum class StoreState : std::uint8_t {
   Up,       // asked for every bill
   Down,     // waiting before the next attempt; every charge fails at once
-  Probing,  // connecting and trying a write of its own; every charge still fails at once
+  Probing,  // connecting and trying a charge of its own; every other one still fails at once
 };
 
 enum class LogLevel : std::uint8_t { Info, Warning };

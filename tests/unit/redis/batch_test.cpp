@@ -120,6 +120,7 @@ class BatchingStore : public ::testing::Test {
 TEST_F(BatchingStore, SendsTheBillsOfATurnInOneCall) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
+  count_anew(server_);
   std::array<Answer, kMostBills + 1> answers;
   for (auto& answer : answers) worker.begin(bill_, answer);
   ASSERT_TRUE(worker.turn_until([&] { return answers.back().done; }));
@@ -133,6 +134,7 @@ TEST_F(BatchingStore, SendsTheBillsOfATurnInOneCall) {
 TEST_F(BatchingStore, BoundsTheLinesOfACall) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
+  count_anew(server_);
   std::vector<Charge> large;
   for (std::uint64_t i = 0; i < limit::kMaxCharges; ++i) large.push_back({{i, 1}, &ten_});
   std::array<Answer, 5> answers;

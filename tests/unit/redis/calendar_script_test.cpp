@@ -81,15 +81,22 @@ TEST_F(CalendarScript, AWindowUnderWayNeedsNoBoundaries) {
   EXPECT_EQ(ask(kNoon + 12h, 49h), Reading::OtherTime);
 }
 
-// Speaks RESP as far as a store's greeting goes; then each command gets the next of the replies.
+std::string numbers(std::initializer_list<std::int64_t> values) {
+  std::string text = "*" + std::to_string(values.size()) + "\r\n";
+  for (const auto value : values) text += ":" + std::to_string(value) + "\r\n";
+  return text;
+}
+
+// Speaks RESP as far as a store's greeting and its trial go; then each bill gets the next of the replies.
 class Canned {
  public:
   Canned(net::asio::io_context& loop, const std::string& path, std::vector<std::string> replies)
       : acceptor_(loop, Protocol::endpoint(path)), peer_(loop), replies_(std::move(replies)) {
+    replies_.insert(replies_.begin(), numbers({1, 1, 0, 0, 0}));
     acceptor_.async_accept(peer_, [this](net::ErrorCode ec) {
       if (ec) return;
       const std::string sha = "$40\r\n0123456789012345678901234567890123456789\r\n";
-      say("+OK\r\n" + sha + sha + "+OK\r\n");
+      say("+OK\r\n" + sha + sha);
       listen();
     });
   }
@@ -116,12 +123,6 @@ class Canned {
   std::size_t next_ = 0;
   std::array<char, 4096> input_{};
 };
-
-std::string numbers(std::initializer_list<std::int64_t> values) {
-  std::string text = "*" + std::to_string(values.size()) + "\r\n";
-  for (const auto value : values) text += ":" + std::to_string(value) + "\r\n";
-  return text;
-}
 
 // Redis lives in the year 2060, and we hear of it when it says so.
 class OtherTime : public ::testing::Test {

@@ -224,6 +224,7 @@ TEST_F(Held, IsCountedWithinACall) {
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &three}};
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
+  count_anew(server_);
   std::array<Answer, 10> answers;
   for (auto& answer : answers) worker.begin(bill, answer);
   ASSERT_TRUE(worker.turn_until([&] { return answers.back().done; }));

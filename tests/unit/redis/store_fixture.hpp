@@ -38,6 +38,11 @@ struct Answer {
   std::chrono::steady_clock::duration took{};
 };
 
+// From now on the server counts commands anew: what its INFO commandstats tells then is of bills alone.
+inline void count_anew(const Server& server) {
+  server.ask({"CONFIG", "RESETSTAT"});
+}
+
 // One worker: a loop and a store. Short pauses, so that tests need not wait for a second.
 class Worker {
  public:

@@ -120,6 +120,7 @@ TEST_F(StoreTest, OnlyTheLastDepartureComesBack) {
 TEST_F(StoreTest, WhatOneTurnAsksLeavesInOneWrite) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
+  count_anew(server_);
   std::vector<std::vector<limit::Charge>> bills;
   std::vector<Answer> answers(50);
   for (std::uint64_t i = 0; i < answers.size(); ++i)
