@@ -1,9 +1,19 @@
-// What an error reply of Redis means.
-#include "redis/session.hpp"
+#include "redis/classify.hpp"
 
 #include <array>
 
 namespace weir::redis {
+
+namespace {
+
+// What a script is answered whose user may not run one of its commands, without a code of its own: until
+// Redis 7.0, and since.
+bool is_denied_within(std::string_view text) noexcept {
+  return text.find("The user executing the script can't") != std::string_view::npos ||
+         text.find("ACL failure in script") != std::string_view::npos;
+}
+
+}  // namespace
 
 StoreError classify(std::string_view text) noexcept {
   struct Meaning {
@@ -19,17 +29,26 @@ StoreError classify(std::string_view text) noexcept {
       Meaning{"WRONGPASS", StoreError::NotAllowed},     Meaning{"NOPERM", StoreError::NotAllowed},
       Meaning{"NOSCRIPT", StoreError::NoScript},
   };
+  if (is_denied_within(text)) return StoreError::CommandDenied;
   // Before Redis 7 what a command in a script answered comes last in "ERR Error running script (…): …: -OOM
   // …".
   constexpr std::string_view kWrapped = "ERR Error running script";
   if (const auto inner = text.rfind(": -"); text.starts_with(kWrapped) && inner != std::string_view::npos)
     return classify(text.substr(inner + 3));
-  // A script whose user may not run one of its commands says so without a code of its own.
-  if (text.starts_with("ERR The user executing the script can't")) return StoreError::NotAllowed;
   const auto code = text.substr(0, text.find(' '));
   for (const auto& [name, error] : kMeanings)
     if (name == code) return error;
   return StoreError::ServerError;
+}
+
+std::string advised(std::string_view text) {
+  const bool right = text.starts_with("NOPERM") || is_denied_within(text);
+  return std::string(text) + (right ? " (docs/distributed.md, Rights, says what weir's user needs)" : "");
+}
+
+bool is_turned_away(std::string_view text) noexcept {
+  return text.starts_with("DENIED") || text.starts_with("NOAUTH") ||
+         text.starts_with("ERR max number of clients");
 }
 
 }  // namespace weir::redis

@@ -30,6 +30,8 @@ const char* name_of(StoreError error) noexcept {
       return "misconfigured";
     case StoreError::NotAllowed:
       return "not_allowed";
+    case StoreError::CommandDenied:
+      return "command_denied";
     case StoreError::NoScript:
       return "no_script";
     case StoreError::ServerError:

@@ -1,6 +1,7 @@
 // The session's connection: dialling, signing in, serving, falling and trying again.
 #include "redis/session.hpp"
 
+#include "redis/classify.hpp"
 #include "redis/cluster.hpp"
 #include "redis/greeting.hpp"
 
@@ -179,8 +180,9 @@ net::Awaitable<net::ErrorCode> Store::Session::sign_in() {
     ec = co_await read_reply();
     if (ec) co_return ec;
     const Reply& reply = reader_.reply();
-    if (reply.kind == Reply::Kind::Error && step != Step::May && step != Step::Role) {
-      last_error_ = reply.text;
+    const bool forgiven = (step == Step::May || step == Step::Role) && !is_turned_away(reply.text);
+    if (reply.kind == Reply::Kind::Error && !forgiven) {
+      last_error_ = advised(reply.text);
       co_return classify(reply.text);
     }
     if (step == Step::Role && is_no_master(reply)) {
@@ -196,7 +198,9 @@ net::Awaitable<net::ErrorCode> Store::Session::sign_in() {
 net::Awaitable<net::ErrorCode> Store::Session::send_greeting(std::string_view bytes) {
   const net::ErrorCode ec = co_await wire_.write(bytes);
   if (!ec) co_return ec;
-  last_error_ = wire_.why();
+  const std::string why = wire_.why();
+  const net::ErrorCode unheard = co_await read_reply();  // whoever turns us away says why, and hangs up
+  last_error_ = unheard ? why : reader_.reply().text;
   co_return StoreError::ConnectionLost;
 }
 
@@ -218,7 +222,7 @@ net::Awaitable<net::ErrorCode> Store::Session::try_a_charge() {
   const Reply& reply = reader_.reply();
   if (reply.kind == Reply::Kind::Error) {
     if (common_ != nullptr && redirection_in(reply.text, address_)) co_return ec;
-    last_error_ = reply.text;
+    last_error_ = advised(reply.text);
     co_return classify(reply.text);
   }
   limit::Outcome outcome;

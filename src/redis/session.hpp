@@ -11,6 +11,7 @@
 
 #include "redis/bill.hpp"
 #include "redis/deny_cache.hpp"
+#include "redis/faults.hpp"
 #include "redis/holding.hpp"
 #include "redis/pipeline.hpp"
 #include "redis/resp.hpp"
@@ -126,6 +127,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void load_again(Pipeline::Purpose purpose);
   void finish(Call& call, net::ErrorCode error);
   void note_failure(net::ErrorCode error, Pipeline::Time asked);
+  void report_fault(Faults::Kinds kinds, const std::string& what);
   void open_breaker();
   [[nodiscard]] std::vector<std::coroutine_handle<>> fail_all(StoreError error);
 
@@ -160,6 +162,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   unsigned attempts_ = 0;          // since the last bill that was answered; doubles the pause
   std::string last_error_;
   std::string logged_;  // the last line about being down, so that it is not repeated
+  Faults faults_;
   bool tried_ = false;  // the first attempt to connect has ended
   Common* const common_;
   StoreStats own_stats_;
@@ -200,8 +203,5 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   net::Timer units_timer_;
   unsigned taking_ = 0;  // leases under way
 };
-
-// What an error reply means.
-[[nodiscard]] StoreError classify(std::string_view text) noexcept;
 
 }  // namespace weir::redis

@@ -1,4 +1,5 @@
 // The session's traffic: what leaves, what comes back, and who is told.
+#include "redis/classify.hpp"
 #include "redis/cluster.hpp"
 #include "redis/command.hpp"
 #include "redis/session.hpp"
@@ -20,7 +21,8 @@ using Purpose = Pipeline::Purpose;
 
 // Whether an error speaks of the server rather than of one key: only such open the breaker.
 bool is_of_server(const net::ErrorCode& error) noexcept {
-  return error != StoreError::ServerError && error != StoreError::Overloaded;
+  return error != StoreError::ServerError && error != StoreError::CommandDenied &&
+         error != StoreError::Overloaded;
 }
 
 // Whose states may move earlier. Of concurrency nothing is kept that could be outdated (DenyCache), and every
@@ -217,16 +219,22 @@ void Store::Session::handle_bills(Pipeline::Entry& entry, const Reply& reply) {
   for (auto at = late.rbegin(); at != late.rend(); ++at) take_back(entry.bills[at->bill], *at, reply);
 }
 
-// All bills of a call share its fate.
+// All bills of a call share its fate; but where one of them has come to a command that is denied, each is
+// asked by itself, and with other permits, for what those before it have taken stays in Redis until it ends.
 void Store::Session::handle_fault(Pipeline::Entry& entry, const Reply& reply) {
   const auto error = classify(reply.text);
   if (error == StoreError::NoScript) load_again(Purpose::LoadCharge);
   for (auto& bill : entry.bills) {
     if (bill.call == nullptr) continue;
-    bool sent = error == StoreError::NoScript && ask_again(*bill.call);
+    const bool shared = error == StoreError::CommandDenied && entry.bills.size() > 1;
+    if (shared) bill.call->alone = true;
+    if (shared) bill.call->permit = holding_.next_permit();
+    bool sent = (error == StoreError::NoScript || shared) && ask_again(*bill.call);
     if (!sent && common_ != nullptr) sent = common_->cluster.sends_on(*bill.call, entry, reply.text, *this);
     if (!sent) {
-      last_error_ = reply.text;
+      last_error_ = advised(reply.text);
+      if (!is_of_server(error))
+        report_fault(Faults::kinds_of(bill.call->charges), Faults::names_of(bill.call->charges));
       note_failure(error, entry.sent);
       finish(*bill.call, error);
     }
@@ -248,6 +256,7 @@ void Store::Session::handle_bill(Call& call, const BillPlace& place, Pipeline::T
   }
   failures_in_row_ = 0;
   attempts_ = 0;
+  if (!faults_.none()) faults_.went_well(Faults::kinds_of(call.charges));
   if (call.looks) return finish(call, {});
   holding_.keep(call);
   if (!call.told.empty()) {
@@ -287,8 +296,10 @@ void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
   }
   if (failed && common_ != nullptr && common_->cluster.sends_on(entry, reply.text, *this)) return;
   refunds_.note(entry.refunded, std::chrono::steady_clock::now());
+  if (!faults_.none() && !failed) faults_.went_well(Faults::kGivingBack);
   if (!failed) return;
-  last_error_ = reply.text;
+  last_error_ = advised(reply.text);
+  report_fault(Faults::kGivingBack, "giving back");
   count(stats_.refunds_lost);
 }
 
@@ -364,6 +375,11 @@ void Store::Session::note_failure(net::ErrorCode error, Pipeline::Time asked) {
     counts_since_ = std::chrono::steady_clock::now();
   }
   if (failures_in_row_ >= tuning_.failures_to_open || moved) open_breaker();
+}
+
+void Store::Session::report_fault(Faults::Kinds kinds, const std::string& what) {
+  if (log_ && faults_.note(kinds, std::chrono::steady_clock::now()))
+    log_(LogLevel::Warning, name() + " fails at " + what + ": " + last_error_);
 }
 
 void Store::Session::open_breaker() {

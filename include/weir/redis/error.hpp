@@ -20,6 +20,7 @@ enum class StoreError {
   OutOfMemory,     // OOM: maxmemory is reached and nothing may be evicted
   Misconfigured,   // MISCONF, NOREPLICAS: Redis refuses writes for its own safety
   NotAllowed,      // NOAUTH, WRONGPASS, NOPERM
+  CommandDenied,   // a script's user may not run one of its commands: of bills that come to it alone
   NoScript,        // NOSCRIPT again after the script had been loaded again
   ServerError,     // any other error reply
   BadReply,        // not RESP, or not what our script answers

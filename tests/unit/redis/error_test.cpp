@@ -1,4 +1,4 @@
-#include "redis/session.hpp"
+#include "redis/classify.hpp"
 
 #include <gtest/gtest.h>
 
@@ -23,8 +23,33 @@ TEST(Classify, KnowsWhatRedisMeans) {
       StoreError::OutOfMemory);
 }
 
+TEST(Classify, KnowsWhatAScriptMayNotDo) {
+  for (const char* text :
+       {"ERR Error running script (call to f_0123): @user_script:12: @user_script: 12: The user executing "
+        "the "
+        "script can't run this command or subcommand",
+        "ERR The user executing the script can't run this command or subcommand script: 0123, on "
+        "@user_script:12.",
+        "ERR ACL failure in script: User weir has no permissions to run the 'zadd' command script: 0123, on "
+        "@user_script:12."}) {
+    EXPECT_EQ(classify(text), StoreError::CommandDenied) << text;
+    EXPECT_NE(advised(text).find("docs/distributed.md"), std::string::npos) << text;
+  }
+  EXPECT_NE(advised("NOPERM this user has no permissions").find("docs/distributed.md"), std::string::npos);
+  EXPECT_EQ(advised("WRONGPASS invalid username-password pair"), "WRONGPASS invalid username-password pair");
+}
+
+TEST(Classify, KnowsWhoTurnsEverybodyAway) {
+  EXPECT_TRUE(is_turned_away("DENIED Redis is running in protected mode"));
+  EXPECT_TRUE(is_turned_away("NOAUTH Authentication required."));
+  EXPECT_TRUE(is_turned_away("ERR max number of clients reached"));
+  EXPECT_TRUE(is_turned_away("ERR max number of clients + cluster connections reached"));
+  EXPECT_FALSE(is_turned_away("NOPERM this user has no permissions"));
+  EXPECT_FALSE(is_turned_away("ERR unknown command"));
+}
+
 TEST(Classify, EveryErrorHasAName) {
-  for (int value = 1; value <= static_cast<int>(StoreError::BadReply); ++value)
+  for (int value = 1; value <= static_cast<int>(StoreError::NoTls); ++value)
     EXPECT_NE(make_error_code(static_cast<StoreError>(value)).message(), "unknown");
 }
 

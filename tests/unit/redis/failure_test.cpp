@@ -181,7 +181,7 @@ TEST_F(Failure, AUserOfLittleRightSuffices) {
   EXPECT_FALSE(worker.charge({{key(3), &log}}).error);
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U) << worker.store.last_error();
   server.ask({"ACL", "SETUSER", "weir", "-set"});
-  EXPECT_EQ(worker.charge(bill_).error, StoreError::NotAllowed) << worker.store.last_error();
+  EXPECT_EQ(worker.charge(bill_).error, StoreError::CommandDenied) << worker.store.last_error();
 }
 
 // A write of another kind would succeed, and five requests fail again, and so on.
