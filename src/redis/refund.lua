@@ -20,6 +20,15 @@ local function state_of(key)
   return call('MGET', key)[1] -- of what is no string nothing, where GET would be an error
 end
 
+-- The answer of a command; nil where the key is of another kind, as no error but that one is to be passed over.
+local function ask(...)
+  local answer = redis.pcall(...)
+  if type(answer) == 'table' and answer.err then
+    return not string.find(answer.err, 'WRONGTYPE', 1, true) and call(...) or nil
+  end
+  return answer
+end
+
 -- The numbers of a state of this kind, zeroes where there is no state, or nothing.
 local function numbers_of(key, kind, format, size)
   local state = state_of(key)

@@ -127,7 +127,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void load_again(Pipeline::Purpose purpose);
   void finish(Call& call, net::ErrorCode error);
   void note_failure(net::ErrorCode error, Pipeline::Time asked);
-  void report_fault(Faults::Kinds kinds, const std::string& what);
+  void tell_fault(const std::string& what);
   void open_breaker();
   [[nodiscard]] std::vector<std::coroutine_handle<>> fail_all(StoreError error);
 

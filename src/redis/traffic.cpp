@@ -233,8 +233,9 @@ void Store::Session::handle_fault(Pipeline::Entry& entry, const Reply& reply) {
     if (!sent && common_ != nullptr) sent = common_->cluster.sends_on(*bill.call, entry, reply.text, *this);
     if (!sent) {
       last_error_ = advised(reply.text);
-      if (!is_of_server(error))
-        report_fault(Faults::kinds_of(bill.call->charges), Faults::names_of(bill.call->charges));
+      const Lines lines = bill.lines();
+      if (!is_of_server(error) && faults_.note(Faults::kinds_of(lines), std::chrono::steady_clock::now()))
+        tell_fault(Faults::names_of(lines));
       note_failure(error, entry.sent);
       finish(*bill.call, error);
     }
@@ -299,7 +300,7 @@ void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
   if (!faults_.none() && !failed) faults_.went_well(Faults::kGivingBack);
   if (!failed) return;
   last_error_ = advised(reply.text);
-  report_fault(Faults::kGivingBack, "giving back");
+  if (faults_.note(Faults::kGivingBack, std::chrono::steady_clock::now())) tell_fault("giving back");
   count(stats_.refunds_lost);
 }
 
@@ -377,9 +378,8 @@ void Store::Session::note_failure(net::ErrorCode error, Pipeline::Time asked) {
   if (failures_in_row_ >= tuning_.failures_to_open || moved) open_breaker();
 }
 
-void Store::Session::report_fault(Faults::Kinds kinds, const std::string& what) {
-  if (log_ && faults_.note(kinds, std::chrono::steady_clock::now()))
-    log_(LogLevel::Warning, name() + " fails at " + what + ": " + last_error_);
+void Store::Session::tell_fault(const std::string& what) {
+  if (log_) log_(LogLevel::Warning, name() + " fails at " + what + ": " + last_error_);
 }
 
 void Store::Session::open_breaker() {

@@ -204,6 +204,56 @@ TEST_F(Failure, WhatMakesBillsFailKeepsItDown) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
+TEST_F(Failure, ARightThatIsMissingConcernsTheBillsThatNeedItAlone) {
+  Server server;
+  server.ask({"ACL", "SETUSER", "default", "-zadd"});
+  Worker worker(Worker::settings_for(server));
+  ASSERT_TRUE(worker.turn_until_up());
+  const limit::Limiter place = limit::Concurrency::make(1).value();
+  const std::vector<limit::Charge> denied = {{key(2), &place}};
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(worker.charge(denied).error, StoreError::CommandDenied);
+  EXPECT_EQ(worker.store.state(), StoreState::Up);
+  for (std::uint64_t left = 8; left > 0; --left) {  // also where the two share a call
+    const std::vector<limit::Charge> fresh = {{key(left + 9), &ten_an_hour_}};
+    Answer one, other, another;
+    worker.begin(bill_, one);
+    worker.begin(denied, other);
+    worker.begin(fresh, another);
+    ASSERT_TRUE(worker.turn_until([&] { return one.done && other.done && another.done; }));
+    EXPECT_FALSE(one.error || another.error) << worker.store.last_error();
+    EXPECT_EQ(one.outcomes[0].remaining, left + 1);
+    EXPECT_EQ(other.error, StoreError::CommandDenied);
+  }
+  EXPECT_EQ(worker.store.stats().opened.load(), 0U);
+  EXPECT_THAT(worker.log,
+              ::testing::ElementsAre(HasSubstr("is up"), HasSubstr("fails at concurrency: ERR ")));
+  EXPECT_THAT(worker.log.back(), HasSubstr("docs/distributed.md"));
+  server.ask({"ACL", "SETUSER", "default", "+zadd"});
+  EXPECT_TRUE(worker.charge(denied).outcomes.at(0).allowed);
+  EXPECT_FALSE(worker.charge(denied).outcomes.at(0).allowed);
+}
+
+// Not for a key that is empty, or of another kind.
+TEST_F(Failure, WhatMayNotBeReadIsNotTakenForNothing) {
+  Server server;
+  server.ask({"ACL", "SETUSER", "default", "-lrange", "-zscore", "-lindex", "-zrem"});
+  Worker worker(Worker::settings_for(server));
+  ASSERT_TRUE(worker.turn_until_up());
+  const limit::Limiter place = limit::Concurrency::make(1).value();
+  const limit::Limiter log = limit::SlidingLog::make({1, 1h}).value();
+  for (const auto* limiter : {&place, &log})
+    EXPECT_EQ(worker.charge({{key(3), limiter}}).error, StoreError::CommandDenied);
+  server.ask({"ACL", "SETUSER", "default", "+lrange", "+zscore"});
+  const auto taken = worker.charge({{key(4), &place}, {key(5), &log}});
+  ASSERT_FALSE(taken.error);
+  worker.store.release({key(4), &place});
+  worker.store.refund({key(5), &log}, taken.now);
+  EXPECT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds_lost.load() == 2; }));
+  EXPECT_EQ(std::ranges::count_if(
+                worker.log, [](const auto& line) { return line.find("fails at giving back") != line.npos; }),
+            0);  // within ten seconds of the first fault
+}
+
 TEST_F(Failure, AReplicaIsLeftUntilItIsAPrimaryAgain) {
   Server server;
   Worker worker(Worker::settings_for(server));
