@@ -297,7 +297,6 @@ void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
   }
   if (failed && common_ != nullptr && common_->cluster.sends_on(entry, reply.text, *this)) return;
   refunds_.note(entry.refunded, std::chrono::steady_clock::now());
-  if (!faults_.none() && !failed) faults_.went_well(Faults::kGivingBack);
   if (!failed) return;
   last_error_ = advised(reply.text);
   if (faults_.note(Faults::kGivingBack, std::chrono::steady_clock::now())) tell_fault("giving back");
