@@ -173,7 +173,9 @@ constexpr KeySpec kRedisTlsKeys[] = {
 };
 constexpr KeySpec kRedisKeys[] = {
     like(pattern::kRedisUrl,
-         required("url", Kind::Text, "redis[s]://[user:password@]host[:port][/database], or unix:///path")),
+         required(
+             "url", Kind::Text,
+             "redis[s]://[user:password@]host[:port][/database], or unix://[user:password@]/path[?db=N]")),
     table("tls", schema::kRedisTls, "how TLS is spoken, with a url of rediss://"),
     key("timeout", Kind::Duration, "20ms", "the longest that a decision waits for it"),
     key("start_wait", Kind::Duration, "1s",

@@ -45,6 +45,15 @@ local function other_kinds(keys, now, states, nexts, aheads, reply, base)
     reply[told], reply[told + 1], reply[told + 2] = first, second, third or 0
   end
 
+  -- The answer of a command; nil where the key is of another kind, as no error but that one is to be passed over.
+  local function ask(...)
+    local answer = redis.pcall(...)
+    if type(answer) == 'table' and answer.err then
+      return not string.find(answer.err, 'WRONGTYPE', 1, true) and call(...) or nil
+    end
+    return answer
+  end
+
   -- The two numbers of a state of this kind; zeroes where there is none.
   local function numbers_of(i, kind)
     local state = states[i]
@@ -168,7 +177,7 @@ local function other_kinds(keys, now, states, nexts, aheads, reply, base)
   -- Beyond the limit `most` units are kept, the newest ones.
   local function logged(i, beyond, period, buckets, limit, cost, most)
     local key, chunk = keys[i], 4
-    local list = states[i] and {} or redis.pcall('LRANGE', key, 0, chunk - 1) -- of another kind: an error, and empty
+    local list = not states[i] and ask('LRANGE', key, 0, chunk - 1) or {}
     local newest, total = 0, 0
     if list[1] and #list[1] == 11 then
       newest, total = take('<I7I4', list[1])

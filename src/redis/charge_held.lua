@@ -3,7 +3,7 @@
   -- Answer: what is held.
   local function held(i, beyond, limit, cost, lease, holder, serial)
     local key, total, expired = keys[i], 0, {}
-    local score = not states[i] and redis.pcall('ZSCORE', key, '')
+    local score = not states[i] and ask('ZSCORE', key, '')
     if type(score) == 'string' then
       total = -score
       expired = call('ZRANGEBYSCORE', key, 0, now)
@@ -17,7 +17,7 @@
     end
     aheads[i] = lease
     nexts[i] = function(ttl)
-      if states[i] or type(score) == 'table' then -- of another kind
+      if states[i] or score == nil then -- of another kind
         call('DEL', key)
       end
       call('ZADD', key, -total - cost, '', now + lease, pack('<ddI4', holder, serial, cost))

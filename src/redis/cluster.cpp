@@ -106,10 +106,10 @@ net::Awaitable<void> Store::Cluster::read_map() {
   asked_.close();
   if (stopped_) co_return;
   tell_state();
-  if (ec) last_error_ = why;
-  const auto line = ec ? "redis: no node of the cluster says who keeps what: " + why : std::string();
-  if (log_ && ec && logged_ != line) log_(LogLevel::Warning, line);
-  logged_ = line;
+  if (!ec) co_return complaint_.settle();
+  last_error_ = why;
+  const auto line = "redis: no node of the cluster says who keeps what: " + why;
+  if (log_ && complaint_.raise(line, std::chrono::steady_clock::now())) log_(LogLevel::Warning, line);
 }
 
 net::Awaitable<net::ErrorCode> Store::Cluster::ask(const base::Endpoint& node, std::string& why) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "redis/cluster_slots.hpp"
+#include "redis/complaint.hpp"
 #include "redis/conversation.hpp"
 #include "redis/holding.hpp"
 #include "redis/session.hpp"
@@ -102,7 +103,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   std::vector<std::shared_ptr<Session>> sessions_;   // all that are in use
   std::atomic<StoreState> state_{StoreState::Down};
   std::string last_error_;
-  std::string logged_;
+  Complaint complaint_;
   bool stopped_ = false;
 
   Conversation asked_;

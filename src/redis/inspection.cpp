@@ -1,5 +1,6 @@
 #include "weir/redis/inspection.hpp"
 
+#include "redis/classify.hpp"
 #include "redis/command.hpp"
 #include "redis/conversation.hpp"
 #include "redis/greeting.hpp"
@@ -123,7 +124,13 @@ class Inspector {
   net::Awaitable<net::ErrorCode> read_facts() {
     const std::string info = command({"INFO"});
     const net::ErrorCode ec = co_await redis_.ask(info);
-    if (!ec && !denied("INFO")) found_.facts = read_info(redis_.reply().text);
+    if (ec) co_return ec;
+    const Reply& reply = redis_.reply();
+    if (reply.kind == Reply::Kind::Error && is_turned_away(reply.text)) {
+      found_.unreachable = reply.text;
+      co_return StoreError::NotAllowed;
+    }
+    if (!denied("INFO")) found_.facts = read_info(reply.text);
     co_return ec;
   }
 
@@ -184,7 +191,7 @@ net::Awaitable<void> look(net::Executor executor, const RedisSettings& settings,
   (void)co_await inspector.look();
 }
 
-// What weir does there, done once for each kind of state: numbers, and logs.
+// What weir does there, done once for each kind of state: numbers, logs, and places.
 class Trial {
  public:
   Trial(net::asio::io_context& loop, const RedisSettings& settings, Inspection& found)
@@ -198,15 +205,21 @@ class Trial {
     turn_until(
         [&] { return store_.state() == StoreState::Up || (!tries_again_ && !store_.last_error().empty()); });
     if (store_.state() != StoreState::Up) return note(store_.last_error());
-    net::spawn(loop_.get_executor(), charge_and_refund(), [](const std::exception_ptr&) {});
-    turn_until([&] { return done_; });
+    see_through(charge_and_refund());
+    see_through(take_places());
+    const auto told = store_.stats().refunds.load();
+    turn_until([&] { return placed_ == 0 || store_.stats().refunds.load() > told; });  // renewed
+    for (; placed_ > 0; --placed_) store_.release(place_);
+    see_through(hear_the_rest());
     store_.stop();
     turn_until([&] { return done_; });
   }
 
  private:
+  // Little time between renewals, and so one to wait for.
   static RedisSettings patient(RedisSettings settings) {
     settings.timeout = kPatience;
+    settings.lease_time = 300ms;
     return settings;
   }
   void turn_until(const std::function<bool()>& done) {
@@ -216,30 +229,52 @@ class Trial {
       loop_.run_one_for(10ms);
     }
   }
+  void see_through(net::Task<void> task) {
+    done_ = false;
+    net::spawn(loop_.get_executor(), std::move(task), [](const std::exception_ptr&) {});
+    turn_until([&] { return done_; });
+  }
 
   net::Task<void> charge_and_refund() {
-    const limit::Limiter bucket = limit::TokenBucket::make({10, 1s}, 1).value();
-    const limit::Limiter log = limit::SlidingLog::make({2, 2ms}).value();
-    std::random_device random;
-    for (const auto* limiter : {&bucket, &log}) {
-      const limit::Charge charge{{random(), random()}, limiter};
+    for (const auto* limiter : {&bucket_, &log_}) {
+      const limit::Charge charge{random_key(), limiter};
       for (int i = 0; i < 5; ++i) {  // full and drained by turns, so that a log does all that it ever does
-        limit::Outcome outcome;
         base::TimePoint now;
-        const net::ErrorCode ec = co_await store_.charge({&charge, 1}, {&outcome, 1}, now, unasked_);
-        if (ec) note(store_.last_error());
-        if (ec) break;
-        if (outcome.allowed) store_.refund(charge, now);
+        const bool allowed = co_await admits(charge, now);
+        if (!found_.obstacles.empty()) break;
+        if (allowed) store_.refund(charge, now);
       }
     }
-    // Replies come in order: this charge's comes after those of the refunds.
-    const limit::Charge last{{random(), random()}, &bucket};
-    limit::Outcome outcome;
-    base::TimePoint now;
-    const net::ErrorCode ec = co_await store_.charge({&last, 1}, {&outcome, 1}, now, unasked_);
-    if (!ec && store_.stats().refunds_lost.load() > 0) note(store_.last_error());
     done_ = true;
   }
+
+  // Two of a key, for the first finds nothing there.
+  net::Task<void> take_places() {
+    for (int i = 0; i < 2; ++i) {
+      base::TimePoint now;
+      const bool allowed = co_await admits(place_, now);
+      if (allowed) ++placed_;
+    }
+    done_ = true;
+  }
+
+  // Replies come in order: this charge's comes after those of the refunds.
+  net::Task<void> hear_the_rest() {
+    const limit::Charge last{random_key(), &bucket_};
+    base::TimePoint now;
+    (void)co_await admits(last, now);
+    if (store_.stats().refunds_lost.load() > 0) note(store_.last_error());
+    done_ = true;
+  }
+
+  net::Task<bool> admits(limit::Charge charge, base::TimePoint& now) {
+    limit::Outcome outcome;
+    const net::ErrorCode ec = co_await store_.charge({&charge, 1}, {&outcome, 1}, now, unasked_);
+    if (ec) note(store_.last_error());
+    co_return !ec && outcome.allowed;
+  }
+
+  limit::Key random_key() { return {random_(), random_()}; }
 
   void note(const std::string& obstacle) {
     if (std::find(found_.obstacles.begin(), found_.obstacles.end(), obstacle) == found_.obstacles.end())
@@ -249,8 +284,14 @@ class Trial {
   net::asio::io_context& loop_;
   Inspection& found_;
   const bool tries_again_;  // where another may be the master by now, or another's word be asked
+  std::random_device random_;
+  const limit::Limiter bucket_ = limit::TokenBucket::make({10, 1s}, 1).value();
+  const limit::Limiter log_ = limit::SlidingLog::make({2, 2ms}).value();
+  const limit::Limiter places_ = limit::Concurrency::make(2).value();
+  const limit::Charge place_{random_key(), &places_};
   Store store_;
   limit::LineSet unasked_ = 0;
+  int placed_ = 0;  // so often is place_ held
   bool done_ = false;
 };
 

@@ -28,6 +28,15 @@ local function states_of(key)
   return both[1], both[2]
 end
 
+-- The answer of a command; nil where the key is of another kind, as no error but that one is to be passed over.
+local function ask(...)
+  local answer = redis.pcall(...)
+  if type(answer) == 'table' and answer.err then
+    return not string.find(answer.err, 'WRONGTYPE', 1, true) and call(...) or nil
+  end
+  return answer
+end
+
 -- The numbers of a state of this kind, zeroes where there is no state, or nothing.
 local function numbers_of(key, kind, format, size)
   if state and #state == size and byte(state) == kind then

@@ -3,7 +3,7 @@
 local function held(key, cost, actual, lease, holder, serial)
   local permit = pack('<ddI4', holder, serial, cost)
   if actual == 0 then
-    if redis.pcall('ZREM', key, permit) == 1 then -- else it has expired, or the key is of another kind
+    if ask('ZREM', key, permit) == 1 then -- else it has expired, or the key is of another kind
       amended = amended + 1
       if tonumber(call('ZINCRBY', key, cost, '')) >= 0 then
         call('DEL', key)
@@ -11,8 +11,8 @@ local function held(key, cost, actual, lease, holder, serial)
     end
     return
   end
-  local added = redis.pcall('ZADD', key, now + lease, permit)
-  if type(added) == 'table' then -- of another kind
+  local added = ask('ZADD', key, now + lease, permit)
+  if added == nil then -- of another kind
     return
   end
   amended = amended + 1

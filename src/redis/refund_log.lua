@@ -5,8 +5,8 @@ local function logged(key, charged_at, reserved, actual, from, expiry, most)
   if expiry <= now or state then -- a string is of another kind
     return
   end
-  local head = redis.pcall('LINDEX', key, 0)
-  if type(head) == 'table' then -- of another kind as well
+  local head = ask('LINDEX', key, 0)
+  if head == nil then -- of another kind as well
     return
   end
   local newest, total, last = 0, 0, 0

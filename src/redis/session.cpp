@@ -276,7 +276,8 @@ void Store::Session::rise() {
   refusal_ = StoreError::Away;
   failures_in_row_ = 0;
   flush_scheduled_ = blocked_ = loading_charge_ = loading_refund_ = false;
-  logged_.clear();
+  complaint_.settle();
+  faults_.forget();
   if (common_ == nullptr || tried_ || stats_.connects.load(std::memory_order_relaxed) == 0)
     count(stats_.connects);
   tried_ = true;
@@ -289,9 +290,8 @@ void Store::Session::rise() {
 void Store::Session::fall(net::ErrorCode why) {
   state_.store(StoreState::Down, std::memory_order_relaxed);
   hang_up();
-  auto line = name() + " is down: " + why.message() + ", " + last_error_;
-  if (log_ && line != logged_) log_(LogLevel::Warning, line);
-  logged_ = std::move(line);
+  const auto line = name() + " is down: " + why.message() + ", " + last_error_;
+  if (log_ && complaint_.raise(line, std::chrono::steady_clock::now())) log_(LogLevel::Warning, line);
   denied_.forget_all();
   tried_ = true;
   if (common_ != nullptr) common_->cluster.changed(*this);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "redis/bill.hpp"
+#include "redis/complaint.hpp"
 #include "redis/deny_cache.hpp"
 #include "redis/faults.hpp"
 #include "redis/holding.hpp"
@@ -161,7 +162,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   Pipeline::Time counts_since_{};  // a call that was asked before the last failure counted is of that one
   unsigned attempts_ = 0;          // since the last bill that was answered; doubles the pause
   std::string last_error_;
-  std::string logged_;  // the last line about being down, so that it is not repeated
+  Complaint complaint_;
   Faults faults_;
   bool tried_ = false;  // the first attempt to connect has ended
   Common* const common_;

@@ -157,7 +157,7 @@ class Failures(TestCase):
         eventually(lambda: weir.metric("weir_redis_up") == 1, "it is up")
         load = Load([weir.port] * 4)
         way.delay = 0.08
-        weir.wait_for(r"is down: timeout, no answer to a trial within 50ms")
+        weir.wait_for(r"is down: breaker_open, no answer within 50ms")
         seen, waited, lines = len(load.results), weir.metric("weir_redis_timeouts_total"), len(weir.lines)
         time.sleep(2)  # of attempts
         self.assertGreater(len(load.results), seen)

@@ -58,7 +58,7 @@ struct RedisSettings {
 };
 
 // "redis://[user:password@]host[:port][/database]", the same with rediss:// for TLS, or
-// "unix:///path[?db=N]". Percent-encoding in user and password is decoded.
+// "unix://[user:password@]/path[?db=N]". Percent-encoding in user and password is decoded.
 [[nodiscard]] base::Result<RedisSettings> parse_redis_url(std::string_view url);
 
 // What is wrong with the files that the settings name; nullopt for nothing.

@@ -48,7 +48,8 @@ enum class StoreState : std::uint8_t {
 
 enum class LogLevel : std::uint8_t { Info, Warning };
 
-// Called on the worker's thread, once per change of state or of its reason, never per request.
+// Called on the worker's thread, once per change of state, never per request; of other reasons for the same
+// state, and of what fails for some bills alone, every ten seconds at most.
 using StoreLog = std::function<void(LogLevel, std::string)>;
 
 // Bounds and paces that no configuration names.

@@ -293,7 +293,7 @@ const WrongConfiguration kWrong[] = {
     {"RedisWithoutUrl",
      with("[state]\nredis = { timeout = \"5ms\" }\n"),
      {"weir.toml:12: state.redis.url: missing; expected a string: "
-      "redis[s]://[user:password@]host[:port][/database], or unix:///path"}},
+      "redis[s]://[user:password@]host[:port][/database], or unix://[user:password@]/path[?db=N]"}},
     {"RedisByTls",
      with("[state]\nredis = { url = \"rediss://cache\", tls = { ca = \"/nowhere/ca.crt\" } }\n"),
      {"weir.toml:12: state.redis.tls: the CA /nowhere/ca.crt: No such file or directory; expected PEM files "

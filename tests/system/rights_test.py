@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""The rights that docs/distributed.md gives to weir's user are enough for all that weir does, and what is missing is said."""
+
+import os
+import pathlib
+import re
+import threading
+import time
+
+from harness import (PATIENCE, Client, Redis, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule,
+                     run_weir)
+from redis_cluster import Node
+from sentinel_test import MASTER, Sentinel
+
+DOCUMENT = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "docs/distributed.md"
+LINES = re.findall(r"^    (ACL SETUSER .*)$", DOCUMENT.read_text(), re.M)
+REDIS, SENTINEL = (line.replace(">PASSWORD", ">secret").split() for line in LINES)
+SECRET = 'key_secret = "test"\n'
+RULES = {
+    "bucket": {"limit": "1000/s"},
+    "stepwise": {"limit": "1000/s", "refill": '"stepwise"', "algorithm": '"token_bucket"'},
+    "gcra": {"limit": "1000/s", "algorithm": '"gcra"'},
+    "queue": {"limit": "1000/s", "algorithm": '"leaky_bucket"', "queue": 5},
+    "window": {"limit": "1000/s", "algorithm": '"fixed_window"'},
+    "day": {"limit": "1000/day", "algorithm": '"fixed_window"', "align": '"day"', "timezone": '"UTC"'},
+    "sliding": {"limit": "1000/s", "algorithm": '"sliding_window"'},
+    "parts": {"limit": "1000/s", "algorithm": '"sliding_window"', "buckets": 5},
+    "log": {"limit": "30/s", "algorithm": '"sliding_log"'},
+    "settled": {"limit": "100/s", "algorithm": '"sliding_log"', "cost": '{ response_header = "X-Cost", reserve = 2 }'},
+    "free": {"limit": "100/day", "algorithm": '"sliding_log"', "charge": '{ status = ["401"] }'},
+    "places": {"limit": "2", "algorithm": '"concurrency"'},
+}
+
+
+def rules(more=""):
+    return "".join(rule(name, store='"redis"', on_store_failure='"closed"', key='["header:X-Key"]', match=f'{{ path = "/{name}" }}', **keys)
+                   for name, keys in RULES.items()).replace('"2"', "2") + more
+
+
+class Rights(TestCase):
+    def setUp(self):
+        self.gate = threading.Event()
+        self.upstream = self.start(Upstream(self.reply))
+
+    def reply(self, exchange):
+        if "held" in exchange.target:
+            self.gate.wait(PATIENCE)
+        exchange.send(answer(headers="X-Cost: 5\r\n"))
+
+    def denied(self, redis):
+        """What it has denied to anybody, since it was asked last."""
+        said = redis.command("ACL", "LOG")
+        redis.command("ACL", "LOG", "RESET")
+        return [dict(zip(entry[::2], entry[1::2], strict=False)).get(b"object") for entry in said]
+
+    def settings(self, redis, more=""):
+        url = f"redis://weir:secret@127.0.0.1:{redis.port}"
+        return f'{SECRET}redis = {{ url = "{url}", timeout = "2s", lease_time = "1s"{more} }}'
+
+    def live(self, redis, state):
+        """Everything that weir does; nothing of it is denied, and nothing fails."""
+        weir = self.start(Weir(config(self.upstream.port, rules=rules(), state=state)))
+        eventually(lambda: weir.metric("weir_redis_up") == 2, "it is up")
+        held = [self.start(Client(weir.port)) for _ in range(2)]
+        for client in held:
+            client.send(request_bytes("GET", "/places?held", {"X-Key": "held"}))
+        eventually(lambda: len(self.upstream.exchanges) == 2, "two are under way")
+        self.assertEqual(weir.get("/places", x_key="held").status, 429)
+        ended = time.monotonic() + 1.2  # beyond a renewal, and the logs drain by turns
+        while time.monotonic() < ended:
+            for name in RULES:
+                self.assertIn(weir.get(f"/{name}", x_key="a").status, (200, 429), name)
+        with Client(weir.admin) as admin:
+            self.assertEqual(admin.request("DELETE", "/api/keys?rule=bucket&key=a").status, 200)
+        redis.command("SCRIPT", "FLUSH")
+        self.assertEqual(weir.get("/bucket", x_key="a").status, 200)
+        self.gate.set()
+        self.assertEqual([client.read().status for client in held], [200, 200])
+        eventually(lambda: weir.get("/places", x_key="held").status == 200, "given back")
+        for name in ("store_failures", "amendments_lost"):
+            self.assertEqual(weir.metric(f"weir_redis_{name}_total"), 0, name)
+        status, said, errors = run_weir("redis-check", config=config(9, state=state))
+        self.assertEqual((status, errors), (0, ""))
+        self.assertIn("\n  eviction ", said)
+        self.assertEqual(self.denied(redis), [])
+
+    def test_one_redis(self):
+        redis = self.start(Redis())
+        self.assertEqual(redis.command(*REDIS), b"OK")
+        self.live(redis, self.settings(redis).replace(f":{redis.port}\"", f":{redis.port}/3\""))
+
+    def test_a_cluster(self):
+        node = self.start(Node())
+        node.ok("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+        eventually(lambda: b"cluster_state:ok" in node.command("CLUSTER", "INFO"), "it serves")
+        self.assertEqual(node.command(*REDIS), b"OK")
+        self.live(node, self.settings(node, f', topology = "cluster", nodes = ["127.0.0.1:{node.port}"]'))
+
+    def test_sentinels(self):
+        redis = self.start(Redis())
+        sentinel = self.start(Sentinel(redis))
+        self.assertEqual((redis.command(*REDIS), sentinel.command(*SENTINEL)), (b"OK", b"OK"))
+        self.live(redis, self.settings(redis, f', topology = "sentinel", master = "{MASTER}", sentinels = ["127.0.0.1:{sentinel.port}"], '
+                                              f'sentinel_user = "weir", sentinel_password = "secret"'))
+        self.assertEqual(self.denied(sentinel), [])
+
+    def test_each_of_them_is_needed(self):
+        """By weir or by its check: one that is taken away is missed by the check, or denied to it."""
+        redis = self.start(Redis())
+        redis.command(*REDIS)
+        elsewhere = {"+select", "+role", "+cluster|nodes", "+asking"}  # of a topology or a database
+        rarely = {"+pttl", "+lrem", "+llen", "+lindex", "+exists", "+ltrim", "+zremrangebyscore", "+zrangebyscore"}
+        for right in [word for word in REDIS if word.startswith("+") and word not in elsewhere | rarely]:
+            redis.command("ACL", "SETUSER", "weir", right.replace("+", "-"))
+            status, _, errors = run_weir("redis-check", config=config(9, state=self.settings(redis)))
+            if right in ("+info", "+ping", "+client|setname"):
+                self.assertTrue(self.denied(redis), right)
+            else:
+                self.assertEqual(status, 1, f"{right} {errors}")
+                self.assertIn("docs/distributed.md, Rights", errors)
+            redis.command("ACL", "SETUSER", "weir", right)
+
+    def test_one_that_some_rules_need_is_missed_by_them_alone(self):
+        redis = self.start(Redis())
+        redis.command(*REDIS)
+        redis.command("ACL", "SETUSER", "weir", "-zadd")
+        weir = self.start(Weir(config(self.upstream.port, rules=rules(), state=self.settings(redis))))
+        eventually(lambda: weir.metric("weir_redis_up") == 2, "it is up")
+        for _ in range(20):
+            self.assertEqual([weir.get(f"/{name}", x_key="b").status for name in ("bucket", "places", "window")], [200, 503, 200])
+        said = [line for line in weir.lines if "fails at" in line]
+        self.assertIn(len(said), (1, 2), "once a worker that was asked")
+        self.assertRegex(said[0], r"fails at concurrency: ERR .*\(docs/distributed\.md, Rights")
+        self.assertEqual(weir.metric("weir_redis_up"), 2)
+
+
+class TurnedAway(TestCase):
+    def test_a_redis_that_takes_no_more_clients_says_so(self):
+        redis = self.start(Redis("--maxclients", "2"))
+        for _ in range(2):
+            self.start(Client(redis.port))
+        state = f'{SECRET}redis = {{ url = "{redis.url}", start_wait = "0s" }}'
+        weir = self.start(Weir(config(9, rules=rule(store='"redis"'), state=state)))
+        weir.wait_for(r"is down: server_error, ERR max number of clients reached")
+        status, _, errors = run_weir("redis-check", config=config(9, state=state))
+        self.assertEqual((status, errors), (1, "weir: ERR max number of clients reached\n"))
+
+    def test_one_that_wants_a_password(self):
+        redis = self.start(Redis())
+        redis.command("CONFIG", "SET", "requirepass", "secret")
+        state = f'{SECRET}redis = {{ url = "{redis.url}", start_wait = "0s" }}'
+        weir = self.start(Weir(config(9, rules=rule(store='"redis"'), state=state)))
+        weir.wait_for(r"is down: not_allowed, NOAUTH Authentication required")
+        status, said, errors = run_weir("redis-check", config=config(9, state=state))
+        self.assertEqual((status, errors), (1, "weir: NOAUTH Authentication required.\n"))
+        self.assertRegex(said, r"(?m)^  reachable +no$")
+
+
+if __name__ == "__main__":
+    main()
