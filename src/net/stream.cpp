@@ -26,10 +26,9 @@ ErrorCode last_error() noexcept {
   return {errno, boost::system::system_category()};
 }
 
-ErrorCode expired() noexcept {
-  return {static_cast<int>(ERR_PACK(ERR_LIB_SSL, 0, SSL_R_CERTIFICATE_VERIFY_FAILED)),
-          asio::error::get_ssl_category()};
-}
+// Pieces of ciphertext (16 KiB) that a handshake takes in a row. An honest one needs one a flight, or a few where
+// chains are long; its messages may come in records of an octet each.
+constexpr unsigned kPiecesOfHandshake = 4;
 
 // The count that send(2) told; a full socket is no error, and 0.
 template <class Send>
@@ -135,21 +134,31 @@ ErrorCode Stream::feed() {
   return ec;
 }
 
+ErrorCode Stream::try_handshake(bool& wants_room) {
+  for (unsigned pieces = 0; pieces < kPiecesOfHandshake; ++pieces) {
+    ERR_clear_error();
+    wants_room = false;
+    const int result = SSL_do_handshake(tls_->ssl);
+    if (result == 1) return tls_->admit();
+    auto ec = tls_->meaning(result);
+    if (ec != asio::error::would_block) return ec;
+    wants_room = SSL_want_write(tls_->ssl);
+    if (wants_room) port_->filled();
+    if (!wants_room) ec = feed();
+    if (ec) return ec;
+  }
+  return asio::error::in_progress;
+}
+
 Task<ErrorCode> Stream::handshake() {
   for (;;) {
-    ERR_clear_error();
-    const int result = SSL_do_handshake(tls_->ssl);
-    if (result == 1 && tls_->outlived_certificate()) co_return expired();
-    if (result == 1) co_return ErrorCode{};
-    auto ec = tls_->meaning(result);
+    bool wants_room = false;
+    auto ec = try_handshake(wants_room);
     if (ec != asio::error::would_block) co_return ec;
-    if (SSL_want_write(tls_->ssl)) {
-      port_->filled();
-      ec = co_await port_->writable();
-    } else {
-      ec = feed();
-      if (ec == asio::error::would_block) ec = co_await port_->readable();
-    }
+    if (wants_room)
+      ec = co_await wait_writable();
+    else
+      ec = co_await wait_readable();
     if (ec) co_return ec;
   }
 }
@@ -221,7 +230,10 @@ std::size_t Stream::try_read(char* at, std::size_t size, ErrorCode& ec) {
     ec = {};
     ERR_clear_error();
     const int result = SSL_read(tls_->ssl, at, static_cast<int>(std::min<std::size_t>(size, 1 << 30)));
-    if (result > 0) return static_cast<std::size_t>(result);
+    if (result > 0) {
+      tls_->idle.note_data();
+      return static_cast<std::size_t>(result);
+    }
     ec = tls_->meaning(result);
     if (ec != asio::error::would_block) return 0;
     ec = feed();
@@ -295,6 +307,10 @@ std::size_t Stream::unacknowledged() const noexcept {
 
 bool Stream::has_pending() const noexcept {
   return tls_ && (SSL_has_pending(tls_->ssl) == 1 || !tls_->incoming.empty());
+}
+
+bool Stream::had_too_many_records() const noexcept {
+  return tls_ && tls_->idle.too_many();
 }
 
 void Stream::trim() noexcept {

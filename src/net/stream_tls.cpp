@@ -16,6 +16,10 @@ namespace weir::net {
 
 namespace {
 
+ErrorCode tls_error(int reason) noexcept {
+  return {static_cast<int>(ERR_PACK(ERR_LIB_SSL, 0, reason)), asio::error::get_ssl_category()};
+}
+
 // What the BIO under each SSL object works on; owned by it.
 struct BioView {
   int fd;
@@ -102,6 +106,7 @@ void Stream::Tls::let_go() noexcept {
 }
 
 ErrorCode Stream::Tls::meaning(int result) const noexcept {
+  if (idle.too_many()) return asio::error::connection_aborted;  // no eof, which may end an answer
   switch (SSL_get_error(ssl, result)) {
     case SSL_ERROR_WANT_READ:
     case SSL_ERROR_WANT_WRITE:
@@ -118,6 +123,12 @@ ErrorCode Stream::Tls::meaning(int result) const noexcept {
   }
 }
 
+// A session is resumed without a certificate; one that began where none was required may have none.
+bool Stream::Tls::lacks_certificate() const noexcept {
+  return (SSL_get_verify_mode(ssl) & SSL_VERIFY_FAIL_IF_NO_PEER_CERT) != 0 &&
+         SSL_get0_peer_certificate(ssl) == nullptr;
+}
+
 // A ticket can be renewed for ever, while OpenSSL looks at a certificate only when it is shown.
 bool Stream::Tls::outlived_certificate() const noexcept {
   if (SSL_session_reused(ssl) == 0 || SSL_get_verify_mode(ssl) == SSL_VERIFY_NONE) return false;
@@ -125,6 +136,13 @@ bool Stream::Tls::outlived_certificate() const noexcept {
   if (certificate == nullptr || X509_cmp_current_time(X509_get0_notAfter(certificate)) > 0) return false;
   SSL_set_verify_result(ssl, X509_V_ERR_CERT_HAS_EXPIRED);
   return true;
+}
+
+ErrorCode Stream::Tls::admit() noexcept {
+  if (lacks_certificate()) return tls_error(SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE);
+  if (outlived_certificate()) return tls_error(SSL_R_CERTIFICATE_VERIFY_FAILED);
+  idle.watch(ssl);
+  return {};
 }
 
 }  // namespace weir::net

@@ -1,6 +1,7 @@
 // The TLS of a Stream. Belongs to it.
 #pragma once
 
+#include "weir/net/idle_records.hpp"
 #include "weir/net/stream.hpp"
 
 #include <string_view>
@@ -17,6 +18,7 @@ struct Stream::Tls {
   std::vector<char> buffer;   // ciphertext; given back by trim()
   std::string_view incoming;  // what of it OpenSSL has not taken yet
   bool ended = false;
+  IdleRecords idle;
 
   static constexpr std::size_t kBuffer = 16 << 10;
 
@@ -32,10 +34,14 @@ struct Stream::Tls {
 
   // What an SSL_… call that did not succeed means: would_block (feed or wait), eof, or an error.
   [[nodiscard]] ErrorCode meaning(int result) const noexcept;
-  // The session that was resumed rests on a certificate that is no longer in force.
-  [[nodiscard]] bool outlived_certificate() const noexcept;
+  // After the handshake: whether what the session rests on is enough now. Records are counted from then on.
+  [[nodiscard]] ErrorCode admit() noexcept;
   // Of the socket, whose number may soon be another connection's.
   void let_go() noexcept;
+
+ private:
+  [[nodiscard]] bool lacks_certificate() const noexcept;
+  [[nodiscard]] bool outlived_certificate() const noexcept;
 };
 
 }  // namespace weir::net

@@ -131,13 +131,18 @@ Names read_authorities(const std::string& file) {
   return Names(SSL_load_client_CA_file(file.c_str()));
 }
 
-// Who was let in by one set of authorities must show its certificate anew to another, for a resumed session
-// is not verified: so the sessions' context (SSL_CTX_set_session_id_context(3)) is the digest of what the
-// file holds.
-bool bind_sessions(SSL_CTX* context, const std::string& client_ca) {
+bool requires_certificate(const TlsSettings& settings) noexcept {
+  return settings.client_auth == ClientAuth::Require;
+}
+
+// Who was let in by one set of authorities must show its certificate anew to another, and who needed none where
+// one is required, for a resumed session is not verified: so the sessions' context
+// (SSL_CTX_set_session_id_context(3)) is the digest of what is asked and of what the file holds.
+bool bind_sessions(SSL_CTX* context, const TlsSettings& settings) {
   std::string authorities = "weir ";
-  if (!client_ca.empty()) {
-    std::ifstream file(client_ca, std::ios::binary);
+  if (!settings.client_ca.empty()) {
+    authorities += requires_certificate(settings) ? "requires " : "asks for ";
+    std::ifstream file(settings.client_ca, std::ios::binary);
     authorities.append(std::istreambuf_iterator<char>(file), {});
   }
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
@@ -152,8 +157,8 @@ bool ask_clients(SSL_CTX* context, const TlsSettings& settings) {
   auto authorities = read_authorities(settings.client_ca);
   if (!authorities || SSL_CTX_load_verify_file(context, settings.client_ca.c_str()) != 1) return false;
   SSL_CTX_set_client_CA_list(context, authorities.release());
-  const bool required = settings.client_auth == ClientAuth::Require;
-  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), nullptr);
+  const int required = requires_certificate(settings) ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0;
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | required, nullptr);
   return true;
 }
 
@@ -170,7 +175,7 @@ bool set_up(SSL_CTX* c, const TlsSettings& settings) {
   SSL_CTX_set_mode(
       c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_alpn_select_cb(c, choose_protocol, nullptr);
-  return give_extras(c) && bind_sessions(c, settings.client_ca) &&
+  return give_extras(c) && bind_sessions(c, settings) &&
          SSL_CTX_set_cipher_list(c, kCiphers12) == 1;
 }
 

@@ -124,6 +124,7 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
   session_.begin_wait_for_others();
   space.answer.release();
   std::size_t searched = 0;
+  unsigned pieces = 0;
   auto state = look_at_answer(attempt, searched);
   while (state == HeadState::Missing || state == HeadState::Interim) {
     if (state == HeadState::Interim) {
@@ -140,6 +141,10 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
       const auto count = stream.try_read(at, space.answer.room(), ec);
       space.answer.received(count);
       if (ec == net::asio::error::would_block) ec = co_await stream.wait_readable();
+      if (!ec && ++pieces % Relay::kPiecesInTurn == 0) {
+        co_await net::Pause(worker_.executor);
+        if (session_.late() || session_.left()) ec = net::asio::error::operation_aborted;
+      }
       if (ec) note_silence(attempt);
       if (ec) break;
     }

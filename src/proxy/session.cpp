@@ -84,7 +84,12 @@ void Session::on_tick() noexcept {
 
 net::Task<bool> Session::secure() {
   arm(worker.config().server.head_timeout);
-  const auto ec = co_await client.handshake();
+  auto ec = co_await client.handshake();
+  while (ec == net::asio::error::in_progress) {
+    co_await net::Pause(worker.executor);
+    if (late_) break;
+    ec = co_await client.handshake();
+  }
   disarm();
   if (ec) worker.counters.client_errors(observe::ClientError::Handshake).add();
   if (ec) distrust_ = client.distrust(ec);
@@ -107,7 +112,7 @@ net::Task<std::size_t> Session::await_head() {
   std::size_t searched = 0;
   bool begun = false;
   unsigned empty_lines = 0;
-  for (;;) {
+  for (unsigned pieces = 1;; ++pieces) {
     if (worker.recess.is_on()) {
       co_await sit_out();
       if (late_) co_return 0;
@@ -146,6 +151,10 @@ net::Task<std::size_t> Session::await_head() {
       requests_in_turn_ = 0;
       ec = co_await client.wait_readable();
       if (!ec) ec = receive();
+    }
+    if (pieces % Relay::kPiecesInTurn == 0) {
+      co_await net::Pause(worker.executor);
+      if (late_) ec = net::asio::error::operation_aborted;
     }
     // Whatever it was woken for there: another process may have been late to take it.
     const bool stays = worker.retiring && !late_ && !left_ && idle_ticks_ < kQuietAfterTicks;
@@ -293,6 +302,7 @@ net::Task<void> Session::run() {
     co_await net::Pause(worker.executor);
     if (worker.hard_stop) break;
   }
+  if (client.had_too_many_records()) worker.counters.client_errors(observe::ClientError::IdleRecords).add();
   if (client.is_open()) client.shutdown_send();
 }
 

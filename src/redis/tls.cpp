@@ -89,7 +89,7 @@ base::Result<SSL*> TlsClient::begin(const std::string& host) {
   return base::Error{"TLS: " + first_fault()};
 }
 
-TlsCodec::TlsCodec(SSL* ssl) : ssl_(ssl) {
+TlsCodec::TlsCodec(SSL* ssl) : ssl_(ssl), idle_(std::make_unique<net::IdleRecords>()) {
   SSL_set_bio(ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
   SSL_set_connect_state(ssl);
 }
@@ -100,6 +100,7 @@ TlsCodec::Shake TlsCodec::shake() {
   const int error = SSL_get_error(ssl_.get(), done);
   if (done != 1 && error != SSL_ERROR_WANT_READ) note_fault();
   drain();
+  if (done == 1) idle_->watch(ssl_.get());
   if (done == 1) return Shake::Done;
   return error == SSL_ERROR_WANT_READ && !foreign_ ? Shake::More : Shake::Failed;
 }
@@ -132,11 +133,16 @@ std::size_t TlsCodec::open(char* at, std::size_t size, bool& ended) {
   std::size_t n = 0;
   const int done = SSL_read_ex(ssl_.get(), at, size, &n);
   ended = false;
-  if (done == 1) return n;
+  if (done == 1) {
+    idle_->note_data();
+    return n;
+  }
   const int error = SSL_get_error(ssl_.get(), done);
   if (error == SSL_ERROR_WANT_READ) return 0;
   ended = true;
-  if (error == SSL_ERROR_ZERO_RETURN)
+  if (idle_->too_many())
+    why_ = "it sends TLS records without data";
+  else if (error == SSL_ERROR_ZERO_RETURN)
     why_ = "it has closed the connection";
   else
     note_fault();

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "weir/base/result.hpp"
+#include "weir/net/idle_records.hpp"
 #include "weir/net/tls_context.hpp"
 #include "weir/redis/redis_settings.hpp"
 
@@ -64,6 +65,7 @@ class TlsCodec {
   void note_fault();
 
   std::unique_ptr<SSL, Free> ssl_;
+  std::unique_ptr<net::IdleRecords> idle_;  // which ssl_ knows, so it stays where it is
   std::string sealed_;
   std::string why_;
   bool fed_ = false;

@@ -123,6 +123,22 @@ class Tls(TestCase):
             self.assertTrue(client.closed())
 
 
+    def test_who_sends_nothing_but_key_updates_is_hung_up_on(self):
+        """Each costs as much as a request. s_client sends one for each line that is a k."""
+        with subprocess.Popen(["openssl", "s_client", "-connect", f"127.0.0.1:{self.weir.port}", "-tls1_3"], bufsize=0,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as client:
+            eventually(lambda: self.weir.metric("weir_connections_open") == 1, "it is connected")
+            sent = 0
+            while self.weir.metric("weir_client_errors_total", kind="idle_records") == 0:
+                self.assertLess(sent, 200, "it is heard out for ever")
+                client.stdin.write(b"k\n")
+                sent += 1
+                time.sleep(0.02)
+            self.assertGreater(sent, 32)
+            self.assertIn(b"KEYUPDATE", client.communicate()[0])
+        self.assertEqual(self.curl().stdout, "ok200")
+
+
 class ClientCertificates(TestCase):
     @classmethod
     def setUpClass(cls):

@@ -33,7 +33,11 @@ class Stream {
 
   // Connects to a socket address of `size` bytes, which must stay valid until it completes.
   [[nodiscard]] Task<ErrorCode> connect(const void* address, std::size_t size);
+  // in_progress: so much came at once that others should have their turn before this is called once more.
   [[nodiscard]] Task<ErrorCode> handshake();
+  // A step of it: would_block where the next one has to wait, until the stream is readable, or writable where it
+  // `wants_room`.
+  [[nodiscard]] ErrorCode try_handshake(bool& wants_room);
 
   // Before handshake(), of what stands before TLS: copies what is there without taking it, as try_read() does
   // otherwise; waits until more than that is there; takes `size` bytes of it,
@@ -58,7 +62,8 @@ class Stream {
   // The session to be resumed by another connection to the same server; null where there is none.
   [[nodiscard]] TlsSession session() const noexcept;
 
-  // Reads what is there: 0 comes with an error, eof at the end, would_block when there is nothing yet.
+  // Reads what is there: 0 comes with an error, eof at the end, would_block when there is nothing yet. Of TLS
+  // connection_aborted where the peer keeps it busy without a word; see IdleRecords.
   [[nodiscard]] std::size_t try_read(char* at, std::size_t size, ErrorCode& ec);
   // The same, waiting for bytes: never would_block.
   [[nodiscard]] Task<std::size_t> read_some(char* at, std::size_t size, ErrorCode& ec);
@@ -99,6 +104,8 @@ class Stream {
   void close() noexcept;
 
   [[nodiscard]] bool is_tls() const noexcept { return tls_ != nullptr; }
+  // It was ended for its records without data.
+  [[nodiscard]] bool had_too_many_records() const noexcept;
   [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
   [[nodiscard]] int native_handle() const noexcept { return fd_; }
 

@@ -59,11 +59,13 @@ enum class ClientError : std::uint8_t {
   Preamble,      // what it began with is not the PROXY protocol
   SlowBody,      // 408: its body came slower than min_rate
   SlowRead,      // it took its answer slower than min_rate
+  IdleRecords,   // it sent records of TLS without data, more than are heard out
 };
-inline constexpr std::size_t kClientErrors = 11;
+inline constexpr std::size_t kClientErrors = 12;
 inline constexpr std::array<const char*, kClientErrors> kClientErrorNames{
     "bad_head",  "head_too_large", "body_too_large", "head_timeout", "body_timeout", "write_timeout",
-    "handshake", "left",           "preamble",       "slow_body",    "slow_read"};
+    "handshake", "left",           "preamble",       "slow_body",    "slow_read",
+    "idle_records"};
 
 // How a connection that had changed its protocol ended.
 enum class TunnelEnd : std::uint8_t {

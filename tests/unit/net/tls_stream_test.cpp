@@ -1,6 +1,7 @@
 // weir's end of TLS, against OpenSSL's own client.
 #include "unit/net/tls.hpp"
 
+#include "weir/net/idle_records.hpp"
 #include "weir/net/stream.hpp"
 
 #include <future>
@@ -223,6 +224,59 @@ TEST_F(TlsStream, NothingIsWrittenOnceClosed) {
   char byte = 0;
   EXPECT_LT(::recv(next.theirs.number(), &byte, 1, MSG_DONTWAIT), 0) << "bytes went to another connection";
   if (next.ours != number) ::close(number);
+}
+
+// `times` records that carry nothing, then `data`.
+void send_idly(TlsClient& client, int times, std::string_view data) {
+  for (int i = 0; i < times; ++i) {
+    SSL_key_update(client.ssl(), SSL_KEY_UPDATE_NOT_REQUESTED);
+    SSL_do_handshake(client.ssl());
+  }
+  client.send(data);
+}
+
+TEST_F(TlsStream, KeyUpdatesWithoutEndEndTheConnection) {
+  TlsClient client(theirs.number());
+  ASSERT_TRUE(shake_hands(client));
+  send_idly(client, 200, "data");
+  std::string got;
+  EXPECT_EQ(run(context, read_once(*stream, got, 100)), asio::error::connection_aborted);
+  EXPECT_TRUE(stream->had_too_many_records());
+  EXPECT_EQ(got, "");
+  EXPECT_TRUE(stream->has_pending()) << "what came behind them was not even looked at";
+}
+
+TEST_F(TlsStream, KeyUpdatesThatAreFewAreHeardOut) {
+  TlsClient client(theirs.number());
+  ASSERT_TRUE(shake_hands(client));
+  std::string got;
+  send_idly(client, IdleRecords::kMost, "a");
+  for (int i = 0; i < 50; ++i) send_idly(client, 1, "b");
+  EXPECT_FALSE(run(context, read_until(*stream, got, 51)));
+  EXPECT_FALSE(stream->had_too_many_records());
+  send_idly(client, 2, "c");
+  EXPECT_EQ(run(context, read_until(*stream, got, 52)), asio::error::connection_aborted) << "a word makes up for one";
+}
+
+TEST_F(TlsStream, ADataRecordReadInManyPiecesMakesUpForNoMoreThanThereWere) {
+  TlsClient client(theirs.number());
+  ASSERT_TRUE(shake_hands(client));
+  std::string got;
+  client.send(std::string(200, 'a'));
+  for (int i = 0; i < 200; ++i) EXPECT_FALSE(run(context, read_once(*stream, got, 1)));
+  send_idly(client, IdleRecords::kMost + 1, "b");
+  EXPECT_EQ(run(context, read_once(*stream, got, 1)), asio::error::connection_aborted);
+}
+
+// A ClientHello may be in records of an octet each.
+TEST_F(TlsStream, AHandshakeInCrumbsLetsOthersHaveTheirTurn) {
+  constexpr std::string_view kHello("\x01\x00\xff\xff", 4);
+  std::string crumbs;
+  for (std::size_t i = 0; i < 14'000; ++i)
+    crumbs.append("\x16\x03\x01\x00\x01", 5).append(1, i < kHello.size() ? kHello[i] : '\0');
+  send_all(theirs.number(), crumbs);
+  EXPECT_EQ(run(context, stream->handshake()), asio::error::in_progress);
+  EXPECT_TRUE(stream->has_pending() || !stream->is_quiet()) << "not all of it was taken";
 }
 
 TEST(MakeTlsContext, FaultsNameTheFile) {
