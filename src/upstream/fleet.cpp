@@ -102,8 +102,9 @@ void Fleet::Member::move_to(Addresses addresses, base::TimePoint now) {
   const auto& before = *known_->addresses;
   const bool anew =
       std::find_first_of(before.begin(), before.end(), next->begin(), next->end()) == before.end();
+  const auto first = std::find(next->begin(), next->end(), before[known_->first]);
+  known_->first = first != next->end() ? static_cast<std::size_t>(first - next->begin()) : 0;
   known_->addresses = std::move(next);
-  known_->first = 0;
   known_->moves.fetch_add(1, std::memory_order_relaxed);
   publish(known_->condition.moved(anew, now), now, {});
 }

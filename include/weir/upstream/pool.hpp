@@ -4,7 +4,6 @@
 #pragma once
 
 #include "weir/net/asio.hpp"
-#include "weir/net/dial.hpp"
 #include "weir/net/stream.hpp"
 #include "weir/net/watchdog.hpp"
 #include "weir/upstream/balancer.hpp"
@@ -17,6 +16,10 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace weir::net {
+class Dial;
+}
 
 namespace weir::upstream {
 

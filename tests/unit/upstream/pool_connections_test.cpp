@@ -135,6 +135,8 @@ TEST_F(PoolTest, BeginsWithTheAddressThatWasConnectedLast) {
   auto lease = p.lease({.tried = 0b10});
   EXPECT_FALSE(connected(lease));
   EXPECT_EQ(member.place().first, 1U);
+  member.move_to({dead, dead, good}, now);
+  EXPECT_EQ(member.place().first, 2U) << "it stays the same one";
   member.move_to({good}, now);
   EXPECT_EQ(member.place().first, 0U);
   member.begin_with(1, before);
