@@ -54,6 +54,7 @@ class Post::Lookup {
 void Post::on_late() noexcept {
   late_ = true;
   resolver_.cancel();
+  if (dial_ != nullptr) dial_->cancel();
   if (stream_) stream_->cancel();
 }
 
@@ -61,19 +62,25 @@ net::Task<Post::End> Post::send(const Webhook& hook, SSL_CTX* tls, base::Duratio
                                 const std::string& body) {
   late_ = false;
   arm(timeout);
-  auto end = co_await attempt(hook, tls, body);
+  auto end = co_await attempt(hook, tls, timeout, body);
   disarm();
   stream_.reset();
   if (late_ && !end.fault.empty()) end.fault = "it does not answer in time";
   co_return end;
 }
 
-net::Task<Post::End> Post::attempt(const Webhook& hook, SSL_CTX* tls, const std::string& body) {
+net::Task<Post::End> Post::attempt(const Webhook& hook, SSL_CTX* tls, base::Duration timeout,
+                                   const std::string& body) {
   const auto addresses = co_await Lookup(resolver_, hook.address);
   if (addresses.empty()) co_return End{"there is no such host"};
-  const auto target = tls != nullptr ? std::optional(net::TlsTarget{tls, hook.address.host}) : std::nullopt;
-  std::string fault;
-  const auto unconnected = co_await net::connect_to(executor_, addresses, {}, target, stream_, fault);
+  net::Dial::Target target{.addresses = addresses};
+  if (tls != nullptr) target.tls.emplace(net::TlsTarget{tls, hook.address.host});
+  net::Dial dial(executor_, watchdog_, target, timeout);
+  dial_ = &dial;
+  const auto unconnected = co_await dial.connect();
+  dial_ = nullptr;
+  stream_ = dial.take();
+  const auto& fault = dial.fault();
   if (unconnected) co_return End{fault.empty() ? "it cannot be reached: " + unconnected.message() : fault};
   const auto text = request(hook, body);
   const auto unsent = co_await stream_->write(text);

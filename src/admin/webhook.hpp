@@ -4,7 +4,7 @@
 #pragma once
 
 #include "weir/admin/alert_settings.hpp"
-#include "weir/net/connect.hpp"
+#include "weir/net/dial.hpp"
 #include "weir/net/signal.hpp"
 #include "weir/net/watchdog.hpp"
 
@@ -18,7 +18,7 @@ namespace weir::admin {
 class Post final : net::Watched {
  public:
   Post(net::Executor executor, net::Watchdog& watchdog)
-      : Watched(watchdog), executor_(executor), resolver_(executor) {}
+      : Watched(watchdog), executor_(executor), watchdog_(watchdog), resolver_(executor) {}
 
   struct End {
     std::string fault;      // empty: the receiver took it
@@ -34,12 +34,15 @@ class Post final : net::Watched {
   class Lookup;
 
   void on_late() noexcept override;
-  [[nodiscard]] net::Task<End> attempt(const Webhook& hook, SSL_CTX* tls, const std::string& body);
+  [[nodiscard]] net::Task<End> attempt(const Webhook& hook, SSL_CTX* tls, base::Duration timeout,
+                                       const std::string& body);
   [[nodiscard]] net::Task<unsigned> read_status();
 
   net::Executor executor_;
+  net::Watchdog& watchdog_;
   Resolver resolver_;
   std::unique_ptr<net::Stream> stream_;
+  net::Dial* dial_ = nullptr;  // in the frame of connect(), while it waits
   bool late_ = false;
 };
 

@@ -129,11 +129,15 @@ admin::TlsFigures CertificateWatch::figures() const {
   admin::TlsFigures figures{.certificates = {}, .renewed = renewed_, .faulty = faulty_};
   for (const auto& [number, watched] : watched_) {
     const auto times = net::certificate_times(watched.certificates.context());
-    for (std::size_t j = 0; j < times.size(); ++j)
+    for (std::size_t j = 0; j < times.size(); ++j) {
+      const auto& files = watched.certificates.settings().certificates[j];
+      auto stapled_until = times[j].stapled_until;
+      if (!files.ocsp.empty() && !stapled_until) stapled_until.emplace();  // a response that is good for nothing
       figures.certificates.push_back({.listener = watched.address,
-                                      .file = watched.certificates.settings().certificates[j].cert,
+                                      .file = files.cert,
                                       .not_after = times[j].not_after,
-                                      .stapled_until = times[j].stapled_until});
+                                      .stapled_until = stapled_until});
+    }
   }
   return figures;
 }
@@ -157,8 +161,25 @@ std::vector<std::string> find_doubts(const net::TlsSettings& settings,
     else if (left < kSoon)
       doubts.push_back("the certificate \"" + files.cert + "\" expires on " + date_of(times[i].not_after) +
                        " (UTC)");
-    if (times[i].stapled_until && *times[i].stapled_until <= now)
+    if (files.ocsp.empty()) continue;
+    if (!times[i].stapled_until)
+      doubts.push_back("the OCSP response \"" + files.ocsp +
+                       "\" speaks of another certificate and is not stapled");
+    else if (*times[i].stapled_until <= now)
       doubts.push_back("the OCSP response \"" + files.ocsp + "\" is out of date and is not stapled");
+  }
+  return doubts;
+}
+
+std::vector<std::string> find_doubts(const std::vector<net::ListenerSettings>& listeners,
+                                     std::chrono::sys_seconds now) {
+  std::vector<std::string> doubts;
+  for (const auto& listener : listeners) {
+    if (!listener.tls) continue;
+    const auto shown = net::make_tls_context(*listener.tls);
+    if (!shown) continue;
+    for (auto& doubt : find_doubts(*listener.tls, net::certificate_times(shown->get()), now))
+      doubts.push_back(std::move(doubt));
   }
   return doubts;
 }

@@ -104,5 +104,8 @@ class CertificateWatch {
 [[nodiscard]] std::vector<std::string> find_doubts(const net::TlsSettings& settings,
                                                    const std::vector<net::CertificateTimes>& times,
                                                    std::chrono::sys_seconds now);
+// The same of what listeners would show, of files as they are now; nothing of those that cannot be read.
+[[nodiscard]] std::vector<std::string> find_doubts(const std::vector<net::ListenerSettings>& listeners,
+                                                   std::chrono::sys_seconds now);
 
 }  // namespace weir::app

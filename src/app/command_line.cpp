@@ -1,5 +1,6 @@
 #include "weir/app/command_line.hpp"
 
+#include "app/certificates.hpp"
 #include "app/mistakes.hpp"
 #include "app/replay_command.hpp"
 #include "app/schema_json.hpp"
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <iostream>
 
 #include <CLI/CLI.hpp>
@@ -160,6 +162,8 @@ int do_check(const Words& words) {
     std::cerr << words.config << ": warning: " << what << '\n';
   };
   for (const auto& warning : settings.warnings) warn(warning);
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  for (const auto& doubt : find_doubts(settings.listeners, now)) warn(doubt);
   if (const auto fault = AccessLog::fault_of(settings.log.access); !fault.empty())
     warn("log.access: " + fault + ": whoever runs weir has to be able to, or it does not start");
   return kDone;

@@ -3,6 +3,7 @@
 #include <ctime>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include <openssl/ocsp.h>
 
@@ -46,7 +47,7 @@ std::optional<Seconds> next_update(OCSP_BASICRESP* said, X509* certificate) {
 
 }  // namespace
 
-base::Result<Staple> read_staple(const std::string& file, X509* certificate) {
+base::Result<std::optional<Staple>> read_staple(const std::string& file, X509* certificate) {
   const auto fault = [&](const char* what) {
     return base::Error{"the OCSP response \"" + file + "\" " + what};
   };
@@ -58,14 +59,14 @@ base::Result<Staple> read_staple(const std::string& file, X509* certificate) {
   if (OCSP_response_status(response.get()) != OCSP_RESPONSE_STATUS_SUCCESSFUL || !said)
     return fault("says only that the authority could not answer");
   const auto until = next_update(said.get(), certificate);
-  if (!until) return fault("speaks of another certificate");
+  if (!until) return std::optional<Staple>();
   unsigned char* bytes = nullptr;
   const int size = i2d_OCSP_RESPONSE(response.get(), &bytes);
   if (size <= 0) return fault("cannot be read");
   Staple staple{.der = std::string(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size)),
                 .until = *until};
   OPENSSL_free(bytes);
-  return staple;
+  return std::optional(std::move(staple));
 }
 
 }  // namespace weir::net

@@ -5,6 +5,7 @@
 #include "weir/base/result.hpp"
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include <openssl/ssl.h>
@@ -16,8 +17,8 @@ struct Staple {
   std::chrono::sys_seconds until;  // its nextUpdate: later it is worth nothing, and not sent
 };
 
-// Reads the file; an error where it is none, or speaks of another certificate. One that is out of date is no
-// error: it is a duty of whoever fetches it, and weir serves without.
-[[nodiscard]] base::Result<Staple> read_staple(const std::string& file, X509* certificate);
+// Reads the file; an error where it is none. Null where it speaks of another certificate: one that is renewed has no
+// response yet. That, or one that is out of date, is for whoever fetches it to mend, and weir serves without.
+[[nodiscard]] base::Result<std::optional<Staple>> read_staple(const std::string& file, X509* certificate);
 
 }  // namespace weir::net

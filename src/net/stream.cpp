@@ -80,17 +80,18 @@ Stream::~Stream() {
 Stream::Stream(Stream&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), port_(std::move(other.port_)), tls_(std::move(other.tls_)) {}
 
-Task<ErrorCode> Stream::connect(const void* address, std::size_t size) {
-  ErrorCode ec;
-  if (::connect(fd_, static_cast<const sockaddr*>(address), static_cast<socklen_t>(size)) == 0) co_return ec;
-  if (errno != EINPROGRESS) co_return last_error();
+ErrorCode Stream::begin_connect(const void* address, std::size_t size) noexcept {
+  if (::connect(fd_, static_cast<const sockaddr*>(address), static_cast<socklen_t>(size)) == 0) return {};
+  if (errno != EINPROGRESS) return last_error();
   port_->filled();
-  ec = co_await port_->writable();
-  if (ec) co_return ec;
+  return asio::error::would_block;
+}
+
+ErrorCode Stream::end_connect() noexcept {
   int failure = 0;
   socklen_t length = sizeof failure;
   ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &failure, &length);
-  co_return ErrorCode(failure, boost::system::system_category());
+  return {failure, boost::system::system_category()};
 }
 
 // Reads from the socket what is there. 0: an error, eof, or would_block.

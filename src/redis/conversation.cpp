@@ -60,7 +60,7 @@ net::Awaitable<net::ErrorCode> Conversation::open(const base::Endpoint& address)
   close();
   reader_.reset();
   arm();
-  const net::ErrorCode ec = co_await line_->wire.open(address);
+  const net::ErrorCode ec = co_await line_->wire.open(address, patience_);
   co_return disarm(ec);
 }
 

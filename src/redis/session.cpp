@@ -167,7 +167,7 @@ net::Awaitable<net::ErrorCode> Store::Session::reach() {
   if (sentinels_) ec = co_await sentinels_->locate(address_);
   if (ec) last_error_ = sentinels_->why();
   if (ec || opening_ == 0) co_return ec;
-  ec = co_await wire_.open(address_);
+  ec = co_await wire_.open(address_, tuning_.open_timeout);
   if (ec) last_error_ = wire_.why();
   co_return ec;
 }

@@ -2,6 +2,9 @@
 
 #include "weir/redis/error.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
@@ -13,7 +16,7 @@ namespace asio = net::asio;
 using tcp = asio::ip::tcp;
 
 Wire::Wire(net::Executor executor, std::shared_ptr<TlsClient> tls)
-    : socket_(executor), resolver_(executor), client_(std::move(tls)) {}
+    : socket_(executor), resolver_(executor), share_(executor), client_(std::move(tls)) {}
 
 Wire::~Wire() {
   close();
@@ -32,11 +35,11 @@ void Wire::close() noexcept {
   socket_.close(ignored);
 }
 
-net::Awaitable<net::ErrorCode> Wire::open(const base::Endpoint& address) {
+net::Awaitable<net::ErrorCode> Wire::open(const base::Endpoint& address, base::Duration patience) {
   close();
   closed_ = shaking_ = false;
   tls_.reset();
-  net::ErrorCode ec = co_await dial(address);
+  net::ErrorCode ec = co_await dial(address, patience);
   if (!ec && closed_) ec = asio::error::operation_aborted;
   if (!ec) socket_.non_blocking(true, ec);
   if (ec) why_ = ec.message();
@@ -44,31 +47,55 @@ net::Awaitable<net::ErrorCode> Wire::open(const base::Endpoint& address) {
   co_return ec;
 }
 
-net::Awaitable<net::ErrorCode> Wire::dial(const base::Endpoint& address) {
+net::Awaitable<net::ErrorCode> Wire::dial(const base::Endpoint& address, base::Duration patience) {
   net::ErrorCode ec;
   if (address.is_unix()) {
     const asio::local::stream_protocol::endpoint path(address.unix_path);
     const asio::generic::stream_protocol::endpoint endpoint(path);
     co_await socket_.async_connect(endpoint, net::into(ec));
   } else {
-    ec = co_await dial_tcp(address);
+    ec = co_await dial_tcp(address, patience);
   }
   co_return ec;
 }
 
-net::Awaitable<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address) {
+net::Awaitable<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address, base::Duration patience) {
   net::ErrorCode ec;
   const auto port = std::to_string(address.port);
   const auto found = co_await resolver_.async_resolve(address.host, port, net::into(ec));
-  for (const auto& entry : found) {
-    if (closed_) break;
-    net::ErrorCode ignored;
-    socket_.close(ignored);
-    const asio::generic::stream_protocol::endpoint endpoint(entry.endpoint());
-    co_await socket_.async_connect(endpoint, net::into(ec));
+  std::vector<Address> addresses;
+  for (const auto& entry : found) addresses.push_back(entry.endpoint());
+  std::stable_partition(addresses.begin(), addresses.end(), [&](const Address& one) { return one == begin_; });
+  // One share is left for what comes after connecting.
+  const auto share = patience / (static_cast<base::Duration::rep>(addresses.size()) + 1);
+  for (std::size_t at = 0; at < addresses.size() && !closed_; ++at) {
+    const bool last = at + 1 == addresses.size();
+    ec = co_await connect(addresses[at], last ? base::kForever : share);
+    if (!ec) begin_ = addresses[at];
     if (!ec || ec == asio::error::operation_aborted) break;  // there, late, or closed meanwhile
   }
   if (!ec && !closed_) socket_.set_option(tcp::no_delay(true), ec);
+  co_return ec;
+}
+
+// To one of several: timed_out where it is silent for so long.
+net::Awaitable<net::ErrorCode> Wire::connect(const Address& address, base::Duration most) {
+  net::ErrorCode ec;
+  socket_.close(ec);
+  const auto silent = std::make_shared<bool>(false);  // gone with this coroutine: who is told later does nothing
+  if (most != base::kForever) {
+    share_.expires_after(most);
+    share_.async_wait([this, weak = std::weak_ptr(silent)](net::ErrorCode cancelled) {
+      const auto here = weak.lock();
+      if (cancelled || !here) return;
+      *here = true;
+      socket_.cancel(cancelled);
+    });
+  }
+  const asio::generic::stream_protocol::endpoint endpoint(address);
+  co_await socket_.async_connect(endpoint, net::into(ec));
+  share_.cancel();
+  if (*silent && ec == asio::error::operation_aborted) ec = asio::error::timed_out;
   co_return ec;
 }
 

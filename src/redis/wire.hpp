@@ -6,6 +6,7 @@
 #include "redis/tls.hpp"
 
 #include "weir/base/endpoint.hpp"
+#include "weir/base/time.hpp"
 #include "weir/net/asio.hpp"
 
 #include <array>
@@ -25,9 +26,10 @@ class Wire {
   Wire(net::Executor executor, std::shared_ptr<TlsClient> tls);
   ~Wire();
 
-  // Closes what was open and connects, to the first address of the name that lets us. `address` outlives it.
+  // Closes what was open and connects, to the first address of the name that lets us; a silent one has its share
+  // of `patience`, which is how long whoever calls will wait. `address` outlives it.
   // NoTls, or an error of the system's; why() says it in words.
-  [[nodiscard]] net::Awaitable<net::ErrorCode> open(const base::Endpoint& address);
+  [[nodiscard]] net::Awaitable<net::ErrorCode> open(const base::Endpoint& address, base::Duration patience);
   // Some bytes, at least one unless there is an error.
   [[nodiscard]] net::Awaitable<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec);
   // All of it; the bytes outlive it.
@@ -54,14 +56,18 @@ class Wire {
     TlsCodec codec;
     std::array<char, std::size_t{16} * 1024> input;
   };
-  net::Awaitable<net::ErrorCode> dial(const base::Endpoint& address);
-  net::Awaitable<net::ErrorCode> dial_tcp(const base::Endpoint& address);
+  using Address = net::asio::ip::tcp::endpoint;
+  net::Awaitable<net::ErrorCode> dial(const base::Endpoint& address, base::Duration patience);
+  net::Awaitable<net::ErrorCode> dial_tcp(const base::Endpoint& address, base::Duration patience);
+  net::Awaitable<net::ErrorCode> connect(const Address& address, base::Duration most);
   net::Awaitable<net::ErrorCode> shake_hands(const std::string& host);
   net::Awaitable<net::ErrorCode> feed();
   [[nodiscard]] unsigned send_some(std::string& bytes, net::ErrorCode& ec);
 
   net::Socket socket_;
   net::asio::ip::basic_resolver<net::asio::ip::tcp, net::Executor> resolver_;
+  net::Timer share_;              // of one address, while others are left
+  std::optional<Address> begin_;  // with this one: the last that let us
   const std::shared_ptr<TlsClient> client_;
   std::unique_ptr<Tls> tls_;
   std::string why_;

@@ -91,7 +91,13 @@ std::string Fleet::Member::host() const {
 
 Fleet::Member::Place Fleet::Member::place() const {
   const std::scoped_lock lock(known_->mutex);
-  return {known_->addresses, known_->moves.load(std::memory_order_relaxed)};
+  return {known_->addresses, known_->first, known_->moves.load(std::memory_order_relaxed)};
+}
+
+void Fleet::Member::begin_with(std::size_t first, const Place& then) noexcept {
+  if (first == then.first) return;
+  const std::scoped_lock lock(known_->mutex);
+  if (known_->addresses == then.addresses) known_->first = first;
 }
 
 void Fleet::Member::move_to(Addresses addresses, base::TimePoint now) {
@@ -100,6 +106,8 @@ void Fleet::Member::move_to(Addresses addresses, base::TimePoint now) {
   const auto& before = *known_->addresses;
   const bool anew =
       std::find_first_of(before.begin(), before.end(), next->begin(), next->end()) == before.end();
+  const auto first = std::find(next->begin(), next->end(), before[known_->first]);
+  known_->first = first != next->end() ? static_cast<std::size_t>(first - next->begin()) : 0;
   known_->addresses = std::move(next);
   known_->moves.fetch_add(1, std::memory_order_relaxed);
   publish(known_->condition.moved(anew, now), now, {});

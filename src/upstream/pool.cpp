@@ -1,6 +1,6 @@
 #include "weir/upstream/pool.hpp"
 
-#include "weir/net/connect.hpp"
+#include "weir/net/dial.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -97,12 +97,19 @@ Fleet::Member& Lease::member() const noexcept {
 
 net::Task<net::ErrorCode> Lease::connect(std::string_view preamble, std::string& fault) {
   reused_ = false;
+  stream_.reset();
   const auto place = member().place();
   moves_ = place.moves;
   const auto session =
       net::share(pool_->sessions_[server_].get());  // another connection may bring a newer one
-  const auto tls = member().tls(session.get());
-  const auto ec = co_await net::connect_to(pool_->executor_, *place.addresses, preamble, tls, stream_, fault);
+  const net::Dial::Target target{*place.addresses, place.first, preamble, member().tls(session.get())};
+  net::Dial dial(pool_->executor_, pool_->watchdog_, target, pool_->settings().timeouts.connect);
+  dial_ = &dial;
+  const auto ec = co_await dial.connect();
+  dial_ = nullptr;
+  fault = std::move(dial.fault());
+  stream_ = dial.take();
+  if (!ec) member().begin_with(dial.address(), place);
   co_return ec;
 }
 
@@ -113,12 +120,14 @@ bool Lease::went_stale() noexcept {
 }
 
 void Lease::cancel() noexcept {
+  if (dial_ != nullptr) dial_->cancel();
   if (stream_) stream_->cancel();
 }
 
 Pool::Pool(net::Executor executor, net::Watchdog& watchdog, Fleet& fleet)
     : Watched(watchdog),
       executor_(executor),
+      watchdog_(watchdog),
       fleet_(fleet),
       balancer_(fleet.settings().balance, identities(fleet)),
       loads_(fleet.size()),

@@ -2,7 +2,7 @@
 
 #include "weir/http/head_parser.hpp"
 #include "weir/http/preamble.hpp"
-#include "weir/net/connect.hpp"
+#include "weir/net/dial.hpp"
 #include "weir/net/signal.hpp"
 #include "weir/upstream/pool.hpp"
 
@@ -44,6 +44,7 @@ class Prober::Probe final : net::Watched {
         std::shared_ptr<Fleet> fleet, std::size_t server, std::uint32_t seed)
       : Watched(watchdog),
         executor_(executor),
+        watchdog_(watchdog),
         clock_(clock),
         fleet_(std::move(fleet)),
         check_(*fleet_->settings().health),
@@ -59,7 +60,7 @@ class Prober::Probe final : net::Watched {
   void stop() {
     stopped_ = true;
     pause_.cancel();
-    if (stream_) stream_->cancel();
+    cancel();
   }
 
   net::Task<void> run() {
@@ -67,7 +68,7 @@ class Prober::Probe final : net::Watched {
       late_ = short_here_ = false;
       arm(check_.timeout);
       const auto place = member_.place();
-      const auto fault = co_await ask(*place.addresses);
+      const auto fault = co_await ask(place);
       disarm();
       stream_.reset();
       const bool moved = member_.moves() != place.moves;  // and says nothing of where it is now
@@ -82,14 +83,29 @@ class Prober::Probe final : net::Watched {
  private:
   void on_late() noexcept override {
     late_ = true;
+    cancel();
+  }
+  void cancel() noexcept {
+    if (dial_ != nullptr) dial_->cancel();
     if (stream_) stream_->cancel();
   }
 
+  net::Task<net::ErrorCode> connect(const Fleet::Member::Place& place, std::string& fault) {
+    const net::Dial::Target target{*place.addresses, place.first, preamble_, member_.tls(nullptr)};
+    net::Dial dial(executor_, watchdog_, target, check_.timeout);
+    dial_ = &dial;
+    const auto ec = co_await dial.connect();
+    dial_ = nullptr;
+    fault = std::move(dial.fault());
+    stream_ = dial.take();
+    if (!ec) member_.begin_with(dial.address(), place);
+    co_return ec;
+  }
+
   // What is wrong; empty: nothing.
-  net::Task<std::string> ask(const Addresses& addresses) {
+  net::Task<std::string> ask(const Fleet::Member::Place& place) {
     std::string fault;
-    const auto tls = member_.tls(nullptr);
-    auto ec = co_await net::connect_to(executor_, addresses, preamble_, tls, stream_, fault);
+    auto ec = co_await connect(place, fault);
     short_here_ = is_shortage(ec);
     if (ec && !late_ && !fault.empty()) co_return fault;
     if (ec) co_return late_ ? "it cannot be reached in time" : "it cannot be reached";
@@ -132,6 +148,7 @@ class Prober::Probe final : net::Watched {
   }
 
   net::Executor executor_;
+  net::Watchdog& watchdog_;
   const net::Clock& clock_;
   const std::shared_ptr<Fleet> fleet_;  // shared by editions of the configuration, and us
   const HealthCheck& check_;
@@ -140,6 +157,7 @@ class Prober::Probe final : net::Watched {
   const std::string request_;
   net::Timer pause_;
   std::unique_ptr<net::Stream> stream_;
+  net::Dial* dial_ = nullptr;  // in the frame of connect(), while it waits
   http::ResponseHead head_;
   bool stopped_ = false;
   bool late_ = false;

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import (PATIENCE, Client, TestCase, Upstream, Weir, client_tls, config, eventually, main, make_authority,
+from harness import (PATIENCE, WEIR, Client, TestCase, Upstream, Weir, client_tls, config, eventually, main, make_authority,
                      make_certificate, make_client_certificate)
 
 QUICK = 'certificate_check = "20ms"'
@@ -103,6 +103,21 @@ class Renewal(TestCase):
         with self.assertRaises((OSError, EOFError)):
             self.resumes(weir, trust, session)
 
+    def test_a_session_without_a_certificate_is_not_resumed_where_one_is_required_now(self):
+        self.files |= make_authority(self.folder)
+        weir = self.weir(more=', client_ca = "ca.crt", client_auth = "optional"')
+        trust = client_tls(self.files["edge.crt"])
+        trust.maximum_version = ssl.TLSVersion.TLSv1_2
+        _, session = self.resumes(weir, trust, None)
+        self.assertEqual(self.resumes(weir, trust, session)[0], True)
+        path = weir.folder / "weir.toml"
+        path.write_text(path.read_text().replace("optional", "require"))
+        weir.process.send_signal(signal.SIGHUP)
+        eventually(lambda: weir.metric("weir_reloads_total", result="ok") == 1, "it is read anew")
+        with self.assertRaises((OSError, EOFError)):
+            self.resumes(weir, trust, session)
+        weir.wait_for("refused the client 127.0.0.1: it shows no certificate")
+
 
 class Stapling(TestCase):
     """openssl is the authority: it signs what it is asked about a certificate of its own."""
@@ -148,10 +163,28 @@ class Stapling(TestCase):
         eventually(lambda: weir.metric("weir_tls_staple_not_after_seconds") >= until + 86_400, "the renewed one is in force")
         self.assertEqual(self.stapled(weir), "successful")
 
-    def test_one_of_another_certificate_is_a_mistake(self):
+    def test_one_of_another_certificate_is_not_stapled_and_is_warned_of(self):
         self.respond("other", 3)
-        with self.assertRaisesRegex(AssertionError, 'ocsp.*edge.ocsp" speaks of another certificate'):
-            self.weir()
+        weir = self.weir()
+        weir.wait_for('warning the OCSP response ".*edge.ocsp" speaks of another certificate and is not stapled')
+        self.assertEqual(self.stapled(weir), "no response sent")
+        self.assertEqual(weir.metric("weir_tls_staple_not_after_seconds"), 0)
+        checked = subprocess.run([WEIR, "check", "--config", weir.folder / "weir.toml"], capture_output=True, text=True, check=True)
+        self.assertIn("speaks of another certificate and is not stapled", checked.stderr)
+
+    def test_a_renewed_certificate_does_not_wait_for_its_response(self):
+        self.respond("edge", 3)
+        weir = self.weir()
+        self.assertEqual(self.stapled(weir), "successful")
+        make_client_certificate(self.folder, "edge", "/CN=localhost")
+        for name in ("edge.key", "edge.crt"):
+            (weir.folder / name).write_bytes((self.folder / name).read_bytes())
+        renewed = (self.folder / "edge.crt").read_text()
+        eventually(lambda: ssl.get_server_certificate(("127.0.0.1", weir.port), timeout=PATIENCE) == renewed, "the renewed one is in force")
+        self.assertEqual(self.stapled(weir), "no response sent")
+        self.respond("edge", 3)
+        (weir.folder / "edge.ocsp").write_bytes((self.folder / "edge.ocsp").read_bytes())
+        eventually(lambda: self.stapled(weir) == "successful", "its response has come")
 
 
 if __name__ == "__main__":

@@ -10,13 +10,14 @@ import contextlib
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
 import time
 import unittest
 
-from harness import PATIENCE, WEIR, Process, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule
+from harness import (PATIENCE, WEIR, Process, Redis, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule)
 
 BIND = ["sh", "-c", 'mount --bind "$0" /etc && exec "$@"']
 
@@ -31,6 +32,24 @@ def ways():
 
 
 WAY = next(ways(), None) if shutil.which("unshare") else None
+
+
+class Silent:
+    """An address whose backlog is full, so that whoever connects hears nothing."""
+
+    def __init__(self, host, port):
+        self.sockets = [socket.create_server((host, port), backlog=0)]
+        for _ in range(4):
+            self.sockets.append(socket.socket())
+            self.sockets[-1].setblocking(False)
+            self.sockets[-1].connect_ex((host, port))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for each in self.sockets:
+            each.close()
 
 
 class Names:
@@ -162,6 +181,29 @@ class Resolve(TestCase):
         names.say(api="127.0.0.3")
         eventually(lambda: weir.metric("weir_upstream_healthy"), "it is back")
         self.assertEqual(weir.get("/").body, b"second")
+
+    def test_a_silent_address_keeps_nobody_from_the_others(self):
+        silent, good = self.two()
+        silent.__exit__()
+        self.start(Silent("127.0.0.2", good.port))
+        names = self.start(Names(api="127.0.0.2 127.0.0.3"))
+        for health in ("", 'health = { path = "/", interval = "100ms", unhealthy_after = 1 }'):
+            with self.subTest(health):
+                weir = self.weir(names, good.port, more=f"max_idle = 0\n{health}")
+                self.assertEqual(self.statuses(weir.port, 3), [200] * 3)
+                began = time.monotonic()
+                self.assertEqual(self.statuses(weir.port, 5), [200] * 5)
+                self.assertLess(time.monotonic() - began, 1, "each connect begins with the one that worked last")
+                self.assertEqual(weir.metric("weir_upstream_ejections_total"), 0)
+                self.assertEqual(weir.metric("weir_upstream_healthy"), 1)
+
+    def test_a_silent_address_keeps_nobody_from_redis(self):
+        redis = self.start(Redis())
+        self.start(Silent("127.0.0.2", redis.port))
+        names = self.start(Names(api="127.0.0.3", redis="127.0.0.2 127.0.0.1"))
+        weir = self.weir(names, 9, state=f'key_secret = "0123456789abcdef"\nredis = {{ url = "redis://redis.test:{redis.port}" }}',
+                         rules=rule("few", "1000/day", store='"redis"'))
+        eventually(lambda: weir.metric("weir_redis_up") == 1, "it is connected")
 
     def test_silent_name_servers_hold_up_neither_requests_nor_the_end(self):
         first, _ = self.two()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """TLS as clients see it: versions, ALPN, certificates by name, clients' own certificates, and what is not TLS at all."""
 
+import contextlib
 import pathlib
 import random
 import re
@@ -78,6 +79,14 @@ class Tls(TestCase):
         with self.assertRaises(ssl.SSLCertVerificationError):
             Client(self.weir.port, client_tls(self.files["other.crt"]), "localhost")
 
+    def test_a_host_that_is_not_the_name_of_tls_is_served(self):
+        for name, host in (("other.test", "localhost"), ("other.test", "nobody.test"), ("localhost", "other.test")):
+            with self.subTest(name=name, host=host):
+                trust = client_tls(self.files["other.crt" if name == "other.test" else "edge.crt"])
+                with Client(self.weir.port, trust, name) as client:
+                    self.assertEqual(client.get("/", host=host).status, 200)
+                self.assertEqual(self.upstream.exchanges[-1].head["host"], host)
+
     def test_keep_alive_pipelining_and_large_bodies(self):
         body = random.randbytes(3_000_001)
         self.upstream.reply = lambda exchange: exchange.send(answer(exchange.read_body()))
@@ -145,7 +154,7 @@ class ClientCertificates(TestCase):
         scratch = tempfile.TemporaryDirectory()
         cls.addClassCleanup(scratch.cleanup)
         cls.folder = pathlib.Path(scratch.name)
-        cls.files = make_certificate(cls.folder) | make_authority(cls.folder)
+        cls.files = make_certificate(cls.folder) | make_certificate(cls.folder, "other", "other.test") | make_authority(cls.folder)
         make_authority(cls.folder, "other-ca")
         make_client_certificate(cls.folder, "alice", "/O=Example/CN=alice")
         make_client_certificate(cls.folder, "alice-anew", "/O=Example/CN=alice")
@@ -157,8 +166,8 @@ class ClientCertificates(TestCase):
         make_client_certificate(twin, "alice", "/O=Example/CN=alice")
         make_client_certificate(cls.folder, "expired", "/O=Example/CN=alice", days=-1)
 
-    def weir(self, more="", rules=""):
-        tls = f'tls = {{ certificates = [{{ cert = "edge.crt", key = "edge.key" }}], client_ca = "ca.crt"{more} }}'
+    def weir(self, more="", rules="", certificates='{ cert = "edge.crt", key = "edge.key" }'):
+        tls = f'tls = {{ certificates = [{certificates}], client_ca = "ca.crt"{more} }}'
         upstream = self.start(Upstream())
         plain = '[[listener]]\naddress = "127.0.0.1:0"\n'
         return self.start(Weir(config(upstream.port, listener=tls + "\n" + plain, rules=rules), self.files))
@@ -184,6 +193,19 @@ class ClientCertificates(TestCase):
         self.assert_refused(weir, "twin/alice", "certificate signature failure")
         self.await_metric(weir, 4, "weir_client_errors_total", kind="handshake")
         self.assertEqual(self.status(weir, "alice"), 200)
+
+    def test_no_name_gets_past_what_a_listener_asks(self):
+        """Neither one that another certificate is for, nor one that none is for; whatever the Host says."""
+        weir = self.weir(certificates='{ cert = "edge.crt", key = "edge.key" }, { cert = "other.crt", key = "other.key" }')
+        for name, file in (("localhost", "edge.crt"), ("other.test", "other.crt"), ("nobody.test", "edge.crt")):
+            for shown in ("alice", None):
+                trust = client_tls(self.files[file], shown=shown and self.folder / shown)
+                trust.check_hostname = name != "nobody.test"
+                with self.subTest(name=name, shown=shown), contextlib.ExitStack() as stack:
+                    if shown is None:
+                        stack.enter_context(self.assertRaises((OSError, EOFError)))
+                    client = stack.enter_context(Client(weir.port, trust, name))
+                    self.assertEqual([client.get("/", host=host).status for host in ("localhost", "other.test")], [200] * 2)
 
     def test_a_flood_of_strangers_is_told_in_few_lines(self):
         weir = self.weir()

@@ -90,7 +90,7 @@ struct CertificateFigures {
   std::string listener;  // its address, as configured
   std::string file;
   std::chrono::sys_seconds not_after;
-  std::optional<std::chrono::sys_seconds> stapled_until;  // absent: no OCSP response
+  std::optional<std::chrono::sys_seconds> stapled_until;  // absent: no OCSP response; the epoch: another's
 };
 struct TlsFigures {
   std::vector<CertificateFigures> certificates;

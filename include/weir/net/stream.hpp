@@ -25,14 +25,16 @@ class Stream {
   Stream(const Executor& executor, int fd);
   // The server's end of TLS; handshake() must come before anything else.
   Stream(const Executor& executor, int fd, SSL_CTX* context);
-  // The client's end: handshake() comes after connect(), and before anything else.
+  // The client's end: handshake() comes after end_connect(), and before anything else.
   Stream(const Executor& executor, int fd, const TlsTarget& target);
   ~Stream();  // closes
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&&) = delete;
 
-  // Connects to a socket address of `size` bytes, which must stay valid until it completes.
-  [[nodiscard]] Task<ErrorCode> connect(const void* address, std::size_t size);
+  // Connects to a socket address of `size` bytes: would_block where it takes a while. What came of it
+  // end_connect() tells once the stream is writable.
+  [[nodiscard]] ErrorCode begin_connect(const void* address, std::size_t size) noexcept;
+  [[nodiscard]] ErrorCode end_connect() noexcept;
   // in_progress: so much came at once that others should have their turn before this is called once more.
   [[nodiscard]] Task<ErrorCode> handshake();
   // A step of it: would_block where the next one has to wait, until the stream is readable, or writable where
@@ -46,8 +48,8 @@ class Stream {
   [[nodiscard]] Port::Wait wait_for_more() noexcept;
   [[nodiscard]] bool skip(std::size_t size) noexcept;
 
-  // Likewise, after connect(): sends what stands ahead of TLS, which a connection that has sent nothing yet
-  // takes whole.
+  // Likewise, after end_connect(): sends what stands ahead of TLS, which a connection that has sent nothing
+  // yet takes whole.
   [[nodiscard]] ErrorCode send_ahead(std::string_view preamble) noexcept;
 
   // The subject of the certificate that the client showed and that was verified, in this session or in the

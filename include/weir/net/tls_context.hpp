@@ -35,7 +35,8 @@ using TlsContext = std::unique_ptr<SSL_CTX, FreeContext>;
 // What a context says of its certificates, in the order of the settings.
 struct CertificateTimes {
   std::chrono::sys_seconds not_after;
-  std::optional<std::chrono::sys_seconds> stapled_until;  // absent: nothing to staple
+  std::optional<std::chrono::sys_seconds>
+      stapled_until;  // absent: no response, or one of another certificate
 };
 [[nodiscard]] std::vector<CertificateTimes> certificate_times(SSL_CTX* context);
 

@@ -79,9 +79,12 @@ class Fleet {
     // Where it is now. Shared, for a connect that is under way goes on with those that it began with.
     struct Place {
       std::shared_ptr<const Addresses> addresses;
+      std::size_t first;    // of them, to begin with: the last that was connected
       std::uint32_t moves;  // how often it had moved
     };
     [[nodiscard]] Place place() const;
+    // The address of that number was connected; `then`: where it was when that began.
+    void begin_with(std::size_t first, const Place& then) noexcept;
     [[nodiscard]] std::uint32_t moves() const noexcept {
       return known_->moves.load(std::memory_order_relaxed);
     }
@@ -132,6 +135,7 @@ class Fleet {
       std::uint64_t random;                        // likewise
       limit::Cell spent;                           // of settings_.limit, likewise
       std::shared_ptr<const Addresses> addresses;  // likewise
+      std::size_t first = 0;                       // likewise, of those
     };
     const std::shared_ptr<Known> known_;  // shared by those fleets: requests of an older one may be under way
   };

@@ -17,6 +17,10 @@
 #include <string_view>
 #include <vector>
 
+namespace weir::net {
+class Dial;
+}
+
 namespace weir::upstream {
 
 class Pool;
@@ -61,7 +65,7 @@ class Lease {
   // Whom to tell what came of the request. REQUIRES a server.
   [[nodiscard]] Fleet::Member& member() const noexcept;
 
-  // Opens a connection to the chosen server, trying its addresses in turn; it begins with `preamble`.
+  // Opens a connection to the chosen server, at any of its addresses; it begins with `preamble`.
   // `fault`: what failed beyond the connection itself, in words. Both outlive the task.
   [[nodiscard]] net::Task<net::ErrorCode> connect(std::string_view preamble, std::string& fault);
   // Whether a connection that waited in the pool was closed meanwhile by the server. Costs a system call.
@@ -80,6 +84,7 @@ class Lease {
   std::size_t server_ = 0;
   std::uint32_t moves_ = 0;  // of the server, until then
   std::unique_ptr<net::Stream> stream_;
+  net::Dial* dial_ = nullptr;  // in the frame of connect(), while it waits
   std::optional<base::Duration> room_after_;
   bool reused_ = false;
   bool keep_ = false;
@@ -124,6 +129,7 @@ class Pool final : private net::Watched {
   void follow(std::size_t server) noexcept;
 
   net::Executor executor_;
+  net::Watchdog& watchdog_;
   Fleet& fleet_;
   Balancer balancer_;
   std::vector<Load> loads_;                // of each server; in_flight: of this worker

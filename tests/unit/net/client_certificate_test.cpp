@@ -4,8 +4,10 @@
 
 #include "weir/net/stream.hpp"
 
+#include <chrono>
 #include <ctime>
 #include <future>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -63,7 +65,7 @@ class ClientCertificate : public ::testing::Test {
     auto settings = folder.settings();
     settings.client_ca = file;
     settings.client_auth = auth;
-    tls = make_tls_context(settings).value();
+    tls = make_tls_context(settings, tickets).value();
   }
 
   // One connection; what weir makes of it. With `session` the client offers to resume it.
@@ -94,6 +96,7 @@ class ClientCertificate : public ::testing::Test {
   Certificates folder;
   Credential authority = make_credential({{"CN", "Test CA"}}, nullptr);
   TlsContext tls;
+  std::shared_ptr<TicketKeys> tickets = std::make_shared<TicketKeys>(std::chrono::hours(1));
   asio::io_context context{1};
   std::optional<Stream> stream;
   bool resumed = false;
@@ -163,6 +166,34 @@ TEST_F(ClientCertificate, AResumedSessionKeepsItsSubject) {
     ASSERT_FALSE(connect(nullptr, version, session.get()));
     EXPECT_TRUE(resumed) << version;
     EXPECT_EQ(stream->peer_subject(), "CN=billing");
+  }
+}
+
+// A reload keeps the keys of tickets.
+TEST_F(ClientCertificate, ASessionWithoutOneIsWorthNothingWhereOneIsRequired) {
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    ask(ClientAuth::Optional);
+    ASSERT_FALSE(connect(nullptr, version));
+    const auto session = std::move(kept);
+    ASSERT_FALSE(connect(nullptr, version, session.get()));
+    ASSERT_TRUE(resumed);
+    ask(ClientAuth::Require);
+    const auto ec = connect(nullptr, version, session.get());
+    EXPECT_FALSE(resumed) << version;
+    EXPECT_EQ(stream->distrust(ec), "it shows no certificate");
+  }
+}
+
+// Whatever let the ticket through.
+TEST_F(ClientCertificate, WhoResumesWithoutOneWhereOneIsRequiredIsRefused) {
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    ask(ClientAuth::Optional);
+    ASSERT_FALSE(connect(nullptr, version));
+    const auto session = std::move(kept);
+    SSL_CTX_set_verify(tls.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+    const auto ec = connect(nullptr, version, session.get());
+    EXPECT_TRUE(resumed) << version;
+    EXPECT_EQ(stream->distrust(ec), "it shows no certificate");
   }
 }
 

@@ -121,6 +121,28 @@ TEST_F(PoolTest, TriesAllAddressesOfAServer) {
   EXPECT_TRUE(lease.connected());
 }
 
+TEST_F(PoolTest, BeginsWithTheAddressThatWasConnectedLast) {
+  open(2);
+  const auto dead = servers[0].addresses.front();
+  const auto good = servers[1].addresses.front();
+  listeners[0].reset();
+  servers[0].addresses = {dead, good};
+  pool.reset();
+  auto& p = pool.emplace(context.get_executor(), watchdog, fleet.emplace(settings, servers));
+  auto& member = fleet->member(0);
+  const auto before = member.place();
+  EXPECT_EQ(before.first, 0U);
+  auto lease = p.lease({.tried = 0b10});
+  EXPECT_FALSE(connected(lease));
+  EXPECT_EQ(member.place().first, 1U);
+  member.move_to({dead, dead, good}, now);
+  EXPECT_EQ(member.place().first, 2U) << "it stays the same one";
+  member.move_to({good}, now);
+  EXPECT_EQ(member.place().first, 0U);
+  member.begin_with(1, before);
+  EXPECT_EQ(member.place().first, 0U) << "that was said of addresses that are gone";
+}
+
 TEST_F(PoolTest, ConnectionsThatWaitTooLongAreClosed) {
   settings.timeouts.idle = 4 * net::Watchdog::kTick;
   auto& p = open(1);

@@ -1,0 +1,167 @@
+#include "weir/net/dial.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <coroutine>
+#include <utility>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+namespace weir::net {
+
+namespace {
+
+// Half of the time is left to the last one alone.
+base::Duration share_of(base::Duration patience, std::size_t addresses) noexcept {
+  return std::min(Dial::kHeadStart, patience / (2 * static_cast<base::Duration::rep>(addresses)));
+}
+
+// The descriptor of a socket to be connected there; below 0: errno says why not.
+int open_socket(const RawEndpoint& address) noexcept {
+  const auto family = address.protocol().family();
+  const int fd = ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  if (fd >= 0 && family != AF_UNIX) ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return fd;
+}
+
+}  // namespace
+
+// Waits until any of those under way can go on, or wake() is called.
+class Dial::AnyOf : public Suspended {
+ public:
+  explicit AnyOf(Dial& dial) noexcept : dial_(dial) {}
+  ~AnyOf() {
+    if (dial_.waiting_ == this) dial_.waiting_ = nullptr;
+    for (auto& one : dial_.tries_) one.wait.reset();
+  }
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> caller) noexcept {
+    frame_ = caller;
+    dial_.waiting_ = this;
+    for (auto& one : dial_.tries_) {
+      if (!one.stream) continue;
+      one.wait.emplace(Readiness{one});
+      // More of it is there already: it goes on when others have had their turn.
+      if (one.wait->await_ready()) return dial_.wake();
+      one.wait->await_suspend(caller);
+    }
+  }
+  void await_resume() const noexcept {}
+
+ private:
+  // A Wait cannot be moved: emplace() makes it in its place of this.
+  struct Readiness {
+    const Try& one;
+    operator Port::Wait() const noexcept { return one.readiness(); }
+  };
+  Dial& dial_;
+};
+
+Dial::Dial(const Executor& executor, Watchdog& watchdog, const Target& target, base::Duration patience)
+    : Watched(watchdog),
+      executor_(executor),
+      reactor_(Reactor::of(executor)),
+      target_(target),
+      head_start_(share_of(patience, target.addresses.size())) {}
+
+void Dial::wake() noexcept {
+  if (waiting_ != nullptr) reactor_.resume_soon(*std::exchange(waiting_, nullptr));
+}
+
+void Dial::cancel() noexcept {
+  cancelled_ = true;
+  wake();
+}
+
+void Dial::on_late() noexcept {
+  due_ = true;
+  wake();
+}
+
+Task<ErrorCode> Dial::connect() {
+  while (!cancelled_) {
+    if (due_ && begun_ < target_.addresses.size()) begin();
+    if (advance()) co_return ErrorCode{};
+    if (due_ && begun_ < target_.addresses.size()) continue;
+    if (!is_any_under_way()) co_return failure_;
+    co_await AnyOf(*this);
+  }
+  co_return asio::error::operation_aborted;
+}
+
+// Where the next one goes.
+Dial::Try& Dial::place() noexcept {
+  const auto free = std::find_if(tries_.begin(), tries_.end(), [](const Try& one) { return !one.stream; });
+  if (free != tries_.end()) return *free;
+  return *std::min_element(tries_.begin(), tries_.end(),
+                           [](const Try& one, const Try& other) { return one.number < other.number; });
+}
+
+void Dial::begin() {
+  due_ = false;
+  auto& one = place();
+  one.stream.reset();
+  one.number = begun_++;
+  one.shaking = false;
+  one.wants_room = true;
+  const auto& address = target_.addresses[address_of(one)];
+  const int fd = open_socket(address);
+  // Out of descriptors, or a family that this host lacks.
+  if (fd < 0) return drop(one, {errno, boost::system::system_category()});
+  one.stream = target_.tls ? std::make_unique<Stream>(executor_, fd, *target_.tls)
+                           : std::make_unique<Stream>(executor_, fd);
+  const auto ec = one.stream->begin_connect(address.data(), address.size());
+  if (ec && ec != asio::error::would_block) return drop(one, ec);
+  if (begun_ < target_.addresses.size()) arm(head_start_);
+}
+
+// Whether one of them stands now.
+bool Dial::advance() {
+  for (auto& one : tries_) {
+    if (!one.stream) continue;
+    const auto ready = one.readiness();
+    if (!ready.await_ready()) continue;
+    auto ec = ready.await_resume();
+    if (!ec) ec = step(one);
+    if (!ec) {
+      address_ = address_of(one);
+      made_ = std::move(one.stream);
+      return true;
+    }
+    if (ec != asio::error::would_block && ec != asio::error::in_progress) drop(one, ec);
+  }
+  return false;
+}
+
+ErrorCode Dial::step(Try& one) {
+  ErrorCode ec;
+  if (!one.shaking) {
+    ec = one.stream->end_connect();
+    if (!ec && !target_.preamble.empty()) ec = one.stream->send_ahead(target_.preamble);
+    if (ec || !target_.tls) return ec;
+    one.shaking = true;
+  }
+  ec = one.stream->try_handshake(one.wants_room);
+  if (ec && ec != asio::error::would_block && ec != asio::error::in_progress)
+    fault_ = "its TLS handshake failed: " + one.stream->handshake_fault(ec);
+  return ec;
+}
+
+void Dial::drop(Try& one, const ErrorCode& why) noexcept {
+  one.stream.reset();
+  failure_ = why;
+  due_ = true;
+}
+
+bool Dial::is_any_under_way() const noexcept {
+  return std::any_of(tries_.begin(), tries_.end(), [](const Try& one) { return one.stream != nullptr; });
+}
+
+std::size_t Dial::address_of(const Try& one) const noexcept {
+  return (target_.first + one.number) % target_.addresses.size();
+}
+
+}  // namespace weir::net
