@@ -27,13 +27,12 @@ std::string number(const json::object& from, std::string_view name) {
   return value == nullptr ? "" : json::serialize(*value);
 }
 
-// "2.5s"; null stands for never.
+// Null stands for never.
 std::string time(const json::object& from, std::string_view name) {
   const auto* value = from.if_contains(name);
   if (value == nullptr || value->is_null()) return "never";
-  constexpr double kMillis = 1000;
-  const auto millis = static_cast<std::int64_t>(std::ceil(value->to_number<double>() * kMillis));
-  return base::to_string(std::chrono::milliseconds(millis));
+  constexpr double kMicros = 1e6;
+  return base::to_readable(base::Duration(std::llround(value->to_number<double>() * kMicros)));
 }
 
 std::string joined(const json::array& texts) {

@@ -80,4 +80,26 @@ std::string to_string(Duration d) {
   return std::to_string(us) + "us";
 }
 
+namespace {
+
+template <class Large, class Small>
+std::string in_two_units(Duration d, const char* large_name, const char* small_name) {
+  const auto whole = std::chrono::ceil<Small>(d);
+  const auto rest = whole % Large(1);
+  auto words = std::to_string(whole / Large(1)) + large_name;
+  if (rest != Small(0)) words += ' ' + std::to_string(rest.count()) + small_name;
+  return words;
+}
+
+}  // namespace
+
+std::string to_readable(Duration d) {
+  using namespace std::chrono;
+  if (d <= 10s) return to_string(ceil<milliseconds>(d));
+  if (d <= 100s) return std::to_string(ceil<seconds>(d).count()) + "s";
+  if (d <= 1h) return in_two_units<minutes, seconds>(d, "min", "s");
+  if (d <= days(1)) return in_two_units<hours, minutes>(d, "h", "min");
+  return in_two_units<days, hours>(d, "d", "h");
+}
+
 }  // namespace weir::base

@@ -114,7 +114,7 @@ void Dial::begin() {
   one.stream = target_.tls ? std::make_unique<Stream>(executor_, fd, *target_.tls)
                            : std::make_unique<Stream>(executor_, fd);
   const auto ec = one.stream->begin_connect(address.data(), address.size());
-  if (ec && ec != asio::error::would_block) return drop(one, ec);
+  if (ec && ec != asio::error::in_progress) return drop(one, ec);
   if (begun_ < target_.addresses.size()) arm(head_start_);
 }
 

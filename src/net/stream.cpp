@@ -84,7 +84,7 @@ ErrorCode Stream::begin_connect(const void* address, std::size_t size) noexcept 
   if (::connect(fd_, static_cast<const sockaddr*>(address), static_cast<socklen_t>(size)) == 0) return {};
   if (errno != EINPROGRESS) return last_error();
   port_->filled();
-  return asio::error::would_block;
+  return asio::error::in_progress;
 }
 
 ErrorCode Stream::end_connect() noexcept {

@@ -287,7 +287,7 @@ class Shared(Asking):
 def lasting(text):
     """What of an output is the same each time: names of keys are random, and times pass."""
     text = re.sub(r"\b[0-9a-f]{32}\b", "DIGEST", text)
-    text = re.sub(r"(refuses?,? for|free in|retry after|whole in) [0-9]+[a-z]+", r"\1 TIME", text)
+    text = re.sub(r"(refuses?,? for|free in|retry after|whole in) [0-9]+[a-z]+( [0-9]+[a-z]+)?", r"\1 TIME", text)
     text = re.sub(r"(_seconds\\?\": ?)[0-9.]+(E[+0-9]+)?", r"\1TIME", text)
     text = re.sub(r"retry after [0-9]+ second", "retry after TIME second", text)
     text = re.sub(r"((?:Reset|Retry-After)\"?: ?\"?)[0-9]+", r"\1TIME", text)

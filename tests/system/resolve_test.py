@@ -203,7 +203,7 @@ class Resolve(TestCase):
         names = self.start(Names(api="127.0.0.3", redis="127.0.0.2 127.0.0.1"))
         weir = self.weir(names, 9, state=f'key_secret = "0123456789abcdef"\nredis = {{ url = "redis://redis.test:{redis.port}" }}',
                          rules=rule("few", "1000/day", store='"redis"'))
-        eventually(lambda: weir.metric("weir_redis_up") == 1, "it is connected")
+        eventually(lambda: weir.metric("weir_redis_up") == 2, "it is connected")
 
     def test_silent_name_servers_hold_up_neither_requests_nor_the_end(self):
         first, _ = self.two()

@@ -109,7 +109,7 @@ class Rights(TestCase):
         redis = self.start(Redis())
         redis.command(*REDIS)
         elsewhere = {"+select", "+role", "+cluster|nodes", "+asking"}  # of a topology or a database
-        rarely = {"+pttl", "+lrem", "+llen", "+lindex", "+exists", "+ltrim", "+zremrangebyscore", "+zrangebyscore"}
+        rarely = {"+pttl", "+lset", "+lrem", "+llen", "+lindex", "+exists", "+ltrim", "+zremrangebyscore", "+zrangebyscore"}
         for right in [word for word in REDIS if word.startswith("+") and word not in elsewhere | rarely]:
             redis.command("ACL", "SETUSER", "weir", right.replace("+", "-"))
             status, _, errors = run_weir("redis-check", config=config(9, state=self.settings(redis)))

@@ -31,8 +31,8 @@ class Stream {
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&&) = delete;
 
-  // Connects to a socket address of `size` bytes: would_block where it takes a while. What came of it
-  // end_connect() tells once the stream is writable.
+  // Connects to a socket address of `size` bytes: in_progress where it takes a while, and what came of it
+  // end_connect() tells once the stream is writable. (would_block: the queue of a unix socket is full.)
   [[nodiscard]] ErrorCode begin_connect(const void* address, std::size_t size) noexcept;
   [[nodiscard]] ErrorCode end_connect() noexcept;
   // in_progress: so much came at once that others should have their turn before this is called once more.

@@ -50,6 +50,21 @@ TEST(Units, WriteTheShortestExactSpelling) {
   EXPECT_EQ(to_string(0us), "0us");
 }
 
+TEST(Units, AreReadableWithTwoOfThemRoundedUp) {
+  EXPECT_EQ(to_readable(0us), "0us");
+  EXPECT_EQ(to_readable(1us), "1ms");
+  EXPECT_EQ(to_readable(2500ms), "2500ms");
+  EXPECT_EQ(to_readable(10s), "10s");
+  EXPECT_EQ(to_readable(10'001ms), "11s");
+  EXPECT_EQ(to_readable(75s), "75s");
+  EXPECT_EQ(to_readable(3'555'126ms), "59min 16s");
+  EXPECT_EQ(to_readable(3'599'001ms), "60min");
+  EXPECT_EQ(to_readable(1h + 1us), "1h 1min");
+  EXPECT_EQ(to_readable(24h), "24h");
+  EXPECT_EQ(to_readable(24h + 1us), "1d 1h");
+  EXPECT_EQ(to_readable(48h), "2d");
+}
+
 TEST(Time, WholeSecondsAreNeverEarly) {
   EXPECT_EQ(ceil_seconds(0us), 0);
   EXPECT_EQ(ceil_seconds(1us), 1);

@@ -206,9 +206,9 @@ TEST_F(Failure, WhatMakesBillsFailKeepsItDown) {
 TEST_F(Failure, ARightThatIsMissingConcernsTheBillsThatNeedItAlone) {
   Server server;
   server.ask({"ACL", "SETUSER", "default", "-zadd"});
+  const limit::Limiter place = limit::Concurrency::make(1).value();  // outlives the worker, which renews it
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
-  const limit::Limiter place = limit::Concurrency::make(1).value();
   const std::vector<limit::Charge> denied = {{key(2), &place}};
   for (int i = 0; i < 20; ++i) EXPECT_EQ(worker.charge(denied).error, StoreError::CommandDenied);
   EXPECT_EQ(worker.store.state(), StoreState::Up);
