@@ -6,12 +6,13 @@ if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(WEIR_PRECOMPILED OFF)
 endif()
 
-# weir_precompiled(NAME HEADERS headers [LIBRARIES whose they are] [OPTIONS those of all that read them])
+# weir_precompiled(NAME HEADERS headers [LIBRARIES whose they are] [OPTIONS of the compiler])
 function(weir_precompiled name)
+  cmake_parse_arguments(GIVEN "" "" "HEADERS;LIBRARIES;OPTIONS" ${ARGN})
+  set_property(GLOBAL PROPERTY WEIR_OPTIONS_${name} ${GIVEN_OPTIONS})
   if(NOT WEIR_PRECOMPILED)
     return()
   endif()
-  cmake_parse_arguments(GIVEN "" "" "HEADERS;LIBRARIES;OPTIONS" ${ARGN})
   set(source ${PROJECT_BINARY_DIR}/precompiled/${name}.cpp)
   file(CONFIGURE OUTPUT ${source} CONTENT "")
   add_library(weir_precompiled_${name} OBJECT ${source})
@@ -21,8 +22,10 @@ function(weir_precompiled name)
   target_compile_options(weir_precompiled_${name} PRIVATE ${GIVEN_OPTIONS})
 endfunction()
 
-# Has the target read those of NAME.
+# Has the target read those of NAME, and be compiled with its options, for headers are compiled with those of who reads them.
 function(weir_precompile_with target name)
+  get_property(options GLOBAL PROPERTY WEIR_OPTIONS_${name})
+  target_compile_options(${target} PRIVATE ${options})
   if(WEIR_PRECOMPILED)
     target_precompile_headers(${target} REUSE_FROM weir_precompiled_${name})
     target_compile_options(${target} PRIVATE -fpch-preprocess)  # or ccache could not tell what changed
