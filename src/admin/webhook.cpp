@@ -69,18 +69,24 @@ net::Task<Post::End> Post::send(const Webhook& hook, SSL_CTX* tls, base::Duratio
   co_return end;
 }
 
+net::Task<net::ErrorCode> Post::connect(net::Dial::Target target, base::Duration timeout,
+                                        std::string& fault) {
+  net::Dial dial(executor_, watchdog_, target, timeout);
+  const net::Dial::InHand held(dial_, dial);
+  const auto ec = co_await dial.connect();
+  stream_ = dial.take();
+  fault = std::move(dial.fault());
+  co_return ec;
+}
+
 net::Task<Post::End> Post::attempt(const Webhook& hook, SSL_CTX* tls, base::Duration timeout,
                                    const std::string& body) {
   const auto addresses = co_await Lookup(resolver_, hook.address);
   if (addresses.empty()) co_return End{"there is no such host"};
   net::Dial::Target target{.addresses = addresses};
   if (tls != nullptr) target.tls.emplace(net::TlsTarget{tls, hook.address.host});
-  net::Dial dial(executor_, watchdog_, target, timeout);
-  dial_ = &dial;
-  const auto unconnected = co_await dial.connect();
-  dial_ = nullptr;
-  stream_ = dial.take();
-  const auto& fault = dial.fault();
+  std::string fault;
+  const auto unconnected = co_await connect(target, timeout, fault);
   if (unconnected) co_return End{fault.empty() ? "it cannot be reached: " + unconnected.message() : fault};
   const auto text = request(hook, body);
   const auto unsent = co_await stream_->write(text);

@@ -36,6 +36,8 @@ class Post final : net::Watched {
   void on_late() noexcept override;
   [[nodiscard]] net::Task<End> attempt(const Webhook& hook, SSL_CTX* tls, base::Duration timeout,
                                        const std::string& body);
+  [[nodiscard]] net::Task<net::ErrorCode> connect(net::Dial::Target target, base::Duration timeout,
+                                                  std::string& fault);
   [[nodiscard]] net::Task<unsigned> read_status();
 
   net::Executor executor_;

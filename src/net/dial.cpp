@@ -65,7 +65,8 @@ Dial::Dial(const Executor& executor, Watchdog& watchdog, const Target& target, b
       executor_(executor),
       reactor_(Reactor::of(executor)),
       target_(target),
-      head_start_(share_of(patience, target.addresses.size())) {}
+      head_start_(share_of(patience, target.addresses.size())),
+      address_(target.first) {}
 
 void Dial::wake() noexcept {
   if (waiting_ != nullptr) reactor_.resume_soon(*std::exchange(waiting_, nullptr));
@@ -81,28 +82,39 @@ void Dial::on_late() noexcept {
   wake();
 }
 
+std::size_t Dial::next() const noexcept {
+  const auto count = target_.addresses.size();
+  return begun_ > 1 && begun_ < count && !stood_ ? (target_.first + begun_) % count : address_;
+}
+
 Task<ErrorCode> Dial::connect() {
   while (!cancelled_) {
-    if (due_ && begun_ < target_.addresses.size()) begin();
+    if (can_begin()) begin();
     if (advance()) co_return ErrorCode{};
-    if (due_ && begun_ < target_.addresses.size()) continue;
+    if (can_begin()) continue;
     if (!is_any_under_way()) co_return failure_;
     co_await AnyOf(*this);
   }
   co_return asio::error::operation_aborted;
 }
 
-// Where the next one goes.
-Dial::Try& Dial::place() noexcept {
-  const auto free = std::find_if(tries_.begin(), tries_.end(), [](const Try& one) { return !one.stream; });
-  if (free != tries_.end()) return *free;
-  return *std::min_element(tries_.begin(), tries_.end(),
-                           [](const Try& one, const Try& other) { return one.number < other.number; });
+// Where the next one goes: what is free, or where the oldest of the silent ones is. Null: all speak TLS.
+Dial::Try* Dial::place() noexcept {
+  Try* best = nullptr;
+  for (auto& one : tries_) {
+    if (!one.stream) return &one;
+    if (!one.shaking && (best == nullptr || one.number < best->number)) best = &one;
+  }
+  return best;
+}
+
+bool Dial::can_begin() noexcept {
+  return due_ && begun_ < target_.addresses.size() && place() != nullptr;
 }
 
 void Dial::begin() {
   due_ = false;
-  auto& one = place();
+  auto& one = *place();
   one.stream.reset();
   one.number = begun_++;
   one.shaking = false;
@@ -115,7 +127,8 @@ void Dial::begin() {
                            : std::make_unique<Stream>(executor_, fd);
   const auto ec = one.stream->begin_connect(address.data(), address.size());
   if (ec && ec != asio::error::in_progress) return drop(one, ec);
-  if (begun_ < target_.addresses.size()) arm(head_start_);
+  // Deadlines are up to two ticks late: where patience is short, that is taken off.
+  if (begun_ < target_.addresses.size()) arm(std::max(base::Duration::zero(), head_start_ - Watchdog::kTick));
 }
 
 // Whether one of them stands now.
@@ -128,6 +141,7 @@ bool Dial::advance() {
     if (!ec) ec = step(one);
     if (!ec) {
       address_ = address_of(one);
+      stood_ = true;
       made_ = std::move(one.stream);
       return true;
     }

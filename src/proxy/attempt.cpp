@@ -90,12 +90,13 @@ bool Exchange::can_reuse(const Attempt& attempt) {
 net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
   const auto& timeouts = pool.settings().timeouts;
   const auto began = latest_;
-  arm(attempt, std::min(timeouts.connect, timeouts.connect_total - attempt.connecting));
+  const auto patience = std::min(timeouts.connect, timeouts.connect_total - attempt.connecting);
+  arm(attempt, patience);
   session_.begin_wait_for_others();
   std::string preamble;
   if (pool.settings().proxy_protocol) http::append_preamble(preamble, session_.ends());
   std::string fault;
-  const auto ec = co_await lease_.connect(preamble, fault);
+  const auto ec = co_await lease_.connect(preamble, patience, fault);
   session_.end_wait_for_others();
   latest_ = worker_.clock.now();
   if (!ec) {

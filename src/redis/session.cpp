@@ -276,6 +276,7 @@ void Store::Session::rise() {
   refusal_ = StoreError::Away;
   failures_in_row_ = 0;
   flush_scheduled_ = blocked_ = loading_charge_ = loading_refund_ = false;
+  wire_.keep_to_it();
   complaint_.settle();
   faults_.forget();
   if (common_ == nullptr || tried_ || stats_.connects.load(std::memory_order_relaxed) == 0)

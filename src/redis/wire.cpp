@@ -24,6 +24,7 @@ Wire::~Wire() {
 
 void Wire::cancel() noexcept {
   net::ErrorCode ignored;
+  cancelled_ = true;
   resolver_.cancel();
   socket_.cancel(ignored);
 }
@@ -37,10 +38,10 @@ void Wire::close() noexcept {
 
 net::Awaitable<net::ErrorCode> Wire::open(const base::Endpoint& address, base::Duration patience) {
   close();
-  closed_ = shaking_ = false;
+  closed_ = cancelled_ = shaking_ = false;
   tls_.reset();
   net::ErrorCode ec = co_await dial(address, patience);
-  if (!ec && closed_) ec = asio::error::operation_aborted;
+  if (!ec && (closed_ || cancelled_)) ec = asio::error::operation_aborted;
   if (!ec) socket_.non_blocking(true, ec);
   if (ec) why_ = ec.message();
   if (!ec && client_) ec = co_await shake_hands(address.host);
@@ -65,13 +66,15 @@ net::Awaitable<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address, bas
   const auto found = co_await resolver_.async_resolve(address.host, port, net::into(ec));
   std::vector<Address> addresses;
   for (const auto& entry : found) addresses.push_back(entry.endpoint());
-  std::stable_partition(addresses.begin(), addresses.end(), [&](const Address& one) { return one == begin_; });
+  if (const auto at = std::find(addresses.begin(), addresses.end(), begin_); at != addresses.end())
+    std::rotate(addresses.begin(), at, addresses.end());
+  begin_.reset();
   // One share is left for what comes after connecting.
   const auto share = patience / (static_cast<base::Duration::rep>(addresses.size()) + 1);
-  for (std::size_t at = 0; at < addresses.size() && !closed_; ++at) {
+  for (std::size_t at = 0; at < addresses.size() && !closed_ && !cancelled_; ++at) {
     const bool last = at + 1 == addresses.size();
     ec = co_await connect(addresses[at], last ? base::kForever : share);
-    if (!ec) begin_ = addresses[at];
+    if (!ec) opened_ = addresses[at], begin_ = addresses[(at + 1) % addresses.size()];
     if (!ec || ec == asio::error::operation_aborted) break;  // there, late, or closed meanwhile
   }
   if (!ec && !closed_) socket_.set_option(tcp::no_delay(true), ec);
@@ -82,7 +85,8 @@ net::Awaitable<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address, bas
 net::Awaitable<net::ErrorCode> Wire::connect(const Address& address, base::Duration most) {
   net::ErrorCode ec;
   socket_.close(ec);
-  const auto silent = std::make_shared<bool>(false);  // gone with this coroutine: who is told later does nothing
+  const auto silent =
+      std::make_shared<bool>(false);  // gone with this coroutine: who is told later does nothing
   if (most != base::kForever) {
     share_.expires_after(most);
     share_.async_wait([this, weak = std::weak_ptr(silent)](net::ErrorCode cancelled) {

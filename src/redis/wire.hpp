@@ -26,10 +26,13 @@ class Wire {
   Wire(net::Executor executor, std::shared_ptr<TlsClient> tls);
   ~Wire();
 
-  // Closes what was open and connects, to the first address of the name that lets us; a silent one has its share
-  // of `patience`, which is how long whoever calls will wait. `address` outlives it.
-  // NoTls, or an error of the system's; why() says it in words.
+  // Closes what was open and connects, to the first address of the name that lets us: beginning with the one
+  // that is kept to, or the one behind the last that let us in. A silent one has its share of `patience`,
+  // which is how long whoever calls will wait. `address` outlives it. NoTls, or an error of the system's;
+  // why() says it in words.
   [[nodiscard]] net::Awaitable<net::ErrorCode> open(const base::Endpoint& address, base::Duration patience);
+  // The address that is open serves: the next open() begins with it.
+  void keep_to_it() noexcept { begin_ = opened_; }
   // Some bytes, at least one unless there is an error.
   [[nodiscard]] net::Awaitable<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec);
   // All of it; the bytes outlive it.
@@ -66,12 +69,14 @@ class Wire {
 
   net::Socket socket_;
   net::asio::ip::basic_resolver<net::asio::ip::tcp, net::Executor> resolver_;
-  net::Timer share_;              // of one address, while others are left
-  std::optional<Address> begin_;  // with this one: the last that let us
+  net::Timer share_;  // of one address, while others are left
+  std::optional<Address> opened_;
+  std::optional<Address> begin_;  // with this one, the next time
   const std::shared_ptr<TlsClient> client_;
   std::unique_ptr<Tls> tls_;
   std::string why_;
   bool closed_ = true;
+  bool cancelled_ = false;
   bool shaking_ = false;
 };
 

@@ -95,7 +95,8 @@ Fleet::Member& Lease::member() const noexcept {
   return pool_->fleet_.member(server_);
 }
 
-net::Task<net::ErrorCode> Lease::connect(std::string_view preamble, std::string& fault) {
+net::Task<net::ErrorCode> Lease::connect(std::string_view preamble, base::Duration patience,
+                                         std::string& fault) {
   reused_ = false;
   stream_.reset();
   const auto place = member().place();
@@ -103,13 +104,12 @@ net::Task<net::ErrorCode> Lease::connect(std::string_view preamble, std::string&
   const auto session =
       net::share(pool_->sessions_[server_].get());  // another connection may bring a newer one
   const net::Dial::Target target{*place.addresses, place.first, preamble, member().tls(session.get())};
-  net::Dial dial(pool_->executor_, pool_->watchdog_, target, pool_->settings().timeouts.connect);
-  dial_ = &dial;
+  net::Dial dial(pool_->executor_, pool_->watchdog_, target, patience);
+  const net::Dial::InHand held(dial_, dial);
   const auto ec = co_await dial.connect();
-  dial_ = nullptr;
   fault = std::move(dial.fault());
   stream_ = dial.take();
-  if (!ec) member().begin_with(dial.address(), place);
+  member().begin_with(dial.next(), place);
   co_return ec;
 }
 

@@ -93,12 +93,11 @@ class Prober::Probe final : net::Watched {
   net::Task<net::ErrorCode> connect(const Fleet::Member::Place& place, std::string& fault) {
     const net::Dial::Target target{*place.addresses, place.first, preamble_, member_.tls(nullptr)};
     net::Dial dial(executor_, watchdog_, target, check_.timeout);
-    dial_ = &dial;
+    const net::Dial::InHand held(dial_, dial);
     const auto ec = co_await dial.connect();
-    dial_ = nullptr;
     fault = std::move(dial.fault());
     stream_ = dial.take();
-    if (!ec) member_.begin_with(dial.address(), place);
+    member_.begin_with(dial.next(), place);
     co_return ec;
   }
 

@@ -52,6 +52,13 @@ class Silent:
             each.close()
 
 
+class Mute(Silent):
+    """One where the kernel takes connections, and nobody reads them."""
+
+    def __init__(self, host, port):
+        self.sockets = [socket.create_server((host, port))]
+
+
 class Names:
     """An /etc that knows the names it is told."""
 
@@ -197,13 +204,15 @@ class Resolve(TestCase):
                 self.assertEqual(weir.metric("weir_upstream_ejections_total"), 0)
                 self.assertEqual(weir.metric("weir_upstream_healthy"), 1)
 
-    def test_a_silent_address_keeps_nobody_from_redis(self):
-        redis = self.start(Redis())
-        self.start(Silent("127.0.0.2", redis.port))
-        names = self.start(Names(api="127.0.0.3", redis="127.0.0.2 127.0.0.1"))
-        weir = self.weir(names, 9, state=f'key_secret = "0123456789abcdef"\nredis = {{ url = "redis://redis.test:{redis.port}" }}',
-                         rules=rule("few", "1000/day", store='"redis"'))
-        eventually(lambda: weir.metric("weir_redis_up") == 2, "it is connected")
+    def test_no_address_keeps_anybody_from_redis(self):
+        """Be it silent, or one that lets everybody in and says nothing, as a process that has been stopped."""
+        redis = self.start(Redis("--bind", "127.0.0.1", "127.0.0.3"))
+        names = self.start(Names(api="127.0.0.3", redis="127.0.0.2 127.0.0.3"))
+        for other in (Silent, Mute):
+            with self.subTest(other.__name__), other("127.0.0.2", redis.port):
+                weir = self.weir(names, 9, state=f'key_secret = "0123456789abcdef"\nredis = {{ url = "redis://redis.test:{redis.port}" }}',
+                                 rules=rule("few", "1000/day", store='"redis"'))
+                eventually(lambda weir=weir: weir.metric("weir_redis_up") == 2, "it is connected")
 
     def test_silent_name_servers_hold_up_neither_requests_nor_the_end(self):
         first, _ = self.two()

@@ -1,7 +1,8 @@
 // A connection of weir's own making, to a server that may have several addresses.
 //
-// They are tried in turn, but a silent one holds up the next for a moment alone: then both are under way, and the first
-// that stands is the connection (RFC 8305 §5, with TLS as a part of standing). One that fails makes way at once.
+// They are tried in turn, but a silent one holds up the next for a moment alone: then both are under way, and
+// the first that stands is the connection (RFC 8305 §5, with TLS as a part of standing). One that fails makes
+// way at once.
 //
 // Belongs to the worker that waits for it.
 #pragma once
@@ -29,7 +30,8 @@ class Dial final : Watched {
     std::string_view preamble{};                // what stands ahead of all, TLS too
     std::optional<TlsTarget> tls{};
   };
-  // So many addresses are under way at once; where more are silent the oldest makes way.
+  // So many addresses are under way at once; where more are silent the oldest makes way, but for those with
+  // which TLS is being spoken.
   static constexpr std::size_t kAbreast = 4;
   // The longest that the next address waits for one that is silent.
   static constexpr base::Duration kHeadStart{250'000};
@@ -41,9 +43,24 @@ class Dial final : Watched {
   [[nodiscard]] Task<ErrorCode> connect();
   void cancel() noexcept;
 
+  // Lets another hand cancel it: `hand` points at the Dial for as long as this lives.
+  class InHand {
+   public:
+    InHand(Dial*& hand, Dial& dial) noexcept : hand_(hand) { hand_ = &dial; }
+    ~InHand() { hand_ = nullptr; }
+    InHand(const InHand&) = delete;
+    InHand& operator=(const InHand&) = delete;
+
+   private:
+    Dial*& hand_;
+  };
+
   // The connection that stands, after connect(), and the number of its address.
   [[nodiscard]] std::unique_ptr<Stream> take() noexcept { return std::move(made_); }
   [[nodiscard]] std::size_t address() const noexcept { return address_; }
+  // With which address to begin the next time: the one that stood. Where none did, and time ran out before
+  // all had begun, with the first of the others.
+  [[nodiscard]] std::size_t next() const noexcept;
   // Where a TLS handshake failed, why: of the last. Else empty.
   [[nodiscard]] std::string& fault() noexcept { return fault_; }
 
@@ -64,7 +81,8 @@ class Dial final : Watched {
   void on_late() noexcept override;
   void wake() noexcept;
   [[nodiscard]] std::size_t address_of(const Try& one) const noexcept;
-  [[nodiscard]] Try& place() noexcept;
+  [[nodiscard]] Try* place() noexcept;
+  [[nodiscard]] bool can_begin() noexcept;
   void begin();
   [[nodiscard]] bool advance();
   [[nodiscard]] ErrorCode step(Try& one);
@@ -82,7 +100,8 @@ class Dial final : Watched {
   Suspended* waiting_ = nullptr;  // for any of them, or a word
   ErrorCode failure_ = asio::error::host_unreachable;
   std::unique_ptr<Stream> made_;
-  std::size_t address_ = 0;
+  std::size_t address_;
+  bool stood_ = false;
   std::string fault_;
 };
 

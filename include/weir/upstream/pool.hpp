@@ -65,9 +65,11 @@ class Lease {
   // Whom to tell what came of the request. REQUIRES a server.
   [[nodiscard]] Fleet::Member& member() const noexcept;
 
-  // Opens a connection to the chosen server, at any of its addresses; it begins with `preamble`.
-  // `fault`: what failed beyond the connection itself, in words. Both outlive the task.
-  [[nodiscard]] net::Task<net::ErrorCode> connect(std::string_view preamble, std::string& fault);
+  // Opens a connection to the chosen server, at any of its addresses; it begins with `preamble`. `patience`:
+  // after which whoever waits cancels it.
+  // `fault`: what failed beyond the connection itself, in words. It and `preamble` outlive the task.
+  [[nodiscard]] net::Task<net::ErrorCode> connect(std::string_view preamble, base::Duration patience,
+                                                  std::string& fault);
   // Whether a connection that waited in the pool was closed meanwhile by the server. Costs a system call.
   [[nodiscard]] bool went_stale() noexcept;
   // The exchange is over and both sides are in step: the connection can serve another.

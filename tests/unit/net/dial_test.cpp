@@ -7,6 +7,7 @@
 
 #include <future>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include <arpa/inet.h>
@@ -39,7 +40,12 @@ class Address {
     return full;
   }
   [[nodiscard]] RawEndpoint endpoint() const { return local_endpoint(listening_.number()); }
-  [[nodiscard]] Descriptor accept() const { return Descriptor(::accept(listening_.number(), nullptr, nullptr)); }
+  // None where nobody comes.
+  [[nodiscard]] Descriptor accept() const {
+    pollfd coming{listening_.number(), POLLIN, 0};
+    if (::poll(&coming, 1, 20'000) != 1) return Descriptor(-1);
+    return Descriptor(::accept(listening_.number(), nullptr, nullptr));
+  }
   void close() noexcept { listening_.close(); }
 
  private:
@@ -92,7 +98,8 @@ TEST_F(Dialling, WhereAllFailTheLastSaysWhy) {
   gone.close();
   EXPECT_EQ(dial({endpoint}), asio::error::connection_refused);
   EXPECT_EQ(stream, nullptr);
-  EXPECT_EQ(dial({endpoint, endpoint, endpoint, endpoint, endpoint, endpoint}), asio::error::connection_refused);
+  EXPECT_EQ(dial({endpoint, endpoint, endpoint, endpoint, endpoint, endpoint}),
+            asio::error::connection_refused);
 }
 
 TEST_F(Dialling, ASilentAddressHoldsUpTheNextForAMomentAlone) {
@@ -151,6 +158,53 @@ TEST_F(Dialling, TlsIsAPartOfStanding) {
   EXPECT_EQ(number, 1U);
   EXPECT_EQ(fault, "");
   EXPECT_EQ(other.get(), 1);
+}
+
+TEST_F(Dialling, WhoTakesTheirTimeOverTlsIsNotGivenUpForSilentOnes) {
+  watchdog.start();
+  const Address slow;
+  std::vector<Address> silent;
+  std::vector<RawEndpoint> addresses{slow.endpoint()};
+  for (std::size_t i = 0; i < Dial::kAbreast + 1; ++i) {
+    silent.push_back(Address::silent());
+    addresses.push_back(silent.back().endpoint());
+  }
+  const Certificates certificates;
+  const auto server = make_tls_context(certificates.settings()).value();
+  auto other = std::async(std::launch::async, [&] {
+    const auto theirs = slow.accept();
+    std::this_thread::sleep_for(1500ms);  // until all others have begun
+    const std::unique_ptr<SSL, decltype(&SSL_free)> ssl(SSL_new(server.get()), SSL_free);
+    SSL_set_fd(ssl.get(), theirs.number());
+    return SSL_accept(ssl.get());
+  });
+  const auto believing = make_tls_client_context({.verify = false}).value();
+  const std::string name = "api.test";
+  EXPECT_FALSE(dial(addresses, 0, TlsTarget{believing.get(), name}));
+  EXPECT_EQ(number, 0U);
+  EXPECT_EQ(other.get(), 1);
+}
+
+TEST_F(Dialling, WhereTimeRunsOutTheNextOneBeginsWithWhatIsLeft) {
+  watchdog.start();
+  const auto silent = Address::silent();
+  const std::vector<RawEndpoint> addresses{silent.endpoint(), silent.endpoint(), silent.endpoint()};
+  const Dial::Target target{addresses, 1};
+  {
+    Dial dial(context.get_executor(), watchdog, target, 2s);
+    Running dialling(context, dial.connect());
+    context.poll();
+    dial.cancel();
+    EXPECT_EQ(dialling.result(), asio::error::operation_aborted);
+    EXPECT_EQ(dial.next(), 1U) << "it had not had its time";
+  }
+  Dial dial(context.get_executor(), watchdog, target, 2s);
+  Running dialling(context, dial.connect());
+  ASSERT_TRUE(turn_until(context, [&] { return dial.next() == 0; }))
+      << "the second of them, number 2, has begun";
+  dial.cancel();
+  EXPECT_EQ(dialling.result(), asio::error::operation_aborted);
+  EXPECT_EQ(dial.next(), 0U);
 }
 
 TEST_F(Dialling, AFailedHandshakeMakesWayAndSaysWhy) {

@@ -68,7 +68,7 @@ class PoolTest : public ::testing::Test {
   net::ErrorCode connected(Lease& lease) { return net::run(context, connect(lease)); }
   static net::Task<net::ErrorCode> connect(Lease& lease) {
     std::string fault;
-    const auto ec = co_await lease.connect({}, fault);
+    const auto ec = co_await lease.connect({}, std::chrono::seconds(1), fault);
     EXPECT_EQ(fault, "") << "nobody speaks TLS";
     co_return ec;
   }
