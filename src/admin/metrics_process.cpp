@@ -10,9 +10,10 @@ void tell_tls(MetricsPage& page) {
   if (figures.certificates.empty()) return;
   Family expiry =
       page.gauge("weir_tls_certificate_not_after_seconds", "Until when a certificate is good, in Unix time.");
-  Family staple = page.gauge("weir_tls_staple_not_after_seconds",
-                             "Until when an OCSP response is good, in Unix time; none is stapled later. 0: it is "
-                             "another certificate's.");
+  Family staple =
+      page.gauge("weir_tls_staple_not_after_seconds",
+                 "Until when an OCSP response is good, in Unix time; none is stapled later. 0: it is "
+                 "another certificate's.");
   const auto unix_time = [](std::chrono::sys_seconds at) {
     return static_cast<double>(at.time_since_epoch().count());
   };

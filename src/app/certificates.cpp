@@ -132,7 +132,8 @@ admin::TlsFigures CertificateWatch::figures() const {
     for (std::size_t j = 0; j < times.size(); ++j) {
       const auto& files = watched.certificates.settings().certificates[j];
       auto stapled_until = times[j].stapled_until;
-      if (!files.ocsp.empty() && !stapled_until) stapled_until.emplace();  // a response that is good for nothing
+      if (!files.ocsp.empty() && !stapled_until)
+        stapled_until.emplace();  // a response that is good for nothing
       figures.certificates.push_back({.listener = watched.address,
                                       .file = files.cert,
                                       .not_after = times[j].not_after,

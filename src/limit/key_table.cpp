@@ -351,10 +351,10 @@ bool KeyTable::forget(const Key& key, base::TimePoint now, Turn* turn) {
   const std::lock_guard lock(shard.mutex);
   shard.turn = turn_after(shard.turn, now);
   if (turn != nullptr) *turn = shard.turn;
+  impl_->resets.note(key, shard.turn);  // what drained meanwhile may still be owed for
+  shard.note_reset();
   Slot* slot = shard.find(key);
   if (slot == nullptr) return false;
-  impl_->resets.note(key, shard.turn);
-  shard.note_reset();
   shard.release(*slot);
   return true;
 }

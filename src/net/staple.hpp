@@ -17,8 +17,9 @@ struct Staple {
   std::chrono::sys_seconds until;  // its nextUpdate: later it is worth nothing, and not sent
 };
 
-// Reads the file; an error where it is none. Null where it speaks of another certificate: one that is renewed has no
-// response yet. That, or one that is out of date, is for whoever fetches it to mend, and weir serves without.
+// Reads the file; an error where it is none. Null where it speaks of another certificate: one that is renewed
+// has no response yet. That, or one that is out of date, is for whoever fetches it to mend, and weir serves
+// without.
 [[nodiscard]] base::Result<std::optional<Staple>> read_staple(const std::string& file, X509* certificate);
 
 }  // namespace weir::net

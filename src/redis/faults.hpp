@@ -1,6 +1,6 @@
 // What Redis does not do for some bills while it serves others, for a right of weir's user is missing or a
-// script meets an error. It is no reason to hang up, and to be said once a connection; again when it went well
-// in between, and in any case no more often than every ten seconds.
+// script meets an error. It is no reason to hang up, and to be said once a connection; again when it went
+// well in between, and in any case no more often than every ten seconds.
 //
 // Pure. Belongs to a session.
 #pragma once

@@ -252,7 +252,7 @@ class Lives(Reload):
 
     def test_what_was_charged_before_is_not_given_back_to_the_new_count(self):
         def failures(algorithm):
-            return rule("login", "5/day", algorithm=f'"{algorithm}"', key='["ip"]', charge='{ status = ["401"] }')
+            return rule("login", "5/3000day", algorithm=f'"{algorithm}"', key='["ip"]', charge='{ status = ["401"] }')
 
         weir = self.weir(rules=failures("fixed_window"))
         end = self.hold(weir, "first", 4)

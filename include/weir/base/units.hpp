@@ -19,8 +19,8 @@ namespace weir::base {
 // The shortest exact spelling: "250ms", "2s".
 [[nodiscard]] std::string to_string(Duration d);
 
-// For people: "2500ms", "75s", "59min 16s", "3h 5min", "2d 1h". Rounded up, to milliseconds or to the second of its
-// units. REQUIRES that it is not negative.
+// For people: "2500ms", "75s", "59min 16s", "3h 5min", "2d 1h". Rounded up, to milliseconds or to the second
+// of its units. REQUIRES that it is not negative.
 [[nodiscard]] std::string to_readable(Duration d);
 
 }  // namespace weir::base

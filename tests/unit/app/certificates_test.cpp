@@ -70,7 +70,8 @@ TEST(ListenerCertificates, WhatAPersonShouldDoIsSaidInTime) {
   EXPECT_THAT(doubts(std::chrono::days(13), good),
               ElementsAre("the certificate \"a.crt\" expires on 1970-01-18 (UTC)"));
   EXPECT_THAT(doubts(-1s, good), ElementsAre(HasSubstr("has expired")));
-  EXPECT_THAT(doubts(std::chrono::days(90)), ElementsAre(HasSubstr("\"a.ocsp\" speaks of another certificate")));
+  EXPECT_THAT(doubts(std::chrono::days(90)),
+              ElementsAre(HasSubstr("\"a.ocsp\" speaks of another certificate")));
   EXPECT_THAT(doubts(std::chrono::days(90), now), ElementsAre(HasSubstr("\"a.ocsp\" is out of date")));
   EXPECT_THAT(doubts(std::chrono::days(90), now + 1s), IsEmpty());
 }
