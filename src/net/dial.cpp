@@ -131,13 +131,17 @@ void Dial::begin() {
   if (begun_ < target_.addresses.size()) arm(std::max(base::Duration::zero(), head_start_ - Watchdog::kTick));
 }
 
+// What it waited for: would_block where that has not come about. (A Wait must not outlive its stream.)
+ErrorCode Dial::outcome_of(const Try& one) noexcept {
+  const auto ready = one.readiness();
+  return ready.await_ready() ? ready.await_resume() : ErrorCode(asio::error::would_block);
+}
+
 // Whether one of them stands now.
 bool Dial::advance() {
   for (auto& one : tries_) {
     if (!one.stream) continue;
-    const auto ready = one.readiness();
-    if (!ready.await_ready()) continue;
-    auto ec = ready.await_resume();
+    auto ec = outcome_of(one);
     if (!ec) ec = step(one);
     if (!ec) {
       address_ = address_of(one);

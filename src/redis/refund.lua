@@ -193,8 +193,8 @@ for i = 1, #KEYS do
     state, reset_at = states_of(KEYS[i])
   end
   local charged_at = (kind == 1 or kind == 5) and b or kind == 3 and d or a
-  reset_at = tonumber(reset_at or 0)
-  if charged_at > reset_at or reset_at > now then -- a clock that was set back tells nothing
+  reset_at = reset_at and tonumber(reset_at)
+  if not reset_at or charged_at > reset_at or reset_at > now then -- a clock that was set back tells nothing
     kinds[kind](KEYS[i], a, b, c, d, e, f, g)
   end
 end

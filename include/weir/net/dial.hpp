@@ -84,6 +84,7 @@ class Dial final : Watched {
   [[nodiscard]] Try* place() noexcept;
   [[nodiscard]] bool can_begin() noexcept;
   void begin();
+  [[nodiscard]] static ErrorCode outcome_of(const Try& one) noexcept;
   [[nodiscard]] bool advance();
   [[nodiscard]] ErrorCode step(Try& one);
   void drop(Try& one, const ErrorCode& why) noexcept;
