@@ -79,11 +79,12 @@ class Fleet {
     // Where it is now. Shared, for a connect that is under way goes on with those that it began with.
     struct Place {
       std::shared_ptr<const Addresses> addresses;
-      std::size_t first;    // of them, to begin with: the last that was connected
+      std::size_t first;    // of them, to begin with
       std::uint32_t moves;  // how often it had moved
     };
     [[nodiscard]] Place place() const;
-    // The address of that number was connected; `then`: where it was when that began.
+    // The next connect is to begin with the address of that number (net::Dial::next()); `then`: where it was
+    // when this one began. Nothing where it has moved since.
     void begin_with(std::size_t first, const Place& then) noexcept;
     [[nodiscard]] std::uint32_t moves() const noexcept {
       return known_->moves.load(std::memory_order_relaxed);
