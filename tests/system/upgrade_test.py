@@ -44,6 +44,14 @@ def listening_at(port, pid):
     return {line[9] for line in lines if line[1].endswith(f":{port:04X}") and line[3] == "0A"} & sockets_of(pid)
 
 
+def has_ended(pid):
+    """Whether nothing is left of it but what its parent may ask."""
+    try:
+        return (pathlib.Path("/proc") / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
 class Lineage(Process):
     """A weir and those that take over from it, as one log; `pid` is of the one that serves."""
 
@@ -200,6 +208,17 @@ class Upgrade(TestCase):
     def weir(self, files=None, environment=None, **given):
         return self.start(Lineage(config(self.upstream.port, **given), files, environment))
 
+    def hold_requests(self):
+        """Those that go to the upstream are answered once the event is set."""
+        release = threading.Event()
+
+        def hold(exchange):
+            release.wait(PATIENCE)
+            exchange.send(answer(b"late"))
+
+        self.upstream.reply = hold
+        return release
+
 
 class Serving(Upgrade):
     LIMIT = rule("all", "2000/day", algorithm='"fixed_window"', key="[]")
@@ -242,17 +261,6 @@ class Serving(Upgrade):
                 release.set()
                 self.assertEqual([client.read().body, other.read().body], [b"late", b"late"])
         self.assertEqual(weir.status_of(weir.ended.pop()), 0)
-
-    def hold_requests(self):
-        """Those that go to the upstream are answered once the event is set."""
-        release = threading.Event()
-
-        def hold(exchange):
-            release.wait(PATIENCE)
-            exchange.send(answer(b"late"))
-
-        self.upstream.reply = hold
-        return release
 
     def begin(self, client):
         """A request that is under way."""
@@ -454,23 +462,31 @@ class Failing(Upgrade):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)
         weir.install(IMPOSTOR % 'os.kill(os.getppid(), signal.SIGSTOP); channel.send(b"serving"); os._exit(9)')
         weir.signal(signal.SIGUSR2)
-        started = pathlib.Path("/proc") / weir.wait_for(r"upgrade: started process (\d+)")[0].group(1) / "stat"
-        eventually(lambda: started.read_text().split()[2] == "Z", "it is dead")
+        eventually(lambda: has_ended(weir.wait_for(r"upgrade: started process (\d+)")[0].group(1)), "it is dead")
         weir.signal(signal.SIGCONT)
         weir.wait_for("it ended with status 9; this weir goes on as it was")
         self.assertEqual(weir.get("/").status, 200)
 
     def test_connections_stay_where_nobody_takes_them(self):
-        """The new process is gone as soon as it is weir: who has a connection hears of it with an answer."""
-        weir = self.weir(routes=self.FREE)
+        """The new process is gone before a connection is free to go over: who has one hears of it with an answer."""
+        release = self.hold_requests()
+        weir = self.weir()
         weir.install(IMPOSTOR % 'channel.send(b"serving"); hear(b"over"); os._exit(0)')
         clients = [self.enterContext(weir.connect()) for _ in range(6)]
         for client in clients:
-            self.assertEqual(client.get("/").status, 200)
+            client.send(request_bytes("GET", "/"))
+        eventually(lambda: len(self.upstream.exchanges) == 6, "all are under way")
         weir.signal(signal.SIGUSR2)
         weir.wait_for("has taken over")
+        eventually(lambda: has_ended(weir.wait_for(r"upgrade: started process (\d+)")[0].group(1)), "nobody takes them")
+        release.set()
+        answers = [client.read() for client in clients]
+        self.assertEqual([said.status for said in answers], [200] * 6)
+        # The first of each worker was to go over; by the next it knows that nobody takes them.
+        kept = [client for client, said in zip(clients, answers) if said["connection"] != "close"]
+        self.assertTrue(kept)
         time.sleep(0.3)  # six ticks, at each of which they might be closed
-        for client in clients:
+        for client in kept:
             said = client.get("/")
             self.assertEqual((said.status, said["connection"]), (200, "close"))
         self.assertEqual(weir.process.wait(PATIENCE), 0)
