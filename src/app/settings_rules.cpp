@@ -267,10 +267,6 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, Readi
   check_settlement(table, rule);
   rule.mode = table.choice<policy::Mode>("mode");
   read_lease(table, rule);
-  if (rule.lease && settings.state.redis && settings.state.redis->topology == redis::Topology::Cluster)
-    table.mistake(
-        "lease",
-        "found with topology = \"cluster\", where weir takes nothing in advance yet; expected no lease");
   rule.refusal_status = static_cast<unsigned>(table.whole("status"));
   if (table.has("body")) rule.refusal_body = table.text("body");
   return rule;

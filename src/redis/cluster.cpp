@@ -163,7 +163,7 @@ std::shared_ptr<Store::Session> Store::Cluster::session_at(const base::Endpoint&
   RedisSettings settings = settings_;
   settings.address = address;
   sessions_.push_back(
-      std::make_shared<Session>(executor_, settings, log_, tuning_, &refunds_, nullptr, &common_));
+      std::make_shared<Session>(executor_, settings, log_, tuning_, &refunds_, &common_));
   sessions_.back()->start();
   return sessions_.back();
 }

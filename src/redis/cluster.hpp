@@ -27,29 +27,27 @@
 
 namespace weir::redis {
 
-class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>, private Teller {
+class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>, public Store::Backend {
  public:
   Cluster(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
           LastRefunds* refunds);
 
-  void start();
-  void stop();
+  void start() override;
+  void stop() override;
 
-  // As Store's.
-  [[nodiscard]] net::Task<net::ErrorCode> charge(std::span<const limit::Charge> charges,
-                                                 std::span<limit::Outcome> outcomes,
-                                                 base::TimePoint& server_now, limit::LineSet& unasked);
-  [[nodiscard]] bool refuses(std::span<const limit::Charge> charges,
-                             std::span<limit::Outcome> outcomes) noexcept;
+  [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
+                                                 base::TimePoint& server_now, limit::LineSet& unasked,
+                                                 std::span<std::int64_t> told) override;
+  [[nodiscard]] net::ErrorCode begin(Call& call) override;
+  [[nodiscard]] bool refuses(Charges charges, Outcomes outcomes) noexcept override;
   void refund(std::span<const Refund> refunds) override;
-  // Of a call of one line, whose answer says of it alone.
-  [[nodiscard]] net::ErrorCode begin(Call& call);
-  void forget(const limit::Charge& charge);
-  void hold(const limit::Charge& charge) { holding_->hold(charge); }
-  void release(const limit::Charge& charge) { holding_->release(charge); }
-  [[nodiscard]] StoreState state() const noexcept { return state_.load(std::memory_order_relaxed); }
-  [[nodiscard]] const StoreStats& stats() const noexcept { return stats_; }
-  [[nodiscard]] const std::string& last_error() const noexcept { return last_error_; }
+  [[nodiscard]] bool forget(const limit::Charge& charge) override;
+  void hold(const limit::Charge& charge) override { holding_->hold(charge); }
+  void release(const limit::Charge& charge) override { holding_->release(charge); }
+  [[nodiscard]] base::TimePoint server_time(const limit::Key& key, Pipeline::Time now) const noexcept override;
+  [[nodiscard]] StoreState state() const noexcept override { return state_.load(std::memory_order_relaxed); }
+  [[nodiscard]] const StoreStats& stats() const noexcept override { return stats_; }
+  [[nodiscard]] const std::string& last_error() const noexcept override { return last_error_; }
 
   // Of the sessions: `from` was told `error`. Whether the call, or the command, is in better hands now; a
   // call that has to be asked in pieces is answered at once, and says so.

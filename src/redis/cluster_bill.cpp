@@ -10,6 +10,7 @@
 #include <coroutine>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include <boost/container/static_vector.hpp>
 
@@ -39,8 +40,10 @@ class Store::Cluster::Parts {
  public:
   using Calls = boost::container::static_vector<Call, limit::kMaxCharges>;
 
-  Parts(std::span<const limit::Charge> charges, std::span<limit::Outcome> outcomes) noexcept
-      : bill_(charges), told_(outcomes), left_(limit::all_lines(charges.size())) {
+  // `answers`: where what Redis said of the lines' states goes, if anybody wants to know.
+  Parts(Charges charges, Outcomes outcomes, std::span<std::int64_t> answers)
+      : bill_(charges), told_(outcomes), answers_(answers), left_(limit::all_lines(charges.size())) {
+    said_.resize(answers.size());
     for (std::size_t i = 0; i < charges.size(); ++i) slots_[i] = slot_of(limit::place_of(charges[i].key));
   }
   Parts(const Parts&) = delete;
@@ -59,7 +62,8 @@ class Store::Cluster::Parts {
       calls_.push_back({.charges = std::span(charges_).subspan(begin, end - begin),
                         .outcomes = std::span(outcomes_).subspan(begin, end - begin),
                         .slot = slots_[i],
-                        .alone = singly});
+                        .alone = singly,
+                        .told = said_of(begin, end - begin)});
     }
   }
   [[nodiscard]] Calls& calls() noexcept { return calls_; }
@@ -83,15 +87,24 @@ class Store::Cluster::Parts {
       if ((answered & bit(i)) != 0) told_[i].ahead = ahead(clocks_[i], clock);
     return clock;
   }
-  // Visits the lines that were charged, and at what time.
+  // Visits the lines that were charged, and when they were to depart.
   void each_charged(auto visit) const {
     for (auto rest = charged_; rest != 0; rest &= rest - 1) {
       const auto line = static_cast<std::size_t>(std::countr_zero(rest));
-      visit(bill_[line], told_[line], clocks_[line]);
+      visit(bill_[line], departure(line));
     }
   }
 
  private:
+  [[nodiscard]] std::span<std::int64_t> said_of(std::size_t begin, std::size_t lines) noexcept {
+    const std::span said(said_);
+    return said.empty() ? said : said.subspan(begin * kAnswerNumbers, lines * kAnswerNumbers);
+  }
+  [[nodiscard]] base::TimePoint departure(std::size_t line) const noexcept {
+    if (answers_.empty()) return clocks_[line] + told_[line].delay;
+    const AnswerNumbers answer(answers_.data() + line * kAnswerNumbers, kAnswerNumbers);
+    return departure_of(bill_[line], clocks_[line], told_[line], answer);
+  }
   void put(std::size_t line, std::size_t& end) noexcept {
     if ((left_ & bit(line)) == 0) return;
     left_ &= ~bit(line);
@@ -109,13 +122,18 @@ class Store::Cluster::Parts {
     } else {
       told_[line] = call.outcomes[i];
       clocks_[line] = call.server_now;
+      if (!answers_.empty()) {
+        const auto said = said_of(at, 1);
+        std::copy(said.begin(), said.end(), answers_.begin() + static_cast<std::ptrdiff_t>(line * kAnswerNumbers));
+      }
       refused_ = refused_ || (call.charges[i].enforced && !call.outcomes[i].allowed);
       if (call.charged() && call.outcomes[i].allowed) charged_ |= bit(line);
     }
   }
 
-  std::span<const limit::Charge> bill_;
-  std::span<limit::Outcome> told_;
+  Charges bill_;
+  Outcomes told_;
+  std::span<std::int64_t> answers_;
   limit::LineSet left_;  // neither asked nor answered
   limit::LineSet failed_ = 0, charged_ = 0;
   bool divided_ = false, refused_ = false;
@@ -126,6 +144,7 @@ class Store::Cluster::Parts {
   std::array<limit::Charge, limit::kMaxCharges> charges_{};
   std::array<limit::Outcome, limit::kMaxCharges> outcomes_{};
   std::array<std::uint8_t, limit::kMaxCharges> lines_{};
+  std::vector<std::int64_t> said_;
   Calls calls_;
 };
 
@@ -143,13 +162,13 @@ struct Store::Cluster::Round {
   void await_resume() const noexcept {}
 };
 
-net::Task<net::ErrorCode> Store::Cluster::charge(std::span<const limit::Charge> charges,
-                                                 std::span<limit::Outcome> outcomes,
-                                                 base::TimePoint& server_now, limit::LineSet& unasked) {
+net::Task<net::ErrorCode> Store::Cluster::charge(Charges charges, Outcomes outcomes,
+                                                 base::TimePoint& server_now, limit::LineSet& unasked,
+                                                 std::span<std::int64_t> told) {
   const auto self = shared_from_this();  // the store may go while we wait
   count(stats_.calls);
   const auto deadline = std::chrono::steady_clock::now() + settings_.timeout;
-  Parts parts(charges, outcomes);
+  Parts parts(charges, outcomes, told);
   do {
     parts.divide();
     Round round{parts, send(parts, deadline)};
@@ -181,18 +200,17 @@ unsigned Store::Cluster::send(Parts& parts, Pipeline::Time deadline) {
 void Store::Cluster::give_back(const Parts& parts) {
   std::array<Refund, limit::kMaxCharges> lines;
   std::size_t n = 0;
-  parts.each_charged([&](const limit::Charge& charge, const limit::Outcome& outcome, base::TimePoint clock) {
+  parts.each_charged([&](const limit::Charge& charge, base::TimePoint departure) {
     if (limit::holds(*charge.limiter))
       holding_->release(charge);
     else
-      lines[n++] = {charge, clock + outcome.delay};
+      lines[n++] = {charge, departure};
   });
   refund(std::span(lines).first(n));
 }
 
 // Line by line, for those of another slot need not be known: then Retry-After is of those that are.
-bool Store::Cluster::refuses(std::span<const limit::Charge> charges,
-                             std::span<limit::Outcome> outcomes) noexcept {
+bool Store::Cluster::refuses(Charges charges, Outcomes outcomes) noexcept {
   const auto now = std::chrono::steady_clock::now();
   const auto slot = slot_of(limit::place_of(charges.front().key));
   const bool one_slot = std::all_of(charges.begin(), charges.end(), [&](const limit::Charge& charge) {
@@ -222,15 +240,25 @@ void Store::Cluster::refund(std::span<const Refund> refunds) {
 }
 
 net::ErrorCode Store::Cluster::begin(Call& call) {
-  Session* session = owner(slot_of(limit::place_of(call.charges.front().key)));
-  if (stopped_ || session == nullptr) return stopped_ ? StoreError::Stopped : StoreError::Away;
+  count(stats_.calls);
   call.slot = slot_of(limit::place_of(call.charges.front().key));
   call.deadline = std::chrono::steady_clock::now() + settings_.timeout;
-  return session->enqueue(call);
+  Session* session = owner(call.slot);
+  const auto refused = stopped_             ? net::ErrorCode(StoreError::Stopped)
+                       : session == nullptr ? net::ErrorCode(StoreError::Away)
+                                            : session->enqueue(call);
+  if (refused) count(stats_.failures);
+  return refused;
 }
 
-void Store::Cluster::forget(const limit::Charge& charge) {
-  if (Session* session = owner(slot_of(limit::place_of(charge.key)))) session->forget(charge);
+bool Store::Cluster::forget(const limit::Charge& charge) {
+  Session* session = owner(slot_of(limit::place_of(charge.key)));
+  return session != nullptr && session->forget(charge);
+}
+
+base::TimePoint Store::Cluster::server_time(const limit::Key& key, Pipeline::Time now) const noexcept {
+  if (const Session* session = owner(slot_of(limit::place_of(key)))) return session->server_time(key, now);
+  return std::chrono::time_point_cast<base::Duration>(std::chrono::system_clock::now());
 }
 
 // MOVED: for good. While a slot moves (ASK, TRYAGAIN) a key is at one node or at the other, and only of a

@@ -1,10 +1,9 @@
-// What a store takes in advance, and how bills are paid from it: lines of a bill that can be paid here are,
-// and the rest is asked of Redis. All or nothing over both: a unit of a bill that is refused there is put
-// back.
-#include "redis/session.hpp"
+#include "redis/leasing.hpp"
+
 #include "redis/stock.hpp"
 
 #include "weir/net/reactor.hpp"
+#include "weir/net/signal.hpp"
 
 #include <algorithm>
 #include <array>
@@ -41,14 +40,25 @@ class Rest {
     return AnswerNumbers(told_.data() + i * kAnswerNumbers, kAnswerNumbers);
   }
 
+  // Nothing is known of these, by their places here.
+  void set_unasked(limit::LineSet lines) noexcept { unasked_ = lines; }
+  [[nodiscard]] bool was_asked(std::size_t i) const noexcept { return (unasked_ >> i & 1U) == 0; }
+  // Likewise, by their places in the bill.
+  [[nodiscard]] limit::LineSet unasked() const noexcept {
+    limit::LineSet lines = 0;
+    for (std::size_t i = 0; i < places_.size(); ++i)
+      if (!was_asked(i)) lines |= limit::LineSet{1} << places_[i];
+    return lines;
+  }
   [[nodiscard]] bool refused() const noexcept {
     bool refused = false;
     for (std::size_t i = 0; i < charges_.size(); ++i)
-      refused = refused || (charges_[i].enforced && !outcomes_[i].allowed);
+      refused = refused || (was_asked(i) && charges_[i].enforced && !outcomes_[i].allowed);
     return refused;
   }
   void hand_out(std::span<limit::Outcome> all) const noexcept {
-    for (std::size_t i = 0; i < places_.size(); ++i) all[places_[i]] = outcomes_[i];
+    for (std::size_t i = 0; i < places_.size(); ++i)
+      if (was_asked(i)) all[places_[i]] = outcomes_[i];
   }
 
  private:
@@ -58,6 +68,7 @@ class Rest {
   Upto<std::size_t> places_;
   Upto<limit::Outcome> outcomes_;
   Upto<std::int64_t, limit::kMaxCharges * kAnswerNumbers> told_;
+  limit::LineSet unasked_ = 0;
 };
 
 // Pays what can be paid here; the rest is to be asked for.
@@ -76,125 +87,143 @@ void put_back(UnitLeases& units, Charges charges, std::span<const limit::Outcome
     if (outcomes[i].lot != 0) units.put_back(charges[i], outcomes[i].lot);
 }
 
+// By the clock that decided each line.
 void learn(UnitLeases& units, Rest& rest, Clock::time_point sent, base::TimePoint server_now) {
   const auto received = Clock::now();
   const bool charged = !rest.refused();
   for (std::size_t i = 0; i < rest.charges().size(); ++i) {
     const auto& line = rest.charges()[i];
-    if (line.lease == 0) continue;
+    if (line.lease == 0 || !rest.was_asked(i)) continue;
     auto outcome = rest.outcomes()[i];
     outcome.allowed = outcome.allowed && charged;
-    units.learn(line, trip_of(line, sent, received, server_now, rest.answer(i)), outcome);
+    const auto charged_at = server_now + base::Duration(outcome.ahead);
+    units.learn(line, trip_of(line, sent, received, charged_at, rest.answer(i)), outcome);
   }
 }
 
 }  // namespace
 
-bool Store::has_leases(Charges charges) const noexcept {
-  return session_->units() != nullptr &&
-         std::any_of(charges.begin(), charges.end(), [](const auto& line) { return line.lease != 0; });
+Store::Leasing::Leasing(net::Executor executor, std::shared_ptr<Backend> backend, UnitLeases& units)
+    : executor_(executor), backend_(std::move(backend)), units_(units), timer_(executor) {}
+
+void Store::Leasing::start() {
+  if (!stopped_) sweep_later();
 }
 
-net::Task<net::ErrorCode> Store::charge_leased(std::shared_ptr<Session> session, Charges charges,
-                                               Outcomes outcomes, base::TimePoint& server_now) {
-  UnitLeases& units = *session->units();
+void Store::Leasing::stop() {
+  if (std::exchange(stopped_, true)) return;
+  timer_.cancel();
+  if (backend_->is_there()) give_back(units_.give_up(Clock::now()));
+}
+
+bool Store::Leasing::concerns(Charges charges) noexcept {
+  return std::any_of(charges.begin(), charges.end(), [](const auto& line) { return line.lease != 0; });
+}
+
+net::Task<net::ErrorCode> Store::Leasing::charge(Charges charges, Outcomes outcomes,
+                                                 base::TimePoint& server_now, limit::LineSet& unasked) {
+  const auto self = shared_from_this();  // the store may go while we wait
   const auto now = Clock::now();
   Rest rest;
-  spend_here(units, charges, outcomes, now, rest);
-  Call call{rest.charges(), rest.outcomes()};
-  call.told = rest.told();
-  auto error = rest.empty() ? net::ErrorCode() : session->begin(call);
-  const bool asked = !rest.empty() && !error;
-  session->take_in_advance(charges, now);
-  if (asked) {
-    co_await Park{call};
-    error = call.error;
-  }
-  if (asked && !error) learn(units, rest, now, call.server_now);
-  if (error || (asked && rest.refused())) put_back(units, charges, outcomes);
-  if (error) co_return error;
+  spend_here(units_, charges, outcomes, now, rest);
+  take_in_advance(charges, now);
+  server_now = backend_->server_time(charges.front().key, now);
+  unasked = 0;
+  if (rest.empty()) co_return net::ErrorCode();
+  auto failed = limit::all_lines(rest.charges().size());
+  base::TimePoint clock;
+  const auto error = co_await backend_->charge(rest.charges(), rest.outcomes(), clock, failed, rest.told());
+  if (error) rest.set_unasked(failed);
+  unasked = rest.unasked();
+  if (!error || failed != limit::all_lines(rest.charges().size())) server_now = clock;
+  learn(units_, rest, now, server_now);
+  if (rest.refused()) put_back(units_, charges, outcomes);
   rest.hand_out(outcomes);
-  server_now = asked ? call.server_now : session->server_time(now);
   co_return error;
 }
 
-// Of a bill that can be paid here in part: the rest alone says whether it is refused.
-bool Store::refuses_rest(Charges charges, Outcomes outcomes) noexcept {
-  UnitLeases& units = *session_->units();
+bool Store::Leasing::refuses(Charges charges, Outcomes outcomes) noexcept {
   const auto now = Clock::now();
   Rest rest;
   for (std::size_t i = 0; i < charges.size(); ++i)
-    if (charges[i].lease == 0 || !units.peek(charges[i], now, outcomes[i])) rest.add(charges[i], i);
-  if (rest.empty() || !session_->refuses(rest.charges(), rest.outcomes())) return false;
+    if (charges[i].lease == 0 || !units_.peek(charges[i], now, outcomes[i])) rest.add(charges[i], i);
+  if (rest.empty() || !backend_->refuses(rest.charges(), rest.outcomes())) return false;
   rest.hand_out(outcomes);
   return true;
 }
 
 // What came from here goes back here. What a trip has charged a bucket with is looked at here as well: in
-// Redis it may move slots that others hold. All else is refunded as ever, and all of it in a cluster, where
-// nothing is taken in advance.
-void Store::refund(const limit::Charge& charge, base::TimePoint charged_at, const limit::Outcome& outcome) {
-  UnitLeases* units = session_ ? session_->units() : nullptr;
-  if (units != nullptr && outcome.lot != 0) return units->put_back(charge, outcome.lot);
-  if (units != nullptr && charge.lease != 0 && limit::spacing(*charge.limiter) != nullptr)
-    return session_->give_back_units(units->adopt(charge, charged_at));
-  const Refund line{charge, charged_at + base::Duration(outcome.ahead) + outcome.delay};
-  tell({&line, 1});
+// Redis it may move slots that others hold. All else is refunded as ever.
+void Store::Leasing::refund(const limit::Charge& charge, base::TimePoint charged_at,
+                            const limit::Outcome& outcome) {
+  if (outcome.lot != 0) return units_.put_back(charge, outcome.lot);
+  const auto at = charged_at + base::Duration(outcome.ahead);
+  if (limit::spacing(*charge.limiter) != nullptr) return give_back(units_.adopt(charge, at));
+  const Refund line{charge, at + outcome.delay};
+  backend_->refund({&line, 1});
 }
 
-// In the same turn of the loop as whatever else is asked, so that it shares the call. Where memory runs out
-// nothing is taken: whoever asks has a bill under way, which has to be waited for.
-void Store::Session::take_in_advance(Charges charges, Pipeline::Time now) noexcept {
-  if (state() != StoreState::Up) return;
+bool Store::Leasing::holds_for(const limit::Charge& charge, limit::Outcome& outcome) const {
+  return charge.lease != 0 && units_.peek(charge, Clock::now(), outcome);
+}
+
+// Where memory runs out nothing is taken: whoever asks has a bill under way, which has to be waited for.
+void Store::Leasing::take_in_advance(Charges charges, Pipeline::Time now) noexcept {
+  if (stopped_ || !backend_->is_there()) return;
   for (const auto& line : charges) {
-    const auto wanted = line.lease != 0 ? units_->wanted(line, now) : 0;
+    const auto wanted = line.lease != 0 ? units_.wanted(line, now) : 0;
     if (wanted == 0) continue;
     auto lease = line;
     lease.cost = wanted;
     try {
       net::spawn(executor_, take(shared_from_this(), lease), [](const std::exception_ptr&) {});
     } catch (const std::bad_alloc&) {
-      units_->failed(line, now);
+      units_.failed(line, now);
     }
   }
 }
 
-net::Task<void> Store::Session::take(std::shared_ptr<Session> self, limit::Charge lease) {
+// Behind the bill that found too little, and in the same turn of the loop, so that it shares the call.
+net::Task<void> Store::Leasing::take(std::shared_ptr<Leasing> self, limit::Charge lease) {
+  ++self->taking_;
+  co_await net::Pause(self->executor_);
   limit::Outcome outcome;
   std::array<std::int64_t, kAnswerNumbers> told{};
   const auto sent = Clock::now();
   Call call{{&lease, 1}, {&outcome, 1}};
   call.told = told;
-  auto error = self->begin(call);
+  net::ErrorCode error = StoreError::Overloaded;
+  try {
+    error = self->backend_->begin(call);
+  } catch (const std::bad_alloc&) {  // nobody was asked
+  }
   if (!error) {
-    ++self->taking_;
     co_await Park{call};
-    --self->taking_;
     error = call.error;
   }
+  --self->taking_;
   const auto received = Clock::now();
   if (error) {
-    self->units_->failed(lease, received);
+    self->units_.failed(lease, received);
     co_return;
   }
   const auto trip = trip_of(lease, sent, received, call.server_now, told);
-  const auto back = self->units_->arrived(lease, trip, outcome);
-  self->give_back_units(back);
+  self->give_back(self->units_.arrived(lease, trip, outcome));
 }
 
 // The workers' stores take turns: whoever comes first finds what is idle. While Redis is away it stays here.
-void Store::Session::sweep_units_later() {
-  units_timer_.expires_after(units_->hold() / 2);
-  units_timer_.async_wait([self = shared_from_this()](net::ErrorCode ec) {
+void Store::Leasing::sweep_later() {
+  timer_.expires_after(units_.hold() / 2);
+  timer_.async_wait([self = shared_from_this()](net::ErrorCode ec) {
     if (ec || self->stopped_) return;
-    if (self->state() == StoreState::Up) self->give_back_units(self->units_->sweep(Clock::now()));
-    self->sweep_units_later();
+    if (self->backend_->state() == StoreState::Up) self->give_back(self->units_.sweep(Clock::now()));
+    self->sweep_later();
   });
 }
 
-void Store::Session::give_back_units(std::span<const Refund> units) {
+void Store::Leasing::give_back(std::span<const Refund> units) {
   for (; !units.empty(); units = units.subspan(std::min(units.size(), kAtOnce)))
-    refund(units.first(std::min(units.size(), kAtOnce)));
+    backend_->refund(units.first(std::min(units.size(), kAtOnce)));
 }
 
 }  // namespace weir::redis

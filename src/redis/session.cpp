@@ -40,7 +40,7 @@ struct RunEnded {
 }  // namespace
 
 Store::Session::Session(net::Executor executor, const RedisSettings& settings, StoreLog log,
-                        const StoreTuning& tuning, LastRefunds* refunds, UnitLeases* units, Common* common)
+                        const StoreTuning& tuning, LastRefunds* refunds, Common* common)
     : executor_(executor),
       settings_(settings),
       log_(std::move(log)),
@@ -58,9 +58,7 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
       own_holding_(common != nullptr ? nullptr
                                      : std::make_shared<Holding>(executor, settings.lease_time,
                                                                  static_cast<Teller&>(*this), stats_)),
-      holding_(common != nullptr ? common->holding : *own_holding_),
-      units_(units),
-      units_timer_(executor) {
+      holding_(common != nullptr ? common->holding : *own_holding_) {
   if (settings_.topology == Topology::Sentinel) {
     // So that one attempt has time for all of them, and for the master.
     const auto patience = tuning.open_timeout / (static_cast<int>(settings_.sentinel.addresses.size()) + 1);
@@ -75,7 +73,6 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
 void Store::Session::start() {
   if (stopped_) return;
   asio::co_spawn(executor_, run(shared_from_this()), RunEnded{log_});
-  if (units_ != nullptr) sweep_units_later();
   if (!sentinels_) return;
   sentinels_->follow([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->move_on();
@@ -85,8 +82,6 @@ void Store::Session::start() {
 void Store::Session::stop() {
   if (std::exchange(stopped_, true)) return;
   if (own_holding_) own_holding_->give_up();
-  if (units_ != nullptr && state() == StoreState::Up)
-    give_back_units(units_->give_up(std::chrono::steady_clock::now()));
   flush();  // what was given back or settled last
   state_.store(StoreState::Down, std::memory_order_relaxed);
   refusal_ = StoreError::Stopped;
@@ -95,7 +90,6 @@ void Store::Session::stop() {
   if (sentinels_) sentinels_->stop();
   pause_timer_.cancel();
   deadline_timer_.cancel();
-  units_timer_.cancel();
   // Not from here: whoever waits may own what is just being destroyed.
   asio::post(executor_, [waiting = fail_all(StoreError::Stopped)]() mutable {
     for (const auto caller : waiting) caller.resume();

@@ -9,6 +9,7 @@
 // of weir's own, has to answer within the time that a bill has. So whatever makes bills fail keeps it down.
 #pragma once
 
+#include "redis/backend.hpp"
 #include "redis/bill.hpp"
 #include "redis/complaint.hpp"
 #include "redis/deny_cache.hpp"
@@ -20,7 +21,6 @@
 #include "redis/wire.hpp"
 
 #include "weir/redis/store.hpp"
-#include "weir/redis/unit_leases.hpp"
 
 #include <array>
 #include <coroutine>
@@ -42,23 +42,26 @@ struct Store::Common {
   Holding& holding;
 };
 
-class Store::Session final : public std::enable_shared_from_this<Store::Session>, private Teller {
+class Store::Session final : public std::enable_shared_from_this<Store::Session>, public Store::Backend {
  public:
   // `common`: of a session that is one of a cluster's, which outlives it; null: it is alone.
   Session(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
-          LastRefunds* refunds, UnitLeases* units = nullptr, Common* common = nullptr);
+          LastRefunds* refunds, Common* common = nullptr);
 
-  void start();
-  void stop();
+  void start() override;
+  void stop() override;
 
-  // Sends a bill. An error: nothing was sent and nobody will resume the call.
-  [[nodiscard]] net::ErrorCode begin(Call& call);
+  // Where it is alone.
+  [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
+                                                 base::TimePoint& server_now, limit::LineSet& unasked,
+                                                 std::span<std::int64_t> told) override;
+  // Of any number of lines.
+  [[nodiscard]] net::ErrorCode begin(Call& call) override;
   void refund(std::span<const Refund> refunds) override;
-  void forget(const limit::Charge& charge);
-  void hold(const limit::Charge& charge) { holding_.hold(charge); }
-  void release(const limit::Charge& charge) { holding_.release(charge); }
-  [[nodiscard]] bool refuses(std::span<const limit::Charge> charges,
-                             std::span<limit::Outcome> outcomes) noexcept {
+  [[nodiscard]] bool forget(const limit::Charge& charge) override;
+  void hold(const limit::Charge& charge) override { holding_.hold(charge); }
+  void release(const limit::Charge& charge) override { holding_.release(charge); }
+  [[nodiscard]] bool refuses(Charges charges, Outcomes outcomes) noexcept override {
     return state() == StoreState::Up && denied_.refuses(charges, outcomes, std::chrono::steady_clock::now());
   }
 
@@ -70,18 +73,12 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void answer(Call& call, net::ErrorCode error) { finish(call, error); }
   [[nodiscard]] const base::Endpoint& address() const noexcept { return address_; }
 
-  [[nodiscard]] StoreState state() const noexcept { return state_.load(std::memory_order_relaxed); }
-  [[nodiscard]] const StoreStats& stats() const noexcept { return stats_; }
-  [[nodiscard]] const std::string& last_error() const noexcept { return last_error_; }
-
-  // Units taken in advance (leasing.cpp). Null where no rule leases.
-  [[nodiscard]] UnitLeases* units() const noexcept { return units_; }
-  // Takes some of whatever of these is hot and short.
-  void take_in_advance(std::span<const limit::Charge> charges, Pipeline::Time now) noexcept;
-  [[nodiscard]] bool is_taking() const noexcept { return taking_ != 0; }
-  void give_back_units(std::span<const Refund> units);
-  // Redis's clock of the moment, as far as is known.
-  [[nodiscard]] base::TimePoint server_time(Pipeline::Time now) const noexcept;
+  [[nodiscard]] StoreState state() const noexcept override { return state_.load(std::memory_order_relaxed); }
+  [[nodiscard]] const StoreStats& stats() const noexcept override { return stats_; }
+  [[nodiscard]] const std::string& last_error() const noexcept override { return last_error_; }
+  [[nodiscard]] base::TimePoint server_time(const limit::Key&, Pipeline::Time now) const noexcept override {
+    return server_time(now);
+  }
 
  private:
   using Counter = std::atomic<std::uint64_t>;
@@ -105,7 +102,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void move_on();
   [[nodiscard]] std::string name() const;
 
-  // The traffic on it (traffic.cpp).
+  // What leaves (traffic.cpp).
   void schedule_flush();
   void pack();
   void flush();
@@ -113,6 +110,17 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void watch_deadlines();
   void watch_until(Pipeline::Time deadline);
   void expire();
+  void tell(std::unique_ptr<std::string> command, LastRefunds::Groups refunded);
+  [[nodiscard]] bool ask_again(Call& call);
+  [[nodiscard]] bool send_again(Pipeline::Entry& entry);
+  void refund_anywhere(std::span<const Refund> refunds);
+  void announce_asking();
+  void load_again(Pipeline::Purpose purpose);
+  [[nodiscard]] base::TimePoint server_time(Pipeline::Time now) const noexcept;
+  void learn_server_time(base::TimePoint server_now) noexcept;
+  [[nodiscard]] std::vector<std::coroutine_handle<>> fail_all(StoreError error);
+
+  // What comes back (replies.cpp).
   [[nodiscard]] bool handle_replies();
   void handle(Pipeline::Entry entry, const Reply& reply);
   void handle_charges(Pipeline::Entry entry, const Reply& reply);
@@ -121,16 +129,10 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void handle_bill(Call& call, const BillPlace& place, Pipeline::Time sent, const Reply& reply);
   void take_back(const Pipeline::Bill& bill, const BillPlace& place, const Reply& reply);
   void handle_refund(Pipeline::Entry entry, const Reply& reply);
-  void tell(std::unique_ptr<std::string> command, LastRefunds::Groups refunded);
-  [[nodiscard]] bool ask_again(Call& call);
-  [[nodiscard]] bool send_again(Pipeline::Entry& entry);
-  void learn_server_time(base::TimePoint server_now) noexcept;
-  void load_again(Pipeline::Purpose purpose);
   void finish(Call& call, net::ErrorCode error);
   void note_failure(net::ErrorCode error, Pipeline::Time asked);
   void report_fault(Faults::Kinds kinds, const std::string& what);
   void open_breaker();
-  [[nodiscard]] std::vector<std::coroutine_handle<>> fail_all(StoreError error);
 
   // Redis, for what is held.
   [[nodiscard]] bool is_there() const noexcept override { return state() == StoreState::Up; }
@@ -138,12 +140,6 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   [[nodiscard]] bool takes_bills() const noexcept {
     return state() == StoreState::Up || (common_ != nullptr && !tried_ && !stopped_);
   }
-  void refund_anywhere(std::span<const Refund> refunds);
-  void announce_asking();
-
-  // What is taken in advance (leasing.cpp).
-  static net::Task<void> take(std::shared_ptr<Session> self, limit::Charge lease);
-  void sweep_units_later();
 
   // Only the worker's thread writes: no read-modify-write is needed.
   static void count(Counter& counter, std::uint64_t more = 1) noexcept {
@@ -199,10 +195,6 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
 
   std::shared_ptr<Holding> own_holding_;  // null: another's is used
   Holding& holding_;
-
-  UnitLeases* units_;
-  net::Timer units_timer_;
-  unsigned taking_ = 0;  // leases under way
 };
 
 }  // namespace weir::redis

@@ -1,6 +1,7 @@
 #include "weir/redis/store.hpp"
 
 #include "redis/cluster.hpp"
+#include "redis/leasing.hpp"
 #include "redis/session.hpp"
 
 #include <array>
@@ -12,9 +13,10 @@ namespace weir::redis {
 Store::Store(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
              LastRefunds* refunds, UnitLeases* units) {
   if (settings.topology == Topology::Cluster)
-    cluster_ = std::make_shared<Cluster>(executor, settings, std::move(log), tuning, refunds);
+    backend_ = std::make_shared<Cluster>(executor, settings, std::move(log), tuning, refunds);
   else
-    session_ = std::make_shared<Session>(executor, settings, std::move(log), tuning, refunds, units);
+    backend_ = std::make_shared<Session>(executor, settings, std::move(log), tuning, refunds);
+  if (units != nullptr) leasing_ = std::make_shared<Leasing>(executor, backend_, *units);
 }
 
 Store::~Store() {
@@ -22,12 +24,16 @@ Store::~Store() {
 }
 
 void Store::start() {
-  if (cluster_) return cluster_->start();
-  session_->start();
+  backend_->start();
+  if (leasing_) leasing_->start();
 }
 void Store::stop() {
-  if (cluster_) return cluster_->stop();
-  session_->stop();
+  if (leasing_) leasing_->stop();
+  backend_->stop();
+}
+
+bool Store::pays_here(Charges charges) const noexcept {
+  return leasing_ && Leasing::concerns(charges);
 }
 
 net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
@@ -35,41 +41,22 @@ net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
                                         limit::LineSet& unasked) {
   assert(!charges.empty() && charges.size() == outcomes.size() && charges.size() <= limit::kMaxCharges);
   unasked = limit::all_lines(charges.size());
-  if (cluster_) return cluster_->charge(charges, outcomes, server_now, unasked);
-  return charge(charges, outcomes, server_now);
-}
-
-net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
-                                        std::span<limit::Outcome> outcomes, base::TimePoint& server_now) {
-  assert(!charges.empty() && charges.size() == outcomes.size() && charges.size() <= limit::kMaxCharges);
-  if (has_leases(charges)) return charge_leased(session_, charges, outcomes, server_now);
-  return charge_there(charges, outcomes, server_now);
-}
-
-net::Task<net::ErrorCode> Store::charge_there(Charges charges, Outcomes outcomes,
-                                              base::TimePoint& server_now) {
-  Call call{charges, outcomes};
-  const auto refused = session_->begin(call);
-  if (refused) co_return refused;
-  co_await Park{call};
-  // From here on the store itself may be gone: only the call is touched.
-  if (!call.error) server_now = call.server_now;
-  co_return call.error;
+  if (pays_here(charges)) return leasing_->charge(charges, outcomes, server_now, unasked);
+  return backend_->charge(charges, outcomes, server_now, unasked, {});
 }
 
 bool Store::refuses(std::span<const limit::Charge> charges, std::span<limit::Outcome> outcomes) noexcept {
-  if (cluster_) return cluster_->refuses(charges, outcomes);
-  return has_leases(charges) ? refuses_rest(charges, outcomes) : session_->refuses(charges, outcomes);
-}
-
-void Store::tell(std::span<const Refund> lines) {
-  if (cluster_) return cluster_->refund(lines);
-  session_->refund(lines);
+  return pays_here(charges) ? leasing_->refuses(charges, outcomes) : backend_->refuses(charges, outcomes);
 }
 
 void Store::refund(const limit::Charge& charge, base::TimePoint departure) {
   const Refund line{charge, departure};
-  tell({&line, 1});
+  backend_->refund({&line, 1});
+}
+
+void Store::refund(const limit::Charge& charge, base::TimePoint charged_at, const limit::Outcome& outcome) {
+  if (leasing_ && charge.lease != 0) return leasing_->refund(charge, charged_at, outcome);
+  refund(charge, charged_at + base::Duration(outcome.ahead) + outcome.delay);
 }
 
 void Store::refund(std::span<const limit::Charge> charges, base::TimePoint charged_at,
@@ -84,36 +71,34 @@ void Store::refund(std::span<const limit::Charge> charges, base::TimePoint charg
     else
       lines[n++] = {charges[i], charged_at + base::Duration(outcomes[i].ahead) + outcomes[i].delay};
   }
-  if (n > 0) tell({lines.data(), n});
+  if (n > 0) backend_->refund({lines.data(), n});
 }
 
 void Store::settle(const limit::Charge& charge, base::TimePoint charged_at, limit::Cost actual) {
   if (actual == charge.cost) return;
   const Refund line{charge, charged_at, actual};
-  tell({&line, 1});
+  backend_->refund({&line, 1});
 }
 
 void Store::release(const limit::Charge& charge) {
-  if (cluster_) return cluster_->release(charge);
-  session_->release(charge);
+  backend_->release(charge);
 }
 void Store::hold(const limit::Charge& charge) {
-  if (cluster_) return cluster_->hold(charge);
-  session_->hold(charge);
+  backend_->hold(charge);
 }
 
 bool Store::is_taking() const noexcept {
-  return session_ && session_->is_taking();
+  return leasing_ && leasing_->is_taking();
 }
 
 StoreState Store::state() const noexcept {
-  return cluster_ ? cluster_->state() : session_->state();
+  return backend_->state();
 }
 const StoreStats& Store::stats() const noexcept {
-  return cluster_ ? cluster_->stats() : session_->stats();
+  return backend_->stats();
 }
 const std::string& Store::last_error() const noexcept {
-  return cluster_ ? cluster_->last_error() : session_->last_error();
+  return backend_->last_error();
 }
 
 }  // namespace weir::redis

@@ -93,16 +93,12 @@ class Store {
   // live until the coroutine has its answer. Cannot be cancelled; it never lasts longer than
   // settings.timeout.
   //
-  // In a cluster some nodes may answer while others are away. Then there is an error, and `unasked` says of
-  // which lines: the others are set, and charged unless one of them was refused. Else, after an error, it is
-  // all. Which clock decided each line, its outcome says (`ahead`).
+  // In a cluster some nodes may answer while others are away, and what was taken in advance needs nobody. Then
+  // there is an error, and `unasked` says of which lines: the others are set, and charged unless one of them
+  // was refused. Else, after an error, it is all. Which clock decided each line, its outcome says (`ahead`).
   [[nodiscard]] net::Task<net::ErrorCode> charge(std::span<const limit::Charge> charges,
                                                  std::span<limit::Outcome> outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
-  // Of a store that has no cluster behind it.
-  [[nodiscard]] net::Task<net::ErrorCode> charge(std::span<const limit::Charge> charges,
-                                                 std::span<limit::Outcome> outcomes,
-                                                 base::TimePoint& server_now);
 
   // Whether Redis is known to refuse such a bill now, so that there is no need to ask: then nothing is
   // charged, and the outcomes are what it would say. Never where a line may delay. REQUIRES as for charge(),
@@ -151,23 +147,18 @@ class Store {
   [[nodiscard]] const std::string& last_error() const noexcept;
 
  private:
-  class Session;
-  class Cluster;
-  struct Common;
-  void tell(std::span<const Refund> lines);
   using Charges = std::span<const limit::Charge>;
   using Outcomes = std::span<limit::Outcome>;
-  [[nodiscard]] bool has_leases(Charges charges) const noexcept;
-  // In Redis, all of them; and with what is here (leasing.cpp).
-  [[nodiscard]] net::Task<net::ErrorCode> charge_there(Charges charges, Outcomes outcomes,
-                                                       base::TimePoint& server_now);
-  [[nodiscard]] static net::Task<net::ErrorCode> charge_leased(std::shared_ptr<Session> session,
-                                                               Charges charges, Outcomes outcomes,
-                                                               base::TimePoint& server_now);
-  [[nodiscard]] bool refuses_rest(Charges charges, Outcomes outcomes) noexcept;
+  class Backend;
+  class Session;
+  class Cluster;
+  class Leasing;
+  struct Common;
+  [[nodiscard]] bool pays_here(Charges charges) const noexcept;
+
   // Shared with the handlers under way on the io_context, which end only after the store has gone.
-  std::shared_ptr<Session> session_;
-  std::shared_ptr<Cluster> cluster_;  // in its topology, instead of the session
+  std::shared_ptr<Backend> backend_;
+  std::shared_ptr<Leasing> leasing_;  // null: nothing is taken in advance
 };
 
 }  // namespace weir::redis

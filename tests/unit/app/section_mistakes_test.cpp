@@ -17,14 +17,6 @@ void PrintTo(const WrongConfiguration& wrong, std::ostream* out) {
 }
 
 const WrongConfiguration kWrong[] = {
-    {"LeaseInACluster",
-     with("[state]\nredis = { url = \"redis://a\", topology = \"cluster\", nodes = [\"a:1\"] "
-          "}\n[[rule]]\nname "
-          "= \"y\"\nlimit = "
-          "\"100/s\"\nstore = \"redis\"\nlease = \"10%\"\n"),
-     {"weir.toml:17: rule[y].lease: found with topology = \"cluster\", where weir takes nothing in advance "
-      "yet; "
-      "expected no lease"}},
     {"SyntaxOfAString",
      "[server]\nworkers = \"two\n",
      {"weir.toml:2: not TOML: Error while parsing string: unescaped control characters other than TAB "

@@ -92,6 +92,27 @@ TEST_F(Leasing, WhatARequestTookInVainIsPutBack) {
   }
 }
 
+TEST_F(Leasing, WhatIsPaidHereStandsThoughNobodyAnswersForTheRest) {
+  UnitLeases units(64, 10s);
+  Worker worker(Worker::settings_for(server_, 50ms), Worker::quick(), nullptr, &units);
+  ASSERT_TRUE(worker.turn_until_up());
+  const auto charges = bill(window_);
+  for (unsigned i = 0; i < 20; ++i) ASSERT_TRUE(worker.charge(charges).outcomes[0].allowed);
+  ASSERT_TRUE(worker.turn_until([&] { return !worker.store.is_taking(); }));
+  server_.freeze();
+  const auto before = units.stats();
+  auto both = charges;
+  both.push_back({.key = {1, 1}, .limiter = &bucket_});
+  const auto answer = worker.charge(both);
+  EXPECT_EQ(answer.error, StoreError::Timeout);
+  EXPECT_EQ(answer.unasked, limit::LineSet{0b10});
+  EXPECT_TRUE(answer.outcomes[0].allowed);
+  EXPECT_EQ(units.stats().spent, before.spent + 1);
+  worker.store.refund(charges, answer.now, {answer.outcomes.data(), 1});
+  EXPECT_EQ(units.stats().put_back, before.put_back + 1);
+  server_.thaw();
+}
+
 TEST_F(Leasing, WithoutAStockNothingIsTaken) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());

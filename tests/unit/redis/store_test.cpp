@@ -226,7 +226,8 @@ TEST_F(StoreTest, StoppingTellsWhoeverWaits) {
 net::Task<void> ask_and_note(Store& store, std::vector<limit::Charge> bill, bool& went_on) {
   std::vector<limit::Outcome> outcomes(bill.size());
   base::TimePoint now;
-  [[maybe_unused]] const auto ec = co_await store.charge(bill, outcomes, now);
+  limit::LineSet unasked = 0;
+  [[maybe_unused]] const auto ec = co_await store.charge(bill, outcomes, now, unasked);
   went_on = true;
 }
 

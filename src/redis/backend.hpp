@@ -1,0 +1,49 @@
+// What stands behind a store: the one connection, or those to the masters of a cluster.
+#pragma once
+
+#include "redis/holding.hpp"
+#include "redis/pipeline.hpp"
+
+#include "weir/base/time.hpp"
+#include "weir/limit/charge.hpp"
+#include "weir/limit/outcome.hpp"
+#include "weir/limit/place.hpp"
+#include "weir/net/task.hpp"
+#include "weir/redis/store.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace weir::redis {
+
+// Belongs to the worker. What is said of Store's functions of these names holds here.
+class Store::Backend : public Teller {
+ public:
+  virtual ~Backend() = default;
+
+  virtual void start() = 0;
+  virtual void stop() = 0;
+
+  // `told`, where it is not empty, takes what Redis said of the states of the lines that were asked,
+  // kAnswerNumbers each. REQUIRES that it is there if a line leases.
+  [[nodiscard]] virtual net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
+                                                         base::TimePoint& server_now, limit::LineSet& unasked,
+                                                         std::span<std::int64_t> told) = 0;
+  // Sends a bill of one line. An error: nothing was sent and nobody will resume the call.
+  [[nodiscard]] virtual net::ErrorCode begin(Call& call) = 0;
+  [[nodiscard]] virtual bool refuses(Charges charges, Outcomes outcomes) noexcept = 0;
+  // False: it could not be sent.
+  [[nodiscard]] virtual bool forget(const limit::Charge& charge) = 0;
+  virtual void hold(const limit::Charge& charge) = 0;
+  virtual void release(const limit::Charge& charge) = 0;
+
+  // Redis's clock of the moment where the key is kept, as far as is known.
+  [[nodiscard]] virtual base::TimePoint server_time(const limit::Key& key,
+                                                    Pipeline::Time now) const noexcept = 0;
+  [[nodiscard]] virtual StoreState state() const noexcept = 0;
+  [[nodiscard]] virtual const StoreStats& stats() const noexcept = 0;
+  [[nodiscard]] virtual const std::string& last_error() const noexcept = 0;
+};
+
+}  // namespace weir::redis

@@ -1,0 +1,56 @@
+// What one worker takes in advance of hot keys, and how bills are paid from it: lines of a bill that can be
+// paid here are, and the rest is asked of Redis. All or nothing over both: a unit of a bill that is refused
+// there is put back.
+//
+// Belongs to the store's worker; what is taken is all workers' (redis::UnitLeases).
+#pragma once
+
+#include "redis/backend.hpp"
+
+#include "weir/net/asio.hpp"
+#include "weir/redis/store.hpp"
+#include "weir/redis/unit_leases.hpp"
+
+#include <memory>
+#include <span>
+
+namespace weir::redis {
+
+class Store::Leasing final : public std::enable_shared_from_this<Store::Leasing> {
+ public:
+  // `units` outlives the executor's loop.
+  Leasing(net::Executor executor, std::shared_ptr<Backend> backend, UnitLeases& units);
+
+  void start();
+  // Gives back whatever all workers hold, once, while Redis is there. Before the backend stops.
+  void stop();
+
+  // Whether any of it may be paid here.
+  [[nodiscard]] static bool concerns(Charges charges) noexcept;
+
+  // As Store's. After an error the lines that were paid here are not among those unasked.
+  [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
+                                                 base::TimePoint& server_now, limit::LineSet& unasked);
+  // Of a bill that can be paid here in part: the rest alone says whether it is refused.
+  [[nodiscard]] bool refuses(Charges charges, Outcomes outcomes) noexcept;
+  // REQUIRES charge.lease != 0.
+  void refund(const limit::Charge& charge, base::TimePoint charged_at, const limit::Outcome& outcome);
+  [[nodiscard]] bool holds_for(const limit::Charge& charge, limit::Outcome& outcome) const;
+  void forget(const limit::Charge& charge) { units_.forget(charge); }
+  [[nodiscard]] bool is_taking() const noexcept { return taking_ != 0; }
+
+ private:
+  void take_in_advance(Charges charges, Pipeline::Time now) noexcept;
+  static net::Task<void> take(std::shared_ptr<Leasing> self, limit::Charge lease);
+  void give_back(std::span<const Refund> units);
+  void sweep_later();
+
+  net::Executor executor_;
+  const std::shared_ptr<Backend> backend_;
+  UnitLeases& units_;
+  net::Timer timer_;
+  unsigned taking_ = 0;  // leases under way
+  bool stopped_ = false;
+};
+
+}  // namespace weir::redis
