@@ -21,6 +21,7 @@ struct Question {
   bool has_body = false;       // one is announced
   std::string_view body = {};  // whole, once a page that takes one is asked
   std::string peer = {};       // who asks: "203.0.113.7:50000"; "unix" at a unix socket
+  bool has_token = true;       // brings the token, or none is set
 };
 
 // The part of its target before '?', and behind it.

@@ -191,6 +191,7 @@ std::string overview_json(const Sources& sources) {
                    {"connections", level(sources, &Counters::connections_open)},
                    {"queue_depth", level(sources, &Counters::queue_depth)},
                    {"store_failures", total(sources, &Counters::store_failures)},
+                   {"top", sources.top != nullptr},
                    {"rules", rules(sources)},
                    {"upstreams", upstreams(sources)}};
   if (sources.key_table) out["keys"] = keys(sources.key_table());

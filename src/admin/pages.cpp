@@ -25,6 +25,11 @@ Answer say_readiness(const Sources& sources, const Question&) {
   return {.status = now.ready ? 200U : 503U, .body = json::serialize(body)};
 }
 
+// For the dashboard, in whose browser's log a 401 would stand.
+Answer say_access(const Sources&, const Question& question) {
+  return {.status = 200, .body = json::serialize(json::object{{"admitted", question.has_token}})};
+}
+
 Answer say_metrics(const Sources& sources, const Question&) {
   return {.status = 200,
           .body = metrics_text(sources),
@@ -57,6 +62,7 @@ constexpr std::array kPages{
     Page{"/healthz", "GET", Anybody, say_health},
     Page{"/readyz", "GET", Anybody, say_readiness},
     Page{"/metrics", "GET", Operator, say_metrics},
+    Page{"/api/access", "GET", Anybody, say_access},
     Page{"/api/rules", "GET", Operator, say_rules},
     Page{"/api/reload", "POST", Operator, ask_reload},
     Page{"/api/upgrade", "POST", Operator, ask_upgrade, Page::Body::None, true},

@@ -88,6 +88,9 @@ class Token(TestCase):
             self.assertEqual(get(weir.admin, path).status, 401)
             self.assertEqual(get(weir.admin, path, authorization="Bearer wrong").status, 401)
         self.assertEqual(get(weir.admin, "/metrics", authorization="Bearer right").status, 200)
+        said = [get(weir.admin, "/api/access", **sent).body for sent in ({}, {"authorization": "Bearer wrong"},
+                                                                         {"authorization": "Bearer right"})]
+        self.assertEqual(said, [b'{"admitted":false}', b'{"admitted":false}', b'{"admitted":true}'])
         self.assertEqual(get(weir.admin, "/metrics", host="weir:9900", authorization="Bearer right").status, 200)
 
 

@@ -9,6 +9,7 @@ import subprocess
 import threading
 
 from harness import PATIENCE, WEIR, Client, Redis, TestCase, Upstream, Weir, answer, closed_port, config, eventually, get, main, rule
+from redis_cluster import Node, form, state
 
 DOCUMENT = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "docs/admin.md"
 
@@ -235,6 +236,11 @@ class Reset(Asking):
     def test_nor_in_redis(self):
         redis = self.start(Redis())
         self.five_go_wrong(state=f'redis = {{ url = "redis://127.0.0.1:{redis.port}/0" }}')
+
+    def test_nor_in_a_cluster(self):
+        nodes = [self.start(Node()) for _ in range(3)]
+        form(nodes)
+        self.five_go_wrong(state=state(nodes, timeout="1s"))
 
 
 class Shared(Asking):

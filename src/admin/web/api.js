@@ -30,6 +30,9 @@ export async function ask(path, body) {
   return JSON.parse(text);
 }
 
+// Whether what this tab has is the token, or none is needed. Asked first, for browsers report each 401.
+export const isAdmitted = async () => (await ask("/api/access")).admitted;
+
 function complaint(text) {
   try {
     return JSON.parse(text).message;

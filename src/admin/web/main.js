@@ -1,7 +1,7 @@
 // The page's life: it asks for the token where one is needed, then for figures again and again, and says so when
 // weir does not answer any more.
 
-import { ask, forgetToken, hasToken, keepToken, Unauthorized } from "./api.js";
+import { ask, forgetToken, hasToken, isAdmitted, keepToken, Unauthorized } from "./api.js";
 import { Charts } from "./charts.js";
 import { find, say } from "./dom.js";
 import * as explain from "./explain.js";
@@ -30,10 +30,11 @@ async function poll() {
   asking = true;
   clearTimeout(timer);
   try {
+    if (started === undefined && !(await isAdmitted())) return askForToken();
     const overview = await ask("/api/overview");
     await remember(overview);
     show(overview);
-    await top.refresh();
+    await top.refresh(overview);
   } catch (error) {
     if (error instanceof Unauthorized) return askForToken();
     lost(error);

@@ -1,20 +1,12 @@
 // Who asks most, and who is refused most: GET /api/top. Hidden where this weir does not count that.
 
-import { ask, NotThere } from "./api.js";
+import { ask } from "./api.js";
 import { fill, find, h } from "./dom.js";
 import { count, span } from "./words.js";
 
-let absent = false;
-
-export async function refresh() {
-  if (absent) return;
-  try {
-    show(await ask("/api/top"));
-  } catch (error) {
-    if (!(error instanceof NotThere)) throw error;
-    absent = true;
-    find("#top").hidden = true;
-  }
+export async function refresh({ top: counted }) {
+  if (counted) show(await ask("/api/top"));
+  else find("#top").hidden = true;
 }
 
 function show({ top }) {
