@@ -9,7 +9,7 @@ namespace weir::app {
 
 namespace {
 
-// What `weir check` says otherwise, line by line.
+// What `weir check` says otherwise, line by line; a rule of several routes once.
 void add_differences(const std::string& before, const std::string& now, std::vector<std::string>& changes) {
   const auto lines_of = [](const std::string& text) {
     std::vector<std::string> lines;
@@ -20,8 +20,14 @@ void add_differences(const std::string& before, const std::string& now, std::vec
     return lines;
   };
   const auto add = [&](const char* sign, const auto& some, const auto& others) {
-    for (const auto& line : some)
-      if (std::find(others.begin(), others.end(), line) == others.end()) changes.push_back(sign + line);
+    std::vector<std::string> said;
+    for (const auto& line : some) {
+      const auto knows = [&](const auto& lines) {
+        return std::find(lines.begin(), lines.end(), line) != lines.end();
+      };
+      if (!knows(others) && !knows(said)) said.push_back(line);
+    }
+    for (const auto& line : said) changes.push_back(sign + line);
   };
   const auto old_lines = lines_of(before);
   const auto new_lines = lines_of(now);

@@ -109,6 +109,12 @@ class Rules(Reload):
         self.assertTrue(any(line.startswith("now: ") and "2/day" in line for line in changes), changes)
         self.write(weir, config(self.upstream.port, rules=rule("fresh", "2/day", mode='"shadow"')))
         self.assertIn("shadow", "".join(ask().json()["changes"]))
+        answers = "".join(f'[[route]]\nmatch = {{ path = "/{name}" }}\nrespond = {{ status = 200 }}\n' for name in "abc")
+        self.write(weir, config(self.upstream.port, routes=answers, rules=rule("fresh", "3/day")))
+        self.assertEqual(ask().status, 200)
+        self.write(weir, config(self.upstream.port, routes=answers, rules=rule("fresh", "4/day")))
+        changes = ask().json()["changes"]
+        self.assertEqual([len([line for line in changes if limit in line]) for limit in ("3/day", "4/day")], [1, 1], changes)
         self.write(weir, config(self.upstream.port, rules=rule(limit="lots")))
         refusal = ask()
         self.assertEqual(refusal.status, 422)
