@@ -129,9 +129,20 @@ void Listeners::close() {
   for (auto& listener : listeners_) listener.sockets.clear();
 }
 
-void Listeners::leave(const Listener& listener) {
+// At once, while the sockets are still open: who comes later may have put a file of its own there.
+void Listeners::end() {
+  for (const auto& listener : listeners_) remove_file(listener);
+  close();
+}
+
+void Listeners::remove_file(const Listener& listener) {
   const auto& address = listener.settings.address;
   if (address.is_unix()) ::unlink(address.unix_path.c_str());
+}
+
+void Listeners::leave(const Listener& listener) {
+  const auto& address = listener.settings.address;
+  remove_file(listener);
   for (const auto& worker : workers_) worker->leave(listener.number);
   certificates_.forget(listener.number);
   log_.info("no longer listening on " + address.to_string());

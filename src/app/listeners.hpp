@@ -54,6 +54,8 @@ class Listeners {
   void adopt(OwnedDescriptor connection, const std::string& address, std::string read);
   // Keeps none of them: who listens is the workers' matter alone.
   void close();
+  // Likewise, and nobody listens there any more: the files of unix sockets go.
+  void end();
 
   void look_at_certificates() { certificates_.look(); }
   void look_at_certificates_every(base::Duration period) { certificates_.look_every(period); }
@@ -69,6 +71,7 @@ class Listeners {
   [[nodiscard]] base::Result<std::vector<net::ListeningSocket>> open(const base::Endpoint& address) const;
   [[nodiscard]] proxy::EntranceSettings entrance(const Listener& listener) const;
   void begin(Listener& listener, std::vector<net::ListeningSocket> sockets);
+  static void remove_file(const Listener& listener);
   void leave(const Listener& listener);
 
   const Workers& workers_;

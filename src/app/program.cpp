@@ -160,7 +160,7 @@ void Program::on_signal(int signal) {
   }
   upgrade_.abandon();
   supervision_.stopping(settings_.server.drain);
-  listeners_->close();
+  listeners_->end();
   for (const auto& worker : workers_) worker->drain();
   drain();
 }

@@ -2,6 +2,7 @@
 """Who is asking where proxies say so: the PROXY protocol in and out, Forwarded, and listeners on unix sockets."""
 
 import contextlib
+import os
 import socket
 import subprocess
 import tempfile
@@ -199,6 +200,8 @@ class Unix(TestCase):
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.stdout, "ok", done.stderr)
         self.assertNotIn("x-forwarded-for", upstream.exchanges[-1].head, "no address is made up")
+        self.assertEqual(weir.stop(), 0)
+        self.assertEqual(os.listdir(folder), [], "nothing is left behind")
 
 
 if __name__ == "__main__":

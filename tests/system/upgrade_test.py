@@ -381,6 +381,7 @@ class Serving(Upgrade):
             path = f"{folder}/weir.sock"
             weir = self.weir(listener=f'[[listener]]\naddress = "unix:{path}"', routes=self.FREE)
             weir.upgrade()
+            self.assertEqual(weir.status_of(weir.ended.pop()), 0)  # and has left the file where it is
             with socket.socket(socket.AF_UNIX) as client:
                 client.settimeout(PATIENCE)
                 client.connect(path)
