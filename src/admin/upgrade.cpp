@@ -27,6 +27,8 @@ Answer answer_of(const UpgradeOutcome& outcome) {
   return {.status = 200,
           .body = json::serialize(json::object{{"process", outcome.process},
                                                {"keys", outcome.keys},
+                                               {"changed", outcome.changed},
+                                               {"left_out", outcome.left_out},
                                                {"paused_ms", Milliseconds(outcome.paused).count()}})};
 }
 

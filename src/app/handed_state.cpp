@@ -64,4 +64,14 @@ base::Result<limit::Restored> read_state(int file, std::span<const limit::SavedR
   return limit::restore_snapshot(bytes_of(file), rules, now, table);
 }
 
+std::string kept_in_words(std::uint64_t keys, std::uint64_t changed, std::uint64_t left_out) {
+  auto words = std::to_string(keys) + (keys == 1 ? " key" : " keys");
+  if (changed != 0)
+    words += "; " + std::to_string(changed) +
+             (changed == 1 ? " was of a rule that changed, and begins anew"
+                           : " were of rules that changed, and begin anew");
+  if (left_out != 0) words += "; " + std::to_string(left_out) + " found no room: raise max_keys";
+  return words;
+}
+
 }  // namespace weir::app

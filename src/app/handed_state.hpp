@@ -9,8 +9,12 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace weir::app {
+
+// "3 keys; 1 was of a rule that changed, and begins anew; …": of how many keys the state went over.
+[[nodiscard]] std::string kept_in_words(std::uint64_t keys, std::uint64_t changed, std::uint64_t left_out);
 
 struct HandedState {
   OwnedDescriptor file;

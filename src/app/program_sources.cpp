@@ -51,8 +51,12 @@ void Program::add_questions(admin::Sources& sources) {
   sources.upgrade = [this](const std::string& peer, admin::UpgradeDone done) {
     log_.audit("admin: " + peer + " asks for a new process to take over");
     upgrade([told = std::move(done)](const UpgradeReport& report) {
-      told(
-          {.fault = report.fault, .process = report.successor, .keys = report.keys, .paused = report.paused});
+      told({.fault = report.fault,
+            .process = report.successor,
+            .keys = report.keys,
+            .changed = report.changed,
+            .left_out = report.left_out,
+            .paused = report.paused});
     });
   };
   sources.explain = [this](policy::Inquiry inquiry) { return inspector_.explain(std::move(inquiry)); };

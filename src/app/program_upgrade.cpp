@@ -71,7 +71,7 @@ void Program::hand_over(const UpgradeReport& report, OwnedDescriptor channel) {
   log_.write_always(
       LogLevel::Info,
       "upgrade: process " + std::to_string(report.successor) + " has taken over, with the state of " +
-          std::to_string(report.keys) + (report.keys == 1 ? " key" : " keys") + "; requests waited " +
+          kept_in_words(report.keys, report.changed, report.left_out) + "; requests waited " +
           std::to_string(std::chrono::ceil<std::chrono::milliseconds>(report.paused).count()) + " ms");
   alerts_->change({}, sources());  // the other one's to tell
   if (admin_) admin_->retire();
@@ -88,7 +88,7 @@ void Program::take_over() {
   while (std::any_of(workers_.begin(), workers_.end(), waits)) std::this_thread::sleep_for(kLook);
   const auto file = takeover_->await_state();
   const auto restored = need(read_state(file.get(), editions_.saved_rules(), clock_.now(), table_));
-  takeover_->await_word_to_open();
+  takeover_->await_word_to_open(restored);
   for (const auto& worker : workers_) worker->open();
   auto channel = takeover_->await_succession();
   arrivals_.emplace(
@@ -102,12 +102,8 @@ void Program::take_over() {
         }
         listeners_->adopt(std::move(connection), listener, std::move(read));
       });
-  auto line = "upgrade: took over, with the state of " + std::to_string(restored.keys) +
-              (restored.keys == 1 ? " key" : " keys");
-  if (restored.changed != 0) line += "; " + std::to_string(restored.changed) + " were of rules that changed";
-  if (restored.left_out != 0)
-    line += "; " + std::to_string(restored.left_out) + " found no room: raise max_keys";
-  log_.write_always(LogLevel::Info, line);
+  log_.write_always(LogLevel::Info, "upgrade: took over, with the state of " +
+                                        kept_in_words(restored.keys, restored.changed, restored.left_out));
 }
 
 }  // namespace weir::app

@@ -136,8 +136,10 @@ OwnedDescriptor Takeover::await_state() {
   return std::move(message->descriptors.front());
 }
 
-void Takeover::await_word_to_open() {
-  if (send_message(channel_.get(), "restored")) (void)await("open");
+void Takeover::await_word_to_open(const limit::Restored& restored) {
+  const auto lines = {std::to_string(restored.keys), std::to_string(restored.changed),
+                      std::to_string(restored.left_out)};
+  if (send_message(channel_.get(), "restored", lines)) (void)await("open");
 }
 
 OwnedDescriptor Takeover::await_succession() {

@@ -9,6 +9,7 @@
 #include "weir/base/result.hpp"
 #include "weir/base/siphash.hpp"
 #include "weir/base/time.hpp"
+#include "weir/limit/snapshot.hpp"
 #include "weir/net/listener.hpp"
 
 #include <cstdint>
@@ -53,7 +54,7 @@ class Takeover {
   [[nodiscard]] OwnedDescriptor await_state();
   // Says that it has that, and waits for the word to open. Where the other is gone meanwhile, nobody else
   // serves.
-  void await_word_to_open();
+  void await_word_to_open(const limit::Restored& restored);
   // Says that connections are taken, and waits until the service manager knows whom to listen to. The
   // channel, by which connections come from then on.
   [[nodiscard]] OwnedDescriptor await_succession();

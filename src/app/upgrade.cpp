@@ -3,7 +3,9 @@
 #include "app/successor.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <exception>
+#include <iterator>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -117,11 +119,21 @@ void Upgrade::read_words() {
 
 void Upgrade::hear(const UpgradeMessage& message) {
   if (message.word == "ready") return note(UpgradeEvent::Ready);
-  if (message.word == "restored") return note(UpgradeEvent::Restored);
+  if (message.word == "restored") {
+    count_restored(message.lines);
+    return note(UpgradeEvent::Restored);
+  }
   // One that has died since would be named to whoever supervises, and nobody would serve.
   if (message.word == "serving")
     return note(has_ended(report_.successor) ? UpgradeEvent::Failed : UpgradeEvent::Serving);
   note(UpgradeEvent::Failed, message.lines.empty() ? "it said \"" + message.word + "\"" : message.lines[0]);
+}
+
+// Of whoever tells no numbers all is taken to have gone over.
+void Upgrade::count_restored(const std::vector<std::string>& lines) {
+  std::uint64_t* const counts[] = {&report_.keys, &report_.changed, &report_.left_out};
+  for (std::size_t i = 0; i < std::min(lines.size(), std::size(counts)); ++i)
+    std::from_chars(lines[i].data(), lines[i].data() + lines[i].size(), *counts[i]);
 }
 
 // What it said meanwhile counts: a word that is there already is not late.

@@ -26,9 +26,10 @@
 namespace weir::app {
 
 struct UpgradeReport {
-  std::string fault;         // empty: the new process serves
-  pid_t successor = 0;       // its number
-  std::uint64_t keys = 0;    // whose state went over
+  std::string fault;    // empty: the new process serves
+  pid_t successor = 0;  // its number
+  // Whose state went over, did not because their rules changed, and found no room there.
+  std::uint64_t keys = 0, changed = 0, left_out = 0;
   base::Duration paused{0};  // how long requests waited meanwhile, at most
   [[nodiscard]] bool ok() const noexcept { return fault.empty(); }
 };
@@ -85,6 +86,7 @@ class Upgrade {
   void await_word();
   void read_words();
   void hear(const UpgradeMessage& message);
+  void count_restored(const std::vector<std::string>& lines);
   void be_late_after(base::Duration bound, const char* at_what);
   void send_state();
   void hand_over();

@@ -9,7 +9,9 @@
 //                   open        take connections
 //                   over        what systemd calls the main process is the new one
 //   new → running   ready       it could take over
-//                   restored    how limits stand is known there
+//                   restored    how limits stand is known there; of how many keys, of how many not because
+//                   their
+//                               rules changed, and of how many because there was no room
 //                   serving     it takes connections
 //                   failed      why it cannot
 #pragma once

@@ -1,6 +1,7 @@
 #include "weir/app/upgrade_command.hpp"
 
 #include "app/ask_admin.hpp"
+#include "app/handed_state.hpp"
 
 #include <chrono>
 #include <iostream>
@@ -29,10 +30,10 @@ json::object object_in(const AdminReply& reply) {
 std::string in_words(const json::object& said) {
   std::ostringstream text;
   text.precision(1);
-  const auto keys = said.at("keys").to_number<std::uint64_t>();
+  const auto number = [&](const char* name) { return said.at(name).to_number<std::uint64_t>(); };
   text << "process " << said.at("process").to_number<std::int64_t>() << " has taken over, with the state of "
-       << keys << (keys == 1 ? " key" : " keys") << "; requests waited " << std::fixed
-       << said.at("paused_ms").to_number<double>() << " ms at most\n";
+       << kept_in_words(number("keys"), number("changed"), number("left_out")) << "; requests waited "
+       << std::fixed << said.at("paused_ms").to_number<double>() << " ms at most\n";
   return text.str();
 }
 

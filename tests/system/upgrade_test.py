@@ -365,6 +365,16 @@ class Serving(Upgrade):
                 said = client.get("/")
                 self.assertEqual((said.status, said["connection"]), (200, "close"))
 
+    def test_whoever_asks_is_told_whose_state_did_not_go_over(self):
+        weir = self.weir(rules=self.LIMIT, routes=self.FREE)
+        self.assertEqual(weir.get("/").status, 200)
+        weir.write((weir.folder / "weir.toml").read_text().replace("2000/day", "1000/day"))
+        weir.count += 1
+        told = weir.ask("upgrade")
+        weir.taken_over()
+        self.assertIn("with the state of 0 keys; 1 was of a rule that changed, and begins anew", told.stdout)
+        weir.wait_for("has taken over, with the state of 0 keys; 1 was of a rule that changed, and begins anew")
+
     def test_the_number_of_workers_may_change(self):
         """Each inherited socket has somebody who accepts there: the kernel spreads connections over all."""
         weir = self.weir(routes=self.FREE)

@@ -143,7 +143,8 @@ struct UpgradeFigures {
 struct UpgradeOutcome {
   std::string fault;         // empty: the new process serves, and this one ends
   std::int64_t process = 0;  // its number
-  std::uint64_t keys = 0;    // whose state went over
+  // Whose state went over, did not because their rules changed, and found no room there.
+  std::uint64_t keys = 0, changed = 0, left_out = 0;
   base::Duration paused{0};  // how long requests waited, at most
 };
 using UpgradeDone = std::function<void(const UpgradeOutcome&)>;
