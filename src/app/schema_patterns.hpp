@@ -13,7 +13,7 @@ namespace weir::app::pattern {
 #define WEIR_PERIOD "(?:us|ms|s|sec|m|min|h|hour|d|days?)"
 #define WEIR_COUNT "0*(?:[1-9][0-9]{0,8}|1000000000)"
 #define WEIR_PORT "0*(?:[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
-#define WEIR_HOST "(?:\\[[^\\[\\]]+\\]|[^:\\[\\]]+)"
+#define WEIR_HOST "(?:\\[[^\\[\\] \\t]+\\]|[^:*\\[\\] \\t][^:\\[\\] \\t]*|\\*[^:\\[\\] \\t]+)"
 #define WEIR_URL_HOST "(?:\\[[^\\[\\]/?#@]+\\]|[^:\\[\\]/?#@]+)"
 #define WEIR_STATUS "[1-5][0-9]{2}"
 #define WEIR_PLACE                                                                          \

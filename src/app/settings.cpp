@@ -30,6 +30,7 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   if (!mistakes.empty() && document.table()->entries.empty()) throw ConfigError(mistakes.lines());
   const TableReader root(&document, 1, "", schema::kRoot, {&file, &mistakes});
   Reading reading{.folder = std::filesystem::path(file).parent_path(), .tiers = {}};
+  reading.files.push_back(std::filesystem::path(file).lexically_normal().string());
   Settings settings;
   settings.server = read_server(root.table("server", schema::kServer));
   settings.listeners = read_listeners(root, reading);
@@ -64,7 +65,10 @@ std::optional<std::string> read_file(const std::string& path) {
 }
 
 std::string resolve(const Reading& reading, const std::string& path) {
-  return (reading.folder / path).lexically_normal().string();  // an absolute path takes the folder's place
+  auto resolved =
+      (reading.folder / path).lexically_normal().string();  // an absolute path takes the folder's place
+  reading.files.push_back(resolved);
+  return resolved;
 }
 
 bool is_plain_name(std::string_view name) noexcept {

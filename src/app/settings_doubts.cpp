@@ -103,6 +103,13 @@ void doubt_routes(const Settings& settings, Doubts& doubts) {
       doubts.push_back("upstream " + in_quotes(settings.upstreams[i].name) + " is used by no route");
 }
 
+void doubt_rules(const Settings& settings, Doubts& doubts) {
+  for (const auto& rule : settings.rules)
+    if (std::all_of(settings.routes.begin(), settings.routes.end(),
+                    [&](const policy::Route& route) { return plainly_disjoint(route.match, rule.match); }))
+      doubts.push_back(of_rule(rule) + "applies to no route: its host, methods or path are of none");
+}
+
 // The costliest request that an idle one admits. A queue admits one more than it holds: what departs at once
 // takes none of its places.
 std::uint64_t most_at_once(const limit::Limiter& limiter) {
@@ -219,6 +226,19 @@ void doubt_sources(const Settings& settings, Doubts& doubts) {
                        " is believed from trusted proxies alone, and trusted_proxies names none");
 }
 
+void doubt_trust(const Settings& settings, Doubts& doubts) {
+  const auto& trusted = settings.client.trusted_proxies;
+  const auto takes = [&](const base::IpAddress& one, const base::IpAddress& other) {
+    return std::any_of(trusted.begin(), trusted.end(),
+                       [&](const auto& block) { return block.contains(one) && block.contains(other); });
+  };
+  const auto v4 = [](std::uint32_t octets) { return base::IpAddress::v4(octets); };
+  if (takes(v4(0), v4(0xffffffff)))
+    doubts.push_back(
+        "[client] trusted_proxies takes every address for a proxy of yours: whoever connects says himself "
+        "who he is");
+}
+
 // Who connects by a unix socket has no address: as a client it is "::".
 void doubt_peers(const Settings& settings, Doubts& doubts) {
   const auto& client = settings.client;
@@ -271,8 +291,10 @@ std::vector<std::string> find_doubts(const Settings& settings, const Reading& re
   doubt_redis_tls(settings, doubts);
   doubt_tiers(settings, reading, doubts);
   doubt_routes(settings, doubts);
+  doubt_rules(settings, doubts);
   doubt_sources(settings, doubts);
   doubt_servers(settings, doubts);
+  doubt_trust(settings, doubts);
   doubt_peers(settings, doubts);
   doubt_bounds(settings, doubts);
   doubt_queues(settings, doubts);

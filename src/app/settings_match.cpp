@@ -1,6 +1,8 @@
 // match = { … } of routes, rules and overrides.
 #include "app/settings_sections.hpp"
 
+#include "weir/http/target.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -53,10 +55,15 @@ void read_host(const TableReader& table, policy::Match& match) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   if (host.ends_with('.')) host.pop_back();
   const bool v6 = host.starts_with('[') && host.ends_with(']');
-  if (host.empty() || host.find_first_of("/* @") != std::string::npos ||
+  const auto found = "found " + in_quotes(table.text("host"));
+  if (host.starts_with('~'))
+    return table.mistake("host",
+                         found +
+                             "; expected one name, such as \"api.example.com\": patterns are of paths, "
+                             "headers and parameters alone");
+  if (host.empty() || host.find('*') != std::string::npos || !http::valid_authority(host) ||
       (!v6 && host.find(':') != std::string::npos))
-    return table.mistake("host", "found " + in_quotes(table.text("host")) +
-                                     "; expected a name without port, such as \"api.example.com\"");
+    return table.mistake("host", found + "; expected a name without port, such as \"api.example.com\"");
   match.host = std::move(host);
 }
 

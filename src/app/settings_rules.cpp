@@ -6,6 +6,7 @@
 #include "weir/base/units.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <utility>
 
@@ -272,10 +273,22 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, Readi
   return rule;
 }
 
+bool is_same_file(const std::string& one, const std::string& other) {
+  std::error_code unknown;
+  return one == other || std::filesystem::equivalent(one, other, unknown);
+}
+
 void read_memory(const TableReader& table, const Reading& reading, StateSettings& state) {
   state.max_keys = static_cast<std::size_t>(table.whole("max_keys"));
   if (!table.has("snapshot")) return;
+  const auto others = reading.files;
   state.snapshot = resolve(reading, table.text("snapshot"));
+  if (std::any_of(others.begin(), others.end(),
+                  [&](const auto& file) { return is_same_file(file, state.snapshot); }))
+    return table.mistake("snapshot",
+                         "found " + in_quotes(state.snapshot) +
+                             ", which is the configuration or a file that it names; expected one of its own, "
+                             "for weir writes over it");
   if (const auto obstacle = obstacle_to_snapshot(state.snapshot))
     table.mistake("snapshot", "found " + *obstacle + "; expected a file that weir may write");
 }

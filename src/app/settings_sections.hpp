@@ -32,6 +32,8 @@ struct Reading {
   bool countries = false;                       // [client] has geo, likewise
   policy::TierPriorities tier_priorities{};     // that rules give to their tiers
   std::vector<Taken> taken{};                   // by the listeners read so far
+  mutable std::vector<std::string>
+      files{};  // named so far, and the configuration's own: resolve() notes them
 };
 
 [[nodiscard]] proxy::ServerSettings read_server(const TableReader& table);

@@ -101,8 +101,9 @@ bool is_loopback(const base::Endpoint& address) {
   return ip && (v4->contains(*ip) || v6->contains(*ip));
 }
 
-bool is_wildcard(const base::IpAddress& ip) {
-  return ip == base::IpAddress{} || ip == base::IpAddress::v4(0);
+// Whether a socket of the one takes connections to the other as well: [::] those of IPv4 too.
+bool covers(const base::IpAddress& one, const base::IpAddress& other) {
+  return one == other || one == base::IpAddress{} || (one == base::IpAddress::v4(0) && other.is_v4());
 }
 
 // Whether the second could not be bound beside the first. Names are not looked up.
@@ -112,8 +113,7 @@ bool collide(const base::Endpoint& one, const base::Endpoint& other) {
   const auto a = base::IpAddress::parse(one.host);
   const auto b = base::IpAddress::parse(other.host);
   if (!a || !b) return one.host == other.host;
-  // Whether [::] takes IPv4 as well is a setting of the host.
-  return a == b || (a->is_v4() == b->is_v4() && (is_wildcard(*a) || is_wildcard(*b)));
+  return covers(*a, *b) || covers(*b, *a);
 }
 
 // Takes what the table has as `address`, which no listener read before may have.
@@ -173,6 +173,12 @@ AdminSettings read_admin(const TableReader& root, Reading& reading) {
   admin.address = table.address("address");
   if (admin.address) take_address(table, *admin.address, reading);
   admin.token = table.text("token");
+  // RFC 6750 §2.1 allows less still; this is what a header can carry and no client cuts.
+  if (std::any_of(admin.token.begin(), admin.token.end(), [](char c) { return c <= ' ' || c > '~'; }))
+    table.mistake(
+        "token",
+        "found blanks, line breaks or other than ASCII in it; expected visible ASCII letters, as an "
+        "Authorization field can bring them");
   admin.top = static_cast<std::size_t>(table.whole("top"));
   if (admin.address && !is_loopback(*admin.address) && admin.token.empty())
     table.missing("token", "one, for " + admin.address->to_string() +
@@ -201,6 +207,8 @@ observe::LogFields read_log_fields(const TableReader& table) {
     else
       fields.add(field);
   }
+  if (table.texts("fields").empty())
+    table.mistake("fields", "found none; expected names of fields, or access = \"off\" for no log");
   return fields;
 }
 

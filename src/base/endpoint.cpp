@@ -28,11 +28,14 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return wrong();
   auto host = text.substr(0, colon);
+  if (host == "*")
+    return Error{"\"" + std::string(text) +
+                 "\" is not an address: write 0.0.0.0 for all of IPv4, or [::] for IPv6 as well"};
   if (host.front() == '[' && host.back() == ']')
     host = host.substr(1, host.size() - 2);
   else if (host.find(':') != std::string_view::npos)
     return wrong();
-  if (host.find_first_of("[]") != std::string_view::npos) return wrong();
+  if (host.find_first_of("[] \t") != std::string_view::npos) return wrong();
   const auto digits = text.substr(colon + 1);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), endpoint.port);
   if (error != std::errc{} || end != digits.data() + digits.size() || host.empty()) return wrong();

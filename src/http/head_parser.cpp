@@ -116,19 +116,6 @@ bool is_host_character(char c) noexcept {
          std::string_view("-._~%!$&'()*+,;=").find(c) != std::string_view::npos;
 }
 
-// uri-host [ ":" port ] (RFC 9110 §7.2), so that everybody finds the same host in it; empty passes.
-bool valid_authority(std::string_view text) noexcept {
-  const bool literal = text.starts_with('[');
-  const auto end = literal ? text.find(']') : std::min(text.find(':'), text.size());
-  if (end == std::string_view::npos) return false;
-  const auto host = text.substr(literal ? 1 : 0, literal ? end - 1 : end);
-  const auto rest = text.substr(literal ? end + 1 : end);
-  if (host.empty()) return text.empty();
-  const auto fits = [&](char c) { return is_host_character(c) || (literal && c == ':'); };
-  if (!std::all_of(host.begin(), host.end(), fits)) return false;
-  return rest.empty() || (rest.front() == ':' && std::all_of(rest.begin() + 1, rest.end(), is_digit));
-}
-
 // Methods have case (RFC 9110 §9.1), and to some servers they have none: a rule that names POST would not see
 // the "post" that those take for one.
 bool has_small_letters(std::string_view method) noexcept {
@@ -207,6 +194,18 @@ std::optional<Fault> read_max_forwards(RequestHead& head) {
 }
 
 }  // namespace
+
+bool valid_authority(std::string_view text) noexcept {
+  const bool literal = text.starts_with('[');
+  const auto end = literal ? text.find(']') : std::min(text.find(':'), text.size());
+  if (end == std::string_view::npos) return false;
+  const auto host = text.substr(literal ? 1 : 0, literal ? end - 1 : end);
+  const auto rest = text.substr(literal ? end + 1 : end);
+  if (host.empty()) return text.empty();
+  const auto fits = [&](char c) { return is_host_character(c) || (literal && c == ':'); };
+  if (!std::all_of(host.begin(), host.end(), fits)) return false;
+  return rest.empty() || (rest.front() == ':' && std::all_of(rest.begin() + 1, rest.end(), is_digit));
+}
 
 std::size_t find_head_end(std::string_view bytes, std::size_t from) noexcept {
   const auto at = bytes.find("\r\n\r\n", from > 3 ? from - 3 : 0);

@@ -28,6 +28,12 @@ void set(int fd, int level, int option) {
   ::setsockopt(fd, level, option, &on, sizeof on);
 }
 
+// So that [::] is everybody, whatever the host's bindv6only says.
+void take_ipv4_too(int fd) {
+  const int off = 0;
+  ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+}
+
 // A socket's file outlives it and would be in the way. One that somebody still listens on is not ours to
 // take, and neither is a file that is no socket: bind() then says that the address is in use.
 void remove_stale(const std::string& path, const RawEndpoint& endpoint) {
@@ -81,6 +87,7 @@ base::Result<ListeningSocket> ListeningSocket::open(const base::Endpoint& addres
   } else {
     set(socket.fd_, SOL_SOCKET, SO_REUSEADDR);
     set(socket.fd_, IPPROTO_TCP, TCP_NODELAY);  // accepted sockets inherit it
+    if (family == AF_INET6) take_ipv4_too(socket.fd_);
   }
   // SO_REUSEPORT would let a second weir share the port silently; so the first socket binds and listens
   // without it (Linux looks for conflicts at both) ...
@@ -106,6 +113,7 @@ base::Result<ListeningSocket> ListeningSocket::again() const {
   set(socket.fd_, SOL_SOCKET, SO_REUSEADDR);
   set(socket.fd_, SOL_SOCKET, SO_REUSEPORT);
   set(socket.fd_, IPPROTO_TCP, TCP_NODELAY);
+  if (endpoint.protocol().family() == AF_INET6) take_ipv4_too(socket.fd_);
   if (::bind(socket.fd_, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 ||
       ::listen(socket.fd_, kBacklog) != 0)
     return system_error(address_, "listen on");

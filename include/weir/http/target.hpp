@@ -32,4 +32,8 @@ namespace weir::http {
 // Lower case, without port and without the root's trailing dot; the brackets of an IPv6 literal stay.
 [[nodiscard]] std::string_view normalise_host(std::string_view authority, std::string& scratch);
 
+// Whether it is uri-host [ ":" port ] (RFC 9110 §7.2), so that everybody finds the same host in it; empty
+// passes.
+[[nodiscard]] bool valid_authority(std::string_view text) noexcept;
+
 }  // namespace weir::http

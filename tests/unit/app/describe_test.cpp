@@ -231,6 +231,23 @@ TEST(Warnings, OfRoutesBehindOneThatTakesAll) {
       Contains("route \"late\" is never reached: \"*\" before it takes every request"));
 }
 
+TEST(Warnings, OfARuleThatMeetsNoRoute) {
+  const auto warned = Contains("rule \"x\" applies to no route: its host, methods or path are of none");
+  const std::string routes =
+      "[[listener]]\naddress = \"127.0.0.1:0\"\n[[route]]\nmatch = { path = \"/api/*\" }\n"
+      "respond = { status = 200 }\n[[rule]]\nname = \"x\"\nlimit = \"1/s\"\n";
+  EXPECT_THAT(warnings_of(routes + "match = { path = \"/apl/*\" }\n"), warned);
+  EXPECT_THAT(warnings_of(routes + "match = { path = \"/api/a\" }\n"), Not(warned));
+}
+
+TEST(Warnings, OfTrustInEverybody) {
+  const auto warned = Contains(HasSubstr("trusted_proxies takes every address"));
+  EXPECT_THAT(warnings_of(with("[client]\ntrusted_proxies = [\"0.0.0.0/0\"]\n")), warned);
+  EXPECT_THAT(warnings_of(with("[client]\ntrusted_proxies = [\"::/0\"]\n")), warned);
+  EXPECT_THAT(warnings_of(with("[client]\ntrusted_proxies = [\"0.0.0.0/1\", \"10.0.0.0/8\"]\n")),
+              Not(warned));
+}
+
 TEST(Warnings, OfTiersThatNobodyHas) {
   EXPECT_THAT(warnings_of(with_rule("tiers = { gold = { limit = \"1/s\" } }\n")),
               Contains(HasSubstr("rule \"x\" names the tier \"gold\"")));

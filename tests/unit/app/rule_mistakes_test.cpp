@@ -183,6 +183,15 @@ const WrongConfiguration kWrong[] = {
     {"MatchMethodsEmpty",
      with_rule("match = { methods = [] }\n"),
      {"weir.toml:14: rule[x].match.methods: found none; expected methods such as \"GET\""}},
+    {"MatchHostPattern",
+     with_rule("match = { host = \"~example\" }\n"),
+     {"weir.toml:14: rule[x].match.host: found \"~example\"; expected one name, such as \"api.example.com\": "
+      "patterns "
+      "are of paths, headers and parameters alone"}},
+    {"MatchHostThatNobodyCanSay",
+     with_rule("match = { host = \"a|b\" }\n"),
+     {"weir.toml:14: rule[x].match.host: found \"a|b\"; expected a name without port, such as "
+      "\"api.example.com\""}},
     {"MatchHostWithPort",
      with_rule("match = { host = \"api.example.com:8443\" }\n"),
      {"weir.toml:14: rule[x].match.host: found \"api.example.com:8443\"; expected a name without port, such "

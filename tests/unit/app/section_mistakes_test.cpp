@@ -124,6 +124,23 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:11: admin.token: missing; expected one, for 0.0.0.0:9900 can be reached from other "
       "machines: set token = \"${WEIR_ADMIN_TOKEN}\", or keep to address = \"127.0.0.1:9900\" or "
       "\"unix:/path\""}},
+    {"AdminTokenThatNobodyCanSay",
+     with("[admin]\naddress = \"127.0.0.1:9900\"\ntoken = \"a b\"\n"),
+     {"weir.toml:13: admin.token: found blanks, line breaks or other than ASCII in it; expected visible "
+      "ASCII "
+      "letters, as an Authorization field can bring them"}},
+    {"LogOfNoFields",
+     with("[log]\nfields = []\n"),
+     {"weir.toml:12: log.fields: found none; expected names of fields, or access = \"off\" for no log"}},
+    {"SnapshotOverTheConfiguration",
+     with("[state.memory]\nsnapshot = \"./weir.toml\"\n"),
+     {"weir.toml:12: state.memory.snapshot: found \"weir.toml\", which is the configuration or a file that "
+      "it "
+      "names; expected one of its own, for weir writes over it"}},
+    {"SnapshotOverTheLog",
+     with("[log]\naccess = \"a\"\n[state.memory]\nsnapshot = \"a\"\n"),
+     {"weir.toml:14: state.memory.snapshot: found \"a\", which is the configuration or a file that it names; "
+      "expected one of its own, for weir writes over it"}},
     {"AdminOpenToAllByV6",
      with("[admin]\naddress = \"[::]:9900\"\n"),
      {"weir.toml:11: admin.token: missing; expected one, for [::]:9900 can be reached from other "

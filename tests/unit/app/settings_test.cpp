@@ -304,10 +304,15 @@ TEST(Settings, AddressesThatCollideAreRefused) {
   EXPECT_THAT(beside("0.0.0.0:8080", "127.0.0.1:1"),
               ElementsAre("weir.toml:12: listener[#2].address: found \"0.0.0.0:8080\", which collides with "
                           "\"127.0.0.1:8080\" on line 2; expected one of its own"));
-  const std::pair<const char*, const char*> colliding[] = {
-      {"0.0.0.0:1", "127.0.0.1:1"}, {"127.0.0.1:1", "0.0.0.0:1"},       {"[::]:1", "[::1]:1"},
-      {"[::1]:1", "[::]:1"},        {"[::1]:1", "[0:0:0:0:0:0:0:1]:1"}, {"localhost:1", "localhost:1"},
-      {"unix:/a", "unix:/a"}};
+  const std::pair<const char*, const char*> colliding[] = {{"0.0.0.0:1", "127.0.0.1:1"},
+                                                           {"127.0.0.1:1", "0.0.0.0:1"},
+                                                           {"[::]:1", "[::1]:1"},
+                                                           {"[::1]:1", "[::]:1"},
+                                                           {"[::1]:1", "[0:0:0:0:0:0:0:1]:1"},
+                                                           {"localhost:1", "localhost:1"},
+                                                           {"unix:/a", "unix:/a"},
+                                                           {"0.0.0.0:1", "[::]:1"},
+                                                           {"[::]:1", "127.0.0.1:1"}};
   for (const auto& [one, other] : colliding)
     EXPECT_THAT(beside(one, other), ElementsAre(HasSubstr("on line 12"))) << one << " " << other;
   const std::pair<const char*, const char*> apart[] = {

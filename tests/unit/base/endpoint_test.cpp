@@ -22,9 +22,9 @@ TEST(Endpoint, KeepsItsParts) {
 }
 
 TEST(Endpoint, RefusesEverythingElseAndQuotesIt) {
-  for (const std::string text :
-       {"", "host", ":80", "host:", "host:65536", "host:-1", "host:80x", "::1:80", "[::1]", "[]:80",
-        "[::1:80", "::1]:80", "host: 80", "unix:", "[", "[:80", "]:80"}) {
+  for (const std::string text : {"",       "host",  ":80",   "host:",   "host:65536", "host:-1",  "host:80x",
+                                 "::1:80", "[::1]", "[]:80", "[::1:80", "::1]:80",    "host: 80", "unix:",
+                                 "[",      "[:80",  "]:80",  "*:80",    " host:80",   "a b:80"}) {
     const auto parsed = parse_endpoint(text);
     ASSERT_FALSE(parsed) << text;
     EXPECT_NE(parsed.error().message.find("\"" + text + "\""), std::string::npos);
