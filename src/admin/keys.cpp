@@ -51,7 +51,11 @@ net::Awaitable<Answer> answer_keys(const Sources& sources, const Question& asked
   auto asking = sources.keys(std::move(question));
   const auto said = co_await std::move(asking);
   if (said.status != 200)
-    co_return error_answer(said.status, said.status == 404 ? "not_found" : "bad_request", said.error);
+    co_return error_answer(said.status,
+                           said.status == 404   ? "not_found"
+                           : said.status == 503 ? "unavailable"
+                                                : "bad_request",
+                           said.error);
   json::array limits;
   for (const auto& limit : said.limits) limits.push_back(limit_json(limit));
   json::object body{{"rule", rule}, {"key", texts_json(said.key)}, {"limits", std::move(limits)}};

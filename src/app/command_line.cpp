@@ -77,6 +77,7 @@ void declare(CLI::App& app, Words& words) {
       ->type_name("LOG");
   replay->add_flag("--json", words.replay.json, "for machines");
   replay->add_option("--clients", words.replay.clients, "of each rule, those with most changes; default 10")
+      ->check(CLI::Range(0u, 1'000'000u))
       ->type_name("N");
   auto* top = app.add_subcommand("top", "what a running weir does at the moment, and who asks; q ends it");
   top->add_option("-c,--config", words.config, "where its [admin] address and token are read")

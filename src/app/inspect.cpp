@@ -18,6 +18,11 @@ constexpr int kFailed = 1;
 constexpr int kWrong = 2;
 constexpr unsigned kOk = 200;
 
+// Of a weir that runs.
+struct Refusal : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 struct WrongQuestion : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -52,7 +57,7 @@ json::object ask(const AdminAccess& access, std::string_view method, std::string
   const auto* message = said.as_object().if_contains("message");
   const std::string what =
       message != nullptr && message->is_string() ? message->as_string().c_str() : reply.body;
-  if (reply.status == 401 || reply.status >= 500) throw std::runtime_error(what);
+  if (reply.status == 401 || reply.status >= 500) throw Refusal(what);
   throw WrongQuestion(what);
 }
 
@@ -65,6 +70,9 @@ int tell(const AdminAccess& access, Report report) {
   } catch (const WrongQuestion& error) {
     std::cerr << "weir: " << error.what() << '\n';
     return kWrong;
+  } catch (const Refusal& error) {
+    std::cerr << "weir: " << access.address.to_string() << ": " << error.what() << '\n';
+    return kFailed;
   } catch (const std::runtime_error& error) {
     std::cerr << "weir: " << access.address.to_string() << ": " << error.what()
               << "\nthis asks a weir that runs: start it with weir run --config FILE, or say --admin ADDR\n";

@@ -144,6 +144,8 @@ net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyPlaces places
     answer.status = 503;
     answer.error = state.note + ": the key may not have been given back there";
   }
+  if (answer.status == 503)
+    log_.audit("admin: Redis did not answer, and may not have given back the key of rule " + rule.name);
   const auto there = limit::turn_at(clock_.now());
   for (std::size_t i = 0; i < places.there.size(); ++i)
     if (now[i].known) forgotten.push_back({.key = places.there[i].charge.key, .turn = there});

@@ -17,7 +17,8 @@ namespace {
 OwnedDescriptor open_to_append(const std::string& name) {
   constexpr mode_t kMode = 0666;
   if (name == "-") return OwnedDescriptor(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
-  return OwnedDescriptor(::open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kMode));
+  // A pipe that nobody reads would hold up the start.
+  return OwnedDescriptor(::open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, kMode));
 }
 
 bool ends_within_a_line(const std::string& name) {

@@ -48,7 +48,9 @@ void Program::reload(Reloading::Done done) {
   }
   supervision_.reloading();
   reloading_.ask([this, told = std::move(done)](const ReloadReport& report) {
-    if (!draining_) supervision_.ready();
+    if (!draining_)
+      supervision_.ready(report.ok() ? "serving"
+                                     : "serving as before; a reload was refused: " + report.mistakes.front());
     if (told) told(report);
   });
 }

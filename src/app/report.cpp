@@ -43,7 +43,10 @@ std::string joined(const json::array& texts) {
 
 std::string says(const json::object& limit) {
   const auto word = text(limit, "says");
-  if (word == "refuse") return "refuses; free in " + time(limit, "retry_after_seconds");
+  if (word == "refuse") {
+    const auto free = time(limit, "retry_after_seconds");
+    return free == "never" ? "refuses for good: the cost is beyond it" : "refuses; free in " + free;
+  }
   if (word == "delay") return "delays by " + time(limit, "delay_seconds");
   return word == "admit" ? "admits" : "is not known";
 }

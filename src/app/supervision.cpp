@@ -41,7 +41,11 @@ void Supervision::reloading() {
 }
 
 void Supervision::ready() {
-  if (accepts_ && accepts_()) notify_.ready("serving");
+  ready("serving");
+}
+
+void Supervision::ready(const std::string& status) {
+  if (accepts_ && accepts_()) notify_.ready(status);
 }
 
 void Supervision::stopping(base::Duration drain) {

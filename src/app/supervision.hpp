@@ -23,6 +23,8 @@ class Supervision {
   // Around what SIGHUP does, however that ends.
   void reloading();
   void ready();
+  // Likewise, and what its service manager shows of it.
+  void ready(const std::string& status);
   // Workers end from now on, within `drain`.
   void stopping(base::Duration drain);
   // Another process serves from now on, and speaks for the service.

@@ -61,7 +61,7 @@ std::string what_is_needed(const Rule& rule) {
          describe(rule.key);
 }
 
-// The alternative that the text names, taken off its front; else the first.
+// The alternative that the text names, taken off its front; else `ip`, if it is an address, or the first.
 AttributeRef take_attribute(const KeyPart& part, bool falls_back_on_ip, std::string_view& text) {
   const auto names = [&](const AttributeRef& attribute) {
     const auto prefix = describe(attribute) + ":";
@@ -72,7 +72,11 @@ AttributeRef take_attribute(const KeyPart& part, bool falls_back_on_ip, std::str
   const auto named = std::find_if(part.begin(), part.end(), names);
   if (named != part.end()) return *named;
   const AttributeRef ip{Attribute::Ip, {}};
-  return falls_back_on_ip && names(ip) ? ip : part.front();
+  if (falls_back_on_ip && names(ip)) return ip;
+  const bool may_be_ip = falls_back_on_ip || std::any_of(part.begin(), part.end(), [](const auto& attribute) {
+                           return attribute.kind == Attribute::Ip;
+                         });
+  return may_be_ip && base::IpAddress::parse(text) ? ip : part.front();
 }
 
 // As requests say it; nullopt where it cannot be said.

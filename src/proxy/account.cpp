@@ -95,7 +95,8 @@ void Exchange::log(base::TimePoint now) {
       .rule = name_of(decision_.rule),
       .key = gate_.key_in(decision_.rule),
       .server = server_ != nullptr ? std::string_view(*server_) : std::string_view{},
-      .request_id = space.request_id,
+      .request_id = space.request_id.empty() && client.peer_trusted ? said("x-request-id")
+                                                                    : std::string_view(space.request_id),
       .trace_id = observe::trace_id_of(said("traceparent")),
       .user_agent = said("user-agent"),
       .error = failure_};

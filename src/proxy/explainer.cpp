@@ -195,10 +195,11 @@ std::string Explainer::sentence(const policy::Decision& decision) const {
     case policy::Verdict::Reject:
       if (decision.outcome.retry_after == base::kForever)
         return "rule " + decision.rule->name + " refuses: this costs more than it can ever admit";
-      return "rule " + decision.rule->name + " refuses, for " + base::to_string(decision.outcome.retry_after);
+      return "rule " + decision.rule->name + " refuses, for " +
+             base::to_readable(decision.outcome.retry_after);
     case policy::Verdict::Delay:
       return "rule " + decision.delayed_by->name + " makes it wait " +
-             base::to_string(decision.start_at - now_);
+             base::to_readable(decision.start_at - now_);
     case policy::Verdict::Forward:
       break;
   }

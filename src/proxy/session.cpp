@@ -231,19 +231,21 @@ net::Task<void> Session::refuse_head(http::Fault fault, observe::ClientError kin
                            .date = worker.http_date(worker.clock.now()),
                            .keep_alive = false});
   net::ErrorCode ec;
-  worker.counters.bytes_out.add(client.try_write(out, {}, ec));
-  log_refusal(fault, kind);
+  const auto sent = client.try_write(out, {}, ec);
+  worker.counters.bytes_out.add(sent);
+  log_refusal(fault, kind, sent);
   late_ = false;
   co_await linger();
 }
 
 // Of a head that is none the log can say who sent it and what was wrong.
-void Session::log_refusal(const http::Fault& fault, observe::ClientError kind) {
+void Session::log_refusal(const http::Fault& fault, observe::ClientError kind, std::size_t sent) {
   if (worker.access_log == nullptr) return;
   observe::AccessRecord record;
   record.start = worker.clock.now();
   record.client = peer;
   record.status = fault.status;
+  record.bytes_out = sent;
   record.error = kind == observe::ClientError::HeadTimeout    ? "head_timeout"
                  : kind == observe::ClientError::HeadTooLarge ? "head_too_large"
                                                               : "bad_head";

@@ -87,7 +87,7 @@ class Session final : public net::Watched {
   [[nodiscard]] bool move_on() noexcept;
   [[nodiscard]] net::Task<bool> serve_one(std::size_t head_size);
   [[nodiscard]] net::Task<void> refuse_head(http::Fault fault, observe::ClientError kind);
-  void log_refusal(const http::Fault& fault, observe::ClientError kind);
+  void log_refusal(const http::Fault& fault, observe::ClientError kind, std::size_t sent);
   [[nodiscard]] net::Task<bool> drop_rest(BodySource& body);
   [[nodiscard]] net::Task<void> linger();
 

@@ -39,6 +39,20 @@ class AccessLog(TestCase):
         self.assertEqual(admitted["trace_id"], TRACE[3:35])
         self.assertNotIn("secret", path.read_text())
 
+    def test_what_a_trusted_proxy_called_a_request_is_told_of_those_refused_too(self):
+        upstream = self.start(Upstream())
+        weir, path = self.start_weir(upstream.port, client='trusted_proxies = ["127.0.0.1"]', rules=rule(burst=1))
+        with weir.connect() as client:
+            self.assertEqual([client.get("/", X_Request_ID=f"edge-{number}").status for number in range(2)], [200, 429])
+        self.assertEqual([line["request_id"] for line in self.lines(path, 2)], ["edge-0", "edge-1"])
+
+    def test_a_head_that_is_none_was_answered_with_so_many_octets(self):
+        weir, path = self.start_weir(self.start(Upstream()).port)
+        with weir.connect() as client:
+            client.send(b"GET / HTTP/1.1\r\n\r\n")
+            self.assertEqual(client.read().status, 400)
+        self.assertGreater(self.lines(path, 1)[0]["bytes_out"], 0)
+
     def test_a_key_in_the_query_stays_out_of_it(self):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port, client='api_key = { query = "api_key" }')

@@ -24,8 +24,8 @@ struct KeyValue {
 [[nodiscard]] std::vector<KeyValue> key_values(const Rule& rule, const Request& request);
 
 // The values that somebody writes, one text for each part and as describe() does: "acme" is the part's first
-// alternative, "ip:203.0.113.7" or "header:x-tenant:acme" says which. An error says what the rule's key is
-// made of.
+// alternative, "203.0.113.7" its address if it may be one, "ip:203.0.113.7" or "header:x-tenant:acme" says
+// which. An error says what the rule's key is made of.
 [[nodiscard]] base::Result<std::vector<KeyValue>> read_key_values(const Rule& rule,
                                                                   const ClientSettings& settings,
                                                                   std::span<const std::string> texts);

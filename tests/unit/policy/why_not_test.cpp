@@ -139,6 +139,7 @@ TEST_F(KeyValues, WhatPeopleWriteNamesTheKeyThatRequestsDo) {
                         {{"ip"}, {"ip:2001:db8::1"}},
                         {{"user|ip"}, {"ada"}},
                         {{"api_key|user"}, {"user:ada"}},
+                        {{"api_key|ip"}, {"2001:db8::1"}},
                         {{"api_key|header:x-tenant"}, {"header:x-tenant:acme"}},
                         {{"cookie:sid"}, {"s3cret"}},
                         {{"query:team", "route"}, {"a b", "api"}},
