@@ -162,8 +162,7 @@ std::shared_ptr<Store::Session> Store::Cluster::session_at(const base::Endpoint&
   if (found != sessions_.end()) return *found;
   RedisSettings settings = settings_;
   settings.address = address;
-  sessions_.push_back(
-      std::make_shared<Session>(executor_, settings, log_, tuning_, &refunds_, &common_));
+  sessions_.push_back(std::make_shared<Session>(executor_, settings, log_, tuning_, &refunds_, &common_));
   sessions_.back()->start();
   return sessions_.back();
 }

@@ -44,7 +44,8 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] bool forget(const limit::Charge& charge) override;
   void hold(const limit::Charge& charge) override { holding_->hold(charge); }
   void release(const limit::Charge& charge) override { holding_->release(charge); }
-  [[nodiscard]] base::TimePoint server_time(const limit::Key& key, Pipeline::Time now) const noexcept override;
+  [[nodiscard]] base::TimePoint server_time(const limit::Key& key,
+                                            Pipeline::Time now) const noexcept override;
   [[nodiscard]] StoreState state() const noexcept override { return state_.load(std::memory_order_relaxed); }
   [[nodiscard]] const StoreStats& stats() const noexcept override { return stats_; }
   [[nodiscard]] const std::string& last_error() const noexcept override { return last_error_; }

@@ -9,6 +9,7 @@
 #include <bit>
 #include <coroutine>
 #include <limits>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -124,7 +125,8 @@ class Store::Cluster::Parts {
       clocks_[line] = call.server_now;
       if (!answers_.empty()) {
         const auto said = said_of(at, 1);
-        std::copy(said.begin(), said.end(), answers_.begin() + static_cast<std::ptrdiff_t>(line * kAnswerNumbers));
+        std::copy(said.begin(), said.end(),
+                  answers_.begin() + static_cast<std::ptrdiff_t>(line * kAnswerNumbers));
       }
       refused_ = refused_ || (call.charges[i].enforced && !call.outcomes[i].allowed);
       if (call.charged() && call.outcomes[i].allowed) charged_ |= bit(line);
@@ -188,9 +190,13 @@ unsigned Store::Cluster::send(Parts& parts, Pipeline::Time deadline) {
     call.deadline = deadline;
     call.permit = holding_->next_permit();
     Session* session = owner(call.slot);
-    call.error = stopped_             ? net::ErrorCode(StoreError::Stopped)
-                 : session == nullptr ? net::ErrorCode(StoreError::Away)
-                                      : session->enqueue(call);
+    call.error = StoreError::Overloaded;
+    try {
+      call.error = stopped_             ? net::ErrorCode(StoreError::Stopped)
+                   : session == nullptr ? net::ErrorCode(StoreError::Away)
+                                        : session->enqueue(call);
+    } catch (const std::bad_alloc&) {  // nobody refers to this one; others may be on their way
+    }
     if (!call.error) ++sent;
   }
   return sent;

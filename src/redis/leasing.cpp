@@ -183,7 +183,7 @@ void Store::Leasing::take_in_advance(Charges charges, Pipeline::Time now) noexce
   }
 }
 
-// Behind the bill that found too little, and in the same turn of the loop, so that it shares the call.
+// Behind the bill that found too little; it shares the call where nothing has been sent in this turn before.
 net::Task<void> Store::Leasing::take(std::shared_ptr<Leasing> self, limit::Charge lease) {
   ++self->taking_;
   co_await net::Pause(self->executor_);
@@ -216,7 +216,7 @@ void Store::Leasing::sweep_later() {
   timer_.expires_after(units_.hold() / 2);
   timer_.async_wait([self = shared_from_this()](net::ErrorCode ec) {
     if (ec || self->stopped_) return;
-    if (self->backend_->state() == StoreState::Up) self->give_back(self->units_.sweep(Clock::now()));
+    if (self->backend_->is_there()) self->give_back(self->units_.sweep(Clock::now()));
     self->sweep_later();
   });
 }

@@ -122,6 +122,7 @@ Cost Stock::wanted(const limit::Charge& line, Time now) {
   place->size = std::max(units, kFirst);
   if (units < kLeast) return 0;
   place->taking = true;
+  place->forgotten = false;
   place->taken = now;
   return units;
 }
@@ -149,6 +150,10 @@ void Stock::arrived(const limit::Charge& line, const Trip& trip, const limit::Ou
   place->known = outcome.remaining;
   if (!outcome.allowed) return;
   stats_.taken += line.cost;
+  if (std::exchange(place->forgotten, false)) {  // the reset may have taken the debit with it
+    stats_.lost += line.cost;
+    return;
+  }
   keep(*place, Lot(next_number(), line, trip, outcome.reset_after), trip.received, back);
 }
 
@@ -197,6 +202,7 @@ void Stock::forget(const limit::Charge& line) noexcept {
   place->size = 0;
   place->trips = 0;
   place->last_charged = false;
+  place->forgotten = place->taking;
 }
 
 void Stock::sweep(Time now, std::vector<Refund>& back) {

@@ -77,6 +77,7 @@ class Stock {
     limit::Cost known = 0;      // what was left in Redis when it was last heard
     unsigned trips = 0;         // since trips_since
     bool taking = false;
+    bool forgotten = false;     // since it began to take
     bool last_charged = false;  // by the last trip:
     limit::Cost last_cost = 0;
     Trip last{};

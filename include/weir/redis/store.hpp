@@ -12,7 +12,7 @@
 //  2. A reply that comes too late is never taken for another command's, and what it charged is given back.
 //  3. After ConnectionLost the charge may have been carried out all the same, and after Timeout where the
 //  connection
-//     is lost before the late reply; after every other error nothing was charged.
+//     is lost before the late reply; after every other error nothing was charged there.
 //  4. Commands of one turn of the loop leave in one write, and its bills share calls of the script, each
 //  decided on its own. What goes wrong with a call befalls all its bills. Memory is bounded: so many commands
 //  wait, no more.
@@ -93,9 +93,10 @@ class Store {
   // live until the coroutine has its answer. Cannot be cancelled; it never lasts longer than
   // settings.timeout.
   //
-  // In a cluster some nodes may answer while others are away, and what was taken in advance needs nobody. Then
-  // there is an error, and `unasked` says of which lines: the others are set, and charged unless one of them
-  // was refused. Else, after an error, it is all. Which clock decided each line, its outcome says (`ahead`).
+  // In a cluster some nodes may answer while others are away, and what was taken in advance needs nobody.
+  // Then there is an error, and `unasked` says of which lines: the others are set, and charged unless one of
+  // them was refused. Else, after an error, it is all. Which clock decided each line, its outcome says
+  // (`ahead`).
   [[nodiscard]] net::Task<net::ErrorCode> charge(std::span<const limit::Charge> charges,
                                                  std::span<limit::Outcome> outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);

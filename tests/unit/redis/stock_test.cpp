@@ -179,6 +179,22 @@ TEST_F(StockTest, AfterAFailureItWaits) {
   EXPECT_GT(stock_.wanted(line(), now_ + 250ms), 0U);
 }
 
+// The reset came after the debit: what Redis has debited it has forgotten.
+TEST_F(StockTest, WhatWasOnItsWayWhenTheKeyWasResetIsSpentByNobody) {
+  heat();
+  auto lease = line();
+  lease.cost = stock_.wanted(lease, now_);
+  ASSERT_GT(lease.cost, 0U);
+  stock_.forget(line());
+  stock_.arrived(lease, trip(), {.allowed = true, .remaining = 1000}, back_);
+  EXPECT_EQ(spend_all(), 0U);
+  EXPECT_TRUE(back_.empty());
+  EXPECT_EQ(stock_.stats().held(), 0U);
+  heat();
+  EXPECT_GT(take(), 0U);
+  EXPECT_GT(spend_all(), 0U);
+}
+
 TEST_F(StockTest, AKeyThatFindsNoPlaceIsCounted) {
   for (std::uint64_t key = 1; key <= 4; ++key) {
     heat(key);
