@@ -67,8 +67,9 @@ void Notify::read_watchdog(const NotifyEnvironment& environment) {
   if (meant == ::getpid()) watchdog_ = base::Duration(micros);
 }
 
+// Of the status the first line: what follows would be taken for fields of its own.
 void Notify::ready(std::string_view status) {
-  send("READY=1\nSTATUS=" + std::string(status));
+  send("READY=1\nSTATUS=" + std::string(status.substr(0, status.find('\n'))));
 }
 
 void Notify::reloading() {

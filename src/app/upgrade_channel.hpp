@@ -9,9 +9,8 @@
 //                   open        take connections
 //                   over        what systemd calls the main process is the new one
 //   new → running   ready       it could take over
-//                   restored    how limits stand is known there; of how many keys, of how many not because
-//                   their
-//                               rules changed, and of how many because there was no room
+//                   restored    how limits stand is known there: of how many keys it is, of how many not
+//                               for their rules changed, and of how many not for want of room
 //                   serving     it takes connections
 //                   failed      why it cannot
 #pragma once
