@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What is written down of the binary's own words, made anew: config/weir.schema.json, and between the lines that say so
-the keys in docs/configuration.md and packaging/man/weir.toml.5 and the commands in packaging/man/weir.8.
+the keys in docs/configuration.md and packaging/man/weir.toml.5 and the commands, in short and in full, in packaging/man/weir.8.
 
 With --check nothing is written: what differs is shown, and the status is 1. `./dev reference` builds weir and runs this."""
 
@@ -154,29 +154,79 @@ def commands_of(weir, *above):
             yield from commands_of(weir, *above, name)
 
 
+class Argument:
+    """An option, or what is typed without one: of a line such as `-c,--config FILE REQUIRED` or `logs LOG ... REQUIRED`."""
+
+    def __init__(self, typed, about):
+        self.required = typed.endswith(" REQUIRED")
+        self.names, _, value = typed.removesuffix(" REQUIRED").partition(" ")
+        self.value, _, check = value.partition(":")
+        between = re.fullmatch(r"\w+ in \[(\S+) - (\S+)\]", check)
+        self.about = about + (f", {between[1]} to {between[2]}" if between else "")
+        self.is_option = self.names.startswith("-")
+
+    def typed(self):
+        """As a synopsis has it."""
+        words = values(self.value)
+        if self.is_option:
+            words = " ".join(filter(None, (f"\\fB{roff(self.names.rpartition(',')[2])}\\fR", words)))
+        return words if self.required else f"[{words}]"
+
+    def entry(self):
+        """As a list of arguments has it."""
+        names = ", ".join(f"\\fB{roff(name)}\\fR" for name in self.names.split(",")) if self.is_option else ""
+        return [".TP", " ".join(filter(None, (names, values(self.value)))), roff(self.about + ".")]
+
+
+def values(text):
+    """With the words that stand for others set apart."""
+    return re.sub(r"[A-Z]+", r"\\fI\g<0>\\fR", roff(text))
+
+
+def arguments_of(weir, command):
+    """Those without an option first."""
+    _, text = help_of(weir, *command)
+    below = text.partition("\nSubcommands:\n")[2]
+    found = [Argument(*one) for one in entries(weir, *command)
+             if "--help" not in one[0] and not re.search(rf"^  {re.escape(one[0])} ", below, re.M)]
+    return sorted(found, key=lambda one: one.is_option)
+
+
+def synopsis_of_commands(weir):
+    lines = []
+    for command, _ in commands_of(weir):
+        if "\nSubcommands:\n" in help_of(weir, *command)[1]:
+            continue
+        arguments = sorted(arguments_of(weir, command), key=lambda one: (not one.is_option, not one.required))
+        lines += [" ".join([f"\\fBweir {roff(' '.join(command))}\\fR", *(one.typed() for one in arguments)]), ".br"]
+    return lines
+
+
 def manual_of_commands(weir):
     lines = []
     for command, about in commands_of(weir):
-        lines += [".TP", f".B weir {roff(' '.join(command))}", roff(about[:1].upper() + about[1:] + ".")]
-        options = [one for one in entries(weir, *command) if one[0].startswith("-") and "--help" not in one[0]]
-        if not options:
-            continue
-        lines.append(".RS")
-        for typed, what in options:
-            names, _, value = typed.replace(" REQUIRED", "").partition(" ")
-            lines += [".TP", f".BI {roff(names.replace(',', ', ')).replace(' ', chr(92) + ' ')} \" {roff(value)}\"", roff(what + ".")]
-        lines.append(".RE")
+        arguments = arguments_of(weir, command)
+        head = [f"\\fBweir {roff(' '.join(command))}\\fR", *(one.typed() for one in arguments if not one.is_option)]
+        lines += [".TP", " ".join(head), roff(about[:1].upper() + about[1:] + ".")]
+        if arguments:
+            lines += [".RS", *(line for one in arguments for line in one.entry()), ".RE"]
     return lines
 
 
 # Files.
 
-def between(path, lines):
-    """The text of a file with these lines between those that mark them."""
-    old = (TREE / path).read_text().split("\n")
-    first = next(i for i, line in enumerate(old) if BEGIN in line)
-    last = next(i for i, line in enumerate(old) if END in line)
-    return "\n".join(old[:first + 1] + lines + old[last:])
+def between(path, *parts):
+    """The text of a file with the lines of each part between those that mark them, in the order in which they come."""
+    text, left = [], iter(parts)
+    kept = True
+    for line in (TREE / path).read_text().split("\n"):
+        kept = kept or END in line
+        if kept:
+            text.append(line)
+        if BEGIN in line:
+            text += next(left)
+            kept = False
+    return "\n".join(text)
 
 
 def made(weir):
@@ -186,7 +236,7 @@ def made(weir):
     return {"config/weir.schema.json": text,
             "docs/configuration.md": between("docs/configuration.md", ["", *markdown(schema), ""]),
             "packaging/man/weir.toml.5": between("packaging/man/weir.toml.5", manual_of_keys(schema)),
-            "packaging/man/weir.8": between("packaging/man/weir.8", manual_of_commands(weir))}
+            "packaging/man/weir.8": between("packaging/man/weir.8", synopsis_of_commands(weir), manual_of_commands(weir))}
 
 
 def main():

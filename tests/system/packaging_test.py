@@ -82,6 +82,17 @@ class Packaging(TestCase):
             done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", page], capture_output=True, text=True, check=False)
             self.assertEqual((done.returncode, done.stdout), (0, ""))
 
+    @unittest.skipUnless(shutil.which("mandoc"), "./dev deps test installs mandoc")
+    def test_the_manual_says_what_is_typed_behind_a_command_and_what_for(self):
+        shown = subprocess.check_output(["mandoc", "-T", "utf8", PACKAGING / "man/weir.8"], text=True)
+        page = re.sub(r"-\s+", "-", " ".join(re.sub(r".\x08", "", shown).split()))
+        for command, typed in (("replay", "LOG ..."), ("explain", "[METHOD] URL"), ("keys show", "RULE [PART ...]"), ("keys reset", "RULE [PART ...]")):
+            self.assertRegex(page, rf"weir {command} --config FILE [^.]*{re.escape(typed)} weir ")
+            self.assertRegex(page, rf"weir {command} {re.escape(typed)} [A-Z]")
+            text = subprocess.check_output([WEIR, *command.split(), "--help"], text=True)
+            for about in re.findall(r"^  [a-z]+ [^ ].*?\s{2,}(.*)$", text.partition("Positionals:")[2].partition("\n\n")[0], re.M):
+                self.assertIn(re.sub(r"-\s+", "-", about), page)
+
     @unittest.skipUnless(shutil.which("systemd-analyze"), "./dev deps test installs systemd")
     def test_the_unit_is_rated_ok_or_better(self):
         done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", PACKAGING / "weir.service"],
