@@ -8,6 +8,7 @@
 
 #include "weir/app/access_log.hpp"
 #include "weir/app/inspect.hpp"
+#include "weir/app/reload_command.hpp"
 #include "weir/app/run.hpp"
 #include "weir/app/settings.hpp"
 #include "weir/app/upgrade_command.hpp"
@@ -17,6 +18,7 @@
 #include <array>
 #include <chrono>
 #include <iostream>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 
@@ -28,22 +30,24 @@ constexpr int kDone = 0;
 constexpr int kFailed = 1;
 constexpr int kWrong = 2;  // the command line or the configuration
 
-constexpr std::array<std::string_view, 12> kCommands = {"run",     "upgrade", "check",  "redis-check",
-                                                        "explain", "keys",    "top",    "replay",
-                                                        "echo",    "health",  "schema", "version"};
+constexpr std::array<std::string_view, 13> kCommands = {
+    "run", "reload", "upgrade", "check",  "redis-check", "explain", "keys",
+    "top", "replay", "echo",    "health", "schema",      "version"};
+constexpr const char* kUsualAdmin = "127.0.0.1:9900";
 
 // What was typed, as text: values are parsed by the house's own readers.
 struct Words {
   std::string config;
   std::string listen;
   std::string delay = "0ms";
-  std::string admin = "127.0.0.1:9900";
-  std::string asked;  // the admin address of explain and keys; empty: as configured
+  std::string admin = kUsualAdmin;  // of health
+  std::string asked;                // of who else asks; empty: as configured, or the usual one
   ExplainOptions explain;
   KeysOptions keys;
   unsigned workers = 1;
   ReplayOptions replay;
   std::string token;
+  pid_t process = 0;  // of reload
   bool once = false;
   unsigned clients = 5;
 };
@@ -51,6 +55,30 @@ struct Words {
 int wrong(const std::string& what) {
   std::cerr << "weir: " << what << "\nweir --help shows the commands, weir COMMAND --help what one takes\n";
   return kWrong;
+}
+
+// Of commands that need no file.
+void declare_access(CLI::App& command, Words& words) {
+  command.add_option("-c,--config", words.config, "where its [admin] address and token are read")
+      ->type_name("FILE");
+  command.add_option("--admin", words.asked, "address of its admin listener, default 127.0.0.1:9900")
+      ->type_name("ADDR");
+  command.add_option("--token", words.token, "of the admin listener, where it asks for one")
+      ->type_name("TEXT");
+}
+
+void declare_reload(CLI::App& app, Words& words) {
+  auto* reload = app.add_subcommand(
+      "reload",
+      "have a running weir read its file anew, and say what changed, or what is wrong with the file; exit 0: "
+      "it is in force, 1: weir goes on as before");
+  declare_access(*reload, words);
+  constexpr pid_t kMostProcess = 1 << 22;
+  reload
+      ->add_option("--pid", words.process,
+                   "the process that gets SIGHUP where the file has no [admin] address to ask")
+      ->check(CLI::Range(pid_t{1}, kMostProcess))
+      ->type_name("N");
 }
 
 void declare(CLI::App& app, Words& words) {
@@ -80,11 +108,7 @@ void declare(CLI::App& app, Words& words) {
       ->check(CLI::Range(0u, 1'000'000u))
       ->type_name("N");
   auto* top = app.add_subcommand("top", "what a running weir does at the moment, and who asks; q ends it");
-  top->add_option("-c,--config", words.config, "where its [admin] address and token are read")
-      ->type_name("FILE");
-  top->add_option("--admin", words.admin, "address of its admin listener, default 127.0.0.1:9900")
-      ->type_name("ADDR");
-  top->add_option("--token", words.token, "of the admin listener, where it asks for one")->type_name("TEXT");
+  declare_access(*top, words);
   top->add_option("--clients", words.clients, "of each list")->check(CLI::Range(1u, 1024u))->type_name("N");
   top->add_flag("--once", words.once, "prints one frame, of a second, and ends");
   auto* echo = app.add_subcommand("echo", "a small upstream for demos, tests and load");
@@ -181,22 +205,6 @@ int do_replay(const Words& words) {
   return run_replay(load_settings(words.config), words.replay);
 }
 
-int do_top(const Words& words) {
-  TopOptions options{.admin = {}, .token = words.token, .once = words.once, .clients = words.clients};
-  if (!words.config.empty()) {
-    const auto settings = load_settings(words.config);
-    if (!settings.admin.address)
-      return wrong(words.config + " has no [admin] address: there is nobody to ask");
-    options.admin = *settings.admin.address;
-    if (options.token.empty()) options.token = settings.admin.token;
-    return run_top(options);
-  }
-  auto admin = base::parse_endpoint(words.admin);
-  if (!admin) return wrong("--admin: " + admin.error().message);
-  options.admin = std::move(*admin);
-  return run_top(options);
-}
-
 int do_echo(const Words& words) {
   auto listen = base::parse_endpoint(words.listen);
   if (!listen) return wrong("--listen: " + listen.error().message);
@@ -215,22 +223,61 @@ int do_schema() {
   return std::cout ? kDone : kFailed;
 }
 
-AdminAccess access_of(const Words& words) {
-  const auto settings = load_settings(words.config);
+AdminAccess access_of(const Words& words, const Settings& settings) {
   if (words.asked.empty()) return admin_access(settings, std::nullopt);
   auto given = base::parse_endpoint(words.asked);
   if (!given) throw CLI::ValidationError("--admin", given.error().message);
   return admin_access(settings, std::move(*given));
 }
 
+// Of commands that need no file; what is typed goes before what it says. None where it has no [admin].
+std::optional<AdminAccess> access_without_file(const Words& words) {
+  Settings settings;
+  settings.admin.address = *base::parse_endpoint(kUsualAdmin);
+  if (!words.config.empty()) settings = load_settings(words.config);
+  if (words.asked.empty() && !settings.admin.address) return std::nullopt;
+  auto access = access_of(words, settings);
+  if (!words.token.empty()) access.token = words.token;
+  return access;
+}
+
+int do_top(const Words& words) {
+  auto access = access_without_file(words);
+  if (!access) return wrong(words.config + " has no [admin] address: there is nobody to ask");
+  return run_top({.admin = std::move(access->address),
+                  .token = std::move(access->token),
+                  .once = words.once,
+                  .clients = words.clients});
+}
+
+// A file that is wrong is not in force, whoever finds it so.
+int do_reload(const Words& words) {
+  std::optional<AdminAccess> access;
+  try {
+    access = access_without_file(words);
+  } catch (const ConfigError& error) {
+    (void)report(error);
+    std::cerr << "weir: the configuration stays as it was\n";
+    return kFailed;
+  }
+  if (access) return run_reload(*access);
+  if (words.process != 0) return signal_reload(words.process);
+  return wrong(words.config + " has no [admin] address: there is nobody to ask; --pid says who gets SIGHUP");
+}
+
 int do_keys(const CLI::App& app, const Words& words) {
   auto options = words.keys;
   options.reset = app.get_subcommand("keys")->got_subcommand("reset");
-  return run_keys(access_of(words), options);
+  return run_keys(access_of(words, load_settings(words.config)), options);
+}
+
+int do_explain(const Words& words) {
+  return run_explain(access_of(words, load_settings(words.config)), words.explain);
 }
 
 int do_upgrade(const Words& words) {
-  return run_upgrade(access_of(words), longest_upgrade(load_settings(words.config)));
+  const auto settings = load_settings(words.config);
+  return run_upgrade(access_of(words, settings), longest_upgrade(settings));
 }
 
 int do_version() {
@@ -240,10 +287,11 @@ int do_version() {
 
 int obey(const CLI::App& app, const Words& words) {
   if (app.got_subcommand("run")) return do_run(words);
+  if (app.got_subcommand("reload")) return do_reload(words);
   if (app.got_subcommand("upgrade")) return do_upgrade(words);
   if (app.got_subcommand("check")) return do_check(words);
   if (app.got_subcommand("redis-check")) return do_redis_check(words);
-  if (app.got_subcommand("explain")) return run_explain(access_of(words), words.explain);
+  if (app.got_subcommand("explain")) return do_explain(words);
   if (app.got_subcommand("keys")) return do_keys(app, words);
   if (app.got_subcommand("replay")) return do_replay(words);
   if (app.got_subcommand("top")) return do_top(words);
@@ -269,6 +317,7 @@ int run_command_line(int argc, char** argv) {
   CLI::App app("weir: a reverse proxy that decides how many requests pass", "weir");
   Words words;
   declare(app, words);
+  declare_reload(app, words);
   declare_inspection(app, words);
   try {
     app.parse(argc, argv);

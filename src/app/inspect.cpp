@@ -1,6 +1,6 @@
 #include "weir/app/inspect.hpp"
 
-#include "app/ask_admin.hpp"
+#include "app/admin_json.hpp"
 #include "app/report.hpp"
 
 #include <iostream>
@@ -49,14 +49,9 @@ json::object ask(const AdminAccess& access, std::string_view method, std::string
                                 .method = method,
                                 .target = std::move(target),
                                 .body = std::move(body)});
-  json::error_code ec;
-  const auto said = json::parse(reply.body, ec);
-  if (ec || !said.is_object())
-    throw std::runtime_error("it answers " + std::to_string(reply.status) + " and no JSON");
-  if (reply.status == kOk) return said.as_object();
-  const auto* message = said.as_object().if_contains("message");
-  const std::string what =
-      message != nullptr && message->is_string() ? message->as_string().c_str() : reply.body;
+  auto said = object_in(reply);
+  if (reply.status == kOk) return said;
+  const auto what = message_in(said, reply);
   if (reply.status == 401 || reply.status >= 500) throw Refusal(what);
   throw WrongQuestion(what);
 }

@@ -1,6 +1,6 @@
 #include "weir/app/upgrade_command.hpp"
 
-#include "app/ask_admin.hpp"
+#include "app/admin_json.hpp"
 #include "app/handed_state.hpp"
 
 #include <chrono>
@@ -18,14 +18,6 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::chrono::seconds kSpare{5};  // for the way
-
-json::object object_in(const AdminReply& reply) {
-  json::error_code ec;
-  auto said = json::parse(reply.body, ec);
-  if (ec || !said.is_object())
-    throw std::runtime_error("it answers " + std::to_string(reply.status) + " and no JSON");
-  return std::move(said.as_object());
-}
 
 std::string in_words(const json::object& said) {
   std::ostringstream text;
@@ -56,9 +48,7 @@ int run_upgrade(const AdminAccess& access, base::Duration longest) {
       std::cout << in_words(said) << std::flush;
       return 0;
     }
-    const auto* message = said.if_contains("message");
-    throw std::runtime_error(message != nullptr && message->is_string() ? message->as_string().c_str()
-                                                                        : reply.body);
+    throw std::runtime_error(message_in(said, reply));
   } catch (const std::exception& error) {
     std::cerr << "weir: " << access.address.to_string() << ": no upgrade: " << error.what() << '\n';
     return 1;

@@ -45,7 +45,8 @@ TEST(CommandLine, ShowsItsVersion) {
 TEST(CommandLine, AWrongOneExitsWithTwoAndSaysWhy) {
   const std::pair<std::vector<std::string>, std::string> wrong[] = {
       {{},
-       "weir: no command; expected one of \"run\", \"upgrade\", \"check\", \"redis-check\", \"explain\", "
+       "weir: no command; expected one of \"run\", \"reload\", \"upgrade\", \"check\", \"redis-check\", "
+       "\"explain\", "
        "\"keys\", "
        "\"top\", "
        "\"replay\", \"echo\", \"health\", \"schema\", \"version\"\n"},

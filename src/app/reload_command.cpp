@@ -1,0 +1,73 @@
+#include "weir/app/reload_command.hpp"
+
+#include "app/admin_json.hpp"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <iostream>
+#include <stdexcept>
+#include <system_error>
+
+namespace weir::app {
+
+namespace {
+
+constexpr std::chrono::seconds kPatience{12};  // more than the listener takes to say that it reads still
+
+int taken(const std::vector<std::string>& changes) {
+  for (const auto& change : changes) std::cout << change << '\n';
+  std::cout << "the configuration was read anew"
+            << (changes.empty() ? ", and says what it said before\n" : "\n") << std::flush;
+  return 0;
+}
+
+int refused(const std::vector<std::string>& mistakes) {
+  for (const auto& mistake : mistakes) std::cerr << mistake << '\n';
+  std::cerr << "weir: the configuration stays as it was\n";
+  return 1;
+}
+
+}  // namespace
+
+int run_reload(const AdminAccess& access) {
+  const auto fail = [&](const std::string& why) {
+    std::cerr << "weir: " << access.address.to_string() << ": no reload: " << why << '\n';
+    return 1;
+  };
+  AdminReply reply;
+  try {
+    reply = ask_admin({.address = access.address,
+                       .token = access.token,
+                       .method = "POST",
+                       .target = "/api/reload",
+                       .patience = kPatience});
+  } catch (const std::runtime_error& error) {
+    return fail(std::string(error.what()) +
+                "\na weir that runs keeps the [admin] address that it began with: where the file has another "
+                "by now, say --admin ADDR");
+  }
+  if (reply.status == 401) return fail("it asks for another token: --token, or --config");
+  try {
+    const auto said = object_in(reply);
+    if (reply.status == 200) return taken(texts_in(said, "changes"));
+    const auto mistakes = texts_in(said, "mistakes");
+    return mistakes.empty() ? fail(message_in(said, reply)) : refused(mistakes);
+  } catch (const std::runtime_error& error) {
+    return fail(error.what());
+  }
+}
+
+int signal_reload(pid_t process) {
+  if (::kill(process, SIGHUP) == 0) {
+    std::cout << "this configuration has no [admin] listener to ask: SIGHUP was sent to process " << process
+              << ", whose log says what came of it\n"
+              << std::flush;
+    return 0;
+  }
+  std::cerr << "weir: no reload: process " << process
+            << " takes no signal: " << std::generic_category().message(errno) << '\n';
+  return 1;
+}
+
+}  // namespace weir::app

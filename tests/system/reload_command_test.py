@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""weir reload: the reload is asked for, and whoever asks hears what came of it."""
+
+import os
+import pathlib
+import random
+import re
+import subprocess
+
+from harness import BELOW_EPHEMERAL, PATIENCE, WEIR, TestCase, Upstream, Weir, closed_port, config, main, rule, run_weir
+
+UNIT = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "packaging/weir.service"
+TOKEN = '[admin]\ntoken = "open-sesame"'
+
+
+class ReloadCommand(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+
+    def text(self, limit="1/day", burst=5, **more):
+        return config(self.upstream.port, rules=rule("fresh", limit, burst=burst), **more)
+
+    def weir(self, text=None):
+        return self.start(Weir(text or self.text()))
+
+    def write(self, weir, text):
+        (weir.folder / "weir.toml").write_text(text)
+
+    def reload(self, weir, *more):
+        return run_weir("reload", "--admin", f"127.0.0.1:{weir.admin}", *more)
+
+    def test_what_changed_is_printed(self):
+        weir = self.weir()
+        weir.get()
+        self.write(weir, self.text(burst=10))
+        status, out, errors = self.reload(weir)
+        self.assertEqual((status, errors), (0, ""))
+        self.assertIn('rule "fresh" has other limits: its clients keep the share that they have used\n', out)
+        self.assertRegex(out, r"(?m)^now: .*burst 10")
+        self.assertTrue(out.endswith("\nthe configuration was read anew\n"), out)
+        self.assertEqual(weir.get()["x-ratelimit-limit"], "10")
+        self.assertEqual(self.reload(weir), (0, "the configuration was read anew, and says what it said before\n", ""))
+
+    def test_of_a_wrong_file_each_mistake_is_told_with_its_line(self):
+        weir = self.weir()
+        self.write(weir, self.text(limit="lots"))
+        line = self.text(limit="lots").split("\n").index('limit = "lots"') + 1
+        mistake = rf'^{weir.folder}/weir\.toml:{line}: rule\[fresh\]\.limit: .*lots'
+        asked = self.reload(weir)
+        ours = self.reload(weir, "--config", str(weir.folder / "weir.toml"))
+        for status, out, errors in (asked, ours):
+            self.assertEqual((status, out), (1, ""))
+            self.assertRegex(errors, mistake)
+            self.assertTrue(errors.endswith("weir: the configuration stays as it was\n"), errors)
+        self.assertEqual(weir.get()["x-ratelimit-limit"], "5")
+
+    def test_what_the_file_alone_does_not_show_is_refused_as_well(self):
+        weir = self.weir()
+        self.write(weir, self.text(state="memory = { max_keys = 77 }"))
+        status, out, errors = self.reload(weir)
+        self.assertEqual((status, out), (1, ""))
+        self.assertIn("state.memory.max_keys: found 77; weir runs with 1000000", errors)
+
+    def test_where_to_ask_and_the_token_are_in_the_file_or_typed(self):
+        weir = self.weir(self.text().replace("[admin]", TOKEN))
+        status, _, errors = self.reload(weir)
+        self.assertEqual(status, 1)
+        self.assertIn("no reload: it asks for another token: --token, or --config", errors)
+        self.assertEqual(self.reload(weir, "--token", "open-sesame")[0], 0)
+        self.assertEqual(self.reload(weir, "--config", str(weir.folder / "weir.toml"))[0], 0)
+
+    def test_where_nobody_answers_it_says_so(self):
+        status, out, errors = run_weir("reload", "--admin", f"127.0.0.1:{closed_port()}")
+        self.assertEqual((status, out), (1, ""))
+        self.assertIn("no reload: cannot connect: Connection refused", errors)
+        self.assertIn("say --admin ADDR", errors)
+
+    def test_without_an_admin_listener_the_process_is_sent_sighup(self):
+        bare = self.text().replace('[admin]\naddress = "127.0.0.1:0"\n', "")
+        self.assertNotIn("[admin]", bare)
+        weir = self.weir(bare)
+        status, out, errors = run_weir("reload", "--pid", str(weir.pid), config=bare)
+        self.assertEqual((status, errors), (0, ""))
+        self.assertIn(f"SIGHUP was sent to process {weir.pid}", out)
+        weir.wait_for("info reload: the configuration was read anew")
+        status, _, errors = run_weir("reload", config=bare)
+        self.assertEqual(status, 2)
+        self.assertIn("there is nobody to ask; --pid says who gets SIGHUP", errors)
+
+    def test_the_unit_s_reload_fails_where_weir_s_does(self):
+        address = f'[admin]\naddress = "127.0.0.1:{random.randrange(*BELOW_EPHEMERAL)}"'
+
+        def text(**given):
+            return self.text(**given).replace('[admin]\naddress = "127.0.0.1:0"', address)
+
+        def reload():
+            for command in re.findall(r"^ExecReload=(.*)$", UNIT.read_text(), re.M):
+                command = command.replace("/usr/bin/weir", WEIR).replace("/etc/weir", str(weir.folder)).replace("$MAINPID", str(weir.pid))
+                if (status := subprocess.run(command.split(), capture_output=True, timeout=PATIENCE, check=False).returncode) != 0:
+                    return status
+            return 0
+
+        weir = self.weir(text())
+        self.assertEqual(reload(), 0)
+        self.write(weir, text(state="memory = { max_keys = 77 }"))
+        self.assertEqual(reload(), 1)
+        self.write(weir, text(burst=9))
+        self.assertEqual(reload(), 0)
+        self.assertEqual(weir.get()["x-ratelimit-limit"], "9")
+
+
+if __name__ == "__main__":
+    main()
