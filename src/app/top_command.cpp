@@ -1,18 +1,16 @@
 #include "app/top_command.hpp"
 
 #include "app/ask_admin.hpp"
+#include "app/terminal.hpp"
 #include "app/top_frame.hpp"
 
-#include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <iostream>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 
-#include <poll.h>
 #include <sys/ioctl.h>
-#include <termios.h>
 #include <unistd.h>
 
 namespace weir::app {
@@ -44,54 +42,6 @@ Sample take(const TopOptions& options) {
   return sample;
 }
 
-// Keys come as they are pressed, on a screen of its own; given back on the way out.
-class Terminal {
- public:
-  Terminal() {
-    if (::tcgetattr(STDIN_FILENO, &before_) != 0)
-      throw std::runtime_error("no terminal here: ask --once for one frame");
-    auto raw = before_;
-    raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);  // Ctrl-C comes as a key as well
-    ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-    std::cout << "\x1b[?1049h\x1b[?25l" << std::flush;
-  }
-  ~Terminal() {
-    std::cout << "\x1b[?25h\x1b[?1049l" << std::flush;
-    ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
-  }
-  Terminal(const Terminal&) = delete;
-  Terminal& operator=(const Terminal&) = delete;
-
-  // True when it was told to end before the time is over.
-  static bool ends_within(std::chrono::milliseconds wait) {
-    const auto deadline = std::chrono::steady_clock::now() + wait;
-    for (;;) {
-      const auto left =
-          std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-      pollfd input{STDIN_FILENO, POLLIN, 0};
-      if (left.count() <= 0 || ::poll(&input, 1, static_cast<int>(left.count())) == 0) return false;
-      constexpr char kControlC = 3, kControlD = 4;
-      char key = 0;
-      if (::read(STDIN_FILENO, &key, 1) <= 0) return true;
-      if (key == 'q' || key == 'Q' || key == kControlC || key == kControlD) return true;
-    }
-  }
-
-  static Screen screen() {
-    winsize size{};
-    Screen screen{.ansi = true};
-    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-      screen.width = size.ws_col;
-      screen.height =
-          size.ws_row > 0 ? size.ws_row - std::size_t{1} : screen.height;  // the cursor has a line
-    }
-    return screen;
-  }
-
- private:
-  termios before_{};
-};
-
 void show_once(const TopOptions& options) {
   const auto before = take(options);
   std::this_thread::sleep_for(kRefresh);
@@ -101,15 +51,39 @@ void show_once(const TopOptions& options) {
   std::cout << draw(before, take(options), options.admin.to_string(), screen) << std::flush;
 }
 
+// One frame after the other: weir may go, and come back as another process that counts from 0.
+class LiveView {
+ public:
+  // Throws where weir does not answer at first.
+  explicit LiveView(const TopOptions& options) : options_(options), before_(take(options)) {}
+
+  std::string next(const Screen& screen) {
+    const auto address = options_.admin.to_string();
+    try {
+      auto now = take(options_);
+      auto frame = draw(absent_since_ ? now : before_, now, address, screen);
+      before_ = std::move(now);
+      absent_since_.reset();
+      return frame;
+    } catch (const std::runtime_error& error) {
+      const auto now = std::chrono::steady_clock::now();
+      if (!absent_since_) absent_since_ = now;
+      const auto absent = std::chrono::floor<std::chrono::seconds>(now - *absent_since_);
+      return draw_absence(absent, error.what(), address, screen);
+    }
+  }
+
+ private:
+  const TopOptions& options_;
+  Sample before_;
+  std::optional<std::chrono::steady_clock::time_point> absent_since_;
+};
+
 void show_live(const TopOptions& options) {
-  auto before = take(options);
+  LiveView view(options);
   const Terminal terminal;
-  do {
-    auto now = take(options);
-    std::cout << "\x1b[H" << draw(before, now, options.admin.to_string(), Terminal::screen()) << "\x1b[J"
-              << std::flush;
-    before = std::move(now);
-  } while (!Terminal::ends_within(kRefresh));
+  do std::cout << "\x1b[H" << view.next(Terminal::screen()) << "\x1b[J" << std::flush;
+  while (!terminal.ends_within(kRefresh));
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ struct TopOptions {
   unsigned clients = 5;  // of each list
 };
 
-// Until q or Ctrl-C; 0 then, and after one frame; 1 where weir does not answer, or standard input is no
-// terminal and `once` was not asked.
+// Until q or Ctrl-C; 0 then, and after one frame; 1 where weir does not answer at first, or standard input is
+// no terminal and `once` was not asked. SIGTERM and its like end the process once the terminal is as it was.
 int run_top(const TopOptions& options);
 
 }  // namespace weir::app

@@ -65,6 +65,16 @@ std::string right(const std::string& text, std::size_t width) {
   return text.size() >= width ? text : std::string(width - text.size(), ' ') + text;
 }
 
+constexpr std::string_view kBold = "\x1b[1m", kRed = "\x1b[31m", kPlain = "\x1b[0m";
+
+// As wide as the screen at most, with its newline.
+std::string line_of(std::string text, const Screen& screen, std::string_view style) {
+  text = in_columns(std::move(text), screen.width);
+  text.erase(text.find_last_not_of(' ') + 1);
+  if (screen.ansi && !style.empty()) text = std::string(style) + text + std::string(kPlain);
+  return text + (screen.ansi ? "\x1b[K\n" : "\n");
+}
+
 class Frame {
  public:
   Frame(const Sample& before, const Sample& now, const Screen& screen)
@@ -87,18 +97,13 @@ class Frame {
   }
 
  private:
-  static constexpr std::string_view kBold = "\x1b[1m", kRed = "\x1b[31m", kPlain = "\x1b[0m";
-
   void line(std::string text, std::string_view style = {}) {
-    text = in_columns(std::move(text), screen_.width);
-    text.erase(text.find_last_not_of(' ') + 1);
-    if (screen_.ansi && !style.empty()) text = std::string(style) + text + std::string(kPlain);
-    lines_.push_back(std::move(text));
+    lines_.push_back(line_of(std::move(text), screen_, style));
   }
 
   std::string joined() const {
     std::string all;
-    for (const auto& one : lines_) all += one + (screen_.ansi ? "\x1b[K\n" : "\n");
+    for (const auto& one : lines_) all += one;
     return all;
   }
 
@@ -239,6 +244,14 @@ std::vector<TopRule> read_top(std::string_view page) {
   } catch (const std::exception&) {
     throw std::runtime_error("its /api/top is not one of this version of weir");
   }
+}
+
+std::string draw_absence(std::chrono::seconds absent, std::string_view why, std::string_view address,
+                         const Screen& screen) {
+  return line_of("weir at " + std::string(address) + "   has not answered for " +
+                     std::to_string(absent.count()) + " s",
+                 screen, kRed) +
+         line_of(std::string(why), screen, {}) + line_of("asked again each second; q ends this", screen, {});
 }
 
 std::string draw(const Sample& before, const Sample& now, std::string_view address, const Screen& screen) {

@@ -62,5 +62,8 @@ struct Screen {
 // `address`: whom it is of. Each line ends in a newline and has at most `width` columns.
 [[nodiscard]] std::string draw(const Sample& before, const Sample& now, std::string_view address,
                                const Screen& screen);
+// The same while nobody answers, and why.
+[[nodiscard]] std::string draw_absence(std::chrono::seconds absent, std::string_view why,
+                                       std::string_view address, const Screen& screen);
 
 }  // namespace weir::app

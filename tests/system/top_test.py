@@ -2,10 +2,95 @@
 """Who spends most and who is refused most, over /api/top and weir top."""
 
 import json
+import os
+import pty
+import random
+import select
+import signal
+import time
 
-from harness import TestCase, Upstream, Weir, closed_port, config, eventually, get, main, rule, run_weir
+from harness import BELOW_EPHEMERAL, PATIENCE, WEIR, TestCase, Upstream, Weir, closed_port, config, eventually, get, main, rule, run_weir
 
 RULES = rule("per-key", "1000/s", key='["api_key|ip"]') + rule("login", "3/day", key='["ip"]', match='{ path = "/login" }')
+
+
+class Screen:
+    """weir top at a terminal of its own."""
+
+    def __init__(self, *arguments):
+        self.shown = ""
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.execv(WEIR, [WEIR, "top", *arguments])
+
+    def read(self, deadline):
+        """What comes next; nothing once it has ended."""
+        ready, _, _ = select.select([self.terminal], [], [], max(0.0, deadline - time.monotonic()))
+        try:
+            more = os.read(self.terminal, 65536).decode(errors="replace") if ready else ""
+        except OSError:
+            more = ""
+        self.shown += more
+        return more
+
+    def see(self, text):
+        """Waits until it is shown from now on."""
+        self.shown, deadline = "", time.monotonic() + PATIENCE
+        while text not in self.shown:
+            if not self.read(deadline):
+                raise AssertionError(f"weir top does not show {text!r} but {self.shown!r}")
+
+    def end(self):
+        """Its wait status."""
+        deadline = time.monotonic() + PATIENCE
+        while self.read(deadline):
+            pass
+        pid, self.pid = self.pid, 0
+        return os.waitpid(pid, 0)[1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.terminal)
+
+
+class Live(TestCase):
+    BACK = "\x1b[?25h\x1b[?1049l"  # the cursor, and the screen that was there before
+
+    def test_whatever_ends_it_the_terminal_is_as_it_was(self):
+        weir = self.start(Weir(config(self.start(Upstream()).port, rules=RULES)))
+        for sent, status in ((signal.SIGTERM, signal.SIGTERM), (signal.SIGHUP, signal.SIGHUP), (signal.SIGINT, signal.SIGINT), (b"q", 0)):
+            screen = self.start(Screen("--admin", f"127.0.0.1:{weir.admin}"))
+            screen.see("requests ")
+            if isinstance(sent, bytes):
+                os.write(screen.terminal, sent)
+            else:
+                os.kill(screen.pid, sent)
+            self.assertEqual(screen.end(), status)
+            self.assertTrue(screen.shown.endswith(self.BACK), screen.shown[-80:])
+
+    def test_it_outlives_a_restart_of_weir(self):
+        port = random.randrange(*BELOW_EPHEMERAL)
+        text = config(self.start(Upstream()).port, rules=RULES).replace('[admin]\naddress = "127.0.0.1:0"', f'[admin]\naddress = "127.0.0.1:{port}"')
+        with Weir(text):
+            screen = self.start(Screen("--admin", f"127.0.0.1:{port}"))
+            screen.see("requests ")
+        screen.see("has not answered for")
+        screen.see("cannot connect: Connection refused")
+        self.start(Weir(text))
+        screen.see("requests 0/s")
+        os.write(screen.terminal, b"q")
+        self.assertEqual(screen.end(), 0)
+
+    def test_a_first_refusal_ends_it_and_touches_no_terminal(self):
+        screen = self.start(Screen("--admin", f"127.0.0.1:{closed_port()}"))
+        self.assertEqual(os.waitstatus_to_exitcode(screen.end()), 1)
+        self.assertIn("cannot connect", screen.shown)
+        self.assertNotIn("\x1b", screen.shown)
 
 
 class Top(TestCase):

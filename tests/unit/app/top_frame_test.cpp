@@ -64,6 +64,8 @@ TEST(TopFrame, FitsTheScreen) {
       longest = std::max(longest, size);
       rest.remove_prefix(size + 1);
     }
+    const auto absence = draw_absence(std::chrono::seconds(5), "why", "here", {.width = width, .height = 20});
+    EXPECT_LE(absence.find('\n'), width);
     EXPECT_EQ(lines, 20U);
     EXPECT_LE(longest, width);
   }
