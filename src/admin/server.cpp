@@ -107,6 +107,14 @@ std::optional<Answer> fault_of_body(const ErrorCode& ec, bool late) {
   return error_answer(400, "bad_request", "The body is not whole.");
 }
 
+// RFC 9112 §3.2: whoever stands between may go by the other one of two.
+std::optional<Answer> fault_of_host(const Parser& parser) {
+  const auto& request = parser.get();
+  const auto hosts = request.count(http::field::host);
+  if (hosts == 1 || (hosts == 0 && request.version() < 11)) return std::nullopt;
+  return error_answer(400, "bad_host", "A request of HTTP/1.1 has one Host, and no more than one.");
+}
+
 }  // namespace
 
 struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
@@ -261,6 +269,7 @@ Awaitable<bool> Server::Impl::serve_one(Connection& connection, boost::beast::fl
 
 Awaitable<Answer> Server::Impl::answer(Connection& connection, boost::beast::flat_buffer& buffer,
                                        Parser& parser) {
+  if (auto fault = fault_of_host(parser)) co_return std::move(*fault);
   Question question = question_of(parser, connection.socket);
   auto admitted = admit(admission, question);
   if (auto* refusal = std::get_if<Answer>(&admitted)) co_return std::move(*refusal);

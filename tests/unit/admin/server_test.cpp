@@ -179,6 +179,24 @@ TEST_F(ServerTest, RefusesWhatIsTooLargeOrNoHttp) {
   EXPECT_THAT(ask(kHealth), StartsWith("HTTP/1.1 200"));
 }
 
+// A request that names no host passed the check of its name, and of one that named two the first alone
+// counted.
+TEST_F(ServerTest, ARequestHasOneHost) {
+  begin();
+  const auto status_of = [&](std::string_view version, std::string_view hosts) {
+    const auto said = ask("GET /metrics HTTP/" + std::string(version) + "\r\n" + std::string(hosts) +
+                          "Connection: close\r\n\r\n");
+    return said.substr(0, 12);
+  };
+  EXPECT_EQ(status_of("1.1", "Host: localhost\r\n"), "HTTP/1.1 200");
+  EXPECT_EQ(status_of("1.1", ""), "HTTP/1.1 400");
+  EXPECT_EQ(status_of("1.1", "Host: localhost\r\nHost: localhost\r\n"), "HTTP/1.1 400");
+  EXPECT_EQ(status_of("1.1", "Host: localhost\r\nHost: evil.example\r\n"), "HTTP/1.1 400");
+  EXPECT_EQ(status_of("1.0", ""), "HTTP/1.1 200");
+  EXPECT_EQ(status_of("1.0", "Host: localhost\r\nHost: localhost\r\n"), "HTTP/1.1 400");
+  EXPECT_THAT(ask("GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n"), StartsWith("HTTP/1.1 400"));
+}
+
 TEST_F(ServerTest, WhatIsToldAtOnceIsAnsweredAtOnce) {
   std::string peers;
   sources_.reload = [&](const std::string& peer, const ReloadDone& done) {
