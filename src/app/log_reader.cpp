@@ -4,9 +4,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <stdexcept>
 #include <system_error>
 
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -96,6 +98,18 @@ std::uint64_t size_of_logs(const std::vector<std::string>& files) {
     all += size;
   }
   return all;
+}
+
+std::optional<std::pair<std::string, std::string>> find_same_log(const std::vector<std::string>& files) {
+  std::map<std::pair<dev_t, ino_t>, std::string> seen;
+  for (const auto& file : files) {
+    struct stat status {};
+    const int failed = file == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(file.c_str(), &status);
+    if (failed != 0 || !S_ISREG(status.st_mode)) continue;  // a pipe says nothing twice
+    const auto [known, fresh] = seen.try_emplace({status.st_dev, status.st_ino}, file);
+    if (!fresh) return std::pair(known->second, file);
+  }
+  return std::nullopt;
 }
 
 }  // namespace weir::app

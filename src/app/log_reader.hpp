@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace weir::app {
@@ -30,5 +31,9 @@ class LogReader {
 
 // Of all of them together, as they lie there; 0 where one has no size that is known before.
 [[nodiscard]] std::uint64_t size_of_logs(const std::vector<std::string>& files);
+
+// Two of the names that are one file on a disk, whose lines would count twice.
+[[nodiscard]] std::optional<std::pair<std::string, std::string>> find_same_log(
+    const std::vector<std::string>& files);
 
 }  // namespace weir::app

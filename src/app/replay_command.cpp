@@ -69,6 +69,12 @@ replay::Report replay_files(const Settings& settings, const ReplayOptions& optio
 }  // namespace
 
 int run_replay(const Settings& settings, const ReplayOptions& options) {
+  constexpr int kWrong = 2;
+  if (const auto same = find_same_log(options.files)) {
+    std::cerr << "weir: " << same->first << " and " << same->second
+              << " are the same file: each of its requests would be counted twice\n";
+    return kWrong;
+  }
   try {
     const auto report = replay_files(settings, options);
     std::cout << (options.json ? to_json(report) : to_text(report)) << std::flush;

@@ -15,7 +15,7 @@ struct ReplayOptions {
   std::size_t clients = 10;  // of each rule
 };
 
-// 0: it was replayed; 1: a file cannot be read, or no line of them could be used.
+// 0: it was replayed; 1: a file cannot be read, or no line of them could be used; 2: one is given twice.
 int run_replay(const Settings& settings, const ReplayOptions& options);
 
 }  // namespace weir::app

@@ -125,6 +125,17 @@ class Replay(TestCase):
         told = self.replay(folder, text.replace("X-Tenant", "X-Org"), log)
         self.assertTrue(any('of rule "log" 2 keys were given back' in note for note in told["notes"]), told["notes"])
 
+    def test_a_log_that_is_given_twice_is_refused(self):
+        folder, log, text = self.record(RULES, 5)
+        (folder / "link.log").symlink_to(log)
+        (folder / "hard.log").hardlink_to(log)
+        (folder / "copy.log").write_bytes(log.read_bytes())
+        for again in (str(log), f"{folder}/./access.log", f"{folder}/link.log", f"{folder}/hard.log"):
+            status, out, errors = run_weir("replay", str(log), again, config=text)
+            self.assertEqual((status, out, errors),
+                             (2, "", f"weir: {log} and {again} are the same file: each of its requests would be counted twice\n"))
+        self.assertEqual(run_weir("replay", str(log), f"{folder}/copy.log", config=text)[0], 0)
+
     def test_a_log_without_the_field_says_what_to_do(self):
         folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))
         (folder / "weir.toml").write_text(config(1))
