@@ -142,6 +142,24 @@ class Rules(Reload):
         self.change(weir, rules=rule("r", "1/day", burst=10, key='["ip"]'))
         self.assertEqual(self.statuses(weir.port, 5), [200, 200, 200, 429, 429])
 
+    def test_a_change_that_is_taken_back_costs_part_of_a_unit(self):
+        def rules(limit):
+            return (rule("window", f"{limit}/3000day", key='["ip"]', algorithm='"fixed_window"')
+                    + rule("log", f"{limit}/day", key='["ip"]', algorithm='"sliding_log"')
+                    + rule("bucket", "1/day", key='["ip"]', burst=limit))
+
+        def used(weir, limit):
+            return [limit - get(weir.admin, f"/api/keys?rule={name}&key=127.0.0.1").json()["limits"][0]["remaining"]
+                    for name in ("window", "log", "bucket")]
+
+        for count, back in ((60, [60, 60, 60]), (61, [62, 62, 61]), (1, [2, 2, 1])):
+            weir = self.weir(rules=rules(100))
+            self.statuses(weir.port, count)
+            self.change(weir, rules=rules(50))
+            self.assertEqual(used(weir, 50), [(count + 1) // 2] * 3)
+            self.change(weir, rules=rules(100))
+            self.assertEqual(used(weir, 100), back)
+
     def test_tiers_change_alone(self):
         def rules(pro):
             return rule("r", "1/day", burst=10, key='["api_key"]',
