@@ -142,23 +142,20 @@ Objection Evaluation::meet(const Rule& rule, const Request& request, const Namin
   if (!rule.match.holds(request)) return {};
   if (const auto found = ambiguity_met(rule, request)) return {.rule = &rule, .ambiguity = found};
   const bool here = rule.store == Store::Memory;
-  const auto naming = here ? keys.table : keys.shared;
+  const auto name = [&](const AppliedLimiter& limiter) {
+    return here ? name_key(rule, limiter, request, keys.table) : name_in_redis(rule, limiter, request, keys);
+  };
   const auto applied = applied_limiter(rule, request);
-  const auto key = name_key(rule, applied, request, naming);
+  const auto key = name(applied);
   if (!key && rule.on_missing != OnMissing::Reject) return {};
   if (!key) return {.rule = &rule, .part = missing_part(rule, request)};
   const auto cost = cost_of(rule, request);
   if (cost == 0) return object_to_cost(rule, request);
   auto& bill = here ? local : remote;
-  const auto add = [&](const AppliedLimiter& limiter, const limit::Key& name) {
-    const bool placed = keys.places && !here;
-    put(bill, {&rule, limiter}, placed ? limit::at_place(name, place_of_client(rule, request, naming)) : name,
-        cost);
-  };
-  add(applied, *key);
+  put(bill, {&rule, applied}, *key, cost);
   if (!applied.paired) return {};
   const auto other = counted_limiter(rule, applied);
-  add(other, *name_key(rule, other, request, naming));
+  put(bill, {&rule, other}, *name(other), cost);
   return {};
 }
 

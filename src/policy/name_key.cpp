@@ -252,6 +252,13 @@ limit::Place place_of_client(const Rule& rule, const Request& request, base::Sip
   return static_cast<limit::Place>(hash.digest().lo);
 }
 
+std::optional<limit::Key> name_in_redis(const Rule& rule, const AppliedLimiter& applied,
+                                        const Request& request, const NamingKeys& keys) {
+  const auto key = name_key(rule, applied, request, keys.shared);
+  if (!key || !keys.places) return key;
+  return limit::at_place(*key, place_of_client(rule, request, keys.shared));
+}
+
 base::Digest128 name_client(const KeyPattern& pattern, const Request& request, base::SipKey key) {
   SipHash128 hash(key);
   for (const auto& part : pattern)

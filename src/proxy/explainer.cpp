@@ -139,7 +139,10 @@ void Explainer::tell_bill(const policy::Bill& bill, std::string_view note) {
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
     const auto& [rule, applied] = bill.line(i);
     const auto& charge = bill.charges()[i];
-    auto state = policy::state_of(*rule, applied, charge.key, bill.outcomes()[i]);
+    const auto key = &bill == &fallback_
+                         ? policy::name_in_redis(*rule, applied, described_.request(), config_.names)
+                         : std::optional(charge.key);
+    auto state = policy::state_of(*rule, applied, key.value_or(charge.key), bill.outcomes()[i]);
     if (!note.empty()) state.note = note;
     if (!note.empty()) state.store = "memory";
     const bool remote = &bill == &evaluation_.remote;

@@ -42,7 +42,8 @@ void Gate::count_clients(observe::TopClients& top, bool admitted) {
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {
       const bool allowed = bill->outcomes()[i].allowed;
       if (bill->line(i).applied.counted || (allowed && !admitted)) continue;
-      writing.add(*bill->line(i).rule, bill->charges()[i], allowed, space_.request);
+      const auto& charge = bill->charges()[i];
+      writing.add(*bill->line(i).rule, key_told(*bill, i), charge.cost, allowed, space_.request);
     }
 }
 
@@ -152,11 +153,19 @@ Gate::Delayed Gate::delayed() const {
   return delayed;
 }
 
-std::optional<limit::Key> Gate::key_in(const policy::Rule* rule) const noexcept {
+// Of a line that is counted here while Redis is away: its name there, that it had before and has again.
+limit::Key Gate::key_told(const policy::Bill& bill, std::size_t line) const {
+  const auto& key = bill.charges()[line].key;
+  if (&bill != &space_.fallback) return key;
+  const auto& [rule, applied] = bill.line(line);
+  return policy::name_in_redis(*rule, applied, space_.request, config_.names).value_or(key);
+}
+
+std::optional<limit::Key> Gate::key_in(const policy::Rule* rule) const {
   if (rule == nullptr) return std::nullopt;
   for (const auto* bill : bills_)
     for (std::size_t i = 0; i < bill->charges().size(); ++i)
-      if (bill->line(i).rule == rule) return bill->charges()[i].key;
+      if (bill->line(i).rule == rule) return key_told(*bill, i);
   return std::nullopt;
 }
 

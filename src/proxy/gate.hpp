@@ -55,8 +55,9 @@ class Gate {
   // It waited, and this is the departure that it took. Its own may be another's by now: never give that back.
   void note_taken(const Departure& departure) { taken_ = departure; }
 
-  // The client's name in a rule that was asked; nullopt where it was not. `rule` may be null.
-  [[nodiscard]] std::optional<limit::Key> key_in(const policy::Rule* rule) const noexcept;
+  // The client's name in a rule that was asked, as people know it; nullopt where it was not. `rule` may be
+  // null.
+  [[nodiscard]] std::optional<limit::Key> key_in(const policy::Rule* rule) const;
 
   // What each rule said, but for those whose store could not be asked. Views of the rules.
   static constexpr std::size_t kMostAsked = 2 * limit::kMaxCharges;
@@ -90,6 +91,7 @@ class Gate {
   [[nodiscard]] Ruling fall_back(limit::LineSet unasked);
   void count(const policy::Bill& bill, bool admitted);
   void count_clients(observe::TopClients& top, bool admitted);
+  [[nodiscard]] limit::Key key_told(const policy::Bill& bill, std::size_t line) const;
   void hold(const policy::Bill& bill);
   void make_room_for_permits(const policy::Bill& bill);
   void hold_in_redis(const policy::Bill& bill);

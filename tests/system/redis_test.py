@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Weirs that share a Redis, and what becomes of requests when it goes away."""
 
+import json
+import pathlib
 import signal
 import socket
+import tempfile
 import threading
 import time
 
@@ -160,6 +163,33 @@ class Shared(TestCase):
             self.assertNotIn(b"very-secret-key", key)
             self.assertTrue(key.startswith(b"weir"), key)
             self.assertGreater(self.redis.command("PTTL", key.decode("latin-1")), 0)
+
+    def test_a_client_has_one_digest_whether_redis_is_there_or_not(self):
+        log = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))) / "access.log"
+        state = f'key_secret = "test"\nredis = {{ url = "{self.redis.url}", timeout = "2s" }}'
+        text = config(self.upstream.port, state=state, rules=shared(burst=50, key='["ip"]', on_store_failure='"local"'))
+        weir = self.start(Weir(text.replace('access = "off"', f'access = "{log}"')))
+        eventually(weir.is_ready, "it is connected to Redis")
+
+        def failed():
+            return weir.metric("weir_decisions_total", outcome="store_failed")
+
+        def explained():
+            with Client(weir.admin) as client:
+                told = client.request("POST", "/api/explain", {"Content-Type": "application/json"}, b'{"path": "/"}').json()
+            return {limit["digest"] for limit in told["rules"][0]["limits"]}
+
+        weir.get()
+        digest = get(weir.admin, "/api/keys?rule=shared&key=127.0.0.1").json()["limits"][0]["digest"]
+        self.redis.kill()
+        weir.get()
+        self.assertEqual(failed(), 1)
+        self.assertEqual(explained(), {digest})
+        self.assertEqual(get(weir.admin, "/api/keys?rule=shared&key=127.0.0.1").json()["limits"][0]["digest"], digest)
+        eventually(lambda: log.read_text().count("\n") == 2, "both are written")
+        self.assertEqual([json.loads(line)["key"] for line in log.read_text().splitlines()], [digest, digest])
+        [top] = get(weir.admin, "/api/top").json()["top"]
+        self.assertEqual([(one["digest"], one["cost"]) for one in top["admitted"]], [(digest, 2)])
 
     def test_a_flushed_script_is_loaded_again(self):
         weir = self.weir(shared(burst=100))

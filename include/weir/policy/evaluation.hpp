@@ -40,6 +40,11 @@ struct NamingKeys {
 // the rule's key has a name.
 [[nodiscard]] limit::Place place_of_client(const Rule& rule, const Request& request, base::SipKey key);
 
+// What Redis calls the client of a rule; nullopt as of name_key(). People know it by that name while Redis is
+// away as well, though the table, where the client's share is then counted, has a name of its own for it.
+[[nodiscard]] std::optional<limit::Key> name_in_redis(const Rule& rule, const AppliedLimiter& applied,
+                                                      const Request& request, const NamingKeys& keys);
+
 // What stands for a client by a pattern of attributes alone, whatever the rules; in the place of a part that
 // is missing its address.
 [[nodiscard]] base::Digest128 name_client(const KeyPattern& pattern, const Request& request,
