@@ -331,6 +331,7 @@ std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& se
     auto rule = read_rule(table, settings, reading, taken);
     rule.index = rule.cells = static_cast<limit::RuleIndex>(rules.size());
     rule.asks = policy::digest_of_asks(rule);
+    rule.marks = policy::marks_of(rule);
     const auto before = lines;
     lines += is_elastic(rule) ? 2 : 1;
     rules.push_back(std::move(rule));

@@ -134,6 +134,11 @@ Objection object_to_cost(const Rule& rule, const Request& request) {
 }  // namespace
 
 Objection Evaluation::meet(const Rule& rule, const Request& request, const NamingKeys& keys) {
+  Namer namer(request);
+  return meet(rule, request, keys, namer);
+}
+
+Objection Evaluation::meet(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer) {
   if (rule.max_body != 0) {
     const auto hidden = hidden_body(rule, request);
     if (hidden != RequestBody::State::Whole) return {.rule = &rule, .body = hidden};
@@ -143,7 +148,7 @@ Objection Evaluation::meet(const Rule& rule, const Request& request, const Namin
   if (const auto found = ambiguity_met(rule, request)) return {.rule = &rule, .ambiguity = found};
   const bool here = rule.store == Store::Memory;
   const auto name = [&](const AppliedLimiter& limiter) {
-    return here ? name_key(rule, limiter, request, keys.table) : name_in_redis(rule, limiter, request, keys);
+    return here ? namer.name(rule, limiter, keys.table) : namer.name_in_redis(rule, limiter, keys);
   };
   const auto applied = applied_limiter(rule, request);
   const auto key = name(applied);
@@ -162,8 +167,9 @@ Objection Evaluation::meet(const Rule& rule, const Request& request, const Namin
 Objection Evaluation::collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys) {
   local.clear();
   remote.clear();
+  Namer namer(request);
   for (const Rule& rule : rules) {
-    const auto objection = meet(rule, request, keys);
+    const auto objection = meet(rule, request, keys, namer);
     if (!objection || rule.mode == Mode::Shadow) continue;
     local.clear();
     remote.clear();

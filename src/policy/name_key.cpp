@@ -1,9 +1,15 @@
-// How a client's name in a rule is made. What goes into the digest, in this order, every item with its length
-// or of fixed size, so that no two sequences of attributes read the same:
+// How a client's name in a rule is made: a digest of who it is, xor a digest of the rule, its mark. What goes
+// into each, in this order, every item with its length or of fixed size, so that no two sequences read the
+// same:
 //
-//   rule name | 3 where it is the elastic limit | 0, or 1 and the override's number, or 2 and the tier's name
-//   then for each part: kind of the attribute | its name, if it has one | its value
-//   (of a header: 1, then its value)
+//   who, under the secret key   for each part of the rule's key: kind of the attribute | its name, if it has
+//                               one | its value (of a header: 1, then its value)
+//   mark, under no key          rule name | 3 where it is the elastic limit | 0, or 1 and the override's
+//                               number, or 2 and the tier's name
+//
+// So rules that tell clients apart alike digest a client once, and a mark is known before any request. Two
+// names are one only where the digests of two clients differ by just what two marks do, and whoever does not
+// have the key knows nothing of the former: what holds of one digest of 128 bits holds of the sum.
 //
 // Several weirs share these names in Redis, and a reload keeps them: nothing may go in that is a position in
 // the configuration, but for the number of an override, which has no name.
@@ -21,9 +27,10 @@ namespace {
 
 using base::SipHash128;
 
-void add_variant(SipHash128& hash, const Rule& rule, const AppliedLimiter& applied) noexcept {
-  if (applied.elastic) hash.part(std::uint64_t{3});
-  const auto variant = applied.variant;
+base::Digest128 mark_of(const Rule& rule, std::uint16_t variant, bool elastic) noexcept {
+  SipHash128 hash({});
+  hash.part(rule.name);
+  if (elastic) hash.part(std::uint64_t{3});
   if (variant == 0) {
     hash.part(std::uint64_t{0});
   } else if (variant <= rule.overrides.size()) {
@@ -33,6 +40,13 @@ void add_variant(SipHash128& hash, const Rule& rule, const AppliedLimiter& appli
     hash.part(std::uint64_t{2});
     hash.part(rule.tiers[variant - rule.overrides.size() - 1].tier);
   }
+  return hash.digest();
+}
+
+limit::Key marked(const base::Digest128& who, const Rule& rule, const AppliedLimiter& applied) noexcept {
+  const auto mark = rule.marks.empty() ? mark_of(rule, applied.variant, applied.elastic)
+                                       : rule.marks[ledger_of(applied.variant, applied.elastic)];
+  return {who.lo ^ mark.lo, who.hi ^ mark.hi};
 }
 
 // Each of these: false, and nothing hashed, when there is no value. Of a header there was a time when lines
@@ -175,17 +189,45 @@ const KeyPart* missing_part(const Rule& rule, const Request& request) {
   return found == rule.key.end() ? nullptr : &*found;
 }
 
-std::optional<limit::Key> name_key(const Rule& rule, const AppliedLimiter& applied, const Request& request,
-                                   base::SipKey key) {
+std::vector<base::Digest128> marks_of(const Rule& rule) {
+  std::vector<base::Digest128> marks;
+  const auto variants = 1 + rule.overrides.size() + rule.tiers.size();
+  marks.reserve(2 * variants);
+  for (std::size_t variant = 0; variant < variants; ++variant)
+    for (const bool elastic : {false, true})
+      marks.push_back(mark_of(rule, static_cast<std::uint16_t>(variant), elastic));
+  return marks;
+}
+
+namespace {
+
+std::optional<base::Digest128> digest_of_client(const Rule& rule, const Request& request, base::SipKey key) {
   SipHash128 hash(key);
-  hash.part(rule.name);
-  add_variant(hash, rule, applied);
   for (const auto& part : rule.key) {
     if (has_part(hash, part, request)) continue;
     if (rule.on_missing != OnMissing::Ip) return std::nullopt;
     add_attribute(hash, AttributeRef{Attribute::Ip, {}}, request);
   }
   return hash.digest();
+}
+
+}  // namespace
+
+std::optional<limit::Key> Namer::name(const Rule& rule, const AppliedLimiter& applied, base::SipKey key) {
+  const bool same = last_ != nullptr && key == key_ && last_->on_missing == rule.on_missing &&
+                    (last_ == &rule || last_->key == rule.key);
+  if (!same) {
+    who_ = digest_of_client(rule, request_, key);
+    last_ = &rule;
+    key_ = key;
+  }
+  if (!who_) return std::nullopt;
+  return marked(*who_, rule, applied);
+}
+
+std::optional<limit::Key> name_key(const Rule& rule, const AppliedLimiter& applied, const Request& request,
+                                   base::SipKey key) {
+  return Namer(request).name(rule, applied, key);
 }
 
 std::vector<KeyValue> key_values(const Rule& rule, const Request& request) {
@@ -204,10 +246,8 @@ std::vector<KeyValue> key_values(const Rule& rule, const Request& request) {
 limit::Key name_values(const Rule& rule, const AppliedLimiter& applied, std::span<const KeyValue> values,
                        base::SipKey key) {
   SipHash128 hash(key);
-  hash.part(rule.name);
-  add_variant(hash, rule, applied);
   for (const auto& [attribute, value] : values) add_value(hash, attribute, value);
-  return hash.digest();
+  return marked(hash.digest(), rule, applied);
 }
 
 namespace {
@@ -252,11 +292,16 @@ limit::Place place_of_client(const Rule& rule, const Request& request, base::Sip
   return static_cast<limit::Place>(hash.digest().lo);
 }
 
+std::optional<limit::Key> Namer::name_in_redis(const Rule& rule, const AppliedLimiter& applied,
+                                               const NamingKeys& keys) {
+  const auto key = name(rule, applied, keys.shared);
+  if (!key || !keys.places) return key;
+  return limit::at_place(*key, place_of_client(rule, request_, keys.shared));
+}
+
 std::optional<limit::Key> name_in_redis(const Rule& rule, const AppliedLimiter& applied,
                                         const Request& request, const NamingKeys& keys) {
-  const auto key = name_key(rule, applied, request, keys.shared);
-  if (!key || !keys.places) return key;
-  return limit::at_place(*key, place_of_client(rule, request, keys.shared));
+  return Namer(request).name_in_redis(rule, applied, keys);
 }
 
 base::Digest128 name_client(const KeyPattern& pattern, const Request& request, base::SipKey key) {

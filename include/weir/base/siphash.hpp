@@ -18,6 +18,7 @@ namespace weir::base {
 struct SipKey {
   std::uint64_t k0 = 0;
   std::uint64_t k1 = 0;
+  friend constexpr bool operator==(const SipKey&, const SipKey&) = default;
 };
 
 struct Digest128 {

@@ -35,6 +35,24 @@ struct NamingKeys {
 [[nodiscard]] std::optional<limit::Key> name_key(const Rule& rule, const AppliedLimiter& applied,
                                                  const Request& request, base::SipKey key);
 
+// The same for one request and rule after rule: a client is digested once for all rules in a row that tell
+// clients apart alike. REQUIRES that the request and the rules outlive it, unchanged.
+class Namer {
+ public:
+  explicit Namer(const Request& request) noexcept : request_(request) {}
+  [[nodiscard]] std::optional<limit::Key> name(const Rule& rule, const AppliedLimiter& applied,
+                                               base::SipKey key);
+  // As the function below.
+  [[nodiscard]] std::optional<limit::Key> name_in_redis(const Rule& rule, const AppliedLimiter& applied,
+                                                        const NamingKeys& keys);
+
+ private:
+  const Request& request_;
+  const Rule* last_ = nullptr;          // whose key `who_` was digested by
+  base::SipKey key_;                    // and under which
+  std::optional<base::Digest128> who_;  // nothing: it lacks a part
+};
+
 // Where the client belongs whom a rule's key names: by that part of the key which says most of who it is, so
 // that rules for an API key, and for what it does on each path, find it in one place. REQUIRES that
 // the rule's key has a name.
@@ -149,6 +167,9 @@ class Evaluation {
   // `unasked`: which of them could not be.
   const Rule* fall_back(const Request& request, const NamingKeys& keys, Bill& fallback,
                         limit::LineSet unasked = ~limit::LineSet{0}) const;
+
+ private:
+  Objection meet(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
 };
 
 // How long a rule's refusal lasts: as long as its limiter says, or until the rule's hours are over.

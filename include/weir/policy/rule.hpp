@@ -1,6 +1,7 @@
 // A rule: for which requests, for whom apart, how much. Immutable once the configuration is read.
 #pragma once
 
+#include "weir/base/siphash.hpp"
 #include "weir/limit/charge.hpp"
 #include "weir/limit/shared_limiter.hpp"
 #include "weir/policy/cost.hpp"
@@ -134,11 +135,16 @@ struct Rule {
   std::optional<Messages> messages{};
   // digest_of_asks() of it: what a log says by it holds as long as this stays the same.
   std::uint32_t asks = 0;
+  // marks_of() it, for a request not to work them out; names are the same without them.
+  std::vector<base::Digest128> marks{};
 };
 
 // A digest of all that a rule asks of a request and of its answer: for which requests, for whom apart, at
 // what cost; not of its numbers.
 [[nodiscard]] std::uint32_t digest_of_asks(const Rule& rule);
+
+// By ledger, what sets the names of its clients there apart from their names elsewhere (see name_key.cpp).
+[[nodiscard]] std::vector<base::Digest128> marks_of(const Rule& rule);
 
 // The name that a client's messages are counted under, beside that of its requests.
 [[nodiscard]] constexpr limit::Key message_key(const limit::Key& of_requests) noexcept {

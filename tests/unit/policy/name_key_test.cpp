@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -240,6 +241,47 @@ TEST_F(NameKey, TiersAndOverridesCountApartAndTiersKeepTheirNames) {
   rule.overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
   EXPECT_EQ(name(rule, 4), pro);  // an override more is no fresh bucket for a tier
   EXPECT_EQ((std::set{*name(rule, 0), *name(rule, 1), *name(rule, 2), *name(rule, 3), *pro}).size(), 5U);
+}
+
+// Whatever came before it, and whether its marks are worked out or not: of rules that tell clients apart
+// alike the second is named by what was digested for the first.
+TEST_F(NameKey, RulesInARowAreNamedAsEachAlone) {
+  request_.client.user = "ann";
+  std::vector<Rule> rules;
+  const auto add = [&](std::string name, std::initializer_list<std::string_view> parts) {
+    for (const auto missing : {OnMissing::Skip, OnMissing::Ip}) {
+      auto& rule = rules.emplace_back(rule_of(name, parts));
+      rule.on_missing = missing;
+      rule.tiers.push_back({.tier = "pro", .limiter = bucket(1, 1)});
+      rule.overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
+    }
+  };
+  for (const auto* name : {"a", "b"}) {
+    add(name, {"ip"});
+    add(name, {"user"});
+    add(name, {"user", "ip"});
+    add(name, {"org"});
+    add(name, {});
+  }
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  std::set<limit::Key> names;
+  Namer namer(request_);
+  for (int i = 0; i < 10'000; ++i) {
+    Rule& rule = rules[random() % rules.size()];
+    rule.marks = random() % 2 == 0 ? marks_of(rule) : std::vector<base::Digest128>{};
+    AppliedLimiter applied{&*rule.limiter, &*rule.limiter};
+    applied.variant = static_cast<std::uint16_t>(random() % 3);
+    applied.elastic = random() % 2 == 0;
+    const base::SipKey key{1, random() % 2};
+    const auto name = namer.name(rule, applied, key);
+    ASSERT_EQ(name, name_key(rule, applied, request_, key));
+    if (name) names.insert(*name);
+  }
+  // Two names, three variants, elastic or not, two keys; {"org"} names the address, as {"ip"} does, or
+  // nobody.
+  EXPECT_EQ(names.size(), 2U * 3 * 2 * 2 * 4);
 }
 
 // What balances by hash goes by: no rule is concerned, and the address stands in for what is missing.
