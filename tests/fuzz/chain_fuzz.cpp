@@ -55,12 +55,31 @@ void check(const std::vector<Charge>& bill, const std::vector<Outcome>& outcomes
   require(charged == fits, "charged when every enforced line admits");
 }
 
+struct Looks {
+  std::vector<Outcome> outcomes;
+  std::vector<bool> known;  // which of the keys have a slot
+};
+
+Looks look(const KeyTable& table, const std::vector<Charge>& bill, TimePoint now) {
+  Looks looks{peeked(table, bill, now), {}};
+  for (const auto& line : bill) looks.known.push_back(table.knows(line.key));
+  return looks;
+}
+
 // But for room: a refused bill may forget a drained key, or move one over. Then somebody's overflow cell
-// answers where his own would have, or the other way round.
-void check_unchanged(const std::vector<Outcome>& before, const std::vector<Outcome>& after) {
-  for (std::size_t i = 0; i < before.size(); ++i)
-    require(before[i] == after[i] || before[i].overflow != after[i].overflow,
-            "a refused bill changes nothing");
+// answers where his own would have, or the other way round; and who is forgotten begins with what the
+// overflow cell has.
+void check_unchanged(const std::vector<Charge>& bill, const Looks& before, const Looks& after,
+                     TimePoint now) {
+  const KeyTable empty(16);
+  for (std::size_t i = 0; i < bill.size(); ++i) {
+    const auto& was = before.outcomes[i];
+    if (before.known[i] && !after.known[i])
+      require(was == empty.peek(bill[i], now), "a refused bill forgets drained keys alone");
+    else
+      require(was == after.outcomes[i] || was.overflow != after.outcomes[i].overflow,
+              "a refused bill changes nothing");
+  }
 }
 
 // What concurrency holds is given back at once, so that keys come and go.
@@ -80,18 +99,18 @@ void run(Input& in) {
   while (in.left() != 0) {
     now += base::Duration(static_cast<base::Duration::rep>(in.between(0, 10'000'000'000)));
     const auto bill = bill_from(in, limiters);
-    const auto before = peeked(table, bill, now);
+    const auto before = look(table, bill, now);
     const auto keys = table.stats().keys;
     std::vector<Outcome> outcomes(bill.size());
     const bool charged = table.charge(bill, now, outcomes);
     check(bill, outcomes, charged);
-    if (!charged) check_unchanged(before, peeked(table, bill, now));
+    if (!charged) check_unchanged(bill, before, look(table, bill, now), now);
     if (!charged) require(table.stats().keys <= keys, "a refused bill takes no slot");
     const bool logs = std::any_of(bill.begin(), bill.end(), [](const Charge& line) {
       return std::holds_alternative<limit::SlidingLog>(*line.limiter);
     });
-    if (all_in_their_slots(before) && all_in_their_slots(outcomes) && !logs)
-      require(before == outcomes, "a bill answers what each of its lines would");
+    if (all_in_their_slots(before.outcomes) && all_in_their_slots(outcomes) && !logs)
+      require(before.outcomes == outcomes, "a bill answers what each of its lines would");
     if (charged && in.byte() % 2 == 0) end(table, bill, outcomes, now, in.byte() % 2 == 0);
     table.sweep(now, 1);
   }
