@@ -89,7 +89,7 @@ class Pipeline {
     Purpose purpose;
     std::vector<Bill> bills{};               // of Charge: those that share the call, in order
     Time sent{};                             // of Charge
-    LastRefunds::Groups refunded = 0;        // of Refund: whose
+    LastRefunds::Groups refunded{};          // of Refund: whose
     std::unique_ptr<std::string> command{};  // of Refund: its bytes, in case they have to leave again
     bool resent = false;                     // of Refund, after NOSCRIPT; not twice
     std::uint8_t hops = 0;                   // of Refund, to other nodes, so far

@@ -21,10 +21,10 @@ using Purpose = Pipeline::Purpose;
 
 // Whose states may move earlier. Of concurrency nothing is kept that could be outdated (DenyCache), and every
 // request that ends lets go of something.
-LastRefunds::Groups groups_of(std::span<const Refund> refunds) noexcept {
-  LastRefunds::Groups groups = 0;
+LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
+  LastRefunds::Groups groups;
   for (const auto& line : refunds)
-    if (!limit::holds(*line.charge.limiter)) groups |= LastRefunds::group_of(line.charge.key);
+    if (!limit::holds(*line.charge.limiter)) groups.push_back(LastRefunds::group_of(line.charge.key));
   return groups;
 }
 
@@ -82,14 +82,15 @@ bool Store::Session::forget(const limit::Charge& charge) {
   }
   auto command = std::make_unique<std::string>();
   append_reset(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, charge.key);
-  tell(std::move(command), LastRefunds::group_of(charge.key));
+  tell(std::move(command), {LastRefunds::group_of(charge.key)});
   return true;
 }
 
 void Store::Session::tell(std::unique_ptr<std::string> command, LastRefunds::Groups refunded) {
   pipeline_.output().append(*command);
   refunds_.note(refunded, std::chrono::steady_clock::now());
-  pipeline_.push({.purpose = Purpose::Refund, .refunded = refunded, .command = std::move(command)});
+  pipeline_.push(
+      {.purpose = Purpose::Refund, .refunded = std::move(refunded), .command = std::move(command)});
   schedule_flush();
 }
 

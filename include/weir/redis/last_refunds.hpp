@@ -12,32 +12,37 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+
+#include <boost/container/small_vector.hpp>
 
 namespace weir::redis {
 
 class LastRefunds {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  // A bit for each group that has a key in it. Keys are digests, so each group has one in 64 of them.
-  using Groups = std::uint64_t;
+  using Group = std::uint16_t;
+  using Groups = boost::container::small_vector<Group, 4>;
 
-  [[nodiscard]] static Groups group_of(const limit::Key& key) noexcept {
-    return Groups{1} << (key.hi % kGroups);
+  // Keys of one group end what is known of each other, so groups are many: where two lines of one bill met in
+  // one, and one of them were given back whenever the other refuses, that refusal would never be known. The
+  // product, so that clients whose names differ by the same (name_key.cpp) do not all meet alike.
+  [[nodiscard]] static Group group_of(const limit::Key& key) noexcept {
+    return static_cast<Group>(key.hi * 0x9e3779b97f4a7c15 >> (64 - std::bit_width(kGroups - 1)));
   }
 
   // To be noted when the refund leaves and when it is known to have been carried out (or may have been): in
   // between, others may still read the state before it.
-  void note(Groups groups, Time now) noexcept {
-    for (; groups != 0; groups &= groups - 1)
-      raise(last_[static_cast<std::size_t>(std::countr_zero(groups))], now);
+  void note(std::span<const Group> groups, Time now) noexcept {
+    for (const auto group : groups) raise(last_[group], now);
   }
   [[nodiscard]] bool noted_since(const limit::Key& key, Time then) const noexcept {
-    return last_[key.hi % kGroups].load(std::memory_order_acquire) >= then.time_since_epoch().count();
+    return last_[group_of(key)].load(std::memory_order_acquire) >= then.time_since_epoch().count();
   }
 
  private:
   using Tick = std::atomic<Time::rep>;
-  static constexpr std::size_t kGroups = 64;
+  static constexpr std::size_t kGroups = 4096;
 
   static void raise(Tick& last, Time now) noexcept {
     auto seen = last.load(std::memory_order_relaxed);

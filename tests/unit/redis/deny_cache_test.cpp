@@ -4,6 +4,10 @@
 #include "unit/redis/store_fixture.hpp"
 #include "unit/redis/timed_scripts.hpp"
 
+#include <array>
+#include <random>
+#include <string>
+
 namespace weir::redis {
 namespace {
 
@@ -177,13 +181,30 @@ TEST_F(Denials, EndWhenSomethingIsGivenBack) {
   ASSERT_TRUE(ask(bill));
   ASSERT_FALSE(ask(bill));
   now_ += 1ms;
-  refunds_.note(LastRefunds::group_of(other_), ours());
+  refunds_.note(std::array{LastRefunds::group_of(other_)}, ours());
   EXPECT_TRUE(refuses(bill));
-  refunds_.note(LastRefunds::group_of(key_), ours());
+  refunds_.note(std::array{LastRefunds::group_of(key_)}, ours());
   EXPECT_FALSE(refuses(bill));
   now_ += 1ms;
   ASSERT_FALSE(ask(bill));  // asked since, so it knows of the refund
   EXPECT_TRUE(refuses(bill));
+}
+
+// Nor do those of two rules whose names of every client differ by the same.
+TEST_F(Denials, OfTwoKeysHardlyEverEndTogether) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  int together = 0;
+  for (int rules = 0; rules < 1000; ++rules) {
+    const auto between = random() & ~std::uint64_t{0xfff};
+    for (int client = 0; client < 100; ++client) {
+      const limit::Key key{random(), random()};
+      const limit::Key other{key.lo, key.hi ^ between};
+      together += LastRefunds::group_of(key) == LastRefunds::group_of(other) ? 1 : 0;
+    }
+  }
+  EXPECT_LT(together, 500) << "of 100,000; one in 4,096 would be 24";
 }
 
 TEST_F(Denials, AreOfTheLimiterThatSaidSo) {
