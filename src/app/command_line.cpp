@@ -183,10 +183,10 @@ int do_run(const Words& words) {
 int do_check(const Words& words) {
   const auto settings = load_settings(words.config);
   std::cout << describe(settings) << std::flush;
+  for (const auto& [where, what] : settings.warnings) std::cerr << where << ": warning: " << what << '\n';
   const auto warn = [&](const std::string& what) {
     std::cerr << words.config << ": warning: " << what << '\n';
   };
-  for (const auto& warning : settings.warnings) warn(warning);
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   for (const auto& doubt : find_doubts(settings.listeners, now)) warn(doubt);
   if (const auto fault = AccessLog::fault_of(settings.log.access); !fault.empty())

@@ -87,7 +87,7 @@ Program::Program(const Settings& settings, std::vector<std::vector<upstream::Ser
       reloading_(control_, std::move(file),
                  [this](FreshConfiguration fresh) { return apply(std::move(fresh)); }),
       upgrade_(control_.get_executor(), house(), log_) {
-  for (const auto& warning : settings.warnings) log_.warning(warning);
+  for (const auto& warning : settings.warnings) log_.warning(warning.where + ": " + warning.what);
   // Names of a table that is filled from a snapshot are made under the key of the weir that wrote it.
   if (snapshot_.found()) names_.table = snapshot_.found()->names;
   start_workers(std::move(servers));

@@ -111,7 +111,7 @@ void Program::put_in_force(Settings settings, Editions::Draft draft, std::vector
   if (admin_) admin_->renew(sources());
   alerts_->change(settings_.alerts, sources());
   table_.put_in_order(clock_.now());
-  for (const auto& warning : settings_.warnings) log_.warning(warning);
+  for (const auto& warning : settings_.warnings) log_.warning(warning.where + ": " + warning.what);
   tell(LogLevel::Info, report.changes);
   log_.write_always(LogLevel::Info, "reload: the configuration was read anew");
 }

@@ -29,15 +29,18 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   // Where the syntax is wrong, whatever else is missing is missing because of that.
   if (!mistakes.empty() && document.table()->entries.empty()) throw ConfigError(mistakes.lines());
   const TableReader root(&document, 1, "", schema::kRoot, {&file, &mistakes});
-  Reading reading{.folder = std::filesystem::path(file).parent_path(), .tiers = {}};
+  Reading reading{.file = file, .folder = std::filesystem::path(file).parent_path(), .tiers = {}};
   reading.files.push_back(std::filesystem::path(file).lexically_normal().string());
   Settings settings;
   settings.server = read_server(root.table("server", schema::kServer));
   settings.listeners = read_listeners(root, reading);
   settings.admin = read_admin(root, reading);
   settings.log = read_log(root.table("log", schema::kLog), reading);
-  settings.client = read_client(root.table("client", schema::kClient), reading);
-  settings.state = read_state(root.table("state", schema::kState), reading);
+  const auto client = root.table("client", schema::kClient);
+  const auto state = root.table("state", schema::kState);
+  reading.lines = {{"[client]", client.line()}, {"[state]", state.line()}};
+  settings.client = read_client(client, reading);
+  settings.state = read_state(state, reading);
   settings.upstreams = read_upstreams(root, reading);
   settings.routes = read_routes(root, settings.upstreams, reading);
   settings.rules = read_rules(root, settings, reading);

@@ -118,8 +118,10 @@ std::vector<policy::Route> read_routes(const TableReader& root,
                                        const Reading& reading) {
   std::vector<policy::Route> routes;
   std::set<std::string> taken;
-  for (const auto& table : root.tables("route", schema::kRoute))
+  for (const auto& table : root.tables("route", schema::kRoute)) {
     routes.push_back(read_route(table, upstreams, reading, taken));
+    reading.lines["route " + in_quotes(routes.back().name)] = table.line();
+  }
   const bool none = root.has("route") ? routes.empty() : !root.mentions("route");
   if (none) root.missing("route", "at least one [[route]], or what listeners accept leads nowhere");
   return routes;

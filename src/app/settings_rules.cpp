@@ -300,7 +300,11 @@ StateSettings read_state(const TableReader& table, Reading& reading) {
   read_memory(table.table("memory", schema::kMemory), reading, state);
   state.key_secret = table.text("key_secret");
   state.replicas = static_cast<unsigned>(table.whole("replicas"));
-  if (table.has("redis")) state.redis = read_redis(table.table("redis", schema::kRedis), reading);
+  if (table.has("redis")) {
+    const auto redis = table.table("redis", schema::kRedis);
+    state.redis = read_redis(redis, reading);
+    reading.lines["[state.redis]"] = redis.line();
+  }
   reading.store = table.choice<policy::Store>("store");
   if (reading.store == policy::Store::Redis && !table.mentions("redis"))
     table.mistake("store",
@@ -332,6 +336,7 @@ std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& se
     rule.index = rule.cells = static_cast<limit::RuleIndex>(rules.size());
     rule.asks = policy::digest_of_asks(rule);
     rule.marks = policy::marks_of(rule);
+    reading.lines["rule " + in_quotes(rule.name)] = table.line();
     const auto before = lines;
     lines += is_elastic(rule) ? 2 : 1;
     rules.push_back(std::move(rule));

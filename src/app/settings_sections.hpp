@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,6 +25,7 @@ struct Taken {
 
 // What sections tell each other beside the settings themselves.
 struct Reading {
+  std::string file;                             // as messages name it
   std::filesystem::path folder;                 // relative paths start here
   std::set<std::string> tiers;                  // that the keys file gives to somebody
   policy::Store store = policy::Store::Memory;  // of rules that say nothing
@@ -32,6 +34,8 @@ struct Reading {
   bool countries = false;                       // [client] has geo, likewise
   policy::TierPriorities tier_priorities{};     // that rules give to their tiers
   std::vector<Taken> taken{};                   // by the listeners read so far
+  // Where each stands that warnings speak of, by what they call it: `rule "login"`, `[client]`.
+  mutable std::map<std::string, int> lines{};
   mutable std::vector<std::string>
       files{};  // named so far, and the configuration's own: resolve() notes them
 };
@@ -78,7 +82,7 @@ void read_json_cost(const TableReader& table, policy::Rule& rule);
                                             Reading& reading);
 
 // What is allowed and probably not meant.
-[[nodiscard]] std::vector<std::string> find_doubts(const Settings& settings, const Reading& reading);
+[[nodiscard]] std::vector<Warning> find_doubts(const Settings& settings, const Reading& reading);
 
 // Whether any rule reads bodies.
 [[nodiscard]] bool asks_for_bodies(const Settings& settings);

@@ -159,7 +159,10 @@ std::vector<net::ListenerSettings> read_listeners(const TableReader& root, Readi
     listener.address = address.value_or(base::Endpoint{});
     listener.proxy_protocol = table.boolean("proxy_protocol");
     if (table.has("tls")) listener.tls = read_tls(table.table("tls", schema::kTls), reading);
-    if (address) take_address(table, *address, reading);
+    if (address) {
+      take_address(table, *address, reading);
+      reading.lines["listener " + address->to_string()] = table.line();
+    }
     listeners.push_back(std::move(listener));
   }
   const bool none = root.has("listener") ? listeners.empty() : !root.mentions("listener");

@@ -290,6 +290,7 @@ std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root, 
     upstream.proxy_protocol = table.boolean("proxy_protocol");
     // What it says of one client would be taken for the next one's.
     upstream.max_idle = upstream.proxy_protocol ? 0 : static_cast<std::size_t>(table.whole("max_idle"));
+    reading.lines["upstream " + in_quotes(upstream.name)] = table.line();
     upstreams.push_back(std::move(upstream));
   }
   return upstreams;

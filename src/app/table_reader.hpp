@@ -39,6 +39,8 @@ class TableReader {
   // Whether the constructor found a mistake, so that what is missing may be what that entry meant.
   [[nodiscard]] bool flawed() const noexcept { return flawed_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  // Where it begins; of one that is absent, where that begins which it would stand in.
+  [[nodiscard]] int line() const noexcept { return line_; }
   [[nodiscard]] const Place& place() const noexcept { return place_; }
 
   // REQUIRES of all accessors: the schema has the key, of that kind.

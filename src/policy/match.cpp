@@ -49,6 +49,11 @@ bool TextMatch::holds(std::string_view text) const {
   return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), regex_->expression);
 }
 
+bool TextMatch::covers(const TextMatch& other) const {
+  if (any_ || other.any_) return any_;
+  return exact_ == other.exact_ || (!other.regex_ && holds(other.exact_));
+}
+
 std::string TextMatch::describe() const {
   return any_ ? "present" : exact_;
 }
@@ -88,6 +93,12 @@ base::Result<PathMatch> PathMatch::parse(std::string_view pattern) {
 bool PathMatch::holds(std::string_view path) const {
   if (regex_) return regex_->holds(path);
   return prefix_ ? path.starts_with(text_) : path == text_;
+}
+
+bool PathMatch::covers(const PathMatch& other) const {
+  if (other.regex_) return regex_ ? regex_->covers(*other.regex_) : prefix_ && text_.empty();
+  if (!other.prefix_) return holds(other.text_);
+  return prefix_ && other.text_.starts_with(text_);
 }
 
 std::string PathMatch::describe() const {

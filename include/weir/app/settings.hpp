@@ -42,6 +42,12 @@ struct StateSettings {
   unsigned replicas = 1;   // weirs that share the Redis; what the local fallback divides by
 };
 
+// What is allowed and probably not meant.
+struct Warning {
+  std::string where;  // "weir.toml:14", or the file alone
+  std::string what;
+};
+
 struct Settings {
   proxy::ServerSettings server;
   std::vector<net::ListenerSettings> listeners;
@@ -54,7 +60,7 @@ struct Settings {
   policy::TierPriorities tier_priorities;
   std::vector<policy::Rule> rules;
   std::vector<admin::AlertSettings> alerts;
-  std::vector<std::string> warnings;  // what is allowed and probably not meant
+  std::vector<Warning> warnings;
 };
 
 // What is wrong with a configuration, all of it: one line for each mistake,

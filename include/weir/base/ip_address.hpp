@@ -42,6 +42,10 @@ class Cidr {
   // Refuses host bits below the prefix: "10.0.0.1/8" is usually a mistake.
   [[nodiscard]] static std::optional<Cidr> parse(std::string_view text) noexcept;
   [[nodiscard]] bool contains(const IpAddress& ip) const noexcept { return ip.masked(bits_) == base_; }
+  // Whether all of the other's addresses are among these.
+  [[nodiscard]] bool contains(const Cidr& other) const noexcept {
+    return bits_ <= other.bits_ && contains(other.base_);
+  }
   [[nodiscard]] std::string to_string() const;
 
  private:

@@ -37,6 +37,9 @@ class TextMatch {
   [[nodiscard]] static base::Result<TextMatch> parse(std::string_view pattern);
   [[nodiscard]] static TextMatch present();
   [[nodiscard]] bool holds(std::string_view text) const;
+  // Whether it holds of every text that the other one holds of. False where expressions would have to be
+  // compared: of two of them only that they are the same is seen.
+  [[nodiscard]] bool covers(const TextMatch& other) const;
   [[nodiscard]] std::string describe() const;
 
  private:
@@ -54,6 +57,8 @@ class PathMatch {
  public:
   [[nodiscard]] static base::Result<PathMatch> parse(std::string_view pattern);
   [[nodiscard]] bool holds(std::string_view path) const;
+  // As TextMatch::covers().
+  [[nodiscard]] bool covers(const PathMatch& other) const;
   [[nodiscard]] std::string describe() const;
 
  private:

@@ -12,8 +12,17 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::vector<std::string> warnings_of(const std::string& text) {
-  return parse_settings(text, kFile).warnings;
+std::vector<std::string> warnings_of(const std::string& text, const std::string& file = kFile) {
+  std::vector<std::string> texts;
+  for (const auto& warning : parse_settings(text, file).warnings) texts.push_back(warning.what);
+  return texts;
+}
+
+// "FILE:LINE: WHAT"
+std::vector<std::string> located_warnings_of(const std::string& text) {
+  std::vector<std::string> texts;
+  for (const auto& [where, what] : parse_settings(text, kFile).warnings) texts.push_back(where + ": " + what);
+  return texts;
 }
 
 TEST(Warnings, OfKeysThatClientsCanInvent) {
@@ -28,9 +37,74 @@ TEST(Warnings, OfKeysThatClientsCanInvent) {
 }
 
 TEST(Warnings, OfRoutesBehindOneThatTakesAll) {
-  EXPECT_THAT(
-      warnings_of(with("[[route]]\nname = \"late\"\nmatch = { path = \"/a\" }\nupstream = \"api\"\n")),
-      Contains("route \"late\" is never reached: \"*\" before it takes every request"));
+  EXPECT_THAT(located_warnings_of(
+                  with("[[route]]\nname = \"late\"\nmatch = { path = \"/a\" }\nupstream = \"api\"\n")),
+              Contains("weir.toml:11: route \"late\" is never reached: route \"*\" before it (weir.toml:6) "
+                       "takes every request; the narrower one has to come first"));
+}
+
+// Two routes by their conditions, the second on line 7.
+std::vector<std::string> warnings_of_routes(const std::string& first, const std::string& second) {
+  return located_warnings_of(
+      "[[listener]]\naddress = \"127.0.0.1:1\"\n[[route]]\nname = \"first\"\nmatch = " + first +
+      "\nrespond = {}\n[[route]]\nname = \"second\"\nmatch = " + second + "\nrespond = {}\n");
+}
+
+TEST(Warnings, OfRoutesBehindOneThatTakesAllThatTheyWould) {
+  const auto hidden = Contains(
+      "weir.toml:7: route \"second\" is never reached: route \"first\" before it (weir.toml:3) "
+      "takes every request that it would; the narrower one has to come first");
+  const std::pair<const char*, const char*> hiding[] = {
+      {R"({ path = "/a" })", R"({ path = "/a" })"},
+      {R"({ path = "/api/*" })", R"({ path = "/api/v1/*", methods = "GET" })"},
+      {R"({ path = "/api*" })", R"({ path = "/api/*" })"},
+      {R"({ path = "~^/api/" })", R"({ path = "/api/login" })"},
+      {R"({ path = "~^/api/" })", R"({ path = "~^/api/" })"},
+      {R"({ methods = ["GET", "HEAD"] })", R"({ methods = "GET", path = "/a" })"},
+      {R"({ host = "a.example" })", R"({ host = "A.example", path = "/a" })"},
+      {R"({ headers = { X-A = true } })", R"({ headers = { x-a = "1" } })"},
+      {R"({ query = { q = "~^1" } })", R"({ query = { q = "12" } })"},
+      {R"({ ip = "10.0.0.0/8" })", R"({ ip = ["10.1.0.0/16", "10.2.0.1"] })"},
+      {R"({ hours = "22:00-06:00" })", R"({ hours = "22:00-06:00", path = "/a" })"},
+      {R"({ not = { path = "/a/b" } })", R"({ not = { path = "/a/*" } })"},
+  };
+  for (const auto& [first, second] : hiding)
+    EXPECT_THAT(warnings_of_routes(first, second), hidden) << first << " " << second;
+}
+
+TEST(Warnings, OfNoRouteThatSomethingReaches) {
+  const std::pair<const char*, const char*> reached[] = {
+      {R"({ path = "/api/v1/*" })", R"({ path = "/api/*" })"},
+      {R"({ path = "/api/*" })", R"({ path = "/api" })"},
+      {R"({ path = "/*" })", R"({ methods = "OPTIONS" })"},
+      {R"({ path = "~^/api/" })", R"({ path = "/api/*" })"},
+      {R"({ methods = "GET" })", R"({ path = "/a" })"},
+      {R"({ host = "a.example" })", R"({ host = "b.example" })"},
+      {R"({ headers = { X-A = "present" } })", R"({ headers = { X-A = true } })"},
+      {R"({ query = { q = "1" } })", R"({ query = { Q = "1" } })"},
+      {R"({ ip = "10.0.0.0/8" })", R"({ ip = ["10.1.0.0/16", "11.0.0.1"] })"},
+      {R"({ hours = "22:00-06:00" })", R"({ hours = "22:00-05:00" })"},
+      {R"({ not = { path = "/a/*" } })", R"({ not = { path = "/a/b" } })"},
+      {R"({ path = "/a", not = { methods = "GET" } })", R"({ path = "/a" })"},
+  };
+  for (const auto& [first, second] : reached)
+    EXPECT_THAT(warnings_of_routes(first, second), Not(Contains(HasSubstr("never reached"))))
+        << first << " " << second;
+}
+
+TEST(Warnings, OfFallbacksThatNothingFallsBackOn) {
+  const auto of = [](const std::string& key) {
+    return located_warnings_of(with_rule("key = [\"" + key + "\"]\n"));
+  };
+  EXPECT_THAT(of("ip|api_key"),
+              Contains("weir.toml:11: rule \"x\" is keyed by \"ip|api_key\", and every request has an ip: "
+                       "\"api_key\" is never looked at; did you mean \"api_key|ip\"?"));
+  EXPECT_THAT(of("user|path|api_key|org"),
+              Contains(HasSubstr("every request has a path: \"api_key|org\" is never "
+                                 "looked at; did you mean \"user|api_key|org|path\"?")));
+  EXPECT_THAT(of("ip|path"), Contains(HasSubstr("did you mean [\"ip\", \"path\"], all of them together?")));
+  for (const char* key : {"api_key|ip", "ip", "user|api_key|ip"})
+    EXPECT_THAT(of(key), Not(Contains(HasSubstr("never looked at")))) << key;
 }
 
 TEST(Warnings, OfARuleThatMeetsNoRoute) {
@@ -56,10 +130,9 @@ TEST(Warnings, OfTiersThatNobodyHas) {
   const Folder folder;
   folder.write("keys.toml", "[[key]]\nkey = \"k\"\ntier = \"free\"\n");
   const auto warnings =
-      parse_settings(with_rule("tiers = { free = { limit = \"1/s\" }, gold = { limit = \"1/s\" } }\n"
-                               "[client]\nkeys = \"keys.toml\"\n"),
-                     folder.file(kFile))
-          .warnings;
+      warnings_of(with_rule("tiers = { free = { limit = \"1/s\" }, gold = { limit = \"1/s\" } }\n"
+                            "[client]\nkeys = \"keys.toml\"\n"),
+                  folder.file(kFile));
   EXPECT_THAT(warnings, ::testing::ElementsAre(
                             "rule \"x\" names the tier \"gold\", which no key of the keys file has"));
 }
@@ -170,18 +243,17 @@ TEST(Warnings, OfCostsThatATierOrAnOverrideCannotPay) {
 TEST(Warnings, OfCostsThatAnIdleQueueRefuses) {
   for (unsigned queue = 0; queue < 4; ++queue)
     for (unsigned cost = 1; cost < 6; ++cost) {
-      const auto settings =
-          parse_settings(with_rule("algorithm = \"leaky_bucket\"\nqueue = " + std::to_string(queue) +
-                                   "\ncost = " + std::to_string(cost) + "\n"),
-                         kFile);
+      const auto text = with_rule("algorithm = \"leaky_bucket\"\nqueue = " + std::to_string(queue) +
+                                  "\ncost = " + std::to_string(cost) + "\n");
+      const auto settings = parse_settings(text, kFile);
       const auto& rule = settings.rules[1];
       const bool admitted =
           limit::step(rule.limiter, {}, base::TimePoint(std::chrono::hours(1)), rule.cost).outcome.allowed;
       const auto warning = Contains(HasSubstr("rule \"x\" admits nothing"));
       if (admitted)
-        EXPECT_THAT(settings.warnings, Not(warning)) << queue << " " << cost;
+        EXPECT_THAT(warnings_of(text), Not(warning)) << queue << " " << cost;
       else
-        EXPECT_THAT(settings.warnings, warning) << queue << " " << cost;
+        EXPECT_THAT(warnings_of(text), warning) << queue << " " << cost;
     }
 }
 
@@ -191,11 +263,9 @@ TEST(Warnings, OfWhatNobodyAsksFor) {
   countries.add("203.0.113.0", 24, "CH");
   folder.write("c.mmdb", countries.bytes());
   const auto of = [&](const std::string& more) {
-    return parse_settings(
-               with_rule(more + "[client]\ngeo = \"c.mmdb\"\njwt = { algorithm = \"HS256\", secret = "
-                                "\"0123456789abcdef0123456789abcdef\" }\n"),
-               folder.file(kFile))
-        .warnings;
+    return warnings_of(with_rule(more + "[client]\ngeo = \"c.mmdb\"\njwt = { algorithm = \"HS256\", secret = "
+                                        "\"0123456789abcdef0123456789abcdef\" }\n"),
+                       folder.file(kFile));
   };
   const auto unasked = HasSubstr("nothing asks for a c");
   EXPECT_THAT(of(""), AllOf(Contains("[client] jwt is configured, and nothing asks for a claim"),

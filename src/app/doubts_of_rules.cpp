@@ -1,0 +1,207 @@
+// What rules say and their writers probably do not mean.
+#include "app/doubts.hpp"
+#include "app/overlap.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace weir::app {
+
+namespace {
+
+using policy::Attribute;
+
+// What every request has: of the alternatives behind it none is looked at.
+bool is_of_every(const policy::AttributeRef& attribute) {
+  constexpr Attribute kOfEvery[] = {Attribute::Ip, Attribute::Method, Attribute::Path};
+  return std::find(std::begin(kOfEvery), std::end(kOfEvery), attribute.kind) != std::end(kOfEvery);
+}
+
+bool takes_api_key(const policy::KeyPart& part) {
+  for (const auto& attribute : part) {
+    if (attribute.kind == Attribute::ApiKey) return true;
+    if (is_of_every(attribute)) break;
+  }
+  return false;
+}
+
+// Whether a client that invents an API key gets a state of its own: whatever the other parts of the key are.
+bool rests_on_api_key(const policy::Rule& rule) {
+  return std::any_of(rule.key.begin(), rule.key.end(), takes_api_key);
+}
+
+void doubt_invented_keys(const Settings& settings, Doubts& doubts) {
+  const auto& client = settings.client;
+  if (client.keys && client.unknown_keys != policy::UnknownKeys::Accept) return;
+  for (const auto& rule : settings.rules)
+    if (rests_on_api_key(rule))
+      doubts.add(rule,
+                 std::string("tells clients apart by API keys, and ") +
+                     (client.keys ? "unknown ones are accepted" : "no [client] keys file says which exist") +
+                     ": who invents keys gets a fresh limit with each");
+}
+
+std::string text_of(const policy::KeyPart& part) {
+  std::string text;
+  for (const auto& attribute : part) text += (text.empty() ? "" : "|") + policy::describe(attribute);
+  return in_quotes(text);
+}
+
+// What the writer of a fallback perhaps meant whose rest is never looked at: the rest before what every
+// request has, or where all of it is such, both together.
+std::string perhaps(const policy::KeyPart& part) {
+  policy::KeyPart first, last;
+  for (const auto& attribute : part) (is_of_every(attribute) ? last : first).push_back(attribute);
+  if (first.empty()) {
+    std::string both;
+    for (const auto& attribute : last) both += (both.empty() ? "" : ", ") + text_of({attribute});
+    return "[" + both + "], all of them together";
+  }
+  first.push_back(last.front());
+  return text_of(first);
+}
+
+// Every request has what stands before the last alternative, which is never looked at.
+void doubt_fallbacks(const policy::Rule& rule, Doubts& doubts) {
+  for (const auto& part : rule.key) {
+    const auto present = std::find_if(part.begin(), part.end(), is_of_every);
+    if (part.end() - present < 2) continue;
+    doubts.add(rule, "is keyed by " + text_of(part) + ", and every request has " +
+                         (present->kind == Attribute::Ip ? "an " : "a ") + policy::describe(*present) + ": " +
+                         text_of({present + 1, part.end()}) + " is never looked at; did you mean " +
+                         perhaps(part) + "?");
+  }
+}
+
+bool can_be_known(Attribute attribute, const policy::ClientSettings& client) {
+  const auto told = [](const policy::Source& source) { return source.kind != policy::Source::Kind::None; };
+  switch (attribute) {
+    case Attribute::User:
+      return told(client.user) || client.keys;
+    case Attribute::Org:
+      return told(client.org) || client.keys;
+    case Attribute::Service:
+      return told(client.service) || client.keys;
+    case Attribute::Tier:
+      return client.keys.has_value();
+    case Attribute::Device:
+      return told(client.device);
+    default:
+      return true;
+  }
+}
+
+void doubt_key(const policy::Rule& rule, const policy::ClientSettings& client, Doubts& doubts) {
+  for (const auto& part : rule.key)
+    if (std::none_of(part.begin(), part.end(),
+                     [&](const policy::AttributeRef& ref) { return can_be_known(ref.kind, client); }))
+      doubts.add(rule, "is keyed by " + text_of(part) +
+                           ", which no request has: [client] does not say where it is found");
+}
+
+void doubt_reach(const Settings& settings, Doubts& doubts) {
+  for (const auto& rule : settings.rules)
+    if (std::all_of(settings.routes.begin(), settings.routes.end(),
+                    [&](const policy::Route& route) { return plainly_disjoint(route.match, rule.match); }))
+      doubts.add(rule, "applies to no route: its host, methods or path are of none");
+}
+
+// The costliest request that an idle one admits. A queue admits one more than it holds: what departs at once
+// takes none of its places.
+std::uint64_t most_at_once(const limit::Limiter& limiter) {
+  const auto* spacing = limit::spacing(limiter);
+  return spacing != nullptr ? spacing->capacity() : limit::quota(limiter);
+}
+
+// `numbers`: the rule or a variant of it; `whose`: for which requests they stand.
+template <class Numbers>
+void doubt_cost(const policy::Rule& rule, const Numbers& numbers, const std::string& whose, Doubts& doubts) {
+  auto most = most_at_once(numbers.limiter);
+  if (numbers.soft) most = std::max(most, most_at_once(*numbers.soft));
+  if (numbers.elastic) most = std::max(most, most_at_once(numbers.elastic->limiter));
+  if (rule.cost <= most) return;
+  const bool told = rule.cost_from.kind != policy::CostSource::Kind::None;
+  doubts.add(rule, std::string("admits ") + (told ? "no request that does not say its cost" : "nothing") +
+                       whose + ": " + (told ? "it" : "a request") + " costs " + std::to_string(rule.cost) +
+                       ", and at most " + std::to_string(most) + " can be spent at once");
+}
+
+void doubt_costs(const policy::Rule& rule, Doubts& doubts) {
+  const bool varied = !rule.tiers.empty() || !rule.overrides.empty();
+  doubt_cost(rule, rule, varied ? " beside its tiers and overrides" : "", doubts);
+  for (const auto& variant : rule.overrides)
+    doubt_cost(rule, variant, " by its override for " + variant.match.describe(), doubts);
+  for (const auto& variant : rule.tiers)
+    doubt_cost(rule, variant, " of the tier " + in_quotes(variant.tier), doubts);
+}
+
+// Whether clients wait in one queue together: no part of its key is one client's own.
+bool is_shared_queue(const policy::Rule& rule) {
+  constexpr Attribute kOfMany[] = {Attribute::Route, Attribute::Host,    Attribute::Method,
+                                   Attribute::Path,  Attribute::Country, Attribute::Tier};
+  const auto of_many = [&](const policy::AttributeRef& ref) {
+    return std::find(std::begin(kOfMany), std::end(kOfMany), ref.kind) != std::end(kOfMany);
+  };
+  return std::holds_alternative<limit::LeakyBucket>(*rule.limiter) &&
+         std::all_of(rule.key.begin(), rule.key.end(), [&](const policy::KeyPart& part) {
+           return std::all_of(part.begin(), part.end(), of_many);
+         });
+}
+
+// A full queue gives a place of a client with many to one with fewer, but not where Redis is asked as well.
+void doubt_queues(const Settings& settings, Doubts& doubts) {
+  const bool asks_redis = std::any_of(settings.rules.begin(), settings.rules.end(),
+                                      [](const auto& rule) { return rule.store == policy::Store::Redis; });
+  if (!asks_redis) return;
+  for (const auto& rule : settings.rules)
+    if (is_shared_queue(rule) && rule.queue_per_client == policy::kNoBound)
+      doubts.add(rule,
+                 "is a queue that clients share, without queue_per_client: one of them may take all its "
+                 "places, for where Redis is asked none is given to another");
+}
+
+// Whether the head of a request says nothing of whether its body is read.
+bool reads_every_body(const policy::Rule& rule) {
+  auto head = rule.match;
+  head.body_words.clear();
+  if (head.negated && head.negated->max_body != 0) head.negated.reset();
+  const bool some_only = std::any_of(rule.overrides.begin(), rule.overrides.end(),
+                                     [](const auto& variant) { return variant.match.max_body != 0; });
+  return rule.max_body != 0 && is_everything(head) && !some_only;
+}
+
+void doubt_bodies(const policy::Rule& rule, Doubts& doubts) {
+  if (reads_every_body(rule))
+    doubts.add(rule,
+               "reads every request's body into memory, and refuses those that are longer than its "
+               "max_body (413) or compressed (415): match.path or match.methods would spare the others");
+}
+
+void doubt_messages(const policy::Rule& rule, const Settings& settings, Doubts& doubts) {
+  const auto has_messages = [&](const policy::Route& route) {
+    return !route.respond && !plainly_disjoint(route.match, rule.match) &&
+           std::find(route.upgrades.begin(), route.upgrades.end(), "websocket") != route.upgrades.end();
+  };
+  if (rule.messages && std::none_of(settings.routes.begin(), settings.routes.end(), has_messages))
+    doubts.add(rule,
+               "counts messages, and no route that it applies to lets a connection change to a "
+               "WebSocket: its upgrade would have to name \"websocket\"");
+}
+
+}  // namespace
+
+void doubt_rules(const Settings& settings, Doubts& doubts) {
+  if (settings.rules.empty()) doubts.add("there is no [[rule]]: every request is admitted");
+  doubt_invented_keys(settings, doubts);
+  doubt_reach(settings, doubts);
+  doubt_queues(settings, doubts);
+  for (const auto& rule : settings.rules) {
+    doubt_key(rule, settings.client, doubts);
+    doubt_fallbacks(rule, doubts);
+    doubt_costs(rule, doubts);
+    doubt_bodies(rule, doubts);
+    doubt_messages(rule, settings, doubts);
+  }
+}
+
+}  // namespace weir::app
