@@ -106,6 +106,17 @@ void doubt_reach(const Settings& settings, Doubts& doubts) {
       doubts.add(rule, "applies to no route: its host, methods or path are of none");
 }
 
+void doubt_overrides(const policy::Rule& rule, Doubts& doubts) {
+  const auto& all = rule.overrides;
+  for (auto at = all.begin(); at != all.end(); ++at) {
+    const auto before = std::find_if(
+        all.begin(), at, [&](const policy::Variant& one) { return plainly_covers(one.match, at->match); });
+    if (before != at)
+      doubts.add(rule, "has an override for " + at->match.describe() + " that never applies: the one for " +
+                           before->match.describe() + " before it takes every request that it would");
+  }
+}
+
 // The costliest request that an idle one admits. A queue admits one more than it holds: what departs at once
 // takes none of its places.
 std::uint64_t most_at_once(const limit::Limiter& limiter) {
@@ -198,6 +209,7 @@ void doubt_rules(const Settings& settings, Doubts& doubts) {
   for (const auto& rule : settings.rules) {
     doubt_key(rule, settings.client, doubts);
     doubt_fallbacks(rule, doubts);
+    doubt_overrides(rule, doubts);
     doubt_costs(rule, doubts);
     doubt_bodies(rule, doubts);
     doubt_messages(rule, settings, doubts);

@@ -18,7 +18,7 @@ namespace weir::app::pattern {
 #define WEIR_STATUS "[1-5][0-9]{2}"
 #define WEIR_PLACE                                                                          \
   "(?:ip|api_key|user|org|tier|service|device|country|route|host|method|path|cert:subject|" \
-  "header:[!#$%&'*+.^_`~0-9A-Za-z-]+|(?:query|cookie|claim):[^|]+)"
+  "header:[!#$%&'*+.^_`~0-9A-Za-z-]+|cookie:[^|=; \\t]+|(?:query|claim):[^|]+)"
 
 inline constexpr std::string_view kDuration = "[0-9]+" WEIR_PERIOD;
 inline constexpr std::string_view kSize = "[0-9]+(?:B|[kMG]B|[KMG]iB)?";

@@ -4,14 +4,10 @@
 #include "weir/http/target.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace weir::app {
 
 namespace {
-
-constexpr std::array<std::string_view, 8> kMethods = {"GET",    "HEAD",  "POST",    "PUT",
-                                                      "DELETE", "PATCH", "OPTIONS", "TRACE"};
 
 std::string upper(std::string text) {
   for (auto& c : text)
@@ -33,15 +29,19 @@ void read_path(const TableReader& table, policy::Match& match) {
   match.path = std::move(*path);
 }
 
+// A request's method in small letters is refused (400).
 void read_methods(const TableReader& table, policy::Match& match) {
   match.methods = table.texts("methods");
   if (table.has("methods") && match.methods.empty())
     table.mistake("methods", "found none; expected methods such as \"GET\"");
   for (const auto& method : match.methods) {
-    const bool standard = std::find(kMethods.begin(), kMethods.end(), upper(method)) != kMethods.end();
     if (!is_token(method))
       table.mistake("methods", "found " + in_quotes(method) + "; expected a method such as \"GET\"");
-    else if (standard && upper(method) != method)
+    else if (method == "CONNECT")
+      table.mistake("methods",
+                    "found \"CONNECT\", which weir refuses (405) before it looks at conditions; expected "
+                    "methods such as \"GET\"");
+    else if (upper(method) != method)
       table.mistake("methods", "found " + in_quotes(method) + ", and case counts; did you mean " +
                                    in_quotes(upper(method)) + "?");
   }

@@ -10,11 +10,19 @@ namespace weir::app {
 
 namespace {
 
+// RFC 9110 §15.3.5, §15.3.6, §15.4.5.
+bool has_no_content(unsigned status) noexcept {
+  return status == 204 || status == 205 || status == 304;
+}
+
 policy::CannedResponse read_respond(const TableReader& table) {
   policy::CannedResponse answer;
   answer.status = static_cast<unsigned>(table.whole("status"));
   answer.body = table.text("body");
   answer.content_type = table.text("content_type");
+  if (has_no_content(answer.status) && !answer.body.empty())
+    table.mistake("body", "found beside status = " + std::to_string(answer.status) +
+                              ", whose answers have none; expected no body, or another status");
   const auto visible = [](char c) { return c >= 0x20 && c < 0x7f; };
   if (answer.content_type.empty() ||
       !std::all_of(answer.content_type.begin(), answer.content_type.end(), visible))

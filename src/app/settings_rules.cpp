@@ -203,6 +203,10 @@ void read_tiers(const TableReader& table, const Terms& terms, policy::Rule& rule
 void read_overrides(const TableReader& table, const Reading& reading, const Terms& terms,
                     policy::Rule& rule) {
   for (const auto& entry : table.tables("overrides", schema::kOverride)) {
+    if (const auto* conditions = entry.node("match"); conditions && conditions->table()->entries.empty())
+      entry.mistake("match",
+                    "found no condition; expected at least one, for without any the override stands in for "
+                    "the rule's own numbers, its tiers and all overrides after it");
     auto match = read_match(entry.table("match", schema::kMatch), reading);
     rule.overrides.push_back({.tier = {}, .match = std::move(match), .limiter = any_limiter()});
     read_numbers(entry, terms, rule.overrides.back());
@@ -237,6 +241,13 @@ void read_store(const TableReader& table, const Settings& settings, const Readin
   if (table.has("store") && rule.store == policy::Store::Redis && !settings.state.redis)
     table.mistake("store",
                   "found \"redis\" without a Redis; expected [state] redis = { url = \"redis://…\" }");
+  const bool store_is_wrong = table.mentions("store") && !table.has("store");
+  if (rule.on_store_failure != policy::OnStoreFailure::Local && rule.store == policy::Store::Memory &&
+      !store_is_wrong)
+    table.mistake(
+        "on_store_failure",
+        "only of a rule whose state is in Redis, for memory does not fail; expected store = \"redis\" "
+        "beside it");
 }
 
 policy::Rule read_rule(const TableReader& table, const Settings& settings, Reading& reading,

@@ -72,6 +72,12 @@ bool is_token(std::string_view text) {
   });
 }
 
+// What a Cookie field can bring between its separators (RFC 6265 §4.2.1 would allow less).
+bool may_name_cookie(std::string_view text) {
+  return std::none_of(text.begin(), text.end(),
+                      [](unsigned char c) { return c <= ' ' || c == '=' || c == ';' || c == 0x7f; });
+}
+
 // Field names have no case, so theirs is taken away: "X-Tenant" and "x-tenant" are to be one key in Redis.
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -96,6 +102,8 @@ base::Result<AttributeRef> parse_attribute(std::string_view text) {
     return wrong("has a name too many: write \"" + std::string(kind) + "\"");
   if (!word->named) return AttributeRef{word->kind, {}};
   if (name.empty()) return wrong("needs a name, as \"" + std::string(kind) + ":NAME\"");
+  if (word->kind == Attribute::Cookie && !may_name_cookie(name))
+    return wrong("names a cookie that no request can have: write a name without blanks, '=' and ';'");
   if (word->kind != Attribute::Header) return AttributeRef{word->kind, std::string(name)};
   if (!is_token(name)) return wrong("does not name a header field");
   return AttributeRef{word->kind, lower(name)};

@@ -177,6 +177,36 @@ const WrongConfiguration kWrong[] = {
     {"MatchMethodsLower",
      with_rule("match = { methods = [\"get\"] }\n"),
      {"weir.toml:14: rule[x].match.methods: found \"get\", and case counts; did you mean \"GET\"?"}},
+    {"MatchMethodsThatNoRequestHas",
+     with_rule("match = { methods = [\"CONNECT\", \"Purge\"] }\n"),
+     {"weir.toml:14: rule[x].match.methods: found \"CONNECT\", which weir refuses (405) before it looks at "
+      "conditions; expected methods such as \"GET\"",
+      "weir.toml:14: rule[x].match.methods: found \"Purge\", and case counts; did you mean \"PURGE\"?"}},
+    {"KeyOfACookieThatNobodyHas",
+     with_rule("key = [\"cookie:a;b\", \"cookie:a b\", \"cookie:a=b\", \"cookie:a[b]\"]\n"),
+     {"weir.toml:14: rule[x].key: \"cookie:a;b\" names a cookie that no request can have: write a name "
+      "without blanks, '=' and ';'",
+      "weir.toml:14: rule[x].key: \"cookie:a b\" names a cookie that no request can have: write a name "
+      "without blanks, '=' and ';'",
+      "weir.toml:14: rule[x].key: \"cookie:a=b\" names a cookie that no request can have: write a name "
+      "without blanks, '=' and ';'"}},
+    {"OverrideWithoutAnyCondition",
+     with_rule("overrides = [{ match = {}, limit = \"1/s\" }]\n"),
+     {"weir.toml:14: rule[x].overrides[#1].match: found no condition; expected at least one, for without any "
+      "the "
+      "override stands in for the rule's own numbers, its tiers and all overrides after it"}},
+    {"StoreFailureOfMemory",
+     with_rule("on_store_failure = \"closed\"\n"),
+     {"weir.toml:14: rule[x].on_store_failure: only of a rule whose state is in Redis, for memory does not "
+      "fail; expected store = \"redis\" beside it"}},
+    {"RespondWithABodyThatNoAnswerHas",
+     with("[[route]]\nrespond = { status = 204, body = \"a\" }\n[[route]]\nrespond = { status = 304, body = "
+          "\"a\" }\n"
+          "[[route]]\nrespond = { status = 205, body = \"\" }\n"),
+     {"weir.toml:12: route[#2].respond.body: found beside status = 204, whose answers have none; expected no "
+      "body, or another status",
+      "weir.toml:14: route[#3].respond.body: found beside status = 304, whose answers have none; expected no "
+      "body, or another status"}},
     {"MatchMethodsNoToken",
      with_rule("match = { methods = \"A B\" }\n"),
      {"weir.toml:14: rule[x].match.methods: found \"A B\"; expected a method such as \"GET\""}},

@@ -116,6 +116,18 @@ TEST(Warnings, OfARuleThatMeetsNoRoute) {
   EXPECT_THAT(warnings_of(routes + "match = { path = \"/api/a\" }\n"), Not(warned));
 }
 
+TEST(Warnings, OfOverridesBehindOneThatTakesAllThatTheyWould) {
+  const auto of = [](const std::string& first, const std::string& second) {
+    return warnings_of(with_rule("overrides = [{ match = { path = \"" + first +
+                                 "\" }, limit = \"1/s\" }, { match = { path = \"" + second +
+                                 "\" }, limit = \"2/s\" }]\n"));
+  };
+  EXPECT_THAT(of("/a/*", "/a/b"),
+              Contains("rule \"x\" has an override for path /a/b that never applies: the one for "
+                       "path /a/* before it takes every request that it would"));
+  EXPECT_THAT(of("/a/b", "/a/*"), Not(Contains(HasSubstr("never applies"))));
+}
+
 TEST(Warnings, OfTrustInEverybody) {
   const auto warned = Contains(HasSubstr("trusted_proxies takes every address"));
   EXPECT_THAT(warnings_of(with("[client]\ntrusted_proxies = [\"0.0.0.0/0\"]\n")), warned);
