@@ -43,11 +43,12 @@ void read_body_words(const TableReader& table, policy::Match& match) {
   const auto words = table.texts("body_contains");
   if (words.empty()) table.mistake("body_contains", "found none; expected texts such as \"wire transfer\"");
   match.max_body = read_max_body(table);
-  for (const auto& word : words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto& word = words[i];
     if (word.empty())
-      table.mistake("body_contains", "found \"\", which stands in every body; expected a text");
+      table.mistake_in("body_contains", i, "found \"\", which stands in every body; expected a text");
     else if (word.size() > match.max_body)
-      table.mistake("body_contains", "found " + in_quotes(word) + ", which is longer than max_body");
+      table.mistake_in("body_contains", i, "found " + in_quotes(word) + ", which is longer than max_body");
     match.body_words.push_back(policy::body_word(word));
   }
 }

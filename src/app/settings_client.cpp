@@ -82,15 +82,16 @@ std::optional<policy::KeyRing::Sha256> read_digest(const TableReader& table) {
 
 std::vector<base::Cidr> read_trusted(const TableReader& table) {
   std::vector<base::Cidr> blocks;
-  for (const auto& text : table.texts("trusted_proxies")) {
+  const auto texts = table.texts("trusted_proxies");
+  for (std::size_t i = 0; i < texts.size(); ++i) {
     // The peer of a unix socket has no address: the unspecified one, which no other peer can have.
-    if (const auto block = base::Cidr::parse(text == "unix:" ? "::" : text))
+    if (const auto block = base::Cidr::parse(texts[i] == "unix:" ? "::" : texts[i]))
       blocks.push_back(*block);
     else
-      table.mistake("trusted_proxies",
-                    "found " + in_quotes(text) +
-                        "; expected an address, a block such as \"10.0.0.0/8\" without bits "
-                        "past its prefix, or \"unix:\"");
+      table.mistake_in("trusted_proxies", i,
+                       "found " + in_quotes(texts[i]) +
+                           "; expected an address, a block such as \"10.0.0.0/8\" without bits "
+                           "past its prefix, or \"unix:\"");
   }
   return blocks;
 }

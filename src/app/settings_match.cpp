@@ -34,16 +34,18 @@ void read_methods(const TableReader& table, policy::Match& match) {
   match.methods = table.texts("methods");
   if (table.has("methods") && match.methods.empty())
     table.mistake("methods", "found none; expected methods such as \"GET\"");
-  for (const auto& method : match.methods) {
+  for (std::size_t i = 0; i < match.methods.size(); ++i) {
+    const auto& method = match.methods[i];
     if (!is_token(method))
-      table.mistake("methods", "found " + in_quotes(method) + "; expected a method such as \"GET\"");
+      table.mistake_in("methods", i, "found " + in_quotes(method) + "; expected a method such as \"GET\"");
     else if (method == "CONNECT")
-      table.mistake("methods",
-                    "found \"CONNECT\", which weir refuses (405) before it looks at conditions; expected "
-                    "methods such as \"GET\"");
+      table.mistake_in("methods", i,
+                       "found \"CONNECT\", which weir refuses (405) before it looks at conditions; expected "
+                       "methods such as \"GET\"");
     else if (upper(method) != method)
-      table.mistake("methods", "found " + in_quotes(method) + ", and case counts; did you mean " +
-                                   in_quotes(upper(method)) + "?");
+      table.mistake_in(
+          "methods", i,
+          "found " + in_quotes(method) + ", and case counts; did you mean " + in_quotes(upper(method)) + "?");
   }
 }
 
@@ -93,13 +95,14 @@ void read_addresses(const TableReader& table, policy::Match& match) {
   const auto texts = table.texts("ip");
   if (table.has("ip") && texts.empty())
     table.mistake("ip", "found none; expected addresses or blocks such as \"10.0.0.0/8\"");
-  for (const auto& text : texts) {
-    if (const auto block = base::Cidr::parse(text))
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (const auto block = base::Cidr::parse(texts[i]))
       match.ip.push_back(*block);
     else
-      table.mistake("ip", "found " + in_quotes(text) +
-                              "; expected an address, or a block such as \"10.0.0.0/8\" without bits "
-                              "past its prefix");
+      table.mistake_in("ip", i,
+                       "found " + in_quotes(texts[i]) +
+                           "; expected an address, or a block such as \"10.0.0.0/8\" without bits "
+                           "past its prefix");
   }
 }
 
@@ -113,10 +116,11 @@ void read_countries(const TableReader& table, const Reading& reading, policy::Ma
   match.countries = table.texts("country");
   if (!table.has("country")) return;
   if (match.countries.empty()) table.mistake("country", "found none; expected countries such as \"CH\"");
-  for (const auto& country : match.countries)
-    if (!is_country(country))
-      table.mistake("country", "found " + in_quotes(country) +
-                                   "; expected two capital letters such as \"CH\" (ISO 3166-1)");
+  for (std::size_t i = 0; i < match.countries.size(); ++i)
+    if (!is_country(match.countries[i]))
+      table.mistake_in("country", i,
+                       "found " + in_quotes(match.countries[i]) +
+                           "; expected two capital letters such as \"CH\" (ISO 3166-1)");
   if (!reading.countries)
     table.mistake("country",
                   "nothing says where addresses are; expected [client] geo = \"GeoLite2-Country.mmdb\"");
@@ -136,13 +140,13 @@ void read_hours(const TableReader& table, policy::Match& match) {
   }
   if (table.has("days")) {
     const auto names = table.texts("days");
-    const auto days = policy::parse_days(names);
-    if (!days)
-      table.mistake("days", days.error().message);
-    else if (names.empty())
-      table.mistake("days", "found none; expected days such as \"mon\"");
-    else
-      hours.days = *days;
+    if (names.empty()) table.mistake("days", "found none; expected days such as \"mon\"");
+    hours.days = 0;
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (const auto day = policy::parse_days({&names[i], 1}))
+        hours.days = static_cast<std::uint8_t>(hours.days | *day);
+      else
+        table.mistake_in("days", i, day.error().message);
   }
   if (auto zone = base::TimeZone::load(table.text("timezone")))
     hours.zone = std::move(*zone);

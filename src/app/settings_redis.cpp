@@ -13,16 +13,17 @@ std::vector<base::Endpoint> read_addresses(const TableReader& table, const char*
   if (!table.has(key))
     table.missing(key, "a list of addresses such as \"10.0.0.1:" +
                            std::string(key == std::string_view("nodes") ? "6379" : "26379") + "\"");
-  for (const auto& text : table.texts(key)) {
-    auto address = base::parse_endpoint(text);
+  const auto texts = table.texts(key);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    auto address = base::parse_endpoint(texts[i]);
     if (!address)
-      table.mistake(key, address.error().message);
+      table.mistake_in(key, i, address.error().message);
     else if (address->is_unix() || address->port == 0)
-      table.mistake(key, "found " + in_quotes(text) + "; expected \"host:port\"");
+      table.mistake_in(key, i, "found " + in_quotes(texts[i]) + "; expected \"host:port\"");
     else
       addresses.push_back(*std::move(address));
   }
-  if (table.has(key) && table.texts(key).empty()) table.mistake(key, "found none; expected at least one");
+  if (table.has(key) && texts.empty()) table.mistake(key, "found none; expected at least one");
   return addresses;
 }
 

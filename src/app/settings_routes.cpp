@@ -77,15 +77,15 @@ void name_route(const TableReader& table, const TableReader& match, std::set<std
 // In small letters: protocols have no case (RFC 9110 §7.8), and what else asks for one compares exactly.
 std::vector<std::string> read_upgrades(const TableReader& table) {
   auto protocols = table.texts("upgrade");
-  for (auto& protocol : protocols)
-    if (http::may_be_allowed(protocol))
+  for (std::size_t i = 0; i < protocols.size(); ++i)
+    if (auto& protocol = protocols[i]; http::may_be_allowed(protocol))
       std::transform(protocol.begin(), protocol.end(), protocol.begin(),
                      [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
     else
-      table.mistake("upgrade",
-                    "found " + in_quotes(protocol) +
-                        "; expected protocols such as \"websocket\", or [] for none; never HTTP, h2c or "
-                        "TLS, which would carry requests past weir");
+      table.mistake_in("upgrade", i,
+                       "found " + in_quotes(protocol) +
+                           "; expected protocols such as \"websocket\", or [] for none; never HTTP, h2c or "
+                           "TLS, which would carry requests past weir");
   if (!protocols.empty() && table.has("upgrade") && table.has("respond"))
     table.mistake("upgrade", "only of an upstream");
   return protocols;

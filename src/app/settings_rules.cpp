@@ -325,14 +325,16 @@ StateSettings read_state(const TableReader& table, Reading& reading) {
 
 policy::KeyPattern read_key(const TableReader& table, std::string_view key, const Reading& reading) {
   policy::KeyPattern pattern;
-  for (const auto& text : table.texts(key)) {
-    auto part = policy::parse_key_part(text);
+  const auto texts = table.texts(key);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    auto part = policy::parse_key_part(texts[i]);
     if (!part) {
-      table.mistake(key, part.error().message);
+      table.mistake_in(key, i, part.error().message);
       continue;
     }
     for (const auto& attribute : *part)
-      if (const auto lacking = lacking_for(attribute, reading); !lacking.empty()) table.mistake(key, lacking);
+      if (const auto lacking = lacking_for(attribute, reading); !lacking.empty())
+        table.mistake_in(key, i, lacking);
     pattern.push_back(std::move(*part));
   }
   return pattern;

@@ -16,13 +16,15 @@ constexpr std::uint64_t kMostHead = 1 << 20;
 void read_header_families(const TableReader& table, proxy::ServerSettings& server) {
   constexpr std::string_view kFamilies[] = {"x", "ietf"};
   server.x_ratelimit = server.ietf_ratelimit = false;
-  for (const auto& family : table.texts("ratelimit_headers")) {
+  const auto families = table.texts("ratelimit_headers");
+  for (std::size_t i = 0; i < families.size(); ++i) {
+    const auto& family = families[i];
     if (family == "x")
       server.x_ratelimit = true;
     else if (family == "ietf")
       server.ietf_ratelimit = true;
     else
-      table.mistake("ratelimit_headers", "found " + in_quotes(family) + suggestion(family, kFamilies));
+      table.mistake_in("ratelimit_headers", i, "found " + in_quotes(family) + suggestion(family, kFamilies));
   }
 }
 
@@ -198,10 +200,11 @@ observe::LogFields read_log_fields(const TableReader& table) {
   observe::LogFields fields;
   std::vector<std::string_view> words{"usual"};
   words.insert(words.end(), observe::kLogFieldNames.begin(), observe::kLogFieldNames.end());
-  for (const auto& text : table.texts("fields")) {
-    const auto found = std::find(words.begin(), words.end(), text);
+  const auto texts = table.texts("fields");
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto found = std::find(words.begin(), words.end(), texts[i]);
     if (found == words.end())
-      table.mistake("fields", "found " + in_quotes(text) + suggestion(text, words));
+      table.mistake_in("fields", i, "found " + in_quotes(texts[i]) + suggestion(texts[i], words));
     else if (found == words.begin())
       fields.add_all(observe::LogFields::usual());
     else if (const auto field = static_cast<observe::LogField>(found - words.begin() - 1);
@@ -210,7 +213,7 @@ observe::LogFields read_log_fields(const TableReader& table) {
     else
       fields.add(field);
   }
-  if (table.texts("fields").empty())
+  if (texts.empty())
     table.mistake("fields", "found none; expected names of fields, or access = \"off\" for no log");
   return fields;
 }

@@ -50,12 +50,12 @@ void read_charge(const TableReader& rule, policy::Rule& into) {
   if (!charge.has("status")) return;  // noted as missing already
   const auto texts = charge.texts("status");
   if (texts.empty()) charge.mistake("status", "found none; expected at least one status such as \"401\"");
-  for (const auto& text : texts) {
-    const auto range = policy::parse_statuses(text);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto range = policy::parse_statuses(texts[i]);
     if (range)
       settlement_of(into).charged.push_back(*range);
     else
-      charge.mistake("status", range.error().message);
+      charge.mistake_in("status", i, range.error().message);
   }
 }
 

@@ -45,20 +45,14 @@ base::Result<ServerAddress> parse_server_address(std::string_view text) {
   return ServerAddress{std::move(*endpoint), false};
 }
 
-// Into the settings of a server. False: a mistake was noted.
-bool read_address(const TableReader& table, std::string_view key, std::string_view text,
-                  upstream::ServerSettings& server) {
+// Into the settings of a server. What is wrong, or nothing.
+std::string read_address(std::string_view text, upstream::ServerSettings& server) {
   auto address = parse_server_address(text);
-  if (!address) {
-    table.mistake(key, address.error().message);
-    return false;
-  }
+  if (!address) return address.error().message;
   server.tls = address->tls;
   server.address = std::move(address->endpoint);
-  if (!server.address.is_unix() && server.address.port == 0)
-    table.mistake(key, "found " + in_quotes(server.address.to_string()) +
-                           "; expected a port from 1 to 65535 to connect to");
-  return true;
+  if (server.address.is_unix() || server.address.port != 0) return {};
+  return "found " + in_quotes(server.address.to_string()) + "; expected a port from 1 to 65535 to connect to";
 }
 
 std::optional<limit::TokenBucket> read_limit(const TableReader& server) {
@@ -86,19 +80,24 @@ void read_server_table(const TableReader& table, upstream::ServerSettings& serve
 void read_server_of(const TableReader& upstream, const Node& node, std::size_t position,
                     std::vector<upstream::ServerSettings>& servers) {
   upstream::ServerSettings server;
-  bool read = false;
   if (const auto* text = node.text()) {
-    read = read_address(upstream, "servers", *text, server);
+    if (const auto wrong = read_address(*text, server); !wrong.empty())
+      return upstream.mistake_in("servers", position, wrong);
   } else if (node.table() != nullptr) {
     const TableReader table(&node, node.line, upstream.path() + ".servers" + element_label("", position),
                             schema::kServerOfUpstream, upstream.place());
-    read = table.has("address") && read_address(table, "address", table.text("address"), server);
+    const auto wrong = table.has("address") ? read_address(table.text("address"), server) : std::string();
+    if (!wrong.empty()) table.mistake("address", wrong);
     read_server_table(table, server);
-  } else if (!std::holds_alternative<Unreadable>(node.value)) {
-    upstream.mistake("servers", "found a list with " + std::string(type_name(node)) +
-                                    " in it; expected addresses such as \"127.0.0.1:9000\"");
+    if (!wrong.empty() || !table.has("address")) return;
+  } else {
+    if (!std::holds_alternative<Unreadable>(node.value))
+      upstream.mistake_in("servers", position,
+                          "found a list with " + std::string(type_name(node)) +
+                              " in it; expected addresses such as \"127.0.0.1:9000\"");
+    return;
   }
-  if (read) servers.push_back(std::move(server));
+  servers.push_back(std::move(server));
 }
 
 void read_servers(const TableReader& table, std::vector<upstream::ServerSettings>& servers) {
@@ -131,13 +130,14 @@ std::vector<policy::StatusRange> read_statuses(const TableReader& table) {
   const auto texts = table.texts("status");
   if (texts.empty()) table.mistake("status", "found none; expected at least one status such as \"200\"");
   std::vector<policy::StatusRange> statuses;
-  for (const auto& text : texts) {
-    const auto range = policy::parse_statuses(text);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto range = policy::parse_statuses(texts[i]);
     if (!range)
-      table.mistake("status", range.error().message);
+      table.mistake_in("status", i, range.error().message);
     else if (range->first < 200)
-      table.mistake("status",
-                    "found " + in_quotes(text) + "; expected statuses from 200 on, for 1xx is no answer yet");
+      table.mistake_in(
+          "status", i,
+          "found " + in_quotes(texts[i]) + "; expected statuses from 200 on, for 1xx is no answer yet");
     else
       statuses.push_back(*range);
   }
@@ -175,16 +175,20 @@ upstream::Retry read_retry(const TableReader& upstream) {
   upstream::Retry retry{.attempts = static_cast<unsigned>(table.whole("attempts")),
                         .budget = read_budget(table),
                         .backoff = table.duration("backoff")};
-  auto on = table.texts("on");
-  retry.broken = std::erase(on, "broken") != 0;
-  retry.late = std::erase(on, "late") != 0;
-  for (const auto& word : on) {
-    const auto range = policy::parse_statuses(word);
-    if (range && range->first >= 200)
+  retry.broken = retry.late = false;
+  const auto on = table.texts("on");
+  for (std::size_t i = 0; i < on.size(); ++i) {
+    const auto range = policy::parse_statuses(on[i]);
+    if (on[i] == "broken")
+      retry.broken = true;
+    else if (on[i] == "late")
+      retry.late = true;
+    else if (range && range->first >= 200)
       retry.statuses.push_back(*range);
     else
-      table.mistake("on", "found " + in_quotes(word) +
-                              "; expected \"broken\", \"late\", or a status such as \"503\" or \"5xx\"");
+      table.mistake_in("on", i,
+                       "found " + in_quotes(on[i]) +
+                           "; expected \"broken\", \"late\", or a status such as \"503\" or \"5xx\"");
   }
   return retry;
 }

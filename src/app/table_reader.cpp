@@ -105,16 +105,23 @@ bool unreadable(const Node& node) {
   return array != nullptr && std::any_of(array->begin(), array->end(), unreadable);
 }
 
+// The first element of a list that is not what a list of that kind holds; null: there is none, or it is no
+// list.
+const Node* stranger_in(const Node& node, Kind kind) {
+  const auto* array = node.array();
+  if (array == nullptr) return nullptr;
+  const bool tables = kind == Kind::Subtables;
+  const auto found = std::find_if(array->begin(), array->end(), [&](const Node& element) {
+    return tables ? element.table() == nullptr : element.text() == nullptr;
+  });
+  return found == array->end() ? nullptr : &*found;
+}
+
 // "found a string", "found a list with a whole number in it".
 std::string finding(const Node& node, Kind kind) {
-  std::string found = "found " + std::string(type_name(node));
-  const auto* array = node.array();
-  if (array == nullptr) return found;
-  const bool tables = kind == Kind::Subtables;
-  for (const auto& element : *array)
-    if (tables ? element.table() == nullptr : element.text() == nullptr)
-      return found + " with " + std::string(type_name(element)) + " in it";
-  return found;
+  const auto* stranger = stranger_in(node, kind);
+  return "found " + std::string(type_name(node)) +
+         (stranger != nullptr ? " with " + std::string(type_name(*stranger)) + " in it" : "");
 }
 
 std::vector<std::string_view> names_of(const TableSpec& spec) {
@@ -167,7 +174,9 @@ void TableReader::check_entry(const Node& entry) {
 bool TableReader::well_typed(const Node& entry, const KeySpec& spec) const {
   const auto path = joined(path_, entry.key);
   if (!of_kind(entry, spec.kind)) {
-    mistake_at(entry.line, path, finding(entry, spec.kind) + "; expected " + expectation(spec));
+    const auto* stranger = stranger_in(entry, spec.kind);
+    mistake_at(stranger != nullptr ? stranger->line : entry.line, path,
+               finding(entry, spec.kind) + "; expected " + expectation(spec));
     return false;
   }
   if (spec.kind == Kind::Bool && !spec.not_yet.empty() && std::get<bool>(entry.value)) {
@@ -348,6 +357,13 @@ std::size_t TableReader::choice_index(std::string_view key) const {
 void TableReader::mistake(std::string_view key, std::string_view what) const {
   const auto* entry = key.empty() ? nullptr : find(key);
   mistake_at(entry == nullptr ? line_ : entry->line, joined(path_, key), what);
+}
+
+void TableReader::mistake_in(std::string_view key, std::size_t position, std::string_view what) const {
+  const auto* entry = find(key);
+  const auto* array = entry == nullptr ? nullptr : entry->array();
+  if (array == nullptr || position >= array->size()) return mistake(key, what);
+  mistake_at((*array)[position].line, joined(path_, key), what);
 }
 
 void TableReader::mistake_at(int line, std::string_view path, std::string_view what) const {

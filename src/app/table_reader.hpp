@@ -70,6 +70,8 @@ class TableReader {
 
   // Notes a mistake at the key's line, or at the table's where it is absent. An empty key means the table.
   void mistake(std::string_view key, std::string_view what) const;
+  // Of an element of the list that the key has: at its own line. Of what is no list as mistake().
+  void mistake_in(std::string_view key, std::size_t position, std::string_view what) const;
   void mistake_at(int line, std::string_view path, std::string_view what) const;
   void missing(std::string_view key, std::string_view expected) const;
 
