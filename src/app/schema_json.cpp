@@ -24,11 +24,11 @@ struct Look {
 };
 constexpr Look kLooks[] = {
     {Kind::Duration, "duration", pattern::kDuration,
-     "a whole number and us, ms, s, min, h or day, such as \"250ms\""},
+     "a whole number and us, ms, s (or sec), min (or m), h (or hour) or day (or d, days), such as \"250ms\""},
     {Kind::Size, "size", pattern::kSize,
      "a whole number and B, kB, MB, GB, KiB, MiB or GiB, such as \"64KiB\"; or a number of bytes", 0},
     {Kind::Rate, "rate", pattern::kRate,
-     "COUNT/PERIOD with a period in s, min, h or day, such as \"10/s\" or \"20/10s\""},
+     "COUNT/PERIOD, the period a duration or its unit alone, such as \"10/s\" or \"20/10s\""},
     {Kind::Limit, "limit", pattern::kLimit,
      "a rate such as \"10/s\" or \"20/10s\", or \"COUNT/month\" with align; of concurrency a whole number",
      1},
