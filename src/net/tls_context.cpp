@@ -25,10 +25,11 @@ namespace weir::net {
 
 namespace {
 
-// RFC 7301 §3.2: picks http/1.1, and refuses who offers others alone. Who offers none speaks that as well.
+// RFC 7301 §3.2: picks http/1.1, or else http/1.0, and refuses who offers others alone. Who offers none
+// speaks one of them as well.
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* offered,
                     unsigned offered_size, void*) {
-  static constexpr std::string_view kOurs = "\x08http/1.1";
+  static constexpr std::string_view kOurs = "\x08http/1.1\x08http/1.0";
   unsigned char* chosen = nullptr;
   const int found = SSL_select_next_proto(&chosen, size, reinterpret_cast<const unsigned char*>(kOurs.data()),
                                           static_cast<unsigned>(kOurs.size()), offered, offered_size);

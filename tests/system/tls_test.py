@@ -73,6 +73,26 @@ class Tls(TestCase):
                 self.assertEqual(client.sock.selected_alpn_protocol(), chosen)
                 self.assertEqual(client.get("/").status, 200)
 
+    def offering(self, *protocols):
+        """What openssl s_client says that offers these, asks by HTTP/1.0 and waits for the end of the connection."""
+        done = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{self.weir.port}", "-alpn", ",".join(protocols),
+                               "-ign_eof"], input="GET / HTTP/1.0\r\nHost: localhost\r\n\r\n", capture_output=True, text=True,
+                              check=False, timeout=PATIENCE)
+        return done.stdout + done.stderr
+
+    def test_alpn_chooses_http_1_0_where_that_is_all_that_is_offered(self):
+        for protocols, chosen in ((["http/1.0"], "http/1.0"), (["h2", "http/1.0"], "http/1.0"),
+                                  (["http/1.0", "http/1.1"], "http/1.1")):
+            with self.subTest(protocols):
+                said = self.offering(*protocols)
+                self.assertIn(f"ALPN protocol: {chosen}\n", said)
+                self.assertRegex(said, r"HTTP/1\.[01] 200")
+
+    def test_alpn_refuses_who_offers_others_alone(self):
+        for protocols in (["h2"], ["http/0.9", "spdy/3"]):
+            with self.subTest(protocols):
+                self.assertIn("alert no application protocol", self.offering(*protocols))
+
     def test_the_certificate_follows_the_name(self):
         with Client(self.weir.port, client_tls(self.files["other.crt"]), "other.test") as client:
             self.assertEqual(client.get("/").status, 200)

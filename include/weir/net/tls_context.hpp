@@ -21,11 +21,11 @@ struct FreeContext {
 };
 using TlsContext = std::unique_ptr<SSL_CTX, FreeContext>;
 
-// TLS 1.2 and 1.3, ECDHE with AEAD alone (RFC 9325 §4.2), no compression, no renegotiation, ALPN "http/1.1".
-// Clients are asked for a certificate where `client_ca` says whose are good.
-// Tickets are good only as long as `client_ca` holds what it held and certificates are required, or not, as
-// before. `tickets`: of the listener; null for keys that OpenSSL makes and never changes. An error names the
-// file and what OpenSSL says of it.
+// TLS 1.2 and 1.3, ECDHE with AEAD alone (RFC 9325 §4.2), no compression, no renegotiation, ALPN "http/1.1"
+// or "http/1.0". Clients are asked for a certificate where `client_ca` says whose are good. Tickets are good
+// only as long as `client_ca` holds what it held and certificates are required, or not, as before. `tickets`:
+// of the listener; null for keys that OpenSSL makes and never changes. An error names the file and what
+// OpenSSL says of it.
 [[nodiscard]] base::Result<TlsContext> make_tls_context(const TlsSettings& settings,
                                                         const std::shared_ptr<TicketKeys>& tickets = nullptr);
 

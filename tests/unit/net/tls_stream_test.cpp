@@ -91,9 +91,9 @@ TEST_F(TlsStream, OldVersionsAreRefused) {
   EXPECT_FALSE(shake_hands(newer));
 }
 
-TEST_F(TlsStream, AgreesOnHttp11AndRefusesWhoOffersOthersAlone) {
+TEST_F(TlsStream, AgreesOnHttp1AndRefusesWhoOffersOthersAlone) {
   const std::pair<std::string_view, std::string_view> cases[] = {
-      {"\x02h2\x08http/1.1", "http/1.1"}, {"\x02h2", "none"}, {"", ""}};
+      {"\x02h2\x08http/1.1", "http/1.1"}, {"\x08http/1.0", "http/1.0"}, {"\x02h2", "none"}, {"", ""}};
   for (const auto& [offered, chosen] : cases) {
     open(TlsVersion::Tls12);
     TlsClient client(theirs.number());
