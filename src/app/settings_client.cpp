@@ -88,10 +88,7 @@ std::vector<base::Cidr> read_trusted(const TableReader& table) {
     if (const auto block = base::Cidr::parse(texts[i] == "unix:" ? "::" : texts[i]))
       blocks.push_back(*block);
     else
-      table.mistake_in("trusted_proxies", i,
-                       "found " + in_quotes(texts[i]) +
-                           "; expected an address, a block such as \"10.0.0.0/8\" without bits "
-                           "past its prefix, or \"unix:\"");
+      table.mistake_in("trusted_proxies", i, fault_of_block(texts[i], ", or \"unix:\""));
   }
   return blocks;
 }

@@ -1,9 +1,11 @@
 // match = { … } of routes, rules and overrides.
 #include "app/settings_sections.hpp"
 
+#include "weir/base/host.hpp"
 #include "weir/http/target.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 namespace weir::app {
 
@@ -66,6 +68,11 @@ void read_host(const TableReader& table, policy::Match& match) {
   if (host.empty() || host.find('*') != std::string::npos || !http::valid_authority(host) ||
       (!v6 && host.find(':') != std::string::npos))
     return table.mistake("host", found + "; expected a name without port, such as \"api.example.com\"");
+  if (base::is_false_ipv4(host))
+    return table.mistake("host",
+                         found +
+                             "; expected an IPv4 address of four numbers from 0 to 255, or a name: no name "
+                             "ends in a number");
   match.host = std::move(host);
 }
 
@@ -99,10 +106,7 @@ void read_addresses(const TableReader& table, policy::Match& match) {
     if (const auto block = base::Cidr::parse(texts[i]))
       match.ip.push_back(*block);
     else
-      table.mistake_in("ip", i,
-                       "found " + in_quotes(texts[i]) +
-                           "; expected an address, or a block such as \"10.0.0.0/8\" without bits "
-                           "past its prefix");
+      table.mistake_in("ip", i, fault_of_block(texts[i]));
   }
 }
 
@@ -179,6 +183,21 @@ policy::Match read_match(const TableReader& table, const Reading& reading) {
     match.negated = std::make_shared<const policy::Match>(std::move(negated));
   }
   return match;
+}
+
+std::string fault_of_block(std::string_view text, std::string_view alternative) {
+  const auto slash = text.find('/');
+  const auto address = base::IpAddress::parse(text.substr(0, slash));
+  unsigned prefix = 128;
+  if (slash != std::string_view::npos)
+    std::from_chars(text.data() + slash + 1, text.data() + text.size(), prefix);
+  if (address && address->is_v4() && text.find(':') != std::string_view::npos && prefix < 96)
+    return "found " + in_quotes(text) +
+           ", and IPv4-mapped addresses are compared as IPv4; expected a prefix of 96 or more, or the block "
+           "as "
+           "IPv4 writes it, such as \"10.0.0.0/8\"";
+  return "found " + in_quotes(text) + "; expected an address, " + (alternative.empty() ? "or " : "") +
+         "a block such as \"10.0.0.0/8\" without bits past its prefix" + std::string(alternative);
 }
 
 bool is_everything(const policy::Match& match) {

@@ -106,6 +106,10 @@ void read_json_cost(const TableReader& table, policy::Rule& rule);
 // A token of RFC 9110 §5.6.2: field names and methods.
 [[nodiscard]] bool is_token(std::string_view text) noexcept;
 
+// What is wrong with what base::Cidr::parse() refused, and what to write. `alternative`: what else would do
+// there.
+[[nodiscard]] std::string fault_of_block(std::string_view text, std::string_view alternative = {});
+
 // Whether a route or rule with it meets every request.
 [[nodiscard]] bool is_everything(const policy::Match& match);
 

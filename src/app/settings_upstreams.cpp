@@ -1,6 +1,7 @@
 // [[upstream]].
 #include "app/settings_sections.hpp"
 
+#include "weir/base/host.hpp"
 #include "weir/base/units.hpp"
 
 #include <algorithm>
@@ -18,13 +19,20 @@ bool is_host_name(std::string_view text) {
     const char l = static_cast<char>(c | 0x20);
     return (c >= '0' && c <= '9') || (l >= 'a' && l <= 'z') || c == '-' || c == '.' || c == ':' || c == '_';
   };
-  return !text.empty() && text.size() <= 253 && std::all_of(text.begin(), text.end(), fits);
+  return !text.empty() && text.size() <= 253 && std::all_of(text.begin(), text.end(), fits) &&
+         !base::is_false_ipv4(text);
 }
 
 struct ServerAddress {
   base::Endpoint endpoint;
   bool tls = false;
 };
+
+std::string about_numbers(std::string_view address) {
+  return base::is_false_ipv4(address.substr(0, address.find_first_of(":/")))
+             ? "; a host that ends in a number is an IPv4 address of four numbers from 0 to 255"
+             : "";
+}
 
 // What parse_endpoint() takes, or a URL of a server: without a port its scheme's.
 base::Result<ServerAddress> parse_server_address(std::string_view text) {
@@ -37,11 +45,14 @@ base::Result<ServerAddress> parse_server_address(std::string_view text) {
     if (!endpoint || endpoint->is_unix() || endpoint->host.find_first_of("/?#@") != std::string::npos)
       return base::Error{in_quotes(std::string(text)) + " is not the address of a server: write " +
                          std::string(scheme) + "host or " + std::string(scheme) +
-                         "host:port, without a path"};
+                         "host:port, without a path" + about_numbers(rest)};
     return ServerAddress{std::move(*endpoint), scheme == "https://"};
   }
   auto endpoint = base::parse_endpoint(text);
-  if (!endpoint) return base::Error{endpoint.error().message + ", or https:// before the first two"};
+  if (!endpoint) {
+    const auto& said = endpoint.error().message;
+    return base::Error{said + (said.ends_with("unix:/path") ? ", or https:// before the first two" : "")};
+  }
   return ServerAddress{std::move(*endpoint), false};
 }
 

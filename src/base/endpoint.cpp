@@ -1,5 +1,7 @@
 #include "weir/base/endpoint.hpp"
 
+#include "weir/base/host.hpp"
+
 #include <charconv>
 
 namespace weir::base {
@@ -39,6 +41,11 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
   const auto digits = text.substr(colon + 1);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), endpoint.port);
   if (error != std::errc{} || end != digits.data() + digits.size() || host.empty()) return wrong();
+  if (is_false_ipv4(host))
+    return Error{"\"" + std::string(text) +
+                 "\" is not an address: a host that ends in a number is an IPv4 address, "
+                 "and \"" +
+                 std::string(host) + "\" is none; write four numbers from 0 to 255, or a name"};
   endpoint.host = host;
   return endpoint;
 }

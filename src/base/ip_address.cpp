@@ -60,7 +60,8 @@ std::optional<Cidr> Cidr::parse(std::string_view text) noexcept {
   const auto slash = text.find('/');
   const auto ip = IpAddress::parse(text.substr(0, slash));
   if (!ip) return std::nullopt;
-  const int width = ip->is_v4() ? 32 : 128;
+  // Of an IPv4-mapped address as well the prefix is counted as it is written (RFC 4291 §2.3).
+  const int width = text.substr(0, slash).find(':') == std::string_view::npos ? 32 : 128;
   int bits = width;
   if (slash != std::string_view::npos) {
     const auto digits = text.substr(slash + 1);

@@ -222,6 +222,23 @@ const WrongConfiguration kWrong[] = {
      with_rule("match = { host = \"a|b\" }\n"),
      {"weir.toml:14: rule[x].match.host: found \"a|b\"; expected a name without port, such as "
       "\"api.example.com\""}},
+    {"MatchHostThatIsNoIpv4Address",
+     with_rule("match = { host = \"256.1.1.1\" }\n"),
+     {"weir.toml:14: rule[x].match.host: found \"256.1.1.1\"; expected an IPv4 address of four numbers from "
+      "0 to 255, or a name: no name ends in a number"}},
+    {"MatchAMappedBlock",
+     with_rule("match = { ip = [\"::ffff:0:0/90\", \"::ffff:10.0.0.1/104\", \"::ffff:10.0.0.0/104\"] }\n"),
+     {"weir.toml:14: rule[x].match.ip: found \"::ffff:0:0/90\", and IPv4-mapped addresses are compared as "
+      "IPv4; expected a prefix of 96 or more, or the block as IPv4 writes it, such as \"10.0.0.0/8\"",
+      "weir.toml:14: rule[x].match.ip: found \"::ffff:10.0.0.1/104\"; expected an address, or a block such "
+      "as \"10.0.0.0/8\" without bits past its prefix"}},
+    {"UpstreamServerThatIsNoIpv4Address",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"256.1.1.1:80\", \"https://1.2.3\"]\n"),
+     {"weir.toml:13: upstream[b].servers: \"256.1.1.1:80\" is not an address: a host that ends in a number "
+      "is an IPv4 address, and \"256.1.1.1\" is none; write four numbers from 0 to 255, or a name",
+      "weir.toml:13: upstream[b].servers: \"https://1.2.3\" is not the address of a server: write "
+      "https://host or https://host:port, without a path; a host that ends in a number is an IPv4 address of "
+      "four numbers from 0 to 255"}},
     {"MatchHostWithPort",
      with_rule("match = { host = \"api.example.com:8443\" }\n"),
      {"weir.toml:14: rule[x].match.host: found \"api.example.com:8443\"; expected a name without port, such "

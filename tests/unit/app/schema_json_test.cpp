@@ -50,7 +50,11 @@ const std::vector<Read>& reads() {
        [](const std::string& text) { return static_cast<bool>(limit::parse_rate(text)); },
        {"0", "1", "10", "00", "99", "/", "/", "s", "min", "h", "day", "days", "month", " ", "-"}},
       {pattern::kAddress,
-       [](const std::string& text) { return static_cast<bool>(base::parse_endpoint(text)); }, kAddresses},
+       [](const std::string& text) {
+         const auto read = base::parse_endpoint(text);
+         return read || read.error().message.find("ends in a number") != std::string::npos;
+       },
+       kAddresses},
       {pattern::kStatuses,
        [](const std::string& text) {
          const auto read = policy::parse_statuses(text);

@@ -33,5 +33,15 @@ TEST(Endpoint, RefusesEverythingElseAndQuotesIt) {
   EXPECT_TRUE(parse_endpoint("unix:/" + std::string(106, 'x')));
 }
 
+TEST(Endpoint, RefusesWhatLooksLikeAnIpv4AddressAndIsNone) {
+  const auto parsed = parse_endpoint("256.1.1.1:80");
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().message,
+            "\"256.1.1.1:80\" is not an address: a host that ends in a number is an IPv4 address, and "
+            "\"256.1.1.1\" is "
+            "none; write four numbers from 0 to 255, or a name");
+  EXPECT_FALSE(parse_endpoint("127.1:80")) << "of which resolvers make 127.0.0.1";
+}
+
 }  // namespace
 }  // namespace weir::base

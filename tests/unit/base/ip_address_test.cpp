@@ -69,5 +69,14 @@ TEST(Cidr, ReadsAndWrites) {
     EXPECT_FALSE(Cidr::parse(text)) << text;
 }
 
+TEST(Cidr, OfMappedAddressesIsTheIpv4One) {
+  EXPECT_EQ(cidr("::ffff:0:0/96").to_string(), "0.0.0.0/0");
+  EXPECT_EQ(cidr("::ffff:10.0.0.0/104").to_string(), "10.0.0.0/8");
+  EXPECT_EQ(cidr("::ffff:203.0.113.7").to_string(), "203.0.113.7/32");
+  for (const std::string_view text :
+       {"::ffff:0:0/95", "::ffff:0:0/90", "::ffff:10.0.0.0/8", "::ffff:10.0.0.0/102"})
+    EXPECT_FALSE(Cidr::parse(text)) << text;
+}
+
 }  // namespace
 }  // namespace weir::base
