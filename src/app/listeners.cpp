@@ -1,5 +1,7 @@
 #include "app/listeners.hpp"
 
+#include "app/places.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -33,11 +35,10 @@ base::Result<std::vector<net::ListeningSocket>> Listeners::open(const base::Endp
   return sockets;
 }
 
-base::Result<std::vector<Listeners::Wanted>> Listeners::prepare(
-    const std::vector<net::ListenerSettings>& settings) const {
+base::Result<std::vector<Listeners::Wanted>> Listeners::prepare(const Settings& settings) const {
   std::vector<Wanted> wanted;
   std::vector<bool> kept(listeners_.size());
-  for (const auto& each : settings) {
+  for (const auto& each : settings.listeners) {
     auto& one = wanted.emplace_back();
     one.settings = each;
     for (std::size_t i = 0; i < listeners_.size() && !one.number; ++i) {
@@ -46,22 +47,28 @@ base::Result<std::vector<Listeners::Wanted>> Listeners::prepare(
       one.number = listeners_[i].number;
       one.changed = !(listeners_[i].settings == each);
     }
-    if (one.changed) {
-      auto shown = certificates_.read(each, one.number);
-      if (!shown) return shown.error();
-      one.shown = std::move(*shown);
-    }
-    if (one.number) continue;
-    auto sockets = open(each.address);
-    if (!sockets) return sockets.error();
-    one.sockets = std::move(*sockets);
-    for (const auto& socket : one.sockets) {
-      auto copy = socket.share();
-      if (!copy) return copy.error();
-      one.copies.push_back(std::move(*copy));
-    }
+    if (const auto prepared = prepare(one); !prepared)
+      return placed(settings.places, name_of(each), prepared.error());
   }
   return wanted;
+}
+
+base::Result<void> Listeners::prepare(Wanted& wanted) const {
+  if (wanted.changed) {
+    auto shown = certificates_.read(wanted.settings, wanted.number);
+    if (!shown) return shown.error();
+    wanted.shown = std::move(*shown);
+  }
+  if (wanted.number) return {};
+  auto sockets = open(wanted.settings.address);
+  if (!sockets) return sockets.error();
+  wanted.sockets = std::move(*sockets);
+  for (const auto& socket : wanted.sockets) {
+    auto copy = socket.share();
+    if (!copy) return copy.error();
+    wanted.copies.push_back(std::move(*copy));
+  }
+  return {};
 }
 
 std::vector<std::string> Listeners::put_in_force(std::vector<Wanted> wanted, std::size_t most_sessions) {

@@ -5,6 +5,7 @@
 #include "app/worker_thread.hpp"
 
 #include "weir/app/log.hpp"
+#include "weir/app/settings.hpp"
 #include "weir/base/result.hpp"
 #include "weir/net/asio.hpp"
 #include "weir/net/listener.hpp"
@@ -41,9 +42,8 @@ class Listeners {
     bool changed = true;  // from what it was
   };
   // Opens sockets that there are not yet, and reads certificates that are new; nothing changes for those that
-  // listen. An error says what could not be done.
-  [[nodiscard]] base::Result<std::vector<Wanted>> prepare(
-      const std::vector<net::ListenerSettings>& settings) const;
+  // listen. An error says what could not be done, and for whom.
+  [[nodiscard]] base::Result<std::vector<Wanted>> prepare(const Settings& settings) const;
   // These, and no others, from now on. `most_sessions`: of a worker. What was new or is gone, in words.
   std::vector<std::string> put_in_force(std::vector<Wanted> wanted, std::size_t most_sessions);
 
@@ -68,6 +68,8 @@ class Listeners {
     std::vector<net::ListeningSocket> sockets{};  // shared with the workers, to be handed on
   };
 
+  // Of `wanted.settings`, all but what stays. False: as prepare().
+  [[nodiscard]] base::Result<void> prepare(Wanted& wanted) const;
   [[nodiscard]] base::Result<std::vector<net::ListeningSocket>> open(const base::Endpoint& address) const;
   [[nodiscard]] proxy::EntranceSettings entrance(const Listener& listener) const;
   void begin(Listener& listener, std::vector<net::ListeningSocket> sockets);

@@ -1,6 +1,7 @@
 #include "app/program.hpp"
 
 #include "app/descriptors.hpp"
+#include "app/places.hpp"
 #include "app/settings_needs.hpp"
 
 #include "weir/policy/key_ring.hpp"
@@ -116,7 +117,7 @@ void Program::start_workers(std::vector<std::vector<upstream::Server>> servers) 
   listeners_.emplace(control_.get_executor(), workers_, log_);
   if (takeover_ != nullptr)
     listeners_->inherit([this](const base::Endpoint& address) { return takeover_->take_listeners(address); });
-  listeners_->put_in_force(need(listeners_->prepare(settings_.listeners)), most_sessions());
+  listeners_->put_in_force(need(listeners_->prepare(settings_)), most_sessions());
 }
 
 std::size_t Program::most_sessions() {
@@ -132,7 +133,8 @@ void Program::start_admin() {
   options.token = settings_.admin.token;
   auto inherited = takeover_ != nullptr ? takeover_->take_admin(options.address) : std::nullopt;
   options.fault = [this](std::string_view what) { log_.warning(what); };
-  admin_ = need(admin::Server::listen(control_, std::move(options), sources(), std::move(inherited)));
+  admin_ = need(placed(settings_.places, "[admin]",
+                       admin::Server::listen(control_, std::move(options), sources(), std::move(inherited))));
   log_.info("admin on " + admin_->bound().to_string());
 }
 

@@ -81,7 +81,7 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
     return refuse(std::move(last));
   }
   if (auto fault = admin::Alerts::fault_of(fresh.settings->alerts)) return refuse(std::move(*fault));
-  auto listeners = listeners_->prepare(fresh.settings->listeners);
+  auto listeners = listeners_->prepare(*fresh.settings);
   if (!listeners) return refuse(listeners.error().message);
   tidy();
   auto draft = editions_.make(*fresh.settings, std::move(fresh.servers), names_);

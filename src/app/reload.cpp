@@ -1,5 +1,7 @@
 #include "app/reload.hpp"
 
+#include "app/places.hpp"
+
 #include <exception>
 #include <memory>
 #include <system_error>
@@ -13,11 +15,9 @@ FreshConfiguration read_configuration(const std::string& file) {
   FreshConfiguration fresh;
   try {
     auto settings = load_settings(file);
-    for (const auto& upstream : settings.upstreams) {
-      auto servers = upstream::resolve_servers(upstream);
-      if (!servers) fresh.mistakes.push_back(file + ": " + servers.error().message);
-      if (servers) fresh.servers.push_back(std::move(*servers));
-    }
+    auto found = look_up_servers(settings);
+    fresh.mistakes = std::move(found.mistakes);
+    fresh.servers = std::move(found.servers);
     if (fresh.mistakes.empty()) fresh.settings = std::move(settings);
   } catch (const ConfigError& error) {
     fresh.mistakes = error.mistakes();

@@ -1,5 +1,6 @@
 #include "weir/app/run.hpp"
 
+#include "app/places.hpp"
 #include "app/program.hpp"
 
 #include <csignal>
@@ -13,18 +14,17 @@ namespace weir::app {
 
 namespace {
 
-std::vector<std::vector<upstream::Server>> look_up_servers(const Settings& settings) {
-  std::vector<std::vector<upstream::Server>> servers;
-  for (const auto& upstream : settings.upstreams)
-    servers.push_back(need(upstream::resolve_servers(upstream)));
-  return servers;
-}
-
 // And how many more there are.
 std::string first_of(const std::vector<std::string>& mistakes) {
   if (mistakes.empty()) return "the configuration is wrong";
   const auto more = mistakes.size() - 1;
   return mistakes.front() + (more != 0 ? "; and " + std::to_string(more) + " more" : "");
+}
+
+std::vector<std::vector<upstream::Server>> servers_of(const Settings& settings) {
+  auto found = look_up_servers(settings);
+  if (!found.mistakes.empty()) throw CannotStart(first_of(found.mistakes));
+  return std::move(found.servers);
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ int run(const std::string& file) {
   try {
     takeover = Takeover::of_environment();
     const auto settings = load_settings(file);
-    Program program(settings, look_up_servers(settings), file, takeover.get());
+    Program program(settings, servers_of(settings), file, takeover.get());
     return program.serve();
   } catch (const ConfigError& error) {
     if (takeover) takeover->fail(first_of(error.mistakes()));

@@ -38,7 +38,7 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   settings.log = read_log(root.table("log", schema::kLog), reading);
   const auto client = root.table("client", schema::kClient);
   const auto state = root.table("state", schema::kState);
-  reading.lines = {{"[client]", client.line()}, {"[state]", state.line()}};
+  reading.lines.insert({{"[client]", client.line()}, {"[state]", state.line()}});
   settings.client = read_client(client, reading);
   settings.state = read_state(state, reading);
   settings.upstreams = read_upstreams(root, reading);
@@ -50,6 +50,8 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   settings.warnings = find_doubts(settings, reading);
   if (!asks_for_claims(settings)) settings.client.tokens.reset();
   if (!asks_for_countries(settings)) settings.client.countries.reset();
+  for (const auto& [whose, line] : reading.lines)
+    settings.places.emplace(whose, file + ":" + std::to_string(line));
   return settings;
 }
 

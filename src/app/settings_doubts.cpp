@@ -1,5 +1,6 @@
 // What a configuration may say and its writer probably does not mean: the warnings of `weir check`.
 #include "app/doubts.hpp"
+#include "app/places.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -87,7 +88,7 @@ void doubt_trust(const Settings& settings, Doubts& doubts) {
 void doubt_peers(const Settings& settings, Doubts& doubts) {
   const auto& client = settings.client;
   for (const auto& listener : settings.listeners) {
-    const auto whose = "listener " + listener.address.to_string();
+    const auto whose = name_of(listener);
     if (listener.address.is_unix() && !policy::is_trusted(client, {}))
       doubts.add(whose,
                  "has peers without addresses, whom nobody trusts: all of them are one client, \"::\"; "

@@ -34,7 +34,7 @@ struct Reading {
   bool countries = false;                       // [client] has geo, likewise
   policy::TierPriorities tier_priorities{};     // that rules give to their tiers
   std::vector<Taken> taken{};                   // by the listeners read so far
-  // Where each stands that warnings speak of, by what they call it: `rule "login"`, `[client]`.
+  // Where each stands that messages speak of later, by what they call it: `rule "login"`, `[client]`.
   mutable std::map<std::string, int> lines{};
   mutable std::vector<std::string>
       files{};  // named so far, and the configuration's own: resolve() notes them

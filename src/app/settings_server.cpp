@@ -1,4 +1,5 @@
 // [server], [[listener]], [admin] and [log].
+#include "app/places.hpp"
 #include "app/settings_sections.hpp"
 
 #include "weir/base/ip_address.hpp"
@@ -163,7 +164,7 @@ std::vector<net::ListenerSettings> read_listeners(const TableReader& root, Readi
     if (table.has("tls")) listener.tls = read_tls(table.table("tls", schema::kTls), reading);
     if (address) {
       take_address(table, *address, reading);
-      reading.lines["listener " + address->to_string()] = table.line();
+      reading.lines[name_of(listener)] = table.node("address")->line;
     }
     listeners.push_back(std::move(listener));
   }
@@ -176,7 +177,10 @@ AdminSettings read_admin(const TableReader& root, Reading& reading) {
   AdminSettings admin;
   const auto table = root.table("admin", schema::kAdmin);
   admin.address = table.address("address");
-  if (admin.address) take_address(table, *admin.address, reading);
+  if (admin.address) {
+    take_address(table, *admin.address, reading);
+    reading.lines["[admin]"] = table.node("address")->line;
+  }
   admin.token = table.text("token");
   // RFC 6750 §2.1 allows less still; this is what a header can carry and no client cuts.
   if (std::any_of(admin.token.begin(), admin.token.end(), [](char c) { return c <= ' ' || c > '~'; }))

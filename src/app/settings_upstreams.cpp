@@ -1,4 +1,5 @@
 // [[upstream]].
+#include "app/places.hpp"
 #include "app/settings_sections.hpp"
 
 #include "weir/base/host.hpp"
@@ -89,7 +90,7 @@ void read_server_table(const TableReader& table, upstream::ServerSettings& serve
 }
 
 void read_server_of(const TableReader& upstream, const Node& node, std::size_t position,
-                    std::vector<upstream::ServerSettings>& servers) {
+                    const Reading& reading, upstream::UpstreamSettings& into) {
   upstream::ServerSettings server;
   if (const auto* text = node.text()) {
     if (const auto wrong = read_address(*text, server); !wrong.empty())
@@ -108,10 +109,11 @@ void read_server_of(const TableReader& upstream, const Node& node, std::size_t p
                               " in it; expected addresses such as \"127.0.0.1:9000\"");
     return;
   }
-  servers.push_back(std::move(server));
+  reading.lines.emplace(name_of(into, server), node.line);
+  into.servers.push_back(std::move(server));
 }
 
-void read_servers(const TableReader& table, std::vector<upstream::ServerSettings>& servers) {
+void read_servers(const TableReader& table, const Reading& reading, upstream::UpstreamSettings& into) {
   const auto* node = table.node("servers");
   if (node == nullptr) return;
   const auto* array = node->array();
@@ -123,7 +125,7 @@ void read_servers(const TableReader& table, std::vector<upstream::ServerSettings
   if (array->size() > upstream::kMaxServers)
     table.mistake("servers", "found " + std::to_string(array->size()) + "; expected at most " +
                                  std::to_string(upstream::kMaxServers) + " servers in one upstream");
-  for (std::size_t i = 0; i < array->size(); ++i) read_server_of(table, (*array)[i], i, servers);
+  for (std::size_t i = 0; i < array->size(); ++i) read_server_of(table, (*array)[i], i, reading, into);
 }
 
 upstream::Ejection read_ejection(const TableReader& upstream) {
@@ -294,7 +296,7 @@ std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root, 
   for (const auto& table : root.tables("upstream", schema::kUpstream)) {
     upstream::UpstreamSettings upstream;
     upstream.name = read_name(table, taken);
-    read_servers(table, upstream.servers);
+    read_servers(table, reading, upstream);
     read_balance(table, reading, upstream);
     upstream.timeouts = read_timeouts(table);
     upstream.ejection = read_ejection(table);

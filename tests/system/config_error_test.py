@@ -82,12 +82,32 @@ class ConfigErrors(TestCase):
             free = lent.getsockname()[1]
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
-            text = config(1).replace("127.0.0.1:0", f"127.0.0.1:{free}", 1)
-            done = self.weir("run", text + f'\n[[listener]]\naddress = "127.0.0.1:{port}"\n')
+            text = config(1).replace("127.0.0.1:0", f"127.0.0.1:{free}", 1) + f'\n[[listener]]\naddress = "127.0.0.1:{port}"\n'
+            done = self.weir("run", text)
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn(f"127.0.0.1:{port}", done.stderr)
+        line = self.line_of(text, f'"127.0.0.1:{port}"')
+        self.assertIn(f"weir.toml:{line}: cannot listen on 127.0.0.1:{port}: Address already in use", done.stderr)
         with self.assertRaises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", free)).close()
+
+    def test_an_admin_port_in_use_is_told_with_its_line(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            text = config(1).replace('[admin]\naddress = "127.0.0.1:0"', f'[admin]\naddress = "127.0.0.1:{port}"')
+            done = self.weir("run", text)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        line = self.line_of(text, f'"127.0.0.1:{port}"')
+        self.assertIn(f"weir.toml:{line}: admin: cannot listen on 127.0.0.1:{port}: Address already in use", done.stderr)
+
+    def test_servers_whose_names_are_unknown_are_told_with_their_lines(self):
+        name = "a" * 64 + ".invalid"  # longer than a label may be, so that nobody has to be asked
+        servers = f'servers = [\n  "127.0.0.1:1",\n  "{name}:80",\n  {{ address = "{name}:81" }},\n]'
+        text = config(1).replace("servers = [\"127.0.0.1:1\"]", servers)
+        self.assertIn(servers, text)
+        done = self.weir("run", text)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(f'weir.toml:{self.line_of(text, name)}: upstream "api": cannot resolve "{name}": ', done.stderr)
+        self.assertIn("; and 1 more", done.stderr)
 
     def test_wrong_command_lines(self):
         for arguments in (["run"], ["nonsense"], ["run", "--config"], ["echo", "--listen", "nowhere"]):

@@ -333,7 +333,7 @@ class Connections(Reload):
         path = f"{weir.folder}/new.sock"
         more = "".join(f'[[listener]]\naddress = "{address}"\n' for address in (f"unix:{path}", f"127.0.0.1:{self.upstream.port}"))
         self.reload(weir, config(self.upstream.port, routes=more + '[[route]]\nupstream = "api"'), "failed")
-        weir.wait_for(rf"error reload: cannot listen on 127\.0\.0\.1:{self.upstream.port}: ")
+        weir.wait_for(rf"error reload: \S+weir\.toml:\d+: cannot listen on 127\.0\.0\.1:{self.upstream.port}: ")
         self.assertEqual(weir.get().status, 200)
         self.assertFalse(os.path.exists(path), "a listener that was not to be leaves no file")
 

@@ -230,7 +230,8 @@ class Resolve(TestCase):
         path.write_text(config().replace("servers = []", 'servers = ["api.test:80"]'))
         process = Process([*names.within(), WEIR, "run", "--config", path])
         self.assertEqual(process.wait(), 1)
-        self.assertIn('upstream "api": cannot resolve "api.test": Host not found', process.log())
+        line = 1 + path.read_text()[:path.read_text().index('"api.test:80"')].count("\n")
+        self.assertIn(f'{path}:{line}: upstream "api": cannot resolve "api.test": Host not found', process.log())
         process.stop()
 
 

@@ -14,6 +14,7 @@
 #include "weir/redis/redis_settings.hpp"
 #include "weir/upstream/upstream_settings.hpp"
 
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -48,6 +49,10 @@ struct Warning {
   std::string what;
 };
 
+// Where in the configuration what weir may have to speak of begins, by what it calls it then: "weir.toml:3"
+// of `listener 127.0.0.1:80`.
+using Places = std::map<std::string, std::string>;
+
 struct Settings {
   proxy::ServerSettings server;
   std::vector<net::ListenerSettings> listeners;
@@ -61,6 +66,7 @@ struct Settings {
   std::vector<policy::Rule> rules;
   std::vector<admin::AlertSettings> alerts;
   std::vector<Warning> warnings;
+  Places places;
 };
 
 // What is wrong with a configuration, all of it: one line for each mistake,
