@@ -3,8 +3,10 @@
 #include "app/settings_sections.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 namespace weir::app {
 
@@ -48,25 +50,47 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   settings.tier_priorities = reading.tier_priorities;
   if (!mistakes.empty()) throw ConfigError(mistakes.lines());
   settings.warnings = find_doubts(settings, reading);
-  if (!asks_for_claims(settings)) settings.client.tokens.reset();
-  if (!asks_for_countries(settings)) settings.client.countries.reset();
   for (const auto& [whose, line] : reading.lines)
     settings.places.emplace(whose, file + ":" + std::to_string(line));
+  if (!asks_for_claims(settings)) settings.client.tokens.reset();
+  if (!asks_for_countries(settings)) settings.client.countries.reset();
   return settings;
 }
 
 Settings load_settings(const std::string& file) {
   const auto text = read_file(file);
-  if (!text) throw ConfigError({file + ": cannot be read; expected a TOML file"});
+  if (!text)
+    throw ConfigError({file + ": cannot be read: " + text.error().message + "; expected a TOML file"});
   return parse_settings(*text, file);
 }
 
-std::optional<std::string> read_file(const std::string& path) {
+base::Result<std::string> read_file(const std::string& path) {
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return std::nullopt;  // opens, and throws when read
-  std::ifstream stream(path);
-  if (!stream) return std::nullopt;
-  return std::string{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  const auto reason = [](int number) { return base::Error{std::generic_category().message(number)}; };
+  if (std::filesystem::is_directory(path, error)) return reason(EISDIR);  // opens, and throws when read
+  errno = 0;
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) return reason(errno != 0 ? errno : EIO);
+  return {boost::system::in_place_value, std::istreambuf_iterator<char>(stream),
+          std::istreambuf_iterator<char>()};
+}
+
+bool holds_something(const std::string& file) {
+  const auto text = read_file(file);
+  return text && !text->empty();
+}
+
+std::string readable_file(const TableReader& table, std::string_view key, const Reading& reading,
+                          std::string_view kind) {
+  if (!table.has(key)) return {};
+  auto path = resolve(reading, table.text(key));
+  const auto text = read_file(path);
+  const auto expected = "; expected a " + std::string(kind) + " file";
+  if (!text)
+    table.mistake(key, in_quotes(path) + " cannot be read: " + text.error().message + expected);
+  else if (text->empty())
+    table.mistake(key, in_quotes(path) + " is empty" + expected);
+  return path;
 }
 
 std::string resolve(const Reading& reading, const std::string& path) {

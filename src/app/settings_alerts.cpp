@@ -63,7 +63,7 @@ void read_webhook(const TableReader& table, const Reading& reading, admin::Webho
   if (!webhook.tls) return table.mistake("ca", "only of a webhook at https://");
   webhook.ca = resolve(reading, table.text("ca"));
   if (const auto made = net::make_tls_client_context({.ca = webhook.ca}); !made)
-    table.mistake("ca", made.error().message + "; expected certificates in PEM");
+    table.mistake("ca", made.error().message);
 }
 
 // What is watched, by whichever of the three keys stands there, and its threshold.

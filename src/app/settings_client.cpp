@@ -104,8 +104,10 @@ std::string read_token_key(const TableReader& table, const Reading& reading, boo
                               : "the PEM file of the public key that " + algorithm + " verifies with");
   if (shared || !table.has(key)) return table.text(key);
   const auto file = resolve(reading, table.text(key));
-  if (auto text = read_file(file)) return std::move(*text);
-  table.mistake(key, in_quotes(file) + " cannot be read; expected a public key in PEM");
+  auto text = read_file(file);
+  if (text) return std::move(*text);
+  table.mistake(
+      key, in_quotes(file) + " cannot be read: " + text.error().message + "; expected a public key in PEM");
   return {};
 }
 
@@ -158,7 +160,8 @@ policy::KeyRing read_key_ring(const TableReader& client, const std::string& file
   policy::KeyRing ring;
   const auto text = read_file(file);
   if (!text) {
-    client.mistake("keys", in_quotes(file) + " cannot be read; expected a TOML file of [[key]] tables");
+    client.mistake("keys", in_quotes(file) + " cannot be read: " + text.error().message +
+                               "; expected a TOML file of [[key]] tables");
     return ring;
   }
   const auto document = read_toml(*text, file, *client.place().mistakes);

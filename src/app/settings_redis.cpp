@@ -58,8 +58,7 @@ void read_tls(const TableReader& table, const Reading& reading, redis::RedisSett
   if (tls.cert.empty() != tls.key.empty())
     return entry.missing(tls.cert.empty() ? "cert" : "key",
                          "a PEM file: a certificate and its key go together");
-  if (const auto fault = redis::fault_of(tls))
-    table.mistake("tls", fault->message + "; expected PEM files that weir can read");
+  if (const auto fault = redis::fault_of(tls)) table.mistake("tls", fault->message);
 }
 
 void read_cluster(const TableReader& table, redis::RedisSettings& redis) {

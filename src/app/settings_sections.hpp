@@ -5,6 +5,7 @@
 #include "app/table_reader.hpp"
 
 #include "weir/app/settings.hpp"
+#include "weir/base/result.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -98,8 +99,13 @@ void read_json_cost(const TableReader& table, policy::Rule& rule);
 // The path as written, from the folder of the configuration where it is relative.
 [[nodiscard]] std::string resolve(const Reading& reading, const std::string& path);
 
-// What the file holds; nullopt where it cannot be read.
-[[nodiscard]] std::optional<std::string> read_file(const std::string& path);
+// What the file holds, or the system's reason why it cannot be read.
+[[nodiscard]] base::Result<std::string> read_file(const std::string& path);
+[[nodiscard]] bool holds_something(const std::string& file);
+// The path of a file that the key names, which has to be there and hold something; empty without the key.
+// `kind`: what it is expected to be, as "PEM".
+[[nodiscard]] std::string readable_file(const TableReader& table, std::string_view key,
+                                        const Reading& reading, std::string_view kind = "PEM");
 
 // A name that may stand in a header, a log line and a label: 1 to 128 printable ASCII characters but " and \.
 [[nodiscard]] bool is_plain_name(std::string_view name) noexcept;

@@ -4,6 +4,7 @@
 
 #include "weir/base/ip_address.hpp"
 #include "weir/net/tls_context.hpp"
+#include "weir/net/tls_files.hpp"
 
 #include <algorithm>
 
@@ -40,28 +41,16 @@ void read_sizes(const TableReader& table, proxy::ServerSettings& server) {
   server.max_body = body.value_or(0);
 }
 
-std::string readable_file(const TableReader& table, std::string_view key, const Reading& reading,
-                          std::string_view kind = "PEM") {
-  if (!table.has(key)) return {};
-  auto path = resolve(reading, table.text(key));
-  const auto text = read_file(path);
-  if (!text || text->empty())
-    table.mistake(key,
-                  in_quotes(path) + " cannot be read or is empty; expected a " + std::string(kind) + " file");
-  return path;
-}
-
 // What only OpenSSL can say, said before anything serves.
 void check_pair(const TableReader& table, const net::CertificateFiles& files) {
-  if (files.cert.empty() || files.key.empty() || !read_file(files.cert) || !read_file(files.key)) return;
+  if (!holds_something(files.cert)) return;
+  if (const auto fault = net::fault_of_certificate(files.cert)) return table.mistake("cert", fault->message);
+  if (!holds_something(files.key)) return;
   net::TlsSettings alone;
   alone.certificates = {{files.cert, files.key}};
-  const auto made = net::make_tls_context(alone);
-  if (!made) {
-    table.mistake("key", made.error().message + "; expected a certificate in PEM and its own key");
-    return;
-  }
-  if (files.ocsp.empty() || read_file(files.ocsp).value_or("").empty()) return;
+  if (const auto made = net::make_tls_context(alone); !made)
+    return table.mistake("key", made.error().message);
+  if (!holds_something(files.ocsp)) return;
   alone.certificates = {files};
   if (const auto stapled = net::make_tls_context(alone); !stapled)
     table.mistake("ocsp", stapled.error().message);
@@ -75,9 +64,8 @@ void read_client_ca(const TableReader& table, net::TlsSettings& tls, Reading& re
   }
   reading.certificates = true;
   tls.client_ca = readable_file(table, "client_ca", reading);
-  if (!read_file(tls.client_ca).value_or("").empty())
-    if (const auto fault = net::fault_of_client_ca(tls.client_ca))
-      table.mistake("client_ca", fault->message + "; expected certificates in PEM");
+  if (holds_something(tls.client_ca))
+    if (const auto fault = net::fault_of_client_ca(tls.client_ca)) table.mistake("client_ca", fault->message);
 }
 
 net::TlsSettings read_tls(const TableReader& table, Reading& reading) {

@@ -230,14 +230,6 @@ upstream::Timeouts read_timeouts(const TableReader& upstream) {
   return timeouts;
 }
 
-std::string readable_file(const TableReader& table, std::string_view key, const Reading& reading) {
-  if (!table.has(key)) return {};
-  auto path = resolve(reading, table.text(key));
-  if (const auto text = read_file(path); !text || text->empty())
-    table.mistake(key, in_quotes(path) + " cannot be read or is empty; expected a PEM file");
-  return path;
-}
-
 // `tls`, and the names that servers do not say themselves.
 void read_tls(const TableReader& upstream, const Reading& reading, upstream::UpstreamSettings& settings) {
   const auto table = upstream.table("tls", schema::kUpstreamTls);
@@ -259,10 +251,12 @@ void read_tls(const TableReader& upstream, const Reading& reading, upstream::Ups
         "found without a server that speaks TLS; expected an address such as \"https://10.0.0.1:8443\"");
   if (table.has("cert") != table.has("key"))
     table.mistake(table.has("cert") ? "cert" : "key", "found alone; expected cert and key together");
-  else if (const auto made = table.flawed() ? base::Result<net::TlsContext>(net::TlsContext{})
-                                            : net::make_tls_client_context(settings.tls);
-           !made)
-    table.mistake("", made.error().message + "; expected certificates and keys in PEM");
+  const auto faulty = [](const std::string& file) { return !file.empty() && !holds_something(file); };
+  if (table.flawed() || table.has("cert") != table.has("key") || faulty(settings.tls.ca) ||
+      faulty(settings.tls.cert) || faulty(settings.tls.key))
+    return;  // said already
+  if (const auto made = net::make_tls_client_context(settings.tls); !made)
+    table.mistake("", made.error().message);
 }
 
 std::string read_name(const TableReader& table, std::set<std::string>& taken) {

@@ -2,6 +2,8 @@
 
 #include "net/tls_words.hpp"
 
+#include "weir/net/tls_files.hpp"
+
 #include <array>
 
 namespace weir::net {
@@ -11,11 +13,12 @@ namespace {
 // RFC 7301 §3.1: each protocol behind its length.
 constexpr std::array<unsigned char, 9> kProtocols{8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
 
-bool believe(SSL_CTX* context, const TlsClientSettings& settings) {
+std::optional<base::Error> believe(SSL_CTX* context, const TlsClientSettings& settings) {
   SSL_CTX_set_verify(context, settings.verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
-  if (!settings.verify) return true;
-  return settings.ca.empty() ? SSL_CTX_set_default_verify_paths(context) == 1
-                             : SSL_CTX_load_verify_file(context, settings.ca.c_str()) == 1;
+  if (!settings.verify) return std::nullopt;
+  if (!settings.ca.empty()) return take_authorities(context, "the servers' authorities", settings.ca);
+  if (SSL_CTX_set_default_verify_paths(context) == 1) return std::nullopt;
+  return last_tls_error("the system's authorities");
 }
 
 }  // namespace
@@ -37,14 +40,10 @@ base::Result<TlsContext> make_tls_client_context(const TlsClientSettings& settin
   SSL_CTX_set_mode(
       c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);  // whoever connects keeps what it got
-  if (!believe(c, settings)) return last_tls_error("the servers' authorities \"" + settings.ca + "\"");
+  if (auto error = believe(c, settings)) return *std::move(error);
   if (settings.cert.empty()) return context;
-  if (SSL_CTX_use_certificate_chain_file(c, settings.cert.c_str()) != 1)
-    return last_tls_error("the certificate \"" + settings.cert + "\"");
-  if (auto error = use_private_key(c, settings.key)) return *std::move(error);
-  if (SSL_CTX_check_private_key(c) != 1)
-    return last_tls_error("the key \"" + settings.key + "\" is not that of the certificate \"" +
-                          settings.cert + "\"");
+  if (auto error = take_certificate(c, settings.cert)) return *std::move(error);
+  if (auto error = take_private_key(c, settings.key, settings.cert)) return *std::move(error);
   return context;
 }
 

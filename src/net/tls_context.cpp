@@ -1,7 +1,10 @@
 #include "weir/net/tls_context.hpp"
 
+#include "net/pem_file.hpp"
 #include "net/staple.hpp"
 #include "net/tls_words.hpp"
+
+#include "weir/net/tls_files.hpp"
 
 #include <algorithm>
 #include <array>
@@ -153,18 +156,20 @@ bool bind_sessions(SSL_CTX* context, const TlsSettings& settings) {
          SSL_CTX_set_session_id_context(context, digest.data(), digest.size()) == 1;
 }
 
-// False when the file is of no use.
-bool ask_clients(SSL_CTX* context, const TlsSettings& settings) {
+constexpr const char* kClientAuthorities = "the clients' authorities";
+
+base::Error client_ca_error(const std::string& file) {
+  return pem_error(kClientAuthorities, file, PemKind::Authorities);
+}
+
+std::optional<base::Error> ask_clients(SSL_CTX* context, const TlsSettings& settings) {
   auto authorities = read_authorities(settings.client_ca);
-  if (!authorities || SSL_CTX_load_verify_file(context, settings.client_ca.c_str()) != 1) return false;
+  if (!authorities) return client_ca_error(settings.client_ca);
+  if (auto error = take_authorities(context, kClientAuthorities, settings.client_ca)) return error;
   SSL_CTX_set_client_CA_list(context, authorities.release());
   const int required = requires_certificate(settings) ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0;
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | required, nullptr);
-  return true;
-}
-
-base::Error client_ca_error(const std::string& file) {
-  return last_tls_error("the clients' authorities \"" + file + "\"");
+  return std::nullopt;
 }
 
 // What all contexts of a listener have alike.
@@ -185,13 +190,10 @@ base::Result<TlsContext> make_one(const TlsSettings& settings, const Certificate
   TlsContext context(SSL_CTX_new(TLS_server_method()));
   if (!context || !set_up(context.get(), settings)) return last_tls_error("OpenSSL");
   SSL_CTX* c = context.get();
-  if (SSL_CTX_use_certificate_chain_file(c, files.cert.c_str()) != 1)
-    return last_tls_error("the certificate \"" + files.cert + "\"");
-  if (auto error = use_private_key(c, files.key)) return *std::move(error);
-  if (SSL_CTX_check_private_key(c) != 1)
-    return last_tls_error("the key \"" + files.key + "\" is not that of the certificate \"" + files.cert +
-                          "\"");
-  if (!settings.client_ca.empty() && !ask_clients(c, settings)) return client_ca_error(settings.client_ca);
+  if (auto error = take_certificate(c, files.cert)) return *std::move(error);
+  if (auto error = take_private_key(c, files.key, files.cert)) return *std::move(error);
+  if (!settings.client_ca.empty())
+    if (auto error = ask_clients(c, settings)) return *std::move(error);
   if (tickets) {
     extras_of(c)->tickets = tickets;
     SSL_CTX_set_tlsext_ticket_key_evp_cb(c, choose_ticket_key);

@@ -4,7 +4,6 @@
 #include "weir/base/result.hpp"
 
 #include <array>
-#include <optional>
 #include <string>
 
 #include <openssl/err.h>
@@ -23,26 +22,6 @@ inline base::Error last_tls_error(const std::string& what) {
   ERR_error_string_n(ERR_peek_last_error(), text.data(), text.size());
   ERR_clear_error();
   return base::Error{what + ": " + text.data()};
-}
-
-// Takes the private key of a PEM file. One that is encrypted is an error: OpenSSL would ask whoever sits at
-// the terminal for its pass phrase, and all that this thread does would wait for the answer.
-inline std::optional<base::Error> use_private_key(SSL_CTX* context, const std::string& file) {
-  bool asked = false;
-  SSL_CTX_set_default_passwd_cb_userdata(context, &asked);
-  SSL_CTX_set_default_passwd_cb(context, [](char*, int, int, void* told) {
-    *static_cast<bool*>(told) = true;
-    return -1;
-  });
-  const bool taken = SSL_CTX_use_PrivateKey_file(context, file.c_str(), SSL_FILETYPE_PEM) == 1;
-  SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);
-  SSL_CTX_set_default_passwd_cb(context, nullptr);
-  if (taken) return std::nullopt;
-  if (!asked) return last_tls_error("the key \"" + file + "\"");
-  ERR_clear_error();
-  return base::Error{"the key \"" + file +
-                     "\" is encrypted: write it without a pass phrase (openssl pkey -in " + file +
-                     " -out …), readable by weir alone"};
 }
 
 }  // namespace weir::net

@@ -1,6 +1,7 @@
 #include "redis/tls.hpp"
 
 #include "weir/base/ip_address.hpp"
+#include "weir/net/tls_files.hpp"
 
 #include <array>
 #include <system_error>
@@ -23,27 +24,21 @@ std::string first_fault() {
   return text;
 }
 
-base::Error fault_with(const char* what, const std::string& file) {
-  return base::Error{std::string(what) + " " + file + ": " + first_fault()};
-}
-
 base::Result<net::TlsContext> make_context(const TlsSettings& settings) {
   ERR_clear_error();
   net::TlsContext context(SSL_CTX_new(TLS_client_method()));
   if (!context) return base::Error{"TLS: " + first_fault()};
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
-  SSL_CTX_set_default_passwd_cb(context.get(), [](char*, int, int, void*) { return 0; });  // nobody is asked
   SSL_CTX_set_verify(context.get(), settings.verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
   if (settings.ca.empty()) {
     SSL_CTX_set_default_verify_paths(context.get());
-  } else if (SSL_CTX_load_verify_file(context.get(), settings.ca.c_str()) != 1) {
-    return fault_with("the CA", settings.ca);
+  } else if (auto error = net::take_authorities(context.get(), "the servers' authorities", settings.ca)) {
+    return *std::move(error);
   }
   if (settings.cert.empty()) return context;
-  if (SSL_CTX_use_certificate_chain_file(context.get(), settings.cert.c_str()) != 1)
-    return fault_with("the certificate", settings.cert);
-  if (SSL_CTX_use_PrivateKey_file(context.get(), settings.key.c_str(), SSL_FILETYPE_PEM) != 1)
-    return fault_with("the key", settings.key);
+  if (auto error = net::take_certificate(context.get(), settings.cert)) return *std::move(error);
+  if (auto error = net::take_private_key(context.get(), settings.key, settings.cert))
+    return *std::move(error);
   return context;
 }
 

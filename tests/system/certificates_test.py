@@ -54,7 +54,7 @@ class Renewal(TestCase):
         weir = self.weir()
         (weir.folder / "edge.crt").write_text("no certificate")
         weir.wait_for('warning TLS on 127.0.0.1:0: files changed, the certificates stay as they were: '
-                      'the certificate ".*edge.crt": .*')
+                      'the certificate ".*edge.crt" is no PEM file; expected one with -----BEGIN CERTIFICATE-----')
         self.assertEqual(self.shown(weir), self.files["edge.crt"])
         self.await_metric(weir, 1, "weir_tls_renewals_total", result="faulty")
         fresh = self.renew(weir)

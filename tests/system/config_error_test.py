@@ -8,7 +8,7 @@ import socket
 import subprocess
 import tempfile
 
-from harness import PATIENCE, WEIR, TestCase, config, main, rule
+from harness import PATIENCE, WEIR, TestCase, config, main, make_certificate, rule
 
 
 class ConfigErrors(TestCase):
@@ -57,6 +57,16 @@ class ConfigErrors(TestCase):
         done = self.weir("run", config(1, listener='tls = { certificates = [{ cert = "bad.crt", key = "bad.key" }] }'))
         self.assertIn(done.returncode, (1, 2))
         self.assertIn("bad.crt", done.stderr)
+
+    def test_certificates_and_keys_of_no_use_are_told_apart(self):
+        for name in ("edge", "other"):
+            make_certificate(self.folder, name)
+        for cert, key, said in (
+                ("edge.crt", "other.key", r'\.key: the key ".*other\.key" does not belong to the certificate ".*edge\.crt"; expected'),
+                ("edge.key", "edge.crt", r'\.cert: the certificate ".*edge\.key" holds a private key and no certificate; have'),
+                ("edge.crt", "gone.key", r'\.key: ".*gone\.key" cannot be read: No such file or directory; expected a PEM file')):
+            with self.subTest(cert=cert, key=key):
+                self.assert_refused(config(1, listener=f'tls = {{ certificates = [{{ cert = "{cert}", key = "{key}" }}] }}'), said)
 
     def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_its_pass_phrase(self):
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-keyout", self.folder / "locked.key", "-passout", "pass:x",

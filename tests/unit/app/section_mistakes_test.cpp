@@ -176,28 +176,31 @@ const WrongConfiguration kWrong[] = {
     {"TlsCertificateMissing",
      with("[[listener]]\naddress = \"a:1\"\ntls = { certificates = [{ cert = \"/nowhere/edge.crt\", key = "
           "\"/nowhere/edge.key\" }] }\n"),
-     {"weir.toml:13: listener[#2].tls.certificates[#1].cert: \"/nowhere/edge.crt\" cannot be read or is "
-      "empty; expected a PEM file",
-      "weir.toml:13: listener[#2].tls.certificates[#1].key: \"/nowhere/edge.key\" cannot be read or is "
-      "empty; expected a PEM file"}},
+     {"weir.toml:13: listener[#2].tls.certificates[#1].cert: \"/nowhere/edge.crt\" cannot be read: No such "
+      "file or directory; expected a PEM file",
+      "weir.toml:13: listener[#2].tls.certificates[#1].key: \"/nowhere/edge.key\" cannot be read: No such "
+      "file or directory; expected a PEM file"}},
     {"TlsCertificateWithoutKey",
      with("[[listener]]\naddress = \"a:1\"\ntls = { certificates = [{ cert = \"/nowhere/edge.crt\" }] }\n"),
      {"weir.toml:13: listener[#2].tls.certificates[#1].key: missing; expected a string: PEM file: its "
       "private key",
-      "weir.toml:13: listener[#2].tls.certificates[#1].cert: \"/nowhere/edge.crt\" cannot be read or is "
-      "empty; expected a PEM file"}},
+      "weir.toml:13: listener[#2].tls.certificates[#1].cert: \"/nowhere/edge.crt\" cannot be read: No such "
+      "file or directory; expected a PEM file"}},
     {"TlsVersionTooOld",
      with("[[listener]]\naddress = \"a:1\"\n[listener.tls]\ncertificates = [{ cert = \"/nowhere\", key = "
           "\"/nowhere\" }]\nmin_version = \"1.0\"\n"),
-     {"weir.toml:14: listener[#2].tls.certificates[#1].cert: \"/nowhere\" cannot be read or is empty; "
+     {"weir.toml:14: listener[#2].tls.certificates[#1].cert: \"/nowhere\" cannot be read: No such file or "
+      "directory; "
       "expected a PEM file",
-      "weir.toml:14: listener[#2].tls.certificates[#1].key: \"/nowhere\" cannot be read or is empty; "
+      "weir.toml:14: listener[#2].tls.certificates[#1].key: \"/nowhere\" cannot be read: No such file or "
+      "directory; "
       "expected a PEM file",
       "weir.toml:15: listener[#2].tls.min_version: found \"1.0\"; did you mean \"1.2\"?"}},
     {"ClientAuthorityMissing",
      with("[[listener]]\naddress = \"a:1\"\n[listener.tls]\nclient_ca = \"/nowhere/ca.crt\"\n"
           "certificates = []\n"),
-     {"weir.toml:14: listener[#2].tls.client_ca: \"/nowhere/ca.crt\" cannot be read or is empty; expected a "
+     {"weir.toml:14: listener[#2].tls.client_ca: \"/nowhere/ca.crt\" cannot be read: No such file or "
+      "directory; expected a "
       "PEM file",
       "weir.toml:15: listener[#2].tls.certificates: found none; expected at least one { cert = \"…\", key = "
       "\"…\" }"}},
@@ -267,7 +270,8 @@ const WrongConfiguration kWrong[] = {
       "with"}},
     {"JwtKeyFileAbsent",
      with("[client]\njwt = { algorithm = \"RS256\", public_key = \"/nowhere/jwt.pem\" }\n"),
-     {"weir.toml:12: client.jwt.public_key: \"/nowhere/jwt.pem\" cannot be read; expected a public key in "
+     {"weir.toml:12: client.jwt.public_key: \"/nowhere/jwt.pem\" cannot be read: No such file or directory; "
+      "expected a public key in "
       "PEM"}},
     {"JwtSecretTooShort",
      with("[client]\njwt = { algorithm = \"HS256\", secret = \"hunter2\" }\n"),
@@ -281,7 +285,8 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:12: client.unknown_keys: found \"rejct\"; did you mean \"reject\"?"}},
     {"KeysFileMissing",
      with("[client]\nkeys = \"/nowhere/keys.toml\"\n"),
-     {"weir.toml:12: client.keys: \"/nowhere/keys.toml\" cannot be read; expected a TOML file of [[key]] "
+     {"weir.toml:12: client.keys: \"/nowhere/keys.toml\" cannot be read: No such file or directory; expected "
+      "a TOML file of [[key]] "
       "tables"}},
     {"StoreUnknown",
      with("[state]\nstore = \"rediss\"\n"),
@@ -305,9 +310,8 @@ const WrongConfiguration kWrong[] = {
       "redis[s]://[user:password@]host[:port][/database], or unix://[user:password@]/path[?db=N]"}},
     {"RedisByTls",
      with("[state]\nredis = { url = \"rediss://cache\", tls = { ca = \"/nowhere/ca.crt\" } }\n"),
-     {"weir.toml:12: state.redis.tls: the CA /nowhere/ca.crt: No such file or directory; expected PEM files "
-      "that "
-      "weir can read"}},
+     {"weir.toml:12: state.redis.tls: the servers' authorities \"/nowhere/ca.crt\" cannot be read: No such "
+      "file or directory"}},
     {"RedisTlsOfACertificateWithoutItsKey",
      with("[state]\nredis = { url = \"rediss://cache\", tls = { cert = \"/nowhere/weir.crt\" } }\n"),
      {"weir.toml:12: state.redis.tls.key: missing; expected a PEM file: a certificate and its key go "

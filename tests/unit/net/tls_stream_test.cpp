@@ -280,21 +280,5 @@ TEST_F(TlsStream, AHandshakeInCrumbsLetsOthersHaveTheirTurn) {
   EXPECT_TRUE(stream->has_pending() || !stream->is_quiet()) << "not all of it was taken";
 }
 
-TEST(MakeTlsContext, FaultsNameTheFile) {
-  const Certificates certificates;
-  const auto fault = [](const TlsSettings& settings) {
-    const auto made = make_tls_context(settings);
-    return made ? std::string() : made.error().message;
-  };
-  const auto missing = certificates.cert() + ".missing";
-  EXPECT_TRUE(fault({.certificates = {{missing, certificates.key()}}})
-                  .starts_with("the certificate \"" + missing + "\": "));
-  EXPECT_TRUE(
-      fault({.certificates = {{certificates.cert(), missing}}}).starts_with("the key \"" + missing + "\": "));
-  const auto other = fault({.certificates = {{certificates.cert(), certificates.other_key()}}});
-  EXPECT_TRUE(other.starts_with("the key \"" + certificates.other_key() + "\"")) << other;
-  EXPECT_EQ(fault(certificates.settings()), "");
-}
-
 }  // namespace
 }  // namespace weir::net

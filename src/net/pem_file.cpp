@@ -1,0 +1,118 @@
+#include "net/pem_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <openssl/err.h>
+
+namespace weir::net {
+
+namespace {
+
+// The first of what OpenSSL has noted is the nearest to the cause.
+std::string first_reason() {
+  const char* reason = ERR_reason_error_string(ERR_peek_error());
+  std::string text = reason != nullptr ? reason : "an error without a name";
+  ERR_clear_error();
+  return text;
+}
+
+// The system's reason, or nothing.
+std::string read(const std::string& file, std::string& content) {
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error)) return std::generic_category().message(EISDIR);
+  errno = 0;
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return std::generic_category().message(errno != 0 ? errno : EIO);
+  content.assign(std::istreambuf_iterator<char>(stream), {});
+  return {};
+}
+
+// RFC 7468 §2: "-----BEGIN CERTIFICATE-----".
+std::vector<std::string_view> labels_in(std::string_view text) {
+  constexpr std::string_view kBegin = "-----BEGIN ", kEnd = "-----";
+  std::vector<std::string_view> labels;
+  for (auto at = text.find(kBegin); at != text.npos; at = text.find(kBegin, at)) {
+    at += kBegin.size();
+    labels.push_back(text.substr(at, text.find(kEnd, at) - at));
+  }
+  return labels;
+}
+
+struct Words {
+  std::string_view label;   // as the labels of the kind end
+  std::string_view marker;  // what such a file has in it
+  std::string_view tool;    // of openssl, that converts it
+  std::string_view swapped;
+};
+
+const Words& words_of(PemKind kind) noexcept {
+  static constexpr Words kCertificate{
+      .label = "CERTIFICATE",
+      .marker = "-----BEGIN CERTIFICATE-----",
+      .tool = "x509",
+      .swapped = "holds a private key and no certificate; have cert and key changed places?"};
+  static constexpr Words kPrivateKey{
+      .label = "PRIVATE KEY",
+      .marker = "-----BEGIN PRIVATE KEY-----",
+      .tool = "pkey",
+      .swapped = "holds a certificate and no private key; have cert and key changed places?"};
+  static constexpr Words kAuthorities{
+      .label = "CERTIFICATE",
+      .marker = "-----BEGIN CERTIFICATE-----",
+      .tool = "x509",
+      .swapped = "holds a private key and no certificate; expected the authority's certificate"};
+  switch (kind) {
+    case PemKind::PrivateKey:
+      return kPrivateKey;
+    case PemKind::Authorities:
+      return kAuthorities;
+    case PemKind::Certificate:
+      break;
+  }
+  return kCertificate;
+}
+
+// What is wrong with one that cannot be taken, behind its name.
+std::string fault_of_content(const std::string& file, std::string_view content, PemKind wanted) {
+  constexpr char kSequence = 0x30;  // DER begins with it
+  const auto& words = words_of(wanted);
+  const auto& others = words_of(wanted == PemKind::PrivateKey ? PemKind::Certificate : PemKind::PrivateKey);
+  const auto labels = labels_in(content);
+  const auto has = [&](const Words& kind) {
+    return std::any_of(labels.begin(), labels.end(),
+                       [&](std::string_view label) { return label.ends_with(kind.label); });
+  };
+  std::string fault;
+  if (has(words)) return fault.append("is refused by OpenSSL: ").append(first_reason());
+  if (has(others)) return fault.append(words.swapped);
+  if (!labels.empty())
+    return fault.append("holds ").append(labels.front()).append("; expected ").append(words.marker);
+  if (content.empty()) return fault.append("is empty; expected a PEM file with ").append(words.marker);
+  if (content.front() != kSequence)
+    return fault.append("is no PEM file; expected one with ").append(words.marker);
+  fault.append("is DER; expected PEM, which openssl ").append(words.tool);
+  return fault.append(" -inform DER -in ").append(file).append(" makes of it");
+}
+
+}  // namespace
+
+base::Error pem_error(const std::string& what, const std::string& file, PemKind wanted) {
+  std::string content;
+  auto text = what + " \"" + file + "\" ";
+  if (const auto reason = read(file, content); !reason.empty())
+    text.append("cannot be read: ").append(reason);
+  else
+    text.append(fault_of_content(file, content, wanted));
+  ERR_clear_error();
+  return base::Error{std::move(text)};
+}
+
+}  // namespace weir::net

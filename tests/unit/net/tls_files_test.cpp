@@ -1,0 +1,105 @@
+// What is said of certificates and keys that are of no use: what is wrong with which file, and what to do.
+#include "weir/net/tls_files.hpp"
+
+#include "unit/net/tls.hpp"
+
+#include <fstream>
+#include <iterator>
+
+#include <gmock/gmock.h>
+
+namespace weir::net {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string contents(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+class TlsFiles : public ::testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& text) const {
+    const auto file = folder_.cert() + "." + name;
+    std::ofstream(file, std::ios::binary) << text;
+    return file;
+  }
+  [[nodiscard]] static std::string of(const std::string& cert, const std::string& key) {
+    const auto made = make_tls_context({.certificates = {{cert, key}}});
+    return made ? "" : made.error().message;
+  }
+  [[nodiscard]] std::string of_cert(const std::string& cert) const { return of(cert, folder_.key()); }
+  [[nodiscard]] std::string of_key(const std::string& key) const { return of(folder_.cert(), key); }
+
+  Certificates folder_;
+};
+
+TEST_F(TlsFiles, ThatCannotBeReadHaveTheSystemsReason) {
+  const auto missing = folder_.cert() + ".missing";
+  EXPECT_EQ(of_cert(missing),
+            "the certificate \"" + missing + "\" cannot be read: No such file or directory");
+  EXPECT_EQ(of_key(missing), "the key \"" + missing + "\" cannot be read: No such file or directory");
+  EXPECT_EQ(of_key("/"), "the key \"/\" cannot be read: Is a directory");
+}
+
+TEST_F(TlsFiles, ThatHaveChangedPlaces) {
+  EXPECT_EQ(of_cert(folder_.key()),
+            "the certificate \"" + folder_.key() +
+                "\" holds a private key and no certificate; have cert and key changed places?");
+  EXPECT_EQ(of_key(folder_.cert()),
+            "the key \"" + folder_.cert() +
+                "\" holds a certificate and no private key; have cert and key changed places?");
+}
+
+TEST_F(TlsFiles, OfAnotherKind) {
+  EXPECT_THAT(of_cert(write("empty", "")),
+              EndsWith("\" is empty; expected a PEM file with -----BEGIN CERTIFICATE-----"));
+  EXPECT_THAT(of_cert(write("text", "a")),
+              EndsWith("\" is no PEM file; expected one with -----BEGIN CERTIFICATE-----"));
+  EXPECT_THAT(of_key(write("text", "a")),
+              EndsWith("\" is no PEM file; expected one with -----BEGIN PRIVATE KEY-----"));
+  EXPECT_THAT(of_cert(write("der", "\x30\x82")),
+              HasSubstr("\" is DER; expected PEM, which openssl x509 -inform DER -in "));
+  EXPECT_THAT(of_key(write("der", "\x30\x82")),
+              HasSubstr("\" is DER; expected PEM, which openssl pkey -inform DER -in "));
+  EXPECT_THAT(of_key(write("public", "-----BEGIN PUBLIC KEY-----\n")),
+              EndsWith("\" holds PUBLIC KEY; expected -----BEGIN PRIVATE KEY-----"));
+  EXPECT_THAT(of_cert(write("broken", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")),
+              HasSubstr("\" is refused by OpenSSL: "));
+}
+
+TEST_F(TlsFiles, OfTwoThatDoNotBelongTogether) {
+  EXPECT_EQ(of_key(folder_.other_key()), "the key \"" + folder_.other_key() +
+                                             "\" does not belong to the certificate \"" + folder_.cert() +
+                                             "\"; expected the key that this certificate was made for");
+  const Certificates another;
+  const auto chain = write("chain", contents(another.cert()) + contents(folder_.cert()));
+  EXPECT_EQ(of_cert(chain),
+            "the key \"" + folder_.key() + "\" does not belong to the certificate \"" + chain +
+                "\", but to number 2 in that file; the server's own has to come first, before its chain");
+}
+
+TEST_F(TlsFiles, WithAPassPhrase) {
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
+  const auto locked = folder_.cert() + ".locked";
+  const std::unique_ptr<FILE, decltype(&std::fclose)> file(std::fopen(locked.c_str(), "w"), std::fclose);
+  char phrase[] = "phrase";
+  PEM_write_PKCS8PrivateKey(file.get(), key.get(), EVP_aes_128_cbc(), phrase, 6, nullptr, nullptr);
+  std::fflush(file.get());
+  EXPECT_THAT(of_key(locked),
+              AllOf(StartsWith("the key \"" + locked + "\" is encrypted: write it without a pass phrase"),
+                    HasSubstr("openssl pkey -in " + locked)));
+}
+
+TEST_F(TlsFiles, OfAuthorities) {
+  EXPECT_EQ(fault_of_client_ca(folder_.key()).value().message,
+            "the clients' authorities \"" + folder_.key() +
+                "\" holds a private key and no certificate; expected the authority's certificate");
+}
+
+}  // namespace
+}  // namespace weir::net
