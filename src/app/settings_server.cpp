@@ -210,12 +210,25 @@ observe::LogFields read_log_fields(const TableReader& table) {
   return fields;
 }
 
+// What the words would be the names of files for that mean something else everywhere; empty: nothing of it.
+std::string fault_of_log_name(const std::string& name) {
+  auto word = name;
+  for (auto& c : word)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const bool is_stream = word == "stdout" || word == "stderr";
+  if (!is_stream && (word != "off" || name == "off")) return {};
+  return "found " + in_quotes(name) + ", which would be a file of that name; expected " +
+         (is_stream ? "\"-\" for standard output" : "\"off\" for no log") + ", or " + in_quotes("./" + name) +
+         " for the file";
+}
+
 }  // namespace
 
 LogSettings read_log(const TableReader& table, const Reading& reading) {
   LogSettings log;
   log.access = table.text("access");
   if (log.access.empty()) table.mistake("access", "found nothing; expected a file, \"-\" or \"off\"");
+  if (const auto fault = fault_of_log_name(log.access); !fault.empty()) table.mistake("access", fault);
   if (log.access != "-" && log.access != "off") log.access = resolve(reading, log.access);
   log.fields = read_log_fields(table);
   log.level = table.choice<LogLevel>("level");

@@ -304,6 +304,14 @@ const WrongConfiguration kWrong[] = {
     {"RedisLeaseReturn",
      with("[state]\nredis = { url = \"redis://a\", lease_return = \"99ms\" }\n"),
      {"weir.toml:12: state.redis.lease_return: found 99ms; expected 100ms to 1min"}},
+    {"LogThatIsOffInCapitals",
+     with("[log]\naccess = \"OFF\"\n"),
+     {"weir.toml:12: log.access: found \"OFF\", which would be a file of that name; expected \"off\" for no "
+      "log, or \"./OFF\" for the file"}},
+    {"LogToAStream",
+     with("[log]\naccess = \"StdErr\"\n"),
+     {"weir.toml:12: log.access: found \"StdErr\", which would be a file of that name; expected \"-\" for "
+      "standard output, or \"./StdErr\" for the file"}},
     {"RedisWithoutUrl",
      with("[state]\nredis = { timeout = \"5ms\" }\n"),
      {"weir.toml:12: state.redis.url: missing; expected a string: "
