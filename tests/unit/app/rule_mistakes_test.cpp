@@ -1,152 +1,12 @@
-// Wrong configurations and what is said of each, to the letter: upstreams, routes and rules.
-#include "unit/app/configuration.hpp"
+// Wrong configurations and what is said of each, to the letter: rules.
+#include "unit/app/wrong_configuration.hpp"
 
 #include <gmock/gmock.h>
 
 namespace weir::app::test {
 namespace {
 
-struct WrongConfiguration {
-  std::string name;
-  std::string text;
-  std::vector<std::string> mistakes;
-};
-
-void PrintTo(const WrongConfiguration& wrong, std::ostream* out) {
-  *out << wrong.name;
-}
-
 const WrongConfiguration kWrong[] = {
-    {"UpstreamWithoutName",
-     with("[[upstream]]\nservers = [\"a:1\"]\n"),
-     {"weir.toml:11: upstream[#2].name: missing; expected a string: what routes call it"}},
-    {"UpstreamTwice",
-     with("[[upstream]]\nname = \"api\"\nservers = [\"a:1\"]\n"),
-     {"weir.toml:12: upstream[api].name: found \"api\" a second time; expected a name of its own"}},
-    {"UpstreamWithoutServers",
-     with("[[upstream]]\nname = \"b\"\n"),
-     {"weir.toml:11: upstream[b].servers: missing; expected addresses, or tables with one"}},
-    {"UpstreamServersEmpty",
-     with("[[upstream]]\nname = \"b\"\nservers = []\n"),
-     {"weir.toml:13: upstream[b].servers: found none; expected at least one address such as "
-      "\"127.0.0.1:9000\""}},
-    {"UpstreamServersAString",
-     with("[[upstream]]\nname = \"b\"\nservers = \"a:1\"\n"),
-     {"weir.toml:13: upstream[b].servers: found a string; expected a list of addresses such as "
-      "[\"127.0.0.1:9000\"]"}},
-    {"UpstreamServerOfANumber",
-     with("[[upstream]]\nname = \"b\"\nservers = [9000]\n"),
-     {"weir.toml:13: upstream[b].servers: found a list with a whole number in it; expected addresses such as "
-      "\"127.0.0.1:9000\""}},
-    {"UpstreamServerWithoutPort",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"a\"]\n"),
-     {"weir.toml:13: upstream[b].servers: \"a\" is not an address: write host:port, [v6]:port or "
-      "unix:/path, or https:// before the first two"}},
-    {"UpstreamServerPortZero",
-     with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:0\" }]\n"),
-     {"weir.toml:13: upstream[b].servers[#1].address: found \"a:0\"; expected a port from 1 to 65535 to "
-      "connect to"}},
-    {"UpstreamServerWeight",
-     with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:1\", weight = 0 }]\n"),
-     {"weir.toml:13: upstream[b].servers[#1].weight: found 0; expected a whole number from 1 to 100"}},
-    {"UpstreamHashKeyOfNothing",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nbalance = \"hash\"\nhash_key = []\n"),
-     {"weir.toml:15: upstream[b].hash_key: found none; expected at least one attribute such as "
-      "\"api_key|ip\""}},
-    {"UpstreamHashKeyOfAStranger",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nbalance = \"hash\"\nhash_key = [\"api_kee\"]\n"),
-     {"weir.toml:15: upstream[b].hash_key: \"api_kee\" is not an attribute; the nearest is "
-      "\"api_key\""}},
-    {"UpstreamHashKeyOfAnotherBalance",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhash_key = [\"ip\"]\n"),
-     {"weir.toml:14: upstream[b].hash_key: only of balance = \"hash\""}},
-    {"UpstreamEjection",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\neject = { least = \"2s\", most = \"1s\" }\n"),
-     {"weir.toml:14: upstream[b].eject.most: found less than least; expected a time that is no shorter"}},
-    {"UpstreamBalance",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nbalance = \"fair\"\n"),
-     {"weir.toml:14: upstream[b].balance: found \"fair\"; expected one of \"round_robin\", "
-      "\"least_in_flight\", \"random_two\", \"hash\""}},
-    {"UpstreamHealthWithoutPath",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhealth = { interval = \"1s\" }\n"),
-     {"weir.toml:14: upstream[b].health.path: missing; expected a string: what is asked for, by GET"}},
-    {"UpstreamHealthPath",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhealth = { path = \"healthz\", status = \"fine\" "
-          "}\n"),
-     {"weir.toml:14: upstream[b].health.status: found \"fine\"; expected a status such as \"401\", a class "
-      "such "
-      "as \"5xx\", or a range such as \"500-504\", from 100 to 599",
-      "weir.toml:14: upstream[b].health.path: found \"healthz\"; expected a path such as \"/healthz\""}},
-    {"UpstreamRetryBudget",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nretry = { budget = \"1/s\" }\n"),
-     {"weir.toml:14: upstream[b].retry.budget: found \"1/s\"; expected a share from \"0%\" to \"100%\""}},
-    {"UpstreamServerLimit",
-     with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:1\", limit = \"fast\" }]\n"),
-     {"weir.toml:13: upstream[b].servers[#1].limit: \"fast\" is not a rate (no '/'): write COUNT/PERIOD with "
-      "a "
-      "period in s, min, h or day, as \"10/s\" or \"20/10s\""}},
-    {"UpstreamRetryOn",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nretry = { on = [\"late\", \"never\"] }\n"),
-     {"weir.toml:14: upstream[b].retry.on: found \"never\"; expected \"broken\", \"late\", or a status such "
-      "as "
-      "\"503\" or \"5xx\""}},
-    {"RouteHonorsNobody",
-     with("[[route]]\nhonor_upstream_retry_after = true\nrespond = { status = 204 }\n"),
-     {"weir.toml:12: route[#2].honor_upstream_retry_after: only of an upstream"}},
-    {"HealthyAtAnInterimStatus",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhealth = { path = \"/\", status = \"100\" }\n"),
-     {"weir.toml:14: upstream[b].health.status: found \"100\"; expected statuses from 200 on, for 1xx is no "
-      "answer yet"}},
-    {"ConnectTotalBelowConnect",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntimeouts = { connect = \"2s\", connect_total = "
-          "\"1s\" }\n"),
-     {"weir.toml:14: upstream[b].timeouts.connect_total: found less than connect; expected a time that is no "
-      "shorter"}},
-    {"ResolveTooOften",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nresolve = \"99ms\"\n"),
-     {"weir.toml:14: upstream[b].resolve: found less than 100ms; expected that or more, or \"0s\" to look "
-      "names up at start alone"}},
-    {"ServerByAUrlWithAPath",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"https://a/x\"]\n"),
-     {"weir.toml:13: upstream[b].servers: \"https://a/x\" is not the address of a server: write https://host "
-      "or "
-      "https://host:port, without a path"}},
-    {"TlsForNobody",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntls = { verify = false }\n"),
-     {"weir.toml:14: upstream[b].tls: found without a server that speaks TLS; expected an address such as "
-      "\"https://10.0.0.1:8443\""}},
-    {"ServerNameWithoutTls",
-     with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:1\", server_name = \"b\" }]\n"),
-     {"weir.toml:13: upstream[b].servers[#1].server_name: only of an address that begins with https://"}},
-    {"UpgradeToWhatCarriesRequests",
-     with("[[route]]\nupstream = \"api\"\nupgrade = [\"websocket\", \"h2c\"]\n"),
-     {"weir.toml:13: route[#2].upgrade: found \"h2c\"; expected protocols such as \"websocket\", or [] for "
-      "none; "
-      "never HTTP, h2c or TLS, which would carry requests past weir"}},
-    {"UpstreamTimeout",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntimeouts = { connect = \"0s\", respons = \"1s\" "
-          "}\n"),
-     {"weir.toml:14: upstream[b].timeouts.respons: unknown key; did you mean \"response\"?",
-      "weir.toml:14: upstream[b].timeouts.connect: found no time at all; expected a duration above zero"}},
-    {"RouteToNowhere",
-     with("[[route]]\nupstream = \"apo\"\n"),
-     {"weir.toml:12: route[#2].upstream: no upstream is called \"apo\"; did you mean \"api\"?"}},
-    {"RouteToAnythingElse",
-     with("[[route]]\nupstream = \"elsewhere\"\n"),
-     {"weir.toml:12: route[#2].upstream: no upstream is called \"elsewhere\"; expected \"api\""}},
-    {"RouteWithoutEnd",
-     with("[[route]]\nmatch = { path = \"/a\" }\n"),
-     {"weir.toml:11: route[#2].upstream: missing; expected the name of an upstream, or respond = { status = "
-      "…, body = \"…\" }"}},
-    {"RouteWithTwoEnds",
-     with("[[route]]\nupstream = \"api\"\nrespond = {}\n"),
-     {"weir.toml:13: route[#2].respond: found beside upstream; expected one of them"}},
-    {"RouteNameTwice",
-     with("[[route]]\nname = \"a\"\nupstream = \"api\"\n[[route]]\nname = \"a\"\nupstream = \"api\"\n"),
-     {"weir.toml:15: route[a].name: found \"a\" a second time; expected a name of its own"}},
-    {"RoutePriority",
-     with("[[route]]\nupstream = \"api\"\npriority = 10\n"),
-     {"weir.toml:13: route[#2].priority: found 10; expected a whole number from 0 to 9"}},
     {"TierOfTwoPriorities",
      with_rule(
          "tiers = { pro = { limit = \"1/s\", priority = 1 } }\n[[rule]]\nname = \"y\"\nlimit = \"1/s\"\n"
@@ -160,28 +20,6 @@ const WrongConfiguration kWrong[] = {
      with_rule("messages_burst = 3\n"),
      {"weir.toml:14: rule[x].messages_burst: found without messages; expected messages = \"20/s\" beside "
       "it"}},
-    {"RespondStatus",
-     with("[[route]]\nrespond = { status = 99 }\n"),
-     {"weir.toml:12: route[#2].respond.status: found 99; expected a whole number from 200 to 599"}},
-    {"RespondContentType",
-     with("[[route]]\nrespond = { content_type = \"a\\r\\nb\" }\n"),
-     {"weir.toml:12: route[#2].respond.content_type: found \"a\\x0d\\x0ab\"; expected one such as "
-      "\"application/json\""}},
-    {"MatchPathRelative",
-     with_rule("match = { path = \"api\" }\n"),
-     {"weir.toml:14: rule[x].match.path: found \"api\"; expected \"/login\", \"/api/*\" or \"~regex\""}},
-    {"MatchPathWithQuery",
-     with_rule("match = { path = \"/a?b=1\" }\n"),
-     {"weir.toml:14: rule[x].match.path: found \"/a?b=1\"; expected a path alone: match.query tests what "
-      "follows \"?\""}},
-    {"MatchMethodsLower",
-     with_rule("match = { methods = [\"get\"] }\n"),
-     {"weir.toml:14: rule[x].match.methods: found \"get\", and case counts; did you mean \"GET\"?"}},
-    {"MatchMethodsThatNoRequestHas",
-     with_rule("match = { methods = [\"CONNECT\", \"Purge\"] }\n"),
-     {"weir.toml:14: rule[x].match.methods: found \"CONNECT\", which weir refuses (405) before it looks at "
-      "conditions; expected methods such as \"GET\"",
-      "weir.toml:14: rule[x].match.methods: found \"Purge\", and case counts; did you mean \"PURGE\"?"}},
     {"KeyOfACookieThatNobodyHas",
      with_rule("key = [\"cookie:a;b\", \"cookie:a b\", \"cookie:a=b\", \"cookie:a[b]\"]\n"),
      {"weir.toml:14: rule[x].key: \"cookie:a;b\" names a cookie that no request can have: write a name "
@@ -199,106 +37,6 @@ const WrongConfiguration kWrong[] = {
      with_rule("on_store_failure = \"closed\"\n"),
      {"weir.toml:14: rule[x].on_store_failure: only of a rule whose state is in Redis, for memory does not "
       "fail; expected store = \"redis\" beside it"}},
-    {"RespondWithABodyThatNoAnswerHas",
-     with("[[route]]\nrespond = { status = 204, body = \"a\" }\n[[route]]\nrespond = { status = 304, body = "
-          "\"a\" }\n"
-          "[[route]]\nrespond = { status = 205, body = \"\" }\n"),
-     {"weir.toml:12: route[#2].respond.body: found beside status = 204, whose answers have none; expected no "
-      "body, or another status",
-      "weir.toml:14: route[#3].respond.body: found beside status = 304, whose answers have none; expected no "
-      "body, or another status"}},
-    {"MatchMethodsNoToken",
-     with_rule("match = { methods = \"A B\" }\n"),
-     {"weir.toml:14: rule[x].match.methods: found \"A B\"; expected a method such as \"GET\""}},
-    {"MatchMethodsEmpty",
-     with_rule("match = { methods = [] }\n"),
-     {"weir.toml:14: rule[x].match.methods: found none; expected methods such as \"GET\""}},
-    {"MatchHostPattern",
-     with_rule("match = { host = \"~example\" }\n"),
-     {"weir.toml:14: rule[x].match.host: found \"~example\"; expected one name, such as \"api.example.com\": "
-      "patterns "
-      "are of paths, headers and parameters alone"}},
-    {"MatchHostThatNobodyCanSay",
-     with_rule("match = { host = \"a|b\" }\n"),
-     {"weir.toml:14: rule[x].match.host: found \"a|b\"; expected a name without port, such as "
-      "\"api.example.com\""}},
-    {"MatchHostThatIsNoIpv4Address",
-     with_rule("match = { host = \"256.1.1.1\" }\n"),
-     {"weir.toml:14: rule[x].match.host: found \"256.1.1.1\"; expected an IPv4 address of four numbers from "
-      "0 to 255, or a name: no name ends in a number"}},
-    {"MatchAMappedBlock",
-     with_rule("match = { ip = [\"::ffff:0:0/90\", \"::ffff:10.0.0.1/104\", \"::ffff:10.0.0.0/104\"] }\n"),
-     {"weir.toml:14: rule[x].match.ip: found \"::ffff:0:0/90\", and IPv4-mapped addresses are compared as "
-      "IPv4; expected a prefix of 96 or more, or the block as IPv4 writes it, such as \"10.0.0.0/8\"",
-      "weir.toml:14: rule[x].match.ip: found \"::ffff:10.0.0.1/104\"; expected an address, or a block such "
-      "as \"10.0.0.0/8\" without bits past its prefix"}},
-    {"UpstreamServerThatIsNoIpv4Address",
-     with("[[upstream]]\nname = \"b\"\nservers = [\"256.1.1.1:80\", \"https://1.2.3\"]\n"),
-     {"weir.toml:13: upstream[b].servers: \"256.1.1.1:80\" is not an address: a host that ends in a number "
-      "is an IPv4 address, and \"256.1.1.1\" is none; write four numbers from 0 to 255, or a name",
-      "weir.toml:13: upstream[b].servers: \"https://1.2.3\" is not the address of a server: write "
-      "https://host or https://host:port, without a path; a host that ends in a number is an IPv4 address of "
-      "four numbers from 0 to 255"}},
-    {"MatchHostWithPort",
-     with_rule("match = { host = \"api.example.com:8443\" }\n"),
-     {"weir.toml:14: rule[x].match.host: found \"api.example.com:8443\"; expected a name without port, such "
-      "as \"api.example.com\""}},
-    {"MatchHeaderOfANumber",
-     with_rule("match = { headers = { X-Tenant = 5 } }\n"),
-     {"weir.toml:14: rule[x].match.headers.X-Tenant: found a whole number; expected \"text\", \"~regex\" or "
-      "true for present"}},
-    {"MatchHeaderFalse",
-     with_rule("match = { headers = { X-Tenant = false } }\n"),
-     {"weir.toml:14: rule[x].match.headers.X-Tenant: found false; expected \"text\", \"~regex\" or true for "
-      "present"}},
-    {"MatchHeaderName",
-     with_rule("match = { headers = { \"X Tenant\" = \"a\" } }\n"),
-     {"weir.toml:14: rule[x].match.headers.X Tenant: found a name that no request can have; expected one "
-      "such as \"X-Tenant\""}},
-    {"MatchIp",
-     with_rule("match = { ip = \"10.0.0.1/8\" }\n"),
-     {"weir.toml:14: rule[x].match.ip: found \"10.0.0.1/8\"; expected an address, or a block such as "
-      "\"10.0.0.0/8\" without bits past its prefix"}},
-    {"MatchHours",
-     with_rule("match = { hours = \"1:00-6:00\" }\n"),
-     {"weir.toml:14: rule[x].match.hours: \"1:00-6:00\" are no hours: write HH:MM-HH:MM from 00:00 to 24:00, "
-      "as \"22:00-06:00\""}},
-    {"MatchHoursEmpty",
-     with_rule("match = { hours = \"06:00-06:00\" }\n"),
-     {"weir.toml:14: rule[x].match.hours: \"06:00-06:00\" end as they begin: write \"00:00-24:00\" for the "
-      "whole day"}},
-    {"MatchDays",
-     with_rule("match = { days = [\"monday\"] }\n"),
-     {"weir.toml:14: rule[x].match.days: \"monday\" is no day: write mon, tue, wed, thu, fri, sat or sun"}},
-    {"MatchDaysNone",
-     with_rule("match = { days = [] }\n"),
-     {"weir.toml:14: rule[x].match.days: found none; expected days such as \"mon\""}},
-    {"MatchTimezone",
-     with_rule("match = { days = \"mon\", timezone = \"Europe/Bern\" }\n"),
-     {"weir.toml:14: rule[x].match.timezone: \"Europe/Bern\" is not a time zone of this system: write one "
-      "such "
-      "as \"Europe/Zurich\""}},
-    {"MatchTimezoneAlone",
-     with_rule("match = { timezone = \"Europe/Zurich\" }\n"),
-     {"weir.toml:14: rule[x].match.hours: missing; expected \"22:00-06:00\" or so beside timezone, or days"}},
-    {"MatchCountryWithoutADatabase",
-     with_rule("match = { country = [\"CH\"] }\n"),
-     {"weir.toml:14: rule[x].match.country: nothing says where addresses are; expected [client] geo = "
-      "\"GeoLite2-Country.mmdb\""}},
-    {"MatchCountryByName",
-     with_rule("match = { country = \"Chile\" }\n[client]\ngeo = \"/nowhere/c.mmdb\"\n"),
-     {"weir.toml:14: rule[x].match.country: found \"Chile\"; expected two capital letters such as \"CH\" "
-      "(ISO "
-      "3166-1)",
-      "weir.toml:16: client.geo: \"/nowhere/c.mmdb\": Error opening the specified MaxMind DB file; expected "
-      "a "
-      "database of countries in MaxMind's format"}},
-    {"MatchNotNothing",
-     with_rule("match = { not = {} }\n"),
-     {"weir.toml:14: rule[x].match.not: found no condition; expected at least one, or nothing ever matches"}},
-    {"MatchUnknown",
-     with_rule("match = { paths = \"/a\" }\n"),
-     {"weir.toml:14: rule[x].match.paths: unknown key; did you mean \"path\"?"}},
     {"RuleWithoutName",
      with("[[rule]]\nlimit = \"1/s\"\n"),
      {"weir.toml:11: rule[#2].name: missing; expected a string: unique; stands in headers, logs and "
@@ -413,38 +151,6 @@ const WrongConfiguration kWrong[] = {
     {"RuleCostFromAHeaderOfABody",
      with_rule("cost = { header = \"X-Cost\", max_body = \"1KiB\" }\n"),
      {"weir.toml:14: rule[x].cost.max_body: only of a cost that is read from the body; expected json"}},
-    {"MatchBodyContainsNothing",
-     with_rule("match = { body_contains = [] }\n"),
-     {"weir.toml:14: rule[x].match.body_contains: found none; expected texts such as \"wire transfer\""}},
-    {"MatchBodyContainsAnything",
-     with_rule("match = { body_contains = [\"a\", \"\"] }\n"),
-     {"weir.toml:14: rule[x].match.body_contains: found \"\", which stands in every body; expected a "
-      "text"}},
-    {"MatchBodyContainsANumber",
-     with_rule("match = { body_contains = 5 }\n"),
-     {"weir.toml:14: rule[x].match.body_contains: found a whole number; expected a string or a list of "
-      "strings"}},
-    {"MatchBodyContainsMoreThanIsRead",
-     with_rule("match = { body_contains = \"abcd\", max_body = 3 }\n"),
-     {"weir.toml:14: rule[x].match.body_contains: found \"abcd\", which is longer than max_body"}},
-    {"MatchMaxBodyAlone",
-     with_rule("match = { max_body = 3 }\n"),
-     {"weir.toml:14: rule[x].match.body_contains: missing; expected texts to look for, beside max_body, "
-      "which "
-      "says in how long a body"}},
-    {"MatchMaxBodyOfNothing",
-     with_rule("match = { not = { body_contains = \"abcd\", max_body = 0 } }\n"),
-     {"weir.toml:14: rule[x].match.not.max_body: found 0 bytes; expected 1 byte to 16MiB, for such bodies "
-      "are "
-      "held in memory"}},
-    {"RouteByItsBody",
-     with("[[route]]\nupstream = \"api\"\nmatch = { body_contains = \"a\" }\n"),
-     {"weir.toml:13: route[#2].match.body_contains: found body_contains, and routes are chosen before bodies "
-      "are read; expected it in a [[rule]]"}},
-    {"RouteByWhatItsBodyLacks",
-     with("[[route]]\nupstream = \"api\"\nmatch = { not = { body_contains = \"a\" } }\n"),
-     {"weir.toml:13: route[#2].match.not: found body_contains, and routes are chosen before bodies are read; "
-      "expected it in a [[rule]]"}},
     {"RuleCostFromAnAnswerWithoutReserve",
      with_rule("cost = { response_header = \"X-Cost\" }\n"),
      {"weir.toml:14: rule[x].cost.reserve: missing; expected a whole number: what is charged until the "

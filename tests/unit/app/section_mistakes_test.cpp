@@ -1,20 +1,10 @@
 // Wrong configurations and what is said of each, to the letter: the server, its clients and its state.
-#include "unit/app/configuration.hpp"
+#include "unit/app/wrong_configuration.hpp"
 
 #include <gmock/gmock.h>
 
 namespace weir::app::test {
 namespace {
-
-struct WrongConfiguration {
-  std::string name;
-  std::string text;
-  std::vector<std::string> mistakes;
-};
-
-void PrintTo(const WrongConfiguration& wrong, std::ostream* out) {
-  *out << wrong.name;
-}
 
 const WrongConfiguration kWrong[] = {
     {"SyntaxOfAString",
