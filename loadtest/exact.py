@@ -46,7 +46,7 @@ key = ["api_key"]
 limit = "{RATE}/s"
 burst = {BURST}
 store = "{store}"
-on_store_failure = "closed"
+{'on_store_failure = "closed"' if store == "redis" else ""}
 """)
     server = stage.start(name, [stage.weir, "run", "--config", config], port, None)
     server.admin = admin
