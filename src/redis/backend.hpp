@@ -17,6 +17,15 @@
 
 namespace weir::redis {
 
+// What whoever leases is told beside the outcomes of a bill.
+struct Telling {
+  // Takes what Redis said of the states of the lines that were asked, kAnswerNumbers each.
+  std::span<std::int64_t> answers{};
+  // The lines with a lease that a node of a cluster has charged though another one refused the bill: to make
+  // something of them is the caller's.
+  limit::LineSet in_vain = 0;
+};
+
 // Belongs to the worker. What is said of Store's functions of these names holds here.
 class Store::Backend : public Teller {
  public:
@@ -25,11 +34,10 @@ class Store::Backend : public Teller {
   virtual void start() = 0;
   virtual void stop() = 0;
 
-  // `told`, where it is not empty, takes what Redis said of the states of the lines that were asked,
-  // kAnswerNumbers each. REQUIRES that it is there if a line leases.
+  // `telling`: null where nobody leases.
   [[nodiscard]] virtual net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                          base::TimePoint& server_now, limit::LineSet& unasked,
-                                                         std::span<std::int64_t> told) = 0;
+                                                         Telling* telling) = 0;
   // Sends a bill of one line. An error: nothing was sent and nobody will resume the call.
   [[nodiscard]] virtual net::ErrorCode begin(Call& call) = 0;
   [[nodiscard]] virtual bool refuses(Charges charges, Outcomes outcomes) noexcept = 0;

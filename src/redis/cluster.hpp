@@ -37,7 +37,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
 
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked,
-                                                 std::span<std::int64_t> told) override;
+                                                 Telling* telling) override;
   [[nodiscard]] net::ErrorCode begin(Call& call) override;
   [[nodiscard]] bool refuses(Charges charges, Outcomes outcomes) noexcept override;
   void refund(std::span<const Refund> refunds) override;
@@ -84,7 +84,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   }
 
   [[nodiscard]] unsigned send(Parts& parts, Pipeline::Time deadline);
-  void give_back(const Parts& parts);
+  void give_back(const Parts& parts, Telling* telling);
 
   net::Executor executor_;
   const RedisSettings settings_;

@@ -88,11 +88,11 @@ class Store::Cluster::Parts {
       if ((answered & bit(i)) != 0) told_[i].ahead = ahead(clocks_[i], clock);
     return clock;
   }
-  // Visits the lines that were charged, and when they were to depart.
+  // Visits the lines that were charged: their places in the bill, and when they were to depart.
   void each_charged(auto visit) const {
     for (auto rest = charged_; rest != 0; rest &= rest - 1) {
       const auto line = static_cast<std::size_t>(std::countr_zero(rest));
-      visit(bill_[line], departure(line));
+      visit(line, Refund{bill_[line], clocks_[line] + told_[line].delay});
     }
   }
 
@@ -100,11 +100,6 @@ class Store::Cluster::Parts {
   [[nodiscard]] std::span<std::int64_t> said_of(std::size_t begin, std::size_t lines) noexcept {
     const std::span said(said_);
     return said.empty() ? said : said.subspan(begin * kAnswerNumbers, lines * kAnswerNumbers);
-  }
-  [[nodiscard]] base::TimePoint departure(std::size_t line) const noexcept {
-    if (answers_.empty()) return clocks_[line] + told_[line].delay;
-    const AnswerNumbers answer(answers_.data() + line * kAnswerNumbers, kAnswerNumbers);
-    return departure_of(bill_[line], clocks_[line], told_[line], answer);
   }
   void put(std::size_t line, std::size_t& end) noexcept {
     if ((left_ & bit(line)) == 0) return;
@@ -166,17 +161,17 @@ struct Store::Cluster::Round {
 
 net::Task<net::ErrorCode> Store::Cluster::charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked,
-                                                 std::span<std::int64_t> told) {
+                                                 Telling* telling) {
   const auto self = shared_from_this();  // the store may go while we wait
   count(stats_.calls);
   const auto deadline = std::chrono::steady_clock::now() + settings_.timeout;
-  Parts parts(charges, outcomes, told);
+  Parts parts(charges, outcomes, telling != nullptr ? telling->answers : std::span<std::int64_t>());
   do {
     parts.divide();
     Round round{parts, send(parts, deadline)};
     co_await round;
   } while (parts.take_answers());
-  if (parts.refused()) give_back(parts);
+  if (parts.refused()) give_back(parts, telling);
   server_now = parts.tell_clock();
   unasked = parts.failed();
   if (unasked != 0) count(stats_.failures);
@@ -202,17 +197,24 @@ unsigned Store::Cluster::send(Parts& parts, Pipeline::Time deadline) {
   return sent;
 }
 
-// A bill that some node refused was admitted by nobody.
-void Store::Cluster::give_back(const Parts& parts) {
+// A bill that some node refused was admitted by nobody. Where there is no memory to say so, what the others
+// charged stands.
+void Store::Cluster::give_back(const Parts& parts, Telling* telling) {
   std::array<Refund, limit::kMaxCharges> lines;
   std::size_t n = 0;
-  parts.each_charged([&](const limit::Charge& charge, base::TimePoint departure) {
-    if (limit::holds(*charge.limiter))
-      holding_->release(charge);
+  parts.each_charged([&](std::size_t place, const Refund& line) {
+    if (telling != nullptr && line.charge.lease != 0)
+      telling->in_vain |= bit(place);
+    else if (limit::holds(*line.charge.limiter))
+      holding_->release(line.charge);
     else
-      lines[n++] = {charge, departure};
+      lines[n++] = line;
   });
-  refund(std::span(lines).first(n));
+  try {
+    refund(std::span(lines).first(n));
+  } catch (const std::bad_alloc&) {
+    count(stats_.refunds_lost);
+  }
 }
 
 // Line by line, for those of another slot need not be known: then Retry-After is of those that are.

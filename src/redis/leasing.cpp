@@ -11,6 +11,7 @@
 #include <new>
 #include <utility>
 
+#include <boost/asio/post.hpp>
 #include <boost/container/static_vector.hpp>
 
 namespace weir::redis {
@@ -30,14 +31,17 @@ class Rest {
     charges_.push_back(line);
     places_.push_back(place);
     outcomes_.emplace_back();
-    told_.resize(told_.size() + kAnswerNumbers);
+    answers_.resize(answers_.size() + kAnswerNumbers);
   }
   [[nodiscard]] bool empty() const noexcept { return charges_.empty(); }
   [[nodiscard]] Charges charges() const noexcept { return {charges_.data(), charges_.size()}; }
   [[nodiscard]] std::span<limit::Outcome> outcomes() noexcept { return {outcomes_.data(), outcomes_.size()}; }
-  [[nodiscard]] std::span<std::int64_t> told() noexcept { return {told_.data(), told_.size()}; }
-  [[nodiscard]] AnswerNumbers answer(std::size_t i) const noexcept {
-    return AnswerNumbers(told_.data() + i * kAnswerNumbers, kAnswerNumbers);
+  [[nodiscard]] std::span<std::int64_t> answers() noexcept { return {answers_.data(), answers_.size()}; }
+  // By the clock that decided the line.
+  [[nodiscard]] Trip trip(std::size_t i, Clock::time_point sent, Clock::time_point received,
+                          base::TimePoint server_now) const noexcept {
+    const AnswerNumbers answer(answers_.data() + i * kAnswerNumbers, kAnswerNumbers);
+    return trip_of(charges_[i], sent, received, server_now + base::Duration(outcomes_[i].ahead), answer);
   }
 
   // Nothing is known of these, by their places here.
@@ -67,7 +71,7 @@ class Rest {
   Upto<limit::Charge> charges_;
   Upto<std::size_t> places_;
   Upto<limit::Outcome> outcomes_;
-  Upto<std::int64_t, limit::kMaxCharges * kAnswerNumbers> told_;
+  Upto<std::int64_t, limit::kMaxCharges * kAnswerNumbers> answers_;
   limit::LineSet unasked_ = 0;
 };
 
@@ -87,17 +91,15 @@ void put_back(UnitLeases& units, Charges charges, std::span<const limit::Outcome
     if (outcomes[i].lot != 0) units.put_back(charges[i], outcomes[i].lot);
 }
 
-// By the clock that decided each line.
-void learn(UnitLeases& units, Rest& rest, Clock::time_point sent, base::TimePoint server_now) {
-  const auto received = Clock::now();
+void learn(UnitLeases& units, Rest& rest, Clock::time_point sent, Clock::time_point received,
+           base::TimePoint server_now) {
   const bool charged = !rest.refused();
   for (std::size_t i = 0; i < rest.charges().size(); ++i) {
     const auto& line = rest.charges()[i];
     if (line.lease == 0 || !rest.was_asked(i)) continue;
     auto outcome = rest.outcomes()[i];
     outcome.allowed = outcome.allowed && charged;
-    const auto charged_at = server_now + base::Duration(outcome.ahead);
-    units.learn(line, trip_of(line, sent, received, charged_at, rest.answer(i)), outcome);
+    units.learn(line, rest.trip(i, sent, received, server_now), outcome);
   }
 }
 
@@ -132,12 +134,16 @@ net::Task<net::ErrorCode> Store::Leasing::charge(Charges charges, Outcomes outco
   if (rest.empty()) co_return net::ErrorCode();
   auto failed = limit::all_lines(rest.charges().size());
   base::TimePoint clock;
-  const auto error = co_await backend_->charge(rest.charges(), rest.outcomes(), clock, failed, rest.told());
+  Telling telling{rest.answers()};
+  const auto error = co_await backend_->charge(rest.charges(), rest.outcomes(), clock, failed, &telling);
   if (error) rest.set_unasked(failed);
   unasked = rest.unasked();
   if (!error || failed != limit::all_lines(rest.charges().size())) server_now = clock;
-  learn(units_, rest, now, server_now);
+  const auto received = Clock::now();
+  learn(units_, rest, now, received, server_now);
   if (rest.refused()) put_back(units_, charges, outcomes);
+  for (std::size_t i = 0; i < rest.charges().size(); ++i)
+    if ((telling.in_vain >> i & 1U) != 0) reclaim(rest.charges()[i], rest.trip(i, now, received, server_now));
   rest.hand_out(outcomes);
   co_return error;
 }
@@ -209,6 +215,24 @@ net::Task<void> Store::Leasing::take(std::shared_ptr<Leasing> self, limit::Charg
   }
   const auto trip = trip_of(lease, sent, received, call.server_now, told);
   self->give_back(self->units_.arrived(lease, trip, outcome));
+}
+
+// What a node has charged of a bill that another one refused. A window takes it back whenever it comes; of a
+// bucket it is kept, for others may have been charged behind it. A cold key does not keep it for longer than
+// this turn of the loop, in which others of its bills may be refused: what they leave goes back together.
+// Where memory runs out, what is here goes back later, by a sweep; what a window counts stands.
+void Store::Leasing::reclaim(const limit::Charge& line, const Trip& trip) {
+  try {
+    if (limit::spacing(*line.limiter) == nullptr) {
+      const Refund counted{line, trip.charged_at};
+      return backend_->refund({&counted, 1});
+    }
+    give_back(units_.keep_unused(line, trip));
+    net::asio::post(executor_, [self = shared_from_this(), line] {
+      self->give_back(self->units_.return_cold(line, Clock::now()));
+    });
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 // The workers' stores take turns: whoever comes first finds what is idle. While Redis is away it stays here.

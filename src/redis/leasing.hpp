@@ -11,6 +11,7 @@
 #include "weir/redis/store.hpp"
 #include "weir/redis/unit_leases.hpp"
 
+#include <chrono>
 #include <memory>
 #include <span>
 
@@ -36,12 +37,13 @@ class Store::Leasing final : public std::enable_shared_from_this<Store::Leasing>
   // REQUIRES charge.lease != 0.
   void refund(const limit::Charge& charge, base::TimePoint charged_at, const limit::Outcome& outcome);
   [[nodiscard]] bool holds_for(const limit::Charge& charge, limit::Outcome& outcome) const;
-  void forget(const limit::Charge& charge) { units_.forget(charge); }
+  void forget(const limit::Charge& charge) { units_.forget(charge, std::chrono::steady_clock::now()); }
   [[nodiscard]] bool is_taking() const noexcept { return taking_ != 0; }
 
  private:
   void take_in_advance(Charges charges, Pipeline::Time now) noexcept;
   static net::Task<void> take(std::shared_ptr<Leasing> self, limit::Charge lease);
+  void reclaim(const limit::Charge& line, const Trip& trip);
   void give_back(std::span<const Refund> units);
   void sweep_later();
 

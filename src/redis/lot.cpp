@@ -130,6 +130,20 @@ bool Lot::merge(const Lot& other) noexcept {
   return true;
 }
 
+// Of the two readings of Redis's clock the younger one stays: each is a bound by itself.
+bool Lot::join(const Lot& other) noexcept {
+  if (spacing_ == nullptr || spacing_ != other.spacing_ || !is_whole() || !other.is_whole()) return false;
+  if (tat_ != other.begin() && other.tat_ != begin()) return false;
+  tat_ = std::max(tat_, other.tat_);
+  left_ += other.left_;
+  if (trip_.sent < other.trip_.sent) trip_ = other.trip_;
+  return true;
+}
+
+Ticks Lot::begin() const noexcept {
+  return tat_ - Ticks{left_} * interval_of(*spacing_);
+}
+
 // Of a bucket others may have charged all that there is.
 base::Duration Lot::whole_after(Time now) const noexcept {
   if (spacing_ != nullptr) return spacing_->window();
@@ -144,7 +158,7 @@ std::optional<Refund> Lot::return_of(const limit::Charge& line, Time now) const 
   if (left_ == 0) return std::nullopt;
   if (spacing_ == nullptr) return back;
   if (tat_ <= latest(now) || interval_of(*spacing_) < spacing_->rate().count) return std::nullopt;
-  back.departure = spacing_->instant(tat_ - Ticks{left_} * interval_of(*spacing_));
+  back.departure = spacing_->instant(begin());
   return back;
 }
 

@@ -35,6 +35,9 @@
 //  left, and has to have been spent that much before its slot began. The leftmost is never among them; of
 //  the others `slack` is the least such distance.
 //
+//  Refused elsewhere (a bill of several nodes of a cluster: this one charged, another refused). Nobody was
+//  admitted for the slots that it took, and nobody else has them: they are a lot like any other.
+//
 //  Clocks. Redis read its clock between `sent` and `received`. Units are spent only if they may be were it
 //  read at `sent`, and were this host's clock slow by one part in 1024.
 #pragma once
@@ -84,6 +87,9 @@ class Lot {
   // Takes in another of the same window. False: it is of none, or of another one.
   [[nodiscard]] bool merge(const Lot& other) noexcept;
 
+  // The same of a bucket, where nothing was spent of either and their slots adjoin.
+  [[nodiscard]] bool join(const Lot& other) noexcept;
+
   // Whether its slots in a bucket are behind the other's.
   [[nodiscard]] bool stands_behind(const Lot& other) const noexcept { return tat_ > other.tat_; }
 
@@ -94,6 +100,8 @@ class Lot {
 
  private:
   [[nodiscard]] limit::Ticks latest(Time now) const noexcept;
+  [[nodiscard]] bool is_whole() const noexcept { return left_ > 0 && spent_ == 0 && gone_ == 0; }
+  [[nodiscard]] limit::Ticks begin() const noexcept;  // of a bucket: of its slots
 
   std::uint32_t number_ = 0;
   limit::Cost left_ = 0;

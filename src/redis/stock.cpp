@@ -12,6 +12,37 @@ using limit::Cost;
 Stock::Stock(std::size_t keys, base::Duration hold)
     : hold_(hold), span_(hold / 4), places_((std::max<std::size_t>(keys, 1) + kWays - 1) / kWays * kWays) {}
 
+Cost Stock::Place::ready(Time now) const noexcept {
+  Cost units = 0;
+  for (const Lot& lot : lots) units += lot.ready(now);
+  return units;
+}
+
+bool Stock::Place::holds() const noexcept {
+  return taking || std::any_of(lots.begin(), lots.end(), [](const Lot& lot) { return lot.left() > 0; });
+}
+
+Lot* Stock::Place::lot_of(Cost cost, Time now) noexcept {
+  Lot* first = nullptr;
+  for (Lot& lot : lots)
+    if (lot.ready(now) >= cost && (first == nullptr || first->stands_behind(lot))) first = &lot;
+  return first;
+}
+
+// One of nothing, else the oldest of those that are empty.
+Lot* Stock::Place::room(Time now) noexcept {
+  Lot* oldest = nullptr;
+  for (Lot& lot : lots)
+    if (lot.ready(now) == 0 && (oldest == nullptr || lot.number() < oldest->number())) oldest = &lot;
+  return oldest;
+}
+
+std::array<Lot*, 3> Stock::Place::to_return() noexcept {
+  std::array<Lot*, 3> order{&lots[0], &lots[1], &lots[2]};
+  std::sort(order.begin(), order.end(), [](const Lot* a, const Lot* b) { return a->stands_behind(*b); });
+  return order;
+}
+
 Stock::Place* Stock::find(const limit::Charge& line) noexcept {
   for (std::size_t i = set_of(line); i < set_of(line) + kWays; ++i)
     if (places_[i].line.limiter == line.limiter && places_[i].line.key == line.key) return &places_[i];
@@ -34,33 +65,27 @@ Stock::Place* Stock::find_or_make(const limit::Charge& line) noexcept {
 
 bool Stock::spend(const limit::Charge& line, Time now, limit::Outcome& outcome) {
   Place* place = find(line);
-  if (place == nullptr) return false;
-  for (Lot& lot : place->lots) {
-    if (lot.ready(now) < line.cost) continue;
-    lot.spend(line.cost, now);
-    stats_.spent += line.cost;
-    place->used = now;
-    const auto whole = lot.whole_after(now);
-    outcome = {.allowed = true,
-               .remaining = place->ready(now),
-               .reset_after = whole,
-               .more_after = whole,  // sooner if more are taken, but who knows
-               .lot = lot.number()};
-    return true;
-  }
-  return false;
+  Lot* lot = place != nullptr ? place->lot_of(line.cost, now) : nullptr;
+  if (lot == nullptr) return false;
+  lot->spend(line.cost, now);
+  stats_.spent += line.cost;
+  place->used = now;
+  const auto whole = lot->whole_after(now);
+  outcome = {.allowed = true,
+             .remaining = place->ready(now),
+             .reset_after = whole,
+             .more_after = whole,  // sooner if more are taken, but who knows
+             .lot = lot->number()};
+  return true;
 }
 
 bool Stock::peek(const limit::Charge& line, Time now, limit::Outcome& outcome) {
-  const Place* place = find(line);
-  if (place == nullptr) return false;
-  for (const Lot& lot : place->lots) {
-    if (lot.ready(now) < line.cost) continue;
-    const auto whole = lot.whole_after(now);
-    outcome = {.allowed = true, .remaining = place->ready(now), .reset_after = whole, .more_after = whole};
-    return true;
-  }
-  return false;
+  Place* place = find(line);
+  const Lot* lot = place != nullptr ? place->lot_of(line.cost, now) : nullptr;
+  if (lot == nullptr) return false;
+  const auto whole = lot->whole_after(now);
+  outcome = {.allowed = true, .remaining = place->ready(now), .reset_after = whole, .more_after = whole};
+  return true;
 }
 
 void Stock::put_back(const limit::Charge& line, std::uint32_t number) {
@@ -81,14 +106,35 @@ void Stock::adopt(const limit::Charge& line, base::TimePoint charged_at, std::ve
     return back.push_back({plain, charged_at});
   }
   place->last_charged = false;
-  for (Lot& lot : place->lots) {
-    if (place->size == 0 || lot.left() != 0) continue;
-    stats_.taken += line.cost;
-    stats_.lost += lot.gone();
-    lot = Lot(next_number(), line, place->last, base::Duration(0));
+  const auto then = place->last.received;
+  Lot* room = place->size != 0 ? place->room(then) : nullptr;
+  if (room == nullptr) return back.push_back({line, limit::spacing(*line.limiter)->instant(place->last.tat)});
+  stats_.taken += line.cost;
+  dispose(line, *room, then, back);
+  *room = Lot(next_number(), line, place->last, base::Duration(0));
+}
+
+// Units of one bill after the other adjoin mostly, and so go back in one.
+void Stock::keep_unused(const limit::Charge& line, const Trip& trip, std::vector<Refund>& back) {
+  Place* place = find_or_make(line);
+  stats_.taken += line.cost;
+  if (place != nullptr && trip.sent <= place->reset) {  // the reset may have taken the debit with it
+    stats_.lost += line.cost;
     return;
   }
-  back.push_back({line, limit::spacing(*line.limiter)->instant(place->last.tat)});
+  Lot fresh(next_number(), line, trip, base::Duration(0));
+  if (place == nullptr) return dispose(line, fresh, trip.received, back);
+  place->used = std::max(place->used, trip.received);
+  for (Lot& lot : place->lots)
+    if (lot.join(fresh)) return;
+  keep(*place, fresh, trip.received, back);
+}
+
+void Stock::return_cold(const limit::Charge& line, Time now, std::vector<Refund>& back) {
+  Place* place = find(line);
+  if (place == nullptr || place->size != 0) return;
+  for (Lot* lot : place->to_return())
+    if (lot->return_of(line, now)) dispose(line, *lot, now, back);
 }
 
 void Stock::note_trip(const limit::Charge& line, Time now) {
@@ -116,7 +162,7 @@ Cost Stock::wanted(const limit::Charge& line, Time now) {
   Place* place = find(line);
   if (place == nullptr || place->size == 0 || place->taking || now < place->rest_until) return 0;
   if (place->ready(now) > place->size / 4) return 0;
-  if (place->lots[0].ready(now) > 0 && place->lots[1].ready(now) > 0) return 0;  // no room for a third
+  if (place->room(now) == nullptr) return 0;
   adapt(*place, now);
   const auto units = std::min({place->size, line.lease, place->known / kShare});
   place->size = std::max(units, kFirst);
@@ -159,23 +205,20 @@ void Stock::arrived(const limit::Charge& line, const Trip& trip, const limit::Ou
 
 // Units of one window are alike. An empty lot stays while there is room: something may be put back.
 void Stock::keep(Place& place, const Lot& fresh, Time now, std::vector<Refund>& back) {
-  auto& [older, newer] = place.lots;
-  if (older.merge(fresh) || newer.merge(fresh)) return;
-  if (newer.number() != 0) {
-    if (older.ready(now) > 0 && newer.ready(now) > 0) {
-      auto surplus = fresh;
-      return dispose(place, surplus, now, back);
-    }
-    if (older.ready(now) > 0) std::swap(older, newer);
-    dispose(place, older, now, back);
-    older = newer;
+  for (Lot& lot : place.lots)
+    if (lot.merge(fresh)) return;
+  if (Lot* room = place.room(now)) {
+    dispose(place.line, *room, now, back);
+    *room = fresh;
+  } else {
+    auto surplus = fresh;
+    dispose(place.line, surplus, now, back);
   }
-  (older.number() == 0 ? older : newer) = fresh;
 }
 
 // Ends a lot: what is left goes back, where Redis can have it.
-void Stock::dispose(const Place& place, Lot& lot, Time now, std::vector<Refund>& back) {
-  if (const auto refund = lot.return_of(place.line, now)) {
+void Stock::dispose(const limit::Charge& line, Lot& lot, Time now, std::vector<Refund>& back) {
+  if (const auto refund = lot.return_of(line, now)) {
     stats_.returned += lot.left();
     back.push_back(*refund);
   } else {
@@ -192,7 +235,7 @@ void Stock::failed(const limit::Charge& line, Time now) {
   place->rest_until = now + span_;
 }
 
-void Stock::forget(const limit::Charge& line) noexcept {
+void Stock::forget(const limit::Charge& line, Time now) noexcept {
   Place* place = find(line);
   if (place == nullptr) return;
   for (Lot& lot : place->lots) {
@@ -203,6 +246,7 @@ void Stock::forget(const limit::Charge& line) noexcept {
   place->trips = 0;
   place->last_charged = false;
   place->forgotten = place->taking;
+  place->reset = now;
 }
 
 void Stock::sweep(Time now, std::vector<Refund>& back) {
@@ -217,7 +261,7 @@ void Stock::sweep(Place& place, Time now, std::vector<Refund>& back) {
   for (Lot* lot : place.to_return()) {
     const bool old = window && lot->left() > 0 && now - lot->received() >= hold_;
     if (old) place.size = std::max(place.size / 2, kFirst);
-    if (idle || old || (lot->left() > 0 && lot->ready(now) == 0)) dispose(place, *lot, now, back);
+    if (idle || old || (lot->left() > 0 && lot->ready(now) == 0)) dispose(place.line, *lot, now, back);
   }
   if (idle && !place.taking) place = Place{};
 }
@@ -225,7 +269,7 @@ void Stock::sweep(Place& place, Time now, std::vector<Refund>& back) {
 void Stock::give_up(Time now, std::vector<Refund>& back) {
   for (Place& place : places_) {
     if (place.line.limiter == nullptr) continue;
-    for (Lot* lot : place.to_return()) dispose(place, *lot, now, back);
+    for (Lot* lot : place.to_return()) dispose(place.line, *lot, now, back);
   }
 }
 

@@ -41,6 +41,12 @@ class Stock {
   // not this key's last trip from here, that may move slots which others hold.
   void adopt(const limit::Charge& line, base::TimePoint charged_at, std::vector<Refund>& back);
 
+  // What a trip charged a bucket with for a bill that was refused at another node: it is as if it had been
+  // taken in advance.
+  void keep_unused(const limit::Charge& line, const Trip& trip, std::vector<Refund>& back);
+  // What a cold key holds, which can only be that, where Redis can have it.
+  void return_cold(const limit::Charge& line, Time now, std::vector<Refund>& back);
+
   // A request of the key goes to Redis, and what came of it.
   void note_trip(const limit::Charge& line, Time now);
   void learn(const limit::Charge& line, const Trip& trip, const limit::Outcome& outcome);
@@ -52,7 +58,7 @@ class Stock {
                std::vector<Refund>& back);
   void failed(const limit::Charge& line, Time now);
   // The key is fresh in Redis: what is held of it is dropped, and it is cold again.
-  void forget(const limit::Charge& line) noexcept;
+  void forget(const limit::Charge& line, Time now) noexcept;
 
   // What has to go back because nobody has asked for it for so long; forgets cold keys.
   void sweep(Time now, std::vector<Refund>& back);
@@ -72,7 +78,7 @@ class Stock {
 
   struct Place {
     limit::Charge line{};       // its limiter is null: nobody's
-    std::array<Lot, 2> lots{};  // the older first
+    std::array<Lot, 3> lots{};  // in no order
     limit::Cost size = 0;       // of the next lease; 0: the key is cold
     limit::Cost known = 0;      // what was left in Redis when it was last heard
     unsigned trips = 0;         // since trips_since
@@ -81,17 +87,16 @@ class Stock {
     bool last_charged = false;  // by the last trip:
     limit::Cost last_cost = 0;
     Trip last{};
-    Time used{}, trips_since{}, taken{}, rest_until{};
+    Time used{}, trips_since{}, taken{}, rest_until{}, reset{};
 
-    [[nodiscard]] limit::Cost ready(Time now) const noexcept {
-      return lots[0].ready(now) + lots[1].ready(now);
-    }
+    [[nodiscard]] limit::Cost ready(Time now) const noexcept;
+    [[nodiscard]] bool holds() const noexcept;
+    // The one to spend so much from: of several the one whose units run out first. Null: none has as many.
+    [[nodiscard]] Lot* lot_of(limit::Cost cost, Time now) noexcept;
+    // Where another one finds room: null while units of all of them may be spent.
+    [[nodiscard]] Lot* room(Time now) noexcept;
     // The one behind first: a bucket takes back its last slots alone.
-    [[nodiscard]] std::array<Lot*, 2> to_return() noexcept {
-      const bool first = lots[0].stands_behind(lots[1]);
-      return {&lots[first ? 0 : 1], &lots[first ? 1 : 0]};
-    }
-    [[nodiscard]] bool holds() const noexcept { return taking || lots[0].left() + lots[1].left() > 0; }
+    [[nodiscard]] std::array<Lot*, 3> to_return() noexcept;
   };
 
   [[nodiscard]] std::size_t set_of(const limit::Charge& line) const noexcept {
@@ -102,7 +107,7 @@ class Stock {
   [[nodiscard]] std::uint32_t next_number() noexcept;
   void adapt(Place& place, Time now) const noexcept;
   void keep(Place& place, const Lot& fresh, Time now, std::vector<Refund>& back);
-  void dispose(const Place& place, Lot& lot, Time now, std::vector<Refund>& back);
+  void dispose(const limit::Charge& line, Lot& lot, Time now, std::vector<Refund>& back);
   void sweep(Place& place, Time now, std::vector<Refund>& back);
 
   base::Duration hold_;

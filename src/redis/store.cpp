@@ -42,7 +42,7 @@ net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
   assert(!charges.empty() && charges.size() == outcomes.size() && charges.size() <= limit::kMaxCharges);
   unasked = limit::all_lines(charges.size());
   if (pays_here(charges)) return leasing_->charge(charges, outcomes, server_now, unasked);
-  return backend_->charge(charges, outcomes, server_now, unasked, {});
+  return backend_->charge(charges, outcomes, server_now, unasked, nullptr);
 }
 
 bool Store::refuses(std::span<const limit::Charge> charges, std::span<limit::Outcome> outcomes) noexcept {

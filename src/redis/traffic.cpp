@@ -32,9 +32,9 @@ LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
 
 net::Task<net::ErrorCode> Store::Session::charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked,
-                                                 std::span<std::int64_t> told) {
+                                                 Telling* telling) {
   Call call{charges, outcomes};
-  call.told = told;
+  if (telling != nullptr) call.told = telling->answers;
   unasked = limit::all_lines(charges.size());
   const auto refused = begin(call);
   if (refused) co_return refused;

@@ -89,12 +89,24 @@ std::vector<Refund> UnitLeases::arrived(const limit::Charge& line, const Trip& t
   return back;
 }
 
+std::vector<Refund> UnitLeases::keep_unused(const limit::Charge& line, const Trip& trip) {
+  std::vector<Refund> back;
+  stripe_of(line).use([&](Stock& stock) { stock.keep_unused(line, trip, back); });
+  return back;
+}
+
+std::vector<Refund> UnitLeases::return_cold(const limit::Charge& line, Time now) {
+  std::vector<Refund> back;
+  stripe_of(line).use([&](Stock& stock) { stock.return_cold(line, now, back); });
+  return back;
+}
+
 void UnitLeases::failed(const limit::Charge& line, Time now) {
   stripe_of(line).use([&](Stock& stock) { stock.failed(line, now); });
 }
 
-void UnitLeases::forget(const limit::Charge& line) {
-  stripe_of(line).use([&](Stock& stock) { stock.forget(line); });
+void UnitLeases::forget(const limit::Charge& line, Time now) {
+  stripe_of(line).use([&](Stock& stock) { stock.forget(line, now); });
 }
 
 std::vector<Refund> UnitLeases::sweep(Time now) {

@@ -59,9 +59,11 @@ class UnitLeases {
   [[nodiscard]] std::vector<Refund> adopt(const limit::Charge& line, base::TimePoint charged_at);
   [[nodiscard]] std::vector<Refund> arrived(const limit::Charge& line, const Trip& trip,
                                             const limit::Outcome& outcome);
+  [[nodiscard]] std::vector<Refund> keep_unused(const limit::Charge& line, const Trip& trip);
+  [[nodiscard]] std::vector<Refund> return_cold(const limit::Charge& line, Time now);
   void failed(const limit::Charge& line, Time now);
   // What is held of the key is dropped: in Redis it is as if it had never been taken.
-  void forget(const limit::Charge& line);
+  void forget(const limit::Charge& line, Time now);
   [[nodiscard]] std::vector<Refund> sweep(Time now);
   [[nodiscard]] std::vector<Refund> give_up(Time now);
 

@@ -99,6 +99,20 @@ TEST(Lot, OfOneWindowMerge) {
   EXPECT_EQ(lot.left(), 25U);
 }
 
+TEST(Lot, OfOneBucketJoinWhereTheyAdjoinAndNothingIsSpent) {
+  auto lot = bucket_lot(5, 70);
+  EXPECT_TRUE(lot.join(bucket_lot(2, 75))) << "behind it";
+  EXPECT_TRUE(lot.join(bucket_lot(3, 67))) << "before it";
+  EXPECT_FALSE(lot.join(bucket_lot(1, 65)));
+  EXPECT_FALSE(lot.join(bucket_lot(1, 78)));
+  EXPECT_EQ(lot.left(), 10U);
+  EXPECT_EQ(lot.return_of(line_of(kBucket, 1), kHere)->departure, kRedis + 67ms);
+  EXPECT_EQ(lot.ready(kHere + 66ms), 10U);
+  EXPECT_EQ(lot.ready(kHere + 70ms), 6U);
+  lot.spend(1, kHere);
+  EXPECT_FALSE(lot.join(bucket_lot(1, 77))) << "what was spent may be put back, and move others";
+}
+
 TEST(Lot, TellsWhatGivesItBack) {
   const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
   const auto window = window_lot(fixed, 20, 4s).return_of(line_of(fixed, 1), kHere);

@@ -15,6 +15,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -133,6 +134,7 @@ class World {
       if (below(20) == 0) sweep(weirs_[below(weirs_.size())]);
     }
     for (auto& weir : weirs_) {
+      hear_of_refusals(weir);
       std::vector<Refund> back;
       weir.stock->give_up(local(weir), back);
       refund(back);
@@ -168,7 +170,8 @@ class World {
  private:
   struct Weir {
     std::unique_ptr<Stock> stock;
-    Us offset;  // of its steady clock
+    Us offset;                                              // of its steady clock
+    std::vector<std::pair<limit::Charge, Trip>> refused{};  // by another node, which has not told yet
   };
 
   std::uint64_t below(std::uint64_t bound) {
@@ -198,6 +201,7 @@ class World {
   }
 
   void request(Weir& weir) {
+    if (below(2) == 0) hear_of_refusals(weir);
     limit::Charge line{.key = kKey, .limiter = &limiter_};
     line.cost = below(10) == 0 ? 3 : 1;
     line.lease = limit::quota(limiter_) / 4;
@@ -205,13 +209,25 @@ class World {
     base::TimePoint charged_at = now_;
     if (!weir.stock->spend(line, local(weir), outcome)) {
       weir.stock->note_trip(line, local(weir));
-      const auto answer = ask(weir, line);
+      auto answer = ask(weir, line);
+      if (limit::spacing(limiter_) != nullptr && answer.outcome.allowed && below(8) == 0) {
+        weir.refused.push_back({line, answer.trip});
+        answer.outcome.allowed = false;
+      }
       weir.stock->learn(line, answer.trip, answer.outcome);
       outcome = answer.outcome;
       charged_at = answer.trip.charged_at;
     }
     if (outcome.allowed) settle(weir, line, outcome, charged_at);
     if (const auto units = weir.stock->wanted(line, local(weir))) take(weir, line, units);
+  }
+
+  void hear_of_refusals(Weir& weir) {
+    std::vector<Refund> back;
+    for (const auto& [line, trip] : weir.refused) weir.stock->keep_unused(line, trip, back);
+    if (!weir.refused.empty()) weir.stock->return_cold(weir.refused.front().first, local(weir), back);
+    weir.refused.clear();
+    refund(back);
   }
 
   // One in ten comes to nothing, and says so after a while.

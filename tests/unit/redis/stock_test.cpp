@@ -185,7 +185,7 @@ TEST_F(StockTest, WhatWasOnItsWayWhenTheKeyWasResetIsSpentByNobody) {
   auto lease = line();
   lease.cost = stock_.wanted(lease, now_);
   ASSERT_GT(lease.cost, 0U);
-  stock_.forget(line());
+  stock_.forget(line(), now_);
   stock_.arrived(lease, trip(), {.allowed = true, .remaining = 1000}, back_);
   EXPECT_EQ(spend_all(), 0U);
   EXPECT_TRUE(back_.empty());
@@ -193,6 +193,58 @@ TEST_F(StockTest, WhatWasOnItsWayWhenTheKeyWasResetIsSpentByNobody) {
   heat();
   EXPECT_GT(take(), 0U);
   EXPECT_GT(spend_all(), 0U);
+}
+
+// A bucket of which so much had been charged before each of these trips.
+class RefusedElsewhere : public StockTest {
+ protected:
+  static limit::Charge request() {
+    auto request = line();
+    request.limiter = &kBucket;
+    return request;
+  }
+  void refuse(int charged, Stock::Time sent) {
+    const auto tat = limit::spacing(kBucket)->ticks(kRedis + charged * 1h);
+    stock_.keep_unused(request(), {.sent = sent, .received = now_, .charged_at = kRedis, .tat = tat}, back_);
+  }
+  static inline const limit::Limiter kBucket =
+      limit::TokenBucket::make({1, std::chrono::hours(1)}, 10'000).value();
+};
+
+TEST_F(RefusedElsewhere, ItIsSpentHereTheFirstPlacesFirst) {
+  for (const int charged : {107, 103, 105}) refuse(charged, now_);
+  limit::Outcome outcome;
+  ASSERT_TRUE(stock_.spend(request(), now_, outcome));
+  stock_.return_cold(request(), now_, back_);
+  ASSERT_EQ(back_.size(), 2U);
+  EXPECT_EQ(back_[0].departure, kRedis + 107h) << "Redis takes back its last places";
+  EXPECT_EQ(back_[1].departure, kRedis + 105h);
+  EXPECT_EQ(stock_.stats().held(), 0U);
+}
+
+TEST_F(RefusedElsewhere, PlacesThatAdjoinGoBackInOne) {
+  for (const int charged : {103, 104, 102}) refuse(charged, now_);
+  stock_.return_cold(request(), now_, back_);
+  ASSERT_EQ(back_.size(), 1U);
+  EXPECT_EQ(back_[0].charge.cost, 3U);
+  EXPECT_EQ(back_[0].departure, kRedis + 102h);
+}
+
+TEST_F(RefusedElsewhere, WhatFindsNoRoomGoesBack) {
+  for (const int charged : {103, 105, 107, 109}) refuse(charged, now_);
+  ASSERT_EQ(back_.size(), 1U);
+  EXPECT_EQ(back_[0].departure, kRedis + 109h);
+  EXPECT_EQ(stock_.stats().held(), 3U);
+}
+
+TEST_F(RefusedElsewhere, WhatAResetHasTakenIsSpentByNobody) {
+  refuse(100, now_ - 1ms);
+  stock_.forget(request(), now_);
+  refuse(101, now_ - 1ms);
+  limit::Outcome outcome;
+  EXPECT_FALSE(stock_.spend(request(), now_, outcome));
+  EXPECT_EQ(stock_.stats().lost, 2U);
+  EXPECT_TRUE(back_.empty());
 }
 
 TEST_F(StockTest, AKeyThatFindsNoPlaceIsCounted) {

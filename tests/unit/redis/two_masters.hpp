@@ -1,0 +1,33 @@
+// A Redis Cluster of the test's own: two masters, each with half of the slots.
+#pragma once
+
+#include "redis/cluster_slots.hpp"
+#include "unit/redis/server.hpp"
+
+#include "weir/base/time.hpp"
+#include "weir/limit/charge.hpp"
+#include "weir/redis/redis_settings.hpp"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+namespace weir::redis {
+
+class TwoMasters {
+ public:
+  TwoMasters();  // returns once each of them knows who keeps what
+
+  [[nodiscard]] Server& operator[](std::size_t node) noexcept { return *nodes_[node]; }
+  [[nodiscard]] RedisSettings settings(base::Duration timeout) const;
+  void empty();
+
+  // The n-th key that this node keeps. Those of other numbers lie in other slots.
+  [[nodiscard]] static limit::Key key_at(std::size_t node, std::uint64_t n);
+
+ private:
+  std::array<unsigned short, 2> ports_;
+  std::array<std::unique_ptr<Server>, 2> nodes_;
+};
+
+}  // namespace weir::redis
