@@ -208,12 +208,11 @@ bool WorkerThread::is_empty() {
   forget_deserted();
   const bool deserted = std::all_of(entrances_.begin(), entrances_.end(),
                                     [](const auto& entrance) { return entrance.second->is_deserted(); });
-  return worker_.sessions == 0 && (worker_.hard_stop || (deserted && left_.empty())) &&
-         !(redis_ && redis_->is_taking());
+  return worker_.sessions == 0 && (worker_.hard_stop || (deserted && left_.empty()));
 }
 
 void WorkerThread::end_when_empty() {
-  if (is_empty()) return end();
+  if (is_empty() && (!redis_ || redis_->finish())) return end();
   drain_timer_.expires_after(kDrainLook);
   drain_timer_.async_wait([this](const net::ErrorCode&) { end_when_empty(); });
 }

@@ -46,6 +46,9 @@ class Store::Backend : public Teller {
   virtual void hold(const limit::Charge& charge) = 0;
   virtual void release(const limit::Charge& charge) = 0;
 
+  // Whatever was asked and told has its answer, or there is nobody to give one.
+  [[nodiscard]] virtual bool is_quiet() const noexcept = 0;
+
   // Redis's clock of the moment where the key is kept, as far as is known.
   [[nodiscard]] virtual base::TimePoint server_time(const limit::Key& key,
                                                     Pipeline::Time now) const noexcept = 0;

@@ -57,6 +57,10 @@ inline constexpr std::size_t kMostLines = 64;
 void append_charge(std::string& out, std::string_view sha, const Naming& naming,
                    std::span<const Demand> bills, base::TimePoint around);
 
+// So many lines give back by one call: a script of so many takes Redis less than a millisecond.
+inline constexpr std::size_t kMostRefunds = 256;
+
+// One EVALSHA of refund.lua. REQUIRES 1 ≤ refunds.size() ≤ kMostRefunds.
 void append_refund(std::string& out, std::string_view sha, const Naming& naming,
                    std::span<const Refund> refunds);
 

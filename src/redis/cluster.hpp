@@ -42,6 +42,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] bool refuses(Charges charges, Outcomes outcomes) noexcept override;
   void refund(std::span<const Refund> refunds) override;
   [[nodiscard]] bool forget(const limit::Charge& charge) override;
+  [[nodiscard]] bool is_quiet() const noexcept override;
   void hold(const limit::Charge& charge) override { holding_->hold(charge); }
   void release(const limit::Charge& charge) override { holding_->release(charge); }
   [[nodiscard]] base::TimePoint server_time(const limit::Key& key,
@@ -54,7 +55,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   // call that has to be asked in pieces is answered at once, and says so.
   [[nodiscard]] bool sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from);
-  [[nodiscard]] bool sends_on(Pipeline::Entry& entry, std::string_view error, const Session& from);
+  [[nodiscard]] bool sends_on(Pipeline::Entry& entry, std::string_view error, Session& from);
   // One of them is up, or is not any more.
   void changed(const Session& session);
   // A place in a slot that it keeps, if it keeps any.
@@ -85,6 +86,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
 
   [[nodiscard]] unsigned send(Parts& parts, Pipeline::Time deadline);
   void give_back(const Parts& parts, Telling* telling);
+  void refund(Slot slot, std::span<const Refund> refunds);
 
   net::Executor executor_;
   const RedisSettings settings_;

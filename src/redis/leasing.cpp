@@ -21,8 +21,9 @@ namespace {
 using Charges = std::span<const limit::Charge>;
 using Clock = std::chrono::steady_clock;
 
-// Lines of a call that gives units back: a script of so many takes Redis less than a millisecond.
-constexpr std::size_t kAtOnce = 256;
+// Lines that give units back at a time: a quarter of the commands that may wait for an answer, lest bills
+// find no room among them.
+constexpr std::size_t kAtOnce = 1024;
 
 // The lines of a bill that Redis is asked for, and where they stand in it.
 class Rest {
@@ -106,16 +107,36 @@ void learn(UnitLeases& units, Rest& rest, Clock::time_point sent, Clock::time_po
 }  // namespace
 
 Store::Leasing::Leasing(net::Executor executor, std::shared_ptr<Backend> backend, UnitLeases& units)
-    : executor_(executor), backend_(std::move(backend)), units_(units), timer_(executor) {}
+    : executor_(executor), backend_(std::move(backend)), units_(units), timer_(executor) {
+  units_.enter();
+}
 
 void Store::Leasing::start() {
-  if (!stopped_) sweep_later();
+  if (!ends_) sweep_later();
+}
+
+// Whoever comes last finds all: nothing of those before is on its way any more.
+bool Store::Leasing::leave() noexcept {
+  if (!is_last_) is_last_ = units_.leave();
+  return *is_last_;
+}
+
+bool Store::Leasing::finish() {
+  ends_ = true;
+  timer_.cancel();
+  if (taking_ != 0) return false;
+  if (!leave() || !backend_->is_there()) return true;
+  if (!backend_->is_quiet()) return false;
+  const auto units = units_.give_up(Clock::now(), kAtOnce);
+  give_back(units);
+  return units.empty();
 }
 
 void Store::Leasing::stop() {
   if (std::exchange(stopped_, true)) return;
+  ends_ = true;
   timer_.cancel();
-  if (backend_->is_there()) give_back(units_.give_up(Clock::now()));
+  if (leave() && backend_->is_there()) give_back(units_.give_up(Clock::now()));
 }
 
 bool Store::Leasing::concerns(Charges charges) noexcept {
@@ -175,7 +196,7 @@ bool Store::Leasing::holds_for(const limit::Charge& charge, limit::Outcome& outc
 
 // Where memory runs out nothing is taken: whoever asks has a bill under way, which has to be waited for.
 void Store::Leasing::take_in_advance(Charges charges, Pipeline::Time now) noexcept {
-  if (stopped_ || !backend_->is_there()) return;
+  if (ends_ || !backend_->is_there()) return;
   for (const auto& line : charges) {
     const auto wanted = line.lease != 0 ? units_.wanted(line, now) : 0;
     if (wanted == 0) continue;
@@ -239,15 +260,14 @@ void Store::Leasing::reclaim(const limit::Charge& line, const Trip& trip) {
 void Store::Leasing::sweep_later() {
   timer_.expires_after(units_.hold() / 2);
   timer_.async_wait([self = shared_from_this()](net::ErrorCode ec) {
-    if (ec || self->stopped_) return;
-    if (self->backend_->is_there()) self->give_back(self->units_.sweep(Clock::now()));
+    if (ec || self->ends_) return;
+    if (self->backend_->is_there()) self->give_back(self->units_.sweep(Clock::now(), kAtOnce));
     self->sweep_later();
   });
 }
 
 void Store::Leasing::give_back(std::span<const Refund> units) {
-  for (; !units.empty(); units = units.subspan(std::min(units.size(), kAtOnce)))
-    backend_->refund(units.first(std::min(units.size(), kAtOnce)));
+  if (!units.empty()) backend_->refund(units);
 }
 
 }  // namespace weir::redis

@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace weir::redis {
@@ -23,7 +24,10 @@ class Store::Leasing final : public std::enable_shared_from_this<Store::Leasing>
   Leasing(net::Executor executor, std::shared_ptr<Backend> backend, UnitLeases& units);
 
   void start();
-  // Gives back whatever all workers hold, once, while Redis is there. Before the backend stops.
+  // Takes nothing in advance any more. The last of all workers' gives back whatever they hold, so much at a
+  // time as Redis answers. True: nothing of it is left here, or Redis is away; else it is to be called again.
+  [[nodiscard]] bool finish();
+  // The same at once, and without waiting. Before the backend stops.
   void stop();
 
   // Whether any of it may be paid here.
@@ -46,13 +50,16 @@ class Store::Leasing final : public std::enable_shared_from_this<Store::Leasing>
   void reclaim(const limit::Charge& line, const Trip& trip);
   void give_back(std::span<const Refund> units);
   void sweep_later();
+  [[nodiscard]] bool leave() noexcept;
 
   net::Executor executor_;
   const std::shared_ptr<Backend> backend_;
   UnitLeases& units_;
   net::Timer timer_;
   unsigned taking_ = 0;  // leases under way
+  bool ends_ = false;    // takes nothing any more
   bool stopped_ = false;
+  std::optional<bool> is_last_;  // of all workers', once it has left
 };
 
 }  // namespace weir::redis

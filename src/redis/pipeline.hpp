@@ -91,6 +91,7 @@ class Pipeline {
     Time sent{};                             // of Charge
     LastRefunds::Groups refunded{};          // of Refund: whose
     std::unique_ptr<std::string> command{};  // of Refund: its bytes, in case they have to leave again
+    std::vector<Refund> lines{};             // of Refund, several of a cluster: in case each has to by itself
     bool resent = false;                     // of Refund, after NOSCRIPT; not twice
     std::uint8_t hops = 0;                   // of Refund, to other nodes, so far
   };

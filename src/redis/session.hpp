@@ -76,6 +76,9 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   [[nodiscard]] StoreState state() const noexcept override { return state_.load(std::memory_order_relaxed); }
   [[nodiscard]] const StoreStats& stats() const noexcept override { return stats_; }
   [[nodiscard]] const std::string& last_error() const noexcept override { return last_error_; }
+  [[nodiscard]] bool is_quiet() const noexcept override {
+    return state() != StoreState::Up || pipeline_.empty();
+  }
   [[nodiscard]] base::TimePoint server_time(const limit::Key&, Pipeline::Time now) const noexcept override {
     return server_time(now);
   }
@@ -110,7 +113,9 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void watch_deadlines();
   void watch_until(Pipeline::Time deadline);
   void expire();
-  void tell(std::unique_ptr<std::string> command, LastRefunds::Groups refunded);
+  void refund_at_once(std::span<const Refund> refunds);
+  void tell(std::unique_ptr<std::string> command, LastRefunds::Groups refunded,
+            std::vector<Refund> lines = {});
   [[nodiscard]] bool ask_again(Call& call);
   [[nodiscard]] bool send_again(Pipeline::Entry& entry);
   void refund_anywhere(std::span<const Refund> refunds);

@@ -249,9 +249,9 @@ void Stock::forget(const limit::Charge& line, Time now) noexcept {
   place->reset = now;
 }
 
-void Stock::sweep(Time now, std::vector<Refund>& back) {
+void Stock::sweep(Time now, std::vector<Refund>& back, std::size_t most) {
   for (Place& place : places_)
-    if (place.line.limiter != nullptr) sweep(place, now, back);
+    if (place.line.limiter != nullptr && back.size() < most) sweep(place, now, back);
 }
 
 // What a window has debited can always go back; the units of a bucket that is asked for keep.
@@ -266,9 +266,9 @@ void Stock::sweep(Place& place, Time now, std::vector<Refund>& back) {
   if (idle && !place.taking) place = Place{};
 }
 
-void Stock::give_up(Time now, std::vector<Refund>& back) {
+void Stock::give_up(Time now, std::vector<Refund>& back, std::size_t most) {
   for (Place& place : places_) {
-    if (place.line.limiter == nullptr) continue;
+    if (place.line.limiter == nullptr || back.size() >= most) continue;
     for (Lot* lot : place.to_return()) dispose(place.line, *lot, now, back);
   }
 }

@@ -60,10 +60,11 @@ class Stock {
   // The key is fresh in Redis: what is held of it is dropped, and it is cold again.
   void forget(const limit::Charge& line, Time now) noexcept;
 
-  // What has to go back because nobody has asked for it for so long; forgets cold keys.
-  void sweep(Time now, std::vector<Refund>& back);
+  // What has to go back because nobody has asked for it for so long; forgets cold keys. Leaves keys for the
+  // next time once `back` has `most` lines.
+  void sweep(Time now, std::vector<Refund>& back, std::size_t most);
   // The same of everything.
-  void give_up(Time now, std::vector<Refund>& back);
+  void give_up(Time now, std::vector<Refund>& back, std::size_t most);
 
   [[nodiscard]] const LeaseStats& stats() const noexcept { return stats_; }
 

@@ -11,7 +11,8 @@
 namespace weir::redis {
 
 Store::Store(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
-             LastRefunds* refunds, UnitLeases* units) {
+             LastRefunds* refunds, UnitLeases* units)
+    : finish_timeout_(tuning.finish_timeout) {
   if (settings.topology == Topology::Cluster)
     backend_ = std::make_shared<Cluster>(executor, settings, std::move(log), tuning, refunds);
   else
@@ -26,6 +27,12 @@ Store::~Store() {
 void Store::start() {
   backend_->start();
   if (leasing_) leasing_->start();
+}
+bool Store::finish() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!finish_by_) finish_by_ = now + finish_timeout_;
+  const bool returned = !leasing_ || leasing_->finish();
+  return (returned && backend_->is_quiet()) || now >= *finish_by_;
 }
 void Store::stop() {
   if (leasing_) leasing_->stop();

@@ -67,11 +67,19 @@ net::ErrorCode Store::Session::enqueue(Call& call) {
 
 // Whatever this worker gives back, settles, releases or renews leaves here.
 void Store::Session::refund(std::span<const Refund> refunds) {
+  for (; !refunds.empty(); refunds = refunds.subspan(std::min(refunds.size(), kMostRefunds)))
+    refund_at_once(refunds.first(std::min(refunds.size(), kMostRefunds)));
+}
+
+// In a cluster, where they share a slot that is moving, each line may have to go by itself.
+void Store::Session::refund_at_once(std::span<const Refund> refunds) {
   count(stats_.refunds);
   if (state() != StoreState::Up || !pipeline_.has_room()) return count(stats_.refunds_lost);
   auto command = std::make_unique<std::string>();
   append_refund(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, refunds);
-  tell(std::move(command), groups_of(refunds));
+  std::vector<Refund> lines;
+  if (common_ != nullptr && refunds.size() > 1) lines.assign(refunds.begin(), refunds.end());
+  tell(std::move(command), groups_of(refunds), std::move(lines));
 }
 
 bool Store::Session::forget(const limit::Charge& charge) {
@@ -86,11 +94,14 @@ bool Store::Session::forget(const limit::Charge& charge) {
   return true;
 }
 
-void Store::Session::tell(std::unique_ptr<std::string> command, LastRefunds::Groups refunded) {
+void Store::Session::tell(std::unique_ptr<std::string> command, LastRefunds::Groups refunded,
+                          std::vector<Refund> lines) {
   pipeline_.output().append(*command);
   refunds_.note(refunded, std::chrono::steady_clock::now());
-  pipeline_.push(
-      {.purpose = Purpose::Refund, .refunded = std::move(refunded), .command = std::move(command)});
+  pipeline_.push({.purpose = Purpose::Refund,
+                  .refunded = std::move(refunded),
+                  .command = std::move(command),
+                  .lines = std::move(lines)});
   schedule_flush();
 }
 

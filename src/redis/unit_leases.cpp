@@ -109,15 +109,17 @@ void UnitLeases::forget(const limit::Charge& line, Time now) {
   stripe_of(line).use([&](Stock& stock) { stock.forget(line, now); });
 }
 
-std::vector<Refund> UnitLeases::sweep(Time now) {
+std::vector<Refund> UnitLeases::sweep(Time now, std::size_t most) {
   std::vector<Refund> back;
-  for (std::size_t i = 0; i < kStripes; ++i) stripes_[i].use([&](Stock& stock) { stock.sweep(now, back); });
+  for (std::size_t i = 0; i < kStripes; ++i)
+    stripes_[i].use([&](Stock& stock) { stock.sweep(now, back, most); });
   return back;
 }
 
-std::vector<Refund> UnitLeases::give_up(Time now) {
+std::vector<Refund> UnitLeases::give_up(Time now, std::size_t most) {
   std::vector<Refund> back;
-  for (std::size_t i = 0; i < kStripes; ++i) stripes_[i].use([&](Stock& stock) { stock.give_up(now, back); });
+  for (std::size_t i = 0; i < kStripes; ++i)
+    stripes_[i].use([&](Stock& stock) { stock.give_up(now, back, most); });
   return back;
 }
 

@@ -4,8 +4,9 @@ whichever slots a bill touches and while one of them moves."""
 
 import struct
 import threading
+from collections import Counter
 
-from harness import TestCase, Weir, closed_port, config, eventually, main, rule, together
+from harness import Client, TestCase, Weir, closed_port, config, eventually, main, rule, together
 from leases_test import MANY, ask, leased
 from redis_cluster import Node, form, keys_of, move_slot, state
 
@@ -72,6 +73,16 @@ class ClusterLeases(TestCase):
                 self.assertEqual(self.statuses(weir.port, 200, f"/{name}"), [200] * 200)
             self.assertGreater(weir.metric("weir_lease_units"), 0)
         self.assertEqual(self.counts(), [200] * 4)
+
+    def test_of_many_keys_a_weir_that_ends_gives_all_back(self):
+        """More than one write takes, all in different slots: who hangs up before the answers are here loses some."""
+        many, each = 1200, 5
+        with self.weir(leased("fixed_window", f"{MANY}/3000day", key='["path"]')) as weir:
+            with Client(weir.port) as client:
+                for name in range(many):
+                    self.assertEqual([client.get(f"/{name}").status for _ in range(each)], [200] * each)
+            self.assertGreater(weir.metric("weir_lease_units"), many)
+        self.assertEqual(Counter(self.counts()), {each: many})
 
     def test_a_slot_moves_while_its_key_is_leased(self):
         weirs = [self.weir(leased("fixed_window", f"{MANY}/3000day")) for _ in range(2)]

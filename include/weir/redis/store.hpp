@@ -30,9 +30,11 @@
 #include "weir/redis/unit_leases.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -56,9 +58,10 @@ using StoreLog = std::function<void(LogLevel, std::string)>;
 struct StoreTuning {
   unsigned failures_to_open = 5;         // in a row, until the breaker opens
   base::Duration first_backoff{50'000};  // the bound of the first pause; doubled each time, with full jitter
-  base::Duration longest_backoff{800'000};  // so that weir is back within a second of Redis
-  base::Duration open_timeout{1'000'000};   // to connect, to sign in and to load the scripts
-  std::size_t max_pending = 4096;           // commands without an answer yet
+  base::Duration longest_backoff{800'000};   // so that weir is back within a second of Redis
+  base::Duration open_timeout{1'000'000};    // to connect, to sign in and to load the scripts
+  std::size_t max_pending = 4096;            // commands without an answer yet
+  base::Duration finish_timeout{1'000'000};  // for the answers to what is given back when it ends
 };
 
 // Written by the worker, readable by anyone; they only grow.
@@ -85,7 +88,11 @@ class Store {
   Store& operator=(const Store&) = delete;
 
   void start();  // begins to connect; once
-  void stop();   // answers what waits with Stopped and closes; for good
+  // Nobody asks any more: what is held in advance goes back, and Redis's answers to whatever it was told are
+  // waited for. True: stop() loses nothing of it, or Redis is away, or has taken tuning.finish_timeout since
+  // this was first called; else it is to be called again.
+  [[nodiscard]] bool finish();
+  void stop();  // answers what waits with Stopped and closes; for good
 
   // Checks all lines, then charges all that are enforced, or none, exactly as limit::KeyTable::charge does;
   // outcomes[i] answers charges[i], counted from `server_now`, Redis's own time. Both are set on success
@@ -139,7 +146,7 @@ class Store {
   // not waited for: what is looked at from now on comes after. REQUIRES !limit::holds(*charge.limiter).
   void forget(const limit::Charge& charge);
 
-  // Whether units are being taken in advance: what comes of that would be lost with the store.
+  // Whether units are being taken in advance.
   [[nodiscard]] bool is_taking() const noexcept;
 
   [[nodiscard]] StoreState state() const noexcept;
@@ -159,6 +166,8 @@ class Store {
 
   // Shared with the handlers under way on the io_context, which end only after the store has gone.
   std::shared_ptr<Backend> backend_;
+  base::Duration finish_timeout_;
+  std::optional<std::chrono::steady_clock::time_point> finish_by_;
   std::shared_ptr<Leasing> leasing_;  // null: nothing is taken in advance
 };
 

@@ -8,6 +8,7 @@
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -64,15 +65,22 @@ class UnitLeases {
   void failed(const limit::Charge& line, Time now);
   // What is held of the key is dropped: in Redis it is as if it had never been taken.
   void forget(const limit::Charge& line, Time now);
-  [[nodiscard]] std::vector<Refund> sweep(Time now);
-  [[nodiscard]] std::vector<Refund> give_up(Time now);
+  // Some `most` lines of it; the rest stays for the next time.
+  [[nodiscard]] std::vector<Refund> sweep(Time now, std::size_t most = kAnyNumber);
+  [[nodiscard]] std::vector<Refund> give_up(Time now, std::size_t most = kAnyNumber);
+
+  // Each of those that share it comes, and goes. True: it was the last to go.
+  void enter() noexcept { ++sharers_; }
+  [[nodiscard]] bool leave() noexcept { return --sharers_ == 0; }
 
  private:
+  static constexpr std::size_t kAnyNumber = static_cast<std::size_t>(-1);
   struct Stripe;
   [[nodiscard]] Stripe& stripe_of(const limit::Charge& line) const noexcept;
 
   base::Duration hold_;
   std::unique_ptr<Stripe[]> stripes_;
+  std::atomic<unsigned> sharers_{0};
 };
 
 }  // namespace weir::redis

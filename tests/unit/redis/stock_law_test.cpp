@@ -136,7 +136,7 @@ class World {
     for (auto& weir : weirs_) {
       hear_of_refusals(weir);
       std::vector<Refund> back;
-      weir.stock->give_up(local(weir), back);
+      weir.stock->give_up(local(weir), back, 1000);
       refund(back);
     }
   }
@@ -263,7 +263,7 @@ class World {
 
   void sweep(Weir& weir) {
     std::vector<Refund> back;
-    weir.stock->sweep(local(weir), back);
+    weir.stock->sweep(local(weir), back, 1000);
     refund(back);
   }
 

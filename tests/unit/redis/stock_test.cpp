@@ -110,9 +110,9 @@ TEST_F(StockTest, WhatNobodyAsksForGoesBack) {
   take();
   limit::Outcome outcome;
   ASSERT_TRUE(stock_.spend(line(), now_, outcome));
-  stock_.sweep(now_ + 999ms, back_);
+  stock_.sweep(now_ + 999ms, back_, 1000);
   EXPECT_TRUE(back_.empty());
-  stock_.sweep(now_ + 1s, back_);
+  stock_.sweep(now_ + 1s, back_, 1000);
   ASSERT_EQ(back_.size(), 1U);
   EXPECT_EQ(back_[0].charge.cost, 7U);
   EXPECT_EQ(back_[0].departure, kRedis);
@@ -127,7 +127,7 @@ TEST_F(StockTest, WhatIsLeftOfAWindowGoesBackThoughTheKeyIsAskedFor) {
   for (int i = 0; i < 4; ++i) {
     ASSERT_TRUE(stock_.spend(line(), now_, outcome));
     now_ += 250ms;
-    stock_.sweep(now_, back_);
+    stock_.sweep(now_, back_, 1000);
   }
   ASSERT_EQ(back_.size(), 1U);
   EXPECT_EQ(back_[0].charge.cost, 4U);
@@ -150,10 +150,10 @@ TEST_F(StockTest, WhatIsLeftOfABucketGoesBackOnceNobodyAsks) {
   for (int i = 0; i < 4; ++i) {
     now_ += 900ms;
     ASSERT_TRUE(stock_.spend(request, now_, outcome));
-    stock_.sweep(now_, back_);
+    stock_.sweep(now_, back_, 1000);
   }
   EXPECT_TRUE(back_.empty()) << "it keeps while it is asked for";
-  stock_.sweep(now_ + 1s, back_);
+  stock_.sweep(now_ + 1s, back_, 1000);
   ASSERT_EQ(back_.size(), 1U);
   EXPECT_EQ(back_[0].charge.cost, 4U);
   EXPECT_EQ(back_[0].departure, kRedis + std::chrono::hours(104)) << "where its slots begin";

@@ -21,6 +21,9 @@ class TwoMasters {
   [[nodiscard]] Server& operator[](std::size_t node) noexcept { return *nodes_[node]; }
   [[nodiscard]] RedisSettings settings(base::Duration timeout) const;
   void empty();
+  // A slot of the first node's is on its way to the second, with so many of its keys. Afterwards it stays.
+  void begin_move(Slot slot, std::size_t keys);
+  void give_up_move(Slot slot);
 
   // The n-th key that this node keeps. Those of other numbers lie in other slots.
   [[nodiscard]] static limit::Key key_at(std::size_t node, std::uint64_t n);

@@ -65,11 +65,29 @@ void TwoMasters::empty() {
   for (const auto& node : nodes_) command(*node, {"FLUSHALL"});
 }
 
+void TwoMasters::begin_move(Slot slot, std::size_t keys) {
+  const auto name = [](const Server& node) { return node.ask({"CLUSTER", "MYID"}).text; };
+  const auto number = std::to_string(slot);
+  command(*nodes_[1], {"CLUSTER", "SETSLOT", number, "IMPORTING", name(*nodes_[0])});
+  command(*nodes_[0], {"CLUSTER", "SETSLOT", number, "MIGRATING", name(*nodes_[1])});
+  auto move =
+      std::vector<std::string>{"MIGRATE", "127.0.0.1", std::to_string(ports_[1]), "", "0", "1000", "KEYS"};
+  const auto there = nodes_[0]->ask({"CLUSTER", "GETKEYSINSLOT", number, std::to_string(keys)}).words;
+  move.insert(move.end(), there.begin(), there.end());
+  command(*nodes_[0], move);
+}
+
+void TwoMasters::give_up_move(Slot slot) {
+  empty();
+  for (const auto& node : nodes_) command(*node, {"CLUSTER", "SETSLOT", std::to_string(slot), "STABLE"});
+}
+
 limit::Key TwoMasters::key_at(std::size_t node, std::uint64_t n) {
   std::uint64_t seen = 0;
   for (unsigned i = 0; i <= 0xffff; ++i) {
     const auto place = static_cast<limit::Place>(i);
-    if (slot_of(place) / kHalf == node && seen++ == n) return limit::at_place({n, n}, place);
+    if (slot_of(place) / kHalf == node && seen++ == n)
+      return limit::at_place({n * 0x9e3779b97f4a7c15 >> 20, n}, place);
   }
   throw std::out_of_range("no such key");
 }
