@@ -239,30 +239,29 @@ net::Task<Ruling> Gate::ask_redis() {
         worker_.counters.decisions(remote.line(i).rule->index, RuleOutcome::StoreFailed).add();
     co_return fall_back(unasked);
   }
-  remote_charged_ = true;
-  settle_later(remote, Settlements::Store::Redis, redis_now_);
+  keep_remote({});
   auto ruling = rule();
-  if (ruling.decision.verdict == policy::Verdict::Reject) {
-    remote_charged_ = false;  // Redis charged nothing
-    refund();
-  } else {
-    hold_in_redis(remote);
-  }
+  if (ruling.decision.verdict == policy::Verdict::Reject) refund();
   co_return ruling;
 }
 
-// What Redis has answered of a bill while it could not be asked for the rest of it.
-void Gate::keep_remote() {
-  const auto& remote = space_.evaluation.remote;
-  const auto refused = [&](std::size_t i) {
-    return remote.charges()[i].enforced && !remote.outcomes()[i].allowed;
-  };
-  bool fits = !remote.empty();
-  for (std::size_t i = 0; i < remote.charges().size(); ++i) fits = fits && !refused(i);
-  remote_charged_ = fits;  // else Redis charged nothing
+// What Redis has answered of a bill: charged, unless it refused some of it. In this order, for memory may run
+// out: permits, which have room; that there is something to give back; and only then what needs memory.
+void Gate::keep_remote(limit::LineSet unasked) {
+  auto& remote = space_.evaluation.remote;
+  const auto charges = remote.charges();
+  const auto outcomes = remote.outcomes();
+  bool fits = unasked != limit::all_lines(charges.size());
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    if ((unasked >> i & 1U) != 0)
+      outcomes[i] = {};  // whatever stood there, nothing was charged
+    else
+      fits = fits && (outcomes[i].allowed || !charges[i].enforced);
+  }
   if (!fits) return;
-  settle_later(space_.evaluation.remote, Settlements::Store::Redis, redis_now_);
+  remote_charged_ = true;
   hold_in_redis(remote);
+  settle_later(remote, Settlements::Store::Redis, redis_now_);
 }
 
 // Messages are counted here wherever Redis is, by the name that the client has there.
@@ -278,11 +277,11 @@ void Gate::remember_message_rules(limit::LineSet unasked) {
 // Redis could not be asked for these lines: each of their rules goes by its on_store_failure.
 Ruling Gate::fall_back(limit::LineSet unasked) {
   auto& remote = space_.evaluation.remote;
+  keep_remote(unasked);
   const auto* closed = space_.evaluation.fall_back(space_.request, config_.names, space_.fallback, unasked);
   if (closed == nullptr) hold_unasked(unasked);
   remember_message_rules(unasked);
   remote.remove(unasked);
-  keep_remote();
   if (!remote.empty() && !remote_charged_) {
     space_.fallback.clear();
     auto refusal = rule();

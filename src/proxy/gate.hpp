@@ -96,7 +96,7 @@ class Gate {
   void make_room_for_permits(const policy::Bill& bill);
   void hold_in_redis(const policy::Bill& bill);
   void hold_unasked(limit::LineSet unasked);
-  void keep_remote();
+  void keep_remote(limit::LineSet unasked);
   void remember_message_rules(limit::LineSet unasked);
   void let_go();
   void settle_later(policy::Bill& bill, Settlements::Store store, base::TimePoint charged_at);

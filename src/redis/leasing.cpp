@@ -156,7 +156,13 @@ net::Task<net::ErrorCode> Store::Leasing::charge(Charges charges, Outcomes outco
   auto failed = limit::all_lines(rest.charges().size());
   base::TimePoint clock;
   Telling telling{rest.answers()};
-  const auto error = co_await backend_->charge(rest.charges(), rest.outcomes(), clock, failed, &telling);
+  net::ErrorCode error;
+  try {
+    error = co_await backend_->charge(rest.charges(), rest.outcomes(), clock, failed, &telling);
+  } catch (...) {  // memory has run out, and nobody is admitted
+    put_back(units_, charges, outcomes);
+    throw;
+  }
   if (error) rest.set_unasked(failed);
   unasked = rest.unasked();
   if (!error || failed != limit::all_lines(rest.charges().size())) server_now = clock;

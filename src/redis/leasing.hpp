@@ -33,7 +33,8 @@ class Store::Leasing final : public std::enable_shared_from_this<Store::Leasing>
   // Whether any of it may be paid here.
   [[nodiscard]] static bool concerns(Charges charges) noexcept;
 
-  // As Store's. After an error the lines that were paid here are not among those unasked.
+  // As Store's. After an error the lines that were paid here are not among those unasked; where memory runs
+  // out they are put back.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
   // Of a bill that can be paid here in part: the rest alone says whether it is refused.

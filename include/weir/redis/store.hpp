@@ -103,7 +103,7 @@ class Store {
   // In a cluster some nodes may answer while others are away, and what was taken in advance needs nobody.
   // Then there is an error, and `unasked` says of which lines: the others are set, and charged unless one of
   // them was refused. Else, after an error, it is all. Which clock decided each line, its outcome says
-  // (`ahead`).
+  // (`ahead`). Throws std::bad_alloc; then nothing was charged, here or there.
   [[nodiscard]] net::Task<net::ErrorCode> charge(std::span<const limit::Charge> charges,
                                                  std::span<limit::Outcome> outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);

@@ -1,11 +1,13 @@
 // Memory that runs out while a request takes its places, here or in Redis, leaves none that nobody would
 // release.
 #include "proxy/gate.hpp"
+#include "redis/stock.hpp"
 #include "unit/proxy/lone_worker.hpp"
 #include "unit/scarce_memory.hpp"
 
 #include "weir/limit/concurrency.hpp"
 
+#include <chrono>
 #include <deque>
 #include <exception>
 #include <memory>
@@ -72,6 +74,37 @@ struct Asking : LoneWorker {
 void expect_nobody_else_holds(const Asking& asking) {
   EXPECT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
   EXPECT_EQ(asking.ruling.decision.outcome.remaining, 9U);
+}
+
+// Its Redis is away, but of the first rule units have been taken in advance.
+struct Leasing : Asking {
+  explicit Leasing(const Configuration& a_config) : Asking(a_config) {
+    auto line = space->evaluation.remote.charges()[0];
+    const auto now = std::chrono::steady_clock::now();
+    const redis::Trip trip{.sent = now, .received = now, .charged_at = clock.now()};
+    for (unsigned i = 0; i < redis::Stock::kHot; ++i) units.note_trip(line, now);
+    units.learn(line, trip, {.allowed = true, .remaining = 1000});
+    line.cost = units.wanted(line, now);
+    (void)units.arrived(line, trip, {.allowed = true, .remaining = 1000});
+  }
+};
+
+TEST(GateMemory, AUnitThatWasPaidInAdvanceForNobodyWasLost) {
+  auto config = two_places(policy::Store::Redis, policy::OnStoreFailure::Local);
+  auto& leased = config.rules.front();
+  leased.limiter = limit::FixedWindow::make({1000, std::chrono::hours(24 * 365 * 30)}).value();
+  leased.lease = policy::Lease{.units = 100};
+  Leasing asking(config);
+  ASSERT_EQ(asking.units.stats().held(), 8U);
+  const int made = tests::fail_each_allocation([&] { asking.ask(); },
+                                               [&] {
+                                                 asking.end();
+                                                 EXPECT_EQ(asking.units.stats().held(), 8U);
+                                                 EXPECT_FALSE(asking.decide());
+                                               });
+  EXPECT_GE(made, 4) << "room for permits, a renewal, a place, room for permits here";
+  EXPECT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
+  EXPECT_EQ(asking.units.stats().held(), 7U);
 }
 
 TEST(GateMemory, APlaceThatNoPermitCouldHoldWasLostForEver) {

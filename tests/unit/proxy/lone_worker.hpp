@@ -3,6 +3,7 @@
 
 #include "weir/proxy/worker.hpp"
 
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -12,7 +13,10 @@ struct LoneWorker {
   // `redis`: of a store that the worker has; null: it has none.
   explicit LoneWorker(Configuration a_config, const redis::RedisSettings* redis = nullptr)
       : edition(std::make_shared<Edition>(Edition{std::move(a_config), {}})),
-        store(redis != nullptr ? std::make_unique<redis::Store>(context.get_executor(), *redis) : nullptr) {}
+        store(redis != nullptr
+                  ? std::make_unique<redis::Store>(context.get_executor(), *redis, redis::StoreLog(),
+                                                   redis::StoreTuning(), nullptr, &units)
+                  : nullptr) {}
 
   std::shared_ptr<Edition> edition;
   Configuration& config = edition->config;
@@ -23,6 +27,7 @@ struct LoneWorker {
   InFlight in_flight{0};
   Crowd crowd{0};
   observe::Counters counters{{.routes = 1, .rules = 3, .upstreams = 0}};
+  redis::UnitLeases units{64, std::chrono::seconds(10)};
   std::unique_ptr<redis::Store> store;
   Worker worker{context.get_executor(),
                 {.clock = clock, .table = table, .queue = queue, .in_flight = in_flight, .crowd = crowd},
