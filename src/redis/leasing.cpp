@@ -3,7 +3,6 @@
 #include "redis/stock.hpp"
 
 #include "weir/net/reactor.hpp"
-#include "weir/net/signal.hpp"
 
 #include <algorithm>
 #include <array>
@@ -216,15 +215,15 @@ void Store::Leasing::take_in_advance(Charges charges, Pipeline::Time now) noexce
   }
 }
 
-// Behind the bill that found too little; it shares the call where nothing has been sent in this turn before.
+// Shares the call with the bill that found too little, and goes behind it.
 net::Task<void> Store::Leasing::take(std::shared_ptr<Leasing> self, limit::Charge lease) {
   ++self->taking_;
-  co_await net::Pause(self->executor_);
   limit::Outcome outcome;
   std::array<std::int64_t, kAnswerNumbers> told{};
   const auto sent = Clock::now();
   Call call{{&lease, 1}, {&outcome, 1}};
   call.told = told;
+  call.in_advance = true;
   net::ErrorCode error = StoreError::Overloaded;
   try {
     error = self->backend_->begin(call);

@@ -19,7 +19,9 @@ void Pipeline::order_by_slot() {
 }
 
 void Pipeline::gather(Call& call) {
-  gathered_.push_back(&call);
+  auto at = gathered_.end();
+  while (!call.in_advance && at != gathered_.begin() && (*std::prev(at))->in_advance) --at;
+  gathered_.insert(at, &call);
   ++bills_;
 }
 

@@ -39,6 +39,7 @@ struct Call {
   std::coroutine_handle<> caller{};  // resumed on this thread
   std::chrono::steady_clock::time_point deadline{};
   bool looks = false;        // nothing is to be charged
+  bool in_advance = false;   // nobody waits for it: it goes behind those that somebody waits for
   bool resent = false;       // asked again, because nothing came of the first time; not twice
   std::uint64_t permit = 0;  // of what it holds; set when it is gathered
   // In a cluster:
@@ -107,7 +108,7 @@ class Pipeline {
 
   // So that bills that may share a call stand side by side.
   void order_by_slot();
-  // Keeps a bill until take_group(), to be sent together with others.
+  // Keeps a bill until take_group(), to be sent together with others; before those taken in advance.
   void gather(Call& call);
   // The next of those gathered that may share a call, in their order; empty when there is none. The one place
   // that knows whose keys may be asked together.

@@ -96,6 +96,18 @@ TEST_F(ClusterLeasing, WhatBillsOfOneTurnChargedInVainAColdKeyGivesBackAtOnce) {
   EXPECT_EQ(units_.stats().returned, 3U);
 }
 
+// Of a part that a node refuses it charges nothing, though it had room for some of the lines.
+TEST_F(ClusterLeasing, WhatANodeRefusedWithTheRestDoesNotComeBack) {
+  auto worker = weir();
+  auto refused = admitting(0);
+  refused.cost = kBurst + 1;
+  EXPECT_FALSE(worker->charge({bucket(0), refused, admitting(1)}).outcomes[1].allowed);
+  await_nodes(*worker);
+  EXPECT_EQ(units_.stats().taken, 0U);
+  EXPECT_EQ(charged(bucket(0)), kDrawn);
+  EXPECT_EQ(charged(admitting(1)), 0U);
+}
+
 // Where its slot begins is told beside the outcome, line by line, whichever node it comes from.
 TEST_F(ClusterLeasing, WhatReachedNoServerGoesBackToTheNodeThatChargedIt) {
   auto worker = weir();

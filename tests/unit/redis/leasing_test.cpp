@@ -3,6 +3,8 @@
 
 #include "weir/redis/unit_leases.hpp"
 
+#include <array>
+
 namespace weir::redis {
 namespace {
 
@@ -49,6 +51,44 @@ TEST_F(Leasing, HardlyEverAsksForAHotKeyAndGivesTheRestBackWhenItStops) {
     // A bucket keeps what somebody was charged behind: here requests that came while a lease was under way.
     EXPECT_GE(rest, kBurst - 2000 - (limiter == &bucket_ ? 1000 : 0));
   }
+}
+
+TEST_F(Leasing, ALeaseSharesTheCallWithTheBillsOfItsTurn) {
+  const std::vector<limit::Charge> other{{.key = {1, 1}, .limiter = &window_}};
+  for (const bool other_first : {false, true}) {
+    server_.ask({"FLUSHALL"});
+    UnitLeases units(64, 10s);
+    Worker worker(Worker::settings_for(server_), Worker::quick(), nullptr, &units);
+    ASSERT_TRUE(worker.turn_until_up());
+    const auto hot = bill(window_);
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(worker.charge(hot).outcomes[0].allowed);
+    const auto before = calls();
+    std::array<Answer, 2> answers;
+    worker.begin(other_first ? other : hot, answers[0]);
+    worker.begin(other_first ? hot : other, answers[1]);
+    const auto over = [&] { return answers[0].done && answers[1].done && !worker.store.is_taking(); };
+    ASSERT_TRUE(worker.turn_until(over));
+    EXPECT_EQ(calls() - before, 1U);
+    EXPECT_EQ(units.stats().held(), 8U);
+  }
+}
+
+// Others have spent all but eight since this weir heard last, and it takes eight.
+TEST_F(Leasing, WhoAsksComesBeforeTheLease) {
+  UnitLeases units(64, 10s);
+  Worker worker(Worker::settings_for(server_), Worker::quick(), nullptr, &units);
+  ASSERT_TRUE(worker.turn_until_up());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(worker.charge(bill(window_)).outcomes[0].allowed);
+  {
+    Worker other(Worker::settings_for(server_));
+    ASSERT_TRUE(other.turn_until_up());
+    auto rest = bill(window_, 0);
+    rest[0].cost = kBurst - 3 - 8;
+    ASSERT_TRUE(other.charge(rest).outcomes[0].allowed);
+  }
+  EXPECT_TRUE(worker.charge(bill(window_)).outcomes[0].allowed);
+  ASSERT_TRUE(worker.turn_until([&] { return !worker.store.is_taking(); }));
+  EXPECT_EQ(units.stats().taken, 0U);
 }
 
 TEST_F(Leasing, WhatIsTakenTooLateGoesBack) {
