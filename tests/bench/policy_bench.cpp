@@ -31,6 +31,7 @@ Rule rule_of(std::string name, std::string_view part) {
   const auto limiter = limit::TokenBucket::make({100, base::Duration(1'000'000)}, 200).value();
   Rule rule{.name = std::move(name), .limiter = limiter};
   rule.key.push_back(parse_key_part(part).value());
+  rule.marks = marks_of(rule);
   return rule;
 }
 
