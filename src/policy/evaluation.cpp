@@ -273,7 +273,10 @@ class Spokesmen {
     decision.rule = speaker.line->rule;
     decision.limiter = &speaker.told();
     decision.outcome = *speaker.outcome;
-    if (refusal_.outcome) decision.outcome.retry_after = wait_;
+    if (refusal_.outcome) {
+      decision.outcome.retry_after = wait_;
+      decision.outcome.more_after = std::min(decision.outcome.more_after, wait_);
+    }
     if (speaker.margin != 0) {
       decision.outcome.remaining = speaker.remaining();
       if (speaker.outcome->allowed) decision.outcome.more_after = more_after(speaker);

@@ -284,7 +284,9 @@ TEST_F(Decide, ARefusalWinsAndTheLongestIsReported) {
 TEST_F(Decide, ARefusalLastsNoLongerThanTheHoursOfItsRule) {
   thousand_.match.hours = parse_hours("20:00-22:15").value();
   add(local_, thousand_, refused(seconds(3600)));
+  local_.outcomes()[0].more_after = seconds(3600);
   EXPECT_EQ(decision().outcome.retry_after, seconds(100));
+  EXPECT_EQ(decision().outcome.more_after, seconds(100)) << "the same instant, whichever header says it";
   add(remote_, third_, refused(seconds(99)));
   EXPECT_EQ(decision().rule, &thousand_);
   remote_.outcomes()[0].retry_after = seconds(101);
