@@ -21,18 +21,22 @@ std::optional<unsigned> parse_status(std::string_view text) noexcept {
   return status;
 }
 
-// Nothing but zeros, and a point between them where decimal numbers are taken. A request may not cost
-// nothing; an answer may.
-bool is_zero(std::string_view text, std::uint32_t scale) noexcept {
+// Digits, and a point between them where decimal numbers are taken.
+bool is_number(std::string_view text, std::uint32_t scale) noexcept {
   if (text.empty() || text.front() == '.' || text.back() == '.') return false;
-  const auto points = std::count(text.begin(), text.end(), '.');
-  const auto zeros = std::count(text.begin(), text.end(), '0');
-  return points <= (scale != 0 ? 1 : 0) && static_cast<std::size_t>(points + zeros) == text.size();
+  if (text.find_first_not_of("0123456789.") != std::string_view::npos) return false;
+  return std::count(text.begin(), text.end(), '.') <= (scale != 0 ? 1 : 0);
 }
 
+// A request may not cost nothing, nor more than kMaxCost; an answer may cost nothing, and one that says more
+// than that costs that: if its reserve stood, the dearest answers would be the cheapest.
 Told read_amount(std::string_view text, std::uint32_t scale) noexcept {
-  if (const auto cost = parse_cost(text, scale)) return {Told::State::Amount, *cost};
-  return {is_zero(text, scale) ? Told::State::Amount : Told::State::Unreadable, 0};
+  if (!is_number(text, scale)) return {Told::State::Unreadable, 0};
+  if (text.find_first_not_of("0.") == std::string_view::npos) return {Told::State::Amount, 0};
+  auto zeros = text.find_first_not_of('0');
+  if (text[zeros] == '.') --zeros;
+  const auto cost = parse_cost(text.substr(zeros), scale);
+  return {Told::State::Amount, cost.value_or(limit::kMaxCost)};
 }
 
 std::string describe(const StatusRange& range) {

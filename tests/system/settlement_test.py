@@ -250,12 +250,17 @@ class CostOfTheAnswer(Settlement):
                     self.assertEqual((spent, said), (tokens, outcome))
                     self.assertEqual(response.body, body)
 
+    def test_an_answer_that_says_more_than_anything_may_cost_is_not_let_off_with_the_reserve(self):
+        for tokens in (b"2147483649", b"1e30"):
+            with self.subTest(tokens=tokens):
+                spent, said, _ = self.spent_by(answer(b'{"usage":{"total_tokens":%s}}' % tokens))
+                self.assertEqual((spent, said), (9000, "debt"), "nothing is left")
+
     def test_an_answer_that_does_not_say_it_costs_the_reserve(self):
         told = b'{"usage":{"total_tokens":5}}'
         for reply, outcome in ((answer(b'{"usage":{}}'), "untold"), (answer(b"", status="204 No Content"), "untold"),
                                (answer(b"data: [DONE]\n\n"), "unreadable"),
                                (answer(b'{"usage":{"total_tokens":-5}}'), "unreadable"),
-                               (answer(b'{"usage":{"total_tokens":1e30}}'), "unreadable"),
                                (answer(told, headers="Content-Encoding: gzip\r\n"), "unreadable")):
             with self.subTest(reply=reply):
                 spent, said, _ = self.spent_by(reply)

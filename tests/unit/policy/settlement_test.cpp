@@ -62,8 +62,17 @@ TEST(Settlement, AHeaderSaysAWholeNumberFromZero) {
   EXPECT_EQ(in_header({{"X-Token", "250"}}), kNothing);
   EXPECT_EQ(in_header({{"X-Tokens", "7"}, {"X-Tokens", "7"}}), amount(7));
   EXPECT_EQ(in_header({{"X-Tokens", "7"}, {"X-Tokens", "8"}}), kUnreadable);
-  for (const auto text : {"", "2147483649", "-1", "+1", "1e3", "0x10", "0.0", "5.", "7, 7", "."})
+  EXPECT_EQ(in_header({{"X-Tokens", "00000000000000000000000000000250"}}), amount(250));
+  for (const auto text : {"", "-1", "+1", "1e3", "0x10", "0.0", "5.", "7, 7", "."})
     EXPECT_EQ(in_header({{"X-Tokens", text}}), kUnreadable) << text;
+}
+
+// Not the reserve: that would make the dearest answers the cheapest.
+TEST(Settlement, WhatIsMoreThanAnythingMayCostIsTheMost) {
+  for (const auto text : {"2147483649", "99999999999", "123456789012345678901234567890"})
+    EXPECT_EQ(in_header({{"X-Tokens", text}}), amount(limit::kMaxCost)) << text;
+  for (const auto text : {"21474836.49", "2147483649", "123456789012345678901234567890.5"})
+    EXPECT_EQ(in_header({{"X-Tokens", text}}, 100), amount(limit::kMaxCost)) << text;
 }
 
 TEST(Settlement, AScaleTakesDecimalsRoundedUp) {
