@@ -132,6 +132,7 @@ void doubt_cost(const policy::Rule& rule, const Numbers& numbers, const std::str
   if (numbers.elastic) most = std::max(most, most_at_once(numbers.elastic->limiter));
   if (rule.cost <= most) return;
   const bool told = rule.cost_from.kind != policy::CostSource::Kind::None;
+  if (told && rule.cost == most + 1) return;  // so one says that a request has to tell it
   doubts.add(rule, std::string("admits ") + (told ? "no request that does not say its cost" : "nothing") +
                        whose + ": " + (told ? "it" : "a request") + " costs " + std::to_string(rule.cost) +
                        ", and at most " + std::to_string(most) + " can be spent at once");

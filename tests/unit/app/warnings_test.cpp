@@ -232,8 +232,10 @@ TEST(Warnings, OfCostsThatNobodyCanPay) {
   EXPECT_THAT(of("cost = 11\nsoft = \"10%\"\n"), Not(Contains(HasSubstr("admits"))));
   EXPECT_THAT(of("cost = 11\nelastic = { limit = \"20/s\", while_load_below = 0.7 }\n"),
               Not(Contains(HasSubstr("admits"))));
-  EXPECT_THAT(of("cost = { header = \"X-Cost\", default = 11 }\n"),
-              Contains(HasSubstr("admits no request that does not say its cost: it costs 11")));
+  EXPECT_THAT(of("cost = { header = \"X-Cost\", default = 12 }\n"),
+              Contains(HasSubstr("admits no request that does not say its cost: it costs 12")));
+  EXPECT_THAT(of("cost = { header = \"X-Cost\", default = 11 }\n"), Not(Contains(HasSubstr("admits"))))
+      << "one more than fits is how one asks for a cost to be said";
   EXPECT_THAT(of("cost = 11\ntiers = { free = { limit = \"20/s\" } }\n"),
               Contains(HasSubstr("admits nothing beside its tiers and overrides: a request costs 11")));
 }
