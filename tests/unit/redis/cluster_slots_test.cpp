@@ -27,7 +27,7 @@ TEST(SlotOf, IsThatOfTheSpecification) {
 }
 
 TEST(SlotOf, IsWhatARedisSays) {
-  const Server server(cluster_node());
+  const auto server = start_on_ports(cluster_node);
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -35,7 +35,7 @@ TEST(SlotOf, IsWhatARedisSays) {
   for (int i = 0; i < 300; ++i) {
     std::string key(random() % 12, ' ');
     for (char& c : key) c = kLetters[random() % kLetters.size()];
-    const auto reply = server.ask({"CLUSTER", "KEYSLOT", key});
+    const auto reply = server->ask({"CLUSTER", "KEYSLOT", key});
     ASSERT_EQ(reply.numbers.at(0), slot_of(key)) << key;
   }
 }
@@ -82,9 +82,9 @@ TEST(SlotMap, IsNotReadFromAnythingElse) {
 }
 
 TEST(SlotMap, IsReadFromARealNode) {
-  const Server server(cluster_node());
-  ASSERT_EQ(server.ask({"CLUSTER", "ADDSLOTSRANGE", "0", "7000", "9000", "16383"}).text, "OK");
-  const auto map = SlotMap::read(server.ask({"CLUSTER", "NODES"}).text, kAsked);
+  const auto server = start_on_ports(cluster_node);
+  ASSERT_EQ(server->ask({"CLUSTER", "ADDSLOTSRANGE", "0", "7000", "9000", "16383"}).text, "OK");
+  const auto map = SlotMap::read(server->ask({"CLUSTER", "NODES"}).text, kAsked);
   ASSERT_TRUE(map);
   EXPECT_EQ(map->served(), kSlots - 1999);
   ASSERT_NE(map->owner(7000), nullptr);

@@ -4,6 +4,8 @@
 
 #include "redis/resp.hpp"
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,7 +61,12 @@ class Server {
   pid_t process_ = -1;
 };
 
-// A free TCP port on 127.0.0.1, for the moment.
+// A TCP port on 127.0.0.1 that is free at the moment, of those that the kernel gives to no connection.
 [[nodiscard]] unsigned short free_port();
+
+// A server with the options that this makes. They name ports that others may take before it does: then it is
+// tried again with others.
+[[nodiscard]] std::unique_ptr<Server> start_on_ports(
+    const std::function<std::vector<std::string>()>& options);
 
 }  // namespace weir::redis

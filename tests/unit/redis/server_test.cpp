@@ -2,8 +2,12 @@
 
 #include "redis/command.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
 #include <stdexcept>
 
 #include <fcntl.h>
@@ -56,7 +60,13 @@ Server::Server(std::vector<std::string> options) : options_(std::move(options)) 
   char pattern[] = "/tmp/weir-redis-XXXXXX";
   folder_ = mkdtemp(pattern);
   path_ = folder_ + "/socket";
-  start();
+  try {
+    start();
+  } catch (...) {
+    kill();
+    std::filesystem::remove_all(folder_);
+    throw;
+  }
 }
 
 Server::~Server() {
@@ -81,10 +91,15 @@ void Server::start() {
   }
   for (int i = 0; i < 2000; ++i) {
     if (Connection(path_).connected()) return;
-    if (waitpid(process_, nullptr, WNOHANG) == process_) break;
+    if (waitpid(process_, nullptr, WNOHANG) == process_) {
+      process_ = -1;
+      break;
+    }
     usleep(5000);  // a process of its own: there is nothing to wait on but its socket
   }
-  throw std::runtime_error("redis-server does not start; see " + folder_ + "/log");
+  std::ifstream log(folder_ + "/log");
+  throw std::runtime_error("redis-server does not start: " +
+                           std::string(std::istreambuf_iterator<char>(log), {}));
 }
 
 void Server::kill() {
@@ -116,15 +131,44 @@ std::string Server::info(const std::string& section, const std::string& name) co
 }
 
 unsigned short free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  close(fd);
-  return ntohs(address.sin_port);
+  std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
+  int ephemeral = 32'768;
+  range >> ephemeral;
+  constexpr int kFirst = 10'000;
+  std::random_device random;
+  for (;;) {
+    std::uniform_int_distribution<int> below(kFirst, std::max(kFirst + 1, ephemeral) - 1);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<unsigned short>(below(random)));
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool free = bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    close(fd);
+    if (free) return ntohs(address.sin_port);
+  }
+}
+
+std::unique_ptr<Server> start_on_ports(const std::function<std::vector<std::string>()>& options) {
+  for (int tries = 0; tries < 20; ++tries) try {
+      return std::make_unique<Server>(options());
+    } catch (const std::runtime_error& e) {
+      if (std::string_view(e.what()).find("Address already in use") == std::string_view::npos) throw;
+    }
+  throw std::runtime_error("redis-server finds no free ports");
+}
+
+// Where somebody has the port that it is told, another one is tried.
+TEST(RedisServer, StartsThoughAPortIsTaken) {
+  const auto taken = free_port();
+  const Server first({"--bind", "127.0.0.1", "--port", std::to_string(taken)});
+  int asked = 0;
+  const auto second = start_on_ports([&] {
+    return std::vector<std::string>{"--bind", "127.0.0.1", "--port",
+                                    std::to_string(asked++ == 0 ? taken : free_port())};
+  });
+  EXPECT_EQ(second->ask({"PING"}).text, "PONG");
+  EXPECT_GE(asked, 2);
 }
 
 // The fixture itself: a server that starts, answers, dies and comes back empty.

@@ -29,7 +29,7 @@ class TwoMasters {
   [[nodiscard]] static limit::Key key_at(std::size_t node, std::uint64_t n);
 
  private:
-  std::array<unsigned short, 2> ports_;
+  std::array<unsigned short, 2> ports_{};
   std::array<std::unique_ptr<Server>, 2> nodes_;
 };
 

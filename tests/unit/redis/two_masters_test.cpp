@@ -16,11 +16,22 @@ namespace {
 
 constexpr Slot kHalf = kSlots / 2;
 
-std::unique_ptr<Server> start_node(unsigned short port) {
-  return std::make_unique<Server>(
-      std::vector<std::string>{"--bind", "127.0.0.1", "--port", std::to_string(port), "--cluster-enabled",
-                               "yes", "--cluster-port", std::to_string(free_port()), "--cluster-node-timeout",
-                               "60000", "--cluster-require-full-coverage", "no"});
+std::unique_ptr<Server> start_node(unsigned short& port) {
+  return start_on_ports([&port]() -> std::vector<std::string> {
+    port = free_port();
+    return {"--bind",
+            "127.0.0.1",
+            "--port",
+            std::to_string(port),
+            "--cluster-enabled",
+            "yes",
+            "--cluster-port",
+            std::to_string(free_port()),
+            "--cluster-node-timeout",
+            "60000",
+            "--cluster-require-full-coverage",
+            "no"};
+  });
 }
 
 void command(const Server& node, const std::vector<std::string>& words) {
@@ -36,7 +47,7 @@ bool knows_all(const Server& node) {
 
 }  // namespace
 
-TwoMasters::TwoMasters() : ports_{free_port(), free_port()} {
+TwoMasters::TwoMasters() {
   for (std::size_t i = 0; i < 2; ++i) {
     nodes_[i] = start_node(ports_[i]);
     const auto first = i * kHalf;
