@@ -230,6 +230,8 @@ bool KeyTable::Impl::amend(const Charge& asked, const Where& where, Change chang
 }
 
 bool KeyTable::Impl::settle_log(const SlidingLog& limiter, Log& log, const Settled& settled, Cost reserved) {
+  if (settled.actual == reserved)
+    return false;  // under the numbers of a reload, if not those it was asked in
   const auto mark = limiter.mark_of(settled.charged_at);
   if (mark + limiter.marks() <= std::max(limiter.mark_of(settled.now), log.newest()))
     return false;  // it counts no more
@@ -238,7 +240,9 @@ bool KeyTable::Impl::settle_log(const SlidingLog& limiter, Log& log, const Settl
     return true;
   }
   if (log.add_from({mark, settled.actual - reserved}, limiter.most_entered())) return true;
-  const LogEntry whole{mark, std::min(settled.actual, limiter.most_entered())};
+  const LogEntry whole{
+      mark, std::min({settled.actual, limiter.most_entered(), SlidingLog::kMostTotal - log.total()})};
+  if (whole.cost == 0) return false;  // it owes the most that a log can say
   log.push(whole, log.wants_chunk(mark) ? logs.take() : 0);
   return true;
 }

@@ -1,6 +1,7 @@
 #include "limit/log.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace weir::limit {
 
@@ -48,6 +49,7 @@ void Log::append(std::uint64_t word, LogStore::Ref spare) noexcept {
 }
 
 void Log::push(const LogEntry& entry, LogStore::Ref spare) noexcept {
+  assert(entry.cost != 0 && entry.cost <= SlidingLog::kMostTotal - total());
   const bool wanted = wants_chunk(entry.mark);
   const bool merges = total() != 0 && (entry.mark == newest() || (wanted && spare == 0));
   if (total() == 0) return set(entry.mark, entry.cost, 0);

@@ -71,8 +71,8 @@ class Log : public LogReader {
   void forget(std::uint64_t mark, std::uint64_t span) noexcept;
   // Whether an entry at `mark` needs a chunk more.
   [[nodiscard]] bool wants_chunk(std::uint64_t mark) const noexcept;
-  // REQUIRES entry.mark ≥ newest(). `spare`: an empty chunk if one is wanted; 0, and the newest entry moves
-  // to the mark and takes the cost.
+  // REQUIRES entry.mark ≥ newest(), 0 < entry.cost ≤ SlidingLog::kMostTotal − total(). `spare`: an empty
+  // chunk if one is wanted; 0, and the newest entry moves to the mark and takes the cost.
   void push(const LogEntry& entry, LogStore::Ref spare) noexcept;
 
   // What was entered at a mark may stand later: another's clock was ahead, or no chunk was left. These two

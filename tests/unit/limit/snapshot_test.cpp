@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -104,6 +107,60 @@ TEST_P(RandomTables, AnswerAsBeforeWhenTheyComeBack) {
     again.charge({&line, 1}, now_, {&is, 1});
     ASSERT_EQ(was, is) << cases_[rule];
     now_ += Duration(dice_.magnitude(1, 60'000'000));
+  }
+}
+
+// A table whose one rule, of logs, is given new numbers again and again while charges are under way, which
+// are then given back or settled.
+class ReloadedLogs : public SnapshotTest, public testing::WithParamInterface<int> {
+ protected:
+  ReloadedLogs() { rules_.clear(); }
+
+  void reload() {
+    const Rate rate{dice_.magnitude(1, 200), Duration(dice_.between(1, 100) * 1'000'000)};
+    const auto limiter = GetParam() % 2 != 0 ? SlidingLog::make(rate) : SlidingLog::make(rate, 20);
+    limiters_.push_back(std::make_unique<Limiter>(limiter.value()));
+    rules_.push_back({.name = "r", .variants = {{.name = 1, .numbers = fingerprint(*limiters_.back()).lo}}});
+    rules_.back().variants.front().limiter = limiters_.back().get();
+    rules_.back().limiters = {limiters_.back().get()};
+    table_.introduce(static_cast<RuleIndex>(rules_.size() - 1), rules_.back(), now_);
+  }
+
+  void charge() {
+    const auto rule = static_cast<RuleIndex>(rules_.size() - 1);
+    const Charge line{key_of(dice_.between(0, 20), 0), limiters_[rule].get(), dice_.magnitude(1, 40), rule};
+    Outcome out;
+    if (table_.charge({&line, 1}, now_, {&out, 1})) under_way_.push_back({line, now_});
+  }
+
+  // A settlement, or a refund, which is one to nothing.
+  void end_one() {
+    if (under_way_.empty()) return;
+    const auto ended =
+        under_way_.begin() + static_cast<std::ptrdiff_t>(dice_.between(0, under_way_.size() - 1));
+    const auto& [line, charged_at] = *ended;
+    if (dice_.one_in(3))
+      table_.refund(line, charged_at, now_);
+    else
+      table_.settle(line, {charged_at, dice_.magnitude(1, 80), now_});
+    under_way_.erase(ended);
+  }
+
+  KeyTable table_{1'000};
+  std::vector<std::unique_ptr<Limiter>> limiters_;
+  std::vector<std::pair<Charge, TimePoint>> under_way_;
+};
+INSTANTIATE_TEST_SUITE_P(Many, ReloadedLogs, testing::Range(0, 100));
+
+TEST_P(ReloadedLogs, WhatIsWrittenCanBeRead) {
+  for (int i = 0; i < 2'000; ++i) {
+    if (i % 100 == 0) reload();
+    dice_.one_in(2) ? charge() : end_one();
+    if (dice_.one_in(5)) now_ += Duration(dice_.magnitude(1, 10'000'000));
+    if (i % 20 != 0) continue;
+    const auto bytes = written(table_, rules_, now_);
+    const auto checked = check_snapshot(source_of(bytes), rules_);
+    ASSERT_TRUE(checked) << "after " << i << ": " << checked.error().message;
   }
 }
 
