@@ -79,11 +79,15 @@ class Walk {
     return true;
   }
   bool on_string_part(Text text, std::size_t, Fault&) { return hear(text); }
-  bool on_string(Text text, std::size_t, Fault&) { return hear(text) && meet_number(0); }
+  bool on_string(Text text, std::size_t, Fault&) { return hear(text) && meet_number(); }
   bool on_number_part(Text text, Fault&) { return hear(text); }
-  bool on_int64(std::int64_t, Text text, Fault&) { return hear(text) && meet_number(0); }
-  bool on_uint64(std::uint64_t, Text text, Fault&) { return hear(text) && meet_number(0); }
-  bool on_double(double value, Text text, Fault&) { return hear(text) && meet_number(value); }
+  bool on_int64(std::int64_t, Text text, Fault&) { return hear(text) && meet_number(); }
+  bool on_uint64(std::uint64_t, Text text, Fault&) { return hear(text) && meet_number(); }
+  bool on_double(double value, Text text, Fault&) {
+    (void)hear(text);
+    heard_ = digits_of(heard_, value);
+    return meet_number();
+  }
   bool on_bool(bool, Fault&) { return meet_other(); }
   bool on_null(Fault&) { return meet_other(); }
   bool on_comment_part(Text, Fault&) { return true; }
@@ -122,10 +126,11 @@ class Walk {
     open_.pop_back();
     return true;
   }
-  bool meet_number(double value) {
+  // Strings may stand for numbers: what they say is taken as written.
+  bool meet_number() {
     if (step() && at_end()) {
       found_ = JsonNumber::Found::Number;
-      digits_ = digits_of(heard_, value);
+      digits_ = heard_;
     }
     heard_.clear();
     return true;

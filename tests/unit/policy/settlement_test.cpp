@@ -4,6 +4,7 @@
 #include "unit/policy/sample.hpp"
 
 #include <ostream>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -89,12 +90,20 @@ TEST(Settlement, ABodySaysItUnderItsPointer) {
   EXPECT_EQ(in(R"({"usage":{"prompt":3,"total_tokens":41}})"), amount(41));
   EXPECT_EQ(in(R"({"usage":{"total_tokens":"41"}})"), amount(41));
   EXPECT_EQ(in(R"({"usage":{"total_tokens":0}})"), amount(0));
+  EXPECT_EQ(in(R"({"usage":{"total_tokens":1.2e3}})"), amount(1200));
   EXPECT_EQ(in(R"({"usage":{}})"), kNothing);
   EXPECT_EQ(in(""), kNothing);
   for (const auto body :
        {R"({"usage":{"total_tokens":41)", R"({"usage":{"total_tokens":-1}})", "data: {}",
         R"({"usage":{"total_tokens":null}})", R"({"usage":{"total_tokens":4.5}})", "<html>"})
     EXPECT_EQ(in(body), kUnreadable) << body;
+}
+
+// It would give the reserve back for an answer that says nothing.
+TEST(Settlement, AStringThatIsNoNumberIsNotNothing) {
+  const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/n"};
+  for (const std::string text : {"none", "unavailable", "e", "12e2", "1E3", "0e0", ""})
+    EXPECT_EQ(told_in_body(settlement, R"({"n":")" + text + "\"}"), kUnreadable) << text;
 }
 
 TEST(Settlement, IsDescribed) {
