@@ -49,13 +49,17 @@ bool Gate::displace(base::TimePoint now, policy::Priority priority) {
   return true;
 }
 
-// All lines but one, all or none of them. Where none, the outcomes stay as they were.
+// All lines but one, all or none of them. Where none, the outcomes stay as they were. Allocates nothing, for
+// the queue's mutex is held.
 bool Gate::charge_but(std::size_t line, base::TimePoint now) {
   auto& bill = space_.evaluation.local;
-  std::vector<limit::Charge> charges(bill.charges().begin(), bill.charges().end());
+  boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges(bill.charges().begin(),
+                                                                             bill.charges().end());
   charges.erase(charges.begin() + static_cast<std::ptrdiff_t>(line));
-  std::vector<limit::Outcome> outcomes(charges.size());
-  if (!charges.empty() && !worker_.table.charge(charges, now, outcomes)) return false;
+  std::array<limit::Outcome, limit::kMaxCharges> room;
+  const std::span outcomes(room.data(), charges.size());
+  if (!charges.empty() && !worker_.table.charge(charges, now, outcomes, &space_.journal.charged))
+    return false;
   for (std::size_t i = 0; i < outcomes.size(); ++i) bill.outcomes()[i < line ? i : i + 1] = outcomes[i];
   return true;
 }

@@ -96,7 +96,7 @@ class Snapshot(TestCase):
         flipped = bytearray(whole)
         flipped[len(whole) // 2] ^= 1
         for damage, why in ((whole[:-9], "ends early|is damaged"), (bytes(flipped), "is damaged"), (b"", "ends early"),
-                            (b"[state]\nmemory", "is no snapshot"), (whole[:8] + b"\3" + whole[9:], "is of version 3")):
+                            (b"[state]\nmemory", "is no snapshot"), (whole[:8] + b"\1" + whole[9:], "is of version 1")):
             with self.subTest(why):
                 self.file.write_bytes(damage)
                 statuses, lines = self.run_once("a", 1)

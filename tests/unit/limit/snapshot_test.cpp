@@ -210,7 +210,7 @@ TEST_F(SnapshotTest, AnotherVersionIsNamed) {
   bytes[8] = 1;
   const auto checked = check_snapshot(source_of(bytes), rules_);
   ASSERT_FALSE(checked);
-  EXPECT_EQ(checked.error().message, "is of version 1, this weir reads 2");
+  EXPECT_EQ(checked.error().message, "is of version 1, this weir reads 3");
   EXPECT_EQ(check_snapshot(source_of("[state]\nmemory = 1\n"), rules_).error().message, "is no snapshot");
 }
 
