@@ -149,8 +149,8 @@ void doubt_costs(const policy::Rule& rule, Doubts& doubts) {
 
 // Whether clients wait in one queue together: no part of its key is one client's own.
 bool is_shared_queue(const policy::Rule& rule) {
-  constexpr Attribute kOfMany[] = {Attribute::Route, Attribute::Host,    Attribute::Method,
-                                   Attribute::Path,  Attribute::Country, Attribute::Tier};
+  constexpr Attribute kOfMany[] = {Attribute::Route,   Attribute::Host, Attribute::Method,  Attribute::Path,
+                                   Attribute::Country, Attribute::Tier, Attribute::Upstream};
   const auto of_many = [&](const policy::AttributeRef& ref) {
     return std::find(std::begin(kOfMany), std::end(kOfMany), ref.kind) != std::end(kOfMany);
   };

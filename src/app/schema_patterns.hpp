@@ -16,8 +16,8 @@ namespace weir::app::pattern {
 #define WEIR_HOST "(?:\\[[^\\[\\] \\t]+\\]|[^:*\\[\\] \\t][^:\\[\\] \\t]*|\\*[^:\\[\\] \\t]+)"
 #define WEIR_URL_HOST "(?:\\[[^\\[\\]/?#@]+\\]|[^:\\[\\]/?#@]+)"
 #define WEIR_STATUS "[1-5][0-9]{2}"
-#define WEIR_PLACE                                                                          \
-  "(?:ip|api_key|user|org|tier|service|device|country|route|host|method|path|cert:subject|" \
+#define WEIR_PLACE                                                                                   \
+  "(?:ip|api_key|user|org|tier|service|device|country|route|host|method|path|upstream|cert:subject|" \
   "header:[!#$%&'*+.^_`~0-9A-Za-z-]+|cookie:[^|=; \\t]+|(?:query|claim):[^|]+)"
 
 inline constexpr std::string_view kDuration = "[0-9]+" WEIR_PERIOD;

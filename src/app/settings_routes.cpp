@@ -104,10 +104,11 @@ policy::Route read_route(const TableReader& table, const std::vector<upstream::U
     table.mistake("respond", "found beside upstream; expected one of them");
   else if (table.has("respond"))
     route.respond = read_respond(table.table("respond", schema::kRespond));
-  else if (table.has("upstream"))
-    route.upstream = find_upstream(table, upstreams);
-  else
+  else if (!table.has("upstream"))
     table.missing("upstream", "the name of an upstream, or respond = { status = …, body = \"…\" }");
+  else
+    route.upstream = find_upstream(table, upstreams);
+  if (!table.has("respond")) route.upstream_name = table.text("upstream");
   route.honor_retry_after = table.boolean("honor_upstream_retry_after");
   if (route.honor_retry_after && table.has("respond"))
     table.mistake("honor_upstream_retry_after", "only of an upstream");

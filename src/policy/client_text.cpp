@@ -122,6 +122,8 @@ Shown shown(const AttributeRef& attribute, const Request& request) noexcept {
       return {"device:", client.device};
     case Attribute::Route:
       return {"route:", request.route};
+    case Attribute::Upstream:
+      return {"upstream:", request.upstream};
     case Attribute::Host:
       return {"host:", request.host};
     case Attribute::Method:

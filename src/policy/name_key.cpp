@@ -97,6 +97,8 @@ bool use_value(const AttributeRef& attribute, const Request& request, Use use) {
       return use(client.device);
     case Attribute::Route:
       return use(request.route);
+    case Attribute::Upstream:
+      return use(request.upstream);
     case Attribute::Host:
       return use(request.host);
     case Attribute::Method:
@@ -255,10 +257,10 @@ namespace {
 // How little an attribute says of who a client is: the same client has one API key, and asks for many paths.
 unsigned vagueness(const KeyPart& part) noexcept {
   constexpr Attribute kByWorth[] = {
-      Attribute::ApiKey,  Attribute::User,   Attribute::Claim,   Attribute::CertSubject,
-      Attribute::Org,     Attribute::Device, Attribute::Service, Attribute::Ip,
-      Attribute::Header,  Attribute::Cookie, Attribute::Query,   Attribute::Tier,
-      Attribute::Country, Attribute::Host,   Attribute::Route,   Attribute::Path};
+      Attribute::ApiKey, Attribute::User,    Attribute::Claim,   Attribute::CertSubject, Attribute::Org,
+      Attribute::Device, Attribute::Service, Attribute::Ip,      Attribute::Header,      Attribute::Cookie,
+      Attribute::Query,  Attribute::Tier,    Attribute::Country, Attribute::Host,        Attribute::Route,
+      Attribute::Path,   Attribute::Upstream};
   const auto* found = std::find(std::begin(kByWorth), std::end(kByWorth), part.front().kind);
   return static_cast<unsigned>(found - std::begin(kByWorth));
 }

@@ -8,4 +8,9 @@ std::optional<std::size_t> find_route(std::span<const Route> routes, const Reque
   return std::nullopt;
 }
 
+void take_route(const Route& route, Request& request) noexcept {
+  request.route = route.name;
+  request.upstream = route.upstream_name;
+}
+
 }  // namespace weir::policy

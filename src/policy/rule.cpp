@@ -34,6 +34,7 @@ constexpr std::array kWords = {
     Word{"country", Attribute::Country, false},
     Word{"claim", Attribute::Claim, true},
     Word{"cert:subject", Attribute::CertSubject, false},
+    Word{"upstream", Attribute::Upstream, false},
 };
 
 // How many letters must be put in, left out or replaced (Levenshtein), one row at a time.
@@ -184,8 +185,9 @@ std::string describe(const KeyPattern& pattern) {
 
 bool names_nobody(const KeyPattern& pattern) noexcept {
   return std::all_of(pattern.begin(), pattern.end(), [](const KeyPart& part) {
-    return std::all_of(part.begin(), part.end(),
-                       [](const AttributeRef& attribute) { return attribute.kind == Attribute::Route; });
+    return std::all_of(part.begin(), part.end(), [](const AttributeRef& attribute) {
+      return attribute.kind == Attribute::Route || attribute.kind == Attribute::Upstream;
+    });
   });
 }
 

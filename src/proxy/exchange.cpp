@@ -79,7 +79,7 @@ net::Task<Exchange::Ending> Exchange::run() {
   begun_ = true;
   route_ = policy::find_route(config_.routes, space.request);
   const auto* route = route_ ? &config_.routes[*route_] : nullptr;
-  if (route != nullptr) space.request.route = route->name;
+  if (route != nullptr) policy::take_route(*route, space.request);
   const auto most = route != nullptr && route->max_body != 0 ? route->max_body : config_.server.max_body;
   if (route != nullptr && route->max_body != 0) request_body_->allow(most);
   const auto barrier = barrier_to(space.request, route, head_size_, most);

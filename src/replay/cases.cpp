@@ -88,6 +88,14 @@ void Cases::find_hidden() {
   }
 }
 
+void Cases::take_route_named(std::string_view name) {
+  request_.route = name;
+  const auto& routes = candidate_.routes;
+  const auto found =
+      std::find_if(routes.begin(), routes.end(), [&](const auto& route) { return route.name == name; });
+  if (found != routes.end()) policy::take_route(*found, request_);
+}
+
 void Cases::make_request(const Line& line) {
   head_.clear();
   head_.method = line.method;
@@ -113,9 +121,9 @@ void Cases::make_request(const Line& line) {
   client.tier = line.tier;
   client.country = line.country;
   if (routes_beyond)
-    request_.route = line.route;
+    take_route_named(line.route);
   else if (const auto route = policy::find_route(candidate_.routes, request_))
-    request_.route = candidate_.routes[*route].name;
+    policy::take_route(candidate_.routes[*route], request_);
   loads = loads || line.load;
   const std::string_view said[] = {line.api_key, line.user, line.org,    line.service,
                                    line.device,  line.tier, line.country};

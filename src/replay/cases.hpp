@@ -100,6 +100,7 @@ class Cases {
 
  private:
   void make_request(const Line& line);
+  void take_route_named(std::string_view name);
   void find_hidden();
   void collect(const Line& line, Case& made);
   void add_told(const policy::Rule& rule, const Line& line, policy::Bill& bill);

@@ -36,6 +36,15 @@ class Limits(TestCase):
             self.assertEqual(client.get("/").status, 200)
         self.assertEqual(len(self.upstream.exchanges), 4)
 
+    def test_an_upstream_counts_for_all_routes_that_lead_to_it(self):
+        other = f'[[upstream]]\nname = "other"\nservers = ["127.0.0.1:{self.upstream.port}"]\n'
+        routes = "".join(f'[[route]]\nmatch = {{ path = "/{path}" }}\nupstream = "{name}"\n'
+                         for path, name in (("a", "api"), ("b", "api"), ("c", "other")))
+        own = '[[route]]\nrespond = { status = 200 }\n'
+        weir = self.weir(rule(limit="2/day", key='["upstream"]'), routes=other + routes + own)
+        statuses = [get(weir.port, path).status for path in ("/a", "/b", "/a", "/b", "/c", "/c", "/c", "/d", "/d", "/d")]
+        self.assertEqual(statuses, [200, 200, 429, 429, 200, 200, 429, 200, 200, 200])
+
     def test_what_met_only_a_dead_connection_is_given_back(self):
         weir = self.weir(rule(limit="10/day", key="[]"))
         with weir.connect() as client:

@@ -21,9 +21,10 @@ namespace weir::policy {
 // What rules may ask about one request. Views; they live as long as the head's buffer.
 struct Request {
   const http::RequestHead* head = nullptr;
-  std::string_view path;   // http::normalise_path
-  std::string_view host;   // http::normalise_host
-  std::string_view route;  // name of the matched route; empty while routes are being matched
+  std::string_view path;        // http::normalise_path
+  std::string_view host;        // http::normalise_host
+  std::string_view route;       // name of the matched route; empty while routes are being matched
+  std::string_view upstream{};  // name of the one it leads to; empty where weir answers itself
   ClientIdentity client;
   base::TimePoint now{};  // when it came
   double load = 1;        // of the system then, 0 idle to 1 full; elastic limits look at it

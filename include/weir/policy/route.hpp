@@ -28,7 +28,8 @@ struct CannedResponse {
 struct Route {
   std::string name;  // the label of its metrics: `name`, or else its path pattern
   Match match;
-  std::size_t upstream = 0;  // index into the configured upstreams; unused when `respond` is set
+  std::size_t upstream = 0;     // index into the configured upstreams; unused when `respond` is set
+  std::string upstream_name{};  // empty when `respond` is set
   std::optional<CannedResponse> respond;
   bool honor_retry_after =
       false;                   // a 429 of the upstream's stands for all, for as long as its Retry-After says
@@ -40,5 +41,8 @@ struct Route {
 
 // The index of the first that matches, or nullopt (404).
 [[nodiscard]] std::optional<std::size_t> find_route(std::span<const Route> routes, const Request& request);
+
+// Notes in the request which route it takes. The route outlives it.
+void take_route(const Route& route, Request& request) noexcept;
 
 }  // namespace weir::policy

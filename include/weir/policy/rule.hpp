@@ -37,6 +37,7 @@ enum class Attribute : std::uint8_t {
   Country,
   Claim,  // named
   CertSubject,
+  Upstream,
 };
 
 struct AttributeRef {

@@ -53,10 +53,11 @@ TEST_F(NameKey, KindsStandApart) {
   const std::string bytes(request_.client.network.view());
   request_.client.api_key = request_.client.user = request_.client.org = request_.client.tier = bytes;
   request_.client.service = request_.client.device = request_.route = request_.host = request_.path = bytes;
+  request_.upstream = bytes;
   request_.client.country = request_.client.certificate_subject = head_.method = bytes;
   std::set<limit::Key> names;
-  const auto kinds = {"ip",    "api_key", "user",   "org",  "tier",    "service",     "device",
-                      "route", "host",    "method", "path", "country", "cert:subject"};
+  const auto kinds = {"ip",    "api_key", "user",   "org",  "tier",    "service",      "device",
+                      "route", "host",    "method", "path", "country", "cert:subject", "upstream"};
   for (const auto* kind : kinds) names.insert(name({kind}).value());
   EXPECT_EQ(names.size(), kinds.size());
 }

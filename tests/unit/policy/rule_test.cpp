@@ -53,7 +53,8 @@ TEST(KeyPart, TellsClientsApartOrNot) {
     for (const auto* part : parts) made.push_back(*parse_key_part(part));
     return made;
   };
-  for (const auto& key : {pattern({}), pattern({"route"}), pattern({"route", "route"})})
+  for (const auto& key :
+       {pattern({}), pattern({"route"}), pattern({"route", "route"}), pattern({"upstream"})})
     EXPECT_TRUE(names_nobody(key)) << describe(key);
   for (const auto& key :
        {pattern({"ip"}), pattern({"route", "tier"}), pattern({"route|ip"}), pattern({"country"}),
