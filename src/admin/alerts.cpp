@@ -10,7 +10,7 @@ namespace weir::admin {
 
 namespace {
 
-constexpr std::chrono::seconds kLook{1};
+constexpr std::chrono::seconds kTurn{1};
 
 }  // namespace
 
@@ -20,64 +20,88 @@ struct Alerts::Impl {
       : executor(on),
         sources(std::move(read)),
         say(std::move(told)),
-        look_timer(on),
-        post_timer(on),
+        timer(on),
         watchdog(on),
-        post(on, watchdog),
         book(sources.version, say) {
     book.change(std::move(settings), {});
   }
 
-  void look();
-  net::Task<void> keep_posting();
-  net::Task<void> try_to_post(std::shared_ptr<Alert> alert, std::string body);
+  void turn();
+  void post_what_is_due();
+  net::Task<void> post(std::shared_ptr<Alert> alert, std::string body);
+  void note_end(Alert& alert, const Post::End& end);
+  void say_once(const char* fault) noexcept;
 
   net::Executor executor;
   Sources sources;
   std::function<void(const std::string&)> say;
-  net::Timer look_timer;
-  net::Timer post_timer;
+  net::Timer timer;
   net::Watchdog watchdog;
-  Post post;
   AlertBook book;
+  bool faulty = false;  // since the last turn that was whole
   std::mt19937_64 random{std::random_device{}()};
 };
 
-void Alerts::Impl::look() {
-  book.look(sources, sources.now());
-  look_timer.expires_after(kLook);
-  look_timer.async_wait([this](const net::ErrorCode& error) {
-    if (!error) look();
+// Once a second. What fails in it, for want of memory, is tried in the next one.
+void Alerts::Impl::turn() {
+  try {
+    book.look(sources, sources.now());
+    post_what_is_due();
+    faulty = false;
+  } catch (const std::exception& fault) {
+    say_once(fault.what());
+  }
+  timer.expires_after(kTurn);
+  timer.async_wait([this](const net::ErrorCode& error) {
+    if (!error) turn();
   });
 }
 
-// One after another: whoever waits for a receiver that is slow waits for one timeout of it.
-net::Task<void> Alerts::Impl::keep_posting() {
-  for (;;) {
-    post_timer.expires_after(kLook);
-    const auto ended = co_await net::Expiry(post_timer);
-    if (ended) co_return;
-    const auto all = book.speakers();  // they may change meanwhile
-    for (const auto& alert : all) {
-      const std::string* const due = alert->delivery.begin(sources.now());
-      if (due != nullptr) co_await try_to_post(alert, *due);
+void Alerts::Impl::say_once(const char* fault) noexcept {
+  if (std::exchange(faulty, true)) return;
+  try {
+    say(std::string("alerts: ") + fault + "; trying again each second");
+  } catch (...) {  // then nobody can be told
+  }
+}
+
+// Each over a connection of its own, so nobody waits for another one's receiver.
+void Alerts::Impl::post_what_is_due() {
+  for (const auto& alert : book.speakers()) {
+    const std::string* const due = alert->delivery.begin(sources.now());
+    if (due == nullptr) continue;
+    try {
+      net::spawn(executor, post(alert, *due), [](const std::exception_ptr&) {});
+    } catch (const std::exception& fault) {
+      note_end(*alert, {fault.what()});
     }
   }
 }
 
-net::Task<void> Alerts::Impl::try_to_post(std::shared_ptr<Alert> alert, std::string body) {
-  using End = observe::Delivery::End;
+net::Task<void> Alerts::Impl::post(std::shared_ptr<Alert> alert, std::string body) {
   const auto& settings = alert->settings;
-  const auto end = co_await post.send(settings.webhook, alert->tls.get(), settings.timeout, body);
-  auto& delivery = alert->delivery;
+  Post::End end;
+  try {
+    Post attempt(executor, watchdog);
+    end = co_await attempt.send(settings.webhook, alert->tls.get(), settings.timeout, body);
+  } catch (const std::exception& fault) {
+    end = {fault.what()};
+  }
+  note_end(*alert, end);
+}
+
+void Alerts::Impl::note_end(Alert& alert, const Post::End& end) {
+  using End = observe::Delivery::End;
+  auto& delivery = alert.delivery;
   const bool was_overdue = delivery.is_overdue();
   const auto came_of_it =
       end.fault.empty() ? delivery.sent() : delivery.failed(end.hopeless, sources.now(), random());
-  auto& figures = *alert->figures;
+  auto& figures = *alert.figures;
   if (came_of_it == End::Sent) ++figures.posted;
   if (came_of_it == End::Again) ++figures.retried;
-  if (came_of_it == End::Sent) co_return;
+  if (came_of_it == End::Sent) return;
   if (!was_overdue && (came_of_it == End::GivenUp || delivery.is_overdue())) ++figures.failed;
+  const auto& settings = alert.settings;
   say("alert " + settings.name + ": its webhook at " + settings.webhook.address.to_string() +
       " did not take it: " + end.fault + (came_of_it == End::Again ? "; trying again" : "; giving up"));
 }
@@ -101,11 +125,7 @@ std::optional<std::string> Alerts::fault_of(const std::vector<AlertSettings>& se
 
 void Alerts::start() {
   impl_->watchdog.start();
-  impl_->look();
-  // A task that ends otherwise than with its timer has thrown.
-  net::spawn(impl_->executor, impl_->keep_posting(), [this](const std::exception_ptr& failure) {
-    if (failure) impl_->say("alerts: posting has ended; weir has to be started anew for it");
-  });
+  impl_->turn();
 }
 
 void Alerts::change(std::vector<AlertSettings> settings, Sources sources) {

@@ -12,6 +12,7 @@ namespace weir::admin {
 namespace {
 
 constexpr std::size_t kMostHead = 16 << 10;  // of the answer
+constexpr const char* kLate = "it does not answer in time";
 
 std::string request(const Webhook& hook, const std::string& body) {
   std::string text = "POST " + hook.target + " HTTP/1.1\r\nHost: " + hook.address.to_string() +
@@ -65,7 +66,7 @@ net::Task<Post::End> Post::send(const Webhook& hook, SSL_CTX* tls, base::Duratio
   auto end = co_await attempt(hook, tls, timeout, body);
   disarm();
   stream_.reset();
-  if (late_ && !end.fault.empty()) end.fault = "it does not answer in time";
+  if (late_ && !end.fault.empty()) end.fault = kLate;
   co_return end;
 }
 
@@ -82,6 +83,7 @@ net::Task<net::ErrorCode> Post::connect(net::Dial::Target target, base::Duration
 net::Task<Post::End> Post::attempt(const Webhook& hook, SSL_CTX* tls, base::Duration timeout,
                                    const std::string& body) {
   const auto addresses = co_await Lookup(resolver_, hook.address);
+  if (late_) co_return End{kLate};  // there is no deadline any more
   if (addresses.empty()) co_return End{"there is no such host"};
   net::Dial::Target target{.addresses = addresses};
   if (tls != nullptr) target.tls.emplace(net::TlsTarget{tls, hook.address.host});

@@ -8,9 +8,11 @@ import ssl
 import tempfile
 import threading
 import time
+import unittest
 
 from harness import (PATIENCE, Client, Redis, TestCase, Upstream, Weir, answer, closed_port, config, eventually, main,
                      make_certificate, rule)
+from own_etc import WAY, Names, NameServer
 
 
 class Receiver:
@@ -134,6 +136,23 @@ class Alerts(TestCase):
             eventually(lambda: client.get("/") and ("redis", "firing") in receiver.states(), "Redis is away")
 
 
+@unittest.skipUnless(WAY, "unshare(1) may give no mount namespace here, so weir cannot have an /etc/hosts of its own")
+class Lookups(TestCase):
+    def test_a_name_that_is_found_too_late_is_looked_up_again(self):
+        upstream, receiver = self.start(Upstream()), self.start(Upstream(lambda exchange: exchange.wait_for_close()))
+        names, server = self.start(Names()), self.start(NameServer())
+        names.ask(server)
+        told = alert(receiver.port, host="hook.test", timeout='"200ms"', posts='"100/min"', name='"late"')
+        weir = self.start(Weir(config(upstream.port, rules=rule(limit="1/day", key='["ip"]') + told), within=names.within()))
+        self.statuses(weir.port, 6)
+        server.await_question()
+        time.sleep(0.5)  # what is under test: until the attempt is late
+        server.speak("127.0.0.1")
+        self.await_metric(weir, 1, "weir_alert_posts_retried_total", alert="late")
+        receiver.reply = answer()
+        self.await_metric(weir, 1, "weir_alert_posts_total", alert="late")
+
+
 class Posts(TestCase):
     """One surge that many alerts tell, each to a webhook of another kind."""
 
@@ -148,7 +167,8 @@ class Posts(TestCase):
         cls.busy, cls.wrong = cls.enterClassContext(Receiver(503, 429)), cls.enterClassContext(Receiver(404))
         silent = cls.enterClassContext(Upstream(lambda exchange: exchange.wait_for_close()))
         above = 'refused_above = "3/min"'
-        alerts = [alert(cls.busy.port, above=above, name='"busy"'),
+        alerts = [alert(silent.port, above=above, name='"patient"', timeout='"1min"'),  # nobody else waits for it
+                  alert(cls.busy.port, above=above, name='"busy"'),
                   alert(cls.wrong.port, above=above, name='"wrong"'),
                   alert(closed_port(), above=above, name='"nobody"', attempts=1),
                   alert(silent.port, above=above, name='"silent"', attempts=1, timeout='"200ms"'),

@@ -6,32 +6,13 @@ namespace where that is allowed (no privilege at all), else as root. Where neith
 skipped: tests/unit/upstream/resolver_test.cpp then shows the same but for the system's part.
 """
 
-import contextlib
-import os
-import pathlib
-import shutil
 import socket
-import subprocess
-import tempfile
 import threading
 import time
 import unittest
 
 from harness import (PATIENCE, WEIR, Process, Redis, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule)
-
-BIND = ["sh", "-c", 'mount --bind "$0" /etc && exec "$@"']
-
-
-def ways():
-    """Commands before which a folder and a program are to be written."""
-    for unshare in (["unshare", "--user", "--map-root-user", "--mount"], ["unshare", "--mount"]):
-        with tempfile.TemporaryDirectory(prefix="weir-etc-") as folder:
-            tried = subprocess.run([*unshare, *BIND, folder, "true"], capture_output=True, check=False)
-        if tried.returncode == 0:
-            yield [*unshare, *BIND]
-
-
-WAY = next(ways(), None) if shutil.which("unshare") else None
+from own_etc import WAY, Names, NameServer
 
 
 class Silent:
@@ -57,48 +38,6 @@ class Mute(Silent):
 
     def __init__(self, host, port):
         self.sockets = [socket.create_server((host, port))]
-
-
-class Names:
-    """An /etc that knows the names it is told."""
-
-    def __init__(self, **names):
-        self.scratch = tempfile.TemporaryDirectory(prefix="weir-etc-")
-        self.folder = pathlib.Path(self.scratch.name)
-        (self.folder / "nsswitch.conf").write_text("hosts: files\n")
-        (self.folder / "host.conf").write_text("multi on\n")  # a name in several lines has several addresses
-        if pathlib.Path("/etc/ld.so.cache").exists():
-            shutil.copy("/etc/ld.so.cache", self.folder)
-        self.writer = None
-        self.say(**names)
-
-    def say(self, **names):
-        """say(api="127.0.0.2 127.0.0.3"): what api.test stands for from now on; others are unknown."""
-        text = "".join(f"{address} {name}.test\n" for name, addresses in names.items() for address in addresses.split())
-        (self.folder / "new").write_text(text)
-        (self.folder / "new").rename(self.folder / "hosts")
-
-    def fall_silent(self):
-        """Who looks a name up waits from now on; returns when somebody does."""
-        os.mkfifo(self.folder / "new")
-        (self.folder / "new").rename(self.folder / "hosts")
-        eventually(self.is_asked, "a name is looked up")
-
-    def is_asked(self):
-        with contextlib.suppress(OSError):  # nobody has opened it to read
-            self.writer = os.open(self.folder / "hosts", os.O_WRONLY | os.O_NONBLOCK)
-        return self.writer is not None
-
-    def within(self):
-        return [*WAY, str(self.folder)]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.writer is not None:
-            os.close(self.writer)
-        self.scratch.cleanup()
 
 
 @unittest.skipUnless(WAY, "unshare(1) may give no mount namespace here, so weir cannot have an /etc/hosts of its own")
@@ -216,9 +155,11 @@ class Resolve(TestCase):
 
     def test_silent_name_servers_hold_up_neither_requests_nor_the_end(self):
         first, _ = self.two()
-        names = self.start(Names(api="127.0.0.2"))
+        names, server = self.start(Names(api="127.0.0.2")), self.start(NameServer())
+        names.ask(server)
         weir = self.weir(names, first.port)
-        names.fall_silent()
+        names.say()
+        server.await_question()
         self.assertEqual(self.statuses(weir.port, 20), [200] * 20)
         began = time.monotonic()
         self.assertEqual(weir.stop(), 0)

@@ -2,7 +2,7 @@
 // should, and when that is over. docs/alerts.md says what is posted.
 //
 // Lives on the control thread, which serves no request. Every bound is small: one message waits for each
-// alert, one connection is open at a time, an attempt ends with its deadline.
+// alert, over one connection, and an attempt ends with its deadline.
 #pragma once
 
 #include "weir/admin/alert_settings.hpp"

@@ -1,0 +1,112 @@
+"""A weir with an /etc of its own, so that a test says what names stand for.
+
+A folder of the test's in a mount namespace: in a user namespace where that is allowed (no privilege at all), else as root.
+"""
+
+import pathlib
+import random
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import unittest
+
+from harness import PATIENCE
+
+BIND = ["sh", "-c", 'mount --bind "$0" /etc && exec "$@"']
+
+
+def ways():
+    """Commands before which a folder and a program are to be written."""
+    for unshare in (["unshare", "--user", "--map-root-user", "--mount"], ["unshare", "--mount"]):
+        with tempfile.TemporaryDirectory(prefix="weir-etc-") as folder:
+            tried = subprocess.run([*unshare, *BIND, folder, "true"], capture_output=True, check=False)
+        if tried.returncode == 0:
+            yield [*unshare, *BIND]
+
+
+WAY = next(ways(), None) if shutil.which("unshare") else None
+
+
+class Names:
+    """An /etc that knows the names it is told."""
+
+    def __init__(self, **names):
+        self.scratch = tempfile.TemporaryDirectory(prefix="weir-etc-")
+        self.folder = pathlib.Path(self.scratch.name)
+        (self.folder / "nsswitch.conf").write_text("hosts: files\n")
+        (self.folder / "host.conf").write_text("multi on\n")  # a name in several lines has several addresses
+        if pathlib.Path("/etc/ld.so.cache").exists():
+            shutil.copy("/etc/ld.so.cache", self.folder)
+        self.say(**names)
+
+    def say(self, **names):
+        """say(api="127.0.0.2 127.0.0.3"): what api.test stands for from now on; others are unknown."""
+        text = "".join(f"{address} {name}.test\n" for name, addresses in names.items() for address in addresses.split())
+        (self.folder / "new").write_text(text)
+        (self.folder / "new").rename(self.folder / "hosts")
+
+    def ask(self, server):
+        """What /etc/hosts lacks is asked of a name server from the next process on."""
+        (self.folder / "nsswitch.conf").write_text("hosts: files dns\n")
+        (self.folder / "resolv.conf").write_text(f"nameserver {server.host}\noptions timeout:30 attempts:1\n")
+
+    def within(self):
+        return [*WAY, str(self.folder)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.scratch.cleanup()
+
+
+class NameServer:
+    """Of the DNS, and silent until it is told what all names stand for. Its port is 53, which is root's to take."""
+
+    def __init__(self):
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.host = f"127.{random.randint(1, 254)}.{random.randint(1, 254)}.{random.randint(1, 254)}"
+        try:
+            self.socket.bind((self.host, 53))
+        except PermissionError as error:
+            raise unittest.SkipTest("port 53 may not be taken here") from error
+        self.lock, self.waiting, self.address = threading.Lock(), [], None
+        self.asked = threading.Event()
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            query, peer = self.socket.recvfrom(512)
+            if not query:
+                return self.socket.close()
+            with self.lock:
+                self.waiting.append((query, peer))
+                self.answer_if_told()
+            self.asked.set()
+
+    def answer_if_told(self):
+        while self.address and self.waiting:
+            query, peer = self.waiting.pop(0)
+            end = query.index(b"\0", 12) + 5  # of the question
+            asks_for_ipv4 = query[end - 4:end - 2] == b"\0\1"
+            head = query[:2] + struct.pack(">5H", 0x8180, 1, asks_for_ipv4, 0, 0)
+            record = b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 0, 4) + socket.inet_aton(self.address) if asks_for_ipv4 else b""
+            self.socket.sendto(head + query[12:end] + record, peer)
+
+    def await_question(self):
+        assert self.asked.wait(PATIENCE), "a name is looked up"
+
+    def speak(self, address):
+        """To those who wait, and to whoever asks from now on."""
+        with self.lock:
+            self.address = address
+            self.answer_if_told()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.sendto(b"", self.socket.getsockname())
