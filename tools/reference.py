@@ -224,8 +224,15 @@ def between(path, *parts):
         if kept:
             text.append(line)
         if BEGIN in line:
-            text += next(left)
+            part = next(left, None)
+            if part is None:
+                sys.exit(f"{path}: more lines have {BEGIN!r} than there are parts")
+            text += part
             kept = False
+    if not kept:
+        sys.exit(f"{path}: no line with {END!r} ends the part that is written anew")
+    if next(left, None) is not None:
+        sys.exit(f"{path}: too few lines have {BEGIN!r}: a part has no place")
     return "\n".join(text)
 
 

@@ -53,6 +53,7 @@ net::Awaitable<Answer> answer_keys(const Sources& sources, const Question& asked
   if (said.status != 200)
     co_return error_answer(said.status,
                            said.status == 404   ? "not_found"
+                           : said.status == 409 ? "under_way"
                            : said.status == 503 ? "unavailable"
                                                 : "bad_request",
                            said.error);

@@ -1,5 +1,6 @@
 #include "weir/app/command_line.hpp"
 
+#include "app/admin_access.hpp"
 #include "app/certificates.hpp"
 #include "app/mistakes.hpp"
 #include "app/replay_command.hpp"
@@ -33,7 +34,6 @@ constexpr int kWrong = 2;  // the command line or the configuration
 constexpr std::array<std::string_view, 13> kCommands = {
     "run", "reload", "upgrade", "check",  "redis-check", "explain", "keys",
     "top", "replay", "echo",    "health", "schema",      "version"};
-constexpr const char* kUsualAdmin = "127.0.0.1:9900";
 
 // What was typed, as text: values are parsed by the house's own readers.
 struct Words {
@@ -41,7 +41,7 @@ struct Words {
   std::string listen;
   std::string delay = "0ms";
   std::string admin = kUsualAdmin;  // of health
-  std::string asked;                // of who else asks; empty: as configured, or the usual one
+  std::string asked;                // of who else asks; empty: nothing was typed
   ExplainOptions explain;
   KeysOptions keys;
   unsigned workers = 1;
@@ -57,13 +57,18 @@ int wrong(const std::string& what) {
   return kWrong;
 }
 
-// Of commands that need no file.
+// Of commands that ask a running weir: what is typed, else what the file says, else the usual.
 void declare_access(CLI::App& command, Words& words) {
   command.add_option("-c,--config", words.config, "where its [admin] address and token are read")
       ->type_name("FILE");
-  command.add_option("--admin", words.asked, "address of its admin listener, default 127.0.0.1:9900")
+  command
+      .add_option("--admin", words.asked,
+                  "address of its admin listener, default as the file says, or 127.0.0.1:9900")
       ->type_name("ADDR");
-  command.add_option("--token", words.token, "of the admin listener, where it asks for one")
+  command
+      .add_option("--token", words.token,
+                  "of the admin listener, where it asks for one; default as the file says, or what the "
+                  "environment has as WEIR_ADMIN_TOKEN")
       ->type_name("TEXT");
 }
 
@@ -124,18 +129,10 @@ void declare(CLI::App& app, Words& words) {
   app.add_subcommand("version", "show the version");
 }
 
-void declare_asking(CLI::App& command, Words& words) {
-  command.add_option("-c,--config", words.config, "configuration file of the weir that is asked")
-      ->required()
-      ->type_name("FILE");
-  command.add_option("--admin", words.asked, "address of its admin listener, default as configured")
-      ->type_name("ADDR");
-}
-
 void declare_inspection(CLI::App& app, Words& words) {
   auto* explain = app.add_subcommand(
       "explain", "ask a running weir what would become of a request, rule by rule; nothing is charged");
-  declare_asking(*explain, words);
+  declare_access(*explain, words);
   explain
       ->add_option("request", words.explain.request,
                    "GET, POST, … (GET where it is left out), and http://host/path?query, or /path: for the "
@@ -153,14 +150,14 @@ void declare_inspection(CLI::App& app, Words& words) {
       "upgrade",
       "have a running weir give place to its binary as it is now installed: its sockets and what limits have "
       "counted go over, and no connection is refused; exit 0: the new one serves, 1: the old one goes on");
-  declare_asking(*upgrade, words);
+  declare_access(*upgrade, words);
   auto* keys =
       app.add_subcommand("keys", "look at one key of a rule in a running weir, or give all of it back");
   keys->require_subcommand(1);
   for (const char* what : {"show", "reset"}) {
     auto* command = keys->add_subcommand(
         what, *what == 's' ? "how it stands" : "give all of it back, and say how it stood");
-    declare_asking(*command, words);
+    declare_access(*command, words);
     command->add_option("rule", words.keys.rule, "the rule's name")->required()->type_name("RULE");
     command
         ->add_option("key", words.keys.key,
@@ -223,38 +220,44 @@ int do_schema() {
   return std::cout ? kDone : kFailed;
 }
 
-AdminAccess access_of(const Words& words, const Settings& settings) {
-  if (words.asked.empty()) return admin_access(settings, std::nullopt);
-  auto given = base::parse_endpoint(words.asked);
-  if (!given) throw CLI::ValidationError("--admin", given.error().message);
-  return admin_access(settings, std::move(*given));
+std::optional<Settings> file_of(const Words& words) {
+  if (words.config.empty()) return std::nullopt;
+  return load_settings(words.config);
 }
 
-// Of commands that need no file; what is typed goes before what it says. None where it has no [admin].
-std::optional<AdminAccess> access_without_file(const Words& words) {
-  Settings settings;
-  settings.admin.address = *base::parse_endpoint(kUsualAdmin);
-  if (!words.config.empty()) settings = load_settings(words.config);
-  if (words.asked.empty() && !settings.admin.address) return std::nullopt;
-  auto access = access_of(words, settings);
-  if (!words.token.empty()) access.token = words.token;
-  return access;
+std::optional<AdminAccess> access_of(const Words& words, const std::optional<Settings>& file) {
+  auto found = find_access({words.asked, words.token}, file ? &*file : nullptr);
+  if (!found) throw CLI::ValidationError("--admin", found.error().message);
+  return std::move(*found);
+}
+
+std::string nobody_to_ask(const Words& words) {
+  return words.config + " has no [admin] address: there is nobody to ask";
+}
+
+// Does it with whom it asks. Exit 2 where there is nobody.
+template <class Use>
+int ask_whom(const Words& words, Use use) {
+  const auto file = file_of(words);
+  auto access = access_of(words, file);
+  return access ? use(std::move(*access), file) : wrong(nobody_to_ask(words) + "; --admin says whom else");
 }
 
 int do_top(const Words& words) {
-  auto access = access_without_file(words);
-  if (!access) return wrong(words.config + " has no [admin] address: there is nobody to ask");
-  return run_top({.admin = std::move(access->address),
-                  .token = std::move(access->token),
-                  .once = words.once,
-                  .clients = words.clients});
+  return ask_whom(words, [&](AdminAccess access, const auto&) {
+    return run_top({.admin = std::move(access.address),
+                    .token = std::move(access.token),
+                    .once = words.once,
+                    .clients = words.clients});
+  });
 }
 
 // A file that is wrong is not in force, whoever finds it so.
 int do_reload(const Words& words) {
   std::optional<AdminAccess> access;
   try {
-    access = access_without_file(words);
+    const auto file = file_of(words);
+    access = access_of(words, file);
   } catch (const ConfigError& error) {
     (void)report(error);
     std::cerr << "weir: the configuration stays as it was\n";
@@ -262,22 +265,26 @@ int do_reload(const Words& words) {
   }
   if (access) return run_reload(*access);
   if (words.process != 0) return signal_reload(words.process);
-  return wrong(words.config + " has no [admin] address: there is nobody to ask; --pid says who gets SIGHUP");
+  return wrong(nobody_to_ask(words) + "; --pid says who gets SIGHUP");
 }
 
 int do_keys(const CLI::App& app, const Words& words) {
   auto options = words.keys;
   options.reset = app.get_subcommand("keys")->got_subcommand("reset");
-  return run_keys(access_of(words, load_settings(words.config)), options);
+  return ask_whom(words, [&](const AdminAccess& access, const auto&) { return run_keys(access, options); });
 }
 
 int do_explain(const Words& words) {
-  return run_explain(access_of(words, load_settings(words.config)), words.explain);
+  return ask_whom(words,
+                  [&](const AdminAccess& access, const auto&) { return run_explain(access, words.explain); });
 }
 
+// Without a file nobody knows what its own [server] allows it.
 int do_upgrade(const Words& words) {
-  const auto settings = load_settings(words.config);
-  return run_upgrade(access_of(words, settings), longest_upgrade(settings));
+  constexpr std::chrono::minutes kUnknown{10};
+  return ask_whom(words, [&](const AdminAccess& access, const std::optional<Settings>& file) {
+    return run_upgrade(access, file ? longest_upgrade(*file) : kUnknown);
+  });
 }
 
 int do_version() {

@@ -116,13 +116,6 @@ json::object inquiry_of(const ExplainOptions& options) {
 
 }  // namespace
 
-AdminAccess admin_access(const Settings& settings, const std::optional<base::Endpoint>& given) {
-  if (!given && !settings.admin.address)
-    throw std::runtime_error(
-        "this configuration has no [admin] listener to ask: add [admin] address = \"127.0.0.1:9900\"");
-  return {given ? *given : *settings.admin.address, settings.admin.token};
-}
-
 int run_explain(const AdminAccess& access, const ExplainOptions& options) {
   return tell(access, [&] {
     return explanation_report(ask(access, "POST", "/api/explain", json::serialize(inquiry_of(options))));

@@ -133,9 +133,6 @@ class Dashboard(TestCase):
 
     def test_a_request_is_explained(self):
         weir = self.weir_of()
-        with Client(weir.admin) as client:
-            if client.request("POST", "/api/explain").status == 404:
-                self.skipTest("this weir does not explain")
         page = self.open(weir)
         self.await_figures(page, 1)
         page.evaluate("document.querySelector('#explain-path').value = ''")

@@ -177,7 +177,8 @@ class Keys(Asking):
         status, said = self.keys("rule=pair&key=127.0.0.1")
         self.assertEqual((status, "[ip, method]" in said["message"]), (400, True))
         self.assertEqual(self.keys("rule=pair&key=nobody&key=GET")[0], 400)
-        self.assertEqual(self.keys("rule=busy&key=127.0.0.1", "DELETE")[0], 409)
+        status, said = self.keys("rule=busy&key=127.0.0.1", "DELETE")
+        self.assertEqual((status, said["error"]), (409, "under_way"))
 
     def test_tiers_say_by_what_they_are_chosen(self):
         self.begin(rule("r", "1/day", key='["ip"]', tiers='{ pro = { limit = "5/day" } }',
@@ -196,6 +197,21 @@ class Keys(Asking):
         self.assertRegex(self.command("keys", "reset", "log", "127.0.0.1")[1], r"given back; it stood like this\n.* 1 of 2 left")
         self.assertRegex(self.command("keys", "show", "log", "127.0.0.1")[1], r"2 of 2 left, memory")
         self.assertEqual(self.command("keys", "show", "log")[0], 2)
+
+    def test_a_weir_elsewhere_is_asked_without_its_file(self):
+        text = config(closed_port(), rules=rule("log", "2/day", key='["ip"]')).replace("[admin]", '[admin]\ntoken = "0123456789abcdef"')
+        weir = self.start(Weir(text))
+
+        def ask(*access, **environment):
+            done = subprocess.run([WEIR, "keys", "show", "log", "127.0.0.1", "--admin", f"127.0.0.1:{weir.admin}", *access],
+                                  capture_output=True, text=True, check=False, env={**os.environ, **environment})
+            return done.returncode, done.stderr
+
+        self.assertEqual(ask("--token", "0123456789abcdef"), (0, ""))
+        self.assertEqual(ask(WEIR_ADMIN_TOKEN="0123456789abcdef"), (0, ""))
+        status, err = ask()
+        self.assertEqual(status, 1)
+        self.assertIn("token", err)
 
 
 class Reset(Asking):

@@ -10,12 +10,11 @@
 
 namespace weir::app {
 
-// Where the listener is, and its token: as configured, but for an address that was given.
+// Where the listener is, and its token; empty: none.
 struct AdminAccess {
   base::Endpoint address;
   std::string token;
 };
-[[nodiscard]] AdminAccess admin_access(const Settings& settings, const std::optional<base::Endpoint>& given);
 
 struct ExplainOptions {
   std::vector<std::string>

@@ -1,9 +1,11 @@
 #include "weir/app/command_line.hpp"
 
+#include "app/admin_access.hpp"
 #include "unit/app/configuration.hpp"
 
 #include "weir/app/run.hpp"
 
+#include <cstdlib>
 #include <thread>
 
 #include <arpa/inet.h>
@@ -67,6 +69,27 @@ TEST(CommandLine, AWrongOneExitsWithTwoAndSaysWhy) {
     EXPECT_THAT(said.err, StartsWith(sentence));
     EXPECT_THAT(said.out, IsEmpty());
   }
+}
+
+TEST(CommandLine, WhatIsTypedGoesBeforeTheFileAndTheFileBeforeWhatIsUsual) {
+  const auto access = [](const TypedAccess& typed, const Settings* file) {
+    const auto found = find_access(typed, file).value();
+    return found ? found->address.to_string() + " " + found->token : "nobody";
+  };
+  Settings file;
+  ASSERT_EQ(::unsetenv("WEIR_ADMIN_TOKEN"), 0);
+  EXPECT_EQ(access({"", ""}, nullptr), "127.0.0.1:9900 ");
+  EXPECT_EQ(access({"", ""}, &file), "nobody");
+  EXPECT_EQ(access({"[::1]:1", ""}, &file), "[::1]:1 ");
+  file.admin = {.address = *base::parse_endpoint("127.0.0.1:2"), .token = "filed"};
+  EXPECT_EQ(access({"", ""}, &file), "127.0.0.1:2 filed");
+  EXPECT_EQ(access({"[::1]:1", "typed"}, &file), "[::1]:1 typed");
+  ASSERT_EQ(::setenv("WEIR_ADMIN_TOKEN", "known", 1), 0);
+  EXPECT_EQ(access({"", ""}, &file), "127.0.0.1:2 filed");
+  EXPECT_EQ(access({"", ""}, nullptr), "127.0.0.1:9900 known");
+  EXPECT_EQ(access({"", "typed"}, nullptr), "127.0.0.1:9900 typed");
+  ASSERT_EQ(::unsetenv("WEIR_ADMIN_TOKEN"), 0);
+  EXPECT_FALSE(find_access({"9900", ""}, nullptr));
 }
 
 TEST(CommandLine, CheckShowsWhatWasUnderstood) {
