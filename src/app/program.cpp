@@ -85,7 +85,7 @@ Program::Program(const Settings& settings, std::vector<std::vector<upstream::Ser
       prober_(control_.get_executor(), clock_),
       resolver_(control_, clock_, [this](const std::string& line) { log_.warning(line); }),
       shared_{clock_, table_, queue_, in_flight_, crowd_},
-      reloading_(control_, std::move(file),
+      reloading_(control_, std::move(file), settings_,
                  [this](FreshConfiguration fresh) { return apply(std::move(fresh)); }),
       upgrade_(control_.get_executor(), house(), log_) {
   for (const auto& warning : settings.warnings) log_.warning(warning.where + ": " + warning.what);

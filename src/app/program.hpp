@@ -56,7 +56,7 @@ class Program {
   void start_admin();
   void reload(Reloading::Done done);
   [[nodiscard]] ReloadReport apply(FreshConfiguration fresh);
-  void put_in_force(Settings settings, Editions::Draft draft, std::vector<Listeners::Wanted> listeners,
+  void put_in_force(Settings settings, const Editions::Draft& draft, std::vector<Listeners::Wanted> listeners,
                     ReloadReport& report);
   void tell(LogLevel level, const std::vector<std::string>& lines);
   void upgrade(Upgrade::Done done);

@@ -1,41 +1,11 @@
 #include "app/program.hpp"
 
 #include <algorithm>
-#include <sstream>
+#include <iterator>
 #include <string>
 #include <utility>
 
 namespace weir::app {
-
-namespace {
-
-// What `weir check` says otherwise, line by line; a rule of several routes once.
-void add_differences(const std::string& before, const std::string& now, std::vector<std::string>& changes) {
-  const auto lines_of = [](const std::string& text) {
-    std::vector<std::string> lines;
-    std::istringstream in(text);
-    for (std::string line; std::getline(in, line);)
-      if (const auto start = line.find_first_not_of(' '); start != std::string::npos)
-        lines.push_back(line.substr(start));
-    return lines;
-  };
-  const auto add = [&](const char* sign, const auto& some, const auto& others) {
-    std::vector<std::string> said;
-    for (const auto& line : some) {
-      const auto knows = [&](const auto& lines) {
-        return std::find(lines.begin(), lines.end(), line) != lines.end();
-      };
-      if (!knows(others) && !knows(said)) said.push_back(line);
-    }
-    for (const auto& line : said) changes.push_back(sign + line);
-  };
-  const auto old_lines = lines_of(before);
-  const auto new_lines = lines_of(now);
-  add("no longer: ", old_lines, new_lines);
-  add("now: ", new_lines, old_lines);
-}
-
-}  // namespace
 
 // What weir does by the configuration is done by what the file says now, or goes on as it is.
 void Program::reload(Reloading::Done done) {
@@ -86,15 +56,15 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
   tidy();
   auto draft = editions_.make(*fresh.settings, std::move(fresh.servers), names_);
   if (!draft) return refuse(draft.error().message);
-  put_in_force(std::move(*fresh.settings), std::move(*draft), std::move(*listeners), report);
+  report.changes = std::move(draft->changes);
+  std::move(fresh.differences.begin(), fresh.differences.end(), std::back_inserter(report.changes));
+  put_in_force(std::move(*fresh.settings), *draft, std::move(*listeners), report);
   return report;
 }
 
 // Nothing here fails, but for want of memory.
-void Program::put_in_force(Settings settings, Editions::Draft draft, std::vector<Listeners::Wanted> listeners,
-                           ReloadReport& report) {
-  report.changes = std::move(draft.changes);
-  add_differences(describe(settings_), describe(settings), report.changes);
+void Program::put_in_force(Settings settings, const Editions::Draft& draft,
+                           std::vector<Listeners::Wanted> listeners, ReloadReport& report) {
   settings_ = std::move(settings);
   make_room_for_counters();
   const auto edition = editions_.put_in_force(draft);

@@ -1,5 +1,6 @@
 #include "app/reload.hpp"
 
+#include "app/differences.hpp"
 #include "app/places.hpp"
 
 #include <exception>
@@ -11,14 +12,16 @@
 
 namespace weir::app {
 
-FreshConfiguration read_configuration(const std::string& file) {
+FreshConfiguration read_configuration(const std::string& file, const Settings& in_force) {
   FreshConfiguration fresh;
   try {
     auto settings = load_settings(file);
     auto found = look_up_servers(settings);
     fresh.mistakes = std::move(found.mistakes);
     fresh.servers = std::move(found.servers);
-    if (fresh.mistakes.empty()) fresh.settings = std::move(settings);
+    if (!fresh.mistakes.empty()) return fresh;
+    fresh.differences = differences(describe(in_force), describe(settings));
+    fresh.settings = std::move(settings);
   } catch (const ConfigError& error) {
     fresh.mistakes = error.mistakes();
   } catch (const std::exception& error) {
@@ -27,9 +30,9 @@ FreshConfiguration read_configuration(const std::string& file) {
   return fresh;
 }
 
-Reloading::Reloading(net::asio::io_context& control, std::string file,
+Reloading::Reloading(net::asio::io_context& control, std::string file, const Settings& in_force,
                      std::function<ReloadReport(FreshConfiguration)> apply)
-    : control_(control), file_(std::move(file)), apply_(std::move(apply)) {}
+    : control_(control), file_(std::move(file)), in_force_(in_force), apply_(std::move(apply)) {}
 
 Reloading::~Reloading() {
   if (reader_.joinable()) reader_.join();
@@ -48,8 +51,8 @@ void Reloading::ask(Done done) {
 void Reloading::begin() {
   try {
     reader_ = std::thread([this] {
-      net::asio::post(control_, [this, fresh = std::make_shared<FreshConfiguration>(
-                                           read_configuration(file_))] { end(std::move(*fresh)); });
+      net::asio::post(control_, [this, fresh = std::make_shared<FreshConfiguration>(read_configuration(
+                                           file_, in_force_))] { end(std::move(*fresh)); });
     });
   } catch (const std::system_error& error) {
     finish({.mistakes = {file_ + ": there is no thread to read it: " + error.what()}, .changes = {}});

@@ -1,5 +1,6 @@
 // Reading the configuration anew while weir runs: what comes before anything changes. On a thread of its own,
-// for names are looked up and files are read, while the main thread answers health checks.
+// for names are looked up, files are read and long texts are compared, while the main thread answers health
+// checks.
 #pragma once
 
 #include "weir/app/settings.hpp"
@@ -23,13 +24,15 @@ struct ReloadReport {
   [[nodiscard]] bool ok() const noexcept { return mistakes.empty(); }
 };
 
-// A file that was read and checked, with the addresses of its servers; or what is wrong with it.
+// A file that was read and checked, with the addresses of its servers and what it says otherwise than what is
+// in force; or what is wrong with it.
 struct FreshConfiguration {
   std::optional<Settings> settings;
   std::vector<std::vector<upstream::Server>> servers;  // of each upstream
+  std::vector<std::string> differences;                // as `weir check` says it (differences.hpp)
   std::vector<std::string> mistakes;
 };
-[[nodiscard]] FreshConfiguration read_configuration(const std::string& file);
+[[nodiscard]] FreshConfiguration read_configuration(const std::string& file, const Settings& in_force);
 
 // Reads when asked to, one at a time: who asks while it reads is answered by the next reading, for the file
 // may have changed since. Belongs to the main thread.
@@ -37,8 +40,9 @@ class Reloading {
  public:
   using Done = std::function<void(const ReloadReport&)>;
 
-  // `apply`: puts what was read in force, or says why not. On the main thread.
-  Reloading(net::asio::io_context& control, std::string file,
+  // `apply`: puts what was read in force, or says why not. On the main thread. `in_force`: outlives it, and
+  // changes in `apply` alone, for another thread reads it meanwhile.
+  Reloading(net::asio::io_context& control, std::string file, const Settings& in_force,
             std::function<ReloadReport(FreshConfiguration)> apply);
   ~Reloading();  // waits for the reading that is under way
   Reloading(const Reloading&) = delete;
@@ -62,6 +66,7 @@ class Reloading {
 
   net::asio::io_context& control_;
   const std::string file_;
+  const Settings& in_force_;
   const std::function<ReloadReport(FreshConfiguration)> apply_;
   std::vector<Done> waiting_;  // for the reading under way
   std::vector<Done> next_;     // for the one after it
