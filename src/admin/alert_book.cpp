@@ -2,6 +2,7 @@
 
 #include "admin/totals.hpp"
 
+#include "weir/base/siphash.hpp"
 #include "weir/net/tls_client.hpp"
 
 #include <algorithm>
@@ -69,6 +70,14 @@ bool sound_alike(const Alert& one, const Alert& other) {
   return one.settings.name == other.settings.name && one.settings.webhook == other.settings.webhook;
 }
 
+// Webhooks hold secrets, and are long.
+std::string voice_of(const AlertSettings& alert) {
+  const auto& webhook = alert.webhook;
+  const auto digest = base::siphash128({}, alert.name + (webhook.tls ? "\nhttps://" : "\nhttp://") +
+                                               webhook.address.to_string() + webhook.target);
+  return std::to_string(digest.hi) + "." + std::to_string(digest.lo);
+}
+
 }  // namespace
 
 AlertBook::AlertBook(std::string version, std::function<void(const std::string&)> say)
@@ -106,6 +115,44 @@ void AlertBook::change(std::vector<AlertSettings> settings, base::TimePoint now)
       old->figures->above = fresh->figures->above;
       fresh->figures = old->figures;
     }
+  }
+}
+
+std::vector<std::string> AlertBook::voices() const {
+  std::vector<std::string> voices;
+  for (const auto& alert : alerts_) voices.push_back(voice_of(alert->settings));
+  return voices;
+}
+
+std::vector<AlertStanding> AlertBook::retire(const std::vector<std::string>& voices, base::TimePoint now) {
+  std::vector<AlertStanding> standings;
+  for (const auto& alert : std::exchange(alerts_, {})) {
+    AlertStanding standing{.voice = voice_of(alert->settings),
+                           .firing = alert->surge.firing(),
+                           .unsaid = !alert->delivery.empty(),
+                           .since = alert->surge.since(),
+                           .seen = alert->surge.seen()};
+    if (std::find(voices.begin(), voices.end(), standing.voice) == voices.end())
+      leave(alert, now);
+    else if (standing.firing || standing.unsaid)
+      standings.push_back(std::move(standing));
+  }
+  return standings;
+}
+
+void AlertBook::go_on(const std::vector<AlertStanding>& standings, base::TimePoint now) {
+  for (const auto& alert : alerts_) {
+    const auto voice = voice_of(alert->settings);
+    const auto standing = std::find_if(standings.begin(), standings.end(),
+                                       [&](const AlertStanding& each) { return each.voice == voice; });
+    if (standing == standings.end()) continue;
+    alert->surge.go_on(standing->firing, standing->since, standing->seen, now);
+    alert->figures->firing = standing->firing;
+    alert->figures->since = standing->since;
+    alert->figures->seen = standing->seen;
+    if (!standing->unsaid) continue;
+    const Change change = standing->firing ? Change::Began : Change::Ended;
+    (void)alert->delivery.put(message(*alert, change, now), now);
   }
 }
 

@@ -42,6 +42,15 @@ class AlertBook {
   // nothing has changed.
   void change(std::vector<AlertSettings> settings, base::TimePoint now);
 
+  // Of each alert, as AlertStanding::voice.
+  [[nodiscard]] std::vector<std::string> voices() const;
+  // Ends with all: another process goes on with those of `voices`, which says what is still to be said of
+  // them. What it has to know: of those that fire, or have not told yet how they stand. The others are gone.
+  [[nodiscard]] std::vector<AlertStanding> retire(const std::vector<std::string>& voices,
+                                                  base::TimePoint now);
+  // Goes on with what another process has retired from.
+  void go_on(const std::vector<AlertStanding>& standings, base::TimePoint now);
+
   // Once a second: what has happened since, and what is to be said of it.
   void look(const Sources& sources, base::TimePoint now);
 

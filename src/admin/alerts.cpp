@@ -133,6 +133,18 @@ void Alerts::change(std::vector<AlertSettings> settings, Sources sources) {
   impl_->sources = std::move(sources);
 }
 
+std::vector<std::string> Alerts::voices() const {
+  return impl_->book.voices();
+}
+
+std::vector<AlertStanding> Alerts::retire(const std::vector<std::string>& voices) {
+  return impl_->book.retire(voices, impl_->sources.now());
+}
+
+void Alerts::go_on(const std::vector<AlertStanding>& standings) {
+  impl_->book.go_on(standings, impl_->sources.now());
+}
+
 std::vector<AlertFigures> Alerts::figures() const {
   return impl_->book.figures();
 }

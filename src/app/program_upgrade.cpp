@@ -1,3 +1,4 @@
+#include "app/handed_alerts.hpp"
 #include "app/program.hpp"
 
 #include <algorithm>
@@ -26,35 +27,37 @@ void Program::upgrade(Upgrade::Done done) {
 }
 
 Upgrade::House Program::house() {
-  return {.legacy =
-              [this] {
-                return Legacy{.clock = clock_.offset(),
-                              .table = names_.table,
-                              .shared = names_.shared,
-                              .upgraded = upgraded_,
-                              .failed = failed_before_ + upgrade_.failed()};
-              },
-          .bequests = [this] { return bequests(); },
-          .pause =
-              [this](const std::function<void()>& done) {
-                const auto left = std::make_shared<std::atomic<std::size_t>>(workers_.size());
-                for (const auto& worker : workers_)
-                  worker->pause([left, done] {
-                    if (--*left == 0) done();
-                  });
-              },
-          .resume =
-              [this] {
-                for (const auto& worker : workers_) worker->resume();
-              },
-          .state =
-              [this] {
-                return write_state(table_, {.names = names_.table, .saved_at = clock_.now()},
-                                   editions_.saved_rules());
-              },
-          .announce = [this](pid_t successor) { supervision_.hand_over(successor); },
-          .hand_over = [this](const UpgradeReport& report,
-                              OwnedDescriptor channel) { hand_over(report, std::move(channel)); }};
+  return {
+      .legacy =
+          [this] {
+            return Legacy{.clock = clock_.offset(),
+                          .table = names_.table,
+                          .shared = names_.shared,
+                          .upgraded = upgraded_,
+                          .failed = failed_before_ + upgrade_.failed()};
+          },
+      .bequests = [this] { return bequests(); },
+      .pause =
+          [this](const std::function<void()>& done) {
+            const auto left = std::make_shared<std::atomic<std::size_t>>(workers_.size());
+            for (const auto& worker : workers_)
+              worker->pause([left, done] {
+                if (--*left == 0) done();
+              });
+          },
+      .resume =
+          [this] {
+            for (const auto& worker : workers_) worker->resume();
+          },
+      .state =
+          [this] {
+            return write_state(table_, {.names = names_.table, .saved_at = clock_.now()},
+                               editions_.saved_rules());
+          },
+      .announce = [this](pid_t successor) { supervision_.hand_over(successor); },
+      .alerts = [this](const std::vector<std::string>& voices) { return lines_of(alerts_->retire(voices)); },
+      .hand_over = [this](const UpgradeReport& report,
+                          OwnedDescriptor channel) { hand_over(report, std::move(channel)); }};
 }
 
 std::vector<Bequest> Program::bequests() const {
@@ -73,7 +76,6 @@ void Program::hand_over(const UpgradeReport& report, OwnedDescriptor channel) {
       "upgrade: process " + std::to_string(report.successor) + " has taken over, with the state of " +
           kept_in_words(report.keys, report.changed, report.left_out) + "; requests waited " +
           std::to_string(std::chrono::ceil<std::chrono::milliseconds>(report.paused).count()) + " ms");
-  alerts_->change({}, sources());  // the other one's to tell
   if (admin_) admin_->retire();
   listeners_->close();
   for (const auto& worker : workers_) worker->retire(*departures_);
@@ -90,9 +92,10 @@ void Program::take_over() {
   const auto restored = need(read_state(file.get(), editions_.saved_rules(), clock_.now(), table_));
   takeover_->await_word_to_open(restored);
   for (const auto& worker : workers_) worker->open();
-  auto channel = takeover_->await_succession();
+  auto succession = takeover_->await_succession(alerts_->voices());
+  alerts_->go_on(alerts_of(succession.alerts));
   arrivals_.emplace(
-      control_.get_executor(), std::move(channel),
+      control_.get_executor(), std::move(succession.channel),
       [this](OwnedDescriptor connection, const std::string& listener, std::string read) {
         // One that retires itself passes it on to the next.
         if (departures_) {

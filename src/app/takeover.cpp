@@ -142,9 +142,10 @@ void Takeover::await_word_to_open(const limit::Restored& restored) {
   if (send_message(channel_.get(), "restored", lines)) (void)await("open");
 }
 
-OwnedDescriptor Takeover::await_succession() {
-  if (send_message(channel_.get(), "serving")) (void)await("over");
-  return std::move(channel_);
+Succession Takeover::await_succession(const std::vector<std::string>& voices) {
+  const bool told = send_message(channel_.get(), "serving", voices);
+  auto over = told ? await("over") : std::nullopt;
+  return {std::move(channel_), over ? std::move(over->lines) : std::vector<std::string>{}};
 }
 
 }  // namespace weir::app

@@ -32,6 +32,12 @@ struct Legacy {
 // nullopt: it is not that, or of another protocol.
 [[nodiscard]] std::optional<Legacy> legacy_of(const std::vector<std::string>& lines);
 
+// From then on it is weir.
+struct Succession {
+  OwnedDescriptor channel;          // by which connections come
+  std::vector<std::string> alerts;  // handed_alerts.hpp
+};
+
 class Takeover {
  public:
   // Names the descriptor of the channel in the environment of the new process.
@@ -55,9 +61,9 @@ class Takeover {
   // Says that it has that, and waits for the word to open. Where the other is gone meanwhile, nobody else
   // serves.
   void await_word_to_open(const limit::Restored& restored);
-  // Says that connections are taken, and waits until the service manager knows whom to listen to. The
-  // channel, by which connections come from then on.
-  [[nodiscard]] OwnedDescriptor await_succession();
+  // Says that connections are taken, and which alerts there are; waits until the service manager knows whom
+  // to listen to.
+  [[nodiscard]] Succession await_succession(const std::vector<std::string>& voices);
 
  private:
   struct Inherited {

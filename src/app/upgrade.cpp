@@ -124,8 +124,10 @@ void Upgrade::hear(const UpgradeMessage& message) {
     return note(UpgradeEvent::Restored);
   }
   // One that has died since would be named to whoever supervises, and nobody would serve.
-  if (message.word == "serving")
+  if (message.word == "serving") {
+    voices_ = message.lines;
     return note(has_ended(report_.successor) ? UpgradeEvent::Failed : UpgradeEvent::Serving);
+  }
   note(UpgradeEvent::Failed, message.lines.empty() ? "it said \"" + message.word + "\"" : message.lines[0]);
 }
 
@@ -159,7 +161,8 @@ void Upgrade::hand_over() {
   deadline_.cancel();
   report_.paused = std::chrono::duration_cast<base::Duration>(Clock::now() - paused_at_);
   house_.announce(report_.successor);
-  if (!send_message(channel_.native_handle(), "over")) log_.error("upgrade: the new process is gone");
+  if (!send_message(channel_.native_handle(), "over", house_.alerts(voices_)))
+    log_.error("upgrade: the new process is gone");
   house_.hand_over(report_, OwnedDescriptor(channel_.release()));
   finish(report_);
 }

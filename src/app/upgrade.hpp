@@ -53,6 +53,8 @@ class Upgrade {
     std::function<void()> resume;
     std::function<base::Result<HandedState>()> state;
     std::function<void(pid_t)> announce;  // to whoever supervises
+    // Retires from alerts: of which the new process has, to how those stand (handed_alerts.hpp).
+    std::function<std::vector<std::string>(const std::vector<std::string>& voices)> alerts;
     std::function<void(const UpgradeReport&, OwnedDescriptor channel)> hand_over;
   };
   struct Bounds {
@@ -103,6 +105,7 @@ class Upgrade {
   UpgradeStage stage_ = UpgradeStage::Idle;
   UpgradeReport report_;
   Clock::time_point paused_at_;
+  std::vector<std::string> voices_;  // of the new process's alerts
   std::vector<Done> told_;
   std::uint64_t attempt_ = 0;
   std::uint64_t failed_ = 0;

@@ -7,11 +7,12 @@
 //                   inherited   that was all
 //                   state       a file in memory: the snapshot
 //                   open        take connections
-//                   over        what systemd calls the main process is the new one
+//                   over        what systemd calls the main process is the new one; alerts that it goes on
+//                   with
 //   new → running   ready       it could take over
 //                   restored    how limits stand is known there: of how many keys it is, of how many not
 //                               for their rules changed, and of how many not for want of room
-//                   serving     it takes connections
+//                   serving     it takes connections; which alerts it has
 //                   failed      why it cannot
 #pragma once
 

@@ -30,6 +30,13 @@ Surge::Change Surge::turn(base::TimePoint now) {
   return Change::Began;
 }
 
+void Surge::go_on(bool firing, base::TimePoint since, std::uint64_t seen, base::TimePoint now) noexcept {
+  began_ = since;
+  if (firing) firing_since_ = since;
+  said_ = now;
+  seen_ = seen;
+}
+
 Surge::Change Surge::note(std::uint64_t total, base::TimePoint now) {
   count(total, now);
   const bool above = seen_ > settings_.above.count;

@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 
+from alerts_test import Receiver, alert
 from harness import (PATIENCE, SANITIZED, WEIR, Client, Process, TestCase, Upstream, answer, client_tls, config, eventually, get,
                      main, make_certificate, metric, request_bytes, rule)
 from supervision_test import Manager
@@ -410,6 +411,29 @@ class Serving(Upgrade):
                 self.assertEqual(weir.get("/").status, 200)
             weir = self.weir(**limited)
             self.assertEqual([weir.get("/").status for _ in range(2)], [200, 429])
+
+    def test_an_alert_that_fires_is_told_of_once_and_its_end_as_well(self):
+        """But one that the new file lacks has ended, which the old process says, who is here yet."""
+        receiver, other, release = self.start(Receiver()), self.start(Receiver()), self.hold_requests()
+        stays = alert(receiver.port, what='rule = "some"', name='"stays"')
+        limit = rule("some", "1/day", key="[]", match='{ path = "/" }')
+        weir = self.weir(rules=limit + stays + alert(other.port, what='rule = "some"', name='"goes"'), routes=self.SLOW + self.FREE)
+        with weir.connect() as client:
+            self.begin(client)
+            self.statuses(weir.port, 6)
+            for name in ("stays", "goes"):
+                self.await_metric(weir, 1, "weir_alert_posts_total", alert=name)
+            weir.write(config(self.upstream.port, rules=limit + stays, routes=self.SLOW + self.FREE))
+            weir.upgrade()
+            self.assertEqual(weir.metric("weir_alert_firing", alert="stays"), 1)
+            eventually(lambda: len(other.posts) > 1, "its end is told")
+            release.set()
+            self.assertEqual(client.read().body, b"late")
+        weir.upgrade()
+        eventually(lambda: len(receiver.posts) > 1, "its end is told")
+        self.assertEqual(receiver.states(), [("stays", "firing"), ("stays", "ended")])
+        self.assertEqual(other.states(), [("goes", "firing"), ("goes", "ended")])
+        self.assertEqual(receiver.posts[1][3]["since"], receiver.posts[0][3]["since"])
 
     def test_a_service_manager_is_told_who_serves(self):
         with Manager() as manager:

@@ -38,4 +38,14 @@ struct AlertSettings {
   friend bool operator==(const AlertSettings&, const AlertSettings&) = default;
 };
 
+// How one stands, for another process of weir to go on with.
+struct AlertStanding {
+  std::string voice;  // which: the same name and webhook make the same word
+  bool firing = false;
+  bool unsaid = false;  // its webhook has not been told yet
+  base::TimePoint since{};
+  std::uint64_t seen = 0;  // within the last period
+  friend bool operator==(const AlertStanding&, const AlertStanding&) = default;
+};
+
 }  // namespace weir::admin

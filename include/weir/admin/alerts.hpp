@@ -36,6 +36,13 @@ class Alerts {
   // has that name.
   void change(std::vector<AlertSettings> settings, Sources sources);
 
+  // For a process of weir that takes over from this one, on the executor's thread. `voices`: of which there
+  // are, as AlertStanding::voice. Who retires hears whose the other has, goes silent of those, and says how
+  // they stand; the other goes on with that, so that a webhook hears of one alert.
+  [[nodiscard]] std::vector<std::string> voices() const;
+  [[nodiscard]] std::vector<AlertStanding> retire(const std::vector<std::string>& voices);
+  void go_on(const std::vector<AlertStanding>& standings);
+
   [[nodiscard]] std::vector<AlertFigures> figures() const;
 
  private:

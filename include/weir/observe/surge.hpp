@@ -32,6 +32,10 @@ class Surge {
   // began anew. REQUIRES that `now` does not go back; a second apart is often enough.
   Change note(std::uint64_t total, base::TimePoint now);
 
+  // Goes on as another one of the same stood: counted is anew from now on, so one that fires has ended once
+  // it has been calm.
+  void go_on(bool firing, base::TimePoint since, std::uint64_t seen, base::TimePoint now) noexcept;
+
   [[nodiscard]] bool firing() const noexcept { return firing_since_.has_value(); }
   // Since when it fires, or fired last; the epoch: never.
   [[nodiscard]] base::TimePoint since() const noexcept { return began_; }

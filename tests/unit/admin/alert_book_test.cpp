@@ -39,7 +39,7 @@ class AlertBookTest : public ::testing::Test {
   }
   void refuse(int count, int second) {
     counters_.decisions(0, RuleOutcome::Refused).add(static_cast<std::uint64_t>(count));
-    book_.look(sources_, at(second));
+    speaker_->look(sources_, at(second));
   }
   // Makes them fire, in the second 1.
   void fire() {
@@ -49,7 +49,7 @@ class AlertBookTest : public ::testing::Test {
   // What is posted by now: "ended login to /hook". Where nobody takes it, it is tried again.
   std::vector<std::string> posted(int second, bool taken = true) {
     std::vector<std::string> told;
-    for (const auto& alert : book_.speakers()) {
+    for (const auto& alert : speaker_->speakers()) {
       const auto* due = alert->delivery.begin(at(second));
       if (due == nullptr) continue;
       const auto said = json::parse(*due).as_object();
@@ -68,6 +68,8 @@ class AlertBookTest : public ::testing::Test {
   Sources sources_;
   std::vector<std::string> log_;
   AlertBook book_{"1.2.3", [this](const std::string& line) { log_.push_back(line); }};
+  AlertBook other_{"1.2.4", [](const std::string&) {}};  // of another process
+  AlertBook* speaker_ = &book_;
 };
 
 TEST_F(AlertBookTest, OneWhoseSettingsStayGoesOnAsItIs) {
@@ -150,6 +152,41 @@ TEST_F(AlertBookTest, OneThatHasEndedAlreadyIsHeardOfAllTheSame) {
   book_.change({alert("a")}, at(6));
   book_.change({}, at(7));
   EXPECT_THAT(book_.speakers(), IsEmpty());  // nothing was to be said
+}
+
+TEST_F(AlertBookTest, OneThatAnotherProcessGoesOnWithIsToldOfOnce) {
+  book_.change({alert("a"), alert("b")}, at(0));
+  fire();
+  EXPECT_THAT(posted(1), ElementsAre("firing a to /hook", "firing b to /hook"));
+  other_.change({alert("b", 5), alert("a", 3, "/elsewhere")}, at(2));
+  const auto standings = book_.retire(other_.voices(), at(2));
+  ASSERT_EQ(standings.size(), 1U);
+  EXPECT_EQ(standings[0].since, at(1));
+  EXPECT_EQ(standings[0].seen, 6U);
+  EXPECT_THAT(book_.figures(), IsEmpty());
+  EXPECT_THAT(posted(2), ElementsAre("ended a to /hook"));  // the other one would tell somebody else
+  speaker_ = &other_;
+  other_.go_on(standings, at(2));
+  EXPECT_TRUE(other_.figures()[0].firing);
+  EXPECT_FALSE(other_.figures()[1].firing);
+  for (int second = 2; second < 4; ++second) refuse(0, second);
+  EXPECT_THAT(posted(3), ElementsAre("ended b to /hook"));
+}
+
+TEST_F(AlertBookTest, WhatDidNotGetThroughYetIsSaidByWhoGoesOn) {
+  for (auto* book : {&book_, &other_}) book->change({alert("a")}, at(0));
+  fire();
+  EXPECT_THAT(posted(1, false), ElementsAre("firing a to /hook"));
+  other_.go_on(book_.retire(other_.voices(), at(2)), at(2));
+  EXPECT_THAT(book_.speakers(), IsEmpty());
+  speaker_ = &other_;
+  EXPECT_THAT(posted(2), ElementsAre("firing a to /hook"));
+  for (int second = 3; second < 7; ++second) refuse(0, second);
+  book_.change({alert("a")}, at(8));
+  book_.go_on(other_.retire(book_.voices(), at(8)), at(8));
+  speaker_ = &book_;
+  EXPECT_FALSE(book_.figures()[0].firing);
+  EXPECT_THAT(posted(8), ElementsAre("ended a to /hook"));
 }
 
 TEST_F(AlertBookTest, WhereACertificateCannotBeReadNothingHasChanged) {

@@ -1,4 +1,5 @@
 // The order of an upgrade, and what the two processes tell each other.
+#include "app/handed_alerts.hpp"
 #include "app/handed_state.hpp"
 #include "app/takeover.hpp"
 #include "app/upgrade_channel.hpp"
@@ -64,16 +65,31 @@ TEST(Legacy, ComesOverWhole) {
 }
 
 TEST(Legacy, OfAnotherProtocolIsNotTaken) {
-  auto lines = lines_of({});
+  auto lines = lines_of(Legacy{});
   lines[0] += "0";
   EXPECT_FALSE(legacy_of(lines));
-  lines = lines_of({});
+  lines = lines_of(Legacy{});
   lines[3] = "-1";
   EXPECT_FALSE(legacy_of(lines));
-  lines = lines_of({});
+  lines = lines_of(Legacy{});
   lines.pop_back();
   EXPECT_FALSE(legacy_of(lines));
   EXPECT_FALSE(legacy_of({}));
+}
+
+TEST(HandedAlerts, ComeOverWhole) {
+  const std::vector<admin::AlertStanding> left{{.voice = "1.2",
+                                                .firing = true,
+                                                .unsaid = false,
+                                                .since = base::TimePoint(base::Duration(-3)),
+                                                .seen = 4},
+                                               {.voice = "5.6",
+                                                .firing = false,
+                                                .unsaid = true,
+                                                .since = base::TimePoint(base::Duration(7)),
+                                                .seen = 0}};
+  EXPECT_EQ(alerts_of(lines_of(left)), left);
+  EXPECT_TRUE(alerts_of({"", "x", "1.2 2 0 1 1", "1.2 1 0 1"}).empty());
 }
 
 TEST(UpgradeChannel, CarriesLinesAndDescriptors) {
