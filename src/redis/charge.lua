@@ -36,8 +36,8 @@ end
 -- the asker to find out. `beyond`: it is charged though it does not fit, but for a bucket. Made only for bills that have one of them, from arguments alone: functions, and what they share
 -- with the script, cost as much to make as a check by spacing.
 local function other_kinds(keys, now, states, nexts, aheads, reply, base)
-  local call, take, pack, byte = redis.call, struct.unpack, struct.pack, string.byte
-  local floor, ceil, min = math.floor, math.ceil, math.min
+  local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
+  local floor, ceil, min, max, concat = math.floor, math.ceil, math.min, math.max, table.concat
   local most_counted = 4294967295 -- 2^32 - 1, as in the asker's windows
 
   local function answer(i, first, second, third)
@@ -163,105 +163,8 @@ local function other_kinds(keys, now, states, nexts, aheads, reply, base)
     return true
   end
 
-  -- A sliding log, and a sliding window of n buckets, which is the same with fewer instants: a period is divided into
-  -- `buckets` parts, numbered from the epoch, and what is admitted counts from the part of its instant on until as
-  -- many more have begun. An exact log has a part for each microsecond.
-  --
-  -- State: a list of pairs, instant and cost. First the instant of the newest entry and what all of them cost; then
-  -- the entries, oldest first, one for each part in which something was admitted, at the instant when it first was.
-  -- 11 bytes an entry and 2 of Redis's. Entries that no longer count are dropped when the next one is charged.
-  --
-  -- Answer: the instant of the newest entry, what those that count cost together, and the instant of the oldest of
-  -- them; or, where the cost does not fit, of the one that has to go before it does.
-  --
-  -- Beyond the limit `most` units are kept, the newest ones.
-  local function logged(i, beyond, period, buckets, limit, cost, most)
-    local key, chunk = keys[i], 4
-    local list = not states[i] and ask('LRANGE', key, 0, chunk - 1) or {}
-    local newest, total = 0, 0
-    if list[1] and #list[1] == 11 then
-      newest, total = take('<I7I4', list[1])
-    end
-
-    -- Part s of a period begins ceil(s * period / buckets) after it: s * whole + ceil(s * rest / buckets), where
-    -- s * rest < buckets^2 <= 10^6, but for an exact log, whose rest is 0. The quotient says s within one.
-    local instant = newest > now and newest or now
-    local offset = instant % period
-    local whole, rest = floor(period / buckets), period % buckets
-    local s = floor(offset / period * buckets)
-    local function begin_of(part)
-      return part * whole + ceil(part * rest / buckets)
-    end
-    while begin_of(s) > offset do
-      s = s - 1
-    end
-    while begin_of(s + 1) <= offset do
-      s = s + 1
-    end
-    local from = instant - offset + begin_of(s) -- where the part of this instant begins
-    local since = instant - offset + begin_of(s + 1) - period -- what is older counts no more
-
-    local live, expired, speaker = total, 0, nil
-    local going, first, next = 0, 0, 2 -- of the entries: list[next] is number first + next - 1 of the list
-    while live > going do
-      if not list[next] then
-        first, next, chunk = first + #list, 1, chunk < 1024 and chunk * 4 or chunk
-        list = call('LRANGE', key, first, first + chunk - 1)
-        if not list[1] then
-          break
-        end
-      end
-      local entered, paid = take('<I7I4', list[next])
-      next = next + 1
-      if entered < since then
-        live, expired = live - paid, expired + 1
-      else
-        speaker, going = entered, going + paid
-        if live + cost <= limit or live - going + cost <= limit or cost > limit then
-          break
-        end
-      end
-    end
-    answer(i, newest, live, speaker)
-
-    if live + cost > limit and not beyond then
-      return false
-    end
-    aheads[i] = from + period - now
-    nexts[i] = function(ttl)
-      local over = beyond and live + cost - most or 0
-      while over > 0 and live > 0 do
-        local entered, paid = take('<I7I4', call('LINDEX', key, expired + 1))
-        local gone = min(paid, over)
-        if gone < paid then
-          call('LSET', key, expired + 1, pack('<I7I4', entered, paid - gone))
-        else
-          expired = expired + 1
-        end
-        live, over = live - gone, over - gone
-      end
-      local merges = live > 0 and newest >= from
-      local head = pack('<I7I4', merges and newest or instant, live + cost)
-      if live == 0 then
-        call('DEL', key)
-        call('RPUSH', key, head)
-      else
-        if expired > 0 then
-          call('LTRIM', key, expired, -1) -- the last of them makes room for the head
-        end
-        call('LSET', key, 0, head)
-      end
-      if merges then
-        local entered, paid = take('<I7I4', call('LINDEX', key, -1))
-        call('LSET', key, -1, pack('<I7I4', entered, paid + cost))
-      else
-        call('RPUSH', key, pack('<I7I4', instant, cost))
-      end
-      call('PEXPIRE', key, ttl)
-    end
-    return true
-  end
-
+--#include charge_log.lua
+--#include held_state.lua
 --#include charge_held.lua
   return { false, stepped, fixed, calendar, weighted, logged, held }
 end

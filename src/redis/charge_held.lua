@@ -1,33 +1,39 @@
-  -- So many at once. State: a sorted set of permits, each with the instant at which it expires unless it is renewed; and
-  -- before them '', with minus what all of them hold. A permit says whose it is, its number there, and what it holds.
-  -- Answer: what is held.
+  -- So many at once. Answer: what is held.
   local function held(i, beyond, limit, cost, lease, holder, serial)
-    local key, total, expired = keys[i], 0, {}
-    local score = not states[i] and ask('ZSCORE', key, '')
-    if type(score) == 'string' then
-      total = -score
-      expired = call('ZRANGEBYSCORE', key, 0, now)
-      for _, permit in ipairs(expired) do
-        total = total - take('<I4', permit, 17)
+    local key, state = keys[i], states[i]
+    local total, first, last, permits = permits_in(state)
+    local score, expired = not state and ask('ZSCORE', key, ''), {}
+    if score then
+      total, expired = -score, call('ZRANGEBYSCORE', key, 0, now)
+      for n = 1, #expired do
+        total = total - take('<I4', expired[n], 17)
       end
     end
     answer(i, total, 0)
     if total + cost > limit and not beyond then
       return false
     end
-    aheads[i] = lease
-    nexts[i] = function(ttl)
-      if states[i] or score == nil then -- of another kind
-        call('DEL', key)
+    local expiry, permit = now + lease, pack('<ddI4', holder, serial, cost)
+    if total > 0 and permits == '' then -- a sorted set
+      aheads[i] = lease
+      nexts[i] = function(ttl)
+        call('ZADD', key, -total - cost, '', expiry, permit)
+        if expired[1] then
+          call('ZREMRANGEBYSCORE', key, 0, now)
+        end
+        if call('PTTL', key) < ttl then -- another weir's leases may be longer
+          call('PEXPIRE', key, ttl)
+        end
       end
-      call('ZADD', key, -total - cost, '', now + lease, pack('<ddI4', holder, serial, cost))
-      if expired[1] then
-        call('ZREMRANGEBYSCORE', key, 0, now)
-      end
-      if call('PTTL', key) < ttl then -- another weir's leases may be longer
-        call('PEXPIRE', key, ttl)
-      end
+      return true
     end
+    first, last = permits == '' and expiry or min(first, expiry), max(last, expiry)
+    permits = permits .. pack('<I7', expiry) .. permit
+    aheads[i] = last - now
+    nexts[i] = #permits <= 27 * few_permits and string_of_permits(total + cost, first, last, permits)
+      or function(ttl)
+        set_of_permits(key, total + cost, permits, ttl)
+      end
     return true
   end
 

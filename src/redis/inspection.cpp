@@ -24,6 +24,7 @@ using Steady = std::chrono::steady_clock;
 constexpr unsigned kPings = 50;
 constexpr unsigned kLooksAtTheClock = 9;
 constexpr base::Duration kPatience = 2s;
+constexpr int kCrowd = 70;  // of one key: more than the scripts keep in a string
 constexpr std::pair<int, int> kOldest{6, 2};
 constexpr std::string_view kReplica = "slave";  // as INFO calls the role
 
@@ -206,7 +207,8 @@ class Trial {
         [&] { return store_.state() == StoreState::Up || (!tries_again_ && !store_.last_error().empty()); });
     if (store_.state() != StoreState::Up) return note(store_.last_error());
     see_through(charge_and_refund());
-    see_through(take_places());
+    crowd({random_key(), &long_log_}, kCrowd, entered_);
+    crowd(place_, kCrowd, placed_);
     const auto told = store_.stats().refunds.load();
     turn_until([&] { return placed_ == 0 || store_.stats().refunds.load() > told; });  // renewed
     for (; placed_ > 0; --placed_) store_.release(place_);
@@ -248,14 +250,23 @@ class Trial {
     done_ = true;
   }
 
-  // Two of a key, for the first finds nothing there.
-  net::Task<void> take_places() {
-    for (int i = 0; i < 2; ++i) {
-      base::TimePoint now;
-      const bool allowed = co_await admits(place_, now);
-      if (allowed) ++placed_;
+  // Of one key, each in a call of its own, so that it comes to what a string does not hold; all of them under
+  // way at once.
+  void crowd(const limit::Charge& charge, int size, int& admitted) {
+    for (int i = 0; i < size && found_.obstacles.empty(); ++i) {
+      ++under_way_;
+      net::spawn(loop_.get_executor(), count_one(charge, admitted), [](const std::exception_ptr&) {});
+      loop_.restart();
+      loop_.poll();
     }
-    done_ = true;
+    turn_until([&] { return under_way_ == 0; });
+  }
+
+  net::Task<void> count_one(limit::Charge charge, int& admitted) {
+    base::TimePoint now;
+    const bool allowed = co_await admits(charge, now);
+    if (allowed) ++admitted;
+    --under_way_;
   }
 
   // Replies come in order: this charge's comes after those of the refunds.
@@ -287,11 +298,14 @@ class Trial {
   std::random_device random_;
   const limit::Limiter bucket_ = limit::TokenBucket::make({10, 1s}, 1).value();
   const limit::Limiter log_ = limit::SlidingLog::make({2, 2ms}).value();
-  const limit::Limiter places_ = limit::Concurrency::make(2).value();
+  const limit::Limiter long_log_ = limit::SlidingLog::make({kCrowd, 1s}).value();
+  const limit::Limiter places_ = limit::Concurrency::make(kCrowd).value();
   const limit::Charge place_{random_key(), &places_};
   Store store_;
   limit::LineSet unasked_ = 0;
   int placed_ = 0;  // so often is place_ held
+  int entered_ = 0;
+  int under_way_ = 0;
   bool done_ = false;
 };
 

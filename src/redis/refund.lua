@@ -9,7 +9,7 @@
 -- A state that is not there has drained: nothing is given back, and what is owed is charged whole, as of the time of
 -- the charge. One of another kind, as a changed configuration leaves it behind, stays as it is. And so does one that was
 -- reset since the charge, which a key beside it tells: of a name of its own, that KEYS does not have, but in its slot.
-local call, take, pack, byte = redis.call, struct.unpack, struct.pack, string.byte
+local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
 local max, min, ceil = math.max, math.min, math.ceil
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -175,6 +175,7 @@ local function weighted(key, period, charged_at, reserved, actual)
 end
 
 --#include refund_log.lua
+--#include held_state.lua
 --#include refund_held.lua
 
 -- A key is given back whole. For a day, which is longer than requests last, it is known when that was.

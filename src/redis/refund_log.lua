@@ -1,77 +1,125 @@
 -- Of a log: in the first entry from where it was charged on, and as much as that lacks in the next; it lies near the
 -- end, for what is amended was mostly charged of late. from, expiry: where the part of its instant begins, and when
 -- what was entered there counts no more. most: of one entry.
-local function logged(key, charged_at, reserved, actual, from, expiry, most)
-  if expiry <= now or state then -- a string is of another kind
-    return
+
+-- A log's pairs by their number, the head being number 0, in a string; none is written before keep().
+local function string_log(key, text)
+  local log = { last = (#text - 12) / 11 }
+  function log.pair(number)
+    return take('<I7I4', text, 2 + 11 * number)
+  end
+  function log.set(number, instant, cost)
+    text = sub(text, 1, 1 + 11 * number) .. pack('<I7I4', instant, cost) .. sub(text, 13 + 11 * number)
+  end
+  function log.remove(number)
+    text = sub(text, 1, 1 + 11 * number) .. sub(text, 13 + 11 * number)
+    log.last = log.last - 1
+  end
+  function log.push(instant, cost)
+    text = text .. pack('<I7I4', instant, cost)
+  end
+  function log.keep(ttl)
+    if ttl then
+      call('SET', key, text, 'PX', ttl)
+    else
+      call('SET', key, text, 'KEEPTTL')
+    end
+  end
+  return log
+end
+
+-- The same in a list, read backwards by 64.
+local function list_log(key)
+  local log = { last = call('LLEN', key) - 1 }
+  local pairs, before = {}, 0
+  function log.pair(number)
+    if not pairs[number - before] then
+      before = max(number - 64, -1)
+      pairs = call('LRANGE', key, before + 1, number)
+    end
+    return take('<I7I4', pairs[number - before])
+  end
+  function log.set(number, instant, cost)
+    call('LSET', key, number, pack('<I7I4', instant, cost))
+    pairs = {}
+  end
+  function log.remove(number)
+    call('LREM', key, -1, pack('<I7I4', log.pair(number)))
+    log.last, pairs = log.last - 1, {}
+  end
+  function log.push(instant, cost)
+    call('RPUSH', key, pack('<I7I4', instant, cost))
+  end
+  function log.keep(ttl)
+    if ttl then
+      call('PEXPIRE', key, ttl)
+    end
+  end
+  return log
+end
+
+-- Where there is none an empty one; nil where the key is of another kind.
+local function log_of(key)
+  if state then
+    return byte(state) == 6 and #state % 11 == 1 and string_log(key, state) or nil
   end
   local head = ask('LINDEX', key, 0)
-  if head == nil then -- of another kind as well
+  if head == nil then
+    return nil
+  end
+  return head and list_log(key) or string_log(key, pack('<BI7I4', 6, 0, 0))
+end
+
+local function logged(key, charged_at, reserved, actual, from, expiry, most)
+  local log = expiry > now and log_of(key)
+  if not log then
     return
   end
-  local newest, total, last = 0, 0, 0
-  if head then
-    newest, total = take('<I7I4', head)
-    last = call('LLEN', key) - 1
-  end
-
-  local function entry(number)
-    return take('<I7I4', call('LINDEX', key, number))
-  end
-
-  local first, chunk = last + 1, {} -- all entries from `first` on are of that part or later
-  while first > 1 do
-    if #chunk == 0 then
-      chunk = call('LRANGE', key, max(first - 64, 1), first - 1)
-    end
-    if take('<I7', table.remove(chunk)) < from then
-      break
-    end
+  local newest, total = log.pair(0)
+  local first = log.last + 1 -- all entries from this one on are of that part or later
+  while first > 1 and log.pair(first - 1) >= from do
     first = first - 1
   end
 
   local function give_back(left)
-    while left > 0 and first <= last do
-      local entered, paid = entry(first)
+    while left > 0 and first <= log.last do
+      local entered, paid = log.pair(first)
       local back = min(paid, left)
       if total <= back then
         call('DEL', key)
         return
       end
       if paid > back then
-        call('LSET', key, first, pack('<I7I4', entered, paid - back))
+        log.set(first, entered, paid - back)
       else
-        call('LREM', key, -1, pack('<I7I4', entered, paid))
-        last = last - 1
-        newest = entry(-1)
+        log.remove(first)
+        newest = log.pair(log.last)
       end
       left, total = left - back, total - back
     end
-    call('LSET', key, 0, pack('<I7I4', newest, total))
+    log.set(0, newest, total)
+    log.keep()
   end
 
   if actual < reserved then
-    if first <= last then
+    if first <= log.last then
       amended = amended + 1
       give_back(reserved - actual)
     end
     return
   end
   amended = amended + 1
-  if first <= last then
-    local entered, paid = entry(first)
+  if first <= log.last then
+    local entered, paid = log.pair(first)
     local more = min(actual - reserved, most - paid, most_counted - total)
-    call('LSET', key, first, pack('<I7I4', entered, paid + more))
-    call('LSET', key, 0, pack('<I7I4', newest, total + more))
+    log.set(first, entered, paid + more)
+    log.set(0, newest, total + more)
+    log.keep()
     return
   end
   local whole = min(actual, most, most_counted - total)
-  local top = pack('<I7I4', charged_at, total + whole)
-  if head then
-    call('LSET', key, 0, top)
-  else
-    call('RPUSH', key, top)
-  end
-  call('RPUSH', key, pack('<I7I4', charged_at, whole))
-  call('PEXPIRE', key, (expiry - now - (expiry - now) % 1000) / 1000 + 2)
+  log.set(0, charged_at, total + whole)
+  log.push(charged_at, whole)
+  log.keep((expiry - now - (expiry - now) % 1000) / 1000 + 2)
 end
+

@@ -124,7 +124,7 @@ class Rights(TestCase):
     def test_one_that_some_rules_need_is_missed_by_them_alone(self):
         redis = self.start(Redis())
         redis.command(*REDIS)
-        redis.command("ACL", "SETUSER", "weir", "-zadd")
+        redis.command("ACL", "SETUSER", "weir", "-zscore")
         weir = self.start(Weir(config(self.upstream.port, rules=rules(), state=self.settings(redis))))
         eventually(lambda: weir.metric("weir_redis_up") == 2, "it is up")
         for _ in range(20):

@@ -205,7 +205,7 @@ TEST_F(Failure, WhatMakesBillsFailKeepsItDown) {
 
 TEST_F(Failure, ARightThatIsMissingConcernsTheBillsThatNeedItAlone) {
   Server server;
-  server.ask({"ACL", "SETUSER", "default", "-zadd"});
+  server.ask({"ACL", "SETUSER", "default", "-zscore"});
   const limit::Limiter place = limit::Concurrency::make(1).value();  // outlives the worker, which renews it
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
@@ -227,7 +227,7 @@ TEST_F(Failure, ARightThatIsMissingConcernsTheBillsThatNeedItAlone) {
   EXPECT_THAT(worker.log,
               ::testing::ElementsAre(HasSubstr("is up"), HasSubstr("fails at concurrency: ERR ")));
   EXPECT_THAT(worker.log.back(), HasSubstr("docs/distributed.md"));
-  server.ask({"ACL", "SETUSER", "default", "+zadd"});
+  server.ask({"ACL", "SETUSER", "default", "+zscore"});
   EXPECT_TRUE(worker.charge(denied).outcomes.at(0).allowed);
   EXPECT_FALSE(worker.charge(denied).outcomes.at(0).allowed);
 }
@@ -235,7 +235,7 @@ TEST_F(Failure, ARightThatIsMissingConcernsTheBillsThatNeedItAlone) {
 // Not for a key that is empty, or of another kind.
 TEST_F(Failure, WhatMayNotBeReadIsNotTakenForNothing) {
   Server server;
-  server.ask({"ACL", "SETUSER", "default", "-lrange", "-zscore", "-lindex", "-zrem"});
+  server.ask({"ACL", "SETUSER", "default", "-lrange", "-zscore", "-del"});
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
   const limit::Limiter place = limit::Concurrency::make(1).value();

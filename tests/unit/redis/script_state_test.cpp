@@ -112,7 +112,7 @@ TEST_F(ScriptState, OfABurstThatWasCutIsDebt) {
 TEST_F(ScriptState, OfAWindowHasOneEntryABucket) {
   const limit::Limiter years = SlidingLog::make({10, 1h * 24 * 3'000}, 6).value();
   for (int i = 0; i < 5; ++i) charge(years);
-  EXPECT_EQ(server_.ask({"LLEN", name_}).numbers.at(0), 2);
+  EXPECT_EQ(server_.ask({"STRLEN", name_}).numbers.at(0), 1 + 2 * 11);
 }
 
 // 10,000 admissions of one key, the most that a log may count.
