@@ -48,7 +48,7 @@ void tell_redis(MetricsPage& page) {
   Family timeouts = page.counter("weir_redis_timeouts_total", "Calls that outlasted their deadline.");
   Family reconnects = page.counter("weir_redis_reconnects_total", "Connections made anew.");
   Family amendments =
-      page.counter("weir_redis_amendments_total", "Calls that give charges back or settle them.");
+      page.counter("weir_redis_amendments_total", "Charges given back or settled, and places renewed.");
   Family lost =
       page.counter("weir_redis_amendments_lost_total", "Of those, not carried out as far as is known.");
   std::size_t worker = 0;

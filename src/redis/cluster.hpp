@@ -86,7 +86,6 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
 
   [[nodiscard]] unsigned send(Parts& parts, Pipeline::Time deadline);
   void give_back(const Parts& parts, Telling* telling);
-  void refund(Slot slot, std::span<const Refund> refunds);
 
   net::Executor executor_;
   const RedisSettings settings_;

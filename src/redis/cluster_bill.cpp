@@ -29,10 +29,6 @@ std::int32_t ahead(base::TimePoint clock, base::TimePoint bill) noexcept {
       std::clamp<std::int64_t>((clock - bill).count(), Limits::min(), Limits::max()));
 }
 
-Slot slot_of_line(const Refund& line) noexcept {
-  return slot_of(limit::place_of(line.charge.key));
-}
-
 constexpr limit::LineSet bit(std::size_t line) noexcept {
   return limit::LineSet{1} << line;
 }
@@ -238,26 +234,17 @@ bool Store::Cluster::refuses(Charges charges, Outcomes outcomes) noexcept {
   return refused;
 }
 
-// In calls of one slot each; those of one key stay in their order.
+// To whoever keeps each key; those of one key stay in their order.
 void Store::Cluster::refund(std::span<const Refund> refunds) {
-  if (refunds.size() == 1) return refund(slot_of_line(refunds.front()), refunds);
-  std::vector<Refund> lines(refunds.begin(), refunds.end());
-  std::stable_sort(lines.begin(), lines.end(),
-                   [](const Refund& a, const Refund& b) { return slot_of_line(a) < slot_of_line(b); });
-  for (std::span<const Refund> rest(lines); !rest.empty();) {
-    const auto slot = slot_of_line(rest.front());
-    const auto end = std::find_if(rest.begin(), rest.end(),
-                                  [&](const Refund& line) { return slot_of_line(line) != slot; });
-    const auto size = static_cast<std::size_t>(end - rest.begin());
-    refund(slot, rest.first(size));
-    rest = rest.subspan(size);
+  for (; !refunds.empty(); refunds = refunds.subspan(1)) {
+    const auto line = refunds.first(1);
+    if (Session* session = owner(slot_of(limit::place_of(line.front().charge.key)))) {
+      session->refund(line);
+    } else {
+      count(stats_.refunds);
+      count(stats_.refunds_lost);
+    }
   }
-}
-
-void Store::Cluster::refund(Slot slot, std::span<const Refund> refunds) {
-  if (Session* session = owner(slot)) return session->refund(refunds);
-  count(stats_.refunds);
-  count(stats_.refunds_lost);
 }
 
 bool Store::Cluster::is_quiet() const noexcept {
@@ -316,7 +303,7 @@ bool Store::Cluster::sends_on(Pipeline::Entry& entry, std::string_view error, Se
   if (stopped_) return false;
   const bool moves = to ? to->kind == Redirection::Kind::Ask : error.starts_with("TRYAGAIN");
   if (moves && !entry.lines.empty()) {
-    for (const Refund& line : entry.lines) from.refund({&line, 1});
+    for (const Refund& line : entry.lines) from.refund_alone(line);
     return true;
   }
   if (!to || ++entry.hops > kMostHops) return false;

@@ -6,6 +6,14 @@
 
 namespace weir::redis {
 
+namespace {
+
+Slot slot_of_line(const Refund& line) noexcept {
+  return slot_of(limit::place_of(line.charge.key));
+}
+
+}  // namespace
+
 bool Call::charged() const noexcept {
   bool fits = true;
   for (std::size_t i = 0; i < charges.size(); ++i)
@@ -16,6 +24,8 @@ bool Call::charged() const noexcept {
 void Pipeline::order_by_slot() {
   std::stable_sort(gathered_.begin(), gathered_.end(),
                    [](const Call* a, const Call* b) { return a->slot < b->slot; });
+  std::stable_sort(refunds_.begin(), refunds_.end(),
+                   [](const Refund& a, const Refund& b) { return slot_of_line(a) < slot_of_line(b); });
 }
 
 void Pipeline::gather(Call& call) {
@@ -43,6 +53,29 @@ std::vector<Pipeline::Bill> Pipeline::take_group() {
   }
   gathered_.erase(gathered_.begin(), gathered_.begin() + static_cast<std::ptrdiff_t>(group.size()));
   return group;
+}
+
+bool Pipeline::gather(std::span<const Refund> refunds) {
+  if (refunds_.size() + refunds.size() > kMostGathered) return false;
+  refunds_.insert(refunds_.end(), refunds.begin(), refunds.end());
+  return true;
+}
+
+void Pipeline::send_refunds(const std::function<void(std::span<const Refund>)>& send, bool by_slot,
+                            bool all) {
+  std::span<const Refund> rest(refunds_);
+  while (!rest.empty() && has_room(all ? 1 : pending_.capacity() / 2)) {
+    auto group = rest.first(std::min(rest.size(), kMostRefunds));
+    if (by_slot) {
+      const auto slot = slot_of_line(group.front());
+      const auto end = std::find_if(group.begin(), group.end(),
+                                    [&](const Refund& line) { return slot_of_line(line) != slot; });
+      group = group.first(static_cast<std::size_t>(end - group.begin()));
+    }
+    send(group);
+    rest = rest.subspan(group.size());
+  }
+  refunds_.erase(refunds_.begin(), refunds_.end() - static_cast<std::ptrdiff_t>(rest.size()));
 }
 
 void Pipeline::recycle(std::vector<Bill> bills) {
@@ -92,8 +125,10 @@ std::vector<Pipeline::Entry> Pipeline::take_all() {
     all.push_back({.purpose = Purpose::Charge});
     for (Call* call : gathered_) all.back().bills.push_back({.call = call});
   }
+  if (!refunds_.empty()) all.push_back({.purpose = Purpose::Refund, .amended = refunds_.size()});
   pending_.clear();
   gathered_.clear();
+  refunds_.clear();
   bills_ = 0;
   output_.clear();
   return all;

@@ -19,6 +19,7 @@
 #include <chrono>
 #include <coroutine>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -93,6 +94,7 @@ class Pipeline {
     LastRefunds::Groups refunded{};          // of Refund: whose
     std::unique_ptr<std::string> command{};  // of Refund: its bytes, in case they have to leave again
     std::vector<Refund> lines{};             // of Refund, several of a cluster: in case each has to by itself
+    std::size_t amended = 0;                 // of Refund: how many lines
     bool resent = false;                     // of Refund, after NOSCRIPT; not twice
     std::uint8_t hops = 0;                   // of Refund, to other nodes, so far
   };
@@ -104,15 +106,22 @@ class Pipeline {
   [[nodiscard]] bool has_room(std::size_t entries = 1) const noexcept {
     return pending_.reserve() >= entries;
   }
-  [[nodiscard]] bool empty() const noexcept { return pending_.empty() && gathered_.empty(); }
+  [[nodiscard]] bool empty() const noexcept { return pending_.empty() && !gathers(); }
+  // Something waits for its turn to be sent.
+  [[nodiscard]] bool gathers() const noexcept { return !gathered_.empty() || !refunds_.empty(); }
 
-  // So that bills that may share a call stand side by side.
+  // So that what may share a call stands side by side.
   void order_by_slot();
   // Keeps a bill until take_group(), to be sent together with others; before those taken in advance.
   void gather(Call& call);
   // The next of those gathered that may share a call, in their order; empty when there is none. The one place
   // that knows whose keys may be asked together.
   [[nodiscard]] std::vector<Bill> take_group();
+  // The same for what is given back, settled or renewed. False: so much waits already that it is not kept.
+  [[nodiscard]] bool gather(std::span<const Refund> refunds);
+  // Has those gathered sent by calls of several, `by_slot` of one slot each, while there is room: as much as
+  // leaves half of it to bills; `all`: all of it.
+  void send_refunds(const std::function<void(std::span<const Refund>)>& send, bool by_slot, bool all);
   // The memory of an entry's bills, to be used again.
   void recycle(std::vector<Bill> bills);
 
@@ -135,10 +144,12 @@ class Pipeline {
 
  private:
   static constexpr std::size_t kKeptVectors = 64;
+  static constexpr std::size_t kMostGathered = 65'536;
 
   boost::circular_buffer<Entry> pending_;
   std::vector<Call*> gathered_;
-  std::size_t bills_ = 0;  // gathered and pending
+  std::vector<Refund> refunds_;  // gathered as well
+  std::size_t bills_ = 0;        // gathered and pending
   std::vector<std::vector<Bill>> spare_;
   std::string output_;
 };

@@ -27,7 +27,10 @@ bool is_of_server(const net::ErrorCode& error) noexcept {
 bool Store::Session::handle_replies() {
   for (;;) {
     const auto next = reader_.next();
-    if (next == ReplyReader::Next::Incomplete) return true;
+    if (next == ReplyReader::Next::Incomplete) {
+      if (pipeline_.gathers()) schedule_flush();  // what found no room
+      return true;
+    }
     if (next == ReplyReader::Next::Malformed) return false;
     auto entry = pipeline_.pop();
     if (!entry) return false;
@@ -168,7 +171,7 @@ void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
   if (!failed) return;
   last_error_ = advised(reply.text);
   report_fault(Faults::kGivingBack, "giving back");
-  count(stats_.refunds_lost);
+  count(stats_.refunds_lost, entry.amended);
 }
 
 // The coroutine goes on inside this call; it may ask again, or stop the store.

@@ -70,6 +70,8 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   [[nodiscard]] net::ErrorCode enqueue(Call& call);
   // Takes a command over that another node was told; false: there is no room, or nobody.
   [[nodiscard]] bool send(Pipeline::Entry& entry, bool asking);
+  // A line that shares no call, for its slot is moving.
+  void refund_alone(const Refund& line);
   void answer(Call& call, net::ErrorCode error) { finish(call, error); }
   [[nodiscard]] const base::Endpoint& address() const noexcept { return address_; }
 
@@ -113,9 +115,8 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void watch_deadlines();
   void watch_until(Pipeline::Time deadline);
   void expire();
-  void refund_at_once(std::span<const Refund> refunds);
-  void tell(std::unique_ptr<std::string> command, LastRefunds::Groups refunded,
-            std::vector<Refund> lines = {});
+  void send_refunds(std::span<const Refund> refunds);
+  void tell(std::unique_ptr<std::string> command, Pipeline::Entry entry);
   [[nodiscard]] bool ask_again(Call& call);
   [[nodiscard]] bool send_again(Pipeline::Entry& entry);
   void refund_anywhere(std::span<const Refund> refunds);

@@ -65,21 +65,31 @@ net::ErrorCode Store::Session::enqueue(Call& call) {
   return {};
 }
 
-// Whatever this worker gives back, settles, releases or renews leaves here.
+// Whatever this worker gives back, settles, releases or renews leaves here, at the end of its turn.
 void Store::Session::refund(std::span<const Refund> refunds) {
-  for (; !refunds.empty(); refunds = refunds.subspan(std::min(refunds.size(), kMostRefunds)))
-    refund_at_once(refunds.first(std::min(refunds.size(), kMostRefunds)));
+  count(stats_.refunds, refunds.size());
+  if (state() != StoreState::Up) return count(stats_.refunds_lost, refunds.size());
+  schedule_flush();
+  refunds_.note(groups_of(refunds), std::chrono::steady_clock::now());
+  if (!pipeline_.gather(refunds)) count(stats_.refunds_lost, refunds.size());
+}
+
+void Store::Session::refund_alone(const Refund& line) {
+  if (state() != StoreState::Up || !pipeline_.has_room()) return count(stats_.refunds_lost);
+  schedule_flush();
+  send_refunds({&line, 1});
 }
 
 // In a cluster, where they share a slot that is moving, each line may have to go by itself.
-void Store::Session::refund_at_once(std::span<const Refund> refunds) {
-  count(stats_.refunds);
-  if (state() != StoreState::Up || !pipeline_.has_room()) return count(stats_.refunds_lost);
+void Store::Session::send_refunds(std::span<const Refund> refunds) {
   auto command = std::make_unique<std::string>();
   append_refund(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, refunds);
   std::vector<Refund> lines;
   if (common_ != nullptr && refunds.size() > 1) lines.assign(refunds.begin(), refunds.end());
-  tell(std::move(command), groups_of(refunds), std::move(lines));
+  tell(std::move(command), {.purpose = Purpose::Refund,
+                            .refunded = groups_of(refunds),
+                            .lines = std::move(lines),
+                            .amended = refunds.size()});
 }
 
 bool Store::Session::forget(const limit::Charge& charge) {
@@ -90,19 +100,17 @@ bool Store::Session::forget(const limit::Charge& charge) {
   }
   auto command = std::make_unique<std::string>();
   append_reset(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, charge.key);
-  tell(std::move(command), {LastRefunds::group_of(charge.key)});
+  schedule_flush();
+  tell(std::move(command),
+       {.purpose = Purpose::Refund, .refunded = {LastRefunds::group_of(charge.key)}, .amended = 1});
   return true;
 }
 
-void Store::Session::tell(std::unique_ptr<std::string> command, LastRefunds::Groups refunded,
-                          std::vector<Refund> lines) {
+void Store::Session::tell(std::unique_ptr<std::string> command, Pipeline::Entry entry) {
   pipeline_.output().append(*command);
-  refunds_.note(refunded, std::chrono::steady_clock::now());
-  pipeline_.push({.purpose = Purpose::Refund,
-                  .refunded = std::move(refunded),
-                  .command = std::move(command),
-                  .lines = std::move(lines)});
-  schedule_flush();
+  refunds_.note(entry.refunded, std::chrono::steady_clock::now());
+  entry.command = std::move(command);
+  pipeline_.push(std::move(entry));
 }
 
 // Whatever else this turn of the loop asks leaves in the same write, and bills share calls.
@@ -112,11 +120,14 @@ void Store::Session::schedule_flush() {
   flush_scheduled_ = true;
 }
 
-// What finds no room among the commands without an answer stays for the next turn, until its deadline. A
-// store that stops charges nobody whom it tells so.
+// What is given back first, so that what this turn asks finds it. What finds no room among the commands
+// without an answer stays for the next turn, until its deadline. A store that stops charges nobody whom it
+// tells so.
 void Store::Session::pack() {
   const auto now = std::chrono::steady_clock::now();
   if (common_ != nullptr) pipeline_.order_by_slot();
+  pipeline_.send_refunds([this](std::span<const Refund> lines) { send_refunds(lines); }, common_ != nullptr,
+                         stopped_);
   while (!stopped_ && pipeline_.has_room(common_ != nullptr ? 2 : 1)) {
     auto bills = pipeline_.take_group();
     if (bills.empty()) return;
@@ -237,7 +248,7 @@ std::vector<std::coroutine_handle<>> Store::Session::fail_all(StoreError error) 
   std::vector<std::coroutine_handle<>> waiting;
   for (auto& entry : pipeline_.take_all()) {
     if (entry.purpose == Purpose::Refund) {
-      count(stats_.refunds_lost);
+      count(stats_.refunds_lost, entry.amended);
       refunds_.note(entry.refunded, std::chrono::steady_clock::now());  // it may have been carried out
     }
     for (const auto& bill : entry.bills) {

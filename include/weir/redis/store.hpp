@@ -69,7 +69,7 @@ struct StoreStats {
   std::atomic<std::uint64_t> calls{0};         // bills asked for
   std::atomic<std::uint64_t> failures{0};      // of those, answered with an error of any kind
   std::atomic<std::uint64_t> timeouts{0};      // of the failures, those by the deadline
-  std::atomic<std::uint64_t> refunds{0};       // commands that give back or settle
+  std::atomic<std::uint64_t> refunds{0};       // lines that are given back, settled or renewed
   std::atomic<std::uint64_t> refunds_lost{0};  // of those, not carried out as far as we know
   std::atomic<std::uint64_t> connects{0};      // connections that came up; reconnects are all but the first
   std::atomic<std::uint64_t> script_loads{0};  // after NOSCRIPT, beyond those of each connect

@@ -1,5 +1,5 @@
-// What is held in advance goes back to a real Redis Cluster when a weir ends: all of it, in few calls, and
-// with their answers.
+// What is held, in advance or under way, goes back to a real Redis Cluster when a weir ends: all of it, in
+// few calls, and with their answers.
 #include "redis/bill.hpp"
 #include "unit/redis/store_fixture.hpp"
 #include "unit/redis/two_masters.hpp"
@@ -94,6 +94,27 @@ TEST_F(ClusterReturn, KeysOfOneSlotShareACall) {
   EXPECT_EQ(calls() - before, 2U);
   worker.reset();
   EXPECT_EQ(settled(many), many.size());
+}
+
+// Of so many slots that not all commands of one renewal may be under way together.
+TEST_F(ClusterReturn, PlacesOfManySlotsAreAllRenewedAndFreed) {
+  const auto many = keys(300, false);
+  const limit::Limiter one = limit::Concurrency::make(1).value();
+  auto tuning = Worker::quick();
+  tuning.max_pending = 64;
+  auto settings = cluster_->settings(1s);
+  settings.lease_time = 300ms;
+  Worker worker(settings, tuning);
+  ASSERT_TRUE(worker.turn_until_up());
+  for (const auto& key : many) ASSERT_TRUE(worker.charge({{key, &one}}).outcomes[0].allowed);
+  const auto& stats = worker.store.stats();
+  ASSERT_TRUE(
+      worker.turn_until([&, then = stats.refunds + 6 * many.size()] { return stats.refunds >= then; }));
+  for (const auto& key : many) EXPECT_FALSE(worker.charge({{key, &one}}).outcomes[0].allowed);
+  for (const auto& key : many) worker.store.release({key, &one});
+  ASSERT_TRUE(worker.turn_until([&] { return worker.store.finish(); }));
+  for (const auto& key : many) EXPECT_TRUE(worker.charge({{key, &one}}).outcomes[0].allowed);
+  EXPECT_EQ(stats.refunds_lost, 0U);
 }
 
 TEST_F(ClusterReturn, OfASlotThatIsOnItsWayEachKeyGoesBackWhereItIs) {

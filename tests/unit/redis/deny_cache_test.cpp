@@ -283,9 +283,10 @@ TEST_F(DenyingStore, HearsOfWhatASiblingSettles) {
 
 // Else every request that ends would have Redis asked anew of one key in 64.
 TEST_F(DenyingStore, DoesNotHearOfPermits) {
+  const limit::Limiter many =
+      limit::Concurrency::make(9).value();  // outlives the worker, which gives it back
   Worker worker(Worker::settings_for(server_), Worker::quick(), &refunds_);
   ASSERT_TRUE(worker.turn_until_up());
-  const limit::Limiter many = limit::Concurrency::make(9).value();
   const std::vector<Charge> held{{{.lo = 8, .hi = bill_[0].key.hi}, &many}};  // of the same group
   EXPECT_TRUE(worker.charge(held).outcomes[0].allowed);
   for (int i = 0; i < 3; ++i) worker.charge(bill_);
