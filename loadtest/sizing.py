@@ -76,7 +76,7 @@ def wrk(port, script, options):
 def scripts(folder):
     report = (HERE / "report.lua").read_text()
     many = folder / "many.lua"
-    many.write_text('local n = 0\nfunction request()\n  n = (n * 16807 + 11) % 10000\n'
+    many.write_text('local n = 0\nfunction request()\n  n = (n * 21 + 11) % 10000\n'
                     '  return wrk.format("GET", "/", {["X-API-Key"] = "key" .. n})\nend\n' + report)
     one = folder / "one.lua"
     one.write_text('wrk.headers["X-API-Key"] = "hot"\n' + report)

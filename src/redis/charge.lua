@@ -18,7 +18,7 @@
 --
 -- State never moves backwards here, whatever the clock does. What is of another kind, as a changed configuration
 -- leaves it behind, counts as lost.
-local call, take, pack, byte = redis.call, struct.unpack, struct.pack, string.byte
+local call, take, pack, byte, format = redis.call, struct.unpack, struct.pack, string.byte, string.format
 local keys, lines, at, counts = KEYS, ARGV[1], 1, ARGV[2]
 local n, bills = #keys, #counts
 
@@ -250,7 +250,8 @@ for i = 1, n do
   if ahead then
     -- Two milliseconds more than whole ones: one rounds up, one for the clock that PX counts from, which may be
     -- that of the script's beginning. A key that lives too long costs nothing; one that died early would be a gift.
-    call('SET', keys[i], nexts[i], 'PX', (ahead - ahead % 1000) / 1000 + 2)
+    -- As text, for Redis writes doubles out slowly.
+    call('SET', keys[i], nexts[i], 'PX', format('%d', (ahead - ahead % 1000) / 1000 + 2))
   end
 end
 return reply

@@ -38,21 +38,20 @@
   -- What becomes of a string: the entries from the byte `at` on stay, but for `over` units of them, and one of `cost`
   -- comes in, or adds to the last.
   local function string_log(state, at, live, over, from, newest, instant, cost)
-    local kept = ''
+    local part = '' -- of an entry that goes in part
     while over > 0 and live > 0 do
       local entered, paid = take('<I7I4', state, at)
       local gone = min(paid, over)
       at, live, over = at + 11, live - gone, over - gone
-      kept = gone < paid and pack('<I7I4', entered, paid - gone) or ''
+      part = gone < paid and pack('<I7I4', entered, paid - gone) or ''
     end
-    kept = live > 0 and kept .. sub(state, at) or ''
-    if live > 0 and newest >= from then
-      local entered, paid = take('<I7I4', kept, #kept - 10)
-      instant, kept = newest, sub(kept, 1, -12) .. pack('<I7I4', entered, paid + cost)
-    else
-      kept = kept .. pack('<I7I4', instant, cost)
+    local rest = live > 0 and sub(state, at) or ''
+    if live == 0 or newest < from then
+      return pack('<BI7I4', 6, instant, live + cost) .. part .. rest .. pack('<I7I4', instant, cost)
     end
-    return pack('<BI7I4', 6, instant, live + cost) .. kept
+    local kept = part .. rest
+    local entered, paid = take('<I7I4', kept, #kept - 10)
+    return pack('<BI7I4', 6, newest, live + cost) .. sub(kept, 1, -12) .. pack('<I7I4', entered, paid + cost)
   end
 
   -- Makes a list of a string that has become too long.
