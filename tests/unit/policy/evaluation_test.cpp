@@ -137,6 +137,22 @@ TEST_F(Collect, AFaultyCostIsTheClientsFaultAndLeavesNothingToCharge) {
   EXPECT_FALSE(collect());
 }
 
+// What decides between an override and the rule itself has to be said in one way as well.
+TEST_F(Collect, WhatAnOverrideAsksForIsSaidInOneWay) {
+  rules_ = {rule_of("a", {"ip"})};
+  rules_[0].overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
+  rules_[0].overrides[0].match.headers = {{"x-plan", *TextMatch::parse("pro")}};
+  head_ = head_with({{"X-Plan", "free"}, {"X-Plan", "pro"}});
+  const auto objection = collect();
+  ASSERT_EQ(objection.rule, rules_.data());
+  ASSERT_TRUE(objection.ambiguity);
+  EXPECT_EQ(status_of(objection), 400U);
+  EXPECT_EQ(describe(objection), "the request says the header x-plan in several ways that differ");
+  EXPECT_TRUE(evaluation_.local.empty());
+  head_ = head_with({{"X-Plan", "pro"}, {"X-Plan", "pro"}});
+  EXPECT_FALSE(collect());
+}
+
 TEST_F(Collect, JsonThatIsNestedTooDeepIsToldSo) {
   rules_ = {rule_of("a", {"ip"})};
   rules_[0].cost_from = {CostSource::Kind::Json, "/n", 0};
@@ -207,6 +223,22 @@ TEST_F(FallBack, AShadowRuleStaysOne) {
   rules_[0].mode = Mode::Shadow;
   EXPECT_EQ(fall_back(), nullptr);
   EXPECT_FALSE(fallback_.charges()[0].enforced);
+}
+
+// One node of a cluster was away, the others have answered: what they keep is theirs to say.
+TEST_F(FallBack, OnlyWhatCouldNotBeAskedGoesByItsRule) {
+  constexpr limit::LineSet kFirst = 1, kSecond = 2;
+  rules_[1].on_store_failure = OnStoreFailure::Closed;
+  collect();
+  EXPECT_EQ(evaluation_.fall_back(request_, kKeys, fallback_, kFirst), nullptr) << "the closed one was asked";
+  ASSERT_EQ(fallback_.charges().size(), 1U);
+  EXPECT_EQ(fallback_.line(0).rule, rules_.data());
+  fallback_.clear();
+  EXPECT_EQ(evaluation_.fall_back(request_, kKeys, fallback_, kSecond), &rules_[1]);
+  rules_[1].on_store_failure = OnStoreFailure::Local;
+  EXPECT_EQ(evaluation_.fall_back(request_, kKeys, fallback_, kSecond), nullptr);
+  ASSERT_EQ(fallback_.charges().size(), 1U) << "the other one was charged in Redis";
+  EXPECT_EQ(fallback_.line(0).rule, &rules_[1]);
 }
 
 class Decide : public testing::Test {

@@ -232,6 +232,19 @@ TEST_F(NameKey, WhatIsMissing) {
   EXPECT_EQ(name(rule), name({"user", "method"}));
 }
 
+// Where the address stands for what is missing it says where the client belongs as well: else all who lack
+// it would be at one place of a cluster.
+TEST_F(NameKey, WhoLacksAPartIsWhereItsAddressIs) {
+  Rule rule = rule_of("r", {"user", "path"});
+  rule.on_missing = OnMissing::Ip;
+  const auto place = place_of_client(rule, request_, kKey);
+  EXPECT_EQ(place, place_of_client(rule_of("s", {"ip"}), request_, kKey));
+  request_.client.network = ip("203.0.113.8");
+  EXPECT_NE(place_of_client(rule, request_, kKey), place);
+  request_.client.user = "ann";
+  EXPECT_EQ(place_of_client(rule, request_, kKey), place_of_client(rule_of("s", {"user"}), request_, kKey));
+}
+
 TEST_F(NameKey, TiersAndOverridesCountApartAndTiersKeepTheirNames) {
   Rule rule = rule_of("r", {"ip"});
   rule.tiers.push_back({.tier = "free", .limiter = bucket(1, 1)});

@@ -139,5 +139,21 @@ TEST(AppliedLimiter, AnElasticLimitByLoadAndTheOtherCounts) {
   EXPECT_EQ(local_limiter(rule, tier).limiter, tier.limiter);
 }
 
+TEST(AppliedLimiter, OfAnElasticLimitTheShareIsEnforcedAndTold) {
+  Rule rule = rule_of("r", {"ip"});
+  rule.local_share = bucket(5, 5);
+  rule.elastic = Elastic{.limiter = bucket(20, 20), .local_share = bucket(10, 10), .while_load_below = 0.7};
+  const auto head = head_with({});
+  auto request = request_of(head);
+  request.load = 0;
+  const auto elastic = local_limiter(rule, applied_limiter(rule, request));
+  EXPECT_TRUE(elastic.elastic);
+  EXPECT_EQ(elastic.limiter, rule.elastic->local_share->get());
+  EXPECT_EQ(elastic.told, rule.elastic->local_share->get()) << "its quota is what clients are told of";
+  const auto own = local_limiter(rule, counted_limiter(rule, elastic));
+  EXPECT_EQ(own.limiter, rule.local_share->get());
+  EXPECT_EQ(own.told, rule.local_share->get());
+}
+
 }  // namespace
 }  // namespace weir::policy

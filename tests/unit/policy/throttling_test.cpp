@@ -4,6 +4,7 @@
 #include "weir/limit/key_table.hpp"
 
 #include <random>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -66,6 +67,17 @@ TEST_F(Throttling, TheTightestIsFoundByWhatIsTold) {
   rules_.push_back(rule_of("s", {"ip"}));
   rules_[1].limiter = bucket(1, 10);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(ask().rule, rules_.data());  // 4 of 8 left, and told 0 of 4
+}
+
+// Whoever is met after it, and whoever speaks.
+TEST_F(Throttling, ASoftLimitThatIsExceededIsToldOnceForAll) {
+  rules_[0].limiter = bucket(1, 1);
+  rules_[0].soft = bucket(1, 3);
+  rules_.push_back(rule_of("wide", {"ip"}));
+  EXPECT_FALSE(ask().exceeded);
+  EXPECT_TRUE(ask().exceeded);
+  std::swap(rules_[0], rules_[1]);
+  EXPECT_TRUE(ask().exceeded);
 }
 
 // The law: what is told as left does not grow before `more_after`, and has grown by then.
