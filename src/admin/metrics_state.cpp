@@ -1,6 +1,8 @@
 // Where limits are kept: the table of keys, Redis, and what is leased from it.
 #include "admin/metrics_page.hpp"
 
+#include <chrono>
+
 namespace weir::admin {
 
 namespace {
@@ -12,14 +14,27 @@ void tell_keys(MetricsPage& page) {
   const auto stats = page.sources().key_table();
   page.put(page.gauge("weir_keys", "Keys that the table remembers.").add({}, stats.keys));
   page.put(page.gauge("weir_key_slots", "Keys that the table has room for.").add({}, stats.slots));
-  page.put(page.counter("weir_key_overflows_total", "Charges to an overflow cell because the table was full.")
-               .add({}, stats.overflowed));
+  page.put(page.counter("weir_key_overflows_total",
+                        "What overflow cells said, because the table was full or had been.")
+               .add({{"outcome", "charged"}}, stats.overflowed)
+               .add({{"outcome", "refused"}}, stats.overflow_refused));
   page.put(page.gauge("weir_log_chunks_used", "Chunks of 64 bytes that logs of single admissions hold.")
                .add({}, stats.log_chunks_used));
   page.put(page.gauge("weir_log_chunks", "Chunks that there are.").add({}, stats.log_chunks));
   page.put(page.counter("weir_log_merges_total",
                         "Admissions entered with the one before, because no chunk was left.")
                .add({}, stats.log_merged));
+}
+
+// Calendars, hours and tokens go by a clock that was read once.
+void tell_clock(MetricsPage& page) {
+  if (!page.sources().now) return;
+  const auto ahead =
+      std::chrono::system_clock::now().time_since_epoch() - page.sources().now().time_since_epoch();
+  page.put(page.gauge("weir_clock_step_seconds",
+                      "How far the system's clock has been set, or has run, ahead of the one that weir has "
+                      "gone by since it started; below zero: behind.")
+               .add({}, std::chrono::duration<double>(ahead).count()));
 }
 
 void tell_leases(MetricsPage& page) {
@@ -78,6 +93,7 @@ void tell_redis(MetricsPage& page) {
 
 void tell_state(MetricsPage& page) {
   tell_keys(page);
+  tell_clock(page);
   tell_redis(page);
   if (page.sources().redis) tell_leases(page);
 }

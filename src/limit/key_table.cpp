@@ -283,7 +283,10 @@ bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std:
     outcomes[i] = line.step.outcome;
     if (line.inherits && !outcomes[i].allowed) [[unlikely]]
       outcomes[i].overflow = true;  // it is refused for what others were charged as well
-    if (charges[i].enforced && !line.step.outcome.allowed) admitted = false;
+    if (!charges[i].enforced || line.step.outcome.allowed) continue;
+    admitted = false;
+    if (outcomes[i].overflow) [[unlikely]]
+      impl_->overflow.note_refusal();  // whoever says so has locked it
   }
   for (std::size_t i = 0; i < charges.size(); ++i)
     impl_->finish(charges[i], lines[i], admitted && lines[i].step.outcome.allowed);

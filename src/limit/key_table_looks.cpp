@@ -69,6 +69,7 @@ KeyTable::Stats KeyTable::stats() const {
   stats.log_merged = impl_->logs.merged();
   const std::lock_guard lock(impl_->overflow.mutex);
   stats.overflowed = impl_->overflow.charges();
+  stats.overflow_refused = impl_->overflow.refusals();
   return stats;
 }
 

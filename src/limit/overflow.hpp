@@ -56,6 +56,7 @@ class Overflow {
   }
 
   void note_charge() noexcept { ++charges_; }
+  void note_refusal() noexcept { ++refusals_; }
 
   template <class Visit>
   void for_each(Visit visit) const {
@@ -74,6 +75,7 @@ class Overflow {
   }
 
   [[nodiscard]] std::uint64_t charges() const noexcept { return charges_; }
+  [[nodiscard]] std::uint64_t refusals() const noexcept { return refusals_; }
 
   mutable std::mutex mutex;
 
@@ -100,6 +102,7 @@ class Overflow {
   std::array<std::atomic<std::int64_t>, kMaxRules> live_until_{};
   std::size_t apart_ = 0;  // cells of ledgers beyond their rule's two
   std::uint64_t charges_ = 0;
+  std::uint64_t refusals_ = 0;
 };
 
 }  // namespace weir::limit

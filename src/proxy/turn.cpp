@@ -149,7 +149,7 @@ net::Task<Exchange::Ending> Exchange::give_way(base::Duration retry_after) {
   space_->standing = "Retry-After: ";
   http::append_number(space_->standing, http::retry_after_seconds(retry_after).value_or(1));
   space_->standing += "\r\n";
-  return error(503, "the queue is full and others go first; please retry");
+  return error(503, "others go first, and no turn is left in the queue; please retry");
 }
 
 }  // namespace weir::proxy

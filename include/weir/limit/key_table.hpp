@@ -131,12 +131,13 @@ class KeyTable {
   void retire(RuleIndex index);
 
   struct Stats {
-    std::uint64_t keys = 0;             // slots taken, drained ones that no sweep has met yet included
-    std::uint64_t slots = 0;            // all slots there are
-    std::uint64_t overflowed = 0;       // charges that went to an overflow cell, since the start
-    std::uint64_t log_chunks = 0;       // of 64 bytes each, that there are
-    std::uint64_t log_chunks_used = 0;  // that logs hold
-    std::uint64_t log_merged = 0;       // admissions that found none left, since the start
+    std::uint64_t keys = 0;              // slots taken, drained ones that no sweep has met yet included
+    std::uint64_t slots = 0;             // all slots there are
+    std::uint64_t overflowed = 0;        // charges that went to an overflow cell, since the start
+    std::uint64_t overflow_refused = 0;  // enforced ones that an overflow cell, or what came of it, refused
+    std::uint64_t log_chunks = 0;        // of 64 bytes each, that there are
+    std::uint64_t log_chunks_used = 0;   // that logs hold
+    std::uint64_t log_merged = 0;        // admissions that found none left, since the start
     std::array<std::uint64_t, kMaxRules> keys_by_rule{};  // `keys`, by the rule that charged them last
   };
   [[nodiscard]] Stats stats() const;

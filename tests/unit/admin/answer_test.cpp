@@ -7,6 +7,7 @@
 namespace weir::admin {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -193,13 +194,21 @@ TEST_F(AnswerTest, LabelsCannotBreakOut) {
 TEST_F(AnswerTest, WhatIsNotThereIsNotShown) {
   EXPECT_THAT(metrics(), Not(HasSubstr("weir_redis")));
   EXPECT_THAT(metrics(), Not(HasSubstr("weir_keys")));
-  sources_.key_table = [] { return limit::KeyTable::Stats{.keys = 12, .slots = 1024, .overflowed = 1}; };
+  sources_.key_table = [] {
+    return limit::KeyTable::Stats{.keys = 12, .slots = 1024, .overflowed = 1, .overflow_refused = 3};
+  };
   sources_.redis = [] {
     return std::vector<RedisFigures>{{.up = true, .calls = 10, .timeouts = 1}, {.up = false, .calls = 5}};
   };
+  sources_.now = [] {
+    return std::chrono::time_point_cast<base::Duration>(std::chrono::system_clock::now() -
+                                                        std::chrono::seconds(100));
+  };
   const auto text = metrics();
+  EXPECT_THAT(text, ContainsRegex("weir_clock_step_seconds 100\\.0"));
   EXPECT_THAT(text, HasSubstr("weir_keys 12\n"));
-  EXPECT_THAT(text, HasSubstr("weir_key_overflows_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("weir_key_overflows_total{outcome=\"charged\"} 1\n"
+                              "weir_key_overflows_total{outcome=\"refused\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("weir_redis_up{worker=\"0\"} 1\nweir_redis_up{worker=\"1\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("weir_redis_calls_total 15\n"));
 }

@@ -99,7 +99,8 @@ class FullTable {
       ASSERT_EQ(charged.outcomes[line], expected[line].outcome) << "line " << line;
       if (admitted && expected[line].outcome.allowed) cells_[charged.bill[line].ledger] = expected[line].next;
     }
-    if (admitted) flying_.push_back(charged);
+    admitted ? flying_.push_back(charged) : void(++refused_);
+    ASSERT_EQ(table_.stats().overflow_refused, refused_);
   }
 
   [[nodiscard]] Cell beyond(const Charge& charge, const Limiter& decider) const {
@@ -142,6 +143,7 @@ class FullTable {
   TimePoint now_;
   std::array<Cell, 2> cells_;
   std::vector<Charged> flying_;
+  std::uint64_t refused_ = 0;
   std::uint64_t client_ = 0;
 };
 
