@@ -37,5 +37,6 @@ class Doubts {
 // One function for each part of a configuration.
 void doubt_routes(const Settings& settings, Doubts& doubts);
 void doubt_rules(const Settings& settings, Doubts& doubts);
+void doubt_keys(const Settings& settings, Doubts& doubts);
 
 }  // namespace weir::app

@@ -11,94 +11,6 @@ namespace {
 
 using policy::Attribute;
 
-// What every request has: of the alternatives behind it none is looked at.
-bool is_of_every(const policy::AttributeRef& attribute) {
-  constexpr Attribute kOfEvery[] = {Attribute::Ip, Attribute::Method, Attribute::Path};
-  return std::find(std::begin(kOfEvery), std::end(kOfEvery), attribute.kind) != std::end(kOfEvery);
-}
-
-bool takes_api_key(const policy::KeyPart& part) {
-  for (const auto& attribute : part) {
-    if (attribute.kind == Attribute::ApiKey) return true;
-    if (is_of_every(attribute)) break;
-  }
-  return false;
-}
-
-// Whether a client that invents an API key gets a state of its own: whatever the other parts of the key are.
-bool rests_on_api_key(const policy::Rule& rule) {
-  return std::any_of(rule.key.begin(), rule.key.end(), takes_api_key);
-}
-
-void doubt_invented_keys(const Settings& settings, Doubts& doubts) {
-  const auto& client = settings.client;
-  if (client.keys && client.unknown_keys != policy::UnknownKeys::Accept) return;
-  for (const auto& rule : settings.rules)
-    if (rests_on_api_key(rule))
-      doubts.add(rule,
-                 std::string("tells clients apart by API keys, and ") +
-                     (client.keys ? "unknown ones are accepted" : "no [client] keys file says which exist") +
-                     ": who invents keys gets a fresh limit with each");
-}
-
-std::string text_of(const policy::KeyPart& part) {
-  std::string text;
-  for (const auto& attribute : part) text += (text.empty() ? "" : "|") + policy::describe(attribute);
-  return in_quotes(text);
-}
-
-// What the writer of a fallback perhaps meant whose rest is never looked at: the rest before what every
-// request has, or where all of it is such, both together.
-std::string perhaps(const policy::KeyPart& part) {
-  policy::KeyPart first, last;
-  for (const auto& attribute : part) (is_of_every(attribute) ? last : first).push_back(attribute);
-  if (first.empty()) {
-    std::string both;
-    for (const auto& attribute : last) both += (both.empty() ? "" : ", ") + text_of({attribute});
-    return "[" + both + "], all of them together";
-  }
-  first.push_back(last.front());
-  return text_of(first);
-}
-
-// Every request has what stands before the last alternative, which is never looked at.
-void doubt_fallbacks(const policy::Rule& rule, Doubts& doubts) {
-  for (const auto& part : rule.key) {
-    const auto present = std::find_if(part.begin(), part.end(), is_of_every);
-    if (part.end() - present < 2) continue;
-    doubts.add(rule, "is keyed by " + text_of(part) + ", and every request has " +
-                         (present->kind == Attribute::Ip ? "an " : "a ") + policy::describe(*present) + ": " +
-                         text_of({present + 1, part.end()}) + " is never looked at; did you mean " +
-                         perhaps(part) + "?");
-  }
-}
-
-bool can_be_known(Attribute attribute, const policy::ClientSettings& client) {
-  const auto told = [](const policy::Source& source) { return source.kind != policy::Source::Kind::None; };
-  switch (attribute) {
-    case Attribute::User:
-      return told(client.user) || client.keys;
-    case Attribute::Org:
-      return told(client.org) || client.keys;
-    case Attribute::Service:
-      return told(client.service) || client.keys;
-    case Attribute::Tier:
-      return client.keys.has_value();
-    case Attribute::Device:
-      return told(client.device);
-    default:
-      return true;
-  }
-}
-
-void doubt_key(const policy::Rule& rule, const policy::ClientSettings& client, Doubts& doubts) {
-  for (const auto& part : rule.key)
-    if (std::none_of(part.begin(), part.end(),
-                     [&](const policy::AttributeRef& ref) { return can_be_known(ref.kind, client); }))
-      doubts.add(rule, "is keyed by " + text_of(part) +
-                           ", which no request has: [client] does not say where it is found");
-}
-
 void doubt_reach(const Settings& settings, Doubts& doubts) {
   for (const auto& rule : settings.rules)
     if (std::all_of(settings.routes.begin(), settings.routes.end(),
@@ -204,12 +116,10 @@ void doubt_messages(const policy::Rule& rule, const Settings& settings, Doubts& 
 
 void doubt_rules(const Settings& settings, Doubts& doubts) {
   if (settings.rules.empty()) doubts.add("there is no [[rule]]: every request is admitted");
-  doubt_invented_keys(settings, doubts);
+  doubt_keys(settings, doubts);
   doubt_reach(settings, doubts);
   doubt_queues(settings, doubts);
   for (const auto& rule : settings.rules) {
-    doubt_key(rule, settings.client, doubts);
-    doubt_fallbacks(rule, doubts);
     doubt_overrides(rule, doubts);
     doubt_costs(rule, doubts);
     doubt_bodies(rule, doubts);

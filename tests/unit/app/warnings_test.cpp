@@ -36,6 +36,24 @@ TEST(Warnings, OfKeysThatClientsCanInvent) {
     EXPECT_THAT(of(key), Not(warned)) << key;
 }
 
+TEST(Warnings, OfKeysThatClientsWriteAsTheyLike) {
+  const auto of = [](const std::string& rules) { return warnings_of(with_rule(rules)); };
+  const auto warned = Contains(HasSubstr("which clients write as they like"));
+  for (const char* key : {R"(["header:X-Tenant"])", R"(["path"])", R"(["ip", "query:id"])",
+                          R"(["cookie:a|ip"])", R"(["user|header:a"])"})
+    EXPECT_THAT(of("key = " + std::string(key) + "\n"), warned) << key;
+  for (const char* key : {R"(["ip|header:X-Tenant"])", R"(["method|path"])", R"(["ip", "route"])", "[]"})
+    EXPECT_THAT(of("key = " + std::string(key) + "\n"), Not(warned)) << key;
+  const std::string by_header = "key = [\"header:a\"]\nmatch = { path = \"/a/*\" }\n";
+  const std::string beside = "[[rule]]\nname = \"beside\"\nlimit = \"9/s\"\n";
+  EXPECT_THAT(of(by_header + beside + "key = [\"ip\"]\n"), Not(warned));
+  EXPECT_THAT(of(by_header + beside + "key = []\nmatch = { path = \"/a/*\" }\n"), Not(warned));
+  for (const char* other :
+       {"key = [\"ip\"]\nmatch = { path = \"/b/*\" }\n", "key = [\"ip\"]\nmode = \"shadow\"\n",
+        "key = [\"api_key|ip\"]\n", "key = [\"cookie:b\"]\n"})
+    EXPECT_THAT(of(by_header + beside + other), warned) << other;
+}
+
 TEST(Warnings, OfRoutesBehindOneThatTakesAll) {
   EXPECT_THAT(located_warnings_of(
                   with("[[route]]\nname = \"late\"\nmatch = { path = \"/a\" }\nupstream = \"api\"\n")),
