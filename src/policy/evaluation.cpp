@@ -164,11 +164,14 @@ Objection Evaluation::meet(const Rule& rule, const Request& request, const Namin
   return {};
 }
 
-Objection Evaluation::collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys) {
+template <class Takes>
+Objection Evaluation::collect_those(std::span<const Rule> rules, const Request& request,
+                                    const NamingKeys& keys, Takes takes) {
   local.clear();
   remote.clear();
   Namer namer(request);
   for (const Rule& rule : rules) {
+    if (!takes(rule)) continue;
     const auto objection = meet(rule, request, keys, namer);
     if (!objection || rule.mode == Mode::Shadow) continue;
     local.clear();
@@ -176,6 +179,15 @@ Objection Evaluation::collect(std::span<const Rule> rules, const Request& reques
     return objection;
   }
   return {};
+}
+
+Objection Evaluation::collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys) {
+  return collect_those(rules, request, keys, [](const Rule&) { return true; });
+}
+
+Objection Evaluation::collect_by_head(std::span<const Rule> rules, const Request& request,
+                                      const NamingKeys& keys) {
+  return collect_those(rules, request, keys, [&](const Rule& rule) { return !asks_for_body(rule, request); });
 }
 
 const Rule* Evaluation::fall_back(const Request& request, const NamingKeys& keys, Bill& fallback,

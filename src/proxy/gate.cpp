@@ -227,6 +227,35 @@ bool Gate::refused_unasked(base::TimePoint now) {
   return true;
 }
 
+bool Gate::refuses_by_head(base::TimePoint now, Ruling& ruling) {
+  auto& evaluation = space_.evaluation;
+  charged_at_ = now;
+  ruling.objection = evaluation.collect_by_head(config_.rules, space_.request, config_.names);
+  if (ruling.objection) return true;
+  if (!refused_unasked(now) && !refused_here(now)) return false;
+  ruling = rule();
+  return true;
+}
+
+// Looks first, for who asks takes places that others may need. A queue that refuses may still take somebody
+// with a better claim (displace.cpp).
+bool Gate::refused_here(base::TimePoint now) {
+  auto& bill = space_.evaluation.local;
+  const auto refuses = [&](const limit::Charge& charge) {
+    return charge.enforced && !std::holds_alternative<limit::LeakyBucket>(*charge.limiter) &&
+           !worker_.table.peek(charge, now).allowed;
+  };
+  if (std::none_of(bill.charges().begin(), bill.charges().end(), refuses)) return false;
+  space_.permits.reserve(bill.charges().size());
+  local_charged_ = worker_.table.charge(bill.charges(), now, bill.outcomes(), &space_.journal.charged);
+  if (!local_charged_) return true;
+  hold(bill);  // somebody has given back meanwhile
+  refund();
+  let_go();
+  space_.journal.clear();
+  return false;
+}
+
 net::Task<Ruling> Gate::ask_redis() {
   auto& remote = space_.evaluation.remote;
   make_room_for_permits(remote);

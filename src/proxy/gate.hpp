@@ -39,6 +39,9 @@ class Gate {
   // `priority`: who gives way to it where a queue is full.
   [[nodiscard]] bool decide_here(base::TimePoint now, policy::Priority priority, Ruling& ruling);
   [[nodiscard]] net::Task<Ruling> ask_redis();
+  // Before a body is waited for that some rules ask for: whether the others refuse whatever it says. True:
+  // `ruling` is final. False: nothing is charged, and decide_here() comes next.
+  [[nodiscard]] bool refuses_by_head(base::TimePoint now, Ruling& ruling);
 
   // What a delayed request waits for: the departure of the enforced line with the longest delay, and the rule
   // of that line. REQUIRES a decision of Delay.
@@ -87,6 +90,7 @@ class Gate {
                    bool overflow);
   void leave_to_lane(const Departure& departure);
   [[nodiscard]] bool refused_unasked(base::TimePoint now);
+  [[nodiscard]] bool refused_here(base::TimePoint now);
   [[nodiscard]] Ruling rule();
   [[nodiscard]] Ruling fall_back(limit::LineSet unasked);
   void count(const policy::Bill& bill, bool admitted);

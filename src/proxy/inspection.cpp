@@ -1,6 +1,6 @@
 // The part of an exchange that comes before the decision where rules ask what the body says: up to their
 // bound it is read into memory, and goes on from there unchanged. Requests that no rule asks so pass through
-// untouched.
+// untouched; so that nobody's body is read for nothing, the other rules are looked at before.
 #include "weir/policy/inspection.hpp"
 
 #include "proxy/exchange.hpp"
@@ -33,7 +33,11 @@ net::Task<Exchange::Ending> Exchange::inspect() {
                                                      : State::Whole;
   if (is_empty(head) || body.state != State::Whole) return decide();
   const auto unread = session_.inbox.unread();
-  if (!sized || unread.size() < head.content_length) return read_body(most);
+  if (!sized || unread.size() < head.content_length) {
+    Ruling ruling;
+    asked_at_ = latest_;
+    return gate_.refuses_by_head(asked_at_, ruling) ? carry_out(ruling) : read_body(most);
+  }
   body.text = unread.substr(0, static_cast<std::size_t>(head.content_length));
   return decide();
 }

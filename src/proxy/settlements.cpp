@@ -36,8 +36,9 @@ void Settlements::begin(policy::Bill& bill, Store store, base::TimePoint charged
 bool Settlements::want_body() {
   bool wanted = false;
   if (!due()) return wanted;
-  for_each_line([&](const Line&, const Settlement& settlement) {
-    wanted = wanted || settlement.kind == Settlement::Kind::Json;
+  for_each_line([&](const Line& line, const Settlement& settlement) {
+    const bool enforced = line.rule().mode == policy::Mode::Enforce;  // a shadow rule changes no traffic
+    wanted = wanted || (settlement.kind == Settlement::Kind::Json && enforced);
   });
   return wanted;
 }

@@ -39,7 +39,7 @@ class Settlements final : public BodyWatch {
   // Whether an answer is waited for.
   [[nodiscard]] bool due() const noexcept { return wait_ == Wait::Answer; }
 
-  // Whether a cost is to be read in the answer's body, which has to be whole and plain then.
+  // Whether an enforced rule's cost is to be read in the answer's body, which has to be whole and plain then.
   [[nodiscard]] bool want_body();
 
   // The head of the answer; `head`: null where weir answers itself. True when something changed: the outcomes

@@ -32,6 +32,52 @@ class BodiesTestCase(TestCase):
         return [exchange.body for exchange in self.upstream.exchanges]
 
 
+class HeadsFirst(BodiesTestCase):
+    """Who is refused by a rule that needs no body is told so before it has sent one."""
+
+    def ask(self, weir, fields=""):
+        """The answer to a head whose body does not come."""
+        with weir.connect() as client:
+            client.send(HEAD + fields.encode() + b"Content-Length: 50000\r\n\r\n")
+            return client.read()
+
+    def test_a_refusal_waits_for_no_body(self):
+        weir = self.weir(rule("few", "2/day", key='["ip"]'), rule("strict", key='["header:X-Who"]', on_missing='"reject"'), risky())
+        with weir.connect() as client:
+            left = client.request("POST", "/messages", {"X-Who": "me"}, b"x")["x-ratelimit-remaining"]
+        self.assert_own_error(self.ask(weir), 400)
+        refused = self.ask(weir, "X-Who: me\r\n")
+        self.assertEqual((left, refused.status, refused.json()["rule"]), ("0", 429, "strict"))
+        self.assertEqual(self.ask(weir, "X-Who: me\r\nExpect: 100-continue\r\n").status, 429)
+        self.await_metric(weir, 2, "weir_decisions_total", rule="strict", outcome="refused")
+        self.assertEqual(weir.metric("weir_decisions_total", rule="few", outcome="refused"), 0)
+        self.assertEqual(self.post(weir, b"x", X_Who="you").status, 200, "looking has taken nothing")
+        self.assertEqual(self.post(weir, b"x", X_Who="they").json()["rule"], "few")
+
+    def test_what_redis_is_known_to_refuse_waits_for_none_either(self):
+        redis = self.start(Redis())
+        weir = self.weir(rule("shared", "1/day", key='["ip"]', store='"redis"'), risky(),
+                         state=f'redis = {{ url = "{redis.url}" }}\nkey_secret = "0123456789abcdef"')
+        eventually(weir.is_ready, "it is ready")
+        self.assertEqual([self.post(weir, b"x").status for _ in range(2)], [200, 429])
+        with weir.connect() as client:  # of the same worker, or another that has not heard of it yet
+            client.send(HEAD + b"Content-Length: 1\r\n\r\n")
+            client.send(b"x")
+            self.assertEqual(client.read().status, 429)
+            client.send(HEAD + b"Content-Length: 50000\r\n\r\n")
+            self.assertEqual(client.read().status, 429)
+
+    def test_a_queue_that_is_full_is_asked_with_the_body(self):
+        weir = self.weir(rule("queue", "1/h", algorithm='"leaky_bucket"', queue=1, key="[]"), risky())
+        self.assertEqual(self.post(weir, b"x").status, 200)
+        with weir.connect() as waiting, weir.connect() as late:
+            waiting.send(HEAD + b"Content-Length: 1\r\n\r\nx")
+            self.await_metric(weir, 1, "weir_queue_depth")
+            late.send(HEAD + b"Content-Length: 2\r\n\r\n")
+            late.send(b"xx")
+            self.assertEqual(late.read().status, 429)
+
+
 class Costs(BodiesTestCase):
     def spending(self, cost='{ json = "/amount" }', **more):
         return self.weir(rule("spending", "15/day", key="[]", cost=cost, match='{ path = "/pay" }', **more))

@@ -280,6 +280,8 @@ class CostOfTheAnswer(Settlement):
         self.upstream.reply = as_asked
         weir = self.weir(rule("tokens", "10000/day", key='["ip"]', match='{ path = "/metered" }',
                               cost='{ response_json = "/usage/total_tokens", reserve = 1000 }'),
+                         rule("tried", "10000/day", key='["ip"]', mode='"shadow"', match='{ path = "/tried" }',
+                              cost='{ response_json = "/usage/total_tokens", reserve = 1000 }'),
                          rule("failures", "9/day", key='["ip"]', charge='{ status = ["5xx"] }'))
         with weir.connect() as client:
             for number, fields in enumerate(({"accept-encoding": "gzip"}, {"range": "bytes=0-0", "if-range": '"x"'},
@@ -291,6 +293,9 @@ class CostOfTheAnswer(Settlement):
                 self.assertEqual((head.all("accept-encoding"), head["range"], head["if-range"]), (["identity"], None, None))
             client.send(request_bytes("GET", "/", {"accept-encoding": "gzip"}))
             self.assertEqual(client.read()["content-encoding"], "gzip", "other requests are left alone")
+            client.send(request_bytes("GET", "/tried", {"accept-encoding": "gzip"}))
+            self.assertEqual(client.read()["content-encoding"], "gzip", "and so is what a shadow rule meets")
+            self.await_settled(weir, "tried", unreadable=1)
 
     def test_a_body_beyond_the_bound_is_relayed_and_not_read(self):
         body = json.dumps({"usage": {"total_tokens": 5}, "text": "x" * 5000}).encode()

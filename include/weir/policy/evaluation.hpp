@@ -154,6 +154,9 @@ class Evaluation {
   // body as they want (wanted_body).
   Objection collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
 
+  // The same of the rules alone that its head decides on, while its body is still to come.
+  Objection collect_by_head(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
+
   // The same of one rule, whatever its mode: adds its lines where it applies, none where it objects.
   Objection meet(const Rule& rule, const Request& request, const NamingKeys& keys);
 
@@ -170,6 +173,9 @@ class Evaluation {
 
  private:
   Objection meet(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
+  template <class Takes>
+  Objection collect_those(std::span<const Rule> rules, const Request& request, const NamingKeys& keys,
+                          Takes takes);
 };
 
 // How long a rule's refusal lasts: as long as its limiter says, or until the rule's hours are over.
