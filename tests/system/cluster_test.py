@@ -8,22 +8,20 @@ import signal
 import threading
 import time
 
-from harness import (PATIENCE, Client, Load, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule,
+from harness import (PATIENCE, SANITIZED, Client, Load, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule,
                      run_weir, together)
 from redis_cluster import Node, form, keys_of, move_slot, slots_of, state
+
+
+TIMEOUT = 0.1  # redis_cluster.state()'s
+AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds after which the weirs are one limit again
 
 
 class Walk(Load):
     """A load of many clients, whose keys lie on all nodes."""
 
-    def ask(self, port):
-        with Client(port) as client:
-            for number in itertools.count():
-                if self.ending.is_set():
-                    return
-                began = time.monotonic()
-                status = client.get("/", x_load=str(number % 97)).status
-                self.results.append((status, time.monotonic() - began))
+    def get(self, client, number):
+        return client.get("/", x_load=str(number % 97))
 
 
 class Cluster(TestCase):
@@ -120,6 +118,8 @@ class Cluster(TestCase):
         source = next(node for node in self.masters if name in self.keys(node))
         target = next(node for node in self.masters if node is not source)
         load = Walk([weir.port for weir in weirs])
+        load.goes_on(200)
+        load.fails_from_here()
         admitted, path = [1], itertools.count()
 
         def ask():
@@ -132,7 +132,8 @@ class Cluster(TestCase):
         load.goes_on(200)
         statuses = [weirs[i % 2].get(f"/rest/{i}", x_m="moving").status for i in range(320)]
         self.assertEqual(admitted[0] + statuses.count(200), 500, "not one more, not one less")
-        self.assertEqual(set(load.stop()), {200})
+        self.assertEqual(load.stop(TIMEOUT), {200})
+        self.assertEqual([weir.process.poll() for weir in weirs], [None, None])
         self.assertEqual(sum(weir.metric("weir_decisions_total", outcome="store_failed") for weir in weirs), 0)
         self.assertGreater(sum(node.calls("asking") for node in self.masters), 0)
         self.assertGreater(target.calls("evalsha"), 0)
@@ -160,6 +161,7 @@ class Cluster(TestCase):
         self.assertGreater(len(spared), 5)
         load = Walk([weir.port for weir in weirs for _ in range(2)])
         load.goes_on(200)
+        load.fails_from_here()
         victim.kill()
         for name in spared[:10]:
             statuses = [weirs[i % 2].get("/", x_n=name).status for i in range(25)]
@@ -169,11 +171,14 @@ class Cluster(TestCase):
                    "a replica is promoted", 30)
         promoted = time.monotonic()
         eventually(lambda: all(weir.metric("weir_redis_up") == 2 for weir in weirs), "all slots are served")
-        print(f"\nwhole again {time.monotonic() - promoted:.2f} s after the promotion", flush=True)
+        whole = time.monotonic() - promoted
+        print(f"\nwhole again {whole:.2f} s after the promotion", flush=True)
+        self.assertLess(whole, AT_ONCE)
         for number, name in enumerate(lost[:6]):
             self.assertTrue(self.shares(weirs, f"{name} again {number}"))
         load.goes_on(200)
-        self.assertEqual(set(load.stop()), {200})
+        self.assertEqual(load.stop(TIMEOUT), {200})
+        self.assertEqual([weir.process.poll() for weir in weirs], [None, None])
         self.assertGreater(len(others), 1)
 
     def test_redis_check(self):

@@ -5,6 +5,7 @@ kernel picks, and ends with the `with` (or the test) that started it.
 $WEIR names the binary under test; $WEIR_SANITIZE is set where it runs under a sanitizer and is slow.
 """
 
+import itertools
 import os
 import pathlib
 import ssl
@@ -18,10 +19,11 @@ from upstream import Exchange, Upstream, answer, closed_port
 from wire import PATIENCE, Client, Response, chunked, exchange_raw, get, read_response, request_bytes
 
 SANITIZED = bool(os.environ.get("WEIR_SANITIZE"))
+PAUSES = 2.0 if SANITIZED else 0.35  # of a machine that has other work: a request may be so late without a fault of weir's
 
 __all__ = [
     "BELOW_EPHEMERAL",
-    "PATIENCE", "SANITIZED", "WEIR", "Client", "Echo", "Exchange", "Load", "Process", "Redis", "Response", "TestCase", "Upstream", "Weir",
+    "PATIENCE", "PAUSES", "SANITIZED", "WEIR", "Client", "Echo", "Exchange", "Load", "Process", "Redis", "Response", "TestCase", "Upstream", "Weir",
     "answer", "chunked", "client_tls", "closed_port", "config", "eventually", "exchange_raw", "get", "main",
     "make_authority", "make_certificate", "make_client_certificate", "read_response", "request_bytes", "rss_kib", "rule", "run_weir",
     "together",
@@ -61,30 +63,50 @@ def eventually(holds, what, seconds=PATIENCE):
 
 
 class Load:
-    """A client for each of `ports` that asks again and again until told to stop; what they got, and how long it took."""
+    """A client for each of `ports` that asks again and again until told to stop; what they got (0: a connection that broke), and
+    how long it took."""
 
     def __init__(self, ports):
-        self.results, self.ending = [], threading.Event()
+        self.results, self.ending, self.failing = [], threading.Event(), 0
         self.threads = [threading.Thread(target=self.ask, args=(port,), daemon=True) for port in ports]
         for thread in self.threads:
             thread.start()
 
+    def get(self, client, number):
+        return client.get("/", x_api_key="load")
+
     def ask(self, port):
-        with Client(port) as client:
-            while not self.ending.is_set():
-                began = time.monotonic()
-                self.results.append((client.get("/", x_api_key="load").status, time.monotonic() - began))
+        began = time.monotonic()
+        try:
+            with Client(port) as client:
+                for number in itertools.count():
+                    if self.ending.is_set():
+                        return
+                    began = time.monotonic()
+                    self.results.append((self.get(client, number).status, time.monotonic() - began))
+        except Exception:
+            self.results.append((0, time.monotonic() - began))
+            raise
 
     def goes_on(self, count=100):
         seen = len(self.results)
         eventually(lambda: len(self.results) > seen + count, "requests go on")
 
-    def stop(self):
-        """The statuses that there were."""
+    def fails_from_here(self):
+        """What comes is set beside what has been."""
+        self.failing = len(self.results)
+
+    def stop(self, timeout=None):
+        """The statuses that there were. No request may have waited for longer than `timeout` seconds beyond what is normal: what the
+        slowest took before anything failed, and a busy machine's pauses."""
         self.ending.set()
         for thread in self.threads:
             thread.join(4 * PATIENCE)
-        print(f"\n{len(self.results)} requests, slowest {max(took for _, took in self.results) * 1000:.0f} ms", flush=True)
+        normal = max((took for _, took in self.results[:self.failing]), default=0)
+        slowest = max(took for _, took in self.results)
+        print(f"\n{len(self.results)} requests, slowest {slowest * 1000:.0f} ms, before the failure {normal * 1000:.0f} ms", flush=True)
+        if timeout is not None and slowest > timeout + normal + PAUSES:
+            raise AssertionError(f"a request took {slowest:.3f} s, with a timeout of {timeout} s and {normal:.3f} s before the failure")
         return {status for status, _ in self.results}
 
 

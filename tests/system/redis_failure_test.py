@@ -5,17 +5,21 @@ and one exact limit again within a moment of its being well."""
 import contextlib
 import signal
 import socket
+import struct
 import threading
 import time
 
-from harness import Load, Redis, TestCase, Upstream, Weir, config, eventually, main, rule
+from harness import PAUSES, SANITIZED, Load, Redis, TestCase, Upstream, Weir, config, eventually, main, rule
+
+AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds after which the weirs are one limit again
 
 
-class Slow:
-    """The way to a Redis at `port`, on which each answer is `delay` seconds late."""
+class Way:
+    """The way to a Redis at `port`. Answers are `delay` seconds late on it; `torn`, half of one gets through and the connection is
+    cut; `silent`, nothing gets through, and nobody is told."""
 
     def __init__(self, port):
-        self.target, self.delay = port, 0.0
+        self.target, self.delay, self.torn, self.silent = port, 0.0, False, False
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -26,16 +30,23 @@ class Slow:
                 client, server = self.listener.accept()[0], socket.create_connection(("127.0.0.1", self.target))
                 for sock in (client, server):
                     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                threading.Thread(target=self.carry, args=(client, server, lambda: 0.0), daemon=True).start()
-                threading.Thread(target=self.carry, args=(server, client, lambda: self.delay), daemon=True).start()
+                threading.Thread(target=self.carry, args=(client, server), daemon=True).start()
+                threading.Thread(target=self.carry, args=(server, client, True), daemon=True).start()
 
-    def carry(self, source, target, delay):
+    def carry(self, source, target, answers=False):
         with source, contextlib.suppress(OSError):
             while data := source.recv(65536):
-                time.sleep(delay())
-                target.sendall(data)
+                if answers:
+                    time.sleep(self.delay)
+                if answers and self.torn:
+                    target.sendall(data[:len(data) // 2])
+                    target.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+                    break
+                if not self.silent:
+                    target.sendall(data)
         with contextlib.suppress(OSError):
             target.shutdown(socket.SHUT_RDWR)
+            source.shutdown(socket.SHUT_RDWR)
 
     def __enter__(self):
         return self
@@ -50,48 +61,67 @@ class Failures(TestCase):
     def setUp(self):
         self.upstream = self.start(Upstream())
         self.redis = self.start(Redis())
-        self.timeout, self.url = "50ms", self.redis.url
+        self.timeout, self.url = 0.4, self.redis.url
 
     def weir(self, policy="open", workers=2):
-        state = f'key_secret = "test"\nredis = {{ url = "{self.url}", timeout = "{self.timeout}" }}'
+        state = f'key_secret = "test"\nreplicas = 2\nredis = {{ url = "{self.url}", timeout = "{self.timeout * 1000:.0f}ms" }}'
         more = {"store": '"redis"', "on_store_failure": f'"{policy}"'}
         rules = [rule("load", "1000000/s", **more), rule("count", "1/day", burst=20, key='["header:X-Count"]', **more)]
         text = config(self.upstream.port, rules="\n".join(rules), state=state)
         return self.start(Weir(text.replace("workers = 2", f"workers = {workers}")))
 
-    def shares(self, weirs, name):
-        """Whether the weirs admit exactly the limit together, for a client that nobody has seen."""
-        statuses = [weir.get("/", x_count=name).status for weir in weirs for _ in range(15)]
-        return (statuses.count(200), statuses.count(429)) == (20, 10)
+    def admitted(self, weirs, name):
+        """How many of 30 requests each weir admits of a client; the others are refused."""
+        statuses = [[weir.get("/", x_count=name).status for _ in range(30)] for weir in weirs]
+        self.assertLessEqual(set(sum(statuses, [])), {200, 429})
+        return [of_one.count(200) for of_one in statuses]
 
-    def endure(self, strike, heal=lambda: None, noticed=True):
-        weirs = [self.weir(), self.weir()]
-        self.assertTrue(self.shares(weirs, "before"))
+    def endure(self, strike, heal=lambda: None, policy="open", noticed=True, lasting=True, within=AT_ONCE):
+        """No request fails or waits, each goes by the policy meanwhile, and the weirs are one limit again at once."""
+        weirs = [self.weir(policy), self.weir(policy)]
+        self.assertEqual(self.admitted(weirs, "before"), [20, 0])
         load = Load([weir.port for weir in weirs for _ in range(2)])
         load.goes_on()
+        load.fails_from_here()
         strike()
         load.goes_on()
         if noticed:
             eventually(lambda: all(weir.metric("weir_decisions_total", outcome="store_failed") > 0 for weir in weirs), "it is noticed")
+        if noticed and lasting:
+            self.assertEqual(self.admitted(weirs, "meanwhile"), [30, 30] if policy == "open" else [10, 10])
+            eventually(lambda: all(weir.metric("weir_redis_up") == 0 for weir in weirs), "nobody asks")
         heal()
-        healed, attempt = time.monotonic(), 0
-        while not self.shares(weirs, f"after {attempt}"):
-            attempt += 1
-            self.assertLess(time.monotonic() - healed, 10, "one limit again")
-        print(f"\none limit again after {time.monotonic() - healed:.2f} s", flush=True)
+        healed = time.monotonic()
+        eventually(lambda: all(weir.metric("weir_redis_up") == 2 for weir in weirs), "it is up again")
+        took = time.monotonic() - healed
+        self.assertEqual(self.admitted(weirs, "after"), [20, 0], "one limit again")
+        print(f"\none limit again after {took:.2f} s", flush=True)
+        self.assertLess(took, within)
         load.goes_on()
-        self.assertEqual(load.stop(), {200})
+        self.assertEqual(load.stop(self.timeout), {200})
+        self.assertEqual([weir.process.poll() for weir in weirs], [None, None])
         if not noticed:
             self.assertEqual([weir.metric("weir_decisions_total", outcome="store_failed") for weir in weirs], [0, 0])
 
     def closed(self, strike, heal):
-        """With "closed" it is 503 meanwhile, and 200 again."""
+        """With "closed" it is 503 meanwhile, and 200 again; never later than the timeout."""
         weir = self.weir("closed")
-        self.assertEqual(weir.get("/").status, 200)
+        took = []
+
+        def ask():
+            began = time.monotonic()
+            status = weir.get("/").status
+            took.append(time.monotonic() - began)
+            return status
+
+        self.assertEqual(ask(), 200)
         strike()
-        eventually(lambda: weir.get("/").status == 503, "refused")
+        eventually(lambda: ask() == 503, "refused")
+        eventually(lambda: weir.metric("weir_redis_up") == 0 or ask() != 503, "nobody asks")
+        self.assertEqual([ask() for _ in range(5)], [503] * 5)
         heal()
-        eventually(lambda: weir.get("/").status == 200, "admitted again")
+        eventually(lambda: ask() == 200, "admitted again")
+        self.assertLess(max(took), self.timeout + PAUSES)
 
     def freeze(self):
         self.redis.process.send_signal(signal.SIGSTOP)
@@ -107,21 +137,27 @@ class Failures(TestCase):
     def test_frozen_for_five_seconds(self):
         self.endure(self.freeze_for_five_seconds, self.thaw)
 
+    def test_frozen_and_local(self):
+        self.endure(self.freeze, self.thaw, policy="local")
+
     def test_frozen_and_closed(self):
         self.closed(self.freeze, self.thaw)
 
     def test_killed_and_started(self):
         self.endure(self.redis.kill, self.redis.start)
 
+    def test_killed_and_local(self):
+        self.endure(self.redis.kill, self.redis.start, policy="local")
+
     def test_killed_and_closed(self):
         self.closed(self.redis.kill, self.redis.start)
 
     def test_scripts_flushed(self):
-        self.timeout = "5s"  # a busy machine's share, so that what is noticed is the failure
+        self.timeout = 5  # a busy machine's share, so that what is noticed is the failure
         self.endure(lambda: self.redis.command("SCRIPT", "FLUSH"), noticed=False)
 
     def test_everything_flushed(self):
-        self.timeout = "5s"
+        self.timeout = 5
         self.endure(lambda: self.redis.command("FLUSHALL"), noticed=False)
 
     def fill(self):
@@ -149,10 +185,27 @@ class Failures(TestCase):
     def test_a_replica_and_closed(self):
         self.closed(self.demote, self.promote)
 
+    def way(self):
+        way = self.start(Way(self.redis.port))
+        self.url = f"redis://127.0.0.1:{way.port}"
+        return way
+
+    def on_the_way(self, trouble, value, rest, within=AT_ONCE):
+        way = self.way()
+        self.endure(lambda: setattr(way, trouble, value), lambda: setattr(way, trouble, rest), within=within)
+
+    def test_a_way_that_delays(self):
+        self.on_the_way("delay", 0.6, 0.0)
+
+    def test_a_way_that_cuts_within_answers(self):
+        self.on_the_way("torn", True, False)
+
+    def test_a_way_that_drops_everything(self):
+        self.on_the_way("silent", True, False, within=AT_ONCE + 1)  # an attempt to connect that is swallowed takes a second
+
     def test_slower_than_the_timeout(self):
         """Once that is known no request waits for it, until it is fast enough again; and the log does not fill."""
-        way = self.start(Slow(self.redis.port))
-        self.url = f"redis://127.0.0.1:{way.port}"
+        way, self.timeout = self.way(), 0.05
         weir = self.weir(workers=1)
         eventually(lambda: weir.metric("weir_redis_up") == 1, "it is up")
         load = Load([weir.port] * 4)
@@ -179,7 +232,8 @@ class Failures(TestCase):
             self.redis.start()
             self.assertIn(b"\nloading:1", self.redis.command("INFO", "persistence"))
 
-        self.endure(reload, lambda: eventually(lambda: b"\nloading:0" in self.redis.command("INFO", "persistence"), "loaded"))
+        self.endure(reload, lambda: eventually(lambda: b"\nloading:0" in self.redis.command("INFO", "persistence"), "loaded"),
+                    lasting=False)
 
 
 if __name__ == "__main__":
