@@ -242,6 +242,8 @@ def measure(weirs, case, options, upstream):
             asked, admitted, least, most = run_counted(weirs, case, client, options)
         requests += asked
         exact += least <= admitted <= most
+        if not least <= admitted <= most:
+            print(f"{case}, run {number}: {admitted} admitted, where it is {least} to {most}", flush=True)
         counts.add(f"{admitted}" if least == most else f"{admitted} of {least} to {most}")
     print(f"{case}: {exact} of {options.runs} runs exact, {requests} requests; {', '.join(sorted(counts)[:4])} admitted a run", flush=True)
     return exact == options.runs
