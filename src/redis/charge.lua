@@ -45,8 +45,25 @@ local function other_kinds(keys, now, states, nexts, aheads, reply, base)
     reply[told], reply[told + 1], reply[told + 2] = first, second, third or 0
   end
 
-  -- The answer of a command; nil where the key is of another kind, as no error but that one is to be passed over.
+  -- Whether a list or a sorted set may be among the keys: asked once for all of them that are no strings.
+  local others
+  local function look_for_others()
+    local absent = {}
+    for i = 1, #keys do
+      if not states[i] then
+        absent[#absent + 1] = keys[i]
+      end
+    end
+    others = absent[1] and call('EXISTS', unpack(absent)) > 0
+  end
+  look_for_others()
+
+  -- The answer of a command to one of them; nil where there is none, or the key is of another kind, as no error but that
+  -- one is to be passed over.
   local function ask(...)
+    if not others then
+      return nil
+    end
     local answer = redis.pcall(...)
     if type(answer) == 'table' and answer.err then
       return not string.find(answer.err, 'WRONGTYPE', 1, true) and call(...) or nil

@@ -58,6 +58,7 @@
   local function listing(key, state)
     return function(ttl)
       local pairs = {}
+      others = true
       for at = 2, #state, 11 do
         pairs[#pairs + 1] = sub(state, at, at + 10)
       end

@@ -160,10 +160,11 @@ TEST_F(Failure, PasswordsAreAsked) {
 
 TEST_F(Failure, AUserOfLittleRightSuffices) {
   Server server;
-  server.ask(
-      {"ACL",      "SETUSER",      "weir",    "on",    ">secret", "~weir:*", "resetchannels",   "-@all",
-       "+evalsha", "+script|load", "+mget",   "+set",  "+del",    "+time",   "+client|setname", "+lrange",
-       "+rpush",   "+lset",        "+lindex", "+llen", "+ltrim",  "+lrem",   "+pexpire"});  // of logs
+  server.ask({"ACL",     "SETUSER",       "weir",     "on",       ">secret",
+              "~weir:*", "resetchannels", "-@all",    "+evalsha", "+script|load",
+              "+mget",   "+set",          "+del",     "+time",    "+client|setname",
+              "+lrange", "+rpush",        "+lset",    "+lindex",  "+llen",
+              "+ltrim",  "+lrem",         "+pexpire", "+exists"});  // of logs
   auto settings = Worker::settings_for(server);
   settings.user = "weir";
   settings.password = "secret";
@@ -205,7 +206,7 @@ TEST_F(Failure, WhatMakesBillsFailKeepsItDown) {
 
 TEST_F(Failure, ARightThatIsMissingConcernsTheBillsThatNeedItAlone) {
   Server server;
-  server.ask({"ACL", "SETUSER", "default", "-zscore"});
+  server.ask({"ACL", "SETUSER", "default", "-exists"});
   const limit::Limiter place = limit::Concurrency::make(1).value();  // outlives the worker, which renews it
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
@@ -227,7 +228,7 @@ TEST_F(Failure, ARightThatIsMissingConcernsTheBillsThatNeedItAlone) {
   EXPECT_THAT(worker.log,
               ::testing::ElementsAre(HasSubstr("is up"), HasSubstr("fails at concurrency: ERR ")));
   EXPECT_THAT(worker.log.back(), HasSubstr("docs/distributed.md"));
-  server.ask({"ACL", "SETUSER", "default", "+zscore"});
+  server.ask({"ACL", "SETUSER", "default", "+exists"});
   EXPECT_TRUE(worker.charge(denied).outcomes.at(0).allowed);
   EXPECT_FALSE(worker.charge(denied).outcomes.at(0).allowed);
 }
@@ -235,14 +236,14 @@ TEST_F(Failure, ARightThatIsMissingConcernsTheBillsThatNeedItAlone) {
 // Not for a key that is empty, or of another kind.
 TEST_F(Failure, WhatMayNotBeReadIsNotTakenForNothing) {
   Server server;
-  server.ask({"ACL", "SETUSER", "default", "-lrange", "-zscore", "-del"});
+  server.ask({"ACL", "SETUSER", "default", "-exists", "-del"});
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
   const limit::Limiter place = limit::Concurrency::make(1).value();
   const limit::Limiter log = limit::SlidingLog::make({1, 1h}).value();
   for (const auto* limiter : {&place, &log})
     EXPECT_EQ(worker.charge({{key(3), limiter}}).error, StoreError::CommandDenied);
-  server.ask({"ACL", "SETUSER", "default", "+lrange", "+zscore"});
+  server.ask({"ACL", "SETUSER", "default", "+exists"});
   const auto taken = worker.charge({{key(4), &place}, {key(5), &log}});
   ASSERT_FALSE(taken.error);
   worker.store.release({key(4), &place});
