@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -122,6 +123,47 @@ TEST_F(KeyTableReadings, TheCellThatNewcomersShareMovesOn) {
   small.charge({&line, 1}, kNow, {&outcome, 1});
   EXPECT_TRUE(outcome.overflow);
   EXPECT_EQ(outcome.remaining, 9);
+}
+
+// Who is under way in that cell gives its place back there: carried over, it would be taken for ever.
+TEST_F(KeyTableReadings, APlaceInTheCellThatNewcomersShareStaysThere) {
+  const Limiter two = Concurrency::make(2).value(), three = Concurrency::make(3).value();
+  KeyTable small(1);
+  small.introduce(0, reading("r", two), kNow);
+  Outcome outcome;
+  std::vector<Permit> held;
+  for (std::uint64_t key = 1; key < 200 && !outcome.overflow; ++key) {
+    const auto line = charge(key, two, 0);
+    ASSERT_TRUE(small.charge({&line, 1}, kNow, {&outcome, 1}));
+    held.emplace_back(small, line, kNow, outcome.overflow);
+  }
+  ASSERT_TRUE(outcome.overflow);
+  small.introduce(1, reading("r", three), kNow);
+  held.pop_back();
+  const auto line = charge(1'000, three, 1);
+  small.charge({&line, 1}, kNow, {&outcome, 1});
+  EXPECT_TRUE(outcome.overflow);
+  EXPECT_EQ(outcome.remaining, 2) << "one place was left taken";
+}
+
+// Of a thousand five were reserved, of which four were used: less than one of ten either way. Rounded in the
+// client's favour and in nobody's it would be owed what it was to get back.
+TEST_F(KeyTableReadings, ASurplusOfLessThanAUnitIsNoDebt) {
+  const auto remaining = [&](const Limiter& many, const Limiter& few) {
+    KeyTable table(1000);
+    table.introduce(0, reading("r", many), kNow);
+    Outcome outcome;
+    const auto asked = charge(1, many, 0, 5), later = charge(1, few, 1);
+    table.charge({&asked, 1}, kNow, {&outcome, 1});
+    table.introduce(1, reading("r", few), kNow);
+    table.charge({&later, 1}, kNow, {&outcome, 1});
+    table.settle(asked, {kNow, 4, kNow});
+    return std::pair(outcome.remaining, table.peek(later, kNow).remaining + 1);
+  };
+  for (const auto& [before, after] :
+       {remaining(FixedWindow::make({1000, 1h}).value(), FixedWindow::make({10, 1h}).value()),
+        remaining(SlidingLog::make({1000, 1h}).value(), SlidingLog::make({10, 1h}).value())})
+    EXPECT_EQ(after, before);
 }
 
 // A rule that is given another algorithm, and after it the first one again.

@@ -147,5 +147,22 @@ TEST(Pair, ALogRemembersNoMoreThanTheOtherCanAdmit) {
       << "the fifth last has gone";
 }
 
+// Own: two in ten seconds. It counts a third that the other admitted, under its own mark, and is kept until
+// that has gone as well.
+TEST(Pair, ALogThatIsChargedBeyondItsLimitKnowsWhen) {
+  const RandomPair pair{
+      {SlidingLog::make(rate("2/10s")).value(), SlidingLog::make(rate("3/10s")).value()}, false, {}};
+  KeyTable table(64);
+  std::array<Outcome, 2> outcomes;
+  for (const auto at : {0s, 5s, 9s}) ASSERT_TRUE(table.charge(pair.bill(1, 1, kRule), kStart + at, outcomes));
+  const auto own = pair.bill(0, 1, kRule)[0];
+  EXPECT_EQ(table.peek(own, kStart + 9s).retry_after, 6s) << "those of the fifth and the ninth second count";
+  EXPECT_TRUE(table.peek(own, kStart + 15s).allowed) << "that of the fifth was entered as one of the ninth";
+  table.sweep(kStart + 16s, table.stats().slots);
+  EXPECT_EQ(table.peek(own, kStart + 16s).remaining, 0) << "the one of the ninth second was forgotten";
+  table.sweep(kStart + 19s, table.stats().slots);
+  EXPECT_EQ(table.stats().keys, 0U);
+}
+
 }  // namespace
 }  // namespace weir::limit

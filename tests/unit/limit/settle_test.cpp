@@ -91,6 +91,63 @@ TEST_F(Settling, WhatHasBeenPaidForAndForgottenIsOwedAllTheSame) {
   EXPECT_EQ(table_.stats().keys, 0U) << "paid for: no slot is taken for nothing";
 }
 
+// A key is drained and forgotten; before its answer comes newcomers find the table full.
+class SettlingAnew : public Settling {
+ protected:
+  static constexpr std::uint64_t kFillers = 1'000'000;
+
+  void fill() {
+    for (std::uint64_t i = 0; !overflow_; ++i) ASSERT_TRUE(charge_by_day(i));
+    overflow_ = false;
+  }
+  bool charge_by_day(std::uint64_t number) {
+    const Charge one[] = {{key_of(kFillers + number), &daily_, 1, 1}};
+    Outcome outcomes[1];
+    const bool charged = table_.charge(one, kStart + 5s, outcomes);
+    overflow_ = outcomes[0].overflow;
+    return charged;
+  }
+  // Ten, of a newcomer that finds no room; returns which.
+  std::uint64_t charge_what_newcomers_share() {
+    std::uint64_t key = 1;
+    while (!overflow_) EXPECT_TRUE(charge(budget_, 10, kStart + 5s, ++key));
+    overflow_ = false;
+    return key;
+  }
+
+  const Limiter budget_ = token_bucket("10/s", 10);
+  const Limiter daily_ = FixedWindow::make(rate("1000000/day")).value();
+};
+
+TEST_F(SettlingAnew, WhoFindsRoomAgainBeginsWithWhatNewcomersOwe) {
+  ASSERT_TRUE(charge(budget_, 10));
+  fill();
+  (void)charge_what_newcomers_share();
+  while (table_.stats().keys_by_rule[0] > 0) table_.sweep(kStart + 6s, 1'000);
+  ASSERT_FALSE(table_.knows(key_of(1)));
+  settle(budget_, 10, 100, kStart, 5s);
+  ASSERT_TRUE(table_.knows(key_of(1)));
+  EXPECT_EQ(standing(budget_, kStart + 5s).reset_after, 10s) << "a second of theirs, and nine of its own";
+}
+
+TEST_F(SettlingAnew, ASurplusIsNotGivenBackOfWhatNewcomersOwe) {
+  ASSERT_TRUE(charge(budget_, 10));
+  fill();
+  (void)charge_what_newcomers_share();
+  while (table_.stats().keys_by_rule[0] > 0) table_.sweep(kStart + 6s, 1'000);
+  settle(budget_, 10, 4, kStart, 5s);
+  EXPECT_FALSE(table_.knows(key_of(1)));
+}
+
+TEST_F(SettlingAnew, WhoFindsNoRoomOwesWithTheNewcomers) {
+  fill();
+  const auto key = charge_what_newcomers_share();
+  settle(budget_, 10, 100, kStart + 4s, 1s, key);
+  ASSERT_FALSE(table_.knows(key_of(key)));
+  overflow_ = true;
+  EXPECT_EQ(standing(budget_, kStart + 5s).reset_after, 10s);
+}
+
 TEST_F(Settling, AForgottenLogOwesInItsOwnEntry) {
   const auto daily = sliding_log("5/10s");
   settle(daily, 1, 9, kStart, 4s);
@@ -118,6 +175,27 @@ TEST_F(Settling, AnEntryThatCountsNoMoreIsNotAnothersToPay) {
   EXPECT_EQ(standing(brief, kStart + 10s).remaining, 2U);
   settle(brief, 2, 4, kStart, 10s);
   EXPECT_EQ(standing(brief, kStart + 10s).remaining, 2U);
+}
+
+// However much is owed, no entry says more than its bits can, nor the log more than its own.
+TEST_F(Settling, ALogOwesNoMoreThanItCanSay) {
+  const Limiter buckets = SlidingLog::make(rate("5/10s"), 10).value();
+  ASSERT_TRUE(charge(buckets, 1, kStart));
+  ASSERT_TRUE(charge(buckets, 1, kStart + 3s));
+  settle(buckets, 1, kMaxCost, kStart);
+  settle(buckets, 1, kMaxCost, kStart + 3s);
+  EXPECT_EQ(standing(buckets, kStart + 4s).remaining, 0U) << "both together are more than a word can say";
+  EXPECT_EQ(standing(buckets, kStart + 10s).remaining, 0U) << "the second debt was lost in the first";
+  EXPECT_EQ(standing(buckets, kStart + 13s), full(buckets));
+}
+
+TEST_F(Settling, AnEntryOwesNoMoreThanItCanSay) {
+  const auto exact = sliding_log("5/10s");
+  ASSERT_TRUE(charge(exact, 1, kStart));
+  ASSERT_TRUE(charge(exact, 1, kStart + 3s));
+  settle(exact, 1, 20'000, kStart);
+  EXPECT_EQ(standing(exact, kStart + 10s - 1us).remaining, 0U);
+  EXPECT_EQ(standing(exact, kStart + 10s).remaining, 4U) << "all of the debt was its entry's";
 }
 
 TEST(SettleLaws, WhatQueuesOrHoldsIsNotSettled) {

@@ -115,6 +115,23 @@ TEST(SlidingWindow, ARefundGoesToTheWindowItWasChargedIn) {
   EXPECT_EQ(client.ask(62min, 101).reset_after, 0s) << "all was given back";
 }
 
+// Two windows are known: what was charged in neither has nothing to give back.
+TEST(SlidingWindow, ARefundOfAnotherWindowGivesNothingBack) {
+  const auto limiter = SlidingWindow::make(rate("100/h")).value();
+  Cell cell = limiter.step({}, kHour, 30).next;
+  EXPECT_EQ(limiter.refund(cell, kHour + 1h, 10), cell) << "of the next one, which has not begun";
+  EXPECT_EQ(limiter.refund(cell, kHour - 1us, 10), cell) << "of one in which nothing was counted";
+  cell = limiter.step(cell, kHour + 1h, 20).next;
+  const auto left = [&](const Cell& then) { return limiter.step(then, kHour + 1h, 0).outcome.remaining; };
+  ASSERT_EQ(left(cell), 50);
+  EXPECT_EQ(left(limiter.refund(cell, kHour, 10)), 60) << "the first instant of the window before";
+  EXPECT_EQ(left(limiter.refund(cell, kHour + 1h - 1us, 10)), 60);
+  EXPECT_EQ(left(limiter.refund(cell, kHour + 1h, 10)), 60);
+  EXPECT_EQ(left(limiter.refund(cell, kHour + 2h - 1us, 20)), 70);
+  EXPECT_EQ(limiter.refund(cell, kHour - 1us, 10), cell);
+  EXPECT_EQ(limiter.refund(cell, kHour + 2h, 10), cell);
+}
+
 TEST(SlidingLog, CountsTheLastPeriodWhereverItBegins) {
   Client client(sliding_log("3/h"));
   EXPECT_EQ(client.ask(10min),
