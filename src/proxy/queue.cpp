@@ -159,7 +159,7 @@ Queue::Won Queue::displace(const Newcomer& newcomer) noexcept {
   const bool displaced = lane.departures.size() == lane.tickets;
   if (displaced) {
     const auto loser = lane.last()->tickets.back().priority();
-    evict_last(lane, loser == newcomer.priority ? Eviction::Levelled : Eviction::Displaced);
+    (void)evict_last(lane, loser == newcomer.priority ? Eviction::Levelled : Eviction::Displaced);
   }
   const auto spare = lane.departures.begin() + static_cast<std::ptrdiff_t>(lane.spare());
   const auto departure = *spare;
@@ -169,21 +169,23 @@ Queue::Won Queue::displace(const Newcomer& newcomer) noexcept {
 }
 
 // REQUIRES that somebody waits. Its lane may be left without a departure that is anybody's.
-void Queue::evict_last(Lane& lane, Eviction why) noexcept {
+Queue::Ticket& Queue::evict_last(Lane& lane, Eviction why) noexcept {
   const auto found = std::find_if(lane.classes.rbegin(), lane.classes.rend(),
                                   [](const Lane::Class& waiting) { return waiting.tickets != 0; });
   auto& ticket = found->by_places.rbegin()->tickets.back();
   take_out(ticket, false);
   ticket.eviction_ = why;
   evicted_[ticket.worker_].push_back(ticket);
+  return ticket;
 }
 
 void Queue::evict_overtaken(const limit::Key& key) noexcept {
   auto& lane = lanes_.find(key)->second;
   bool any = false;
   for (const auto* client = lane.last(); client != nullptr; client = lane.last()) {
-    if (lane.departures[lane.tickets - 1].at <= client->tickets.back().deadline_) break;
-    evict_last(lane, Eviction::Overtaken);
+    const auto at = lane.departures[lane.tickets - 1].at;
+    if (at <= client->tickets.back().deadline_) break;
+    evict_last(lane, Eviction::Overtaken).too_late_at_ = at;
     any = true;
   }
   if (any) reschedule(lane);
@@ -282,6 +284,14 @@ base::TimePoint Queue::next_turn(const limit::Key& key, const limit::Key& client
   }
   assert(before < lane.departures.size());
   return lane.departures[before].at;
+}
+
+base::TimePoint Queue::turn_behind(const Ticket& ticket) const noexcept {
+  const auto& lane = *ticket.lane_;
+  std::size_t before = 0;
+  for (policy::Priority priority = 0; priority <= ticket.priority_; ++priority)
+    before += lane.classes[priority].tickets;
+  return lane.departures[before - 1].at;  // itself is one of them
 }
 
 }  // namespace weir::proxy

@@ -61,11 +61,15 @@ std::optional<Shaper::Turn> Shaper::join(Ticket& ticket, const Departure& depart
     ticket.joined_ = true;
     queue.evict_overtaken(lane);
   } else {
-    refused = Turn{End::Crowded, queue.next_turn(lane, ticket.client()) - clock_.now()};
+    refused = Turn{End::Crowded, until(queue.next_turn(lane, ticket.client()))};
     offer(departure);
   }
   settle(lane);
   return refused;
+}
+
+base::Duration Shaper::until(base::TimePoint at) const {
+  return std::max(at - clock_.now(), base::Duration(0));
 }
 
 // Of its own will, or because it was evicted: which of the two came first is told apart under the lock.
@@ -73,14 +77,15 @@ Shaper::Turn Shaper::leave(Ticket& ticket) {
   const std::lock_guard lock(shared_.mutex);
   ticket.joined_ = false;
   if (ticket.waits()) {
+    const auto turn = shared_.queue.turn_behind(ticket);
     shared_.queue.leave(ticket);
     settle(ticket.departure().charge.key);
-    return {End::Left};
+    return {End::Left, until(turn)};
   }
   shared_.queue.forget(ticket);
   switch (ticket.eviction()) {
     case Queue::Eviction::Overtaken:
-      return {End::Overtaken};
+      return {End::Overtaken, until(ticket.too_late_at())};
     case Queue::Eviction::Levelled:
       return {End::Levelled};
     default:

@@ -89,7 +89,7 @@ net::Task<Exchange::Ending> Exchange::leave_queue(const Shaper::Turn& turn, cons
     session_.clear_late();
     worker_.counters.queue_overdue.add();
     failure_ = "queue_overdue";
-    return refuse_waiting(delayed, std::chrono::seconds(1));  // a hint: it would be let in at once
+    return refuse_waiting(delayed, turn.retry_after);  // it might join at once, to be overtaken again
   }
   if (stopped) {
     session_.clear_late();

@@ -57,6 +57,8 @@ class QueueTicket : public in_lane::Hook, public in_lane::OrderHook {
   // Which one it took, once it was taken.
   [[nodiscard]] const Departure& departure() const noexcept { return departure_; }
   [[nodiscard]] Eviction eviction() const noexcept { return eviction_; }
+  // When it would have departed. REQUIRES eviction() Overtaken.
+  [[nodiscard]] base::TimePoint too_late_at() const noexcept { return too_late_at_; }
 
  private:
   friend class Queue;
@@ -67,6 +69,7 @@ class QueueTicket : public in_lane::Hook, public in_lane::OrderHook {
   const base::TimePoint not_before_;
   const base::TimePoint deadline_;
   Eviction eviction_ = Eviction::None;
+  base::TimePoint too_late_at_{};
   struct Lane* lane_ = nullptr;
   struct LaneClient* place_ = nullptr;
   Departure departure_;

@@ -101,6 +101,10 @@ class Queue {
   [[nodiscard]] std::size_t waiting(const limit::Key& lane, const limit::Key& client) const;
   [[nodiscard]] base::TimePoint next_turn(const limit::Key& lane, const limit::Key& client) const;
 
+  // When another of the ticket's priority would depart that came in its place now: behind all who have that
+  // priority or a better one. REQUIRES ticket.waits().
+  [[nodiscard]] base::TimePoint turn_behind(const Ticket& ticket) const noexcept;
+
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   // The largest share of its places that is taken in a lane which everybody shares.
   [[nodiscard]] double fullness() const noexcept;
@@ -118,7 +122,7 @@ class Queue {
   [[nodiscard]] static bool gives_way(const Lane& lane, const Newcomer& newcomer);
   void take_place(Ticket& ticket, Lane& lane, LaneClient& client) noexcept;
   void take_out(Ticket& ticket, bool had_its_turn) noexcept;
-  void evict_last(Lane& lane, Eviction why) noexcept;
+  Ticket& evict_last(Lane& lane, Eviction why) noexcept;
   void note_yielding() noexcept;
   void reschedule(Lane& lane) noexcept;
 

@@ -84,7 +84,9 @@ class Shaper {
   };
   struct Turn {
     End end;
-    base::Duration retry_after{0};  // of Crowded: until the client's next departure
+    // Of Crowded: until the client's next departure. Of Left and Overtaken: until one of its priority that
+    // came now would depart.
+    base::Duration retry_after{0};
   };
   // Waits in the departure's lane. Unless the request departs, its departure is given to another, or back.
   [[nodiscard]] net::Task<Turn> wait(Ticket& ticket, const Departure& departure, std::uint64_t most);
@@ -111,6 +113,7 @@ class Shaper {
  private:
   [[nodiscard]] std::optional<Turn> join(Ticket& ticket, const Departure& departure, std::uint64_t most);
   [[nodiscard]] Turn leave(Ticket& ticket);
+  [[nodiscard]] base::Duration until(base::TimePoint at) const;
   void look();
   // These under the lock.
   void offer(const Departure& departure);

@@ -204,6 +204,19 @@ TEST_F(Displacement, WhoIsOvertakenPastItsDeadlineIsEvictedAtOnce) {
   EXPECT_EQ(tickets["a2"]->eviction(), Eviction::Overtaken);
   ASSERT_NE(queue.surplus(kLane), nullptr);
   EXPECT_EQ(queue.surplus(kLane)->at, at(4)) << "its departure is free again";
+  EXPECT_EQ(tickets["a2"]->too_late_at(), at(4)) << "and that is the one for whoever comes in its place";
+}
+
+TEST_F(Displacement, ATurnBehindIsBehindThoseOfThePriorityAndOfBetterOnes) {
+  auto& last = join("a1", departure(1), 6);
+  auto& middle = join("b1", departure(2), 5);
+  EXPECT_EQ(queue.turn_behind(middle), at(1)) << "its own, which it would leave";
+  EXPECT_EQ(queue.turn_behind(last), at(2));
+  join("b2", departure(3), 0);
+  EXPECT_EQ(queue.turn_behind(middle), at(2));
+  join("c1", departure(4), 5);
+  EXPECT_EQ(queue.turn_behind(middle), at(3)) << "who came later goes before who comes now";
+  EXPECT_EQ(queue.turn_behind(last), at(4));
 }
 
 // Anybody comes at any time, joins at once, and sometimes leaves. What must hold:

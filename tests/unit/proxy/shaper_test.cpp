@@ -20,7 +20,9 @@ constexpr limit::Key kOtherLane{2, 1};
 constexpr limit::Key kClient{100, 0};
 
 struct Waiter {
-  Waiter(const Shaper& shaper, const limit::Key& client, int an_id) : ticket(shaper, client, 5), id(an_id) {}
+  Waiter(const Shaper& shaper, const limit::Key& client, int an_id, policy::Priority priority,
+         base::TimePoint deadline)
+      : ticket(shaper, client, priority, {}, deadline), id(an_id) {}
   Shaper::Ticket ticket;
   int id;
   Departure departure;
@@ -46,8 +48,10 @@ class ShaperTest : public ::testing::Test {
   void open(const limit::Key& lane, const limit::Limiter& limiter) { (void)promise(lane, limiter); }
 
   Waiter& join(const limit::Key& lane, const limit::Limiter& limiter, const limit::Key& client = kClient,
-               std::uint64_t most = 1000) {
-    waiters.push_back(std::make_unique<Waiter>(shaper, client, static_cast<int>(waiters.size())));
+               std::uint64_t most = 1000, policy::Priority priority = 5,
+               base::TimePoint deadline = base::TimePoint::max()) {
+    const auto id = static_cast<int>(waiters.size());
+    waiters.push_back(std::make_unique<Waiter>(shaper, client, id, priority, deadline));
     auto& waiter = *waiters.back();
     waiter.departure = promise(lane, limiter);
     net::spawn(context.get_executor(), take_turn(waiter, most), [](const std::exception_ptr&) {});
@@ -116,6 +120,27 @@ TEST_F(ShaperTest, WhoLeavesFreesTheLastDepartureForWhoComesNext) {
   EXPECT_EQ(shaper.waiting(), 3U);
   EXPECT_EQ(join(kLane, slow).departure.at, last) << "the limiter has it back";
   for (auto& waiter : waiters) waiter->ticket.leave();
+  EXPECT_TRUE(all_end());
+}
+
+// To come again at once would be to be overtaken again.
+TEST_F(ShaperTest, WhoIsOvertakenIsToldWhenOneInItsPlaceWouldDepart) {
+  open(kLane, slow);
+  const auto began = clock.now();
+  auto& low = join(kLane, slow, kClient, 1000, 5, began + std::chrono::minutes(90));
+  join(kLane, slow, {200, 0}, 1000, 0);
+  ASSERT_TRUE(net::turn_until(context, [&] { return low.done; }));
+  EXPECT_EQ(low.turn.end, Shaper::End::Overtaken);
+  auto& again = join(kLane, slow);
+  const auto turn = shared.queue.next_turn(kLane, kClient);
+  EXPECT_EQ(turn, waiters[1]->departure.at) << "the other one leaves an hour earlier than it was promised";
+  again.ticket.leave();
+  ASSERT_TRUE(net::turn_until(context, [&] { return again.done; }));
+  for (const auto* told : {&low, &again}) {  // the other one as it was not the last, and its time is over
+    EXPECT_GE(told->turn.retry_after, turn - told->ended_at);
+    EXPECT_LE(told->turn.retry_after, turn - began);
+  }
+  waiters[1]->ticket.leave();
   EXPECT_TRUE(all_end());
 }
 
