@@ -12,7 +12,7 @@ PURE = {"base", "limit", "http", "policy", "observe", "replay"}
 # Which files may include a library's headers: (pattern of the include, allowed path pattern).
 CONFINED = [
     (r"boost/asio", r"^(include/weir|src|tests/unit)/(net|redis|upstream|proxy|admin|app)/|^src/main"),
-    (r"boost/beast", r"^tests/unit/http/head_lines_test\.cpp$|^src/net/beast\.cpp$|^src/admin/server\.cpp$"),
+    (r"boost/beast", r"^tests/unit/http/head_lines_test\.cpp$|^src/net/beast\.cpp$|^src/admin/(server\.cpp|messages\.[ch]pp)$"),
     (r"hiredis", r"^src/redis/resp\.cpp$"),
     (r"toml\+\+", r"^src/app/toml_reader\.cpp$"),
     (r"cctz/", r"^src/base/time_zone\.cpp$"),

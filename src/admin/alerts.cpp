@@ -1,6 +1,7 @@
 #include "weir/admin/alerts.hpp"
 
 #include "admin/alert_book.hpp"
+#include "admin/faults.hpp"
 #include "admin/webhook.hpp"
 
 #include <random>
@@ -30,7 +31,6 @@ struct Alerts::Impl {
   void post_what_is_due();
   net::Task<void> post(std::shared_ptr<Alert> alert, std::string body);
   void note_end(Alert& alert, const Post::End& end);
-  void say_once(const char* fault) noexcept;
 
   net::Executor executor;
   Sources sources;
@@ -38,7 +38,8 @@ struct Alerts::Impl {
   net::Timer timer;
   net::Watchdog watchdog;
   AlertBook book;
-  bool faulty = false;  // since the last turn that was whole
+  const Faults::Say say_fault{[this](std::string_view what) { say(std::string(what)); }};
+  Faults faults{"alerts: looking and posting", say_fault};
   std::mt19937_64 random{std::random_device{}()};
 };
 
@@ -47,22 +48,14 @@ void Alerts::Impl::turn() {
   try {
     book.look(sources, sources.now());
     post_what_is_due();
-    faulty = false;
-  } catch (const std::exception& fault) {
-    say_once(fault.what());
+    faults.works();
+  } catch (...) {
+    faults.note();
   }
   timer.expires_after(kTurn);
   timer.async_wait([this](const net::ErrorCode& error) {
     if (!error) turn();
   });
-}
-
-void Alerts::Impl::say_once(const char* fault) noexcept {
-  if (std::exchange(faulty, true)) return;
-  try {
-    say(std::string("alerts: ") + fault + "; trying again each second");
-  } catch (...) {  // then nobody can be told
-  }
 }
 
 // Each over a connection of its own, so nobody waits for another one's receiver.
@@ -73,6 +66,7 @@ void Alerts::Impl::post_what_is_due() {
     try {
       net::spawn(executor, post(alert, *due), [](const std::exception_ptr&) {});
     } catch (const std::exception& fault) {
+      faults.note();
       note_end(*alert, {fault.what()});
     }
   }
@@ -147,6 +141,10 @@ void Alerts::go_on(const std::vector<AlertStanding>& standings) {
 
 std::vector<AlertFigures> Alerts::figures() const {
   return impl_->book.figures();
+}
+
+std::uint64_t Alerts::faults() const noexcept {
+  return impl_->faults.count();
 }
 
 }  // namespace weir::admin

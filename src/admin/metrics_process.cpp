@@ -53,6 +53,16 @@ void tell_upgrades(MetricsPage& page) {
                .add({{"result", "failed"}}, figures.failed));
 }
 
+// What the control thread had to give up, and went on.
+void tell_faults(MetricsPage& page) {
+  Family faults =
+      page.counter("weir_control_faults_total",
+                   "Times that work of the admin listener or of alerts failed by a fault of weir's own.");
+  if (page.sources().admin_faults) faults.add({{"part", "admin"}}, page.sources().admin_faults());
+  if (page.sources().alert_faults) faults.add({{"part", "alerts"}}, page.sources().alert_faults());
+  page.put(faults);
+}
+
 void tell_self(MetricsPage& page) {
   page.put(page.gauge("weir_build", "Always 1; says which weir this is.")
                .add({{"version", page.sources().version}}, 1.0));
@@ -80,6 +90,7 @@ void tell_process(MetricsPage& page) {
   tell_tls(page);
   tell_reloads(page);
   tell_upgrades(page);
+  tell_faults(page);
   tell_self(page);
 }
 

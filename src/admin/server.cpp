@@ -2,6 +2,8 @@
 
 #include "admin/admission.hpp"
 #include "admin/connections.hpp"
+#include "admin/faults.hpp"
+#include "admin/messages.hpp"
 
 #include "weir/admin/recorder.hpp"
 #include "weir/net/listener.hpp"
@@ -28,92 +30,12 @@ using net::Acceptor;
 using net::Awaitable;
 using net::ErrorCode;
 using net::into;
-using Parser = http::request_parser<http::string_body>;
-using Response = http::response<http::string_body>;
 
 constexpr std::size_t kMaxHead = 8 << 10;   // bytes
 constexpr std::size_t kMaxBody = 64 << 10;  // bytes
 constexpr std::size_t kMaxDiscarded =
     64 << 10;  // bytes read after the last answer, so that it is not lost to a reset
 constexpr base::Duration kAcceptPause{100'000};  // after an accept that failed: out of descriptors, mostly
-
-std::string_view view(boost::beast::string_view text) {
-  return {text.data(), text.size()};
-}
-
-Response to_response(Answer answer, const Parser* request) {
-  Response response(static_cast<http::status>(answer.status), 11);
-  const auto set = [&](auto field, std::string_view value) {
-    response.set(field, boost::beast::string_view(value.data(), value.size()));
-  };
-  for (const auto& [name, value] : kGuardingFields) set(boost::beast::string_view(name), value);
-  set(http::field::content_type, answer.content_type);
-  set(http::field::cache_control, answer.etag.empty() ? "no-store" : "no-cache");
-  if (!answer.etag.empty()) set(http::field::etag, answer.etag);
-  if (!answer.allow.empty()) set(http::field::allow, answer.allow);
-  if (answer.challenge) set(http::field::www_authenticate, "Bearer realm=\"weir admin\"");
-  response.keep_alive(request != nullptr && request->get().keep_alive());
-  if (answer.status != 304) response.content_length(answer.body.size());
-  if (request == nullptr || request->get().method() != http::verb::head)
-    response.body() = std::move(answer.body);
-  return response;
-}
-
-bool announces_body(const Parser& parser) {
-  return parser.chunked() || parser.content_length().value_or(0) > 0;
-}
-
-// "203.0.113.7:50000"
-std::string peer_of(const net::Socket& socket) {
-  ErrorCode ec;
-  const auto peer = socket.remote_endpoint(ec);
-  if (ec || net::peer_port(peer) == 0) return "unix";
-  return base::Endpoint{net::peer_address(peer).to_string(), net::peer_port(peer), {}}.to_string();
-}
-
-Question question_of(const Parser& parser, const net::Socket& socket) {
-  const auto& request = parser.get();
-  const auto field = [&](auto name) { return view(request[name]); };
-  return {.method = view(request.method_string()),
-          .target = view(request.target()),
-          .authorization = field(http::field::authorization),
-          .host = field(http::field::host),
-          .origin = field(http::field::origin),
-          .fetch_site = field("Sec-Fetch-Site"),
-          .content_type = field(http::field::content_type),
-          .if_none_match = field(http::field::if_none_match),
-          .has_body = announces_body(parser),
-          .peer = peer_of(socket)};
-}
-
-Answer too_large() {
-  return error_answer(413, "body_too_large", "A body may have 64 KiB here.");
-}
-
-// What to say to bytes that are no request; nullopt when there is nobody left to say it to.
-std::optional<Answer> fault_answer(const ErrorCode& ec) {
-  if (ec == http::error::header_limit) return error_answer(431, "head_too_large", "The head may have 8 KiB.");
-  if (ec == http::error::body_limit) return too_large();
-  if (ec == http::error::end_of_stream || ec == http::error::partial_message) return std::nullopt;
-  if (ec.category() != make_error_code(http::error::bad_method).category()) return std::nullopt;
-  return error_answer(400, "bad_request", "This is not a request of HTTP/1.1.");
-}
-
-// The same of a body.
-std::optional<Answer> fault_of_body(const ErrorCode& ec, bool late) {
-  if (!ec) return std::nullopt;
-  if (late) return error_answer(408, "request_timeout", "The body did not come in time.");
-  if (ec == http::error::body_limit) return too_large();
-  return error_answer(400, "bad_request", "The body is not whole.");
-}
-
-// RFC 9112 §3.2: whoever stands between may go by the other one of two.
-std::optional<Answer> fault_of_host(const Parser& parser) {
-  const auto& request = parser.get();
-  const auto hosts = request.count(http::field::host);
-  if (hosts == 1 || (hosts == 0 && request.version() < 11)) return std::nullopt;
-  return error_answer(400, "bad_host", "A request of HTTP/1.1 has one Host, and no more than one.");
-}
 
 }  // namespace
 
@@ -131,14 +53,19 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
 
   void read_from(Sources fresh) {
     fresh.recorder = &recorder;
+    fresh.admin_faults = [this] {
+      return accepting.count() + sweeping.count() + recording.count() + answering.count();
+    };
     sources = std::make_shared<const Sources>(std::move(fresh));
   }
 
   void stop();
 
   Awaitable<void> accept();
-  Awaitable<void> sweep();
-  Awaitable<void> record();
+  Awaitable<void> repeat(net::Timer& timer, base::Duration pause, Faults& faults, void (Impl::*step)());
+  void sweep();
+  void record();
+  [[nodiscard]] base::Duration sweep_pause() const;
   Awaitable<void> serve(net::Socket socket);
   Awaitable<bool> serve_one(Connection& connection, boost::beast::flat_buffer& buffer);
   Awaitable<Answer> answer(Connection& connection, boost::beast::flat_buffer& buffer, Parser& parser);
@@ -158,6 +85,10 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   net::Timer sweep_timer;
   net::Timer record_timer;
   Recorder recorder;
+  Faults accepting{"admin: accepting", options.fault};
+  Faults sweeping{"admin: ending what is late", options.fault};
+  Faults recording{"admin: recording", options.fault};
+  Faults answering{"admin: answering", options.fault};
   Connections connections;
   bool stopped = false;
   bool retired = false;
@@ -180,53 +111,67 @@ void Server::Impl::spawn(Awaitable<void> task) {
   asio::co_spawn(acceptor.get_executor(), std::move(task),
                  [self = shared_from_this()](std::exception_ptr failure) {
                    self->vacancy.cancel();
-                   if (!failure || self->stopped || !self->options.fault) return;
+                   if (!failure || self->stopped) return;
                    try {
                      std::rethrow_exception(failure);
-                   } catch (const std::exception& error) {
-                     self->options.fault(error.what());
+                   } catch (...) {
+                     self->answering.note();
                    }
                  });
 }
 
+// Where there is no memory for a connection it is closed, and others are taken after a pause.
 Awaitable<void> Server::Impl::accept() {
   const auto self = shared_from_this();
+  ErrorCode ec;
   while (!stopped && !retired) {
-    ErrorCode ec;
-    net::Socket socket(acceptor.get_executor());
-    co_await acceptor.async_accept(socket, into(ec));
-    if (stopped) break;
-    if (!ec) {
-      spawn(serve(std::move(socket)));
-      continue;
+    if (ec) {
+      vacancy.expires_after(kAcceptPause);
+      co_await vacancy.async_wait(into(ec));
     }
-    vacancy.expires_after(kAcceptPause);
-    co_await vacancy.async_wait(into(ec));
+    try {
+      net::Socket socket(acceptor.get_executor());
+      co_await acceptor.async_accept(socket, into(ec));
+      if (stopped) break;
+      if (!ec) spawn(serve(std::move(socket)));
+      accepting.works();
+    } catch (...) {
+      accepting.note();
+      ec = asio::error::no_memory;
+    }
+  }
+}
+
+// One step after another until stop(), whatever becomes of each.
+Awaitable<void> Server::Impl::repeat(net::Timer& timer, base::Duration pause, Faults& faults,
+                                     void (Impl::*step)()) {
+  const auto self = shared_from_this();
+  while (!stopped) {
+    try {
+      (this->*step)();
+      faults.works();
+    } catch (...) {
+      faults.note();
+    }
+    ErrorCode ec;
+    timer.expires_after(pause);
+    co_await timer.async_wait(into(ec));
   }
 }
 
 // Closes what has outlived its deadline; whoever waits on that socket then ends.
-Awaitable<void> Server::Impl::sweep() {
-  const auto self = shared_from_this();
-  const auto pause = std::min<base::Duration>(std::min(options.head_deadline, options.deadline) / 4,
-                                              std::chrono::seconds(1));
-  while (!stopped) {
-    ErrorCode ec;
-    sweep_timer.expires_after(pause);
-    co_await sweep_timer.async_wait(into(ec));
-    connections.end_late();
-  }
+void Server::Impl::sweep() {
+  connections.end_late();
 }
 
 // For who opens the dashboard later.
-Awaitable<void> Server::Impl::record() {
-  const auto self = shared_from_this();
-  while (!stopped && sources->now) {
-    recorder.look(*sources, sources->now());
-    ErrorCode ec;
-    record_timer.expires_after(Recorder::kStep);
-    co_await record_timer.async_wait(into(ec));
-  }
+void Server::Impl::record() {
+  if (sources->now) recorder.look(*sources, sources->now());
+}
+
+base::Duration Server::Impl::sweep_pause() const {
+  return std::min<base::Duration>(std::min(options.head_deadline, options.deadline) / 4,
+                                  std::chrono::seconds(1));
 }
 
 Awaitable<void> Server::Impl::serve(net::Socket socket) {
@@ -262,6 +207,7 @@ Awaitable<bool> Server::Impl::serve_one(Connection& connection, boost::beast::fl
   const bool whole = !ec && parser.is_done();
   auto response = to_response(std::move(*said), whole ? &parser : nullptr);
   if (retired) response.keep_alive(false);
+  answering.works();
   const bool kept = co_await send(connection, std::move(response));
   connection.answers = false;
   co_return kept;
@@ -349,9 +295,10 @@ Server::~Server() {
 
 void Server::start() {
   impl_->owns_file = true;
-  impl_->spawn(impl_->accept());
-  impl_->spawn(impl_->sweep());
-  impl_->spawn(impl_->record());
+  auto& impl = *impl_;
+  impl.spawn(impl.accept());
+  impl.spawn(impl.repeat(impl.sweep_timer, impl.sweep_pause(), impl.sweeping, &Impl::sweep));
+  impl.spawn(impl.repeat(impl.record_timer, Recorder::kStep, impl.recording, &Impl::record));
 }
 
 void Server::renew(Sources sources) {

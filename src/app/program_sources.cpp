@@ -27,6 +27,7 @@ admin::Sources Program::sources() {
   sources.readiness = [this] { return readiness(); };
   sources.certificates = [this] { return listeners_->certificates(); };
   if (!settings_.alerts.empty()) sources.alerts = [this] { return alerts_->figures(); };
+  sources.alert_faults = [this] { return alerts_->faults(); };
   add_questions(sources);
   if (needs_redis(begun_with_)) add_redis(sources);
   return sources;

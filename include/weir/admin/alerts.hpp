@@ -44,6 +44,8 @@ class Alerts {
   void go_on(const std::vector<AlertStanding>& standings);
 
   [[nodiscard]] std::vector<AlertFigures> figures() const;
+  // How often looking or posting failed by a fault of weir's own.
+  [[nodiscard]] std::uint64_t faults() const noexcept;
 
  private:
   struct Impl;

@@ -1,19 +1,27 @@
 // The admin listener: health, readiness, metrics and the rules, for operators and for what watches over weir.
 //
-// Lives on one worker's io_context and is touched by that thread alone. Every bound is small and fixed (see
-// server.cpp), so that nobody who reaches this port can make it cost much.
+// Lives on the control thread's io_context, which serves no client, and is touched by that thread alone.
+// Every bound is small and fixed (see server.cpp), so that nobody who reaches this port can make it cost
+// much.
 //
-//   GET /healthz    200 "ok": the process answers
-//   GET /readyz     200 or 503 with the reason
-//   GET /metrics    Prometheus text
-//   GET /api/rules  each rule with its counters
-//   POST /api/reload  reads the configuration anew: 200 and what changed, or 422 and what is wrong with it
-//   POST /api/upgrade  a new process takes over: 200, or 409 and why not
-//   POST /api/explain         what would become of a described request; nothing is charged
-//   GET, DELETE /api/keys     the state of one key, and giving it back
+//   GET /healthz           200 "ok": the process answers
+//   GET /readyz            200 or 503 with the reason
+//   GET /, /web/…          the dashboard's page and what it is made of
+//   GET /api/access        whether the token that came with the request is the one that is asked
+//   GET /metrics           Prometheus text
+//   GET /api/rules         each rule with its counters
+//   GET /api/top           who spends most of a rule
+//   GET /api/overview, /api/history   what the dashboard shows, and of the time before it was opened
+//   POST /api/reload       reads the configuration anew: 200 and what changed, or 422 and what is wrong with
+//   it POST /api/upgrade      a new process takes over: 200, or 409 and why not POST /api/explain      what
+//   would become of a described request; nothing is charged GET, DELETE /api/keys  the state of one key, and
+//   giving it back
 //
-// Everything but the first two asks for `Authorization: Bearer TOKEN` where a token is set, and is answered
-// to who asks by address where none is (src/admin/admission.hpp). src/admin/pages.cpp has the table of pages.
+// From /metrics on, where a token is set `Authorization: Bearer TOKEN` is asked for, and where none is only
+// who asks by address is answered (src/admin/admission.hpp). src/admin/pages.cpp has the table of pages.
+//
+// What throws while it is worked on is counted and said, and the listener goes on; where there is no memory
+// left even to wait, the process ends.
 #pragma once
 
 #include "weir/admin/sources.hpp"

@@ -200,6 +200,8 @@ struct Sources {
   std::function<net::Awaitable<policy::Explanation>(policy::Inquiry)> explain;
   std::function<net::Awaitable<KeyAnswer>(KeyQuestion)> keys;
   std::function<std::vector<AlertFigures>()> alerts;  // absent: there are none
+  std::function<std::uint64_t()> alert_faults;        // times that looking or posting threw; absent: none
+  std::function<std::uint64_t()> admin_faults;        // times that the server's own work threw, which it sets
   const Recorder* recorder = nullptr;  // the server's own, which sets it; null: nothing is known of the past
 };
 

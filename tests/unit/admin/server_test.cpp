@@ -325,13 +325,34 @@ TEST_F(ServerTest, WhoDoesNotHangUpAfterTheLastAnswerKeepsNobodyOut) {
   EXPECT_THAT(ask(kHealth), EndsWith("ok\n"));
 }
 
+TEST_F(ServerTest, WhatIsRecordedGoesOnAfterAClockThatThrew) {
+  int looks = 0;
+  sources_.now = [&looks] {
+    if (looks++ == 0) throw std::bad_alloc();
+    return base::TimePoint{std::chrono::seconds(1000)};
+  };
+  begin();
+  const auto metrics = [&] {
+    return ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  };
+  EXPECT_THAT(metrics(), HasSubstr("\nweir_control_faults_total{part=\"admin\"} 1\n"));
+  const auto recorded = [&] {
+    return ask("GET /api/history HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  };
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (recorded().find("\"end\":0,") != std::string::npos)
+    ASSERT_LT(std::chrono::steady_clock::now(), patience);
+  end();
+  EXPECT_EQ(fault_, "admin: recording failed, and goes on: std::bad_alloc");
+}
+
 TEST_F(ServerTest, ASourceThatThrowsEndsItsConnectionAndIsReported) {
   sources_.readiness = []() -> Readiness { throw std::runtime_error("no state to read"); };
   begin();
   EXPECT_EQ(ask("GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"), "");
   EXPECT_THAT(ask(kHealth), StartsWith("HTTP/1.1 200"));
   end();
-  EXPECT_EQ(fault_, "no state to read");
+  EXPECT_EQ(fault_, "admin: answering failed, and goes on: no state to read");
 }
 
 TEST_F(ServerTest, StoppingClosesConnectionsAndTheLoopEnds) {
