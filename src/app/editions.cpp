@@ -246,11 +246,28 @@ std::vector<std::string> Editions::upstream_names() const {
   return names;
 }
 
+// Where a variant has begun anew it is not told which keys are its own: none of that reading live on.
 std::vector<limit::SavedRule> Editions::saved_rules() const {
   std::vector<limit::SavedRule> rules;
-  for (const auto& reading : readings_)
-    rules.push_back(reading.rule && !reading.forgotten ? *reading.rule : limit::SavedRule{});
+  for (std::size_t i = 0; i < readings_.size(); ++i) {
+    const auto& reading = readings_[i];
+    auto& rule = rules.emplace_back(reading.rule && !reading.forgotten ? *reading.rule : limit::SavedRule{});
+    if (!table_.goes_on(static_cast<limit::RuleIndex>(i)))
+      for (auto& variant : rule.variants) variant = {variant.name, 0, variant.ledger, nullptr};
+  }
   return rules;
+}
+
+// Its keys move on as after a reload: where they are met.
+std::optional<limit::RuleIndex> Editions::adopt(const limit::FormerRule& former) {
+  const auto free = std::find_if(readings_.begin(), readings_.end(),
+                                 [](const Reading& reading) { return !reading.rule.has_value(); });
+  if (free == readings_.end()) return std::nullopt;
+  const auto index = static_cast<limit::RuleIndex>(free - readings_.begin());
+  if (!table_.introduce_former(index, former.rule)) return std::nullopt;
+  former_.push_back(former);
+  *free = {former.rule, false};
+  return index;
 }
 
 void Editions::tidy(const std::vector<observe::Counters*>& counters) {

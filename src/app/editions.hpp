@@ -11,6 +11,7 @@
 #include "weir/app/settings.hpp"
 #include "weir/base/result.hpp"
 #include "weir/limit/key_table.hpp"
+#include "weir/limit/saved.hpp"
 #include "weir/limit/shared_limiter.hpp"
 #include "weir/net/asio.hpp"
 #include "weir/net/clock.hpp"
@@ -56,6 +57,9 @@ class Editions {
   // By the numbers of the table's keys; those that stand for nothing have no name.
   [[nodiscard]] std::vector<limit::SavedRule> saved_rules() const;
 
+  // Takes in a rule as an earlier process knew it, whose keys come back: for limit::restore_snapshot().
+  [[nodiscard]] std::optional<limit::RuleIndex> adopt(const limit::FormerRule& former);
+
   // Frees what no edition has any more; what its counters showed is cleared, which `counters` has of all
   // workers.
   void tidy(const std::vector<observe::Counters*>& counters);
@@ -90,6 +94,7 @@ class Editions {
   Log& log_;
   std::function<void()> gone_;
   limit::Limiters limiters_;
+  std::vector<limit::FormerRule> former_;  // adopted; kept, for nobody knows who still points to them
   Labels routes_{observe::Counters::kMostRoutes};
   Labels upstreams_{observe::Counters::kMostUpstreams};
   Labels rules_{limit::kMaxRules};

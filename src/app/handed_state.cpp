@@ -58,18 +58,19 @@ base::Result<HandedState> write_state(const limit::KeyTable& table, const limit:
 }
 
 base::Result<limit::Restored> read_state(int file, std::span<const limit::SavedRule> rules,
-                                         base::TimePoint now, limit::KeyTable& table) {
+                                         base::TimePoint now, limit::KeyTable& table,
+                                         const limit::Adopt& adopt) {
   const auto checked = limit::check_snapshot(bytes_of(file), rules);
   if (!checked) return base::Error{"how limits stand " + checked.error().message};
-  return limit::restore_snapshot(bytes_of(file), rules, now, table);
+  return limit::restore_snapshot(bytes_of(file), rules, now, table, adopt);
 }
 
 std::string kept_in_words(std::uint64_t keys, std::uint64_t changed, std::uint64_t left_out) {
   auto words = std::to_string(keys) + (keys == 1 ? " key" : " keys");
   if (changed != 0)
     words += "; " + std::to_string(changed) +
-             (changed == 1 ? " was of a rule that changed, and begins anew"
-                           : " were of rules that changed, and begin anew");
+             (changed == 1 ? " was of a rule that is gone or counts otherwise"
+                           : " were of rules that are gone or count otherwise");
   if (left_out != 0) words += "; " + std::to_string(left_out) + " found no room: raise max_keys";
   return words;
 }

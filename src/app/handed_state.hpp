@@ -13,7 +13,7 @@
 
 namespace weir::app {
 
-// "3 keys; 1 was of a rule that changed, and begins anew; …": of how many keys the state went over.
+// "3 keys; 1 was of a rule that is gone or counts otherwise; …": of how many keys the state went over.
 [[nodiscard]] std::string kept_in_words(std::uint64_t keys, std::uint64_t changed, std::uint64_t left_out);
 
 struct HandedState {
@@ -27,6 +27,7 @@ struct HandedState {
                                                     std::span<const limit::SavedRule> rules);
 // An error: it is not whole, and the table as it was, or has a part.
 [[nodiscard]] base::Result<limit::Restored> read_state(int file, std::span<const limit::SavedRule> rules,
-                                                       base::TimePoint now, limit::KeyTable& table);
+                                                       base::TimePoint now, limit::KeyTable& table,
+                                                       const limit::Adopt& adopt = {});
 
 }  // namespace weir::app

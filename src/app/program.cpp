@@ -99,7 +99,8 @@ Program::Program(const Settings& settings, std::vector<std::vector<upstream::Ser
 
 void Program::start_workers(std::vector<std::vector<upstream::Server>> servers) {
   auto edition = editions_.put_in_force(need(editions_.make(settings_, std::move(servers), names_)));
-  snapshot_.restore(table_, editions_.saved_rules(), clock_.now());
+  snapshot_.restore(table_, editions_.saved_rules(), clock_.now(),
+                    [this](const limit::FormerRule& former) { return editions_.adopt(former); });
   if (takes_leases(settings_))
     redis_units_.emplace(settings_.state.redis->lease_keys, settings_.state.redis->lease_return);
   const WorkerParts parts{.shared = shared_,

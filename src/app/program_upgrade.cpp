@@ -89,7 +89,9 @@ void Program::take_over() {
   const auto waits = [](const auto& worker) { return worker->waits_for_redis(); };
   while (std::any_of(workers_.begin(), workers_.end(), waits)) std::this_thread::sleep_for(kLook);
   const auto file = takeover_->await_state();
-  const auto restored = need(read_state(file.get(), editions_.saved_rules(), clock_.now(), table_));
+  const auto restored =
+      need(read_state(file.get(), editions_.saved_rules(), clock_.now(), table_,
+                      [this](const limit::FormerRule& former) { return editions_.adopt(former); }));
   takeover_->await_word_to_open(restored);
   for (const auto& worker : workers_) worker->open();
   auto succession = takeover_->await_succession(alerts_->voices());

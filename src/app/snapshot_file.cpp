@@ -151,17 +151,17 @@ void SnapshotFile::set_aside(const std::string& why) {
 }
 
 void SnapshotFile::restore(limit::KeyTable& table, std::span<const limit::SavedRule> rules,
-                           base::TimePoint now) {
+                           base::TimePoint now, const limit::Adopt& adopt) {
   if (!found_) return;
   const Stopwatch stopwatch;
-  const auto restored = limit::restore_snapshot(bytes(), rules, now, table);
+  const auto restored = limit::restore_snapshot(bytes(), rules, now, table, adopt);
   close();
   if (!restored)
     return log_.warning("snapshot " + path_ + " changed while it was read, and " + restored.error().message);
   auto line = "restored " + count_of(restored->keys) + " from " + path_ + " in " + stopwatch.read();
   if (restored->drained != 0) line += "; the time of " + std::to_string(restored->drained) + " had passed";
   if (restored->changed != 0)
-    line += "; " + std::to_string(restored->changed) + " were of rules that changed";
+    line += "; " + std::to_string(restored->changed) + " were of rules that are gone or count otherwise";
   if (restored->left_out == 0) return log_.info(line);
   log_.warning(line + "; " + std::to_string(restored->left_out) + " found no room: raise max_keys");
 }

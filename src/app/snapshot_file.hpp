@@ -34,7 +34,8 @@ class SnapshotFile {
   // What the file says; nullopt where there is nothing to go on from.
   [[nodiscard]] const std::optional<limit::Snapshot>& found() const noexcept { return found_; }
   // Fills the table from it, if there was one.
-  void restore(limit::KeyTable& table, std::span<const limit::SavedRule> rules, base::TimePoint now);
+  void restore(limit::KeyTable& table, std::span<const limit::SavedRule> rules, base::TimePoint now,
+               const limit::Adopt& adopt = {});
   void save(const limit::KeyTable& table, const limit::Snapshot& snapshot,
             std::span<const limit::SavedRule> rules);
 

@@ -89,6 +89,10 @@ void KeyTable::introduce(RuleIndex index, const SavedRule& rule, base::TimePoint
   for (const auto& cell : shared) restore(cell);
 }
 
+bool KeyTable::introduce_former(RuleIndex index, const SavedRule& rule) {
+  return impl_->readings.introduce_former(index, rule);
+}
+
 bool KeyTable::goes_on(RuleIndex index) const {
   return impl_->readings.goes_on(index);
 }

@@ -54,13 +54,13 @@ std::vector<SharedCell> KeyTable::shared_cells(base::TimePoint now) const {
   return cells;
 }
 
-bool KeyTable::restore(const SavedKey& saved, std::span<const SavedRule> rules, base::TimePoint now) {
+bool KeyTable::restore(const SavedKey& saved, unsigned cost_bits, base::TimePoint now) {
   Shard& shard = impl_->shard_of(saved.key);
   const std::lock_guard lock(shard.mutex);
   if (shard.find(saved.key) != nullptr) return true;
   Slot* slot = shard.claim(saved.key, saved.rule, now);
   if (slot == nullptr) return false;
-  if (!saved.log.empty()) impl_->fill(*slot, saved.log, rules[saved.rule].log_cost_bits());
+  if (!saved.log.empty()) impl_->fill(*slot, saved.log, cost_bits);
   const bool is_log = !saved.log.empty();
   shard.settle(*slot, is_log ? slot->cell : saved.cell, Due(saved.drained_at, saved.rule, is_log));
   return true;

@@ -36,6 +36,22 @@ void Readings::introduce(RuleIndex index, const SavedRule& rule) {
   known_[index] = std::move(known);
 }
 
+bool Readings::introduce_former(RuleIndex index, const SavedRule& rule) {
+  const std::unique_lock lock(mutex_);
+  const auto latest = latest_.find(rule.name);
+  if (latest == latest_.end()) return false;
+  Known known{.rule = rule, .lives = {}, .age = 0};
+  for (const auto& variant : rule.variants) {
+    const auto found = latest->second.find(variant.name);
+    const bool lives_on = found != latest->second.end() && found->second.limiter != nullptr &&
+                          variant.limiter != nullptr && rescales(*variant.limiter, *found->second.limiter);
+    known.lives.push_back(lives_on ? found->second.life : ++lives_begun_);
+  }
+  if (lives_left(known) == 0) return false;
+  known_[index] = std::move(known);
+  return true;
+}
+
 bool Readings::goes_on(RuleIndex index) const {
   const std::shared_lock lock(mutex_);
   const auto& known = known_[index];

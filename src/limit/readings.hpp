@@ -50,6 +50,8 @@ class Readings {
   // REQUIRES of an index that is known: goes_on(index), and that it counts as `rule` does
   // (SavedRule::counts_as).
   void introduce(RuleIndex index, const SavedRule& rule);
+  // Older than all that is introduced. False: no reading of that name goes on with any of its variants.
+  [[nodiscard]] bool introduce_former(RuleIndex index, const SavedRule& rule);
   // Whether it is known, and none of its variants has begun another life since.
   [[nodiscard]] bool goes_on(RuleIndex index) const;
   // Its cells are to be forgotten where they are met.

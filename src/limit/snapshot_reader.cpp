@@ -1,7 +1,10 @@
-#include "limit/snapshot_words.hpp"
+#include "limit/snapshot_limiter.hpp"
+
+#include "weir/limit/rescale.hpp"
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <numeric>
 #include <string>
 
@@ -18,18 +21,23 @@ base::TimePoint instant_of(std::uint64_t micros) noexcept {
 class Reader {
  public:
   using SeeShared = std::function<void(const SharedCell&)>;
-  using SeeKey = std::function<void(const SavedKey&)>;
+  using SeeKey = std::function<void(const SavedKey&, unsigned cost_bits)>;
 
-  Reader(const ByteSource& source, std::span<const SavedRule> rules) : in_(source), rules_(rules) {}
+  Reader(const ByteSource& source, std::span<const SavedRule> rules, base::TimePoint now, const Adopt& adopt)
+      : in_(source), rules_(rules), at_(now), adopt_(adopt) {}
 
-  // `see_shared` and `see_key` are told what belongs to rules that still read it, under the rules' present
-  // numbers.
+  // `see_shared` and `see_key` are told what belongs to rules that still read it, or were adopted; what is
+  // shared in the present numbers.
   base::Result<Snapshot> read(const SeeShared& see_shared, const SeeKey& see_key);
   [[nodiscard]] std::uint64_t changed() const noexcept { return changed_; }
 
  private:
-  // An index that stands for a rule that is gone, or has changed.
-  static constexpr RuleIndex kNone = kMaxRules;
+  // What keys of a rule in the snapshot are now.
+  struct Meaning {
+    std::optional<RuleIndex> index;  // nullopt: of a rule that is gone, or that nobody adopted
+    const SavedRule* rule;           // in whose numbers they are
+    const SavedRule* next;           // which they move on to; null: none
+  };
 
   void fail(std::string what) {
     if (fault_.empty()) fault_ = in_.ended() ? "ends early" : std::move(what);
@@ -38,15 +46,20 @@ class Reader {
   std::uint64_t take_count(std::uint64_t most, const char* of);
   void read_head();
   void read_rules();
-  SavedRule read_rule();
+  FormerRule read_rule();
+  [[nodiscard]] Meaning meaning_of(FormerRule older);
   void read_shared(const SeeShared& see);
+  void move_on(const SharedCell& shared, std::uint64_t variant, const SavedRule& next, const SeeShared& see);
   void read_keys(const SeeKey& see);
   void read_key(std::uint64_t first, const SeeKey& see);
   void read_log(SavedKey& saved, unsigned cost_bits);
 
   WordReader in_;
   std::span<const SavedRule> rules_;
-  std::vector<RuleIndex> now_;  // by the index in the snapshot: what it is now
+  base::TimePoint at_;
+  const Adopt& adopt_;
+  std::vector<Meaning> now_;       // by the index in the snapshot
+  std::deque<FormerRule> former_;  // of those whose numbers have changed
   Snapshot snapshot_{};
   std::uint64_t changed_ = 0;
   std::string fault_;
@@ -72,24 +85,47 @@ void Reader::read_head() {
   snapshot_.names.k1 = in_.take();
 }
 
-SavedRule Reader::read_rule() {
-  SavedRule rule{.name = in_.take_text(take_count(kLongestRuleName, "letters in a name")), .variants = {}};
+FormerRule Reader::read_rule() {
+  FormerRule former{
+      .rule = {.name = in_.take_text(take_count(kLongestRuleName, "letters in a name")), .variants = {}},
+      .limiters = {}};
+  auto& [rule, limiters] = former;
+  const std::uint64_t count = take_count(kMostLimiters, "limiters of a rule");
+  for (std::uint64_t i = 0; i < count && good(); ++i) {
+    auto limiter = take_limiter(in_);
+    if (!limiter) {
+      fail("is damaged: a limiter has parameters that none has");
+      return former;
+    }
+    limiters.emplace_back(std::move(*limiter));
+    rule.limiters.push_back(limiters.back().get());
+  }
   const std::uint64_t variants = take_count(kMostVariants, "variants of a rule");
   for (std::uint64_t i = 0; i < variants && good(); ++i) {
     const std::uint64_t name = in_.take();
-    rule.variants.push_back({name, in_.take()});
+    const std::uint64_t numbers = in_.take();
+    const auto ledger = static_cast<Ledger>(in_.take());
+    const std::uint64_t place = take_count(limiters.size(), "limiters of a variant");
+    rule.variants.push_back({name, numbers, ledger, place != 0 ? rule.limiters[place - 1] : nullptr});
   }
-  return rule;
+  return former;
+}
+
+Reader::Meaning Reader::meaning_of(FormerRule older) {
+  const auto named = [&](const SavedRule& rule) { return rule.name == older.rule.name; };
+  const auto found = std::find_if(rules_.begin(), rules_.end(), named);
+  if (found != rules_.end() && found->reads(older.rule))
+    return {static_cast<RuleIndex>(found - rules_.begin()), &*found, nullptr};
+  const auto& kept = former_.emplace_back(std::move(older));
+  if (found == rules_.end() || !adopt_) return {std::nullopt, &kept.rule, nullptr};
+  return {adopt_(kept), &kept.rule, &*found};
 }
 
 void Reader::read_rules() {
   const std::uint64_t count = take_count(kMaxRules, "rules");
   for (std::uint64_t i = 0; i < count && good(); ++i) {
-    const SavedRule older = read_rule();
-    const auto found = std::find_if(rules_.begin(), rules_.end(),
-                                    [&](const SavedRule& rule) { return rule.name == older.name; });
-    const bool reads = found != rules_.end() && found->reads(older);
-    now_.push_back(reads ? static_cast<RuleIndex>(found - rules_.begin()) : kNone);
+    auto older = read_rule();
+    if (good()) now_.push_back(meaning_of(std::move(older)));
   }
 }
 
@@ -101,14 +137,28 @@ void Reader::read_shared(const SeeShared& see) {
     const auto units = in_.take_digest();
     const Cell cell = in_.take_cell();
     if (rule >= now_.size()) return fail("is damaged: it names a rule that it lacks");
-    if (now_[rule] == kNone) continue;
-    const SavedRule& is = rules_[now_[rule]];
-    const auto named = std::find_if(is.variants.begin(), is.variants.end(),
+    const auto& [index, is, next] = now_[rule];
+    if (!index) continue;
+    const auto named = std::find_if(is->variants.begin(), is->variants.end(),
                                     [&](const SavedRule::Variant& v) { return v.name == variant; });
-    const auto of = std::find_if(is.limiters.begin(), is.limiters.end(),
+    const auto of = std::find_if(is->limiters.begin(), is->limiters.end(),
                                  [&](const Limiter* limiter) { return fingerprint(*limiter) == units; });
-    if (named != is.variants.end() && of != is.limiters.end()) see({now_[rule], named->ledger, **of, cell});
+    if (named == is->variants.end() || of == is->limiters.end()) continue;
+    const SharedCell shared{*index, named->ledger, **of, cell};
+    if (next == nullptr)
+      see(shared);
+    else
+      move_on(shared, variant, *next, see);
   }
+}
+
+// As KeyTable::introduce() does it: nobody meets it under its former index.
+void Reader::move_on(const SharedCell& shared, std::uint64_t variant, const SavedRule& next,
+                     const SeeShared& see) {
+  const auto index = static_cast<RuleIndex>(&next - rules_.data());
+  for (const auto& is : next.variants)
+    if (is.name == variant && is.limiter != nullptr)
+      see({index, is.ledger, *is.limiter, rescaled(shared.units, shared.cell, *is.limiter, at_)});
 }
 
 // What the table relies on: entries in order, all within a period, and costs that its chunks can hold.
@@ -131,25 +181,26 @@ void Reader::read_log(SavedKey& saved, unsigned cost_bits) {
 }
 
 void Reader::read_key(std::uint64_t first, const SeeKey& see) {
-  SavedKey saved{.key = in_.take_digest(), .rule = kNone, .drained_at = instant_of(first >> kDrainedAt)};
+  SavedKey saved{.key = in_.take_digest(), .rule = 0, .drained_at = instant_of(first >> kDrainedAt)};
   const std::size_t rule = first & 0xff;
   if (first >> kDrainedAt > kLatest || rule >= now_.size())
     return fail("is damaged: a key is of no rule or time");
-  saved.rule = now_[rule];
-  const unsigned cost_bits = saved.rule != kNone ? rules_[saved.rule].log_cost_bits() : 0;
+  const Meaning& is = now_[rule];
+  const unsigned cost_bits = is.rule->log_cost_bits();
   const bool is_log = (first & kIsLog) != 0;
   if (is_log)
     read_log(saved, cost_bits);
   else
     saved.cell = in_.take_cell();
   if (!good()) return;
-  if (saved.rule == kNone) {
+  if (is_log ? cost_bits == 0 : is.rule->keeps_logs_alone())
+    return fail("is damaged: a key is of another algorithm than its rule");
+  if (!is.index) {
     ++changed_;
-  } else if (is_log ? cost_bits == 0 : rules_[saved.rule].keeps_logs_alone()) {
-    fail("is damaged: a key is of another algorithm than its rule");
-  } else {
-    see(saved);
+    return;
   }
+  saved.rule = *is.index;
+  see(saved, cost_bits);
 }
 
 void Reader::read_keys(const SeeKey& see) {
@@ -176,19 +227,20 @@ base::Result<Snapshot> Reader::read(const SeeShared& see_shared, const SeeKey& s
 }  // namespace
 
 base::Result<Snapshot> check_snapshot(const ByteSource& source, std::span<const SavedRule> rules) {
-  Reader reader(source, rules);
-  return reader.read([](const SharedCell&) {}, [](const SavedKey&) {});
+  const Adopt nobody;
+  Reader reader(source, rules, {}, nobody);
+  return reader.read([](const SharedCell&) {}, [](const SavedKey&, unsigned) {});
 }
 
 base::Result<Restored> restore_snapshot(const ByteSource& source, std::span<const SavedRule> rules,
-                                        base::TimePoint now, KeyTable& table) {
+                                        base::TimePoint now, KeyTable& table, const Adopt& adopt) {
   Restored restored;
-  Reader reader(source, rules);
+  Reader reader(source, rules, now, adopt);
   const auto read = reader.read([&](const SharedCell& shared) { table.restore(shared); },
-                                [&](const SavedKey& saved) {
+                                [&](const SavedKey& saved, unsigned cost_bits) {
                                   if (saved.drained_at <= now)
                                     ++restored.drained;
-                                  else if (table.restore(saved, rules, now))
+                                  else if (table.restore(saved, cost_bits, now))
                                     ++restored.keys;
                                   else
                                     ++restored.left_out;

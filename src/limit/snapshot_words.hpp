@@ -16,10 +16,11 @@ namespace weir::limit {
 static_assert(std::endian::native == std::endian::little, "words are copied in the machine's order");
 
 inline constexpr std::uint64_t kSnapshotMagic = 0x7379'656b'7269'6577;  // "weirkeys"
-inline constexpr std::uint64_t kSnapshotVersion = 3;  // also where names change (policy/name_key.cpp)
+inline constexpr std::uint64_t kSnapshotVersion = 4;  // also where names change (policy/name_key.cpp)
 inline constexpr std::uint64_t kSnapshotEnd = ~std::uint64_t{0};
 inline constexpr std::size_t kLongestRuleName = 128;
 inline constexpr std::size_t kMostVariants = std::size_t{1} << 16;
+inline constexpr std::size_t kMostLimiters = 8 * kMostVariants;
 inline constexpr std::size_t kMostSharedCells = Overflow::kMostCells;
 
 // Of a key's first word: drained_at from kDrainedAt on, then whether it is a log, then the rule.

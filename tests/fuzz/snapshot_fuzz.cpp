@@ -5,6 +5,8 @@
 #include "weir/limit/snapshot.hpp"
 
 #include <algorithm>
+#include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,16 +25,17 @@ limit::ByteSource source_of(std::string_view bytes) {
   };
 }
 
-// Of the same names and numbers as those of the seeds: a cell, an exact log, a bucketed one.
+// Of the same names and numbers as those of the seeds: a cell, an exact log, a bucketed one. The seeds' last
+// rule has other numbers, and is adopted.
 const std::vector<SavedRule>& rules() {
   static const auto kMinute = base::Duration(60'000'000);
   static const std::vector<limit::Limiter> kLimiters = {limit::TokenBucket::make({5, kMinute}, 5).value(),
                                                         limit::SlidingLog::make({50, kMinute}).value(),
                                                         limit::SlidingLog::make({50, kMinute}, 10).value()};
   static const std::vector<SavedRule> kRules = {
-      {.name = "a", .variants = {{1, 1}}, .limiters = {&kLimiters[0]}},
-      {.name = "b", .variants = {{1, 1}}, .limiters = {&kLimiters[1]}},
-      {.name = "c", .variants = {{1, 1}}, .limiters = {&kLimiters[2]}}};
+      {.name = "a", .variants = {{1, 1, 0, &kLimiters[0]}}, .limiters = {&kLimiters[0]}},
+      {.name = "b", .variants = {{1, 1, 0, &kLimiters[1]}}, .limiters = {&kLimiters[1]}},
+      {.name = "c", .variants = {{1, 1, 0, &kLimiters[2]}}, .limiters = {&kLimiters[2]}}};
   return kRules;
 }
 
@@ -52,8 +55,17 @@ std::string with_its_digest(std::string_view bytes) {
 
 void run(std::string_view bytes) {
   const auto checked = limit::check_snapshot(source_of(bytes), rules());
+  std::deque<limit::FormerRule> former;  // outlive the table
   KeyTable table(64);
-  const auto restored = limit::restore_snapshot(source_of(bytes), rules(), base::TimePoint{}, table);
+  for (std::size_t i = 0; i < rules().size(); ++i)
+    table.introduce(static_cast<limit::RuleIndex>(i), rules()[i], base::TimePoint{});
+  const auto adopt = [&](const limit::FormerRule& rule) -> std::optional<limit::RuleIndex> {
+    if (rules().size() + former.size() == limit::kMaxRules) return std::nullopt;
+    const auto index = static_cast<limit::RuleIndex>(rules().size() + former.size());
+    former.push_back(rule);
+    return table.introduce_former(index, former.back().rule) ? std::optional(index) : std::nullopt;
+  };
+  const auto restored = limit::restore_snapshot(source_of(bytes), rules(), base::TimePoint{}, table, adopt);
   require(checked.has_value() == restored.has_value(), "what is accepted can be restored");
   if (!checked) return require(!checked.error().message.empty(), "a refusal says why");
   const auto stats = table.stats();
@@ -61,8 +73,11 @@ void run(std::string_view bytes) {
   require(restored->keys + restored->drained + restored->changed + restored->left_out == checked->keys,
           "every key is accounted for");
 
+  auto all = rules();
+  for (const auto& each : former) all.push_back(each.rule);
+  table.put_in_order(base::TimePoint{});
   std::string again;
-  limit::write_snapshot(table, {checked->names, {}}, rules(), [&](std::string_view more) { again += more; });
+  limit::write_snapshot(table, {checked->names, {}}, all, [&](std::string_view more) { again += more; });
   require(limit::check_snapshot(source_of(again), rules()).has_value(), "what was restored can be saved");
   constexpr auto kEnd = base::TimePoint(base::Duration((std::int64_t{1} << 55) - 2));
   table.sweep(kEnd, 1'000);

@@ -19,9 +19,9 @@ class Snapshot(TestCase):
         self.file = self.folder / "weir.state"
         self.upstream = self.start(Upstream())
 
-    def text(self, rules=RULES, max_keys=1000):
+    def text(self, rules=RULES, max_keys=1000, **more):
         state = f'memory = {{ max_keys = {max_keys}, snapshot = "{self.file}" }}'
-        return config(self.upstream.port, rules=rules, state=state)
+        return config(self.upstream.port, rules=rules, state=state, **more)
 
     def spend(self, weir, key, count):
         return [status for _ in range(count) for status in [weir.get("/", **{"X-API-Key": key}).status]]
@@ -84,11 +84,31 @@ class Snapshot(TestCase):
         self.assertRegex(lines[0], "restored 2 keys")
         self.assertEqual(statuses, [200, 200, 429])
 
-    def test_a_rule_that_changed_starts_anew_and_the_others_do_not(self):
+    def test_a_rule_that_has_another_algorithm_starts_anew_and_the_others_do_not(self):
         self.assertEqual(self.run_once("a", 5)[0], [200] * 5)
-        statuses, lines = self.run_once("a", 7, rules=RULES.replace("5/day", "6/day"))
+        statuses, lines = self.run_once("a", 7, rules=RULES.replace("5/day", "6/day").replace("fixed_window", "sliding_window"))
         self.assertEqual(statuses, [200] * 6 + [429])
-        self.assertRegex(lines[0], r"restored 1 key from .*; 1 were of rules that changed")
+        self.assertRegex(lines[0], r"restored 1 key from .*; 1 were of rules that are gone or count otherwise")
+
+    def test_a_rule_whose_limit_changed_keeps_the_share_that_its_clients_have_used(self):
+        """Its tiers too, and though one restart follows another before the client is met again."""
+        def tiered(limit, of_tier):
+            return rule("day", limit, algorithm='"fixed_window"', key='["api_key"]',
+                        tiers=f'{{ pro = {{ limit = "{of_tier}" }} }}')
+
+        keys = {"keys.toml": '[[key]]\nkey = "a"\n[[key]]\nkey = "b"\ntier = "pro"\n'}
+        given = {"client": 'keys = "keys.toml"'}
+        with Weir(self.text(tiered("5/day", "4/day"), **given), keys) as weir:
+            self.assertEqual(self.spend(weir, "a", 3) + self.spend(weir, "b", 3), [200] * 6)
+            weir.signal(signal.SIGTERM)
+            self.assertEqual(weir.wait(), 0)
+        with Weir(self.text(tiered("50/day", "8/day"), **given), keys) as weir:
+            self.assertEqual(self.spend(weir, "b", 3), [200, 200, 429])
+            weir.signal(signal.SIGTERM)
+            self.assertEqual(weir.wait(), 0)
+        with Weir(self.text(tiered("10/day", "8/day"), **given), keys) as weir:
+            self.assertEqual(self.spend(weir, "a", 5), [200] * 4 + [429])
+            self.assertEqual(self.spend(weir, "b", 1), [429])
 
     def test_damage_is_set_aside(self):
         self.run_once("a", 5)

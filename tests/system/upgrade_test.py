@@ -369,12 +369,19 @@ class Serving(Upgrade):
     def test_whoever_asks_is_told_whose_state_did_not_go_over(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)
         self.assertEqual(weir.get("/").status, 200)
-        weir.write((weir.folder / "weir.toml").read_text().replace("2000/day", "1000/day"))
+        weir.write((weir.folder / "weir.toml").read_text().replace("fixed_window", "sliding_window"))
         weir.count += 1
         told = weir.ask("upgrade")
         weir.taken_over()
-        self.assertIn("with the state of 0 keys; 1 was of a rule that changed, and begins anew", told.stdout)
-        weir.wait_for("has taken over, with the state of 0 keys; 1 was of a rule that changed, and begins anew")
+        self.assertIn("with the state of 0 keys; 1 was of a rule that is gone or counts otherwise", told.stdout)
+        weir.wait_for("has taken over, with the state of 0 keys; 1 was of a rule that is gone or counts otherwise")
+
+    def test_a_rule_whose_limit_the_file_has_changed_keeps_the_share_that_was_used(self):
+        weir = self.weir(rules=self.LIMIT, routes=self.FREE)
+        self.statuses(weir.port, 500)
+        weir.write((weir.folder / "weir.toml").read_text().replace("2000/day", "1000/day"))
+        weir.upgrade()
+        self.assertEqual(int(weir.get("/")["x-ratelimit-remaining"]), 749)
 
     def test_the_number_of_workers_may_change(self):
         """Each inherited socket has somebody who accepts there: the kernel spreads connections over all."""

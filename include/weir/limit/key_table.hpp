@@ -109,8 +109,9 @@ class KeyTable {
              const std::function<void(const SavedKey&)>& see) const;
   [[nodiscard]] std::vector<SharedCell> shared_cells(base::TimePoint now) const;
   // Puts back what was told. False: no room. A key that is there already stays as it is.
-  // REQUIRES saved.rule < rules.size(), whose limiter the cell or log is of; a log as visit() tells it.
-  bool restore(const SavedKey& saved, std::span<const SavedRule> rules, base::TimePoint now);
+  // REQUIRES that the cell or log is of a limiter of saved.rule, as visit() tells it; `cost_bits` of its
+  // logs.
+  bool restore(const SavedKey& saved, unsigned cost_bits, base::TimePoint now);
   void restore(const SharedCell& shared);
 
   // For reloads, by one thread; charges may go on meanwhile. What RuleIndex `index` stands for from now on: a
@@ -119,6 +120,9 @@ class KeyTable {
   // table. REQUIRES of an index that stands for something already: goes_on(index), and that it counts as
   // `rule` does.
   void introduce(RuleIndex index, const SavedRule& rule, base::TimePoint now);
+  // `index` stands for a rule as it was in an earlier process, of which keys come back: older than all that
+  // is introduced. False: no rule goes on with them. The limiters outlive the table.
+  [[nodiscard]] bool introduce_former(RuleIndex index, const SavedRule& rule);
   // Whether it stands for something whose cells have not begun anew under another index since.
   [[nodiscard]] bool goes_on(RuleIndex index) const;
   // Its rule is gone, or was; no charge names it any more. put_in_order() forgets its keys.

@@ -4,6 +4,7 @@
 #include "weir/base/siphash.hpp"
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
+#include "weir/limit/shared_limiter.hpp"
 
 #include <cstdint>
 #include <string>
@@ -36,8 +37,8 @@ struct SavedRule {
   struct Variant {
     std::uint64_t name;     // that keys are named under: the rule itself, a tier, an override, elastic or not
     std::uint64_t numbers;  // a digest of all that a cell's meaning depends on
-    Ledger ledger = 0;      // in this configuration; in a snapshot the name stands for it
-    const Limiter* limiter = nullptr;  // that enforces in the table; null in a snapshot
+    Ledger ledger = 0;      // in the rule's configuration
+    const Limiter* limiter = nullptr;  // that enforces in the table; null: its keys begin anew
     friend bool operator==(const Variant&, const Variant&) = default;
   };
   std::string name;
@@ -57,6 +58,12 @@ struct SavedRule {
   // Null: there is none.
   [[nodiscard]] const Variant* variant_of(Ledger ledger) const noexcept;
   [[nodiscard]] const Limiter* limiter_named(std::uint64_t name) const noexcept;
+};
+
+// A rule of a snapshot as it was then, with its limiters.
+struct FormerRule {
+  SavedRule rule;
+  std::vector<SharedLimiter> limiters;  // to which `rule` points
 };
 
 // The same for limiters with the same algorithm and numbers, in every process.

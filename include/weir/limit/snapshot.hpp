@@ -3,7 +3,8 @@
 //
 //   words of 64 bits, little endian:
 //   | "weirkeys" | version | saved_at | k0 | k1 |
-//   | rules     | length of name, name | variants | name, numbers | … | … |
+//   | rules     | length of name, name | limiters | algorithm, its parameters | … |
+//   |           | variants | name, numbers, ledger, which limiter | … | … |
 //   | shared    | rule | name of its variant | fingerprint of its units, 2 | cell, 2 | … |
 //   | drained_at, log?, rule | key, 2 | cell, 2                         | one for each key; or, of a log,
 //   | drained_at, log?, rule | key, 2 | entries | mark, cost | … |      |
@@ -16,8 +17,9 @@
 //    aim clients at one bucket of the table. So the bytes are a secret; the file is its owner's alone.
 //  * Instants as they are: the time in between counts as passed. Whoever restores lets time go on at
 //    `saved_at` at the earliest, so that a clock that was set back leaves no key waiting for it.
-//  * Cells of rules whose numbers are the same as then (SavedRule). Those of a rule that has changed are left
-//    out: its clients start anew.
+//  * Cells of rules whose numbers are the same as then (SavedRule), and those of a rule that has changed,
+//    which move on with their share as after a reload: whoever restores gives the rule as it was then a
+//    RuleIndex of its own.
 //  * Not what is in flight: requests ended with the process.
 //
 // A digest (SipHash, not secret) tells damage; it is no proof against a forger, who had to be the owner.
@@ -29,6 +31,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -51,23 +54,27 @@ std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
                              std::span<const SavedRule> rules, const ByteSink& sink);
 
 // Reads everything, in bounded memory, and believes nothing before the digest was right. An error in words:
-// "ends early", "is damaged: …", "is of version 1, this weir reads 2".
+// "ends early", "is damaged: …", "is of version 1, this weir reads 4".
 [[nodiscard]] base::Result<Snapshot> check_snapshot(const ByteSource& source,
                                                     std::span<const SavedRule> rules);
 
 struct Restored {
   std::uint64_t keys = 0;     // that are in the table again
   std::uint64_t drained = 0;  // whose time had passed
-  std::uint64_t changed = 0;  // of rules that are gone, or have other numbers
+  std::uint64_t changed = 0;  // of rules that are gone, or that nobody adopted
   // That found no room in a smaller table. It is full of live keys then, so they share their rules' overflow
   // cells: all of them together gain one fresh state a ledger.
   std::uint64_t left_out = 0;
 };
 
+// Takes in a rule that has other numbers now: the index that stands for it as it was. Nullopt: its keys begin
+// anew.
+using Adopt = std::function<std::optional<RuleIndex>(const FormerRule&)>;
+
 // REQUIRES that check_snapshot accepted the same bytes with the same rules; else an error, and the table has
 // what came before it.
 [[nodiscard]] base::Result<Restored> restore_snapshot(const ByteSource& source,
                                                       std::span<const SavedRule> rules, base::TimePoint now,
-                                                      KeyTable& table);
+                                                      KeyTable& table, const Adopt& adopt = {});
 
 }  // namespace weir::limit

@@ -210,7 +210,7 @@ TEST_F(SnapshotTest, AnotherVersionIsNamed) {
   bytes[8] = 1;
   const auto checked = check_snapshot(source_of(bytes), rules_);
   ASSERT_FALSE(checked);
-  EXPECT_EQ(checked.error().message, "is of version 1, this weir reads 3");
+  EXPECT_EQ(checked.error().message, "is of version 1, this weir reads 4");
   EXPECT_EQ(check_snapshot(source_of("[state]\nmemory = 1\n"), rules_).error().message, "is no snapshot");
 }
 
@@ -244,7 +244,7 @@ TEST_F(SnapshotOfOneRule, RulesThatMovedKeepTheirKeys) {
   EXPECT_FALSE(charge(again, {key_of(2), &hourly_, 1, 1}, kStart));
 }
 
-TEST_F(SnapshotOfOneRule, ARuleThatChangedStartsAnew) {
+TEST_F(SnapshotOfOneRule, ARuleThatChangedStartsAnewWhereNobodyAdoptsIt) {
   KeyTable table(100);
   EXPECT_TRUE(charge(table, {key_of(1), &daily_, 5, 0}, kStart));
   const auto bytes = written(table, {rule_of("day", daily_)}, kStart);
@@ -256,6 +256,78 @@ TEST_F(SnapshotOfOneRule, ARuleThatChangedStartsAnew) {
     EXPECT_EQ(result.changed, 1) << describe(other);
     EXPECT_EQ(again.stats().keys, 0);
   }
+}
+
+// As it was in the process that wrote it, and as it is in one that reads it.
+class SnapshotOfChangedRule : public SnapshotOfOneRule {
+ protected:
+  static constexpr RuleIndex kFormer = 9;
+
+  static SavedRule rule(std::vector<SavedRule::Variant> variants) {
+    SavedRule rule{.name = "r", .variants = std::move(variants)};
+    for (auto& variant : rule.variants) {
+      variant.numbers = fingerprint(*variant.limiter).lo;
+      rule.limiters.push_back(variant.limiter);
+    }
+    return rule;
+  }
+  Restored go_on(const KeyTable& before, const SavedRule& was, KeyTable& after, const SavedRule& is) {
+    const auto bytes = written(before, {was}, kStart);
+    EXPECT_TRUE(check_snapshot(source_of(bytes), std::vector{is}));
+    after.introduce(0, is, kStart);
+    const auto adopt = [&](const FormerRule& former) -> std::optional<RuleIndex> {
+      former_ = former;
+      if (!after.introduce_former(kFormer, former_.rule)) return std::nullopt;
+      return kFormer;
+    };
+    return restore_snapshot(source_of(bytes), std::vector{is}, kStart, after, adopt).value();
+  }
+
+  const Limiter twice_ = FixedWindow::make({10, 24h}).value();
+  FormerRule former_;  // outlives the table
+};
+
+TEST_F(SnapshotOfChangedRule, ItsKeysMoveOnWithTheirShare) {
+  KeyTable table(100), again(100);
+  EXPECT_TRUE(charge(table, {key_of(1), &daily_, 3, 0}, kStart));
+  EXPECT_EQ(go_on(table, rule({{0, 0, 0, &daily_}}), again, rule({{0, 0, 0, &twice_}})).keys, 1);
+  EXPECT_FALSE(charge(again, {key_of(1), &twice_, 5, 0}, kStart));
+  EXPECT_TRUE(charge(again, {key_of(1), &twice_, 4, 0}, kStart));
+}
+
+TEST_F(SnapshotOfChangedRule, ItsTiersDoEachByItself) {
+  const Limiter log = SlidingLog::make({6, 24h}).value(), shorter = SlidingLog::make({3, 24h}).value();
+  KeyTable table(100), again(100);
+  EXPECT_TRUE(charge(table, {key_of(1), &daily_, 3, 0}, kStart));
+  EXPECT_TRUE(charge(table, {key_of(2), &log, 4, 0, true, 2}, kStart));
+  EXPECT_TRUE(charge(table, {key_of(3), &hourly_, 1, 0, true, 4}, kStart));
+  const auto was = rule({{0, 0, 0, &daily_}, {10, 0, 2, &log}, {20, 0, 4, &hourly_}});
+  const auto is = rule({{0, 0, 0, &twice_}, {20, 0, 2, &hourly_}, {10, 0, 4, &shorter}});
+  EXPECT_EQ(go_on(table, was, again, is).keys, 3);
+  const auto left = [&](std::uint64_t key, const Limiter& limiter, Ledger ledger) {
+    return again.peek({key_of(key), &limiter, 1, 0, true, ledger}, kStart).remaining;
+  };
+  EXPECT_EQ(left(1, twice_, 0), 3);
+  EXPECT_EQ(left(2, shorter, 4), 0);
+  EXPECT_EQ(left(3, hourly_, 2), 1);
+}
+
+TEST_F(SnapshotOfChangedRule, AnotherAlgorithmBeginsAnew) {
+  KeyTable table(100), again(100);
+  EXPECT_TRUE(charge(table, {key_of(1), &daily_, 3, 0}, kStart));
+  const auto restored = go_on(table, rule({{0, 0, 0, &daily_}}), again, rule({{0, 0, 0, &hourly_}}));
+  EXPECT_EQ(std::pair(restored.keys, restored.changed), std::pair(std::uint64_t{0}, std::uint64_t{1}));
+  EXPECT_TRUE(charge(again, {key_of(1), &hourly_, 3, 0}, kStart));
+}
+
+TEST_F(SnapshotOfChangedRule, WhatNewcomersShareMovesOn) {
+  KeyTable table(10), again(10);
+  std::uint64_t client = 0;
+  while (table.stats().overflowed == 0) charge(table, {key_of(client++), &daily_, 2, 0}, kStart);
+  go_on(table, rule({{0, 0, 0, &daily_}}), again, rule({{0, 0, 0, &twice_}}));
+  const auto outcome = again.peek({key_of(client), &twice_, 1, 0}, kStart);
+  EXPECT_TRUE(outcome.overflow);
+  EXPECT_EQ(outcome.remaining, 5);
 }
 
 TEST_F(SnapshotOfOneRule, ANewVariantLeavesTheOthersAlone) {
