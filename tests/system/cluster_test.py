@@ -117,7 +117,7 @@ class Cluster(TestCase):
         name = next(key for key in self.keys() if key not in before)
         source = next(node for node in self.masters if name in self.keys(node))
         target = next(node for node in self.masters if node is not source)
-        load = Walk([weir.port for weir in weirs])
+        load = Walk([weir.port for weir in weirs], self.upstream.port)
         load.goes_on(200)
         load.fails_from_here()
         admitted, path = [1], itertools.count()
@@ -159,7 +159,7 @@ class Cluster(TestCase):
             before[name] = next(node for node in self.masters if set(self.keys(node)) - known)
         spared = [name for name in names if before[name] is not victim]
         self.assertGreater(len(spared), 5)
-        load = Walk([weir.port for weir in weirs for _ in range(2)])
+        load = Walk([weir.port for weir in weirs for _ in range(2)], self.upstream.port)
         load.goes_on(200)
         load.fails_from_here()
         victim.kill()

@@ -159,7 +159,7 @@ class Failover(TestCase):
         """Under load: no request fails, and within a moment of the new master the weirs are one limit on it."""
         weirs = [self.weir(), self.weir()]
         self.assertTrue(self.shares(weirs, "before"))
-        load = Load([weir.port for weir in weirs for _ in range(2)])
+        load = Load([weir.port for weir in weirs for _ in range(2)], self.upstream.port)
         load.goes_on(200)
         load.fails_from_here()
         failure()
