@@ -123,6 +123,20 @@ TEST_F(GateTest, WhatNobodyKeepsIsGivenBack) {
   EXPECT_EQ(left("a"), 1U);
 }
 
+TEST_F(GateTest, OfARefusedRequestTheRefusalsAloneAreCounted) {
+  using observe::RuleOutcome;
+  (void)ask("a");
+  (void)ask("a");
+  EXPECT_EQ(ask("a").ruling.decision.verdict, Verdict::Reject);
+  const auto counted = [&](limit::RuleIndex rule, RuleOutcome outcome) {
+    return counters.decisions(rule, outcome).value();
+  };
+  EXPECT_EQ(counted(1, RuleOutcome::Refused), 1U);
+  EXPECT_EQ(counted(1, RuleOutcome::Admitted), 2U);
+  EXPECT_EQ(counted(0, RuleOutcome::Admitted), 1U);
+  EXPECT_EQ(counted(0, RuleOutcome::Delayed), 1U) << "the third had a place in the queue, and paid nothing";
+}
+
 TEST_F(GateTest, ADepartureThatTheShaperHasIsGivenBackOnce) {
   (void)ask("a");
   auto& waiting = join("a");

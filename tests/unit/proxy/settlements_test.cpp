@@ -68,7 +68,8 @@ struct Reserved : LoneWorker {
     return settlements.watch() != nullptr;
   }
   void pass(std::initializer_list<std::string_view> pieces) {
-    for (const auto piece : pieces) settlements.watch()->see(piece);
+    ASSERT_NE(settlements.watch(), nullptr);
+    for (const auto piece : pieces) settlements.see(piece);
   }
   // That it was settled so and in no other way, once; nullopt: in no way at all.
   [[nodiscard]] bool settled(std::optional<Settled> as, std::size_t rule = 0) const {
