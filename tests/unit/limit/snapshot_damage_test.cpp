@@ -24,7 +24,7 @@ ByteSource source_of(std::string_view bytes) {
   };
 }
 
-constexpr std::uint64_t kMark = 1'700'000'000'000'000, kEntries = 15, kVariant = 7, kNumbers = 8;
+constexpr std::uint64_t kMark = 1'700'000'000'000'000, kKey = 15, kEntries = 18, kVariant = 7, kNumbers = 8;
 
 // A snapshot of one rule and one key, word by word.
 class SnapshotDamage : public testing::Test {
@@ -38,10 +38,13 @@ class SnapshotDamage : public testing::Test {
             1,  // saved at, names, one rule
             1,
             'r',
+            0,  // its name, no limiter
             1,
             kVariant,
-            kNumbers,  // its name, one variant
-            0};        // no shared cell
+            kNumbers,
+            0,
+            0,   // one variant, its ledger, none of the limiters
+            0};  // no shared cell
   }
   static Words of(const Limiter& limiter) {
     auto words = head();
@@ -89,9 +92,9 @@ TEST_F(SnapshotDamage, WhatIsRightIsRead) {
 TEST_F(SnapshotDamage, TimesAndRulesThatThereAreNot) {
   EXPECT_EQ(told_of_daily(2, kLatest), "");
   EXPECT_EQ(told_of_daily(2, kLatest + 1), "is damaged: it is from no time");
-  EXPECT_EQ(told_of_daily(12, kLatest << kDrainedAt), "");
-  EXPECT_EQ(told_of_daily(12, (kLatest + 1) << kDrainedAt), "is damaged: a key is of no rule or time");
-  EXPECT_EQ(told_of_daily(12, kMark << kDrainedAt | 1), "is damaged: a key is of no rule or time");
+  EXPECT_EQ(told_of_daily(kKey, kLatest << kDrainedAt), "");
+  EXPECT_EQ(told_of_daily(kKey, (kLatest + 1) << kDrainedAt), "is damaged: a key is of no rule or time");
+  EXPECT_EQ(told_of_daily(kKey, kMark << kDrainedAt | 1), "is damaged: a key is of no rule or time");
   auto words = head();
   words.back() = 1;
   words.insert(words.end(), {1, kVariant, 0, 0, 0, 0});
@@ -101,8 +104,10 @@ TEST_F(SnapshotDamage, TimesAndRulesThatThereAreNot) {
 TEST_F(SnapshotDamage, CountsBeyondTheirBounds) {
   EXPECT_EQ(told_of_daily(5, kMaxRules + 1), "is damaged: it has too many rules");
   EXPECT_EQ(told_of_daily(6, kLongestRuleName + 1), "is damaged: it has too many letters in a name");
-  EXPECT_EQ(told_of_daily(8, kMostVariants + 1), "is damaged: it has too many variants of a rule");
-  EXPECT_EQ(told_of_daily(11, kMostSharedCells + 1), "is damaged: it has too many shared cells");
+  EXPECT_EQ(told_of_daily(8, kMostLimiters + 1), "is damaged: it has too many limiters of a rule");
+  EXPECT_EQ(told_of_daily(9, kMostVariants + 1), "is damaged: it has too many variants of a rule");
+  EXPECT_EQ(told_of_daily(13, 1), "is damaged: it has too many limiters of a variant");
+  EXPECT_EQ(told_of_daily(14, kMostSharedCells + 1), "is damaged: it has too many shared cells");
   auto words = of_log({{kMark, 1}});
   words.at(kEntries) = SlidingLog::kMostExact + 1;
   EXPECT_EQ(told(words, exact_), "is damaged: it has too many entries in a log");
