@@ -107,6 +107,7 @@ void WorkerThread::open() {
 
 void WorkerThread::pause(std::function<void()> done) {
   net::asio::post(context_, [this, told = std::move(done)] {
+    worker_.paused_at = worker_.clock.now();
     worker_.recess.begin();
     for (const auto& [listener, entrance] : entrances_) entrance->hold();
     told();

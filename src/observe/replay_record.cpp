@@ -78,6 +78,8 @@ void write_amendment(TextWriter& out, const ReplayRecord& record, const Amendmen
   if (done.ending.latency)
     write_count(out, R"(,"latency_us":)", since({}, base::TimePoint(*done.ending.latency)));
   write_true(out, R"(,"failed":)", done.ending.failed);
+  const bool of_table = done.kind != Amendment::Kind::Release && done.turn != 0;
+  write_true(out, R"(,"lost":)", of_table && done.at >= record.lost_from);
   out << '}';
 }
 
@@ -151,6 +153,7 @@ void write_replay(TextWriter& out, const ReplayRecord& record) {
   write_list(out, R"(,"amends":)", record.amendments,
              [&](const Amendment& done) { write_amendment(out, record, done); });
   write_true(out, R"(,"cut":)", record.cut);
+  write_true(out, R"(,"lost":)", record.in_memory && record.asked >= record.lost_from);
   out << '}';
 }
 

@@ -62,7 +62,9 @@ observe::ReplayRecord Exchange::replay_record() const {
           .rules = {},
           .amendments = {journal.amendments.data(), journal.amendments.size()},
           .all_rules = config_.rules,
-          .cut = journal.cut};
+          .cut = journal.cut,
+          .lost_from = worker_.lost_from(),
+          .in_memory = !space_->evaluation.local.empty()};
 }
 
 void Exchange::log(base::TimePoint now) {

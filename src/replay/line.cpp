@@ -154,6 +154,7 @@ void read_request(const json::object& object, Line& line) {
 }
 
 Verdict verdict_in(const json::object& object, const json::object& replay) {
+  if (flag_in(replay, "lost")) throw Fault{Unusable::Lost};
   if (find(replay, "closed") != nullptr) throw Fault{Unusable::Closed};
   if (find(replay, "unmet") != nullptr) return Verdict::Unmet;
   const auto word = text_in(object, "verdict");
@@ -182,8 +183,9 @@ void read_replay(const json::object& replay, Line& line) {
   line.rules.clear();
   for_each(replay, "rules", [&](const json::object& said) { line.rules.push_back(read_rule(said)); });
   line.amendments.clear();
-  for_each(replay, "amends",
-           [&](const json::object& done) { line.amendments.push_back(read_amendment(done, line.start)); });
+  for_each(replay, "amends", [&](const json::object& done) {
+    if (!flag_in(done, "lost")) line.amendments.push_back(read_amendment(done, line.start));
+  });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@ where it cannot."""
 
 import contextlib
 import ctypes
+import json
 import os
 import pathlib
 import re
@@ -418,6 +419,27 @@ class Serving(Upgrade):
                 self.assertEqual(weir.get("/").status, 200)
             weir = self.weir(**limited)
             self.assertEqual([weir.get("/").status for _ in range(2)], [200, 429])
+
+    def test_a_log_across_an_upgrade_is_replayed_as_it_was(self):
+        """What the old process gives back after it has handed over nobody counts, and neither does a replay."""
+        release = self.hold_requests()
+        weir = self.weir(rules=rule("failures", "3/day", algorithm='"fixed_window"', key="[]", charge='{ status = ["404"] }'),
+                         routes=self.SLOW + '[[route]]\nrespond = { status = 404 }')
+        log = weir.folder / "access.log"
+        logged = (weir.folder / "weir.toml").read_text().replace('access = "off"', f'access = "{log}"\nfields = ["usual", "replay"]')
+        weir.write(logged)
+        weir.upgrade()  # [log] access is asked for at start
+        with weir.connect() as client:
+            self.begin(client)
+            weir.upgrade()
+            release.set()
+            self.assertEqual(client.read().body, b"late")
+        self.assertEqual([weir.get("/").status for _ in range(3)], [404, 404, 429])
+        eventually(lambda: log.read_text().count("\n") == 4, "every line is written")
+        told = subprocess.run([WEIR, "replay", "--json", "--config", weir.folder / "weir.toml", log],
+                              capture_output=True, text=True, timeout=PATIENCE, check=True)
+        said = json.loads(told.stdout)
+        self.assertEqual((said["requests"], said["refused_now"], said["newly_admitted"], said["left_out"]), (4, 1, 0, {}))
 
     def test_an_alert_that_fires_is_told_of_once_and_its_end_as_well(self):
         """But one that the new file lacks has ended, which the old process says, who is here yet."""

@@ -70,6 +70,9 @@ struct ReplayRecord {
   std::span<const Amendment> amendments;
   std::span<const policy::Rule> all_rules;  // those that amendments are of
   bool cut = false;                         // there were more amendments than a line takes
+  // What was decided or amended in memory from then on is not known to the process that has taken over.
+  base::TimePoint lost_from = base::TimePoint::max();
+  bool in_memory = true;  // some rule that was asked keeps its state there
 };
 
 // A key that was given back, and when; it has one for each limiter of its rule.

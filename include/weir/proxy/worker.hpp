@@ -74,11 +74,18 @@ class Worker {
   // Drains because another process has taken over: idle connections are closed at the end alone, for their
   // clients may just be sending.
   bool retiring = false;
-  Passage* passage = nullptr;  // while it retires: where connections go; null: they stay
-  bool hard_stop = false;      // end everything at the next tick
+  base::TimePoint paused_at{};  // when its recess began
+  Passage* passage = nullptr;   // while it retires: where connections go; null: they stay
+  bool hard_stop = false;       // end everything at the next tick
 
   // Bytes of a block, which every head that may come has to fit in.
   [[nodiscard]] static std::size_t block_size(const ServerSettings& server) noexcept;
+
+  // From when on what is charged or changed in memory is not known to the process that takes over; the end of
+  // time: there is none.
+  [[nodiscard]] base::TimePoint lost_from() const noexcept {
+    return retiring || recess.is_on() ? paused_at : base::TimePoint::max();
+  }
 
   // The scratch memory of one exchange; reused.
   [[nodiscard]] std::unique_ptr<ExchangeSpace> take_space();

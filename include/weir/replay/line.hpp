@@ -73,15 +73,17 @@ enum class Unusable : std::uint8_t {
   Unasked,   // it ended before any rule decided: a bad head, an unknown key, shed load, a client that left
   Closed,    // a rule's store was away, and the rule closed: nothing was decided
   Cut,       // a text or the list of amendments was too long for the line
+  Lost,      // decided by a process that another had taken over from: nobody knows what it charged
   Lacking,   // a field has gone, or says nothing that weir writes
 };
-inline constexpr std::size_t kUnusable = 6;
+inline constexpr std::size_t kUnusable = 7;
 inline constexpr const char* kUnusableWords[kUnusable] = {
     "no JSON object, or cut short",
     "written without the field \"replay\"",
     "ended before any rule decided",
     "the store of a rule was away, and the rule closed",
     "a text or list is longer than a line of the log holds",
+    "decided in memory by a process that another had taken over from",
     "a field is missing or says what weir does not write"};
 
 // Reads line by line into memory of its own, used again.

@@ -72,6 +72,25 @@ struct Written {
   }
 };
 
+TEST(LineReader, LeavesOutWhatTheProcessThatTookOverNeverHeardOf) {
+  Written written;
+  written.amendments[2].turn =
+      limit::turn_at(written.amendments[2].at);  // the settlement and the refund are the table's
+  LineReader reader;
+  Unusable why{};
+  written.replay.lost_from = written.start + Duration(100);
+  const auto* line = reader.read(written.line(), why);
+  ASSERT_NE(line, nullptr);
+  ASSERT_EQ(line->amendments.size(), 2U);  // what is in flight ends all the same
+  EXPECT_EQ(line->amendments[0].what.kind, Amendment::Kind::Release);
+  EXPECT_EQ(line->amendments[1].what.kind, Amendment::Kind::Refund);
+  written.replay.lost_from = written.start + Duration(40);
+  EXPECT_EQ(reader.read(written.line(), why), nullptr);
+  EXPECT_EQ(why, Unusable::Lost);
+  written.replay.in_memory = false;
+  EXPECT_NE(reader.read(written.line(), why), nullptr);
+}
+
 TEST(LineReader, ReadsThatAKeyWasGivenBack) {
   const TimePoint at{Duration{1'771'581'600'123'456}};
   const std::vector<observe::ForgottenKey> keys{{{1, 2}, limit::turn_at(at) + 9}, {{3, 4}, 0}};
