@@ -138,11 +138,12 @@ void Upgrade::count_restored(const std::vector<std::string>& lines) {
     std::from_chars(lines[i].data(), lines[i].data() + lines[i].size(), *counts[i]);
 }
 
-// What it said meanwhile counts: a word that is there already is not late.
+// What it said meanwhile counts: a word that is there already is not late. A handler that was due already
+// when another bound was set is that bound's no more.
 void Upgrade::be_late_after(base::Duration bound, const char* at_what) {
   deadline_.expires_after(bound);
   deadline_.async_wait([this, at_what](const net::ErrorCode& error) {
-    if (error || !is_under_way()) return;
+    if (error || !is_under_way() || deadline_.expiry() > net::Timer::clock_type::now()) return;
     const auto before = stage_;
     read_words();
     if (is_under_way() && stage_ == before) note(UpgradeEvent::Failed, at_what);

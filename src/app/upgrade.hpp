@@ -93,7 +93,6 @@ class Upgrade {
   void send_state();
   void hand_over();
   void give_up(std::string why);
-  [[nodiscard]] std::string end_of_successor();
   void finish(const UpgradeReport& report);
 
   net::Executor control_;
