@@ -93,6 +93,35 @@ class Packaging(TestCase):
             for about in re.findall(r"^  [a-z]+ [^ ].*?\s{2,}(.*)$", text.partition("Positionals:")[2].partition("\n\n")[0], re.M):
                 self.assertIn(re.sub(r"-\s+", "-", about), page)
 
+    def test_an_upgrade_of_the_package_takes_over_or_restarts(self):
+        """What is installed with the package is told by scripts that write down how they were called."""
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weir-deb-")))
+        script = (PACKAGING / "debian/postinst").read_text()
+        for path in ("/run/systemd/system", "/usr/sbin/policy-rc.d"):
+            script = script.replace(path, str(folder / path.rpartition("/")[2]))
+        (folder / "system").mkdir()
+        for name in ("adduser", "deb-systemd-helper", "deb-systemd-invoke", "systemctl", "systemd-run"):
+            (folder / name).write_text(f'#!/bin/sh\necho {name} "$@" >>{folder}/called\n[ "$FAILS" != {name} ]\n')
+            (folder / name).chmod(0o755)
+
+        def called(before, fails=""):
+            (folder / "called").write_text("")
+            subprocess.run(["sh", "-c", script, "postinst", "configure", *before], check=True,
+                           env={"PATH": f"{folder}:{os.environ['PATH']}", "FAILS": fails})
+            return (folder / "called").read_text()
+
+        upgrade, restart = "/usr/bin/weir upgrade --config /etc/weir/weir.toml\n", "deb-systemd-invoke restart weir.service\n"
+        told = called(["0.1.0"])
+        self.assertIn(upgrade, told)
+        self.assertNotIn(restart, told)
+        told = called(["0.1.0"], fails="systemd-run")
+        self.assertLess(told.index(upgrade), told.index(restart))
+        for fails in ("systemctl", ""):
+            told = called(["0.1.0"], fails)  # it does not run; then there is a policy
+            self.assertNotIn(upgrade, told)
+            self.assertIn(restart, told)
+            (folder / "policy-rc.d").touch()
+
     @unittest.skipUnless(shutil.which("systemd-analyze"), "./dev deps test installs systemd")
     def test_the_unit_is_rated_ok_or_better(self):
         done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", PACKAGING / "weir.service"],
