@@ -226,7 +226,10 @@ int Program::serve() {
   });
   control_.run();
   joiner.join();
-  if (!departures_)
+  if (departures_)
+    log_.info("upgrade: requests decided here since the other took over: " +
+              std::to_string(decided() - decided_before_));
+  else
     snapshot_.save(table_, {.names = names_.table, .saved_at = clock_.now()}, editions_.saved_rules());
   end_soon();
   log_.info("stopped");

@@ -71,6 +71,7 @@ std::vector<Bequest> Program::bequests() const {
 // What is left is to finish what was begun. The state on the disk is the other one's to write.
 void Program::hand_over(const UpgradeReport& report, OwnedDescriptor channel) {
   departures_.emplace(std::move(channel));
+  decided_before_ = decided();
   log_.write_always(
       LogLevel::Info,
       "upgrade: process " + std::to_string(report.successor) + " has taken over, with the state of " +
@@ -80,6 +81,15 @@ void Program::hand_over(const UpgradeReport& report, OwnedDescriptor channel) {
   listeners_->close();
   for (const auto& worker : workers_) worker->retire(*departures_);
   drain();
+}
+
+// Requests, whatever came of them.
+std::uint64_t Program::decided() const {
+  std::uint64_t sum = 0;
+  for (const auto& worker : workers_)
+    for (std::size_t i = 0; i < observe::kVerdicts; ++i)
+      sum += worker->counters().verdicts(static_cast<observe::Verdict>(i)).value();
+  return sum;
 }
 
 // Workers run already, so that Redis is there when requests come, and take none yet.

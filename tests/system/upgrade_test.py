@@ -366,6 +366,7 @@ class Serving(Upgrade):
                 time.sleep(0.3)  # six ticks, each of which would close what is idle
                 said = client.get("/")
                 self.assertEqual((said.status, said["connection"]), (200, "close"))
+            weir.wait_for("upgrade: requests decided here since the other took over: 1$")
 
     def test_whoever_asks_is_told_whose_state_did_not_go_over(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)
