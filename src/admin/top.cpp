@@ -1,5 +1,6 @@
 #include "admin/top.hpp"
 
+#include "weir/base/hex.hpp"
 #include "weir/http/percent.hpp"
 
 #include <algorithm>
@@ -52,14 +53,6 @@ std::optional<Wish> read_wish(std::string_view query) {
   return wish;
 }
 
-std::string in_hex(const base::Digest128& digest) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const auto word : {digest.hi, digest.lo})
-    for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[word >> shift & 15];
-  return text;
-}
-
 json::array list_of(const SpaceSaving& summary, std::size_t most) {
   std::vector<const SpaceSaving::Counter*> all;
   for (const auto& counter : summary.counters()) all.push_back(&counter);
@@ -69,7 +62,7 @@ json::array list_of(const SpaceSaving& summary, std::size_t most) {
   json::array list;
   for (std::size_t i = 0; i < kept; ++i)
     list.push_back({{"client", std::string_view(all[i]->text())},
-                    {"digest", in_hex(all[i]->client)},
+                    {"digest", base::in_hex(all[i]->client)},
                     {"cost", all[i]->count},
                     {"error", all[i]->error}});
   return list;

@@ -1,5 +1,7 @@
 #include "app/ask_admin.hpp"
 
+#include "app/owned_descriptor.hpp"
+
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -23,29 +25,13 @@ constexpr std::size_t kMostAnswered = std::size_t{16} << 20;  // bytes
 
 struct TooLate {};
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) noexcept : fd_(fd) {}
-  ~Descriptor() { reset(-1); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  void reset(int fd) noexcept {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = fd;
-  }
-  [[nodiscard]] int get() const noexcept { return fd_; }
-
- private:
-  int fd_;
-};
-
 std::runtime_error failure(const char* doing) {
   return std::runtime_error(std::string(doing) + ": " +
                             std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
 }
 
 // Waits until the socket is ready for `events`; throws when the deadline is first.
-void await(const Descriptor& socket, short events, Clock::time_point deadline) {
+void await(const OwnedDescriptor& socket, short events, Clock::time_point deadline) {
   pollfd waiting{socket.get(), events, 0};
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
@@ -56,8 +42,8 @@ void await(const Descriptor& socket, short events, Clock::time_point deadline) {
   }
 }
 
-bool connect(Descriptor& socket, const sockaddr* address, socklen_t size, Clock::time_point deadline) {
-  socket.reset(::socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+bool connect(OwnedDescriptor& socket, const sockaddr* address, socklen_t size, Clock::time_point deadline) {
+  socket = OwnedDescriptor(::socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (socket.get() < 0) return false;
   if (::connect(socket.get(), address, size) == 0) return true;
   if (errno != EINPROGRESS) return false;
@@ -68,7 +54,7 @@ bool connect(Descriptor& socket, const sockaddr* address, socklen_t size, Clock:
   return errno == 0;
 }
 
-void connect_unix(Descriptor& socket, const std::string& path, Clock::time_point deadline) {
+void connect_unix(OwnedDescriptor& socket, const std::string& path, Clock::time_point deadline) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
@@ -76,7 +62,7 @@ void connect_unix(Descriptor& socket, const std::string& path, Clock::time_point
     throw failure("cannot connect");
 }
 
-void connect_tcp(Descriptor& socket, const base::Endpoint& admin, Clock::time_point deadline) {
+void connect_tcp(OwnedDescriptor& socket, const base::Endpoint& admin, Clock::time_point deadline) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
@@ -88,7 +74,7 @@ void connect_tcp(Descriptor& socket, const base::Endpoint& admin, Clock::time_po
   throw failure("cannot connect");
 }
 
-void send_all(const Descriptor& socket, std::string_view bytes, Clock::time_point deadline) {
+void send_all(const OwnedDescriptor& socket, std::string_view bytes, Clock::time_point deadline) {
   while (!bytes.empty()) {
     await(socket, POLLOUT, deadline);
     const auto sent = ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -98,7 +84,7 @@ void send_all(const Descriptor& socket, std::string_view bytes, Clock::time_poin
 }
 
 // Until the connection ends.
-std::string read_all(const Descriptor& socket, Clock::time_point deadline) {
+std::string read_all(const OwnedDescriptor& socket, Clock::time_point deadline) {
   std::string text;
   for (;;) {
     char buffer[4096];
@@ -135,7 +121,7 @@ AdminReply reply_in(const std::string& text) {
 }
 
 AdminReply ask_until(const AdminRequest& request, Clock::time_point deadline) {
-  Descriptor socket(-1);
+  OwnedDescriptor socket;
   if (request.address.is_unix())
     connect_unix(socket, request.address.unix_path, deadline);
   else

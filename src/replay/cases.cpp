@@ -2,6 +2,7 @@
 
 #include "replay/beyond.hpp"
 
+#include "weir/base/hex.hpp"
 #include "weir/http/target.hpp"
 #include "weir/policy/client_text.hpp"
 #include "weir/policy/key_values.hpp"
@@ -30,14 +31,6 @@ RuleOutcome outcome_of(std::string_view word) noexcept {
   const auto& words = observe::kRuleOutcomeNames;
   const auto found = std::find(words.begin(), words.end(), word);
   return found == words.end() ? RuleOutcome::Admitted : static_cast<RuleOutcome>(found - words.begin());
-}
-
-std::string in_hex(const base::Digest128& digest) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const auto word : {digest.hi, digest.lo})
-    for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[word >> shift & 15];
-  return text;
 }
 
 // The target by its form, which weir has found good before (RFC 9112 §3.2).
@@ -168,7 +161,7 @@ std::vector<Forgotten> Cases::find_forgotten() const {
   std::vector<Forgotten> found;
   if (forgotten_.empty()) return found;
   std::unordered_multimap<std::string, limit::Turn> turns;
-  for (const auto& [turn, key] : forgotten_) turns.emplace(in_hex(key), turn);
+  for (const auto& [turn, key] : forgotten_) turns.emplace(base::in_hex(key), turn);
   names.for_each_client([&](const limit::Key& key, const ClientName& name) {
     const auto [first, last] = turns.equal_range(name.digest);
     for (auto each = first; each != last; ++each) found.push_back({each->second, key});
@@ -228,7 +221,7 @@ void Cases::add_entries(const Line& line, const policy::Bill& bill, Case& made) 
       return ClientName{std::string(policy::write_client(room, rule->key, request_)), {}};
     });
     auto& digest = names.clients[entry.client].digest;
-    if (said != nullptr && digest.empty()) digest = in_hex(said->key);
+    if (said != nullptr && digest.empty()) digest = base::in_hex(said->key);
     entries.push_back(entry);
     ++made.entries;
   }
@@ -249,7 +242,7 @@ void Cases::add_refusals(const Line& line, Case& made) {
       client = names.client(said.key, [&] {
         std::array<char, 128> room;
         const policy::KeyPattern address{{{policy::Attribute::Ip, {}}}};
-        return ClientName{std::string(policy::write_client(room, address, request_)), in_hex(said.key)};
+        return ClientName{std::string(policy::write_client(room, address, request_)), base::in_hex(said.key)};
       });
     refusals.push_back({rule, client});
     ++made.refusals;
