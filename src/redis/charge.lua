@@ -54,13 +54,15 @@ local function other_kinds(keys, now, states, nexts, aheads, reply, base)
         absent[#absent + 1] = keys[i]
       end
     end
-    others = absent[1] and call('EXISTS', unpack(absent)) > 0
+    return call('EXISTS', unpack(absent)) > 0
   end
-  look_for_others()
 
-  -- The answer of a command to one of them; nil where there is none, or the key is of another kind, as no error but that
-  -- one is to be passed over.
+  -- The answer of a command to a key that is no string; nil where there is none, or it is of another kind, as no error but
+  -- that one is to be passed over.
   local function ask(...)
+    if others == nil then
+      others = look_for_others()
+    end
     if not others then
       return nil
     end

@@ -87,7 +87,7 @@ class Packaging(TestCase):
         shown = subprocess.check_output(["mandoc", "-T", "utf8", PACKAGING / "man/weir.8"], text=True)
         page = re.sub(r"-\s+", "-", " ".join(re.sub(r".\x08", "", shown).split()))
         for command, typed in (("replay", "LOG ..."), ("explain", "[METHOD] URL"), ("keys show", "RULE [PART ...]"), ("keys reset", "RULE [PART ...]")):
-            self.assertRegex(page, rf"weir {command} --config FILE [^.]*{re.escape(typed)} weir ")
+            self.assertRegex(page, rf"weir {command} \[?--config FILE\]? [^.]*{re.escape(typed)} weir ")
             self.assertRegex(page, rf"weir {command} {re.escape(typed)} [A-Z]")
             text = subprocess.check_output([WEIR, *command.split(), "--help"], text=True)
             for about in re.findall(r"^  [a-z]+ [^ ].*?\s{2,}(.*)$", text.partition("Positionals:")[2].partition("\n\n")[0], re.M):
