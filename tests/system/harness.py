@@ -114,7 +114,7 @@ class Load:
         for thread in self.threads:
             thread.join(4 * PATIENCE)
         normal = max((took for _, took in self.results[:self.failing]), default=0)
-        slowest = max(took for _, took in self.results)
+        slowest = max((took for _, took in self.results), default=0)
         print(f"\n{len(self.results)} requests, slowest {slowest * 1000:.0f} ms, before the failure {normal * 1000:.0f} ms, pauses {self.pause * 1000:.0f} ms", flush=True)
         if timeout is not None and slowest > timeout + normal + self.pause:
             raise AssertionError(f"a request took {slowest:.3f} s, with a timeout of {timeout} s and {normal:.3f} s before the failure")
