@@ -77,9 +77,12 @@ TEST_F(Collect, ATierPaysByItsOwnLimiterUnderItsOwnName) {
 }
 
 TEST_F(Collect, AMissingKeyRejectsWhereAskedAndLeavesNothingToCharge) {
+  rules_[0].store = Store::Redis;
   rules_[1].on_missing = OnMissing::Reject;
   EXPECT_EQ(collect().rule, &rules_[1]);
   EXPECT_TRUE(evaluation_.local.empty());
+  EXPECT_TRUE(evaluation_.remote.empty());
+  rules_[0].store = Store::Memory;
   rules_[1].mode = Mode::Shadow;  // never enforced, so it rejects nobody
   EXPECT_FALSE(collect());
   EXPECT_EQ(evaluation_.local.charges().size(), 2U);
@@ -137,6 +140,28 @@ TEST_F(Collect, AFaultyCostIsTheClientsFaultAndLeavesNothingToCharge) {
   EXPECT_FALSE(collect());
 }
 
+TEST_F(Collect, ACostIsSaidInOneWay) {
+  rules_ = {rule_of("a", {"ip"})};
+  const auto told = [&](CostSource::Kind kind, Lines lines, std::string_view query) {
+    rules_[0].cost_from = {kind, "n", 0};
+    head_ = head_with(lines, query);
+    const auto objection = collect();
+    EXPECT_EQ(objection.rule, rules_.data());
+    return objection.ambiguity ? std::string(objection.ambiguity->place) : std::string();
+  };
+  EXPECT_EQ(told(CostSource::Kind::Query, {}, "n=1&n=2"), "query parameter");
+  EXPECT_EQ(told(CostSource::Kind::Header, {{"n", "1"}, {"N", "2"}}, ""), "header");
+  EXPECT_EQ(told(CostSource::Kind::Query, {{"n", "1"}, {"N", "2"}}, "n=x"), "") << "it is faulty, and once";
+  EXPECT_EQ(told(CostSource::Kind::Header, {{"n", "x"}}, "n=1&n=2"), "");
+}
+
+// What it names goes into JSON as it stands.
+TEST_F(Collect, NamesInASentenceArePrintable) {
+  Objection objection{.rule = rules_.data()};
+  objection.ambiguity = {"header", "a\x01\x1f \"b\"\\~\x7f\xc3\xa9"};
+  EXPECT_EQ(describe(objection), "the request says the header a?? ?b??~??? in several ways that differ");
+}
+
 // What decides between an override and the rule itself has to be said in one way as well.
 TEST_F(Collect, WhatAnOverrideAsksForIsSaidInOneWay) {
   rules_ = {rule_of("a", {"ip"})};
@@ -172,6 +197,26 @@ TEST_F(Collect, AFullBillSaysSo) {
   EXPECT_FALSE(bill.add({rules_.data(), {}}, {}));
   EXPECT_EQ(bill.outcomes().size(), limit::kMaxCharges);
   bill.clear();
+  EXPECT_TRUE(bill.empty());
+  EXPECT_TRUE(bill.outcomes().empty());
+}
+
+TEST_F(Collect, ABillThatLosesLinesKeepsTheOthersInOrder) {
+  Bill bill;
+  for (std::size_t i = 0; i < 5; ++i) {
+    bill.add({&rules_[i % 3], {}}, {.key = {i, i}});
+    bill.outcomes().back().remaining = 10 * i;
+  }
+  bill.remove(0b10101);
+  ASSERT_EQ(bill.charges().size(), 2U);
+  ASSERT_EQ(bill.outcomes().size(), 2U);
+  for (const std::size_t i : {0U, 1U}) {
+    const std::size_t was = 1 + 2 * i;
+    EXPECT_EQ(bill.charges()[i].key, (limit::Key{was, was}));
+    EXPECT_EQ(bill.line(i).rule, &rules_[was % 3]);
+    EXPECT_EQ(bill.outcomes()[i].remaining, 10 * was);
+  }
+  bill.remove(limit::all_lines(2));
   EXPECT_TRUE(bill.empty());
   EXPECT_TRUE(bill.outcomes().empty());
 }

@@ -39,6 +39,10 @@ TEST(KeyPart, SaysWhatIsWrong) {
       {"cert", "cert:subject"},
       {"cert:issuer", "cert:subject"},
       {"|ip", "not an attribute"},
+      {"cookie:a b", "no request can have"},
+      {"cookie:a=b", "no request can have"},
+      {"cookie:a;b", "no request can have"},
+      {"cookie:a\x7f", "no request can have"},
   };
   for (const auto& [text, why] : cases) {
     const auto part = parse_key_part(text);
@@ -153,6 +157,45 @@ TEST(AppliedLimiter, OfAnElasticLimitTheShareIsEnforcedAndTold) {
   const auto own = local_limiter(rule, counted_limiter(rule, elastic));
   EXPECT_EQ(own.limiter, rule.local_share->get());
   EXPECT_EQ(own.told, rule.local_share->get());
+}
+
+// By which a log line says whether the rule of now would have asked the same of its request.
+TEST(DigestOfAsks, IsOfEverythingThatARuleAsks) {
+  Rule rule = rule_of("r", {"ip"});
+  rule.cost_from = {CostSource::Kind::Header, "x-cost", 0};
+  rule.overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
+  rule.tiers.push_back({.tier = "pro", .limiter = bucket(1, 1)});
+  rule.settlement = Settlement{};
+  const auto asks = digest_of_asks(rule);
+  const auto changed = [&](auto change) {
+    Rule other = rule;
+    change(other);
+    return digest_of_asks(other) != asks;
+  };
+  EXPECT_FALSE(changed([](Rule& r) { r.limiter = bucket(9, 9); })) << "numbers may change";
+  EXPECT_FALSE(changed([](Rule& r) { r.mode = Mode::Shadow; }));
+  EXPECT_FALSE(changed([](Rule& r) { r.name = "s"; }));
+  EXPECT_TRUE(changed([](Rule& r) { r.match.methods = {"PUT"}; }));
+  EXPECT_TRUE(changed([](Rule& r) { r.key.clear(); }));
+  EXPECT_TRUE(changed([](Rule& r) { r.on_missing = OnMissing::Ip; }));
+  EXPECT_TRUE(changed([](Rule& r) { r.store = Store::Redis; }));
+  EXPECT_TRUE(changed([](Rule& r) { r.cost_from.name = "x-other"; }));
+  EXPECT_TRUE(changed([](Rule& r) { r.cost_from.scale = 100; }));
+  EXPECT_TRUE(changed([](Rule& r) { r.cost = 7; })) << "of who says none";
+  EXPECT_TRUE(changed([](Rule& r) { r.max_body = 7; }));
+  EXPECT_TRUE(changed([](Rule& r) { r.overrides[0].match.methods = {"PUT"}; }));
+  EXPECT_TRUE(changed([](Rule& r) { r.tiers[0].tier = "free"; }));
+  EXPECT_TRUE(changed([](Rule& r) { r.settlement.reset(); }));
+  EXPECT_TRUE(changed([](Rule& r) { r.settlement->charged = {{200, 299}}; }));
+  EXPECT_TRUE(changed([](Rule& r) { r.settlement->kind = Settlement::Kind::Header; }));
+  EXPECT_TRUE(changed([](Rule& r) { r.settlement->scale = 100; }));
+  EXPECT_TRUE(changed([](Rule& r) { r.settlement->max_body = 7; }));
+  rule.cost_from = {};
+  EXPECT_EQ(digest_of_asks(rule), [&] {
+    Rule other = rule;
+    other.cost = 7;
+    return digest_of_asks(other);
+  }()) << "its own cost is a number";
 }
 
 }  // namespace
