@@ -331,4 +331,16 @@ Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcep
   return spokesmen.decision();
 }
 
+BillLine longest_delay(std::span<const Bill* const> bills) noexcept {
+  BillLine slowest;
+  base::Duration longest{-1};
+  for (const Bill* bill : bills)
+    for (std::size_t i = 0; i < bill->charges().size(); ++i) {
+      if (!bill->charges()[i].enforced || bill->outcomes()[i].delay <= longest) continue;
+      longest = bill->outcomes()[i].delay;
+      slowest = {bill, i};
+    }
+  return slowest;
+}
+
 }  // namespace weir::policy

@@ -40,4 +40,15 @@ struct BarrierAnswer {
   return {401, "the API key is not known"};
 }
 
+// The request may not be passed on any more (RFC 9110 §7.6.2), so that weir is whom it is for.
+[[nodiscard]] inline bool ends_here(const policy::Route& route, const http::RequestHead& head) noexcept {
+  return !route.respond && head.max_forwards == 0U;
+}
+
+// And what it is answered.
+[[nodiscard]] inline BarrierAnswer answer_as_last(const http::RequestHead& head) noexcept {
+  if (head.method == "TRACE") return {501, "TRACE is not supported"};
+  return {200, ""};
+}
+
 }  // namespace weir::proxy

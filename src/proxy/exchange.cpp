@@ -18,12 +18,6 @@ namespace {
 // connection goes.
 constexpr std::uint64_t kDiscarded = 64 << 10;
 
-// RFC 9110 §15.5.2: how one shows who one is. API keys in fields of their own have no registered scheme.
-std::string_view challenge_to(const policy::ClientSettings& client) noexcept {
-  const bool bearer = client.api_key.kind == policy::Source::Kind::Bearer || client.tokens.has_value();
-  return bearer ? "WWW-Authenticate: Bearer\r\n" : "WWW-Authenticate: ApiKey\r\n";
-}
-
 }  // namespace
 
 Exchange::Exchange(Session& session)
@@ -143,13 +137,14 @@ net::Task<Exchange::Ending> Exchange::carry_out(const Ruling& ruling) {
 
 net::Task<Exchange::Ending> Exchange::pass_on() {
   const auto* route = route_ ? &config_.routes[*route_] : nullptr;
-  if (route != nullptr && !route->respond && space_->head.max_forwards != 0U) {
+  const bool last = route != nullptr && ends_here(*route, space_->head);
+  if (route != nullptr && !route->respond && !last) {
     auto& pool = stay_.pool(route->upstream);
     const auto pause = route->honor_retry_after ? pool.fleet().paused_until() - latest_ : base::Duration{0};
     return pause > base::Duration{0} ? answer_paused(pause) : forward(pool);
   }
   gate_.keep();
-  if (route != nullptr && !route->respond) return answer_as_last();
+  if (last) return answer_last();
   if (gate_.settlements().due()) settle(route != nullptr ? route->respond->status : 404, nullptr);
   if (route == nullptr) return error(404, "no route matches this request");
   return answer({.status = route->respond->status,
@@ -159,12 +154,11 @@ net::Task<Exchange::Ending> Exchange::pass_on() {
                  .no_store = false});
 }
 
-// The request may not be passed on any more (RFC 9110 §7.6.2), so that weir is whom it is for.
-net::Task<Exchange::Ending> Exchange::answer_as_last() {
-  const bool traced = space_->head.method == "TRACE";
-  if (gate_.settlements().due()) settle(traced ? 501 : 200, nullptr);
-  if (traced) return error(501, "TRACE is not supported");
-  return answer({.status = 200, .fields = space_->standing, .no_store = false});
+net::Task<Exchange::Ending> Exchange::answer_last() {
+  const auto said = answer_as_last(space_->head);
+  if (gate_.settlements().due()) settle(said.status, nullptr);
+  if (!said.what.empty()) return error(said.status, said.what);
+  return answer({.status = said.status, .fields = space_->standing, .no_store = false});
 }
 
 void Exchange::note_standing(const policy::Decision& decision) {
@@ -174,9 +168,10 @@ void Exchange::note_standing(const policy::Decision& decision) {
 
 net::Task<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
   if (ruling.objection) {
-    const auto status = policy::status_of(ruling.objection);
-    if (status == 415) space_->standing = "Accept-Encoding: identity\r\n";  // RFC 9110 §15.5.16
-    return error(status, policy::describe(ruling.objection));
+    space_->text.clear();
+    append_objection(space_->standing, space_->text, ruling.objection, config_.client);
+    return answer(
+        {.status = policy::status_of(ruling.objection), .body = space_->text, .fields = space_->standing});
   }
   if (ruling.closed != nullptr) {
     failure_ = "store_closed";
@@ -197,8 +192,7 @@ net::Task<Exchange::Ending> Exchange::refuse_by(const policy::Rule& rule, base::
 
 net::Task<Exchange::Ending> Exchange::error(unsigned status, std::string_view what) {
   space_->text.clear();
-  http::append_error_json(space_->text, status, what);
-  if (status == 401) space_->standing += challenge_to(config_.client);
+  append_error(space_->standing, space_->text, status, what, config_.client);
   return answer({.status = status, .body = space_->text, .fields = space_->standing});
 }
 

@@ -70,7 +70,7 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> await_turn();
   [[nodiscard]] net::Task<Ending> leave_queue(const Shaper::Turn& turn, const Gate::Delayed& delayed);
   [[nodiscard]] net::Task<Ending> pass_on();
-  [[nodiscard]] net::Task<Ending> answer_as_last();
+  [[nodiscard]] net::Task<Ending> answer_last();
   [[nodiscard]] net::Task<Ending> refuse(const Ruling& ruling);
   [[nodiscard]] net::Task<Ending> refuse_by(const policy::Rule& rule, base::Duration retry_after);
   [[nodiscard]] net::Task<Ending> refuse_waiting(const Gate::Delayed& delayed, base::Duration retry_after);

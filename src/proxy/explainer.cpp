@@ -83,6 +83,9 @@ void Explainer::meet_rules() {
   const auto objection = evaluation_.collect(config_.rules, request, config_.names);
   if (objection) {
     turn_away(policy::status_of(objection), policy::describe(objection));
+    std::string fields, body;
+    append_objection(fields, body, objection, config_.client);
+    tell_answer(policy::status_of(objection), "application/json", fields, body);
     told_.verdict.rule = objection.rule->name;
     return;
   }
@@ -97,9 +100,9 @@ void Explainer::turn_away(unsigned status, std::string_view what) {
   settled_ = true;
   told_.verdict.verdict = "refuse";
   told_.verdict.why = "no limit is asked: " + std::string(what);
-  std::string body;
-  http::append_error_json(body, status, what);
-  tell_answer(status, "application/json", {}, body);
+  std::string fields, body;
+  append_error(fields, body, status, what, config_.client);
+  tell_answer(status, "application/json", fields, body);
 }
 
 policy::Explanation Explainer::explain() {
@@ -178,19 +181,19 @@ void Explainer::decide() {
     return;
   }
   const std::array<const policy::Bill*, 3> bills{&evaluation_.local, &evaluation_.remote, &fallback_};
-  tell_verdict(policy::decide(bills, now_));
+  tell_verdict(policy::decide(bills, now_), bills);
 }
 
-// Whether its client has all the places that it may have in the rule's queue.
-bool Explainer::is_crowded(const policy::Rule& rule) const {
-  if (rule.queue_per_client == policy::kNoBound) return false;
+// Whether its client has all the places that it may have in the queue that it would wait in.
+bool Explainer::refuse_where_crowded(policy::Decision& decision, std::span<const policy::Bill* const> bills) {
+  const auto slowest = policy::longest_delay(bills);
+  const auto& rule = *slowest.bill->line(slowest.line).rule;
+  const auto& charge = slowest.bill->charges()[slowest.line];
   const auto client = policy::name_client(described_.request(), config_.names.table);
   const std::lock_guard lock(queue_.mutex);
-  for (const auto* bill : {&evaluation_.local, &evaluation_.remote})
-    for (std::size_t i = 0; i < bill->charges().size(); ++i)
-      if (bill->line(i).rule == &rule && !bill->line(i).applied.counted)
-        return queue_.queue.waiting(bill->charges()[i].key, client) >= rule.queue_per_client;
-  return false;
+  const auto until = queue_.queue.crowded_until(charge.key, client, rule.queue_per_client);
+  if (until) refuse_wait(decision, rule, *charge.limiter, *until - now_, now_);
+  return until.has_value();
 }
 
 std::string Explainer::sentence(const policy::Decision& decision) const {
@@ -212,9 +215,12 @@ std::string Explainer::sentence(const policy::Decision& decision) const {
   return decision.rule == nullptr ? where + "; no rule limits it" : "every rule admits it; " + where;
 }
 
-void Explainer::tell_verdict(const policy::Decision& decision) {
+void Explainer::tell_verdict(policy::Decision decision, std::span<const policy::Bill* const> bills) {
   auto& verdict = told_.verdict;
   verdict.why = sentence(decision);
+  if (decision.verdict == policy::Verdict::Delay && refuse_where_crowded(decision, bills))
+    verdict.why =
+        "its client has all the places that queue_per_client of rule " + decision.rule->name + " allows it";
   if (decision.rule != nullptr) verdict.rule = decision.rule->name;
   std::string fields, body;
   append_standing(fields, decision, config_.server, now_);
@@ -230,19 +236,28 @@ void Explainer::tell_verdict(const policy::Decision& decision) {
     verdict.verdict = "delay";
     verdict.delay = decision.start_at - now_;
     verdict.rule = decision.delayed_by->name;
-    if (is_crowded(*decision.delayed_by)) {
-      verdict.verdict = "refuse";
-      verdict.why =
-          "its client has all the places that queue_per_client of rule " + verdict.rule + " allows it";
-    }
   }
-  if (verdict.verdict == "refuse") return tell_answer(decision.delayed_by->refusal_status, {}, fields, {});
+  tell_arrival(fields);
+}
+
+// What it gets where limits let it through.
+void Explainer::tell_arrival(std::string_view fields) {
+  std::string body;
   if (route_ == nullptr) {
     http::append_error_json(body, 404, "no route matches this request");
     return tell_answer(404, "application/json", fields, body);
   }
+  if (ends_here(*route_, described_.head())) return tell_last(fields);
   if (!route_->respond) return tell_answer(0, {}, fields, {});
   tell_answer(route_->respond->status, route_->respond->content_type, fields, route_->respond->body);
+}
+
+void Explainer::tell_last(std::string_view fields) {
+  const auto said = answer_as_last(described_.head());
+  std::string body;
+  if (!said.what.empty()) http::append_error_json(body, said.status, said.what);
+  told_.verdict.why += ", but Max-Forwards ends it here";
+  tell_answer(said.status, "application/json", fields, body);
 }
 
 void Explainer::tell_answer(unsigned status, std::string_view content_type, std::string_view fields,

@@ -126,29 +126,24 @@ Ruling Gate::rule() {
 }
 
 Gate::Delayed Gate::delayed() const {
-  Delayed delayed;
-  base::Duration longest{-1};
-  for (const auto* bill : asked()) {
-    const auto outcomes = bill->outcomes();
-    for (std::size_t i = 0; i < outcomes.size(); ++i) {
-      const auto& charge = bill->charges()[i];
-      if (!charge.enforced) continue;
-      if (const auto other = std::min(longest, outcomes[i].delay); other.count() > 0)
-        delayed.not_before = std::max(delayed.not_before, charged_at_ + other);
-      if (outcomes[i].delay <= longest) continue;
-      longest = outcomes[i].delay;
-      const bool in_redis = bill == &space_.evaluation.remote;
-      delayed.rule = bill->line(i).rule;
-      delayed.charge = charge;
-      delayed.departure = {
-          .at = charged_at_ + longest,
-          .promised = (in_redis ? redis_now_ + base::Duration(outcomes[i].ahead) : charged_at_) + longest,
-          .charge = charge,
-          .in_redis = in_redis,
-          .overflow = outcomes[i].overflow,
-          .shared_places = shared_places(*delayed.rule, *charge.limiter)};
+  const auto slowest = policy::longest_delay(asked());
+  const auto& charge = slowest.bill->charges()[slowest.line];
+  const auto& outcome = slowest.bill->outcomes()[slowest.line];
+  const bool in_redis = slowest.bill == &space_.evaluation.remote;
+  Delayed delayed{.charge = charge, .rule = slowest.bill->line(slowest.line).rule};
+  delayed.departure = {
+      .at = charged_at_ + outcome.delay,
+      .promised = (in_redis ? redis_now_ + base::Duration(outcome.ahead) : charged_at_) + outcome.delay,
+      .charge = charge,
+      .in_redis = in_redis,
+      .overflow = outcome.overflow,
+      .shared_places = shared_places(*delayed.rule, *charge.limiter)};
+  for (const auto* bill : asked())
+    for (std::size_t i = 0; i < bill->charges().size(); ++i) {
+      const auto delay = bill->outcomes()[i].delay;
+      if (bill->charges()[i].enforced && delay.count() > 0 && slowest != policy::BillLine{bill, i})
+        delayed.not_before = std::max(delayed.not_before, charged_at_ + delay);
     }
-  }
   if (won_ && won_->departure.charge.key == delayed.charge.key) delayed.departure = won_->departure;
   return delayed;
 }

@@ -46,7 +46,7 @@ class Gate {
   // What a delayed request waits for: the departure of the enforced line with the longest delay, and the rule
   // of that line. REQUIRES a decision of Delay.
   struct Delayed {
-    Departure departure;     // its own, or that of one who gave way
+    Departure departure{};   // its own, or that of one who gave way
     limit::Charge charge{};  // what the request itself was charged for it
     const policy::Rule* rule = nullptr;
     base::TimePoint not_before{};  // the latest that any other line has promised, in our time

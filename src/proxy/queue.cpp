@@ -270,6 +270,12 @@ std::size_t Queue::waiting(const limit::Key& key, const limit::Key& client) cons
   return found;
 }
 
+std::optional<base::TimePoint> Queue::crowded_until(const limit::Key& lane, const limit::Key& client,
+                                                    std::uint64_t most) const {
+  if (waiting(lane, client) < most) return std::nullopt;
+  return next_turn(lane, client);
+}
+
 // Those of higher priorities go first, then one of each client whose turn comes before.
 base::TimePoint Queue::next_turn(const limit::Key& key, const limit::Key& client) const {
   const auto& lane = lanes_.at(key);

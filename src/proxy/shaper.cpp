@@ -51,7 +51,8 @@ std::optional<Shaper::Turn> Shaper::join(Ticket& ticket, const Departure& depart
   const std::lock_guard lock(shared_.mutex);
   auto& queue = shared_.queue;
   std::optional<Turn> refused;
-  if (queue.waiting(lane, ticket.client()) < most) {
+  const auto crowded_until = queue.crowded_until(lane, ticket.client(), most);
+  if (!crowded_until) {
     try {
       queue.join(ticket, departure);
     } catch (...) {
@@ -61,7 +62,7 @@ std::optional<Shaper::Turn> Shaper::join(Ticket& ticket, const Departure& depart
     ticket.joined_ = true;
     queue.evict_overtaken(lane);
   } else {
-    refused = Turn{End::Crowded, until(queue.next_turn(lane, ticket.client()))};
+    refused = Turn{End::Crowded, until(*crowded_until)};
     offer(departure);
   }
   settle(lane);

@@ -41,7 +41,36 @@ std::optional<std::uint64_t> take_lines(std::string& lines) {
   return left;
 }
 
+// RFC 9110 §15.5.2: how one shows who one is. API keys in fields of their own have no registered scheme.
+std::string_view challenge_to(const policy::ClientSettings& client) noexcept {
+  const bool bearer = client.api_key.kind == policy::Source::Kind::Bearer || client.tokens.has_value();
+  return bearer ? "WWW-Authenticate: Bearer\r\n" : "WWW-Authenticate: ApiKey\r\n";
+}
+
 }  // namespace
+
+void refuse_wait(policy::Decision& decision, const policy::Rule& rule, const limit::Limiter& limiter,
+                 base::Duration retry_after, base::TimePoint now) noexcept {
+  decision.verdict = policy::Verdict::Reject;
+  decision.rule = &rule;
+  decision.limiter = &limiter;
+  decision.outcome.allowed = false;
+  decision.outcome.remaining = 0;
+  decision.outcome.retry_after = decision.outcome.more_after = policy::wait_under(rule, retry_after, now);
+}
+
+void append_error(std::string& fields, std::string& body, unsigned status, std::string_view what,
+                  const policy::ClientSettings& client) {
+  http::append_error_json(body, status, what);
+  if (status == 401) fields += challenge_to(client);
+}
+
+void append_objection(std::string& fields, std::string& body, const policy::Objection& objection,
+                      const policy::ClientSettings& client) {
+  const auto status = policy::status_of(objection);
+  if (status == 415) fields = "Accept-Encoding: identity\r\n";  // RFC 9110 §15.5.16
+  append_error(fields, body, status, policy::describe(objection), client);
+}
 
 void keep_stricter(http::Fields& theirs, std::string& ours) {
   const auto told = [](const http::Field& field) { return tells_one_limit(field.name); };

@@ -22,6 +22,11 @@ void append_standing(std::string& fields, const policy::Decision& decision, cons
 // append_standing() writes it.
 void keep_stricter(http::Fields& theirs, std::string& ours);
 
+// Makes of a decision that somebody has to wait under `rule` one that refuses them, for so long: their client
+// has all the places that it may have, or the wait came to nothing.
+void refuse_wait(policy::Decision& decision, const policy::Rule& rule, const limit::Limiter& limiter,
+                 base::Duration retry_after, base::TimePoint now) noexcept;
+
 struct RefusalText {
   unsigned status;
   std::string_view content_type;
@@ -30,5 +35,13 @@ struct RefusalText {
 // empty one.
 RefusalText append_refusal(std::string& fields, std::string& body, const policy::Rule& rule,
                            base::Duration retry_after, const http::Fields& request);
+
+// An error of weir's own: adds what its status wants to the fields, and the body to an empty one.
+void append_error(std::string& fields, std::string& body, unsigned status, std::string_view what,
+                  const policy::ClientSettings& client);
+
+// A request that rules object to, beside that.
+void append_objection(std::string& fields, std::string& body, const policy::Objection& objection,
+                      const policy::ClientSettings& client);
 
 }  // namespace weir::proxy

@@ -1,6 +1,7 @@
 // The part of an exchange that is about others: waiting for its turn in the shaper, and being shed.
 #include "proxy/exchange.hpp"
 #include "proxy/session.hpp"
+#include "proxy/standing.hpp"
 
 #include "weir/policy/priority.hpp"
 
@@ -110,15 +111,9 @@ net::Task<Exchange::Ending> Exchange::make_room(const Gate::Delayed& delayed, ba
 
 net::Task<Exchange::Ending> Exchange::refuse_waiting(const Gate::Delayed& delayed,
                                                      base::Duration retry_after) {
-  retry_after = policy::wait_under(*delayed.rule, retry_after, latest_);
-  decision_.verdict = policy::Verdict::Reject;
-  decision_.rule = delayed.rule;
-  decision_.limiter = delayed.departure.charge.limiter;
-  decision_.outcome.allowed = false;
-  decision_.outcome.remaining = 0;
-  decision_.outcome.retry_after = decision_.outcome.more_after = retry_after;
+  refuse_wait(decision_, *delayed.rule, *delayed.departure.charge.limiter, retry_after, latest_);
   note_standing(decision_);
-  return refuse_by(*delayed.rule, retry_after);
+  return refuse_by(*delayed.rule, decision_.outcome.retry_after);
 }
 
 // What weir answers itself is neither counted nor shed: a health check must not fail because others have much

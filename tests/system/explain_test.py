@@ -63,6 +63,49 @@ class Explain(Asking):
                 self.assertAlmostEqual(int(said["headers"]["Retry-After"]), int(got["retry-after"]), delta=1)
                 self.assertEqual(json.loads(said["body"])["rule"], "burst")
 
+    def is_what_it_gets(self, got, **inquiry):
+        """The verdict is the answer `got`, but for what an answer has beside it, and a second that may have passed."""
+        said = self.explain(**inquiry)["verdict"]
+        self.assertEqual(said["status"], got.status)
+        self.assertEqual(re.sub(r"\d+", "N", said.get("body", "")), re.sub(r"\d+", "N", got.body.decode()))
+        told = {name.lower(): value for name, value in said["headers"].items()}
+        rest = {name: value for name, value in got.fields if name not in ("date", "content-length", "cache-control", "connection")}
+        self.assertEqual(told.keys(), rest.keys())
+        for name, value in rest.items():
+            self.assertEqual(re.sub(r"\d+", "N", told[name]), re.sub(r"\d+", "N", value), name)
+            for one, other in zip(re.findall(r"\d+", told[name]), re.findall(r"\d+", value)):
+                self.assertAlmostEqual(int(one), int(other), delta=1, msg=name)
+        return said
+
+    def test_who_has_all_places_of_queue_per_client_is_refused(self):
+        weir = self.begin(rule("queue", "1/20s", key="[]", algorithm='"leaky_bucket"', queue=9, queue_per_client=1))
+        self.assertEqual(weir.get("/").status, 200)
+        with Client(weir.port) as waiting:
+            waiting.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            eventually(lambda: self.keys("rule=queue")[1]["limits"][0].get("waiting") == 1, "it waits")
+            got = weir.get("/")
+            self.assertEqual((got.status, got["x-ratelimit-remaining"]), (429, "0"))
+            said = self.is_what_it_gets(got, ip="127.0.0.1")
+            self.assertEqual((said["verdict"], said["rule"]), ("refuse", "queue"))
+            self.assertLessEqual(said["retry_after_seconds"], 20)
+            self.assertIn("queue_per_client of rule queue", said["why"])
+            self.assertEqual(self.explain(ip="203.0.113.9")["verdict"]["verdict"], "delay")
+
+    def test_what_no_limit_is_asked_for_is_told_as_it_is_answered(self):
+        weir = self.begin(rule(key='["user"]', on_missing='"reject"'))
+        got = weir.get("/")
+        self.assertEqual((got.status, got["www-authenticate"]), (401, "ApiKey"))
+        self.is_what_it_gets(got)
+
+    def test_where_max_forwards_ends_it(self):
+        weir = self.begin(rule("many", "1000/s", key='["ip"]'))
+        last = {"Max-Forwards": "0"}
+        with Client(weir.port) as client:
+            for method, status in (("OPTIONS", 200), ("TRACE", 501)):
+                got = client.request(method, "/", last)
+                self.assertEqual(got.status, status)
+                self.is_what_it_gets(got, method=method, headers=last, ip="127.0.0.1")
+
     def test_nothing_is_charged_and_no_key_is_made(self):
         weir = self.begin(rule("one", "1/day", burst=1, key='["ip"]'), rule("log", "1/day", key='["ip"]', algorithm='"sliding_log"'),
                           rule("queue", "1/day", key='["ip"]', algorithm='"leaky_bucket"', queue=1),

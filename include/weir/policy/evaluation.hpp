@@ -188,4 +188,13 @@ class Evaluation {
 // aside. The same `rule` pointers as in the bills.
 [[nodiscard]] Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcept;
 
+// The enforced line that delays longest, the first among equals: what a decision of Delay waits for. The bill
+// is null where there is no enforced line.
+struct BillLine {
+  const Bill* bill = nullptr;
+  std::size_t line = 0;
+  friend bool operator==(const BillLine&, const BillLine&) = default;
+};
+[[nodiscard]] BillLine longest_delay(std::span<const Bill* const> bills) noexcept;
+
 }  // namespace weir::policy

@@ -46,10 +46,13 @@ class Explainer {
   void turn_away(unsigned status, std::string_view what);
   void take_answers();
   void decide();
-  [[nodiscard]] bool is_crowded(const policy::Rule& rule) const;
+  [[nodiscard]] bool refuse_where_crowded(policy::Decision& decision,
+                                          std::span<const policy::Bill* const> bills);
   void tell_rules();
   void tell_bill(const policy::Bill& bill, std::string_view note);
-  void tell_verdict(const policy::Decision& decision);
+  void tell_verdict(policy::Decision decision, std::span<const policy::Bill* const> bills);
+  void tell_arrival(std::string_view fields);
+  void tell_last(std::string_view fields);
   void tell_answer(unsigned status, std::string_view content_type, std::string_view fields,
                    std::string_view body);
   [[nodiscard]] std::string sentence(const policy::Decision& decision) const;

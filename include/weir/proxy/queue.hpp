@@ -100,6 +100,9 @@ class Queue {
   // REQUIRES of the latter that it has one. Who may not depart before some time is taken for one who may.
   [[nodiscard]] std::size_t waiting(const limit::Key& lane, const limit::Key& client) const;
   [[nodiscard]] base::TimePoint next_turn(const limit::Key& lane, const limit::Key& client) const;
+  // Where it has all the places that it may have, its next turn. REQUIRES most > 0.
+  [[nodiscard]] std::optional<base::TimePoint> crowded_until(const limit::Key& lane, const limit::Key& client,
+                                                             std::uint64_t most) const;
 
   // When another of the ticket's priority would depart that came in its place now: behind all who have that
   // priority or a better one. REQUIRES ticket.waits().
