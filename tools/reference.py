@@ -217,22 +217,19 @@ def manual_of_commands(weir):
 
 def between(path, *parts):
     """The text of a file with the lines of each part between those that mark them, in the order in which they come."""
-    text, left = [], iter(parts)
+    lines, text, left = (TREE / path).read_text().split("\n"), [], iter(parts)
+    marks = [(number, BEGIN in line) for number, line in enumerate(lines, 1) if BEGIN in line or END in line]
+    if [begins for _, begins in marks] != [True, False] * len(parts):
+        found = "; ".join(f"line {number}: {'begin' if begins else 'end'}" for number, begins in marks) or "none"
+        sys.exit(f'{path}: expected {len(parts)} times "{BEGIN}" and "{END}" in turn; found {found}')
     kept = True
-    for line in (TREE / path).read_text().split("\n"):
+    for line in lines:
         kept = kept or END in line
         if kept:
             text.append(line)
         if BEGIN in line:
-            part = next(left, None)
-            if part is None:
-                sys.exit(f"{path}: more lines have {BEGIN!r} than there are parts")
-            text += part
+            text += next(left)
             kept = False
-    if not kept:
-        sys.exit(f"{path}: no line with {END!r} ends the part that is written anew")
-    if next(left, None) is not None:
-        sys.exit(f"{path}: too few lines have {BEGIN!r}: a part has no place")
     return "\n".join(text)
 
 
