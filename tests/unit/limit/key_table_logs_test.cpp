@@ -213,7 +213,7 @@ TEST_F(KeyTableLogs, ARuleThatWasGivenAnotherAlgorithmCountsAnew) {
   EXPECT_EQ(table.peek({key_of(1), &bucket}, kStart + 1s).remaining, 2);
   ASSERT_TRUE(charge(table, {key_of(1), &bucket}, kStart + 1s, out));
   EXPECT_EQ(table.stats().log_chunks_used, 0);
-  table.refund({key_of(1), &log}, kStart, kStart + 1s);
+  EXPECT_FALSE(table.refund({key_of(1), &log}, kStart, kStart + 1s));
   ASSERT_TRUE(charge(table, {key_of(1), &log}, kStart + 2s, out));
   EXPECT_EQ(out.remaining, 2);
 }

@@ -177,6 +177,28 @@ TEST_F(Settling, AnEntryThatCountsNoMoreIsNotAnothersToPay) {
   EXPECT_EQ(standing(brief, kStart + 10s).remaining, 2U);
 }
 
+// Of a log without memory, or of the one that newcomers share: all that is known is one entry.
+TEST(SettleLaws, ALogOfOneEntryIsSettledInIt) {
+  const Limiter log = sliding_log("10/10s");
+  const auto cell = [](TimePoint newest, Cost total) {
+    return Cell{{static_cast<std::uint64_t>(newest.time_since_epoch().count()), total}};
+  };
+  const auto settled = [&](const Cell& before, TimePoint charged_at, Cost reserved, Cost actual) {
+    return limit::settle(log, before, charged_at, reserved, actual);
+  };
+  const auto later = kStart + 4s;
+  EXPECT_EQ(settled({}, kStart, 2, 5), cell(kStart, 5)) << "all of it, for the reserve is paid for";
+  EXPECT_EQ(settled({}, kStart, 5, 2), Cell{});
+  EXPECT_EQ(settled(cell(later, 6), kStart, 2, 5), cell(later, 9)) << "what others were charged stays";
+  EXPECT_EQ(settled(cell(later, 6), kStart, 5, 2), cell(later, 3));
+  EXPECT_EQ(settled(cell(later, 6), kStart, 6, 0), Cell{});
+  EXPECT_EQ(settled(cell(later, 6), kStart - 6s, 2, 5), cell(later, 6)) << "it counts no more";
+  EXPECT_EQ(settled(cell(later, 6), kStart - 6s, 5, 2), cell(later, 6));
+  EXPECT_EQ(settled(cell(kStart, 6), later, 2, 5), cell(later, 11))
+      << "its own was given back, and all moves on";
+  EXPECT_EQ(settled(cell(kStart, 6), later, 5, 2), cell(kStart, 6));
+}
+
 // However much is owed, no entry says more than its bits can, nor the log more than its own.
 TEST_F(Settling, ALogOwesNoMoreThanItCanSay) {
   const Limiter buckets = SlidingLog::make(rate("5/10s"), 10).value();

@@ -330,6 +330,16 @@ TEST_F(SnapshotOfChangedRule, WhatNewcomersShareMovesOn) {
   EXPECT_EQ(outcome.remaining, 5);
 }
 
+TEST_F(SnapshotOfOneRule, ALogOfARuleThatChangedIsReadAndLeftOut) {
+  const Limiter log = SlidingLog::make({5, 24h}).value();
+  KeyTable table(100);
+  for (const auto at : {0us, 1us, 2us}) EXPECT_TRUE(charge(table, {key_of(1), &log, 1, 0}, kStart + at));
+  KeyTable again(100);
+  const auto bytes = written(table, {rule_of("r", log)}, kStart);
+  EXPECT_EQ(restored(bytes, {rule_of("r", daily_)}, kStart, again).changed, 1);
+  EXPECT_EQ(restored(bytes, {rule_of("other", log)}, kStart, again).changed, 1);
+}
+
 TEST_F(SnapshotOfOneRule, ANewVariantLeavesTheOthersAlone) {
   const SavedRule was{.name = "r", .variants = {{1, 10}, {2, 20}}};
   EXPECT_TRUE((SavedRule{.name = "r", .variants = {{1, 10}, {2, 20}, {3, 30}}}.reads(was)));

@@ -204,7 +204,7 @@ TEST_F(Collect, AFullBillSaysSo) {
 TEST_F(Collect, ABillThatLosesLinesKeepsTheOthersInOrder) {
   Bill bill;
   for (std::size_t i = 0; i < 5; ++i) {
-    bill.add({&rules_[i % 3], {}}, {.key = {i, i}});
+    bill.add({&rules_[i % 3], {}}, {.key = {i, i}, .limiter = nullptr});
     bill.outcomes().back().remaining = 10 * i;
   }
   bill.remove(0b10101);

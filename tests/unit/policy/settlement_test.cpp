@@ -45,8 +45,9 @@ TEST(Settlement, ChargesTheStatusesThatAreNamed) {
 TEST(Settlement, ARangeIsAStatusAClassOrTwoStatusesInOrder) {
   EXPECT_EQ(parse_statuses("500-504").value(), (StatusRange{500, 504}));
   EXPECT_EQ(parse_statuses("1xx").value(), (StatusRange{100, 199}));
-  for (const auto text : {"", "x", "40", "4011", "099", "600", "0xx", "6xx", "xx", "5XX", "5x", "500-",
-                          "-504", "504-500", "5xx-599", "500-504-505", " 401", "+401", "401 "})
+  for (const auto text :
+       {"",     "x",    "40",      "4011",    "099",         "600",  "0xx",  "6xx",  "xx",  "5XX", "5x",
+        "500-", "-504", "504-500", "5xx-599", "500-504-505", " 401", "+401", "401 ", "1:0", "2/9"})
     EXPECT_FALSE(parse_statuses(text)) << text;
 }
 
