@@ -37,6 +37,15 @@ void tell_clock(MetricsPage& page) {
                .add({}, std::chrono::duration<double>(ahead).count()));
 }
 
+void tell_limits(MetricsPage& page) {
+  if (!page.sources().limits) return;
+  const auto [had, most] = page.sources().limits();
+  page.put(
+      page.gauge("weir_limits", "Different limits that this process has had, which it keeps.").add({}, had));
+  page.put(page.gauge("weir_limits_most", "As many as it may have had; a reload beyond is refused.")
+               .add({}, most));
+}
+
 void tell_leases(MetricsPage& page) {
   if (!page.sources().leases) return;
   const auto stats = page.sources().leases();
@@ -94,6 +103,7 @@ void tell_redis(MetricsPage& page) {
 void tell_state(MetricsPage& page) {
   tell_keys(page);
   tell_clock(page);
+  tell_limits(page);
   tell_redis(page);
   if (page.sources().redis) tell_leases(page);
 }

@@ -17,12 +17,11 @@ std::string code_label(unsigned status) {
 // Codes that were never answered are left out: 500 lines of nothing for each route would drown the rest.
 void count_route(const MetricsPage& page, Family& family, std::optional<std::size_t> route,
                  const std::string& name) {
-  const auto count = [&](unsigned status) {
-    const double seen = page.sum([&](const Counters& c) { return c.requests(route, status).value(); });
-    if (seen > 0) family.add({{"code", code_label(status)}, {"route", name}}, seen);
-  };
-  count(Counters::kNoStatus);
-  for (unsigned status = Counters::kFirstStatus; status <= Counters::kOtherStatus; ++status) count(status);
+  Counters::StatusSums sums{};
+  for (const auto* counters : page.sources().counters) counters->add_requests(route, sums);
+  for (std::size_t slot = 0; slot < sums.size(); ++slot)
+    if (sums[slot] != 0)
+      family.add({{"code", code_label(Counters::status_at(slot))}, {"route", name}}, sums[slot]);
 }
 
 void tell_requests(MetricsPage& page) {
@@ -85,6 +84,13 @@ void tell_connections(MetricsPage& page) {
   page.total(&Counters::connections_accepted, "weir_connections_accepted_total",
              "Connections accepted from clients.");
   page.level(&Counters::connections_open, "weir_connections_open", "Client connections that are open.");
+  Family handshakes = page.counter("weir_tls_handshakes_total", "What came of TLS handshakes with clients.");
+  for (std::size_t i = 0; i < observe::kHandshakes; ++i) {
+    const auto outcome = static_cast<observe::Handshake>(i);
+    handshakes.add({{"outcome", observe::kHandshakeNames[i]}},
+                   page.sum([&](const Counters& c) { return c.handshakes(outcome).value(); }));
+  }
+  page.put(handshakes);
   page.level(&Counters::tunnels_open, "weir_tunnels_open",
              "Connections that changed to another protocol, such as WebSocket, and are open.");
   Family tunnels = page.counter("weir_tunnels_total", "How those that have ended did.");

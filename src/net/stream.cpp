@@ -212,6 +212,17 @@ std::string_view Stream::distrust(const ErrorCode& ended) const noexcept {
   return verdict == X509_V_OK ? std::string_view{} : X509_verify_cert_error_string(verdict);
 }
 
+// OpenSSL gives what an alert says by its number, beyond all reasons of its own.
+bool Stream::was_alerted(const ErrorCode& ended) noexcept {
+  if (ended.category() != asio::error::get_ssl_category()) return false;
+  const auto code = static_cast<unsigned long>(ended.value());
+  return ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) >= SSL_AD_REASON_OFFSET;
+}
+
+bool Stream::is_resumed() const noexcept {
+  return tls_ && SSL_session_reused(tls_->ssl) == 1;
+}
+
 std::string Stream::handshake_fault(const ErrorCode& ended) const {
   if (ended == asio::error::eof || ended == asio::error::connection_reset)
     return "the connection ended within it";

@@ -15,6 +15,11 @@ void Counters::make_room(const Shape& shape) {
   upstreams_.grow_to(shape.upstreams);
 }
 
+void Counters::add_requests(std::optional<std::size_t> route, StatusSums& sums) const noexcept {
+  const auto& row = row_of(route);
+  for (std::size_t slot = 0; slot < kStatusSlots; ++slot) sums[slot] += row[slot].value();
+}
+
 void Counters::clear_route(std::size_t route) noexcept {
   for (auto& tally : routes_[route]) tally.clear();
 }

@@ -96,6 +96,15 @@ void Session::on_tick() noexcept {
   }
 }
 
+observe::Handshake Session::handshake_that_ended(const net::ErrorCode& ec) const noexcept {
+  using observe::Handshake;
+  if (!ec) return client.is_resumed() ? Handshake::Resumed : Handshake::Full;
+  if (late_) return Handshake::Late;
+  if (ec == net::asio::error::eof || ec == net::asio::error::connection_reset) return Handshake::Left;
+  if (!client.distrust(ec).empty()) return Handshake::Untrusted;
+  return net::Stream::was_alerted(ec) ? Handshake::Alerted : Handshake::Failed;
+}
+
 net::Task<bool> Session::secure() {
   arm(worker.config().server.head_timeout);
   auto ec = co_await client.handshake();
@@ -105,6 +114,7 @@ net::Task<bool> Session::secure() {
     ec = co_await client.handshake();
   }
   disarm();
+  worker.counters.handshakes(handshake_that_ended(ec)).add();
   if (ec) worker.counters.client_errors(observe::ClientError::Handshake).add();
   if (ec) distrust_ = client.distrust(ec);
   if (!ec) certificate_subject_ = client.peer_subject();

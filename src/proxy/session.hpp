@@ -80,6 +80,7 @@ class Session final : public net::Watched {
   [[nodiscard]] net::Task<bool> introduce();
   [[nodiscard]] bool take_preamble(const http::Preamble& preamble);
   [[nodiscard]] net::Task<bool> secure();
+  [[nodiscard]] observe::Handshake handshake_that_ended(const net::ErrorCode& ec) const noexcept;
   [[nodiscard]] net::Task<std::size_t> await_head();
   [[nodiscard]] net::ErrorCode receive();
   void wait_for_the_rest() noexcept;

@@ -48,6 +48,31 @@ class Tls(TestCase):
                                "-cipher", "ALL:@SECLEVEL=0"], input="", capture_output=True, text=True, check=False)
         self.assertIn("alert protocol version", done.stderr)
 
+    def test_what_came_of_handshakes_is_counted(self):
+        def count(outcome):
+            self.await_metric(self.weir, 1, "weir_tls_handshakes_total", outcome=outcome)
+
+        context = client_tls(self.files["edge.crt"])
+        context.maximum_version = ssl.TLSVersion.TLSv1_2  # whose ticket is there when the handshake is over
+        sessions = [None]
+        for outcome in ("full", "resumed"):
+            with socket.create_connection(("127.0.0.1", self.weir.port), PATIENCE) as wire:
+                with context.wrap_socket(wire, server_hostname="localhost", session=sessions[-1]) as client:
+                    sessions.append(client.session)
+            count(outcome)
+        with socket.create_connection(("127.0.0.1", self.weir.port), PATIENCE):
+            pass
+        count("left")
+        with socket.create_connection(("127.0.0.1", self.weir.port), PATIENCE) as wire:
+            wire.sendall(request_bytes("GET", "/"))
+            while wire.recv(1000):
+                pass
+        count("failed")
+        with socket.create_connection(("127.0.0.1", self.weir.port), PATIENCE) as wire, self.assertRaises(ssl.SSLCertVerificationError):
+            ssl.create_default_context().wrap_socket(wire, server_hostname="localhost")
+        count("alerted")
+        self.assertEqual([self.weir.metric("weir_tls_handshakes_total", outcome=outcome) for outcome in ("late", "untrusted")], [0, 0])
+
     def test_a_record_may_come_in_two_parts_with_a_pause(self):
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         client = self.trust.wrap_bio(incoming, outgoing, server_hostname="localhost")
@@ -150,6 +175,7 @@ class Tls(TestCase):
         with Client(weir.port) as client:
             client.send(b"\x16\x03\x01")
             self.assertTrue(client.closed())
+        self.await_metric(weir, 1, "weir_tls_handshakes_total", outcome="late")
 
 
     def test_who_sends_nothing_but_key_updates_is_hung_up_on(self):
@@ -212,6 +238,7 @@ class ClientCertificates(TestCase):
         self.assert_refused(weir, "expired", "certificate has expired")
         self.assert_refused(weir, "twin/alice", "certificate signature failure")
         self.await_metric(weir, 4, "weir_client_errors_total", kind="handshake")
+        self.await_metric(weir, 4, "weir_tls_handshakes_total", outcome="untrusted")
         self.assertEqual(self.status(weir, "alice"), 200)
 
     def test_no_name_gets_past_what_a_listener_asks(self):

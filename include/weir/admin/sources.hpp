@@ -180,6 +180,8 @@ struct Sources {
   std::function<std::vector<RedisFigures>()> redis;
   // Who spends most of a rule, by its index, and the time of that; absent: nobody is counted.
   std::function<std::pair<std::optional<observe::TopOfRule>, base::TimePoint>(limit::RuleIndex)> top;
+  // Different limits that the process has had, which it keeps, and how many it may.
+  std::function<std::pair<std::size_t, std::size_t>()> limits;
   std::function<LeaseFigures()> leases;  // absent: no rule takes any
   std::function<std::vector<ServerFigures>()> servers;
   std::function<std::vector<ResolveFigures>()> resolves;  // of upstreams with names that are looked up again

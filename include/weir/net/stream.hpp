@@ -59,6 +59,11 @@ class Stream {
   // Empty where it failed for another reason.
   [[nodiscard]] std::string_view distrust(const ErrorCode& ended) const noexcept;
 
+  // Whether the handshake that ended so was ended by an alert of the peer's.
+  [[nodiscard]] static bool was_alerted(const ErrorCode& ended) noexcept;
+  // After handshake(): whether it resumed a session.
+  [[nodiscard]] bool is_resumed() const noexcept;
+
   // Why the handshake that ended so failed, in words for the log.
   [[nodiscard]] std::string handshake_fault(const ErrorCode& ended) const;
   // The session to be resumed by another connection to the same server; null where there is none.

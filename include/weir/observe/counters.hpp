@@ -57,6 +57,15 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& requests(std::optional<std::size_t> route, unsigned status) const noexcept {
     return row_of(route)[status_slot(status)];
   }
+  // The same of a route's statuses at once, added to what stands there: a page reads all of them, of every
+  // route.
+  static constexpr std::size_t kStatusSlots = 502;
+  using StatusSums = std::array<std::uint64_t, kStatusSlots>;
+  void add_requests(std::optional<std::size_t> route, StatusSums& sums) const noexcept;
+  // Whose sum stands at `slot`. REQUIRES slot < kStatusSlots.
+  [[nodiscard]] static constexpr unsigned status_at(std::size_t slot) noexcept {
+    return slot == 0 ? kNoStatus : kFirstStatus + static_cast<unsigned>(slot) - 1;
+  }
   // Requests that have ended and had been decided; those that no rule had a say in count as admitted.
   [[nodiscard]] Tally& verdicts(Verdict verdict) noexcept {
     return verdicts_[static_cast<std::size_t>(verdict)];
@@ -96,6 +105,12 @@ class alignas(64) Counters {
   }
   [[nodiscard]] const Tally& client_errors(ClientError kind) const noexcept {
     return client_errors_[static_cast<std::size_t>(kind)];
+  }
+  [[nodiscard]] Tally& handshakes(Handshake outcome) noexcept {
+    return handshakes_[static_cast<std::size_t>(outcome)];
+  }
+  [[nodiscard]] const Tally& handshakes(Handshake outcome) const noexcept {
+    return handshakes_[static_cast<std::size_t>(outcome)];
   }
   [[nodiscard]] Tally& tunnels(TunnelEnd end) noexcept { return tunnels_[static_cast<std::size_t>(end)]; }
   [[nodiscard]] const Tally& tunnels(TunnelEnd end) const noexcept {
@@ -138,7 +153,7 @@ class alignas(64) Counters {
   Histogram upstream_seconds;  // from the request sent to the head of the answer
 
  private:
-  static constexpr std::size_t kStatusSlots = kOtherStatus - kFirstStatus + 2;
+  static_assert(kStatusSlots == kOtherStatus - kFirstStatus + 2);
 
   using StatusRow = std::array<Tally, kStatusSlots>;
   struct RuleTallies {
@@ -162,6 +177,7 @@ class alignas(64) Counters {
   std::array<Tally, kVerdicts> verdicts_;
   std::array<Tally, kClientErrors> client_errors_;
   std::array<Tally, kTunnelEnds> tunnels_;
+  std::array<Tally, kHandshakes> handshakes_;
 };
 
 }  // namespace weir::observe

@@ -66,6 +66,20 @@ inline constexpr std::array<const char*, kClientErrors> kClientErrorNames{
     "bad_head",  "head_too_large", "body_too_large", "head_timeout", "body_timeout", "write_timeout",
     "handshake", "left",           "preamble",       "slow_body",    "slow_read",    "idle_records"};
 
+// What came of a TLS handshake with a client.
+enum class Handshake : std::uint8_t {
+  Full,
+  Resumed,    // by a session of an earlier one
+  Left,       // the connection ended within it
+  Late,       // it took longer than head_timeout
+  Untrusted,  // the client's certificate is missing, or not believed
+  Alerted,    // the client would not go on: it does not believe the certificate here, mostly
+  Failed,     // nothing in common, or no TLS
+};
+inline constexpr std::size_t kHandshakes = 7;
+inline constexpr std::array<const char*, kHandshakes> kHandshakeNames{"full",      "resumed", "left",  "late",
+                                                                      "untrusted", "alerted", "failed"};
+
 // How a connection that had changed its protocol ended.
 enum class TunnelEnd : std::uint8_t {
   Closed,       // both sides ended it
