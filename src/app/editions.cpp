@@ -128,7 +128,7 @@ base::Result<std::vector<policy::Rule>> Editions::settle(std::vector<policy::Rul
   for (std::size_t i = 0; i < taken.size(); ++i) taken[i] = readings_[i].rule.has_value();
   for (auto& rule : rules) {
     if (!for_each_limiter(rule, [&](limit::SharedLimiter& limiter) { return limiters_.settle(limiter); }))
-      return base::Error{"too many different limits since weir began; restart weir"};
+      return base::Error{"too many different limits since weir began; weir upgrade begins anew"};
     const auto label = rules_.take(rule.name);
     const auto cells = place_cells(rule, taken);
     if (!label || !cells)

@@ -63,6 +63,8 @@ class Editions {
   // Frees what no edition has any more; what its counters showed is cleared, which `counters` has of all
   // workers.
   void tidy(const std::vector<observe::Counters*>& counters);
+  // Different limits that there have been: at most limit::Limiters::kMost.
+  [[nodiscard]] std::size_t limits() const noexcept { return limiters_.size(); }
 
  private:
   // What an edition uses.

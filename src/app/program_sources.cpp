@@ -21,6 +21,7 @@ admin::Sources Program::sources() {
   sources.servers = [this] { return servers(); };
   sources.resolves = [this] { return resolves(); };
   sources.key_table = [this] { return table_.stats(); };
+  sources.limits = [this] { return std::pair(editions_.limits(), limit::Limiters::kMost); };
   sources.process = [this] { return process_.read(); };
   sources.log_lines_lost = [this] { return access_log_.lost(); };
   sources.load = [this] { return load(); };

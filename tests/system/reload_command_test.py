@@ -41,6 +41,14 @@ class ReloadCommand(TestCase):
         self.assertEqual(weir.get()["x-ratelimit-limit"], "10")
         self.assertEqual(self.reload(weir), (0, "the configuration was read anew, and says what it said before\n", ""))
 
+    def test_how_many_different_limits_there_were_is_told(self):
+        weir = self.weir()
+        self.assertEqual((weir.metric("weir_limits"), weir.metric("weir_limits_most")), (1, 65536))
+        for burst, had in ((10, 2), (5, 2), (11, 3)):
+            self.write(weir, self.text(burst=burst))
+            self.assertEqual(self.reload(weir)[0], 0)
+            self.assertEqual(weir.metric("weir_limits"), had)
+
     def test_of_a_wrong_file_each_mistake_is_told_with_its_line(self):
         weir = self.weir()
         self.write(weir, self.text(limit="lots"))
