@@ -115,7 +115,7 @@ AdminReply reply_in(const std::string& text) {
   const auto end = text.find("\r\n\r\n");
   const bool is_http = text.starts_with("HTTP/1.") && text.size() > 12 && end != std::string::npos;
   if (!is_http || std::from_chars(text.data() + 9, text.data() + 12, reply.status).ec != std::errc())
-    throw std::runtime_error("what answers is no admin listener of weir");
+    throw NoWeir();
   reply.body = text.substr(end + 4);
   return reply;
 }

@@ -5,6 +5,7 @@
 #include "weir/base/endpoint.hpp"
 
 #include <chrono>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -24,7 +25,12 @@ struct AdminRequest {
   std::chrono::seconds patience{10};
 };
 
-// Throws std::runtime_error, in words for people, where there is no answer.
+// Of an answer that is not what the admin listener says to this question.
+struct NoWeir : std::runtime_error {
+  NoWeir() : std::runtime_error("what answers is no admin listener of weir") {}
+};
+
+// Throws NoWeir, or std::runtime_error, in words for people, where there is no answer.
 [[nodiscard]] AdminReply ask_admin(const AdminRequest& request);
 
 }  // namespace weir::app

@@ -42,14 +42,16 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// The answer's members; throws what it says where it is no 200.
-json::object ask(const AdminAccess& access, std::string_view method, std::string target, std::string body) {
+// The answer's members, `wanted` among them; throws what it says where it is no 200.
+json::object ask(const AdminAccess& access, std::string_view method, std::string target, std::string body,
+                 const char* wanted) {
   const auto reply = ask_admin({.address = access.address,
                                 .token = access.token,
                                 .method = method,
                                 .target = std::move(target),
                                 .body = std::move(body)});
   auto said = object_in(reply);
+  if (reply.status == kOk && !said.contains(wanted)) throw NoWeir();
   if (reply.status == kOk) return said;
   const auto what = message_in(said, reply);
   if (reply.status == 401 || reply.status >= 500) throw Refusal(what);
@@ -118,7 +120,8 @@ json::object inquiry_of(const ExplainOptions& options) {
 
 int run_explain(const AdminAccess& access, const ExplainOptions& options) {
   return tell(access, [&] {
-    return explanation_report(ask(access, "POST", "/api/explain", json::serialize(inquiry_of(options))));
+    return explanation_report(
+        ask(access, "POST", "/api/explain", json::serialize(inquiry_of(options)), "verdict"));
   });
 }
 
@@ -126,7 +129,7 @@ int run_keys(const AdminAccess& access, const KeysOptions& options) {
   return tell(access, [&] {
     std::string target = "/api/keys?rule=" + escaped(options.rule);
     for (const auto& part : options.key) target += "&key=" + escaped(part);
-    return keys_report(ask(access, options.reset ? "DELETE" : "GET", std::move(target), {}));
+    return keys_report(ask(access, options.reset ? "DELETE" : "GET", std::move(target), {}, "limits"));
   });
 }
 

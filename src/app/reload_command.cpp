@@ -50,6 +50,7 @@ int run_reload(const AdminAccess& access) {
   if (reply.status == 401) return fail("it asks for another token: --token, or --config");
   try {
     const auto said = object_in(reply);
+    if (reply.status == 200 && !said.contains("changes")) throw NoWeir();
     if (reply.status == 200) return taken(texts_in(said, "changes"));
     const auto mistakes = texts_in(said, "mistakes");
     return mistakes.empty() ? fail(message_in(said, reply)) : refused(mistakes);

@@ -20,6 +20,8 @@ namespace json = boost::json;
 constexpr std::chrono::seconds kSpare{5};  // for the way
 
 std::string in_words(const json::object& said) {
+  for (const char* name : {"process", "keys", "changed", "left_out", "paused_ms"})
+    if (!said.contains(name)) throw NoWeir();
   std::ostringstream text;
   text.precision(1);
   const auto number = [&](const char* name) { return said.at(name).to_number<std::uint64_t>(); };

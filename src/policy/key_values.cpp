@@ -55,10 +55,14 @@ std::string address_text(std::string_view octets) {
   return base::IpAddress(bytes).to_string();
 }
 
+std::string counted(std::size_t parts) {
+  if (parts == 0) return "no part";
+  return std::to_string(parts) + (parts == 1 ? " part" : " parts");
+}
+
 std::string what_is_needed(const Rule& rule) {
   if (rule.key.empty()) return "its key has no part: name the rule alone";
-  return "its key has " + std::to_string(rule.key.size()) + (rule.key.size() == 1 ? " part, " : " parts, ") +
-         describe(rule.key);
+  return "its key has " + counted(rule.key.size()) + ", " + describe(rule.key);
 }
 
 // The alternative that the text names, taken off its front; else `ip`, if it is an address, or the first.
@@ -97,8 +101,8 @@ std::optional<std::string> value_of(const AttributeRef& attribute, const ClientS
 base::Result<std::vector<KeyValue>> read_key_values(const Rule& rule, const ClientSettings& settings,
                                                     std::span<const std::string> texts) {
   if (texts.size() != rule.key.size())
-    return base::Error{"the rule " + rule.name + " was asked for with " + std::to_string(texts.size()) +
-                       ", but " + what_is_needed(rule)};
+    return base::Error{"the rule " + rule.name + " was asked for with " + counted(texts.size()) +
+                       " of a key, but " + what_is_needed(rule)};
   std::vector<KeyValue> values;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     std::string_view text = texts[i];

@@ -8,7 +8,7 @@ import re
 import subprocess
 import threading
 
-from harness import PATIENCE, WEIR, Client, Redis, TestCase, Upstream, Weir, answer, closed_port, config, eventually, get, main, rule
+from harness import PATIENCE, WEIR, Client, Redis, TestCase, Upstream, Weir, answer, closed_port, config, eventually, get, main, rule, run_weir
 from redis_cluster import Node, form, state
 
 DOCUMENT = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "docs/admin.md"
@@ -177,6 +177,14 @@ class Explain(Asking):
         self.assertIn("write weir explain GET /api", self.command("explain", "/api", "GET")[2])
         self.assertEqual(self.command("explain", "GET", "/", "--ip", "nobody")[0], 2)
         self.assertEqual(self.command("explain", "GET", "/", "-H", "rubbish")[0], 2)
+
+    def test_what_answers_and_is_no_admin_listener_is_told_so(self):
+        self.begin()
+        self.upstream.reply = answer(b"{}")
+        for command in (("explain", "/"), ("keys", "show", "per-ip", "127.0.0.1"), ("reload",), ("upgrade",)):
+            done = subprocess.run([WEIR, *command, "--admin", f"127.0.0.1:{self.weir.port}"], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), command)
+            self.assertIn("what answers is no admin listener of weir", done.stderr)
 
     def test_with_nobody_there_the_command_says_what_to_do(self):
         weir = self.begin()
