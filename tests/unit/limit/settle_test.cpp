@@ -238,6 +238,7 @@ TEST_F(Settling, TheOverflowCellIsSettledToo) {
   ASSERT_TRUE(overflow_);
   settle(budget, 10, 4, kStart, 1s, key);
   EXPECT_EQ(standing(budget, kStart, key).remaining, 6U);
+  EXPECT_TRUE(standing(budget, kStart, key).overflow);
   ASSERT_TRUE(charge(budget, 6, kStart, key));
   settle(budget, 6, 36, kStart, 1s, key);
   EXPECT_EQ(standing(budget, kStart, key).retry_after, 31h);

@@ -1,0 +1,61 @@
+// Chunks that come back are there for others, all of them.
+#include "limit/log_store.hpp"
+
+#include <cstddef>
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace weir::limit {
+namespace {
+
+constexpr std::size_t kChunks = 50;
+
+// Takes what there is; returns which.
+std::set<LogStore::Ref> take_all(LogStore& store) {
+  std::set<LogStore::Ref> taken;
+  while (const auto chunk = store.take()) EXPECT_TRUE(taken.insert(chunk).second) << "it was somebody's";
+  EXPECT_EQ(store.in_use(), kChunks);
+  return taken;
+}
+
+TEST(LogStore, GivesNoMoreThanThereIs) {
+  LogStore store(kChunks);
+  EXPECT_EQ(take_all(store).size(), kChunks);
+  EXPECT_EQ(store.take(), 0U);
+}
+
+TEST(LogStore, EveryChunkThatComesBackIsTakenAgain) {
+  LogStore store(kChunks);
+  for (int round = 0; round < 3; ++round) {
+    for (const auto chunk : take_all(store)) store.give_back(chunk);
+    EXPECT_EQ(store.in_use(), 0U);
+  }
+  EXPECT_EQ(take_all(store).size(), kChunks);
+}
+
+TEST(LogStore, ARingComesBackWhole) {
+  LogStore store(kChunks);
+  for (int round = 0; round < 3; ++round) {
+    const auto all = take_all(store);
+    auto before = *all.rbegin();
+    for (const auto chunk : all) {
+      store[before].next = chunk;
+      before = chunk;
+    }
+    store.give_back_ring(*all.begin());
+    store.give_back_ring(0);  // of a log without chunks
+    EXPECT_EQ(store.in_use(), 0U);
+  }
+  EXPECT_EQ(take_all(store).size(), kChunks);
+}
+
+TEST(LogStore, ARingOfOneIsOne) {
+  LogStore store(kChunks);
+  for (const auto chunk : take_all(store)) store.give_back_ring(chunk);
+  EXPECT_EQ(store.in_use(), 0U);
+  EXPECT_EQ(take_all(store).size(), kChunks);
+}
+
+}  // namespace
+}  // namespace weir::limit
