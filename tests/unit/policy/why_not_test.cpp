@@ -183,8 +183,9 @@ TEST_F(KeyValues, WhatCannotBeAKeyIsToldWhatTheKeyIs) {
     const auto values = read_key_values(rule, settings_, texts);
     return values ? "" : values.error().message;
   };
-  EXPECT_EQ(wrong({"203.0.113.7"}),
-            "the rule login was asked for with 1 part of a key, but its key has 2 parts, [ip, header:x-tenant]");
+  EXPECT_EQ(
+      wrong({"203.0.113.7"}),
+      "the rule login was asked for with 1 part of a key, but its key has 2 parts, [ip, header:x-tenant]");
   EXPECT_EQ(wrong({"nobody", "acme"}),
             "\"nobody\" is no ip of the rule login: its key has 2 parts, [ip, header:x-tenant]");
   EXPECT_EQ(wrong({"203.0.113.7", ""}),
