@@ -302,7 +302,7 @@ class Reset(Asking):
 
     def test_nor_in_redis(self):
         redis = self.start(Redis())
-        self.five_go_wrong(state=f'redis = {{ url = "redis://127.0.0.1:{redis.port}/0" }}')
+        self.five_go_wrong(state=f'redis = {{ url = "redis://127.0.0.1:{redis.port}/0", timeout = "2s" }}')
 
     def test_nor_in_a_cluster(self):
         nodes = [self.start(Node()) for _ in range(3)]
@@ -318,7 +318,7 @@ class Shared(Asking):
     def setUp(self):
         self.redis = self.start(Redis())
         rules = (rule(name, limit, store='"redis"', key='["ip"]', **more) for name, (limit, more) in self.RULES.items())
-        self.begin(*rules, busy(2, store='"redis"'), state=f'redis = {{ url = "redis://127.0.0.1:{self.redis.port}/0" }}')
+        self.begin(*rules, busy(2, store='"redis"'), state=f'redis = {{ url = "redis://127.0.0.1:{self.redis.port}/0", timeout = "2s" }}')
         eventually(self.weir.is_ready, "it is ready")
 
     def dump(self):
