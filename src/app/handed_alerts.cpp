@@ -7,6 +7,7 @@ namespace weir::app {
 // "VOICE FIRING UNSAID SINCE SEEN": 0 or 1 for yes or no, microseconds since the epoch, a count.
 std::vector<std::string> lines_of(const std::vector<admin::AlertStanding>& alerts) {
   std::vector<std::string> lines;
+  lines.reserve(alerts.size());
   for (const auto& alert : alerts)
     lines.push_back(alert.voice + (alert.firing ? " 1" : " 0") + (alert.unsaid ? " 1 " : " 0 ") +
                     std::to_string(alert.since.time_since_epoch().count()) + " " +
