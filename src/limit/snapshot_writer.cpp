@@ -1,6 +1,7 @@
 #include "limit/snapshot_limiter.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace weir::limit {
 
@@ -10,23 +11,21 @@ std::uint64_t micros_of(base::TimePoint at) noexcept {
   return static_cast<std::uint64_t>(at.time_since_epoch().count());
 }
 
-// Which of a rule's limiters it is, counted from 1; 0: none of them.
-std::uint64_t place_of(const Limiter* limiter, const SavedRule& rule) noexcept {
-  const auto& all = rule.limiters;
-  const auto found = std::find(all.begin(), all.end(), limiter);
-  return found != all.end() ? static_cast<std::uint64_t>(found - all.begin()) + 1 : 0;
-}
-
 void put_rule(WordWriter& out, const SavedRule& rule) {
   out.put(rule.name);
   out.put(rule.limiters.size());
-  for (const auto* limiter : rule.limiters) put_limiter(out, *limiter);
+  std::unordered_map<const Limiter*, std::uint64_t> places;  // from 1; 0: none of them
+  std::uint64_t place = 0;
+  for (const auto* limiter : rule.limiters) {
+    put_limiter(out, *limiter);
+    places.emplace(limiter, ++place);
+  }
   out.put(rule.variants.size());
   for (const auto& variant : rule.variants) {
     out.put(variant.name);
     out.put(variant.numbers);
     out.put(variant.ledger);
-    out.put(place_of(variant.limiter, rule));
+    out.put(places[variant.limiter]);
   }
 }
 

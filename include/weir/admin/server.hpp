@@ -4,18 +4,18 @@
 // Every bound is small and fixed (see server.cpp), so that nobody who reaches this port can make it cost
 // much.
 //
-//   GET /healthz           200 "ok": the process answers
-//   GET /readyz            200 or 503 with the reason
-//   GET /, /web/…          the dashboard's page and what it is made of
-//   GET /api/access        whether the token that came with the request is the one that is asked
-//   GET /metrics           Prometheus text
-//   GET /api/rules         each rule with its counters
-//   GET /api/top           who spends most of a rule
-//   GET /api/overview, /api/history   what the dashboard shows, and of the time before it was opened
-//   POST /api/reload       reads the configuration anew: 200 and what changed, or 422 and what is wrong with
-//   it POST /api/upgrade      a new process takes over: 200, or 409 and why not POST /api/explain      what
-//   would become of a described request; nothing is charged GET, DELETE /api/keys  the state of one key, and
-//   giving it back
+//   GET /healthz                     200 "ok": the process answers
+//   GET /readyz                      200 or 503 with the reason
+//   GET /, /web/…                    the dashboard's page and what it is made of
+//   GET /api/access                  whether the token that came with the request is the one that is asked
+//   GET /metrics                     Prometheus text
+//   GET /api/rules                   each rule with its counters
+//   GET /api/top                     who spends most of a rule
+//   GET /api/overview, /api/history  what the dashboard shows, and of the time before it was opened
+//   POST /api/reload                 reads the configuration anew: 200 and what changed, or 422 and why not
+//   POST /api/upgrade                a new process takes over: 200, or 409 and why not
+//   POST /api/explain                what would become of a described request; nothing is charged
+//   GET, DELETE /api/keys            the state of one key, and giving it back
 //
 // From /metrics on, where a token is set `Authorization: Bearer TOKEN` is asked for, and where none is only
 // who asks by address is answered (src/admin/admission.hpp). src/admin/pages.cpp has the table of pages.
