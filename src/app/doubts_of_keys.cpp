@@ -31,9 +31,14 @@ bool rests_on_api_key(const policy::Rule& rule) {
   return std::any_of(rule.key.begin(), rule.key.end(), takes_api_key);
 }
 
+// Whether an API key is believed that nobody has checked.
+bool can_invent_keys(const policy::ClientSettings& client) {
+  return !client.keys || client.unknown_keys == policy::UnknownKeys::Accept;
+}
+
 void doubt_invented_keys(const Settings& settings, Doubts& doubts) {
   const auto& client = settings.client;
-  if (client.keys && client.unknown_keys != policy::UnknownKeys::Accept) return;
+  if (!can_invent_keys(client)) return;
   for (const auto& rule : settings.rules)
     if (rests_on_api_key(rule))
       doubts.add(rule,
@@ -93,10 +98,19 @@ const policy::KeyPart* chosen_part(const policy::Rule& rule) {
   return found != rule.key.end() ? &*found : nullptr;
 }
 
+// Whether no client can be without a part of the key, and so without the rule.
+bool applies_to_all(const policy::Rule& rule) {
+  return rule.on_missing != policy::OnMissing::Skip ||
+         std::all_of(rule.key.begin(), rule.key.end(), [](const policy::KeyPart& part) {
+           return std::any_of(part.begin(), part.end(), is_of_every);
+         });
+}
+
 // Whether another rule bounds what such a client can do, of all requests that this one meets.
-bool is_bounded(const policy::Rule& rule, const std::vector<policy::Rule>& rules) {
-  return std::any_of(rules.begin(), rules.end(), [&](const policy::Rule& other) {
-    return other.mode == policy::Mode::Enforce && chosen_part(other) == nullptr && !rests_on_api_key(other) &&
+bool is_bounded(const policy::Rule& rule, const Settings& settings) {
+  return std::any_of(settings.rules.begin(), settings.rules.end(), [&](const policy::Rule& other) {
+    return other.mode == policy::Mode::Enforce && chosen_part(other) == nullptr && applies_to_all(other) &&
+           !(can_invent_keys(settings.client) && rests_on_api_key(other)) &&
            plainly_covers(other.match, rule.match);
   });
 }
@@ -104,7 +118,7 @@ bool is_bounded(const policy::Rule& rule, const std::vector<policy::Rule>& rules
 void doubt_chosen_keys(const Settings& settings, Doubts& doubts) {
   for (const auto& rule : settings.rules) {
     const auto* part = chosen_part(rule);
-    if (part != nullptr && !is_bounded(rule, settings.rules))
+    if (part != nullptr && !is_bounded(rule, settings))
       doubts.add(rule,
                  "is keyed by " + text_of(*part) +
                      ", which clients write as they like: each value made up gets a fresh limit. A rule "

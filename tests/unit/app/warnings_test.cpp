@@ -50,7 +50,7 @@ TEST(Warnings, OfKeysThatClientsWriteAsTheyLike) {
   EXPECT_THAT(of(by_header + beside + "key = []\nmatch = { path = \"/a/*\" }\n"), Not(warned));
   for (const char* other :
        {"key = [\"ip\"]\nmatch = { path = \"/b/*\" }\n", "key = [\"ip\"]\nmode = \"shadow\"\n",
-        "key = [\"api_key|ip\"]\n", "key = [\"cookie:b\"]\n"})
+        "key = [\"api_key|ip\"]\n", "key = [\"cookie:b\"]\n", "key = [\"user\"]\n"})
     EXPECT_THAT(of(by_header + beside + other), warned) << other;
 }
 
