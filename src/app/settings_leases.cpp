@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kMostPercent = 25;
 
 // Why units of the rule cannot be spent later than they were debited; empty where they can.
-std::string obstacle_to_lease(const TableReader& table, const policy::Rule& rule) {
+std::string obstacle_to_lease(const policy::Rule& rule) {
   if (rule.store != policy::Store::Redis)
     return "found in a rule whose state is here, where nothing is a trip away; expected store = \"redis\"";
   if (rule.mode == policy::Mode::Shadow)
@@ -22,8 +22,9 @@ std::string obstacle_to_lease(const TableReader& table, const policy::Rule& rule
   if (rule.settlement)
     return "found beside a cost or charge that the answer tells, which is settled where it was charged; "
            "expected one of them";
-  if (table.has("elastic"))
-    return "found beside elastic, whose two limits have to count alike; expected one of them";
+  if (is_elastic(rule))
+    return "found beside elastic, its own or a tier's or an override's, whose two limits have to count "
+           "alike; expected one of them";
   if (redis::can_be_leased(rule.limiter)) return {};
   if (limit::holds(rule.limiter))
     return "found beside an algorithm that counts what is under way; expected one that counts over time";
@@ -65,7 +66,7 @@ void read_lease(const TableReader& table, policy::Rule& rule) {
       std::to_string(most);
   if (units == nullptr && text == nullptr)
     return table.mistake("lease", "found " + std::string(type_name(*node)) + expected);
-  if (const auto why = obstacle_to_lease(table, rule); !why.empty()) return table.mistake("lease", why);
+  if (const auto why = obstacle_to_lease(rule); !why.empty()) return table.mistake("lease", why);
   const auto found = "found " + (units != nullptr ? std::to_string(*units) : in_quotes(*text));
   const auto lease = units != nullptr ? lease_of(*units, most) : lease_of(*text);
   if (!lease) return table.mistake("lease", found + expected);

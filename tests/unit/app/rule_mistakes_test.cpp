@@ -330,9 +330,18 @@ const WrongConfiguration kWrong[] = {
       "charged, and when; expected mode = \"enforce\""}},
     {"RuleLeaseAndElastic",
      leased("limit = \"100/s\"\nlease = 10\nelastic = { limit = \"200/s\", while_load_below = 0.5 }\n"),
-     {"weir.toml:17: rule[y].lease: found beside elastic, whose two limits have to count alike; expected one "
-      "of "
-      "them"}},
+     {"weir.toml:17: rule[y].lease: found beside elastic, its own or a tier's or an override's, whose two "
+      "limits have to count alike; expected one of them"}},
+    {"RuleLeaseAndElasticOfATier",
+     leased("limit = \"100/s\"\nlease = 10\n"
+            "tiers.pro = { limit = \"100/s\", elastic = { limit = \"200/s\", while_load_below = 0.5 } }\n"),
+     {"weir.toml:17: rule[y].lease: found beside elastic, its own or a tier's or an override's, whose two "
+      "limits have to count alike; expected one of them"}},
+    {"RuleLeaseAndElasticOfAnOverride",
+     leased("limit = \"100/s\"\nlease = 10\noverrides = [{ match = { path = \"/x\" }, limit = \"100/s\", "
+            "elastic = { limit = \"200/s\", while_load_below = 0.5 } }]\n"),
+     {"weir.toml:17: rule[y].lease: found beside elastic, its own or a tier's or an override's, whose two "
+      "limits have to count alike; expected one of them"}},
     {"RuleLeaseAndCharge",
      leased("limit = \"100/s\"\nlease = 10\ncharge = { status = [\"401\"] }\n"),
      {"weir.toml:17: rule[y].lease: found beside a cost or charge that the answer tells, which is settled "
