@@ -1,5 +1,6 @@
 #include "app/inspector.hpp"
 
+#include "weir/base/hex.hpp"
 #include "weir/policy/key_values.hpp"
 #include "weir/proxy/explainer.hpp"
 
@@ -115,7 +116,7 @@ net::Awaitable<std::vector<policy::LimitState>> Inspector::look(const policy::Ru
 void Inspector::note(const policy::Rule& rule, const KeyPlaces& places, const std::string& peer) {
   std::string digests;
   for (const auto* list : {&places.there, &places.here})
-    for (const auto& place : *list) digests += " " + policy::digest_text(place.charge.key);
+    for (const auto& place : *list) digests += " " + base::in_hex(place.charge.key);
   log_.audit("admin: " + peer + " gave back all of a key of rule " + rule.name + ":" + digests);
 }
 

@@ -1,5 +1,6 @@
 #include "weir/policy/explanation.hpp"
 
+#include "weir/base/hex.hpp"
 #include "weir/policy/key_values.hpp"
 #include "weir/policy/octet_text.hpp"
 
@@ -79,7 +80,7 @@ LimitState state_of(const Rule& rule, const AppliedLimiter& applied, const limit
       .limiter = limit::describe(*applied.told),
       .store = rule.store == Store::Redis ? "redis" : "memory",
       .note = outcome.overflow ? "the table is full: it shares a cell with the rule's other newcomers" : "",
-      .digest = digest_text(key),
+      .digest = base::in_hex(key),
       .counted = applied.counted,
       .known = true,
       .outcome = outcome,
@@ -105,14 +106,6 @@ ClientExplanation explain_client(const ClientIdentity& client) {
   add("country", client.country);
   add("cert:subject", client.certificate_subject);
   return told;
-}
-
-std::string digest_text(const limit::Key& key) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::string text;
-  for (const auto word : {key.hi, key.lo})
-    for (int shift = 60; shift >= 0; shift -= 4) text += kHex[word >> shift & 15];
-  return text;
 }
 
 }  // namespace weir::policy

@@ -82,7 +82,7 @@ void Explainer::meet_rules() {
   meetings_ = policy::meet_all(config_.rules, request, config_.names);
   const auto objection = evaluation_.collect(config_.rules, request, config_.names);
   if (objection) {
-    turn_away(policy::status_of(objection), policy::describe(objection));
+    settle(policy::describe(objection));
     std::string fields, body;
     append_objection(fields, body, objection, config_.client);
     tell_answer(policy::status_of(objection), "application/json", fields, body);
@@ -95,11 +95,15 @@ void Explainer::meet_rules() {
   for (const auto& charge : evaluation_.remote.charges()) looks_.push_back({.charge = charge});
 }
 
-// It is answered so before any limit is asked.
-void Explainer::turn_away(unsigned status, std::string_view what) {
+// It is answered before any limit is asked.
+void Explainer::settle(const std::string& what) {
   settled_ = true;
   told_.verdict.verdict = "refuse";
-  told_.verdict.why = "no limit is asked: " + std::string(what);
+  told_.verdict.why = "no limit is asked: " + what;
+}
+
+void Explainer::turn_away(unsigned status, std::string_view what) {
+  settle(std::string(what));
   std::string fields, body;
   append_error(fields, body, status, what, config_.client);
   tell_answer(status, "application/json", fields, body);

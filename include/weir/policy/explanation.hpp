@@ -94,7 +94,4 @@ struct Explanation {
   VerdictExplanation verdict;
 };
 
-// 32 hexadecimal digits.
-[[nodiscard]] std::string digest_text(const limit::Key& key);
-
 }  // namespace weir::policy

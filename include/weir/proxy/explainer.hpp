@@ -43,6 +43,7 @@ class Explainer {
   void read(const policy::Inquiry& asked, double load);
   void find_route();
   void meet_rules();
+  void settle(const std::string& what);
   void turn_away(unsigned status, std::string_view what);
   void take_answers();
   void decide();
