@@ -163,7 +163,7 @@ net::Task<Exchange::Ending> Exchange::answer_last() {
 
 void Exchange::note_standing(const policy::Decision& decision) {
   space_->standing.clear();
-  append_standing(space_->standing, decision, config_.server, asked_at_);
+  append_standing(space_->standing, decision, config_.server, gate_.heard_at());
 }
 
 net::Task<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {

@@ -55,7 +55,7 @@ void Gate::hold(const policy::Bill& bill) {
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const auto& charge = bill.charges()[i];
     if (outcomes[i].allowed && limit::holds(*charge.limiter))
-      space_.permits.emplace_back(worker_.table, charge, charged_at_, outcomes[i].overflow);
+      space_.permits.emplace_back(worker_.table, charge, since(&bill), outcomes[i].overflow);
   }
 }
 
@@ -114,7 +114,7 @@ std::span<const policy::Bill* const> Gate::asked() const {
 }
 
 Ruling Gate::rule() {
-  const auto decision = policy::decide(asked(), charged_at_);
+  const auto decision = policy::decide(asked(), heard_at_);
   heard_ = asked().size();
   for (const auto* bill : asked()) count(*bill, decision.verdict != policy::Verdict::Reject);
   if (auto* top = worker_.counters.top.get()) try {
@@ -131,9 +131,10 @@ Gate::Delayed Gate::delayed() const {
   const auto& outcome = slowest.bill->outcomes()[slowest.line];
   const bool in_redis = slowest.bill == &space_.evaluation.remote;
   Delayed delayed{.charge = charge, .rule = slowest.bill->line(slowest.line).rule};
+  const auto here = since(slowest.bill);
   delayed.departure = {
-      .at = charged_at_ + outcome.delay,
-      .promised = (in_redis ? redis_now_ + base::Duration(outcome.ahead) : charged_at_) + outcome.delay,
+      .at = here + outcome.delay,
+      .promised = (in_redis ? redis_now_ + base::Duration(outcome.ahead) : here) + outcome.delay,
       .charge = charge,
       .in_redis = in_redis,
       .overflow = outcome.overflow,
@@ -142,7 +143,7 @@ Gate::Delayed Gate::delayed() const {
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {
       const auto delay = bill->outcomes()[i].delay;
       if (bill->charges()[i].enforced && delay.count() > 0 && slowest != policy::BillLine{bill, i})
-        delayed.not_before = std::max(delayed.not_before, charged_at_ + delay);
+        delayed.not_before = std::max(delayed.not_before, since(bill) + delay);
     }
   if (won_ && won_->departure.charge.key == delayed.charge.key) delayed.departure = won_->departure;
   return delayed;
@@ -185,7 +186,7 @@ boost::container::static_vector<observe::AppliedRule, Gate::kMostAsked> Gate::wh
 
 bool Gate::decide_here(base::TimePoint now, policy::Priority priority, Ruling& ruling) {
   auto& evaluation = space_.evaluation;
-  charged_at_ = now;
+  charged_at_ = heard_at_ = now;
   ruling.objection = evaluation.collect(config_.rules, space_.request, config_.names);
   if (ruling.objection) return true;
   if (refused_unasked(now)) {
@@ -224,7 +225,7 @@ bool Gate::refused_unasked(base::TimePoint now) {
 
 bool Gate::refuses_by_head(base::TimePoint now, Ruling& ruling) {
   auto& evaluation = space_.evaluation;
-  charged_at_ = now;
+  charged_at_ = heard_at_ = now;
   ruling.objection = evaluation.collect_by_head(config_.rules, space_.request, config_.names);
   if (ruling.objection) return true;
   if (!refused_unasked(now) && !refused_here(now)) return false;
@@ -256,6 +257,7 @@ net::Task<Ruling> Gate::ask_redis() {
   make_room_for_permits(remote);
   auto unasked = limit::all_lines(remote.charges().size());
   const auto ec = co_await worker_.redis->charge(remote.charges(), remote.outcomes(), redis_now_, unasked);
+  heard_at_ = worker_.clock.now();
   if (ec) {
     worker_.counters.store_failures.add();
     for (std::size_t i = 0; i < remote.charges().size(); ++i)
@@ -320,10 +322,10 @@ Ruling Gate::fall_back(limit::LineSet unasked) {
   auto& fallback = space_.fallback;
   space_.permits.reserve(space_.permits.size() + fallback.charges().size());
   fallback_charged_ =
-      !fallback.empty() && worker_.table.charge(fallback.charges(), charged_at_, fallback.outcomes());
+      !fallback.empty() && worker_.table.charge(fallback.charges(), heard_at_, fallback.outcomes());
   if (fallback_charged_) {
     hold(fallback);
-    settle_later(fallback, Settlements::Store::Table, charged_at_);
+    settle_later(fallback, Settlements::Store::Table, heard_at_);
   }
   auto ruling = rule();
   if (ruling.decision.verdict == policy::Verdict::Reject) refund();
@@ -411,7 +413,7 @@ void Gate::refund_but(const limit::Key* lane) {
     space_.journal.note(amendment_of(charge, now, 0));
   };
   if (local_charged_) give_back(space_.evaluation.local, charged_at_, here);
-  if (fallback_charged_) give_back(space_.fallback, charged_at_, here);
+  if (fallback_charged_) give_back(space_.fallback, heard_at_, here);
   if (remote_charged_) give_back(space_.evaluation.remote, redis_now_, in_redis);
   local_charged_ = fallback_charged_ = remote_charged_ = false;
   settlements_.cancel();

@@ -68,7 +68,10 @@ class Gate {
 
   // What the answer is to settle; what the bills come to once it has.
   [[nodiscard]] Settlements& settlements() noexcept { return settlements_; }
-  [[nodiscard]] policy::Decision standing() const { return policy::decide(asked(), charged_at_); }
+  [[nodiscard]] policy::Decision standing() const { return policy::decide(asked(), heard_at_); }
+  // When the decision was complete, by this weir's clock: when Redis had answered where it was asked. What it
+  // says begins no later, for its clock was read before.
+  [[nodiscard]] base::TimePoint heard_at() const noexcept { return heard_at_; }
 
   // The exchange has ended: gives back what it held, and tells the limiters that learn from it how it went.
   void end(base::TimePoint now, const limit::Ending& ending);
@@ -108,6 +111,10 @@ class Gate {
   [[nodiscard]] bool displace(base::TimePoint now, policy::Priority priority);
   [[nodiscard]] bool charge_but(std::size_t line, base::TimePoint now);
   [[nodiscard]] std::span<const policy::Bill* const> asked() const;
+  // From when on the outcomes of a bill count.
+  [[nodiscard]] base::TimePoint since(const policy::Bill* bill) const noexcept {
+    return bill == &space_.evaluation.local ? charged_at_ : heard_at_;
+  }
 
   Worker& worker_;
   const Configuration& config_;
@@ -117,7 +124,8 @@ class Gate {
   std::optional<Departure> taken_;
   std::optional<limit::Key> entrusted_;
   std::optional<Queue::Won> won_;
-  base::TimePoint charged_at_{};
+  base::TimePoint charged_at_{};  // the bill that is kept here
+  base::TimePoint heard_at_{};
   base::TimePoint redis_now_{};
   std::size_t heard_ = 0;  // of the bills, by the ruling
   bool local_charged_ = false;
