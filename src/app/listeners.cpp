@@ -125,11 +125,10 @@ std::vector<std::pair<std::string, std::vector<int>>> Listeners::sockets() const
   return all;
 }
 
-void Listeners::adopt(OwnedDescriptor connection, const std::string& address, std::string read) {
+void Listeners::adopt(ArrivedConnection arrived) {
   for (const auto& listener : listeners_)
-    if (!listener.sockets.empty() && listener.sockets.front().address().to_string() == address)
-      return workers_[adopter_++ % workers_.size()]->adopt(listener.number, std::move(connection),
-                                                           std::move(read));
+    if (!listener.sockets.empty() && listener.sockets.front().address().to_string() == arrived.listener)
+      return workers_[adopter_++ % workers_.size()]->adopt(listener.number, std::move(arrived));
 }
 
 void Listeners::close() {

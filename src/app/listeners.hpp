@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/certificates.hpp"
+#include "app/passage.hpp"
 #include "app/worker_thread.hpp"
 
 #include "weir/app/log.hpp"
@@ -49,9 +50,8 @@ class Listeners {
 
   // Every socket, by the listener's address as configured. Open until close().
   [[nodiscard]] std::vector<std::pair<std::string, std::vector<int>>> sockets() const;
-  // A connection that another process has accepted on a listener of this address, and what that has read of
-  // it. Is closed where there is no such listener.
-  void adopt(OwnedDescriptor connection, const std::string& address, std::string read);
+  // Of another process. Is closed where there is no listener of its address.
+  void adopt(ArrivedConnection arrived);
   // Keeps none of them: who listens is the workers' matter alone.
   void close();
   // Likewise, and nobody listens there any more: the files of unix sockets go.

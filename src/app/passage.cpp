@@ -1,5 +1,8 @@
 #include "app/passage.hpp"
 
+#include <array>
+#include <charconv>
+#include <optional>
 #include <utility>
 
 namespace weir::app {
@@ -7,12 +10,65 @@ namespace weir::app {
 namespace {
 
 constexpr std::string_view kWord = "connection";
+constexpr std::string_view kRelayed = "relayed";
+// The lines before what was read, which may hold line breaks: see lines_of().
+constexpr std::size_t kLines = 4;
+
+constexpr std::size_t kMost = 60 << 10;  // octets, with whose other parts a message is not too long
+
+std::string text_of(const http::Ends& ends) {
+  return ends.source.to_string() + ' ' + std::to_string(ends.source_port) + ' ' +
+         ends.destination.to_string() + ' ' + std::to_string(ends.destination_port);
+}
+
+std::optional<std::uint16_t> port_of(std::string_view text) {
+  std::uint16_t port = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size()) return std::nullopt;
+  return port;
+}
+
+std::optional<http::Ends> ends_of(std::string_view text) {
+  std::array<std::string_view, 4> words;
+  for (auto& word : words) {
+    const auto end = text.find(' ');
+    word = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  const auto source = base::IpAddress::parse(words[0]), destination = base::IpAddress::parse(words[2]);
+  const auto source_port = port_of(words[1]), destination_port = port_of(words[3]);
+  if (!source || !destination || !source_port || !destination_port) return std::nullopt;
+  return http::Ends{*source, *destination, *source_port, *destination_port};
+}
+
+// The listener, "relayed" or nothing, the two ends or nothing, the subject of the certificate, what was read.
+std::vector<std::string> lines_of(std::string_view listener, const proxy::Introduction& introduction,
+                                  std::string_view unread) {
+  return {std::string(listener), std::string(introduction.relayed ? kRelayed : ""),
+          introduction.ends ? text_of(*introduction.ends) : "", introduction.certificate_subject,
+          std::string(unread)};
+}
+
+// Whoever divides lines has divided what was read as well.
+ArrivedConnection connection_of(UpgradeMessage& message) {
+  auto& lines = message.lines;
+  ArrivedConnection arrived{.socket = std::move(message.descriptors.front()),
+                            .listener = std::move(lines[0]),
+                            .introduction = {.ends = ends_of(lines[2]),
+                                             .certificate_subject = std::move(lines[3]),
+                                             .relayed = lines[1] == kRelayed},
+                            .unread = std::move(lines[kLines])};
+  for (std::size_t i = kLines + 1; i < lines.size(); ++i) (arrived.unread += '\n') += lines[i];
+  return arrived;
+}
 
 }  // namespace
 
-bool Departures::take(int fd, std::string_view listener, std::string_view unread) noexcept {
+bool Departures::take(int fd, std::string_view listener, const proxy::Introduction& introduction,
+                      std::string_view unread) noexcept {
+  if (introduction.certificate_subject.size() + unread.size() > kMost) return false;
   try {
-    return send_message(channel_.get(), kWord, {std::string(listener), std::string(unread)}, {fd});
+    return send_message(channel_.get(), kWord, lines_of(listener, introduction, unread), {fd});
   } catch (...) {  // no memory
     return false;
   }
@@ -37,11 +93,8 @@ void Arrivals::read_all() {
     const auto arrival = receive_message(channel_.native_handle(), false, message);
     if (arrival == Arrival::Nothing) return;
     if (arrival == Arrival::End) break;
-    if (message.word != kWord || message.lines.size() < 2 || message.descriptors.size() != 1) continue;
-    // Whoever divides lines has divided what was read as well.
-    auto unread = std::move(message.lines[1]);
-    for (std::size_t i = 2; i < message.lines.size(); ++i) (unread += '\n') += message.lines[i];
-    take_(std::move(message.descriptors.front()), message.lines[0], std::move(unread));
+    if (message.word == kWord && message.lines.size() > kLines && message.descriptors.size() == 1)
+      take_(connection_of(message));
   }
   close();
 }

@@ -20,18 +20,26 @@ namespace weir::app {
 class Departures final : public proxy::Passage {
  public:
   explicit Departures(OwnedDescriptor channel) noexcept : channel_(std::move(channel)) {}
-  [[nodiscard]] bool take(int fd, std::string_view listener, std::string_view unread) noexcept override;
+  [[nodiscard]] bool take(int fd, std::string_view listener, const proxy::Introduction& introduction,
+                          std::string_view unread) noexcept override;
 
  private:
   OwnedDescriptor channel_;
 };
 
+// A connection that has come over, and the address of its listener.
+struct ArrivedConnection {
+  OwnedDescriptor socket;
+  std::string listener;
+  proxy::Introduction introduction;
+  std::string unread;  // what was read of its next request
+};
+
 // Of the process that has taken over; until the other one has ended. Belongs to the main thread.
 class Arrivals {
  public:
-  // Is told of each connection: the address of its listener, and what was read of its next request.
-  using Take =
-      std::function<void(OwnedDescriptor connection, const std::string& listener, std::string unread)>;
+  // Is told of each.
+  using Take = std::function<void(ArrivedConnection)>;
 
   Arrivals(net::Executor control, OwnedDescriptor channel, Take take);
   // Whether any may come yet: the other process lives, and close() was not called.

@@ -107,15 +107,11 @@ void Program::take_over() {
   auto succession = takeover_->await_succession(alerts_->voices());
   alerts_->go_on(alerts_of(succession.alerts));
   arrivals_.emplace(
-      control_.get_executor(), std::move(succession.channel),
-      [this](OwnedDescriptor connection, const std::string& listener, std::string read) {
+      control_.get_executor(), std::move(succession.channel), [this](ArrivedConnection arrived) {
+        if (!departures_) return listeners_->adopt(std::move(arrived));
         // One that retires itself passes it on to the next.
-        if (departures_) {
-          if (!departures_->take(connection.get(), listener, read))
-            log_.warning("upgrade: a connection was dropped: the next process does not take it");
-          return;
-        }
-        listeners_->adopt(std::move(connection), listener, std::move(read));
+        if (!departures_->take(arrived.socket.get(), arrived.listener, arrived.introduction, arrived.unread))
+          log_.warning("upgrade: a connection was dropped: the next process does not take it");
       });
   log_.write_always(LogLevel::Info, "upgrade: took over, with the state of " +
                                         kept_in_words(restored.keys, restored.changed, restored.left_out));

@@ -16,7 +16,7 @@ namespace weir::app {
 
 namespace {
 
-constexpr const char* kProtocol = "weir upgrade 1";
+constexpr const char* kProtocol = "weir upgrade 2";
 constexpr std::size_t kNumbers = 7;
 
 template <class Number>

@@ -121,17 +121,17 @@ void WorkerThread::resume() {
   });
 }
 
-void WorkerThread::adopt(std::size_t listener, OwnedDescriptor connection, std::string read) {
-  net::asio::post(context_, [this, listener, taken = std::make_unique<OwnedDescriptor>(std::move(connection)),
-                             text = std::move(read)] {
-    const auto found = entrances_.find(listener);
-    if (found == entrances_.end()) return;
-    try {
-      found->second->adopt(taken->release(), text);
-    } catch (const std::exception& error) {
-      log_.warning(std::string("upgrade: a connection was dropped: ") + error.what());
-    }
-  });
+void WorkerThread::adopt(std::size_t listener, ArrivedConnection arrived) {
+  net::asio::post(context_,
+                  [this, listener, taken = std::make_unique<ArrivedConnection>(std::move(arrived))] {
+                    const auto found = entrances_.find(listener);
+                    if (found == entrances_.end()) return;
+                    try {
+                      found->second->adopt(taken->socket.release(), taken->introduction, taken->unread);
+                    } catch (const std::exception& error) {
+                      log_.warning(std::string("upgrade: a connection was dropped: ") + error.what());
+                    }
+                  });
 }
 
 void WorkerThread::retire(proxy::Passage& passage) {

@@ -2,7 +2,7 @@
 // its counters. Made and stopped by the main thread; everything else happens on its own.
 #pragma once
 
-#include "app/owned_descriptor.hpp"
+#include "app/passage.hpp"
 #include "app/redis_errand.hpp"
 
 #include "weir/app/access_log.hpp"
@@ -66,9 +66,9 @@ class WorkerThread {
   // Any thread: as drain(), after pause(), because another process has taken over. Connections are not closed
   // before stop() but after an answer that says so, or where `passage` takes them, which outlives the worker.
   void retire(proxy::Passage& passage);
-  // Any thread: serves a connection of the listener that another process has accepted, and what that has read
-  // of it. One of a listener that is gone is closed.
-  void adopt(std::size_t listener, OwnedDescriptor connection, std::string read);
+  // Any thread: serves a connection of the listener that another process has accepted. One of a listener that
+  // is gone is closed.
+  void adopt(std::size_t listener, ArrivedConnection arrived);
   // Any thread: take nothing new, finish what was begun; the thread ends when all is finished.
   void drain();
   // Any thread: end everything.

@@ -113,7 +113,7 @@ net::Awaitable<net::ErrorCode> Entrance::accept_one() {
   co_await acceptor_.async_accept(socket, peer, net::into(ec));
   Crowd::Place place;
   if (!ec && !closed_ && enter_crowd(worker_, net::peer_address(peer), place))  // or the socket is closed
-    admit(std::move(socket), peer, std::move(place), {});
+    admit(std::move(socket), peer, std::move(place));
   if (ec == net::asio::error::connection_aborted || ec == net::asio::error::operation_aborted) ec.clear();
   co_return ec;
 }
@@ -157,22 +157,23 @@ bool enter_crowd(Worker& worker, const base::IpAddress& address, Crowd::Place& p
   return static_cast<bool>(place);
 }
 
-void Entrance::adopt(int connection, std::string_view read) {
-  net::RawEndpoint peer;
-  auto size = static_cast<socklen_t>(peer.capacity());
-  if (::getpeername(connection, peer.data(), &size) == 0) peer.resize(size);
-  net::Socket socket(worker_.executor, peer.protocol(), connection);
-  // It was let in before. Newcomers may have taken its place meanwhile, and then it has none.
+// It was let in before. Newcomers may have taken its place meanwhile, and then it has none. TLS, or what a
+// proxy says first, is not to come: whoever sent it has seen to that.
+void Entrance::adopt(int connection, const Introduction& introduction, std::string_view read) {
+  net::Stream stream(worker_.executor, connection);
+  const auto peer = net::remote_endpoint(connection);
   const auto& client = worker_.config().client;
-  const auto address = net::peer_address(peer);
+  const auto address = introduction.ends ? introduction.ends->source : net::peer_address(peer);
   Crowd::Place place;
   if (worker_.crowd.bounded() && !policy::is_trusted(client, address))
     place = worker_.crowd.enter(policy::network_of(client, address));
-  admit(std::move(socket), peer, std::move(place), read);
+  auto session = std::make_unique<Session>(worker_, std::move(stream), peer, std::move(place),
+                                           settings_.listener, closed_);
+  session->begin_with(introduction, read);
+  begin(std::move(session));
 }
 
-void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer, Crowd::Place place,
-                     std::string_view read) {
+void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer, Crowd::Place place) {
   net::ErrorCode ignored;
   const int fd = socket.release(ignored);
   const auto& tls = settings_.tls;
@@ -180,7 +181,10 @@ void Entrance::admit(net::Socket socket, const net::RawEndpoint& peer, Crowd::Pl
   auto session = std::make_unique<Session>(worker_, std::move(stream), peer, std::move(place),
                                            settings_.listener, closed_);
   if (settings_.proxy_protocol) session->expect_preamble();
-  session->begin_with(read);
+  begin(std::move(session));
+}
+
+void Entrance::begin(std::unique_ptr<Session> session) {
   ++sessions_;
   try {
     net::spawn(worker_.executor, serve(std::move(session)),

@@ -61,7 +61,7 @@ void Exchange::write_head(const Attempt& attempt, std::string_view host) {
   http::write_request_head(
       space.out, space.head,
       {.peer = session_.peer == base::IpAddress() ? std::string_view() : session_.peer_text,
-       .proto = session_.client.is_tls() ? "https" : "http",
+       .proto = session_.is_secure() ? "https" : "http",
        .request_id = space.request_id,
        .peer_trusted = space.request.client.peer_trusted,
        .told_by_forwarded = config_.client.address_field == policy::AddressField::Forwarded,

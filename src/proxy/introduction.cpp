@@ -41,11 +41,15 @@ net::Task<bool> Session::introduce() {
 bool Session::take_preamble(const http::Preamble& preamble) {
   if (!client.skip(preamble.size)) return false;
   if (!preamble.ends || !policy::is_trusted(worker.config().client, peer)) return true;
-  told_ends_ = preamble.ends;
-  peer = told_ends_->source;
-  peer_port = told_ends_->source_port;
-  peer_text = peer.to_string();
+  believe(*preamble.ends);
   return true;
+}
+
+void Session::believe(const http::Ends& told) {
+  told_ends_ = told;
+  peer = told.source;
+  peer_port = told.source_port;
+  peer_text = peer.to_string();
 }
 
 std::optional<http::Ends> Session::ends() const {

@@ -24,10 +24,6 @@ constexpr unsigned kRequestsInTurn = 16;
 constexpr unsigned kEmptyLines = 8;
 // RFC 9110 §15.5.6: what a 405 says. Any method but CONNECT goes on to upstreams.
 constexpr std::string_view kAllow = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE\r\n";
-// What was read of requests that another process is to serve fits into a message with its socket, and into
-// the smallest inbox.
-constexpr std::size_t kMostToMove = 32 << 10;
-
 observe::ClientError kind_of(const http::Fault& fault) noexcept {
   const bool large = fault.status == 431 || fault.status == 414;
   return large ? observe::ClientError::HeadTooLarge : observe::ClientError::BadHead;
@@ -71,6 +67,7 @@ void Session::cancel_all() noexcept {
   client.cancel();
   if (exchange_ != nullptr) exchange_->cancel();
   if (seat_ != nullptr) seat_->wake();
+  if (onward_ != nullptr) onward_->cancel();
 }
 
 void Session::on_late() noexcept {
@@ -142,6 +139,10 @@ net::Task<std::size_t> Session::await_head() {
       if (late_) co_return 0;
     }
     if (moves_on() && move_on()) co_return 0;
+    if (is_to_be_relayed() && !inbox.empty()) {
+      const bool relayed = co_await relay_on();
+      if (relayed) co_return 0;
+    }
     while (searched == 0 && inbox.unread().starts_with("\r\n") && empty_lines < kEmptyLines) {
       inbox.use(2);
       ++empty_lines;
@@ -202,24 +203,6 @@ net::Task<void> Session::sit_out() {
     co_await seat.wait();
     seat_ = nullptr;
   }
-}
-
-// The socket goes over with what was read of it; here it is only closed. Where nobody takes it, nobody will
-// take others; what is too much for a message waits for a part of it to be served here.
-bool Session::move_on() noexcept {
-  if (inbox.unread().size() > kMostToMove) return false;
-  if (!worker.passage->take(client.native_handle(), listener_, inbox.unread())) {
-    worker.passage = nullptr;
-    return false;
-  }
-  client.close();
-  return true;
-}
-
-void Session::begin_with(std::string_view read) {
-  if (read.empty()) return;
-  std::copy(read.begin(), read.end(), inbox.space());
-  inbox.received(read.size());
 }
 
 // Part of a TLS record has come: no longer idle, though there is no byte of the request yet.

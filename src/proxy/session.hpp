@@ -30,8 +30,8 @@ class Session final : public net::Watched {
 
   // Before run(): the client's address, and its place, are those of which a proxy tells first.
   void expect_preamble() noexcept { preamble_expected_ = true; }
-  // Before run(): it begins with what another process has read of it. REQUIRES that a block holds it.
-  void begin_with(std::string_view read);
+  // Before run(): another process has begun to serve it, and read of it. REQUIRES that a block holds that.
+  void begin_with(const Introduction& introduction, std::string_view read);
 
   // Serves requests until either side ends it.
   [[nodiscard]] net::Task<void> run();
@@ -45,16 +45,19 @@ class Session final : public net::Watched {
   [[nodiscard]] bool late() const noexcept { return late_; }
   void clear_late() noexcept { late_ = false; }
   [[nodiscard]] bool left() const noexcept { return left_; }
-  // It serves no request after the one under way: weir stops, or does not listen there any more.
-  [[nodiscard]] bool is_leaving() const noexcept {
-    return (worker.draining || entrance_closed_) && !moves_on();
+  // It serves no request after the one under way: weir stops, does not listen there any more, or has it by
+  // way of another process, which is to end.
+  [[nodiscard]] bool is_leaving() const noexcept { return loses_its_place() || relayed_; }
+  // Another process serves its next request, and it goes there itself.
+  [[nodiscard]] bool moves_on() const noexcept { return worker.passage != nullptr && !client.is_tls(); }
+  // Likewise, and its bytes go there.
+  [[nodiscard]] bool is_to_be_relayed() const noexcept {
+    return worker.passage != nullptr && client.is_tls();
   }
-  // Another process serves its next request. TLS cannot go over, nor what a proxy has said of a client.
-  [[nodiscard]] bool moves_on() const noexcept {
-    return worker.passage != nullptr && !client.is_tls() && !preamble_expected_;
-  }
-  // It does not wait for another request either.
-  [[nodiscard]] bool ends_idle() const noexcept { return is_leaving() && !worker.retiring; }
+  // It does not wait for a request either.
+  [[nodiscard]] bool ends_idle() const noexcept { return loses_its_place() && !worker.retiring; }
+  // Its client speaks TLS, to this process or to the one that relays it.
+  [[nodiscard]] bool is_secure() const noexcept { return client.is_tls() || relayed_; }
   // The verified subject of the client's certificate; empty: it showed none.
   [[nodiscard]] std::string_view certificate_subject() const noexcept { return certificate_subject_; }
   // Why it was not believed, so that there was no session; empty: it was.
@@ -77,7 +80,11 @@ class Session final : public net::Watched {
   void on_tick() noexcept override;
   void cancel_all() noexcept;
 
+  [[nodiscard]] bool loses_its_place() const noexcept {
+    return (worker.draining || entrance_closed_) && !moves_on();
+  }
   [[nodiscard]] net::Task<bool> introduce();
+  void believe(const http::Ends& told);
   [[nodiscard]] bool take_preamble(const http::Preamble& preamble);
   [[nodiscard]] net::Task<bool> secure();
   [[nodiscard]] observe::Handshake handshake_that_ended(const net::ErrorCode& ec) const noexcept;
@@ -85,7 +92,9 @@ class Session final : public net::Watched {
   [[nodiscard]] net::ErrorCode receive();
   void wait_for_the_rest() noexcept;
   [[nodiscard]] net::Task<void> sit_out();
-  [[nodiscard]] bool move_on() noexcept;
+  [[nodiscard]] Introduction introduction() const;
+  [[nodiscard]] bool move_on();
+  [[nodiscard]] net::Task<bool> relay_on();
   [[nodiscard]] net::Task<bool> serve_one(std::size_t head_size);
   [[nodiscard]] net::Task<void> refuse_head(http::Fault fault, observe::ClientError kind);
   void log_refusal(const http::Fault& fault, observe::ClientError kind, std::size_t sent);
@@ -94,16 +103,18 @@ class Session final : public net::Watched {
 
   const std::string& listener_;
   const bool& entrance_closed_;
-  Exchange* exchange_ = nullptr;  // the one under way
-  Recess::Seat* seat_ = nullptr;  // while it waits there
+  Exchange* exchange_ = nullptr;   // the one under way
+  Recess::Seat* seat_ = nullptr;   // while it waits there
+  net::Stream* onward_ = nullptr;  // to the process that serves it, while it is relayed
   State state_ = State::Busy;
   std::string certificate_subject_;
   std::string_view distrust_;  // static text
   std::uint32_t idle_ticks_ = 0;
   unsigned requests_in_turn_ = 0;  // served since it last had to wait for the client
   Crowd::Place place_;
-  std::optional<http::Ends> told_ends_;  // by the preamble
+  std::optional<http::Ends> told_ends_;  // by the preamble, or by another process
   bool preamble_expected_ = false;
+  bool relayed_ = false;  // its other end is a process that has the client's, by TLS
   bool lingers_ = false;  // has its last answer, and may still send
   bool waits_for_others_ = false;
   bool late_ = false;

@@ -21,6 +21,7 @@ Tunnel::Tunnel(Session& session, net::Stream& server, Inbox& early, base::Durati
                MessageLimits* limits)
     : session_(session),
       idle_(idle),
+      linger_(idle),
       up_{session.client, server, session.inbox, true},
       down_{server, session.client, early},
       limits_(limits),
@@ -74,7 +75,7 @@ net::Task<void> Tunnel::pump(Way& way) {
       co_await hold(way);
       continue;
     }
-    if (reading && way.ended) co_return way.to.shutdown_send();
+    if (reading && way.ended) co_return pass_end(way);
     auto ec = reading ? receive(way) : send(way);
     if (ec == net::asio::error::eof) {
       way.scanner.reset();  // what is left of a frame goes on as it is
@@ -84,6 +85,12 @@ net::Task<void> Tunnel::pump(Way& way) {
     if (ec == net::asio::error::would_block) ec = co_await await(way, reading);
     if (ec) stop(broken(way, reading));
   }
+}
+
+void Tunnel::pass_end(Way& way) {
+  way.to.shutdown_send();
+  if (&way == &down_) idle_ = linger_;
+  moved();
 }
 
 net::Task<net::ErrorCode> Tunnel::await(Way& way, bool reading) {

@@ -31,6 +31,10 @@ class Tunnel {
   Tunnel(const Tunnel&) = delete;
   Tunnel& operator=(const Tunnel&) = delete;
 
+  // Before run(): how long the client may go on once the server has ended its sending, if not as long as
+  // `idle`.
+  void linger_for(base::Duration time) noexcept { linger_ = time; }
+
   // Until both sides have ended their sending, or anything else ends it.
   [[nodiscard]] net::Task<observe::TunnelEnd> run();
 
@@ -55,6 +59,7 @@ class Tunnel {
     std::uint64_t bytes = 0;
   };
   [[nodiscard]] net::Task<void> pump(Way& way);
+  void pass_end(Way& way);
   [[nodiscard]] net::Task<net::ErrorCode> await(Way& way, bool reading);
   void scan(Way& way);
   [[nodiscard]] bool pass(Way& way, const http::FrameScanner::Piece& piece);
@@ -70,7 +75,8 @@ class Tunnel {
   [[nodiscard]] observe::TunnelEnd broken(const Way& way, bool reading) const noexcept;
 
   Session& session_;
-  const base::Duration idle_;
+  base::Duration idle_;
+  base::Duration linger_;
   Way up_;
   Way down_;
   MessageLimits* const limits_;

@@ -366,7 +366,7 @@ class Serving(Upgrade):
                 time.sleep(0.3)  # six ticks, each of which would close what is idle
                 said = client.get("/")
                 self.assertEqual((said.status, said["connection"]), (200, "close"))
-            weir.wait_for("upgrade: requests decided here since the other took over: 1$")
+            weir.wait_for("upgrade: requests decided here since the other took over: 0$")
 
     def test_whoever_asks_is_told_whose_state_did_not_go_over(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)
@@ -570,7 +570,7 @@ class Failing(Upgrade):
                 environment = {**os.environ, "WEIR_UPGRADE_FD": str(theirs.fileno())}
                 process = subprocess.Popen([WEIR, "run", "--config", file], env=environment, pass_fds=[theirs.fileno()],
                                            stderr=subprocess.DEVNULL)
-                ours.send(b"\n".join([b"hello", b"weir upgrade 1", *[b"0"] * 7]))
+                ours.send(b"\n".join([b"hello", b"weir upgrade 2", *[b"0"] * 7]))
                 socket.send_fds(ours, [f"admin\nunix:{path}".encode()], [admin.fileno()])
                 ours.send(b"inherited")
                 ours.settimeout(PATIENCE)

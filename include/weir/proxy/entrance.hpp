@@ -44,7 +44,7 @@ class Entrance {
   void hold();
   // Serves a connection that another process has accepted, and what that has read of it. Takes the descriptor
   // over; throws where memory runs out, or it is no connection.
-  void adopt(int connection, std::string_view read);
+  void adopt(int connection, const Introduction& introduction, std::string_view read);
   void resume();
   // Takes no more; connections go on.
   void close();
@@ -63,7 +63,8 @@ class Entrance {
   [[nodiscard]] net::Task<void> serve(std::unique_ptr<Session> session);
   void complain_of_accepting(const net::ErrorCode& ec);
   void complain_of_client(const Session& session);
-  void admit(net::Socket socket, const net::RawEndpoint& peer, Crowd::Place place, std::string_view read);
+  void admit(net::Socket socket, const net::RawEndpoint& peer, Crowd::Place place);
+  void begin(std::unique_ptr<Session> session);
   void note_end(const std::exception_ptr& failure);
 
   Worker& worker_;

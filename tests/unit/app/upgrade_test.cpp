@@ -1,11 +1,14 @@
 // The order of an upgrade, and what the two processes tell each other.
 #include "app/handed_alerts.hpp"
 #include "app/handed_state.hpp"
+#include "app/passage.hpp"
 #include "app/takeover.hpp"
 #include "app/upgrade_channel.hpp"
 #include "app/upgrade_steps.hpp"
 
 #include <initializer_list>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -118,6 +121,56 @@ TEST(UpgradeChannel, EndsWithTheOtherEnd) {
   UpgradeMessage message;
   EXPECT_EQ(receive_message(ends->second.get(), true, message), Arrival::End);
   EXPECT_FALSE(send_message(ends->second.get(), "ready"));
+}
+
+// Sends it with the first one's standard input, and returns what arrived.
+std::vector<ArrivedConnection> passed(const proxy::Introduction& introduction, const std::string& unread) {
+  auto ends = upgrade_channel();
+  net::asio::io_context context;
+  std::vector<ArrivedConnection> arrived;
+  Arrivals arrivals(context.get_executor(), std::move(ends->second),
+                    [&](ArrivedConnection one) { arrived.push_back(std::move(one)); });
+  {
+    Departures departures(std::move(ends->first));
+    EXPECT_TRUE(departures.take(STDIN_FILENO, "127.0.0.1:80", introduction, unread));
+  }
+  context.run();
+  EXPECT_FALSE(arrivals.are_expected());
+  return arrived;
+}
+
+TEST(Passage, BringsAConnectionWhole) {
+  const http::Ends ends{*base::IpAddress::parse("203.0.113.7"), *base::IpAddress::parse("2001:db8::1"), 51234,
+                        443};
+  const auto arrived = passed({.ends = ends, .certificate_subject = "CN=a b,O=c", .relayed = true},
+                              "GET / HTTP/1.1\r\n\nHost: x\n");
+  ASSERT_EQ(arrived.size(), 1u);
+  const auto& [socket, listener, told, unread] = arrived.front();
+  EXPECT_GE(socket.get(), 0);
+  EXPECT_EQ(listener, "127.0.0.1:80");
+  EXPECT_EQ(told.ends, ends);
+  EXPECT_EQ(told.certificate_subject, "CN=a b,O=c");
+  EXPECT_TRUE(told.relayed);
+  EXPECT_EQ(unread, "GET / HTTP/1.1\r\n\nHost: x\n");
+}
+
+TEST(Passage, BringsAConnectionOfWhichTheSocketSaysAll) {
+  const auto arrived = passed({}, "");
+  ASSERT_EQ(arrived.size(), 1u);
+  EXPECT_FALSE(arrived.front().introduction.ends);
+  EXPECT_FALSE(arrived.front().introduction.relayed);
+  EXPECT_EQ(arrived.front().introduction.certificate_subject, "");
+  EXPECT_EQ(arrived.front().unread, "");
+}
+
+TEST(Passage, TakesNothingThatAMessageDoesNotHold) {
+  auto ends = upgrade_channel();
+  Departures departures(std::move(ends->first));
+  const std::string half(32 << 10, 'x');
+  EXPECT_FALSE(
+      departures.take(STDIN_FILENO, "", {.ends = {}, .certificate_subject = half, .relayed = false}, half));
+  UpgradeMessage message;
+  EXPECT_EQ(receive_message(ends->second.get(), false, message), Arrival::Nothing);
 }
 
 TEST(HandedState, IsNotReadWhereItIsNotWhole) {

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""What becomes of connections in an upgrade whose sockets do not say all: those of TLS, whose keys stay with the process that has
+them, and those that a proxy has made for somebody. Their next requests are the new process's, and it knows whose they are."""
+
+import pathlib
+import signal
+import socket
+import tempfile
+
+from harness import (PATIENCE, Client, answer, client_tls, eventually, main, make_authority, make_certificate, make_client_certificate,
+                     request_bytes, rule)
+from preamble_test import PROXIED, TRUSTED, first
+from tunnel_test import ASK, echo
+from upgrade_test import IMPOSTOR, Upgrade, has_ended
+
+TLS = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }], client_ca = "ca.crt", client_auth = "optional" }'
+LIMIT = rule("all", "3/day", algorithm='"fixed_window"', key="[]")
+
+
+class Kept(Upgrade):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        cls.folder = pathlib.Path(scratch.name)
+        cls.files = make_certificate(cls.folder) | make_authority(cls.folder)
+        make_client_certificate(cls.folder, "alice", "/O=Example/CN=alice")
+
+    def secure(self, listener=TLS, **given):
+        return self.weir(self.files, listener=listener, **given)
+
+    def connect(self, weir, shown=None, ahead=b"", source="127.0.0.1"):
+        """A client that has spoken TLS and no word of HTTP, behind what a proxy says."""
+        trust = client_tls(self.files["edge.crt"], shown=shown and self.folder / shown)
+        client = self.enterContext(Client(weir.port, source=source))
+        client.send(ahead)
+        client.sock = client.wire.sock = trust.wrap_socket(client.sock, server_hostname="localhost", suppress_ragged_eofs=False)
+        return client
+
+    def assert_old_one_decided(self, weir, count, *clients):
+        """It ends once these have left."""
+        for client in clients:
+            client.sock.close()
+        self.assertEqual(weir.status_of(weir.ended.pop()), 0)
+        weir.wait_for(f"upgrade: requests decided here since the other took over: {count}$")
+
+
+class Tls(Kept):
+    def test_a_limit_is_exact_over_connections_that_are_kept(self):
+        weir = self.secure(rules=LIMIT)
+        kept = [self.connect(weir) for _ in range(3)]
+        self.assertEqual(kept[0].get("/").status, 200)
+        weir.upgrade()
+        self.assertEqual(self.connect(weir).get("/").status, 200)
+        answers = [client.get("/") for client in kept]
+        self.assertEqual([(said.status, said["connection"]) for said in answers], [(200, "close"), (429, "close"), (429, "close")])
+        self.assertTrue(all(client.closed() for client in kept))
+        self.assert_old_one_decided(weir, 0, *kept)
+
+    def test_whose_they_are_is_known(self):
+        weir = self.secure(rules=rule("per-subject", "1/day", key='["cert:subject"]') + rule("per-address", "2/day", key='["ip"]'))
+        kept = [self.connect(weir, "alice", source="127.0.0.2"), self.connect(weir, source="127.0.0.2"), self.connect(weir, "alice")]
+        weir.upgrade()
+        self.assertEqual([client.get("/").status for client in kept], [200, 200, 429])
+        for head in [exchange.head for exchange in self.upstream.exchanges]:
+            self.assertEqual((head["x-forwarded-for"], head["x-forwarded-proto"]), ("127.0.0.2", "https"))
+        self.assertEqual(self.connect(weir, source="127.0.0.2").get("/").status, 429)
+
+    def test_bodies_come_whole_both_ways(self):
+        body = bytes(range(256)) * 8192  # more than sockets hold
+        self.upstream.reply = lambda exchange: exchange.send(answer(exchange.read_body()))
+        weir = self.secure()
+        kept = self.connect(weir)
+        self.assertEqual(kept.get("/").status, 200)
+        weir.upgrade()
+        self.assertEqual(kept.request("POST", "/", body=body).body, body)
+        self.assertTrue(kept.closed())
+        self.assert_old_one_decided(weir, 0, kept)
+
+    def test_a_request_that_has_begun_to_come_is_the_new_ones(self):
+        weir = self.secure(rules=LIMIT)
+        kept = self.connect(weir)
+        kept.send(b"GET / HTTP/1.1\r\nHost: ")
+        weir.upgrade()
+        self.assertEqual([self.connect(weir).get("/").status for _ in range(3)], [200] * 3)
+        kept.send(b"weir\r\n\r\n")
+        self.assertEqual(kept.read().status, 429)
+        self.assert_old_one_decided(weir, 0, kept)
+
+    def test_of_requests_sent_together_one_is_answered_and_the_others_by_nobody(self):
+        """As with every answer that says that it is the last."""
+        weir = self.secure(rules=LIMIT)
+        kept = self.connect(weir)
+        weir.upgrade()
+        kept.send(request_bytes("GET", "/") * 2)
+        said = kept.read()
+        self.assertEqual((said.status, said["connection"]), (200, "close"))
+        self.assertTrue(kept.closed())
+        self.assertEqual(int(self.connect(weir).get("/")["x-ratelimit-remaining"]), 1)
+
+    def test_a_connection_may_change_its_protocol(self):
+        self.upstream.reply = echo
+        weir = self.secure()
+        kept = self.connect(weir)
+        weir.upgrade()
+        kept.send(request_bytes("GET", "/", ASK))
+        self.assertEqual(kept.read().status, 101)
+        for data in (b"\x00", bytes(range(256)) * 1024):
+            kept.send(data)
+            self.assertEqual(kept.wire.read_exactly(len(data)), data)
+        self.assertEqual(weir.metric("weir_tunnels_open"), 1)
+        kept.sock.close()
+        self.await_metric(weir, 0, "weir_tunnels_open")
+        self.assert_old_one_decided(weir, 0)
+
+    def test_a_client_that_leaves_is_missed(self):
+        weir = self.secure()
+        release = self.hold_requests()
+        kept = self.connect(weir)
+        weir.upgrade()
+        kept.send(request_bytes("GET", "/"))
+        eventually(lambda: self.upstream.exchanges, "it is under way")
+        kept.leave()
+        self.await_metric(weir, 1, "weir_client_errors_total", kind="left")
+        self.assert_old_one_decided(weir, 0)
+        release.set()
+
+    def test_requests_pass_through_a_process_that_has_been_replaced_itself(self):
+        weir = self.secure(rules=LIMIT)
+        kept = self.connect(weir)
+        weir.upgrade()
+        kept.send(b"GET / HTTP/1.1\r\n")  # which the second one waits for
+        weir.upgrade()
+        self.assertEqual([self.connect(weir).get("/").status for _ in range(3)], [200] * 3)
+        kept.send(b"Host: weir\r\n\r\n")
+        said = kept.read()
+        self.assertEqual((said.status, said["connection"]), (429, "close"))
+        kept.sock.close()
+        self.assertEqual([weir.status_of(pid) for pid in weir.ended], [0, 0])
+        weir.ended.clear()
+        weir.wait_for("upgrade: requests decided here since the other took over: 0$", 2)
+
+    def test_where_nobody_takes_them_they_are_served_once_more(self):
+        weir = self.secure()
+        weir.install(IMPOSTOR % 'channel.send(b"serving"); hear(b"over"); os._exit(0)')
+        kept = self.connect(weir)
+        weir.signal(signal.SIGUSR2)
+        weir.wait_for("has taken over")
+        eventually(lambda: has_ended(weir.wait_for(r"upgrade: started process (\d+)")[0].group(1)), "nobody takes it")
+        said = kept.get("/")
+        self.assertEqual((said.status, said["connection"]), (200, "close"))
+        self.assertEqual(weir.process.wait(PATIENCE), 0)
+        weir.signal = lambda _: None
+
+    def test_the_drain_ends_what_is_relayed(self):
+        weir = self.secure()
+        self.hold_requests()
+        weir.write((weir.folder / "weir.toml").read_text().replace('drain = "5s"', 'drain = "100ms"'))
+        weir.signal(signal.SIGHUP)
+        weir.wait_for("was read anew")
+        kept = self.connect(weir)
+        weir.upgrade()
+        kept.send(request_bytes("GET", "/"))
+        eventually(lambda: self.upstream.exchanges, "it is under way")
+        weir.status_of(weir.ended.pop())
+        with self.assertRaises((OSError, EOFError)):
+            kept.read()
+
+
+class Preambles(Kept):
+    def test_what_a_proxy_has_told_goes_over_and_the_connection_stays(self):
+        weir = self.weir(listener=PROXIED, client=TRUSTED, rules=rule(limit="3/day", key='["ip"]'))
+        kept = [self.enterContext(weir.connect()) for _ in range(2)]
+        for client, preamble in zip(kept, (first(), b"PROXY UNKNOWN\r\n")):
+            client.send(preamble)
+            self.assertEqual(client.get("/").status, 200)
+        weir.upgrade()
+        for _ in range(2):
+            self.assertEqual([(said.status, said["connection"]) for said in (client.get("/") for client in kept)], [(200, None)] * 2)
+        self.assertEqual([exchange.head["x-forwarded-for"] for exchange in self.upstream.exchanges], ["203.0.113.7", "127.0.0.1"] * 3)
+        self.assertEqual([client.get("/").status for client in kept], [429, 429])
+        self.assert_old_one_decided(weir, 0)
+
+    def test_and_of_tls_behind_it(self):
+        weir = self.secure(TLS + "\n" + PROXIED, client=TRUSTED)
+        kept = self.connect(weir, ahead=first())
+        weir.upgrade()
+        self.assertEqual(kept.get("/").status, 200)
+        head = self.upstream.exchanges[0].head
+        self.assertEqual((head["x-forwarded-for"], head["x-forwarded-proto"]), ("203.0.113.7", "https"))
+
+
+class Unix(Kept):
+    def test_tls_over_a_unix_socket(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/weir.sock"
+            weir = self.weir(self.files, listener=f'[[listener]]\naddress = "unix:{path}"\n{TLS}')
+            with socket.socket(socket.AF_UNIX) as wire:
+                wire.settimeout(PATIENCE)
+                wire.connect(path)
+                with client_tls(self.files["edge.crt"]).wrap_socket(wire, server_hostname="localhost") as client:
+                    weir.upgrade()
+                    client.sendall(request_bytes("GET", "/"))
+                    self.assertTrue(client.recv(4096).startswith(b"HTTP/1.1 200"))
+            self.assertEqual(self.upstream.exchanges[0].head["x-forwarded-proto"], "https")
+            self.assert_old_one_decided(weir, 0)
+
+
+if __name__ == "__main__":
+    main()
