@@ -146,6 +146,7 @@ void declare_inspection(CLI::App& app, Words& words) {
       ->type_name("LINE");
   explain->add_option("--ip", words.explain.ip, "who connects, default 127.0.0.1")->type_name("ADDR");
   explain->add_option("-d,--data", words.explain.body, "the body, where a rule reads it")->type_name("TEXT");
+  explain->add_flag("--json", words.explain.json, "for machines");
   auto* upgrade = app.add_subcommand(
       "upgrade",
       "have a running weir give place to its binary as it is now installed: its sockets and what limits have "
@@ -163,6 +164,7 @@ void declare_inspection(CLI::App& app, Words& words) {
         ->add_option("key", words.keys.key,
                      "its parts in order: 203.0.113.7, or user:ada of \"api_key|user\"")
         ->type_name("PART");
+    command->add_flag("--json", words.keys.json, "for machines");
   }
 }
 

@@ -120,8 +120,8 @@ json::object inquiry_of(const ExplainOptions& options) {
 
 int run_explain(const AdminAccess& access, const ExplainOptions& options) {
   return tell(access, [&] {
-    return explanation_report(
-        ask(access, "POST", "/api/explain", json::serialize(inquiry_of(options)), "verdict"));
+    const auto said = ask(access, "POST", "/api/explain", json::serialize(inquiry_of(options)), "verdict");
+    return options.json ? json::serialize(said) + "\n" : explanation_report(said);
   });
 }
 
@@ -129,7 +129,8 @@ int run_keys(const AdminAccess& access, const KeysOptions& options) {
   return tell(access, [&] {
     std::string target = "/api/keys?rule=" + escaped(options.rule);
     for (const auto& part : options.key) target += "&key=" + escaped(part);
-    return keys_report(ask(access, options.reset ? "DELETE" : "GET", std::move(target), {}, "limits"));
+    const auto said = ask(access, options.reset ? "DELETE" : "GET", std::move(target), {}, "limits");
+    return options.json ? json::serialize(said) + "\n" : keys_report(said);
   });
 }
 

@@ -175,6 +175,8 @@ class Explain(Asking):
         self.assertIn("-H \"rubbish\"", self.command("explain", "/", "-H", "rubbish")[2])
         self.assertIn('"GET" is no URL: write a path such as "/api"', self.command("explain", "GET")[2])
         self.assertIn("write weir explain GET /api", self.command("explain", "/api", "GET")[2])
+        said = json.loads(self.command("explain", "--json", "GET", "http://localhost/x")[1])
+        self.assertEqual((said["verdict"]["verdict"], [each["name"] for each in said["rules"]]), ("refuse", ["api", "all"]))
         self.assertEqual(self.command("explain", "GET", "/", "--ip", "nobody")[0], 2)
         self.assertEqual(self.command("explain", "GET", "/", "-H", "rubbish")[0], 2)
 
@@ -245,6 +247,7 @@ class Keys(Asking):
         status, out, err = self.command("keys", "show", "log", "127.0.0.1")
         self.assertEqual((status, err), (0, ""))
         self.assertRegex(out, r"rule log, key ip:127\.0\.0\.1\n  token_bucket 2/day, burst 2: admits, 1 of 2 left, whole in .*, memory")
+        self.assertEqual(json.loads(self.command("keys", "show", "--json", "log", "127.0.0.1")[1])["limits"][0]["remaining"], 1)
         self.assertRegex(self.command("keys", "reset", "log", "127.0.0.1")[1], r"given back; it stood like this\n.* 1 of 2 left")
         self.assertRegex(self.command("keys", "show", "log", "127.0.0.1")[1], r"2 of 2 left, memory")
         self.assertEqual(self.command("keys", "show", "log")[0], 2)

@@ -22,6 +22,7 @@ struct ExplainOptions {
   std::vector<std::string> headers;  // "Name: value"
   std::string ip;                    // empty: 127.0.0.1
   std::string body;
+  bool json = false;  // the answer as it is, for machines
 };
 int run_explain(const AdminAccess& access, const ExplainOptions& options);
 
@@ -29,6 +30,7 @@ struct KeysOptions {
   std::string rule;
   std::vector<std::string> key;
   bool reset = false;
+  bool json = false;  // likewise
 };
 int run_keys(const AdminAccess& access, const KeysOptions& options);
 
