@@ -37,11 +37,20 @@ void MetricsPage::level(observe::Gauge observe::Counters::*level, std::string na
 
 void MetricsPage::each_upstream(observe::Tally observe::UpstreamTallies::*tally, std::string name,
                                 std::string help) {
-  Family family = counter(std::move(name), std::move(help));
+  put_each_upstream(counter(std::move(name), std::move(help)), tally);
+}
+
+void MetricsPage::each_upstream(observe::Gauge observe::UpstreamTallies::*level, std::string name,
+                                std::string help) {
+  put_each_upstream(gauge(std::move(name), std::move(help)), level);
+}
+
+template <class Figure>
+void MetricsPage::put_each_upstream(Family family, Figure observe::UpstreamTallies::*figure) {
   for (std::size_t i = 0; i < sources_.upstreams.size(); ++i) {
     if (sources_.upstreams[i].empty()) continue;
     const auto read = [&](const observe::Counters& counters) {
-      return (counters.upstream(i).*tally).value();
+      return (counters.upstream(i).*figure).value();
     };
     family.add({{"upstream", sources_.upstreams[i]}}, sum(read));
   }

@@ -69,8 +69,12 @@ class MetricsPage {
   void durations(const observe::Histogram observe::Counters::*histogram, std::string name, std::string help);
   // A counter with a series for each upstream.
   void each_upstream(observe::Tally observe::UpstreamTallies::*tally, std::string name, std::string help);
+  void each_upstream(observe::Gauge observe::UpstreamTallies::*level, std::string name, std::string help);
 
  private:
+  template <class Figure>
+  void put_each_upstream(Family family, Figure observe::UpstreamTallies::*figure);
+
   const Sources& sources_;
   std::vector<prometheus::MetricFamily> families_;
 };

@@ -46,8 +46,12 @@ void tell_upstreams(MetricsPage& page) {
                      "Times that requests were sent again over another connection.");
   page.each_upstream(&UpstreamTallies::denied, "weir_upstream_retries_denied_total",
                      "Requests not sent again because the budget of that was spent.");
+  page.each_upstream(&UpstreamTallies::waiting, "weir_upstream_queue_depth",
+                     "Requests that wait for a server with room.");
+  page.each_upstream(&UpstreamTallies::queued, "weir_upstream_queued_total",
+                     "Requests that waited for a server with room.");
   page.each_upstream(&UpstreamTallies::crowded, "weir_upstream_crowded_total",
-                     "Requests that found no server with room for them.");
+                     "Requests that found no server with room for them, nor in time.");
   page.each_upstream(&UpstreamTallies::paused, "weir_upstream_paused_total",
                      "Requests answered 429 here because the upstream had asked to be left alone.");
   tell_servers(page);

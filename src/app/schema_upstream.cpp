@@ -22,6 +22,9 @@ constexpr KeySpec kUpstreamKeys[] = {
     key("proxy_protocol", Kind::Bool, "false",
         "each connection begins with the PROXY protocol, version 2, ahead of TLS, and serves one request"),
     table("timeouts", schema::kTimeouts, "deadlines of the upstream side"),
+    whole("queue", 0, 65'536, "256",
+          "requests of all workers that wait for a server with room (max_in_flight, limit); more get 503"),
+    key("max_wait", Kind::Duration, "1s", "how long one waits for it at most"),
     whole("max_idle", 0, 65'536, "256", "unused connections kept per server and worker"),
     table("eject", schema::kEject, "when a server that fails is left out"),
     key("resolve", Kind::Duration, "30s",
@@ -45,9 +48,9 @@ constexpr KeySpec kServerOfUpstreamKeys[] = {
         "whose certificate it has, of https://; absent: what tls or the address says"),
     whole("weight", 1, upstream::kMaxWeight, "1", "its share beside the others'"),
     whole("max_in_flight", 0, 10'000'000, "0",
-          "requests it has at most, of all workers together; more go to others, else 503; 0: any"),
+          "requests it has at most, of all workers together; more go to others, wait, or get 503; 0: any"),
     key("limit", Kind::Rate, "",
-        "requests it gets at most, of all workers together; more go to others, else 503"),
+        "requests it gets at most, of all workers together; more go to others, wait, or get 503"),
 };
 constexpr KeySpec kEjectKeys[] = {
     whole("failures", 1, 1'000, "3",

@@ -108,6 +108,22 @@ void doubt_servers(const Settings& settings, Doubts& doubts) {
           "believes any certificate (tls.verify = false): whoever is between can read and change all of it");
 }
 
+bool has_bounds(const upstream::ServerSettings& server) {
+  return server.max_in_flight != 0 || server.limit;
+}
+
+// A file that says every key with its default means nothing by it.
+void doubt_queues(const Settings& settings, Doubts& doubts) {
+  const upstream::UpstreamSettings usual;
+  for (const auto& upstream : settings.upstreams) {
+    const bool unsaid = upstream.queue == usual.queue && upstream.max_wait == usual.max_wait;
+    if (!unsaid && std::none_of(upstream.servers.begin(), upstream.servers.end(), has_bounds))
+      doubts.add(
+          "upstream " + in_quotes(upstream.name),
+          "has a queue or max_wait for nobody: no server has max_in_flight or limit, so all have room");
+  }
+}
+
 }  // namespace
 
 std::vector<Warning> find_doubts(const Settings& settings, const Reading& reading) {
@@ -119,6 +135,7 @@ std::vector<Warning> find_doubts(const Settings& settings, const Reading& readin
   doubt_redis_tls(settings, doubts);
   doubt_sources(settings, doubts);
   doubt_servers(settings, doubts);
+  doubt_queues(settings, doubts);
   doubt_trust(settings, doubts);
   doubt_peers(settings, doubts);
   return doubts.take();

@@ -291,6 +291,8 @@ std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root, 
     upstream::UpstreamSettings upstream;
     upstream.name = read_name(table, taken);
     read_servers(table, reading, upstream);
+    upstream.queue = static_cast<std::size_t>(table.whole("queue"));
+    upstream.max_wait = table.duration("max_wait");
     read_balance(table, reading, upstream);
     upstream.timeouts = read_timeouts(table);
     upstream.ejection = read_ejection(table);

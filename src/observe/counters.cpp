@@ -36,7 +36,7 @@ void Counters::clear_rule(limit::RuleIndex rule) noexcept {
 void Counters::clear_upstream(std::size_t upstream) noexcept {
   auto& tallies = upstreams_[upstream];
   for (auto* tally : {&tallies.connects, &tallies.failures, &tallies.errors, &tallies.reused,
-                      &tallies.retries, &tallies.crowded, &tallies.denied, &tallies.paused})
+                      &tallies.retries, &tallies.queued, &tallies.crowded, &tallies.denied, &tallies.paused})
     tally->clear();
 }
 

@@ -46,6 +46,7 @@ void Exchange::arm(Attempt& attempt, base::Duration wait) noexcept {
 }
 
 bool Exchange::lease_server(upstream::Pool& pool, Attempt& attempt) {
+  attempt.room_after.reset();
   const bool tired = attempt.connecting >= pool.settings().timeouts.connect_total;
   if (tired || latest_ >= attempt.deadline) return false;
   lease_ = {};  // its place may be the one that is wanted
@@ -54,7 +55,8 @@ bool Exchange::lease_server(upstream::Pool& pool, Attempt& attempt) {
                        .fresh = attempt.fresh,
                        .once = !repeatable(attempt),
                        .word = attempt.word});
-  if (lease_.room_after()) note_crowd(attempt);
+  attempt.room_after = lease_.room_after();
+  attempt.room_at_any_time = lease_.room_at_any_time();
   if (!lease_ || worker_.hard_stop) return false;
   server_ = &lease_.server_name();
   return true;
@@ -62,9 +64,10 @@ bool Exchange::lease_server(upstream::Pool& pool, Attempt& attempt) {
 
 // Servers are left and have as many requests as they may. One that got the request and failed says more.
 void Exchange::note_crowd(Attempt& attempt) {
+  if (!attempt.room_after) return;
   tallies().crowded.add();
+  if (attempt.handed_over) attempt.room_after.reset();
   if (attempt.handed_over) return;
-  attempt.room_after = lease_.room_after();
   attempt.status = 503;
   attempt.what = "all servers have as many requests as they may; please retry";
 }

@@ -22,6 +22,7 @@ struct Exchange::Attempt {
   bool heard = false;            // it sent an interim answer: it has the request
   base::TimePoint deadline = base::TimePoint::max();  // of all attempts together
   std::optional<base::Duration> room_after;           // servers are left, and have no room
+  bool room_at_any_time = false;                      // likewise, and requests in flight are in the way
   unsigned status = 502;                              // what to answer when nothing is left to try
   std::string_view what = "the upstream cannot be reached";
 };

@@ -97,6 +97,7 @@ class Exchange {
   void begin_attempts(upstream::Pool& pool, Attempt& attempt);
   void arm(Attempt& attempt, base::Duration wait) noexcept;
   [[nodiscard]] bool lease_server(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] net::Task<bool> await_room(upstream::Pool& pool, Attempt& attempt);
   void note_crowd(Attempt& attempt);
   [[nodiscard]] bool can_reuse(const Attempt& attempt);
   [[nodiscard]] net::Task<bool> try_again(upstream::Pool& pool, Attempt& attempt);

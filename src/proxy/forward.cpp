@@ -83,7 +83,10 @@ net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
     bool answered = false;
     for (bool again = true; again;) {
       answered = false;
-      if (!lease_server(pool, attempt)) break;
+      bool leased = !pool.fleet().queue().is_awaited() && lease_server(pool, attempt);
+      if (!leased) leased = co_await await_room(pool, attempt);
+      if (!leased) note_crowd(attempt);
+      if (!leased) break;
       if (space_->head.authority.empty()) write_head(attempt, lease_.member().host());
       bool connected = can_reuse(attempt);
       if (!connected) connected = co_await connect(pool, attempt);

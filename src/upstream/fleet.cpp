@@ -55,7 +55,10 @@ base::Result<std::vector<Server>> resolve_servers(const UpstreamSettings& settin
 }
 
 Fleet::Fleet(UpstreamSettings settings, std::vector<Server> servers, Report report, const Fleet* older)
-    : settings_(std::move(settings)), report_(std::move(report)), tls_(make_tls(settings_)) {
+    : settings_(std::move(settings)),
+      report_(std::move(report)),
+      tls_(make_tls(settings_)),
+      queue_(older != nullptr ? older->queue_ : std::make_shared<ServerQueue>()) {
   assert(servers.size() == settings_.servers.size());
   // One that is down waits for a probe that says otherwise.
   if (older != nullptr && older->settings_.health.has_value() != settings_.health.has_value())
@@ -153,10 +156,12 @@ void Fleet::Member::probed(bool good, std::string_view fault, base::TimePoint no
 }
 
 std::optional<base::Duration> Fleet::Member::enter(base::TimePoint now) noexcept {
-  if (settings_.max_in_flight != 0 &&
-      known_->in_flight.fetch_add(1, std::memory_order_relaxed) >= settings_.max_in_flight) {
-    known_->in_flight.fetch_sub(1, std::memory_order_relaxed);
-    return kPerhaps;
+  if (settings_.max_in_flight != 0) {
+    // Never more than there are, if only for a moment: somebody else would find a place taken that is free.
+    auto others = known_->in_flight.load();
+    do {
+      if (others >= settings_.max_in_flight) return kPerhaps;
+    } while (!known_->in_flight.compare_exchange_weak(others, others + 1));
   }
   if (!settings_.limit) return std::nullopt;
   const auto wait = spend(now);
@@ -206,7 +211,9 @@ void Fleet::Member::publish(Condition::Change change, base::TimePoint now, std::
   known_->back_since.store(known_->condition.back_since().time_since_epoch().count(),
                            std::memory_order_relaxed);
   known_->suspect.store(known_->condition.suspect(), std::memory_order_relaxed);
-  if (change == Condition::Change::None || !fleet_.report_) return;
+  if (change == Condition::Change::None) return;
+  if (serves()) fleet_.queue_->freed();
+  if (!fleet_.report_) return;
   try {
     auto line = "upstream \"" + fleet_.settings_.name + "\": server " + name_;
     if (change == Condition::Change::Out)

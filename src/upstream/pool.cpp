@@ -54,6 +54,7 @@ Lease::Lease(Lease&& other) noexcept
       moves_(other.moves_),
       stream_(std::move(other.stream_)),
       room_after_(other.room_after_),
+      room_at_any_time_(other.room_at_any_time_),
       reused_(other.reused_),
       keep_(other.keep_) {}
 
@@ -65,6 +66,7 @@ Lease& Lease::operator=(Lease&& other) noexcept {
   moves_ = other.moves_;
   stream_ = std::move(other.stream_);
   room_after_ = other.room_after_;
+  room_at_any_time_ = other.room_at_any_time_;
   reused_ = other.reused_;
   keep_ = other.keep_;
   return *this;
@@ -204,8 +206,10 @@ Lease Pool::lease(const Wanted& wanted) {
   for (auto from = choice.from; from != 0;) {
     const auto chosen = std::has_single_bit(from) ? static_cast<std::size_t>(std::countr_zero(from))
                                                   : balancer_.choose(from, loads_, word(wanted));
-    const auto wait = fleet_.member(chosen).enter(wanted.now);
+    auto& member = fleet_.member(chosen);
+    const auto wait = member.enter(wanted.now);
     if (!wait) return lend(chosen, wanted.fresh);
+    if (!member.has_room()) none.room_at_any_time_ = true;
     none.room_after_ = std::min(*wait, none.room_after_.value_or(*wait));
     from &= ~bit(chosen);
   }

@@ -108,7 +108,7 @@ class Bounds(TestCase):
         first, second = (self.start(Upstream(self.reply)) for _ in range(2))
         once = rule("once", "3/day")
         weir = self.start(Weir(several(entry(first.port, "max_in_flight = 1"), entry(second.port, "max_in_flight = 1"),
-                                       rules=once)))
+                                       more='queue = 0', rules=once)))
         clients = [self.begin(weir) for _ in range(2)]
         eventually(lambda: len(first.exchanges) == len(second.exchanges) == 1, "each server has one")
         refused = weir.get("/")
@@ -119,7 +119,6 @@ class Bounds(TestCase):
         self.assertEqual([client.read().status for client in clients], [200, 200])
         self.assertEqual(weir.get("/").status, 200, "what no server got is not charged")
         self.assertEqual(weir.get("/").status, 429)
-
 
     def test_a_limited_server_leaves_it_to_the_other(self):
         self.gate.set()

@@ -30,7 +30,9 @@ struct UpstreamTallies {
   Tally errors;    // answers with a status of 5xx
   Tally reused;    // requests that found a connection waiting
   Tally retries;   // times that requests were sent again
-  Tally crowded;   // requests that found no server with room
+  Gauge waiting;   // requests that wait for a server with room
+  Tally queued;    // requests that did
+  Tally crowded;   // requests that found none
   Tally denied;    // requests that were not sent again, for the budget of that was spent
   Tally paused;    // requests answered here, because the upstream had asked to be left alone
 };

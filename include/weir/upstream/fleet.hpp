@@ -7,6 +7,7 @@
 #include "weir/base/result.hpp"
 #include "weir/net/listener.hpp"
 #include "weir/upstream/condition.hpp"
+#include "weir/upstream/server_queue.hpp"
 #include "weir/upstream/upstream_settings.hpp"
 
 #include <atomic>
@@ -101,7 +102,9 @@ class Fleet {
     // Of a request that did not reach it: the unit of `limit` that it took when it came in.
     void give_back_unit(base::TimePoint now) noexcept;
     void leave() noexcept {
-      if (settings_.max_in_flight != 0) known_->in_flight.fetch_sub(1, std::memory_order_relaxed);
+      if (settings_.max_in_flight == 0) return;
+      --known_->in_flight;
+      fleet_.queue_->freed();
     }
 
     // Whether enter() would let one in, as far as `max_in_flight` goes.
@@ -157,6 +160,9 @@ class Fleet {
   // As they are now.
   [[nodiscard]] std::vector<Server> servers() const;
 
+  // Of requests that find no server with room; one with that of an older fleet.
+  [[nodiscard]] ServerQueue& queue() const noexcept { return *queue_; }
+
   // The upstream asked to be left alone until then; the latest instant counts. For those who honour that.
   void pause_until(base::TimePoint at) noexcept;
   [[nodiscard]] base::TimePoint paused_until() const noexcept {
@@ -166,7 +172,8 @@ class Fleet {
  private:
   const UpstreamSettings settings_;
   const Report report_;
-  const net::TlsContext tls_;                         // null where no server speaks it
+  const net::TlsContext tls_;  // null where no server speaks it
+  const std::shared_ptr<ServerQueue> queue_;
   std::deque<Member> members_;                        // which cannot be moved
   std::atomic<base::Duration::rep> paused_until_{0};  // in microseconds since the epoch
 };

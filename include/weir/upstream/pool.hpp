@@ -52,6 +52,8 @@ class Lease {
   // Of a lease without one: how long to stay away, because those that are left have no room. Absent: none is
   // left.
   [[nodiscard]] const std::optional<base::Duration>& room_after() const noexcept { return room_after_; }
+  // Likewise: it may be sooner, whenever a request in flight ends.
+  [[nodiscard]] bool room_at_any_time() const noexcept { return room_at_any_time_; }
   [[nodiscard]] bool connected() const noexcept { return stream_ != nullptr && stream_->is_open(); }
   // The connection had served another request before.
   [[nodiscard]] bool reused() const noexcept { return reused_; }
@@ -88,6 +90,7 @@ class Lease {
   std::unique_ptr<net::Stream> stream_;
   net::Dial* dial_ = nullptr;  // in the frame of connect(), while it waits
   std::optional<base::Duration> room_after_;
+  bool room_at_any_time_ = false;
   bool reused_ = false;
   bool keep_ = false;
 };

@@ -87,6 +87,8 @@ struct UpstreamSettings {
   net::TlsClientSettings tls{};  // towards servers that speak it
   Retry retry;
   bool proxy_protocol = false;         // a connection begins with who is asking, and serves one request
+  std::size_t queue = 256;             // requests of all workers that wait for room; 0: none waits
+  base::Duration max_wait{1'000'000};  // for room
   std::size_t max_idle = 256;          // unused connections kept per server and worker
   base::Duration resolve{30'000'000};  // between two look-ups of servers' names; 0: only at start
   friend bool operator==(const UpstreamSettings&, const UpstreamSettings&) = default;

@@ -72,6 +72,8 @@ TEST(Settings, DefaultsAreThoseOfTheTypes) {
   const upstream::UpstreamSettings upstream;
   EXPECT_EQ(settings.upstreams.at(0).balance, upstream.balance);
   EXPECT_EQ(settings.upstreams.at(0).max_idle, upstream.max_idle);
+  EXPECT_EQ(settings.upstreams.at(0).queue, upstream.queue);
+  EXPECT_EQ(settings.upstreams.at(0).max_wait, upstream.max_wait);
   EXPECT_EQ(settings.upstreams.at(0).timeouts.connect, upstream.timeouts.connect);
   EXPECT_EQ(settings.upstreams.at(0).timeouts.response, upstream.timeouts.response);
   EXPECT_EQ(settings.upstreams.at(0).timeouts.idle, upstream.timeouts.idle);

@@ -227,6 +227,19 @@ TEST(Warnings, OfBoundsThatBoundNothing) {
   EXPECT_THAT(of("16KiB"), Not(Contains(HasSubstr("max_head"))));
 }
 
+TEST(Warnings, OfQueuesForNobody) {
+  const auto of = [](const std::string& servers, const std::string& more) {
+    return warnings_of(with("[[upstream]]\nname = \"b\"\nservers = [" + servers + "]\n" + more + "\n" +
+                            "[[route]]\nmatch = { path = \"/b\" }\nupstream = \"b\"\n"));
+  };
+  const auto warned = Contains(HasSubstr("upstream \"b\" has a queue or max_wait for nobody"));
+  EXPECT_THAT(of(R"("a:1")", "queue = 9"), warned);
+  EXPECT_THAT(of(R"("a:1")", "max_wait = \"2s\""), warned);
+  EXPECT_THAT(of(R"("a:1")", "queue = 256\nmax_wait = \"1s\""), Not(warned));
+  EXPECT_THAT(of(R"({ address = "a:1", max_in_flight = 1 })", "queue = 9"), Not(warned));
+  EXPECT_THAT(of(R"("a:1", { address = "a:2", limit = "1/s" })", "queue = 9"), Not(warned));
+}
+
 TEST(Warnings, OfMessagesWhereNoConnectionHasAny) {
   const auto of = [](const std::string& upgrade, const std::string& match) {
     return warnings_of(
