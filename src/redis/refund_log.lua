@@ -118,6 +118,9 @@ local function logged(key, charged_at, reserved, actual, from, expiry, most)
     return
   end
   local whole = min(actual, most, most_counted - total)
+  if whole == 0 then -- it owes the most that a log can say
+    return
+  end
   log.set(0, charged_at, total + whole)
   log.push(charged_at, whole)
   log.keep((expiry - now - (expiry - now) % 1000) / 1000 + 2)
