@@ -81,8 +81,12 @@ class PairScript : public ::testing::Test {
   void refund_both() {
     if (paid_.empty()) return;
     const auto at = paid_.begin() + static_cast<std::ptrdiff_t>(dice_.between(0, paid_.size() - 1));
-    const auto [line, departure] = *at;
+    const auto paid = *at;
     paid_.erase(at);
+    refund_both(paid);
+  }
+  void refund_both(const Paid& paid) {
+    const auto& [line, departure] = paid;
     scripts_.set_clock(now_);
     scripts_.refund({line, departure});
     table_->refund(line, departure, now_);
@@ -133,6 +137,37 @@ TEST_F(PairScript, SoDoAnyTwoOfOneAlgorithm) {
       now_ = std::min(now_ + std::min<base::Duration>(dice_.pause(own), std::chrono::hours(24 * 366 * 30)),
                       kLast);
     }
+  }
+}
+
+// What a window counts beyond its limit stops at what its state can say, goes back from there, and weighs on
+// the next one.
+TEST_F(PairScript, AWindowCountsAsFarAsItCan) {
+  constexpr limit::Cost kMost = 1'000'000'000;
+  for (const auto& make :
+       {+[](limit::Rate limit) { return Limiter(limit::FixedWindow::make(limit).value()); },
+        +[](limit::Rate limit) { return Limiter(limit::SlidingWindow::make(limit).value()); }}) {
+    begin({{make({kMost, 1s}), make({kMost / 2, 1h})}, false, 1h});
+    now_ = base::TimePoint(1'800'000'000s);  // an hour begins
+    const auto ask = [&](limit::Ledger decider, limit::Cost cost) {
+      const auto lines = pair_->bill(decider, cost, kRule);
+      ask_both({Bill{{lines[0], lines[1]}, std::vector<Outcome>(2)}});
+      now_ += 2s;
+    };
+    for (int i = 0; i < 5; ++i) ask(0, kMost);
+    int back = 0;
+    for (const auto& paid : paid_)
+      if (paid.line.ledger == 1 && ++back < 5) refund_both(paid);
+    ask(1, 1);
+    for (int i = 0; i < 5; ++i) ask(0, kMost);
+    now_ += 1h;
+    ask(0, 1);
+    ask(0, kMost);
+    ask(1, 1);
+    now_ += 1h;
+    ask(1, 1);
+    now_ += 59min;
+    ask(1, 1);
   }
 }
 
