@@ -108,6 +108,24 @@ TEST_F(Batches, SpendABucketInTheirOrder) {
   EXPECT_FALSE(allowed(6));
 }
 
+// Whether a list or a set may be among the keys is asked once a call; the bill before has made one since.
+TEST_F(Batches, FindWhatTheBillBeforeHasMovedOutOfItsString) {
+  constexpr std::uint64_t kEntries = 64, kPermits = 32;  // so many at most are in a string
+  const limit::Limiter log = limit::SlidingLog::make({kEntries + 1, 1h}).value();
+  const limit::Limiter places = limit::Concurrency::make(kPermits + 1).value();
+  for (const auto& [limiter, full] : {std::pair(&log, kEntries), std::pair(&places, kPermits)}) {
+    const Charge line{{full, 1}, limiter}, fresh{{full, 2}, limiter};
+    const std::vector<std::vector<Charge>> one{{line}}, both{{fresh, line}, {line}};
+    for (std::uint64_t i = 0; i < full; ++i, now_ += 1us)
+      ASSERT_TRUE(together(demands_of(one))[0].allowed) << i;
+    const auto outcomes = together(demands_of(both));
+    EXPECT_TRUE(outcomes[0].allowed);
+    EXPECT_TRUE(outcomes[1].allowed);
+    EXPECT_FALSE(outcomes[2].allowed) << full;
+    EXPECT_FALSE(together(demands_of(one))[0].allowed) << full;
+  }
+}
+
 class BatchingStore : public ::testing::Test {
  protected:
   Server server_;
