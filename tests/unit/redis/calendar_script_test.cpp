@@ -50,6 +50,20 @@ TEST_F(CalendarScript, RedisTimeChoosesTheWindowWhateverOursSays) {
   }
 }
 
+// What it has written ends with that window, whichever of the three it was.
+TEST_F(CalendarScript, TheWindowThatWasChosenEndsWithTheDay) {
+  auto now = kNoon;
+  for (const auto error : {24h, 0h, -24h}) {  // the first, the second and the third of what is sent
+    ASSERT_EQ(ask(now, error), Reading::Answer) << error.count();
+    EXPECT_EQ(scripts_.life_of(bill_[0].key), 12h + 2ms) << error.count();
+    ASSERT_EQ(ask(now + 12h - 1us, error), Reading::Answer) << error.count();
+    EXPECT_EQ(outcomes_[0].remaining, 0U) << error.count();
+    ASSERT_EQ(ask(now + 12h, error), Reading::Answer) << error.count();
+    EXPECT_EQ(outcomes_[0].remaining, 1U) << error.count();
+    now += 48h;
+  }
+}
+
 TEST_F(CalendarScript, ATimeOutsideOfWhatWasSentChargesNothing) {
   bill_.push_back({limit::key_of(2), &bucket_});
   for (const auto error : {-49h, 49h}) {

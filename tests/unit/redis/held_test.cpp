@@ -257,6 +257,25 @@ TEST_F(Held, IsCountedWithinACall) {
   }
 }
 
+// A call that broke off has entered its first bill's permit already. That one is asked again with another: by
+// the same one it would count twice, and be given back once.
+TEST_F(Held, InACallThatBrokeOffIsNotCountedTwiceByOnePermit) {
+  const auto many = at_once(100);
+  const limit::Limiter log = limit::SlidingLog::make({1, 1h}).value();
+  const std::vector<limit::Charge> bill = {{limit::key_of(1), &many}}, fresh = {{limit::key_of(2), &log}};
+  Worker worker(settings(1h));
+  ASSERT_TRUE(worker.turn_until_up());
+  for (int i = 0; i < 40; ++i) worker.charge(bill);  // a sorted set, which is written at once
+  server_.ask({"ACL", "SETUSER", "default", "-lrange"});
+  Answer one, other;
+  worker.begin(bill, one);
+  worker.begin(fresh, other);
+  ASSERT_TRUE(worker.turn_until([&] { return one.done && other.done; }));
+  EXPECT_FALSE(one.error || other.error) << "a fresh log by itself is not looked for";
+  EXPECT_EQ(held(), 42) << "until the first one expires";
+  EXPECT_EQ(server_.ask({"ZCARD", name_}).numbers.at(0), 1 + 42);
+}
+
 TEST_F(Held, ByALateReplyToSeveralIsGivenBack) {
   auto tuning = Worker::quick();
   tuning.failures_to_open = 100;

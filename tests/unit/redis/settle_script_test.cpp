@@ -152,5 +152,100 @@ TEST_F(SettleScript, TheSameSequenceGivesTheSameOutcomes) {
   }
 }
 
+class ResetScript : public ::testing::Test {
+ protected:
+  static constexpr base::TimePoint kReset{1'800'000'000s};
+
+  // Whether what was charged at an instant is given back at another.
+  bool gives_back(base::TimePoint charged_at, base::TimePoint now) {
+    scripts_.set_clock(now);
+    scripts_.charge({&line_, 1});
+    return scripts_.refund({line_, charged_at}).numbers.at(0) == 1;
+  }
+
+  Server server_;
+  TimedScripts scripts_{server_};
+  const limit::Limiter ten_ = limit::Gcra::make({1, 1h}, 9).value();
+  const limit::Charge line_{limit::key_of(1), &ten_};
+
+  void SetUp() override {
+    scripts_.set_clock(kReset);
+    scripts_.reset(line_.key);
+  }
+};
+
+TEST_F(ResetScript, WhatWasChargedBeforeIsNotGivenBack) {
+  EXPECT_FALSE(gives_back(kReset - 1us, kReset));
+  EXPECT_FALSE(gives_back(kReset, kReset));
+  EXPECT_FALSE(gives_back(kReset, kReset + 1us));
+  EXPECT_TRUE(gives_back(kReset + 1us, kReset + 1us));
+}
+
+// As a failover may have brought it: by such a clock everything would have been charged before.
+TEST_F(ResetScript, AnInstantThatIsStillToComeTellsNothing) {
+  EXPECT_TRUE(gives_back(kReset - 10s, kReset - 1us));
+  EXPECT_TRUE(gives_back(kReset - 1us, kReset - 1us));
+}
+
+// A rate that was configured anew counts the fraction of a microsecond in other parts: what was spent stays
+// spent, rounded up, to the microsecond.
+class OtherRate : public ::testing::TestWithParam<std::uint64_t> {
+ protected:
+  static limit::Limiter a_second(std::uint64_t count, std::uint64_t burst) {
+    return limit::TokenBucket::make({count, 1s}, burst).value();
+  }
+  // Five sevenths of a second are spent: 714,285 us and 5/7.
+  void SetUp() override {
+    const auto seven = a_second(7, 7);
+    const limit::Charge line{key_, &seven, 5};
+    scripts_.set_clock(begin_);
+    scripts_.charge({&line, 1});
+  }
+  // When a bucket of two admits one more, from begin_ on.
+  base::Duration admits_after(const limit::Charge& line) {
+    limit::Outcome outcome;
+    base::TimePoint then;
+    EXPECT_EQ(read_outcomes(scripts_.charge({&line, 1}), {&line, 1}, {&outcome, 1}, then), Reading::Answer);
+    EXPECT_FALSE(outcome.allowed);
+    for (const auto early : {1us, 0us}) {
+      scripts_.set_clock(begin_ + outcome.retry_after - early);
+      limit::Outcome again;
+      EXPECT_EQ(read_outcomes(scripts_.charge({&line, 1}), {&line, 1}, {&again, 1}, then), Reading::Answer);
+      EXPECT_EQ(again.allowed, early == 0us);
+    }
+    return outcome.retry_after;
+  }
+
+  Server server_;
+  TimedScripts scripts_{server_};
+  const base::TimePoint begin_{1'800'000'000s};
+  const limit::Key key_ = limit::key_of(1);
+  const limit::Limiter two_ = a_second(GetParam(), 2);
+  const limit::Charge line_{key_, &two_};
+  const std::int64_t parts_ = static_cast<std::int64_t>(GetParam());  // of a second
+
+  // What is spent, all but so many tokens, in whole microseconds.
+  [[nodiscard]] base::Duration spent_but(std::int64_t tokens) const {
+    const auto micros = 714'286 * parts_ - tokens * 1'000'000;
+    return base::Duration((micros + parts_ - 1) / parts_);
+  }
+};
+
+TEST_P(OtherRate, RoundsUpWhatWasCharged) {
+  EXPECT_EQ(admits_after(line_), spent_but(1));
+}
+
+TEST_P(OtherRate, RoundsUpWhatIsGivenBackTo) {
+  EXPECT_EQ(scripts_.refund({line_, begin_}).numbers.at(0), 1);
+  EXPECT_EQ(admits_after(line_), spent_but(2));
+}
+
+TEST_P(OtherRate, RoundsUpWhatMoreIsOwedTo) {
+  EXPECT_EQ(scripts_.refund({line_, begin_, 2}).numbers.at(0), 1);
+  EXPECT_EQ(admits_after(line_), spent_but(0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Counts, OtherRate, ::testing::Values(3, 4, 5));
+
 }  // namespace
 }  // namespace weir::redis
