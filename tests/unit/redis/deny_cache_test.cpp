@@ -281,7 +281,7 @@ TEST_F(DenyingStore, HearsOfWhatASiblingSettles) {
   EXPECT_TRUE(two.charge(bill_).outcomes[0].allowed);
 }
 
-// Else every request that ends would have Redis asked anew of one key in 64.
+// Else every request that ends would have Redis asked anew of one key in 4,096.
 TEST_F(DenyingStore, DoesNotHearOfPermits) {
   const limit::Limiter many =
       limit::Concurrency::make(9).value();  // outlives the worker, which gives it back
@@ -316,6 +316,10 @@ TEST_F(DenyingStore, ForgetsWithTheConnection) {
   server_.kill();
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.state() != StoreState::Up; }));
   EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
+  server_.start();  // which remembers nothing, well within the time for which a refusal is known
+  ASSERT_TRUE(worker.turn_until_up());
+  EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
+  EXPECT_TRUE(worker.charge(bill_).outcomes[0].allowed);
 }
 
 }  // namespace
