@@ -43,7 +43,6 @@ class Store::Leasing final : public std::enable_shared_from_this<Store::Leasing>
   void refund(const limit::Charge& charge, base::TimePoint charged_at, const limit::Outcome& outcome);
   [[nodiscard]] bool holds_for(const limit::Charge& charge, limit::Outcome& outcome) const;
   void forget(const limit::Charge& charge) { units_.forget(charge, std::chrono::steady_clock::now()); }
-  [[nodiscard]] bool is_taking() const noexcept { return taking_ != 0; }
 
  private:
   void take_in_advance(Charges charges, Pipeline::Time now) noexcept;

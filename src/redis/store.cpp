@@ -4,7 +4,6 @@
 #include "redis/leasing.hpp"
 #include "redis/session.hpp"
 
-#include <array>
 #include <cassert>
 #include <utility>
 
@@ -66,21 +65,6 @@ void Store::refund(const limit::Charge& charge, base::TimePoint charged_at, cons
   refund(charge, charged_at + base::Duration(outcome.ahead) + outcome.delay);
 }
 
-void Store::refund(std::span<const limit::Charge> charges, base::TimePoint charged_at,
-                   std::span<const limit::Outcome> outcomes) {
-  assert(charges.size() == outcomes.size() && charges.size() <= limit::kMaxCharges);
-  std::array<Refund, limit::kMaxCharges> lines;
-  std::size_t n = 0;
-  for (std::size_t i = 0; i < charges.size(); ++i) {
-    if (!outcomes[i].allowed || limit::holds(*charges[i].limiter)) continue;
-    if (charges[i].lease != 0)
-      refund(charges[i], charged_at, outcomes[i]);
-    else
-      lines[n++] = {charges[i], charged_at + base::Duration(outcomes[i].ahead) + outcomes[i].delay};
-  }
-  if (n > 0) backend_->refund({lines.data(), n});
-}
-
 void Store::settle(const limit::Charge& charge, base::TimePoint charged_at, limit::Cost actual) {
   if (actual == charge.cost) return;
   const Refund line{charge, charged_at, actual};
@@ -92,10 +76,6 @@ void Store::release(const limit::Charge& charge) {
 }
 void Store::hold(const limit::Charge& charge) {
   backend_->hold(charge);
-}
-
-bool Store::is_taking() const noexcept {
-  return leasing_ && leasing_->is_taking();
 }
 
 StoreState Store::state() const noexcept {

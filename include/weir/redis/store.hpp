@@ -120,11 +120,6 @@ class Store {
   // The same of any charge, taken at `charged_at` with that outcome.
   void refund(const limit::Charge& charge, base::TimePoint charged_at, const limit::Outcome& outcome);
 
-  // Gives back the lines that `charge` took at `charged_at`, with the delay that each outcome promised; but
-  // for what is held, which is released.
-  void refund(std::span<const limit::Charge> charges, base::TimePoint charged_at,
-              std::span<const limit::Outcome> outcomes);
-
   // Makes a charge of charge.cost, taken at `charged_at` by Redis's time, one of `actual` (limit/settle.hpp).
   // Once for each. Sent and forgotten. REQUIRES limit::settles(*charge.limiter).
   void settle(const limit::Charge& charge, base::TimePoint charged_at, limit::Cost actual);
@@ -145,9 +140,6 @@ class Store {
   // As if nobody had ever asked for the key, there and in what this process holds or knows of it. Sent, and
   // not waited for: what is looked at from now on comes after. REQUIRES !limit::holds(*charge.limiter).
   void forget(const limit::Charge& charge);
-
-  // Whether units are being taken in advance.
-  [[nodiscard]] bool is_taking() const noexcept;
 
   [[nodiscard]] StoreState state() const noexcept;
   [[nodiscard]] const StoreStats& stats() const noexcept;

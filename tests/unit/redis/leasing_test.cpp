@@ -25,6 +25,10 @@ class Leasing : public ::testing::Test {
     const auto told = server_.info("commandstats", "cmdstat_evalsha");
     return told.empty() ? 0 : std::stoull(told.substr(told.find("calls=") + 6));
   }
+  // Whatever Redis was asked until now it has answered, leases as well.
+  void await_answers(Worker& worker) {
+    ASSERT_FALSE(worker.charge({{.key = {1, 1}, .limiter = &bucket_}}).error);
+  }
   // What Redis would still admit, as one says that has taken nothing.
   limit::Cost left(const limit::Limiter& limiter) {
     Worker other(Worker::settings_for(server_));
@@ -42,7 +46,7 @@ TEST_F(Leasing, HardlyEverAsksForAHotKeyAndGivesTheRestBackWhenItStops) {
       const auto before = calls();
       for (int i = 0; i < 2000; ++i) ASSERT_TRUE(worker.charge(bill(*limiter)).outcomes[0].allowed);
       EXPECT_LT(calls() - before, 40U);
-      ASSERT_TRUE(worker.turn_until([&] { return !worker.store.is_taking(); }));
+      await_answers(worker);
       EXPECT_GT(units_.stats().held(), 0U);
     }
     EXPECT_EQ(units_.stats().held(), 0U);
@@ -66,10 +70,9 @@ TEST_F(Leasing, ALeaseSharesTheCallWithTheBillsOfItsTurn) {
     std::array<Answer, 2> answers;
     worker.begin(other_first ? other : hot, answers[0]);
     worker.begin(other_first ? hot : other, answers[1]);
-    const auto over = [&] { return answers[0].done && answers[1].done && !worker.store.is_taking(); };
+    const auto over = [&] { return answers[0].done && answers[1].done && units.stats().held() == 8; };
     ASSERT_TRUE(worker.turn_until(over));
     EXPECT_EQ(calls() - before, 1U);
-    EXPECT_EQ(units.stats().held(), 8U);
   }
 }
 
@@ -87,7 +90,7 @@ TEST_F(Leasing, WhoAsksComesBeforeTheLease) {
     ASSERT_TRUE(other.charge(rest).outcomes[0].allowed);
   }
   EXPECT_TRUE(worker.charge(bill(window_)).outcomes[0].allowed);
-  ASSERT_TRUE(worker.turn_until([&] { return !worker.store.is_taking(); }));
+  await_answers(worker);
   EXPECT_EQ(units.stats().taken, 0U);
 }
 
@@ -100,7 +103,7 @@ TEST_F(Leasing, WhatIsTakenTooLateGoesBack) {
     for (unsigned i = 0; i < 3; ++i) ASSERT_TRUE(worker.charge(bill(*limiter)).outcomes[0].allowed);
     server_.freeze();
     EXPECT_EQ(worker.charge(bill(*limiter)).error, StoreError::Timeout);
-    ASSERT_TRUE(worker.turn_until([&] { return !worker.store.is_taking(); }));
+    ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().timeouts == 2; }));
     server_.thaw();
     const auto refunded = [&] { return worker.store.stats().refunds == 2; };  // the request's and the lease's
     ASSERT_TRUE(worker.turn_until(refunded));
@@ -118,11 +121,10 @@ TEST_F(Leasing, WhatARequestTookInVainIsPutBack) {
     for (int i = 0; i < 100; ++i) {
       const auto charges = bill(*limiter);
       const auto answer = worker.charge(charges);
-      worker.store.refund(charges, answer.now, answer.outcomes);
+      worker.store.refund(charges[0], answer.now, answer.outcomes[0]);
     }
-    ASSERT_TRUE(worker.turn_until([&] { return !worker.store.is_taking(); }));
-    const std::vector<limit::Charge> other{{.key = {1, 1}, .limiter = &bucket_}};
-    ASSERT_FALSE(worker.charge(other).error);  // behind all that goes back
+    await_answers(worker);
+    await_answers(worker);  // behind what a lease has given back
     const auto stats = units.stats();
     EXPECT_EQ(stats.lost, 0U);
     const auto all = left(*limiter) + stats.held();
@@ -138,7 +140,7 @@ TEST_F(Leasing, WhatIsPaidHereStandsThoughNobodyAnswersForTheRest) {
   ASSERT_TRUE(worker.turn_until_up());
   const auto charges = bill(window_);
   for (unsigned i = 0; i < 20; ++i) ASSERT_TRUE(worker.charge(charges).outcomes[0].allowed);
-  ASSERT_TRUE(worker.turn_until([&] { return !worker.store.is_taking(); }));
+  await_answers(worker);
   server_.freeze();
   const auto before = units.stats();
   auto both = charges;
@@ -148,7 +150,7 @@ TEST_F(Leasing, WhatIsPaidHereStandsThoughNobodyAnswersForTheRest) {
   EXPECT_EQ(answer.unasked, limit::LineSet{0b10});
   EXPECT_TRUE(answer.outcomes[0].allowed);
   EXPECT_EQ(units.stats().spent, before.spent + 1);
-  worker.store.refund(charges, answer.now, {answer.outcomes.data(), 1});
+  worker.store.refund(charges[0], answer.now, answer.outcomes[0]);
   EXPECT_EQ(units.stats().put_back, before.put_back + 1);
   server_.thaw();
 }

@@ -91,7 +91,7 @@ TEST_F(StoreTest, RefundsGiveBack) {
   const std::vector<limit::Charge> bill = {{key(1), &one_an_hour_}, {key(2), &ten_an_hour_, 10}};
   const auto first = worker.charge(bill);
   ASSERT_TRUE(first.outcomes[0].allowed && first.outcomes[1].allowed);
-  worker.store.refund(bill, first.now, first.outcomes);
+  for (std::size_t i = 0; i < bill.size(); ++i) worker.store.refund(bill[i], first.now, first.outcomes[i]);
   const auto second = worker.charge(bill);
   EXPECT_TRUE(second.outcomes[0].allowed);
   EXPECT_TRUE(second.outcomes[1].allowed);
