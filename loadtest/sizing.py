@@ -22,8 +22,11 @@ WINDOW = "1000000000/day"
 CASES = {
     "token_bucket": [BUCKET],
     "gcra": [f'algorithm = "gcra"\n{BUCKET}'],
+    # With less than 50,000 requests a second nobody waits, for each client comes less often than five times in one.
+    "leaky_bucket": ['algorithm = "leaky_bucket"\nlimit = "5/s"\nqueue = 100'],
     "stepwise": [f'refill = "stepwise"\n{BUCKET}'],
     "fixed_window": [f'algorithm = "fixed_window"\nlimit = "{WINDOW}"'],
+    "fixed_window of a calendar": [f'algorithm = "fixed_window"\nalign = "day"\nlimit = "{WINDOW}"'],
     "sliding_window": [f'algorithm = "sliding_window"\nlimit = "{WINDOW}"'],
     "sliding_window of 10": [f'algorithm = "sliding_window"\nbuckets = 10\nlimit = "{WINDOW}"'],
     "sliding_log": ['algorithm = "sliding_log"\nlimit = "10000/100ms"'],
