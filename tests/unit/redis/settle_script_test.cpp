@@ -201,7 +201,7 @@ class OtherRate : public ::testing::TestWithParam<std::uint64_t> {
     scripts_.set_clock(begin_);
     scripts_.charge({&line, 1});
   }
-  // When a bucket of two admits one more, from begin_ on.
+  // When one more is admitted, from begin_ on.
   base::Duration admits_after(const limit::Charge& line) {
     limit::Outcome outcome;
     base::TimePoint then;
@@ -233,6 +233,11 @@ class OtherRate : public ::testing::TestWithParam<std::uint64_t> {
 
 TEST_P(OtherRate, RoundsUpWhatWasCharged) {
   EXPECT_EQ(admits_after(line_), spent_but(1));
+}
+
+TEST_P(OtherRate, RoundsUpToAWholeMicrosecond) {
+  const auto three = a_second(GetParam(), 3);  // of three a second, its room has two parts of a microsecond
+  EXPECT_EQ(admits_after({key_, &three}), spent_but(2));
 }
 
 TEST_P(OtherRate, RoundsUpWhatIsGivenBackTo) {
