@@ -1,11 +1,9 @@
 #include "weir/admin/server.hpp"
 
 #include "admin/admission.hpp"
+#include "unit/admin/served_admin.hpp"
 
-#include <array>
 #include <filesystem>
-#include <memory>
-#include <thread>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
@@ -22,90 +20,6 @@ using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-// A blocking client that says raw bytes. Gives up after ten seconds.
-class Client {
- public:
-  explicit Client(std::uint16_t port) {
-    socket_.connect({net::asio::ip::make_address("127.0.0.1"), port});
-    const timeval patience{10, 0};
-    ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  }
-  void say(std::string_view bytes) {
-    net::ErrorCode ignored;  // a server may have hung up; what it said before is what counts
-    net::asio::write(socket_, net::asio::buffer(bytes), ignored);
-  }
-  // Everything until the server closes in good order; "(reset)" at its end when it breaks off or never ends.
-  std::string hear_all() {
-    std::string text;
-    while (const auto n = hear_some(text)) {
-      if (n < 0) return text + "(reset)";
-    }
-    return text;
-  }
-  // At least until `end` has come.
-  std::string hear_until(std::string_view end) {
-    std::string text;
-    while (text.find(end) == std::string::npos && hear_some(text) > 0) {
-    }
-    return text;
-  }
-
- private:
-  ssize_t hear_some(std::string& text) {
-    std::array<char, 4096> buffer;
-    const auto n = ::recv(socket_.native_handle(), buffer.data(), buffer.size(), 0);
-    if (n > 0) text.append(buffer.data(), static_cast<std::size_t>(n));
-    return n;
-  }
-
-  net::asio::io_context io_;
-  net::asio::ip::tcp::socket socket_{io_};
-};
-
-class ServerTest : public ::testing::Test {
- protected:
-  ServerTest() { sources_.counters = {&counters_}; }
-  ~ServerTest() override { end(); }
-
-  void begin(ServerOptions options = {}) {
-    if (!options.address.is_unix()) options.address = {.host = "127.0.0.1", .port = 0, .unix_path = {}};
-    options.fault = [this](std::string_view what) { fault_ = what; };
-    auto made = Server::listen(io_, std::move(options), sources_);
-    ASSERT_TRUE(made) << made.error().message;
-    server_ = std::move(*made);
-    server_->start();
-    loop_ = std::jthread([this] { io_.run(); });
-  }
-  // Full with so many connections, which no deadline ends while the test lasts.
-  static ServerOptions crowded(std::size_t connections) {
-    ServerOptions options;
-    options.max_connections = connections;
-    options.head_deadline = options.deadline = std::chrono::hours(1);
-    return options;
-  }
-  void end() {
-    if (!server_) return;
-    net::asio::post(io_, [this] { server_->stop(); });
-    loop_.join();  // returns only when nothing is left to do
-    server_.reset();
-  }
-  [[nodiscard]] Client client() const { return Client(server_->bound().port); }
-  [[nodiscard]] std::string ask(std::string_view bytes) const {
-    Client one(server_->bound().port);
-    one.say(bytes);
-    return one.hear_all();
-  }
-
-  observe::Counters counters_{{}};
-  Sources sources_;
-  net::asio::io_context io_{1};
-  std::unique_ptr<Server> server_;
-  std::jthread loop_;
-  std::string fault_;  // written on the loop's thread; read after `end`
-};
-
-constexpr std::string_view kHealth = "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
 TEST_F(ServerTest, AnswersOnThePortItReports) {
   begin();
@@ -217,66 +131,6 @@ TEST_F(ServerTest, WhatIsToldAtOnceIsAnsweredAtOnce) {
   EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(5));
   end();
   EXPECT_THAT(peers, ::testing::MatchesRegex("127\\.0\\.0\\.1:[0-9]+ 127\\.0\\.0\\.1:[0-9]+ "));
-}
-
-class BodyTest : public ServerTest {
- protected:
-  BodyTest() {
-    sources_.explain = [this](policy::Inquiry inquiry) { return take(std::move(inquiry)); };
-  }
-  net::Awaitable<policy::Explanation> take(policy::Inquiry inquiry) {
-    taken_ = std::move(inquiry);
-    co_return policy::Explanation{};
-  }
-  static std::string post(std::string_view fields, std::string_view body) {
-    return "POST /api/explain HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" +
-           std::string(fields) + "\r\n" + std::string(body);
-  }
-
-  policy::Inquiry taken_;  // written on the loop's thread; read after an answer
-};
-
-TEST_F(BodyTest, ComesWholeInPiecesAndChunked) {
-  begin();
-  auto one = client();
-  one.say(post("Content-Length: 13\r\n", "{\"path\":"));
-  one.say("\"/a\"}" +
-          post("Transfer-Encoding: chunked\r\nConnection: close\r\n", "d\r\n{\"path\":\"/b\"}\r\n0\r\n\r\n"));
-  const auto said = one.hear_all();
-  EXPECT_THAT(said, StartsWith("HTTP/1.1 200 OK\r\n"));
-  EXPECT_NE(said.find("200 OK"), said.rfind("200 OK"));
-  EXPECT_EQ(taken_.target, "/b");
-}
-
-TEST_F(BodyTest, IsAskedForWhereItsSenderWaitsForTheWord) {
-  begin();
-  auto one = client();
-  one.say(post("Content-Length: 2\r\nExpect: 100-continue\r\nConnection: close\r\n", ""));
-  EXPECT_THAT(one.hear_until("\r\n\r\n"), StartsWith("HTTP/1.1 100 Continue\r\n"));
-  one.say("{}");
-  EXPECT_THAT(one.hear_all(), StartsWith("HTTP/1.1 200 OK\r\n"));
-}
-
-TEST_F(BodyTest, HasABound) {
-  begin();
-  EXPECT_THAT(ask(post("Content-Length: 65537\r\n", "")), StartsWith("HTTP/1.1 413 "));
-  const std::string large(70'000, ' ');
-  EXPECT_THAT(ask(post("Transfer-Encoding: chunked\r\n", "11170\r\n" + large + "\r\n0\r\n\r\n")),
-              StartsWith("HTTP/1.1 413 "));
-  EXPECT_THAT(ask(kHealth), EndsWith("ok\n"));
-}
-
-TEST_F(BodyTest, ThatDoesNotComeIsNotWaitedForLonger) {
-  ServerOptions options;
-  options.head_deadline = std::chrono::hours(1);
-  options.deadline = base::Duration{100'000};
-  begin(options);
-  EXPECT_THAT(ask(post("Content-Length: 10\r\n", "{")), StartsWith("HTTP/1.1 408 "));
-}
-
-TEST_F(BodyTest, ThatIsNoBodyIsRefused) {
-  begin();
-  EXPECT_THAT(ask(post("Transfer-Encoding: chunked\r\n", "x\r\n")), StartsWith("HTTP/1.1 400 "));
 }
 
 TEST_F(ServerTest, ClosesWhoDoesNotFinishItsHeadInTime) {

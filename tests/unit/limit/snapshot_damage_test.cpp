@@ -1,11 +1,11 @@
 // Snapshots whose digest is right and which say what no table can have meant: each is told, and none is
 // taken at its word.
 #include "limit/snapshot_words.hpp"
+#include "unit/limit/snapshots.hpp"
 #include "unit/limit/traffic.hpp"
 
 #include "weir/limit/snapshot.hpp"
 
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,15 +14,6 @@ namespace weir::limit {
 namespace {
 
 using Words = std::vector<std::uint64_t>;
-
-ByteSource source_of(std::string_view bytes) {
-  return [bytes](std::span<char> into) mutable {
-    const auto count = std::min(into.size(), bytes.size());
-    if (count != 0) std::memcpy(into.data(), bytes.data(), count);
-    bytes.remove_prefix(count);
-    return count;
-  };
-}
 
 constexpr std::uint64_t kMark = 1'700'000'000'000'000, kKey = 15, kEntries = 18, kVariant = 7, kNumbers = 8;
 
