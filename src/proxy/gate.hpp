@@ -111,6 +111,11 @@ class Gate {
   [[nodiscard]] bool displace(base::TimePoint now, policy::Priority priority);
   [[nodiscard]] bool charge_but(std::size_t line, base::TimePoint now);
   [[nodiscard]] std::span<const policy::Bill* const> asked() const;
+  // As a departure tells them.
+  [[nodiscard]] static std::uint64_t shared_places(const policy::Rule& rule,
+                                                   const limit::Limiter& limiter) noexcept {
+    return policy::names_nobody(rule.key) ? limit::most_waiting(limiter) : 0;
+  }
   // From when on the outcomes of a bill count.
   [[nodiscard]] base::TimePoint since(const policy::Bill* bill) const noexcept {
     return bill == &space_.evaluation.local ? charged_at_ : heard_at_;
