@@ -21,10 +21,21 @@ void doubt_secret(const Settings& settings, Doubts& doubts) {
     doubts.add("[state]", "redis is configured, and no rule keeps its state there");
 }
 
-void doubt_redis_tls(const Settings& settings, Doubts& doubts) {
+bool holds_in_redis(const policy::Rule& rule) {
+  return rule.store == policy::Store::Redis && limit::holds(rule.limiter);
+}
+
+void doubt_redis_link(const Settings& settings, Doubts& doubts) {
   const auto& redis = settings.state.redis;
-  if (redis && redis->tls && !redis->tls->verify)
+  if (!redis) return;
+  if (redis->tls && !redis->tls->verify)
     doubts.add("[state.redis]", "tls: with verify = false whoever sits between weir and Redis may be Redis");
+  if (redis->lease_time < 3 * redis->timeout &&
+      std::any_of(settings.rules.begin(), settings.rules.end(), holds_in_redis))
+    doubts.add(
+        "[state.redis]",
+        "lease_time is less than three times timeout: what is held may run out before a connection that "
+        "has gone silent is given up");
 }
 
 void collect_tiers(const policy::Match& match, std::set<std::string>& tiers) {
@@ -132,7 +143,7 @@ std::vector<Warning> find_doubts(const Settings& settings, const Reading& readin
   doubt_rules(settings, doubts);
   doubt_tiers(settings, reading, doubts);
   doubt_secret(settings, doubts);
-  doubt_redis_tls(settings, doubts);
+  doubt_redis_link(settings, doubts);
   doubt_sources(settings, doubts);
   doubt_servers(settings, doubts);
   doubt_queues(settings, doubts);

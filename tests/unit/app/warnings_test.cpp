@@ -173,6 +173,19 @@ TEST(Warnings, OfASharedStoreWithoutASecret) {
   EXPECT_THAT(warnings_of(with_rule(redis + "key_secret = \"s\"\n")), Not(Contains(HasSubstr("key_secret"))));
 }
 
+TEST(Warnings, OfLeasesThatRunOutBeforeASilentConnectionIsGivenUp) {
+  const auto of = [](const std::string& store, const std::string& lease) {
+    return warnings_of(
+        with("[[rule]]\nname = \"x\"\nlimit = 10\nalgorithm = \"concurrency\"\nstore = \"" + store +
+             "\"\n[state]\nkey_secret = \"s\"\nredis = { url = \"redis://a\", timeout = \"1s\", " +
+             "lease_time = \"" + lease + "\" }\n"));
+  };
+  const auto warned = Contains(HasSubstr("lease_time is less than three times timeout"));
+  EXPECT_THAT(of("redis", "2s"), warned);
+  EXPECT_THAT(of("redis", "3s"), Not(warned));
+  EXPECT_THAT(of("memory", "2s"), Not(warned));
+}
+
 TEST(Warnings, ASharedQueueThatOneClientMayFill) {
   const auto warned =
       Contains(HasSubstr("rule \"x\" is a queue that clients share, without queue_per_client"));
