@@ -1,5 +1,7 @@
 #include "admin/alert_book.hpp"
 
+#include "unit/admin/login_alerts.hpp"
+
 #include <boost/json.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,24 +18,10 @@ constexpr base::TimePoint at(std::int64_t seconds) {
   return base::TimePoint{std::chrono::seconds(1'000'000 + seconds)};
 }
 
-class AlertBookTest : public ::testing::Test {
+class AlertBookTest : public LoginAlerts {
  protected:
-  AlertBookTest() {
-    RuleText rule;
-    rule.name = "login";
-    sources_.rules = {rule};
-    sources_.counters = {&counters_};
-  }
-
   static AlertSettings alert(const char* name, std::uint64_t above = 3, const char* target = "/hook") {
-    const auto rate = [](std::uint64_t count) {
-      return limit::Rate{.count = count, .period = std::chrono::seconds(1)};
-    };
-    AlertSettings settings{.name = name,
-                           .subject = "login",
-                           .surge = {.above = rate(above)},
-                           .webhook = {},
-                           .posts = *limit::Spacing::make(rate(100), 100)};
+    auto settings = alert_on_login(name, {.count = above, .period = std::chrono::seconds(1)}, 100);
     settings.webhook.target = target;
     return settings;
   }
@@ -63,9 +51,6 @@ class AlertBookTest : public ::testing::Test {
     return told;
   }
 
-  static constexpr observe::Counters::Shape kShape{.routes = 0, .rules = 1, .upstreams = 0};
-  observe::Counters counters_{kShape};
-  Sources sources_;
   std::vector<std::string> log_;
   AlertBook book_{"1.2.3", [this](const std::string& line) { log_.push_back(line); }};
   AlertBook other_{"1.2.4", [](const std::string&) {}};  // of another process

@@ -1,6 +1,7 @@
 // Alerts over real sockets, where what they read throws.
 #include "weir/admin/alerts.hpp"
 
+#include "unit/admin/login_alerts.hpp"
 #include "unit/net/sockets.hpp"
 
 #include "weir/net/listener.hpp"
@@ -55,13 +56,9 @@ class Receiver {
   std::jthread thread_{[this] { serve(); }};
 };
 
-class AlertsTest : public ::testing::Test {
+class AlertsTest : public LoginAlerts {
  protected:
   AlertsTest() {
-    RuleText rule;
-    rule.name = "login";
-    sources_.rules = {rule};
-    sources_.counters = {&counters_};
     // Pauses between attempts are over sooner so.
     sources_.now = [began = std::chrono::steady_clock::now()] {
       const auto passed = std::chrono::steady_clock::now() - began;
@@ -69,13 +66,8 @@ class AlertsTest : public ::testing::Test {
     };
   }
   static AlertSettings alert(const char* name, const base::Endpoint& to, base::Duration timeout) {
-    const limit::Rate above{.count = 3, .period = 1h};
-    AlertSettings settings{.name = name,
-                           .subject = "login",
-                           .surge = {.above = above, .repeat = 0s},
-                           .webhook = {},
-                           .posts = *limit::Spacing::make({.count = 1000, .period = 1s}, 1000),
-                           .timeout = timeout};
+    auto settings = alert_on_login(name, {.count = 3, .period = 1h}, 1000);
+    settings.timeout = timeout;
     settings.webhook.address = to;
     settings.webhook.target = "/hook";
     return settings;
@@ -92,9 +84,6 @@ class AlertsTest : public ::testing::Test {
   }
   AlertFigures figures(std::size_t at = 0) { return alerts_->figures().at(at); }
 
-  static constexpr observe::Counters::Shape kShape{.routes = 0, .rules = 1, .upstreams = 0};
-  observe::Counters counters_{kShape};
-  Sources sources_;
   net::asio::io_context context_{1};
   std::vector<std::string> log_;
   std::optional<Alerts> alerts_;
