@@ -1,7 +1,7 @@
 // What the TLS listeners show, read anew when a file changes: renewing a certificate takes no restart.
 #pragma once
 
-#include "weir/admin/sources.hpp"
+#include "weir/admin/figures.hpp"
 #include "weir/app/log.hpp"
 #include "weir/base/result.hpp"
 #include "weir/net/asio.hpp"

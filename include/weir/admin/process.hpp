@@ -3,7 +3,7 @@
 // For one thread.
 #pragma once
 
-#include "weir/admin/sources.hpp"
+#include "weir/admin/figures.hpp"
 
 #include <chrono>
 #include <cstdint>
