@@ -1,19 +1,17 @@
 #!/usr/bin/env python3
-"""Clients that take more than they give: many connections, slow ones, those that come when descriptors have run out."""
+"""Clients that take more than they give: many connections, those that come when descriptors have run out, large bodies."""
 
 import contextlib
 import http.client
 import os
 import pathlib
 import resource
-import socket
-import tempfile
 import threading
 import time
 import unittest
 
-from harness import (PATIENCE, SANITIZED, Client, TestCase, Upstream, Weir, answer, chunked, client_tls, config, eventually, main,
-                     make_certificate, request_bytes, rule)
+from harness import (PATIENCE, SANITIZED, Client, TestCase, Upstream, Weir, answer, chunked, config, eventually, main,
+                     request_bytes, rule)
 
 MIB = 1 << 20
 UBSAN_OPENS = "to look at memory a sanitizer opens a pipe, and reports a fault where it cannot"
@@ -148,189 +146,6 @@ class Descriptors(TestCase):
                 self.enterContext(weir.connect()).send(HALF_A_HEAD)
             eventually(lambda: weir.metric("weir_connections_open") == 10, "ten are taken")
             self.assertEqual(weir.metric("weir_accept_failures_total"), 0)
-
-
-class Slowness(TestCase):
-    def setUp(self):
-        self.upstream = self.start(Upstream())
-
-    def weir(self, server, **more):
-        return self.start(Weir(config(self.upstream.port, server=server, **more)))
-
-    def drip(self, client, count=10_000):
-        """An octet now and then, until weir has had enough; the answer."""
-        ended = threading.Event()
-
-        def send():
-            with contextlib.suppress(OSError):
-                for _ in range(count):
-                    client.send(b"x")
-                    if ended.wait(0.02):
-                        return
-
-        dripping = threading.Thread(target=send, daemon=True)
-        dripping.start()
-        try:
-            return client.read()
-        finally:
-            ended.set()
-            dripping.join()
-
-    def test_a_head_has_so_much_time_however_often_an_octet_comes(self):
-        weir = self.weir('head_timeout = "500ms"')
-        with weir.connect() as client:
-            client.send(HALF_A_HEAD + b"X: ")
-            self.assert_own_error(self.drip(client), 408)
-            self.assertTrue(client.closed())
-        self.await_metric(weir, 1, "weir_client_errors_total", kind="head_timeout")
-
-    def test_what_cannot_become_a_head_has_no_time_at_all(self):
-        weir = self.weir('head_timeout = "60s"')
-        for begun in (b"GET / HTTP/1.1\nHost: a\n\n", b"GET /\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-                      b"\r\n\r\nSSH-2.0-OpenSSH_9.2\r\n", HALF_A_HEAD + b"X: 1\n"):
-            with self.subTest(begun), weir.connect() as client:
-                client.send(begun)
-                self.assert_own_error(client.read(), 400)
-                self.assertTrue(client.closed())
-        self.await_metric(weir, 5, "weir_client_errors_total", kind="bad_head")
-
-    def test_a_body_has_to_come_at_a_least_rate(self):
-        weir = self.weir('min_rate = "10KiB"\nmin_rate_grace = "300ms"')
-        with weir.connect() as client:
-            client.send(UPLOAD)
-            response = self.drip(client)
-            self.assert_own_error(response, 408)
-            self.assertIn("too slowly", response.json()["message"])
-            self.assertTrue(client.closed())
-        self.await_metric(weir, 1, "weir_client_errors_total", kind="slow_body")
-        eventually(lambda: not self.upstream.open, "the upstream's connection is given up")
-        self.assertTrue(all(exchange.body is None for exchange in self.upstream.exchanges))
-
-    def test_so_has_one_that_a_rule_reads(self):
-        weir = self.weir('min_rate = "10KiB"\nmin_rate_grace = "300ms"',
-                         rules=rule(match='{ body_contains = "x", max_body = "1MiB" }'))
-        with weir.connect() as client:
-            client.send(UPLOAD)
-            self.assert_own_error(self.drip(client), 408)
-        self.await_metric(weir, 1, "weir_client_errors_total", kind="slow_body")
-        self.assertEqual(self.upstream.exchanges, [])
-
-    def test_a_body_that_is_fast_enough_passes(self):
-        weir = self.weir('min_rate = "100B"\nmin_rate_grace = "100ms"')
-        with weir.connect() as client:
-            client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
-            for _ in range(20):
-                client.send(b"3e8\r\n" + b"x" * 1000 + b"\r\n")
-                time.sleep(0.02)
-            client.send(b"0\r\n\r\n")
-            self.assertEqual(client.read().status, 200)
-
-    def pour(self, size):
-        self.upstream.reply = lambda exchange: exchange.send(answer(b"x" * size))
-
-    def slow_reader(self, weir, buffer=4096):
-        client = self.enterContext(weir.connect())
-        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
-        client.send(request_bytes("GET", "/"))
-        return client
-
-    def test_an_answer_has_to_be_taken_at_a_least_rate(self):
-        self.pour(50 * MIB)
-        weir = self.weir('min_rate = "10MiB"\nmin_rate_grace = "500ms"')
-        client = self.slow_reader(weir)
-
-        def takes_little_and_is_cut_off():
-            with contextlib.suppress(ConnectionError):
-                client.sock.recv(1024)
-            return weir.metric("weir_client_errors_total", kind="slow_read") == 1
-
-        eventually(takes_little_and_is_cut_off, "it is cut off")
-        eventually(lambda: not self.upstream.open, "the upstream's connection is given up")
-
-    def test_a_reader_that_goes_on_is_not_taken_for_one_that_stopped(self):
-        self.pour(12 * MIB)
-        weir = self.weir('write_timeout = "500ms"\nmin_rate = "0B"')
-        client = self.slow_reader(weir, 256 << 10)
-        got = 0
-        for _ in range(20):  # the kernels' buffers hold much, and say that there is room only once much has gone
-            got += len(client.sock.recv(64_000))
-            time.sleep(0.1)
-        while piece := client.sock.recv(MIB):
-            got += len(piece)
-            if got > 12 * MIB:
-                break
-        self.assertGreater(got, 12 * MIB)
-
-    def test_who_sends_while_it_reads_slowly_goes_on_with_both(self):
-        def pour_and_read(exchange):
-            pouring = threading.Thread(target=exchange.send, args=(answer(b"x" * (12 * MIB)),), daemon=True)
-            pouring.start()
-            exchange.read_body()
-            pouring.join()
-
-        self.upstream.reply = pour_and_read
-        weir = self.weir('min_rate = "500B"\nmin_rate_grace = "500ms"')
-        client = self.enterContext(weir.connect())
-        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 256 << 10)
-        client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
-        got = 0
-        for _ in range(25):  # each look at how it reads falls into a wait for what it sends
-            client.send(b"3e8\r\n" + b"y" * 1000 + b"\r\n")
-            got += len(client.sock.recv(64_000))
-            time.sleep(0.1)
-        client.send(b"0\r\n\r\n")
-        while got < 12 * MIB and (piece := client.sock.recv(MIB)):
-            got += len(piece)
-        self.assertGreater(got, 12 * MIB)
-        eventually(lambda: self.upstream.exchanges[0].body == b"y" * 25_000, "all of it has come")
-
-    def test_so_does_one_whose_body_the_upstream_takes_late(self):
-        taking = threading.Event()
-
-        def pour_and_read(exchange):
-            whole = answer(b"x" * (12 * MIB))
-            pouring = threading.Thread(target=exchange.send, args=(whole[:-1],), daemon=True)
-            pouring.start()
-            taking.wait(PATIENCE)
-            exchange.read_body()
-            pouring.join()
-            exchange.send(whole[-1:])  # for an answer that is over ends the upload
-
-        self.upstream.reply = pour_and_read
-        weir = self.weir('min_rate = "500B"\nmin_rate_grace = "500ms"')
-        client = self.enterContext(weir.connect())
-        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 256 << 10)
-        body = request_bytes("POST", "/", body=b"y" * (12 * MIB))
-        sending = threading.Thread(target=client.send, args=(body,), daemon=True)
-        sending.start()
-        got = 0
-        for _ in range(20):
-            got += len(client.sock.recv(64_000))
-            time.sleep(0.1)
-        taking.set()
-        while got < 12 * MIB and (piece := client.sock.recv(MIB)):
-            got += len(piece)
-        self.assertGreater(got, 12 * MIB)
-        eventually(lambda: len(self.upstream.exchanges[0].body or b"") == 12 * MIB, "all of it has come")
-
-    def test_one_that_stopped_is_cut_off(self):
-        self.pour(50 * MIB)
-        weir = self.weir('write_timeout = "300ms"\nmin_rate = "0B"')
-        self.slow_reader(weir)  # and never reads
-        self.await_metric(weir, 1, "weir_client_errors_total", kind="write_timeout")
-
-    def test_a_tls_handshake_has_so_much_time(self):
-        files = make_certificate(self.enterContext(tempfile.TemporaryDirectory()))
-        tls = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }'
-        weir = self.start(Weir(config(self.upstream.port, server='head_timeout = "300ms"', listener=tls), files))
-        for begun in (b"", b"\x16\x03\x01\x02\x00\x01\x00"):
-            with socket.create_connection(("127.0.0.1", weir.port), PATIENCE) as silent:
-                silent.sendall(begun)
-                with contextlib.suppress(ConnectionResetError):
-                    self.assertEqual(silent.recv(100), b"")
-        self.await_metric(weir, 2, "weir_client_errors_total", kind="handshake")
-        with Client(weir.port, client_tls(files["edge.crt"])) as client:
-            self.assertEqual(client.get("/").status, 200)
 
 
 class LastAnswers(TestCase):

@@ -9,9 +9,10 @@ import tempfile
 
 from harness import (PATIENCE, Client, answer, client_tls, eventually, main, make_authority, make_certificate, make_client_certificate,
                      request_bytes, rule)
+from lineage import Upgrade
 from preamble_test import PROXIED, TRUSTED, first
 from tunnel_test import ASK, echo
-from upgrade_test import IMPOSTOR, Upgrade, has_ended
+from upgrade_failure_test import IMPOSTOR, has_ended
 
 TLS = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }], client_ca = "ca.crt", client_auth = "optional" }'
 LIMIT = rule("all", "3/day", algorithm='"fixed_window"', key="[]")

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Those files of config/examples in which a request costs what it, or its answer, says."""
+
+import datetime
+
+from examples import DAY, HOUR, Example
+from harness import answer, main, together
+
+
+class Spending(Example):
+    name = "spending"
+
+    def pay(self, weir, dollars, key="ann-1"):
+        return self.send(weir, 1, method="POST", path="/payments", body=b'{"amount": %s}' % dollars, X_API_Key=key)[0]
+
+    def test_two_hundred_and_fifty_more_every_six_hours(self):
+        weir = self.weir()
+        paid = self.pay(weir, b"19.99")  # 20000 - 1999 cents are left
+        self.assertEqual((paid.status, paid["x-ratelimit-limit"], paid["x-ratelimit-remaining"]), (200, "20000", "18001"))
+        self.assertEqual(self.pay(weir, b"180.01", key="ann-2").status, 200)  # Ann has one purse for all her keys
+        payment = {"method": "POST", "path": "/payments", "X_API_Key": "ann-1"}
+        self.refuses(weir, "purse", 6 * HOUR, body=b'{"amount": 0.01}', **payment)  # the next $50
+        self.refuses(weir, "purse", 6 * HOUR, body=b'{"amount": 50}', **payment)
+        self.refuses(weir, "purse", 12 * HOUR, body=b'{"amount": 50.01}', **payment)
+        self.refuses(weir, "purse", 24 * HOUR, body=b'{"amount": 200}', **payment)  # four times $50
+        self.refuses(weir, "purse", 24 * HOUR, body=b'{"amount": 200}', **{**payment, "path": "/Payments/"})
+        self.assertEqual(self.pay(weir, b"200", key="bob-1").status, 200)
+
+    def test_more_than_the_purse_holds_never_passes(self):
+        weir = self.weir()
+        never = self.pay(weir, b"200.01")
+        self.assertEqual((never.status, "retry-after" in never), (429, False))
+        self.assertEqual(self.pay(weir, b"200").status, 200, "what was refused took nothing")
+        for unsaid in (b'{"Amount": 190}', b"{}", b"", b'[{"amount": 5}]'):
+            self.assertEqual(self.send(weir, 1, method="POST", path="/payments", body=unsaid, X_API_Key="bob-1")[0].status, 429)
+        self.assert_own_error(self.pay(weir, b"-1", key="bob-1"), 400)
+        self.assert_own_error(self.send(weir, 1, method="POST", path="/payments", body=b'{"amount": 1}')[0], 401)
+
+
+class Logins(Example):
+    name = "logins"
+    login = {"method": "POST", "path": "/login"}
+
+    @staticmethod
+    def reply(exchange):
+        right = exchange.read_body() == b"right"
+        exchange.send(answer() if right else answer(status="401 Unauthorized"))
+
+    def test_five_wrong_passwords_then_one_an_hour(self):
+        weir = self.weir()
+        self.admits(weir, 20, body=b"right", **self.login)  # these cost nothing
+        attempts = [self.send(weir, 1, body=b"wrong", **self.login)[0].status for _ in range(5)]
+        self.assertEqual(attempts, [401] * 5)
+        self.refuses(weir, "failed-logins", HOUR, body=b"wrong", **self.login)  # 5 spent, one back in an hour
+        self.refuses(weir, "failed-logins", HOUR, body=b"right", **self.login)
+        for spelt in ("/login/", "/Login"):  # to some servers it is the same
+            self.refuses(weir, "failed-logins", HOUR, body=b"wrong", method="POST", path=spelt)
+        self.assertEqual(self.send(weir, 1, body=b"wrong", source="127.0.0.2", **self.login)[0].status, 401)
+
+    def test_sixty_four_guesses_at_once(self):
+        weir = self.weir()
+        statuses = together(64, lambda _: self.send(weir, 1, body=b"wrong", **self.login)[0].status)
+        self.assertEqual((statuses.count(401), statuses.count(429)), (5, 59))
+        self.assertEqual(len(self.upstream.exchanges), 5)
+
+
+class CardPayments(Example):
+    name = "card_payments"
+
+    @staticmethod
+    def reply(exchange):
+        good = exchange.read_body() == b"good"
+        exchange.send(answer() if good else answer(status="402 Payment Required"))
+
+    def pay(self, weir, count, body=b"declined", **request):
+        return [self.send(weir, 1, method="POST", path="/payments", body=body, **request)[0].status for _ in range(count)]
+
+    def test_five_a_day_for_a_device_and_twenty_for_an_address(self):
+        weir = self.weir()
+        payment = {"method": "POST", "path": "/payments", "body": b"declined"}
+        self.assertEqual(self.pay(weir, 30, b"good", Cookie="device=d-1"), [200] * 30)
+        for device in range(4):  # 4 × 5 are the address's 20
+            self.assertEqual(self.pay(weir, 5, Cookie=f"device=d-{device}"), [402] * 5)
+            if device < 3:
+                self.refuses(weir, "declined-device", DAY, Cookie=f"device=d-{device}", **payment)
+        self.refuses(weir, "declined-address", DAY, Cookie="device=d-4", **payment)
+        self.assertEqual(self.pay(weir, 5, Cookie="device=d-4", source="127.0.0.2"), [402] * 5)
+        self.refuses(weir, "declined-device", DAY, Cookie="device=d-4", source="127.0.0.3", **payment)
+        self.refuses(weir, "declined-address", DAY, **{**payment, "path": "/Payments/"})  # to some servers it is the same
+
+    def test_without_a_device_an_address_has_five(self):
+        weir = self.weir()
+        self.assertEqual(self.pay(weir, 6), [402] * 5 + [429])
+
+
+class LlmTokens(Example):
+    name = "llm_tokens"
+
+    @staticmethod
+    def reply(exchange):
+        asked = exchange.read_body()
+        text = b'{"text": "%s", "usage": {"total_tokens": %d}}' % (b"x" * (200_000 * asked.count(b"long")), int(asked.split()[0]))
+        if b"stream" in asked:
+            exchange.send(answer(b"data: " + text + b"\n\ndata: [DONE]\n\n", headers="Content-Type: text/event-stream\r\n"))
+        else:
+            exchange.send(answer(text, headers="Content-Type: application/json\r\n"))
+
+    def ask(self, weir, tokens, key="ann-1", how=b"", path="/v1/completions"):
+        return self.send(weir, 1, method="POST", path=path, body=b"%d %s" % (tokens, how), X_API_Key=key)[0]
+
+    def left(self, weir, key="ann-1"):
+        """Beside its own reserve of 2,000."""
+        return int(self.ask(weir, 1, key)["x-ratelimit-remaining"])
+
+    def test_what_the_answer_reports_is_charged(self):
+        weir = self.weir()
+        self.assertEqual(self.left(weir), 198_000)  # 200,000 less the reserve of this one, which takes 1
+        self.assertEqual(int(self.ask(weir, 1200)["x-ratelimit-remaining"]), 197_999)
+        self.assertEqual(self.left(weir), 200_000 - 1 - 1200 - 2000)  # of its 2,000 the second one gave 800 back
+
+    def test_long_answers_are_read_and_streams_cost_the_reserve(self):
+        weir = self.weir()
+        self.assertEqual(self.ask(weir, 1200, how=b"long").status, 200)
+        self.assertEqual(self.left(weir), 200_000 - 1200 - 2000)
+        self.assertEqual(self.ask(weir, 1200, how=b"stream", path="/V1/completions").status, 200)
+        self.assertEqual(self.left(weir), 200_000 - 1200 - 1 - 2000 - 2000)
+
+    def test_a_budget_that_is_overdrawn_is_spent_for_the_day(self):
+        weir = self.weir()
+        self.assertEqual(self.ask(weir, 250_000).status, 200)
+        refused = self.ask(weir, 1)
+        now = datetime.datetime.now(datetime.timezone.utc)
+        midnight = datetime.datetime.combine(now.date() + datetime.timedelta(days=1), datetime.time(), datetime.timezone.utc)
+        self.assertEqual((refused.status, refused["x-ratelimit-remaining"]), (429, "0"))
+        self.assertAlmostEqual(int(refused["retry-after"]), (midnight - now).total_seconds(), delta=10)
+        self.assertEqual(self.ask(weir, 1, key="bob-1").status, 200)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Clients that wait for the server's word, 100, before they send their body: who is late, and who else is asked."""
+
+import time
+
+from harness import TestCase, Upstream, Weir, answer, eventually, main
+from upstreams_test import entry, several
+
+
+class Expectations(TestCase):
+    HEAD = " / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
+    TIMEOUTS = 'timeouts = { response = "300ms" }\n'
+    PATIENT = 'body_timeout = "5s"\n'  # with clients; PATIENCE lasts longer
+
+    def weir(self, *replies, more="", server=PATIENT):
+        self.upstreams = [self.start(Upstream(reply)) for reply in replies]
+        return self.start(Weir(several(*(entry(each.port) for each in self.upstreams), server=server,
+                                       more='balance = "round_robin"\n' + self.TIMEOUTS + more)))
+
+    @staticmethod
+    def silent(exchange):
+        exchange.wait_for_close()
+
+    @staticmethod
+    def well(exchange):
+        exchange.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+        exchange.send(answer(exchange.read_body()))
+
+    def ask(self, weir, method="POST"):
+        """The last answer; the body is sent when a server asks for it."""
+        with weir.connect() as client:
+            client.send((method + self.HEAD).encode())
+            answered = client.read()
+            if answered.status == 100:
+                client.send(b"abc")
+                answered = client.read()
+            return answered
+
+    def assert_no_client_was_blamed(self, weir):
+        self.assertEqual(weir.metric("weir_client_errors_total"), 0)
+
+    def test_a_server_that_says_nothing_is_late_and_not_its_client(self):
+        weir = self.weir(self.silent)
+        for _ in range(2):
+            self.assert_own_error(self.ask(weir), 504)
+        self.await_metric(weir, 2, "weir_upstream_failures_total")
+        self.assert_no_client_was_blamed(weir)
+
+    def test_all_attempts_together_have_a_deadline_there_as_well(self):
+        self.TIMEOUTS = 'timeouts = { response = "60s", total = "300ms" }\n'
+        weir = self.weir(self.silent)
+        self.assert_own_error(self.ask(weir), 504)
+        self.assert_no_client_was_blamed(weir)
+
+    def test_such_a_server_is_put_out(self):
+        weir = self.weir(self.silent, self.well, more='eject = { failures = 1, least = "1h", most = "1h" }')
+        answers = [self.ask(weir) for _ in range(6)]
+        self.assertEqual(sorted(each.status for each in answers), [200] * 5 + [504])
+        weir.wait_for(rf"server {self.upstreams[0].address} is out for .*: its answers fail")
+        self.assert_no_client_was_blamed(weir)
+
+    def test_a_body_that_has_not_come_yet_can_go_to_another_server(self):
+        for silent in (self.silent, lambda exchange: exchange.close()):
+            weir = self.weir(silent, self.well, more='retry = { budget = "100%" }\neject = { failures = 1000 }')
+            answers = [self.ask(weir, "PUT") for _ in range(4)]
+            self.assertEqual([(each.status, each.body) for each in answers], [(200, b"abc")] * 4)
+            self.assertGreaterEqual(len(self.upstreams[0].exchanges), 1)
+            self.assert_no_client_was_blamed(weir)
+
+    def test_one_that_was_asked_for_by_a_server_that_dies_then_too(self):
+        def dies(exchange):
+            exchange.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+            exchange.close()
+
+        weir = self.weir(dies, self.well, more='eject = { failures = 1000 }')
+        for number in range(1, 5):
+            with weir.connect() as client:
+                client.send(("PUT" + self.HEAD).encode())
+                self.assertEqual(client.read().status, 100)
+                eventually(lambda: len(self.upstreams[1].exchanges) == number, "the other server has it")
+                client.send(b"abc")
+                while (answered := client.read()).status == 100:
+                    pass
+                self.assertEqual((answered.status, answered.body), (200, b"abc"))
+        self.assertGreaterEqual(len(self.upstreams[0].exchanges), 1)
+
+    def test_the_wait_for_the_word_is_no_slowness_of_the_client(self):
+        def late(exchange):
+            time.sleep(0.8)
+            self.well(exchange)
+
+        self.TIMEOUTS = ""
+        weir = self.weir(late, server='min_rate = "1KiB"\nmin_rate_grace = "300ms"\n')
+        self.assertEqual(self.ask(weir).body, b"abc")
+        self.assert_no_client_was_blamed(weir)
+
+    def test_after_the_word_it_is_the_clients_turn(self):
+        weir = self.weir(self.well, server='body_timeout = "300ms"\n')
+        with weir.connect() as client:
+            client.send(("POST" + self.HEAD).encode())
+            self.assertEqual(client.read().status, 100)
+            self.assert_own_error(client.read(), 408)
+        self.await_metric(weir, 1, "weir_client_errors_total", kind="body_timeout")
+        self.assertEqual(weir.metric("weir_upstream_failures_total"), 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""A new process of the binary that cannot take over, or does so in word alone: nothing changes at all."""
+
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+from harness import PATIENCE, WEIR, config, eventually, main, request_bytes, rule
+from lineage import Upgrade
+
+# A process that takes over in word alone; then comes what it does.
+IMPOSTOR = """exec python3 -c '
+import os, signal, socket, time
+channel = socket.socket(fileno=int(os.environ["WEIR_UPGRADE_FD"]))
+def hear(word):
+    while channel.recv(65536).split(b"\\n")[0] != word: pass
+channel.send(b"ready")
+hear(b"state")
+channel.send(b"restored")
+hear(b"open")
+%s'"""
+
+
+def has_ended(pid):
+    """Whether nothing is left of it but what its parent may ask."""
+    try:
+        return (pathlib.Path("/proc") / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+class Failing(Upgrade):
+    LIMIT = rule("all", "10/day", algorithm='"fixed_window"', key="[]")
+
+    def test_whatever_fails_the_old_one_goes_on(self):
+        given = {"rules": self.LIMIT, "routes": self.FREE, "server": 'upgrade_timeout = "400ms"'}
+        good = config(self.upstream.port, **given)
+        weir = self.weir(**given)
+        kept = self.enterContext(weir.connect())
+        for number, (script, text, why) in enumerate((
+                (None, good.replace("10/day", "lots"), r"weir\.toml:\d+: rule\[all\]\.limit"),
+                ("kill -SEGV $$", good, "it was ended by signal 11"),
+                ("exit 3", good, "it ended with status 3"),
+                ("exec sleep 30", good, "it was not ready within upgrade_timeout"))):
+            with self.subTest(why):
+                weir.install(script)
+                weir.write(text)
+                weir.fails(why)
+                self.assertEqual(int(kept.get("/")["x-ratelimit-remaining"]), 9 - 2 * number)
+                self.assertEqual(int(weir.get("/")["x-ratelimit-remaining"]), 8 - 2 * number)
+        weir.binary.unlink()
+        weir.fails("cannot start .*weir: No such file")
+        self.assertEqual(weir.metric("weir_upgrades_total", result="failed"), 5)
+        weir.install(None)
+        weir.upgrade()
+        self.assertEqual(weir.get("/").status, 200)
+        self.assertEqual(weir.metric("weir_upgrades_total", result="failed"), 5)
+
+    def test_one_that_is_late_with_the_state_is_ended_and_requests_go_on(self):
+        """It says that it is ready and then nothing."""
+        weir = self.weir(rules=self.LIMIT, routes=self.FREE, server='upgrade_pause = "300ms"')
+        weir.install("exec python3 -c 'import os, socket, time; "
+                     's = socket.socket(fileno=int(os.environ["WEIR_UPGRADE_FD"])); s.send(b"ready"); time.sleep(30)\'')
+        kept = self.enterContext(weir.connect())
+        self.assertEqual(kept.get("/").status, 200)
+        weir.signal(signal.SIGUSR2)
+        weir.wait_for("upgrade: started process")
+        statuses = []
+        while not any("goes on as it was" in line for line in weir.lines) or len(statuses) < 5:
+            statuses.append(kept.get("/").status)
+            time.sleep(0.005)
+        weir.wait_for("it did not take over within upgrade_pause; this weir goes on")
+        self.assertEqual(set(statuses) - {429}, {200})
+        self.assertEqual(statuses.count(200), min(9, len(statuses)))
+
+    def test_one_that_dies_once_it_serves_and_before_it_is_told_that_it_is_weir_is_not(self):
+        weir = self.weir(rules=self.LIMIT, routes=self.FREE)
+        weir.install(IMPOSTOR % 'os.kill(os.getppid(), signal.SIGSTOP); channel.send(b"serving"); os._exit(9)')
+        weir.signal(signal.SIGUSR2)
+        eventually(lambda: has_ended(weir.wait_for(r"upgrade: started process (\d+)")[0].group(1)), "it is dead")
+        weir.signal(signal.SIGCONT)
+        weir.wait_for("it ended with status 9; this weir goes on as it was")
+        self.assertEqual(weir.get("/").status, 200)
+
+    def test_connections_stay_where_nobody_takes_them(self):
+        """The new process is gone before a connection is free to go over: who has one hears of it with an answer."""
+        release = self.hold_requests()
+        weir = self.weir()
+        weir.install(IMPOSTOR % 'channel.send(b"serving"); hear(b"over"); os._exit(0)')
+        clients = [self.enterContext(weir.connect()) for _ in range(6)]
+        for client in clients:
+            client.send(request_bytes("GET", "/"))
+        eventually(lambda: len(self.upstream.exchanges) == 6, "all are under way")
+        weir.signal(signal.SIGUSR2)
+        weir.wait_for("has taken over")
+        eventually(lambda: has_ended(weir.wait_for(r"upgrade: started process (\d+)")[0].group(1)), "nobody takes them")
+        release.set()
+        answers = [client.read() for client in clients]
+        self.assertEqual([said.status for said in answers], [200] * 6)
+        # The first of each worker was to go over; by the next it knows that nobody takes them.
+        kept = [client for client, said in zip(clients, answers) if said["connection"] != "close"]
+        self.assertTrue(kept)
+        time.sleep(0.3)  # six ticks, at each of which they might be closed
+        for client in kept:
+            said = client.get("/")
+            self.assertEqual((said.status, said["connection"]), (200, "close"))
+        self.assertEqual(weir.process.wait(PATIENCE), 0)
+        weir.signal = lambda _: None
+
+    def test_one_that_fails_late_leaves_the_admin_listener_to_the_one_that_runs(self):
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as admin:
+            path = pathlib.Path(folder) / "admin.sock"
+            admin.bind(str(path))
+            admin.listen()
+            text = config(self.upstream.port, routes=self.FREE)
+            file = pathlib.Path(folder) / "weir.toml"
+            file.write_text(text.replace('[admin]\naddress = "127.0.0.1:0"', f'[admin]\naddress = "unix:{path}"'))
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with ours, theirs:
+                environment = {**os.environ, "WEIR_UPGRADE_FD": str(theirs.fileno())}
+                process = subprocess.Popen([WEIR, "run", "--config", file], env=environment, pass_fds=[theirs.fileno()],
+                                           stderr=subprocess.DEVNULL)
+                ours.send(b"\n".join([b"hello", b"weir upgrade 2", *[b"0"] * 7]))
+                socket.send_fds(ours, [f"admin\nunix:{path}".encode()], [admin.fileno()])
+                ours.send(b"inherited")
+                ours.settimeout(PATIENCE)
+                self.assertEqual(ours.recv(1000), b"ready")
+                state = os.memfd_create("state")
+                os.write(state, b"nothing that it knows")
+                socket.send_fds(ours, [b"state"], [state])
+                os.close(state)
+                self.assertIn(b"failed", ours.recv(1000))
+                self.assertNotEqual(process.wait(PATIENCE), 0)
+            self.assertTrue(path.exists())
+
+    def test_the_pause_has_one_bound_for_all_of_it(self):
+        """It restores and opens, and is too late with both together."""
+        weir = self.weir(rules=self.LIMIT, routes=self.FREE, server='upgrade_pause = "600ms"')
+        late = 'time.sleep(0.4); channel.send(b"%s")'
+        weir.install((IMPOSTOR % (late % "serving")).replace('channel.send(b"restored")', late % "restored"))
+        weir.fails("within upgrade_pause")
+        self.assertEqual(weir.get("/").status, 200)
+
+    def test_whoever_asks_is_told_why(self):
+        weir = self.weir(rules=self.LIMIT, routes=self.FREE)
+        weir.install("exit 7")
+        told = weir.ask("upgrade")
+        self.assertEqual((told.returncode, told.stdout), (1, ""))
+        self.assertRegex(told.stderr, r"weir: 127\.0\.0\.1:\d+: no upgrade: it ended with status 7")
+        weir.write("[server]\nworkers = true\n")
+        self.assertEqual(weir.ask("upgrade").returncode, 2)
+        self.assertEqual(weir.get("/").status, 200)
+
+    def test_a_weir_that_is_to_end_takes_the_new_one_with_it(self):
+        weir = self.weir(rules=self.LIMIT, routes=self.FREE)
+        weir.install("exec sleep 30")
+        weir.signal(signal.SIGUSR2)
+        started = int(weir.wait_for(r"upgrade: started process (\d+)")[0].group(1))
+        weir.signal(signal.SIGTERM)
+        weir.wait_for("upgrade: process .*: weir is to end; this weir goes on as it was")
+        self.assertEqual(weir.process.wait(PATIENCE), 0)
+        self.assertFalse(pathlib.Path(f"/proc/{started}").exists())
+        weir.signal = lambda _: None
+
+
+if __name__ == "__main__":
+    main()

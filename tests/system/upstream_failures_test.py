@@ -1,0 +1,281 @@
+#!/usr/bin/env python3
+"""Of several servers one fails under load: which requests are lost, which are late, and who is put out."""
+
+import itertools
+import signal
+import socket
+import threading
+import time
+
+from harness import (PATIENCE, SANITIZED, Client, Echo, TestCase, Upstream, Weir, closed_port, config, eventually, main,
+                     request_bytes)
+from upstreams_test import entry, several
+
+
+def gets(client):
+    return client.get("/")
+
+
+def puts(client):
+    return client.request("PUT", "/", body=b"x" * 1000)
+
+
+def uploads(client):
+    """A body that weir has to pass on as it comes."""
+    client.send(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc")
+    time.sleep(0.005)
+    client.send(b"def")
+    return client.read()
+
+
+class Load:
+    """Requests without pause by several clients, until they are stopped; what each came to. `asks`: what they do by turns."""
+
+    def __init__(self, weir, *asks, clients=4):
+        self.weir, self.asks, self.stopped = weir, asks or (gets, puts), threading.Event()
+        self.results = []  # (status or the fault, seconds)
+        self.clients = clients
+        self.threads = [threading.Thread(target=self.run, daemon=True) for _ in range(clients)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self):
+        client, asks = None, itertools.cycle(self.asks)
+        while not self.stopped.is_set():
+            began = time.monotonic()
+            try:
+                client = client or Client(self.weir.port)
+                answered = next(asks)(client)
+                status, ends = answered.status, answered["connection"] == "close"
+            except (OSError, EOFError) as fault:
+                status, ends = fault, True
+            self.results.append((status, time.monotonic() - began))
+            if client and (ends or self.stopped.is_set()):
+                client.sock.close()
+                client = None
+
+    def pass_on(self, count=200):
+        """Until so many more were answered."""
+        end = len(self.results) + count
+        eventually(lambda: len(self.results) >= end, f"{count} more requests are over", 2 * PATIENCE)
+
+    def stop(self):
+        self.stopped.set()
+        for thread in self.threads:
+            thread.join(2 * PATIENCE)
+        return self.results
+
+    def lost(self):
+        return [status for status, _ in self.stop() if status != 200]
+
+
+class Failures(TestCase):
+    """Of three servers one fails under load: the others have an answer for every request that can be sent again."""
+
+    # A request that waits for another deadline than that of 300 ms is late, whatever else a busy machine is about.
+    LATE = 6 if SANITIZED else 3  # seconds
+    TIMEOUTS = 'timeouts = { connect = "300ms", response = "300ms" }\nslow_start = "0s"\n'
+    FOR_GOOD = 'eject = { failures = 3, least = "1h", most = "1h" }'
+
+    def setUp(self):
+        self.echoes = [self.start(Echo()) for _ in range(2)]
+        self.over = threading.Event()
+        self.addCleanup(self.over.set)
+
+    def weir(self, port, more=""):
+        return self.start(Weir(several(*(entry(echo.port) for echo in self.echoes), entry(port),
+                                       more=self.TIMEOUTS + more)))
+
+    def load(self, weir, *asks, **options):
+        """It ends with the test, before its weir does: else it would find others at that port."""
+        load = Load(weir, *asks, **options)
+        self.addCleanup(load.stop)
+        return load
+
+    def assert_none_late(self, load):
+        self.assertLess(max(seconds for _, seconds in load.stop()), self.LATE)
+
+    def assert_none_lost_or_late(self, load):
+        self.assertEqual(load.lost(), [])
+        self.assert_none_late(load)
+
+    def assert_put_out(self, weir, upstream):
+        weir.wait_for(rf"server 127\.0\.0\.1:{upstream.port} is out for .*: its answers fail")
+
+    def assert_few_lost(self, load):
+        """As many as put a server out for good, and what was under way at it."""
+        lost = load.lost()
+        self.assertIn(len(lost), range(3, 3 + load.clients), lost)
+        self.assert_none_late(load)
+        return lost
+
+    def test_a_server_that_is_killed_and_restarted(self):
+        upstream = Upstream()
+        weir = self.weir(upstream.port, 'eject = { least = "100ms", most = "200ms" }')
+        load = self.load(weir)
+        load.pass_on()
+        upstream.__exit__()
+        weir.wait_for(rf"server 127\.0\.0\.1:{upstream.port} is out for .*: it cannot be reached")
+        load.pass_on()
+        again = self.start(Upstream(port=upstream.port))
+        weir.wait_for(rf"server 127\.0\.0\.1:{upstream.port} is back")
+        eventually(lambda: len(again.exchanges) > 20, "it has its share again")
+        self.assert_none_lost_or_late(load)
+
+    def test_a_server_that_answers_garbage(self):
+        for garbage in (b"garbage\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", b"HTTP/1.1 20", b"",
+                        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"):
+            with self.subTest(garbage):
+                upstream = self.start(Upstream(lambda exchange: (exchange.send(garbage), exchange.close())))
+                weir = self.weir(upstream.port)
+                load = self.load(weir)
+                self.assert_put_out(weir, upstream)
+                load.pass_on()
+                self.assert_none_lost_or_late(load)
+
+    def test_a_server_whose_answers_break_off_or_stop(self):
+        """What went to a client cannot be taken back, but it is few of them that come upon such a server."""
+        for begun, ends in ((b"Content-Length: 10\r\n\r\n", True), (b"Content-Length: 10\r\n\r\nabc", True),
+                            (b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", True),
+                            (b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n", True),
+                            (b"Content-Length: 10\r\n\r\n", False), (b"Content-Length: 10\r\n\r\nabc", False)):
+            def reply(exchange):
+                exchange.send(b"HTTP/1.1 200 OK\r\n" + begun)
+                exchange.close() if ends else exchange.wait_for_close()
+
+            with self.subTest(begun, ends=ends):
+                upstream = self.start(Upstream(reply))
+                weir = self.weir(upstream.port, self.FOR_GOOD)
+                load = self.load(weir)
+                self.assert_put_out(weir, upstream)
+                load.pass_on()
+                self.assertTrue(all(isinstance(each, (EOFError, OSError)) for each in self.assert_few_lost(load)), "cut off")
+                self.await_metric(weir, len(load.lost()), "weir_upstream_failures_total")
+
+    def test_a_server_that_is_frozen_under_uploads(self):
+        upstream = self.start(Upstream(lambda exchange: (exchange.wire.read_exactly(3), self.over.wait(4 * PATIENCE))))
+        weir = self.weir(upstream.port, self.FOR_GOOD)
+        load = self.load(weir, uploads)
+        self.assert_put_out(weir, upstream)
+        load.pass_on()
+        self.assertEqual(set(self.assert_few_lost(load)), {504})
+        self.assertEqual(weir.metric("weir_client_errors_total"), 0)
+
+    def test_an_answer_that_lasts_brings_a_server_back(self):
+        """A stream of events has no end to be waited for."""
+        well, stream = threading.Event(), threading.Event()
+
+        def reply(exchange):
+            if not well.is_set():
+                exchange.close()
+                return
+            exchange.send(b"HTTP/1.1 200 OK\r\n\r\nfirst")
+            while not stream.wait(0.05):
+                exchange.send(b"more")
+            exchange.close()
+
+        self.addCleanup(stream.set)
+        upstream = self.start(Upstream(reply))
+        weir = self.weir(upstream.port, 'eject = { failures = 1, least = "100ms", most = "100ms" }')
+        load = self.load(weir, gets, clients=2)
+        self.assert_put_out(weir, upstream)
+        well.set()
+        weir.wait_for(rf"server {upstream.address} is back")
+        stream.set()
+        load.stop()
+
+    def test_who_leaves_an_answer_says_nothing_of_its_server(self):
+        def endless(exchange):
+            exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nfirst")
+            exchange.wait_for_close()
+
+        upstream = self.start(Upstream(endless))
+        weir = self.start(Weir(config(upstream.port, upstream='timeouts = { response = "60s" }\neject = { failures = 1 }')))
+        for _ in range(3):
+            with weir.connect() as client:
+                client.send(request_bytes("GET", "/"))
+                client.wire.read_until(b"first")
+        self.await_metric(weir, 3, "weir_client_errors_total", kind="left")
+        self.assertEqual((weir.metric("weir_upstream_failures_total"), weir.metric("weir_upstream_ejections_total")), (0, 0))
+
+    def test_a_clients_bad_body_beside_an_answer_is_not_its_servers(self):
+        def early(exchange):
+            exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nfirst")
+            self.over.wait(4 * PATIENCE)
+
+        upstream = self.start(Upstream(early))
+        weir = self.start(Weir(config(upstream.port, server='body_timeout = "300ms"',
+                                      upstream='timeouts = { response = "300ms" }\neject = { failures = 1 }')))
+        for wrong in (b"zz\r\n", b""):  # no chunk; nothing in time, which the server may be waiting for
+            with weir.connect() as client:
+                client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+                client.wire.read_until(b"first")
+                client.send(wrong)
+                with self.assertRaises((EOFError, ConnectionResetError)):
+                    client.wire.read_exactly(1_000_000)
+        self.await_metric(weir, 1, "weir_client_errors_total", kind="body_timeout")
+        self.assertEqual((weir.metric("weir_upstream_failures_total"), weir.metric("weir_upstream_ejections_total")), (0, 0))
+
+    def test_a_server_that_is_frozen(self):
+        frozen = self.start(Echo())
+        weir = self.weir(frozen.port)
+        load = self.load(weir)
+        load.pass_on()
+        frozen.signal(signal.SIGSTOP)
+        try:
+            self.assert_put_out(weir, frozen)
+            load.pass_on()
+        finally:
+            frozen.signal(signal.SIGCONT)
+        self.assert_none_lost_or_late(load)
+
+    def test_no_request_that_cannot_be_sent_again_is_spent_on_one_that_is_frozen(self):
+        frozen = self.start(Upstream(lambda exchange: exchange.wait_for_close()))
+        eject = 'eject = { least = "50ms", most = "20s" }\n'
+        for more in (eject, eject + 'health = { path = "/", interval = "100ms", unhealthy_after = 1000 }\n'):
+            with self.subTest(more):
+                weir = self.weir(frozen.port, more)
+                load = self.load(weir)
+                weir.wait_for(rf"server 127\.0\.0\.1:{frozen.port} is out for .*: its answers fail")
+                load.lost()
+                seen = len(frozen.exchanges)
+                with weir.connect() as client:
+                    for _ in range(20):
+                        self.assertEqual(client.request("POST", "/", body=b"x").status, 200)
+                        time.sleep(0.05)
+                self.assertNotIn("POST", [each.method for each in frozen.exchanges[seen:]])
+
+    def test_connecting_is_bounded_for_all_servers_together(self):
+        """A listener whose backlog is full lets a connection hang, as a host that is away does."""
+        full = [socket.create_server(("127.0.0.1", 0), backlog=0) for _ in range(4)]
+        for listener in full:
+            self.addCleanup(listener.close)
+            for _ in range(2):
+                filler = socket.socket()
+                filler.setblocking(False)
+                filler.connect_ex(listener.getsockname())
+                self.addCleanup(filler.close)
+        weir = self.start(Weir(several(*(entry(listener.getsockname()[1]) for listener in full),
+                                       more='timeouts = { connect = "400ms", connect_total = "400ms" }')))
+        self.assert_own_error(weir.get("/"), 504)
+        self.await_metric(weir, 1, "weir_upstream_failures_total")
+
+    def test_a_unit_that_a_failed_connection_took_is_given_back(self):
+        port = closed_port()
+        weir = self.start(Weir(several(entry(port, 'limit = "1/day"'))))
+        for _ in range(3):
+            self.assert_own_error(weir.get("/"), 502)
+
+    def test_where_all_fail_all_are_tried(self):
+        upstream = Upstream()
+        weir = self.start(Weir(several(entry(closed_port()), entry(upstream.port), entry(closed_port()),
+                                       more='eject = { least = "1h", most = "1h" }')))
+        upstream.__exit__()
+        for _ in range(3):
+            self.assert_own_error(weir.get("/"), 502)
+        self.start(Upstream(port=upstream.port))
+        self.assertEqual(weir.get("/").status, 200, "at once, though it is out for an hour")
+
+
+if __name__ == "__main__":
+    main()
