@@ -11,6 +11,7 @@
 
 #include "redis/backend.hpp"
 #include "redis/bill.hpp"
+#include "redis/common.hpp"
 #include "redis/complaint.hpp"
 #include "redis/deny_cache.hpp"
 #include "redis/faults.hpp"
@@ -33,14 +34,6 @@
 #include <vector>
 
 namespace weir::redis {
-
-// What the sessions of a cluster have in common.
-struct Store::Common {
-  Cluster& cluster;
-  StoreStats& stats;
-  DenyCache& denied;
-  Holding& holding;
-};
 
 class Store::Session final : public std::enable_shared_from_this<Store::Session>, public Store::Backend {
  public:
