@@ -240,6 +240,7 @@ void Store::Session::load_again(Purpose purpose) {
   if (!pipeline_.has_room() || std::exchange(charge ? loading_charge_ : loading_refund_, true)) return;
   append_command(pipeline_.output(), {"SCRIPT", "LOAD", charge ? charge_script() : refund_script()});
   pipeline_.push({.purpose = purpose, .command = {}});
+  schedule_flush();  // also where nobody asks again
   count(stats_.script_loads);
 }
 

@@ -96,6 +96,21 @@ TEST_F(Failure, AFrozenRedisCostsTheTimeoutAndALateReplyIsNobodys) {
   EXPECT_GE(worker.store.stats().timeouts.load(), 3U);
 }
 
+// It leaves at once, not with whatever is asked next.
+TEST_F(Failure, AScriptIsLoadedAgainAlsoWhereNobodyWaitsForIt) {
+  Server server;
+  auto settings = Worker::settings_for(server, 30ms);
+  settings.lease_time = 1h;  // the connection stays
+  Worker worker(settings);
+  ASSERT_TRUE(worker.turn_until_up());
+  server.ask({"SCRIPT", "FLUSH"});
+  count_anew(server);
+  server.freeze();
+  EXPECT_EQ(worker.charge(bill_).error, StoreError::Timeout);
+  server.thaw();
+  EXPECT_TRUE(worker.turn_until([&] { return !server.info("commandstats", "cmdstat_script|load").empty(); }));
+}
+
 TEST_F(Failure, TheBreakerOpensAndTheStoreProbesByItself) {
   Server server;
   auto tuning = Worker::quick();
