@@ -110,6 +110,7 @@ std::vector<Call*> Pipeline::take_expired(Time now) {
 
 std::optional<Pipeline::Time> Pipeline::next_deadline() const noexcept {
   std::optional<Time> next;
+  if (!pending_.empty()) next = pending_.front().sent + patience_;
   const auto see = [&](const Call* call) {
     if (call != nullptr && (!next || call->deadline < *next)) next = call->deadline;
   };

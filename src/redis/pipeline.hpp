@@ -11,6 +11,7 @@
 #include "redis/bill.hpp"
 #include "redis/cluster_slots.hpp"
 
+#include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
 #include "weir/net/asio.hpp"
@@ -90,7 +91,7 @@ class Pipeline {
   struct Entry {
     Purpose purpose;
     std::vector<Bill> bills{};               // of Charge: those that share the call, in order
-    Time sent{};                             // of Charge
+    Time sent{};                             // when its bytes were appended
     LastRefunds::Groups refunded{};          // of Refund: whose
     std::unique_ptr<std::string> command{};  // of Refund: its bytes, in case they have to leave again
     std::vector<Refund> lines{};             // of Refund, several of a cluster: in case each has to by itself
@@ -99,7 +100,8 @@ class Pipeline {
     std::uint8_t hops = 0;                   // of Refund, to other nodes, so far
   };
 
-  explicit Pipeline(std::size_t max_pending) : pending_(max_pending) {}
+  // `patience`: how long a command may go without an answer, whoever waits for it or nobody.
+  Pipeline(std::size_t max_pending, base::Duration patience) : pending_(max_pending), patience_(patience) {}
 
   // No room for another bill, or another command.
   [[nodiscard]] bool full() const noexcept { return !has_room() || bills_ >= pending_.capacity(); }
@@ -126,14 +128,21 @@ class Pipeline {
   void recycle(std::vector<Bill> bills);
 
   // The caller has appended the command's bytes to `output()`. REQUIRES has_room().
-  void push(Entry entry) { pending_.push_back(std::move(entry)); }
+  void push(Entry entry, Time now) {
+    entry.sent = now;
+    pending_.push_back(std::move(entry));
+  }
 
   // Whom the next reply is for; nullopt when nothing was asked.
   [[nodiscard]] std::optional<Entry> pop();
 
   // Abandons the calls that were to be answered by `now`, and hands them out. Their entries keep their lines.
   [[nodiscard]] std::vector<Call*> take_expired(Time now);
-  // The earliest deadline among calls still waiting.
+  // The first without an answer has waited for too long, and with it all that are behind it.
+  [[nodiscard]] bool is_overdue(Time now) const noexcept {
+    return !pending_.empty() && pending_.front().sent + patience_ <= now;
+  }
+  // By when the next of the calls still waiting is to be answered, or the first command.
   [[nodiscard]] std::optional<Time> next_deadline() const noexcept;
 
   // Everything of a connection that has ended, bytes and all; what was gathered as if it had been sent.
@@ -147,6 +156,7 @@ class Pipeline {
   static constexpr std::size_t kMostGathered = 65'536;
 
   boost::circular_buffer<Entry> pending_;
+  base::Duration patience_;
   std::vector<Call*> gathered_;
   std::vector<Refund> refunds_;  // gathered as well
   std::size_t bills_ = 0;        // gathered and pending

@@ -1,5 +1,6 @@
 #include "weir/redis/redis_settings.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -99,6 +100,10 @@ base::Result<RedisSettings> parse_tcp(std::string_view rest, RedisSettings setti
 }
 
 }  // namespace
+
+base::Duration patience_of(const RedisSettings& settings) noexcept {
+  return std::max(settings.timeout, settings.lease_time / 3);
+}
 
 base::Result<RedisSettings> parse_redis_url(std::string_view url) {
   constexpr std::string_view kTcp = "redis://";

@@ -201,9 +201,7 @@ void Store::Session::report_fault(Faults::Kinds kinds, const std::string& what) 
 
 void Store::Session::open_breaker() {
   count(stats_.opened);
-  refusal_ = StoreError::BreakerOpen;
-  state_.store(StoreState::Down, std::memory_order_relaxed);
-  hang_up();
+  break_off(StoreError::BreakerOpen);
 }
 
 }  // namespace weir::redis

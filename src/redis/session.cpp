@@ -53,7 +53,7 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
       refunds_(refunds != nullptr ? *refunds : own_refunds_),
       own_denied_(common != nullptr ? nullptr : std::make_unique<DenyCache>(refunds_)),
       denied_(common != nullptr ? common->denied : *own_denied_),
-      pipeline_(tuning.max_pending),
+      pipeline_(tuning.max_pending, patience_of(settings)),
       deadline_timer_(executor),
       own_holding_(common != nullptr ? nullptr
                                      : std::make_shared<Holding>(executor, settings.lease_time,
@@ -319,14 +319,19 @@ void Store::Session::move_on() {
   attempts_ = 0;
   if (state() == StoreState::Up) {
     last_error_ = "the Sentinels have made another one the master";
-    refusal_ = StoreError::Away;
-    state_.store(StoreState::Down, std::memory_order_relaxed);
-    hang_up();
+    break_off(StoreError::Away);
   } else if (opening_ != 0) {
     give_up_opening();
   } else {
     pause_timer_.cancel();
   }
+}
+
+// Of a connection that is up, whoever reads from it: what is under way on it fails, and another one is made.
+void Store::Session::break_off(StoreError refusal) noexcept {
+  refusal_ = refusal;
+  state_.store(StoreState::Down, std::memory_order_relaxed);
+  hang_up();
 }
 
 void Store::Session::hang_up() noexcept {

@@ -97,6 +97,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void rise();
   void fall(net::ErrorCode why);
   void hang_up() noexcept;
+  void break_off(StoreError refusal) noexcept;
   void move_on();
   [[nodiscard]] std::string name() const;
 
@@ -113,7 +114,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   [[nodiscard]] bool ask_again(Call& call);
   [[nodiscard]] bool send_again(Pipeline::Entry& entry);
   void refund_anywhere(std::span<const Refund> refunds);
-  void announce_asking();
+  void announce_asking(Pipeline::Time now);
   void load_again(Pipeline::Purpose purpose);
   [[nodiscard]] base::TimePoint server_time(Pipeline::Time now) const noexcept;
   void learn_server_time(base::TimePoint server_now) noexcept;

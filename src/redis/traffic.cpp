@@ -58,8 +58,8 @@ net::ErrorCode Store::Session::enqueue(Call& call) {
   if (pipeline_.full()) return StoreError::Overloaded;
   // First: where one of these throws, nothing refers to the call yet.
   schedule_flush();
-  // What another node sent on is due earlier than what is asked here.
-  if (!watching_ || (common_ != nullptr && call.deadline < deadline_timer_.expiry()))
+  // What another node sent on is due earlier than what is asked here, and amendments have longer.
+  if (!watching_ || call.deadline < deadline_timer_.expiry())
     watch_until(std::min(call.deadline, pipeline_.next_deadline().value_or(call.deadline)));
   pipeline_.gather(call);
   return {};
@@ -107,10 +107,11 @@ bool Store::Session::forget(const limit::Charge& charge) {
 }
 
 void Store::Session::tell(std::unique_ptr<std::string> command, Pipeline::Entry entry) {
+  const auto now = std::chrono::steady_clock::now();
   pipeline_.output().append(*command);
-  refunds_.note(entry.refunded, std::chrono::steady_clock::now());
+  refunds_.note(entry.refunded, now);
   entry.command = std::move(command);
-  pipeline_.push(std::move(entry));
+  pipeline_.push(std::move(entry), now);
 }
 
 // Whatever else this turn of the loop asks leaves in the same write, and bills share calls.
@@ -131,13 +132,13 @@ void Store::Session::pack() {
   while (!stopped_ && pipeline_.has_room(common_ != nullptr ? 2 : 1)) {
     auto bills = pipeline_.take_group();
     if (bills.empty()) return;
-    if (bills.front().call->asking) announce_asking();
+    if (bills.front().call->asking) announce_asking(now);
     std::array<Demand, kMostBills> demands;
     for (std::size_t i = 0; i < bills.size(); ++i)
       demands[i] = {bills[i].lines(), holding_.of(bills[i].permit), bills[i].call->looks};
     append_charge(pipeline_.output(), charge_sha_, {settings_.prefix, common_ != nullptr},
                   std::span(demands).first(bills.size()), server_time(now));
-    pipeline_.push({.purpose = Purpose::Charge, .bills = std::move(bills), .sent = now});
+    pipeline_.push({.purpose = Purpose::Charge, .bills = std::move(bills)}, now);
   }
 }
 
@@ -145,6 +146,7 @@ void Store::Session::flush() {
   flush_scheduled_ = false;
   if (state() != StoreState::Up || blocked_) return;
   pack();
+  if (!watching_) watch_deadlines();  // amendments alone have left
   net::ErrorCode ec;
   count(stats_.writes, wire_.send(pipeline_.output(), ec));
   if (ec == asio::error::would_block) return wait_for_room();
@@ -162,8 +164,8 @@ void Store::Session::wait_for_room() {
   });
 }
 
-// One timer for all calls: set for the earliest deadline of the moment, and left alone while that moves
-// later.
+// One timer for all calls and commands: set for the earliest deadline of the moment, and left alone while
+// that moves later.
 void Store::Session::watch_deadlines() {
   const auto next = pipeline_.next_deadline();
   watching_ = false;
@@ -179,8 +181,15 @@ void Store::Session::watch_until(Pipeline::Time deadline) {
   watching_ = true;
 }
 
+// A connection that takes everything and answers nothing is given up before what is held through it has
+// expired.
 void Store::Session::expire() {
-  const auto expired = pipeline_.take_expired(std::chrono::steady_clock::now());
+  const auto now = std::chrono::steady_clock::now();
+  const auto expired = pipeline_.take_expired(now);
+  if (state() == StoreState::Up && pipeline_.is_overdue(now)) {
+    last_error_ = "no answer to a command within " + base::to_readable(patience_of(settings_));
+    break_off(StoreError::Away);
+  }
   watch_deadlines();
   for (Call* call : expired) {
     count(stats_.timeouts);
@@ -197,16 +206,17 @@ bool Store::Session::ask_again(Call& call) {
   return true;
 }
 
-void Store::Session::announce_asking() {
+void Store::Session::announce_asking(Pipeline::Time now) {
   append_command(pipeline_.output(), {"ASKING"});
-  pipeline_.push({.purpose = Purpose::Asking});
+  pipeline_.push({.purpose = Purpose::Asking}, now);
 }
 
 bool Store::Session::send(Pipeline::Entry& entry, bool asking) {
   if (!takes_bills() || !pipeline_.has_room(2)) return false;
-  if (asking) announce_asking();
+  const auto now = std::chrono::steady_clock::now();
+  if (asking) announce_asking(now);
   pipeline_.output().append(*entry.command);
-  pipeline_.push(std::move(entry));
+  pipeline_.push(std::move(entry), now);
   schedule_flush();
   return true;
 }
@@ -221,7 +231,7 @@ void Store::Session::refund_anywhere(std::span<const Refund> refunds) {
 bool Store::Session::send_again(Pipeline::Entry& entry) {
   if (std::exchange(entry.resent, true) || !pipeline_.has_room()) return false;
   pipeline_.output().append(*entry.command);
-  pipeline_.push(std::move(entry));
+  pipeline_.push(std::move(entry), std::chrono::steady_clock::now());
   schedule_flush();
   return true;
 }
@@ -239,7 +249,7 @@ void Store::Session::load_again(Purpose purpose) {
   const bool charge = purpose == Purpose::LoadCharge;
   if (!pipeline_.has_room() || std::exchange(charge ? loading_charge_ : loading_refund_, true)) return;
   append_command(pipeline_.output(), {"SCRIPT", "LOAD", charge ? charge_script() : refund_script()});
-  pipeline_.push({.purpose = purpose, .command = {}});
+  pipeline_.push({.purpose = purpose, .command = {}}, std::chrono::steady_clock::now());
   schedule_flush();  // also where nobody asks again
   count(stats_.script_loads);
 }

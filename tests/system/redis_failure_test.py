@@ -16,10 +16,11 @@ AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds after which the weirs are one lim
 
 class Way:
     """The way to a Redis at `port`. Answers are `delay` seconds late on it; `torn`, half of one gets through and the connection is
-    cut; `silent`, nothing gets through, and nobody is told."""
+    cut; `silent`, nothing gets through, and nobody is told; of `forgotten` connections likewise, while new ones are carried."""
 
     def __init__(self, port):
         self.target, self.delay, self.torn, self.silent = port, 0.0, False, False
+        self.carried, self.forgotten = [], []  # clients' ends
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -28,6 +29,7 @@ class Way:
         with contextlib.suppress(OSError):
             while True:
                 client, server = self.listener.accept()[0], socket.create_connection(("127.0.0.1", self.target))
+                self.carried.append(client)
                 for sock in (client, server):
                     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 threading.Thread(target=self.carry, args=(client, server), daemon=True).start()
@@ -42,11 +44,15 @@ class Way:
                     target.sendall(data[:len(data) // 2])
                     target.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
                     break
-                if not self.silent:
+                if not self.silent and source not in self.forgotten and target not in self.forgotten:
                     target.sendall(data)
         with contextlib.suppress(OSError):
             target.shutdown(socket.SHUT_RDWR)
             source.shutdown(socket.SHUT_RDWR)
+
+    def forget(self):
+        """As a firewall does: of the connections that there are."""
+        self.forgotten = list(self.carried)
 
     def __enter__(self):
         return self

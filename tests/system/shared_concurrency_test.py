@@ -8,6 +8,7 @@ import threading
 import time
 
 from harness import Client, Redis, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule, together
+from redis_failure_test import Way
 
 # What all permits of a key hold (src/redis/held_state.lua).
 HELD = """local state = redis.call('MGET', KEYS[1])[1]
@@ -45,9 +46,9 @@ class SharedConcurrency(TestCase):
         self.redis = self.start(Redis())
         self.addCleanup(self.go.set)
 
-    def text(self, *rules, lease="1s", replicas=1):
+    def text(self, *rules, lease="1s", replicas=1, url=None, timeout="10s"):
         state = f'key_secret = "test"\nreplicas = {replicas}\n' \
-                f'redis = {{ url = "{self.redis.url}", timeout = "10s", start_wait = "20s", lease_time = "{lease}" }}'
+                f'redis = {{ url = "{url or self.redis.url}", timeout = "{timeout}", start_wait = "20s", lease_time = "{lease}" }}'
         return config(self.upstream.port, rules="\n".join(rules or [at_once()]), state=state)
 
     def weir(self, *rules, **more):
@@ -177,6 +178,24 @@ class SharedConcurrency(TestCase):
         eventually(lambda: self.held() == 7, "it has heard of all that is under way")
         self.hold(weir, 3)
         self.assertEqual(weir.get("/").status, 429)
+
+    def test_a_way_that_swallows_renewals_is_left_before_the_lease_is_over(self):
+        """Nobody else asks, whose timeout would tell."""
+        way = self.start(Way(self.redis.port))
+        one = at_once(limit=1)
+        first = self.weir(one, lease="3s", url=f"redis://127.0.0.1:{way.port}", timeout="500ms")
+        second = self.weir(one, lease="3s")
+        self.hold(first, 1)
+        way.forget()
+        end = time.monotonic() + 6  # the law under test: two leases
+        while time.monotonic() < end:
+            self.assertEqual(second.get("/").status, 429)
+            time.sleep(0.05)
+        self.assertEqual(self.upstream.reply.most, 1)
+        first.wait_for(r"is down: .*no answer to a command within 1s")
+        self.assertGreaterEqual(first.metric("weir_redis_reconnects_total"), 1)
+        self.go.set()
+        eventually(lambda: self.held() == 0, "its place is free again")
 
     def test_beside_other_rules_all_or_nothing(self):
         weir = self.weir(at_once(limit=3), rule("each", "2/day", key='["api_key"]', store='"redis"'), lease="1h")

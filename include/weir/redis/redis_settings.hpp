@@ -57,6 +57,11 @@ struct RedisSettings {
   friend bool operator==(const RedisSettings&, const RedisSettings&) = default;
 };
 
+// How long a connection may leave anything unanswered before it is given up for another one. What is held is
+// renewed three times a lease, so that a renewal that was swallowed is made up for before the lease ends; but
+// a slow answer that a decision would still wait for ends no connection.
+[[nodiscard]] base::Duration patience_of(const RedisSettings& settings) noexcept;
+
 // "redis://[user:password@]host[:port][/database]", the same with rediss:// for TLS, or
 // "unix://[user:password@]/path[?db=N]". Percent-encoding in user and password is decoded.
 [[nodiscard]] base::Result<RedisSettings> parse_redis_url(std::string_view url);

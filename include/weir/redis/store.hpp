@@ -16,6 +16,8 @@
 //  4. Commands of one turn of the loop leave in one write, and its bills share calls of the script, each
 //  decided on its own. What goes wrong with a call befalls all its bills. Memory is bounded: so many commands
 //  wait, no more.
+//  5. A connection on which anything has gone unanswered for patience_of(settings) is given up for another
+//  one, also when no bill was asked meanwhile; what is held is told there at once.
 #pragma once
 
 #include "weir/base/time.hpp"
