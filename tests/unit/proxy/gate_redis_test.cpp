@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,9 +71,10 @@ struct Site : LoneWorker {
   }
 };
 
-// One request; it gives everything back in the end unless it is kept.
+// One request; it gives everything back in the end unless it is kept. `meanwhile`: between question and
+// answer.
 struct Asked {
-  explicit Asked(Site& a_site, std::string_view user = "ann")
+  explicit Asked(Site& a_site, std::string_view user = "ann", const std::function<void()>& meanwhile = {})
       : site(a_site), space(site.worker.blocks), gate(site.worker, site.config, space) {
     space.request.head = &head;
     space.request.client.user = user;
@@ -80,6 +82,7 @@ struct Asked {
     if (unasked) return;
     bool done = false;
     net::spawn(site.context.get_executor(), until_ruled(), [&](const std::exception_ptr&) { done = true; });
+    if (meanwhile) meanwhile();
     EXPECT_TRUE(net::turn_until(
         site.context, [&] { return done; }, std::chrono::seconds(20)));
   }
@@ -154,6 +157,57 @@ TEST_F(GateDenials, WhereAnswersSettleRedisIsAskedEachTime) {
     EXPECT_EQ(refused.verdict(), Verdict::Reject);
   }
   EXPECT_EQ(site.counters.denied_here(0).value(), 0U);
+}
+
+// A departure every hour; Redis stalls.
+class GateStall : public GateDenials {
+ protected:
+  redis::RedisSettings settings(base::Duration timeout) {
+    auto settings = GateDenials::settings();
+    settings.timeout = timeout;
+    return settings;
+  }
+  // Turns the loop until so much time has passed.
+  void wait(Site& site, base::Duration length) {
+    const auto end = site.clock.now() + length;
+    EXPECT_TRUE(net::turn_until(site.context, [&] { return site.clock.now() >= end; }));
+  }
+  policy::Rule queue_ = in_redis("", limit::LeakyBucket::make({1, hours(1)}, 50, base::kForever).value());
+};
+
+// From the question on, those who waited for it would depart in the past, all at once.
+TEST_F(GateStall, WhatRedisPromisesCountsFromWhenItIsHeard) {
+  Site site({queue_}, settings(std::chrono::seconds(20)));
+  site.reach_redis();
+  Asked(site).gate.keep();
+  server_.freeze();
+  base::TimePoint thawed;
+  const Asked second(site, "ann", [&] {
+    wait(site, std::chrono::milliseconds(30));
+    thawed = site.clock.now();
+    server_.thaw();
+  });
+  ASSERT_EQ(second.verdict(), Verdict::Delay);
+  const auto delay = second.space.evaluation.remote.outcomes()[0].delay;
+  EXPECT_GE(second.gate.heard_at(), thawed);
+  EXPECT_EQ(second.gate.delayed().departure.at, second.gate.heard_at() + delay);
+  EXPECT_EQ(second.ruling.decision.start_at, second.gate.heard_at() + delay);
+}
+
+TEST_F(GateStall, WhatFallsBackIsChargedWhenTheTimeoutIsOver) {
+  const auto timeout = std::chrono::milliseconds(50);
+  Site site({queue_}, settings(timeout));
+  Asked first(site);  // is told at once that there is no connection
+  EXPECT_EQ(first.verdict(), Verdict::Forward);
+  first.gate.keep();
+  site.reach_redis();
+  server_.freeze();
+  const auto began = site.clock.now();
+  const Asked second(site);
+  ASSERT_EQ(second.verdict(), Verdict::Delay);
+  EXPECT_GE(second.gate.heard_at(), began + timeout);
+  EXPECT_EQ(second.gate.delayed().departure.at, first.gate.heard_at() + hours(1));
+  EXPECT_EQ(second.gate.delayed().departure.promised, first.gate.heard_at() + hours(1));
 }
 
 // Two nodes: that of users has these two rules, that of routes the third.
