@@ -50,7 +50,7 @@ void ServerQueue::freed() noexcept {
 }
 
 // Where there is no memory to say so, it is not said: who waits looks once a second anyway.
-void ServerQueue::wake(List::const_iterator at) const noexcept {
+void ServerQueue::wake(const List::const_iterator& at) const noexcept {
   if (at == places_.end()) return;
   try {
     at->wake_();

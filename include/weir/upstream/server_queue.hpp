@@ -62,7 +62,7 @@ class ServerQueue {
   using List = boost::intrusive::list<Place>;
 
   // REQUIRES the mutex.
-  void wake(List::const_iterator at) const noexcept;
+  void wake(const List::const_iterator& at) const noexcept;
 
   mutable std::mutex mutex_;
   List places_;                          // under the mutex
