@@ -244,7 +244,8 @@ std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& hea
   if (const auto* expect = find_field(head.fields, FieldId::Expect)) {
     if (!equal_ignoring_case(expect->value, "100-continue"))
       return Fault{417, "only 100-continue can be expected"};
-    head.expects_continue = head.minor_version == 1 && head.framing != Framing::None;
+    // Where Connection names it, it ends here (RFC 9110 §7.6.1), and no server will say the word.
+    head.expects_continue = !expect->hop_by_hop && head.minor_version == 1 && head.framing != Framing::None;
   }
   return std::nullopt;
 }

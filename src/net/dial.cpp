@@ -162,7 +162,11 @@ ErrorCode Dial::step(Try& one) {
     if (ec || !target_.tls) return ec;
     one.shaking = true;
   }
+  // What has come is read to its end, however much it is, for nothing will tell of it once more.
+  constexpr unsigned kMostPieces = 64;
   ec = one.stream->try_handshake(one.wants_room);
+  for (unsigned pieces = 1; ec == asio::error::in_progress && pieces < kMostPieces; ++pieces)
+    ec = one.stream->try_handshake(one.wants_room);
   if (ec && ec != asio::error::would_block && ec != asio::error::in_progress)
     fault_ = "its TLS handshake failed: " + one.stream->handshake_fault(ec);
   return ec;

@@ -78,9 +78,13 @@ observe::UpstreamTallies& Exchange::tallies() noexcept {
 
 // That an exchange with a server broke off, unless the client is to blame.
 bool Exchange::count_failure() noexcept {
-  const bool theirs = !session_.left() && !worker_.hard_stop && !body_failed();
+  const bool theirs = is_theirs();
   if (theirs) tallies().failures.add();
   return theirs;
+}
+
+bool Exchange::is_theirs() const noexcept {
+  return !session_.left() && !worker_.hard_stop && !body_failed();
 }
 
 // The connection has served before, and either it lives or the request can be sent again whatever comes.
@@ -132,7 +136,7 @@ net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
   // A connection that had waited, and is closed without a word, died of age: that says nothing of its server,
   // and the request never got there.
   const bool aged = attempt.silent && lease_.reused() && !late;
-  const bool theirs = !attempt.client_broken && count_failure();
+  const bool theirs = !attempt.client_broken && (aged ? is_theirs() : count_failure());
   if (theirs && !aged && !lease_.moved() && !(late && attempt.cut_short))
     lease_.member().failed(sent_, latest_);
   if (!theirs || !repeatable(attempt)) co_return false;

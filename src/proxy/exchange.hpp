@@ -136,6 +136,7 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> refuse_body(unsigned status);
   [[nodiscard]] observe::UpstreamTallies& tallies() noexcept;
   bool count_failure() noexcept;  // whether the server is to blame
+  [[nodiscard]] bool is_theirs() const noexcept;
   [[nodiscard]] net::Task<void> upload(Attempt& attempt);
   void await_more(Attempt& attempt, bool reading) noexcept;
   void begin_body(Attempt& attempt) noexcept;

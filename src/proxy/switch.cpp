@@ -3,6 +3,7 @@
 #include "proxy/session.hpp"
 #include "proxy/standing.hpp"
 #include "proxy/tunnel.hpp"
+#include "proxy/upload.hpp"
 
 #include "weir/http/upgrade.hpp"
 
@@ -10,8 +11,13 @@
 
 namespace weir::proxy {
 
-// Of a 101: whether it is what was asked for.
+// Of a 101: whether it is what was asked for, by a request that has gone whole: what a client sends behind it
+// would else stand in the midst of its head.
 bool Exchange::may_switch(Attempt& attempt) const noexcept {
+  if (upload_ && !upload_->sent) {
+    attempt.what = "the upstream switched protocols before it had the whole request";
+    return false;
+  }
   if (!attempt.upgrade.empty() && http::switches_to(space_->response, attempt.upgrade)) return true;
   attempt.what = attempt.upgrade.empty() ? "the upstream switched protocols unasked"
                                          : "the upstream switched to another protocol than it was asked for";

@@ -46,6 +46,20 @@ class Expectations(TestCase):
         self.await_metric(weir, 2, "weir_upstream_failures_total")
         self.assert_no_client_was_blamed(weir)
 
+    def test_where_connection_names_it_nobody_waits_for_a_word(self):
+        """It ends here, so no server will say it: a client that does not send its body is late itself."""
+        def polite(exchange):
+            if exchange.head["expect"]:
+                return self.well(exchange)
+            return exchange.send(answer(exchange.read_body()))
+
+        weir = self.weir(polite, server='body_timeout = "200ms"', more='eject = { failures = 1, least = "1h", most = "1h" }')
+        with weir.connect() as client:
+            client.send(("POST" + self.HEAD).replace("Expect:", "Connection: Expect\r\nExpect:").encode())
+            self.assertEqual(client.read().status, 408)
+        self.assertEqual([weir.metric(name) for name in ("weir_upstream_failures_total", "weir_upstream_ejections_total")], [0, 0])
+        self.assertEqual(self.ask(weir).status, 200)
+
     def test_all_attempts_together_have_a_deadline_there_as_well(self):
         self.TIMEOUTS = 'timeouts = { response = "60s", total = "300ms" }\n'
         weir = self.weir(self.silent)

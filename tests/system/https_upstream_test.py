@@ -5,6 +5,7 @@ import contextlib
 import pathlib
 import socket
 import ssl
+import subprocess
 import struct
 import tempfile
 import threading
@@ -119,6 +120,20 @@ class Secure(TestCase):
         weir = self.weir(upstream, tls=trusted + ', cert = "edge.crt", key = "edge.key"')
         self.assertEqual(weir.get("/").status, 200)
         self.assert_own_error(self.weir(upstream, tls=trusted).get("/"), 502)
+
+    def test_a_chain_of_any_size_is_read_to_its_end(self):
+        """Some come in pieces that end where weir has let others have their turn."""
+        names = ",".join(f"DNS:name-{number}.of.a.certificate.that.is.fat.test" for number in range(130))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                        "-subj", "/CN=fat", "-addext", f"subjectAltName={names}", "-keyout", self.folder / "fat.key",
+                        "-out", self.folder / "fat.crt"], check=True, capture_output=True)
+        leaf, fat = ((self.folder / f"{name}.crt").read_text() for name in ("server", "fat"))
+        for count in (5, 8, 9, 10, 11, 12):
+            context = self.context()
+            (self.folder / "chain.crt").write_text(leaf + fat * count)
+            context.load_cert_chain(self.folder / "chain.crt", self.folder / "server.key")
+            weir = self.weir(self.start(Upstream(self.reply, tls=context)))
+            self.assertEqual(weir.get("/").status, 200, count)
 
     def test_a_session_is_resumed(self):
         upstream = self.serve(lambda exchange: (self.reply(exchange), exchange.wire.sock.unwrap()))

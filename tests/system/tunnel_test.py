@@ -76,6 +76,36 @@ class Switch(Tunnels):
         self.assertEqual(client.wire.read_exactly(10), b"helloGET /")
         self.assertEqual(len(upstream.exchanges), 1)
 
+    def test_a_server_that_switches_before_it_has_the_request_gets_no_more_of_it(self):
+        """What the client says behind its head would stand within it."""
+        folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
+        got = []
+
+        def serve():
+            server = listener.accept()[0]
+            server.settimeout(PATIENCE)
+            with server, contextlib.suppress(OSError):
+                got.append(server.recv(500))
+                server.sendall(SWITCH)
+                answered.wait(PATIENCE)
+                while data := server.recv(1 << 20):
+                    got.append(data)
+            ended.set()
+
+        answered, ended = threading.Event(), threading.Event()
+        listener = self.start(socket.socket(socket.AF_UNIX))  # which takes no more than its buffer
+        listener.bind(f"{folder}/server")
+        listener.listen()
+        threading.Thread(target=serve, daemon=True).start()
+        weir = self.start(Weir(config(1, server='max_head = "1MiB"').replace('"127.0.0.1:1"', f'"unix:{folder}/server"')))
+        client = self.open(weir, {**ASK, **{f"X-{number}": "a" * 9000 for number in range(100)}})
+        self.assert_own_error(client.read(), 502)
+        with contextlib.suppress(OSError):
+            client.send(b"a frame")
+        answered.set()
+        self.assertTrue(ended.wait(PATIENCE))
+        self.assertNotIn(b"a frame", b"".join(got))
+
     def test_another_answer_is_an_ordinary_one_and_what_follows_are_requests(self):
         """The upgrade that the server declined must not open a way past the rules."""
         upstream = self.start(Upstream(answer(b"no", "426 Upgrade Required", "Upgrade: websocket\r\nConnection: upgrade\r\n")))

@@ -254,6 +254,14 @@ TEST(Connection, OptionsAreCountedOverAllItsLines) {
                "Connection names too many options");
 }
 
+TEST(RequestHead, WhatConnectionNamesIsExpectedOfNobody) {
+  RequestHead head;
+  const std::string bytes =
+      "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nConnection: expect\r\nExpect: 100-continue\r\n\r\n";
+  ASSERT_FALSE(parse_request_head(bytes, head));
+  EXPECT_FALSE(head.expects_continue);
+}
+
 TEST(RequestHead, OneHeadLeavesNothingToTheNext) {
   RequestHead head;
   const std::string first =
