@@ -68,7 +68,12 @@ class Prober::Probe final : net::Watched {
       late_ = short_here_ = false;
       arm(check_.timeout);
       const auto place = member_.place();
-      const auto fault = co_await ask(place);
+      std::string fault;
+      try {
+        fault = co_await ask(place);
+      } catch (const std::bad_alloc&) {  // the next time there may be some
+        short_here_ = true;
+      }
       disarm();
       stream_.reset();
       const bool moved = member_.moves() != place.moves;  // and says nothing of where it is now
@@ -160,7 +165,8 @@ class Prober::Probe final : net::Watched {
   http::ResponseHead head_;
   bool stopped_ = false;
   bool late_ = false;
-  bool short_here_ = false;  // weir itself lacks descriptors or ports, which says nothing of the server
+  bool short_here_ =
+      false;  // weir itself lacks descriptors, ports or memory, which says nothing of the server
   std::minstd_rand random_;
 };
 
