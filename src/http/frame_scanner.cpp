@@ -45,6 +45,7 @@ FrameScanner::Piece FrameScanner::next(std::string_view bytes) noexcept {
     left_ -= size;
     return {size > 0 ? Kind::Payload : Kind::NeedMore, size};
   }
+  if (closed_ && !bytes.empty()) return fault();
   if (bytes.size() < 2) return {};
   const unsigned first = octet(bytes, 0);
   const unsigned second = octet(bytes, 1);
@@ -61,6 +62,7 @@ FrameScanner::Piece FrameScanner::next(std::string_view bytes) noexcept {
   left_ = length;
   switch (first & 0x0fU) {
     case 0x8:
+      closed_ = true;
       return {Kind::Close, header};
     case 0xA:
       return {Kind::Pong, header};

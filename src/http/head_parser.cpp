@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 namespace weir::http {
 
@@ -78,6 +79,8 @@ std::optional<ConnectionOptions> read_connection(Fields& fields) {
   return options;
 }
 
+constexpr std::uint64_t kMostLength = std::numeric_limits<std::int64_t>::max();
+
 struct FramingFields {
   std::optional<std::uint64_t> length;
   bool chunked = false;
@@ -86,7 +89,8 @@ struct FramingFields {
 };
 
 // Content-Length and Transfer-Encoding, read strictly: one coding, exactly `chunked`;
-// lengths of digits alone, and equal if there are several (RFC 9112 §6.1, §6.3).
+// lengths of digits alone, and equal if there are several (RFC 9112 §6.1, §6.3). A length above 2^63 - 1 is
+// negative to servers that count in signed numbers.
 FramingFields read_framing(const Fields& fields) {
   FramingFields found;
   for (const auto& field : fields) {
@@ -98,22 +102,13 @@ FramingFields read_framing(const Fields& fields) {
       std::uint64_t length = 0;
       const auto* end = field.value.data() + field.value.size();
       const auto [stop, error] = std::from_chars(field.value.data(), end, length);
-      if (error != std::errc{} || stop != end || (found.length && *found.length != length))
+      if (error != std::errc{} || stop != end || length > kMostLength ||
+          (found.length && *found.length != length))
         found.faulty_length = true;
       found.length = length;
     }
   }
   return found;
-}
-
-bool is_digit(char c) noexcept {
-  return c >= '0' && c <= '9';
-}
-
-bool is_host_character(char c) noexcept {
-  const char l = static_cast<char>(c | 0x20);
-  return is_digit(c) || (l >= 'a' && l <= 'z') ||
-         std::string_view("-._~%!$&'()*+,;=").find(c) != std::string_view::npos;
 }
 
 // Methods have case (RFC 9110 §9.1), and to some servers they have none: a rule that names POST would not see
@@ -178,6 +173,24 @@ std::optional<Fault> read_request_framing(RequestHead& head) {
   return std::nullopt;
 }
 
+// Expect (RFC 9110 §10.1.1): 100-continue alone, however often it is said. What HTTP/1.0 expects, or who
+// sends no body, means nothing and goes no further: a server would answer somebody who does not wait.
+std::optional<Fault> read_expectations(RequestHead& head) {
+  const bool meant = head.minor_version == 1 && head.framing != Framing::None;
+  for (auto& field : head.fields) {
+    if (field.id != FieldId::Expect) continue;
+    bool known = true;
+    for_each_token(field.value, [&](std::string_view token) {
+      known = known && equal_ignoring_case(token, "100-continue");
+    });
+    if (!known) return Fault{417, "only 100-continue can be expected"};
+    field.hop_by_hop = field.hop_by_hop || !meant;
+    // Where Connection names it, it ends here (RFC 9110 §7.6.1), and no server will say the word.
+    head.expects_continue = head.expects_continue || !field.hop_by_hop;
+  }
+  return std::nullopt;
+}
+
 // How often the request may still be passed on (RFC 9110 §7.6.2); of other methods the field means nothing.
 std::optional<Fault> read_max_forwards(RequestHead& head) {
   if (head.method != "OPTIONS" && head.method != "TRACE") return std::nullopt;
@@ -194,18 +207,6 @@ std::optional<Fault> read_max_forwards(RequestHead& head) {
 }
 
 }  // namespace
-
-bool valid_authority(std::string_view text) noexcept {
-  const bool literal = text.starts_with('[');
-  const auto end = literal ? text.find(']') : std::min(text.find(':'), text.size());
-  if (end == std::string_view::npos) return false;
-  const auto host = text.substr(literal ? 1 : 0, literal ? end - 1 : end);
-  const auto rest = text.substr(literal ? end + 1 : end);
-  if (host.empty()) return text.empty();
-  const auto fits = [&](char c) { return is_host_character(c) || (literal && c == ':'); };
-  if (!std::all_of(host.begin(), host.end(), fits)) return false;
-  return rest.empty() || (rest.front() == ':' && std::all_of(rest.begin() + 1, rest.end(), is_digit));
-}
 
 std::size_t find_head_end(std::string_view bytes, std::size_t from) noexcept {
   const auto at = bytes.find("\r\n\r\n", from > 3 ? from - 3 : 0);
@@ -241,13 +242,7 @@ std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& hea
   if (!connection) return Fault{400, "Connection names too many options"};
   head.keep_alive = !connection->close && (head.minor_version == 1 || connection->keep_alive);
   head.wants_upgrade = connection->upgrade && head.minor_version == 1;
-  if (const auto* expect = find_field(head.fields, FieldId::Expect)) {
-    if (!equal_ignoring_case(expect->value, "100-continue"))
-      return Fault{417, "only 100-continue can be expected"};
-    // Where Connection names it, it ends here (RFC 9110 §7.6.1), and no server will say the word.
-    head.expects_continue = !expect->hop_by_hop && head.minor_version == 1 && head.framing != Framing::None;
-  }
-  return std::nullopt;
+  return read_expectations(head);
 }
 
 std::optional<Fault> parse_response_head(std::string_view bytes, bool to_head, ResponseHead& head) {

@@ -94,25 +94,83 @@ struct Segment {
   std::size_t dots = 0;  // it is so many dots and nothing else, parameters aside
   bool empty = true;     // it has no name
   bool parameters = false;
+  bool encoded_slash = false;     // its name holds what is_encoded_slash() says
+  bool hides_slash = false;       // its parameters do, which are left out of what rules see
+  bool dots_and_slashes = false;  // an encoded slash leaves "." or ".." of the name
 };
+
+// Whether the octet, which take_octet() took out of a segment, is a slash to servers that decode before they
+// divide a path, that know backslashes, or that decode twice.
+bool is_encoded_slash(char octet) noexcept {
+  return octet == '/' || octet == '\\' || octet == '%';
+}
+
+// What `text`, a segment's parameters, holds.
+bool has_encoded_slash(std::string_view text) noexcept {
+  while (!text.empty())
+    if (is_encoded_slash(take_octet(text))) return true;
+  return false;
+}
 
 Segment read_segment(std::string_view text) noexcept {
   Segment segment;
-  bool named = false;
+  std::size_t dots = 0;  // of the part since the last encoded slash
+  bool named = false;    // that part holds something else
+  const auto end_part = [&] {
+    segment.dots_and_slashes = segment.dots_and_slashes || (!named && (dots == 1 || dots == 2));
+  };
   while (!text.empty()) {
     const char octet = take_octet(text);
     segment.parameters = octet == ';';
     if (segment.parameters) break;
-    named = named || octet != '.';
     segment.empty = false;
-    ++segment.dots;
+    if (is_encoded_slash(octet)) {
+      end_part();
+      segment.encoded_slash = true;
+      dots = 0;
+      named = false;
+    } else if (octet == '.') {
+      ++dots;
+    } else {
+      named = true;
+    }
   }
-  if (named || segment.dots > 2) segment.dots = 0;
+  end_part();
+  segment.hides_slash = has_encoded_slash(text);
+  if (segment.encoded_slash) return segment;
+  segment.dots = segment.dots_and_slashes ? dots : 0;
+  segment.dots_and_slashes = false;
   return segment;
 }
 
-// Whether servers that merge slashes or know parameters, and those that do not, come to different resources.
-bool has_doubtful_dots(std::string_view path) noexcept {
+// The names that dot segments leave of those before them, one upon the other.
+class Names {
+ public:
+  void add(const Segment& segment) noexcept {
+    ++count_;
+    if (segment.encoded_slash) with_slash_ = count_;
+  }
+
+  // Takes the last away, at the root none; whether an encoded slash went with it.
+  bool remove() noexcept {
+    if (count_ == 0) return false;
+    return count_-- == with_slash_;
+  }
+
+ private:
+  std::size_t count_ = 0;
+  std::size_t with_slash_ = 0;  // the last that holds one is the so-manieth
+};
+
+constexpr const char* kDoubtfulDots = "what the dot segments of the path lead to is not clear";
+constexpr const char* kDoubtfulSlash =
+    "the path has an encoded slash, backslash or percent sign beside dots, in parameters or in what dots "
+    "remove";
+
+// Whether servers that merge slashes, know parameters or decode slashes, and those that do not, come to
+// different resources of which rules would see but one.
+const char* doubt_about_segments(std::string_view path) noexcept {
+  Names names;
   bool named = false;  // some segment has a name
   bool hole = false;   // one behind it has none
   while (!path.empty()) {
@@ -120,12 +178,16 @@ bool has_doubtful_dots(std::string_view path) noexcept {
     const auto text = path.substr(0, path.find('/'));
     path.remove_prefix(text.size());
     const auto segment = read_segment(text);
-    if (segment.dots != 0 && segment.parameters) return true;
-    if (segment.dots == 2 && hole) return true;
+    if (segment.dots != 0 && segment.parameters) return kDoubtfulDots;
+    if (segment.dots == 2 && hole) return kDoubtfulDots;
+    if (segment.hides_slash || segment.dots_and_slashes) return kDoubtfulSlash;
+    if (segment.dots == 2 && names.remove()) return kDoubtfulSlash;
     hole = hole || (named && segment.empty);
-    named = named || (!segment.empty && segment.dots == 0);
+    const bool name = !segment.empty && segment.dots == 0;
+    if (name) names.add(segment);
+    named = named || name;
   }
-  return false;
+  return nullptr;
 }
 
 }  // namespace
@@ -134,7 +196,7 @@ const char* path_doubt(std::string_view raw) noexcept {
   if (!raw.starts_with('/') || !is_suspicious(raw)) return nullptr;
   if (raw.find('\\') != std::string_view::npos) return "a request target has no backslash";
   if (raw.find("%00") != std::string_view::npos) return "the path has a NUL in it";
-  return has_doubtful_dots(raw) ? "what the dot segments of the path lead to is not clear" : nullptr;
+  return doubt_about_segments(raw);
 }
 
 std::string path_spelling(std::string_view raw) {

@@ -92,6 +92,7 @@ base::Result<PathMatch> PathMatch::parse(std::string_view pattern) {
 
 bool PathMatch::holds(std::string_view path) const {
   if (regex_) return regex_->holds(path);
+  if (path == "*") return prefix_ && (text_.empty() || text_ == "/");
   return prefix_ ? path.starts_with(text_) : path == text_;
 }
 

@@ -173,8 +173,9 @@ bool Tunnel::at_boundary(const Way& way) const noexcept {
   return way.scanner && way.ready == 0 && (way.held > 0 || way.scanner->between_frames());
 }
 
-// As far as it is taken at once: nobody waits for it.
+// As far as it is taken at once: nobody waits for it. Who has been told a Close is told no other.
 void Tunnel::say_close(Way& way, std::uint16_t code) {
+  if (way.scanner && way.scanner->closed()) return;
   const std::string_view reason = code == http::kPolicyViolation ? "too many messages"
                                   : code == http::kGoingAway     ? "going away"
                                                                  : "not a frame";

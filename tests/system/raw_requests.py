@@ -173,6 +173,8 @@ FIELDS = [
     field("a name too large", 20_000 * b"a" + b": 1", 431),
     field("Connection that names too many", b"Connection: " + b",".join(b"x%d" % number for number in range(40))),
     field("an expectation that nobody knows", b"Expect: 200-ok", 417),
+    field("an expectation that nobody knows, in a list", b"Expect: 100-continue, 200-ok", 417),
+    field("an expectation that nobody knows, in a second line", b"Expect: 100-continue\r\nExpect: 200-ok", 417),
 ]
 
 LENGTHS = [post(name, b"Content-Length: " + value) for name, value in {
@@ -358,7 +360,11 @@ RELAYED = [
     get("underscores end here", b"X_Forwarded_For: 1.2.3.4\r\nContent_Length: 5\r\nTransfer_Encoding: chunked",
         lacks=(b"X_", b"Content_", b"Transfer_")),
     get("Via goes on", b"Via: 1.1 first\r\nVia: 1.0 second", lines=(b"Via: 1.1 first, 1.0 second, 1.1 weir",)),
-    get("an expectation without a body", b"Expect: 100-continue"),
+    get("an expectation without a body ends here", b"Expect: 100-continue", lacks=(b"Expect",)),
+    passes("an expectation of HTTP/1.0 ends here", b"POST /CASE HTTP/1.0\r\n" + HOST + b"Connection: keep-alive\r\n"
+           b"Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc", (b"POST /CASE HTTP/1.1", b"abc"), lacks=(b"Expect",)),
+    passes("an expectation twice", POST + b"Expect: 100-continue, 100-Continue\r\nContent-Length: 3\r\n\r\nabc",
+           (b"POST /CASE HTTP/1.1", b"abc")),
     passes("an expectation, and the body at once", POST + b"Expect: 100-Continue\r\nContent-Length: 3\r\n\r\nabc",
            (b"POST /CASE HTTP/1.1", b"abc")),
     passes("Max-Forwards counts down", b"OPTIONS /CASE HTTP/1.1\r\n" + HOST + b"Max-Forwards: 7\r\n\r\n",

@@ -370,6 +370,16 @@ class Messages(Tunnels):
         self.upstream.reply = echo
         self.assertEqual(self.through(self.opened(free), b"\x01 whatever"), b"\x01 whatever", "without such a rule it passes")
 
+    def test_nothing_goes_on_behind_a_close(self):
+        weir = self.weir("100/s")
+        client = self.opened(weir)
+        client.send(frame(self.CLOSE) + frame(self.TEXT, b"uncounted") + 3 * frame(self.CLOSE))
+        self.assertEqual(read_frame(client.wire)[0], self.CLOSE)
+        self.await_metric(weir, 1, "weir_tunnels_total", end="faulty")
+        eventually(lambda: self.got, "the first goes on")
+        self.assertTrue(client.closed())
+        self.assertEqual(self.got, [(self.CLOSE, b"")])
+
     def test_a_shadow_rule_counts_and_lets_pass(self):
         weir = self.weir("1/day", mode='"shadow"', messages_over='"close"')
         client = self.opened(weir)

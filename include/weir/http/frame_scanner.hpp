@@ -29,7 +29,8 @@ class FrameScanner {
     Pong,
     Close,
     NeedMore,  // a header has not come whole: no size
-    Faulty,    // not a frame that this side may send now: no size, and so it stays
+    Faulty,  // not a frame that this side may send now, as none may behind Close (§5.5.1): no size, and so it
+             // stays
   };
   struct Piece {
     Kind kind = Kind::NeedMore;
@@ -42,12 +43,16 @@ class FrameScanner {
   // No frame is under way: one of our own may come between.
   [[nodiscard]] bool between_frames() const noexcept { return left_ == 0 && !faulty_; }
 
+  // The header of a Close frame has passed: this side has said all that it may.
+  [[nodiscard]] bool closed() const noexcept { return closed_; }
+
  private:
   [[nodiscard]] Piece fault() noexcept;
   [[nodiscard]] bool fits(unsigned first, std::uint64_t length) const noexcept;
 
   bool masked_;
   bool fragmented_ = false;  // a message has begun and not ended
+  bool closed_ = false;
   bool faulty_ = false;
   std::uint64_t left_ = 0;  // of the payload under way
 };

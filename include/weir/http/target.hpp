@@ -25,15 +25,17 @@ namespace weir::http {
 
 // Why servers disagree on the resource, so that no name would be safe from all of them, as a sentence for the
 // client; null: they do not. A backslash is a slash to browsers' URL parsers, a NUL the end to C; a dot
-// segment with parameters is one to servers that know parameters alone; and ".." behind an empty segment
-// leaves another one where slashes are merged than where they are not.
+// segment with parameters is one to servers that know parameters alone; ".." behind an empty segment
+// leaves another one where slashes are merged than where they are not; and "%2F", "%5C" or "%25" (to servers
+// that decode twice) beside dots, in parameters or in a segment that ".." removes is a slash that rules do
+// not see, where elsewhere a rule or route finds it in the normal form.
 [[nodiscard]] const char* path_doubt(std::string_view raw) noexcept;
 
 // Lower case, without port and without the root's trailing dot; the brackets of an IPv6 literal stay.
 [[nodiscard]] std::string_view normalise_host(std::string_view authority, std::string& scratch);
 
-// Whether it is uri-host [ ":" port ] (RFC 9110 §7.2), so that everybody finds the same host in it; empty
-// passes.
+// Whether it is uri-host [ ":" port ] (RFC 9110 §7.2), so that everybody finds the same host in it: an IPv6
+// address in brackets, or a name without empty labels or anything encoded; a port up to 65535. Empty passes.
 [[nodiscard]] bool valid_authority(std::string_view text) noexcept;
 
 }  // namespace weir::http

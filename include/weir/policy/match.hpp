@@ -51,9 +51,10 @@ class TextMatch {
   bool any_ = false;
 };
 
-// "/login" exact; "/api/*" what lies below /api/ ("/api/" itself included); "/api*" what begins so; "*"
-// everything; "~regex". Octets may be spelt in any way, "/caf%c3%a9" or "/café", but in an expression, which
-// sees the normal form of paths. An error also where the pattern could never match that form.
+// "/login" exact; "/api/*" what lies below /api/ ("/api/" itself included); "/api*" what begins so; "*" and
+// "/*" everything, `OPTIONS *` too; "~regex". Octets may be spelt in any way, "/caf%c3%a9" or "/café", but in
+// an expression, which sees the normal form of paths. An error also where the pattern could never match that
+// form.
 class PathMatch {
  public:
   [[nodiscard]] static base::Result<PathMatch> parse(std::string_view pattern);

@@ -55,8 +55,8 @@ std::string without_ours(std::string head) {
 }
 
 TEST(WriteRequestHead, ToTheByte) {
-  EXPECT_EQ(forwarded("GET /a%2Fb/../?c HTTP/1.1\r\nhost: a\r\nAccept:  x \r\nX-Two: 1\r\nX-Two: 2"),
-            "GET /a%2Fb/../?c HTTP/1.1\r\n"
+  EXPECT_EQ(forwarded("GET /a%2Fb/c/../?d HTTP/1.1\r\nhost: a\r\nAccept:  x \r\nX-Two: 1\r\nX-Two: 2"),
+            "GET /a%2Fb/c/../?d HTTP/1.1\r\n"
             "Host: a\r\n"
             "Accept: x\r\n"
             "X-Two: 1\r\n"

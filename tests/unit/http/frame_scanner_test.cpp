@@ -112,9 +112,9 @@ TEST(FrameScanner, RandomSplitsOfRandomFrames) {
       const bool last = random() % 2 == 0;
       const auto length = lengths[random() % (control ? 3 : 5)];
       if (control) {
-        const auto which = static_cast<unsigned>(random() % 3);
-        bytes += frame(kFinal | (8 + which), length);
-        expected += "xio"[which];
+        const auto which = static_cast<unsigned>(random() % 2);
+        bytes += frame(kFinal | (9 + which), length);
+        expected += "io"[which];
       } else {
         bytes += frame((last ? kFinal : 0) | (open ? 0U : random() % 2 == 0 ? 1U : 2U), length);
         expected += open ? 'c' : 'm';
@@ -151,6 +151,22 @@ TEST(FrameScanner, WhatNoSideMaySendIsAFaultAndStaysOne) {
   }
   EXPECT_EQ(told_whole(frame(1, 1) + frame(kFinal | 2, 1)), "m!7") << "a message within a message";
   EXPECT_EQ(told_whole(frame(kFinal | 1, 1), Sender::Server), "!7") << "masked by a server";
+}
+
+// RFC 6455 §5.5.1: who has sent Close sends no more.
+TEST(FrameScanner, NothingComesBehindClose) {
+  const auto close = frame(kFinal | 8, 2);
+  FrameScanner open(Sender::Client);
+  EXPECT_FALSE(open.closed());
+  for (const auto& more : {close, frame(kFinal | 1, 1), frame(kFinal | 9, 0), std::string(1, 'x')})
+    EXPECT_EQ(told_whole(close + more), "x!" + std::to_string(more.size())) << more;
+  FrameScanner scanner(Sender::Client);
+  ASSERT_EQ(scanner.next(close).kind, Kind::Close);
+  ASSERT_EQ(scanner.next(std::string_view(close).substr(6)).kind, Kind::Payload);
+  EXPECT_TRUE(scanner.closed());
+  EXPECT_TRUE(scanner.between_frames()) << "one of another's may follow, and no octet is none";
+  EXPECT_EQ(scanner.next({}).kind, Kind::NeedMore);
+  EXPECT_EQ(scanner.next(close).kind, Kind::Faulty);
 }
 
 TEST(FrameScanner, NoLengthRunsOver) {

@@ -1,0 +1,61 @@
+#include "weir/http/target.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+
+#include <arpa/inet.h>
+
+namespace weir::http {
+
+namespace {
+
+bool is_digit(char c) noexcept {
+  return c >= '0' && c <= '9';
+}
+
+// reg-name of RFC 3986 §3.2.2 without '%': what an encoded name stands for servers do not agree on.
+bool is_name_character(char c) noexcept {
+  const char l = static_cast<char>(c | 0x20);
+  return is_digit(c) || (l >= 'a' && l <= 'z') ||
+         std::string_view("-._~!$&'()*+,;=").find(c) != std::string_view::npos;
+}
+
+// No label is empty but the root's, with which a name may end.
+bool is_name(std::string_view text) noexcept {
+  return !text.empty() && text.front() != '.' && text.find("..") == std::string_view::npos &&
+         std::all_of(text.begin(), text.end(), is_name_character);
+}
+
+// Without brackets. IPvFuture (§3.2.2) nobody has.
+bool is_ipv6(std::string_view text) noexcept {
+  std::array<char, INET6_ADDRSTRLEN> terminated{};
+  if (text.size() >= terminated.size()) return false;
+  std::copy(text.begin(), text.end(), terminated.begin());
+  in6_addr ignored;
+  return ::inet_pton(AF_INET6, terminated.data(), &ignored) == 1;
+}
+
+// Behind the colon; it may be empty (§3.2.3).
+bool is_port(std::string_view text) noexcept {
+  std::uint16_t ignored = 0;
+  const auto* end = text.data() + text.size();
+  if (!std::all_of(text.begin(), text.end(), is_digit)) return false;
+  return text.empty() || std::from_chars(text.data(), end, ignored).ec == std::errc{};
+}
+
+}  // namespace
+
+bool valid_authority(std::string_view text) noexcept {
+  if (text.empty()) return true;
+  const bool literal = text.starts_with('[');
+  const auto end = literal ? text.find(']') : std::min(text.find(':'), text.size());
+  if (end == std::string_view::npos) return false;
+  const auto host = text.substr(literal ? 1 : 0, literal ? end - 1 : end);
+  const auto port = text.substr(literal ? end + 1 : end);
+  if (!(literal ? is_ipv6(host) : is_name(host))) return false;
+  return port.empty() || (port.front() == ':' && is_port(port.substr(1)));
+}
+
+}  // namespace weir::http
