@@ -102,8 +102,15 @@ void tell_connections(MetricsPage& page) {
   page.put(tunnels);
   page.total(&Counters::connections_crowded, "weir_connections_crowded_total",
              "Connections closed at once, because their address had max_connections_per_ip of them.");
-  page.total(&Counters::connections_evicted, "weir_connections_evicted_total",
-             "Idle connections closed because there was no room for another one.");
+  Family evicted =
+      page.counter("weir_connections_evicted_total",
+                   "Connections closed because there was no room for another one, by what they were.");
+  for (std::size_t i = 0; i < observe::kEvicted; ++i) {
+    const auto was = static_cast<observe::Evicted>(i);
+    evicted.add({{"was", observe::kEvictedNames[i]}},
+                page.sum([&](const Counters& c) { return c.evicted(was).value(); }));
+  }
+  page.put(evicted);
   page.total(&Counters::accept_failures, "weir_accept_failures_total",
              "Times that the system gave no connection: descriptors or memory had run out.");
   page.total(&Counters::bytes_in, "weir_received_bytes_total", "Bytes from clients, after TLS.");

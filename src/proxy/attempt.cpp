@@ -87,13 +87,6 @@ bool Exchange::is_theirs() const noexcept {
   return !session_.left() && !worker_.hard_stop && !body_failed();
 }
 
-// The connection has served before, and either it lives or the request can be sent again whatever comes.
-bool Exchange::can_reuse(const Attempt& attempt) {
-  const bool reuses = lease_.connected() && ((attempt.whole && repeatable(attempt)) || !lease_.went_stale());
-  if (reuses) tallies().reused.add();
-  return reuses;
-}
-
 net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
   const auto& timeouts = pool.settings().timeouts;
   const auto began = latest_;
@@ -133,6 +126,11 @@ net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
 // that its time has come.
 net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
   const bool late = session_.late();
+  if (attempt.oversized) {  // an answer, and the next server's would be no smaller
+    tallies().oversized.add();
+    note_answer();
+    co_return false;
+  }
   // A connection that had waited, and is closed without a word, died of age: that says nothing of its server,
   // and the request never got there.
   const bool aged = attempt.silent && lease_.reused() && !late;
@@ -162,7 +160,7 @@ bool Exchange::disappoints(const upstream::Pool& pool, const Attempt& attempt) c
                      [status](const policy::StatusRange& range) {
                        return range.first <= status && status <= range.last;
                      }) &&
-         pool.others_serve(attempt.tried | std::uint64_t{1} << lease_.server());
+         pool.others_serve(attempt.tried | std::uint64_t{1} << lease_.server(), latest_);
 }
 
 // Once more, on another server, after a while: if there is one, time is left and the budget allows it.

@@ -88,8 +88,11 @@ net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
       if (!leased) note_crowd(attempt);
       if (!leased) break;
       if (space_->head.authority.empty()) write_head(attempt, lease_.member().host());
-      bool connected = can_reuse(attempt);
-      if (!connected) connected = co_await connect(pool, attempt);
+      bool connected = lease_.connected();
+      if (connected)
+        tallies().reused.add();
+      else
+        connected = co_await connect(pool, attempt);
       if (session_.left()) break;
       if (!connected) continue;
       answered = co_await exchange_heads(pool, attempt);
@@ -178,6 +181,7 @@ Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& sear
   const auto unread = answer.unread();
   const auto size = http::find_head_end(unread, searched);
   if (size > most || (size == 0 && unread.size() >= most)) {
+    attempt.oversized = true;
     attempt.what = "the upstream's answer has too large a head";
     return HeadState::Faulty;
   }

@@ -177,6 +177,13 @@ std::optional<base::Duration> Fleet::Member::spend(base::TimePoint now) noexcept
   return std::nullopt;
 }
 
+bool Fleet::Member::would_enter(base::TimePoint now) const noexcept {
+  if (!has_room()) return false;
+  if (!settings_.limit) return true;
+  const std::scoped_lock lock(known_->mutex);
+  return settings_.limit->step(known_->spent, now, 1).outcome.allowed;
+}
+
 void Fleet::Member::give_back_unit(base::TimePoint now) noexcept {
   if (!settings_.limit) return;
   const std::scoped_lock lock(known_->mutex);

@@ -40,6 +40,15 @@ std::vector<std::uint64_t> identities(const Fleet& fleet) {
   return identities;
 }
 
+// Whether a connection that waited was closed meanwhile, or has bytes that nobody asked for, which would be
+// taken for the next answer. Costs a system call.
+bool went_stale(net::Stream& stream) noexcept {
+  if (!stream.is_quiet()) return true;
+  char byte = 0;
+  const auto got = ::recv(stream.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
 }  // namespace
 
 bool is_shortage(const net::ErrorCode& ec) noexcept {
@@ -115,12 +124,6 @@ net::Task<net::ErrorCode> Lease::connect(std::string_view preamble, base::Durati
   co_return ec;
 }
 
-bool Lease::went_stale() noexcept {
-  char byte = 0;
-  const auto got = ::recv(stream_->native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
-}
-
 void Lease::cancel() noexcept {
   if (dial_ != nullptr) dial_->cancel();
   if (stream_) stream_->cancel();
@@ -179,9 +182,10 @@ std::optional<std::size_t> Pool::take_trial(const Choice& choice, const Wanted& 
   return std::nullopt;
 }
 
-bool Pool::others_serve(std::uint64_t tried) const noexcept {
+bool Pool::others_serve(std::uint64_t tried, base::TimePoint now) const noexcept {
   for (std::size_t at = 0; at < loads_.size(); ++at)
-    if ((tried & bit(at)) == 0 && fleet_.member(at).serves() && fleet_.member(at).has_room()) return true;
+    if ((tried & bit(at)) == 0 && fleet_.member(at).serves() && fleet_.member(at).would_enter(now))
+      return true;
   return false;
 }
 
@@ -225,9 +229,7 @@ Lease Pool::lend(std::size_t server, bool fresh) {
   while (!fresh && !idle.empty() && !lease.stream_) {
     auto stream = std::move(idle.back().stream);
     idle.pop_back();
-    // One that was closed meanwhile is of no use; bytes that nobody asked for would be taken for the next
-    // answer.
-    if (!stream->is_quiet()) continue;
+    if (went_stale(*stream)) continue;
     lease.stream_ = std::move(stream);
     lease.reused_ = true;
   }

@@ -25,16 +25,17 @@
 namespace weir::observe {
 
 struct UpstreamTallies {
-  Tally connects;  // connections opened
-  Tally failures;  // connects refused or timed out, and exchanges that broke off
-  Tally errors;    // answers with a status of 5xx
-  Tally reused;    // requests that found a connection waiting
-  Tally retries;   // times that requests were sent again
-  Gauge waiting;   // requests that wait for a server with room
-  Tally queued;    // requests that did
-  Tally crowded;   // requests that found none
-  Tally denied;    // requests that were not sent again, for the budget of that was spent
-  Tally paused;    // requests answered here, because the upstream had asked to be left alone
+  Tally connects;   // connections opened
+  Tally failures;   // connects refused or timed out, and exchanges that broke off
+  Tally errors;     // answers with a status of 5xx
+  Tally oversized;  // answers whose head was too large to be passed on
+  Tally reused;     // requests that found a connection waiting
+  Tally retries;    // times that requests were sent again
+  Gauge waiting;    // requests that wait for a server with room
+  Tally queued;     // requests that did
+  Tally crowded;    // requests that found none
+  Tally denied;     // requests that were not sent again, for the budget of that was spent
+  Tally paused;     // requests answered here, because the upstream had asked to be left alone
 };
 
 class alignas(64) Counters {
@@ -118,6 +119,10 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& tunnels(TunnelEnd end) const noexcept {
     return tunnels_[static_cast<std::size_t>(end)];
   }
+  [[nodiscard]] Tally& evicted(Evicted was) noexcept { return evicted_[static_cast<std::size_t>(was)]; }
+  [[nodiscard]] const Tally& evicted(Evicted was) const noexcept {
+    return evicted_[static_cast<std::size_t>(was)];
+  }
   // Of the thread that reloads, before the worker hears of the labels: room for as many, and those that are
   // to be used again. REQUIRES at most kMostRoutes, limit::kMaxRules and kMostUpstreams; that nobody counts
   // under a label which is cleared.
@@ -139,7 +144,6 @@ class alignas(64) Counters {
   Tally bytes_out;            // to clients
   Gauge queue_depth;          // requests that wait for their departure
   Tally connections_crowded;  // closed at once: their address had as many as it may
-  Tally connections_evicted;  // closed while idle, for a newcomer
   Tally accept_failures;      // the system gave no connection: descriptors or memory have run out
   std::array<Tally, policy::kPriorities> shed;  // by priority: answered 503 because of load
   Tally queue_crowded;                          // refused: their client had all the places that one may have
@@ -180,6 +184,7 @@ class alignas(64) Counters {
   std::array<Tally, kClientErrors> client_errors_;
   std::array<Tally, kTunnelEnds> tunnels_;
   std::array<Tally, kHandshakes> handshakes_;
+  std::array<Tally, kEvicted> evicted_;
 };
 
 }  // namespace weir::observe

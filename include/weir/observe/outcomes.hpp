@@ -94,4 +94,12 @@ inline constexpr std::size_t kTunnelEnds = 7;
 inline constexpr std::array<const char*, kTunnelEnds> kTunnelEndNames{
     "closed", "idle", "stopped", "client_broke", "server_broke", "refused", "faulty"};
 
+// What a connection was that was closed to make room.
+enum class Evicted : std::uint8_t {
+  Idle,   // it waited for a request, or for the end of what was refused
+  Begun,  // its handshake, preamble or request's head was half come for a while
+};
+inline constexpr std::size_t kEvicted = 2;
+inline constexpr std::array<const char*, kEvicted> kEvictedNames{"idle", "begun"};
+
 }  // namespace weir::observe

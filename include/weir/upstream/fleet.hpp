@@ -107,7 +107,9 @@ class Fleet {
       fleet_.queue_->freed();
     }
 
-    // Whether enter() would let one in, as far as `max_in_flight` goes.
+    // Whether enter() would let one in; nothing is taken.
+    [[nodiscard]] bool would_enter(base::TimePoint now) const noexcept;
+    // Likewise, as far as `max_in_flight` goes.
     [[nodiscard]] bool has_room() const noexcept {
       return settings_.max_in_flight == 0 ||
              known_->in_flight.load(std::memory_order_relaxed) < settings_.max_in_flight;

@@ -72,8 +72,6 @@ class Lease {
   // `fault`: what failed beyond the connection itself, in words. It and `preamble` outlive the task.
   [[nodiscard]] net::Task<net::ErrorCode> connect(std::string_view preamble, base::Duration patience,
                                                   std::string& fault);
-  // Whether a connection that waited in the pool was closed meanwhile by the server. Costs a system call.
-  [[nodiscard]] bool went_stale() noexcept;
   // The exchange is over and both sides are in step: the connection can serve another.
   void keep() noexcept { keep_ = true; }
   // Ends whatever waits on the connection.
@@ -100,12 +98,14 @@ class Pool final : private net::Watched {
   // REQUIRES at most kMaxServers of them. `fleet` outlives the pool.
   Pool(net::Executor executor, net::Watchdog& watchdog, Fleet& fleet);
 
-  // Whether any but `tried` (a bit for each) serves and has room.
-  [[nodiscard]] bool others_serve(std::uint64_t tried) const noexcept;
+  // Whether any but `tried` (a bit for each) serves and would let a request in, by `max_in_flight` and
+  // `limit`.
+  [[nodiscard]] bool others_serve(std::uint64_t tried, base::TimePoint now) const noexcept;
   // Chooses a server by the upstream's balance among those that serve, were not tried, and have room; where
   // none serves, among all that were not tried. One that was out and whose time is over is tried at once, by
   // whoever risks nothing with it; where the upstream has `health`, by that alone.
-  // With an idle connection where the server has one, unless a fresh one is wanted.
+  // With an idle connection where the server has one that is neither closed nor has spoken unasked, unless a
+  // fresh one is wanted.
   [[nodiscard]] Lease lease(const Wanted& wanted);
 
   [[nodiscard]] const UpstreamSettings& settings() const noexcept { return fleet_.settings(); }

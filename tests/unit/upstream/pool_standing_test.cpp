@@ -109,6 +109,9 @@ TEST_F(PoolTest, ALimitedServerLeavesItToOthersUntilAllAreSpent) {
   std::array<int, 2> taken{};
   for (int i = 0; i < 6; ++i) ++taken[p.lease({.now = now}).server()];
   EXPECT_EQ(taken, (std::array<int, 2>{2, 4}));
+  EXPECT_FALSE(p.others_serve(0, now)) << "an answer is not let go for one of theirs";
+  EXPECT_TRUE(p.others_serve(0, now + base::Duration{250'000}));
+  EXPECT_FALSE(p.others_serve(0b10, now + base::Duration{250'000})) << "the other one's comes later";
   const auto none = p.lease({.now = now});
   EXPECT_FALSE(none);
   ASSERT_EQ(none.room_after(), base::Duration{250'000}) << "the faster one's next";
