@@ -66,7 +66,7 @@ Stream::Stream(const Executor& executor, int fd) : Stream(fd) {
 }
 
 Stream::Stream(const Executor& executor, int fd, SSL_CTX* context) : Stream(executor, fd) {
-  tls_ = std::make_unique<Tls>(context, fd_);
+  context_ = share(context);
 }
 
 Stream::Stream(const Executor& executor, int fd, const TlsTarget& target) : Stream(executor, fd) {
@@ -78,7 +78,10 @@ Stream::~Stream() {
 }
 
 Stream::Stream(Stream&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), port_(std::move(other.port_)), tls_(std::move(other.tls_)) {}
+    : fd_(std::exchange(other.fd_, -1)),
+      context_(std::move(other.context_)),
+      port_(std::move(other.port_)),
+      tls_(std::move(other.tls_)) {}
 
 ErrorCode Stream::begin_connect(const void* address, std::size_t size) noexcept {
   if (::connect(fd_, static_cast<const sockaddr*>(address), static_cast<socklen_t>(size)) == 0) return {};
@@ -135,7 +138,22 @@ ErrorCode Stream::feed() {
   return ec;
 }
 
+// would_block while the client has sent nothing.
+ErrorCode Stream::begin_tls() {
+  char first = 0;
+  ErrorCode ec = port_ ? ErrorCode() : asio::error::bad_descriptor;
+  if (!ec && !port_->may_read()) ec = asio::error::would_block;
+  if (!ec && peek(&first, 1, ec) == 0 && ec == asio::error::would_block) port_->drained();
+  if (ec) return ec;
+  tls_ = std::make_unique<Tls>(context_.get(), fd_);
+  context_.reset();  // the SSL object has its own
+  return {};
+}
+
 ErrorCode Stream::try_handshake(bool& wants_room) {
+  wants_room = false;
+  if (!tls_)
+    if (const auto ec = begin_tls()) return ec;
   for (unsigned pieces = 0; pieces < kPiecesOfHandshake; ++pieces) {
     ERR_clear_error();
     wants_room = false;

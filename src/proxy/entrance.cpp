@@ -70,8 +70,8 @@ net::Awaitable<void> Entrance::pause() {
 }
 
 // A part of what there is, so that a flood is let in within seconds and does not empty the house at once.
-void Entrance::evict() noexcept {
-  worker_.clearing.want(worker_.sessions / kEvicted + 1);
+void Entrance::evict(Clearing::Rank most) noexcept {
+  worker_.clearing.want(worker_.sessions / kEvicted + 1, most);
 }
 
 // Once somebody waits at the door, and not before, those go who have nothing to do.
@@ -79,7 +79,7 @@ net::Awaitable<void> Entrance::make_room() {
   net::ErrorCode ec;
   co_await acceptor_.async_wait(net::Acceptor::wait_read, net::into(ec));
   if (closed_ || held_ || !is_full()) co_return;
-  evict();
+  evict(Clearing::Rank::Begun);
   co_await pause();
 }
 
@@ -90,7 +90,7 @@ net::Awaitable<void> Entrance::accept_all() {
     if (ec) {
       worker_.counters.accept_failures.add();
       complain_of_accepting(ec);
-      evict();
+      evict(Clearing::Rank::Idle);
       pause_.expires_after(kPause);
       co_await pause_.async_wait(net::into(ec));  // in this frame: there may be no memory for another one
     }

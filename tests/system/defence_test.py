@@ -76,9 +76,19 @@ class Crowds(TestCase):
             self.assertEqual(self.client(weir).get("/").status, 200, "there is room for who comes")
         self.assertTrue(all(client.closed() for client in idle))
         self.assertGreaterEqual(weir.metric("weir_connections_evicted_total"), 2)
+        self.assertEqual(weir.metric("weir_connections_evicted_total", was="begun"), 0)
         half.send(b"\r\n")
         going.set()
         self.assertEqual((half.read().status, busy.read().status), (200, 200), "who is at work stays")
+
+    def test_heads_that_are_half_come_make_room_where_nobody_is_idle(self):
+        weir = self.start(Weir(one_worker(config(self.upstream.port, server='max_connections = 4\nhead_timeout = "60s"'))))
+        halves = [self.client(weir) for _ in range(4)]
+        for half in halves:
+            half.send(HALF_A_HEAD)
+        self.assertEqual(self.client(weir).get("/").status, 200, "there is room for who comes")
+        self.assertGreaterEqual(weir.metric("weir_connections_evicted_total", was="begun"), 1)
+        self.await_metric(weir, weir.metric("weir_connections_evicted_total", was="begun"), "weir_client_errors_total", kind="head_timeout")
 
     def test_where_all_are_at_work_a_newcomer_waits(self):
         going = threading.Event()

@@ -23,7 +23,8 @@ class Stream {
  public:
   // Takes the descriptor of a stream socket over, connected or about to be.
   Stream(const Executor& executor, int fd);
-  // The server's end of TLS; handshake() must come before anything else.
+  // The server's end of TLS; handshake() must come before anything else. Until a client's first octet it
+  // costs no more than a plain one.
   Stream(const Executor& executor, int fd, SSL_CTX* context);
   // The client's end: handshake() comes after end_connect(), and before anything else.
   Stream(const Executor& executor, int fd, const TlsTarget& target);
@@ -110,7 +111,7 @@ class Stream {
   void shutdown_send() noexcept;
   void close() noexcept;
 
-  [[nodiscard]] bool is_tls() const noexcept { return tls_ != nullptr; }
+  [[nodiscard]] bool is_tls() const noexcept { return tls_ != nullptr || context_ != nullptr; }
   // It was ended for its records without data.
   [[nodiscard]] bool had_too_many_records() const noexcept;
   [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
@@ -126,8 +127,10 @@ class Stream {
   [[nodiscard]] std::size_t send_tls(std::string_view bytes, ErrorCode& ec) noexcept;
   [[nodiscard]] std::size_t receive(char* at, std::size_t size, ErrorCode& ec) noexcept;
   [[nodiscard]] ErrorCode feed();
+  [[nodiscard]] ErrorCode begin_tls();
 
   int fd_;
+  TlsContext context_;  // what tls_ is to be made with, once there is something to read
   std::unique_ptr<Port> port_;
   std::unique_ptr<Tls> tls_;
 };

@@ -59,7 +59,7 @@ class Entrance {
   [[nodiscard]] net::Awaitable<void> pause();
   [[nodiscard]] net::Awaitable<void> make_room();
   [[nodiscard]] bool is_full() const noexcept { return worker_.sessions >= settings_.most_sessions; }
-  void evict() noexcept;
+  void evict(Clearing::Rank most) noexcept;
   [[nodiscard]] net::Task<void> serve(std::unique_ptr<Session> session);
   void complain_of_accepting(const net::ErrorCode& ec);
   void complain_of_client(const Session& session);

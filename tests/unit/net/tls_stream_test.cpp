@@ -4,12 +4,14 @@
 #include "weir/net/idle_records.hpp"
 #include "weir/net/stream.hpp"
 
+#include <deque>
 #include <future>
 #include <optional>
 #include <random>
 
 #include <boost/asio/error.hpp>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 namespace weir::net {
 namespace {
@@ -66,6 +68,27 @@ class TlsStream : public ::testing::Test {
   Descriptor theirs;
   std::optional<Stream> stream;
 };
+
+// An SSL object is 20 KiB and more.
+TEST_F(TlsStream, AClientThatSaysNothingCostsLittle) {
+  constexpr std::size_t kClients = 32;
+  std::deque<Pair> pairs;
+  for (std::size_t i = 0; i < kClients; ++i) pairs.push_back(socket_pair());
+  const auto before = ::mallinfo2().uordblks;
+  std::deque<Stream> silent;
+  for (const auto& pair : pairs) {
+    bool wants_room = false;
+    auto& one = silent.emplace_back(context.get_executor(), pair.ours, tls.get());
+    EXPECT_TRUE(one.is_tls());
+    EXPECT_EQ(one.try_handshake(wants_room), asio::error::would_block);
+  }
+  EXPECT_LT(::mallinfo2().uordblks - before, kClients * std::size_t{2'000});
+}
+
+TEST_F(TlsStream, AClientThatLeavesWithoutAWordIsGone) {
+  theirs_shutdown();
+  EXPECT_EQ(run(context, stream->handshake()), asio::error::eof);
+}
 
 TEST_F(TlsStream, SpeaksBothVersions) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
