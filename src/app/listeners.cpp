@@ -83,11 +83,13 @@ std::vector<std::string> Listeners::put_in_force(std::vector<Wanted> wanted, std
     if (one.changed) certificates_.show(listener.number, listener.settings, std::move(one.shown));
     if (is_new) {
       listener.sockets = std::move(one.copies);
+      listener.name = listener.sockets.front().address().to_string();
       begin(listener, std::move(one.sockets));
     } else {
       const auto old = std::find_if(before.begin(), before.end(),
                                     [&](const Listener& each) { return each.number == listener.number; });
-      listener.sockets = std::move(old->sockets);  // first: its entrances are named by them
+      listener.sockets = std::move(old->sockets);
+      listener.name = std::move(old->name);  // first: its entrances have it
       before.erase(old);
       if (one.changed || other_bound)
         for (const auto& worker : workers_) worker->renew(listener.number, entrance(listener));
@@ -102,8 +104,8 @@ std::vector<std::string> Listeners::put_in_force(std::vector<Wanted> wanted, std
 }
 
 proxy::EntranceSettings Listeners::entrance(const Listener& listener) const {
-  return {net::share(certificates_.context(listener.number)), listener.settings.proxy_protocol,
-          listener.sockets.empty() ? "" : listener.sockets.front().address().to_string(), most_sessions_};
+  return {net::share(certificates_.context(listener.number)), listener.settings.proxy_protocol, listener.name,
+          most_sessions_};
 }
 
 // Each socket has somebody who accepts there, whatever the number of workers was that they were opened for:
@@ -126,9 +128,11 @@ std::vector<std::pair<std::string, std::vector<int>>> Listeners::sockets() const
 }
 
 void Listeners::adopt(ArrivedConnection arrived) {
-  for (const auto& listener : listeners_)
-    if (!listener.sockets.empty() && listener.sockets.front().address().to_string() == arrived.listener)
-      return workers_[adopter_++ % workers_.size()]->adopt(listener.number, std::move(arrived));
+  const auto found = std::find_if(listeners_.begin(), listeners_.end(),
+                                  [&](const Listener& each) { return each.name == arrived.listener; });
+  arrived.introduction.last = found == listeners_.end();
+  const auto& listener = arrived.introduction.last ? listeners_.front() : *found;
+  workers_[adopter_++ % workers_.size()]->adopt(listener.number, std::move(arrived));
 }
 
 void Listeners::close() {

@@ -50,7 +50,7 @@ class Listeners {
 
   // Every socket, by the listener's address as configured. Open until close().
   [[nodiscard]] std::vector<std::pair<std::string, std::vector<int>>> sockets() const;
-  // Of another process. Is closed where there is no listener of its address.
+  // Of another process. Where there is no listener of its address it is another's, for one request.
   void adopt(ArrivedConnection arrived);
   // Keeps none of them: who listens is the workers' matter alone.
   void close();
@@ -66,6 +66,7 @@ class Listeners {
     std::size_t number;
     net::ListenerSettings settings;
     std::vector<net::ListeningSocket> sockets{};  // shared with the workers, to be handed on
+    std::string name{};  // where it listens, with the port that it was given; kept when they are closed
   };
 
   // Of `wanted.settings`, all but what stays. False: as prepare().

@@ -5,12 +5,15 @@
 #include <optional>
 #include <utility>
 
+#include <sys/socket.h>
+
 namespace weir::app {
 
 namespace {
 
 constexpr std::string_view kWord = "connection";
 constexpr std::string_view kRelayed = "relayed";
+constexpr std::string_view kRelayedPlain = "relayed plain";
 // The lines before what was read, which may hold line breaks: see lines_of().
 constexpr std::size_t kLines = 4;
 
@@ -41,12 +44,15 @@ std::optional<http::Ends> ends_of(std::string_view text) {
   return http::Ends{*source, *destination, *source_port, *destination_port};
 }
 
-// The listener, "relayed" or nothing, the two ends or nothing, the subject of the certificate, what was read.
+// The listener, "relayed", "relayed plain" or nothing, the two ends or nothing, the subject of the
+// certificate, what was read.
 std::vector<std::string> lines_of(std::string_view listener, const proxy::Introduction& introduction,
                                   std::string_view unread) {
-  return {std::string(listener), std::string(introduction.relayed ? kRelayed : ""),
-          introduction.ends ? text_of(*introduction.ends) : "", introduction.certificate_subject,
-          std::string(unread)};
+  const auto how = !introduction.relayed ? std::string_view()
+                   : introduction.secure ? kRelayed
+                                         : kRelayedPlain;
+  return {std::string(listener), std::string(how), introduction.ends ? text_of(*introduction.ends) : "",
+          introduction.certificate_subject, std::string(unread)};
 }
 
 // Whoever divides lines has divided what was read as well.
@@ -56,7 +62,8 @@ ArrivedConnection connection_of(UpgradeMessage& message) {
                             .listener = std::move(lines[0]),
                             .introduction = {.ends = ends_of(lines[2]),
                                              .certificate_subject = std::move(lines[3]),
-                                             .relayed = lines[1] == kRelayed},
+                                             .relayed = lines[1] == kRelayed || lines[1] == kRelayedPlain,
+                                             .secure = lines[1] == kRelayed},
                             .unread = std::move(lines[kLines])};
   for (std::size_t i = kLines + 1; i < lines.size(); ++i) (arrived.unread += '\n') += lines[i];
   return arrived;
@@ -64,13 +71,15 @@ ArrivedConnection connection_of(UpgradeMessage& message) {
 
 }  // namespace
 
-bool Departures::take(int fd, std::string_view listener, const proxy::Introduction& introduction,
-                      std::string_view unread) noexcept {
-  if (introduction.certificate_subject.size() + unread.size() > kMost) return false;
+proxy::Passed Departures::take(int fd, std::string_view listener, const proxy::Introduction& introduction,
+                               std::string_view unread) noexcept {
+  using proxy::Passed;
+  if (introduction.certificate_subject.size() + unread.size() > kMost) return Passed::NotThis;
   try {
-    return send_message(channel_.get(), kWord, lines_of(listener, introduction, unread), {fd});
+    const bool sent = send_message(channel_.get(), kWord, lines_of(listener, introduction, unread), {fd});
+    return sent ? Passed::Yes : Passed::Gone;
   } catch (...) {  // no memory
-    return false;
+    return Passed::NotThis;
   }
 }
 
@@ -96,6 +105,14 @@ void Arrivals::read_all() {
     if (message.word == kWord && message.lines.size() > kLines && message.descriptors.size() == 1)
       take_(connection_of(message));
   }
+  close();
+}
+
+// What lies in a socket that was shut down for reading can still be read, and nobody can add to it.
+void Arrivals::end() {
+  if (!channel_.is_open()) return;
+  ::shutdown(channel_.native_handle(), SHUT_RD);
+  read_all();
   close();
 }
 

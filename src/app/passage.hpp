@@ -20,8 +20,8 @@ namespace weir::app {
 class Departures final : public proxy::Passage {
  public:
   explicit Departures(OwnedDescriptor channel) noexcept : channel_(std::move(channel)) {}
-  [[nodiscard]] bool take(int fd, std::string_view listener, const proxy::Introduction& introduction,
-                          std::string_view unread) noexcept override;
+  [[nodiscard]] proxy::Passed take(int fd, std::string_view listener, const proxy::Introduction& introduction,
+                                   std::string_view unread) noexcept override;
 
  private:
   OwnedDescriptor channel_;
@@ -44,6 +44,8 @@ class Arrivals {
   Arrivals(net::Executor control, OwnedDescriptor channel, Take take);
   // Whether any may come yet: the other process lives, and close() was not called.
   [[nodiscard]] bool are_expected() const noexcept { return channel_.is_open(); }
+  // Takes those that are on their way, and none that the other process would send from now on: it keeps them.
+  void end();
   void close() noexcept;
 
  private:

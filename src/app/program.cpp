@@ -163,6 +163,7 @@ void Program::on_signal(int signal) {
   }
   upgrade_.abandon();
   supervision_.stopping(settings_.server.drain);
+  if (arrivals_) arrivals_->end();  // first: workers that have nobody to serve end
   listeners_->end();
   for (const auto& worker : workers_) worker->drain();
   drain();
@@ -227,8 +228,7 @@ int Program::serve() {
   control_.run();
   joiner.join();
   if (departures_)
-    log_.info("upgrade: requests decided here since the other took over: " +
-              std::to_string(decided() - decided_before_));
+    log_.info("upgrade: requests decided here since the other took over: " + std::to_string(decided_apart()));
   else
     snapshot_.save(table_, {.names = names_.table, .saved_at = clock_.now()}, editions_.saved_rules());
   end_soon();

@@ -64,7 +64,7 @@ class Program {
   [[nodiscard]] std::vector<Bequest> bequests() const;
   void hand_over(const UpgradeReport& report, OwnedDescriptor channel);
   void take_over();
-  [[nodiscard]] std::uint64_t decided() const;
+  [[nodiscard]] std::uint64_t decided_apart() const;
   void drain();
   void end_control(std::chrono::steady_clock::time_point latest);
   void make_room_for_counters();
@@ -121,8 +121,7 @@ class Program {
   Upgrade upgrade_;
   std::optional<Arrivals> arrivals_;  // of the process before this one
   bool draining_ = false;
-  std::uint64_t decided_before_ = 0;  // it handed over
-  bool told_to_end_ = false;          // while it drains because another process has taken over
+  bool told_to_end_ = false;  // while it drains because another process has taken over
   std::uint64_t upgraded_ = takeover_ != nullptr ? takeover_->legacy().upgraded + 1 : 0;
   std::uint64_t failed_before_ = takeover_ != nullptr ? takeover_->legacy().failed : 0;
 };

@@ -158,7 +158,8 @@ admin::Readiness Program::readiness() const {
     return worker->redis() == nullptr || worker->redis()->state() == redis::StoreState::Up;
   });
   return {.ready = true,
-          .detail = redis_up ? "" : "redis is not reachable; its rules go by on_store_failure"};
+          .detail =
+              redis_up ? "" : "redis is away or refuses, as the log says; its rules go by on_store_failure"};
 }
 
 }  // namespace weir::app

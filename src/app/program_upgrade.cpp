@@ -71,7 +71,6 @@ std::vector<Bequest> Program::bequests() const {
 // What is left is to finish what was begun. The state on the disk is the other one's to write.
 void Program::hand_over(const UpgradeReport& report, OwnedDescriptor channel) {
   departures_.emplace(std::move(channel));
-  decided_before_ = decided();
   log_.write_always(
       LogLevel::Info,
       "upgrade: process " + std::to_string(report.successor) + " has taken over, with the state of " +
@@ -83,12 +82,10 @@ void Program::hand_over(const UpgradeReport& report, OwnedDescriptor channel) {
   drain();
 }
 
-// Requests, whatever came of them.
-std::uint64_t Program::decided() const {
+// By counts that the process which has taken over does not know of.
+std::uint64_t Program::decided_apart() const {
   std::uint64_t sum = 0;
-  for (const auto& worker : workers_)
-    for (std::size_t i = 0; i < observe::kVerdicts; ++i)
-      sum += worker->counters().verdicts(static_cast<observe::Verdict>(i)).value();
+  for (const auto& worker : workers_) sum += worker->decided_apart();
   return sum;
 }
 
@@ -110,7 +107,8 @@ void Program::take_over() {
       control_.get_executor(), std::move(succession.channel), [this](ArrivedConnection arrived) {
         if (!departures_) return listeners_->adopt(std::move(arrived));
         // One that retires itself passes it on to the next.
-        if (!departures_->take(arrived.socket.get(), arrived.listener, arrived.introduction, arrived.unread))
+        if (departures_->take(arrived.socket.get(), arrived.listener, arrived.introduction, arrived.unread) !=
+            proxy::Passed::Yes)
           log_.warning("upgrade: a connection was dropped: the next process does not take it");
       });
   log_.write_always(LogLevel::Info, "upgrade: took over, with the state of " +

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -125,8 +126,9 @@ void WorkerThread::adopt(std::size_t listener, ArrivedConnection arrived) {
   net::asio::post(context_,
                   [this, listener, taken = std::make_unique<ArrivedConnection>(std::move(arrived))] {
                     const auto found = entrances_.find(listener);
-                    if (found == entrances_.end()) return;
                     try {
+                      if (found == entrances_.end())
+                        throw std::runtime_error("nobody listens there any more");
                       found->second->adopt(taken->socket.release(), taken->introduction, taken->unread);
                     } catch (const std::exception& error) {
                       log_.warning(std::string("upgrade: a connection was dropped: ") + error.what());

@@ -79,6 +79,8 @@ class WorkerThread {
   void run_errand(std::shared_ptr<RedisErrand> errand, std::function<void()> done);
 
   [[nodiscard]] const observe::Counters& counters() const noexcept { return counters_; }
+  // Requests that were decided since retire(). REQUIRES join().
+  [[nodiscard]] std::uint64_t decided_apart() const noexcept { return worker_.decided_apart; }
   // For make_room() and clear_…() alone.
   [[nodiscard]] observe::Counters& counters() noexcept { return counters_; }
   [[nodiscard]] const proxy::LoadMeter& load() const noexcept { return worker_.load; }  // part() alone

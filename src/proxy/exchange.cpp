@@ -120,6 +120,7 @@ net::Task<Exchange::Ending> Exchange::ask_redis() {
 net::Task<Exchange::Ending> Exchange::carry_out(const Ruling& ruling) {
   decision_ = ruling.decision;
   decided_ = !ruling.objection && ruling.closed == nullptr;
+  if (decided_ && worker_.retiring) ++worker_.decided_apart;
   unmet_ = ruling.objection.rule;
   closed_ = ruling.closed;
   if (ruling.objection || ruling.closed != nullptr) return refuse(ruling);

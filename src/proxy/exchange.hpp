@@ -99,7 +99,6 @@ class Exchange {
   [[nodiscard]] bool lease_server(upstream::Pool& pool, Attempt& attempt);
   [[nodiscard]] net::Task<bool> await_room(upstream::Pool& pool, Attempt& attempt);
   void note_crowd(Attempt& attempt);
-  [[nodiscard]] bool can_reuse(const Attempt& attempt);
   [[nodiscard]] net::Task<bool> try_again(upstream::Pool& pool, Attempt& attempt);
   [[nodiscard]] bool disappoints(const upstream::Pool& pool, const Attempt& attempt) const noexcept;
   [[nodiscard]] net::Task<bool> repeat(upstream::Pool& pool, Attempt& attempt);

@@ -2,7 +2,8 @@
 //
 // A plain connection goes over itself. TLS cannot: its keys stay here. So from its next request on what comes
 // is deciphered here, and passed on over a pair of sockets; the other process decides and answers, and closes
-// with its answer, so that the client comes back to that process.
+// with its answer, so that the client comes back to that process. So it is with a plain one of which more was
+// read than goes with it.
 #include "proxy/session.hpp"
 #include "proxy/tunnel.hpp"
 
@@ -18,9 +19,6 @@ namespace weir::proxy {
 
 namespace {
 
-// What was read of requests that another process is to serve fits into a message with its socket, and into
-// the smallest inbox.
-constexpr std::size_t kMostToMove = 32 << 10;
 // The other process keeps the deadlines of what it serves; the drain bounds it here.
 constexpr base::Duration kUnbounded = std::chrono::hours(24 * 365);
 // How long a client may still send that has been answered for the last time.
@@ -29,16 +27,18 @@ constexpr base::Duration kLinger{5'000'000};
 }  // namespace
 
 Introduction Session::introduction() const {
-  Introduction told{.ends = told_ends_, .certificate_subject = certificate_subject_, .relayed = relayed_};
-  if (!client.is_tls()) return told;
-  told.relayed = true;
-  if (!told.ends) told.ends = ends();
-  return told;
+  return {.ends = told_ends_,
+          .certificate_subject = certificate_subject_,
+          .relayed = relayed_,
+          .secure = secure_};
 }
 
 void Session::begin_with(const Introduction& introduction, std::string_view read) {
   preamble_expected_ = false;
   relayed_ = introduction.relayed;
+  secure_ = introduction.secure;
+  last_ = introduction.last;
+  owed_ = relayed_ || !read.empty();
   certificate_subject_ = introduction.certificate_subject;
   if (introduction.ends) believe(*introduction.ends);
   if (read.empty()) return;
@@ -46,28 +46,29 @@ void Session::begin_with(const Introduction& introduction, std::string_view read
   inbox.received(read.size());
 }
 
-// The socket goes over with what was read of it; here it is only closed. Where nobody takes it, nobody will
-// take others; what is too much for a message waits for a part of it to be served here.
+// The socket goes over with what was read of it; here it is only closed. Where that is too much for a
+// message, it is relayed.
 bool Session::move_on() {
-  if (inbox.unread().size() > kMostToMove) return false;
-  if (!worker.passage->take(client.native_handle(), listener_, introduction(), inbox.unread())) {
-    worker.passage = nullptr;
-    return false;
-  }
-  client.close();
-  return true;
+  if (is_to_be_relayed()) return false;
+  const auto passed = worker.passage->take(client.native_handle(), listener_, introduction(), inbox.unread());
+  if (passed == Passed::Gone) worker.passage = nullptr;
+  if (passed == Passed::Yes) client.close();
+  return passed == Passed::Yes;
 }
 
 // False: it is served here, for want of descriptors or of somebody who takes it.
 net::Task<bool> Session::relay_on() {
-  const auto told = introduction();
+  auto told = introduction();
+  told.relayed = true;
+  told.secure = is_secure();
+  if (!told.ends) told.ends = ends();
   std::array<int, 2> pair{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) co_return false;
-  const bool taken = worker.passage->take(pair[1], listener_, told, {});
-  ::close(pair[1]);
   net::Stream other(worker.executor, pair[0]);
-  if (!taken) worker.passage = nullptr;
-  if (!taken) co_return false;
+  const auto passed = worker.passage->take(pair[1], listener_, told, {});
+  ::close(pair[1]);
+  if (passed == Passed::Gone) worker.passage = nullptr;
+  if (passed != Passed::Yes) co_return false;
   disarm();
   late_ = false;
   state_ = State::Busy;

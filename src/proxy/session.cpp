@@ -76,21 +76,38 @@ void Session::on_late() noexcept {
 }
 
 void Session::on_tick() noexcept {
-  if (state_ != State::Busy) ++idle_ticks_;
-  const bool idle_in_drain = ends_idle() && state_ != State::Busy;
+  if (is_idle()) ++idle_ticks_;
+  if (state_ == State::Begun) ++begun_ticks_;
+  const bool idle_in_drain = ends_idle() && is_idle();
   const bool grown_quiet = state_ == State::Idle && idle_ticks_ == kQuietAfterTicks;
-  if ((state_ != State::Busy || lingers_) && worker.clearing.takes(lingers_ || state_ == State::Quiet)) {
-    worker.counters.connections_evicted.add();
-    late_ = true;
-    return cancel_all();
-  }
+  if (makes_room()) return cancel_all();
   if (worker.hard_stop) late_ = true;
-  const bool moves = moves_on() && state_ != State::Busy;
+  const bool moves = moves_on() && is_idle();
   if (worker.hard_stop || idle_in_drain || grown_quiet || moves) return cancel_all();
   if (waits_for_others_ && !left_ && client.peer_left()) {
     left_ = true;
     cancel_all();
   }
+}
+
+// Whether it has to go, for others who find no room.
+bool Session::makes_room() noexcept {
+  using Rank = Clearing::Rank;
+  const bool half_come = state_ == State::Begun && !lingers_ && begun_ticks_ >= kQuietAfterTicks;
+  if (!is_idle() && !lingers_ && !half_come) return false;
+  if (!worker.clearing.takes(lingers_ || state_ == State::Quiet ? Rank::Quiet
+                             : half_come                        ? Rank::Begun
+                                                                : Rank::Idle))
+    return false;
+  worker.counters.evicted(half_come ? observe::Evicted::Begun : observe::Evicted::Idle).add();
+  evicted_ = late_ = true;
+  return true;
+}
+
+// Of a handshake, a preamble or a request's head a part has come, or is waited for.
+void Session::note_begun() noexcept {
+  state_ = State::Begun;
+  begun_ticks_ = 0;
 }
 
 observe::Handshake Session::handshake_that_ended(const net::ErrorCode& ec) const noexcept {
@@ -164,7 +181,7 @@ net::Task<std::size_t> Session::await_head() {
       arm(server.idle_timeout);
     } else if (!begun) {
       begun = true;
-      state_ = State::Busy;
+      note_begun();
       arm(server.head_timeout);
     }
     auto ec = receive();
@@ -207,8 +224,8 @@ net::Task<void> Session::sit_out() {
 
 // Part of a TLS record has come: no longer idle, though there is no byte of the request yet.
 void Session::wait_for_the_rest() noexcept {
-  if (state_ == State::Busy) return;
-  state_ = State::Busy;
+  if (state_ == State::Begun) return;
+  note_begun();
   arm(worker.config().server.head_timeout);
 }
 
@@ -253,7 +270,7 @@ net::Task<void> Session::linger() {
   client.shutdown_send();
   lingers_ = true;
   const auto end = worker.clock.now() + kLingerTime;
-  for (unsigned pieces = 1; !late_; ++pieces) {
+  for (unsigned pieces = 1; !late_ && !evicted_; ++pieces) {
     if (pieces % Relay::kPiecesInTurn == 0) co_await net::Pause(worker.executor);
     const auto left = end - worker.clock.now();
     if (left <= base::Duration{0}) break;
@@ -284,7 +301,7 @@ net::Task<bool> Session::drop_rest(BodySource& body) {
 
 net::Task<bool> Session::serve_one(std::size_t head_size) {
   disarm();
-  late_ = false;
+  late_ = owed_ = false;
   state_ = State::Busy;
   auto ending = Exchange::Ending::Close;
   std::optional<BodySource> rest;
@@ -311,6 +328,7 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
 }
 
 net::Task<void> Session::run() {
+  note_begun();
   if (preamble_expected_) {
     const bool introduced = co_await introduce();
     if (!introduced) co_return;

@@ -47,17 +47,17 @@ class Session final : public net::Watched {
   [[nodiscard]] bool left() const noexcept { return left_; }
   // It serves no request after the one under way: weir stops, does not listen there any more, or has it by
   // way of another process, which is to end.
-  [[nodiscard]] bool is_leaving() const noexcept { return loses_its_place() || relayed_; }
+  [[nodiscard]] bool is_leaving() const noexcept { return loses_its_place() || relayed_ || last_; }
   // Another process serves its next request, and it goes there itself.
   [[nodiscard]] bool moves_on() const noexcept { return worker.passage != nullptr && !client.is_tls(); }
-  // Likewise, and its bytes go there.
+  // Likewise, and its bytes go there: of TLS, or because more of them are here than go with a socket.
   [[nodiscard]] bool is_to_be_relayed() const noexcept {
-    return worker.passage != nullptr && client.is_tls();
+    return worker.passage != nullptr && (client.is_tls() || inbox.unread().size() > kMostToMove);
   }
   // It does not wait for a request either.
-  [[nodiscard]] bool ends_idle() const noexcept { return loses_its_place() && !worker.retiring; }
+  [[nodiscard]] bool ends_idle() const noexcept { return loses_its_place() && !worker.retiring && !owed_; }
   // Its client speaks TLS, to this process or to the one that relays it.
-  [[nodiscard]] bool is_secure() const noexcept { return client.is_tls() || relayed_; }
+  [[nodiscard]] bool is_secure() const noexcept { return client.is_tls() || secure_; }
   // The verified subject of the client's certificate; empty: it showed none.
   [[nodiscard]] std::string_view certificate_subject() const noexcept { return certificate_subject_; }
   // Why it was not believed, so that there was no session; empty: it was.
@@ -74,11 +74,18 @@ class Session final : public net::Watched {
   std::string peer_text;
 
  private:
-  enum class State : std::uint8_t { Busy, Idle, Quiet };
+  // What was read of requests that another process is to serve fits into a message with its socket, and into
+  // the smallest inbox.
+  static constexpr std::size_t kMostToMove = 32 << 10;  // octets
+
+  enum class State : std::uint8_t { Busy, Begun, Idle, Quiet };
 
   void on_late() noexcept override;
   void on_tick() noexcept override;
   void cancel_all() noexcept;
+  [[nodiscard]] bool is_idle() const noexcept { return state_ == State::Idle || state_ == State::Quiet; }
+  [[nodiscard]] bool makes_room() noexcept;
+  void note_begun() noexcept;
 
   [[nodiscard]] bool loses_its_place() const noexcept {
     return (worker.draining || entrance_closed_) && !moves_on();
@@ -110,14 +117,19 @@ class Session final : public net::Watched {
   std::string certificate_subject_;
   std::string_view distrust_;  // static text
   std::uint32_t idle_ticks_ = 0;
+  std::uint32_t begun_ticks_ = 0;
   unsigned requests_in_turn_ = 0;  // served since it last had to wait for the client
   Crowd::Place place_;
   std::optional<http::Ends> told_ends_;  // by the preamble, or by another process
   bool preamble_expected_ = false;
-  bool relayed_ = false;  // its other end is a process that has the client's, by TLS
+  bool relayed_ = false;  // its other end is a process that has the client's
+  bool secure_ = false;   // likewise, by TLS
+  bool last_ = false;     // its listener is gone
+  bool owed_ = false;     // another process has heard of a request that it has not answered
   bool lingers_ = false;  // has its last answer, and may still send
   bool waits_for_others_ = false;
   bool late_ = false;
+  bool evicted_ = false;  // to make room
   bool left_ = false;
 };
 

@@ -142,6 +142,45 @@ class Tls(Kept):
         weir.ended.clear()
         weir.wait_for("upgrade: requests decided here since the other took over: 0$", 2)
 
+    def test_a_certificate_that_is_renewed_meanwhile_changes_nothing_for_them(self):
+        weir = self.secure(server='certificate_check = "20ms"', rules=LIMIT)
+        kept = self.connect(weir)
+        weir.upgrade()
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in make_certificate(folder).items():
+                (weir.folder / (name + ".new")).write_text(text)
+                (weir.folder / (name + ".new")).rename(weir.folder / name)
+        # Each process says so once of both files, or of one and then of the other.
+        eventually(lambda: len({line for line in weir.lines if "certificates read anew" in line}) > 0, "it is seen")
+        weir.wait_for("certificates read anew", 2)
+        said = kept.get("/")
+        self.assertEqual((said.status, said["connection"]), (200, "close"))
+        self.assert_old_one_decided(weir, 0, kept)
+
+    def test_of_a_listener_that_the_new_process_does_not_have_they_are_served_once_more(self):
+        weir = self.secure(rules=LIMIT)
+        kept = self.connect(weir)
+        text = (weir.folder / "weir.toml").read_text()
+        weir.write(text.replace('[[listener]]\naddress = "127.0.0.1:0"\n' + TLS, '[[listener]]\naddress = "127.0.0.2:0"'))
+        weir.upgrade()
+        said = kept.get("/")
+        self.assertEqual((said.status, said["connection"], said["x-ratelimit-remaining"]), (200, "close", "2"))
+        self.assert_old_one_decided(weir, 0, kept)
+
+    def test_where_the_new_process_is_told_to_end_they_are_served_by_the_old_one(self):
+        weir = self.secure()
+        release = self.hold_requests()
+        kept = [self.connect(weir) for _ in range(2)]
+        weir.upgrade()
+        kept[0].send(request_bytes("GET", "/"))
+        eventually(lambda: self.upstream.exchanges, "the new one has a request under way")
+        weir.signal(signal.SIGTERM)
+        weir.wait_for("draining: ", 2)
+        release.set()
+        answers = [kept[0].read(), kept[1].get("/")]
+        self.assertEqual([(said.status, said["connection"]) for said in answers], [(200, "close")] * 2)
+        self.assert_old_one_decided(weir, 1, *kept)
+
     def test_where_nobody_takes_them_they_are_served_once_more(self):
         weir = self.secure()
         weir.install(IMPOSTOR % 'channel.send(b"serving"); hear(b"over"); os._exit(0)')
@@ -190,6 +229,23 @@ class Preambles(Kept):
         self.assertEqual(kept.get("/").status, 200)
         head = self.upstream.exchanges[0].head
         self.assertEqual((head["x-forwarded-for"], head["x-forwarded-proto"]), ("203.0.113.7", "https"))
+
+
+class Plain(Kept):
+    def test_more_than_goes_with_a_socket_is_the_new_ones_as_well(self):
+        weir = self.weir(rules=LIMIT, server='max_head = "64KiB"')
+        release = self.hold_requests()
+        kept = self.enterContext(weir.connect())
+        behind = request_bytes("GET", "/behind")
+        kept.send(request_bytes("GET", "/") + behind * (50_000 // len(behind)))
+        eventually(lambda: self.upstream.exchanges, "it is under way")
+        weir.upgrade()
+        release.set()
+        said = [kept.read(), kept.read()]
+        self.assertEqual([(one.status, one["connection"]) for one in said], [(200, None), (200, "close")])
+        with self.enterContext(weir.connect()) as newcomer:
+            self.assertEqual([newcomer.get("/").status for _ in range(2)], [200, 429])
+        self.assert_old_one_decided(weir, 0, kept)
 
 
 class Unix(Kept):

@@ -3,6 +3,7 @@
 
 #include "weir/http/preamble.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,17 +14,26 @@ namespace weir::proxy {
 struct Introduction {
   std::optional<http::Ends> ends;   // as the client sees them; absent: the socket's own
   std::string certificate_subject;  // verified; empty: the client showed none
-  // The socket is one end of a pair: TLS stays with whoever sends it, and passes on what it has deciphered.
+  // The socket is one end of a pair: whoever sends it keeps the client, and passes on what comes of it.
   bool relayed = false;
+  bool secure = false;  // likewise, and the client speaks TLS, which stays there
+  bool last = false;    // its listener is gone: its next answer is the last
+};
+
+// What became of a connection that was to go over.
+enum class Passed : std::uint8_t {
+  Yes,
+  NotThis,  // it stays; others may go
+  Gone,     // nobody takes any
 };
 
 class Passage {
  public:
   virtual ~Passage() = default;
   // Takes a copy of a connection that has come by `listener` (its address as configured) and is between two
-  // requests, with what was read of the next. False: it stays here. Any worker's thread.
-  [[nodiscard]] virtual bool take(int fd, std::string_view listener, const Introduction& introduction,
-                                  std::string_view unread) noexcept = 0;
+  // requests, with what was read of the next. Any worker's thread.
+  [[nodiscard]] virtual Passed take(int fd, std::string_view listener, const Introduction& introduction,
+                                    std::string_view unread) noexcept = 0;
 };
 
 }  // namespace weir::proxy

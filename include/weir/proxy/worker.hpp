@@ -74,9 +74,10 @@ class Worker {
   // Drains because another process has taken over: idle connections are closed at the end alone, for their
   // clients may just be sending.
   bool retiring = false;
-  base::TimePoint paused_at{};  // when its recess began
-  Passage* passage = nullptr;   // while it retires: where connections go; null: they stay
-  bool hard_stop = false;       // end everything at the next tick
+  std::uint64_t decided_apart = 0;  // requests that were decided while it was retiring
+  base::TimePoint paused_at{};      // when its recess began
+  Passage* passage = nullptr;       // while it retires: where connections go; null: they stay
+  bool hard_stop = false;           // end everything at the next tick
 
   // Bytes of a block, which every head that may come has to fit in.
   [[nodiscard]] static std::size_t block_size(const ServerSettings& server) noexcept;

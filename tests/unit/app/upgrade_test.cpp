@@ -132,7 +132,7 @@ std::vector<ArrivedConnection> passed(const proxy::Introduction& introduction, c
                     [&](ArrivedConnection one) { arrived.push_back(std::move(one)); });
   {
     Departures departures(std::move(ends->first));
-    EXPECT_TRUE(departures.take(STDIN_FILENO, "127.0.0.1:80", introduction, unread));
+    EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", introduction, unread), proxy::Passed::Yes);
   }
   context.run();
   EXPECT_FALSE(arrivals.are_expected());
@@ -142,15 +142,16 @@ std::vector<ArrivedConnection> passed(const proxy::Introduction& introduction, c
 TEST(Passage, BringsAConnectionWhole) {
   const http::Ends ends{*base::IpAddress::parse("203.0.113.7"), *base::IpAddress::parse("2001:db8::1"), 51234,
                         443};
-  const auto arrived = passed({.ends = ends, .certificate_subject = "CN=a b,O=c", .relayed = true},
-                              "GET / HTTP/1.1\r\n\nHost: x\n");
+  const auto arrived =
+      passed({.ends = ends, .certificate_subject = "CN=a b,O=c", .relayed = true, .secure = true},
+             "GET / HTTP/1.1\r\n\nHost: x\n");
   ASSERT_EQ(arrived.size(), 1u);
   const auto& [socket, listener, told, unread] = arrived.front();
   EXPECT_GE(socket.get(), 0);
   EXPECT_EQ(listener, "127.0.0.1:80");
   EXPECT_EQ(told.ends, ends);
   EXPECT_EQ(told.certificate_subject, "CN=a b,O=c");
-  EXPECT_TRUE(told.relayed);
+  EXPECT_TRUE(told.relayed && told.secure);
   EXPECT_EQ(unread, "GET / HTTP/1.1\r\n\nHost: x\n");
 }
 
@@ -163,12 +164,37 @@ TEST(Passage, BringsAConnectionOfWhichTheSocketSaysAll) {
   EXPECT_EQ(arrived.front().unread, "");
 }
 
+TEST(Passage, TellsWhatIsRelayedOfAPlainConnection) {
+  const auto arrived = passed({.ends = {}, .certificate_subject = "", .relayed = true}, "");
+  ASSERT_EQ(arrived.size(), 1u);
+  EXPECT_TRUE(arrived.front().introduction.relayed);
+  EXPECT_FALSE(arrived.front().introduction.secure);
+}
+
+TEST(Passage, WhoEndsTakesWhatIsOnItsWayAndNothingMore) {
+  auto ends = upgrade_channel();
+  net::asio::io_context context;
+  std::size_t arrived = 0;
+  Arrivals arrivals(context.get_executor(), std::move(ends->second),
+                    [&](const ArrivedConnection&) { ++arrived; });
+  Departures departures(std::move(ends->first));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::Passed::Yes);
+  arrivals.end();
+  EXPECT_EQ(arrived, 3u);
+  EXPECT_FALSE(arrivals.are_expected());
+  EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::Passed::Gone);
+  arrivals.end();  // again
+  context.run();
+  EXPECT_EQ(arrived, 3u);
+}
+
 TEST(Passage, TakesNothingThatAMessageDoesNotHold) {
   auto ends = upgrade_channel();
   Departures departures(std::move(ends->first));
   const std::string half(32 << 10, 'x');
-  EXPECT_FALSE(
-      departures.take(STDIN_FILENO, "", {.ends = {}, .certificate_subject = half, .relayed = false}, half));
+  EXPECT_EQ(departures.take(STDIN_FILENO, "", {.ends = {}, .certificate_subject = half}, half),
+            proxy::Passed::NotThis);
   UpgradeMessage message;
   EXPECT_EQ(receive_message(ends->second.get(), false, message), Arrival::Nothing);
 }
