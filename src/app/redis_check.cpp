@@ -34,7 +34,11 @@ void tell_server(RedisReport& report, const redis::ServerFacts& facts, bool clus
   if (facts.version.empty()) return tell(report, "server", "unknown");
   tell(report, "server", facts.product + " " + facts.version);
   if (!is_recent(facts)) report.faults.push_back("it is too old: weir needs Redis 6.2 or later, or Valkey");
-  tell(report, "role", facts.role);
+  const bool counted = facts.replicas.value_or(0) != 0 && facts.role == "master";
+  tell(report, "role",
+       facts.role + (!counted              ? ""
+                     : facts.replicas == 1 ? ", with a replica"
+                                           : ", with " + std::to_string(*facts.replicas) + " replicas"));
   if (facts.role == "slave" && !cluster)
     report.faults.push_back("it is a replica, which takes no writes: name its master");
   if (facts.in_cluster && !cluster)
@@ -101,24 +105,48 @@ std::string heading(const base::Endpoint& address, const redis::RedisSettings& r
          "\n";
 }
 
+// False: it does not answer.
+bool tell_node(RedisReport& report, const redis::Inspection& found, const redis::RedisSettings& redis) {
+  report.text += heading(found.address, redis);
+  if (!found.unreachable.empty()) {
+    tell(report, "reachable", "no");
+    report.faults.push_back(found.unreachable);
+    return false;
+  }
+  tell(report, "reachable",
+       "yes, as " + (redis.user.empty() ? "the default user" : "user " + redis.user) +
+           (redis.tls ? ", by TLS" : ""));
+  tell_server(report, found.facts, redis.topology == redis::Topology::Cluster);
+  tell_memory(report, found.facts);
+  if (found.round_trips) tell_round_trips(report, *found.round_trips, redis.timeout);
+  if (found.clock) tell_clock(report, *found.clock);
+  return true;
+}
+
+// What is said of it has its address in front, for there are several.
+void tell_other(RedisReport& report, const redis::Inspection& other, const redis::RedisSettings& redis) {
+  RedisReport its;
+  (void)tell_node(its, other, redis);
+  report.text += its.text;
+  const auto where = other.address.to_string() + ": ";
+  for (const auto& fault : its.faults) report.faults.push_back(where + fault);
+  for (const auto& warning : its.warnings) report.warnings.push_back(where + warning);
+  for (const auto& denied : other.denied)
+    report.warnings.push_back(where + "this check could not ask " + denied + " (weir itself need not)");
+}
+
 }  // namespace
 
 RedisReport report_on(const redis::Inspection& found, const StateSettings& state) {
   RedisReport report;
-  report.text = heading(found.address, *state.redis);
-  if (!found.unreachable.empty()) {
-    tell(report, "reachable", "no");
-    report.faults.push_back(found.unreachable);
-  } else {
-    tell(report, "reachable",
-         "yes, as " + (state.redis->user.empty() ? "the default user" : "user " + state.redis->user) +
-             (state.redis->tls ? ", by TLS" : ""));
-    tell_server(report, found.facts, state.redis->topology == redis::Topology::Cluster);
-    tell_memory(report, found.facts);
-    if (found.round_trips) tell_round_trips(report, *found.round_trips, state.redis->timeout);
-    if (found.clock) tell_clock(report, *found.clock);
+  const bool answers = tell_node(report, found, *state.redis);
+  for (const auto& other : found.others) tell_other(report, other, *state.redis);
+  if (found.unserved != 0)
+    report.faults.push_back(std::to_string(found.unserved) +
+                            " slots of the cluster are served by nobody: requests whose keys lie there go by "
+                            "on_store_failure");
+  if (answers)
     tell(report, "scripts", found.obstacles.empty() ? "load, charge and give back" : "do not work");
-  }
   tell_settings(report, state);
   for (const auto& obstacle : found.obstacles) report.faults.push_back("scripts: " + obstacle);
   for (const auto& denied : found.denied)

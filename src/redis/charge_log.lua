@@ -5,14 +5,17 @@
   -- State: pairs of instant and cost, 11 bytes each. First the instant of the newest entry and what all of them cost;
   -- then the entries, oldest first, one for each part in which something was admitted, at the instant when it first
   -- was. Up to `few` entries are one string behind the kind's byte, which is read with all others and written by one
-  -- command; more of them are a list, of which only the ends are touched, until it has drained. Entries that no longer
-  -- count are dropped when the next one is charged.
+  -- command. More of them are a list, until it has drained: each entry has beside it the sum of all costs up to its own
+  -- since the list was begun, modulo 2^32, and the first the sum of all. (All of them together cost less than 2^32, so
+  -- the difference of two sums is what stands between them.) Only the ends of a list are touched, and where the one is
+  -- sought that has to go before a cost fits, its sum is found by halving. Entries that no longer count are dropped
+  -- when the next one is charged.
   --
   -- Answer: the instant of the newest entry, what those that count cost together, and the instant of the oldest of
   -- them; or, where the cost does not fit, of the one that has to go before it does.
   --
   -- Beyond the limit `most` units are kept, the newest ones.
-  local few = 64
+  local few, wrap = 64, 4294967296
 
   -- Where the part begins and ends in which an offset into a period lies. Part s begins ceil(s * period / buckets)
   -- after its period: s * whole + ceil(s * rest / buckets), where s * rest < buckets^2 <= 10^6.
@@ -57,57 +60,102 @@
   -- Makes a list of a string that has become too long.
   local function listing(key, state)
     return function(ttl)
-      local pairs = {}
+      local entries, sum = {}, 0
       others = true
-      for at = 2, #state, 11 do
-        pairs[#pairs + 1] = sub(state, at, at + 10)
+      for at = 13, #state, 11 do
+        local entered, paid = take('<I7I4', state, at)
+        sum = (sum + paid) % wrap
+        entries[#entries + 1] = pack('<I7I4I4', entered, paid, sum)
       end
+      local newest, total = take('<I7I4', state, 2)
       call('DEL', key)
-      call('RPUSH', key, unpack(pairs))
+      call('RPUSH', key, pack('<I7I4I4', newest, total, sum), unpack(entries))
       call('PEXPIRE', key, ttl)
     end
   end
 
-  -- The same as string_log of a list, of whose entries so many have expired, and others count.
-  local function list_log(key, expired, live, over, from, newest, instant, cost)
+  -- The same as string_log of a list, of whose entries so many have expired, and others count. `sum`: up to the last.
+  local function list_log(key, expired, live, over, from, newest, sum, instant, cost)
     return function(ttl)
       while over > 0 and live > 0 do
-        local entered, paid = take('<I7I4', call('LINDEX', key, expired + 1))
+        local entered, paid, until_then = take('<I7I4I4', call('LINDEX', key, expired + 1))
         local gone = min(paid, over)
         if gone < paid then
-          call('LSET', key, expired + 1, pack('<I7I4', entered, paid - gone))
+          call('LSET', key, expired + 1, pack('<I7I4I4', entered, paid - gone, until_then))
         else
           expired = expired + 1
         end
         live, over = live - gone, over - gone
       end
       local merges = live > 0 and newest >= from
-      local head = pack('<I7I4', merges and newest or instant, live + cost)
+      sum = (sum + cost) % wrap
+      local head = pack('<I7I4I4', merges and newest or instant, live + cost, sum)
       if expired > 0 then
         call('LTRIM', key, expired, -1) -- the last of them makes room for the head
       end
       call('LSET', key, 0, head)
       if merges then
-        local entered, paid = take('<I7I4', call('LINDEX', key, -1))
-        call('LSET', key, -1, pack('<I7I4', entered, paid + cost))
+        local entered, paid = take('<I7I4I4', call('LINDEX', key, -1))
+        call('LSET', key, -1, pack('<I7I4I4', entered, paid + cost, sum))
       else
-        call('RPUSH', key, pack('<I7I4', instant, cost))
+        call('RPUSH', key, pack('<I7I4I4', instant, cost, sum))
       end
       call('PEXPIRE', key, ttl)
     end
   end
 
+  -- Of a list, of which the first entries were looked at and do not settle it: as logged() has them.
+  local function seek(key, total, looked_at, counts, since, need_of)
+    local last = call('LLEN', key) - 1
+    local function entry(number)
+      return take('<I7I4I4', call('LINDEX', key, number))
+    end
+    -- The first from `low` on of which it holds, as it does of all behind it; one beyond the last where of none.
+    local function first_that(low, holds)
+      local high = last + 1
+      while low < high do
+        local middle = floor((low + high) / 2)
+        if holds(entry(middle)) then
+          high = middle
+        else
+          low = middle + 1
+        end
+      end
+      return low
+    end
+    local _, paid, sum = entry(1)
+    local none = sum - paid -- the sum before the first
+    local first = counts or first_that(looked_at + 1, function(entered)
+      return entered >= since
+    end)
+    if first > last then
+      return 0, last
+    end
+    local speaker, cost, until_then = entry(first)
+    local expired = (until_then - cost - none) % wrap
+    local need = need_of(total - expired)
+    if need > cost then
+      speaker = entry(first_that(max(first, looked_at) + 1, function(_, _, passed)
+        return (passed - none) % wrap - expired >= need
+      end))
+    end
+    return total - expired, first - 1, speaker
+  end
+
   local function logged(i, beyond, period, buckets, limit, cost, most)
-    local key, state, chunk = keys[i], states[i], 4
-    local text, next = state, 2 -- pairs at hand, and the byte where the next one begins
+    local key, state = keys[i], states[i]
+    -- Entries at hand, how they are written, and the byte where the next one begins.
+    local text, form, size, next = state, '<I7I4', 11, 2
     if not state then
-      text, next = concat(ask('LRANGE', key, 0, chunk - 1) or {}), 1
-    elseif byte(state) ~= 6 or #state % 11 ~= 1 then
+      text, form, size, next = concat(ask('LRANGE', key, 0, 3) or {}), '<I7I4I4', 15, 1
+    end
+    if state and byte(state) ~= 6 or #text % size ~= next - 1 then
       text = ''
     end
-    local newest, total, read = 0, 0, #text / 11
+    local newest, total, sum = 0, 0, 0
     if text ~= '' then
-      newest, total, next = take('<I7I4', text, next)
+      newest, total, sum = take(form, text, next)
+      next = next + size
     end
 
     local instant = newest > now and newest or now
@@ -116,26 +164,23 @@
     local from = instant - offset + begin -- where the part of this instant begins
     local since = instant - offset + finish - period -- what is older counts no more
 
+    -- What has to go of so much that counts, before the cost fits: at least the first entry.
+    local function need_of(live)
+      return cost <= limit and max(live + cost - limit, 1) or 1
+    end
+
     local live, expired, speaker, going = total, 0, nil, 0
-    while live > going do
-      if next > #text then
-        chunk = chunk < 1024 and chunk * 4 or chunk
-        text, next = state and '' or concat(call('LRANGE', key, read, read + chunk - 1)), 1
-        read = read + #text / 11
-        if text == '' then
-          break
-        end
-      end
-      local entered, paid
-      entered, paid, next = take('<I7I4', text, next)
+    while next <= #text and live > 0 and not (speaker and going >= need_of(live)) do
+      local entered, paid = take(form, text, next)
+      next = next + size
       if entered < since then
         live, expired = live - paid, expired + 1
       else
         speaker, going = entered, going + paid
-        if live + cost <= limit or live - going + cost <= limit or cost > limit then
-          break
-        end
       end
+    end
+    if not state and live > 0 and not (speaker and going >= need_of(live)) then
+      live, expired, speaker = seek(key, total, #text / size - 1, speaker and expired + 1, since, need_of)
     end
     answer(i, newest, live, speaker)
 
@@ -148,7 +193,7 @@
       local log = string_log(state or '', 13 + 11 * expired, live, over, from, newest, instant, cost)
       nexts[i] = #log <= 12 + 11 * few and log or listing(key, log)
     else
-      nexts[i] = list_log(key, expired, live, over, from, newest, instant, cost)
+      nexts[i] = list_log(key, expired, live, over, from, newest, sum, instant, cost)
     end
     return true
   end

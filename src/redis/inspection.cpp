@@ -1,6 +1,7 @@
 #include "weir/redis/inspection.hpp"
 
 #include "redis/classify.hpp"
+#include "redis/cluster_slots.hpp"
 #include "redis/command.hpp"
 #include "redis/conversation.hpp"
 #include "redis/greeting.hpp"
@@ -81,6 +82,7 @@ class Inspector {
   net::Awaitable<net::ErrorCode> look() {
     net::ErrorCode ec = co_await meet(0);
     for (std::size_t i = 1; i < candidates() && (ec || is_misled()); ++i) ec = co_await meet(i);
+    if (!ec && found_.facts.in_cluster && settings_.topology == Topology::Cluster) ec = co_await read_nodes();
     if (!ec) ec = co_await time_pings();
     if (!ec) ec = co_await compare_clocks();
     if (ec && found_.unreachable.empty()) found_.unreachable = redis_.why();
@@ -132,6 +134,25 @@ class Inspector {
       co_return StoreError::NotAllowed;
     }
     if (!denied("INFO")) found_.facts = read_info(reply.text);
+    co_return ec;
+  }
+
+  net::Awaitable<net::ErrorCode> read_nodes() {
+    const std::string nodes = command({"CLUSTER", "NODES"});
+    const net::ErrorCode ec = co_await redis_.ask(nodes);
+    if (ec || denied("CLUSTER NODES")) co_return ec;
+    const auto slots = SlotMap::read(redis_.reply().text, found_.address);
+    if (!slots) co_return ec;
+    found_.unserved = kSlots - slots->served();
+    const base::Endpoint* last = nullptr;
+    for (Slot slot = 0; slot < kSlots; ++slot) {  // whoever owns none has none of weir's keys
+      const auto* owner = slots->owner(slot);
+      if (owner == nullptr || owner == last || *owner == found_.address) continue;
+      last = owner;
+      const auto met = [&](const Inspection& other) { return other.address == *owner; };
+      if (std::none_of(found_.others.begin(), found_.others.end(), met))
+        found_.others.emplace_back().address = *owner;
+    }
     co_return ec;
   }
 
@@ -317,6 +338,7 @@ ServerFacts read_info(std::string_view info) {
   facts.product = valkey.empty() ? "Redis" : "Valkey";
   facts.version = valkey.empty() ? line_of(info, "redis_version") : valkey;
   facts.role = line_of(info, "role");
+  facts.replicas = number_in<unsigned>(line_of(info, "connected_slaves"));
   facts.eviction = line_of(info, "maxmemory_policy");
   facts.max_memory = number_in<std::uint64_t>(line_of(info, "maxmemory"));
   facts.used_memory = number_in<std::uint64_t>(line_of(info, "used_memory"));
@@ -342,7 +364,16 @@ Inspection inspect(const RedisSettings& settings) {
   net::asio::io_context loop{1};
   net::asio::co_spawn(loop, look(loop.get_executor(), settings, found), [](const std::exception_ptr&) {});
   loop.run();
-  if (found.unreachable.empty()) Trial(loop, settings, found).run();
+  if (!found.unreachable.empty()) return found;
+  for (auto& other : found.others) {
+    RedisSettings alone = settings;
+    alone.nodes = {other.address};
+    net::asio::co_spawn(loop, look(loop.get_executor(), alone, other), [](const std::exception_ptr&) {});
+    loop.restart();
+    loop.run();
+    other.others.clear();  // it sees the same ones
+  }
+  Trial(loop, settings, found).run();
   return found;
 }
 

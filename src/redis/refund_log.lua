@@ -28,29 +28,65 @@ local function string_log(key, text)
   return log
 end
 
--- The same in a list, read backwards by 64.
+-- The same in a list, of which the end is read backwards by 64. The sums of all entries from the first that changes on
+-- change with it: these are written anew.
 local function list_log(key)
+  local wrap = 4294967296
   local log = { last = call('LLEN', key) - 1 }
-  local pairs, before = {}, 0
+  local entered, paid = {}, {} -- by the entry's number
+  local begin, before = log.last + 1, nil -- the first of them, and the sum that comes before it
+  local changed -- from which one on
+  local newest, total, sum = take('<I7I4I4', call('LINDEX', key, 0))
+
   function log.pair(number)
-    if not pairs[number - before] then
-      before = max(number - 64, -1)
-      pairs = call('LRANGE', key, before + 1, number)
+    if number == 0 then
+      return newest, total
     end
-    return take('<I7I4', pairs[number - before])
+    while number < begin do
+      local low = max(begin - 64, 1)
+      local texts = call('LRANGE', key, low, begin - 1)
+      for at = #texts, 1, -1 do
+        local until_then
+        entered[low + at - 1], paid[low + at - 1], until_then = take('<I7I4I4', texts[at])
+        before = until_then - paid[low + at - 1]
+      end
+      begin = low
+    end
+    return entered[number], paid[number]
   end
   function log.set(number, instant, cost)
-    call('LSET', key, number, pack('<I7I4', instant, cost))
-    pairs = {}
+    if number == 0 then
+      newest, total = instant, cost
+    else
+      entered[number], paid[number], changed = instant, cost, min(changed or number, number)
+    end
   end
   function log.remove(number)
-    call('LREM', key, -1, pack('<I7I4', log.pair(number)))
-    log.last, pairs = log.last - 1, {}
+    for at = number, log.last do
+      entered[at], paid[at] = entered[at + 1], paid[at + 1]
+    end
+    log.last, changed = log.last - 1, min(changed or number, number)
   end
   function log.push(instant, cost)
-    call('RPUSH', key, pack('<I7I4', instant, cost))
+    log.last = log.last + 1
+    entered[log.last], paid[log.last], changed = instant, cost, changed or log.last
   end
   function log.keep(ttl)
+    if changed then
+      local texts, passed = {}, before or sum
+      for number = begin, log.last do
+        passed = (passed + paid[number]) % wrap
+        if number >= changed then
+          texts[#texts + 1] = pack('<I7I4I4', entered[number], paid[number], passed)
+        end
+      end
+      sum = passed
+      call('LTRIM', key, 0, changed - 1)
+      for at = 1, #texts, 1000 do
+        call('RPUSH', key, unpack(texts, at, min(at + 999, #texts)))
+      end
+    end
+    call('LSET', key, 0, pack('<I7I4I4', newest, total, sum))
     if ttl then
       call('PEXPIRE', key, ttl)
     end

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """`weir redis-check` against real servers: one that will do, and others that will not."""
 
+import re
 import signal
 import socketserver
 import threading
 
 from harness import Redis, TestCase, closed_port, config, eventually, main, run_weir
+from redis_cluster import Node, form, state
 
 SECRET = 'key_secret = "test"\n'
 
@@ -87,6 +89,32 @@ class RedisCheck(TestCase):
         status, _, errors = check(node.url)
         self.assertEqual(status, 1)
         self.assertIn("it is a node of a cluster", errors)
+
+    def test_every_master_of_a_cluster_is_asked(self):
+        nodes = [self.start(Node()) for _ in range(4)]
+        form(nodes[:3])
+        nodes[3].ok("CLUSTER", "MEET", "127.0.0.1", str(nodes[0].port))
+        eventually(lambda: nodes[0].name.encode() in nodes[3].command("CLUSTER", "NODES"), "it is met")
+        nodes[3].ok("CLUSTER", "REPLICATE", nodes[0].name)
+
+        def ask():
+            return run_weir("redis-check", config=config(9, state=state(nodes[:3], timeout="1s")))
+
+        eventually(lambda: b"connected_slaves:1" in nodes[0].command("INFO", "replication"), "the replica is there")
+        status, said, errors = ask()
+        self.assertEqual((status, errors), (0, ""))
+        self.assertEqual(len(re.findall(r"(?m)^redis 127\.0\.0\.1:\d+ of a cluster$", said)), 3)
+        self.assertEqual(re.findall(r"(?m)^  role +(.*)$", said).count("master, with a replica"), 1)
+        nodes[2].command("CONFIG", "SET", "maxmemory", "100mb")
+        nodes[2].command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+        status, _, errors = ask()
+        self.assertEqual(status, 0)
+        self.assertIn(f"weir: warning: 127.0.0.1:{nodes[2].port}: eviction: with allkeys-lru", errors)
+        nodes[1].process.kill()
+        nodes[1].process.wait()
+        status, _, errors = ask()
+        self.assertEqual(status, 1)
+        self.assertIn(f"weir: 127.0.0.1:{nodes[1].port}: Connection refused", errors)
 
     def test_one_of_the_past(self):
         with OldRedis() as old:

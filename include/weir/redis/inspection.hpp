@@ -21,6 +21,7 @@ struct ServerFacts {
   std::string eviction;                     // maxmemory-policy
   std::optional<std::uint64_t> max_memory;  // bytes; 0: no bound
   std::optional<std::uint64_t> used_memory;
+  std::optional<unsigned> replicas{};  // of a master: those that are connected
   bool in_cluster = false;
 };
 [[nodiscard]] ServerFacts read_info(std::string_view info);
@@ -46,6 +47,10 @@ struct Inspection {
   std::optional<ClockDifference> clock;
   std::vector<std::string> obstacles;  // to what weir does there: "EVALSHA: NOPERM …"
   std::vector<std::string> denied;     // what only an inspection asks, and could not learn
+  // Of a cluster as this node sees it: how many slots nobody serves, and its other masters, without what weir
+  // does there.
+  std::size_t unserved = 0;
+  std::vector<Inspection> others{};
 };
 
 // Connects, signs in and asks, as weir would, with what it would: charges and gives back under a key of its
