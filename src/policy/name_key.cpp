@@ -4,15 +4,17 @@
 //
 //   who, under the secret key   for each part of the rule's key: kind of the attribute | its name, if it has
 //                               one | its value (of a header: 1, then its value)
-//   mark, under no key          rule name | 3 where it is the elastic limit | 0, or 1 and the override's
-//                               number, or 2 and the tier's name
+//   mark, under no key          rule name | with its state in Redis 4 and in which form, but for the first |
+//                               3 where it is the elastic limit | 0, or 1 and the override's identity, or 2
+//                               and the tier's name
 //
 // So rules that tell clients apart alike digest a client once, and a mark is known before any request. Two
 // names are one only where the digests of two clients differ by just what two marks do, and whoever does not
 // have the key knows nothing of the former: what holds of one digest of 128 bits holds of the sum.
 //
 // Several weirs share these names in Redis, and a reload keeps them: nothing may go in that is a position in
-// the configuration, but for the number of an override, which has no name.
+// the configuration. An override, which has no name, is known by what it matches (override_identity.hpp).
+#include "policy/override_identity.hpp"
 #include "policy/said.hpp"
 
 #include "weir/policy/evaluation.hpp"
@@ -27,15 +29,40 @@ namespace {
 
 using base::SipHash128;
 
-base::Digest128 mark_of(const Rule& rule, std::uint16_t variant, bool elastic) noexcept {
+// In which form the scripts keep a limiter's state: weirs whose rule has another one, for another algorithm
+// or by another version's scripts, count apart, where else each would take the other's state for none. A form
+// that changes has another number, never one that was.
+std::uint64_t form_of(const limit::Limiter& limiter) noexcept {
+  if (limit::spacing(limiter) != nullptr) return 0;
+  if (std::holds_alternative<limit::SteppedBucket>(limiter)) return 1;
+  if (std::holds_alternative<limit::FixedWindow>(limiter)) return 2;
+  if (std::holds_alternative<limit::SlidingWindow>(limiter)) return 3;
+  return std::holds_alternative<limit::SlidingLog>(limiter) ? 5 : 6;
+}
+
+const limit::Limiter& limiter_of_variant(const Rule& rule, std::uint16_t variant) noexcept {
+  if (variant == 0) return *rule.limiter;
+  const auto at = variant - std::size_t{1};
+  const auto overrides = rule.overrides.size();
+  return *(at < overrides ? rule.overrides[at] : rule.tiers[at - overrides]).limiter;
+}
+
+// `overrides`: override_identities(rule).
+base::Digest128 mark_of(const Rule& rule, std::span<const std::uint64_t> overrides, std::uint16_t variant,
+                        bool elastic) noexcept {
   SipHash128 hash({});
   hash.part(rule.name);
+  const auto form = rule.store == Store::Redis ? form_of(limiter_of_variant(rule, variant)) : 0;
+  if (form != 0) {
+    hash.part(std::uint64_t{4});
+    hash.part(form);
+  }
   if (elastic) hash.part(std::uint64_t{3});
   if (variant == 0) {
     hash.part(std::uint64_t{0});
   } else if (variant <= rule.overrides.size()) {
     hash.part(std::uint64_t{1});
-    hash.part(std::uint64_t{variant});
+    hash.part(overrides[variant - std::size_t{1}]);
   } else {
     hash.part(std::uint64_t{2});
     hash.part(rule.tiers[variant - rule.overrides.size() - 1].tier);
@@ -43,9 +70,10 @@ base::Digest128 mark_of(const Rule& rule, std::uint16_t variant, bool elastic) n
   return hash.digest();
 }
 
-limit::Key marked(const base::Digest128& who, const Rule& rule, const AppliedLimiter& applied) noexcept {
-  const auto mark = rule.marks.empty() ? mark_of(rule, applied.variant, applied.elastic)
-                                       : rule.marks[ledger_of(applied.variant, applied.elastic)];
+limit::Key marked(const base::Digest128& who, const Rule& rule, const AppliedLimiter& applied) {
+  const auto mark = rule.marks.empty()
+                        ? mark_of(rule, override_identities(rule), applied.variant, applied.elastic)
+                        : rule.marks[ledger_of(applied.variant, applied.elastic)];
   return {who.lo ^ mark.lo, who.hi ^ mark.hi};
 }
 
@@ -195,9 +223,10 @@ std::vector<base::Digest128> marks_of(const Rule& rule) {
   std::vector<base::Digest128> marks;
   const auto variants = 1 + rule.overrides.size() + rule.tiers.size();
   marks.reserve(2 * variants);
+  const auto overrides = override_identities(rule);
   for (std::size_t variant = 0; variant < variants; ++variant)
     for (const bool elastic : {false, true})
-      marks.push_back(mark_of(rule, static_cast<std::uint16_t>(variant), elastic));
+      marks.push_back(mark_of(rule, overrides, static_cast<std::uint16_t>(variant), elastic));
   return marks;
 }
 

@@ -1,5 +1,7 @@
 #include "weir/policy/saved_rule.hpp"
 
+#include "policy/override_identity.hpp"
+
 #include <optional>
 
 namespace weir::policy {
@@ -13,16 +15,16 @@ class Gathering {
  public:
   explicit Gathering(const Rule& rule) : store_(rule.store), saved_{.name = rule.name, .variants = {}} {}
 
-  // In the order of AppliedLimiter::variant. `kind`: 0 the rule, 1 an override by its number, 2 a tier by its
-  // name.
+  // In the order of AppliedLimiter::variant. `kind`: 0 the rule, 1 an override by its identity, 2 a tier by
+  // its name.
   template <class Numbers>
-  void add(std::uint64_t kind, std::uint64_t number, std::string_view tier, const Numbers& numbers) {
+  void add(std::uint64_t kind, std::uint64_t identity, std::string_view tier, const Numbers& numbers) {
     const std::uint16_t variant = next_++;
-    add_limiters(name_of(kind, number, tier, false), ledger_of(variant, false),
+    add_limiters(name_of(kind, identity, tier, false), ledger_of(variant, false),
                  {numbers.limiter.get(), in(numbers.local_share), in(numbers.soft), in(numbers.soft_share)},
                  enforced(numbers));
     if (!numbers.elastic) return;
-    add_limiters(name_of(kind, number, tier, true), ledger_of(variant, true),
+    add_limiters(name_of(kind, identity, tier, true), ledger_of(variant, true),
                  {numbers.elastic->limiter.get(), in(numbers.elastic->local_share)},
                  store_ == Store::Redis && numbers.elastic->local_share ? in(numbers.elastic->local_share)
                                                                         : numbers.elastic->limiter.get());
@@ -45,11 +47,11 @@ class Gathering {
       return numbers.soft_share ? in(numbers.soft_share) : in(numbers.local_share);
     return numbers.soft ? in(numbers.soft) : numbers.limiter.get();
   }
-  static std::uint64_t name_of(std::uint64_t kind, std::uint64_t number, std::string_view tier,
+  static std::uint64_t name_of(std::uint64_t kind, std::uint64_t identity, std::string_view tier,
                                bool elastic) {
     SipHash128 hash({});
     hash.part(kind);
-    hash.part(number);
+    hash.part(identity);
     hash.part(tier);
     hash.part(std::uint64_t{elastic});
     return hash.digest().lo;
@@ -76,7 +78,8 @@ class Gathering {
 limit::SavedRule saved_rule(const Rule& rule) {
   Gathering gathering(rule);
   gathering.add(0, 0, "", rule);
-  for (std::size_t i = 0; i < rule.overrides.size(); ++i) gathering.add(1, i, "", rule.overrides[i]);
+  const auto identities = override_identities(rule);
+  for (std::size_t i = 0; i < identities.size(); ++i) gathering.add(1, identities[i], "", rule.overrides[i]);
   for (const auto& variant : rule.tiers) gathering.add(2, 0, variant.tier, variant);
   gathering.add_messages(rule);
   return std::move(gathering).take();

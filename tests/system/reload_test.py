@@ -166,6 +166,15 @@ class Rules(Reload):
         self.assertEqual(self.remaining(weir.get("/", x_api_key="f")), 8)
         self.assertEqual(self.remaining(weir.get("/", x_api_key="p")), 37)
 
+    def test_an_override_in_front_of_others_leaves_them_their_counts(self):
+        def overrides(*paths):
+            return "[" + ", ".join(f'{{ match = {{ path = "{path}" }}, limit = "5/day", burst = 5 }}' for path in paths) + "]"
+
+        weir = self.weir(rules=rule(limit="9/day", burst=9, overrides=overrides("/a", "/b")))
+        self.assertEqual([self.remaining(weir.get(path)) for path in ("/a", "/a", "/b")], [4, 3, 4])
+        self.change(weir, rules=rule(limit="9/day", burst=9, overrides=overrides("/new", "/b", "/a")))
+        self.assertEqual([self.remaining(weir.get(path)) for path in ("/a", "/b", "/new", "/other")], [2, 3, 4, 8])
+
     def test_a_removed_rule_is_forgotten_and_another_name_has_none_of_its_counts(self):
         weir = self.weir(rules=rule("old", "1/day", burst=5))
         self.statuses(weir.port, 3)

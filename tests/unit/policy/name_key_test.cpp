@@ -298,6 +298,29 @@ TEST_F(NameKey, RulesInARowAreNamedAsEachAlone) {
   EXPECT_EQ(names.size(), 2U * 3 * 2 * 2 * 4);
 }
 
+// Each of weirs that differ in it would else take what the other has counted for nothing.
+TEST_F(NameKey, OfStateInRedisSaysInWhichForm) {
+  const limit::Rate rate{.count = 10, .period = base::Duration{1'000'000}};
+  const limit::SharedLimiter limiters[] = {
+      limit::TokenBucket::make(rate, 10).value(), limit::Gcra::make(rate, 10).value(),
+      limit::FixedWindow::make(rate).value(),     limit::SlidingWindow::make(rate).value(),
+      limit::SlidingLog::make(rate).value(),      limit::Concurrency::make(10).value(),
+  };
+  for (const auto store : {Store::Memory, Store::Redis}) {
+    std::set<limit::Key> names, of_overrides;
+    for (const auto& limiter : limiters) {
+      auto rule = rule_of("r", {"ip"});
+      rule.store = store;
+      rule.limiter = limiter;
+      rule.overrides = {{.tier = {}, .limiter = limiter}};
+      names.insert(*name(rule));
+      of_overrides.insert(*name(rule, 1));
+    }
+    EXPECT_EQ(names.size(), store == Store::Memory ? 1U : 5U) << "buckets and GCRA have one form";
+    EXPECT_EQ(of_overrides.size(), names.size());
+  }
+}
+
 // What balances by hash goes by: no rule is concerned, and the address stands in for what is missing.
 TEST_F(NameKey, AClientHasANameWithoutARule) {
   const auto of = [&](std::initializer_list<std::string_view> parts) {

@@ -56,12 +56,28 @@ TEST_F(SavedRuleTest, TiersComeAndGo) {
   EXPECT_FALSE(reads());
 }
 
-TEST_F(SavedRuleTest, AnOverrideIsItsPosition) {
-  was_.overrides = {{.tier = {}, .limiter = bucket(1)}, {.tier = {}, .limiter = bucket(2)}};
-  is_.overrides = {{.tier = {}, .limiter = bucket(2)}};
-  EXPECT_FALSE(reads());
-  is_.overrides = {{.tier = {}, .limiter = bucket(1)}};
+Variant at(std::string_view path, std::uint64_t count) {
+  Variant variant{.tier = {}, .limiter = bucket(count)};
+  variant.match.path = PathMatch::parse(path).value();
+  return variant;
+}
+
+TEST_F(SavedRuleTest, AnOverrideIsWhatItMatchesWhereverItStands) {
+  was_.overrides = {at("/a", 1), at("/b", 2)};
+  is_.overrides = {at("/b", 2)};
   EXPECT_TRUE(reads());
+  is_.overrides = {at("/new", 3), at("/b", 2), at("/a", 1)};
+  EXPECT_TRUE(reads());
+  is_.overrides = {at("/a", 2), at("/b", 2)};
+  EXPECT_FALSE(reads());
+}
+
+TEST_F(SavedRuleTest, OfOverridesThatMatchAlikeEachIsItsOwn) {
+  was_.overrides = {at("/a", 1), at("/a", 2)};
+  is_.overrides = {at("/a", 1), at("/b", 5), at("/a", 2)};
+  EXPECT_TRUE(reads());
+  is_.overrides = {at("/a", 2)};
+  EXPECT_FALSE(reads());
 }
 
 // What lines of a bill are charged to when the table is full, and what a snapshot finds it again by.
