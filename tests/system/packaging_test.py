@@ -111,14 +111,14 @@ class Packaging(TestCase):
             script = script.replace(path, str(folder / path.rpartition("/")[2]))
         (folder / "system").mkdir()
         for name in ("adduser", "deb-systemd-helper", "deb-systemd-invoke", "systemctl", "systemd-run"):
-            (folder / name).write_text(f'#!/bin/sh\necho {name} "$@" >>{folder}/called\n[ "$FAILS" != {name} ]\n')
+            (folder / name).write_text(f'#!/bin/sh\necho {name} "$@" >>{folder}/called\n[ "$FAILS" != {name} ] || exit "$STATUS"\n')
             (folder / name).chmod(0o755)
 
-        def called(before, fails=""):
+        def called(before, fails="", status=1):
             (folder / "called").write_text("")
-            subprocess.run(["sh", "-c", script, "postinst", "configure", *before], check=True,
-                           env={"PATH": f"{folder}:{os.environ['PATH']}", "FAILS": fails})
-            return (folder / "called").read_text()
+            done = subprocess.run(["sh", "-c", script, "postinst", "configure", *before], check=True, capture_output=True, text=True,
+                                  env={"PATH": f"{folder}:{os.environ['PATH']}", "FAILS": fails, "STATUS": str(status)})
+            return (folder / "called").read_text() + done.stderr
 
         upgrade, restart = "/usr/bin/weir upgrade --config /etc/weir/weir.toml\n", "deb-systemd-invoke restart weir.service\n"
         told = called(["0.1.0"])
@@ -126,6 +126,9 @@ class Packaging(TestCase):
         self.assertNotIn(restart, told)
         told = called(["0.1.0"], fails="systemd-run")
         self.assertLess(told.index(upgrade), told.index(restart))
+        told = called(["0.1.0"], fails="systemd-run", status=2)  # the file has a mistake
+        self.assertIn("the running weir goes on as it was; mend /etc/weir/weir.toml", told)
+        self.assertNotIn(restart, told)
         for fails in ("systemctl", ""):
             told = called(["0.1.0"], fails)  # it does not run; then there is a policy
             self.assertNotIn(upgrade, told)
