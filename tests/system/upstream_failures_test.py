@@ -23,7 +23,7 @@ def puts(client):
 def uploads(client):
     """A body that weir has to pass on as it comes."""
     client.send(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc")
-    time.sleep(0.005)
+    time.sleep(0.05)  # what comes at once can be sent again
     client.send(b"def")
     return client.read()
 
