@@ -39,6 +39,11 @@ std::optional<http::Fault> fault_in(std::string_view unread, std::size_t size, s
                     : http::Fault{414, "the request target is too long"};
 }
 
+// Ahead of a request (RFC 9112 §2.2); `skipped` so far.
+void skip_empty_lines(Inbox& inbox, unsigned& skipped) {
+  for (; skipped < kEmptyLines && inbox.unread().starts_with("\r\n"); ++skipped) inbox.use(2);
+}
+
 }  // namespace
 
 Session::Session(Worker& a_worker, net::Stream a_client, const net::RawEndpoint& peer_endpoint,
@@ -160,10 +165,7 @@ net::Task<std::size_t> Session::await_head() {
       const bool relayed = co_await relay_on();
       if (relayed) co_return 0;
     }
-    while (searched == 0 && inbox.unread().starts_with("\r\n") && empty_lines < kEmptyLines) {
-      inbox.use(2);
-      ++empty_lines;
-    }
+    if (searched == 0) skip_empty_lines(inbox, empty_lines);
     const auto& server = worker.config().server;  // until we wait
     const auto unread = inbox.unread();
     const auto size = http::find_head_end(unread, searched);
