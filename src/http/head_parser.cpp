@@ -179,11 +179,12 @@ std::optional<Fault> read_expectations(RequestHead& head) {
   const bool meant = head.minor_version == 1 && head.framing != Framing::None;
   for (auto& field : head.fields) {
     if (field.id != FieldId::Expect) continue;
-    bool known = true;
+    bool known = true, said = false;
     for_each_token(field.value, [&](std::string_view token) {
       known = known && equal_ignoring_case(token, "100-continue");
+      said = true;
     });
-    if (!known) return Fault{417, "only 100-continue can be expected"};
+    if (!known || !said) return Fault{417, "only 100-continue can be expected"};
     field.hop_by_hop = field.hop_by_hop || !meant;
     // Where Connection names it, it ends here (RFC 9110 §7.6.1), and no server will say the word.
     head.expects_continue = head.expects_continue || !field.hop_by_hop;

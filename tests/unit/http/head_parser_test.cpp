@@ -192,6 +192,8 @@ const Case kFields[] = {
     {"GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue", "GET / @a none keep"},
     {"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: more", "417"},
     {"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: 100-continue, more", "417"},
+    {"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect:", "417"},
+    {"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: ,", "417"},
     {"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: 100-continue\r\nExpect: more", "417"},
     {"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: 100-continue, 100-continue",
      "PUT / @a 1 keep expects"},
