@@ -303,7 +303,7 @@ net::Task<bool> Session::drop_rest(BodySource& body) {
 
 net::Task<bool> Session::serve_one(std::size_t head_size) {
   disarm();
-  late_ = owed_ = false;
+  late_ = owed_ = evicted_ = false;  // its request was there before it could go
   state_ = State::Busy;
   auto ending = Exchange::Ending::Close;
   std::optional<BodySource> rest;
