@@ -31,7 +31,7 @@ using base::SipHash128;
 
 // In which form the scripts keep a limiter's state: weirs whose rule has another one, for another algorithm
 // or by another version's scripts, count apart, where else each would take the other's state for none. A form
-// that changes has another number, never one that was.
+// that changes has another number, never one that was (4: of logs without sums).
 std::uint64_t form_of(const limit::Limiter& limiter) noexcept {
   if (limit::spacing(limiter) != nullptr) return 0;
   if (std::holds_alternative<limit::SteppedBucket>(limiter)) return 1;

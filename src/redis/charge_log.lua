@@ -104,7 +104,8 @@
     end
   end
 
-  -- Of a list, of which the first entries were looked at and do not settle it: as logged() has them.
+  -- Of a list, of which the first `looked_at` entries do not settle it: what those that count cost together, how many
+  -- count no more, and the instant to answer. `counts`: the number of the first that does, if that is known.
   local function seek(key, total, looked_at, counts, since, need_of)
     local last = call('LLEN', key) - 1
     local function entry(number)
@@ -131,10 +132,10 @@
     if first > last then
       return 0, last
     end
-    local speaker, cost, until_then = entry(first)
-    local expired = (until_then - cost - none) % wrap
+    local speaker, its, until_then = entry(first)
+    local expired = (until_then - its - none) % wrap
     local need = need_of(total - expired)
-    if need > cost then
+    if need > its then
       speaker = entry(first_that(max(first, looked_at) + 1, function(_, _, passed)
         return (passed - none) % wrap - expired >= need
       end))
