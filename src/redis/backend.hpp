@@ -55,6 +55,7 @@ class Store::Backend : public Teller {
   [[nodiscard]] virtual StoreState state() const noexcept = 0;
   [[nodiscard]] virtual const StoreStats& stats() const noexcept = 0;
   [[nodiscard]] virtual const std::string& last_error() const noexcept = 0;
+  [[nodiscard]] virtual std::string why_down() const = 0;
 };
 
 }  // namespace weir::redis

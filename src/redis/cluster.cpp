@@ -105,9 +105,9 @@ net::Awaitable<void> Store::Cluster::read_map() {
   for (std::size_t i = 0; i < nodes.size() && ec && !stopped_; ++i) ec = co_await ask(nodes[i], why);
   asked_.close();
   if (stopped_) co_return;
+  if (ec) last_error_ = why;
   tell_state();
   if (!ec) co_return complaint_.settle();
-  last_error_ = why;
   const auto line = "redis: no node of the cluster says who keeps what: " + why;
   if (log_ && complaint_.raise(line, std::chrono::steady_clock::now())) log_(LogLevel::Warning, line);
 }
@@ -205,8 +205,22 @@ bool Store::Cluster::is_whole() const noexcept {
                      [](const auto& session) { return !session || session->state() == StoreState::Up; });
 }
 
+// REQUIRES that it is not whole.
+std::string Store::Cluster::what_is_missing() const {
+  if (!map_) return last_error_;
+  for (const auto& session : by_master_) {
+    if (session && session->state() != StoreState::Up)
+      return session->address().to_string() + ": " +
+             (session->last_error().empty() ? "is being connected to" : session->last_error());
+  }
+  return std::to_string(kSlots - map_->served()) + " slots are served by nobody";
+}
+
 void Store::Cluster::tell_state() {
-  if (!stopped_) state_.store(is_whole() ? StoreState::Up : StoreState::Down, std::memory_order_relaxed);
+  if (stopped_) return;
+  const bool whole = is_whole();
+  state_.store(whole ? StoreState::Up : StoreState::Down, std::memory_order_relaxed);
+  why_down_.set(whole ? "" : what_is_missing());
 }
 
 void Store::Cluster::changed(const Session& session) {

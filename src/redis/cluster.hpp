@@ -13,6 +13,7 @@
 #include "redis/complaint.hpp"
 #include "redis/conversation.hpp"
 #include "redis/holding.hpp"
+#include "redis/reason.hpp"
 #include "redis/session.hpp"
 
 #include "weir/redis/store.hpp"
@@ -50,6 +51,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] StoreState state() const noexcept override { return state_.load(std::memory_order_relaxed); }
   [[nodiscard]] const StoreStats& stats() const noexcept override { return stats_; }
   [[nodiscard]] const std::string& last_error() const noexcept override { return last_error_; }
+  [[nodiscard]] std::string why_down() const override { return why_down_.get(); }
 
   // Of the sessions: `from` was told `error`. Whether the call, or the command, is in better hands now; a
   // call that has to be asked in pieces is answered at once, and says so.
@@ -79,6 +81,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   void leave(const std::shared_ptr<Session>& session);
   [[nodiscard]] bool is_there() const noexcept override { return map_.has_value(); }
   [[nodiscard]] bool is_whole() const noexcept;
+  [[nodiscard]] std::string what_is_missing() const;
   void tell_state();
   static void count(std::atomic<std::uint64_t>& counter) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -103,6 +106,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   std::vector<std::shared_ptr<Session>> sessions_;   // all that are in use
   std::atomic<StoreState> state_{StoreState::Down};
   std::string last_error_;
+  Reason why_down_;
   Complaint complaint_;
   bool stopped_ = false;
 

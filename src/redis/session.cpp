@@ -272,6 +272,7 @@ void Store::Session::rise() {
   flush_scheduled_ = blocked_ = loading_charge_ = loading_refund_ = false;
   wire_.keep_to_it();
   complaint_.settle();
+  why_down_.set("");
   faults_.forget();
   if (common_ == nullptr || tried_ || stats_.connects.load(std::memory_order_relaxed) == 0)
     count(stats_.connects);
@@ -285,6 +286,7 @@ void Store::Session::rise() {
 void Store::Session::fall(net::ErrorCode why) {
   state_.store(StoreState::Down, std::memory_order_relaxed);
   hang_up();
+  why_down_.set(last_error_);
   const auto line = name() + " is down: " + why.message() + ", " + last_error_;
   if (log_ && complaint_.raise(line, std::chrono::steady_clock::now())) log_(LogLevel::Warning, line);
   denied_.forget_all();

@@ -87,5 +87,8 @@ const StoreStats& Store::stats() const noexcept {
 const std::string& Store::last_error() const noexcept {
   return backend_->last_error();
 }
+std::string Store::why_down() const {
+  return backend_->why_down();
+}
 
 }  // namespace weir::redis

@@ -2,8 +2,8 @@
 // round trip.
 //
 // One store a worker, with one connection of its own, or one to each master of a cluster. It belongs to the
-// worker's io_context and is touched by that thread alone, but for stats() and state(), which any thread may
-// read.
+// worker's io_context and is touched by that thread alone, but for stats(), state() and why_down(), which any
+// thread may read.
 //
 // What a caller may rely on
 //  1. `charge` answers within settings.timeout, and at once while the breaker is open. It is never a client's
@@ -147,6 +147,9 @@ class Store {
   [[nodiscard]] const StoreStats& stats() const noexcept;
   // Why the store is not up, or the last error reply; empty if there never was one. The worker's thread only.
   [[nodiscard]] const std::string& last_error() const noexcept;
+  // Why the store is not up, of a cluster one node's reason; empty while it is, and before the first attempt
+  // has ended. Any thread.
+  [[nodiscard]] std::string why_down() const;
 
  private:
   using Charges = std::span<const limit::Charge>;

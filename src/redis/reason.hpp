@@ -1,0 +1,27 @@
+// Why something is down, written by the thread it belongs to and readable by any.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace weir::redis {
+
+class Reason {
+ public:
+  // Empty: there is none. Throws std::bad_alloc.
+  void set(std::string_view why) {
+    const std::lock_guard lock(mutex_);
+    why_ = why;
+  }
+  [[nodiscard]] std::string get() const {
+    const std::lock_guard lock(mutex_);
+    return why_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string why_;
+};
+
+}  // namespace weir::redis
