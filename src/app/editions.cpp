@@ -258,6 +258,19 @@ std::vector<limit::SavedRule> Editions::saved_rules() const {
   return rules;
 }
 
+// Which of the rule's limiters a key has does not matter to what is held.
+std::optional<limit::Charge> Editions::place_of(std::string_view rule, const limit::Key& key) const {
+  const auto& rules = current_->config.rules;
+  const auto found =
+      std::find_if(rules.begin(), rules.end(), [&](const auto& one) { return one.name == rule; });
+  if (found == rules.end() || !readings_[found->cells].rule) return std::nullopt;
+  for (const auto& variant : readings_[found->cells].rule->variants)
+    if (variant.limiter != nullptr && limit::holds(*variant.limiter))
+      return limit::Charge{
+          .key = key, .limiter = variant.limiter, .rule = found->cells, .ledger = variant.ledger};
+  return std::nullopt;
+}
+
 // Its keys move on as after a reload: where they are met.
 std::optional<limit::RuleIndex> Editions::adopt(const limit::FormerRule& former) {
   const auto free = std::find_if(readings_.begin(), readings_.end(),

@@ -21,7 +21,9 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weir::app {
@@ -56,6 +58,10 @@ class Editions {
   [[nodiscard]] std::vector<std::string> upstream_names() const;
   // By the numbers of the table's keys; those that stand for nothing have no name.
   [[nodiscard]] std::vector<limit::SavedRule> saved_rules() const;
+
+  // A charge of a place of the rule's, as the current edition has it. Nullopt: there is no such rule here, or
+  // it holds nothing in the table.
+  [[nodiscard]] std::optional<limit::Charge> place_of(std::string_view rule, const limit::Key& key) const;
 
   // Takes in a rule as an earlier process knew it, whose keys come back: for limit::restore_snapshot().
   [[nodiscard]] std::optional<limit::RuleIndex> adopt(const limit::FormerRule& former);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace weir::app {
 
@@ -19,6 +20,7 @@ namespace weir::app {
 struct HandedState {
   OwnedDescriptor file;
   std::uint64_t keys = 0;
+  std::vector<std::string> held;  // lines of held_news.hpp
 };
 
 // REQUIRES that nobody charges meanwhile, and that the keys were charged by `rules`.

@@ -12,6 +12,7 @@ namespace weir::app {
 namespace {
 
 constexpr std::string_view kWord = "connection";
+constexpr std::string_view kHeld = "held";
 constexpr std::string_view kRelayed = "relayed";
 constexpr std::string_view kRelayedPlain = "relayed plain";
 // The lines before what was read, which may hold line breaks: see lines_of().
@@ -83,36 +84,42 @@ proxy::Passed Departures::take(int fd, std::string_view listener, const proxy::I
   }
 }
 
-Arrivals::Arrivals(net::Executor control, OwnedDescriptor channel, Take take)
-    : channel_(control, channel.release()), take_(std::move(take)) {
+void Departures::tell_held(const std::vector<std::string>& lines) noexcept {
+  (void)send_message(channel_.get(), kHeld, lines);
+}
+
+Arrivals::Arrivals(net::Executor control, OwnedDescriptor channel, House house)
+    : channel_(control, channel.release()), house_(std::move(house)) {
   await_next();
 }
 
 void Arrivals::await_next() {
   channel_.async_wait(net::asio::posix::descriptor_base::wait_read, [this](const net::ErrorCode& error) {
     if (error) return;
-    read_all();
-    if (channel_.is_open()) await_next();
+    if (read_all()) return await_next();
+    close();
+    house_.ended();
   });
 }
 
-void Arrivals::read_all() {
+// False: there will be no more.
+bool Arrivals::read_all() {
   UpgradeMessage message;
   for (;;) {
     const auto arrival = receive_message(channel_.native_handle(), false, message);
-    if (arrival == Arrival::Nothing) return;
-    if (arrival == Arrival::End) break;
+    if (arrival != Arrival::Message) return arrival == Arrival::Nothing && channel_.is_open();
     if (message.word == kWord && message.lines.size() > kLines && message.descriptors.size() == 1)
-      take_(connection_of(message));
+      house_.take(connection_of(message));
+    else if (message.word == kHeld)
+      house_.change_held(message.lines);
   }
-  close();
 }
 
 // What lies in a socket that was shut down for reading can still be read, and nobody can add to it.
 void Arrivals::end() {
   if (!channel_.is_open()) return;
   ::shutdown(channel_.native_handle(), SHUT_RD);
-  read_all();
+  (void)read_all();
   close();
 }
 

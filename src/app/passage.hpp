@@ -22,6 +22,8 @@ class Departures final : public proxy::Passage {
   explicit Departures(OwnedDescriptor channel) noexcept : channel_(std::move(channel)) {}
   [[nodiscard]] proxy::Passed take(int fd, std::string_view listener, const proxy::Introduction& introduction,
                                    std::string_view unread) noexcept override;
+  // What is held here (held_news.hpp). Where nobody takes it, it counts there until this process has ended.
+  void tell_held(const std::vector<std::string>& lines) noexcept;
 
  private:
   OwnedDescriptor channel_;
@@ -38,10 +40,15 @@ struct ArrivedConnection {
 // Of the process that has taken over; until the other one has ended. Belongs to the main thread.
 class Arrivals {
  public:
-  // Is told of each.
-  using Take = std::function<void(ArrivedConnection)>;
+  struct House {
+    std::function<void(ArrivedConnection)> take;  // each
+    // Changes of what the other process holds (held_news.hpp); and that it has ended, unless that is not
+    // waited for any more.
+    std::function<void(const std::vector<std::string>& lines)> change_held;
+    std::function<void()> ended;
+  };
 
-  Arrivals(net::Executor control, OwnedDescriptor channel, Take take);
+  Arrivals(net::Executor control, OwnedDescriptor channel, House house);
   // Whether any may come yet: the other process lives, and close() was not called.
   [[nodiscard]] bool are_expected() const noexcept { return channel_.is_open(); }
   // Takes those that are on their way, and none that the other process would send from now on: it keeps them.
@@ -50,10 +57,10 @@ class Arrivals {
 
  private:
   void await_next();
-  void read_all();
+  [[nodiscard]] bool read_all();
 
   net::asio::posix::basic_stream_descriptor<net::Executor> channel_;
-  const Take take_;
+  const House house_;
 };
 
 }  // namespace weir::app

@@ -6,6 +6,7 @@
 
 #include "app/cannot_start.hpp"
 #include "app/editions.hpp"
+#include "app/held_news.hpp"
 #include "app/inspector.hpp"
 #include "app/listeners.hpp"
 #include "app/passage.hpp"
@@ -22,6 +23,7 @@
 #include "weir/admin/server.hpp"
 #include "weir/app/access_log.hpp"
 #include "weir/app/log.hpp"
+#include "weir/limit/held_elsewhere.hpp"
 #include "weir/limit/key_table.hpp"
 #include "weir/net/clock.hpp"
 #include "weir/upstream/prober.hpp"
@@ -64,6 +66,8 @@ class Program {
   [[nodiscard]] std::vector<Bequest> bequests() const;
   void hand_over(const UpgradeReport& report, OwnedDescriptor channel);
   void take_over();
+  [[nodiscard]] Arrivals::House predecessor();
+  void change_held(const std::vector<std::string>& lines);
   [[nodiscard]] std::uint64_t decided_apart() const;
   void drain();
   void end_control(std::chrono::steady_clock::time_point latest);
@@ -97,6 +101,8 @@ class Program {
   policy::NamingKeys names_;
   limit::KeyTable table_;
   Editions editions_;
+  limit::HeldElsewhere held_elsewhere_{table_};  // by the process before this one
+  HeldNews held_news_{control_.get_executor(), table_};
   const unsigned worker_count_;
   proxy::SharedQueue queue_;
   proxy::InFlight in_flight_;

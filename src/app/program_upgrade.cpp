@@ -47,12 +47,15 @@ Upgrade::House Program::house() {
           },
       .resume =
           [this] {
+            held_news_.stop();
             for (const auto& worker : workers_) worker->resume();
           },
       .state =
           [this] {
-            return write_state(table_, {.names = names_.table, .saved_at = clock_.now()},
-                               editions_.saved_rules());
+            const auto rules = editions_.saved_rules();
+            auto state = write_state(table_, {.names = names_.table, .saved_at = clock_.now()}, rules);
+            if (state) state->held = held_news_.begin(rules);
+            return state;
           },
       .announce = [this](pid_t successor) { supervision_.hand_over(successor); },
       .alerts = [this](const std::vector<std::string>& voices) { return lines_of(alerts_->retire(voices)); },
@@ -79,7 +82,17 @@ void Program::hand_over(const UpgradeReport& report, OwnedDescriptor channel) {
   if (admin_) admin_->retire();
   listeners_->close();
   for (const auto& worker : workers_) worker->retire(*departures_);
+  held_news_.tell([this](const std::vector<std::string>& lines) { departures_->tell_held(lines); });
   drain();
+}
+
+// What the process before this one holds, of rules that are still there.
+void Program::change_held(const std::vector<std::string>& lines) {
+  for (const auto& text : lines) {
+    const auto line = held_line_of(text);
+    const auto place = line ? editions_.place_of(line->rule, line->key) : std::nullopt;
+    if (place) held_elsewhere_.change(*place, line->units, clock_.now());
+  }
 }
 
 // By counts that the process which has taken over does not know of.
@@ -95,24 +108,35 @@ void Program::take_over() {
   takeover_->close_rest();
   const auto waits = [](const auto& worker) { return worker->waits_for_redis(); };
   while (std::any_of(workers_.begin(), workers_.end(), waits)) std::this_thread::sleep_for(kLook);
-  const auto file = takeover_->await_state();
+  const auto state = takeover_->await_state();
   const auto restored =
-      need(read_state(file.get(), editions_.saved_rules(), clock_.now(), table_,
+      need(read_state(state.file.get(), editions_.saved_rules(), clock_.now(), table_,
                       [this](const limit::FormerRule& former) { return editions_.adopt(former); }));
+  change_held(state.held);
+  const auto places = held_elsewhere_.units();
   takeover_->await_word_to_open(restored);
   for (const auto& worker : workers_) worker->open();
   auto succession = takeover_->await_succession(alerts_->voices());
   alerts_->go_on(alerts_of(succession.alerts));
-  arrivals_.emplace(
-      control_.get_executor(), std::move(succession.channel), [this](ArrivedConnection arrived) {
-        if (!departures_) return listeners_->adopt(std::move(arrived));
-        // One that retires itself passes it on to the next.
-        if (departures_->take(arrived.socket.get(), arrived.listener, arrived.introduction, arrived.unread) !=
-            proxy::Passed::Yes)
-          log_.warning("upgrade: a connection was dropped: the next process does not take it");
-      });
-  log_.write_always(LogLevel::Info, "upgrade: took over, with the state of " +
-                                        kept_in_words(restored.keys, restored.changed, restored.left_out));
+  arrivals_.emplace(control_.get_executor(), std::move(succession.channel), predecessor());
+  auto line = "upgrade: took over, with the state of " +
+              kept_in_words(restored.keys, restored.changed, restored.left_out);
+  if (places != 0) line += "; " + std::to_string(places) + " units of concurrency are held by the one before";
+  log_.write_always(LogLevel::Info, line);
+}
+
+// What comes of the process before this one, until it has ended.
+Arrivals::House Program::predecessor() {
+  return {.take =
+              [this](ArrivedConnection arrived) {
+                if (!departures_) return listeners_->adopt(std::move(arrived));
+                // One that retires itself passes it on to the next.
+                if (departures_->take(arrived.socket.get(), arrived.listener, arrived.introduction,
+                                      arrived.unread) != proxy::Passed::Yes)
+                  log_.warning("upgrade: a connection was dropped: the next process does not take it");
+              },
+          .change_held = [this](const std::vector<std::string>& lines) { change_held(lines); },
+          .ended = [this] { held_elsewhere_.give_back_all(clock_.now()); }};
 }
 
 }  // namespace weir::app

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include <fcntl.h>
@@ -128,12 +129,19 @@ std::optional<UpgradeMessage> Takeover::await(std::string_view word) {
   return std::nullopt;
 }
 
-OwnedDescriptor Takeover::await_state() {
-  const bool told = send_message(channel_.get(), "ready");
-  auto message = told ? await("state") : std::nullopt;
-  if (!message || message->descriptors.size() != 1)
+InheritedState Takeover::await_state() {
+  InheritedState state;
+  UpgradeMessage message;
+  bool is_there = send_message(channel_.get(), "ready");
+  while (is_there && message.word != "state") {
+    is_there = receive_message(channel_.get(), true, message) == Arrival::Message;
+    if (is_there && message.word == "held")
+      std::move(message.lines.begin(), message.lines.end(), std::back_inserter(state.held));
+  }
+  if (!is_there || message.descriptors.size() != 1)
     throw CannotStart("the weir that was to hand over is gone, or goes on");
-  return std::move(message->descriptors.front());
+  state.file = std::move(message.descriptors.front());
+  return state;
 }
 
 void Takeover::await_word_to_open(const limit::Restored& restored) {

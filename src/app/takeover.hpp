@@ -32,6 +32,12 @@ struct Legacy {
 // nullopt: it is not that, or of another protocol.
 [[nodiscard]] std::optional<Legacy> legacy_of(const std::vector<std::string>& lines);
 
+// How limits stand.
+struct InheritedState {
+  OwnedDescriptor file;           // handed_state.hpp
+  std::vector<std::string> held;  // held_news.hpp
+};
+
 // From then on it is weir.
 struct Succession {
   OwnedDescriptor channel;          // by which connections come
@@ -57,7 +63,7 @@ class Takeover {
   // Says why there will be nothing of it. Never throws.
   void fail(std::string_view why) noexcept;
   // Says that all is ready and waits for how limits stand. Throws CannotStart where the other gave it up.
-  [[nodiscard]] OwnedDescriptor await_state();
+  [[nodiscard]] InheritedState await_state();
   // Says that it has that, and waits for the word to open. Where the other is gone meanwhile, nobody else
   // serves.
   void await_word_to_open(const limit::Restored& restored);

@@ -1,5 +1,6 @@
 #include "app/upgrade.hpp"
 
+#include "app/held_news.hpp"
 #include "app/successor.hpp"
 
 #include <algorithm>
@@ -154,6 +155,8 @@ void Upgrade::send_state() {
   auto state = house_.state();
   if (!state) return note(UpgradeEvent::Failed, state.error().message);
   report_.keys = state->keys;
+  for (const auto& message : in_messages(std::move(state->held)))
+    if (!send_message(channel_.native_handle(), "held", message)) return note(UpgradeEvent::Failed);
   if (!send_message(channel_.native_handle(), "state", {}, {state->file.get()})) note(UpgradeEvent::Failed);
 }
 

@@ -5,6 +5,8 @@
 //                   listener    an address as configured, and sockets that listen there
 //                   admin       likewise
 //                   inherited   that was all
+//                   held        what is under way in limits of concurrency (held_news.hpp), in as many
+//                               messages as it takes; after "over" whenever that changes
 //                   state       a file in memory: the snapshot
 //                   open        take connections
 //                   over        what systemd calls the main process is the new one; alerts that it goes on

@@ -128,7 +128,7 @@ AdaptiveConcurrency::State AdaptiveConcurrency::state_of(const Cell& cell,
                                                          base::TimePoint now) const noexcept {
   const std::uint64_t word = cell.words[0];
   State state{.limit = low_bits(word, kLimitBits),
-              .in_flight = low_bits(word >> kLimitBits, kFlightBits),
+              .in_flight = in_flight(cell),
               .used = word >> (kLimitBits + kFlightBits),
               .best = unpacked(cell.words[1] >> (2 * kLatencyBits + kSeenBits)),
               .slow = unpacked(low_bits(cell.words[1] >> (kLatencyBits + kSeenBits), kLatencyBits)),
@@ -146,9 +146,13 @@ Cell AdaptiveConcurrency::cell_of(const State& state) noexcept {
                state.seen}};
 }
 
+std::uint64_t AdaptiveConcurrency::in_flight(const Cell& cell) const noexcept {
+  return low_bits(cell.words[0] >> kLimitBits, kFlightBits);
+}
+
 base::TimePoint AdaptiveConcurrency::drained_at(const Cell& cell) const noexcept {
   if (cell == Cell{}) return {};
-  if (low_bits(cell.words[0] >> kLimitBits, kFlightBits) != 0) return kNever;
+  if (in_flight(cell) != 0) return kNever;
   return instant(((cell.words[0] >> (kLimitBits + kFlightBits)) + 1) * kGrain) + kMemory;
 }
 

@@ -1,56 +1,11 @@
-#include "limit/key_table_impl.hpp"
+#include "limit/key_table_locks.hpp"
 
-#include <array>
-#include <bit>
 #include <cassert>
 #include <limits>
 
 #include <boost/container/static_vector.hpp>
 
 namespace weir::limit {
-
-// The locks of a bill: its shards' in ascending order, then the overflow cells' if need be.
-class KeyTable::Impl::Locks {
- public:
-  Locks(const Impl& table, std::span<const Charge> charges) : table_(table) {
-    for (const Charge& charge : charges) {
-      const std::size_t index = table_.index_of(charge.key);
-      shards_[index / 64] |= std::uint64_t{1} << (index % 64);
-      table_.shards[index].prefetch(charge.key);
-    }
-    for_each([](Shard& shard) { shard.mutex.lock(); });
-  }
-  ~Locks() {
-    for_each([](Shard& shard) { shard.mutex.unlock(); });
-  }
-  Locks(const Locks&) = delete;
-  Locks& operator=(const Locks&) = delete;
-
-  // Of the bill that holds them.
-  Turn take_turn(base::TimePoint now) {
-    Turn last = 0;
-    for_each([&](const Shard& shard) { last = std::max(last, shard.turn); });
-    const Turn turn = turn_after(last, now);
-    for_each([&](Shard& shard) { shard.turn = turn; });
-    return turn;
-  }
-
-  void lock_overflow() {
-    if (!overflow_) overflow_ = std::unique_lock(table_.overflow.mutex);
-  }
-
- private:
-  template <class Visit>
-  void for_each(Visit visit) const {
-    for (std::size_t word = 0; word < shards_.size(); ++word)
-      for (std::uint64_t left = shards_[word]; left != 0; left &= left - 1)
-        visit(table_.shards[word * 64 + static_cast<std::size_t>(std::countr_zero(left))]);
-  }
-
-  const Impl& table_;
-  std::array<std::uint64_t, kMaxShards / 64> shards_{};
-  std::unique_lock<std::mutex> overflow_;
-};
 
 // A log's cell is no other limiter's.
 void KeyTable::Impl::renew(Slot& slot) noexcept {
@@ -179,6 +134,8 @@ void KeyTable::Impl::finish(const Charge& charge, const Line& line, bool charged
   } else if (charged) {
     if (const auto* log = std::get_if<SlidingLog>(line.limiter)) [[unlikely]]
       return enter(*log, charge, line);
+    if (shard.watched) [[unlikely]]
+      tell_held(charge, *line.limiter, line.slot->cell, line.step.next);
     shard.settle(*line.slot, line.step.next, Due(line.step.drained_at, line.rule, false));
   } else {
     if (line.spare != 0) [[unlikely]]
@@ -225,6 +182,8 @@ bool KeyTable::Impl::amend(const Charge& asked, const Where& where, Change chang
   }
   const Cell cell = change(charge, slot->cell);
   const bool changed = cell != slot->cell;
+  if (shard.watched) [[unlikely]]
+    tell_held(charge, limiter, slot->cell, cell);
   shard.settle(*slot, cell, Due(drained_at(limiter, cell), charge.rule, false));
   return changed;
 }

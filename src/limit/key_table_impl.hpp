@@ -97,6 +97,10 @@ struct KeyTable::Impl {
   [[nodiscard]] Cell inherited(const Charge& charge, base::TimePoint now) const noexcept;
   [[nodiscard]] Cell fresh(const Charge& charge, base::TimePoint now) const;
 
+  // Tells whoever watches what a change of a cell comes to (key_table_held.cpp). REQUIRES the shard's lock.
+  void tell_held(const Charge& charge, const Limiter& limiter, const Cell& before,
+                 const Cell& after) const noexcept;
+
   [[nodiscard]] SavedKey saved(const Slot& slot, std::span<const SavedRule> rules) const;
   void fill(Slot& slot, std::span<const LogEntry> entries, unsigned cost_bits) noexcept;
 
@@ -107,6 +111,7 @@ struct KeyTable::Impl {
   Overflow overflow;
   Readings readings;
   Resets resets;
+  HeldSink see_held;                   // changes only while no shard is watched
   std::atomic<std::uint64_t> hand{0};  // the next bucket to be swept, counted through all shards
 };
 

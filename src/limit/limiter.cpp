@@ -52,6 +52,12 @@ bool holds(const Limiter& limiter) noexcept {
   return std::holds_alternative<Concurrency>(limiter) || std::holds_alternative<AdaptiveConcurrency>(limiter);
 }
 
+std::uint64_t in_flight(const Limiter& limiter, const Cell& cell) noexcept {
+  if (const auto* fixed = std::get_if<Concurrency>(&limiter)) return fixed->in_flight(cell);
+  if (const auto* adaptive = std::get_if<AdaptiveConcurrency>(&limiter)) return adaptive->in_flight(cell);
+  return 0;
+}
+
 Cell release(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost,
              const Ending& ending) noexcept {
   if (const auto* fixed = std::get_if<Concurrency>(&limiter)) return fixed->release(cell, cost);

@@ -129,7 +129,8 @@ class alignas(kCacheLine) Shard {
   }
 
   mutable std::mutex mutex;
-  Turn turn = 0;  // of the last change
+  Turn turn = 0;         // of the last change
+  bool watched = false;  // somebody is told what is held (KeyTable::watch_held)
 
  private:
   struct Homes {  // where a key may live

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import select
 import signal
 import socket
 import subprocess
@@ -115,6 +116,55 @@ class Serving(Upgrade):
                 release.set()
                 self.assertEqual([client.read().body, other.read().body], [b"late", b"late"])
         self.assertEqual(weir.status_of(weir.ended.pop()), 0)
+
+    TWO = '[[rule]]\nname = "two"\nalgorithm = "concurrency"\nlimit = 2\nkey = []\nmatch = { path = "/slow" }\n'
+
+    def test_what_is_under_way_in_the_old_one_counts_in_the_new_one(self):
+        release = self.hold_requests()
+        weir = self.weir(rules=self.TWO, routes=self.SLOW + self.FREE)
+        with weir.connect() as first, weir.connect() as second:
+            self.begin(first)
+            weir.upgrade()
+            weir.wait_for("1 units of concurrency are held by the one before")
+            self.begin(second)
+            self.assertEqual(weir.get("/slow").status, 429)
+            release.set()
+            self.assertEqual([client.read().body for client in (first, second)], [b"late", b"late"])
+            release.clear()
+            with weir.connect() as third, weir.connect() as fourth:
+                self.begin(third)
+                eventually(lambda: self.begins(fourth), "the place that the old one had is free")
+                self.assertEqual(weir.get("/slow").status, 429)
+                release.set()
+                self.assertEqual([client.read().body for client in (third, fourth)], [b"late", b"late"])
+
+    def begins(self, client):
+        """Whether a request is let through, which is under way then."""
+        seen = len(self.upstream.exchanges)
+        client.send(request_bytes("GET", "/slow"))
+        while len(self.upstream.exchanges) == seen:
+            if select.select([client.sock], [], [], 0.01)[0]:
+                self.assertEqual(client.read().status, 429)
+                return False
+        return True
+
+    def test_what_the_first_of_three_holds_counts_in_the_third_until_it_ends(self):
+        release = self.hold_requests()
+        weir = self.weir(rules=self.TWO, routes=self.SLOW + self.FREE)
+        with weir.connect() as first, weir.connect() as second, weir.connect() as third:
+            self.begin(first)
+            weir.upgrade()
+            self.begin(second)
+            weir.upgrade()
+            weir.wait_for("2 units of concurrency are held by the one before")
+            self.assertEqual(weir.get("/slow").status, 429)
+            os.kill(weir.ended[0], signal.SIGKILL)
+            eventually(lambda: self.begins(third), "its place is free")
+            self.assertEqual(weir.get("/slow").status, 429)
+            release.set()
+            self.assertEqual([client.read().body for client in (second, third)], [b"late", b"late"])
+        self.assertEqual([weir.status_of(pid) for pid in weir.ended], [-signal.SIGKILL, 0])
+        weir.ended.clear()
 
     def begin(self, client):
         """A request that is under way."""

@@ -33,6 +33,7 @@ class Concurrency {
   [[nodiscard]] Cell charge_beyond(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] Cell release(const Cell& cell, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
+  [[nodiscard]] std::uint64_t in_flight(const Cell& cell) const noexcept { return cell.words[0]; }
   [[nodiscard]] std::uint64_t quota() const noexcept { return limit_; }
   friend bool operator==(const Concurrency&, const Concurrency&) = default;
 
@@ -86,6 +87,7 @@ class AdaptiveConcurrency {
   [[nodiscard]] Cell release(const Cell& cell, base::TimePoint now, Cost cost,
                              const Ending& ending) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
+  [[nodiscard]] std::uint64_t in_flight(const Cell& cell) const noexcept;
 
   // Where the limit of a key stands.
   [[nodiscard]] std::uint64_t limit(const Cell& cell, base::TimePoint now) const noexcept;

@@ -48,6 +48,13 @@ struct Settled {
   base::TimePoint now;  // when that became known
 };
 
+// Of what concurrency holds of a key: so many units more, or fewer.
+struct HeldUnits {
+  Key key;
+  RuleIndex rule = 0;
+  std::int64_t units = 0;
+};
+
 class KeyTable {
  public:
   // Room for `max_keys` live keys (1 to 2^30); at most 64 bytes of memory each, resident only once used.
@@ -113,6 +120,17 @@ class KeyTable {
   // logs.
   bool restore(const SavedKey& saved, unsigned cost_bits, base::TimePoint now);
   void restore(const SharedCell& shared);
+
+  // For upgrades, where another process counts what is under way here. Tells `see` what each key holds, and
+  // from then on each change of it, in its order; but not of the cells that keys share. By any thread, under
+  // a shard's lock: `see` is quick, asks nothing of the table and throws nothing. Whoever watched before is
+  // told no more. REQUIRES that the keys were charged by `rules`, and that no reload begins.
+  using HeldSink = std::function<void(const HeldUnits&)>;
+  void watch_held(std::span<const SavedRule> rules, HeldSink see);
+  void unwatch_held();
+  // Charges what is held in another process, beyond the limit if need be, until release(). Whether that is in
+  // a shared cell: an outcome's `overflow`. REQUIRES limit::holds(*charge.limiter).
+  [[nodiscard]] bool hold(const Charge& charge, base::TimePoint now);
 
   // For reloads, by one thread; charges may go on meanwhile. What RuleIndex `index` stands for from now on: a
   // rule, or newer numbers of one whose keys have another index, whose cells then move on as they are met

@@ -35,6 +35,8 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
 
 // Whether what is charged comes back when the exchange ends.
 [[nodiscard]] bool holds(const Limiter& limiter) noexcept;
+// How many units of it are held; 0 of what does not hold.
+[[nodiscard]] std::uint64_t in_flight(const Limiter& limiter, const Cell& cell) noexcept;
 // Takes it back. REQUIRES holds(limiter).
 [[nodiscard]] Cell release(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost,
                            const Ending& ending) noexcept;

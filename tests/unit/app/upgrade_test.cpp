@@ -128,14 +128,18 @@ std::vector<ArrivedConnection> passed(const proxy::Introduction& introduction, c
   auto ends = upgrade_channel();
   net::asio::io_context context;
   std::vector<ArrivedConnection> arrived;
+  bool ended = false;
   Arrivals arrivals(context.get_executor(), std::move(ends->second),
-                    [&](ArrivedConnection one) { arrived.push_back(std::move(one)); });
+                    {.take = [&](ArrivedConnection one) { arrived.push_back(std::move(one)); },
+                     .change_held = [](const auto&) {},
+                     .ended = [&] { ended = true; }});
   {
     Departures departures(std::move(ends->first));
     EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", introduction, unread), proxy::Passed::Yes);
   }
   context.run();
   EXPECT_FALSE(arrivals.are_expected());
+  EXPECT_TRUE(ended);
   return arrived;
 }
 
@@ -176,7 +180,9 @@ TEST(Passage, WhoEndsTakesWhatIsOnItsWayAndNothingMore) {
   net::asio::io_context context;
   std::size_t arrived = 0;
   Arrivals arrivals(context.get_executor(), std::move(ends->second),
-                    [&](const ArrivedConnection&) { ++arrived; });
+                    {.take = [&](const ArrivedConnection&) { ++arrived; },
+                     .change_held = [](const auto&) {},
+                     .ended = [] { ADD_FAILURE() << "it has not"; }});
   Departures departures(std::move(ends->first));
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::Passed::Yes);
@@ -187,6 +193,26 @@ TEST(Passage, WhoEndsTakesWhatIsOnItsWayAndNothingMore) {
   arrivals.end();  // again
   context.run();
   EXPECT_EQ(arrived, 3u);
+}
+
+TEST(Passage, TellsWhatIsHeldBesideConnections) {
+  auto ends = upgrade_channel();
+  net::asio::io_context context;
+  std::vector<std::string> told;
+  Arrivals arrivals(context.get_executor(), std::move(ends->second),
+                    {.take = [&](const ArrivedConnection&) { told.emplace_back("a connection"); },
+                     .change_held =
+                         [&](const std::vector<std::string>& lines) {
+                           told.insert(told.end(), lines.begin(), lines.end());
+                         },
+                     .ended = [&] { told.emplace_back("ended"); }});
+  {
+    Departures departures(std::move(ends->first));
+    departures.tell_held({"1 2 3 a", "1 2 -3 a"});
+    EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::Passed::Yes);
+  }
+  context.run();
+  EXPECT_EQ(told, (std::vector<std::string>{"1 2 3 a", "1 2 -3 a", "a connection", "ended"}));
 }
 
 TEST(Passage, TakesNothingThatAMessageDoesNotHold) {
