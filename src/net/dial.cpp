@@ -123,8 +123,8 @@ void Dial::begin() {
   const int fd = open_socket(address);
   // Out of descriptors, or a family that this host lacks.
   if (fd < 0) return drop(one, {errno, boost::system::system_category()});
-  one.stream = target_.tls ? std::make_unique<Stream>(executor_, fd, *target_.tls)
-                           : std::make_unique<Stream>(executor_, fd);
+  Stream stream = target_.tls ? Stream(executor_, fd, *target_.tls) : Stream(executor_, fd);  // owns it
+  one.stream = std::make_unique<Stream>(std::move(stream));
   const auto ec = one.stream->begin_connect(address.data(), address.size());
   if (ec && ec != asio::error::in_progress) return drop(one, ec);
   // Deadlines are up to two ticks late: where patience is short, that is taken off.

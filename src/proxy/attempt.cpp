@@ -1,6 +1,7 @@
 // Which server gets a request, and whether another one does after it.
 #include "proxy/attempt.hpp"
 
+#include "proxy/in_hand.hpp"
 #include "proxy/session.hpp"
 #include "proxy/upload.hpp"
 
@@ -190,9 +191,8 @@ net::Task<void> Exchange::pause(base::Duration wait) {
   timer.expires_after(wait);
   session_.disarm();
   session_.begin_wait_for_others();
-  pause_ = &timer;
+  const InHand in_hand(pause_, timer);
   const auto ended = co_await net::Expiry(timer);
-  pause_ = nullptr;
   session_.end_wait_for_others();
   latest_ = worker_.clock.now();
   (void)ended;  // by cancel(): who did that has said so to the session

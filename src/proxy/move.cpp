@@ -4,6 +4,7 @@
 // is deciphered here, and passed on over a pair of sockets; the other process decides and answers, and closes
 // with its answer, so that the client comes back to that process. So it is with a plain one of which more was
 // read than goes with it.
+#include "proxy/in_hand.hpp"
 #include "proxy/session.hpp"
 #include "proxy/tunnel.hpp"
 
@@ -72,12 +73,11 @@ net::Task<bool> Session::relay_on() {
   disarm();
   late_ = false;
   state_ = State::Busy;
-  onward_ = &other;
   Inbox answer(worker.blocks);
   Tunnel tunnel(*this, other, answer, kUnbounded, nullptr);
   tunnel.linger_for(kLinger);
+  const InHand in_hand(onward_, other);
   (void)co_await tunnel.run();
-  onward_ = nullptr;
   co_return true;
 }
 

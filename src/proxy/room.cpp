@@ -1,5 +1,6 @@
 // The part of an exchange that waits for a server with room.
 #include "proxy/attempt.hpp"
+#include "proxy/in_hand.hpp"
 #include "proxy/session.hpp"
 
 #include "weir/net/signal.hpp"
@@ -67,7 +68,7 @@ net::Task<bool> Exchange::await_room(upstream::Pool& pool, Attempt& attempt) {
   const Counted counted(tallies());
   session_.disarm();
   session_.begin_wait_for_others();
-  pause_ = &knock->timer;
+  const InHand in_hand(pause_, knock->timer);
   bool leased = false;
   for (;;) {
     auto look = end;
@@ -86,7 +87,6 @@ net::Task<bool> Exchange::await_room(upstream::Pool& pool, Attempt& attempt) {
     latest_ = worker_.clock.now();
     if (!waits()) break;
   }
-  pause_ = nullptr;
   session_.end_wait_for_others();
   co_return leased;
 }

@@ -1,6 +1,7 @@
 #include "proxy/session.hpp"
 
 #include "proxy/exchange.hpp"
+#include "proxy/in_hand.hpp"
 
 #include "weir/http/answer.hpp"
 #include "weir/http/head_parser.hpp"
@@ -313,9 +314,8 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
       co_await refuse_head(*fault, kind_of(*fault));
       co_return false;
     }
-    exchange_ = &exchange;
+    const InHand in_hand(exchange_, exchange);
     ending = co_await exchange.run();
-    exchange_ = nullptr;
     if (ending == Exchange::Ending::DropRest) rest.emplace(exchange.rest_of_body());
   }
   disarm();

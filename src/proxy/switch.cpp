@@ -1,5 +1,6 @@
 // The part of an exchange whose connection changes its protocol.
 #include "proxy/attempt.hpp"
+#include "proxy/in_hand.hpp"
 #include "proxy/session.hpp"
 #include "proxy/standing.hpp"
 #include "proxy/tunnel.hpp"
@@ -42,9 +43,8 @@ net::Task<Exchange::Ending> Exchange::tunnel(upstream::Pool& pool, const Attempt
   const bool counted = limits && limits->counts();
   Tunnel tunnel(session_, lease_.stream(), space.answer, pool.settings().timeouts.tunnel,
                 counted ? &*limits : nullptr);
-  tunnel_ = &tunnel;
+  const InHand in_hand(tunnel_, tunnel);
   const auto end = co_await tunnel.run();
-  tunnel_ = nullptr;
   bytes_up_ = tunnel.bytes_up();
   bytes_out_ = tunnel.bytes_down();
   co_return leave_tunnel(end);
