@@ -36,7 +36,6 @@ enum class Kind : std::uint8_t {
 
 struct Choice {
   std::string_view word;
-  std::string_view not_yet = {};  // what this version lacks for it; empty: available
 };
 
 struct TableSpec;
@@ -46,8 +45,9 @@ struct KeySpec {
   Kind kind = Kind::Text;
   std::string_view fallback = {};  // the default as written in TOML, without quotes; empty: none
   std::string_view about = {};
-  // What this version lacks. The key is refused, never ignored; of a Bool, only `true` is.
-  std::string_view not_yet = {};
+  // Of a key that is another table's, though people look for it here: what to write, and where. It is
+  // refused.
+  std::string_view instead = {};
   bool required = false;
   std::int64_t least = 0;
   std::int64_t most = 0;

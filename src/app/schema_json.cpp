@@ -66,8 +66,7 @@ json::object definition(const Look& look) {
 
 json::object choice(const KeySpec& key) {
   json::array words;
-  for (const auto& one : key.choices)
-    if (one.not_yet.empty()) words.emplace_back(one.word);
+  for (const auto& one : key.choices) words.emplace_back(one.word);
   return {{"anyOf", json::array{json::object{{"enum", std::move(words)}}, reference("environment")}}};
 }
 
@@ -110,7 +109,7 @@ class Writer {
     json::object properties;
     json::array required;
     for (const auto& key : spec.keys) {
-      if (!key.not_yet.empty() && key.kind != Kind::Bool) continue;
+      if (!key.instead.empty()) continue;
       properties[key.name] =
           property(key, path.empty() ? std::string(key.name) : path + "." + std::string(key.name));
       if (key.required) required.emplace_back(key.name);
@@ -135,7 +134,6 @@ class Writer {
   json::object shape(const KeySpec& key, const std::string& path) {
     switch (key.kind) {
       case Kind::Bool:
-        if (!key.not_yet.empty()) return {{"enum", json::array{false}}};
         return {{"type", "boolean"}};
       case Kind::Whole:
         return {{"type", "integer"}, {"minimum", key.least}, {"maximum", key.most}};

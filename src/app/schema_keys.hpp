@@ -43,8 +43,8 @@ constexpr KeySpec needed(KeySpec key) {
   key.required = true;
   return key;
 }
-constexpr KeySpec later(std::string_view name, std::string_view not_yet, Kind kind = Kind::Mixed) {
-  return {.name = name, .kind = kind, .not_yet = not_yet};
+constexpr KeySpec misplaced(std::string_view name, std::string_view instead) {
+  return {.name = name, .kind = Kind::Mixed, .instead = instead};
 }
 
 inline constexpr Choice kStores[] = {{"memory"}, {"redis"}};

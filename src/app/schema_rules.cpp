@@ -107,7 +107,7 @@ constexpr KeySpec kRuleKeys[] = {
     choice("messages_over", kMessagesOver, "delay", "one too many waits, or ends the connection with 1008"),
     kSoft,
     kElastic,
-    later("priority", "priorities"),
+    misplaced("priority", "priority in a [[route]], or in one of the rule's tiers"),
     mixed("lease", kLeaseShapes, "",
           "units of a hot key that a weir may take from Redis in advance: \"10%\" of the limit, or a number; "
           "absent: none"),

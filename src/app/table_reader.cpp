@@ -22,8 +22,7 @@ std::string expectation(const KeySpec& spec) {
       return "a string";
     case Kind::Choice: {
       std::string list;
-      for (const auto& choice : spec.choices)
-        if (choice.not_yet.empty()) list += (list.empty() ? "" : " or ") + in_quotes(choice.word);
+      for (const auto& choice : spec.choices) list += (list.empty() ? "" : " or ") + in_quotes(choice.word);
       return list;
     }
     case Kind::Duration:
@@ -137,10 +136,6 @@ std::string joined(const std::string& path, std::string_view key) {
 
 }  // namespace
 
-std::string not_yet(std::string_view lacking) {
-  return "not yet: this version of weir lacks " + std::string(lacking);
-}
-
 TableReader::TableReader(const Node* node, int line, std::string path, const TableSpec& spec, Place place)
     : line_(line), path_(std::move(path)), spec_(&spec), place_(place), node_(node) {
   const auto* table = node == nullptr ? nullptr : node->table();
@@ -165,8 +160,8 @@ void TableReader::check_entry(const Node& entry) {
     const auto names = names_of(*spec_);
     return mistake_at(entry.line, path, "unknown key" + suggestion(entry.key, names));
   }
-  if (!spec->not_yet.empty() && spec->kind != Kind::Bool)
-    return mistake_at(entry.line, path, not_yet(spec->not_yet));
+  if (!spec->instead.empty())
+    return mistake_at(entry.line, path, "unknown key here; write " + std::string(spec->instead));
   if (unreadable(entry)) return;
   if (well_typed(entry, *spec)) entries_.push_back(&entry);
 }
@@ -177,10 +172,6 @@ bool TableReader::well_typed(const Node& entry, const KeySpec& spec) const {
     const auto* stranger = stranger_in(entry, spec.kind);
     mistake_at(stranger != nullptr ? stranger->line : entry.line, path,
                finding(entry, spec.kind) + "; expected " + expectation(spec));
-    return false;
-  }
-  if (spec.kind == Kind::Bool && !spec.not_yet.empty() && std::get<bool>(entry.value)) {
-    mistake_at(entry.line, path, not_yet(spec.not_yet));
     return false;
   }
   if (spec.kind == Kind::Whole) {
@@ -196,12 +187,8 @@ bool TableReader::well_typed(const Node& entry, const KeySpec& spec) const {
 bool TableReader::in_choices(const std::string& word, const Node& entry, const KeySpec& spec) const {
   std::vector<std::string_view> words;
   for (const auto& choice : spec.choices) {
-    if (choice.word == word) {
-      if (choice.not_yet.empty()) return true;
-      mistake_at(entry.line, joined(path_, entry.key), not_yet(choice.not_yet));
-      return false;
-    }
-    if (choice.not_yet.empty()) words.push_back(choice.word);
+    if (choice.word == word) return true;
+    words.push_back(choice.word);
   }
   mistake_at(entry.line, joined(path_, entry.key), "found " + in_quotes(word) + suggestion(word, words));
   return false;

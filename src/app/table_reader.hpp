@@ -1,8 +1,9 @@
 // One table of a configuration, read by its schema.
 //
-// The constructor checks every entry: an unknown key, a wrong type, a key of a later version, a missing one
-// is noted. The accessors then give values, the schema's default where a key is absent. After a mistake they
-// give some value of the type: the configuration is refused anyway, and reading goes on to find the next one.
+// The constructor checks every entry: an unknown key, a wrong type, one that is another table's, a missing
+// one is noted. The accessors then give values, the schema's default where a key is absent. After a mistake
+// they give some value of the type: the configuration is refused anyway, and reading goes on to find the next
+// one.
 #pragma once
 
 #include "app/mistakes.hpp"
@@ -93,8 +94,5 @@ class TableReader {
   std::vector<const Node*> entries_;  // the good ones
   bool flawed_ = false;
 };
-
-// Notes "not yet: …" and what is lacking.
-[[nodiscard]] std::string not_yet(std::string_view lacking);
 
 }  // namespace weir::app

@@ -118,7 +118,7 @@ bool has_inner(Kind kind) {
 void expect_whole(const TableSpec& spec, std::set<const TableSpec*>& seen) {
   if (!seen.insert(&spec).second) return;
   for (const auto& key : spec.keys) {
-    if (!key.not_yet.empty()) continue;
+    if (!key.instead.empty()) continue;
     ASSERT_EQ(key.inner != nullptr, has_inner(key.kind)) << key.name << ": see KeySpec::inner";
     if (key.inner != nullptr) expect_whole(*key.inner, seen);
   }
