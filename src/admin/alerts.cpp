@@ -102,7 +102,9 @@ void Alerts::Impl::note_end(Alert& alert, const Post::End& end) {
 
 Alerts::Alerts(net::Executor executor, std::vector<AlertSettings> settings, Sources sources,
                std::function<void(const std::string&)> say)
-    : impl_(std::make_unique<Impl>(executor, std::move(settings), std::move(sources), std::move(say))) {}
+    : impl_(std::make_unique<Impl>(executor, std::move(settings), std::move(sources), std::move(say))) {
+  (void)net::Reactor::of(executor);  // takes a descriptor, which there may be none of at the end
+}
 
 Alerts::~Alerts() {
   net::Reactor::of(impl_->executor).end_tasks();

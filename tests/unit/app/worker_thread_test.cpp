@@ -6,6 +6,7 @@
 
 #include <boost/asio/ip/tcp.hpp>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 namespace weir::app {
 namespace {
@@ -56,6 +57,32 @@ TEST(WorkerThread, WhoComesInAsTheDrainBeginsIsLetGoWithTheLoop) {
   net::ErrorCode ec;
   client.read_some(net::asio::buffer(&byte, 1), ec);
   EXPECT_TRUE(ec == net::asio::error::eof || ec == net::asio::error::connection_reset) << ec.message();
+}
+
+// As long as this lives, and what is open stays open.
+class NoDescriptorsLeft {
+ public:
+  NoDescriptorsLeft() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none{0, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptorsLeft() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptorsLeft(const NoDescriptorsLeft&) = delete;
+  NoDescriptorsLeft& operator=(const NoDescriptorsLeft&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+// One that never had a client.
+TEST(WorkerThread, EndsInOrderWhereTheSystemHasNoDescriptorsLeft) {
+  auto house = std::make_unique<House>();
+  const NoDescriptorsLeft none;
+  house->worker.drain();
+  house->worker.start();
+  house->worker.join();
+  house.reset();
 }
 
 }  // namespace
