@@ -92,7 +92,8 @@ void tell_settings(RedisReport& report, const StateSettings& state) {
   tell(report, "key_secret", state.key_secret.empty() ? "not set" : "set");
   if (state.key_secret.empty())
     report.warnings.push_back(
-        "[state] key_secret is missing: weirs that share the Redis, and this one after a restart, will not "
+        "[state] key_secret is missing or empty: weirs that share the Redis, and this one after a restart, "
+        "will not "
         "agree on the names of keys");
 }
 
@@ -123,6 +124,13 @@ bool tell_node(RedisReport& report, const redis::Inspection& found, const redis:
   return true;
 }
 
+// "TIME: NOPERM …"
+std::string not_asked(const std::string& denied) {
+  const bool scripts_ask = denied.starts_with("TIME");
+  return "this check could not ask " + denied +
+         (scripts_ask ? " (weir's scripts ask it)" : " (weir itself need not)");
+}
+
 // What is said of it has its address in front, for there are several.
 void tell_other(RedisReport& report, const redis::Inspection& other, const redis::RedisSettings& redis) {
   RedisReport its;
@@ -131,8 +139,7 @@ void tell_other(RedisReport& report, const redis::Inspection& other, const redis
   const auto where = other.address.to_string() + ": ";
   for (const auto& fault : its.faults) report.faults.push_back(where + fault);
   for (const auto& warning : its.warnings) report.warnings.push_back(where + warning);
-  for (const auto& denied : other.denied)
-    report.warnings.push_back(where + "this check could not ask " + denied + " (weir itself need not)");
+  for (const auto& denied : other.denied) report.warnings.push_back(where + not_asked(denied));
 }
 
 }  // namespace
@@ -149,8 +156,7 @@ RedisReport report_on(const redis::Inspection& found, const StateSettings& state
     tell(report, "scripts", found.obstacles.empty() ? "load, charge and give back" : "do not work");
   tell_settings(report, state);
   for (const auto& obstacle : found.obstacles) report.faults.push_back("scripts: " + obstacle);
-  for (const auto& denied : found.denied)
-    report.warnings.push_back("this check could not ask " + denied + " (weir itself need not)");
+  for (const auto& denied : found.denied) report.warnings.push_back(not_asked(denied));
   return report;
 }
 

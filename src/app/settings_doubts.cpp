@@ -2,6 +2,8 @@
 #include "app/doubts.hpp"
 #include "app/places.hpp"
 
+#include "weir/base/units.hpp"
+
 #include <algorithm>
 #include <iterator>
 
@@ -14,9 +16,10 @@ void doubt_secret(const Settings& settings, Doubts& doubts) {
     return rule.store == policy::Store::Redis;
   });
   if (shared && settings.state.key_secret.empty())
-    doubts.add("[state]",
-               "key_secret is missing: weirs that share the Redis, and this one after a restart, will not "
-               "agree on the names of clients there");
+    doubts.add(
+        "[state]",
+        "key_secret is missing or empty: weirs that share the Redis, and this one after a restart, will not "
+        "agree on the names of clients there");
   if (!shared && settings.state.redis)
     doubts.add("[state]", "redis is configured, and no rule keeps its state there");
 }
@@ -30,6 +33,9 @@ void doubt_redis_link(const Settings& settings, Doubts& doubts) {
   if (!redis) return;
   if (redis->tls && !redis->tls->verify)
     doubts.add("[state.redis]", "tls: with verify = false whoever sits between weir and Redis may be Redis");
+  if (redis->timeout > base::Duration{1'000'000})
+    doubts.add("[state.redis]", "timeout: while Redis is slow each request that asks it may wait for " +
+                                    base::to_readable(redis->timeout));
   if (redis->lease_time < 3 * redis->timeout &&
       std::any_of(settings.rules.begin(), settings.rules.end(), holds_in_redis))
     doubts.add(

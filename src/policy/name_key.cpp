@@ -31,12 +31,13 @@ using base::SipHash128;
 
 // In which form the scripts keep a limiter's state: weirs whose rule has another one, for another algorithm
 // or by another version's scripts, count apart, where else each would take the other's state for none. A form
-// that changes has another number, never one that was (4: of logs without sums).
+// that changes has another number, never one that was (4: of logs without sums; 2, 3: of windows that did not
+// say since when they count).
 std::uint64_t form_of(const limit::Limiter& limiter) noexcept {
   if (limit::spacing(limiter) != nullptr) return 0;
   if (std::holds_alternative<limit::SteppedBucket>(limiter)) return 1;
-  if (std::holds_alternative<limit::FixedWindow>(limiter)) return 2;
-  if (std::holds_alternative<limit::SlidingWindow>(limiter)) return 3;
+  if (std::holds_alternative<limit::FixedWindow>(limiter)) return 7;
+  if (std::holds_alternative<limit::SlidingWindow>(limiter)) return 8;
   return std::holds_alternative<limit::SlidingLog>(limiter) ? 5 : 6;
 }
 

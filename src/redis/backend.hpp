@@ -2,6 +2,7 @@
 #pragma once
 
 #include "redis/holding.hpp"
+#include "redis/lot.hpp"
 #include "redis/pipeline.hpp"
 
 #include "weir/base/time.hpp"
@@ -12,8 +13,10 @@
 #include "weir/redis/store.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace weir::redis {
 
@@ -26,10 +29,17 @@ struct Telling {
   limit::LineSet in_vain = 0;
 };
 
+// Takes what a late reply has charged a bucket with of which units are taken in advance: Redis could not have
+// it back where others were charged behind it.
+using LateSink = std::function<void(const limit::Charge&, const Trip&)>;
+
 // Belongs to the worker. What is said of Store's functions of these names holds here.
 class Store::Backend : public Teller {
  public:
   virtual ~Backend() = default;
+
+  // Before start(); none: all is given back.
+  void hand_late_to(LateSink sink) { late_ = std::move(sink); }
 
   virtual void start() = 0;
   virtual void stop() = 0;
@@ -56,6 +66,9 @@ class Store::Backend : public Teller {
   [[nodiscard]] virtual const StoreStats& stats() const noexcept = 0;
   [[nodiscard]] virtual const std::string& last_error() const noexcept = 0;
   [[nodiscard]] virtual std::string why_down() const = 0;
+
+ protected:
+  LateSink late_;
 };
 
 }  // namespace weir::redis

@@ -108,37 +108,47 @@ local function other_kinds(keys, now, states, nexts, aheads, reply, base)
     return true
   end
 
-  -- A fixed window. State: the end of the window, and what it has admitted.
-  local function counted(i, beyond, used, finish, limit, cost)
+  -- A fixed window. State: the end of the window, what it has admitted, and since when that is counted: what was
+  -- charged before then was lost, and is not to be given back (refund.lua).
+  local function window_of(i)
+    local state = states[i]
+    if state and #state == 24 and byte(state) == 3 then
+      return take('<ddI7', state, 2)
+    end
+    return 0, 0, now
+  end
+
+  local function counted(i, beyond, used, finish, since, limit, cost)
     if used + cost > limit and not beyond then
       return false
     end
-    nexts[i], aheads[i] = pack('<Bdd', 3, finish, min(used + cost, most_counted)), finish - now
+    nexts[i] = pack('<BddI7', 3, finish, min(used + cost, most_counted), min(since, now))
+    aheads[i] = finish - now
     return true
   end
 
   local function fixed(i, beyond, period, limit, cost)
-    local finish, used = numbers_of(i, 3)
+    local finish, used, since = window_of(i)
     answer(i, finish, used)
     if used == 0 or finish <= now then
-      finish, used = now - now % period + period, 0
+      finish, used, since = now - now % period + period, 0, now
     end
-    return counted(i, beyond, used, finish, limit, cost)
+    return counted(i, beyond, used, finish, since, limit, cost)
   end
 
   -- The same by a calendar: three windows end to end, first to second, to third, to fourth, among which ours is
   -- looked for where no window is under way.
   local function calendar(i, beyond, first, second, third, fourth, limit, cost)
-    local finish, used = numbers_of(i, 3)
+    local finish, used, since = window_of(i)
     answer(i, finish, used)
     if used == 0 or finish <= now then
       if now < first or now >= fourth then
         return nil
       end
       finish = now < second and second or now < third and third or fourth
-      used = 0
+      used, since = 0, now
     end
-    return counted(i, beyond, used, finish, limit, cost)
+    return counted(i, beyond, used, finish, since, limit, cost)
   end
 
   -- a * b as high * 2^42 + low, for a < 2^32 and b < 2^53, each product and its carry being less than 2^53.
@@ -153,13 +163,13 @@ local function other_kinds(keys, now, states, nexts, aheads, reply, base)
   end
 
   -- A sliding window by weight: previous * (what is left of the current window) / period + current + cost <= limit,
-  -- compared exactly, both sides times the period. State: the start of the current window, and the counts of the
-  -- previous and the current one.
+  -- compared exactly, both sides times the period. State: the start of the current window, the counts of the
+  -- previous and the current one, and since when they are counted, as of a fixed window.
   local function weighted(i, beyond, period, limit, cost)
-    local start, previous, current = 0, 0, 0
+    local start, previous, current, since = 0, 0, 0, now
     local state = states[i]
-    if state and #state == 25 and byte(state) == 5 then
-      start, previous, current = take('<ddd', state, 2)
+    if state and #state == 24 and byte(state) == 5 then
+      start, previous, current, since = take('<dI4I4I7', state, 2)
     end
     answer(i, start, previous, current)
     if now >= start + period or previous + current == 0 and now >= start then
@@ -177,7 +187,7 @@ local function other_kinds(keys, now, states, nexts, aheads, reply, base)
         return false
       end
     end
-    nexts[i] = pack('<Bddd', 5, start, previous, min(current + cost, most_counted))
+    nexts[i] = pack('<BdI4I4I7', 5, start, previous, min(current + cost, most_counted), min(since, now))
     aheads[i] = start - now + 2 * period
     return true
   end

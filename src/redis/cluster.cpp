@@ -107,7 +107,10 @@ net::Awaitable<void> Store::Cluster::read_map() {
   if (stopped_) co_return;
   if (ec) last_error_ = why;
   tell_state();
-  if (!ec) co_return complaint_.settle();
+  if (!ec) {
+    (void)complaint_.settle();
+    co_return;
+  }
   const auto line = "redis: no node of the cluster says who keeps what: " + why;
   if (log_ && complaint_.raise(line, std::chrono::steady_clock::now())) log_(LogLevel::Warning, line);
 }

@@ -58,6 +58,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] bool sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from);
   [[nodiscard]] bool sends_on(Pipeline::Entry& entry, std::string_view error, Session& from);
+  [[nodiscard]] const LateSink& late() const noexcept { return late_; }
   // One of them is up, or is not any more.
   void changed(const Session& session);
   // A place in a slot that it keeps, if it keeps any.

@@ -147,8 +147,9 @@ struct ToRefund {
   }
   RefundNumbers operator()(const limit::SlidingLog& l) const noexcept {
     const auto mark = l.mark_of(departure);
-    return {number(Kind::Logged),     number(departure),         number(reserved),        number(actual),
-            number(l.start_of(mark)), number(l.expiry_of(mark)), number(l.most_entered())};
+    return {number(Kind::Logged),     number(departure),        number(reserved),
+            number(actual),           number(l.start_of(mark)), number(l.expiry_of(mark)),
+            number(l.most_entered()), leased ? 1.0 : 0.0};
   }
   RefundNumbers operator()(const limit::Concurrency&) const noexcept {
     return {number(Kind::Held), number(reserved),    number(actual),

@@ -9,6 +9,8 @@
 -- A state that is not there has drained: nothing is given back, and what is owed is charged whole, as of the time of
 -- the charge. One of another kind, as a changed configuration leaves it behind, stays as it is. And so does one that was
 -- reset since the charge, which a key beside it tells: of a name of its own, that KEYS does not have, but in its slot.
+-- Nor is anything given back to a window that was lost since the charge (FLUSHALL, a failover) and counts others'
+-- requests by now, or to a log of which units are taken in advance. Of others it is not known.
 local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
 local max, min, ceil = math.max, math.min, math.ceil
 local time = call('TIME')
@@ -42,7 +44,7 @@ local function numbers_of(key, kind, format, size)
   if state and #state == size and byte(state) == kind then
     return take(format, state, 2)
   elseif not state and call('EXISTS', key) == 0 then
-    return 0, 0, 0
+    return 0, 0, 0, 0
   end
 end
 
@@ -129,29 +131,48 @@ local function stepped(key, charged_at, reserved, actual, period, count, most)
   keep(key, pack('<Bdd', 2, anchor, spent), ahead)
 end
 
--- finish: the end of the window in which it was charged. Behind these comes when that was, for the caller.
-local function fixed(key, finish, reserved, actual)
-  local stands, used = numbers_of(key, 3, '<dd', 17)
+-- What there is of the charge, where a state counts since then: nil if there is nothing to be done.
+local function found(charged_at, since, reserved, actual)
+  if charged_at >= since then
+    return reserved
+  end
+  return actual > reserved and 0 or nil
+end
+
+-- finish: the end of the window in which it was charged.
+local function fixed(key, finish, reserved, actual, charged_at)
+  local stands, used, since = numbers_of(key, 3, '<ddI7', 24)
   if not stands or (used > 0 and stands > finish) then
     return
   end
   if used > 0 and stands == finish then
+    reserved = found(charged_at, since, reserved, actual)
+    if not reserved then
+      return
+    end
     used = max(0, min(used + actual - reserved, most_counted))
   elseif actual > reserved then
-    used = min(actual, most_counted)
+    used, since = min(actual, most_counted), charged_at
   else
     return
   end
-  keep(key, pack('<Bdd', 3, finish, used), used > 0 and finish - now or 0)
+  keep(key, pack('<BddI7', 3, finish, used, since), used > 0 and finish - now or 0)
 end
 
 -- Where it was counted, if that window is one of the two.
 local function weighted(key, period, charged_at, reserved, actual)
-  local start, previous, current = numbers_of(key, 5, '<ddd', 25)
+  local start, previous, current, since = numbers_of(key, 5, '<dI4I4I7', 24)
   if not start or (previous + current == 0 and actual < reserved) then
     return
   end
   local owes = actual > reserved
+  if previous + current == 0 then
+    since = charged_at
+  end
+  reserved = found(charged_at, since, reserved, actual)
+  if not reserved then
+    return
+  end
   if owes and charged_at >= start and (charged_at - start >= period or previous + current == 0) then
     previous = charged_at - start < 2 * period and current or 0
     start, current = charged_at - charged_at % period, 0
@@ -171,7 +192,7 @@ local function weighted(key, period, charged_at, reserved, actual)
     previous = amend(previous)
   end
   local drained = current > 0 and start + 2 * period or previous > 0 and start + period or now
-  keep(key, pack('<Bddd', 5, start, previous, current), drained - now)
+  keep(key, pack('<BdI4I4I7', 5, start, previous, current, since), drained - now)
 end
 
 --#include refund_log.lua

@@ -1,6 +1,7 @@
 -- Of a log: in the first entry from where it was charged on, and as much as that lacks in the next; it lies near the
 -- end, for what is amended was mostly charged of late. from, expiry: where the part of its instant begins, and when
--- what was entered there counts no more. most: of one entry.
+-- what was entered there counts no more. most: of one entry. strict: 1 where the charge's own entry is still there, if
+-- it was not lost: what counts beyond its limit drops entries.
 
 -- A log's pairs by their number, the head being number 0, in a string; none is written before keep().
 local function string_log(key, text)
@@ -106,7 +107,7 @@ local function log_of(key)
   return head and list_log(key) or string_log(key, pack('<BI7I4', 6, 0, 0))
 end
 
-local function logged(key, charged_at, reserved, actual, from, expiry, most)
+local function logged(key, charged_at, reserved, actual, from, expiry, most, strict)
   local log = expiry > now and log_of(key)
   if not log then
     return
@@ -138,7 +139,8 @@ local function logged(key, charged_at, reserved, actual, from, expiry, most)
   end
 
   if actual < reserved then
-    if first <= log.last then
+    -- An entry has the instant of its first charge: one behind this charge does not hold it.
+    if first <= log.last and (strict == 0 or log.pair(first) <= charged_at) then
       amended = amended + 1
       give_back(reserved - actual)
     end

@@ -271,13 +271,12 @@ void Store::Session::rise() {
   failures_in_row_ = 0;
   flush_scheduled_ = blocked_ = loading_charge_ = loading_refund_ = false;
   wire_.keep_to_it();
-  complaint_.settle();
   why_down_.set("");
   faults_.forget();
   if (common_ == nullptr || tried_ || stats_.connects.load(std::memory_order_relaxed) == 0)
     count(stats_.connects);
   tried_ = true;
-  if (log_) log_(LogLevel::Info, name() + " is up");
+  if (complaint_.settle() && log_) log_(LogLevel::Info, name() + " is up");
   if (common_ != nullptr) common_->cluster.changed(*this);
   if (own_holding_) own_holding_->renew();  // what is held may have expired, or Redis may have lost it
   if (!pipeline_.empty()) schedule_flush();
@@ -288,7 +287,10 @@ void Store::Session::fall(net::ErrorCode why) {
   hang_up();
   why_down_.set(last_error_);
   const auto line = name() + " is down: " + why.message() + ", " + last_error_;
-  if (log_ && complaint_.raise(line, std::chrono::steady_clock::now())) log_(LogLevel::Warning, line);
+  if (complaint_.raise(line, std::chrono::steady_clock::now()) && log_) {
+    const auto unsaid = complaint_.unsaid();
+    log_(LogLevel::Warning, unsaid == 0 ? line : line + "; " + std::to_string(unsaid) + " times more before");
+  }
   denied_.forget_all();
   tried_ = true;
   if (common_ != nullptr) common_->cluster.changed(*this);

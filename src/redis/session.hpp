@@ -129,7 +129,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void handle_bills(Pipeline::Entry& entry, const Reply& reply);
   void handle_fault(Pipeline::Entry& entry, const Reply& reply);
   void handle_bill(Call& call, const BillPlace& place, Pipeline::Time sent, const Reply& reply);
-  void take_back(const Pipeline::Bill& bill, const BillPlace& place, const Reply& reply);
+  void take_back(const Pipeline::Bill& bill, const BillPlace& place, Pipeline::Time sent, const Reply& reply);
   void handle_refund(Pipeline::Entry entry, const Reply& reply);
   void finish(Call& call, net::ErrorCode error);
   void note_failure(net::ErrorCode error, Pipeline::Time asked);

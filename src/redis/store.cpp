@@ -16,7 +16,11 @@ Store::Store(net::Executor executor, const RedisSettings& settings, StoreLog log
     backend_ = std::make_shared<Cluster>(executor, settings, std::move(log), tuning, refunds);
   else
     backend_ = std::make_shared<Session>(executor, settings, std::move(log), tuning, refunds);
-  if (units != nullptr) leasing_ = std::make_shared<Leasing>(executor, backend_, *units);
+  if (units == nullptr) return;
+  leasing_ = std::make_shared<Leasing>(executor, backend_, *units);
+  backend_->hand_late_to([leasing = std::weak_ptr(leasing_)](const limit::Charge& line, const Trip& trip) {
+    if (const auto takes = leasing.lock()) takes->reclaim(line, trip);
+  });
 }
 
 Store::~Store() {

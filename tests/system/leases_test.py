@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Weirs that take units of hot keys from one Redis in advance: never one too many, hardly a trip, and all of it back."""
 
+import signal
 import socket
 import struct
 import time
@@ -37,8 +38,8 @@ class Leases(TestCase):
     def setUp(self):
         self.redis = self.start(Redis())
 
-    def weir(self, *rules, lease_return="1s", **more):
-        state = f'key_secret = "test"\nredis = {{ url = "{self.redis.url}", timeout = "2s", lease_return = "{lease_return}" }}'
+    def weir(self, *rules, lease_return="1s", timeout="2s", **more):
+        state = f'key_secret = "test"\nredis = {{ url = "{self.redis.url}", timeout = "{timeout}", lease_return = "{lease_return}" }}'
         more = {"routes": '[[route]]\nrespond = { status = 200, body = "ok" }\n', **more}
         weir = self.start(Weir(config(closed_port(), rules="\n".join(rules), state=state, **more)))
         eventually(weir.is_ready, "it is connected to Redis")
@@ -54,6 +55,12 @@ class Leases(TestCase):
     def state(self):
         (key,) = (key for key in self.redis.command("KEYS", "*") if not key.startswith(b"weir:probe:"))
         return self.redis.command("GET", key.decode())
+
+    def counted(self, state):
+        """What a fixed window has admitted (src/redis/charge.lua)."""
+        kind, _, used = struct.unpack("<Bdd", state[:17])
+        self.assertEqual(kind, 3)
+        return used
 
     def test_three_weirs_admit_the_limit_and_not_one_more(self):
         for algorithm in ("fixed_window", "sliding_window", "token_bucket", "gcra"):
@@ -88,7 +95,7 @@ class Leases(TestCase):
             returned = sum(weir.metric("weir_lease_units_total", event="returned") for weir in weirs)
             rounds += 1
         self.assertGreater(returned, 0)
-        eventually(lambda: struct.unpack("<Bdd", self.state())[2] == admitted, "Redis counts what was admitted")
+        eventually(lambda: self.counted(self.state()) == admitted, "Redis counts what was admitted")
 
     def test_a_bucket_is_given_back_to_as_well(self):
         weir = self.weir(leased("token_bucket", "1/day", burst=MANY), lease_return="300ms")
@@ -105,7 +112,7 @@ class Leases(TestCase):
         with self.weir(rules, lease_return="1min") as weir:
             admitted, _ = ask(weir.port, 1000)
             self.assertGreater(weir.metric("weir_lease_units"), 0)
-        self.assertEqual(struct.unpack("<Bdd", self.state())[2], admitted)
+        self.assertEqual(self.counted(self.state()), admitted)
 
     def test_a_refusal_elsewhere_takes_nothing_from_the_stock(self):
         rules = (leased("fixed_window", f"{MANY}/3000day", key='["host"]'),
@@ -116,7 +123,7 @@ class Leases(TestCase):
         spent = {event: weir.metric("weir_lease_units_total", event=event) for event in ("spent", "put_back", "lost")}
         print(f"\n{spent}", flush=True)
         self.assertEqual(spent["lost"], 0)
-        counts = [struct.unpack("<Bdd", self.redis.command("GET", key.decode()))[2]
+        counts = [self.counted(self.redis.command("GET", key.decode()))
                   for key in self.redis.command("KEYS", "*") if not key.startswith(b"weir:probe:")]
         self.assertEqual(counts, [600, 600])
 
@@ -133,6 +140,49 @@ class Leases(TestCase):
         eventually(lambda: weir.metric("weir_lease_units") == 0, "it holds nothing")
         tat = struct.unpack("<dd", self.state())[0] if self.redis.command("DBSIZE") > 1 else 0
         self.assertLessEqual(tat / 86400e6 - time.time() / 86400, 3, "a place that began at once cannot be had back")
+
+    def test_what_redis_has_lost_is_not_given_back_to_it(self):
+        for number, (algorithm, more) in enumerate((("fixed_window", {}), ("sliding_window", {}), ("sliding_window", {"buckets": 4}))):
+            with self.subTest(algorithm, **more):
+                rules = leased(algorithm, "1000/3000day", lease='"25%"', key=f'["host", "header:x-{number}"]', on_missing='"ip"', **more)
+                first, second = (self.weir(rules, lease_return="2s") for _ in range(2))
+                ask(first.port, 280, at_once=1)
+                self.assertGreater(first.metric("weir_lease_units"), 0)
+                self.redis.command("FLUSHALL")
+                admitted = ask(second.port, 700)[0]
+                eventually(lambda: first.metric("weir_lease_units") == 0, "it has given up what it held")
+                admitted += ask(second.port, 700)[0]
+                self.assertLessEqual(admitted, 1000)
+                self.assertGreater(admitted, 900)
+
+    def test_a_bucket_loses_no_more_than_a_lease_by_late_answers(self):
+        weir = self.weir(leased("token_bucket", "1/day", burst=MANY, lease=200), lease_return="300ms", timeout="20ms")
+        admitted = ask(weir.port, 300, at_once=1)[0]
+        for _ in range(20):
+            self.redis.process.send_signal(signal.SIGSTOP)
+            admitted += sum(together(8, lambda _: self.until_it_is_late(weir)))
+            self.redis.process.send_signal(signal.SIGCONT)
+            admitted += sum(self.answered(weir) for _ in range(30))
+        eventually(lambda: weir.metric("weir_lease_units") == 0, "it holds nothing")
+        while (said := weir.get("/")).status != 200:  # it may be connecting anew
+            self.assertEqual(said.status, 503)
+        lost, reconnects = MANY - admitted - 1 - int(said["x-ratelimit-remaining"]), weir.metric("weir_redis_reconnects_total")
+        print(f"\n{lost} of {admitted + 1} lost, {reconnects:.0f} connections", flush=True)
+        self.assertLessEqual(lost, 200 * (1 + reconnects), "what one lease comes to, and what each connection takes with it")
+        self.assertGreater(weir.metric("weir_redis_timeouts_total"), 20)
+
+    def until_it_is_late(self, weir):
+        """How many are admitted until Redis is waited for in vain."""
+        admitted = 0
+        while self.answered(weir):
+            admitted += 1
+        return admitted
+
+    def answered(self, weir):
+        """1 if it is admitted, else 0."""
+        status = weir.get("/").status
+        self.assertIn(status, (200, 503))
+        return int(status == 200)
 
     def test_a_cold_key_has_no_lease(self):
         weir = self.weir(leased("fixed_window", f"{MANY}/3000day", key='["api_key"]'))

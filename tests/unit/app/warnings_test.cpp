@@ -173,6 +173,17 @@ TEST(Warnings, OfASharedStoreWithoutASecret) {
   EXPECT_THAT(warnings_of(with_rule(redis + "key_secret = \"s\"\n")), Not(Contains(HasSubstr("key_secret"))));
 }
 
+TEST(Warnings, OfALongWaitForASlowRedis) {
+  const auto of = [](const std::string& timeout) {
+    return warnings_of(with_rule(
+        "store = \"redis\"\n[state]\nkey_secret = \"s\"\nredis = { url = \"redis://a\", timeout = \"" +
+        timeout + "\" }\n"));
+  };
+  const auto warned = Contains(HasSubstr("each request that asks it may wait for 2s"));
+  EXPECT_THAT(of("2s"), warned);
+  EXPECT_THAT(of("1s"), Not(Contains(HasSubstr("may wait for"))));
+}
+
 TEST(Warnings, OfLeasesThatRunOutBeforeASilentConnectionIsGivenUp) {
   const auto of = [](const std::string& store, const std::string& lease) {
     return warnings_of(
