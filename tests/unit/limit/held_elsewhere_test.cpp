@@ -7,6 +7,7 @@
 
 #include <list>
 #include <map>
+#include <mutex>
 #include <random>
 #include <thread>
 #include <utility>
@@ -134,10 +135,8 @@ TEST_F(HeldElsewhereTest, WhatIsToldAddsUpWhoeverChangesItMeanwhile) {
       });
     }
     for (int i = 0; i < 20; ++i) {
-      {
-        const std::lock_guard lock(mutex);
-        told.clear();
-      }
+      table.unwatch_held();
+      told.clear();
       table.watch_held(rules, [&](const HeldUnits& each) {
         const std::lock_guard lock(mutex);
         told[each.key.lo] += each.units;
