@@ -150,11 +150,12 @@ void Store::Session::take_back(const Pipeline::Bill& bill, const BillPlace& plac
   base::TimePoint charged_at;
   const auto answers = std::span(outcomes).first(lines.size());
   if (read_outcomes(reply, place, lines, answers, charged_at) != Reading::Answer) return;
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    if (lines[i].enforced && !answers[i].allowed) return;  // nothing was charged
   const auto told = answers_of(reply, place, lines.size());
   const LateSink& late = common_ != nullptr ? common_->cluster.late() : late_;
   std::vector<Refund> refunds;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (lines[i].enforced && !answers[i].allowed) return;  // nothing was charged
     const AnswerNumbers answer(told.data() + i * kAnswerNumbers, kAnswerNumbers);
     if (!answers[i].allowed) continue;
     if (late && lines[i].lease != 0 && limit::spacing(*lines[i].limiter) != nullptr) {

@@ -120,6 +120,24 @@ TEST_F(Leasing, WhatIsTakenTooLateGoesBackToAWindowAndIsKeptOfABucket) {
   }
 }
 
+TEST_F(Leasing, OfABillThatWasRefusedNothingIsTakenHoweverLate) {
+  const limit::Limiter one = limit::FixedWindow::make({1, 1h}).value();
+  UnitLeases units(64, 10s);
+  Worker worker(Worker::settings_for(server_, 50ms), Worker::quick(), nullptr, &units);
+  ASSERT_TRUE(worker.turn_until_up());
+  const limit::Charge used_up{.key = {1, 1}, .limiter = &one};
+  ASSERT_TRUE(worker.charge({used_up}).outcomes.at(0).allowed);
+  auto both = bill(bucket_);
+  both.push_back(used_up);
+  server_.freeze();
+  EXPECT_EQ(worker.charge(both).error, StoreError::Timeout);
+  server_.thaw();
+  const auto answer = worker.charge(bill(bucket_));
+  ASSERT_FALSE(answer.error);
+  EXPECT_EQ(answer.outcomes.at(0).remaining, kBurst - 1);
+  EXPECT_EQ(units.stats().taken, 0U);
+}
+
 TEST_F(Leasing, WhatARequestTookInVainIsPutBack) {
   for (const auto* limiter : {&bucket_, &window_}) {
     server_.ask({"FLUSHALL"});
