@@ -8,6 +8,7 @@ import time
 
 from harness import PATIENCE, SANITIZED, Redis, TestCase, Weir, closed_port, config, eventually, main, rule, together
 
+CLIENTS = 3  # too few to open the breaker by waiting in vain
 MANY = 4_000 if SANITIZED else 20_000
 
 
@@ -160,7 +161,7 @@ class Leases(TestCase):
         admitted = ask(weir.port, 300, at_once=1)[0]
         for _ in range(20):
             self.redis.process.send_signal(signal.SIGSTOP)
-            admitted += sum(together(8, lambda _: self.until_it_is_late(weir)))
+            admitted += sum(together(CLIENTS, lambda _: self.until_it_is_late(weir)))
             self.redis.process.send_signal(signal.SIGCONT)
             admitted += sum(self.answered(weir) for _ in range(30))
         eventually(lambda: weir.metric("weir_lease_units") == 0, "it holds nothing")
@@ -168,7 +169,8 @@ class Leases(TestCase):
             self.assertEqual(said.status, 503)
         lost, reconnects = MANY - admitted - 1 - int(said["x-ratelimit-remaining"]), weir.metric("weir_redis_reconnects_total")
         print(f"\n{lost} of {admitted + 1} lost, {reconnects:.0f} connections", flush=True)
-        self.assertLessEqual(lost, 200 * (1 + reconnects), "what one lease comes to, and what each connection takes with it")
+        most = 200 + CLIENTS  # on its way when a connection ends, or held at the end
+        self.assertLessEqual(lost, most * (1 + reconnects))
         self.assertGreater(weir.metric("weir_redis_timeouts_total"), 20)
 
     def until_it_is_late(self, weir):
