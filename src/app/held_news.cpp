@@ -1,6 +1,5 @@
 #include "app/held_news.hpp"
 
-#include <array>
 #include <charconv>
 #include <utility>
 

@@ -93,8 +93,7 @@ void tell_settings(RedisReport& report, const StateSettings& state) {
   if (state.key_secret.empty())
     report.warnings.push_back(
         "[state] key_secret is missing or empty: weirs that share the Redis, and this one after a restart, "
-        "will not "
-        "agree on the names of keys");
+        "will not agree on the names of keys");
 }
 
 std::string heading(const base::Endpoint& address, const redis::RedisSettings& redis) {
