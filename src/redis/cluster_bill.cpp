@@ -11,6 +11,7 @@
 #include <limits>
 #include <new>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <boost/container/static_vector.hpp>
@@ -225,6 +226,10 @@ bool Store::Cluster::refuses(Charges charges, Outcomes outcomes) noexcept {
     return slot_of(limit::place_of(charge.key)) == slot;
   });
   if (one_slot) return denied_.refuses(charges, outcomes, now);
+  const bool waits_or_holds = std::any_of(charges.begin(), charges.end(), [](const limit::Charge& charge) {
+    return std::holds_alternative<limit::LeakyBucket>(*charge.limiter) || limit::holds(*charge.limiter);
+  });
+  if (waits_or_holds) return false;
   bool refused = false;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const bool known = denied_.refuses(charges.subspan(i, 1), outcomes.subspan(i, 1), now);

@@ -94,12 +94,15 @@ std::optional<Pipeline::Entry> Pipeline::pop() {
 
 std::vector<Call*> Pipeline::take_expired(Time now) {
   std::vector<Call*> expired;
-  for (Entry& entry : pending_)
-    for (Bill& bill : entry.bills) {
-      if (bill.call == nullptr || bill.call->deadline > now) continue;
-      bill.abandoned.assign(bill.call->charges.begin(), bill.call->charges.end());
-      expired.push_back(std::exchange(bill.call, nullptr));
-    }
+  const auto each = [&](auto visit) {
+    for (Entry& entry : pending_)
+      for (Bill& bill : entry.bills)
+        if (bill.call != nullptr && bill.call->deadline <= now) visit(bill);
+  };
+  // What may throw comes first: whoever is taken out is handed out.
+  expired.reserve(bills_);
+  each([](Bill& bill) { bill.abandoned.assign(bill.call->charges.begin(), bill.call->charges.end()); });
+  each([&](Bill& bill) { expired.push_back(std::exchange(bill.call, nullptr)); });
   const auto unsent = std::stable_partition(gathered_.begin(), gathered_.end(),
                                             [&](const Call* call) { return call->deadline > now; });
   bills_ -= static_cast<std::size_t>(gathered_.end() - unsent);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -185,7 +186,13 @@ void Store::Session::watch_until(Pipeline::Time deadline) {
 // expired.
 void Store::Session::expire() {
   const auto now = std::chrono::steady_clock::now();
-  const auto expired = pipeline_.take_expired(now);
+  std::vector<Call*> expired;
+  try {
+    expired = pipeline_.take_expired(now);
+  } catch (const std::bad_alloc&) {  // all of them are answered with the connection's end
+    watching_ = false;
+    return break_off(StoreError::Overloaded);
+  }
   if (state() == StoreState::Up && pipeline_.is_overdue(now)) {
     last_error_ = "no answer to a command within " + base::to_readable(patience_of(settings_));
     break_off(StoreError::Away);

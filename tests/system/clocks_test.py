@@ -15,6 +15,9 @@ HUNDRED = {
     "leased": {"limit": "100/3000day", "algorithm": '"fixed_window"', "lease": '"20%"'},
     "sliding_window": {"limit": "100/3000day", "algorithm": '"sliding_window"'},
     "sliding_log": {"limit": "100/day", "algorithm": '"sliding_log"'},
+    "gcra": {"limit": "1/day", "burst": 99, "algorithm": '"gcra"'},
+    "stepwise": {"limit": "1/day", "burst": 100, "refill": '"stepwise"'},
+    "buckets": {"limit": "100/3000day", "algorithm": '"sliding_window"', "buckets": 7},
 }
 
 
