@@ -103,7 +103,7 @@ void Alerts::Impl::note_end(Alert& alert, const Post::End& end) {
 Alerts::Alerts(net::Executor executor, std::vector<AlertSettings> settings, Sources sources,
                std::function<void(const std::string&)> say)
     : impl_(std::make_unique<Impl>(executor, std::move(settings), std::move(sources), std::move(say))) {
-  (void)net::Reactor::of(executor);  // takes a descriptor, which there may be none of at the end
+  (void)net::Reactor::of(executor);  // now, for it takes a descriptor, and at the end there may be none
 }
 
 Alerts::~Alerts() {

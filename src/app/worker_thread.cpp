@@ -43,8 +43,8 @@ WorkerThread::WorkerThread(const WorkerParts& parts)
       waits_for_redis_(start_wait_.count() > 0),
       drain_timer_(context_.get_executor()),
       log_(parts.log) {
-  (void)net::Reactor::of(
-      context_.get_executor());  // takes a descriptor, which there may be none of at the end
+  // Now, for it takes a descriptor, and at the end there may be none.
+  (void)net::Reactor::of(context_.get_executor());
   if (parts.top != 0) counters_.top = std::make_unique<observe::TopClients>(parts.top);
 }
 

@@ -243,10 +243,10 @@ net::Task<void> Store::Leasing::take(std::shared_ptr<Leasing> self, limit::Charg
   self->give_back(self->units_.arrived(lease, trip, outcome));
 }
 
-// A window takes it back whenever it comes; of a
-// bucket it is kept, for others may have been charged behind it. A cold key does not keep it for longer than
-// this turn of the loop, in which others of its bills may be refused: what they leave goes back together.
-// Where memory runs out, what is here goes back later, by a sweep; what a window counts stands.
+// A window takes it back whenever it comes; of a bucket it is kept, for others may have been charged behind
+// it. A cold key does not keep it for longer than this turn of the loop, in which others of its bills may be
+// refused: what they leave goes back together. Where memory runs out, what is here goes back later, by a
+// sweep; what a window counts stands.
 void Store::Leasing::reclaim(const limit::Charge& line, const Trip& trip) {
   try {
     if (limit::spacing(*line.limiter) == nullptr) {

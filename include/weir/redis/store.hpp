@@ -52,8 +52,9 @@ enum class StoreState : std::uint8_t {
 
 enum class LogLevel : std::uint8_t { Info, Warning };
 
-// Called on the worker's thread, once per change of state, never per request; of other reasons for the same
-// state, and of what fails for some bills alone, every ten seconds at most.
+// Called on the worker's thread, once per change of state (three times in ten seconds at most), never per
+// request; of other reasons for the same state, and of what fails for some bills alone, every ten seconds at
+// most.
 using StoreLog = std::function<void(LogLevel, std::string)>;
 
 // Bounds and paces that no configuration names.
