@@ -78,13 +78,17 @@ bool is_of_another_site(const Question& question) {
          !http::equal_ignoring_case(question.origin.substr(scheme + 3), question.host);
 }
 
+std::optional<Answer> fault_of_asker(const Admission& admission, const Question& question) {
+  if (!admission.token.admits(question.authorization)) return unauthorized();
+  if (!admission.token.asked() && !is_own_host(question.host, admission.address)) return foreign_host();
+  return std::nullopt;
+}
+
 std::variant<const Page*, Answer> admit(const Admission& admission, const Question& question) {
   const Page* const page = find_page(path_of(question), question.method);
   // First, for whoever may not ask is not to learn what there is.
-  if (page == nullptr || page->whom != Page::For::Anybody) {
-    if (!admission.token.admits(question.authorization)) return unauthorized();
-    if (!admission.token.asked() && !is_own_host(question.host, admission.address)) return foreign_host();
-  }
+  if (page == nullptr || page->whom != Page::For::Anybody)
+    if (auto fault = fault_of_asker(admission, question)) return std::move(*fault);
   if (page == nullptr) return error_answer(404, "not_found", "There is no such page.");
   if (!answers(*page, question.method)) return wrong_method(question);
   if (page->method != "GET" && is_of_another_site(question))

@@ -12,6 +12,7 @@
 #include "weir/base/endpoint.hpp"
 
 #include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -25,6 +26,9 @@ struct Admission {
 
 // The page that is to answer, or the refusal. Pages that are for anybody are so under any name.
 [[nodiscard]] std::variant<const Page*, Answer> admit(const Admission& admission, const Question& question);
+
+// Why it is answered by nothing that is for operators; nullopt where it is.
+[[nodiscard]] std::optional<Answer> fault_of_asker(const Admission& admission, const Question& question);
 
 // Whether a Host names this listener so that no other site's name can (DNS rebinding): an IP address,
 // localhost, or what the configuration calls it. None at all is no browser's.

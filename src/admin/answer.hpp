@@ -22,6 +22,7 @@ struct Question {
   std::string_view body = {};  // whole, once a page that takes one is asked
   std::string peer = {};       // who asks: "203.0.113.7:50000"; "unix" at a unix socket
   bool has_token = true;       // brings the token, or none is set
+  bool is_operators = true;    // and no stranger's page can have sent it: it may be told what operators are
 };
 
 // The part of its target before '?', and behind it.

@@ -184,6 +184,7 @@ std::string overview_json(const Sources& sources) {
                    {"now", sources.now ? millis(sources.now()) : 0},
                    {"ready", now.ready},
                    {"detail", now.detail},
+                   {"cause", now.cause},
                    {"workers", sources.counters.size()},
                    {"traffic", traffic(sources)},
                    {"answers", answers(sources)},

@@ -18,10 +18,11 @@ Answer say_health(const Sources&, const Question&) {
   return {.status = 200, .body = "ok\n", .content_type = "text/plain; charset=utf-8"};
 }
 
-Answer say_readiness(const Sources& sources, const Question&) {
+Answer say_readiness(const Sources& sources, const Question& question) {
   const Readiness now = sources.readiness ? sources.readiness() : Readiness{true, {}};
   json::object body{{"ready", now.ready}};
   if (!now.detail.empty()) body["detail"] = now.detail;
+  if (!now.cause.empty() && question.is_operators) body["cause"] = now.cause;
   return {.status = now.ready ? 200U : 503U, .body = json::serialize(body)};
 }
 

@@ -221,6 +221,7 @@ Awaitable<Answer> Server::Impl::answer(Connection& connection, boost::beast::fla
   if (auto* refusal = std::get_if<Answer>(&admitted)) co_return std::move(*refusal);
   const Page& page = *std::get<const Page*>(admitted);
   question.has_token = admission.token.admits(question.authorization);
+  question.is_operators = !fault_of_asker(admission, question);
   const auto read = sources;
   if (question.has_body) {
     connection.begin(options.deadline);

@@ -151,20 +151,19 @@ double Program::system_load() {
 
 admin::Readiness Program::readiness() const {
   if (draining_ && !departures_) return {.ready = false, .detail = "draining"};
-  const auto why = [](const WorkerThread& worker) {
-    const std::string said = worker.redis()->why_down();
-    return said.empty() ? said : " (" + said + ")";
-  };
   const auto waiting = std::find_if(workers_.begin(), workers_.end(),
                                     [](const auto& worker) { return worker->waits_for_redis(); });
   if (waiting != workers_.end())
-    return {.ready = false, .detail = "waiting for redis before it takes requests" + why(**waiting)};
+    return {.ready = false,
+            .detail = "waiting for redis before it takes requests",
+            .cause = (*waiting)->redis()->why_down()};
   const auto down = std::find_if(workers_.begin(), workers_.end(), [](const auto& worker) {
     return worker->redis() != nullptr && worker->redis()->state() != redis::StoreState::Up;
   });
   if (down == workers_.end()) return {.ready = true, .detail = ""};
   return {.ready = true,
-          .detail = "redis is away or refuses" + why(**down) + "; its rules go by on_store_failure"};
+          .detail = "redis is away or refuses; its rules go by on_store_failure",
+          .cause = (*down)->redis()->why_down()};
 }
 
 }  // namespace weir::app

@@ -42,6 +42,8 @@ struct RuleText {
 struct Readiness {
   bool ready = false;
   std::string detail;  // why not; or what is degraded though it is ready
+  // What it comes from, in words of others, which may name hosts: for operators. Empty: nothing is known.
+  std::string cause{};
 };
 
 // What came of reading the configuration anew, in words.

@@ -83,6 +83,8 @@ TEST_F(AnswerTest, ReadinessAsksAnewAndSaysWhyNot) {
   sources_.readiness = [&] { return now; };
   EXPECT_EQ(get("/readyz").status, 503U);
   EXPECT_EQ(get("/readyz").body, R"({"ready":false,"detail":"upstream backend: no server answers"})");
+  now.cause = "10.0.0.1:7000: Connection refused";
+  EXPECT_THAT(get("/readyz").body, HasSubstr(R"("cause":"10.0.0.1:7000: Connection refused")"));
   now = {true, ""};
   EXPECT_EQ(get("/readyz").status, 200U);
 }
