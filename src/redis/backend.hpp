@@ -4,6 +4,7 @@
 #include "redis/holding.hpp"
 #include "redis/lot.hpp"
 #include "redis/pipeline.hpp"
+#include "redis/reason.hpp"
 
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
@@ -65,10 +66,11 @@ class Store::Backend : public Teller {
   [[nodiscard]] virtual StoreState state() const noexcept = 0;
   [[nodiscard]] virtual const StoreStats& stats() const noexcept = 0;
   [[nodiscard]] virtual const std::string& last_error() const noexcept = 0;
-  [[nodiscard]] virtual std::string why_down() const = 0;
+  [[nodiscard]] std::string why_down() const { return why_down_.get(); }
 
  protected:
   LateSink late_;
+  Reason why_down_;
 };
 
 }  // namespace weir::redis

@@ -42,9 +42,8 @@ StoreError classify(std::string_view text) noexcept {
 }
 
 std::string advised(std::string_view text) {
+  if (text.starts_with("MOVED ")) return std::string(text) + R"( (topology = "cluster" follows that))";
   const bool right = text.starts_with("NOPERM") || is_denied_within(text);
-  if (text.starts_with("MOVED "))
-    return std::string(text) + R"( (it is a node of a cluster: topology = "cluster"))";
   return std::string(text) + (right ? " (docs/distributed.md, Rights, says what weir's user needs)" : "");
 }
 

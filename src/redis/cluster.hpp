@@ -13,7 +13,6 @@
 #include "redis/complaint.hpp"
 #include "redis/conversation.hpp"
 #include "redis/holding.hpp"
-#include "redis/reason.hpp"
 #include "redis/session.hpp"
 
 #include "weir/redis/store.hpp"
@@ -51,7 +50,6 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] StoreState state() const noexcept override { return state_.load(std::memory_order_relaxed); }
   [[nodiscard]] const StoreStats& stats() const noexcept override { return stats_; }
   [[nodiscard]] const std::string& last_error() const noexcept override { return last_error_; }
-  [[nodiscard]] std::string why_down() const override { return why_down_.get(); }
 
   // Of the sessions: `from` was told `error`. Whether the call, or the command, is in better hands now; a
   // call that has to be asked in pieces is answered at once, and says so.
@@ -107,7 +105,6 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   std::vector<std::shared_ptr<Session>> sessions_;   // all that are in use
   std::atomic<StoreState> state_{StoreState::Down};
   std::string last_error_;
-  Reason why_down_;
   Complaint complaint_;
   bool stopped_ = false;
 

@@ -28,7 +28,7 @@ class Complaint {
       return false;
     }
     ++count_;
-    silent_ = false;
+    unsaid_ -= std::exchange(silent_, false) ? 1 : 0;
     said_ = std::move(line);
     next_ = now + kPause;
     return true;
@@ -38,7 +38,7 @@ class Complaint {
     said_.clear();
     return !std::exchange(silent_, false);
   }
-  // How often it was down, and nothing was said of it, since this was asked last.
+  // How often it was down before, and nothing was said of it, since this was asked last.
   [[nodiscard]] unsigned unsaid() noexcept { return std::exchange(unsaid_, 0); }
 
  private:

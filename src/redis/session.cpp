@@ -289,7 +289,9 @@ void Store::Session::fall(net::ErrorCode why) {
   const auto line = name() + " is down: " + why.message() + ", " + last_error_;
   if (complaint_.raise(line, std::chrono::steady_clock::now()) && log_) {
     const auto unsaid = complaint_.unsaid();
-    log_(LogLevel::Warning, unsaid == 0 ? line : line + "; " + std::to_string(unsaid) + " times more before");
+    log_(LogLevel::Warning, unsaid == 0 ? line
+                                        : line + "; it was down " + std::to_string(unsaid) +
+                                              " times more since the last of these lines");
   }
   denied_.forget_all();
   tried_ = true;

@@ -17,7 +17,6 @@
 #include "redis/faults.hpp"
 #include "redis/holding.hpp"
 #include "redis/pipeline.hpp"
-#include "redis/reason.hpp"
 #include "redis/resp.hpp"
 #include "redis/sentinels.hpp"
 #include "redis/wire.hpp"
@@ -72,7 +71,6 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   [[nodiscard]] StoreState state() const noexcept override { return state_.load(std::memory_order_relaxed); }
   [[nodiscard]] const StoreStats& stats() const noexcept override { return stats_; }
   [[nodiscard]] const std::string& last_error() const noexcept override { return last_error_; }
-  [[nodiscard]] std::string why_down() const override { return why_down_.get(); }
   [[nodiscard]] bool is_quiet() const noexcept override {
     return state() != StoreState::Up || pipeline_.empty();
   }
@@ -160,7 +158,6 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   Pipeline::Time counts_since_{};  // a call that was asked before the last failure counted is of that one
   unsigned attempts_ = 0;          // since the last bill that was answered; doubles the pause
   std::string last_error_;
-  Reason why_down_;
   Complaint complaint_;
   Faults faults_;
   bool tried_ = false;  // the first attempt to connect has ended
