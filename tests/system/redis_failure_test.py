@@ -9,7 +9,7 @@ import struct
 import threading
 import time
 
-from harness import PAUSES, SANITIZED, Load, Redis, TestCase, Upstream, Weir, config, eventually, main, rule
+from harness import PAUSES, SANITIZED, Client, Load, Redis, TestCase, Upstream, Weir, config, eventually, main, rule
 
 AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds after which the weirs are one limit again
 
@@ -111,13 +111,13 @@ class Failures(TestCase):
 
     def closed(self, strike, heal):
         """With "closed" it is 503 meanwhile, and 200 again; never later than the timeout."""
-        weir = self.weir("closed")
+        weir = self.weir("closed", workers=1)
         load = Load([], self.upstream.port)  # nobody's but the one that measures the machine
-        took = []
+        client, took = self.start(Client(weir.port)), []  # on a kept connection, as that one's
 
         def ask():
             began = time.monotonic()
-            status = weir.get("/").status
+            status = client.get("/").status
             took.append(time.monotonic() - began)
             return status
 
