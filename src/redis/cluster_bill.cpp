@@ -307,7 +307,7 @@ bool Store::Cluster::sends_on(Pipeline::Entry& entry, std::string_view error, Se
   const auto to = redirection_in(error, from.address());
   if (stopped_) return false;
   const bool moves = to ? to->kind == Redirection::Kind::Ask : error.starts_with("TRYAGAIN");
-  if (moves && !entry.lines.empty()) {
+  if (moves && entry.lines.size() > 1) {
     for (const Refund& line : entry.lines) from.refund_alone(line);
     return true;
   }

@@ -40,6 +40,8 @@ class Holding : public std::enable_shared_from_this<Holding> {
   void hold(const limit::Charge& charge);
   void release(const limit::Charge& charge);
 
+  [[nodiscard]] bool is_outlived(const Refund& line) const noexcept { return leases_.is_outlived(line); }
+
   // Tells Redis of all that is held, if it is there.
   void renew();
   // Gives all of it back, for good.

@@ -47,6 +47,14 @@ std::optional<Refund> Leases::release(const limit::Charge& charge) {
   return amendment(place, 0);
 }
 
+bool Leases::is_outlived(const Refund& line) const noexcept {
+  if (!renews(line)) return false;
+  const auto found = places_.find(line.charge.key);
+  return found == places_.end() ||
+         std::none_of(found->second.begin(), found->second.end(),
+                      [&](const Place& place) { return place.serial == line.hold.serial; });
+}
+
 Refund Leases::amendment(const Place& place, limit::Cost actual) const noexcept {
   return {place.charge, {}, actual, of(place.serial)};
 }

@@ -21,6 +21,11 @@
 
 namespace weir::redis {
 
+// Tells Redis that a permit is still held.
+[[nodiscard]] inline bool renews(const Refund& line) noexcept {
+  return limit::holds(*line.charge.limiter) && line.actual != 0;
+}
+
 class Leases {
  public:
   // `holder` tells the permits of this worker from all others': random, of which 53 bits count.
@@ -37,6 +42,9 @@ class Leases {
 
   // One that was held for such a charge is not any more: what to tell Redis, if it knows of it.
   [[nodiscard]] std::optional<Refund> release(const limit::Charge& charge);
+
+  // It renews a permit that has come back since: to tell Redis now would be to enter it again.
+  [[nodiscard]] bool is_outlived(const Refund& line) const noexcept;
 
   // Tells of all that is held, in pieces that do not keep Redis busy for long.
   void renew(const std::function<void(std::span<const Refund>)>& tell);

@@ -94,7 +94,7 @@ class Pipeline {
     Time sent{};                             // when its bytes were appended
     LastRefunds::Groups refunded{};          // of Refund: whose
     std::unique_ptr<std::string> command{};  // of Refund: its bytes, in case they have to leave again
-    std::vector<Refund> lines{};             // of Refund, several of a cluster: in case each has to by itself
+    std::vector<Refund> lines{};             // of Refund, where several are for a cluster or some renew
     std::size_t amended = 0;                 // of Refund: how many lines
     bool resent = false;                     // of Refund, after NOSCRIPT; not twice
     std::uint8_t hops = 0;                   // of Refund, to other nodes, so far

@@ -171,6 +171,8 @@ void Store::Session::take_back(const Pipeline::Bill& bill, const BillPlace& plac
 
 void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
   const bool failed = reply.kind == Reply::Kind::Error;
+  if (failed) drop_outlived(entry);
+  if (entry.amended == 0) return;
   if (failed && classify(reply.text) == StoreError::NoScript && !entry.resent) {
     load_again(Purpose::LoadRefund);
     if (send_again(entry)) return;

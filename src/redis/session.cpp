@@ -24,6 +24,12 @@ std::shared_ptr<TlsClient> tls_of(const RedisSettings& settings) {
   return settings.tls ? std::make_shared<TlsClient>(*settings.tls) : nullptr;
 }
 
+// To connect, sign in and load the scripts: of a Redis that is far away each trip takes its time.
+base::Duration time_to_open(const RedisSettings& settings, const StoreTuning& tuning) noexcept {
+  constexpr base::Duration kMost = std::chrono::seconds(2);
+  return std::max(tuning.open_timeout, std::min(8 * settings.timeout, kMost));
+}
+
 // Nothing of ours throws there; what does is a want of memory, and ends this worker's Redis, not the worker.
 struct RunEnded {
   StoreLog log;
@@ -61,7 +67,8 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
       holding_(common != nullptr ? common->holding : *own_holding_) {
   if (settings_.topology == Topology::Sentinel) {
     // So that one attempt has time for all of them, and for the master.
-    const auto patience = tuning.open_timeout / (static_cast<int>(settings_.sentinel.addresses.size()) + 1);
+    const auto patience =
+        time_to_open(settings_, tuning) / (static_cast<int>(settings_.sentinel.addresses.size()) + 1);
     const auto tls = settings_.sentinel.tls ? tls_ : nullptr;
     sentinels_ = std::make_shared<Sentinels>(executor, settings_.sentinel, patience, tls);
   } else {
@@ -122,7 +129,7 @@ net::Awaitable<net::ErrorCode> Store::Session::attend() {
 net::Awaitable<net::ErrorCode> Store::Session::open() {
   state_.store(StoreState::Probing, std::memory_order_relaxed);
   opening_ = ++openings_;
-  bound_opening(tuning_.open_timeout);
+  bound_opening(time_to_open(settings_, tuning_));
   reader_.reset();
   net::ErrorCode ec = co_await reach();
   if (!ec) ec = co_await sign_in();
@@ -161,7 +168,7 @@ net::Awaitable<net::ErrorCode> Store::Session::reach() {
   if (sentinels_) ec = co_await sentinels_->locate(address_);
   if (ec) last_error_ = sentinels_->why();
   if (ec || opening_ == 0) co_return ec;
-  ec = co_await wire_.open(address_, tuning_.open_timeout);
+  ec = co_await wire_.open(address_, time_to_open(settings_, tuning_));
   if (ec) last_error_ = wire_.why();
   co_return ec;
 }

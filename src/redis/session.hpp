@@ -113,6 +113,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void tell(std::unique_ptr<std::string> command, Pipeline::Entry entry);
   [[nodiscard]] bool ask_again(Call& call);
   [[nodiscard]] bool send_again(Pipeline::Entry& entry);
+  void drop_outlived(Pipeline::Entry& entry);
   void refund_anywhere(std::span<const Refund> refunds);
   void announce_asking(Pipeline::Time now);
   void load_again(Pipeline::Purpose purpose);
@@ -189,8 +190,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   // Redis's clock over the steady one, as far as we know: this host's until Redis says otherwise. It only
   // chooses which windows of a calendar a bill tells of.
   base::Duration server_ahead_;
-  std::string charge_sha_;
-  std::string refund_sha_;
+  std::string charge_sha_, refund_sha_;
   std::mt19937 random_{std::random_device{}()};
 
   std::shared_ptr<Holding> own_holding_;  // null: another's is used

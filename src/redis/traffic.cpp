@@ -81,12 +81,14 @@ void Store::Session::refund_alone(const Refund& line) {
   send_refunds({&line, 1});
 }
 
-// In a cluster, where they share a slot that is moving, each line may have to go by itself.
+// In a cluster, where they share a slot that is moving, each line may have to go by itself; and what is
+// renewed may be over by the time at which it has to be told again.
 void Store::Session::send_refunds(std::span<const Refund> refunds) {
   auto command = std::make_unique<std::string>();
   append_refund(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, refunds);
   std::vector<Refund> lines;
-  if (common_ != nullptr && refunds.size() > 1) lines.assign(refunds.begin(), refunds.end());
+  if ((common_ != nullptr && refunds.size() > 1) || std::any_of(refunds.begin(), refunds.end(), renews))
+    lines.assign(refunds.begin(), refunds.end());
   tell(std::move(command), {.purpose = Purpose::Refund,
                             .refunded = groups_of(refunds),
                             .lines = std::move(lines),
@@ -232,6 +234,15 @@ bool Store::Session::send(Pipeline::Entry& entry, bool asking) {
 void Store::Session::refund_anywhere(std::span<const Refund> refunds) {
   if (common_ != nullptr) return common_->cluster.refund(refunds);
   refund(refunds);
+}
+
+// Of a command that nothing came of: what has been given back since must not be entered again behind that.
+void Store::Session::drop_outlived(Pipeline::Entry& entry) {
+  if (std::erase_if(entry.lines, [&](const Refund& line) { return holding_.is_outlived(line); }) == 0) return;
+  entry.amended = entry.lines.size();
+  entry.command->clear();
+  if (!entry.lines.empty())
+    append_refund(*entry.command, refund_sha_, {settings_.prefix, common_ != nullptr}, entry.lines);
 }
 
 // Once for each.

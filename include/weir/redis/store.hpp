@@ -61,8 +61,9 @@ using StoreLog = std::function<void(LogLevel, std::string)>;
 struct StoreTuning {
   unsigned failures_to_open = 5;         // in a row, until the breaker opens
   base::Duration first_backoff{50'000};  // the bound of the first pause; doubled each time, with full jitter
-  base::Duration longest_backoff{800'000};   // so that weir is back within a second of Redis
-  base::Duration open_timeout{1'000'000};    // to connect, to sign in and to load the scripts
+  // So that weir is back within a second of Redis: an attempt that was swallowed, and a pause.
+  base::Duration open_timeout{600'000};  // to connect, sign in and load the scripts; or eight time-outs
+  base::Duration longest_backoff{300'000};
   std::size_t max_pending = 4096;            // commands without an answer yet
   base::Duration finish_timeout{1'000'000};  // for the answers to what is given back when it ends
 };

@@ -203,6 +203,23 @@ TEST_F(Held, IsEnteredAgainWhereRedisHasLostIt) {
   EXPECT_TRUE(worker.turn_until([&] { return held() == 3; }));
 }
 
+// Redis does not know the script when it is told of the renewal, and knows it again when it is told of the
+// release.
+TEST_F(Held, IsNotEnteredAgainBehindItsRelease) {
+  Worker worker(settings(1500ms));
+  ASSERT_TRUE(worker.turn_until_up());
+  ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
+  server_.ask({"SCRIPT", "FLUSH"});
+  ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds.load() == 1; }));
+  worker.loop.poll_one();  // the renewal leaves
+  server_.ask({"PING"});   // and is there
+  ASSERT_EQ(held(), 1);
+  server_.ask({"SCRIPT", "LOAD", std::string(refund_script())});
+  worker.store.release(bill_[0]);
+  EXPECT_TRUE(worker.charge({{limit::key_of(2), &two_}}).outcomes[0].allowed);  // behind all of that
+  EXPECT_EQ(held(), 0);
+}
+
 TEST_F(Held, ComesFreeWhenNobodyRenewsIt) {
   auto frozen = std::make_unique<Worker>(settings(kBrief));
   ASSERT_TRUE(frozen->turn_until_up());
