@@ -3,11 +3,15 @@
 
 import email.utils
 import pathlib
+import threading
+import time
 import unittest
 
-from harness import SANITIZED, Redis, TestCase, Weir, closed_port, config, eventually, get, main, rule, together
+from harness import SANITIZED, Redis, TestCase, Upstream, Weir, config, eventually, get, main, rule, together
+from shared_concurrency_test import Gauge, at_once
 
 LIBRARY = next(iter(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None)
+ZONE = "UTC" if 3 <= time.gmtime().tm_hour < 21 else "Asia/Tokyo"  # one whose midnight is hours away
 CLOCKS = ("+0s", "+1s", "-1s")
 HUNDRED = {
     "token_bucket": {"limit": "1/day", "burst": 100},
@@ -18,7 +22,15 @@ HUNDRED = {
     "gcra": {"limit": "1/day", "burst": 99, "algorithm": '"gcra"'},
     "stepwise": {"limit": "1/day", "burst": 100, "refill": '"stepwise"'},
     "buckets": {"limit": "100/3000day", "algorithm": '"sliding_window"', "buckets": 7},
+    "calendar": {"limit": "100/month", "algorithm": '"fixed_window"', "align": '"month"', "timezone": f'"{ZONE}"'},
 }
+ROUTES = '''
+[[route]]
+match = { path = "/held" }
+upstream = "api"
+[[route]]
+respond = { status = 200, body = "ok" }
+'''
 
 
 @unittest.skipIf(SANITIZED, "a sanitizer's library has to be the first")
@@ -26,9 +38,15 @@ HUNDRED = {
 class SecondsApart(TestCase):
     def setUp(self):
         redis = self.start(Redis())
-        rules = "".join(rule(name, store='"redis"', key="[]", match=f'{{ path = "/{name}" }}', **more) for name, more in HUNDRED.items())
+        self.go = threading.Event()
+        self.upstream = self.start(Upstream(Gauge(self.go)))
+        self.addCleanup(self.go.set)
+        more = {"paced": {"limit": "50/s", "algorithm": '"leaky_bucket"', "queue": 200}}
+        rules = "".join(rule(name, store='"redis"', key="[]", match=f'{{ path = "/{name}" }}', **more)
+                        for name, more in (HUNDRED | more).items())
+        rules += at_once(name="held", match='{ path = "/held" }')
         state = f'key_secret = "test"\nredis = {{ url = "{redis.url}", timeout = "2s", lease_return = "1min" }}'
-        text = config(closed_port(), rules=rules, state=state, routes='[[route]]\nrespond = { status = 200, body = "ok" }\n')
+        text = config(self.upstream.port, rules=rules, state=state, routes=ROUTES)
         self.weirs = [self.start(Weir(text, environment={"LD_PRELOAD": str(LIBRARY), "FAKETIME": clock,
                                                          "FAKETIME_DONT_FAKE_MONOTONIC": "1"})) for clock in CLOCKS]
         for weir in self.weirs:
@@ -43,6 +61,31 @@ class SecondsApart(TestCase):
                 for weir in self.weirs:  # what one of them may still hold
                     statuses += self.statuses(weir.port, 40, f"/{name}")
                 self.assertEqual((statuses.count(200), statuses.count(429)), (100, 380))
+
+    def test_one_pace_is_kept_by_all(self):
+        began = time.monotonic()
+        statuses = sum(together(30, lambda index: self.statuses(self.weirs[index % 3].port, 3, "/paced")), [])
+        self.assertEqual(statuses, [200] * 90)
+        self.assertGreaterEqual(time.monotonic() - began, 89 / 50)
+
+    def test_of_thirty_at_once_ten_pass(self):
+        refused = threading.Semaphore(0)
+
+        def ask(index):
+            status = get(self.weirs[index % 3].port, "/held").status
+            if status == 429:
+                refused.release()
+            return status
+
+        answers = []
+        asking = threading.Thread(target=lambda: answers.extend(together(30, ask)))
+        asking.start()
+        for _ in range(20):
+            self.assertTrue(refused.acquire(timeout=30))
+        eventually(lambda: self.upstream.reply.now == 10, "ten are at the upstream")
+        self.go.set()
+        asking.join()
+        self.assertEqual((answers.count(200), answers.count(429), self.upstream.reply.most), (10, 20, 10))
 
 
 if __name__ == "__main__":
