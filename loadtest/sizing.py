@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a Redis that weirs share has to carry: memory for each key (MEMORY USAGE), and processor time for each request.
 
-One weir before one redis-server, each pinned to a processor of its own where there are two; wrk with 64 connections asks for
+One weir before one redis-server, each pinned to a processor of its own where there are two; wrk with 64 connections (--connections) asks for
 clients of 10,000 API keys, or for one (hot). Redis's time is user plus system time of its process over the requests answered,
 so it is all that a request costs there: reading, the script, writing. A core carries 1,000,000 / us requests a second."""
 
@@ -71,7 +71,7 @@ def bytes_per_key(stage):
 
 
 def wrk(port, script, options):
-    command = ["wrk", "-t", "1", "-c", "64", "-d", f"{options.seconds}s", "-s", str(script), f"http://127.0.0.1:{port}/"]
+    command = ["wrk", "-t", "1", "-c", str(options.connections), "-d", f"{options.seconds}s", "-s", str(script), f"http://127.0.0.1:{port}/"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=options.seconds + 60, check=True)
     return json.loads(done.stdout.strip().splitlines()[-1])
 
@@ -109,6 +109,7 @@ def main():
     parser = argparse.ArgumentParser(prog="./dev sizing", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weir", required=True, type=pathlib.Path, help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=int, default=4)
+    parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--case", action="append", choices=CASES, help="some alone; repeat it for several")
     options = parser.parse_args()
     with contestants.on_stage("sizing", options.weir) as stage:

@@ -20,6 +20,9 @@
 #include <chrono>
 #include <iostream>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
@@ -34,6 +37,7 @@ constexpr int kWrong = 2;  // the command line or the configuration
 constexpr std::array<std::string_view, 13> kCommands = {
     "run", "reload", "upgrade", "check",  "redis-check", "explain", "keys",
     "top", "replay", "echo",    "health", "schema",      "version"};
+constexpr std::array<std::string_view, 2> kCommandsOfKeys = {"show", "reset"};
 
 // What was typed, as text: values are parsed by the house's own readers.
 struct Words {
@@ -155,9 +159,9 @@ void declare_inspection(CLI::App& app, Words& words) {
   auto* keys =
       app.add_subcommand("keys", "look at one key of a rule in a running weir, or give all of it back");
   keys->require_subcommand(1);
-  for (const char* what : {"show", "reset"}) {
+  for (const auto what : kCommandsOfKeys) {
     auto* command = keys->add_subcommand(
-        what, *what == 's' ? "how it stands" : "give all of it back, and say how it stood");
+        std::string(what), what == "show" ? "how it stands" : "give all of it back, and say how it stood");
     declare_access(*command, words);
     command->add_option("rule", words.keys.rule, "the rule's name")->required()->type_name("RULE");
     command
@@ -310,13 +314,19 @@ int obey(const CLI::App& app, const Words& words) {
   return do_version();
 }
 
+std::string no_command(std::string_view word, std::span<const std::string_view> commands) {
+  if (word.empty() || word.starts_with('-')) return "no command" + suggestion("", commands);
+  return "no command is called " + in_quotes(word) + suggestion(word, commands);
+}
+
 // In the words of the parser, but for a command that there is not.
 int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (error.get_exit_code() == 0) return app.exit(error);
-  if (argc < 2) return wrong("no command" + suggestion("", kCommands));
-  const std::string_view first = argv[1];
-  if (!first.starts_with('-') && std::find(kCommands.begin(), kCommands.end(), first) == kCommands.end())
-    return wrong("no command is called " + in_quotes(first) + suggestion(first, kCommands));
+  const std::string_view first = argc < 2 ? "" : argv[1];
+  const bool known = std::find(kCommands.begin(), kCommands.end(), first) != kCommands.end();
+  if (!known && (first.empty() || !first.starts_with('-'))) return wrong(no_command(first, kCommands));
+  if (first == "keys" && app.get_subcommand("keys")->get_subcommands().empty())
+    return wrong("keys: " + no_command(argc < 3 ? "" : argv[2], kCommandsOfKeys));
   return wrong(error.what());
 }
 

@@ -6,6 +6,7 @@
 --          refused whatever it says; or 3: it counts what the line before it decides, beyond its limit where its kind
 --          does that), and up to six numbers, which the function of that kind names
 -- ARGV[2]  a byte for each bill: how many lines it has
+-- ARGV[3]  there only where lines of several bills have one key
 -- returns  now; then of each bill 1 charged, 0 refused, or 2: nothing was charged, because a calendar's windows came
 --          for another time than ours; then of each line three numbers of its state before
 --
@@ -26,16 +27,19 @@ local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local states = call('MGET', unpack(keys)) -- of what is no string nothing, where GET would be an error
 -- Of a line that fits: its state to be, or what makes it so, and how long from now that takes to drain.
-local nexts, aheads = {}, {}
-local reply, base = { now, 1 }, bills - 1 -- line i is told of from reply[base + 3 * i] on
+-- These tables begin with room for as much as most calls need: one that grows is made anew at 1, 2, 4, 8.
+local nexts, aheads = { nil, nil, nil, nil }, { nil, nil, nil, nil }
+local base = bills - 1 -- line i is told of from reply[base + 3 * i] on
+local reply = { now, 1, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil }
 for bill = 2, bills do
   reply[bill + 1] = 1
 end
 
--- The kinds from 2 on, by their number: each checks line i, answers for it, and says whether it fits; nil if that is for
--- the asker to find out. `beyond`: it is charged though it does not fit, but for a bucket. Made only for bills that have one of them, from arguments alone: functions, and what they share
--- with the script, cost as much to make as a check by spacing.
-local function other_kinds(keys, now, states, nexts, aheads, reply, base)
+-- The function of a kind from 2 on, which checks line i, answers for it, and says whether it fits; nil if that is for
+-- the asker to find out. `beyond`: it is charged though it does not fit, but for a bucket. Made where a line of that kind
+-- comes, from arguments alone: a function, and what it shares with the script, cost as much to make as a check by spacing,
+-- so each kind makes what it needs. known: the kinds that were made, and what they share.
+local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, base)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local floor, ceil, min, max, concat = math.floor, math.ceil, math.min, math.max, table.concat
   local most_counted = 4294967295 -- 2^32 - 1, as in the asker's windows
@@ -45,25 +49,132 @@ local function other_kinds(keys, now, states, nexts, aheads, reply, base)
     reply[told], reply[told + 1], reply[told + 2] = first, second, third or 0
   end
 
-  -- Whether a list or a sorted set may be among the keys: asked once for all of them that are no strings.
-  local others
-  local function look_for_others()
-    local absent = {}
-    for i = 1, #keys do
-      if not states[i] then
-        absent[#absent + 1] = keys[i]
+  -- A token bucket refilled by `count` each `period`. State: the last refill accounted for, and the tokens spent.
+  -- What time has refilled may pass 2^53 (periods * count), but is then rounded to no less than 2^53, and so beyond
+  -- anything spent, as the exact product is.
+  if kind == 2 then
+    return function(i, _, period, count, burst, cost)
+      local state = states[i]
+      local anchor, spent = 0, 0
+      if state and #state == 17 and byte(state) == 2 then
+        anchor, spent = take('<dd', state, 2)
+      end
+      answer(i, anchor, spent)
+      if spent == 0 then
+        anchor = now
+      elseif now > anchor then
+        local periods = floor((now - anchor) / period)
+        spent = spent - periods * count
+        if spent > 0 then
+          anchor = anchor + periods * period
+        else
+          anchor, spent = now, 0
+        end
+      end
+      if spent + cost > burst then
+        return false
+      end
+      spent = spent + cost
+      nexts[i] = pack('<Bdd', 2, anchor, spent)
+      aheads[i] = anchor - now + ceil(spent / count) * period
+      return true
+    end
+  end
+
+  -- A fixed window, of lengths that are alike or (kind 4) of a calendar: three windows end to end, first to second, to
+  -- third, to fourth, among which ours is looked for where no window is under way. State: the end of the window, what
+  -- it has admitted, and since when that is counted: what was charged before then was lost, and is not to be given back
+  -- (refund.lua).
+  if kind == 3 or kind == 4 then
+    local function counted(i, beyond, limit, cost, find)
+      local finish, used, since = 0, 0, now
+      local state = states[i]
+      if state and #state == 24 and byte(state) == 3 then
+        finish, used, since = take('<ddI7', state, 2)
+      end
+      answer(i, finish, used)
+      if used == 0 or finish <= now then
+        finish, used, since = find, 0, now
+        if not finish then
+          return nil
+        end
+      end
+      if used + cost > limit and not beyond then
+        return false
+      end
+      nexts[i] = pack('<BddI7', 3, finish, min(used + cost, most_counted), min(since, now))
+      aheads[i] = finish - now
+      return true
+    end
+    if kind == 3 then
+      return function(i, beyond, period, limit, cost)
+        return counted(i, beyond, limit, cost, now - now % period + period)
       end
     end
-    return call('EXISTS', unpack(absent)) > 0
+    return function(i, beyond, first, second, third, fourth, limit, cost)
+      local ours = now >= first and now < fourth
+      return counted(i, beyond, limit, cost, ours and (now < second and second or now < third and third or fourth))
+    end
+  end
+
+  if kind == 5 then
+    -- a * b as high * 2^42 + low, for a < 2^32 and b < 2^53, each product and its carry being less than 2^53.
+    local function product(a, b)
+      local limb = 2097152 -- 2^21
+      local low = b % limb
+      local middle = (b - low) / limb % limb
+      local high = (b - low - middle * limb) / (limb * limb)
+      low = a * low
+      middle = a * middle + floor(low / limb)
+      return a * high + floor(middle / limb), middle % limb * limb + low % limb
+    end
+
+    -- A sliding window by weight: previous * (what is left of the current window) / period + current + cost <= limit,
+    -- compared exactly, both sides times the period. State: the start of the current window, the counts of the
+    -- previous and the current one, and since when they are counted, as of a fixed window.
+    local function weighted(i, beyond, period, limit, cost)
+      local start, previous, current, since = 0, 0, 0, now
+      local state = states[i]
+      if state and #state == 24 and byte(state) == 5 then
+        start, previous, current, since = take('<dI4I4I7', state, 2)
+      end
+      answer(i, start, previous, current)
+      if now >= start + period or previous + current == 0 and now >= start then
+        previous = current > 0 and now - start < 2 * period and current or 0
+        start, current = now - now % period, 0
+      end
+      local room = limit - current - cost
+      if room < 0 and not beyond then
+        return false
+      end
+      if previous > room and not beyond then
+        local weight, weight_low = product(previous, start + period - (now > start and now or start))
+        local bound, bound_low = product(room, period)
+        if weight > bound or (weight == bound and weight_low > bound_low) then
+          return false
+        end
+      end
+      nexts[i] = pack('<BdI4I4I7', 5, start, previous, min(current + cost, most_counted), min(since, now))
+      aheads[i] = start - now + 2 * period
+      return true
+    end
+    return weighted
   end
 
   -- The answer of a command to a key that is no string; nil where there is none, or it is of another kind, as no error but
-  -- that one is to be passed over.
+  -- that one is to be passed over. Whether a list or a sorted set may be among the keys is asked once, for all of them that
+  -- are no strings (known.others).
   local function ask(...)
-    if others == nil then
-      others = look_for_others()
+    if known.others == nil then
+      local absent = {}
+      for i = 1, #keys do
+        if not states[i] then
+          absent[#absent + 1] = keys[i]
+        end
+      end
+      known.others = call('EXISTS', unpack(absent)) > 0
     end
-    if not others then
+    if not known.others then
       return nil
     end
     local answer = redis.pcall(...)
@@ -73,141 +184,26 @@ local function other_kinds(keys, now, states, nexts, aheads, reply, base)
     return answer
   end
 
-  -- The two numbers of a state of this kind; zeroes where there is none.
-  local function numbers_of(i, kind)
-    local state = states[i]
-    if state and #state == 17 and byte(state) == kind then
-      return take('<dd', state, 2)
-    end
-    return 0, 0
-  end
-
-  -- A token bucket refilled by `count` each `period`. State: the last refill accounted for, and the tokens spent.
-  -- What time has refilled may pass 2^53 (periods * count), but is then rounded to no less than 2^53, and so beyond
-  -- anything spent, as the exact product is.
-  local function stepped(i, _, period, count, burst, cost)
-    local anchor, spent = numbers_of(i, 2)
-    answer(i, anchor, spent)
-    if spent == 0 then
-      anchor = now
-    elseif now > anchor then
-      local periods = floor((now - anchor) / period)
-      spent = spent - periods * count
-      if spent > 0 then
-        anchor = anchor + periods * period
-      else
-        anchor, spent = now, 0
-      end
-    end
-    if spent + cost > burst then
-      return false
-    end
-    spent = spent + cost
-    nexts[i] = pack('<Bdd', 2, anchor, spent)
-    aheads[i] = anchor - now + ceil(spent / count) * period
-    return true
-  end
-
-  -- A fixed window. State: the end of the window, what it has admitted, and since when that is counted: what was
-  -- charged before then was lost, and is not to be given back (refund.lua).
-  local function window_of(i)
-    local state = states[i]
-    if state and #state == 24 and byte(state) == 3 then
-      return take('<ddI7', state, 2)
-    end
-    return 0, 0, now
-  end
-
-  local function counted(i, beyond, used, finish, since, limit, cost)
-    if used + cost > limit and not beyond then
-      return false
-    end
-    nexts[i] = pack('<BddI7', 3, finish, min(used + cost, most_counted), min(since, now))
-    aheads[i] = finish - now
-    return true
-  end
-
-  local function fixed(i, beyond, period, limit, cost)
-    local finish, used, since = window_of(i)
-    answer(i, finish, used)
-    if used == 0 or finish <= now then
-      finish, used, since = now - now % period + period, 0, now
-    end
-    return counted(i, beyond, used, finish, since, limit, cost)
-  end
-
-  -- The same by a calendar: three windows end to end, first to second, to third, to fourth, among which ours is
-  -- looked for where no window is under way.
-  local function calendar(i, beyond, first, second, third, fourth, limit, cost)
-    local finish, used, since = window_of(i)
-    answer(i, finish, used)
-    if used == 0 or finish <= now then
-      if now < first or now >= fourth then
-        return nil
-      end
-      finish = now < second and second or now < third and third or fourth
-      used, since = 0, now
-    end
-    return counted(i, beyond, used, finish, since, limit, cost)
-  end
-
-  -- a * b as high * 2^42 + low, for a < 2^32 and b < 2^53, each product and its carry being less than 2^53.
-  local function product(a, b)
-    local limb = 2097152 -- 2^21
-    local low = b % limb
-    local middle = (b - low) / limb % limb
-    local high = (b - low - middle * limb) / (limb * limb)
-    low = a * low
-    middle = a * middle + floor(low / limb)
-    return a * high + floor(middle / limb), middle % limb * limb + low % limb
-  end
-
-  -- A sliding window by weight: previous * (what is left of the current window) / period + current + cost <= limit,
-  -- compared exactly, both sides times the period. State: the start of the current window, the counts of the
-  -- previous and the current one, and since when they are counted, as of a fixed window.
-  local function weighted(i, beyond, period, limit, cost)
-    local start, previous, current, since = 0, 0, 0, now
-    local state = states[i]
-    if state and #state == 24 and byte(state) == 5 then
-      start, previous, current, since = take('<dI4I4I7', state, 2)
-    end
-    answer(i, start, previous, current)
-    if now >= start + period or previous + current == 0 and now >= start then
-      previous = current > 0 and now - start < 2 * period and current or 0
-      start, current = now - now % period, 0
-    end
-    local room = limit - current - cost
-    if room < 0 and not beyond then
-      return false
-    end
-    if previous > room and not beyond then
-      local weight, weight_low = product(previous, start + period - (now > start and now or start))
-      local bound, bound_low = product(room, period)
-      if weight > bound or (weight == bound and weight_low > bound_low) then
-        return false
-      end
-    end
-    nexts[i] = pack('<BdI4I4I7', 5, start, previous, min(current + cost, most_counted), min(since, now))
-    aheads[i] = start - now + 2 * period
-    return true
-  end
-
+  if kind == 6 then
 --#include charge_log.lua
+    return logged
+  end
+
 --#include held_state.lua
 --#include charge_held.lua
-  return { false, stepped, fixed, calendar, weighted, logged, held }
+  return held
 end
 
 -- Of keys that several bills may charge: the line that last did. Its state to be is what the next one finds, and only
 -- the last is written.
-local charged = bills > 1 and {}
-local kinds
+local charged = ARGV[3] and {}
+local kinds = {}
 local last = 0
 for bill = 1, bills do
   local first, verdict, decided = last + 1, 1, false -- whether the line before fits
   last = last + byte(counts, bill)
   for i = first, last do
-    if bill > 1 and charged[keys[i]] then
+    if charged and charged[keys[i]] then
       states[i] = nexts[charged[keys[i]]]
     end
     local kind, enforced, a, b, c, d, e, f
@@ -241,8 +237,9 @@ for bill = 1, bills do
         nexts[i], aheads[i] = pack('<dd', now + wait, part), wait
       end
     else
-      kinds = kinds or other_kinds(keys, now, states, nexts, aheads, reply, base)
-      fits = kinds[kind](i, enforced == 3 and decided, a, b, c, d, e, f)
+      local check = kinds[kind] or kind_of(kind, kinds, keys, now, states, nexts, aheads, reply, base)
+      kinds[kind] = check
+      fits = check(i, enforced == 3 and decided, a, b, c, d, e, f)
     end
     if enforced == 3 and not decided then
       aheads[i] = nil

@@ -32,7 +32,7 @@
     aheads[i] = last - now
     nexts[i] = #permits <= 27 * few_permits and string_of_permits(total + cost, first, last, permits)
       or function(ttl)
-        others = true
+        known.others = true
         set_of_permits(key, total + cost, permits, ttl)
       end
     return true

@@ -15,7 +15,8 @@
   -- them; or, where the cost does not fit, of the one that has to go before it does.
   --
   -- Beyond the limit `most` units are kept, the newest ones.
-  local few, wrap = 64, 4294967296
+  local few = 64
+  local wrap = 4294967296
 
   -- Where the part begins and ends in which an offset into a period lies. Part s begins ceil(s * period / buckets)
   -- after its period: s * whole + ceil(s * rest / buckets), where s * rest < buckets^2 <= 10^6.
@@ -57,90 +58,95 @@
     return pack('<BI7I4', 6, newest, live + cost) .. sub(kept, 1, -12) .. pack('<I7I4', entered, paid + cost)
   end
 
-  -- Makes a list of a string that has become too long.
-  local function listing(key, state)
-    return function(ttl)
-      local entries, sum = {}, 0
-      others = true
-      for at = 13, #state, 11 do
-        local entered, paid = take('<I7I4', state, at)
-        sum = (sum + paid) % wrap
-        entries[#entries + 1] = pack('<I7I4I4', entered, paid, sum)
-      end
-      local newest, total = take('<I7I4', state, 2)
-      call('DEL', key)
-      call('RPUSH', key, pack('<I7I4I4', newest, total, sum), unpack(entries))
-      call('PEXPIRE', key, ttl)
-    end
-  end
-
-  -- The same as string_log of a list, of whose entries so many have expired, and others count. `sum`: up to the last.
-  local function list_log(key, expired, live, over, from, newest, sum, instant, cost)
-    return function(ttl)
-      while over > 0 and live > 0 do
-        local entered, paid, until_then = take('<I7I4I4', call('LINDEX', key, expired + 1))
-        local gone = min(paid, over)
-        if gone < paid then
-          call('LSET', key, expired + 1, pack('<I7I4I4', entered, paid - gone, until_then))
-        else
-          expired = expired + 1
+  -- What lists need, made when there is one.
+  local function of_lists()
+    -- Makes a list of a string that has become too long.
+    local function listing(key, state)
+      return function(ttl)
+        local entries, sum = {}, 0
+        known.others = true
+        for at = 13, #state, 11 do
+          local entered, paid = take('<I7I4', state, at)
+          sum = (sum + paid) % wrap
+          entries[#entries + 1] = pack('<I7I4I4', entered, paid, sum)
         end
-        live, over = live - gone, over - gone
+        local newest, total = take('<I7I4', state, 2)
+        call('DEL', key)
+        call('RPUSH', key, pack('<I7I4I4', newest, total, sum), unpack(entries))
+        call('PEXPIRE', key, ttl)
       end
-      local merges = live > 0 and newest >= from
-      sum = (sum + cost) % wrap
-      local head = pack('<I7I4I4', merges and newest or instant, live + cost, sum)
-      if expired > 0 then
-        call('LTRIM', key, expired, -1) -- the last of them makes room for the head
-      end
-      call('LSET', key, 0, head)
-      if merges then
-        local entered, paid = take('<I7I4I4', call('LINDEX', key, -1))
-        call('LSET', key, -1, pack('<I7I4I4', entered, paid + cost, sum))
-      else
-        call('RPUSH', key, pack('<I7I4I4', instant, cost, sum))
-      end
-      call('PEXPIRE', key, ttl)
     end
-  end
 
-  -- Of a list, of which the first `looked_at` entries do not settle it: what those that count cost together, how many
-  -- count no more, and the instant to answer. `counts`: the number of the first that does, if that is known.
-  local function seek(key, total, looked_at, counts, since, need_of)
-    local last = call('LLEN', key) - 1
-    local function entry(number)
-      return take('<I7I4I4', call('LINDEX', key, number))
-    end
-    -- The first from `low` on of which it holds, as it does of all behind it; one beyond the last where of none.
-    local function first_that(low, holds)
-      local high = last + 1
-      while low < high do
-        local middle = floor((low + high) / 2)
-        if holds(entry(middle)) then
-          high = middle
-        else
-          low = middle + 1
+    -- The same as string_log of a list, of whose entries so many have expired, and others count. `sum`: up to the last.
+    local function list_log(key, expired, live, over, from, newest, sum, instant, cost)
+      return function(ttl)
+        while over > 0 and live > 0 do
+          local entered, paid, until_then = take('<I7I4I4', call('LINDEX', key, expired + 1))
+          local gone = min(paid, over)
+          if gone < paid then
+            call('LSET', key, expired + 1, pack('<I7I4I4', entered, paid - gone, until_then))
+          else
+            expired = expired + 1
+          end
+          live, over = live - gone, over - gone
         end
+        local merges = live > 0 and newest >= from
+        sum = (sum + cost) % wrap
+        local head = pack('<I7I4I4', merges and newest or instant, live + cost, sum)
+        if expired > 0 then
+          call('LTRIM', key, expired, -1) -- the last of them makes room for the head
+        end
+        call('LSET', key, 0, head)
+        if merges then
+          local entered, paid = take('<I7I4I4', call('LINDEX', key, -1))
+          call('LSET', key, -1, pack('<I7I4I4', entered, paid + cost, sum))
+        else
+          call('RPUSH', key, pack('<I7I4I4', instant, cost, sum))
+        end
+        call('PEXPIRE', key, ttl)
       end
-      return low
     end
-    local _, paid, sum = entry(1)
-    local none = sum - paid -- the sum before the first
-    local first = counts or first_that(looked_at + 1, function(entered)
-      return entered >= since
-    end)
-    if first > last then
-      return 0, last
+
+    -- Of a list, of which the first `looked_at` entries do not settle it: what those that count cost together, how many
+    -- count no more, and the instant to answer. `counts`: the number of the first that does, if that is known; excess: as in
+    -- logged.
+    local function seek(key, total, looked_at, counts, since, excess)
+      local last = call('LLEN', key) - 1
+      local function entry(number)
+        return take('<I7I4I4', call('LINDEX', key, number))
+      end
+      -- The first from `low` on of which it holds, as it does of all behind it; one beyond the last where of none.
+      local function first_that(low, holds)
+        local high = last + 1
+        while low < high do
+          local middle = floor((low + high) / 2)
+          if holds(entry(middle)) then
+            high = middle
+          else
+            low = middle + 1
+          end
+        end
+        return low
+      end
+      local _, paid, sum = entry(1)
+      local none = sum - paid -- the sum before the first
+      local first = counts or first_that(looked_at + 1, function(entered)
+        return entered >= since
+      end)
+      if first > last then
+        return 0, last
+      end
+      local speaker, its, until_then = entry(first)
+      local expired = (until_then - its - none) % wrap
+      local need = max(total - expired + excess, 1)
+      if need > its then
+        speaker = entry(first_that(max(first, looked_at) + 1, function(_, _, passed)
+          return (passed - none) % wrap - expired >= need
+        end))
+      end
+      return total - expired, first - 1, speaker
     end
-    local speaker, its, until_then = entry(first)
-    local expired = (until_then - its - none) % wrap
-    local need = need_of(total - expired)
-    if need > its then
-      speaker = entry(first_that(max(first, looked_at) + 1, function(_, _, passed)
-        return (passed - none) % wrap - expired >= need
-      end))
-    end
-    return total - expired, first - 1, speaker
+    return listing, list_log, seek
   end
 
   local function logged(i, beyond, period, buckets, limit, cost, most)
@@ -165,13 +171,10 @@
     local from = instant - offset + begin -- where the part of this instant begins
     local since = instant - offset + finish - period -- what is older counts no more
 
-    -- What has to go of so much that counts, before the cost fits: at least the first entry.
-    local function need_of(live)
-      return cost <= limit and max(live + cost - limit, 1) or 1
-    end
-
+    -- Of what counts so much beyond it has to go before the cost fits; at least the first entry, also where that never does.
+    local excess = cost <= limit and cost - limit or -wrap
     local live, expired, speaker, going = total, 0, nil, 0
-    while next <= #text and live > 0 and not (speaker and going >= need_of(live)) do
+    while next <= #text and live > 0 and not (speaker and going >= max(live + excess, 1)) do
       local entered, paid = take(form, text, next)
       next = next + size
       if entered < since then
@@ -180,8 +183,9 @@
         speaker, going = entered, going + paid
       end
     end
-    if not state and live > 0 and not (speaker and going >= need_of(live)) then
-      live, expired, speaker = seek(key, total, #text / size - 1, speaker and expired + 1, since, need_of)
+    if not state and live > 0 and not (speaker and going >= max(live + excess, 1)) then
+      local _, _, seek = of_lists()
+      live, expired, speaker = seek(key, total, #text / size - 1, speaker and expired + 1, since, excess)
     end
     answer(i, newest, live, speaker)
 
@@ -192,8 +196,9 @@
     aheads[i] = from + period - now
     if state or live == 0 then
       local log = string_log(state or '', 13 + 11 * expired, live, over, from, newest, instant, cost)
-      nexts[i] = #log <= 12 + 11 * few and log or listing(key, log)
+      nexts[i] = #log <= 12 + 11 * few and log or of_lists()(key, log)
     else
+      local _, list_log = of_lists()
       nexts[i] = list_log(key, expired, live, over, from, newest, sum, instant, cost)
     end
     return true

@@ -11,213 +11,238 @@
 -- reset since the charge, which a key beside it tells: of a name of its own, that KEYS does not have, but in its slot.
 -- Nor is anything given back to a window that was lost since the charge (FLUSHALL, a failover) and counts others'
 -- requests by now, or to a log of which units are taken in advance. Of others it is not known.
-local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
-local max, min, ceil = math.max, math.min, math.ceil
-local time = call('TIME')
+local take = struct.unpack
+local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local lines, at, amended = ARGV[1], 1, 0
 
-local most_counted = 4294967295 -- 2^32 - 1: more owed than that counts as so much
+-- The function of a kind: amends the charge of a key, and says whether it did. `state`: of the key; of what is no string
+-- nothing, where GET would be an error. Made where a line of that kind comes, as in charge.lua.
+local function kind_of(kind, now)
+  local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
+  local max, min, ceil, format = math.max, math.min, math.ceil, string.format
+  local most_counted = 4294967295 -- 2^32 - 1: more owed than that counts as so much
 
-local state -- of the line's key; of what is no string nothing, where GET would be an error
-
--- And when the key was reset, if that was today.
-local function states_of(key)
-  local both = redis.pcall('MGET', key, key .. ':reset')
-  if both.err then -- a slot that is moving tells of one key alone
-    return call('MGET', key)[1], false
-  end
-  return both[1], both[2]
-end
-
--- The answer of a command; nil where the key is of another kind, as no error but that one is to be passed over.
-local function ask(...)
-  local answer = redis.pcall(...)
-  if type(answer) == 'table' and answer.err then
-    return not string.find(answer.err, 'WRONGTYPE', 1, true) and call(...) or nil
-  end
-  return answer
-end
-
--- The numbers of a state of this kind, zeroes where there is no state, or nothing.
-local function numbers_of(key, kind, format, size)
-  if state and #state == size and byte(state) == kind then
-    return take(format, state, 2)
-  elseif not state and call('EXISTS', key) == 0 then
-    return 0, 0, 0, 0
-  end
-end
-
--- Keeps a state that drains so long from now. As in charge.lua, two milliseconds more than whole ones.
-local function keep(key, state, ahead)
-  amended = amended + 1
-  if ahead > 0 then
-    call('SET', key, state, 'PX', (ahead - ahead % 1000) / 1000 + 2)
-  else
-    call('DEL', key)
-  end
-end
-
--- Lengths and instants beside a fraction of 1/count, marked _part, as spaced has them.
-local function less(a, a_part, b, b_part)
-  return a < b or (a == b and a_part < b_part)
-end
-
-local function minus(a, a_part, b, b_part, count)
-  if a_part < b_part then
-    return a - b - 1, a_part - b_part + count
-  end
-  return a - b, a_part - b_part
-end
-
-local function plus(a, a_part, b, b_part, count)
-  if a_part + b_part >= count then
-    return a + b + 1, a_part + b_part - count
-  end
-  return a + b, a_part + b_part
-end
-
--- latest: how far debt may move the TAT. It is -1 for a queue: its charged_at is the microsecond that was promised, and
--- can only be given back while it is the last one promised, since two requests may never hold one departure.
-local function spaced(key, count, charged_at, reserved, reserved_part, actual, actual_part, latest)
-  local tat, part = 0, 0
-  if state and #state == 16 then
-    tat, part = take('<dd', state)
-    if part >= count then
-      tat, part = tat + 1, 0
+  -- A key is given back whole. For a day, which is longer than requests last, it is known when that was.
+  if kind == 8 then
+    return function(key)
+      local found = call('DEL', key) == 1
+      redis.pcall('SET', key .. ':reset', now, 'PX', 86400000) -- of a slot that is moving, an error
+      return found
     end
-  elseif state or call('EXISTS', key) == 1 then
-    return
   end
-  if less(actual, actual_part, reserved, reserved_part) then
-    if not state then
-      return
+
+  -- As in charge.lua: two milliseconds more than whole ones, as text.
+  local function milliseconds(ahead)
+    return format('%d', (ahead - ahead % 1000) / 1000 + 2)
+  end
+
+  -- Keeps a state that drains so long from now.
+  local function keep(key, state, ahead)
+    if ahead > 0 then
+      call('SET', key, state, 'PX', milliseconds(ahead))
+    else
+      call('DEL', key)
     end
-    local back, back_part = minus(reserved, reserved_part, actual, actual_part, count)
-    tat, part = minus(tat, part, back, back_part, count)
-    if latest < 0 and charged_at ~= (part > 0 and tat + 1 or tat) then
-      return
+    return true
+  end
+
+  if kind == 1 then
+    -- Lengths and instants beside a fraction of 1/count, marked _part, as spaced has them.
+    local function less(a, a_part, b, b_part)
+      return a < b or (a == b and a_part < b_part)
     end
-  else
-    local from, from_part = plus(charged_at, 0, reserved, reserved_part, count)
-    if less(tat, part, from, from_part) then
-      tat, part = from, from_part
-    end
-    local more, more_part = minus(actual, actual_part, reserved, reserved_part, count)
-    if less(tat, part, latest, 0) then
-      local room, room_part = minus(latest, 0, tat, part, count)
-      if less(more, more_part, room, room_part) then
-        tat, part = plus(tat, part, more, more_part, count)
-      else
-        tat, part = latest, 0
+
+    local function minus(a, a_part, b, b_part, count)
+      if a_part < b_part then
+        return a - b - 1, a_part - b_part + count
       end
+      return a - b, a_part - b_part
+    end
+
+    local function plus(a, a_part, b, b_part, count)
+      if a_part + b_part >= count then
+        return a + b + 1, a_part + b_part - count
+      end
+      return a + b, a_part + b_part
+    end
+
+    -- latest: how far debt may move the TAT. It is -1 for a queue: its charged_at is the microsecond that was promised, and
+    -- can only be given back while it is the last one promised, since two requests may never hold one departure.
+    return function(key, state, count, charged_at, reserved, reserved_part, actual, actual_part, latest)
+      local tat, part = 0, 0
+      if state and #state == 16 then
+        tat, part = take('<dd', state)
+        if part >= count then
+          tat, part = tat + 1, 0
+        end
+      elseif state or call('EXISTS', key) == 1 then
+        return
+      end
+      if less(actual, actual_part, reserved, reserved_part) then
+        if not state then
+          return
+        end
+        local back, back_part = minus(reserved, reserved_part, actual, actual_part, count)
+        tat, part = minus(tat, part, back, back_part, count)
+        if latest < 0 and charged_at ~= (part > 0 and tat + 1 or tat) then
+          return
+        end
+      else
+        local from, from_part = plus(charged_at, 0, reserved, reserved_part, count)
+        if less(tat, part, from, from_part) then
+          tat, part = from, from_part
+        end
+        local more, more_part = minus(actual, actual_part, reserved, reserved_part, count)
+        if less(tat, part, latest, 0) then
+          local room, room_part = minus(latest, 0, tat, part, count)
+          if less(more, more_part, room, room_part) then
+            tat, part = plus(tat, part, more, more_part, count)
+          else
+            tat, part = latest, 0
+          end
+        end
+      end
+      return keep(key, pack('<dd', tat, part), (part > 0 and tat + 1 or tat) - now)
     end
   end
-  keep(key, pack('<dd', tat, part), (part > 0 and tat + 1 or tat) - now)
-end
 
--- most: that debt may come to.
-local function stepped(key, charged_at, reserved, actual, period, count, most)
-  local anchor, spent = numbers_of(key, 2, '<dd', 17)
-  if not anchor or (spent == 0 and actual < reserved) then
-    return
+  -- The answer of a command; nil where the key is of another kind, as no error but that one is to be passed over.
+  local function ask(...)
+    local answer = redis.pcall(...)
+    if type(answer) == 'table' and answer.err then
+      return not string.find(answer.err, 'WRONGTYPE', 1, true) and call(...) or nil
+    end
+    return answer
   end
-  if spent == 0 then
-    anchor, spent = charged_at, min(actual, most)
-  else
-    spent = max(0, min(spent + actual - reserved, max(spent, most)))
-  end
-  local ahead = spent > 0 and anchor + ceil(spent / count) * period - now or 0
-  keep(key, pack('<Bdd', 2, anchor, spent), ahead)
-end
 
--- What there is of the charge, where a state counts since then: nil if there is nothing to be done.
-local function found(charged_at, since, reserved, actual)
-  if charged_at >= since then
-    return reserved
+  if kind == 6 then
+--#include refund_log.lua
+    return logged
+  elseif kind == 7 then
+--#include held_state.lua
+--#include refund_held.lua
+    return held
   end
-  return actual > reserved and 0 or nil
-end
 
--- finish: the end of the window in which it was charged.
-local function fixed(key, finish, reserved, actual, charged_at)
-  local stands, used, since = numbers_of(key, 3, '<ddI7', 24)
-  if not stands or (used > 0 and stands > finish) then
-    return
+  -- The numbers of a state of this kind, zeroes where there is no state, or nothing.
+  local function numbers_of(key, state, kind, form, size)
+    if state and #state == size and byte(state) == kind then
+      return take(form, state, 2)
+    elseif not state and call('EXISTS', key) == 0 then
+      return 0, 0, 0, 0
+    end
   end
-  if used > 0 and stands == finish then
+
+  if kind == 2 then
+    -- most: that debt may come to.
+    return function(key, state, charged_at, reserved, actual, period, count, most)
+      local anchor, spent = numbers_of(key, state, 2, '<dd', 17)
+      if not anchor or (spent == 0 and actual < reserved) then
+        return
+      end
+      if spent == 0 then
+        anchor, spent = charged_at, min(actual, most)
+      else
+        spent = max(0, min(spent + actual - reserved, max(spent, most)))
+      end
+      local ahead = spent > 0 and anchor + ceil(spent / count) * period - now or 0
+      return keep(key, pack('<Bdd', 2, anchor, spent), ahead)
+    end
+  end
+
+  -- What there is of the charge, where a state counts since then: nil if there is nothing to be done.
+  local function found(charged_at, since, reserved, actual)
+    if charged_at >= since then
+      return reserved
+    end
+    return actual > reserved and 0 or nil
+  end
+
+  if kind == 3 then
+    -- finish: the end of the window in which it was charged.
+    return function(key, state, finish, reserved, actual, charged_at)
+      local stands, used, since = numbers_of(key, state, 3, '<ddI7', 24)
+      if not stands or (used > 0 and stands > finish) then
+        return
+      end
+      if used > 0 and stands == finish then
+        reserved = found(charged_at, since, reserved, actual)
+        if not reserved then
+          return
+        end
+        used = max(0, min(used + actual - reserved, most_counted))
+      elseif actual > reserved then
+        used, since = min(actual, most_counted), charged_at
+      else
+        return
+      end
+      return keep(key, pack('<BddI7', 3, finish, used, since), used > 0 and finish - now or 0)
+    end
+  end
+
+  -- Where it was counted, if that window is one of the two.
+  return function(key, state, period, charged_at, reserved, actual)
+    local start, previous, current, since = numbers_of(key, state, 5, '<dI4I4I7', 24)
+    if not start or (previous + current == 0 and actual < reserved) then
+      return
+    end
+    local owes = actual > reserved
+    if previous + current == 0 then
+      since = charged_at
+    end
     reserved = found(charged_at, since, reserved, actual)
     if not reserved then
       return
     end
-    used = max(0, min(used + actual - reserved, most_counted))
-  elseif actual > reserved then
-    used, since = min(actual, most_counted), charged_at
-  else
-    return
-  end
-  keep(key, pack('<BddI7', 3, finish, used, since), used > 0 and finish - now or 0)
-end
-
--- Where it was counted, if that window is one of the two.
-local function weighted(key, period, charged_at, reserved, actual)
-  local start, previous, current, since = numbers_of(key, 5, '<dI4I4I7', 24)
-  if not start or (previous + current == 0 and actual < reserved) then
-    return
-  end
-  local owes = actual > reserved
-  if previous + current == 0 then
-    since = charged_at
-  end
-  reserved = found(charged_at, since, reserved, actual)
-  if not reserved then
-    return
-  end
-  if owes and charged_at >= start and (charged_at - start >= period or previous + current == 0) then
-    previous = charged_at - start < 2 * period and current or 0
-    start, current = charged_at - charged_at % period, 0
-  end
-  if charged_at >= start + period or charged_at < start - period then
-    return
-  end
-  local function amend(count)
-    if count == 0 then
-      return owes and min(actual, most_counted) or 0
+    if owes and charged_at >= start and (charged_at - start >= period or previous + current == 0) then
+      previous = charged_at - start < 2 * period and current or 0
+      start, current = charged_at - charged_at % period, 0
     end
-    return max(0, min(count + actual - reserved, most_counted))
+    if charged_at >= start + period or charged_at < start - period then
+      return
+    end
+    local function amend(count)
+      if count == 0 then
+        return owes and min(actual, most_counted) or 0
+      end
+      return max(0, min(count + actual - reserved, most_counted))
+    end
+    if charged_at >= start then
+      current = amend(current)
+    else
+      previous = amend(previous)
+    end
+    local drained = current > 0 and start + 2 * period or previous > 0 and start + period or now
+    return keep(key, pack('<BdI4I4I7', 5, start, previous, current, since), drained - now)
   end
-  if charged_at >= start then
-    current = amend(current)
-  else
-    previous = amend(previous)
-  end
-  local drained = current > 0 and start + 2 * period or previous > 0 and start + period or now
-  keep(key, pack('<BdI4I4I7', 5, start, previous, current, since), drained - now)
 end
 
---#include refund_log.lua
---#include held_state.lua
---#include refund_held.lua
-
--- A key is given back whole. For a day, which is longer than requests last, it is known when that was.
-local function reset(key)
-  amended = amended + call('DEL', key)
-  redis.pcall('SET', key .. ':reset', now, 'PX', 86400000) -- of a slot that is moving, an error
+-- A key's state, and when it was reset, if that was today.
+local function states_of(key)
+  local both = redis.pcall('MGET', key, key .. ':reset')
+  if both.err then -- a slot that is moving tells of one key alone
+    return redis.call('MGET', key)[1], false
+  end
+  return both[1], both[2]
 end
 
-local kinds = { spaced, stepped, fixed, false, weighted, logged, held, reset }
-
+local kinds = {}
 for i = 1, #KEYS do
   local kind, a, b, c, d, e, f, g
   kind, a, b, c, d, e, f, g, at = take('<dddddddd', lines, at)
-  local reset_at
+  local state, reset_at
   if kind < 7 then -- what is under way is never reset
     state, reset_at = states_of(KEYS[i])
   end
   local charged_at = (kind == 1 or kind == 5) and b or kind == 3 and d or a
   reset_at = reset_at and tonumber(reset_at)
   if not reset_at or charged_at > reset_at or reset_at > now then -- a clock that was set back tells nothing
-    kinds[kind](KEYS[i], a, b, c, d, e, f, g)
+    local amend = kinds[kind] or kind_of(kind, now)
+    kinds[kind] = amend
+    if amend(KEYS[i], state, a, b, c, d, e, f, g) then
+      amended = amended + 1
+    end
   end
 end
 return amended

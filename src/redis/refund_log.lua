@@ -1,166 +1,165 @@
--- Of a log: in the first entry from where it was charged on, and as much as that lacks in the next; it lies near the
--- end, for what is amended was mostly charged of late. from, expiry: where the part of its instant begins, and when
--- what was entered there counts no more. most: of one entry. strict: 1 where the charge's own entry is still there, if
--- it was not lost: what counts beyond its limit drops entries.
+    -- Of a log: in the first entry from where it was charged on, and as much as that lacks in the next; it lies near the
+    -- end, for what is amended was mostly charged of late. from, expiry: where the part of its instant begins, and when
+    -- what was entered there counts no more. most: of one entry. strict: 1 where the charge's own entry is still there, if
+    -- it was not lost: what counts beyond its limit drops entries.
 
--- A log's pairs by their number, the head being number 0, in a string; none is written before keep().
-local function string_log(key, text)
-  local log = { last = (#text - 12) / 11 }
-  function log.pair(number)
-    return take('<I7I4', text, 2 + 11 * number)
-  end
-  function log.set(number, instant, cost)
-    text = sub(text, 1, 1 + 11 * number) .. pack('<I7I4', instant, cost) .. sub(text, 13 + 11 * number)
-  end
-  function log.remove(number)
-    text = sub(text, 1, 1 + 11 * number) .. sub(text, 13 + 11 * number)
-    log.last = log.last - 1
-  end
-  function log.push(instant, cost)
-    text = text .. pack('<I7I4', instant, cost)
-  end
-  function log.keep(ttl)
-    if ttl then
-      call('SET', key, text, 'PX', ttl)
-    else
-      call('SET', key, text, 'KEEPTTL')
-    end
-  end
-  return log
-end
-
--- The same in a list, of which the end is read backwards by 64. The sums of all entries from the first that changes on
--- change with it: these are written anew.
-local function list_log(key)
-  local wrap = 4294967296
-  local log = { last = call('LLEN', key) - 1 }
-  local entered, paid = {}, {} -- by the entry's number
-  local begin, before = log.last + 1, nil -- the first of them, and the sum that comes before it
-  local changed -- from which one on
-  local newest, total, sum = take('<I7I4I4', call('LINDEX', key, 0))
-
-  function log.pair(number)
-    if number == 0 then
-      return newest, total
-    end
-    while number < begin do
-      local low = max(begin - 64, 1)
-      local texts = call('LRANGE', key, low, begin - 1)
-      for at = #texts, 1, -1 do
-        local until_then
-        entered[low + at - 1], paid[low + at - 1], until_then = take('<I7I4I4', texts[at])
-        before = until_then - paid[low + at - 1]
+    -- A log's pairs by their number, the head being number 0, in a string; none is written before keep().
+    local function string_log(key, text)
+      local log = { last = (#text - 12) / 11 }
+      function log.pair(number)
+        return take('<I7I4', text, 2 + 11 * number)
       end
-      begin = low
-    end
-    return entered[number], paid[number]
-  end
-  function log.set(number, instant, cost)
-    if number == 0 then
-      newest, total = instant, cost
-    else
-      entered[number], paid[number], changed = instant, cost, min(changed or number, number)
-    end
-  end
-  function log.remove(number)
-    for at = number, log.last do
-      entered[at], paid[at] = entered[at + 1], paid[at + 1]
-    end
-    log.last, changed = log.last - 1, min(changed or number, number)
-  end
-  function log.push(instant, cost)
-    log.last = log.last + 1
-    entered[log.last], paid[log.last], changed = instant, cost, changed or log.last
-  end
-  function log.keep(ttl)
-    if changed then
-      local texts, passed = {}, before or sum
-      for number = begin, log.last do
-        passed = (passed + paid[number]) % wrap
-        if number >= changed then
-          texts[#texts + 1] = pack('<I7I4I4', entered[number], paid[number], passed)
+      function log.set(number, instant, cost)
+        text = sub(text, 1, 1 + 11 * number) .. pack('<I7I4', instant, cost) .. sub(text, 13 + 11 * number)
+      end
+      function log.remove(number)
+        text = sub(text, 1, 1 + 11 * number) .. sub(text, 13 + 11 * number)
+        log.last = log.last - 1
+      end
+      function log.push(instant, cost)
+        text = text .. pack('<I7I4', instant, cost)
+      end
+      function log.keep(ttl)
+        if ttl then
+          call('SET', key, text, 'PX', ttl)
+        else
+          call('SET', key, text, 'KEEPTTL')
         end
       end
-      sum = passed
-      call('LTRIM', key, 0, changed - 1)
-      for at = 1, #texts, 1000 do
-        call('RPUSH', key, unpack(texts, at, min(at + 999, #texts)))
+      return log
+    end
+
+    -- The same in a list, of which the end is read backwards by 64. The sums of all entries from the first that changes on
+    -- change with it: these are written anew.
+    local function list_log(key)
+      local wrap = 4294967296
+      local log = { last = call('LLEN', key) - 1 }
+      local entered, paid = {}, {} -- by the entry's number
+      local begin, before = log.last + 1, nil -- the first of them, and the sum that comes before it
+      local changed -- from which one on
+      local newest, total, sum = take('<I7I4I4', call('LINDEX', key, 0))
+
+      function log.pair(number)
+        if number == 0 then
+          return newest, total
+        end
+        while number < begin do
+          local low = max(begin - 64, 1)
+          local texts = call('LRANGE', key, low, begin - 1)
+          for at = #texts, 1, -1 do
+            local until_then
+            entered[low + at - 1], paid[low + at - 1], until_then = take('<I7I4I4', texts[at])
+            before = until_then - paid[low + at - 1]
+          end
+          begin = low
+        end
+        return entered[number], paid[number]
       end
-    end
-    call('LSET', key, 0, pack('<I7I4I4', newest, total, sum))
-    if ttl then
-      call('PEXPIRE', key, ttl)
-    end
-  end
-  return log
-end
-
--- Where there is none an empty one; nil where the key is of another kind.
-local function log_of(key)
-  if state then
-    return byte(state) == 6 and #state % 11 == 1 and string_log(key, state) or nil
-  end
-  local head = ask('LINDEX', key, 0)
-  if head == nil then
-    return nil
-  end
-  return head and list_log(key) or string_log(key, pack('<BI7I4', 6, 0, 0))
-end
-
-local function logged(key, charged_at, reserved, actual, from, expiry, most, strict)
-  local log = expiry > now and log_of(key)
-  if not log then
-    return
-  end
-  local newest, total = log.pair(0)
-  local first = log.last + 1 -- all entries from this one on are of that part or later
-  while first > 1 and log.pair(first - 1) >= from do
-    first = first - 1
-  end
-
-  local function give_back(left)
-    while left > 0 and first <= log.last do
-      local entered, paid = log.pair(first)
-      local back = min(paid, left)
-      if total <= back then
-        call('DEL', key)
-        return
+      function log.set(number, instant, cost)
+        if number == 0 then
+          newest, total = instant, cost
+        else
+          entered[number], paid[number], changed = instant, cost, min(changed or number, number)
+        end
       end
-      if paid > back then
-        log.set(first, entered, paid - back)
-      else
-        log.remove(first)
-        newest = log.pair(log.last)
+      function log.remove(number)
+        for at = number, log.last do
+          entered[at], paid[at] = entered[at + 1], paid[at + 1]
+        end
+        log.last, changed = log.last - 1, min(changed or number, number)
       end
-      left, total = left - back, total - back
+      function log.push(instant, cost)
+        log.last = log.last + 1
+        entered[log.last], paid[log.last], changed = instant, cost, changed or log.last
+      end
+      function log.keep(ttl)
+        if changed then
+          local texts, passed = {}, before or sum
+          for number = begin, log.last do
+            passed = (passed + paid[number]) % wrap
+            if number >= changed then
+              texts[#texts + 1] = pack('<I7I4I4', entered[number], paid[number], passed)
+            end
+          end
+          sum = passed
+          call('LTRIM', key, 0, changed - 1)
+          for at = 1, #texts, 1000 do
+            call('RPUSH', key, unpack(texts, at, min(at + 999, #texts)))
+          end
+        end
+        call('LSET', key, 0, pack('<I7I4I4', newest, total, sum))
+        if ttl then
+          call('PEXPIRE', key, ttl)
+        end
+      end
+      return log
     end
-    log.set(0, newest, total)
-    log.keep()
-  end
 
-  if actual < reserved then
-    -- An entry has the instant of its first charge: one behind this charge does not hold it.
-    if first <= log.last and (strict == 0 or log.pair(first) <= charged_at) then
-      amended = amended + 1
-      give_back(reserved - actual)
+    -- Where there is none an empty one; nil where the key is of another kind.
+    local function log_of(key, state)
+      if state then
+        return byte(state) == 6 and #state % 11 == 1 and string_log(key, state) or nil
+      end
+      local head = ask('LINDEX', key, 0)
+      if head == nil then
+        return nil
+      end
+      return head and list_log(key) or string_log(key, pack('<BI7I4', 6, 0, 0))
     end
-    return
-  end
-  amended = amended + 1
-  if first <= log.last then
-    local entered, paid = log.pair(first)
-    local more = min(actual - reserved, most - paid, most_counted - total)
-    log.set(first, entered, paid + more)
-    log.set(0, newest, total + more)
-    log.keep()
-    return
-  end
-  local whole = min(actual, most, most_counted - total)
-  if whole == 0 then -- it owes the most that a log can say
-    return
-  end
-  log.set(0, charged_at, total + whole)
-  log.push(charged_at, whole)
-  log.keep((expiry - now - (expiry - now) % 1000) / 1000 + 2)
-end
+
+    local function logged(key, state, charged_at, reserved, actual, from, expiry, most, strict)
+      local log = expiry > now and log_of(key, state)
+      if not log then
+        return false
+      end
+      local newest, total = log.pair(0)
+      local first = log.last + 1 -- all entries from this one on are of that part or later
+      while first > 1 and log.pair(first - 1) >= from do
+        first = first - 1
+      end
+
+      local function give_back(left)
+        while left > 0 and first <= log.last do
+          local entered, paid = log.pair(first)
+          local back = min(paid, left)
+          if total <= back then
+            call('DEL', key)
+            return
+          end
+          if paid > back then
+            log.set(first, entered, paid - back)
+          else
+            log.remove(first)
+            newest = log.pair(log.last)
+          end
+          left, total = left - back, total - back
+        end
+        log.set(0, newest, total)
+        log.keep()
+      end
+
+      if actual < reserved then
+        -- An entry has the instant of its first charge: one behind this charge does not hold it.
+        local there = first <= log.last and (strict == 0 or log.pair(first) <= charged_at)
+        if there then
+          give_back(reserved - actual)
+        end
+        return there
+      end
+      if first <= log.last then
+        local entered, paid = log.pair(first)
+        local more = min(actual - reserved, most - paid, most_counted - total)
+        log.set(first, entered, paid + more)
+        log.set(0, newest, total + more)
+        log.keep()
+        return true
+      end
+      local whole = min(actual, most, most_counted - total)
+      if whole > 0 then -- else it owes the most that a log can say
+        log.set(0, charged_at, total + whole)
+        log.push(charged_at, whole)
+        log.keep(milliseconds(expiry - now))
+      end
+      return true
+    end
 

@@ -62,6 +62,9 @@ TEST(CommandLine, AWrongOneExitsWithTwoAndSaysWhy) {
       {{"echo", "--listen", "a:1", "--workers", "0"}, "weir: --workers: "},
       {{"health", "--admin", "9900"}, "weir: --admin: \"9900\" is not an address"},
       {{"version", "now"}, "weir: "},
+      {{"keys"}, "weir: keys: no command; expected one of \"show\", \"reset\"\n"},
+      {{"keys", "rest", "login"}, "weir: keys: no command is called \"rest\"; did you mean \"reset\"?\n"},
+      {{"keys", "show"}, "weir: rule is required\n"},
   };
   for (const auto& [words, sentence] : wrong) {
     const auto said = say(words);
