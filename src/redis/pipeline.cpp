@@ -89,6 +89,7 @@ std::optional<Pipeline::Entry> Pipeline::pop() {
   std::optional<Entry> front(std::move(pending_.front()));
   pending_.pop_front();
   bills_ -= front->bills.size();
+  if (front->purpose == Purpose::Charge) --charges_;
   return front;
 }
 
@@ -133,7 +134,7 @@ std::vector<Pipeline::Entry> Pipeline::take_all() {
   pending_.clear();
   gathered_.clear();
   refunds_.clear();
-  bills_ = 0;
+  bills_ = charges_ = 0;
   output_.clear();
   return all;
 }

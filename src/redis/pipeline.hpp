@@ -103,6 +103,13 @@ class Pipeline {
   // `patience`: how long a command may go without an answer, whoever waits for it or nobody.
   Pipeline(std::size_t max_pending, base::Duration patience) : pending_(max_pending), patience_(patience) {}
 
+  // Whether bills that are gathered had better wait for others to share a call with: so many calls are
+  // without an answer that Redis has enough to do until the first of them comes back. They would not fill one
+  // yet.
+  static constexpr std::size_t kMostUnanswered = 8;
+  [[nodiscard]] bool awaits_company() const noexcept {
+    return charges_ >= kMostUnanswered && gathered_.size() < kMostBills;
+  }
   // No room for another bill, or another command.
   [[nodiscard]] bool full() const noexcept { return !has_room() || bills_ >= pending_.capacity(); }
   [[nodiscard]] bool has_room(std::size_t entries = 1) const noexcept {
@@ -130,6 +137,7 @@ class Pipeline {
   // The caller has appended the command's bytes to `output()`. REQUIRES has_room().
   void push(Entry entry, Time now) {
     entry.sent = now;
+    if (entry.purpose == Purpose::Charge) ++charges_;
     pending_.push_back(std::move(entry));
   }
 
@@ -160,6 +168,7 @@ class Pipeline {
   std::vector<Call*> gathered_;
   std::vector<Refund> refunds_;  // gathered as well
   std::size_t bills_ = 0;        // gathered and pending
+  std::size_t charges_ = 0;      // entries of Charge pending
   std::vector<std::vector<Bill>> spare_;
   std::string output_;
 };

@@ -28,7 +28,7 @@ bool Store::Session::handle_replies() {
   for (;;) {
     const auto next = reader_.next();
     if (next == ReplyReader::Next::Incomplete) {
-      if (pipeline_.gathers()) schedule_flush();  // what found no room
+      if (pipeline_.gathers()) schedule_flush();  // what found no room, or no company
       return true;
     }
     if (next == ReplyReader::Next::Malformed) return false;

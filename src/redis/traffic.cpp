@@ -126,13 +126,13 @@ void Store::Session::schedule_flush() {
 
 // What is given back first, so that what this turn asks finds it. What finds no room among the commands
 // without an answer stays for the next turn, until its deadline. A store that stops charges nobody whom it
-// tells so.
+// tells so. Bills that await company leave with the next reply; in a cluster few could share a call.
 void Store::Session::pack() {
   const auto now = std::chrono::steady_clock::now();
-  if (common_ != nullptr) pipeline_.order_by_slot();
-  pipeline_.send_refunds([this](std::span<const Refund> lines) { send_refunds(lines); }, common_ != nullptr,
-                         stopped_);
-  while (!stopped_ && pipeline_.has_room(common_ != nullptr ? 2 : 1)) {
+  const bool by_slot = common_ != nullptr;
+  if (by_slot) pipeline_.order_by_slot();
+  pipeline_.send_refunds([this](std::span<const Refund> lines) { send_refunds(lines); }, by_slot, stopped_);
+  while (!stopped_ && (by_slot || !pipeline_.awaits_company()) && pipeline_.has_room(by_slot ? 2 : 1)) {
     auto bills = pipeline_.take_group();
     if (bills.empty()) return;
     if (bills.front().call->asking) announce_asking(now);

@@ -1,4 +1,5 @@
 // Several bills in one call of charge.lua: each is decided as if it had come alone, in their order.
+#include "redis/pipeline.hpp"
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/store_fixture.hpp"
 #include "unit/redis/timed_scripts.hpp"
@@ -160,6 +161,32 @@ TEST_F(BatchingStore, BoundsTheLinesOfACall) {
   ASSERT_TRUE(worker.turn_until([&] { return answers.back().done; }));
   EXPECT_TRUE(evals().starts_with("calls=3,")) << evals();  // of 64, 64 and 32 lines
   for (const auto& answer : answers) EXPECT_TRUE(!answer.error && answer.outcomes.back().allowed);
+}
+
+// While Redis has enough to do, bills wait for others to share a call with; one that would be full does not.
+TEST_F(BatchingStore, WaitsForCompanyWhileManyCallsHaveNoAnswer) {
+  Worker worker(Worker::settings_for(server_, 20s));
+  ASSERT_TRUE(worker.turn_until_up());
+  count_anew(server_);
+  server_.freeze();
+  std::array<Answer, Pipeline::kMostUnanswered + kMostBills + 5> answers;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    worker.begin(bill_, answers[i]);
+    const auto writes = worker.store.stats().writes.load();
+    worker.loop.restart();
+    worker.loop.poll();
+    const bool full = i == Pipeline::kMostUnanswered + kMostBills - 1;
+    const bool leaves = i < Pipeline::kMostUnanswered || full;
+    EXPECT_EQ(worker.store.stats().writes.load() - writes, leaves ? 1U : 0U) << i;
+  }
+  server_.thaw();
+  ASSERT_TRUE(worker.turn_until([&] { return answers.back().done; }));
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    EXPECT_FALSE(answers[i].error);
+    EXPECT_EQ(answers[i].outcomes[0].allowed, i < 10) << i;
+  }
+  const auto calls = "calls=" + std::to_string(Pipeline::kMostUnanswered + 2) + ",";
+  EXPECT_TRUE(evals().starts_with(calls)) << evals();
 }
 
 TEST_F(BatchingStore, AsksAllBillsAgainWhereTheScriptWasFlushed) {
