@@ -5,6 +5,7 @@
 #include "redis/command.hpp"
 #include "redis/conversation.hpp"
 #include "redis/greeting.hpp"
+#include "redis/pipeline.hpp"
 #include "redis/sentinels.hpp"
 
 #include "weir/net/reactor.hpp"
@@ -271,10 +272,11 @@ class Trial {
     done_ = true;
   }
 
-  // Of one key, each in a call of its own, so that it comes to what a string does not hold; all of them under
-  // way at once.
+  // Of one key, each in a call of its own, so that it comes to what a string does not hold; as many of them
+  // under way as wait for no company.
   void crowd(const limit::Charge& charge, int size, int& admitted) {
     for (int i = 0; i < size && found_.obstacles.empty(); ++i) {
+      turn_until([&] { return under_way_ < Pipeline::kMostUnanswered; });
       ++under_way_;
       net::spawn(loop_.get_executor(), count_one(charge, admitted), [](const std::exception_ptr&) {});
       loop_.restart();
@@ -319,14 +321,14 @@ class Trial {
   std::random_device random_;
   const limit::Limiter bucket_ = limit::TokenBucket::make({10, 1s}, 1).value();
   const limit::Limiter log_ = limit::SlidingLog::make({2, 2ms}).value();
-  const limit::Limiter long_log_ = limit::SlidingLog::make({kCrowd, 1s}).value();
+  const limit::Limiter long_log_ = limit::SlidingLog::make({kCrowd, 10s}).value();
   const limit::Limiter places_ = limit::Concurrency::make(kCrowd).value();
   const limit::Charge place_{random_key(), &places_};
   Store store_;
   limit::LineSet unasked_ = 0;
   int placed_ = 0;  // so often is place_ held
   int entered_ = 0;
-  int under_way_ = 0;
+  std::size_t under_way_ = 0;
   bool done_ = false;
 };
 
