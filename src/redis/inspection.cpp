@@ -321,7 +321,7 @@ class Trial {
   std::random_device random_;
   const limit::Limiter bucket_ = limit::TokenBucket::make({10, 1s}, 1).value();
   const limit::Limiter log_ = limit::SlidingLog::make({2, 2ms}).value();
-  const limit::Limiter long_log_ = limit::SlidingLog::make({kCrowd, 10s}).value();
+  const limit::Limiter long_log_ = limit::SlidingLog::make({kCrowd, 3s}).value();
   const limit::Limiter places_ = limit::Concurrency::make(kCrowd).value();
   const limit::Charge place_{random_key(), &places_};
   Store store_;
