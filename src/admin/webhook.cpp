@@ -1,6 +1,6 @@
 #include "admin/webhook.hpp"
 
-#include "weir/http/head_parser.hpp"
+#include "weir/http/status_reader.hpp"
 
 #include <array>
 #include <optional>
@@ -11,7 +11,6 @@ namespace weir::admin {
 
 namespace {
 
-constexpr std::size_t kMostHead = 16 << 10;  // of the answer
 constexpr const char* kLate = "it does not answer in time";
 
 std::string request(const Webhook& hook, const std::string& body) {
@@ -101,22 +100,15 @@ net::Task<Post::End> Post::attempt(const Webhook& hook, SSL_CTX* tls, base::Dura
 
 // Of the answer that is not an interim one; 0: there is none.
 net::Task<unsigned> Post::read_status() {
-  std::string answer;
+  http::StatusReader answer;
+  auto state = http::StatusReader::State::Wanting;
   net::ErrorCode ec;
-  for (std::size_t searched = 0; !ec && answer.size() < kMostHead;) {
+  while (!ec && state == http::StatusReader::State::Wanting) {
     std::array<char, 2048> piece;
     const auto count = co_await stream_->read_some(piece.data(), piece.size(), ec);
-    answer.append(piece.data(), count);
-    while (const auto size = http::find_head_end(answer, searched)) {
-      http::ResponseHead head;
-      if (http::parse_response_head(std::string_view(answer).substr(0, size), false, head)) co_return 0;
-      if (head.status >= 200) co_return head.status;
-      answer.erase(0, size);
-      searched = 0;
-    }
-    searched = answer.size();
+    state = answer.feed({piece.data(), count});
   }
-  co_return 0;
+  co_return state == http::StatusReader::State::Known ? answer.status() : 0;
 }
 
 }  // namespace weir::admin

@@ -1,7 +1,7 @@
 #include "weir/upstream/prober.hpp"
 
-#include "weir/http/head_parser.hpp"
 #include "weir/http/preamble.hpp"
+#include "weir/http/status_reader.hpp"
 #include "weir/net/dial.hpp"
 #include "weir/net/signal.hpp"
 #include "weir/upstream/pool.hpp"
@@ -18,9 +18,6 @@
 namespace weir::upstream {
 
 namespace {
-
-// A server whose head is longer than that is not well.
-constexpr std::size_t kMostHead = 16 << 10;
 
 // It speaks for itself.
 std::string preamble_of(const UpstreamSettings& settings) {
@@ -114,27 +111,15 @@ class Prober::Probe final : net::Watched {
     if (ec && !late_ && !fault.empty()) co_return fault;
     if (ec) co_return late_ ? "it cannot be reached in time" : "it cannot be reached";
     ec = co_await stream_->write(request_);
-    std::string answer;
-    for (std::size_t searched = 0; !ec && answer.size() < kMostHead;) {
+    http::StatusReader answer;
+    auto state = http::StatusReader::State::Wanting;
+    while (!ec && state == http::StatusReader::State::Wanting) {
       std::array<char, 2048> piece;
       const auto count = co_await stream_->read_some(piece.data(), piece.size(), ec);
-      answer.append(piece.data(), count);
-      if (const auto size = http::find_head_end(answer, searched); size != 0) {
-        const auto status = status_of(std::string_view(answer).substr(0, size));
-        if (status >= 200) co_return judge(status);
-        if (status == 0) break;
-        answer.erase(0, size);
-        searched = 0;
-      } else {
-        searched = answer.size();
-      }
+      state = answer.feed({piece.data(), count});
     }
+    if (state == http::StatusReader::State::Known) co_return judge(answer.status());
     co_return late_ ? "it does not answer in time" : "its answer is no HTTP";
-  }
-
-  // 0: it is none.
-  [[nodiscard]] unsigned status_of(std::string_view head) {
-    return http::parse_response_head(head, false, head_) ? 0 : head_.status;
   }
 
   [[nodiscard]] std::string judge(unsigned status) const {
@@ -162,7 +147,6 @@ class Prober::Probe final : net::Watched {
   net::Timer pause_;
   std::unique_ptr<net::Stream> stream_;
   net::Dial* dial_ = nullptr;  // in the frame of connect(), while it waits
-  http::ResponseHead head_;
   bool stopped_ = false;
   bool late_ = false;
   bool short_here_ =

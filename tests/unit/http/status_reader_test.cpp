@@ -1,0 +1,62 @@
+#include "weir/http/status_reader.hpp"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace weir::http {
+namespace {
+
+using State = StatusReader::State;
+
+constexpr std::string_view kHints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+constexpr std::string_view kFine = "HTTP/1.1 204 No Content\r\nServer: a\r\n\r\n";
+
+TEST(StatusReader, ReadsTheHeadOfAnAnswer) {
+  StatusReader reader;
+  ASSERT_EQ(reader.feed(kFine), State::Known);
+  EXPECT_EQ(reader.status(), 204);
+}
+
+// All may come in one piece, and nothing after it.
+TEST(StatusReader, PassesOverInterimAnswersThatComeWithIt) {
+  StatusReader reader;
+  ASSERT_EQ(reader.feed(std::string(kHints) + std::string(kHints) + std::string(kFine)), State::Known);
+  EXPECT_EQ(reader.status(), 204);
+}
+
+TEST(StatusReader, ReadsItHoweverItIsCut) {
+  const std::string answer = std::string(kHints) + std::string(kFine);
+  for (std::size_t cut = 1; cut < answer.size(); ++cut) {
+    StatusReader reader;
+    ASSERT_EQ(reader.feed(std::string_view(answer).substr(0, cut)), State::Wanting) << cut;
+    ASSERT_EQ(reader.feed(std::string_view(answer).substr(cut)), State::Known) << cut;
+    EXPECT_EQ(reader.status(), 204);
+  }
+}
+
+TEST(StatusReader, KnowsWhatIsNoHead) {
+  StatusReader reader;
+  EXPECT_EQ(reader.feed("SSH-2.0-OpenSSH_9.2\r\n\r\n"), State::Faulty);
+  StatusReader later;
+  EXPECT_EQ(later.feed(std::string(kHints) + "and\r\n\r\n"), State::Faulty);
+}
+
+TEST(StatusReader, ListensToNobodyForEver) {
+  for (const std::string_view piece :
+       {kHints, std::string_view("HTTP/1.1 200 OK a header without an end ")}) {
+    StatusReader reader;
+    std::size_t fed = 0;
+    auto state = State::Wanting;
+    while (state == State::Wanting && fed < 2 * StatusReader::kMost) {
+      state = reader.feed(piece);
+      fed += piece.size();
+    }
+    EXPECT_EQ(state, State::Faulty);
+    EXPECT_GE(fed, StatusReader::kMost);
+    EXPECT_LT(fed, StatusReader::kMost + piece.size());
+  }
+}
+
+}  // namespace
+}  // namespace weir::http
