@@ -30,6 +30,11 @@ ErrorCode last_error() noexcept {
 // where chains are long; its messages may come in records of an octet each.
 constexpr unsigned kPiecesOfHandshake = 4;
 
+// What an operation fails by is the queue's first entry. To look costs less than to clear all of it.
+void forget_errors() noexcept {
+  if (ERR_peek_error() != 0) ERR_clear_error();
+}
+
 // The count that send(2) told; a full socket is no error, and 0.
 template <class Send>
 std::size_t sent_by(Send send, ErrorCode& ec) noexcept {
@@ -256,9 +261,11 @@ TlsSession Stream::session() const noexcept {
 
 std::size_t Stream::try_read(char* at, std::size_t size, ErrorCode& ec) {
   if (!tls_) return receive(at, size, ec);
+  ec = {};
+  if (!has_pending() && !tls_->ended) ec = feed();  // OpenSSL would only say that it has nothing
+  if (ec) return 0;
   for (;;) {
-    ec = {};
-    ERR_clear_error();
+    forget_errors();
     const int result = SSL_read(tls_->ssl, at, static_cast<int>(std::min<std::size_t>(size, 1 << 30)));
     if (result > 0) {
       tls_->idle.note_data();
@@ -292,7 +299,7 @@ std::size_t Stream::send_plain(std::string_view first, std::string_view second, 
 std::size_t Stream::send_tls(std::string_view bytes, ErrorCode& ec) noexcept {
   std::size_t sent = 0;
   while (sent < bytes.size()) {
-    ERR_clear_error();
+    forget_errors();
     const auto rest = std::min<std::size_t>(bytes.size() - sent, 1 << 30);
     const int result = SSL_write(tls_->ssl, bytes.data() + sent, static_cast<int>(rest));
     if (result <= 0) {
