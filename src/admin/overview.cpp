@@ -53,13 +53,15 @@ json::object traffic(const Sources& sources) {
 json::object answers(const Sources& sources) {
   constexpr std::array<const char*, 6> kNames{"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
   std::array<std::uint64_t, kNames.size()> sums{};
-  for (const auto* counters : sources.counters)
-    for (std::size_t route = 0; route <= sources.routes.size(); ++route) {
-      const auto row = route < sources.routes.size() ? std::optional(route) : std::nullopt;
-      sums[0] += counters->requests(row, Counters::kNoStatus).value();
-      for (unsigned status = Counters::kFirstStatus; status <= Counters::kLastStatus; ++status)
-        sums[status / 100] += counters->requests(row, status).value();
-    }
+  Counters::StatusSums by_status{};
+  for (const auto* counters : sources.counters) {
+    for (std::size_t route = 0; route < sources.routes.size(); ++route)
+      counters->add_requests(route, by_status);
+    counters->add_requests(std::nullopt, by_status);
+  }
+  for (std::size_t slot = 0; slot < by_status.size(); ++slot)
+    if (const auto digit = Counters::status_at(slot) / 100; digit < sums.size())
+      sums[digit] += by_status[slot];
   json::object out;
   for (std::size_t i = 0; i < kNames.size(); ++i) out[kNames[i]] = sums[i];
   return out;

@@ -15,8 +15,9 @@ namespace {
 
 namespace asio = net::asio;
 
-// Within ServerOptions::deadline, and long against what Redis is given for an answer.
-constexpr std::chrono::seconds kPatience{5};
+// Long against what Redis is given for an answer, and twice within admin::ServerOptions::deadline: a key that
+// is given back is looked at before and after.
+constexpr std::chrono::seconds kPatience{4};
 
 // How it stands with nothing asked: as limit::standing() has it, of any limiter.
 limit::Outcome standing_in(const limit::KeyTable& table, limit::Charge charge, base::TimePoint now) {
