@@ -283,9 +283,10 @@ std::optional<limit::RuleIndex> Editions::adopt(const limit::FormerRule& former)
   return index;
 }
 
-void Editions::tidy(const std::vector<observe::Counters*>& counters) {
+void Editions::tidy(const std::vector<observe::Counters*>& counters,
+                    const std::vector<limit::RuleIndex>& elsewhere) {
   free_unused(counters);
-  tidy_cells();
+  tidy_cells(elsewhere);
 }
 
 void Editions::free_unused(const std::vector<observe::Counters*>& counters) {
@@ -313,8 +314,9 @@ void Editions::free_unused(const std::vector<observe::Counters*>& counters) {
 }
 
 // Keys of rules that are gone are forgotten; those of earlier numbers move on. What has none left is free.
-void Editions::tidy_cells() {
+void Editions::tidy_cells(const std::vector<limit::RuleIndex>& elsewhere) {
   std::vector<bool> used(limit::kMaxRules);
+  for (const auto cells : elsewhere) used[cells] = true;
   for (const auto& use : live_)
     for (const auto cells : use.cells) used[cells] = true;
   for (std::size_t i = 0; i < readings_.size(); ++i) {

@@ -67,8 +67,9 @@ class Editions {
   [[nodiscard]] std::optional<limit::RuleIndex> adopt(const limit::FormerRule& former);
 
   // Frees what no edition has any more; what its counters showed is cleared, which `counters` has of all
-  // workers.
-  void tidy(const std::vector<observe::Counters*>& counters);
+  // workers. `elsewhere`: whose cells are in use all the same (limit::HeldElsewhere::rules).
+  void tidy(const std::vector<observe::Counters*>& counters,
+            const std::vector<limit::RuleIndex>& elsewhere = {});
   // Different limits that there have been: at most limit::Limiters::kMost.
   [[nodiscard]] std::size_t limits() const noexcept { return limiters_.size(); }
 
@@ -93,7 +94,7 @@ class Editions {
                                                           std::vector<upstream::Server> servers,
                                                           std::vector<std::string>& changes);
   void free_unused(const std::vector<observe::Counters*>& counters);
-  void tidy_cells();
+  void tidy_cells(const std::vector<limit::RuleIndex>& elsewhere);
   void end(const proxy::Edition* edition);
 
   net::asio::io_context& control_;

@@ -95,7 +95,7 @@ void Program::tidy() {
   make_room_for_counters();  // a draft that was refused has named labels as well
   std::vector<observe::Counters*> counters;
   for (const auto& worker : workers_) counters.push_back(&worker->counters());
-  editions_.tidy(counters);
+  editions_.tidy(counters, held_elsewhere_.rules());
 }
 
 }  // namespace weir::app

@@ -27,6 +27,13 @@ void HeldElsewhere::change(Charge charge, std::int64_t units, base::TimePoint no
   }
 }
 
+std::vector<RuleIndex> HeldElsewhere::rules() const {
+  std::vector<RuleIndex> rules;
+  rules.reserve(places_.size());
+  for (const auto& [key, place] : places_) rules.push_back(place.charge.rule);
+  return rules;
+}
+
 void HeldElsewhere::give_back_all(base::TimePoint now) {
   for (const auto& [key, place] : places_) table_.release(place.charge, now, {}, place.overflow);
   places_.clear();

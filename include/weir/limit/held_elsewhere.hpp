@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
+#include <vector>
 
 namespace weir::limit {
 
@@ -25,6 +26,8 @@ class HeldElsewhere {
   // The other process has ended.
   void give_back_all(base::TimePoint now);
   [[nodiscard]] std::uint64_t units() const noexcept { return units_; }
+  // Under which they are held: each is in use until nothing is held there any more. In no order, maybe twice.
+  [[nodiscard]] std::vector<RuleIndex> rules() const;
 
  private:
   struct Place {

@@ -3,6 +3,8 @@
 
 #include "unit/app/configuration.hpp"
 
+#include "weir/limit/held_elsewhere.hpp"
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,7 +41,7 @@ class EditionsTest : public testing::Test {
             "[[route]]\nupstream = \"api\"\n" +
             rules,
         kFile);
-    editions_.tidy({});
+    editions_.tidy({}, elsewhere_.rules());
     const auto draft =
         editions_.make(settings, {*upstream::resolve_servers(settings.upstreams[0])}, {}).value();
     changes_ = draft.changes;
@@ -52,7 +54,7 @@ class EditionsTest : public testing::Test {
     held.reset();
     control_.restart();
     control_.poll();
-    editions_.tidy({});
+    editions_.tidy({}, elsewhere_.rules());
   }
   static const policy::Rule& only(const Held& held) { return held->config.rules.front(); }
   // Somebody is charged, and stays in the table.
@@ -64,6 +66,7 @@ class EditionsTest : public testing::Test {
 
   net::asio::io_context control_;
   limit::KeyTable table_{1000};
+  limit::HeldElsewhere elsewhere_{table_};
   net::Clock clock_;
   Log log_{LogLevel::Off};
   int gone_ = 0;
@@ -143,6 +146,21 @@ TEST_F(EditionsTest, ARuleThatComesBackWhileARequestIsUnderWayGoesOn) {
   const auto third = reload(rule("a", kFive));
   EXPECT_EQ(only(third).cells, only(first).cells);
   EXPECT_EQ(table_.stats().keys, 1);
+}
+
+// The process before this one may give places back: not those of a rule that came later.
+TEST_F(EditionsTest, ARuleIsNotForgottenWhileAnotherProcessHoldsPlacesOfIt) {
+  auto first = reload(rule("a", kTwoAtOnce));
+  elsewhere_.change({.key = {1, 1}, .limiter = only(first).limiter.get(), .rule = only(first).cells}, 2,
+                    clock_.now());
+  const auto second = reload("");
+  end(first);
+  EXPECT_EQ(table_.stats().keys, 1);
+  const auto third = reload(rule("a", kTwoAtOnce));
+  EXPECT_FALSE(charge(third)) << "both places are taken still";
+  elsewhere_.give_back_all(clock_.now());
+  EXPECT_THAT(elsewhere_.rules(), IsEmpty());
+  EXPECT_TRUE(charge(third));
 }
 
 TEST_F(EditionsTest, KeysMoveOnAndTheirNumberIsFree) {
