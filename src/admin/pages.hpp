@@ -31,12 +31,9 @@ struct Page {
   For whom;
   std::variant<Say, Ask> handler;
   Body body = Body::None;
-  bool upgrades = false;  // may take as long as that does
+  // How long its answer may take beyond ServerOptions::deadline; null: no longer.
+  base::Duration Sources::*patience = nullptr;
 };
-
-// Pages that have a file of their own.
-[[nodiscard]] net::Awaitable<Answer> ask_reload(const Sources& sources, const Question& question);
-[[nodiscard]] net::Awaitable<Answer> ask_upgrade(const Sources& sources, const Question& question);
 
 // Null where there is no such path; of its methods the one that was asked for, or the first.
 [[nodiscard]] const Page* find_page(std::string_view path, std::string_view method) noexcept;
@@ -45,6 +42,8 @@ struct Page {
 [[nodiscard]] std::string methods_of(std::string_view path);
 
 // Handlers that have a file of their own.
+[[nodiscard]] net::Awaitable<Answer> ask_reload(const Sources& sources, const Question& question);
+[[nodiscard]] net::Awaitable<Answer> ask_upgrade(const Sources& sources, const Question& question);
 [[nodiscard]] net::Awaitable<Answer> answer_explain(const Sources& sources, const Question& question);
 [[nodiscard]] net::Awaitable<Answer> answer_keys(const Sources& sources, const Question& question);
 

@@ -1,7 +1,6 @@
 // POST /api/reload: the configuration is read anew, and what came of it.
 #include "admin/pages.hpp"
 
-#include <chrono>
 #include <memory>
 
 #include <boost/asio/basic_waitable_timer.hpp>
@@ -13,9 +12,6 @@ namespace weir::admin {
 namespace {
 
 namespace json = boost::json;
-
-// A little less than ServerOptions::deadline: names of servers may take long to look up.
-constexpr std::chrono::seconds kLongest{9};
 
 // Shared with whoever tells: it may come after nobody waits any more.
 struct Told {
@@ -45,7 +41,7 @@ net::Awaitable<Answer> ask_reload(const Sources& sources, const Question& questi
   if (!sources.reload) co_return error_answer(404, "not_found", "Nothing is reloaded here.");
   const net::Executor executor = co_await net::asio::this_coro::executor;
   const auto told = std::make_shared<Told>(executor);
-  told->timer.expires_after(kLongest);
+  told->timer.expires_after(sources.longest_reload);
   sources.reload(question.peer, [told](const ReloadOutcome& outcome) {
     told->outcome = outcome;
     told->timer.cancel();
@@ -54,7 +50,7 @@ net::Awaitable<Answer> ask_reload(const Sources& sources, const Question& questi
   if (!told->outcome) co_await told->timer.async_wait(net::into(ignored));
   if (told->outcome) co_return answer_of(*told->outcome);
   co_return error_answer(504, "still_reading",
-                         "The file is being read still; the log will say what came of it.");
+                         "The file is being read still; the log will say what comes of it.");
 }
 
 }  // namespace weir::admin

@@ -229,7 +229,8 @@ Awaitable<Answer> Server::Impl::answer(Connection& connection, boost::beast::fla
     if (fault) co_return std::move(*fault);
     question.body = parser.get().body();
   }
-  connection.begin(options.deadline + (page.upgrades ? read->longest_upgrade : base::Duration{0}));
+  connection.begin(options.deadline +
+                   (page.patience != nullptr ? (*read).*page.patience : base::Duration{0}));
   if (const auto* say = std::get_if<Page::Say>(&page.handler))
     co_return unless_known((*say)(*read, question), question);
   auto asked = std::get<Page::Ask>(page.handler)(*read, question);

@@ -13,7 +13,8 @@ namespace weir::app {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{12};  // more than the listener takes to say that it reads still
+constexpr std::chrono::seconds kSpare{5};  // for the way
+constexpr int kNotKnown = 3;
 
 int taken(const std::vector<std::string>& changes) {
   for (const auto& change : changes) std::cout << change << '\n';
@@ -41,7 +42,7 @@ int run_reload(const AdminAccess& access) {
                        .token = access.token,
                        .method = "POST",
                        .target = "/api/reload",
-                       .patience = kPatience});
+                       .patience = kLongestReload + kSpare});
   } catch (const std::runtime_error& error) {
     return fail(std::string(error.what()) +
                 "\na weir that runs keeps the [admin] address that it began with: where the file has another "
@@ -52,6 +53,11 @@ int run_reload(const AdminAccess& access) {
     const auto said = object_in(reply);
     if (reply.status == 200 && !said.contains("changes")) throw NoWeir();
     if (reply.status == 200) return taken(texts_in(said, "changes"));
+    if (reply.status == 504) {
+      std::cerr << "weir: " << access.address.to_string() << ": not known yet: " << message_in(said, reply)
+                << '\n';
+      return kNotKnown;
+    }
     const auto mistakes = texts_in(said, "mistakes");
     return mistakes.empty() ? fail(message_in(said, reply)) : refused(mistakes);
   } catch (const std::runtime_error& error) {

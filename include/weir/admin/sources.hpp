@@ -108,6 +108,7 @@ struct Sources {
   // Reads it anew, because `peer` asks; tells on the server's thread, at once or later. Absent: there is
   // nothing to read.
   std::function<void(const std::string& peer, ReloadDone)> reload;
+  base::Duration longest_reload{0};  // after which whoever asked is told that it is being read still
   std::function<UpgradeFigures()> upgrades;
   // Starts a new process that takes over, because `peer` asks; tells on the server's thread, at once or
   // later.
