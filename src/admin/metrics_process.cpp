@@ -51,6 +51,9 @@ void tell_upgrades(MetricsPage& page) {
                         "Times that a new process was to take over, from this one and those before it.")
                .add({{"result", "ok"}}, figures.ok)
                .add({{"result", "failed"}}, figures.failed));
+  page.put(page.counter("weir_upgrade_connections_lost_total",
+                        "Connections that were to come over in an upgrade and were dropped.")
+               .add({}, figures.lost));
 }
 
 // What the control thread had to give up, and went on.

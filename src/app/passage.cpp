@@ -108,10 +108,14 @@ bool Arrivals::read_all() {
   for (;;) {
     const auto arrival = receive_message(channel_.native_handle(), false, message);
     if (arrival != Arrival::Message) return arrival == Arrival::Nothing && channel_.is_open();
-    if (message.word == kWord && message.lines.size() > kLines && message.descriptors.size() == 1)
-      house_.take(connection_of(message));
-    else if (message.word == kHeld)
+    if (message.word == kWord) {
+      if (message.cut || message.lines.size() <= kLines || message.descriptors.size() != 1)
+        house_.lost();
+      else
+        house_.take(connection_of(message));
+    } else if (message.word == kHeld) {
       house_.change_held(message.lines);
+    }
   }
 }
 

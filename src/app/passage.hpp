@@ -42,6 +42,7 @@ class Arrivals {
  public:
   struct House {
     std::function<void(ArrivedConnection)> take;  // each
+    std::function<void()> lost;                   // one that came without its socket
     // Changes of what the other process holds (held_news.hpp); and that it has ended, unless that is not
     // waited for any more.
     std::function<void(const std::vector<std::string>& lines)> change_held;

@@ -161,6 +161,7 @@ void Program::on_signal(int signal) {
     for (const auto& worker : workers_) worker->stop();
     return;
   }
+  reload_owed_ = false;
   upgrade_.abandon();
   supervision_.stopping(settings_.server.drain);
   if (arrivals_) arrivals_->end();  // first: workers that have nobody to serve end

@@ -62,11 +62,13 @@ class Program {
                     ReloadReport& report);
   void tell(LogLevel level, const std::vector<std::string>& lines);
   void upgrade(Upgrade::Done done);
+  void pay_reload(const UpgradeReport& report);
   [[nodiscard]] Upgrade::House house();
   [[nodiscard]] std::vector<Bequest> bequests() const;
   void hand_over(const UpgradeReport& report, OwnedDescriptor channel);
   void take_over();
   [[nodiscard]] Arrivals::House predecessor();
+  void lose_connection(const char* why);
   void change_held(const std::vector<std::string>& lines);
   [[nodiscard]] std::uint64_t decided_apart() const;
   void drain();
@@ -126,9 +128,11 @@ class Program {
   Reloading reloading_;
   Upgrade upgrade_;
   std::optional<Arrivals> arrivals_;  // of the process before this one
+  bool reload_owed_ = false;          // a signal has asked for one during an upgrade
   bool draining_ = false;
   bool told_to_end_ = false;  // while it drains because another process has taken over
   std::uint64_t upgraded_ = takeover_ != nullptr ? takeover_->legacy().upgraded + 1 : 0;
+  std::uint64_t connections_lost_ = 0;  // on their way from the process before this one
   std::uint64_t failed_before_ = takeover_ != nullptr ? takeover_->legacy().failed : 0;
 };
 

@@ -7,12 +7,16 @@
 
 namespace weir::app {
 
-// What weir does by the configuration is done by what the file says now, or goes on as it is.
+// What weir does by the configuration is done by what the file says now, or goes on as it is. The new process
+// of an upgrade may have read the file before it changed: whoever waits for an answer asks again, and of a
+// signal it is remembered (see upgrade()).
 void Program::reload(Reloading::Done done) {
   if (upgrade_.is_under_way()) {
+    reload_owed_ = reload_owed_ || !done;
     ReloadReport report;
-    report.mistakes = {"a new process is about to take over, and reads the file itself"};
-    log_.error("reload: " + report.mistakes.front());
+    report.mistakes = {"a new process is about to take over: ask again"};
+    log_.warning(done ? "reload: " + report.mistakes.front()
+                      : "reload: a new process is about to take over: the file is read once that is over");
     if (done) done(report);
     return;
   }

@@ -1,6 +1,7 @@
 #include "app/program.hpp"
 #include "app/settings_needs.hpp"
 
+#include "weir/app/reload_command.hpp"
 #include "weir/app/upgrade_command.hpp"
 
 #include <algorithm>
@@ -40,6 +41,7 @@ void Program::add_questions(admin::Sources& sources) {
     log_.audit("admin: " + peer + " asks for the configuration to be read anew");
     reload([told = std::move(done)](const ReloadReport& report) { told({report.mistakes, report.changes}); });
   };
+  sources.longest_reload = kLongestReload;
   sources.reloads = [this] {
     return admin::ReloadFigures{.ok = reloading_.succeeded(),
                                 .failed = reloading_.failed(),
@@ -47,7 +49,8 @@ void Program::add_questions(admin::Sources& sources) {
                                 .last = std::chrono::floor<std::chrono::seconds>(reloading_.since())};
   };
   sources.upgrades = [this] {
-    return admin::UpgradeFigures{.ok = upgraded_, .failed = failed_before_ + upgrade_.failed()};
+    return admin::UpgradeFigures{
+        .ok = upgraded_, .failed = failed_before_ + upgrade_.failed(), .lost = connections_lost_};
   };
   sources.longest_upgrade = longest_upgrade(settings_);
   sources.upgrade = [this](const std::string& peer, admin::UpgradeDone done) {

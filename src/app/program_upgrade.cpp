@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <memory>
 #include <string>
 #include <thread>
@@ -23,7 +24,17 @@ void Program::upgrade(Upgrade::Done done) {
   if (reloading_.is_under_way()) return refuse("the configuration is being read anew: ask again");
   if (!readiness().ready) return refuse("weir does not serve yet");
   upgrade_.begin({.start = settings_.server.upgrade_timeout, .pause = settings_.server.upgrade_pause},
-                 std::move(done));
+                 [this, told = std::move(done)](const UpgradeReport& report) {
+                   if (told) told(report);
+                   if (std::exchange(reload_owed_, false)) pay_reload(report);
+                 });
+}
+
+// Asked for by a signal while the upgrade was under way: whoever is weir now reads the file anew.
+void Program::pay_reload(const UpgradeReport& report) {
+  if (!report.ok()) return reload({});
+  log_.info("reload: process " + std::to_string(report.successor) + " is told to read the file anew");
+  ::kill(report.successor, SIGHUP);
 }
 
 Upgrade::House Program::house() {
@@ -117,12 +128,18 @@ void Program::take_over() {
   takeover_->await_word_to_open(restored);
   for (const auto& worker : workers_) worker->open();
   auto succession = takeover_->await_succession(alerts_->voices());
+  takeover_->remove_files_of_rest();
   alerts_->go_on(alerts_of(succession.alerts));
   arrivals_.emplace(control_.get_executor(), std::move(succession.channel), predecessor());
   auto line = "upgrade: took over, with the state of " +
               kept_in_words(restored.keys, restored.changed, restored.left_out);
   if (places != 0) line += "; " + std::to_string(places) + " units of concurrency are held by the one before";
   log_.write_always(LogLevel::Info, line);
+}
+
+void Program::lose_connection(const char* why) {
+  ++connections_lost_;
+  log_.warning(std::string("upgrade: a connection was dropped: ") + why);
 }
 
 // What comes of the process before this one, until it has ended.
@@ -133,10 +150,15 @@ Arrivals::House Program::predecessor() {
                 // One that retires itself passes it on to the next.
                 if (departures_->take(arrived.socket.get(), arrived.listener, arrived.introduction,
                                       arrived.unread) != proxy::Passed::Yes)
-                  log_.warning("upgrade: a connection was dropped: the next process does not take it");
+                  lose_connection("the next process does not take it");
               },
+          .lost = [this] { lose_connection("there are no descriptors left"); },
           .change_held = [this](const std::vector<std::string>& lines) { change_held(lines); },
-          .ended = [this] { held_elsewhere_.give_back_all(clock_.now()); }};
+          .ended =
+              [this] {
+                held_elsewhere_.give_back_all(clock_.now());
+                tidy();
+              }};
 }
 
 }  // namespace weir::app

@@ -75,6 +75,11 @@ std::unique_ptr<Takeover> Takeover::of_environment() {
 void Takeover::read_inheritance() {
   UpgradeMessage message;
   while (receive_message(channel_.get(), true, message) == Arrival::Message) {
+    if (message.cut) {
+      const std::string why = "there are not descriptors enough for the sockets that are handed over";
+      fail(why);
+      throw CannotStart(why);
+    }
     if (message.word == "inherited") return;
     if (message.word == "hello") {
       const auto legacy = legacy_of(message.lines);
@@ -111,6 +116,18 @@ std::optional<net::ListeningSocket> Takeover::take_admin(const base::Endpoint& a
   auto sockets = take("admin", address);
   if (sockets.empty()) return std::nullopt;
   return std::move(sockets.front());
+}
+
+void Takeover::close_rest() {
+  for (const auto& one : inherited_) {
+    const auto address = base::parse_endpoint(one.address);
+    if (!one.sockets.empty() && address && address->is_unix()) files_.push_back(address->unix_path);
+  }
+  inherited_.clear();
+}
+
+void Takeover::remove_files_of_rest() noexcept {
+  for (const auto& file : files_) ::unlink(file.c_str());
 }
 
 void Takeover::fail(std::string_view why) noexcept {

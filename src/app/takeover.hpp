@@ -58,7 +58,9 @@ class Takeover {
   // what nobody asks for is closed in the end.
   [[nodiscard]] std::vector<net::ListeningSocket> take_listeners(const base::Endpoint& address);
   [[nodiscard]] std::optional<net::ListeningSocket> take_admin(const base::Endpoint& address);
-  void close_rest() noexcept { inherited_.clear(); }
+  // The unix listeners among those are the second's to remove: not before this process is weir.
+  void close_rest();
+  void remove_files_of_rest() noexcept;
 
   // Says why there will be nothing of it. Never throws.
   void fail(std::string_view why) noexcept;
@@ -85,6 +87,7 @@ class Takeover {
   OwnedDescriptor channel_;
   Legacy legacy_;
   std::vector<Inherited> inherited_;
+  std::vector<std::string> files_;  // of unix listeners that nobody asked for
 };
 
 }  // namespace weir::app

@@ -99,6 +99,7 @@ Arrival receive_message(int channel, bool wait, UpgradeMessage& message) {
   if (got < 0 && errno == EAGAIN) return Arrival::Nothing;
   if (got <= 0) return Arrival::End;
   message.descriptors = take_descriptors(header);
+  message.cut = (header.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0;
   divide(std::string_view(text).substr(0, static_cast<std::size_t>(got)), message);
   return Arrival::Message;
 }

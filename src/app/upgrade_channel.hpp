@@ -32,6 +32,7 @@ struct UpgradeMessage {
   std::string word;
   std::vector<std::string> lines;
   std::vector<OwnedDescriptor> descriptors;
+  bool cut = false;  // part of it did not come: this process had no descriptors left, or it was too long
 };
 
 // Most descriptors of a message; Linux takes 253.

@@ -215,14 +215,23 @@ net::Task<std::size_t> Session::await_head() {
   }
 }
 
-// No request begins while limits are handed over.
+// No request begins while limits are handed over. One that has come meanwhile is neither late nor idle for
+// the time that it waits here.
 net::Task<void> Session::sit_out() {
+  const bool asks = !inbox.empty();
+  if (asks) {
+    disarm();
+    state_ = State::Busy;
+  }
   while (worker.recess.is_on() && !late_) {
     Recess::Seat seat(worker.recess, worker.executor);
     seat_ = &seat;
     co_await seat.wait();
     seat_ = nullptr;
   }
+  if (!asks) co_return;
+  note_begun();
+  arm(worker.config().server.head_timeout);
 }
 
 // Part of a TLS record has come: no longer idle, though there is no byte of the request yet.

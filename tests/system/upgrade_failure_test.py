@@ -77,6 +77,46 @@ class Failing(Upgrade):
         self.assertEqual(set(statuses) - {429}, {200})
         self.assertEqual(statuses.count(200), min(9, len(statuses)))
 
+    def test_a_request_that_comes_in_the_pause_is_not_late_for_that(self):
+        """Its connection would have been idle for too long by the end of it."""
+        weir = self.weir(routes=self.FREE, server='upgrade_pause = "1s"\nidle_timeout = "400ms"')
+        weir.install(IMPOSTOR.split("hear(b\"state\")")[0] + "hear(b\"state\")\ntime.sleep(30)'")
+        kept = self.enterContext(weir.connect())
+        self.assertEqual(kept.get("/").status, 200)
+        weir.signal(signal.SIGUSR2)
+        weir.wait_for("upgrade: started process")
+        paused = time.monotonic()
+        while time.monotonic() < paused + 2 and not any("goes on as it was" in line for line in weir.lines):
+            self.assertEqual(kept.get("/").status, 200)
+        weir.wait_for("it did not take over within upgrade_pause; this weir goes on")
+
+    def test_a_reload_that_a_signal_asks_for_meanwhile_is_made_up_for(self):
+        weir = self.weir(rules=self.LIMIT, routes=self.FREE, server='upgrade_timeout = "700ms"')
+        weir.install("exec sleep 30")
+        weir.signal(signal.SIGUSR2)
+        weir.wait_for("upgrade: started process")
+        weir.write(config(self.upstream.port, rules=self.LIMIT.replace("10/day", "20/day"), routes=self.FREE,
+                          server='upgrade_timeout = "700ms"'))
+        asked = weir.ask("reload")
+        self.assertEqual(asked.returncode, 1)
+        self.assertIn("a new process is about to take over: ask again", asked.stderr)
+        weir.signal(signal.SIGHUP)
+        weir.wait_for("it was not ready within upgrade_timeout; this weir goes on as it was")
+        weir.wait_for("reload: the configuration was read anew")
+        self.assertEqual(weir.get("/")["x-ratelimit-limit"], "20")
+
+    def test_nor_is_it_lost_where_the_new_one_has_taken_over(self):
+        weir = self.weir(rules=self.LIMIT, routes=self.FREE)
+        weir.install(f'sleep 0.5; exec {WEIR} "$@"')
+        weir.signal(signal.SIGUSR2)
+        weir.count += 1
+        weir.wait_for("upgrade: started process")
+        weir.signal(signal.SIGHUP)
+        weir.taken_over()
+        weir.wait_for("is told to read the file anew")
+        weir.wait_for("reload: the configuration was read anew")
+        self.assertEqual(weir.get("/").status, 200)
+
     def test_one_that_dies_once_it_serves_and_before_it_is_told_that_it_is_weir_is_not(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)
         weir.install(IMPOSTOR % 'os.kill(os.getppid(), signal.SIGSTOP); channel.send(b"serving"); os._exit(9)')

@@ -312,6 +312,16 @@ class Serving(Upgrade):
                 client.sendall(request_bytes("GET", "/"))
                 self.assertTrue(client.recv(4096).startswith(b"HTTP/1.1 200"))
 
+    def test_of_a_unix_listener_that_the_new_one_does_not_have_the_file_goes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/weir.sock"
+            weir = self.weir(listener=f'[[listener]]\naddress = "unix:{path}"', routes=self.FREE)
+            self.assertTrue(os.path.exists(path))
+            weir.write(config(self.upstream.port, routes=self.FREE))
+            weir.upgrade()
+            eventually(lambda: not os.path.exists(path), "nobody listens there")
+            self.assertEqual(weir.get("/").status, 200)
+
     def test_what_is_saved_on_the_disk_is_what_the_last_one_knows(self):
         with tempfile.TemporaryDirectory() as folder:
             state = f'memory = {{ max_keys = 1000, snapshot = "{folder}/state" }}'

@@ -98,6 +98,7 @@ struct ReloadFigures {
 struct UpgradeFigures {
   std::uint64_t ok = 0;
   std::uint64_t failed = 0;
+  std::uint64_t lost = 0;  // connections that were to come to this process, and were dropped
 };
 
 }  // namespace weir::admin

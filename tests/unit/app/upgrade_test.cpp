@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace weir::app {
@@ -131,6 +132,7 @@ std::vector<ArrivedConnection> passed(const proxy::Introduction& introduction, c
   bool ended = false;
   Arrivals arrivals(context.get_executor(), std::move(ends->second),
                     {.take = [&](ArrivedConnection one) { arrived.push_back(std::move(one)); },
+                     .lost = [] { ADD_FAILURE() << "none is"; },
                      .change_held = [](const auto&) {},
                      .ended = [&] { ended = true; }});
   {
@@ -181,6 +183,7 @@ TEST(Passage, WhoEndsTakesWhatIsOnItsWayAndNothingMore) {
   std::size_t arrived = 0;
   Arrivals arrivals(context.get_executor(), std::move(ends->second),
                     {.take = [&](const ArrivedConnection&) { ++arrived; },
+                     .lost = [] { ADD_FAILURE() << "none is"; },
                      .change_held = [](const auto&) {},
                      .ended = [] { ADD_FAILURE() << "it has not"; }});
   Departures departures(std::move(ends->first));
@@ -195,12 +198,50 @@ TEST(Passage, WhoEndsTakesWhatIsOnItsWayAndNothingMore) {
   EXPECT_EQ(arrived, 3u);
 }
 
+// Lets this process have no more descriptors than it has, and more again at the end.
+class NoDescriptorLeft {
+ public:
+  NoDescriptorLeft() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const OwnedDescriptor next(::dup(STDIN_FILENO));
+    const rlimit none{static_cast<rlim_t>(next.get()), before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptorLeft() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptorLeft(const NoDescriptorLeft&) = delete;
+  NoDescriptorLeft& operator=(const NoDescriptorLeft&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(Passage, SaysThatAConnectionIsLostForWantOfADescriptor) {
+  auto ends = upgrade_channel();
+  net::asio::io_context context;
+  std::vector<std::string> told;
+  Arrivals arrivals(context.get_executor(), std::move(ends->second),
+                    {.take = [&](const ArrivedConnection&) { told.emplace_back("taken"); },
+                     .lost = [&] { told.emplace_back("lost"); },
+                     .change_held = [](const auto&) {},
+                     .ended = [] {}});
+  Departures departures(std::move(ends->first));
+  EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::Passed::Yes);
+  {
+    const NoDescriptorLeft none;
+    context.run_one();
+  }
+  EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::Passed::Yes);
+  arrivals.end();
+  EXPECT_EQ(told, (std::vector<std::string>{"lost", "taken"}));
+}
+
 TEST(Passage, TellsWhatIsHeldBesideConnections) {
   auto ends = upgrade_channel();
   net::asio::io_context context;
   std::vector<std::string> told;
   Arrivals arrivals(context.get_executor(), std::move(ends->second),
                     {.take = [&](const ArrivedConnection&) { told.emplace_back("a connection"); },
+                     .lost = [] { ADD_FAILURE() << "none is"; },
                      .change_held =
                          [&](const std::vector<std::string>& lines) {
                            told.insert(told.end(), lines.begin(), lines.end());
