@@ -1,4 +1,4 @@
-// What one text says otherwise than another, line by line. Pure.
+// What one description of a configuration (describe() in settings.hpp) says otherwise than another. Pure.
 #pragma once
 
 #include <string>
@@ -7,9 +7,12 @@
 
 namespace weir::app {
 
-// Lines of `before` that `now` has not, each as "no longer: …", then lines of `now` that `before` has not, as
-// "now: …": in the order of their text, each once, without the blanks that it begins with. Lines of blanks
-// alone say nothing. Takes time by the texts' length, however many lines differ.
+// What `before` says and `now` does not, each as "no longer: …", then what `now` says and `before` does not,
+// as "now: …": in the order of their text, each once. A line that is set in is told with the name of what it
+// stands under; rules, which stand under many routes, by themselves, and where one applies to a route that it
+// did not apply to, that. Then, of routes and of a rule's overrides, of which the first that matches decides:
+// where two have changed places. Lines of blanks alone say nothing. Takes time by the texts' length, however
+// many lines differ.
 [[nodiscard]] std::vector<std::string> differences(std::string_view before, std::string_view now);
 
 }  // namespace weir::app

@@ -85,7 +85,10 @@ void Program::put_in_force(Settings settings, const Editions::Draft& draft,
   if (admin_) admin_->renew(sources());
   alerts_->change(settings_.alerts, sources());
   table_.put_in_order(clock_.now());
-  for (const auto& warning : settings_.warnings) log_.warning(warning.where + ": " + warning.what);
+  for (const auto& warning : settings_.warnings) {
+    log_.warning(warning.where + ": " + warning.what);
+    report.warnings.push_back(warning.where + ": warning: " + warning.what);
+  }
   tell(LogLevel::Info, report.changes);
   log_.write_always(LogLevel::Info, "reload: the configuration was read anew");
 }

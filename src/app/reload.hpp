@@ -21,6 +21,7 @@ namespace weir::app {
 struct ReloadReport {
   std::vector<std::string> mistakes;  // none: the configuration of the file is in force
   std::vector<std::string> changes;   // in words
+  std::vector<std::string> warnings;  // as `weir check` prints them, of what is in force now
   [[nodiscard]] bool ok() const noexcept { return mistakes.empty(); }
 };
 

@@ -16,10 +16,11 @@ namespace {
 constexpr std::chrono::seconds kSpare{5};  // for the way
 constexpr int kNotKnown = 3;
 
-int taken(const std::vector<std::string>& changes) {
+int taken(const std::vector<std::string>& changes, const std::vector<std::string>& warnings) {
+  for (const auto& warning : warnings) std::cerr << warning << '\n';
   for (const auto& change : changes) std::cout << change << '\n';
   std::cout << "the configuration was read anew"
-            << (changes.empty() ? ", and says what it said before\n" : "\n") << std::flush;
+            << (changes.empty() ? "; nothing that weir check shows has changed\n" : "\n") << std::flush;
   return 0;
 }
 
@@ -52,7 +53,7 @@ int run_reload(const AdminAccess& access) {
   try {
     const auto said = object_in(reply);
     if (reply.status == 200 && !said.contains("changes")) throw NoWeir();
-    if (reply.status == 200) return taken(texts_in(said, "changes"));
+    if (reply.status == 200) return taken(texts_in(said, "changes"), texts_in(said, "warnings"));
     if (reply.status == 504) {
       std::cerr << "weir: " << access.address.to_string() << ": not known yet: " << message_in(said, reply)
                 << '\n';

@@ -34,12 +34,22 @@ class ReloadCommand(TestCase):
         weir.get()
         self.write(weir, self.text(burst=10))
         status, out, errors = self.reload(weir)
-        self.assertEqual((status, errors), (0, ""))
+        self.assertEqual(status, 0, errors)
+        self.assertNotIn("stays as it was", errors)
         self.assertIn('rule "fresh" has other limits: its clients keep the share that they have used\n', out)
         self.assertRegex(out, r"(?m)^now: .*burst 10")
         self.assertTrue(out.endswith("\nthe configuration was read anew\n"), out)
         self.assertEqual(weir.get()["x-ratelimit-limit"], "10")
-        self.assertEqual(self.reload(weir), (0, "the configuration was read anew, and says what it said before\n", ""))
+        self.assertEqual(self.reload(weir)[:2], (0, "the configuration was read anew; nothing that weir check shows has changed\n"))
+
+    def test_what_is_in_force_and_probably_not_meant_is_told_to_whoever_asks(self):
+        """A file that was cut off between two tables is a file without rules."""
+        weir = self.weir()
+        self.write(weir, self.text().split("[[rule]]")[0])
+        status, out, errors = self.reload(weir)
+        self.assertEqual(status, 0)
+        self.assertIn('rule "fresh" removed\n', out)
+        self.assertRegex(errors, r"weir\.toml(:\d+)?: warning: there is no \[\[rule\]\]: every request is admitted\n")
 
     def test_how_many_different_limits_there_were_is_told(self):
         weir = self.weir()

@@ -50,6 +50,7 @@ struct Readiness {
 struct ReloadOutcome {
   std::vector<std::string> mistakes;  // none: it is in force
   std::vector<std::string> changes;
+  std::vector<std::string> warnings;  // of what is in force now and probably not meant
 };
 using ReloadDone = std::function<void(const ReloadOutcome&)>;
 
