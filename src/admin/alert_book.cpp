@@ -190,7 +190,8 @@ std::string AlertBook::message(const Alert& alert, Change change, base::TimePoin
   const char* const state = change == Change::Ended ? "ended" : "firing";
   const char* const what = settings.on == AlertOn::Refusals ? "refusals" : "failures";
   const std::string above = limit::to_string(settings.surge.above);
-  const std::string text = "weir on " + host_ + ": alert " + settings.name + " is " + state + ": " +
+  const std::string text = "weir on " + host_ + ": alert " + settings.name +
+                           (change == Change::Ended ? " has ended: " : " is firing: ") +
                            std::to_string(alert.surge.seen()) + " " + what + " of " +
                            subject_name(settings.on) + " " + settings.subject + ", threshold " + above;
   return json::serialize(json::object{{"alert", settings.name},

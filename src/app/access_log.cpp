@@ -69,6 +69,12 @@ class LineSink final : public spdlog::sinks::base_sink<spdlog::details::null_mut
   std::atomic<bool> wanted_{false};
 };
 
+// What a replay can use.
+bool tells_decision(const observe::AccessRecord& record) noexcept {
+  const auto* replay = record.replay;
+  return replay != nullptr && replay->asked != base::TimePoint{} && replay->closed.empty() && !replay->cut;
+}
+
 }  // namespace
 
 struct AccessLog::Impl {
@@ -148,7 +154,15 @@ AccessLogLines::~AccessLogLines() {
 
 void AccessLogLines::record(const observe::AccessRecord& record) {
   if (!log_.is_on()) return;
-  observe::append_json(lines_, record, log_.fields());
+  if (tells_decision(record) && log_.begins_run()) {
+    auto marked = *record.replay;
+    marked.first = true;
+    auto copy = record;
+    copy.replay = &marked;
+    observe::append_json(lines_, copy, log_.fields());
+  } else {
+    observe::append_json(lines_, record, log_.fields());
+  }
   if (++count_ == 1) flush_later();
   if (lines_.size() >= kBatchBytes) flush();
 }

@@ -80,7 +80,7 @@ void declare_reload(CLI::App& app, Words& words) {
   auto* reload = app.add_subcommand(
       "reload",
       "have a running weir read its file anew, and say what changed, or what is wrong with the file; exit 0: "
-      "it is in force, 1: weir goes on as before");
+      "it is in force, 1: weir goes on as before, 3: it is being read still");
   declare_access(*reload, words);
   constexpr pid_t kMostProcess = 1 << 22;
   reload

@@ -83,6 +83,11 @@ std::pair<std::string, std::string> method_and_url(const std::vector<std::string
   const std::string method = request.size() > 1 ? request.front() : "GET";
   if (method.find('/') != std::string::npos)
     throw WrongQuestion("\"" + method + "\" is no method: write weir explain GET " + method);
+  const auto scheme = url.find("://");
+  const bool is_whole = scheme != std::string::npos && scheme < url.find('/');
+  if (url.find('/') != std::string::npos && !url.starts_with('/') && !is_whole)
+    throw WrongQuestion("\"" + url + "\" is no URL: write \"http://" + url + "\", or a path alone: \"/" +
+                        url + "\"");
   if (url.find('/') == std::string::npos)
     throw WrongQuestion("\"" + url + "\" is no URL: write a path such as \"/" + (url == "GET" ? "api" : url) +
                         "\", or \"http://HOST/PATH\"");
@@ -99,7 +104,7 @@ json::object inquiry_of(const ExplainOptions& options) {
     inquiry["host"] = url.substr(0, end);
     url.remove_prefix(end);
   }
-  inquiry["path"] = url.starts_with('/') ? std::string(url) : "/" + std::string(url);
+  inquiry["path"] = url.starts_with('/') ? std::string(url) : "/" + std::string(url);  // of "http://host" "/"
   if (!options.ip.empty()) inquiry["ip"] = options.ip;
   if (!options.body.empty()) inquiry["body"] = options.body;
   json::object headers;

@@ -101,6 +101,7 @@ void Program::start_workers(std::vector<std::vector<upstream::Server>> servers) 
   auto edition = editions_.put_in_force(need(editions_.make(settings_, std::move(servers), names_)));
   snapshot_.restore(table_, editions_.saved_rules(), clock_.now(),
                     [this](const limit::FormerRule& former) { return editions_.adopt(former); });
+  if (takeover_ == nullptr && table_.stats().keys == 0) access_log_.begin_run();
   if (takes_leases(settings_))
     redis_units_.emplace(settings_.state.redis->lease_keys, settings_.state.redis->lease_return);
   const WorkerParts parts{.shared = shared_,
@@ -142,7 +143,7 @@ void Program::start_admin() {
 // The first asks for a drain, the second for an end.
 void Program::on_signal(int signal) {
   if (signal == SIGUSR1) {
-    log_.info("SIGUSR1: the access log is opened anew");
+    log_.info("SIGUSR1: opening the access log anew");
     return access_log_.reopen();
   }
   if (signal == SIGUSR2) {

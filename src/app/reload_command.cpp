@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <fstream>
 #include <iostream>
 #include <stdexcept>
 #include <system_error>
@@ -22,6 +24,21 @@ int taken(const std::vector<std::string>& changes, const std::vector<std::string
   std::cout << "the configuration was read anew"
             << (changes.empty() ? "; nothing that weir check shows has changed\n" : "\n") << std::flush;
   return 0;
+}
+
+// Of a process that neither catches nor blocks it (weir reads it by a descriptor) SIGHUP is the end, and
+// numbers of processes are given anew. One that is gone or is not to be seen: kill(2) says so.
+bool awaits_hangup(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  if (!status) return true;
+  bool awaits = false;
+  for (std::string word; status >> word;) {
+    if (word != "SigCgt:" && word != "SigBlk:") continue;
+    std::uint64_t signals = 0;
+    status >> std::hex >> signals;
+    awaits = awaits || ((signals >> (SIGHUP - 1)) & 1U) != 0;
+  }
+  return awaits;
 }
 
 int refused(const std::vector<std::string>& mistakes) {
@@ -49,7 +66,7 @@ int run_reload(const AdminAccess& access) {
                 "\na weir that runs keeps the [admin] address that it began with: where the file has another "
                 "by now, say --admin ADDR");
   }
-  if (reply.status == 401) return fail("it asks for another token: --token, or --config");
+  if (reply.status == 401) return fail("it asks for its token: --token, or --config");
   try {
     const auto said = object_in(reply);
     if (reply.status == 200 && !said.contains("changes")) throw NoWeir();
@@ -67,6 +84,11 @@ int run_reload(const AdminAccess& access) {
 }
 
 int signal_reload(pid_t process) {
+  if (!awaits_hangup(process)) {
+    std::cerr << "weir: no reload: process " << process
+              << " does not wait for SIGHUP, which would end it: it is no weir that runs\n";
+    return 1;
+  }
   if (::kill(process, SIGHUP) == 0) {
     std::cout << "this configuration has no [admin] listener to ask: SIGHUP was sent to process " << process
               << ", whose log says what came of it\n"

@@ -50,7 +50,8 @@ int run_upgrade(const AdminAccess& access, base::Duration longest) {
       std::cout << in_words(said) << std::flush;
       return 0;
     }
-    throw std::runtime_error(message_in(said, reply));
+    throw std::runtime_error(message_in(said, reply) +
+                             (reply.status == 409 ? "; the weir that runs goes on as it was" : ""));
   } catch (const std::exception& error) {
     std::cerr << "weir: " << access.address.to_string() << ": no upgrade: " << error.what() << '\n';
     return 1;

@@ -28,6 +28,11 @@ base::Result<Rate> parse_rate(std::string_view text) {
   if (period.empty()) return wrong("no period");
   if (std::isdigit(static_cast<unsigned char>(period.front())) == 0) period.insert(0, "1");
   const auto parsed = base::parse_duration(period);
+  if (period == "1month")
+    return base::Error{
+        "\"" + std::string(text) +
+        "\" is not a rate: months differ in length; with algorithm = \"fixed_window\" and align = "
+        "\"month\" it is one, else write days"};
   if (!parsed) return wrong("unknown period");
   if (parsed->count() == 0) return wrong("the period is zero");
   rate.period = *parsed;

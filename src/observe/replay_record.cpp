@@ -143,6 +143,7 @@ void write_replay(TextWriter& out, const ReplayRecord& record) {
     out << R"(,"unasked":true})";
     return;
   }
+  write_true(out, R"(,"first":)", record.first);
   write_unless_zero(out, R"(,"asked_us":)", since(record.start, record.asked));
   write_unless_zero(out, R"(,"turn":)", beyond(record.turn, record.asked));
   write_identity(out, record);

@@ -167,6 +167,7 @@ Verdict verdict_in(const json::object& object, const json::object& replay) {
 void read_replay(const json::object& replay, Line& line) {
   if (flag_in(replay, "cut")) throw Fault{Unusable::Cut};
   line.run = hex_in(replay, "run", 16);
+  line.first = flag_in(replay, "first");
   line.asked = line.start + span_in(replay, "asked_us");
   line.turn = limit::turn_at(line.asked) + number_in(replay, "turn");
   line.api_key = text_in(replay, "api_key");

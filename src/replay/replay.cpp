@@ -6,6 +6,7 @@
 #include "weir/limit/key_table.hpp"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 #include <boost/container/static_vector.hpp>
@@ -104,6 +105,7 @@ struct Replay::Impl {
   Cases all;
   std::uint64_t lines = 0;
   std::array<std::uint64_t, kUnusable> unusable{};
+  std::map<std::uint64_t, bool> runs;  // whether their beginning was told
 };
 
 Replay::Replay(const Candidate& candidate) : impl_(std::make_unique<Impl>(candidate)) {}
@@ -119,6 +121,10 @@ void Replay::add(std::string_view text) {
     impl_->all.add(line->reset);
   else
     impl_->all.add(*line);
+  if (line != nullptr && !line->is_reset) {
+    bool& begun = impl_->runs[line->run];
+    begun = begun || line->first;
+  }
 }
 
 Report Replay::run(const std::function<void(double)>& progress, std::size_t most_clients) {
@@ -136,6 +142,12 @@ Report Replay::run(const std::function<void(double)>& progress, std::size_t most
   report.lines = impl_->lines;
   report.resets = all.resets;
   report.unusable = impl_->unusable;
+  const auto whole = [](const auto& run) { return run.second; };
+  if (!std::all_of(impl_->runs.begin(), impl_->runs.end(), whole))
+    report.notes.emplace_back(
+        "the log does not begin where weir did: what was counted before its first line is not known, so "
+        "whoever was "
+        "refused for that may be admitted here; give the earlier logs as well");
   return report;
 }
 

@@ -174,6 +174,8 @@ class Explain(Asking):
         self.assertRegex(self.command("explain", "/api/x")[1], r"(?m)^route    \*, .*\n           for localhost, as no host is named$")
         self.assertIn("-H \"rubbish\"", self.command("explain", "/", "-H", "rubbish")[2])
         self.assertIn('"GET" is no URL: write a path such as "/api"', self.command("explain", "GET")[2])
+        self.assertIn('"localhost/api" is no URL: write "http://localhost/api", or a path alone: "/localhost/api"',
+                      self.command("explain", "POST", "localhost/api")[2])
         self.assertIn("write weir explain GET /api", self.command("explain", "/api", "GET")[2])
         said = json.loads(self.command("explain", "--json", "GET", "http://localhost/x")[1])
         self.assertEqual((said["verdict"]["verdict"], [each["name"] for each in said["rules"]]), ("refuse", ["api", "all"]))

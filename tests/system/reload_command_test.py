@@ -7,7 +7,7 @@ import random
 import re
 import subprocess
 
-from harness import BELOW_EPHEMERAL, PATIENCE, WEIR, TestCase, Upstream, Weir, closed_port, config, main, rule, run_weir
+from harness import BELOW_EPHEMERAL, PATIENCE, WEIR, TestCase, Upstream, Weir, closed_port, config, eventually, main, rule, run_weir
 
 UNIT = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "packaging/weir.service"
 TOKEN = '[admin]\ntoken = "open-sesame"'
@@ -83,7 +83,7 @@ class ReloadCommand(TestCase):
         weir = self.weir(self.text().replace("[admin]", TOKEN))
         status, _, errors = self.reload(weir)
         self.assertEqual(status, 1)
-        self.assertIn("no reload: it asks for another token: --token, or --config", errors)
+        self.assertIn("no reload: it asks for its token: --token, or --config", errors)
         self.assertEqual(self.reload(weir, "--token", "open-sesame")[0], 0)
         self.assertEqual(self.reload(weir, "--config", str(weir.folder / "weir.toml"))[0], 0)
 
@@ -101,6 +101,13 @@ class ReloadCommand(TestCase):
         self.assertEqual((status, errors), (0, ""))
         self.assertIn(f"SIGHUP was sent to process {weir.pid}", out)
         weir.wait_for("info reload: the configuration was read anew")
+        with subprocess.Popen(["sleep", "60"]) as bystander:
+            eventually(lambda: pathlib.Path(f"/proc/{bystander.pid}/comm").read_text() == "sleep\n", "it is no copy of this process any more")
+            status, _, errors = run_weir("reload", "--pid", str(bystander.pid), config=bare)
+            self.assertEqual(status, 1)
+            self.assertIn("does not wait for SIGHUP, which would end it: it is no weir that runs", errors)
+            self.assertIsNone(bystander.poll())
+            bystander.kill()
         status, _, errors = run_weir("reload", config=bare)
         self.assertEqual(status, 2)
         self.assertIn("there is nobody to ask; --pid says who gets SIGHUP", errors)

@@ -102,6 +102,20 @@ class Replay(TestCase):
         self.assertFalse(rules["tenant"]["in_candidate"])
         self.assertEqual(told["admitted_now"], 5)
 
+    def test_what_a_rotated_log_does_not_tell_is_said(self):
+        folder, log, text = self.record(rule("all", "5/day", key="[]"), 20, clients=1)
+        self.assertFalse(any("does not begin" in note for note in self.replay(folder, text, log)["notes"]))
+        lines = log.read_bytes().splitlines(keepends=True)
+        self.assertEqual([b'"first":true' in line for line in lines], [True] + 19 * [False])
+        earlier, log = log.with_suffix(".1"), log
+        earlier.write_bytes(b"".join(lines[:10]))
+        log.write_bytes(b"".join(lines[10:]))
+        told = self.replay(folder, text, log)
+        self.assertEqual(told["newly_admitted"], 5)
+        self.assertTrue(any(note.startswith("the log does not begin where weir did") for note in told["notes"]))
+        told = self.replay(folder, text, log, earlier)
+        self.assertEqual((told["newly_admitted"], [note for note in told["notes"] if "does not begin" in note]), (0, []))
+
     def test_keys_that_were_given_back_are_given_back_again(self):
         folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))
         log, upstream = folder / "access.log", self.start(Upstream())

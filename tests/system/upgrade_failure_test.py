@@ -190,7 +190,7 @@ class Failing(Upgrade):
         weir.install("exit 7")
         told = weir.ask("upgrade")
         self.assertEqual((told.returncode, told.stdout), (1, ""))
-        self.assertRegex(told.stderr, r"weir: 127\.0\.0\.1:\d+: no upgrade: it ended with status 7")
+        self.assertRegex(told.stderr, r"weir: 127\.0\.0\.1:\d+: no upgrade: it ended with status 7; the weir that runs goes on as it was\n")
         weir.write("[server]\nworkers = true\n")
         self.assertEqual(weir.ask("upgrade").returncode, 2)
         self.assertEqual(weir.get("/").status, 200)

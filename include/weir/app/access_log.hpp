@@ -16,6 +16,7 @@
 #include "weir/observe/access_record.hpp"
 #include "weir/observe/counters.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -50,6 +51,12 @@ class AccessLog {
   // Likewise, of whoever keeps no count: where the queue is full they are lost.
   void write_or_lose(std::string_view lines);
   [[nodiscard]] const observe::LogFields& fields() const noexcept { return fields_; }
+  // The table that lines of the field "replay" tell of begins empty: the first of them is to say so.
+  void begin_run() noexcept { unbegun_ = true; }
+  // Whether that is to be said now; true once. Any thread.
+  [[nodiscard]] bool begins_run() noexcept {
+    return unbegun_.load(std::memory_order_relaxed) && unbegun_.exchange(false);
+  }
   // Lines that could not be written, though they were taken. Any thread.
   [[nodiscard]] std::uint64_t lost() const noexcept;
   // The file is opened anew by its name, before what is handed over from now on is written. Where it cannot
@@ -60,6 +67,7 @@ class AccessLog {
   struct Impl;
   observe::LogFields fields_;
   std::unique_ptr<Impl> impl_;  // null: off
+  std::atomic<bool> unbegun_{false};
 };
 
 // One worker's end of the log.

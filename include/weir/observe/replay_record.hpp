@@ -5,8 +5,9 @@
 //    "rules":[{"rule":"login","asks":"9b1f0c4e","key":"…","cost":1,"says":"admitted","variant":2,"elastic":true}],
 //    "amends":[{"rule":"login","does":"settle","at_us":512,"turn":3,"cost":0}]}
 //
-// Left out is what is absent, zero or false. Instants count from the line's `time`; a turn (limit/turn.hpp)
-// is what it has beyond the first one of its instant. API keys stand there as digests alone.
+// `"first":true` stands in the first line that tells of a table that began empty: a log without it is not
+// whole. Left out is what is absent, zero or false. Instants count from the line's `time`; a turn
+// (limit/turn.hpp) is what it has beyond the first one of its instant. API keys stand there as digests alone.
 //
 // Somebody may give back all of a key meanwhile. That is a line of its own, with nothing beside its time:
 //
@@ -73,6 +74,7 @@ struct ReplayRecord {
   // What was decided or amended in memory from then on is not known to the process that has taken over.
   base::TimePoint lost_from = base::TimePoint::max();
   bool in_memory = true;  // some rule that was asked keeps its state there
+  bool first = false;     // that is told of this table, which began empty
 };
 
 // A key that was given back, and when; it has one for each limiter of its rule.

@@ -50,6 +50,7 @@ struct Line {
   bool is_reset = false;  // then `reset` alone says something, else all but that
   Reset reset;
   std::uint64_t run = 0;
+  bool first = false;  // of its run
   base::TimePoint start{};
   base::TimePoint asked{};
   base::Duration total{};

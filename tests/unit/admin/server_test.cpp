@@ -115,7 +115,7 @@ TEST_F(ServerTest, WhatIsToldAtOnceIsAnsweredAtOnce) {
   std::string peers;
   sources_.reload = [&](const std::string& peer, const ReloadDone& done) {
     peers += peer + " ";
-    done({.mistakes = {"not now"}, .changes = {}});
+    done({.mistakes = {"not now"}, .changes = {}, .warnings = {}});
   };
   sources_.upgrade = [&](const std::string& peer, const UpgradeDone& done) {
     peers += peer + " ";

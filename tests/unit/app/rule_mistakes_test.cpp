@@ -70,8 +70,8 @@ const WrongConfiguration kWrong[] = {
       "min, h or day, as \"10/s\" or \"20/10s\""}},
     {"RuleLimitPerMonth",
      with("[[rule]]\nname = \"x\"\nlimit = \"10/month\"\n"),
-     {"weir.toml:13: rule[x].limit: \"10/month\" is not a rate (unknown period): write COUNT/PERIOD with a "
-      "period in s, min, h or day, as \"10/s\" or \"20/10s\""}},
+     {"weir.toml:13: rule[x].limit: \"10/month\" is not a rate: months differ in length; with "
+      "algorithm = \"fixed_window\" and align = \"month\" it is one, else write days"}},
     {"RuleLimitZero",
      with("[[rule]]\nname = \"x\"\nlimit = \"0/s\"\n"),
      {"weir.toml:13: rule[x].limit: \"0/s\" is not a rate (the count must be from 1 to 1000000000): write "

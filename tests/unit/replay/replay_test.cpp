@@ -42,6 +42,7 @@ struct Request {
   std::uint64_t run = 1;
   unsigned status = 200;
   const char* user = "";
+  bool first = false;
 };
 
 class ReplayTest : public testing::Test {
@@ -49,6 +50,7 @@ class ReplayTest : public testing::Test {
   std::string line(const Request& request) const {
     observe::ReplayRecord replay;
     replay.run = request.run;
+    replay.first = request.first;
     replay.start = replay.asked = request.at;
     replay.turn = limit::turn_at(request.at) + request.turn;
     replay.user = request.user;
@@ -107,6 +109,17 @@ TEST_F(ReplayTest, ATighterLimitNamesWhomItWouldRefuse) {
   ASSERT_EQ(rule.clients.size(), 1U);
   EXPECT_EQ(rule.clients[0].client, "203.0.113.7");
   EXPECT_EQ(rule.clients[0].newly.refused, 3U);
+}
+
+TEST_F(ReplayTest, WhereTheBeginningOfARunIsMissingANoteSaysSo) {
+  const auto notes = [&](const std::vector<Request>& requests) { return replay(requests, {}).notes; };
+  EXPECT_TRUE(notes({{.first = true}, {.at = kStart + 1s}}).empty());
+  EXPECT_TRUE(notes({{.at = kStart + 1s}, {.first = true}}).empty()) << "logs come in any order";
+  for (const auto& requests : {std::vector<Request>{{}}, {{.first = true}, {.at = kStart + 1s, .run = 2}}}) {
+    const auto said = notes(requests);
+    ASSERT_EQ(said.size(), 1U);
+    EXPECT_TRUE(said[0].starts_with("the log does not begin where weir did: ")) << said[0];
+  }
 }
 
 TEST_F(ReplayTest, AKeyThatWasGivenBackIsGivenBackAgain) {
