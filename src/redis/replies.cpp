@@ -25,6 +25,7 @@ bool is_of_server(const net::ErrorCode& error) noexcept {
 
 // False when the connection is of no more use.
 bool Store::Session::handle_replies() {
+  const auto now = std::chrono::steady_clock::now();
   for (;;) {
     const auto next = reader_.next();
     if (next == ReplyReader::Next::Incomplete) {
@@ -32,7 +33,7 @@ bool Store::Session::handle_replies() {
       return true;
     }
     if (next == ReplyReader::Next::Malformed) return false;
-    auto entry = pipeline_.pop();
+    auto entry = pipeline_.pop(now);
     if (!entry) return false;
     handle(*std::move(entry), reader_.reply());
     if (state() != StoreState::Up) return true;  // ended meanwhile: what is left belongs to nobody

@@ -59,7 +59,7 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
       refunds_(refunds != nullptr ? *refunds : own_refunds_),
       own_denied_(common != nullptr ? nullptr : std::make_unique<DenyCache>(refunds_)),
       denied_(common != nullptr ? common->denied : *own_denied_),
-      pipeline_(tuning.max_pending, patience_of(settings)),
+      pipeline_(tuning.max_pending, patience_of(settings), settings.timeout),
       deadline_timer_(executor),
       own_holding_(common != nullptr ? nullptr
                                      : std::make_shared<Holding>(executor, settings.lease_time,
@@ -217,9 +217,11 @@ net::Awaitable<net::ErrorCode> Store::Session::try_a_charge() {
   std::string command;
   append_charge(command, charge_sha_, {prefix, common_ != nullptr}, {&demand, 1}, {});
   bound_opening(settings_.timeout);
+  const auto asked = std::chrono::steady_clock::now();
   net::ErrorCode ec = co_await send_greeting(command);
   if (!ec) ec = co_await read_reply();
   if (ec) co_return ec;
+  pipeline_.note_trip(std::chrono::steady_clock::now() - asked);
   const Reply& reply = reader_.reply();
   if (reply.kind == Reply::Kind::Error) {
     if (common_ != nullptr && redirection_in(reply.text, address_)) co_return ec;

@@ -132,7 +132,7 @@ void Store::Session::pack() {
   const bool by_slot = common_ != nullptr;
   if (by_slot) pipeline_.order_by_slot();
   pipeline_.send_refunds([this](std::span<const Refund> lines) { send_refunds(lines); }, by_slot, stopped_);
-  while (!stopped_ && (by_slot || !pipeline_.awaits_company()) && pipeline_.has_room(by_slot ? 2 : 1)) {
+  while (!stopped_ && (by_slot || !pipeline_.awaits_company(now)) && pipeline_.has_room(by_slot ? 2 : 1)) {
     auto bills = pipeline_.take_group();
     if (bills.empty()) return;
     if (bills.front().call->asking) announce_asking(now);

@@ -82,11 +82,11 @@ class Failures(TestCase):
         self.assertLessEqual(set(sum(statuses, [])), {200, 429})
         return [of_one.count(200) for of_one in statuses]
 
-    def endure(self, strike, heal=lambda: None, policy="open", noticed=True, lasting=True, within=AT_ONCE):
+    def endure(self, strike, heal=lambda: None, policy="open", noticed=True, lasting=True, within=AT_ONCE, workers=2, clients=2):
         """No request fails or waits, each goes by the policy meanwhile, and the weirs are one limit again at once."""
-        weirs = [self.weir(policy), self.weir(policy)]
+        weirs = [self.weir(policy, workers), self.weir(policy, workers)]
         self.assertEqual(self.admitted(weirs, "before"), [20, 0])
-        load = Load([weir.port for weir in weirs for _ in range(2)], self.upstream.port)
+        load = Load([weir.port for weir in weirs for _ in range(clients)], self.upstream.port)
         load.goes_on()
         load.fails_from_here()
         strike()
@@ -98,7 +98,7 @@ class Failures(TestCase):
             eventually(lambda: all(weir.metric("weir_redis_up") == 0 for weir in weirs), "nobody asks")
         heal()
         healed = time.monotonic()
-        eventually(lambda: all(weir.metric("weir_redis_up") == 2 for weir in weirs), "it is up again")
+        eventually(lambda: all(weir.metric("weir_redis_up") == workers for weir in weirs), "it is up again")
         took = time.monotonic() - healed
         self.assertEqual(self.admitted(weirs, "after"), [20, 0], "one limit again")
         print(f"\none limit again after {took:.2f} s", flush=True)
@@ -144,6 +144,10 @@ class Failures(TestCase):
 
     def test_frozen_for_five_seconds(self):
         self.endure(self.freeze_for_five_seconds, self.thaw)
+
+    def test_frozen_under_a_crowd(self):
+        """More bills than have calls of their own: some wait for others all the time, and while nobody answers."""
+        self.endure(self.freeze, self.thaw, workers=1, clients=24)
 
     def test_frozen_and_local(self):
         self.endure(self.freeze, self.thaw, policy="local")
