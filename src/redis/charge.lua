@@ -2,13 +2,14 @@
 -- enforced ones, or none.
 --
 -- KEYS     a line's key each, bill after bill; absent while drained
--- ARGV[1]  a line each, eight little-endian doubles: kind, enforced (1; 0; 2: it is only looked at, and its bill
---          refused whatever it says; or 3: it counts what the line before it decides, beyond its limit where its kind
---          does that), and up to six numbers, which the function of that kind names
+-- ARGV[1]  the call's number, a little-endian double; then a line each, eight of them: kind, enforced (1; 0; 2: it is
+--          only looked at, and its bill refused whatever it says; or 3: it counts what the line before it decides,
+--          beyond its limit where its kind does that), and up to six numbers, which the function of that kind names
 -- ARGV[2]  a byte for each bill: how many lines it has
 -- ARGV[3]  there only where lines of several bills have one key
 -- returns  now; then of each bill 1 charged, 0 refused, or 2: nothing was charged, because a calendar's windows came
---          for another time than ours; then of each line three numbers of its state before
+--          for another time than ours; then of each line three numbers of its state before; then the call's number,
+--          so that whoever asked knows that this is the answer to it
 --
 -- Instants and lengths are whole microseconds. Everything stays below 2^53, so doubles are exact: lengths are at
 -- most 100 years, 3.2 * 10^15, so an instant now (1.8 * 10^15 in 2027) and one of them come to less than
@@ -20,7 +21,8 @@
 -- State never moves backwards here, whatever the clock does. What is of another kind, as a changed configuration
 -- leaves it behind, counts as lost.
 local call, take, pack, byte, format = redis.call, struct.unpack, struct.pack, string.byte, string.format
-local keys, lines, at, counts = KEYS, ARGV[1], 1, ARGV[2]
+local keys, lines, counts = KEYS, ARGV[1], ARGV[2]
+local number, at = take('<d', lines)
 local n, bills = #keys, #counts
 
 local time = call('TIME')
@@ -280,4 +282,5 @@ for i = 1, n do
     call('SET', keys[i], nexts[i], 'PX', format('%d', (ahead - ahead % 1000) / 1000 + 2))
   end
 end
+reply[base + 3 * n + 3] = number
 return reply

@@ -4,7 +4,8 @@
 // Invariants
 //  1. Redis answers in order: the front of the queue is what the next reply is for, abandoned or not. An
 //  abandoned
-//     command keeps its place, so a late reply meets its own entry, and what it charged is given back.
+//     command keeps its place, so a late reply meets its own entry, and what it charged is given back. That
+//     it is its own, the number says which either script sends back.
 //  2. A call is gathered or in the queue, at most once, and in neither any longer once it has its answer.
 #pragma once
 
@@ -90,6 +91,7 @@ class Pipeline {
 
   struct Entry {
     Purpose purpose;
+    CallNumber number = 0;                   // of Charge and Refund
     std::vector<Bill> bills{};               // of Charge: those that share the call, in order
     Time sent{};                             // when its bytes were appended
     LastRefunds::Groups refunded{};          // of Refund: whose
@@ -144,7 +146,9 @@ class Pipeline {
     pending_.push_back(std::move(entry));
   }
 
-  // Whom the next reply is for, which came at `now`; nullopt when nothing was asked.
+  // Whom the next reply is for; null when nothing was asked.
+  [[nodiscard]] const Entry* first() const noexcept { return pending_.empty() ? nullptr : &pending_.front(); }
+  // The same, taken out, where its reply came at `now`; nullopt when nothing was asked.
   [[nodiscard]] std::optional<Entry> pop(Time now);
 
   // Abandons the calls that were to be answered by `now`, and hands them out. Their entries keep their lines.

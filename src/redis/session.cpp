@@ -214,8 +214,9 @@ net::Awaitable<net::ErrorCode> Store::Session::try_a_charge() {
   const limit::Charge charge{limit::at_place({}, place), &roomy};
   const Demand demand{{&charge, 1}};
   const std::string prefix = settings_.prefix + ":probe";
+  const CallNumber number = holding_.next_number();
   std::string command;
-  append_charge(command, charge_sha_, {prefix, common_ != nullptr}, {&demand, 1}, {});
+  append_charge(command, charge_sha_, {prefix, common_ != nullptr}, {&demand, 1}, {}, number);
   bound_opening(settings_.timeout);
   const auto asked = std::chrono::steady_clock::now();
   net::ErrorCode ec = co_await send_greeting(command);
@@ -230,7 +231,9 @@ net::Awaitable<net::ErrorCode> Store::Session::try_a_charge() {
   }
   limit::Outcome outcome;
   base::TimePoint now;
-  if (read_outcomes(reply, {&charge, 1}, {&outcome, 1}, now) == Reading::Answer) co_return ec;
+  if (is_answer_to(number, reply) &&
+      read_outcomes(reply, {&charge, 1}, {&outcome, 1}, now) == Reading::Answer)
+    co_return ec;
   last_error_ = "an answer that is not our script's";
   co_return StoreError::BadReply;
 }
@@ -257,10 +260,7 @@ net::Awaitable<net::ErrorCode> Store::Session::read_reply() {
 net::Awaitable<net::ErrorCode> Store::Session::serve() {
   for (;;) {
     // Before the first read too: what was said beyond the greeting's replies must not pass for an answer.
-    if (!handle_replies()) {
-      last_error_ = "what answers is not a Redis";
-      co_return StoreError::BadReply;
-    }
+    if (!handle_replies()) co_return StoreError::BadReply;
     if (state() != StoreState::Up) co_return refusal_;
     net::ErrorCode ec;
     const std::size_t n = co_await wire_.read_some(input_.data(), input_.size(), ec);

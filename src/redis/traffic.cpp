@@ -85,11 +85,13 @@ void Store::Session::refund_alone(const Refund& line) {
 // renewed may be over by the time at which it has to be told again.
 void Store::Session::send_refunds(std::span<const Refund> refunds) {
   auto command = std::make_unique<std::string>();
-  append_refund(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, refunds);
+  const CallNumber number = holding_.next_number();
+  append_refund(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, refunds, number);
   std::vector<Refund> lines;
   if ((common_ != nullptr && refunds.size() > 1) || std::any_of(refunds.begin(), refunds.end(), renews))
     lines.assign(refunds.begin(), refunds.end());
   tell(std::move(command), {.purpose = Purpose::Refund,
+                            .number = number,
                             .refunded = groups_of(refunds),
                             .lines = std::move(lines),
                             .amended = refunds.size()});
@@ -102,10 +104,13 @@ bool Store::Session::forget(const limit::Charge& charge) {
     return false;
   }
   auto command = std::make_unique<std::string>();
-  append_reset(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, charge.key);
+  const CallNumber number = holding_.next_number();
+  append_reset(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, charge.key, number);
   schedule_flush();
-  tell(std::move(command),
-       {.purpose = Purpose::Refund, .refunded = {LastRefunds::group_of(charge.key)}, .amended = 1});
+  tell(std::move(command), {.purpose = Purpose::Refund,
+                            .number = number,
+                            .refunded = {LastRefunds::group_of(charge.key)},
+                            .amended = 1});
   return true;
 }
 
@@ -139,9 +144,10 @@ void Store::Session::pack() {
     std::array<Demand, kMostBills> demands;
     for (std::size_t i = 0; i < bills.size(); ++i)
       demands[i] = {bills[i].lines(), holding_.of(bills[i].permit), bills[i].call->looks};
+    const CallNumber number = holding_.next_number();
     append_charge(pipeline_.output(), charge_sha_, {settings_.prefix, common_ != nullptr},
-                  std::span(demands).first(bills.size()), server_time(now));
-    pipeline_.push({.purpose = Purpose::Charge, .bills = std::move(bills)}, now);
+                  std::span(demands).first(bills.size()), server_time(now), number);
+    pipeline_.push({.purpose = Purpose::Charge, .number = number, .bills = std::move(bills)}, now);
   }
 }
 
@@ -242,7 +248,8 @@ void Store::Session::drop_outlived(Pipeline::Entry& entry) {
   entry.amended = entry.lines.size();
   entry.command->clear();
   if (!entry.lines.empty())
-    append_refund(*entry.command, refund_sha_, {settings_.prefix, common_ != nullptr}, entry.lines);
+    append_refund(*entry.command, refund_sha_, {settings_.prefix, common_ != nullptr}, entry.lines,
+                  entry.number);
 }
 
 // Once for each.

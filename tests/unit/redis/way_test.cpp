@@ -124,5 +124,36 @@ TEST_F(OnTheWay, BillsToARedisThatIsFarAreNotLate) {
   for (const auto& answer : answers) EXPECT_FALSE(answer.error) << answer.error.message();
 }
 
+TEST_F(OnTheWay, WhereAnAnswerIsLostTheNextOnesAreNobodys) {
+  ASSERT_TRUE(worker_.turn_until_up());
+  ASSERT_TRUE(worker_.charge(spent_).outcomes[0].allowed);
+  std::array<Answer, 3> answers;
+  way_.trouble().loses = true;
+  worker_.begin(fresh_, answers[0]);
+  ASSERT_TRUE(worker_.turn_until([&] { return !way_.trouble().loses; }));
+  worker_.begin(spent_, answers[1]);
+  worker_.loop.poll();
+  worker_.begin(other_, answers[2]);
+  ASSERT_TRUE(worker_.turn_until([&] { return std::ranges::all_of(answers, &Answer::done); }));
+  EXPECT_EQ(answers[0].error, StoreError::ConnectionLost);
+  EXPECT_EQ(answers[1].error, StoreError::ConnectionLost);
+  EXPECT_TRUE(answers[2].error);
+  EXPECT_THAT(worker_.log,
+              Contains(HasSubstr("is down: bad_reply, an answer that is not to what was asked")));
+  ASSERT_TRUE(worker_.turn_until_up());
+  EXPECT_FALSE(worker_.charge(spent_).outcomes[0].allowed);
+}
+
+TEST_F(OnTheWay, ALostAnswerToWhatIsGivenBackIsNoticedAsWell) {
+  ASSERT_TRUE(worker_.turn_until_up());
+  const auto charged = worker_.charge(spent_);
+  way_.trouble().loses = true;
+  worker_.store.refund(spent_[0], charged.now);
+  ASSERT_TRUE(worker_.turn_until([&] { return !way_.trouble().loses; }));
+  EXPECT_EQ(worker_.charge(fresh_).error, StoreError::ConnectionLost);
+  EXPECT_THAT(worker_.log, Contains(HasSubstr("is down: bad_reply")));
+  EXPECT_EQ(worker_.store.stats().refunds_lost.load(), 1U);
+}
+
 }  // namespace
 }  // namespace weir::redis
