@@ -66,10 +66,11 @@ net::ErrorCode Store::Session::enqueue(Call& call) {
   return {};
 }
 
-// Whatever this worker gives back, settles, releases or renews leaves here, at the end of its turn.
+// Whatever this worker gives back, settles, releases or renews leaves here, at the end of its turn; where
+// bills wait for the first connection, with them.
 void Store::Session::refund(std::span<const Refund> refunds) {
   count(stats_.refunds, refunds.size());
-  if (state() != StoreState::Up) return count(stats_.refunds_lost, refunds.size());
+  if (!takes_bills()) return count(stats_.refunds_lost, refunds.size());
   schedule_flush();
   refunds_.note(groups_of(refunds), std::chrono::steady_clock::now());
   if (!pipeline_.gather(refunds)) count(stats_.refunds_lost, refunds.size());
