@@ -4,6 +4,7 @@
 #include "redis/classify.hpp"
 #include "redis/cluster.hpp"
 #include "redis/greeting.hpp"
+#include "redis/run_ended.hpp"
 
 #include "weir/base/units.hpp"
 
@@ -29,19 +30,6 @@ base::Duration time_to_open(const RedisSettings& settings, const StoreTuning& tu
   constexpr base::Duration kMost = std::chrono::seconds(2);
   return std::max(tuning.open_timeout, std::min(8 * settings.timeout, kMost));
 }
-
-// Nothing of ours throws there; what does is a want of memory, and ends this worker's Redis, not the worker.
-struct RunEnded {
-  StoreLog log;
-  void operator()(const std::exception_ptr& thrown) const {
-    if (!thrown || !log) return;
-    try {
-      std::rethrow_exception(thrown);
-    } catch (const std::exception& e) {
-      log(LogLevel::Warning, std::string("redis: the connection's coroutine ended: ") + e.what());
-    }
-  }
-};
 
 }  // namespace
 
@@ -79,11 +67,12 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
 
 void Store::Session::start() {
   if (stopped_) return;
-  asio::co_spawn(executor_, run(shared_from_this()), RunEnded{log_});
+  asio::co_spawn(executor_, run(shared_from_this()), RunEnded{log_, "the connection's"});
   if (!sentinels_) return;
-  sentinels_->follow([weak = weak_from_this()] {
+  const auto moved = [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->move_on();
-  });
+  };
+  sentinels_->follow(moved, RunEnded{log_, "the Sentinels'"});
 }
 
 void Store::Session::stop() {
