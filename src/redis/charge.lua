@@ -40,7 +40,7 @@ end
 -- The function of a kind from 2 on, which checks line i, answers for it, and says whether it fits; nil if that is for
 -- the asker to find out. `beyond`: it is charged though it does not fit, but for a bucket. Made where a line of that kind
 -- comes, from arguments alone: a function, and what it shares with the script, cost as much to make as a check by spacing,
--- so each kind makes what it needs. known: the kinds that were made, and what they share.
+-- so each kind makes what it needs. known: what the kinds share, `others` alone.
 local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, base)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local floor, ceil, min, max, concat = math.floor, math.ceil, math.min, math.max, table.concat
@@ -186,11 +186,15 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     return answer
   end
 
+  -- What is included makes a function of each kind. In scope are the arguments, `answer`, `ask`, `most_counted` and the
+  -- names of Redis's and Lua's functions above.
   if kind == 6 then
 --#include charge_log.lua
     return logged
   end
 
+  -- Beside these `permits_in`, `string_of_permits`, `set_of_permits` and `few_permits` of the first, which needs `now`
+  -- alone.
 --#include held_state.lua
 --#include charge_held.lua
   return held
@@ -199,7 +203,7 @@ end
 -- Of keys that several bills may charge: the line that last did. Its state to be is what the next one finds, and only
 -- the last is written.
 local charged = ARGV[3] and {}
-local kinds = {}
+local kinds, known -- made where there is a line of a kind from 2 on: by number, and what they share
 local last = 0
 for bill = 1, bills do
   local first, verdict, decided = last + 1, 1, false -- whether the line before fits
@@ -239,7 +243,10 @@ for bill = 1, bills do
         nexts[i], aheads[i] = pack('<dd', now + wait, part), wait
       end
     else
-      local check = kinds[kind] or kind_of(kind, kinds, keys, now, states, nexts, aheads, reply, base)
+      if not kinds then
+        kinds, known = {}, {}
+      end
+      local check = kinds[kind] or kind_of(kind, known, keys, now, states, nexts, aheads, reply, base)
       kinds[kind] = check
       fits = check(i, enforced == 3 and decided, a, b, c, d, e, f)
     end

@@ -117,6 +117,9 @@ local function kind_of(kind, now)
     return answer
   end
 
+  -- What is included makes a function of each kind. In scope are the arguments, `ask`, `milliseconds`, `most_counted` and
+  -- the names of Redis's and Lua's functions above; to the second of those for kind 7 also what the first has, which needs
+  -- `now` alone.
   if kind == 6 then
 --#include refund_log.lua
     return logged
