@@ -24,7 +24,7 @@ constexpr std::size_t answers_at(const BillPlace& place) noexcept {
   return 1 + place.bills + kAnswerNumbers * place.first_line;
 }
 constexpr std::size_t size_of_reply(const BillPlace& place) noexcept {
-  return 1 + place.bills + kAnswerNumbers * place.lines;
+  return 1 + place.bills + kAnswerNumbers * place.lines + 1;  // the call's number
 }
 static_assert(std::endian::native == std::endian::little,
               "numbers go to the scripts as little-endian doubles");
@@ -57,6 +57,13 @@ void append_key(std::string& out, const Naming& naming, const limit::Key& key) {
 template <class Numbers>
 void append_numbers(std::string& out, const Numbers& numbers) {
   out.append(reinterpret_cast<const char*>(numbers.data()), sizeof(Numbers));
+}
+
+// The argument that has a call's number and its lines.
+template <class Numbers>
+void append_lines_head(std::string& out, std::size_t lines, CallNumber number) {
+  append_bulk_head(out, sizeof(double) + lines * sizeof(Numbers));
+  append_numbers(out, std::array{static_cast<double>(number)});
 }
 
 // EVALSHA sha n, of `arguments` more behind n keys.
@@ -113,14 +120,14 @@ Slot slot_of(limit::Place place) noexcept {
 }
 
 void append_charge(std::string& out, std::string_view sha, const Naming& naming,
-                   std::span<const Demand> bills, base::TimePoint around) {
+                   std::span<const Demand> bills, base::TimePoint around, CallNumber number) {
   std::size_t lines = 0;
   for (const auto& bill : bills) lines += bill.lines.size();
   const bool sharing = share_keys(bills);
   begin_call(out, sha, lines, sharing ? 3 : 2);
   for (const auto& bill : bills)
     for (const auto& line : bill.lines) append_key(out, naming, line.key);
-  append_bulk_head(out, lines * sizeof(ChargeNumbers));
+  append_lines_head<ChargeNumbers>(out, lines, number);
   for (const auto& bill : bills)
     for (std::size_t i = 0; i < bill.lines.size(); ++i) {
       const auto* decider = limit::follows(bill.lines, i) ? bill.lines[i - 1].limiter : nullptr;
@@ -136,20 +143,26 @@ void append_charge(std::string& out, std::string_view sha, const Naming& naming,
 }
 
 void append_refund(std::string& out, std::string_view sha, const Naming& naming,
-                   std::span<const Refund> refunds) {
+                   std::span<const Refund> refunds, CallNumber number) {
   begin_call(out, sha, refunds.size(), 1);
   for (const auto& refund : refunds) append_key(out, naming, refund.charge.key);
-  append_bulk_head(out, refunds.size() * sizeof(RefundNumbers));
+  append_lines_head<RefundNumbers>(out, refunds.size(), number);
   for (const auto& refund : refunds) append_numbers(out, numbers_of(refund));
   out.append("\r\n", 2);
 }
 
-void append_reset(std::string& out, std::string_view sha, const Naming& naming, const limit::Key& key) {
+void append_reset(std::string& out, std::string_view sha, const Naming& naming, const limit::Key& key,
+                  CallNumber number) {
   begin_call(out, sha, 1, 1);
   append_key(out, naming, key);
-  append_bulk_head(out, sizeof(RefundNumbers));
+  append_lines_head<RefundNumbers>(out, 1, number);
   append_numbers(out, numbers_of_reset());
   out.append("\r\n", 2);
+}
+
+bool is_answer_to(CallNumber number, const Reply& reply) noexcept {
+  return reply.kind == Reply::Kind::Numbers && !reply.numbers.empty() &&
+         reply.numbers.back() == static_cast<std::int64_t>(number);
 }
 
 Reading read_outcomes(const Reply& reply, const BillPlace& place, Lines bill,

@@ -12,6 +12,7 @@
 #include "weir/limit/place.hpp"
 
 #include <array>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,11 @@ struct Naming {
 [[nodiscard]] std::array<char, 3> tag_of(limit::Place place) noexcept;
 [[nodiscard]] Slot slot_of(limit::Place place) noexcept;
 
+// Of a call of either script: it comes back with the answer. Below 2^53; no other call of the worker has it.
+using CallNumber = std::uint64_t;
+// Whether it is the answer to that call, and no error.
+[[nodiscard]] bool is_answer_to(CallNumber number, const Reply& reply) noexcept;
+
 // The lines of one bill.
 using Lines = std::span<const limit::Charge>;
 
@@ -55,18 +61,19 @@ inline constexpr std::size_t kMostLines = 64;
 // about when it will be there, by Redis's clock. REQUIRES 1 ≤ bills.size() ≤ kMostBills, and permits of their
 // own for each.
 void append_charge(std::string& out, std::string_view sha, const Naming& naming,
-                   std::span<const Demand> bills, base::TimePoint around);
+                   std::span<const Demand> bills, base::TimePoint around, CallNumber number);
 
 // So many lines give back by one call: a script of so many takes Redis less than a millisecond.
 inline constexpr std::size_t kMostRefunds = 256;
 
 // One EVALSHA of refund.lua. REQUIRES 1 ≤ refunds.size() ≤ kMostRefunds.
 void append_refund(std::string& out, std::string_view sha, const Naming& naming,
-                   std::span<const Refund> refunds);
+                   std::span<const Refund> refunds, CallNumber number);
 
 // The same for one key that is reset: it is as if nobody had ever asked for it, and what was charged until
 // then is neither given back nor settled any more.
-void append_reset(std::string& out, std::string_view sha, const Naming& naming, const limit::Key& key);
+void append_reset(std::string& out, std::string_view sha, const Naming& naming, const limit::Key& key,
+                  CallNumber number);
 
 enum class Reading : std::uint8_t {
   Answer,     // every outcome is set, and `server_now`

@@ -2,13 +2,14 @@
 -- enforced ones, or none.
 --
 -- KEYS     a line's key each, bill after bill; absent while drained
--- ARGV[1]  a line each, eight little-endian doubles: kind, enforced (1; 0; 2: it is only looked at, and its bill
---          refused whatever it says; or 3: it counts what the line before it decides, beyond its limit where its kind
---          does that), and up to six numbers, which the function of that kind names
+-- ARGV[1]  the call's number, a little-endian double; then a line each, eight of them: kind, enforced (1; 0; 2: it is
+--          only looked at, and its bill refused whatever it says; or 3: it counts what the line before it decides,
+--          beyond its limit where its kind does that), and up to six numbers, which the function of that kind names
 -- ARGV[2]  a byte for each bill: how many lines it has
 -- ARGV[3]  there only where lines of several bills have one key
 -- returns  now; then of each bill 1 charged, 0 refused, or 2: nothing was charged, because a calendar's windows came
---          for another time than ours; then of each line three numbers of its state before
+--          for another time than ours; then of each line three numbers of its state before; then the call's number,
+--          so that whoever asked knows that this is the answer to it
 --
 -- Instants and lengths are whole microseconds. Everything stays below 2^53, so doubles are exact: lengths are at
 -- most 100 years, 3.2 * 10^15, so an instant now (1.8 * 10^15 in 2027) and one of them come to less than
@@ -20,7 +21,8 @@
 -- State never moves backwards here, whatever the clock does. What is of another kind, as a changed configuration
 -- leaves it behind, counts as lost.
 local call, take, pack, byte, format = redis.call, struct.unpack, struct.pack, string.byte, string.format
-local keys, lines, at, counts = KEYS, ARGV[1], 1, ARGV[2]
+local keys, lines, counts = KEYS, ARGV[1], ARGV[2]
+local number, at = take('<d', lines)
 local n, bills = #keys, #counts
 
 local time = call('TIME')
@@ -38,7 +40,7 @@ end
 -- The function of a kind from 2 on, which checks line i, answers for it, and says whether it fits; nil if that is for
 -- the asker to find out. `beyond`: it is charged though it does not fit, but for a bucket. Made where a line of that kind
 -- comes, from arguments alone: a function, and what it shares with the script, cost as much to make as a check by spacing,
--- so each kind makes what it needs. known: the kinds that were made, and what they share.
+-- so each kind makes what it needs. known: what the kinds share, `others` alone.
 local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, base)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local floor, ceil, min, max, concat = math.floor, math.ceil, math.min, math.max, table.concat
@@ -184,11 +186,15 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     return answer
   end
 
+  -- What is included makes a function of each kind. In scope are the arguments, `answer`, `ask`, `most_counted` and the
+  -- names of Redis's and Lua's functions above.
   if kind == 6 then
 --#include charge_log.lua
     return logged
   end
 
+  -- Beside these `permits_in`, `string_of_permits`, `set_of_permits` and `few_permits` of the first, which needs `now`
+  -- alone.
 --#include held_state.lua
 --#include charge_held.lua
   return held
@@ -197,7 +203,7 @@ end
 -- Of keys that several bills may charge: the line that last did. Its state to be is what the next one finds, and only
 -- the last is written.
 local charged = ARGV[3] and {}
-local kinds = {}
+local kinds, known -- made where there is a line of a kind from 2 on: by number, and what they share
 local last = 0
 for bill = 1, bills do
   local first, verdict, decided = last + 1, 1, false -- whether the line before fits
@@ -237,7 +243,10 @@ for bill = 1, bills do
         nexts[i], aheads[i] = pack('<dd', now + wait, part), wait
       end
     else
-      local check = kinds[kind] or kind_of(kind, kinds, keys, now, states, nexts, aheads, reply, base)
+      if not kinds then
+        kinds, known = {}, {}
+      end
+      local check = kinds[kind] or kind_of(kind, known, keys, now, states, nexts, aheads, reply, base)
       kinds[kind] = check
       fits = check(i, enforced == 3 and decided, a, b, c, d, e, f)
     end
@@ -280,4 +289,5 @@ for i = 1, n do
     call('SET', keys[i], nexts[i], 'PX', format('%d', (ahead - ahead % 1000) / 1000 + 2))
   end
 end
+reply[base + 3 * n + 3] = number
 return reply

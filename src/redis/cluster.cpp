@@ -4,9 +4,11 @@
 #include "redis/bill.hpp"
 #include "redis/command.hpp"
 #include "redis/greeting.hpp"
+#include "redis/run_ended.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <utility>
 
 namespace weir::redis {
@@ -39,7 +41,7 @@ Store::Cluster::Cluster(net::Executor executor, const RedisSettings& settings, S
       timer_(executor) {}
 
 void Store::Cluster::start() {
-  asio::co_spawn(executor_, watch(shared_from_this()), [](const std::exception_ptr&) {});
+  asio::co_spawn(executor_, watch(shared_from_this()), RunEnded{log_, "the cluster's"});
 }
 
 void Store::Cluster::stop() {
@@ -57,7 +59,11 @@ net::Awaitable<void> Store::Cluster::watch(std::shared_ptr<Cluster> self) {
   base::Duration rest = kLeastPause;
   while (!cluster.stopped_) {
     cluster.wanted_ = false;
-    co_await cluster.read_map();
+    try {
+      co_await cluster.read_map();
+    } catch (const std::bad_alloc&) {  // it is read again
+      cluster.wanted_ = true;
+    }
     const bool calm = cluster.is_whole();
     rest = calm ? kLeastPause : std::min(2 * rest, kMostPause);
     co_await cluster.pause(rest);
@@ -142,8 +148,9 @@ net::Awaitable<net::ErrorCode> Store::Cluster::ask(const base::Endpoint& node, s
 // Who is a master still keeps its session, and one that keeps nothing yet may be asked for what is on its
 // way.
 void Store::Cluster::take(SlotMap map) {
+  std::vector<std::shared_ptr<Session>> by_master(map.masters().size());  // first, for it may throw
   map_ = std::move(map);
-  by_master_.assign(map_->masters().size(), nullptr);
+  by_master_ = std::move(by_master);
   for (std::size_t slot = 0; slot < kSlots; ++slot) {
     const auto* master = map_->owner(static_cast<Slot>(slot));
     if (master == nullptr) continue;
@@ -165,9 +172,11 @@ std::shared_ptr<Store::Session> Store::Cluster::session_at(const base::Endpoint&
   if (found != sessions_.end()) return *found;
   RedisSettings settings = settings_;
   settings.address = address;
-  sessions_.push_back(std::make_shared<Session>(executor_, settings, log_, tuning_, &refunds_, &common_));
-  sessions_.back()->start();
-  return sessions_.back();
+  const auto session = std::make_shared<Session>(executor_, settings, log_, tuning_, &refunds_, &common_);
+  sessions_.reserve(sessions_.size() + 1);
+  session->start();  // after what may throw: what is kept has begun
+  sessions_.push_back(session);
+  return session;
 }
 
 // What is under way there has its answer, or its deadline, before it is closed.
@@ -187,6 +196,7 @@ Store::Session* Store::Cluster::owner(Slot slot) const noexcept {
 Store::Session* Store::Cluster::follow(const Redirection& redirection) {
   const auto session = session_at(redirection.to);
   if (redirection.kind == Redirection::Kind::Ask || !map_) return session.get();
+  by_master_.reserve(map_->masters().size() + 1);  // first, for it may throw
   map_->move(redirection.slot, redirection.to);
   by_master_.resize(map_->masters().size());
   by_master_[static_cast<std::size_t>(map_->owner(redirection.slot) - map_->masters().data())] = session;

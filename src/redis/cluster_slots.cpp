@@ -122,8 +122,9 @@ std::size_t SlotMap::served() const noexcept {
 
 void SlotMap::move(Slot slot, const base::Endpoint& to) {
   const auto found = std::find(masters_.begin(), masters_.end(), to);
-  owners_[slot] = static_cast<std::uint16_t>(found - masters_.begin());
-  if (found == masters_.end()) masters_.push_back(to);
+  const auto master = static_cast<std::uint16_t>(found - masters_.begin());
+  if (found == masters_.end()) masters_.push_back(to);  // first, for it may throw
+  owners_[slot] = master;
 }
 
 std::optional<Redirection> redirection_in(std::string_view error, const base::Endpoint& from) {

@@ -32,6 +32,9 @@ class Holding : public std::enable_shared_from_this<Holding> {
   Holding(net::Executor executor, base::Duration lease, Teller& teller, StoreStats& stats);
 
   [[nodiscard]] std::uint64_t next_permit() noexcept { return leases_.next().serial; }
+  // For a call of a script: the numbers of permits are the worker's, over all nodes of a cluster, and below
+  // 2^53.
+  [[nodiscard]] std::uint64_t next_number() noexcept { return next_permit(); }
   [[nodiscard]] Hold of(std::uint64_t permit) const noexcept { return leases_.of(permit); }
 
   // Of a bill that was answered: what it took.

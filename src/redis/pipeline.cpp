@@ -21,6 +21,22 @@ bool Call::charged() const noexcept {
   return fits;
 }
 
+bool Pipeline::fills_a_call() const noexcept {
+  if (gathered_.size() >= kMostBills) return true;
+  std::size_t lines = 0;
+  for (const Call* call : gathered_) {
+    if (call->alone) return true;
+    lines += call->charges.size();
+  }
+  return lines >= kMostLines;
+}
+
+// The first without an answer may tell sooner than its answer that trips have become long.
+bool Pipeline::awaits_company(Time now) const noexcept {
+  if (charges_ < kMostUnanswered || fills_a_call()) return false;
+  return std::max(last_trip_, now - pending_.front().sent) < short_trip_;
+}
+
 void Pipeline::order_by_slot() {
   std::stable_sort(gathered_.begin(), gathered_.end(),
                    [](const Call* a, const Call* b) { return a->slot < b->slot; });
@@ -84,8 +100,9 @@ void Pipeline::recycle(std::vector<Bill> bills) {
   spare_.push_back(std::move(bills));
 }
 
-std::optional<Pipeline::Entry> Pipeline::pop() {
+std::optional<Pipeline::Entry> Pipeline::pop(Time now) {
   if (pending_.empty()) return std::nullopt;
+  last_trip_ = now - pending_.front().sent;
   std::optional<Entry> front(std::move(pending_.front()));
   pending_.pop_front();
   bills_ -= front->bills.size();

@@ -4,7 +4,8 @@
 // Invariants
 //  1. Redis answers in order: the front of the queue is what the next reply is for, abandoned or not. An
 //  abandoned
-//     command keeps its place, so a late reply meets its own entry, and what it charged is given back.
+//     command keeps its place, so a late reply meets its own entry, and what it charged is given back. That
+//     it is its own, the number says which either script sends back.
 //  2. A call is gathered or in the queue, at most once, and in neither any longer once it has its answer.
 #pragma once
 
@@ -90,6 +91,7 @@ class Pipeline {
 
   struct Entry {
     Purpose purpose;
+    CallNumber number = 0;                   // of Charge and Refund
     std::vector<Bill> bills{};               // of Charge: those that share the call, in order
     Time sent{};                             // when its bytes were appended
     LastRefunds::Groups refunded{};          // of Refund: whose
@@ -100,16 +102,19 @@ class Pipeline {
     std::uint8_t hops = 0;                   // of Refund, to other nodes, so far
   };
 
-  // `patience`: how long a command may go without an answer, whoever waits for it or nobody.
-  Pipeline(std::size_t max_pending, base::Duration patience) : pending_(max_pending), patience_(patience) {}
+  // `patience`: how long a command may go without an answer, whoever waits for it or nobody; `timeout`: how
+  // long a bill may.
+  Pipeline(std::size_t max_pending, base::Duration patience, base::Duration timeout)
+      : pending_(max_pending), patience_(patience), short_trip_(timeout / 4) {}
 
   // Whether bills that are gathered had better wait for others to share a call with: so many calls are
-  // without an answer that Redis has enough to do until the first of them comes back. They would not fill one
-  // yet.
+  // without an answer that the first of them comes back soon, and they would not fill one yet. Only while a
+  // trip takes less than a quarter of `timeout`, so that waiting and asking come to less than half of it: a
+  // Redis that is far has nothing to do meanwhile, and what waits for it is late.
   static constexpr std::size_t kMostUnanswered = 8;
-  [[nodiscard]] bool awaits_company() const noexcept {
-    return charges_ >= kMostUnanswered && gathered_.size() < kMostBills;
-  }
+  [[nodiscard]] bool awaits_company(Time now) const noexcept;
+  // How long the last answer took, where it was to nothing that was pushed.
+  void note_trip(Time::duration took) noexcept { last_trip_ = took; }
   // No room for another bill, or another command.
   [[nodiscard]] bool full() const noexcept { return !has_room() || bills_ >= pending_.capacity(); }
   [[nodiscard]] bool has_room(std::size_t entries = 1) const noexcept {
@@ -141,8 +146,10 @@ class Pipeline {
     pending_.push_back(std::move(entry));
   }
 
-  // Whom the next reply is for; nullopt when nothing was asked.
-  [[nodiscard]] std::optional<Entry> pop();
+  // Whom the next reply is for; null when nothing was asked.
+  [[nodiscard]] const Entry* first() const noexcept { return pending_.empty() ? nullptr : &pending_.front(); }
+  // The same, taken out, where its reply came at `now`; nullopt when nothing was asked.
+  [[nodiscard]] std::optional<Entry> pop(Time now);
 
   // Abandons the calls that were to be answered by `now`, and hands them out. Their entries keep their lines.
   [[nodiscard]] std::vector<Call*> take_expired(Time now);
@@ -163,8 +170,12 @@ class Pipeline {
   static constexpr std::size_t kKeptVectors = 64;
   static constexpr std::size_t kMostGathered = 65'536;
 
+  // A call of those gathered has all that it may, or is to share it with no other.
+  [[nodiscard]] bool fills_a_call() const noexcept;
+
   boost::circular_buffer<Entry> pending_;
-  base::Duration patience_;
+  base::Duration patience_, short_trip_;
+  Time::duration last_trip_{};  // from a command's bytes to its answer
   std::vector<Call*> gathered_;
   std::vector<Refund> refunds_;  // gathered as well
   std::size_t bills_ = 0;        // gathered and pending

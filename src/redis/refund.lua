@@ -2,9 +2,9 @@
 -- an answer settles it (limit/settle.hpp); as much, where what is under way is told again. Numbers and states as in charge.lua.
 --
 -- KEYS     a line's key each
--- ARGV[1]  a line each, eight little-endian doubles: kind, and up to seven numbers, which the function of that kind
---          names
--- returns  how many lines were amended
+-- ARGV[1]  the call's number, a little-endian double; then a line each, eight of them: kind, and up to seven numbers,
+--          which the function of that kind names
+-- returns  how many lines were amended, and the call's number
 --
 -- A state that is not there has drained: nothing is given back, and what is owed is charged whole, as of the time of
 -- the charge. One of another kind, as a changed configuration leaves it behind, stays as it is. And so does one that was
@@ -14,7 +14,8 @@
 local take = struct.unpack
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local lines, at, amended = ARGV[1], 1, 0
+local lines, amended = ARGV[1], 0
+local number, at = take('<d', lines)
 
 -- The function of a kind: amends the charge of a key, and says whether it did. `state`: of the key; of what is no string
 -- nothing, where GET would be an error. Made where a line of that kind comes, as in charge.lua.
@@ -116,6 +117,9 @@ local function kind_of(kind, now)
     return answer
   end
 
+  -- What is included makes a function of each kind. In scope are the arguments, `ask`, `milliseconds`, `most_counted` and
+  -- the names of Redis's and Lua's functions above; to the second of those for kind 7 also what the first has, which needs
+  -- `now` alone.
   if kind == 6 then
 --#include refund_log.lua
     return logged
@@ -245,4 +249,4 @@ for i = 1, #KEYS do
     end
   end
 end
-return amended
+return { amended, number }

@@ -21,20 +21,43 @@ bool is_of_server(const net::ErrorCode& error) noexcept {
          error != StoreError::Overloaded;
 }
 
+// Whether it is what such a command is answered. An error may be the answer to any: whose it was, the next
+// answer shows that is none.
+bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
+  if (reply.kind == Reply::Kind::Error) return true;
+  switch (entry.purpose) {
+    case Purpose::Charge:
+    case Purpose::Refund:
+      return is_answer_to(entry.number, reply);
+    case Purpose::LoadCharge:
+    case Purpose::LoadRefund:
+      return reply.kind == Reply::Kind::Text;  // the SHA-1
+    case Purpose::Asking:
+      return reply.kind == Reply::Kind::Status;
+  }
+  return false;
+}
+
 }  // namespace
 
-// False when the connection is of no more use.
+// False when the connection is of no more use, and last_error_ says why. Where one answer went missing on the
+// way, or came twice, all that follow are somebody else's: nobody is told them, and what was asked fails with
+// the connection.
 bool Store::Session::handle_replies() {
+  const auto now = std::chrono::steady_clock::now();
   for (;;) {
     const auto next = reader_.next();
     if (next == ReplyReader::Next::Incomplete) {
       if (pipeline_.gathers()) schedule_flush();  // what found no room, or no company
       return true;
     }
-    if (next == ReplyReader::Next::Malformed) return false;
-    auto entry = pipeline_.pop();
-    if (!entry) return false;
-    handle(*std::move(entry), reader_.reply());
+    const auto* first = pipeline_.first();
+    const bool sound = next == ReplyReader::Next::Ready && first != nullptr;
+    if (!sound || !answers(reader_.reply(), *first)) {
+      last_error_ = sound ? "an answer that is not to what was asked" : "what answers is not a Redis";
+      return false;
+    }
+    handle(*pipeline_.pop(now), reader_.reply());
     if (state() != StoreState::Up) return true;  // ended meanwhile: what is left belongs to nobody
   }
 }

@@ -6,6 +6,7 @@
 #include "weir/redis/error.hpp"
 
 #include <charconv>
+#include <new>
 #include <utility>
 
 namespace weir::redis {
@@ -124,10 +125,10 @@ net::Awaitable<net::ErrorCode> Sentinels::ask_one(const base::Endpoint& sentinel
   co_return ec;
 }
 
-void Sentinels::follow(std::function<void()> moved) {
+void Sentinels::follow(std::function<void()> moved, std::function<void(std::exception_ptr)> ended) {
   moved_ = std::move(moved);
   const auto executor = pause_.get_executor();
-  asio::co_spawn(executor, watch(shared_from_this()), [](const std::exception_ptr&) {});
+  asio::co_spawn(executor, watch(shared_from_this()), std::move(ended));
 }
 
 void Sentinels::cancel() noexcept {
@@ -149,8 +150,11 @@ net::Awaitable<void> Sentinels::watch(std::shared_ptr<Sentinels> self) {
     const std::size_t first = sentinels.first_;
     for (std::size_t i = 0; i < addresses.size() && sentinels.first_ == first && !sentinels.stopped_; ++i) {
       sentinels.listened_ = (first + i) % addresses.size();
-      const net::ErrorCode ec = co_await sentinels.listen(addresses[sentinels.listened_]);
-      (void)ec;  // the next one, then; that none knows, locate() says
+      try {
+        const net::ErrorCode ec = co_await sentinels.listen(addresses[sentinels.listened_]);
+        (void)ec;                        // the next one, then; that none knows, locate() says
+      } catch (const std::bad_alloc&) {  // likewise
+      }
     }
     if (sentinels.stopped_) break;
     sentinels.pause_.expires_after(kPause);

@@ -12,6 +12,7 @@
 #include "weir/net/asio.hpp"
 #include "weir/redis/redis_settings.hpp"
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -41,8 +42,8 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
   void doubt() noexcept;
 
   // Listens to one Sentinel or another until stop(): `moved` is called whenever the master is not, or no
-  // longer, where locate() found it last.
-  void follow(std::function<void()> moved);
+  // longer, where locate() found it last; `ended` when it has come to an end, and of what.
+  void follow(std::function<void()> moved, std::function<void(std::exception_ptr)> ended);
   void stop() noexcept;
   // Ends a locate() under way.
   void cancel() noexcept;

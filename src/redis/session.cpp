@@ -4,6 +4,7 @@
 #include "redis/classify.hpp"
 #include "redis/cluster.hpp"
 #include "redis/greeting.hpp"
+#include "redis/run_ended.hpp"
 
 #include "weir/base/units.hpp"
 
@@ -30,19 +31,6 @@ base::Duration time_to_open(const RedisSettings& settings, const StoreTuning& tu
   return std::max(tuning.open_timeout, std::min(8 * settings.timeout, kMost));
 }
 
-// Nothing of ours throws there; what does is a want of memory, and ends this worker's Redis, not the worker.
-struct RunEnded {
-  StoreLog log;
-  void operator()(const std::exception_ptr& thrown) const {
-    if (!thrown || !log) return;
-    try {
-      std::rethrow_exception(thrown);
-    } catch (const std::exception& e) {
-      log(LogLevel::Warning, std::string("redis: the connection's coroutine ended: ") + e.what());
-    }
-  }
-};
-
 }  // namespace
 
 Store::Session::Session(net::Executor executor, const RedisSettings& settings, StoreLog log,
@@ -59,7 +47,7 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
       refunds_(refunds != nullptr ? *refunds : own_refunds_),
       own_denied_(common != nullptr ? nullptr : std::make_unique<DenyCache>(refunds_)),
       denied_(common != nullptr ? common->denied : *own_denied_),
-      pipeline_(tuning.max_pending, patience_of(settings)),
+      pipeline_(tuning.max_pending, patience_of(settings), settings.timeout),
       deadline_timer_(executor),
       own_holding_(common != nullptr ? nullptr
                                      : std::make_shared<Holding>(executor, settings.lease_time,
@@ -79,11 +67,12 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
 
 void Store::Session::start() {
   if (stopped_) return;
-  asio::co_spawn(executor_, run(shared_from_this()), RunEnded{log_});
+  asio::co_spawn(executor_, run(shared_from_this()), RunEnded{log_, "the connection's"});
   if (!sentinels_) return;
-  sentinels_->follow([weak = weak_from_this()] {
+  const auto moved = [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->move_on();
-  });
+  };
+  sentinels_->follow(moved, RunEnded{log_, "the Sentinels'"});
 }
 
 void Store::Session::stop() {
@@ -214,12 +203,15 @@ net::Awaitable<net::ErrorCode> Store::Session::try_a_charge() {
   const limit::Charge charge{limit::at_place({}, place), &roomy};
   const Demand demand{{&charge, 1}};
   const std::string prefix = settings_.prefix + ":probe";
+  const CallNumber number = holding_.next_number();
   std::string command;
-  append_charge(command, charge_sha_, {prefix, common_ != nullptr}, {&demand, 1}, {});
+  append_charge(command, charge_sha_, {prefix, common_ != nullptr}, {&demand, 1}, {}, number);
   bound_opening(settings_.timeout);
+  const auto asked = std::chrono::steady_clock::now();
   net::ErrorCode ec = co_await send_greeting(command);
   if (!ec) ec = co_await read_reply();
   if (ec) co_return ec;
+  pipeline_.note_trip(std::chrono::steady_clock::now() - asked);
   const Reply& reply = reader_.reply();
   if (reply.kind == Reply::Kind::Error) {
     if (common_ != nullptr && redirection_in(reply.text, address_)) co_return ec;
@@ -228,7 +220,9 @@ net::Awaitable<net::ErrorCode> Store::Session::try_a_charge() {
   }
   limit::Outcome outcome;
   base::TimePoint now;
-  if (read_outcomes(reply, {&charge, 1}, {&outcome, 1}, now) == Reading::Answer) co_return ec;
+  if (is_answer_to(number, reply) &&
+      read_outcomes(reply, {&charge, 1}, {&outcome, 1}, now) == Reading::Answer)
+    co_return ec;
   last_error_ = "an answer that is not our script's";
   co_return StoreError::BadReply;
 }
@@ -255,10 +249,7 @@ net::Awaitable<net::ErrorCode> Store::Session::read_reply() {
 net::Awaitable<net::ErrorCode> Store::Session::serve() {
   for (;;) {
     // Before the first read too: what was said beyond the greeting's replies must not pass for an answer.
-    if (!handle_replies()) {
-      last_error_ = "what answers is not a Redis";
-      co_return StoreError::BadReply;
-    }
+    if (!handle_replies()) co_return StoreError::BadReply;
     if (state() != StoreState::Up) co_return refusal_;
     net::ErrorCode ec;
     const std::size_t n = co_await wire_.read_some(input_.data(), input_.size(), ec);

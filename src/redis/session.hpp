@@ -71,9 +71,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   [[nodiscard]] StoreState state() const noexcept override { return state_.load(std::memory_order_relaxed); }
   [[nodiscard]] const StoreStats& stats() const noexcept override { return stats_; }
   [[nodiscard]] const std::string& last_error() const noexcept override { return last_error_; }
-  [[nodiscard]] bool is_quiet() const noexcept override {
-    return state() != StoreState::Up || pipeline_.empty();
-  }
+  [[nodiscard]] bool is_quiet() const noexcept override { return !takes_bills() || pipeline_.empty(); }
   [[nodiscard]] base::TimePoint server_time(const limit::Key&, Pipeline::Time now) const noexcept override {
     return server_time(now);
   }
@@ -135,9 +133,9 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void report_fault(Faults::Kinds kinds, const std::string& what);
   void open_breaker();
 
-  // Redis, for what is held.
   [[nodiscard]] bool is_there() const noexcept override { return state() == StoreState::Up; }
-  // Whether bills may be gathered: it is up, or connecting for the first time where others send bills on.
+  // Whether bills may be gathered, and what is given back: it is up, or connecting for the first time where
+  // others send on. What fails then is lost.
   [[nodiscard]] bool takes_bills() const noexcept {
     return state() == StoreState::Up || (common_ != nullptr && !tried_ && !stopped_);
   }

@@ -66,10 +66,11 @@ net::ErrorCode Store::Session::enqueue(Call& call) {
   return {};
 }
 
-// Whatever this worker gives back, settles, releases or renews leaves here, at the end of its turn.
+// Whatever this worker gives back, settles, releases or renews leaves here, at the end of its turn; where
+// bills wait for the first connection, with them.
 void Store::Session::refund(std::span<const Refund> refunds) {
   count(stats_.refunds, refunds.size());
-  if (state() != StoreState::Up) return count(stats_.refunds_lost, refunds.size());
+  if (!takes_bills()) return count(stats_.refunds_lost, refunds.size());
   schedule_flush();
   refunds_.note(groups_of(refunds), std::chrono::steady_clock::now());
   if (!pipeline_.gather(refunds)) count(stats_.refunds_lost, refunds.size());
@@ -85,11 +86,13 @@ void Store::Session::refund_alone(const Refund& line) {
 // renewed may be over by the time at which it has to be told again.
 void Store::Session::send_refunds(std::span<const Refund> refunds) {
   auto command = std::make_unique<std::string>();
-  append_refund(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, refunds);
+  const CallNumber number = holding_.next_number();
+  append_refund(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, refunds, number);
   std::vector<Refund> lines;
   if ((common_ != nullptr && refunds.size() > 1) || std::any_of(refunds.begin(), refunds.end(), renews))
     lines.assign(refunds.begin(), refunds.end());
   tell(std::move(command), {.purpose = Purpose::Refund,
+                            .number = number,
                             .refunded = groups_of(refunds),
                             .lines = std::move(lines),
                             .amended = refunds.size()});
@@ -102,10 +105,13 @@ bool Store::Session::forget(const limit::Charge& charge) {
     return false;
   }
   auto command = std::make_unique<std::string>();
-  append_reset(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, charge.key);
+  const CallNumber number = holding_.next_number();
+  append_reset(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, charge.key, number);
   schedule_flush();
-  tell(std::move(command),
-       {.purpose = Purpose::Refund, .refunded = {LastRefunds::group_of(charge.key)}, .amended = 1});
+  tell(std::move(command), {.purpose = Purpose::Refund,
+                            .number = number,
+                            .refunded = {LastRefunds::group_of(charge.key)},
+                            .amended = 1});
   return true;
 }
 
@@ -132,16 +138,17 @@ void Store::Session::pack() {
   const bool by_slot = common_ != nullptr;
   if (by_slot) pipeline_.order_by_slot();
   pipeline_.send_refunds([this](std::span<const Refund> lines) { send_refunds(lines); }, by_slot, stopped_);
-  while (!stopped_ && (by_slot || !pipeline_.awaits_company()) && pipeline_.has_room(by_slot ? 2 : 1)) {
+  while (!stopped_ && (by_slot || !pipeline_.awaits_company(now)) && pipeline_.has_room(by_slot ? 2 : 1)) {
     auto bills = pipeline_.take_group();
     if (bills.empty()) return;
     if (bills.front().call->asking) announce_asking(now);
     std::array<Demand, kMostBills> demands;
     for (std::size_t i = 0; i < bills.size(); ++i)
       demands[i] = {bills[i].lines(), holding_.of(bills[i].permit), bills[i].call->looks};
+    const CallNumber number = holding_.next_number();
     append_charge(pipeline_.output(), charge_sha_, {settings_.prefix, common_ != nullptr},
-                  std::span(demands).first(bills.size()), server_time(now));
-    pipeline_.push({.purpose = Purpose::Charge, .bills = std::move(bills)}, now);
+                  std::span(demands).first(bills.size()), server_time(now), number);
+    pipeline_.push({.purpose = Purpose::Charge, .number = number, .bills = std::move(bills)}, now);
   }
 }
 
@@ -242,7 +249,8 @@ void Store::Session::drop_outlived(Pipeline::Entry& entry) {
   entry.amended = entry.lines.size();
   entry.command->clear();
   if (!entry.lines.empty())
-    append_refund(*entry.command, refund_sha_, {settings_.prefix, common_ != nullptr}, entry.lines);
+    append_refund(*entry.command, refund_sha_, {settings_.prefix, common_ != nullptr}, entry.lines,
+                  entry.number);
 }
 
 // Once for each.

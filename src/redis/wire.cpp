@@ -3,6 +3,7 @@
 #include "weir/redis/error.hpp"
 
 #include <algorithm>
+#include <new>
 #include <vector>
 
 #include <boost/asio/buffer.hpp>
@@ -15,6 +16,19 @@ namespace weir::redis {
 namespace asio = net::asio;
 using tcp = asio::ip::tcp;
 
+namespace {
+
+// It allocates. Where there is no memory for that, the lookup goes on, and open() sees that it came too late.
+template <class Resolver>
+void end_lookup(Resolver& resolver) noexcept {
+  try {
+    resolver.cancel();
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+}  // namespace
+
 Wire::Wire(net::Executor executor, std::shared_ptr<TlsClient> tls)
     : socket_(executor), resolver_(executor), share_(executor), client_(std::move(tls)) {}
 
@@ -25,14 +39,14 @@ Wire::~Wire() {
 void Wire::cancel() noexcept {
   net::ErrorCode ignored;
   cancelled_ = true;
-  resolver_.cancel();
+  end_lookup(resolver_);
   socket_.cancel(ignored);
 }
 
 void Wire::close() noexcept {
   net::ErrorCode ignored;
   closed_ = true;
-  resolver_.cancel();
+  end_lookup(resolver_);
   socket_.close(ignored);
 }
 

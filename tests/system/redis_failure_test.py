@@ -3,6 +3,7 @@
 and one exact limit again within a moment of its being well."""
 
 import contextlib
+import re
 import signal
 import socket
 import struct
@@ -16,10 +17,11 @@ AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds after which the weirs are one lim
 
 class Way:
     """The way to a Redis at `port`. Answers are `delay` seconds late on it; `torn`, half of one gets through and the connection is
-    cut; `silent`, nothing gets through, and nobody is told; of `forgotten` connections likewise, while new ones are carried."""
+    cut; `silent`, nothing gets through, and nobody is told; of `forgotten` connections likewise, while new ones are carried; so
+    many answers of scripts are `losing`, whole ones, and what comes behind them gets through."""
 
     def __init__(self, port):
-        self.target, self.delay, self.torn, self.silent = port, 0.0, False, False
+        self.target, self.delay, self.torn, self.silent, self.losing = port, 0.0, False, False, 0
         self.carried, self.forgotten = [], []  # clients' ends
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
@@ -44,11 +46,21 @@ class Way:
                     target.sendall(data[:len(data) // 2])
                     target.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
                     break
+                if answers and self.losing:
+                    data = self.without_one(data)
                 if not self.silent and source not in self.forgotten and target not in self.forgotten:
                     target.sendall(data)
         with contextlib.suppress(OSError):
             target.shutdown(socket.SHUT_RDWR)
             source.shutdown(socket.SHUT_RDWR)
+
+    def without_one(self, data):
+        """What Redis writes at once begins with an answer, an array of numbers."""
+        answer = re.match(rb"\*(\d+)\r\n", data)
+        if not answer:
+            return data
+        self.losing -= 1
+        return data[answer.end():].split(b"\r\n", int(answer[1]))[-1]
 
     def forget(self):
         """As a firewall does: of the connections that there are."""
@@ -61,6 +73,13 @@ class Way:
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
+
+
+class Newcomers(Load):
+    """Each request is another client's."""
+
+    def get(self, client, number):
+        return client.get("/", x_count=f"{id(client)}-{number}")
 
 
 class Failures(TestCase):
@@ -82,11 +101,11 @@ class Failures(TestCase):
         self.assertLessEqual(set(sum(statuses, [])), {200, 429})
         return [of_one.count(200) for of_one in statuses]
 
-    def endure(self, strike, heal=lambda: None, policy="open", noticed=True, lasting=True, within=AT_ONCE):
+    def endure(self, strike, heal=lambda: None, policy="open", noticed=True, lasting=True, within=AT_ONCE, workers=2, clients=2):
         """No request fails or waits, each goes by the policy meanwhile, and the weirs are one limit again at once."""
-        weirs = [self.weir(policy), self.weir(policy)]
+        weirs = [self.weir(policy, workers), self.weir(policy, workers)]
         self.assertEqual(self.admitted(weirs, "before"), [20, 0])
-        load = Load([weir.port for weir in weirs for _ in range(2)], self.upstream.port)
+        load = Load([weir.port for weir in weirs for _ in range(clients)], self.upstream.port)
         load.goes_on()
         load.fails_from_here()
         strike()
@@ -98,7 +117,7 @@ class Failures(TestCase):
             eventually(lambda: all(weir.metric("weir_redis_up") == 0 for weir in weirs), "nobody asks")
         heal()
         healed = time.monotonic()
-        eventually(lambda: all(weir.metric("weir_redis_up") == 2 for weir in weirs), "it is up again")
+        eventually(lambda: all(weir.metric("weir_redis_up") == workers for weir in weirs), "it is up again")
         took = time.monotonic() - healed
         self.assertEqual(self.admitted(weirs, "after"), [20, 0], "one limit again")
         print(f"\none limit again after {took:.2f} s", flush=True)
@@ -144,6 +163,10 @@ class Failures(TestCase):
 
     def test_frozen_for_five_seconds(self):
         self.endure(self.freeze_for_five_seconds, self.thaw)
+
+    def test_frozen_under_a_crowd(self):
+        """More bills than have calls of their own: some wait for others all the time, and while nobody answers."""
+        self.endure(self.freeze, self.thaw, workers=1, clients=24)
 
     def test_frozen_and_local(self):
         self.endure(self.freeze, self.thaw, policy="local")
@@ -201,6 +224,27 @@ class Failures(TestCase):
     def on_the_way(self, trouble, value, rest, within=AT_ONCE):
         way = self.way()
         self.endure(lambda: setattr(way, trouble, value), lambda: setattr(way, trouble, rest), within=within)
+
+    def test_a_way_that_loses_an_answer(self):
+        """Those that come behind it are nobody's: who has used up a limit is not told what others are."""
+        way = self.way()
+        way.delay = 0.002  # so that several are under way, each in a call of its own
+        weir = self.weir("closed", workers=1)
+        self.assertEqual(self.admitted([weir], "spent"), [20])
+        load = Newcomers([weir.port] * 3)
+        load.goes_on()
+        way.losing = 1
+        eventually(lambda: not way.losing, "it is lost")
+        lost, statuses = time.monotonic(), []
+        while time.monotonic() < lost + 2.5:  # a refusal is known for a second
+            statuses.append(weir.get("/", x_count="spent").status)
+            time.sleep(0.02)  # beside what newcomers ask
+        self.assertLessEqual(set(statuses), {429, 503})
+        weir.wait_for(r"is down: bad_reply, an answer that is not to what was asked")
+        self.assertEqual(weir.metric("weir_redis_up"), 1)
+        self.assertEqual(statuses[-1], 429)
+        self.assertEqual(self.admitted([weir], "after"), [20])
+        self.assertLessEqual(load.stop(), {200, 503})
 
     def test_a_way_that_delays(self):
         self.on_the_way("delay", 0.6, 0.0)

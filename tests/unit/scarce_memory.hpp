@@ -11,10 +11,14 @@
 
 namespace weir::tests {
 
-inline thread_local long allocations_left = -1;  // below zero: as many as anybody wants
+inline thread_local long allocations_left = -1;   // below zero: as many as anybody wants
+inline thread_local bool only_one_fails = false;  // then there is as much as anybody wants again
 
 inline void* take_memory(std::size_t size) {
-  if (allocations_left == 0) throw std::bad_alloc();
+  if (allocations_left == 0) {
+    if (only_one_fails) allocations_left = -1;
+    throw std::bad_alloc();
+  }
   if (allocations_left > 0) --allocations_left;
   if (void* p = std::malloc(size)) return p;
   throw std::bad_alloc();

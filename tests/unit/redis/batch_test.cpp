@@ -163,7 +163,7 @@ TEST_F(BatchingStore, BoundsTheLinesOfACall) {
   for (const auto& answer : answers) EXPECT_TRUE(!answer.error && answer.outcomes.back().allowed);
 }
 
-// While Redis has enough to do, bills wait for others to share a call with; one that would be full does not.
+// While answers are soon there, bills wait for others to share a call with; one that would be full does not.
 TEST_F(BatchingStore, WaitsForCompanyWhileManyCallsHaveNoAnswer) {
   Worker worker(Worker::settings_for(server_, 20s));
   ASSERT_TRUE(worker.turn_until_up());

@@ -42,8 +42,8 @@ TEST(Tags, AreOnlyInTheNamesOfACluster) {
   limit::Charge line = charge;
   line.limiter = &bucket;
   const Refund refund{line, {}};
-  append_refund(plain, "sha", {"w"}, {&refund, 1});
-  append_refund(tagged, "sha", {"w", true}, {&refund, 1});
+  append_refund(plain, "sha", {"w"}, {&refund, 1}, 1);
+  append_refund(tagged, "sha", {"w", true}, {&refund, 1}, 1);
   EXPECT_NE(plain.find("$24\r\nw:" + key_name("w", line.key).substr(2) + "\r\n"), std::string::npos);
   EXPECT_NE(tagged.find("$29\r\nw:{BI0}" + key_name("w", line.key).substr(2) + "\r\n"), std::string::npos);
 }
@@ -60,7 +60,9 @@ class Outcomes : public ::testing::Test {
   std::array<limit::Outcome, 2> outcomes_;
   base::TimePoint now_{};
 
+  // Of what stands before the call's number.
   bool read(std::vector<std::int64_t> numbers, Reply::Kind kind = Reply::Kind::Numbers) {
+    numbers.push_back(9);
     return read_outcomes({kind, "", std::move(numbers)}, bill_, outcomes_, now_) == Reading::Answer;
   }
 };
@@ -91,6 +93,14 @@ TEST_F(Outcomes, MustAgreeWithTheScript) {
   EXPECT_FALSE(read({kNow, 0, 0, 0, 0, 0, 0, 0}));
   EXPECT_FALSE(read({kNow, 1, 5'000'000, 0, 0, 0, 0, 0}));
   EXPECT_TRUE(read({kNow, 0, 5'000'000, 0, 0, 0, 0, 0}));
+}
+
+TEST(Answers, SayWhichCallTheyAreOf) {
+  EXPECT_TRUE(is_answer_to(9, {Reply::Kind::Numbers, "", {1, 9}}));
+  EXPECT_FALSE(is_answer_to(9, {Reply::Kind::Numbers, "", {9, 8}}));
+  EXPECT_FALSE(is_answer_to(9, {Reply::Kind::Numbers, "", {}}));
+  EXPECT_FALSE(is_answer_to(9, {Reply::Kind::Number, "", {9}}));
+  EXPECT_FALSE(is_answer_to(9, {Reply::Kind::Error, "ERR", {}}));
 }
 
 TEST(KeyName, IsTheDigestInLettersThatNeedNoEscape) {

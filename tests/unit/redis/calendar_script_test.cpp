@@ -95,18 +95,21 @@ TEST_F(CalendarScript, AWindowUnderWayNeedsNoBoundaries) {
   EXPECT_EQ(ask(kNoon + 12h, 49h), Reading::OtherTime);
 }
 
-std::string numbers(std::initializer_list<std::int64_t> values) {
+using Numbers = std::vector<std::int64_t>;
+
+std::string said(const Numbers& values) {
   std::string text = "*" + std::to_string(values.size()) + "\r\n";
   for (const auto value : values) text += ":" + std::to_string(value) + "\r\n";
   return text;
 }
 
-// Speaks RESP as far as a store's greeting and its trial go; then each bill gets the next of the replies.
+// Speaks RESP as far as a store's greeting and its trial go; then each bill, of one line, gets the next of
+// the replies, and behind it the number of its call.
 class Canned {
  public:
-  Canned(net::asio::io_context& loop, const std::string& path, std::vector<std::string> replies)
+  Canned(net::asio::io_context& loop, const std::string& path, std::vector<Numbers> replies)
       : acceptor_(loop, Protocol::endpoint(path)), peer_(loop), replies_(std::move(replies)) {
-    replies_.insert(replies_.begin(), numbers({1, 1, 0, 0, 0}));
+    replies_.insert(replies_.begin(), {1, 1, 0, 0, 0});
     acceptor_.async_accept(peer_, [this](net::ErrorCode ec) {
       if (ec) return;
       const std::string sha = "$40\r\n0123456789012345678901234567890123456789\r\n";
@@ -125,15 +128,27 @@ class Canned {
       if (ec) return;
       const std::string_view command(input_.data(), n);
       heard.append(command);
-      if (command.find("EVALSHA") != std::string_view::npos && next_ < replies_.size())
-        say(replies_[next_++]);
+      if (command.find("EVALSHA") != std::string_view::npos && next_ < replies_.size()) {
+        auto& reply = replies_[next_++];
+        reply.push_back(call_in(command));
+        say(said(reply));
+      }
       listen();
     });
   }
 
+  // The first of nine doubles.
+  static std::int64_t call_in(std::string_view command) {
+    constexpr std::string_view kHead = "\r\n$72\r\n";
+    const auto at = command.find(kHead);
+    double number = 0;
+    if (at != command.npos) command.copy(reinterpret_cast<char*>(&number), sizeof number, at + kHead.size());
+    return static_cast<std::int64_t>(number);
+  }
+
   Protocol::acceptor acceptor_;
   Protocol::socket peer_;
-  std::vector<std::string> replies_;
+  std::vector<Numbers> replies_;
   std::size_t next_ = 0;
   std::array<char, 4096> input_{};
 };
@@ -157,7 +172,7 @@ class OtherTime : public ::testing::Test {
 TEST_F(OtherTime, IsLearntAndTheBillSentAgain) {
   Worker worker(settings());
   Canned redis(worker.loop, settings().address.unix_path,
-               {numbers({us_, 2, 0, 0, 0}), numbers({us_, 1, 0, 0, 0}), numbers({us_, 1, 0, 0, 0})});
+               {{us_, 2, 0, 0, 0}, {us_, 1, 0, 0, 0}, {us_, 1, 0, 0, 0}});
   ASSERT_TRUE(worker.turn_until_up());
   const auto answer = worker.charge(bill_);
   ASSERT_FALSE(answer.error) << worker.store.last_error();
@@ -174,8 +189,7 @@ TEST_F(OtherTime, IsLearntAndTheBillSentAgain) {
 
 TEST_F(OtherTime, TwiceIsAnError) {
   Worker worker(settings());
-  Canned redis(worker.loop, settings().address.unix_path,
-               {numbers({us_, 2, 0, 0, 0}), numbers({us_, 2, 0, 0, 0})});
+  Canned redis(worker.loop, settings().address.unix_path, {{us_, 2, 0, 0, 0}, {us_, 2, 0, 0, 0}});
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_EQ(worker.charge(bill_).error, StoreError::BadReply);
 }

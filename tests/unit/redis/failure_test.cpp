@@ -389,10 +389,10 @@ TEST_F(Failure, RepliesThatNobodyAskedForEndTheConnection) {
   Impostor impostor(worker.loop, settings.address.unix_path,
                     "+OK\r\n$40\r\n0123456789012345678901234567890123456789\r\n"
                     "$40\r\n0123456789012345678901234567890123456789\r\n"
-                    "*5\r\n:1\r\n:1\r\n:0\r\n:0\r\n:0\r\n*2\r\n:1\r\n:2\r\n");
+                    "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:0\r\n:1\r\n*2\r\n:1\r\n:2\r\n");
   ASSERT_TRUE(worker.turn_until([&] { return worker.log.size() >= 2; }));
   EXPECT_THAT(worker.log[0], HasSubstr("is up"));
-  EXPECT_THAT(worker.log[1], HasSubstr("bad_reply"));
+  EXPECT_THAT(worker.log[1], HasSubstr("bad_reply, what answers is not a Redis"));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ class HeldLife : public ::testing::Test {
   std::uint64_t take(base::Duration lease) {
     const Demand demand{{&line_, 1}, {1, ++serials_, lease}};
     std::string out;
-    append_charge(out, charge_, {"w"}, {&demand, 1}, {});
+    append_charge(out, charge_, {"w"}, {&demand, 1}, {}, serials_);
     const auto reply = connection_.exchange(out, 1).front();
     EXPECT_EQ(reply.kind, Reply::Kind::Numbers) << reply.text;
     return serials_;
@@ -44,9 +44,9 @@ class HeldLife : public ::testing::Test {
  private:
   void amend(const Refund& refund) {
     std::string out;
-    append_refund(out, refund_, {"w"}, {&refund, 1});
+    append_refund(out, refund_, {"w"}, {&refund, 1}, 7);
     const auto reply = connection_.exchange(out, 1).front();
-    EXPECT_EQ(reply.numbers, std::vector<std::int64_t>{1}) << reply.text;
+    EXPECT_EQ(reply.numbers, (std::vector<std::int64_t>{1, 7})) << reply.text;
   }
   std::string load(std::string_view script) {
     return connection_.ask({"SCRIPT", "LOAD", std::string(script)}).text;

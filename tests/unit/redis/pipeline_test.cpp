@@ -1,5 +1,9 @@
-// How long what has been asked may go without an answer.
+// How long what has been asked may go without an answer, and what waits for others to be asked with.
 #include "redis/pipeline.hpp"
+
+#include <array>
+#include <deque>
+#include <span>
 
 #include <gtest/gtest.h>
 
@@ -16,7 +20,7 @@ class Pending : public ::testing::Test {
   }
 
   const Pipeline::Time start_ = Pipeline::Time() + 1h;
-  Pipeline pipeline_{8, 300ms};
+  Pipeline pipeline_{32, 300ms, 100ms};
 };
 
 TEST_F(Pending, NothingAskedIsNeverLate) {
@@ -30,10 +34,10 @@ TEST_F(Pending, CountsFromWhenTheFirstWithoutAnAnswerWasSent) {
   EXPECT_EQ(pipeline_.next_deadline(), start_ + 300ms);
   EXPECT_FALSE(pipeline_.is_overdue(start_ + 299ms));
   EXPECT_TRUE(pipeline_.is_overdue(start_ + 300ms));
-  EXPECT_TRUE(pipeline_.pop());
+  EXPECT_TRUE(pipeline_.pop(start_));
   EXPECT_EQ(pipeline_.next_deadline(), start_ + 400ms);
   EXPECT_FALSE(pipeline_.is_overdue(start_ + 300ms));
-  EXPECT_TRUE(pipeline_.pop());
+  EXPECT_TRUE(pipeline_.pop(start_));
   EXPECT_EQ(pipeline_.next_deadline(), std::nullopt);
 }
 
@@ -68,6 +72,74 @@ TEST_F(Pending, EndsWithTheConnection) {
   EXPECT_EQ(pipeline_.take_all().size(), 1U);
   EXPECT_EQ(pipeline_.next_deadline(), std::nullopt);
   EXPECT_FALSE(pipeline_.is_overdue(start_ + 1h));
+}
+
+// With as many calls without an answer as bills wait behind.
+class Company : public Pending {
+ protected:
+  void SetUp() override {
+    for (std::size_t i = 0; i < Pipeline::kMostUnanswered; ++i) send(Purpose::Charge, 0ms);
+  }
+  // A call of so many lines is gathered.
+  Call& gather(std::size_t lines = 1) {
+    auto& call = calls_.emplace_back();
+    call.charges = std::span(lines_).first(lines);
+    pipeline_.gather(call);
+    return call;
+  }
+  [[nodiscard]] bool awaited(std::chrono::milliseconds at = 1ms) const {
+    return pipeline_.awaits_company(start_ + at);
+  }
+
+  std::array<limit::Charge, limit::kMaxCharges> lines_{};
+  std::deque<Call> calls_;
+};
+
+TEST_F(Company, IsAwaitedBehindEightCalls) {
+  gather();
+  EXPECT_TRUE(awaited());
+  EXPECT_TRUE(pipeline_.pop(start_ + 1ms));
+  EXPECT_FALSE(awaited());
+}
+
+TEST_F(Company, IsNotAwaitedOfARedisThatIsFar) {
+  gather();
+  pipeline_.note_trip(24ms);
+  EXPECT_TRUE(awaited());
+  pipeline_.note_trip(25ms);  // of 100
+  EXPECT_FALSE(awaited());
+  pipeline_.note_trip(0ms);
+  send(Purpose::Charge, 20ms);
+  EXPECT_TRUE(pipeline_.pop(start_ + 25ms));
+  EXPECT_FALSE(awaited(26ms));
+}
+
+TEST_F(Company, IsNotAwaitedOnceTheFirstAnswerIsLongInComing) {
+  gather();
+  EXPECT_TRUE(awaited(24ms));
+  EXPECT_FALSE(awaited(25ms));
+}
+
+TEST_F(Company, IsNotAwaitedByAFullCall) {
+  for (std::size_t i = 1; i < kMostBills; ++i) gather();
+  EXPECT_TRUE(awaited());
+  gather();
+  EXPECT_FALSE(awaited());
+}
+
+TEST_F(Company, IsNotAwaitedByAFullCallOfFewBills) {
+  gather(limit::kMaxCharges);
+  EXPECT_TRUE(awaited());
+  gather(kMostLines - limit::kMaxCharges);
+  EXPECT_FALSE(awaited());
+  EXPECT_EQ(pipeline_.take_group().size(), 2U);
+  gather(1);
+  EXPECT_TRUE(awaited());
+}
+
+TEST_F(Company, IsNotAwaitedByWhoSharesACallWithNoOther) {
+  gather().alone = true;
+  EXPECT_FALSE(awaited());
 }
 
 }  // namespace

@@ -34,13 +34,15 @@ class TimedScripts {
     return charge(std::span(&demand, 1));
   }
   Reply charge(std::span<const Demand> bills) {
-    return call([&](std::string& out) { append_charge(out, charge_[little_], {"w"}, bills, now_ + error_); });
+    return call([&](std::string& out) {
+      append_charge(out, charge_[little_], {"w"}, bills, now_ + error_, kNumber);
+    });
   }
   Reply refund(const Refund& line) {
-    return call([&](std::string& out) { append_refund(out, refund_[little_], {"w"}, {&line, 1}); });
+    return call([&](std::string& out) { append_refund(out, refund_[little_], {"w"}, {&line, 1}, kNumber); });
   }
   Reply reset(const limit::Key& key) {
-    return call([&](std::string& out) { append_reset(out, refund_[little_], {"w"}, key); });
+    return call([&](std::string& out) { append_reset(out, refund_[little_], {"w"}, key, kNumber); });
   }
   // For how long the last charge let the key live; zero where it never said.
   base::Duration life_of(const limit::Key& key) {
@@ -65,6 +67,7 @@ class TimedScripts {
   Connection& connection() noexcept { return connection_; }
 
  private:
+  static constexpr CallNumber kNumber = (CallNumber{1} << 53) - 1;
   static constexpr std::string_view kPrelude = R"(
 local server = redis.call
 local function note(key, ttl)
@@ -117,7 +120,7 @@ end }
         out, {"MSET", "clock:s", std::to_string(us / 1'000'000), "clock:us", std::to_string(us % 1'000'000)});
     append(out);
     const auto reply = connection_.exchange(out, 2).back();
-    EXPECT_NE(reply.kind, Reply::Kind::Error) << reply.text;
+    EXPECT_TRUE(is_answer_to(kNumber, reply)) << reply.text;
     return reply;
   }
 

@@ -46,13 +46,14 @@ bool knows_all(const Server& node) {
 
 }  // namespace
 
-TwoMasters::TwoMasters() {
+TwoMasters::TwoMasters(Slot first) {
+  const std::array<std::size_t, 3> ends{0, first, kSlots};
   for (std::size_t i = 0; i < 2; ++i) {
     nodes_[i] = start_node(ports_[i]);
-    const auto first = i * kHalf;
     command(*nodes_[i], {"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)});
+    if (ends[i] == ends[i + 1]) continue;
     command(*nodes_[i],
-            {"CLUSTER", "ADDSLOTSRANGE", std::to_string(first), std::to_string(first + kHalf - 1)});
+            {"CLUSTER", "ADDSLOTSRANGE", std::to_string(ends[i]), std::to_string(ends[i + 1] - 1)});
   }
   const auto bus = nodes_[1]->ask({"CONFIG", "GET", "cluster-port"}).words.at(1);
   command(*nodes_[0], {"CLUSTER", "MEET", "127.0.0.1", std::to_string(ports_[1]), bus});
@@ -90,6 +91,13 @@ void TwoMasters::begin_move(Slot slot, std::size_t keys) {
 void TwoMasters::give_up_move(Slot slot) {
   empty();
   for (const auto& node : nodes_) command(*node, {"CLUSTER", "SETSLOT", std::to_string(slot), "STABLE"});
+}
+
+void TwoMasters::give(Slot slot) {
+  empty();
+  const auto taker = nodes_[1]->ask({"CLUSTER", "MYID"}).text;
+  for (const std::size_t node : {1, 0})  // who gives it up sends on to who takes it
+    command(*nodes_[node], {"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", taker});
 }
 
 limit::Key TwoMasters::key_at(std::size_t node, std::uint64_t n) {

@@ -1,4 +1,4 @@
-// A Redis Cluster of the test's own: two masters, each with half of the slots.
+// A Redis Cluster of the test's own: two masters, each with half of the slots unless the test says otherwise.
 #pragma once
 
 #include "redis/cluster_slots.hpp"
@@ -16,7 +16,8 @@ namespace weir::redis {
 
 class TwoMasters {
  public:
-  TwoMasters();  // returns once each of them knows who keeps what
+  // `first`: how many slots the first one keeps. Returns once each of them knows who keeps what.
+  explicit TwoMasters(Slot first = kSlots / 2);
 
   [[nodiscard]] Server& operator[](std::size_t node) noexcept { return *nodes_[node]; }
   [[nodiscard]] RedisSettings settings(base::Duration timeout) const;
@@ -24,8 +25,11 @@ class TwoMasters {
   // A slot of the first node's is on its way to the second, with so many of its keys. Afterwards it stays.
   void begin_move(Slot slot, std::size_t keys);
   void give_up_move(Slot slot);
+  // The second node keeps it from now on, and neither of them has any keys.
+  void give(Slot slot);
 
-  // The n-th key that this node keeps. Those of other numbers lie in other slots.
+  // The n-th key that this node keeps, where each has half of the slots. Those of other numbers lie in other
+  // slots.
   [[nodiscard]] static limit::Key key_at(std::size_t node, std::uint64_t n);
 
  private:
