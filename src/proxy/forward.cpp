@@ -178,22 +178,21 @@ Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& sear
   auto& space = *space_;
   auto& answer = space.answer;
   const auto most = config_.server.max_head;
-  const auto unread = answer.unread();
-  const auto size = http::find_head_end(unread, searched);
-  if (size > most || (size == 0 && unread.size() >= most)) {
+  const auto come = answer.unread().size();
+  const auto size = http::find_head_end(answer.unread(), searched);
+  if (size > most || (size == 0 && come >= most)) {
     attempt.oversized = true;
     attempt.what = "the upstream's answer has too large a head";
     return HeadState::Faulty;
   }
-  searched = size != 0 ? 0 : unread.size();
+  searched = size != 0 ? 0 : come;
   if (size == 0)  // the upload may have failed before there was a wait to be ended
     return body_failed() ? HeadState::Faulty : HeadState::Missing;
+  answer.make_room_behind(size);
   const bool to_head = space.head.method == "HEAD";
-  const auto fault = http::parse_response_head(unread.substr(0, size), to_head, space.response);
-  if (fault || (space.response.status == 101 && !may_switch(attempt))) {
-    if (fault) attempt.what = fault->what;
-    return HeadState::Faulty;
-  }
+  const auto fault = http::parse_response_head(answer.unread().substr(0, size), to_head, space.response);
+  if (fault) attempt.what = fault->what;
+  if (fault || (space.response.status == 101 && !may_switch(attempt))) return HeadState::Faulty;
   if (space.response.status < 200 && space.response.status != 101) {
     answer.use(size);
     return HeadState::Interim;
