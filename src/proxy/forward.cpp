@@ -191,7 +191,10 @@ Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& sear
   answer.make_room_behind(size);
   const bool to_head = space.head.method == "HEAD";
   const auto fault = http::parse_response_head(answer.unread().substr(0, size), to_head, space.response);
-  if (fault) attempt.what = fault->what;
+  if (fault) {
+    attempt.oversized = fault->status == 431;
+    attempt.what = fault->what;
+  }
   if (fault || (space.response.status == 101 && !may_switch(attempt))) return HeadState::Faulty;
   if (space.response.status < 200 && space.response.status != 101) {
     answer.use(size);
