@@ -140,6 +140,10 @@ std::optional<Fault> read_target(RequestHead& head) {
     if (head.authority.empty() || !valid_authority(head.authority))
       return Fault{400, "the request target's host is invalid"};
   }
+  if (rest.empty() && head.method == "OPTIONS") {  // the whole server's (RFC 9112 §3.2.4)
+    head.path = "*";
+    return std::nullopt;
+  }
   const auto question = rest.find('?');
   head.path = question == 0 || rest.empty() ? std::string_view("/") : rest.substr(0, question);
   if (question != std::string_view::npos) head.query = rest.substr(question + 1);

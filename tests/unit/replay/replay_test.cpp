@@ -42,6 +42,7 @@ struct Request {
   std::uint64_t run = 1;
   unsigned status = 200;
   const char* user = "";
+  const char* method = "GET";
 };
 
 class ReplayTest : public testing::Test {
@@ -59,7 +60,7 @@ class ReplayTest : public testing::Test {
     record.start = request.at;
     record.total = 500us;
     record.client = *base::IpAddress::parse(request.ip);
-    record.method = "GET";
+    record.method = request.method;
     record.target = request.path;
     record.host = "example.com";
     record.status = request.status;
@@ -107,6 +108,12 @@ TEST_F(ReplayTest, ATighterLimitNamesWhomItWouldRefuse) {
   ASSERT_EQ(rule.clients.size(), 1U);
   EXPECT_EQ(rule.clients[0].client, "203.0.113.7");
   EXPECT_EQ(rule.clients[0].newly.refused, 3U);
+}
+
+TEST_F(ReplayTest, WhatIsAskedOfTheWholeServerIsOnePath) {
+  const std::vector<Request> requests{{.path = "*", .method = "OPTIONS"},
+                                      {.path = "http://a", .method = "OPTIONS"}};
+  EXPECT_EQ(replay(requests, {rule_of("per-path", bucket("1/day", 1), {"path"})}).newly.refused, 1U);
 }
 
 TEST_F(ReplayTest, AKeyThatWasGivenBackIsGivenBackAgain) {
