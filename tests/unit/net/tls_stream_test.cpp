@@ -3,6 +3,7 @@
 
 #include "weir/net/idle_records.hpp"
 #include "weir/net/stream.hpp"
+#include "weir/net/tls_client.hpp"
 
 #include <deque>
 #include <future>
@@ -104,6 +105,15 @@ TEST_F(TlsStream, SpeaksBothVersions) {
     EXPECT_EQ(stream->try_write("po", "ng", ec), 4U);
     EXPECT_EQ(client.receive(4), "pong");
   }
+}
+
+// Whoever is asked under no name could be anybody.
+TEST_F(TlsStream, AServerWhoseNameCannotBeAskedForIsNotSpokenWith) {
+  const auto ours = make_tls_client_context({.verify = false}).value();
+  const std::string longest(255, 'a'), longer(256, 'a');
+  EXPECT_NO_THROW(Stream(context.get_executor(), socket_pair().ours, TlsTarget{ours.get(), longest}));
+  EXPECT_THROW(Stream(context.get_executor(), socket_pair().ours, TlsTarget{ours.get(), longer}),
+               std::bad_alloc);
 }
 
 TEST_F(TlsStream, OldVersionsAreRefused) {
