@@ -107,6 +107,17 @@ TEST_F(TlsStream, SpeaksBothVersions) {
   }
 }
 
+// Tickets are what it resumes by: OpenSSL would keep a session of whoever takes none, by TLS 1.2.
+TEST_F(TlsStream, NothingIsKeptOfASession) {
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    open(TlsVersion::Tls12);
+    TlsClient client(theirs.number(), version);
+    SSL_set_options(client.ssl(), SSL_OP_NO_TICKET);
+    ASSERT_TRUE(shake_hands(client)) << version;
+    EXPECT_EQ(SSL_CTX_sess_number(tls.get()), 0);
+  }
+}
+
 // Whoever is asked under no name could be anybody.
 TEST_F(TlsStream, AServerWhoseNameCannotBeAskedForIsNotSpokenWith) {
   const auto ours = make_tls_client_context({.verify = false}).value();
