@@ -138,7 +138,8 @@ net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
   const bool theirs = !attempt.client_broken && (aged ? is_theirs() : count_failure());
   if (theirs && !aged && !lease_.moved() && !(late && attempt.cut_short))
     lease_.member().failed(sent_, latest_);
-  if (!theirs || !repeatable(attempt)) co_return false;
+  // Of what no server has an octet nothing can be done twice, whatever its method.
+  if (!theirs || (attempt.handed_over && !repeatable(attempt))) co_return false;
   attempt.fresh = true;
   if (aged) {
     lease_.member().give_back_unit(latest_);
