@@ -136,6 +136,8 @@ net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
   // and the request never got there.
   const bool aged = attempt.silent && lease_.reused() && !late;
   const bool theirs = !attempt.client_broken && (aged ? is_theirs() : count_failure());
+  // It asked for a body that did not come, and had nothing to answer yet: so far it was well.
+  if (!theirs && attempt.heard && !request_body_->complete()) note_answer();
   if (theirs && !aged && !lease_.moved() && !(late && attempt.cut_short))
     lease_.member().failed(sent_, latest_);
   // Of what no server has an octet nothing can be done twice, whatever its method.
