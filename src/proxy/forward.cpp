@@ -20,7 +20,8 @@ namespace {
 // Whether what came of an answer's body is none from its first octet on.
 bool begins_badly(const http::ResponseHead& head, std::string_view body) noexcept {
   return head.framing == http::Framing::Chunked &&
-         http::ChunkDecoder().next(body).status == http::ChunkDecoder::Status::Bad;
+         http::ChunkDecoder(http::ChunkDecoder::Sender::Server).next(body).status ==
+             http::ChunkDecoder::Status::Bad;
 }
 
 // Makes the kernel end a connection with a reset, so that an answer delimited by its end does not look
@@ -251,7 +252,8 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
   keep_stricter(space.response.fields, space.standing);
   http::write_response_head(space.out, space.response, form, space.standing, worker_.http_date(answered_));
   status_ = space.response.status;
-  BodySource body(lease_.stream(), space.answer, space.response.framing, space.response.content_length);
+  BodySource body(lease_.stream(), space.answer, space.response.framing, space.response.content_length,
+                  BodySource::kUnbounded, http::ChunkDecoder::Sender::Server);
   Relay relay(body, session_.client, form.framing, space.out, gate_.settlements().watch());
   auto need = relay.advance();
   if (need == Relay::Need::Bytes || need == Relay::Need::Room) need = co_await relay_rest(pool, relay, need);
