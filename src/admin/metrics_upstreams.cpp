@@ -43,7 +43,8 @@ void tell_upstreams(MetricsPage& page) {
   page.each_upstream(&UpstreamTallies::reused, "weir_upstream_reused_total",
                      "Requests that found a connection waiting.");
   page.each_upstream(&UpstreamTallies::oversized, "weir_upstream_oversized_heads_total",
-                     "Answers whose head was larger than max_head: 502, and no failure of the server.");
+                     "Answers whose head was larger than max_head, or had too many fields: 502, and no "
+                     "failure of the server.");
   page.each_upstream(&UpstreamTallies::retries, "weir_upstream_retries_total",
                      "Times that requests were sent again over another connection.");
   page.each_upstream(&UpstreamTallies::denied, "weir_upstream_retries_denied_total",

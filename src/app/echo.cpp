@@ -40,6 +40,7 @@ class EchoSession {
     for (;;) {
       const auto size = co_await head_size();
       if (size == 0) co_return;
+      inbox_.make_room_behind(size);
       const auto head = inbox_.unread().substr(0, size);
       inbox_.use_and_pin(size);
       if (http::parse_request_head(head, head_)) co_return;
@@ -57,7 +58,7 @@ class EchoSession {
   [[nodiscard]] net::Task<std::size_t> head_size() {
     for (std::size_t searched = 0;;) {
       const auto size = http::find_head_end(inbox_.unread(), searched);
-      if (size != 0) co_return size;
+      if (size != 0) co_return size <= kBlock / 2 ? size : 0;
       searched = inbox_.unread().size();
       net::ErrorCode ec;
       char* at = inbox_.space();

@@ -48,9 +48,10 @@ bool ChunkDecoder::step(char c) noexcept {
       return digit(c);
     case State::Size:
       if (hex(c) >= 0) return digit(c);
-      [[fallthrough]];
-    case State::Blank:  // before ';' (RFC 9112 §7.1.1); some servers pad the size with it
       if (c == '\r') return expect('\r', State::SizeLf);
+      [[fallthrough]];
+    case State::Blank:  // before ';' (RFC 9112 §7.1.1), or a server's padding
+      if (c == '\r') return sender_ == Sender::Server && expect('\r', State::SizeLf);
       state_ = c == ';' ? State::Extension : State::Blank;
       return (c == ';' || c == ' ' || c == '\t') && spare(c);
     case State::Extension:

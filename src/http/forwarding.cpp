@@ -130,11 +130,12 @@ void append_forwarding(TextWriter& out, const RequestHead& head, const Forwarded
 // Host (RFC 9112 §3.2.2).
 void append_target(TextWriter& out, const RequestHead& head) {
   auto target = head.target;
-  if (target.front() != '/' && head.path != "*") {
+  if (head.path == "*") {
+    target = head.path;
+  } else if (target.front() != '/') {
     target.remove_prefix(static_cast<std::size_t>(head.authority.data() - target.data()) +
                          head.authority.size());
-    const bool whole_server = target.empty() && head.method == "OPTIONS";  // RFC 9112 §3.2.4
-    if (!target.starts_with('/')) out << (whole_server ? "*"sv : "/"sv);
+    if (!target.starts_with('/')) out << "/";
   }
   out << target;
 }

@@ -32,13 +32,13 @@ bool ends_here(FieldId id) noexcept {
 }
 
 // The fields up to the empty line.
-std::optional<Fault> read_fields(HeadLines& lines, Fields& fields, Fault malformed) {
+std::optional<Fault> read_fields(HeadLines& lines, Fields& fields, Fault malformed, Fault too_many) {
   Field field;
   for (;;) {
     const auto result = lines.field(field);
     if (result == HeadLines::Result::End) return std::nullopt;
     if (result == HeadLines::Result::Malformed) return malformed;
-    if (fields.size() == fields.capacity()) return Fault{431, "too many header fields"};
+    if (fields.size() == fields.capacity()) return too_many;
     field.id = field_id(field.name);
     field.hop_by_hop = ends_here(field.id);
     fields.push_back(field);
@@ -140,6 +140,10 @@ std::optional<Fault> read_target(RequestHead& head) {
     if (head.authority.empty() || !valid_authority(head.authority))
       return Fault{400, "the request target's host is invalid"};
   }
+  if (rest.empty() && head.method == "OPTIONS") {  // the whole server's (RFC 9112 §3.2.4)
+    head.path = "*";
+    return std::nullopt;
+  }
   const auto question = rest.find('?');
   head.path = question == 0 || rest.empty() ? std::string_view("/") : rest.substr(0, question);
   if (question != std::string_view::npos) head.query = rest.substr(question + 1);
@@ -234,7 +238,7 @@ std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& hea
   head.method = line->method;
   head.target = line->target;
   head.minor_version = line->minor_version;
-  if (auto fault = read_fields(lines, head.fields, kMalformed)) return fault;
+  if (auto fault = read_fields(lines, head.fields, kMalformed, {431, "too many header fields"})) return fault;
   if (auto fault = read_target(head)) return fault;
   if (auto fault = read_host(head)) return fault;
   if (auto fault = read_request_framing(head)) return fault;
@@ -248,6 +252,7 @@ std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& hea
 
 std::optional<Fault> parse_response_head(std::string_view bytes, bool to_head, ResponseHead& head) {
   constexpr Fault kNoAnswer{502, "the upstream's answer is malformed"};
+  constexpr Fault kTooMany{431, "the upstream's answer has too many header fields or options"};
   head.clear();
   HeadLines lines(bytes);
   const auto line = lines.status_line();
@@ -255,9 +260,9 @@ std::optional<Fault> parse_response_head(std::string_view bytes, bool to_head, R
   head.status = line->status;
   head.reason = line->reason;
   head.minor_version = line->minor_version;
-  if (read_fields(lines, head.fields, kNoAnswer)) return kNoAnswer;
+  if (auto fault = read_fields(lines, head.fields, kNoAnswer, kTooMany)) return fault;
   const auto connection = read_connection(head.fields);
-  if (!connection) return kNoAnswer;
+  if (!connection) return kTooMany;
   head.keep_alive = !connection->close && (head.minor_version == 1 || connection->keep_alive);
   head.wants_upgrade = connection->upgrade && head.minor_version == 1;
   const auto framing = read_framing(head.fields);

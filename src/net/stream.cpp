@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstring>
 #include <new>
 #include <vector>
@@ -260,6 +261,11 @@ TlsSession Stream::session() const noexcept {
 }
 
 std::size_t Stream::try_read(char* at, std::size_t size, ErrorCode& ec) {
+  assert(size != 0);
+  if (size == 0) {  // which recv(2) would answer as it does at the end
+    ec = asio::error::no_buffer_space;
+    return 0;
+  }
   if (!tls_) return receive(at, size, ec);
   ec = {};
   if (!has_pending() && !tls_->ended) ec = feed();  // OpenSSL would only say that it has nothing

@@ -93,9 +93,11 @@ Stream::Tls::Tls(SSL_CTX* context, int socket) {
 Stream::Tls::Tls(const TlsTarget& target, int socket) : Tls(target.context, socket) {
   SSL_set_connect_state(ssl);
   if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), target.name.c_str()) != 1) {
-    SSL_set_tlsext_host_name(ssl, target.name.c_str());
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
-    SSL_set1_host(ssl, target.name.c_str());
+    // Without its name any certificate of a known authority would do.
+    if (SSL_set1_host(ssl, target.name.c_str()) != 1 ||
+        SSL_set_tlsext_host_name(ssl, target.name.c_str()) != 1)
+      throw std::bad_alloc();
   }
   if (target.session != nullptr) SSL_set_session(ssl, target.session);
   ERR_clear_error();

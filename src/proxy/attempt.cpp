@@ -136,9 +136,12 @@ net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
   // and the request never got there.
   const bool aged = attempt.silent && lease_.reused() && !late;
   const bool theirs = !attempt.client_broken && (aged ? is_theirs() : count_failure());
+  // It asked for a body that did not come, and had nothing to answer yet: so far it was well.
+  if (!theirs && attempt.heard && !request_body_->complete()) note_answer();
   if (theirs && !aged && !lease_.moved() && !(late && attempt.cut_short))
     lease_.member().failed(sent_, latest_);
-  if (!theirs || !repeatable(attempt)) co_return false;
+  // Of what no server has an octet nothing can be done twice, whatever its method.
+  if (!theirs || (attempt.handed_over && !repeatable(attempt))) co_return false;
   attempt.fresh = true;
   if (aged) {
     lease_.member().give_back_unit(latest_);

@@ -1,5 +1,6 @@
 #include "weir/proxy/buffer.hpp"
 
+#include <cassert>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -43,7 +44,19 @@ void Inbox::use(std::size_t count) noexcept {
   if (begin_ == end_) begin_ = end_ = pinned_;
 }
 
+// What was used up to now is at least as much as what this moves, or the head and the next one together are:
+// a copy for each of many that came at once would take time as their square.
+void Inbox::make_room_behind(std::size_t count) noexcept {
+  const auto half = pool_.block_size() / 2;
+  assert(pinned_ == 0 && count <= end_ - begin_ && count <= half);
+  if (begin_ + count <= half) return;
+  std::memmove(block_.get(), block_.get() + begin_, end_ - begin_);
+  end_ -= begin_;
+  begin_ = 0;
+}
+
 void Inbox::use_and_pin(std::size_t count) noexcept {
+  assert(begin_ + count <= pool_.block_size() / 2);
   begin_ += count;
   pinned_ = begin_;
 }

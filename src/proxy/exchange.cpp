@@ -50,6 +50,7 @@ void Exchange::cancel() noexcept {
 }
 
 std::optional<http::Fault> Exchange::read_head(std::size_t size) {
+  session_.inbox.make_room_behind(size);
   const auto bytes = session_.inbox.unread().substr(0, size);
   session_.inbox.use_and_pin(size);
   head_size_ = size;

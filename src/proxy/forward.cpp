@@ -20,7 +20,8 @@ namespace {
 // Whether what came of an answer's body is none from its first octet on.
 bool begins_badly(const http::ResponseHead& head, std::string_view body) noexcept {
   return head.framing == http::Framing::Chunked &&
-         http::ChunkDecoder().next(body).status == http::ChunkDecoder::Status::Bad;
+         http::ChunkDecoder(http::ChunkDecoder::Sender::Server).next(body).status ==
+             http::ChunkDecoder::Status::Bad;
 }
 
 // Makes the kernel end a connection with a reset, so that an answer delimited by its end does not look
@@ -178,22 +179,24 @@ Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& sear
   auto& space = *space_;
   auto& answer = space.answer;
   const auto most = config_.server.max_head;
-  const auto unread = answer.unread();
-  const auto size = http::find_head_end(unread, searched);
-  if (size > most || (size == 0 && unread.size() >= most)) {
+  const auto come = answer.unread().size();
+  const auto size = http::find_head_end(answer.unread(), searched);
+  if (size > most || (size == 0 && come >= most)) {
     attempt.oversized = true;
     attempt.what = "the upstream's answer has too large a head";
     return HeadState::Faulty;
   }
-  searched = size != 0 ? 0 : unread.size();
+  searched = size != 0 ? 0 : come;
   if (size == 0)  // the upload may have failed before there was a wait to be ended
     return body_failed() ? HeadState::Faulty : HeadState::Missing;
+  answer.make_room_behind(size);
   const bool to_head = space.head.method == "HEAD";
-  const auto fault = http::parse_response_head(unread.substr(0, size), to_head, space.response);
-  if (fault || (space.response.status == 101 && !may_switch(attempt))) {
-    if (fault) attempt.what = fault->what;
-    return HeadState::Faulty;
+  const auto fault = http::parse_response_head(answer.unread().substr(0, size), to_head, space.response);
+  if (fault) {
+    attempt.oversized = fault->status == 431;
+    attempt.what = fault->what;
   }
+  if (fault || (space.response.status == 101 && !may_switch(attempt))) return HeadState::Faulty;
   if (space.response.status < 200 && space.response.status != 101) {
     answer.use(size);
     return HeadState::Interim;
@@ -249,7 +252,8 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
   keep_stricter(space.response.fields, space.standing);
   http::write_response_head(space.out, space.response, form, space.standing, worker_.http_date(answered_));
   status_ = space.response.status;
-  BodySource body(lease_.stream(), space.answer, space.response.framing, space.response.content_length);
+  BodySource body(lease_.stream(), space.answer, space.response.framing, space.response.content_length,
+                  BodySource::kUnbounded, http::ChunkDecoder::Sender::Server);
   Relay relay(body, session_.client, form.framing, space.out, gate_.settlements().watch());
   auto need = relay.advance();
   if (need == Relay::Need::Bytes || need == Relay::Need::Room) need = co_await relay_rest(pool, relay, need);

@@ -151,6 +151,27 @@ net::ErrorCode Session::receive() {
   return ec;
 }
 
+// There is no byte of a request yet.
+void Session::begin_idling() noexcept {
+  state_ = State::Idle;
+  idle_ticks_ = 0;
+  arm(worker.config().server.idle_timeout);
+}
+
+// There are some of its head.
+void Session::begin_head() noexcept {
+  note_begun();
+  arm(worker.config().server.head_timeout);
+}
+
+// Waits without a buffer.
+net::Port::Wait Session::wait_in_quiet() {
+  state_ = State::Quiet;
+  inbox.release();
+  client.trim();
+  return client.wait_readable();
+}
+
 // Waits for the head of the next request to be whole; its size, or 0 when the connection is over.
 net::Task<std::size_t> Session::await_head() {
   std::size_t searched = 0;
@@ -176,17 +197,12 @@ net::Task<std::size_t> Session::await_head() {
       co_return 0;
     }
     searched = unread == "\r" ? 0 : unread.size();
-    if (unread.empty()) {
-      if (ends_idle()) co_return 0;
-      begun = false;  // it may have been an empty line
-      state_ = State::Idle;
-      idle_ticks_ = 0;
-      arm(server.idle_timeout);
-    } else if (!begun) {
-      begun = true;
-      note_begun();
-      arm(server.head_timeout);
-    }
+    if (unread.empty() && ends_idle()) co_return 0;
+    if (unread.empty())
+      begin_idling();
+    else if (!begun)
+      begin_head();
+    begun = !unread.empty();  // it may have been an empty line
     auto ec = receive();
     while (ec == net::asio::error::would_block) {
       if (client.has_pending()) wait_for_the_rest();
@@ -203,10 +219,7 @@ net::Task<std::size_t> Session::await_head() {
     if (!ec || (stays && ec == net::asio::error::operation_aborted)) continue;
     const bool quiet = state_ == State::Idle && !late_ && !ends_idle() && idle_ticks_ >= kQuietAfterTicks;
     if (quiet && inbox.empty() && !client.has_pending()) {
-      state_ = State::Quiet;
-      inbox.release();
-      client.trim();
-      ec = co_await client.wait_readable();
+      ec = co_await wait_in_quiet();
       if (!ec || (worker.retiring && !late_)) continue;
     }
     if (late_ && !inbox.empty())

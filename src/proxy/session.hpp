@@ -97,6 +97,9 @@ class Session final : public net::Watched {
   [[nodiscard]] observe::Handshake handshake_that_ended(const net::ErrorCode& ec) const noexcept;
   [[nodiscard]] net::Task<std::size_t> await_head();
   [[nodiscard]] net::ErrorCode receive();
+  void begin_idling() noexcept;
+  void begin_head() noexcept;
+  [[nodiscard]] net::Port::Wait wait_in_quiet();
   void wait_for_the_rest() noexcept;
   [[nodiscard]] net::Task<void> sit_out();
   [[nodiscard]] Introduction introduction() const;

@@ -40,7 +40,10 @@ void split_target(http::RequestHead& head, std::string_view rest) {
     rest.remove_prefix(std::min(rest.find_first_of("/?"), rest.size()));
   }
   const auto question = std::min(rest.find('?'), rest.size());
-  head.path = question == 0 ? std::string_view("/") : rest.substr(0, question);
+  const bool of_all = rest.empty() && head.method == "OPTIONS";  // likewise (§3.2.4)
+  head.path = of_all          ? std::string_view("*")
+              : question == 0 ? std::string_view("/")
+                              : rest.substr(0, question);
   head.query = rest.substr(std::min(question + 1, rest.size()));
 }
 

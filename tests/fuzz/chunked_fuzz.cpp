@@ -20,8 +20,8 @@ struct Decoded {
 };
 
 // `cut`: the longest piece.
-Decoded decoded(std::string_view input, std::size_t cut) {
-  http::ChunkDecoder decoder;
+Decoded decoded(std::string_view input, std::size_t cut, http::ChunkDecoder::Sender sender) {
+  http::ChunkDecoder decoder(sender);
   Decoded result;
   while (result.used < input.size() && (result.status == Status::NeedMore || result.status == Status::Data)) {
     const std::string piece(input.substr(result.used, cut));
@@ -47,8 +47,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   using namespace weir::fuzz;
   if (size == 0) return 0;
   const std::string_view input(reinterpret_cast<const char*>(bytes) + 1, size - 1);
-  const auto whole = decoded(input, std::max<std::size_t>(input.size(), 1));
-  require(decoded(input, 1) == whole, "byte by byte the same");
-  require(decoded(input, std::size_t{bytes[0]} + 1) == whole, "in pieces the same");
+  using Sender = weir::http::ChunkDecoder::Sender;
+  for (const auto sender : {Sender::Client, Sender::Server}) {
+    const auto whole = decoded(input, std::max<std::size_t>(input.size(), 1), sender);
+    require(decoded(input, 1, sender) == whole, "byte by byte the same");
+    require(decoded(input, std::size_t{bytes[0]} + 1, sender) == whole, "in pieces the same");
+  }
   return 0;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Clients that wait for the server's word, 100, before they send their body: who is late, and who else is asked."""
 
+import threading
 import time
 
 from harness import TestCase, Upstream, Weir, answer, eventually, main
@@ -97,6 +98,21 @@ class Expectations(TestCase):
                     pass
                 self.assertEqual((answered.status, answered.body), (200, b"abc"))
         self.assertGreaterEqual(len(self.upstreams[0].exchanges), 1)
+
+    def test_who_sends_no_body_keeps_no_server_out(self):
+        """It may be the one request that tries it, and nobody else does until its time has doubled."""
+        well = threading.Event()
+        weir = self.weir(lambda exchange: self.well(exchange) if well.is_set() else exchange.close(), self.well,
+                         server='body_timeout = "300ms"\n', more='eject = { failures = 1, least = "100ms", most = "100ms" }')
+        while not any("is out for" in line for line in weir.lines):
+            self.ask(weir)
+        well.set()
+        time.sleep(0.25)  # twice as long: a POST is no trial before that
+        with weir.connect() as client:
+            client.send(("PUT" + self.HEAD).encode())
+            self.assertEqual([client.read().status for _ in range(2)], [100, 408])
+        weir.wait_for(rf"server {self.upstreams[0].address} is back")
+        self.assertEqual(len([each for each in self.upstreams[0].exchanges if each.method == "PUT"]), 1, "it was the trial")
 
     def test_the_wait_for_the_word_is_no_slowness_of_the_client(self):
         def late(exchange):

@@ -11,6 +11,7 @@ import time
 from harness import PATIENCE, TestCase, Upstream, Weir, answer, chunked, config, eventually, main, request_bytes, rss_kib
 
 MIB = 1 << 20
+BLOCK = 32 << 10  # what weir reads a connection into
 
 
 def describe_body(exchange):
@@ -201,6 +202,73 @@ class Bodies(TestCase):
             self.assertEqual(client.read().status, 100)
             client.send(b"abc")
             self.assertTrue(client.read().body.startswith(b"3 "))
+
+
+def block_of(*heads):
+    """These heads, which fill a block to its last octet together: each has an equal share of what is missing for its %s."""
+    share, more = divmod(BLOCK - sum(len(head % b"") for head in heads), len(heads))
+    return b"".join(head % (share * b"a") for head in heads[:-1]) + heads[-1] % ((share + more) * b"a")
+
+
+class FullBlocks(TestCase):
+    """A head that came behind others, and ends where a block does, leaves room for what comes behind it."""
+
+    GET = b"GET / HTTP/1.1\r\nHost: weir.test\r\nX: %s\r\n\r\n"
+    EARLY = b"HTTP/1.1 103 Early Hints\r\nLink: %s\r\n\r\n"
+
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+        self.weir = self.start(Weir(config(self.upstream.port)))
+        self.client = self.start(self.weir.connect())
+
+    def passed_on(self, *heads):
+        """Requests; all but the last are answered."""
+        self.client.send(block_of(*heads))
+        self.assertEqual([self.client.read().status for _ in heads[1:]], [200] * (len(heads) - 1))
+        eventually(lambda: len(self.upstream.exchanges) == len(heads), "the last head has gone on")
+
+    def test_a_body_behind_pipelined_requests(self):
+        self.upstream.reply = describe_body
+        self.passed_on(self.GET, self.GET, b"POST / HTTP/1.1\r\nHost: weir.test\r\nContent-Length: 5\r\nX: %s\r\n\r\n")
+        self.client.send(b"hello")
+        self.assertEqual(self.client.read().body.split()[0], b"5")
+        self.assertEqual(self.upstream.failures, [])
+
+    def test_a_tunnel_behind_pipelined_requests(self):
+        def reply(exchange):
+            if "upgrade" not in exchange.head:
+                return exchange.send(answer())
+            exchange.send(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
+            return exchange.send(exchange.wire.read_exactly(5).upper())
+
+        self.upstream.reply = reply
+        self.passed_on(self.GET, self.GET, self.GET.replace(b"X:", b"Connection: upgrade\r\nUpgrade: websocket\r\nX:"))
+        self.assertEqual(self.client.read().status, 101)
+        self.client.send(b"hello")
+        self.assertEqual(self.client.wire.read_exactly(5), b"HELLO")
+
+    def answered(self, fields):
+        """The answer whose body comes late and behind interim heads."""
+        came = threading.Event()
+
+        def reply(exchange):
+            exchange.send(block_of(self.EARLY, self.EARLY, b"HTTP/1.1 200 OK\r\n" + fields + b"X: %s\r\n\r\n"))
+            came.wait(PATIENCE)
+            exchange.send(b"hello")
+            exchange.close()
+
+        self.upstream.reply = reply
+        self.client.send(request_bytes("GET", "/"))
+        heads = [self.client.wire.read_until(b"\r\n\r\n").split(b" ")[1] for _ in range(3)]
+        self.assertEqual(heads, [b"103", b"103", b"200"])
+        came.set()
+        return self.client.wire
+
+    def test_an_answer_behind_interim_ones(self):
+        self.assertEqual(self.answered(b"Content-Length: 5\r\n").read_exactly(5), b"hello")
+
+    def test_an_answer_behind_interim_ones_until_the_end(self):
+        self.assertEqual(self.answered(b"").read_chunked(), b"hello")
 
 
 class Heads(TestCase):

@@ -247,6 +247,8 @@ CHUNKS = [chunks(name, text) for name, text in {
     "a size with a sign": b"+3\r\nabc\r\n0\r\n\r\n",
     "a negative size": b"-3\r\nabc\r\n0\r\n\r\n",
     "a blank before the size": b" 3\r\nabc\r\n0\r\n\r\n",
+    "a blank behind the size": b"3 \r\nabc\r\n0\r\n\r\n",
+    "a tab behind the last size": b"3\r\nabc\r\n0\t\r\n\r\n",
     "an underscore in the size": b"0_3\r\nabc\r\n0\r\n\r\n",
     "a size with a point": b"3.0\r\nabc\r\n0\r\n\r\n",
     "a size of 17 digits": b"fffffffffffffffff\r\nabc\r\n0\r\n\r\n",
@@ -297,7 +299,7 @@ FRAMED = [
            (b"POST /CASE HTTP/1.1", b"abc"), lines=(b"Transfer-Encoding: chunked",)),
     passes("a size in capitals, zeros in front", CHUNKED + b"\r\n00A\r\n0123456789\r\n000\r\n\r\n",
            (b"POST /CASE HTTP/1.1", b"0123456789")),
-    passes("a blank behind the size", CHUNKED + b"\r\n3 \r\nabc\r\n0\r\n\r\n", (b"POST /CASE HTTP/1.1", b"abc")),
+    passes("a blank between the size and an extension", CHUNKED + b"\r\n3 ;a\r\nabc\r\n0\r\n\r\n", (b"POST /CASE HTTP/1.1", b"abc")),
     passes("extensions end here", CHUNKED + b'\r\n3;a=b;c="d"\r\nabc\r\n0;e\r\n\r\n', (b"POST /CASE HTTP/1.1", b"abc")),
     passes("trailers end here", CHUNKED + b"Trailer: X\r\n\r\n3\r\nabc\r\n0\r\nX: 1\r\nHost: other.test\r\nContent-Length: 9\r\n"
            b"Transfer-Encoding: gzip\r\nAuthorization: x\r\n\r\n", (b"POST /CASE HTTP/1.1", b"abc"),

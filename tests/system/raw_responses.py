@@ -124,6 +124,7 @@ WHOLE = [
     whole("chunks", framed(b"Transfer-Encoding: chunked", b"1\r\na\r\n2\r\nbc\r\n0\r\n\r\n")),
     whole("chunks, and more", framed(b"Transfer-Encoding: chunked", b"3\r\nabc\r\n0\r\n\r\n") + STRAY),
     whole("chunks with extensions and trailers", framed(b"Transfer-Encoding: chunked", b"3;x\r\nabc\r\n0\r\nX-T: 1\r\n\r\n"), lacks=(b"X-T",)),
+    whole("chunks whose sizes are padded", framed(b"Transfer-Encoding: chunked", b"3  \r\nabc\r\n0 \r\n\r\n")),
     whole("chunks of HTTP/1.0", b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" + STRAY),
     whole("chunks to HTTP/1.0", framed(b"Transfer-Encoding: chunked", b"3\r\nabc\r\n0\r\n\r\n"), version="1.0",
           lacks=(b"Transfer-Encoding",)),

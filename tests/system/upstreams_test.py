@@ -261,6 +261,33 @@ class Repetitions(TestCase):
         with weir.connect() as client:
             self.assertEqual([client.get("/").status for _ in range(5)], [200] * 4 + [503])
 
+    def test_what_no_server_has_an_octet_of_is_sent_again_whatever_its_method(self):
+        """That a unix socket takes no more is seen by writing alone."""
+        folder = self.start(tempfile.TemporaryDirectory(prefix="weir-unix-"))
+        listener = self.start(socket.socket(socket.AF_UNIX))
+        listener.bind(f"{folder}/server")
+        listener.listen()
+        got, asked = [], threading.Event()
+
+        def serve():
+            for _ in range(2):
+                server = listener.accept()[0]
+                with server:
+                    got.append(server.recv(1000).split(b" ")[0])
+                    server.shutdown(socket.SHUT_RD)
+                    server.sendall(answer())
+                    asked.wait(PATIENCE)
+
+        threading.Thread(target=serve, daemon=True).start()
+        weir = self.start(Weir(several(f'"unix:{folder}/server"')))
+        with weir.connect() as client:
+            self.assertEqual(client.get("/").status, 200)
+            client.send(request_bytes("POST", "/", body=b"x"))
+            time.sleep(0.2)  # it has tried to write
+            asked.set()
+            self.assertEqual(client.read().status, 200)
+        self.assertEqual(got, [b"GET", b"POST"])
+
     def test_a_request_that_may_have_been_carried_out_is_not_repeated(self):
         bad = self.silent()
         weir = self.weir(bad)

@@ -24,6 +24,11 @@ class ChunkDecoder {
     std::string_view data;  // a view into the input
     std::size_t used;       // bytes eaten, `data` included
   };
+  // Some servers pad a chunk's size with blanks. Of a client that is one more spelling on which readers
+  // differ.
+  enum class Sender : std::uint8_t { Client, Server };
+  explicit ChunkDecoder(Sender sender = Sender::Client) noexcept : sender_(sender) {}
+
   [[nodiscard]] Piece next(std::string_view input) noexcept;
   [[nodiscard]] bool done() const noexcept { return state_ == State::Done; }
 
@@ -48,6 +53,7 @@ class ChunkDecoder {
   [[nodiscard]] bool digit(char c) noexcept;
   [[nodiscard]] bool spare(char c) noexcept;
 
+  Sender sender_;
   State state_ = State::SizeStart;
   std::uint64_t left_ = 0;   // of the chunk
   std::uint32_t spare_ = 0;  // bytes of extensions, trailers and leading zeros, less those of data

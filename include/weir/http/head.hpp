@@ -61,7 +61,7 @@ struct RequestHead {
   std::string_view method;
   std::string_view target;     // as it came
   std::string_view authority;  // of an absolute-form target, else the Host field; with its port
-  std::string_view path;       // of the target, not decoded, without the query; "*" for OPTIONS *
+  std::string_view path;       // of the target, not decoded, without the query; "*": OPTIONS of all
   std::string_view query;      // after '?', without it
   Fields fields;
   unsigned minor_version = 1;  // of HTTP/1.x

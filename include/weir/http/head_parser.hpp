@@ -28,7 +28,7 @@ struct Fault {
 [[nodiscard]] std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& head);
 
 // `to_head`: the answer to a HEAD request, which has no body whatever its fields say. Faults carry status
-// 502.
+// 502, or 431 where nothing is wrong so far but that there are more fields or options than are taken.
 [[nodiscard]] std::optional<Fault> parse_response_head(std::string_view bytes, bool to_head,
                                                        ResponseHead& head);
 

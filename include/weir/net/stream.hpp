@@ -71,7 +71,8 @@ class Stream {
   [[nodiscard]] TlsSession session() const noexcept;
 
   // Reads what is there: 0 comes with an error, eof at the end, would_block when there is nothing yet. Of TLS
-  // connection_aborted where the peer keeps it busy without a word; see IdleRecords.
+  // connection_aborted where the peer keeps it busy without a word; see IdleRecords. REQUIRES room for a
+  // byte: there is no telling one read of none from the end.
   [[nodiscard]] std::size_t try_read(char* at, std::size_t size, ErrorCode& ec);
   // The same, waiting for bytes: never would_block.
   [[nodiscard]] Task<std::size_t> read_some(char* at, std::size_t size, ErrorCode& ec);

@@ -53,7 +53,11 @@ class Inbox {
   void received(std::size_t count) noexcept { end_ += count; }
 
   void use(std::size_t count) noexcept;
-  // Uses `count` bytes and keeps them in place.
+  // Leaves half a block of room or more behind a head of `count` bytes, wherever it stands: it may have come
+  // behind others. Moves what is unread where it must, so a head is looked for, then this, then it is read.
+  // REQUIRES that nothing is pinned, and a head of half a block at most.
+  void make_room_behind(std::size_t count) noexcept;
+  // Uses `count` bytes and keeps them in place. REQUIRES that there is room for a body behind them.
   void use_and_pin(std::size_t count) noexcept;
   void unpin() noexcept;
 

@@ -20,9 +20,11 @@ class BodySource {
  public:
   static constexpr std::uint64_t kUnbounded = std::numeric_limits<std::uint64_t>::max();
 
+  // `sender`: whose chunks they are, if it comes in chunks.
   BodySource(net::Stream& stream, Inbox& inbox, http::Framing framing, std::uint64_t length,
-             std::uint64_t most = kUnbounded)
-      : stream_(stream), inbox_(inbox), framing_(framing), left_(length), most_(most) {}
+             std::uint64_t most = kUnbounded,
+             http::ChunkDecoder::Sender sender = http::ChunkDecoder::Sender::Client)
+      : stream_(stream), inbox_(inbox), framing_(framing), decoder_(sender), left_(length), most_(most) {}
 
   enum class Status : std::uint8_t {
     Piece,      // `piece` is the next part; valid until fill()

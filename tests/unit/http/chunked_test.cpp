@@ -29,16 +29,16 @@ void feed(ChunkDecoder& decoder, std::string_view input, Result& result) {
   }
 }
 
-Result decode(std::string_view input) {
-  ChunkDecoder decoder;
+Result decode(std::string_view input, ChunkDecoder::Sender sender = ChunkDecoder::Sender::Client) {
+  ChunkDecoder decoder(sender);
   Result result;
   feed(decoder, input, result);
   return result;
 }
 
 // The same, byte by byte.
-Result trickle(std::string_view input) {
-  ChunkDecoder decoder;
+Result trickle(std::string_view input, ChunkDecoder::Sender sender = ChunkDecoder::Sender::Client) {
+  ChunkDecoder decoder(sender);
   Result result;
   for (const char& c : input) {
     feed(decoder, {&c, 1}, result);
@@ -56,7 +56,7 @@ TEST(ChunkDecoder, TakesApartWhatIsWellFormed) {
       {"a\r\n0123456789\r\n000\r\n\r\n", "0123456789"},
       {"0005\r\nhello\r\n0\r\n\r\n", "hello"},
       {"5;a=b;c=\"d\"\r\nhello\r\n0;x\r\n\r\n", "hello"},
-      {"5 ;a\r\nhello\r\n0\t\r\n\r\n", "hello"},
+      {"5 ;a\r\nhello\r\n0\t;b\r\n\r\n", "hello"},
       {"5\r\n\r\n\r\n0\r\n0\r\n\r\n", "\r\n\r\n0"},
       {"1\r\nx\r\n0\r\nContent-Length: 5\r\nX: y\r\n\r\n", "x"},
   };
@@ -97,6 +97,18 @@ TEST(ChunkDecoder, RefusesWhatIsNot) {
       "0\r\n\n",
   };
   for (const auto coded : cases) {
+    EXPECT_EQ(decode(coded).last, Status::Bad) << coded;
+    EXPECT_EQ(trickle(coded).last, Status::Bad) << coded;
+  }
+}
+
+TEST(ChunkDecoder, ServersAlonePadTheirSizes) {
+  for (const std::string_view coded : {"5 \r\nhello\r\n0\r\n\r\n", "5\r\nhello\r\n0 \t \r\n\r\n"}) {
+    for (const auto& result :
+         {decode(coded, ChunkDecoder::Sender::Server), trickle(coded, ChunkDecoder::Sender::Server)}) {
+      EXPECT_EQ(result.last, Status::Done) << coded;
+      EXPECT_EQ(result.body, "hello") << coded;
+    }
     EXPECT_EQ(decode(coded).last, Status::Bad) << coded;
     EXPECT_EQ(trickle(coded).last, Status::Bad) << coded;
   }

@@ -3,6 +3,7 @@
 
 #include "weir/net/idle_records.hpp"
 #include "weir/net/stream.hpp"
+#include "weir/net/tls_client.hpp"
 
 #include <deque>
 #include <future>
@@ -104,6 +105,26 @@ TEST_F(TlsStream, SpeaksBothVersions) {
     EXPECT_EQ(stream->try_write("po", "ng", ec), 4U);
     EXPECT_EQ(client.receive(4), "pong");
   }
+}
+
+// Tickets are what it resumes by: OpenSSL would keep a session of whoever takes none, by TLS 1.2.
+TEST_F(TlsStream, NothingIsKeptOfASession) {
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    open(TlsVersion::Tls12);
+    TlsClient client(theirs.number(), version);
+    SSL_set_options(client.ssl(), SSL_OP_NO_TICKET);
+    ASSERT_TRUE(shake_hands(client)) << version;
+    EXPECT_EQ(SSL_CTX_sess_number(tls.get()), 0);
+  }
+}
+
+// Whoever is asked under no name could be anybody.
+TEST_F(TlsStream, AServerWhoseNameCannotBeAskedForIsNotSpokenWith) {
+  const auto ours = make_tls_client_context({.verify = false}).value();
+  const std::string longest(255, 'a'), longer(256, 'a');
+  EXPECT_NO_THROW(Stream(context.get_executor(), socket_pair().ours, TlsTarget{ours.get(), longest}));
+  EXPECT_THROW(Stream(context.get_executor(), socket_pair().ours, TlsTarget{ours.get(), longer}),
+               std::bad_alloc);
 }
 
 TEST_F(TlsStream, OldVersionsAreRefused) {

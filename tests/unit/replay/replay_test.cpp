@@ -43,6 +43,7 @@ struct Request {
   unsigned status = 200;
   const char* user = "";
   bool first = false;
+  const char* method = "GET";
 };
 
 class ReplayTest : public testing::Test {
@@ -61,7 +62,7 @@ class ReplayTest : public testing::Test {
     record.start = request.at;
     record.total = 500us;
     record.client = *base::IpAddress::parse(request.ip);
-    record.method = "GET";
+    record.method = request.method;
     record.target = request.path;
     record.host = "example.com";
     record.status = request.status;
@@ -120,6 +121,12 @@ TEST_F(ReplayTest, WhereTheBeginningOfARunIsMissingANoteSaysSo) {
     ASSERT_EQ(said.size(), 1U);
     EXPECT_TRUE(said[0].starts_with("the log does not begin where weir did: ")) << said[0];
   }
+}
+
+TEST_F(ReplayTest, WhatIsAskedOfTheWholeServerIsOnePath) {
+  const std::vector<Request> requests{{.path = "*", .method = "OPTIONS"},
+                                      {.path = "http://a", .method = "OPTIONS"}};
+  EXPECT_EQ(replay(requests, {rule_of("per-path", bucket("1/day", 1), {"path"})}).newly.refused, 1U);
 }
 
 TEST_F(ReplayTest, AKeyThatWasGivenBackIsGivenBackAgain) {
