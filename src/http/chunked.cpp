@@ -1,5 +1,7 @@
 #include "weir/http/chunked.hpp"
 
+#include "http/token.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -36,6 +38,54 @@ bool ChunkDecoder::spare(char c) noexcept {
   return is_text(c) && ++spare_ <= kMostSpare;
 }
 
+// name [ = value ], or a further one, with blanks around the marks.
+bool ChunkDecoder::step_in_extension(char c) noexcept {
+  const bool blank = c == ' ' || c == '\t';
+  const bool over = c == ';' || c == '\r' || blank;  // what may follow a name or a value
+  const auto begin = [&](State next) {
+    state_ = next;
+    return true;
+  };
+  const auto end = [&](State next) {
+    return begin(c == ';' ? State::ExtensionStart : c == '\r' ? State::SizeLf : next);
+  };
+  switch (state_) {
+    case State::ExtensionStart:
+      return blank || (is_tchar(c) && begin(State::ExtensionName));
+    case State::ExtensionName:
+      return is_tchar(c) || (c == '=' && begin(State::ValueStart)) || (over && end(State::NameOver));
+    case State::NameOver:
+      return blank || (c == '=' && begin(State::ValueStart)) || (c == ';' && begin(State::ExtensionStart));
+    case State::ValueStart:
+      return blank || (c == '"' && begin(State::Quoted)) || (is_tchar(c) && begin(State::Value));
+    case State::Value:
+      return is_tchar(c) || (over && end(State::ValueOver));
+    case State::Quoted:
+      if (c == '"') return begin(State::QuoteOver);
+      return c == '\\' ? begin(State::Escaped) : is_text(c);
+    case State::Escaped:
+      return is_text(c) && begin(State::Quoted);
+    case State::QuoteOver:
+      return over && end(State::ValueOver);
+    default:  // ValueOver
+      return blank || (c == ';' && begin(State::ExtensionStart));
+  }
+}
+
+bool ChunkDecoder::step_in_trailer(char c) noexcept {
+  const bool strict = sender_ == Sender::Client;
+  if (state_ == State::Trailer && c == '\r') {
+    state_ = State::TrailerLf;
+    return true;
+  }
+  if (strict && state_ == State::TrailerName && c == ':')
+    state_ = State::Trailer;
+  else if (state_ == State::TrailerStart)
+    state_ = strict ? State::TrailerName : State::Trailer;
+  const bool name = state_ == State::TrailerName;
+  return (!name || is_tchar(c)) && spare(c);
+}
+
 // One byte of anything but chunk data. False: it may not stand there.
 bool ChunkDecoder::step(char c) noexcept {
   const auto expect = [&](char wanted, State next) {
@@ -52,10 +102,20 @@ bool ChunkDecoder::step(char c) noexcept {
       [[fallthrough]];
     case State::Blank:  // before ';' (RFC 9112 §7.1.1), or a server's padding
       if (c == '\r') return sender_ == Sender::Server && expect('\r', State::SizeLf);
-      state_ = c == ';' ? State::Extension : State::Blank;
+      state_ = c != ';' ? State::Blank : sender_ == Sender::Server ? State::Extension : State::ExtensionStart;
       return (c == ';' || c == ' ' || c == '\t') && spare(c);
     case State::Extension:
       return c == '\r' ? expect('\r', State::SizeLf) : spare(c);
+    case State::ExtensionStart:
+    case State::ExtensionName:
+    case State::NameOver:
+    case State::ValueStart:
+    case State::Value:
+    case State::Quoted:
+    case State::Escaped:
+    case State::QuoteOver:
+    case State::ValueOver:
+      return step_in_extension(c) && (c == '\r' || spare(c));
     case State::SizeLf:
       return expect('\n', left_ > 0 ? State::Data : State::TrailerStart);
     case State::DataCr:
@@ -64,10 +124,10 @@ bool ChunkDecoder::step(char c) noexcept {
       return expect('\n', State::SizeStart);
     case State::TrailerStart:
       if (c == '\r') return expect('\r', State::LastLf);
-      state_ = State::Trailer;
-      return spare(c);
+      [[fallthrough]];
+    case State::TrailerName:
     case State::Trailer:
-      return c == '\r' ? expect('\r', State::TrailerLf) : spare(c);
+      return step_in_trailer(c);
     case State::TrailerLf:
       return expect('\n', State::TrailerStart);
     case State::LastLf:

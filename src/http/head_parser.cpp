@@ -14,6 +14,7 @@ namespace weir::http {
 namespace {
 
 constexpr Fault kMalformed{400, "the request head is malformed"};
+constexpr Fault kNoAnswer{502, "the upstream's answer is malformed"};
 
 // Hop-by-hop by definition (RFC 9110 §7.6.1), whether Connection names it or not.
 bool ends_here(FieldId id) noexcept {
@@ -211,6 +212,13 @@ std::optional<Fault> read_max_forwards(RequestHead& head) {
   return std::nullopt;
 }
 
+// A line that ends in LF alone, behind `from`.
+bool has_bare_line_feed(std::string_view bytes, std::size_t from) noexcept {
+  for (auto end = bytes.find('\n', from); end != std::string_view::npos; end = bytes.find('\n', end + 1))
+    if (end == 0 || bytes[end - 1] != '\r') return true;
+  return false;
+}
+
 }  // namespace
 
 std::size_t find_head_end(std::string_view bytes, std::size_t from) noexcept {
@@ -221,12 +229,21 @@ std::size_t find_head_end(std::string_view bytes, std::size_t from) noexcept {
 std::optional<Fault> find_early_fault(std::string_view begun, std::size_t from) noexcept {
   if (begun.empty() || begun == "\r") return std::nullopt;  // it may be an empty line
   HeadLines lines(begun);
-  if (!lines.begins_with_token()) return kMalformed;
-  for (auto end = begun.find('\n', from); end != std::string_view::npos; end = begun.find('\n', end + 1))
-    if (begun[end - 1] != '\r') return kMalformed;
+  if (!lines.begins_with_token() || has_bare_line_feed(begun, from)) return kMalformed;
   const auto first = begun.find('\n');
   const bool is_new = first != std::string_view::npos && first >= from;
   if (is_new && !lines.request_line()) return kMalformed;
+  return std::nullopt;
+}
+
+std::optional<Fault> find_early_answer_fault(std::string_view begun, std::size_t from) noexcept {
+  constexpr std::string_view kBeginning = "HTTP/1.";
+  const auto known = std::min(begun.size(), kBeginning.size());
+  if (begun.substr(0, known) != kBeginning.substr(0, known) || has_bare_line_feed(begun, from))
+    return kNoAnswer;
+  const auto first = begun.find('\n');
+  const bool is_new = first != std::string_view::npos && first >= from;
+  if (is_new && !HeadLines(begun).status_line()) return kNoAnswer;
   return std::nullopt;
 }
 
@@ -251,7 +268,6 @@ std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& hea
 }
 
 std::optional<Fault> parse_response_head(std::string_view bytes, bool to_head, ResponseHead& head) {
-  constexpr Fault kNoAnswer{502, "the upstream's answer is malformed"};
   constexpr Fault kTooMany{431, "the upstream's answer has too many header fields or options"};
   head.clear();
   HeadLines lines(bytes);

@@ -17,6 +17,7 @@ StatusReader::State StatusReader::feed(std::string_view piece) {
     unread_.erase(0, size);
     searched_ = 0;
   }
+  if (find_early_answer_fault(unread_, searched_)) return State::Faulty;
   searched_ = unread_.size();
   return fed_ < kMost ? State::Wanting : State::Faulty;
 }

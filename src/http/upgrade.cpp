@@ -1,5 +1,6 @@
 #include "weir/http/upgrade.hpp"
 
+#include "http/token.hpp"
 #include "http/token_list.hpp"
 
 #include <algorithm>
@@ -9,12 +10,7 @@ namespace weir::http {
 namespace {
 
 bool is_token(std::string_view text) noexcept {
-  constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
-  const auto fits = [&](char c) {
-    const char l = static_cast<char>(c | 0x20);
-    return (c >= '0' && c <= '9') || (l >= 'a' && l <= 'z') || kMarks.find(c) != std::string_view::npos;
-  };
-  return !text.empty() && std::all_of(text.begin(), text.end(), fits);
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_tchar);
 }
 
 }  // namespace

@@ -135,10 +135,15 @@ net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
   // A connection that had waited, and is closed without a word, died of age: that says nothing of its server,
   // and the request never got there.
   const bool aged = attempt.silent && lease_.reused() && !late;
-  const bool theirs = !attempt.client_broken && (aged ? is_theirs() : count_failure());
+  // One that is closed without a word while the client owes some of its body: the server may have waited for
+  // that no longer.
+  const bool expectant = upload_ && upload_->expectant;
+  const bool owed = attempt.silent && !late && !attempt.whole && !expectant && !request_body_->complete();
+  const bool tells = !aged && !owed;
+  const bool theirs = !attempt.client_broken && (tells ? count_failure() : is_theirs());
   // It asked for a body that did not come, and had nothing to answer yet: so far it was well.
   if (!theirs && attempt.heard && !request_body_->complete()) note_answer();
-  if (theirs && !aged && !lease_.moved() && !(late && attempt.cut_short))
+  if (theirs && tells && !lease_.moved() && !(late && attempt.cut_short))
     lease_.member().failed(sent_, latest_);
   // Of what no server has an octet nothing can be done twice, whatever its method.
   if (!theirs || (attempt.handed_over && !repeatable(attempt))) co_return false;

@@ -181,7 +181,15 @@ Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& sear
   const auto most = config_.server.max_head;
   const auto come = answer.unread().size();
   const auto size = http::find_head_end(answer.unread(), searched);
-  if (size > most || (size == 0 && come >= most)) {
+  const bool too_large = size > most || (size == 0 && come >= most);
+  if (size == 0 || too_large) {  // what is no head at all is not a large one, nor will it be one
+    const auto begun = answer.unread().substr(0, size != 0 ? size : come);
+    if (const auto fault = http::find_early_answer_fault(begun, too_large ? 0 : searched)) {
+      attempt.what = fault->what;
+      return HeadState::Faulty;
+    }
+  }
+  if (too_large) {
     attempt.oversized = true;
     attempt.what = "the upstream's answer has too large a head";
     return HeadState::Faulty;

@@ -197,6 +197,28 @@ class Failures(TestCase):
             self.assertEqual(weir.metric("weir_upstream_healthy", server=f"127.0.0.1:{large.port}"), 1)
             self.assertEqual(len(large.exchanges), 3 * number, "no other server is asked for it")
 
+    def test_what_is_no_head_is_a_failure_however_much_of_it_comes(self):
+        for garbage in (900 * b"<p>this is no HTTP</p>\n", 40_000 * b"x", b"HTTP/1.1 2OO OK\r\n" + 40_000 * b"a", b"SSH-2.0-x\r\n"):
+            with self.subTest(garbage[:20]):
+                wrong = self.start(Upstream())
+                wrong.reply = lambda exchange, said=garbage: exchange.send(said)
+                good = self.start(Upstream())
+                weir = self.start(Weir(several(entry(wrong.port), entry(good.port), more=self.FOR_GOOD.replace("3", "1"))))
+                for _ in range(3):
+                    with weir.connect() as client:
+                        self.assertEqual(client.get("/").status, 200)
+                self.assertEqual(len(wrong.exchanges), 1, "it is out")
+                self.assertEqual(weir.metric("weir_upstream_oversized_heads_total", upstream="api"), 0)
+
+    def test_a_body_that_its_server_waits_for_no_longer_is_no_failure_of_its_server(self):
+        upstream = self.start(Upstream(lambda exchange: exchange.close()))
+        weir = self.start(Weir(config(upstream.port, upstream="eject = { failures = 1 }")))
+        for _ in range(3):
+            with weir.connect() as client:
+                client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n1")
+                self.assert_own_error(client.read(), 502)
+        self.assertEqual((weir.metric("weir_upstream_failures_total"), weir.metric("weir_upstream_ejections_total")), (0, 0))
+
     def test_who_leaves_an_answer_says_nothing_of_its_server(self):
         def endless(exchange):
             exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nfirst")

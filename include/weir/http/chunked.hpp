@@ -24,8 +24,9 @@ class ChunkDecoder {
     std::string_view data;  // a view into the input
     std::size_t used;       // bytes eaten, `data` included
   };
-  // Some servers pad a chunk's size with blanks. Of a client that is one more spelling on which readers
-  // differ.
+  // Some servers pad a chunk's size with blanks, and what they say in extensions and trailers goes no
+  // further. Of a client each is one more spelling on which readers differ, so these have to be what RFC 9112
+  // §7.1.1 and §7.1.2 say.
   enum class Sender : std::uint8_t { Client, Server };
   explicit ChunkDecoder(Sender sender = Sender::Client) noexcept : sender_(sender) {}
 
@@ -37,12 +38,22 @@ class ChunkDecoder {
     SizeStart,
     Size,
     Blank,
-    Extension,
+    Extension,  // a server's, whatever it is
+    ExtensionStart,
+    ExtensionName,
+    NameOver,  // blanks behind it
+    ValueStart,
+    Value,
+    Quoted,
+    Escaped,
+    QuoteOver,  // just behind it
+    ValueOver,  // blanks behind it
     SizeLf,
     Data,
     DataCr,
     DataLf,
     TrailerStart,
+    TrailerName,
     Trailer,
     TrailerLf,
     LastLf,
@@ -50,6 +61,8 @@ class ChunkDecoder {
   };
 
   [[nodiscard]] bool step(char c) noexcept;
+  [[nodiscard]] bool step_in_extension(char c) noexcept;
+  [[nodiscard]] bool step_in_trailer(char c) noexcept;
   [[nodiscard]] bool digit(char c) noexcept;
   [[nodiscard]] bool spare(char c) noexcept;
 

@@ -24,6 +24,10 @@ struct Fault {
 // at before.
 [[nodiscard]] std::optional<Fault> find_early_fault(std::string_view begun, std::size_t from = 0) noexcept;
 
+// Likewise of an answer's head (502): looked at are what it begins with, its first line and where lines end.
+[[nodiscard]] std::optional<Fault> find_early_answer_fault(std::string_view begun,
+                                                           std::size_t from = 0) noexcept;
+
 // REQUIRES `bytes` to be exactly one head with its empty line. Fills `head` with views into `bytes`.
 [[nodiscard]] std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& head);
 

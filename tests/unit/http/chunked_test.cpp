@@ -161,11 +161,36 @@ TEST(ChunkDecoder, ExtensionsAndTrailersAreBounded) {
   const std::string most(16 << 10, 'x');
   EXPECT_EQ(decode("1;" + most.substr(1) + "\r\ny\r\n0\r\n\r\n").last, Status::Done);
   EXPECT_EQ(decode("1;" + most).last, Status::Bad);
-  EXPECT_EQ(decode("0\r\n" + most + "\r\n\r\n").last, Status::Done);
-  EXPECT_EQ(decode("0\r\n" + most + "x").last, Status::Bad);
+  EXPECT_EQ(decode("0\r\nx:" + most.substr(2) + "\r\n\r\n").last, Status::Done);
+  EXPECT_EQ(decode("0\r\nx:" + most.substr(2) + "x").last, Status::Bad);
   std::string many = "0\r\n";
   for (int i = 0; i < 5000; ++i) many += "X: y\r\n";
   EXPECT_EQ(decode(many).last, Status::Bad);
+}
+
+TEST(ChunkDecoder, ExtensionsOfClientsAreWhatTheGrammarSays) {
+  for (const auto* good :
+       {";a", ";a=b", "; a = b", ";a=\"\"", ";a=\"b;\\\"c\"", ";a;b", " ;a=1 ;b=\"2\";c", "\t;\ta\t;b"})
+    EXPECT_EQ(decode(std::string("1") + good + "\r\nx\r\n0\r\n\r\n").last, Status::Done) << good;
+  for (const auto* bad : {";", ";;a", ";=v", ";a=", ";a= ", ";a b", "; a b c", ";a=\"", ";a=\"b\"c",
+                          ";a=\"b\\", ";a=b=c", ";a ", ";a=b ", ";a,b", ";\"a\"", ";a=b\"c\"", ";\xc3\xa4"}) {
+    EXPECT_EQ(decode(std::string("1") + bad + "\r\nx\r\n0\r\n\r\n").last, Status::Bad) << bad;
+    EXPECT_EQ(decode(std::string("1") + bad + "\r\nx\r\n0\r\n\r\n", ChunkDecoder::Sender::Server).last,
+              Status::Done)
+        << bad;
+  }
+}
+
+TEST(ChunkDecoder, TrailersOfClientsAreFields) {
+  for (const auto* good : {"X: a", "X:", "x-y:\t a b ", "X: a\r\nY: b"})
+    EXPECT_EQ(decode(std::string("0\r\n") + good + "\r\n\r\n").last, Status::Done) << good;
+  for (const auto* bad : {"no colon here", "nothing", "X : a", ": a", "X: a\r\n folded", " X: a",
+                          "X: a\r\n\tb", "GET /evil HTTP/1.1\r\nHost: x", "\xc3\xa4: b"}) {
+    EXPECT_EQ(decode(std::string("0\r\n") + bad + "\r\n\r\n").last, Status::Bad) << bad;
+    EXPECT_EQ(decode(std::string("0\r\n") + bad + "\r\n\r\n", ChunkDecoder::Sender::Server).last,
+              Status::Done)
+        << bad;
+  }
 }
 
 TEST(ChunkDecoder, LeadingZerosAreBounded) {

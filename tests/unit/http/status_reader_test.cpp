@@ -42,6 +42,11 @@ TEST(StatusReader, KnowsWhatIsNoHead) {
   EXPECT_EQ(later.feed(std::string(kHints) + "and\r\n\r\n"), State::Faulty);
 }
 
+TEST(StatusReader, DoesNotWaitForTheEndOfWhatIsNoHead) {
+  StatusReader reader;
+  EXPECT_EQ(reader.feed("HTTP/1.1 200 OK\n"), State::Faulty);
+}
+
 TEST(StatusReader, ListensToNobodyForEver) {
   for (const std::string_view piece :
        {kHints, std::string_view("HTTP/1.1 200 OK a header without an end ")}) {
