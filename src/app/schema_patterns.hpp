@@ -24,9 +24,9 @@ inline constexpr std::string_view kDuration = "[0-9]+" WEIR_PERIOD;
 inline constexpr std::string_view kSize = "[0-9]+(?:B|[kMG]B|[KMG]iB)?";
 inline constexpr std::string_view kRate = WEIR_COUNT "/(?:0*[1-9][0-9]*)?" WEIR_PERIOD;
 inline constexpr std::string_view kLimit = WEIR_COUNT "/(?:month|(?:0*[1-9][0-9]*)?" WEIR_PERIOD ")";
-inline constexpr std::string_view kAddress = "unix:.{1,107}|" WEIR_HOST ":" WEIR_PORT;
+inline constexpr std::string_view kAddress = "unix:/.{0,106}|" WEIR_HOST ":" WEIR_PORT;
 inline constexpr std::string_view kServerAddress =
-    "unix:.{1,107}|" WEIR_HOST ":" WEIR_PORT "|https?://" WEIR_URL_HOST "(?::" WEIR_PORT ")?";
+    "unix:/.{0,106}|" WEIR_HOST ":" WEIR_PORT "|https?://" WEIR_URL_HOST "(?::" WEIR_PORT ")?";
 inline constexpr std::string_view kHostAndPort = WEIR_HOST ":" WEIR_PORT;
 inline constexpr std::string_view kStatuses = "[1-5]xx|" WEIR_STATUS "(?:-" WEIR_STATUS ")?";
 inline constexpr std::string_view kRetryOn = "broken|late|[2-5]xx|[2-5][0-9]{2}(?:-[2-5][0-9]{2})?";

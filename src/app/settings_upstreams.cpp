@@ -109,7 +109,11 @@ void read_server_of(const TableReader& upstream, const Node& node, std::size_t p
                               " in it; expected addresses such as \"127.0.0.1:9000\"");
     return;
   }
-  reading.lines.emplace(name_of(into, server), node.line);
+  if (!reading.lines.emplace(name_of(into, server), node.line).second)
+    return upstream.mistake_in(
+        "servers", position,
+        "found " + in_quotes(server.address.to_string()) +
+            " again; expected each server once: its weight says how much of the requests is its");
   into.servers.push_back(std::move(server));
 }
 

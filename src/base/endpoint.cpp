@@ -22,9 +22,10 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
     return Error{"\"" + std::string(text) + "\" is not an address: write host:port, [v6]:port or unix:/path"};
   };
   Endpoint endpoint;
-  if (text.starts_with(kUnix)) {
+  // A relative path would be another file for whoever starts weir elsewhere.
+  if (text.starts_with(kUnix) && text.substr(kUnix.size()).starts_with('/')) {
     endpoint.unix_path = text.substr(kUnix.size());
-    if (endpoint.unix_path.empty() || endpoint.unix_path.size() > kMaxUnixPath) return wrong();
+    if (endpoint.unix_path.size() > kMaxUnixPath) return wrong();
     return endpoint;
   }
   const auto colon = text.rfind(':');

@@ -28,6 +28,11 @@ const WrongConfiguration kWrong[] = {
      with("[[upstream]]\nname = \"b\"\nservers = [9000]\n"),
      {"weir.toml:13: upstream[b].servers: found a list with a whole number in it; expected addresses such as "
       "\"127.0.0.1:9000\""}},
+    {"UpstreamServerTwice",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\", \"b:2\", { address = \"a:1\", weight = 2 }]\n"),
+     {"weir.toml:13: upstream[b].servers: found \"a:1\" again; expected each server once: its weight says "
+      "how much of the "
+      "requests is its"}},
     {"UpstreamServerWithoutPort",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a\"]\n"),
      {"weir.toml:13: upstream[b].servers: \"a\" is not an address: write host:port, [v6]:port or "

@@ -7,7 +7,7 @@ namespace {
 
 TEST(Endpoint, ReadsAndWritesEveryForm) {
   for (const std::string text : {"127.0.0.1:8080", "example.com:443", "[::1]:80", "[2001:db8::1]:65535",
-                                 "localhost:0", "unix:/run/weir.sock", "unix:@abstract"})
+                                 "localhost:0", "unix:/run/weir.sock"})
     EXPECT_EQ(parse_endpoint(text).value().to_string(), text);
 }
 
@@ -22,9 +22,11 @@ TEST(Endpoint, KeepsItsParts) {
 }
 
 TEST(Endpoint, RefusesEverythingElseAndQuotesIt) {
-  for (const std::string text : {"",       "host",  ":80",   "host:",   "host:65536", "host:-1",  "host:80x",
-                                 "::1:80", "[::1]", "[]:80", "[::1:80", "::1]:80",    "host: 80", "unix:",
-                                 "[",      "[:80",  "]:80",  "*:80",    " host:80",   "a b:80"}) {
+  for (const std::string text :
+       {"",         "host",          ":80",   "host:",   "host:65536", "host:-1",  "host:80x",
+        "::1:80",   "[::1]",         "[]:80", "[::1:80", "::1]:80",    "host: 80", "unix:",
+        "[",        "[:80",          "]:80",  "*:80",    " host:80",   "a b:80",   "unix:weir.sock",
+        "unix:./a", "unix:@abstract"}) {
     const auto parsed = parse_endpoint(text);
     ASSERT_FALSE(parsed) << text;
     EXPECT_NE(parsed.error().message.find("\"" + text + "\""), std::string::npos);
