@@ -132,6 +132,16 @@ class Dashboard(TestCase):
         self.assertEqual(page.evaluate(UNLABELLED), [])
         self.assert_clean(weir, page)
 
+    def test_a_shadow_rule_is_marked_wherever_it_stands(self):
+        weir = self.weir_of()
+        self.statuses(weir.port, 20)
+        page = self.open(weir)
+        page.await_true("document.querySelector('#top-rules').innerText.includes('candidate')")
+        rules = page.evaluate("[...document.querySelectorAll('.heavy-rule')].map((rule) => rule.innerText)")
+        self.assertRegex(rules[0], r"^per-ip\s+Refused\s")
+        self.assertRegex(rules[-1], r"^candidate\s+shadow\s+Would be refused\s")
+        self.assertNotRegex(rules[-1], r"\bRefused\b")
+
     def test_a_request_is_explained(self):
         weir = self.weir_of()
         page = self.open(weir)
