@@ -73,8 +73,8 @@ class Dashboard(TestCase):
         cls.upstream = cls.enterClassContext(Upstream())
         cls.browser = cls.enterClassContext(Browser())
 
-    def weir_of(self, token=None, **more):
-        text = config(self.upstream.port, rules=RULES, **more)
+    def weir_of(self, token=None, rules=RULES, **more):
+        text = config(self.upstream.port, rules=rules, **more)
         if token:
             text = text.replace("[admin]", f'[admin]\ntoken = "{token}"')
         return self.start(Weir(text))
@@ -141,6 +141,19 @@ class Dashboard(TestCase):
         self.assertRegex(rules[0], r"^per-ip\s+Refused\s")
         self.assertRegex(rules[-1], r"^candidate\s+shadow\s+Would be refused\s")
         self.assertNotRegex(rules[-1], r"\bRefused\b")
+
+    def test_what_it_explains_is_what_happens(self):
+        weir = self.weir_of(rules=rule("candidate", "1/day", key='["ip"]', mode='"shadow"') + rule("per-ip", "9/day", key='["ip"]'),
+                            routes='[[route]]\nname = "api"\nmatch = { path = "/api/*" }\nupstream = "api"')
+        self.statuses(weir.port, 2, "/api/x")
+        page = self.open(weir)
+        self.await_figures(page, 1)
+        page.evaluate("document.querySelector('#explain-path').value = ''")
+        page.type("#explain-path", "/none")
+        page.press("Enter", 13)
+        page.await_true("document.querySelector('#explanation .headline')")
+        self.assertRegex(page.text("#explanation .headline"), r"answer 404\s+no route matches; every enforced rule admits it")
+        self.assertRegex(page.text("#explanation tbody"), r"candidate\s+shadow[\s\S]*would refuse")
 
     def test_a_request_is_explained(self):
         weir = self.weir_of()
