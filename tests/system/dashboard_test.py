@@ -43,6 +43,12 @@ CONTRAST = """(() => {
 UNLABELLED = """[...document.querySelectorAll("input, select, textarea, meter, table")]
   .filter((each) => !(each.labels?.length || each.getAttribute("aria-label") || each.closest("[aria-labelledby]"))).map((each) => each.outerHTML)"""
 
+BADGES = """[...document.querySelectorAll(".badge")].filter((each) => each.checkVisibility() && each.textContent.length < 12).map((each) => {
+  const text = document.createRange();
+  text.selectNodeContents(each);
+  return [each.textContent, text.getClientRects().length];
+})"""
+
 
 class Traffic:
     """Requests of one client until the `with` ends."""
@@ -131,6 +137,19 @@ class Dashboard(TestCase):
         self.assertEqual(len(grounds), 2)
         self.assertEqual(page.evaluate(UNLABELLED), [])
         self.assert_clean(weir, page)
+
+    def test_short_badges_stay_whole_on_a_phone(self):
+        weir = self.weir_of(rules=RULES + rule("a-rule-whose-name-is-far-longer-than-phones-are-wide", "1/day", key='["ip"]', mode='"shadow"'))
+        with Traffic(weir.port):
+            page = self.open(weir)
+            page.await_true("['candidate', 'a-rule-whose'].every((name) => document.querySelector('#findings').innerText.includes(name))")
+            for width in (390, PHONE, 320):
+                with self.subTest(width=width):
+                    page.resize(width, 800, True)
+                    page.await_true(f"document.documentElement.scrollWidth <= {width}")
+                    badges = page.evaluate(BADGES)
+                    self.assertIn(["candidate", 1], badges)
+                    self.assertEqual([badge for badge in badges if badge[1] != 1], [])
 
     def test_a_shadow_rule_is_marked_wherever_it_stands(self):
         weir = self.weir_of()
