@@ -68,9 +68,9 @@ json::array list_of(const SpaceSaving& summary, std::size_t most) {
   return list;
 }
 
-json::object describe(const std::string& rule, const std::optional<TopOfRule>& top, base::TimePoint now,
+json::object describe(const RuleText& rule, const std::optional<TopOfRule>& top, base::TimePoint now,
                       std::size_t most) {
-  json::object entry{{"rule", rule}};
+  json::object entry{{"rule", rule.name}, {"mode", rule.mode}};
   if (!top) {
     for (const char* name : {"seconds", "capacity", "admitted_cost", "refused_cost"}) entry[name] = 0;
     entry["admitted"] = entry["refused"] = json::array();
@@ -98,10 +98,10 @@ Answer say_top(const Sources& sources, const Question& question) {
                         "Nothing is counted: set [admin] top to how many clients of each rule.");
   json::array list;
   for (std::size_t rule = 0; rule < sources.rules.size(); ++rule) {
-    const auto& name = sources.rules[rule].name;
-    if (wish->rule && *wish->rule != name) continue;
-    const auto [top, now] = sources.top(sources.rules[rule].label);
-    list.push_back(describe(name, top, now, wish->most));
+    const auto& text = sources.rules[rule];
+    if (wish->rule && *wish->rule != text.name) continue;
+    const auto [top, now] = sources.top(text.label);
+    list.push_back(describe(text, top, now, wish->most));
   }
   if (wish->rule && list.empty())
     return error_answer(404, "no_such_rule", "No rule is called so; /api/rules has their names.");

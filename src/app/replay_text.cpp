@@ -47,13 +47,23 @@ std::string row(std::string_view what, std::uint64_t then, std::uint64_t now) {
   return "  " + std::string(what) + padded(number(then), 12) + " then" + padded(number(now), 12) + " now\n";
 }
 
+// What was, or would be, but for the rule's being in shadow.
+std::string shadow_words(const replay::RuleReport& rule) {
+  const auto now = rule.shadow ? rule.refused_now : 0;
+  std::string text;
+  if (rule.shadow_then != 0) text = number(rule.shadow_then) + " would have been refused then";
+  if (now != 0) text += (text.empty() ? "" : ", ") + number(now) + " would be refused now";
+  return text.empty() ? "" : "  " + text + " (in shadow)\n";
+}
+
 std::string rule_words(const replay::RuleReport& rule) {
   auto text = "rule \"" + rule.name + "\"" +
               (rule.in_candidate ? "" : ", which the candidate does not have") +
               (rule.shadow ? ", in shadow" : "") + "\n";
   if (!rule.left_out.empty()) return text + "  not replayed: " + rule.left_out + "\n";
   if (rule.in_candidate) text += "  met by " + plural(rule.met, "request") + "\n";
-  text += row("refused  ", rule.refused_then, rule.refused_now);
+  text += row("refused  ", rule.refused_then - rule.shadow_then, rule.shadow ? 0 : rule.refused_now);
+  text += shadow_words(rule);
   text += "  newly refused " + number(rule.newly.refused) + ", newly admitted " +
           number(rule.newly.admitted) + "\n";
   std::size_t widest = 0;
@@ -117,6 +127,7 @@ void append_rule(std::string& out, const replay::RuleReport& rule) {
   object.put("met", rule.met);
   object.put("refused_then", rule.refused_then);
   object.put("refused_now", rule.refused_now);
+  object.put("shadow_refused_then", rule.shadow_then);
   object.put("otherwise", rule.otherwise);
   put(object, rule.newly);
   append_list(object.name("clients"), rule.clients, [&](const replay::ClientChanges& client) {

@@ -41,21 +41,25 @@ std::string joined(const json::array& texts) {
   return line.empty() ? "everybody" : line;
 }
 
-std::string says(const json::object& limit) {
+enum class Mode { Enforce, Shadow };
+
+std::string says(const json::object& limit, Mode mode) {
   const auto word = text(limit, "says");
+  const bool would = mode == Mode::Shadow;
   if (word == "refuse") {
     const auto free = time(limit, "retry_after_seconds");
-    return free == "never" ? "refuses for good: the cost is beyond it" : "refuses; free in " + free;
+    return std::string(would ? "would refuse" : "refuses") +
+           (free == "never" ? " for good: the cost is beyond it" : "; free in " + free);
   }
-  if (word == "delay") return "delays by " + time(limit, "delay_seconds");
+  if (word == "delay") return (would ? "would delay by " : "delays by ") + time(limit, "delay_seconds");
   return word == "admit" ? "admits" : "is not known";
 }
 
-std::string limit_line(const json::object& limit) {
+std::string limit_line(const json::object& limit, Mode mode) {
   std::string line(text(limit, "limiter"));
   if (const auto choice = text(limit, "chosen_by"); !choice.empty()) line += " (" + std::string(choice) + ")";
   if (limit.contains("decides")) line += ", counted beside";
-  line += ": " + says(limit);
+  line += ": " + says(limit, mode);
   if (limit.contains("remaining")) {
     line += ", " + number(limit, "remaining") + " of " + number(limit, "limit") + " left";
     const auto* reset = limit.if_contains("reset_after_seconds");
@@ -85,13 +89,14 @@ std::string table(const std::vector<Row>& rows) {
 
 void add_rule(std::vector<Row>& rows, const json::object& rule) {
   auto name = std::string(text(rule, "name"));
-  if (text(rule, "mode") == "shadow") name += " (shadow)";
+  const auto mode = text(rule, "mode") == "shadow" ? Mode::Shadow : Mode::Enforce;
+  if (mode == Mode::Shadow) name += " (shadow)";
   if (!rule.at("applies").as_bool()) return rows.push_back({name, "-", std::string(text(rule, "why"))});
   auto key = joined(rule.at("key").as_array());
   const auto& limits = rule.at("limits").as_array();
   if (limits.empty()) rows.push_back({name, key, "applies; it was not asked"});
   for (const auto& limit : limits) {
-    rows.push_back({name, key, limit_line(limit.as_object())});
+    rows.push_back({name, key, limit_line(limit.as_object(), mode)});
     name.clear();
     key.clear();
   }
@@ -121,8 +126,9 @@ std::string route_lines(const json::object& route) {
 }
 
 std::string verdict_lines(const json::object& verdict) {
-  std::string lines =
-      "verdict  " + std::string(text(verdict, "verdict")) + ": " + std::string(text(verdict, "why"));
+  std::string lines = "verdict  " + std::string(text(verdict, "verdict"));
+  if (text(verdict, "verdict") == "answer") lines += " " + number(verdict, "status");
+  lines += ": " + std::string(text(verdict, "why"));
   lines += "\nanswer   " + (verdict.contains("status") ? number(verdict, "status") : "the upstream's") + "\n";
   for (const auto& [name, value] : verdict.at("headers").as_object())
     lines += "           " + std::string(name) + ": " + std::string(value.as_string()) + "\n";
@@ -144,7 +150,8 @@ std::string keys_report(const json::object& said) {
   std::string lines =
       "rule " + std::string(text(said, "rule")) + ", key " + joined(said.at("key").as_array());
   lines += said.contains("reset") ? ": given back; it stood like this\n" : "\n";
-  for (const auto& limit : said.at("limits").as_array()) lines += "  " + limit_line(limit.as_object()) + "\n";
+  for (const auto& limit : said.at("limits").as_array())
+    lines += "  " + limit_line(limit.as_object(), Mode::Enforce) + "\n";
   return lines;
 }
 

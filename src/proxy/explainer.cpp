@@ -34,6 +34,15 @@ std::vector<std::string> parts_of(const policy::KeyPattern& key) {
   return parts;
 }
 
+// Whether a rule that is not enforced would refuse it.
+bool shadow_refuses(std::span<const policy::Bill* const> bills) {
+  for (const auto* bill : bills)
+    for (std::size_t i = 0; i < bill->charges().size(); ++i)
+      if (!bill->charges()[i].enforced && !bill->line(i).applied.counted && !bill->outcomes()[i].allowed)
+        return true;
+  return false;
+}
+
 }  // namespace
 
 Explainer::Explainer(const Configuration& config, const limit::KeyTable& table, SharedQueue& queue,
@@ -200,7 +209,18 @@ bool Explainer::refuse_where_crowded(policy::Decision& decision, std::span<const
   return until.has_value();
 }
 
-std::string Explainer::sentence(const policy::Decision& decision) const {
+// Where limits let it through.
+bool Explainer::answers_itself() const {
+  return route_ == nullptr || route_->respond || ends_here(*route_, described_.head());
+}
+
+std::string Explainer::destination() const {
+  if (route_ == nullptr) return "no route matches";
+  return route_->respond ? "route " + route_->name + " answers" : "it goes to " + told_.route.target;
+}
+
+std::string Explainer::sentence(const policy::Decision& decision,
+                                std::span<const policy::Bill* const> bills) const {
   switch (decision.verdict) {
     case policy::Verdict::Reject:
       if (decision.outcome.retry_after == base::kForever)
@@ -213,15 +233,15 @@ std::string Explainer::sentence(const policy::Decision& decision) const {
     case policy::Verdict::Forward:
       break;
   }
-  const auto where = route_ == nullptr ? std::string("no route matches")
-                     : route_->respond ? "route " + route_->name + " answers"
-                                       : "it goes to " + told_.route.target;
-  return decision.rule == nullptr ? where + "; no rule limits it" : "every rule admits it; " + where;
+  const std::string which = shadow_refuses(bills) ? " enforced rule " : " rule ";
+  if (decision.rule == nullptr) return destination() + "; no" + which + "limits it";
+  const auto admitted = "every" + which + "admits it";
+  return route_ == nullptr ? destination() + "; " + admitted : admitted + "; " + destination();
 }
 
 void Explainer::tell_verdict(policy::Decision decision, std::span<const policy::Bill* const> bills) {
   auto& verdict = told_.verdict;
-  verdict.why = sentence(decision);
+  verdict.why = sentence(decision, bills);
   if (decision.verdict == policy::Verdict::Delay && refuse_where_crowded(decision, bills))
     verdict.why =
         "its client has all the places that queue_per_client of rule " + decision.rule->name + " allows it";
@@ -235,7 +255,7 @@ void Explainer::tell_verdict(policy::Decision decision, std::span<const policy::
         append_refusal(fields, body, *decision.rule, decision.outcome.retry_after, described_.head().fields);
     return tell_answer(refusal.status, refusal.content_type, fields, body);
   }
-  verdict.verdict = "forward";
+  verdict.verdict = answers_itself() ? "answer" : "forward";
   if (decision.verdict == policy::Verdict::Delay) {
     verdict.verdict = "delay";
     verdict.delay = decision.start_at - now_;

@@ -68,7 +68,10 @@ class Comparison {
       ++rule.met;
       overflowed_ += entry.overflow ? 1 : 0;
       if (!entry.allowed) ++rule.refused_now;
-      if (entry.met_then && entry.said == RuleOutcome::ShadowRefused) ++rule.refused_then;
+      if (entry.met_then && entry.said == RuleOutcome::ShadowRefused) {
+        ++rule.refused_then;
+        ++rule.shadow_then;
+      }
       if (entry.met_then && !one.by_queue && outcome_now(entry) != entry.said) ++rule.otherwise;
       if (entry.allowed || !entry.charge.enforced || !one.admitted_then || now) continue;
       ++rule.newly.refused;

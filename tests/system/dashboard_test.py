@@ -43,6 +43,12 @@ CONTRAST = """(() => {
 UNLABELLED = """[...document.querySelectorAll("input, select, textarea, meter, table")]
   .filter((each) => !(each.labels?.length || each.getAttribute("aria-label") || each.closest("[aria-labelledby]"))).map((each) => each.outerHTML)"""
 
+BADGES = """[...document.querySelectorAll(".badge")].filter((each) => each.checkVisibility() && each.textContent.length < 12).map((each) => {
+  const text = document.createRange();
+  text.selectNodeContents(each);
+  return [each.textContent, text.getClientRects().length];
+})"""
+
 
 class Traffic:
     """Requests of one client until the `with` ends."""
@@ -73,8 +79,8 @@ class Dashboard(TestCase):
         cls.upstream = cls.enterClassContext(Upstream())
         cls.browser = cls.enterClassContext(Browser())
 
-    def weir_of(self, token=None, **more):
-        text = config(self.upstream.port, rules=RULES, **more)
+    def weir_of(self, token=None, rules=RULES, **more):
+        text = config(self.upstream.port, rules=rules, **more)
         if token:
             text = text.replace("[admin]", f'[admin]\ntoken = "{token}"')
         return self.start(Weir(text))
@@ -131,6 +137,42 @@ class Dashboard(TestCase):
         self.assertEqual(len(grounds), 2)
         self.assertEqual(page.evaluate(UNLABELLED), [])
         self.assert_clean(weir, page)
+
+    def test_short_badges_stay_whole_on_a_phone(self):
+        weir = self.weir_of(rules=RULES + rule("a-rule-whose-name-is-far-longer-than-phones-are-wide", "1/day", key='["ip"]', mode='"shadow"'))
+        with Traffic(weir.port):
+            page = self.open(weir)
+            page.await_true("['candidate', 'a-rule-whose'].every((name) => document.querySelector('#findings').innerText.includes(name))")
+            for width in (390, PHONE, 320):
+                with self.subTest(width=width):
+                    page.resize(width, 800, True)
+                    page.await_true(f"document.documentElement.scrollWidth <= {width}")
+                    badges = page.evaluate(BADGES)
+                    self.assertIn(["candidate", 1], badges)
+                    self.assertEqual([badge for badge in badges if badge[1] != 1], [])
+
+    def test_a_shadow_rule_is_marked_wherever_it_stands(self):
+        weir = self.weir_of()
+        self.statuses(weir.port, 20)
+        page = self.open(weir)
+        page.await_true("document.querySelector('#top-rules').innerText.includes('candidate')")
+        rules = page.evaluate("[...document.querySelectorAll('.heavy-rule')].map((rule) => rule.innerText)")
+        self.assertRegex(rules[0], r"^per-ip\s+Refused\s")
+        self.assertRegex(rules[-1], r"^candidate\s+shadow\s+Would be refused\s")
+        self.assertNotRegex(rules[-1], r"\bRefused\b")
+
+    def test_what_it_explains_is_what_happens(self):
+        weir = self.weir_of(rules=rule("candidate", "1/day", key='["ip"]', mode='"shadow"') + rule("per-ip", "9/day", key='["ip"]'),
+                            routes='[[route]]\nname = "api"\nmatch = { path = "/api/*" }\nupstream = "api"')
+        self.statuses(weir.port, 2, "/api/x")
+        page = self.open(weir)
+        self.await_figures(page, 1)
+        page.evaluate("document.querySelector('#explain-path').value = ''")
+        page.type("#explain-path", "/none")
+        page.press("Enter", 13)
+        page.await_true("document.querySelector('#explanation .headline')")
+        self.assertRegex(page.text("#explanation .headline"), r"answer 404\s+no route matches; every enforced rule admits it")
+        self.assertRegex(page.text("#explanation tbody"), r"candidate\s+shadow[\s\S]*would refuse")
 
     def test_a_request_is_explained(self):
         weir = self.weir_of()

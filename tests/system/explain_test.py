@@ -151,6 +151,32 @@ class Explain(Asking):
         self.assertEqual(self.explain(method="get")["verdict"]["status"], 400)
         self.assertEqual(self.explain(headers={"X-A": "1\r\nX-B: 2"})["verdict"]["status"], 400)
 
+    def test_a_shadow_rule_that_would_refuse_is_not_said_to_admit(self):
+        weir = self.begin(rule("trial", "1/day", key='["ip"]', mode='"shadow"'))
+        self.assertEqual(weir.get("/").status, 200)
+        self.assertEqual(self.explain(ip="127.0.0.1")["verdict"]["why"], "it goes to upstream api; no enforced rule limits it")
+        self.assertEqual(self.explain(ip="203.0.113.9")["verdict"]["why"], "it goes to upstream api; no rule limits it")
+        weir = self.begin(rule("trial", "1/day", key='["ip"]', mode='"shadow"'), rule("all", "9/day", key='["ip"]'))
+        self.assertEqual(self.explain(ip="127.0.0.1")["verdict"]["why"], "every rule admits it; it goes to upstream api")
+        self.assertEqual(self.statuses(weir.port, 2), [200, 200])
+        said = self.explain(ip="127.0.0.1")
+        self.assertEqual(said["rules"][0]["limits"][0]["says"], "refuse")
+        self.assertEqual((said["verdict"]["verdict"], said["verdict"]["why"]), ("forward", "every enforced rule admits it; it goes to upstream api"))
+        out = self.command("explain", "http://localhost/", "--ip", "127.0.0.1")[1]
+        self.assertRegex(out, r"(?m)^  trial \(shadow\)  ip:127\.0\.0\.1  token_bucket .*: would refuse; free in ")
+        self.assertRegex(out, r"(?m)^verdict  forward: every enforced rule admits it; it goes to upstream api$")
+
+    def test_what_weir_answers_itself_is_not_said_to_be_forwarded(self):
+        self.begin(rule("all", "9/day", key='["ip"]'), routes='[[route]]\nname = "pong"\nmatch = { path = "/ping" }\n'
+                   'respond = { status = 200, body = "pong" }\n[[route]]\nname = "api"\nmatch = { path = "/api/*" }\nupstream = "api"')
+        for path, verdict in (("/none", ("answer", 404, "no route matches; every rule admits it")),
+                              ("/ping", ("answer", 200, "every rule admits it; route pong answers")),
+                              ("/api/x", ("forward", None, "every rule admits it; it goes to upstream api"))):
+            said = self.explain(path=path)["verdict"]
+            self.assertEqual((said["verdict"], said.get("status"), said["why"]), verdict)
+        self.assertRegex(self.command("explain", "http://localhost/none")[1],
+                         r"(?m)^verdict  answer 404: no route matches; every rule admits it\nanswer   404$")
+
     def test_a_delay_and_how_many_wait(self):
         weir = self.begin(rule("queue", "1/2s", key="[]", algorithm='"leaky_bucket"', queue=5))
         self.assertEqual(weir.get("/").status, 200)

@@ -1,27 +1,34 @@
 #!/usr/bin/env python3
 """Who spends most and who is refused most, over /api/top and weir top."""
 
+import fcntl
 import json
 import os
 import pty
 import random
 import select
 import signal
+import struct
+import termios
+import threading
 import time
 
 from harness import BELOW_EPHEMERAL, PATIENCE, WEIR, TestCase, Upstream, Weir, closed_port, config, eventually, get, main, rule, run_weir
 
-RULES = rule("per-key", "1000/s", key='["api_key|ip"]') + rule("login", "3/day", key='["ip"]', match='{ path = "/login" }')
+RULES = rule("per-key", "1000/s", key='["api_key|ip"]') + rule("login", "3/day", key='["ip"]', match='{ path = "/login" }') \
+    + rule("trial", "1/day", key='["ip"]', match='{ path = "/login" }', mode='"shadow"')
 
 
 class Screen:
     """weir top at a terminal of its own."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, size=None):
         self.shown = ""
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
             os.execv(WEIR, [WEIR, "top", *arguments])
+        if size:
+            fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
 
     def read(self, deadline):
         """What comes next; nothing once it has ended."""
@@ -86,6 +93,26 @@ class Live(TestCase):
         os.write(screen.terminal, b"q")
         self.assertEqual(screen.end(), 0)
 
+    def test_the_rule_that_refuses_is_seen_on_a_small_terminal(self):
+        quiet = "".join(rule(f"quiet-{i}", "1000/s", key='["ip"]') for i in range(30))
+        weir = self.start(Weir(config(self.start(Upstream()).port, rules=quiet + rule("flooded", "1/day", key='["ip"]'))))
+        ended = threading.Event()
+
+        def flood():
+            with weir.connect() as client:
+                while not ended.wait(0.01):
+                    client.get("/")
+
+        thread = threading.Thread(target=flood, daemon=True)
+        thread.start()
+        try:
+            screen = self.start(Screen("--admin", f"127.0.0.1:{weir.admin}", size=(24, 80)))
+            screen.see("\x1b[31mflooded   admitted 0/s   delayed 0/s   refused ")
+            screen.see("more rules, none of which refuses")
+        finally:
+            ended.set()
+            thread.join()
+
     def test_a_first_refusal_ends_it_and_touches_no_terminal(self):
         screen = self.start(Screen("--admin", f"127.0.0.1:{closed_port()}"))
         self.assertEqual(os.waitstatus_to_exitcode(screen.end()), 1)
@@ -124,6 +151,7 @@ class Top(TestCase):
         keys = top["per-key"]["admitted"]
         self.assertEqual(sorted((one["client"], one["cost"]) for one in keys), [("127.0.0.1", 3), ("api_key", 1), ("api_key", 3)])
         self.assertEqual(len({one["digest"] for one in keys}), 3)
+        self.assertEqual([top[name]["mode"] for name in ("login", "per-key", "trial")], ["enforce", "enforce", "shadow"])
         self.assertNotIn("secret", json.dumps(top))
 
     def test_one_rule_and_so_many_clients(self):
@@ -146,6 +174,7 @@ class Top(TestCase):
         status, out, _ = run_weir("top", "--once", "--admin", f"127.0.0.1:{weir.admin}")
         self.assertEqual(status, 0)
         self.assertIn("[admin] top is 0", out)
+        self.assertRegex(out, r"(?m)^trial \(shadow\) +admitted 0/s +delayed 0/s +would refuse 0/s$")
 
     def test_a_frame_for_scripts(self):
         weir = self.start_weir()
@@ -157,6 +186,7 @@ class Top(TestCase):
         self.assertRegex(out, r"(?m)^servers +api 127\.0\.0\.1:\d+ up$")
         self.assertRegex(out, r"(?m)^login +admitted 0/s +delayed 0/s +refused 0/s")
         self.assertRegex(out, r"(?m)^  127\.0\.0\.1 +3 +127\.0\.0\.1 +2$")
+        self.assertRegex(out, r"(?m)^trial \(shadow\) +admitted .*would refuse 0/s\n +most admitted in .*would be refused most in \d+ s$")
         self.assertRegex(out, r"(?m)^  api_key [0-9a-f]{8} +3")
         self.assertLessEqual(max(map(len, out.splitlines())), 80)
         self.assertNotIn("\x1b", out)

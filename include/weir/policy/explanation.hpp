@@ -77,7 +77,7 @@ struct RouteExplanation {
 };
 
 struct VerdictExplanation {
-  std::string verdict;  // "forward", "delay", "refuse"
+  std::string verdict;  // "forward", "answer" (weir's own, behind all limits), "delay", "refuse"
   std::string why;      // in a sentence
   std::string rule;     // who refuses or delays; empty: none
   base::Duration delay{};

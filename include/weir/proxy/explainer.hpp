@@ -56,7 +56,10 @@ class Explainer {
   void tell_last(std::string_view fields);
   void tell_answer(unsigned status, std::string_view content_type, std::string_view fields,
                    std::string_view body);
-  [[nodiscard]] std::string sentence(const policy::Decision& decision) const;
+  [[nodiscard]] bool answers_itself() const;
+  [[nodiscard]] std::string sentence(const policy::Decision& decision,
+                                     std::span<const policy::Bill* const> bills) const;
+  [[nodiscard]] std::string destination() const;
 
   const Configuration& config_;
   const limit::KeyTable& table_;

@@ -54,6 +54,7 @@ struct RuleReport {
   std::uint64_t met = 0;           // requests, by the candidate
   std::uint64_t refused_then = 0;  // by the log; what a shadow rule would have refused counts in both
   std::uint64_t refused_now = 0;
+  std::uint64_t shadow_then = 0;       // of refused_then: it was in shadow, and refused nobody
   std::uint64_t otherwise = 0;         // requests of which it now says another word than then
   Changes newly;                       // requests whose verdict changed, and that it refuses or refused
   std::vector<ClientChanges> clients;  // those with most changes, in their order

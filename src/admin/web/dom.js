@@ -11,6 +11,9 @@ export function h(name, properties = {}, ...children) {
   return element;
 }
 
+// Behind the name of a rule that is not enforced.
+export const shadow_badge = () => h("span", { class: "badge note", title: "counted, never enforced" }, "shadow");
+
 export const find = (selector) => document.querySelector(selector);
 
 // Gives an element other children, unless somebody is selecting text in it: that would be gone.

@@ -1,7 +1,7 @@
 // The form that describes a request: POST /api/explain.
 
 import { ask, NotThere, Unauthorized } from "./api.js";
-import { find, h } from "./dom.js";
+import { find, h, shadow_badge } from "./dom.js";
 import { count, micros, span } from "./words.js";
 
 export function listen(unauthorized) {
@@ -42,10 +42,11 @@ function complain(text) {
 }
 
 function show({ verdict, client, route, rules }) {
-  const mood = { forward: "good", delay: "warn", refuse: "bad" }[verdict.verdict] ?? "note";
+  const mood = { forward: "good", delay: "warn", refuse: "bad" }[verdict.verdict] ?? (verdict.status < 400 ? "good" : "note");
+  const said = verdict.verdict === "answer" ? `answer ${verdict.status}` : verdict.verdict;
   const goes = route.name === null ? "no route matches" : `route ${route.name}${route.target ? `, ${route.target}` : ""}`;
   find("#explanation").replaceChildren(
-    h("p", { class: "headline" }, h("span", { class: `badge ${mood}` }, verdict.verdict), h("span", {}, verdict.why)),
+    h("p", { class: "headline" }, h("span", { class: `badge ${mood}` }, said), h("span", {}, verdict.why)),
     h("p", { class: "quiet" }, [`client ${client.address}`, ...traits(client), goes].join("; ")),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "What each rule says" }, table(rules)));
 }
@@ -61,23 +62,24 @@ function table(rules) {
 
 function row(rule) {
   const name = h("th", { scope: "row", class: "full" }, rule.name, " ",
-    rule.mode === "shadow" && h("span", { class: "badge note" }, "shadow"), h("span", { class: "detail" }, rule.match));
+    rule.mode === "shadow" && shadow_badge(), h("span", { class: "detail" }, rule.match));
   if (!rule.applies) return h("tr", {}, name, h("td", { class: "quiet full", colspan: 4 }, `does not apply: ${rule.why}`));
   const limits = rule.limits ?? [];
   const each = (read) => limits.map((limit) => h("span", { class: "line" }, read(limit)));
   return h("tr", {}, name,
     h("td", { "data-label": "Key" }, h("span", { class: "code" }, (rule.key ?? []).join(", ") || "all together"),
       rule.cost > 1 && h("span", { class: "detail" }, `costs ${count(rule.cost)}`)),
-    h("td", { "data-label": "Says" }, limits.map(says), rule.why && h("span", { class: "detail" }, rule.why)),
+    h("td", { "data-label": "Says" }, limits.map((limit) => says(limit, rule.mode === "shadow")), rule.why && h("span", { class: "detail" }, rule.why)),
     h("td", { "data-label": "Left" }, each((limit) => (limit.limit === undefined ? "unknown" : `${count(limit.remaining)} of ${count(limit.limit)}`))),
     h("td", { "data-label": "Free again in" }, each(frees)));
 }
 
 const kMoods = { admit: "good", delay: "warn", refuse: "bad", unknown: "note" };
 
-function says(limit) {
+function says(limit, shadow) {
   const counts = limit.decides === false ? "; it does not decide" : "";
-  return h("span", { class: "line" }, h("span", { class: `badge ${kMoods[limit.says]}` }, limit.says),
+  const would = shadow && limit.says !== "admit" && limit.says !== "unknown";
+  return h("span", { class: "line" }, h("span", { class: `badge ${would ? "note" : kMoods[limit.says]}` }, would ? `would ${limit.says}` : limit.says),
     h("span", { class: "detail" }, [limit.limiter, limit.chosen_by, limit.note].filter(Boolean).join("; ") + counts));
 }
 

@@ -1,7 +1,7 @@
 // The tables and tiles below the charts.
 
 import { spark } from "./charts.js";
-import { fill, find, h } from "./dom.js";
+import { fill, find, h, shadow_badge } from "./dom.js";
 import { refusals } from "./verdict.js";
 import { bytes, clock, compact, count, micros, plural, rate, span } from "./words.js";
 
@@ -44,7 +44,7 @@ function rule_row({ rule, admitted, delayed, refused }, { now }, history) {
   const past = history?.rules.find(({ name }) => name === rule.name)?.refused ?? [];
   const missed = rule.counters.store_failed;
   return h("tr", {},
-    h("th", { scope: "row", class: "full" }, rule.name, " ", shadow && h("span", { class: "badge note", title: "counted, never enforced" }, "shadow"),
+    h("th", { scope: "row", class: "full" }, rule.name, " ", shadow && shadow_badge(),
       h("span", { class: "detail" }, rule.match)),
     h("td", { class: "full" }, h("span", {}, rule.limit),
       h("span", { class: "detail" }, rule.key === "[]" ? `all together, in ${rule.store}` : `each ${rule.key.replace(/^\[|\]$/g, "")}, in ${rule.store}`,
@@ -52,9 +52,9 @@ function rule_row({ rule, admitted, delayed, refused }, { now }, history) {
     cell("Admitted", admitted),
     cell("Delayed", delayed, delayed > 0 ? "slow" : ""),
     cell(shadow ? "Would refuse" : "Refused", refused, refused > 0 && !shadow ? "hot" : ""),
-    past.some((each) => each > 0) ? h("td", { class: "full", "data-label": "Refused, last 15 min" }, spark(past))
+    past.some((each) => each > 0) ? h("td", { class: "full", "data-label": `${shadow ? "Would have refused" : "Refused"}, last 15 min` }, spark(past))
       : h("td", { class: "full idle quiet" }, "nobody"),
-    rule.last_refused ? h("td", { class: "full", "data-label": "Refusing since" }, since(rule, now)) : h("td", { class: "full idle quiet" }, "–"));
+    rule.last_refused ? h("td", { class: "full", "data-label": shadow ? "Would refuse since" : "Refusing since" }, since(rule, now)) : h("td", { class: "full idle quiet" }, "–"));
 }
 
 function since(rule, now) {

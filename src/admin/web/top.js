@@ -1,7 +1,7 @@
 // Who asks most, and who is refused most: GET /api/top. Hidden where this weir does not count that.
 
 import { ask } from "./api.js";
-import { fill, find, h } from "./dom.js";
+import { fill, find, h, shadow_badge } from "./dom.js";
 import { count, span } from "./words.js";
 
 export async function refresh({ top: counted }) {
@@ -11,15 +11,16 @@ export async function refresh({ top: counted }) {
 
 function show({ top }) {
   const busy = top.filter(({ admitted, refused }) => admitted.length + refused.length > 0);
-  busy.sort((one, other) => cost(other.refused) - cost(one.refused));
+  busy.sort((one, other) => shadow(one) - shadow(other) || cost(other.refused) - cost(one.refused));
   find("#top").hidden = false;
   const seconds = Math.max(0, ...top.map((rule) => rule.seconds));
   find("#top-note").textContent = busy.length === 0 ? "Nobody yet." :
     `Of each rule, those that cost it most${seconds ? ` in the last ${span(seconds * 1000)}` : ""}. A cost may be too high by what stands behind ±.`;
-  fill(find("#top-rules"), busy.map((rule) => h("div", { class: "heavy-rule" }, h("h3", {}, rule.rule),
-    h("div", { class: "heavy" }, list("Refused", rule.refused), list("Admitted", rule.admitted)))));
+  fill(find("#top-rules"), busy.map((rule) => h("div", { class: "heavy-rule" }, h("h3", {}, rule.rule, " ", shadow(rule) && shadow_badge()),
+    h("div", { class: "heavy" }, list(shadow(rule) ? "Would be refused" : "Refused", rule.refused), list("Admitted", rule.admitted)))));
 }
 
+const shadow = ({ mode }) => mode === "shadow";
 const cost = (clients) => clients.reduce((sum, client) => sum + client.cost, 0);
 const kShown = 8;
 

@@ -179,6 +179,21 @@ TEST_F(ReplayTest, ARuleThatIsNoMoreNamesWhomItRefused) {
   EXPECT_EQ(report.rules[0].clients[0].digest, "00000000000000020000000000000001");
 }
 
+TEST_F(ReplayTest, WhatWasOnlyCountedInShadowIsKnownFromWhatWasRefused) {
+  recorded_ = {rule_of("try", bucket("1/h", 1), {"ip"})};
+  const observe::AppliedRule admitted{.rule = &recorded_[0], .key = {1, 2}, .cost = 1, .says = "admitted"};
+  const observe::AppliedRule would{.rule = &recorded_[0], .key = {1, 2}, .cost = 1, .says = "shadow_refused"};
+  const observe::AppliedRule refused{.rule = &recorded_[0], .key = {1, 2}, .cost = 1, .says = "refused"};
+  const auto report = replay({{.said = {admitted}},
+                              {.at = kStart + 1s, .said = {would}},
+                              {.at = kStart + 2s, .verdict = "reject", .said = {refused}, .status = 429}},
+                             recorded_);
+  EXPECT_EQ(report.rules[0].refused_then, 2U);
+  EXPECT_EQ(report.rules[0].shadow_then, 1U);
+  EXPECT_EQ(report.rules[0].refused_now, 2U);
+  EXPECT_EQ(report.newly.refused, 1U);
+}
+
 TEST_F(ReplayTest, LinesMayComeInAnyOrder) {
   std::vector<Request> requests;
   for (int i = 0; i < 6; ++i) requests.push_back({.at = kStart + i * 20min});
