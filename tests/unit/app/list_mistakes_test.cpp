@@ -27,7 +27,7 @@ TEST(ListMistakes, OfServers) {
   EXPECT_THAT(of("\"a:0\""), ElementsAre(StartsWith("weir.toml:15: upstream[b].servers: found \"a:0\"")));
   EXPECT_THAT(of("9000"),
               ElementsAre(StartsWith("weir.toml:15: upstream[b].servers: found a list with a whole")));
-  EXPECT_THAT(of("{ address = \"a:1\", weight = 0 }"),
+  EXPECT_THAT(of("{ address = \"b:1\", weight = 0 }"),
               ElementsAre(StartsWith("weir.toml:15: upstream[b].servers[#2].weight: found 0")));
 }
 
