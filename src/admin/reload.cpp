@@ -28,8 +28,9 @@ json::array lines(const std::vector<std::string>& texts) {
 
 Answer answer_of(const ReloadOutcome& outcome) {
   if (outcome.mistakes.empty())
-    return {.status = 200, .body = json::serialize(json::object{{"changes", lines(outcome.changes)},
-                                                               {"warnings", lines(outcome.warnings)}})};
+    return {.status = 200,
+            .body = json::serialize(
+                json::object{{"changes", lines(outcome.changes)}, {"warnings", lines(outcome.warnings)}})};
   return {.status = 422,
           .body = json::serialize(json::object{{"error", "configuration_refused"},
                                                {"message", "The file is not in force; nothing was changed."},

@@ -39,7 +39,9 @@ admin::Sources Program::sources() {
 void Program::add_questions(admin::Sources& sources) {
   sources.reload = [this](const std::string& peer, admin::ReloadDone done) {
     log_.audit("admin: " + peer + " asks for the configuration to be read anew");
-    reload([told = std::move(done)](const ReloadReport& report) { told({report.mistakes, report.changes, report.warnings}); });
+    reload([told = std::move(done)](const ReloadReport& report) {
+      told({report.mistakes, report.changes, report.warnings});
+    });
   };
   sources.longest_reload = kLongestReload;
   sources.reloads = [this] {

@@ -55,7 +55,9 @@ void Reloading::begin() {
                                            file_, in_force_))] { end(std::move(*fresh)); });
     });
   } catch (const std::system_error& error) {
-    finish({.mistakes = {file_ + ": there is no thread to read it: " + error.what()}, .changes = {}, .warnings = {}});
+    finish({.mistakes = {file_ + ": there is no thread to read it: " + error.what()},
+            .changes = {},
+            .warnings = {}});
   }
 }
 

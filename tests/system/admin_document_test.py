@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""What docs/admin.md shows of weir explain and weir keys is what weir says."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+from harness import WEIR, TestCase, Upstream, Weir, main
+
+DOCUMENT = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "docs/admin.md"
+
+
+def lasting(text):
+    """What of an output is the same each time: names of keys are random, and times pass."""
+    text = re.sub(r"\b[0-9a-f]{32}\b", "DIGEST", text)
+    text = re.sub(r"(refuses?,? for|free in|retry after|whole in) [0-9]+[a-z]+( [0-9]+[a-z]+)?", r"\1 TIME", text)
+    text = re.sub(r"(_seconds\\?\": ?)[0-9.]+(E[+0-9]+)?", r"\1TIME", text)
+    text = re.sub(r"retry after [0-9]+ second", "retry after TIME second", text)
+    text = re.sub(r"((?:Reset|Retry-After)\"?: ?\"?)[0-9]+", r"\1TIME", text)
+    return re.sub(r";t=[0-9]+", ";t=TIME", text)
+
+
+class Documented(TestCase):
+    def test_what_the_document_shows_is_what_weir_says(self):
+        text = DOCUMENT.read_text()
+        settings = re.search(r"```toml\n(.*?)```", text, re.S).group(1)
+        upstream = self.start(Upstream())
+        settings = settings.replace("127.0.0.1:9000", upstream.address).replace("127.0.0.1:8080", "127.0.0.1:0")
+        weir = self.start(Weir(settings.replace("127.0.0.1:9900", "127.0.0.1:0")))
+        shown = re.findall(r"```console\n\$ (.*?)\n(.*?)```", text, re.S)
+        self.assertGreaterEqual(len(shown), 5)
+        for line, output in shown:
+            line = line.replace("127.0.0.1:9900", f"127.0.0.1:{weir.admin}")
+            if line.startswith("weir "):
+                line = f"{WEIR} {line[5:]} --admin 127.0.0.1:{weir.admin}"
+            done = subprocess.run(line, shell=True, capture_output=True, text=True, cwd=weir.folder, check=False)
+            said = json.dumps(json.loads(done.stdout), indent=2) + "\n" if line.startswith("curl") else done.stdout
+            self.assertEqual(lasting(said), lasting(output), done.stderr)
+
+
+if __name__ == "__main__":
+    main()
