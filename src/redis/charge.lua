@@ -186,8 +186,9 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     return answer
   end
 
-  -- What is included makes a function of each kind. In scope are the arguments, `answer`, `ask`, `most_counted` and the
-  -- names of Redis's and Lua's functions above.
+  -- What is included makes a function of each kind. In scope are the arguments, `answer`, `ask`, `become`, `most_counted`
+  -- and the names of Redis's and Lua's functions above.
+--#include become.lua
   if kind == 6 then
 --#include charge_log.lua
     return logged
@@ -274,8 +275,8 @@ for bill = 1, bills do
       charged[keys[i]] = i
     end
     if ahead and verdict == 1 and type(nexts[i]) ~= 'string' then
-      nexts[i]((ahead - ahead % 1000) / 1000 + 2)
-      nexts[i], aheads[i] = false, nil -- it is in its list or set now
+      -- In its list or set now, or in a string that stays one.
+      nexts[i], aheads[i] = nexts[i]((ahead - ahead % 1000) / 1000 + 2) or false, nil
     end
   end
 end

@@ -30,10 +30,15 @@
     first, last = permits == '' and expiry or min(first, expiry), max(last, expiry)
     permits = permits .. pack('<I7', expiry) .. permit
     aheads[i] = last - now
-    nexts[i] = #permits <= 27 * few_permits and string_of_permits(total + cost, first, last, permits)
+    local string_of_all = string_of_permits(total + cost, first, last, permits)
+    nexts[i] = #permits <= 27 * few_permits and string_of_all
       or function(ttl)
-        known.others = true
-        set_of_permits(key, total + cost, permits, ttl)
+        if set_of_permits(key, total + cost, permits, ttl) then
+          known.others = true
+          return
+        end
+        call('SET', key, string_of_all, 'PX', ttl)
+        return string_of_all
       end
     return true
   end

@@ -60,20 +60,23 @@
 
   -- What lists need, made when there is one.
   local function of_lists()
-    -- Makes a list of a string that has become too long.
+    -- Makes a list of a string that has become too long; where it cannot be, that stays one, and is returned.
     local function listing(key, state)
       return function(ttl)
         local entries, sum = {}, 0
-        known.others = true
         for at = 13, #state, 11 do
           local entered, paid = take('<I7I4', state, at)
           sum = (sum + paid) % wrap
           entries[#entries + 1] = pack('<I7I4I4', entered, paid, sum)
         end
         local newest, total = take('<I7I4', state, 2)
-        call('DEL', key)
-        call('RPUSH', key, pack('<I7I4I4', newest, total, sum), unpack(entries))
-        call('PEXPIRE', key, ttl)
+        table.insert(entries, 1, pack('<I7I4I4', newest, total, sum))
+        if become(key, ttl, 'RPUSH', entries) then
+          known.others = true
+          return
+        end
+        call('SET', key, state, 'PX', ttl)
+        return state
       end
     end
 

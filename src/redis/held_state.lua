@@ -32,15 +32,13 @@
     return struct.pack('<BI7I7I7', 7, total, first, last) .. permits
   end
 
-  -- Makes a sorted set of a string that has become too long.
+  -- Makes a sorted set of a string that has become too long; false where it cannot be.
   local function set_of_permits(key, total, permits, ttl)
     local members = { -total, '' }
     for at = 1, #permits, 27 do
       members[#members + 1] = struct.unpack('<I7', permits, at)
       members[#members + 1] = string.sub(permits, at + 7, at + 26)
     end
-    redis.call('DEL', key)
-    redis.call('ZADD', key, unpack(members))
-    redis.call('PEXPIRE', key, ttl)
+    return become(key, ttl, 'ZADD', members)
   end
 

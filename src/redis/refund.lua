@@ -124,6 +124,7 @@ local function kind_of(kind, now)
 --#include refund_log.lua
     return logged
   elseif kind == 7 then
+--#include become.lua
 --#include held_state.lua
 --#include refund_held.lua
     return held

@@ -53,9 +53,7 @@
       return true
     end
     local ttl = milliseconds(last - now)
-    if #permits > 27 * few_permits then
-      set_of_permits(key, total, permits, ttl)
-    else
+    if #permits <= 27 * few_permits or not set_of_permits(key, total, permits, ttl) then
       call('SET', key, string_of_permits(total, first, last, permits), 'PX', ttl)
     end
     return true

@@ -140,6 +140,22 @@ class Cluster(TestCase):
         self.assertGreater(sum(node.calls("asking") for node in self.masters), 0)
         self.assertGreater(target.calls("evalsha"), 0)
 
+    def test_e_a_log_grows_long_while_its_slot_is_on_its_way(self):
+        """Its string cannot be made a list there: a key that had gone could not be made again."""
+        rules = rule("long", "150/day", algorithm='"sliding_log"', store='"redis"', key='["header:X-Long"]', on_store_failure='"closed"')
+        weir = self.start(Weir(config(self.upstream.port, rules=rules, state=self.state())))
+        eventually(lambda: weir.metric("weir_redis_up") == 2, "all nodes are up")
+        before = set(self.keys())
+        self.assertEqual([weir.get("/", x_long="a").status for _ in range(60)], [200] * 60)
+        name = next(key for key in self.keys() if key not in before)
+        source = next(node for node in self.masters if name in self.keys(node))
+        target = next(node for node in self.masters if node is not source)
+        asked = []
+        move_slot(source.command("CLUSTER", "KEYSLOT", name), source, target, self.masters,
+                  lambda: asked.extend(weir.get("/", x_long="a").status for _ in range(20)))
+        asked.extend(weir.get("/", x_long="a").status for _ in range(60))
+        self.assertEqual(asked, [200] * 90 + [429] * 30)
+
     def flood_path(self, weirs, path, **headers):
         return together(50, lambda i: self.statuses(weirs[i % 2].port, 1, path, **headers)[0])
 

@@ -74,7 +74,18 @@ local function note(key, ttl)
   server('SET', 'life:' .. key, ttl)
   server('SET', 'since:' .. key, server('GET', 'clock:s') .. ('%06d'):format(server('GET', 'clock:us')))
 end
-local redis = { pcall = redis.pcall, call = function(name, key, ...)
+local try = redis.pcall
+local redis = { pcall = function(name, key, ...)
+  if name == 'PEXPIRE' then
+    return note(key, ...)
+  elseif name == 'DEL' then
+    server('DEL', 'life:' .. key, 'since:' .. key)
+  elseif name == 'RENAME' then
+    server('RENAME', 'life:' .. key, 'life:' .. ...)
+    server('RENAME', 'since:' .. key, 'since:' .. ...)
+  end
+  return try(name, key, ...)
+end, call = function(name, key, ...)
   local words = { ... }
   if name == 'TIME' then
     return { server('GET', 'clock:s'), server('GET', 'clock:us') }
