@@ -40,7 +40,8 @@ void check_request(std::string_view bytes) {
     return require(fault->status >= 400 && fault->status < 600, "a fault has its answer");
   const Within within{bytes};
   for (const auto view : {head.method, head.target, head.authority, head.query}) within(view);
-  if (head.path != "/") within(head.path);  // of a target in absolute form that has none
+  // Of a target in absolute form that has none it is one of these.
+  if (head.path != "/" && head.path != "*") within(head.path);
   check_fields(head.fields, within);
   require(!head.method.empty() && !head.target.empty(), "a request asks for something");
   require(head.framing != Framing::UntilClose, "a request's body has an end");
