@@ -138,6 +138,7 @@ void tell_other(RedisReport& report, const redis::Inspection& other, const redis
   const auto where = other.address.to_string() + ": ";
   for (const auto& fault : its.faults) report.faults.push_back(where + fault);
   for (const auto& warning : its.warnings) report.warnings.push_back(where + warning);
+  for (const auto& obstacle : other.obstacles) report.faults.push_back(where + "scripts: " + obstacle);
   for (const auto& denied : other.denied) report.warnings.push_back(where + not_asked(denied));
 }
 

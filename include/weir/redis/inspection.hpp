@@ -47,8 +47,8 @@ struct Inspection {
   std::optional<ClockDifference> clock;
   std::vector<std::string> obstacles;  // to what weir does there: "EVALSHA: NOPERM …"
   std::vector<std::string> denied;     // what only an inspection asks, and could not learn
-  // Of a cluster as this node sees it: how many slots nobody serves, and its other masters, without what weir
-  // does there.
+  // Of a cluster as this node sees it: how many slots nobody serves, and its other masters, whose obstacles
+  // are denied commands alone.
   std::size_t unserved = 0;
   std::vector<Inspection> others{};
 };
