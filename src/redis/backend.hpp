@@ -14,41 +14,25 @@
 #include "weir/redis/store.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <utility>
 
 namespace weir::redis {
 
-// What whoever leases is told beside the outcomes of a bill.
-struct Telling {
-  // Takes what Redis said of the states of the lines that were asked, kAnswerNumbers each.
-  std::span<std::int64_t> answers{};
-  // The lines with a lease that a node of a cluster has charged though another one refused the bill: to make
-  // something of them is the caller's.
-  limit::LineSet in_vain = 0;
-};
-
-// Takes what a late reply has charged a bucket with of which units are taken in advance: Redis could not have
-// it back where others were charged behind it.
-using LateSink = std::function<void(const limit::Charge&, const Trip&)>;
-
 // Belongs to the worker. What is said of Store's functions of these names holds here.
 class Store::Backend : public Teller {
  public:
   virtual ~Backend() = default;
 
-  // Before start(); none: all is given back.
-  void hand_late_to(LateSink sink) { late_ = std::move(sink); }
-
   virtual void start() = 0;
   virtual void stop() = 0;
 
-  // `telling`: null where nobody leases.
+  // `answers`: takes what Redis said of the states of the lines that were asked, kAnswerNumbers each; empty
+  // where nobody leases.
   [[nodiscard]] virtual net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                          base::TimePoint& server_now, limit::LineSet& unasked,
-                                                         Telling* telling) = 0;
+                                                         std::span<std::int64_t> answers) = 0;
   // Sends a bill of one line. An error: nothing was sent and nobody will resume the call.
   [[nodiscard]] virtual net::ErrorCode begin(Call& call) = 0;
   [[nodiscard]] virtual bool refuses(Charges charges, Outcomes outcomes) noexcept = 0;
@@ -69,7 +53,6 @@ class Store::Backend : public Teller {
   [[nodiscard]] std::string why_down() const { return why_down_.get(); }
 
  protected:
-  LateSink late_;
   Reason why_down_;
 };
 

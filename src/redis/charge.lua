@@ -119,6 +119,42 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     end
   end
 
+  -- What kind 1 is of a state that has gaps. Where one of them has room the line is charged there, and the TAT stays. Answer:
+  -- of the TAT, as of kind 1; or, charged in a gap, how far the TAT lay ahead, rounded up, then the fraction of where the
+  -- gap began, and how far that lay ahead, and one. A rule without a lease passes gaps over (leased is 0).
+  if kind == 9 then
+--#include spans.lua
+--#include gaps.lua
+    return function(i, _, count, room, room_part, need, need_part, leased)
+      local tat, part, since, gaps = places_in(states[i], count)
+      if tat < now then
+        tat, part = now, 0
+      end
+      local wait = tat - now
+      for n = 1, leased * #gaps do
+        local gap = gaps[n]
+        local last, last_part = plus(gap[1], gap[2], need, need_part, count)
+        local near = not less(room, room_part, gap[1] - now, gap[2])
+        if near and not less(gap[3], gap[4], last, last_part) then
+          answer(i, part > 0 and wait + 1 or wait, gap[2], gap[1] - now + 1)
+          gap[1], gap[2] = last, last_part
+          if not less(last, last_part, gap[3], gap[4]) then
+            table.remove(gaps, n)
+          end
+          nexts[i], aheads[i] = places_of(tat, part, since, gaps), wait
+          return true
+        end
+      end
+      answer(i, wait, part)
+      if less(room, room_part, wait, part) then
+        return false
+      end
+      tat, part = plus(tat, part, need, need_part, count)
+      nexts[i], aheads[i] = places_of(tat, part, since, gaps), tat - now
+      return true
+    end
+  end
+
   if kind == 5 then
     -- a * b as high * 2^42 + low, for a < 2^32 and b < 2^53, each product and its carry being less than 2^53.
     local function product(a, b)
@@ -216,16 +252,25 @@ for bill = 1, bills do
     local kind, enforced, a, b, c, d, e, f
     kind, enforced, a, b, c, d, e, f, at = take('<dddddddd', lines, at)
     local fits
+    local state = states[i]
+    if kind == 1 and state and #state > 24 and byte(state) == 9 then
+      kind = 9 -- it has gaps
+    end
     if kind == 1 then
       -- Token bucket, GCRA, leaky bucket. State: the TAT (theoretical arrival time), in microseconds and, beside them,
       -- marked ', a fraction of the next in units of 1/count, where count is the line's rate. Nothing is multiplied:
       -- need (cost * T) and room (how far ahead the TAT may lie for that cost, -1 if the cost can never fit) come
-      -- computed. Answer: how far the TAT lay ahead of now, as wait, wait'.
-      local count, room, room_part, need, need_part = a, b, c, d, e
+      -- computed. Answer: how far the TAT lay ahead of now, as wait, wait'. Where units are taken in advance the state says
+      -- since when it is charged, as in gaps.lua.
+      local count, room, room_part, need, need_part, since = a, b, c, d, e, f == 1 and now
       local wait, part = 0, 0
-      local state = states[i]
-      if state and #state == 16 then
-        local tat, tat_part = take('<dd', state)
+      if state and (#state == 16 or #state == 24 and byte(state) == 9) then
+        local tat, tat_part
+        if #state == 16 then
+          tat, tat_part = take('<dd', state)
+        else
+          tat, tat_part, since = take('<ddI7', state, 2)
+        end
         if tat >= now then
           wait, part = tat - now, tat_part
           if part >= count then -- the rate was configured anew: round the fraction up
@@ -241,7 +286,12 @@ for bill = 1, bills do
         if part >= count then
           wait, part = wait + 1, part - count
         end
-        nexts[i], aheads[i] = pack('<dd', now + wait, part), wait
+        if since then
+          nexts[i] = pack('<BddI7', 9, now + wait, part, since < now and since or now)
+        else
+          nexts[i] = pack('<dd', now + wait, part)
+        end
+        aheads[i] = wait
       end
     else
       if not kinds then

@@ -37,7 +37,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
 
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked,
-                                                 Telling* telling) override;
+                                                 std::span<std::int64_t> answers) override;
   [[nodiscard]] net::ErrorCode begin(Call& call) override;
   [[nodiscard]] bool refuses(Charges charges, Outcomes outcomes) noexcept override;
   void refund(std::span<const Refund> refunds) override;
@@ -56,7 +56,6 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] bool sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from);
   [[nodiscard]] bool sends_on(Pipeline::Entry& entry, std::string_view error, Session& from);
-  [[nodiscard]] const LateSink& late() const noexcept { return late_; }
   // One of them is up, or is not any more.
   void changed(const Session& session);
   // A place in a slot that it keeps, if it keeps any.
@@ -87,7 +86,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   }
 
   [[nodiscard]] unsigned send(Parts& parts, Pipeline::Time deadline);
-  void give_back(const Parts& parts, Telling* telling);
+  void give_back(const Parts& parts);
 
   net::Executor executor_;
   const RedisSettings settings_;

@@ -89,11 +89,15 @@ class Store::Cluster::Parts {
       if ((answered & bit(i)) != 0) told_[i].ahead = ahead(clocks_[i], clock);
     return clock;
   }
-  // Visits the lines that were charged: their places in the bill, and when they were to depart.
+  // Visits what gives back the lines that were charged.
   void each_charged(auto visit) const {
     for (auto rest = charged_; rest != 0; rest &= rest - 1) {
       const auto line = static_cast<std::size_t>(std::countr_zero(rest));
-      visit(line, Refund{bill_[line], clocks_[line] + told_[line].delay});
+      Refund back{bill_[line], clocks_[line] + told_[line].delay};
+      if (has_slots(bill_[line]) && !answers_.empty())
+        back.begin = begin_of(bill_[line], clocks_[line],
+                              AnswerNumbers(answers_.data() + line * kAnswerNumbers, kAnswerNumbers));
+      visit(back);
     }
   }
 
@@ -162,17 +166,17 @@ struct Store::Cluster::Round {
 
 net::Task<net::ErrorCode> Store::Cluster::charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked,
-                                                 Telling* telling) {
+                                                 std::span<std::int64_t> answers) {
   const auto self = shared_from_this();  // the store may go while we wait
   count(stats_.calls);
   const auto deadline = std::chrono::steady_clock::now() + settings_.timeout;
-  Parts parts(charges, outcomes, telling != nullptr ? telling->answers : std::span<std::int64_t>());
+  Parts parts(charges, outcomes, answers);
   do {
     parts.divide();
     Round round{parts, send(parts, deadline)};
     co_await round;
   } while (parts.take_answers());
-  if (parts.refused()) give_back(parts, telling);
+  if (parts.refused()) give_back(parts);
   server_now = parts.tell_clock();
   unasked = parts.failed();
   if (unasked != 0) count(stats_.failures);
@@ -200,13 +204,11 @@ unsigned Store::Cluster::send(Parts& parts, Pipeline::Time deadline) {
 
 // A bill that some node refused was admitted by nobody. Where there is no memory to say so, what the others
 // charged stands.
-void Store::Cluster::give_back(const Parts& parts, Telling* telling) {
+void Store::Cluster::give_back(const Parts& parts) {
   std::array<Refund, limit::kMaxCharges> lines;
   std::size_t n = 0;
-  parts.each_charged([&](std::size_t place, const Refund& line) {
-    if (telling != nullptr && line.charge.lease != 0)
-      telling->in_vain |= bit(place);
-    else if (limit::holds(*line.charge.limiter))
+  parts.each_charged([&](const Refund& line) {
+    if (limit::holds(*line.charge.limiter))
       holding_->release(line.charge);
     else
       lines[n++] = line;

@@ -67,7 +67,7 @@ const DenyCache::Place* DenyCache::find(const limit::Charge& line, Time now) noe
     if (place.key != line.key || place.limiter != line.limiter) continue;
     const auto age = now - place.trip.sent;
     if (age >= kKnown || refunds_.noted_since(line.key, place.trip.sent)) return nullptr;
-    if (!tells(*line.limiter, place.cost, line.cost)) return nullptr;
+    if (!tells(line, place.cost)) return nullptr;
     if (age < kFresh || now - place.renewed < kRenewal) return &place;
     place.renewed = now;
     return nullptr;

@@ -10,7 +10,6 @@
 #include <new>
 #include <utility>
 
-#include <boost/asio/post.hpp>
 #include <boost/container/static_vector.hpp>
 
 namespace weir::redis {
@@ -154,10 +153,9 @@ net::Task<net::ErrorCode> Store::Leasing::charge(Charges charges, Outcomes outco
   if (rest.empty()) co_return net::ErrorCode();
   auto failed = limit::all_lines(rest.charges().size());
   base::TimePoint clock;
-  Telling telling{rest.answers()};
   net::ErrorCode error;
   try {
-    error = co_await backend_->charge(rest.charges(), rest.outcomes(), clock, failed, &telling);
+    error = co_await backend_->charge(rest.charges(), rest.outcomes(), clock, failed, rest.answers());
   } catch (...) {  // memory has run out, and nobody is admitted
     put_back(units_, charges, outcomes);
     throw;
@@ -168,8 +166,6 @@ net::Task<net::ErrorCode> Store::Leasing::charge(Charges charges, Outcomes outco
   const auto received = Clock::now();
   learn(units_, rest, now, received, server_now);
   if (rest.refused()) put_back(units_, charges, outcomes);
-  for (std::size_t i = 0; i < rest.charges().size(); ++i)
-    if ((telling.in_vain >> i & 1U) != 0) reclaim(rest.charges()[i], rest.trip(i, now, received, server_now));
   rest.hand_out(outcomes);
   co_return error;
 }
@@ -184,14 +180,12 @@ bool Store::Leasing::refuses(Charges charges, Outcomes outcomes) noexcept {
   return true;
 }
 
-// What came from here goes back here. What a trip has charged a bucket with is looked at here as well: in
-// Redis it may move slots that others hold. All else is refunded as ever.
+// What came from here goes back here, all else to Redis.
 void Store::Leasing::refund(const limit::Charge& charge, base::TimePoint charged_at,
                             const limit::Outcome& outcome) {
   if (outcome.lot != 0) return units_.put_back(charge, outcome.lot);
   const auto at = charged_at + base::Duration(outcome.ahead);
-  if (limit::spacing(*charge.limiter) != nullptr) return give_back(units_.adopt(charge, at));
-  const Refund line{charge, at + outcome.delay};
+  const Refund line = has_slots(charge) ? units_.refund_of(charge, at) : Refund{charge, at + outcome.delay};
   backend_->refund({&line, 1});
 }
 
@@ -241,24 +235,6 @@ net::Task<void> Store::Leasing::take(std::shared_ptr<Leasing> self, limit::Charg
   }
   const auto trip = trip_of(lease, sent, received, call.server_now, told);
   self->give_back(self->units_.arrived(lease, trip, outcome));
-}
-
-// A window takes it back whenever it comes; of a bucket it is kept, for others may have been charged behind
-// it. A cold key does not keep it for longer than this turn of the loop, in which others of its bills may be
-// refused: what they leave goes back together. Where memory runs out, what is here goes back later, by a
-// sweep; what a window counts stands.
-void Store::Leasing::reclaim(const limit::Charge& line, const Trip& trip) {
-  try {
-    if (limit::spacing(*line.limiter) == nullptr) {
-      const Refund counted{line, trip.charged_at};
-      return backend_->refund({&counted, 1});
-    }
-    give_back(units_.keep_unused(line, trip));
-    net::asio::post(executor_, [self = shared_from_this(), line] {
-      self->give_back(self->units_.return_cold(line, Clock::now()));
-    });
-  } catch (const std::bad_alloc&) {
-  }
 }
 
 // The workers' stores take turns: whoever comes first finds what is idle. While Redis is away it stays here.

@@ -42,10 +42,7 @@ class Store::Leasing final : public std::enable_shared_from_this<Store::Leasing>
   // REQUIRES charge.lease != 0.
   void refund(const limit::Charge& charge, base::TimePoint charged_at, const limit::Outcome& outcome);
   [[nodiscard]] bool holds_for(const limit::Charge& charge, limit::Outcome& outcome) const;
-  void forget(const limit::Charge& charge) { units_.forget(charge, std::chrono::steady_clock::now()); }
-  // Takes what Redis has charged of a line and nobody is admitted for: another node refused the bill, or the
-  // reply came too late. REQUIRES line.lease != 0.
-  void reclaim(const limit::Charge& line, const Trip& trip);
+  void forget(const limit::Charge& charge) { units_.forget(charge); }
 
  private:
   void take_in_advance(Charges charges, Pipeline::Time now) noexcept;

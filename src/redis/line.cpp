@@ -15,7 +15,17 @@ namespace {
 using limit::Ticks;
 
 // The functions of the scripts, by their number there.
-enum class Kind : std::uint8_t { Spaced = 1, Stepped, Fixed, Calendar, Weighted, Logged, Held, Reset };
+enum class Kind : std::uint8_t {
+  Spaced = 1,
+  Stepped,
+  Fixed,
+  Calendar,
+  Weighted,
+  Logged,
+  Held,
+  Reset,
+  Gapped
+};
 constexpr double kFollows = 3;  // in place of a line's `enforced`
 
 template <class L>
@@ -63,6 +73,7 @@ struct ToCharge {
   base::TimePoint around;
   const Hold& hold;
   limit::Cost most;  // of a log that only counts: what it keeps
+  bool leased;
 
   template <Spaced L>
   ChargeNumbers operator()(const L& limiter) const noexcept {
@@ -71,8 +82,8 @@ struct ToCharge {
     if (cost > spacing.capacity()) return {number(Kind::Spaced), enforced, number(count), -1};
     const Ticks need = Ticks{cost} * interval_of(spacing);
     const Length room(room_for(spacing, need), count), length(need, count);
-    return {number(Kind::Spaced), enforced,   number(count), room.micros, room.part,
-            length.micros,        length.part};
+    return {number(Kind::Spaced), enforced,    number(count),     room.micros, room.part,
+            length.micros,        length.part, leased ? 1.0 : 0.0};
   }
   ChargeNumbers operator()(const limit::SteppedBucket& l) const noexcept {
     return {number(Kind::Stepped),  enforced,          number(l.rate().period),
@@ -116,6 +127,7 @@ struct ToRefund {
   base::TimePoint departure;
   const Hold& hold;
   bool leased;
+  Ticks begin;
 
   template <Spaced L>
   RefundNumbers operator()(const L& limiter) const noexcept {
@@ -123,10 +135,15 @@ struct ToRefund {
     const std::uint64_t count = spacing.rate().count;
     // More than the capacity was never charged.
     const Ticks held = Ticks{std::min(reserved, spacing.capacity())} * interval_of(spacing);
+    if (begin != 0) {
+      const Length from(begin, count), length(held, count);
+      return {number(Kind::Gapped), number(count), number(departure), from.micros, from.part,
+              length.micros,        length.part};
+    }
     const Ticks debt = Ticks(static_cast<std::uint64_t>(limit::kLongestDebt.count())) * count;
     const Length before(held, count),
         after(std::min(Ticks{actual} * interval_of(spacing), held + debt), count);
-    const bool only_last = leased || std::is_same_v<L, limit::LeakyBucket>;
+    const bool only_last = std::is_same_v<L, limit::LeakyBucket>;
     return {number(Kind::Spaced), number(count),
             number(departure),    before.micros,
             before.part,          after.micros,
@@ -193,10 +210,22 @@ struct ToOutcome {
   // The cell of all three is the TAT in ticks, low word first.
   template <Spaced L>
   Answer operator()(const L& limiter) const noexcept {
-    const auto count = limiter.spacing().rate().count;
-    if (second >= count) return std::nullopt;
-    const Ticks tat = limiter.spacing().ticks(instant(first) + now.time_since_epoch()) + second;
-    return step(limiter, {{static_cast<std::uint64_t>(tat), static_cast<std::uint64_t>(tat >> 64)}});
+    const limit::Spacing& spacing = limiter.spacing();
+    if (second >= spacing.rate().count) return std::nullopt;
+    Ticks tat = spacing.ticks(instant(first) + now.time_since_epoch());
+    const auto ask = [&] {
+      return step(limiter, {{static_cast<std::uint64_t>(tat), static_cast<std::uint64_t>(tat >> 64)}});
+    };
+    if (third == 0) {
+      tat += second;
+      return ask();
+    }
+    // Charged in a gap: as if it had been before all that stands behind. Gaps are where a TAT has been.
+    tat = spacing.refund(tat, cost);
+    auto outcome = ask();
+    outcome->allowed = true;
+    outcome->retry_after = {};
+    return outcome;
   }
   Answer operator()(const limit::SteppedBucket& limiter) const noexcept {
     return step(limiter, {{first, second}});
@@ -230,13 +259,13 @@ ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around, co
                          const limit::Limiter* decider) noexcept {
   const double enforced = decider != nullptr ? kFollows : charge.enforced ? 1 : 0;
   const auto most = decider != nullptr ? limit::most_counted(*charge.limiter, *decider) : 0;
-  return std::visit(ToCharge{charge.cost, enforced, around, hold, most}, *charge.limiter);
+  return std::visit(ToCharge{charge.cost, enforced, around, hold, most, charge.lease != 0}, *charge.limiter);
 }
 
 RefundNumbers numbers_of(const Refund& refund) noexcept {
-  return std::visit(
-      ToRefund{refund.charge.cost, refund.actual, refund.departure, refund.hold, refund.charge.lease != 0},
-      *refund.charge.limiter);
+  return std::visit(ToRefund{refund.charge.cost, refund.actual, refund.departure, refund.hold,
+                             refund.charge.lease != 0, refund.begin},
+                    *refund.charge.limiter);
 }
 
 RefundNumbers numbers_of_reset() noexcept {
@@ -252,10 +281,14 @@ std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::Time
                     *charge.limiter);
 }
 
-base::TimePoint departure_of(const limit::Charge& charge, base::TimePoint charged_at,
-                             const limit::Outcome& outcome, AnswerNumbers answer) noexcept {
-  if (charge.lease == 0 || limit::spacing(*charge.limiter) == nullptr) return charged_at + outcome.delay;
-  return charged_at + base::Duration(answer[0] + (answer[1] > 0 ? 1 : 0));
+bool has_slots(const limit::Charge& charge) noexcept {
+  return charge.lease != 0 && limit::spacing(*charge.limiter) != nullptr;
+}
+
+Ticks begin_of(const limit::Charge& charge, base::TimePoint charged_at, AnswerNumbers answer) noexcept {
+  const auto ahead = answer[2] > 0 ? answer[2] - 1 : answer[0];
+  return limit::spacing(*charge.limiter)->ticks(charged_at + base::Duration(ahead)) +
+         static_cast<std::uint64_t>(answer[1]);
 }
 
 std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limiter, AnswerNumbers answer,
@@ -270,8 +303,9 @@ std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limite
   return told;
 }
 
-bool tells(const limit::Limiter& limiter, limit::Cost asked, limit::Cost other) noexcept {
-  return asked == other || !std::holds_alternative<limit::SlidingLog>(limiter);
+bool tells(const limit::Charge& line, limit::Cost asked) noexcept {
+  if (std::holds_alternative<limit::SlidingLog>(*line.limiter)) return line.cost == asked;
+  return line.cost >= asked || !has_slots(line);
 }
 
 }  // namespace weir::redis

@@ -5,6 +5,7 @@
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
+#include "weir/limit/spacing.hpp"
 
 #include <array>
 #include <cstdint>
@@ -21,13 +22,16 @@ struct Hold {
   base::Duration lease{};
 };
 
-// One line to be given back, `departure` as limit::refund takes it (but see departure_of); or to be settled,
-// as limit::settle does it with a charge at `departure` that turned out to be one of `actual`.
+// One line to be given back, `departure` as limit::refund takes it; or to be settled, as limit::settle does
+// it with a charge at `departure` that turned out to be one of `actual`.
 struct Refund {
   limit::Charge charge;
   base::TimePoint departure;
   limit::Cost actual = 0;
   Hold hold{};  // of what is held: given back if `actual` is 0, and renewed if it is the cost
+  // Where the charge has slots (has_slots): where they begin. They and no others are given back, `departure`
+  // being when they were debited. 0: whichever are the last.
+  limit::Ticks begin = 0;
 };
 
 // Unused ones are zero.
@@ -56,19 +60,21 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 [[nodiscard]] std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,
                                                        AnswerNumbers answer) noexcept;
 
-// What the refund of a line has to say, charged at an instant with such an answer: the departure that was
-// promised; or, of a bucket that may be leased, where its slots begin, for such a one is only given back
-// while they are the last ones (redis/lot.hpp).
-[[nodiscard]] base::TimePoint departure_of(const limit::Charge& charge, base::TimePoint charged_at,
-                                           const limit::Outcome& outcome, AnswerNumbers answer) noexcept;
+// Whether the slots of such a charge are known, and go back wherever they stand: of a bucket with a lease.
+[[nodiscard]] bool has_slots(const limit::Charge& charge) noexcept;
+// Where they begin, charged at an instant with such an answer. REQUIRES has_slots(charge), and that it
+// fitted.
+[[nodiscard]] limit::Ticks begin_of(const limit::Charge& charge, base::TimePoint charged_at,
+                                    AnswerNumbers answer) noexcept;
 
 // What the script would answer of the same state so much `later`: of a log only to a cost that it refuses
 // still.
 [[nodiscard]] std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limiter,
                                                                   AnswerNumbers answer,
                                                                   base::Duration later) noexcept;
-// Whether what was answered to one cost says what another would be told. A log answers to just one; that it
-// has more `remaining` as entries go whose going is not enough for that cost is not seen in it.
-[[nodiscard]] bool tells(const limit::Limiter& limiter, limit::Cost asked, limit::Cost other) noexcept;
+// Whether what was answered to a cost says what a line would be told. A log answers to just one; that it
+// has more `remaining` as entries go whose going is not enough for that cost is not seen in it. Of a bucket
+// with a lease a lower cost may fit in a gap.
+[[nodiscard]] bool tells(const limit::Charge& line, limit::Cost asked) noexcept;
 
 }  // namespace weir::redis

@@ -8,7 +8,6 @@ namespace weir::redis {
 
 net::Task<net::ErrorCode> Store::look(limit::Charge charge, limit::Outcome& outcome,
                                       base::TimePoint& server_now) {
-  charge.lease = 0;
   Call call{{&charge, 1}, {&outcome, 1}};
   call.looks = true;
   const auto refused = backend_->begin(call);

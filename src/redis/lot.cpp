@@ -55,8 +55,7 @@ Trip trip_of(const limit::Charge& line, std::chrono::steady_clock::time_point se
              std::chrono::steady_clock::time_point received, base::TimePoint charged_at,
              AnswerNumbers answer) noexcept {
   Trip trip{sent, received, charged_at};
-  if (const auto* spacing = limit::spacing(*line.limiter))
-    trip.tat = spacing->ticks(charged_at + base::Duration(answer[0])) + static_cast<std::uint64_t>(answer[1]);
+  if (limit::spacing(*line.limiter) != nullptr) trip.begin = begin_of(line, charged_at, answer);
   return trip;
 }
 
@@ -68,7 +67,7 @@ Lot::Lot(std::uint32_t number, const limit::Charge& line, const Trip& trip, base
       until_(std::visit(WindowEnd{trip.charged_at}, *line.limiter)),
       slack_(kAnySlack),
       whole_(whole) {
-  if (spacing_ != nullptr) tat_ = trip.tat + Ticks{left_} * interval_of(*spacing_);
+  if (spacing_ != nullptr) end_ = trip.begin + Ticks{left_} * interval_of(*spacing_);
 }
 
 // The latest that Redis's clock can be: in ticks, of a window in microseconds.
@@ -84,8 +83,8 @@ Cost Lot::ready(Time now) const noexcept {
   const auto at = latest(now);
   if (spacing_ == nullptr)
     return at < static_cast<std::uint64_t>(until_.time_since_epoch().count()) ? left_ : 0;
-  if (tat_ <= at) return 0;
-  const Ticks ahead = tat_ - at;
+  if (end_ <= at) return 0;
+  const Ticks ahead = end_ - at;
   // Where one division of 64 bits does, it is ten times as fast.
   const bool fits = ahead <= std::numeric_limits<std::uint64_t>::max();
   const Ticks slots =
@@ -98,7 +97,7 @@ void Lot::spend(Cost cost, Time now) noexcept {
   gone_ += left_ - ready_now;
   if (spacing_ != nullptr) {
     const Ticks interval = interval_of(*spacing_);
-    const auto early = tat_ - Ticks{ready_now} * interval - latest(now);  // of the first of them
+    const auto early = end_ - Ticks{ready_now} * interval - latest(now);  // of the first of them
     if (spent_ > 0)
       slack_ = std::min(slack_, early);
     else if (cost > 1)
@@ -130,18 +129,8 @@ bool Lot::merge(const Lot& other) noexcept {
   return true;
 }
 
-// Of the two readings of Redis's clock the younger one stays: each is a bound by itself.
-bool Lot::join(const Lot& other) noexcept {
-  if (spacing_ == nullptr || spacing_ != other.spacing_ || !is_whole() || !other.is_whole()) return false;
-  if (tat_ != other.begin() && other.tat_ != begin()) return false;
-  tat_ = std::max(tat_, other.tat_);
-  left_ += other.left_;
-  if (trip_.sent < other.trip_.sent) trip_ = other.trip_;
-  return true;
-}
-
 Ticks Lot::begin() const noexcept {
-  return tat_ - Ticks{left_} * interval_of(*spacing_);
+  return end_ - Ticks{left_} * interval_of(*spacing_);
 }
 
 // Of a bucket others may have charged all that there is.
@@ -151,14 +140,13 @@ base::Duration Lot::whole_after(Time now) const noexcept {
   return std::max(whole_ - passed, base::Duration(0));
 }
 
-// Redis tells instants in microseconds: of slots shorter than that it cannot tell whether they are the last.
 std::optional<Refund> Lot::return_of(const limit::Charge& line, Time now) const noexcept {
   Refund back{.charge = line, .departure = trip_.charged_at};
   back.charge.cost = left_;
   if (left_ == 0) return std::nullopt;
   if (spacing_ == nullptr) return back;
-  if (tat_ <= latest(now) || interval_of(*spacing_) < spacing_->rate().count) return std::nullopt;
-  back.departure = spacing_->instant(begin());
+  if (end_ <= latest(now)) return std::nullopt;
+  back.begin = begin();
   return back;
 }
 

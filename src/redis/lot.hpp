@@ -25,18 +25,19 @@
 //  So the units of a bucket that stands full run out as fast as it refills, and those of an empty one keep
 //  until time has come to where they stand.
 //
-//  Giving back. To a window: it is counted there no more, and nobody's slot depends on it. To a bucket: only
-//  while the slots given back are the last ones (src/redis/refund.lua, as of a queue), because slots behind
-//  them would move, and others hold some of those. What is not given back time makes good: under-admission,
-//  and at most what is outstanding.
+//  Giving back. To a window: it is counted there no more, and nobody's slot depends on it. To a bucket: the
+//  very slots, wherever they stand. Where others are behind them they leave a gap in Redis (gaps.lua), and
+//  those others stay where they are. Whoever is charged next has its slots in the first gap that has room for
+//  them, of which time has not passed: disjoint from all others', s >= t, and s + T <= t + B T still, for
+//  they end where somebody's have ended who was charged before t. So what was said above holds of them too.
+//  Nobody gives back what others may have been charged for: slots debited before Redis's state began (it was
+//  lost), or behind its TAT, are taken back by none. What is held, or in gaps that time has passed, is
+//  under-admission: at most what was outstanding.
 //
 //  Putting back here (the request was refused by another rule, or reached no server). The stock then holds c
 //  slots more to its left. Whoever was spent behind the request that came to nothing moves c slots to the
 //  left, and has to have been spent that much before its slot began. The leftmost is never among them; of
 //  the others `slack` is the least such distance.
-//
-//  Refused elsewhere (a bill of several nodes of a cluster: this one charged, another refused). Nobody was
-//  admitted for the slots that it took, and nobody else has them: they are a lot like any other.
 //
 //  Clocks. Redis read its clock between `sent` and `received`. Units are spent only if they may be were it
 //  read at `sent`, and were this host's clock slow by one part in 1024.
@@ -58,7 +59,7 @@ namespace weir::redis {
 struct Trip {
   std::chrono::steady_clock::time_point sent, received;
   base::TimePoint charged_at;
-  limit::Ticks tat = 0;  // of a bucket: at least charged_at
+  limit::Ticks begin = 0;  // of a bucket: where its slots begin, at charged_at or later
 };
 [[nodiscard]] Trip trip_of(const limit::Charge& line, std::chrono::steady_clock::time_point sent,
                            std::chrono::steady_clock::time_point received, base::TimePoint charged_at,
@@ -87,11 +88,8 @@ class Lot {
   // Takes in another of the same window. False: it is of none, or of another one.
   [[nodiscard]] bool merge(const Lot& other) noexcept;
 
-  // The same of a bucket, where nothing was spent of either and their slots adjoin.
-  [[nodiscard]] bool join(const Lot& other) noexcept;
-
-  // Whether its slots in a bucket are behind the other's.
-  [[nodiscard]] bool stands_behind(const Lot& other) const noexcept { return tat_ > other.tat_; }
+  // Of buckets: whether its slots end behind the other's.
+  [[nodiscard]] bool stands_behind(const Lot& other) const noexcept { return end_ > other.end_; }
 
   // The least time from now in which the key is sure to be fresh again.
   [[nodiscard]] base::Duration whole_after(Time now) const noexcept;
@@ -100,7 +98,6 @@ class Lot {
 
  private:
   [[nodiscard]] limit::Ticks latest(Time now) const noexcept;
-  [[nodiscard]] bool is_whole() const noexcept { return left_ > 0 && spent_ == 0 && gone_ == 0; }
   [[nodiscard]] limit::Ticks begin() const noexcept;  // of a bucket: of its slots
 
   std::uint32_t number_ = 0;
@@ -109,7 +106,7 @@ class Lot {
   const limit::Spacing* spacing_ = nullptr;  // of a bucket
   Trip trip_{};
   base::TimePoint until_{};  // of a window
-  limit::Ticks tat_ = 0;     // of a bucket: where its slots end
+  limit::Ticks end_ = 0;     // of a bucket: where its slots end
   limit::Cost spent_ = 0;    // and not put back
   limit::Ticks slack_ = 0;
   base::Duration whole_{};

@@ -21,7 +21,7 @@ local number, at = take('<d', lines)
 -- nothing, where GET would be an error. Made where a line of that kind comes, as in charge.lua.
 local function kind_of(kind, now)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
-  local max, min, ceil, format = math.max, math.min, math.ceil, string.format
+  local max, min, ceil, format, concat = math.max, math.min, math.ceil, string.format, table.concat
   local most_counted = 4294967295 -- 2^32 - 1: more owed than that counts as so much
 
   -- A key is given back whole. For a day, which is longer than requests last, it is known when that was.
@@ -48,38 +48,69 @@ local function kind_of(kind, now)
     return true
   end
 
-  if kind == 1 then
-    -- Lengths and instants beside a fraction of 1/count, marked _part, as spaced has them.
-    local function less(a, a_part, b, b_part)
-      return a < b or (a == b and a_part < b_part)
+  if kind == 1 or kind == 9 then
+--#include spans.lua
+--#include gaps.lua
+    -- Gaps end before the TAT: it moves back to where the last one begins that it would have behind it.
+    local function without_end(tat, part, gaps)
+      for n = #gaps, 1, -1 do
+        local gap = gaps[n]
+        if less(gap[3], gap[4], tat, part) then
+          break
+        end
+        if less(gap[1], gap[2], tat, part) then
+          tat, part = gap[1], gap[2]
+        end
+        gaps[n] = nil
+      end
+      return tat, part
     end
 
-    local function minus(a, a_part, b, b_part, count)
-      if a_part < b_part then
-        return a - b - 1, a_part - b_part + count
+    -- Gives back places from `first` on, wherever they stand: of what time has passed, nothing.
+    local function leave_gap(key, state, count, charged_at, first, first_part, length, length_part)
+      if not is_gapped(state) then
+        return
       end
-      return a - b, a_part - b_part
+      local tat, part, since, gaps = places_in(state, count)
+      local last, last_part = plus(first, first_part, length, length_part, count)
+      if first < now then
+        first, first_part = now, 0
+      end
+      if charged_at < since or less(tat, part, last, last_part) or not less(first, first_part, last, last_part) then
+        return
+      end
+      local n = 1
+      while gaps[n] and not less(first, first_part, gaps[n][3], gaps[n][4]) do
+        n = n + 1
+      end
+      local before, behind = gaps[n - 1], gaps[n]
+      if behind and less(behind[1], behind[2], last, last_part) then
+        return -- it is there already
+      end
+      if behind and behind[1] == last and behind[2] == last_part then
+        last, last_part = behind[3], behind[4]
+        table.remove(gaps, n)
+      end
+      if before and before[3] == first and before[4] == first_part then
+        before[3], before[4] = last, last_part
+      else
+        table.insert(gaps, n, { first, first_part, last, last_part })
+      end
+      tat, part = without_end(tat, part, gaps)
+      return keep(key, places_of(tat, part, since, gaps), (part > 0 and tat + 1 or tat) - now)
     end
-
-    local function plus(a, a_part, b, b_part, count)
-      if a_part + b_part >= count then
-        return a + b + 1, a_part + b_part - count
-      end
-      return a + b, a_part + b_part
+    if kind == 9 then
+      return leave_gap
     end
 
     -- latest: how far debt may move the TAT. It is -1 for a queue: its charged_at is the microsecond that was promised, and
     -- can only be given back while it is the last one promised, since two requests may never hold one departure.
     return function(key, state, count, charged_at, reserved, reserved_part, actual, actual_part, latest)
-      local tat, part = 0, 0
-      if state and #state == 16 then
-        tat, part = take('<dd', state)
-        if part >= count then
-          tat, part = tat + 1, 0
-        end
-      elseif state or call('EXISTS', key) == 1 then
+      local gapped = is_gapped(state)
+      if state and #state ~= 16 and not gapped or not state and call('EXISTS', key) == 1 then
         return
       end
+      local tat, part, since, gaps = places_in(state, count)
       if less(actual, actual_part, reserved, reserved_part) then
         if not state then
           return
@@ -89,6 +120,7 @@ local function kind_of(kind, now)
         if latest < 0 and charged_at ~= (part > 0 and tat + 1 or tat) then
           return
         end
+        tat, part = without_end(tat, part, gaps)
       else
         local from, from_part = plus(charged_at, 0, reserved, reserved_part, count)
         if less(tat, part, from, from_part) then
@@ -104,7 +136,8 @@ local function kind_of(kind, now)
           end
         end
       end
-      return keep(key, pack('<dd', tat, part), (part > 0 and tat + 1 or tat) - now)
+      state = gapped and places_of(tat, part, since, gaps) or pack('<dd', tat, part)
+      return keep(key, state, (part > 0 and tat + 1 or tat) - now)
     end
   end
 
@@ -237,10 +270,10 @@ for i = 1, #KEYS do
   local kind, a, b, c, d, e, f, g
   kind, a, b, c, d, e, f, g, at = take('<dddddddd', lines, at)
   local state, reset_at
-  if kind < 7 then -- what is under way is never reset
+  if kind ~= 7 and kind ~= 8 then -- what is under way is never reset
     state, reset_at = states_of(KEYS[i])
   end
-  local charged_at = (kind == 1 or kind == 5) and b or kind == 3 and d or a
+  local charged_at = (kind == 1 or kind == 5 or kind == 9) and b or kind == 3 and d or a
   reset_at = reset_at and tonumber(reset_at)
   if not reset_at or charged_at > reset_at or reset_at > now then -- a clock that was set back tells nothing
     local amend = kinds[kind] or kind_of(kind, now)

@@ -109,9 +109,7 @@ void Store::Session::handle_bills(Pipeline::Entry& entry, const Reply& reply) {
     ++place.bill;
     place.first_line += lines;
   }
-  // The last one first: a bucket with a lease takes back its last slots alone.
-  for (auto at = late.rbegin(); at != late.rend(); ++at)
-    take_back(entry.bills[at->bill], *at, entry.sent, reply);
+  for (auto at = late.rbegin(); at != late.rend(); ++at) take_back(entry.bills[at->bill], *at, reply);
 }
 
 // All bills of a call share its fate; but where one of them has come to a command that is denied, each is
@@ -166,8 +164,7 @@ void Store::Session::handle_bill(Call& call, const BillPlace& place, Pipeline::T
 }
 
 // A reply that came too late: nobody was admitted for what it charged.
-void Store::Session::take_back(const Pipeline::Bill& bill, const BillPlace& place, Pipeline::Time sent,
-                               const Reply& reply) {
+void Store::Session::take_back(const Pipeline::Bill& bill, const BillPlace& place, const Reply& reply) {
   const auto lines = bill.lines();
   std::array<limit::Outcome, limit::kMaxCharges> outcomes;
   base::TimePoint charged_at;
@@ -176,18 +173,12 @@ void Store::Session::take_back(const Pipeline::Bill& bill, const BillPlace& plac
   for (std::size_t i = 0; i < lines.size(); ++i)
     if (lines[i].enforced && !answers[i].allowed) return;  // nothing was charged
   const auto told = answers_of(reply, place, lines.size());
-  const LateSink& late = common_ != nullptr ? common_->cluster.late() : late_;
   std::vector<Refund> refunds;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const AnswerNumbers answer(told.data() + i * kAnswerNumbers, kAnswerNumbers);
     if (!answers[i].allowed) continue;
-    if (late && lines[i].lease != 0 && limit::spacing(*lines[i].limiter) != nullptr) {
-      const auto server_now = charged_at + base::Duration(answers[i].ahead);
-      late(lines[i], trip_of(lines[i], sent, std::chrono::steady_clock::now(), server_now, answer));
-      continue;
-    }
-    const auto departure = departure_of(lines[i], charged_at, answers[i], answer);
-    refunds.push_back({lines[i], departure, 0, holding_.of(bill.permit)});
+    refunds.push_back({lines[i], charged_at + answers[i].delay, 0, holding_.of(bill.permit)});
+    if (has_slots(lines[i])) refunds.back().begin = begin_of(lines[i], charged_at, answer);
   }
   if (!refunds.empty()) refund_anywhere(refunds);
 }

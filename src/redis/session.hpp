@@ -47,7 +47,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   // Where it is alone.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked,
-                                                 Telling* telling) override;
+                                                 std::span<std::int64_t> answers) override;
   // Of any number of lines.
   [[nodiscard]] net::ErrorCode begin(Call& call) override;
   void refund(std::span<const Refund> refunds) override;
@@ -126,7 +126,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void handle_bills(Pipeline::Entry& entry, const Reply& reply);
   void handle_fault(Pipeline::Entry& entry, const Reply& reply);
   void handle_bill(Call& call, const BillPlace& place, Pipeline::Time sent, const Reply& reply);
-  void take_back(const Pipeline::Bill& bill, const BillPlace& place, Pipeline::Time sent, const Reply& reply);
+  void take_back(const Pipeline::Bill& bill, const BillPlace& place, const Reply& reply);
   void handle_refund(Pipeline::Entry entry, const Reply& reply);
   void finish(Call& call, net::ErrorCode error);
   void note_failure(net::ErrorCode error, Pipeline::Time asked);

@@ -37,12 +37,6 @@ Lot* Stock::Place::room(Time now) noexcept {
   return oldest;
 }
 
-std::array<Lot*, 3> Stock::Place::to_return() noexcept {
-  std::array<Lot*, 3> order{&lots[0], &lots[1], &lots[2]};
-  std::sort(order.begin(), order.end(), [](const Lot* a, const Lot* b) { return a->stands_behind(*b); });
-  return order;
-}
-
 Stock::Place* Stock::find(const limit::Charge& line) noexcept {
   for (std::size_t i = set_of(line); i < set_of(line) + kWays; ++i)
     if (places_[i].line.limiter == line.limiter && places_[i].line.key == line.key) return &places_[i];
@@ -96,45 +90,17 @@ void Stock::put_back(const limit::Charge& line, std::uint32_t number) {
   stats_.lost += line.cost;
 }
 
-void Stock::adopt(const limit::Charge& line, base::TimePoint charged_at, std::vector<Refund>& back) {
+Refund Stock::refund_of(const limit::Charge& line, base::TimePoint charged_at) noexcept {
+  Refund back{line, charged_at};
   Place* place = find(line);
-  const bool is_last = place != nullptr && place->last_charged && place->last.charged_at == charged_at &&
-                       place->last_cost == line.cost;
-  if (!is_last) {
-    auto plain = line;
-    plain.lease = 0;
-    return back.push_back({plain, charged_at});
-  }
-  place->last_charged = false;
-  const auto then = place->last.received;
-  Lot* room = place->size != 0 ? place->room(then) : nullptr;
-  if (room == nullptr) return back.push_back({line, limit::spacing(*line.limiter)->instant(place->last.tat)});
-  stats_.taken += line.cost;
-  dispose(line, *room, then, back);
-  *room = Lot(next_number(), line, place->last, base::Duration(0));
-}
-
-// Units of one bill after the other adjoin mostly, and so go back in one.
-void Stock::keep_unused(const limit::Charge& line, const Trip& trip, std::vector<Refund>& back) {
-  Place* place = find_or_make(line);
-  stats_.taken += line.cost;
-  if (place != nullptr && trip.sent <= place->reset) {  // the reset may have taken the debit with it
-    stats_.lost += line.cost;
-    return;
-  }
-  Lot fresh(next_number(), line, trip, base::Duration(0));
-  if (place == nullptr) return dispose(line, fresh, trip.received, back);
-  place->used = std::max(place->used, trip.received);
-  for (Lot& lot : place->lots)
-    if (lot.join(fresh)) return;
-  keep(*place, fresh, trip.received, back);
-}
-
-void Stock::return_cold(const limit::Charge& line, Time now, std::vector<Refund>& back) {
-  Place* place = find(line);
-  if (place == nullptr || place->size != 0) return;
-  for (Lot* lot : place->to_return())
-    if (lot->return_of(line, now)) dispose(line, *lot, now, back);
+  if (place == nullptr) return back;
+  const auto found = std::find_if(place->charged.begin(), place->charged.end(), [&](const Charged& charged) {
+    return charged.cost == line.cost && charged.at == charged_at;
+  });
+  if (found == place->charged.end()) return back;
+  back.begin = found->begin;
+  found->cost = 0;
+  return back;
 }
 
 void Stock::note_trip(const limit::Charge& line, Time now) {
@@ -153,9 +119,9 @@ void Stock::learn(const limit::Charge& line, const Trip& trip, const limit::Outc
   Place* place = find(line);
   if (place == nullptr) return;
   place->known = outcome.remaining;
-  place->last = trip;
-  place->last_cost = line.cost;
-  place->last_charged = outcome.allowed;
+  if (!outcome.allowed || !has_slots(line)) return;
+  std::rotate(place->charged.begin(), place->charged.end() - 1, place->charged.end());
+  place->charged.front() = {trip.charged_at, line.cost, trip.begin};
 }
 
 Cost Stock::wanted(const limit::Charge& line, Time now) {
@@ -235,7 +201,7 @@ void Stock::failed(const limit::Charge& line, Time now) {
   place->rest_until = now + span_;
 }
 
-void Stock::forget(const limit::Charge& line, Time now) noexcept {
+void Stock::forget(const limit::Charge& line) noexcept {
   Place* place = find(line);
   if (place == nullptr) return;
   for (Lot& lot : place->lots) {
@@ -244,9 +210,8 @@ void Stock::forget(const limit::Charge& line, Time now) noexcept {
   }
   place->size = 0;
   place->trips = 0;
-  place->last_charged = false;
+  place->charged = {};
   place->forgotten = place->taking;
-  place->reset = now;
 }
 
 void Stock::sweep(Time now, std::vector<Refund>& back, std::size_t most) {
@@ -258,10 +223,10 @@ void Stock::sweep(Time now, std::vector<Refund>& back, std::size_t most) {
 void Stock::sweep(Place& place, Time now, std::vector<Refund>& back) {
   const bool idle = now - place.used >= hold_;
   const bool window = limit::spacing(*place.line.limiter) == nullptr;
-  for (Lot* lot : place.to_return()) {
-    const bool old = window && lot->left() > 0 && now - lot->received() >= hold_;
+  for (Lot& lot : place.lots) {
+    const bool old = window && lot.left() > 0 && now - lot.received() >= hold_;
     if (old) place.size = std::max(place.size / 2, kFirst);
-    if (idle || old || (lot->left() > 0 && lot->ready(now) == 0)) dispose(place.line, *lot, now, back);
+    if (idle || old || (lot.left() > 0 && lot.ready(now) == 0)) dispose(place.line, lot, now, back);
   }
   if (idle && !place.taking) place = Place{};
 }
@@ -269,7 +234,7 @@ void Stock::sweep(Place& place, Time now, std::vector<Refund>& back) {
 void Stock::give_up(Time now, std::vector<Refund>& back, std::size_t most) {
   for (Place& place : places_) {
     if (place.line.limiter == nullptr || back.size() >= most) continue;
-    for (Lot* lot : place.to_return()) dispose(place.line, *lot, now, back);
+    for (Lot& lot : place.lots) dispose(place.line, lot, now, back);
   }
 }
 

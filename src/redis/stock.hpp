@@ -37,15 +37,10 @@ class Stock {
   bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
   // What was spent of that lot came to nothing.
   void put_back(const limit::Charge& line, std::uint32_t lot);
-  // The same of what a trip charged a bucket with: a hot key keeps it here, else it goes back. Where it was
-  // not this key's last trip from here, that may move slots which others hold.
-  void adopt(const limit::Charge& line, base::TimePoint charged_at, std::vector<Refund>& back);
-
-  // What a trip charged a bucket with for a bill that was refused at another node: it is as if it had been
-  // taken in advance.
-  void keep_unused(const limit::Charge& line, const Trip& trip, std::vector<Refund>& back);
-  // What a cold key holds, which can only be that, where Redis can have it.
-  void return_cold(const limit::Charge& line, Time now, std::vector<Refund>& back);
+  // What gives back in Redis what a trip has charged: of a bucket its very slots, if it was among the last
+  // kTrips of the key from here that were admitted; else whichever are the last, and that moves slots that
+  // others may hold. REQUIRES has_slots(line).
+  [[nodiscard]] Refund refund_of(const limit::Charge& line, base::TimePoint charged_at) noexcept;
 
   // A request of the key goes to Redis, and what came of it.
   void note_trip(const limit::Charge& line, Time now);
@@ -58,7 +53,7 @@ class Stock {
                std::vector<Refund>& back);
   void failed(const limit::Charge& line, Time now);
   // The key is fresh in Redis: what is held of it is dropped, and it is cold again.
-  void forget(const limit::Charge& line, Time now) noexcept;
+  void forget(const limit::Charge& line) noexcept;
 
   // What has to go back because nobody has asked for it for so long; forgets cold keys. Leaves keys for the
   // next time once `back` has `most` lines.
@@ -73,9 +68,17 @@ class Stock {
   static constexpr limit::Cost kFirst = 8;
   static constexpr limit::Cost kShare = 4;
   static constexpr limit::Cost kLeast = 2;  // fewer are not worth a trip
+  static constexpr std::size_t kTrips = 8;
 
  private:
   static constexpr std::size_t kWays = 4;
+
+  // What a trip has charged; its cost is 0: nothing, or it has gone back.
+  struct Charged {
+    base::TimePoint at;
+    limit::Cost cost = 0;
+    limit::Ticks begin = 0;
+  };
 
   struct Place {
     limit::Charge line{};       // its limiter is null: nobody's
@@ -84,11 +87,9 @@ class Stock {
     limit::Cost known = 0;      // what was left in Redis when it was last heard
     unsigned trips = 0;         // since trips_since
     bool taking = false;
-    bool forgotten = false;     // since it began to take
-    bool last_charged = false;  // by the last trip:
-    limit::Cost last_cost = 0;
-    Trip last{};
-    Time used{}, trips_since{}, taken{}, rest_until{}, reset{};
+    bool forgotten = false;                 // since it began to take
+    std::array<Charged, kTrips> charged{};  // by the last trips that were admitted, the last first
+    Time used{}, trips_since{}, taken{}, rest_until{};
 
     [[nodiscard]] limit::Cost ready(Time now) const noexcept;
     [[nodiscard]] bool holds() const noexcept;
@@ -96,8 +97,6 @@ class Stock {
     [[nodiscard]] Lot* lot_of(limit::Cost cost, Time now) noexcept;
     // Where another one finds room: null while units of all of them may be spent.
     [[nodiscard]] Lot* room(Time now) noexcept;
-    // The one behind first: a bucket takes back its last slots alone.
-    [[nodiscard]] std::array<Lot*, 3> to_return() noexcept;
   };
 
   [[nodiscard]] std::size_t set_of(const limit::Charge& line) const noexcept {

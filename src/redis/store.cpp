@@ -18,9 +18,6 @@ Store::Store(net::Executor executor, const RedisSettings& settings, StoreLog log
     backend_ = std::make_shared<Session>(executor, settings, std::move(log), tuning, refunds);
   if (units == nullptr) return;
   leasing_ = std::make_shared<Leasing>(executor, backend_, *units);
-  backend_->hand_late_to([leasing = std::weak_ptr(leasing_)](const limit::Charge& line, const Trip& trip) {
-    if (const auto takes = leasing.lock()) takes->reclaim(line, trip);
-  });
 }
 
 Store::~Store() {
@@ -52,7 +49,7 @@ net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
   assert(!charges.empty() && charges.size() == outcomes.size() && charges.size() <= limit::kMaxCharges);
   unasked = limit::all_lines(charges.size());
   if (pays_here(charges)) return leasing_->charge(charges, outcomes, server_now, unasked);
-  return backend_->charge(charges, outcomes, server_now, unasked, nullptr);
+  return backend_->charge(charges, outcomes, server_now, unasked, {});
 }
 
 bool Store::refuses(std::span<const limit::Charge> charges, std::span<limit::Outcome> outcomes) noexcept {

@@ -33,9 +33,9 @@ LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
 
 net::Task<net::ErrorCode> Store::Session::charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked,
-                                                 Telling* telling) {
+                                                 std::span<std::int64_t> answers) {
   Call call{charges, outcomes};
-  if (telling != nullptr) call.told = telling->answers;
+  call.told = answers;
   unasked = limit::all_lines(charges.size());
   const auto refused = begin(call);
   if (refused) co_return refused;

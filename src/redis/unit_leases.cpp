@@ -64,10 +64,8 @@ void UnitLeases::put_back(const limit::Charge& line, std::uint32_t lot) {
   stripe_of(line).use([&](Stock& stock) { stock.put_back(line, lot); });
 }
 
-std::vector<Refund> UnitLeases::adopt(const limit::Charge& line, base::TimePoint charged_at) {
-  std::vector<Refund> back;
-  stripe_of(line).use([&](Stock& stock) { stock.adopt(line, charged_at, back); });
-  return back;
+Refund UnitLeases::refund_of(const limit::Charge& line, base::TimePoint charged_at) {
+  return stripe_of(line).use([&](Stock& stock) { return stock.refund_of(line, charged_at); });
 }
 
 void UnitLeases::note_trip(const limit::Charge& line, Time now) {
@@ -89,24 +87,12 @@ std::vector<Refund> UnitLeases::arrived(const limit::Charge& line, const Trip& t
   return back;
 }
 
-std::vector<Refund> UnitLeases::keep_unused(const limit::Charge& line, const Trip& trip) {
-  std::vector<Refund> back;
-  stripe_of(line).use([&](Stock& stock) { stock.keep_unused(line, trip, back); });
-  return back;
-}
-
-std::vector<Refund> UnitLeases::return_cold(const limit::Charge& line, Time now) {
-  std::vector<Refund> back;
-  stripe_of(line).use([&](Stock& stock) { stock.return_cold(line, now, back); });
-  return back;
-}
-
 void UnitLeases::failed(const limit::Charge& line, Time now) {
   stripe_of(line).use([&](Stock& stock) { stock.failed(line, now); });
 }
 
-void UnitLeases::forget(const limit::Charge& line, Time now) {
-  stripe_of(line).use([&](Stock& stock) { stock.forget(line, now); });
+void UnitLeases::forget(const limit::Charge& line) {
+  stripe_of(line).use([&](Stock& stock) { stock.forget(line); });
 }
 
 std::vector<Refund> UnitLeases::sweep(Time now, std::size_t most) {

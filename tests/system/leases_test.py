@@ -108,6 +108,19 @@ class Leases(TestCase):
         self.assertEqual(weir.get("/")["x-ratelimit-remaining"], str(MANY - 1001))
         self.assertIn(b"X-RateLimit-Remaining", answer)
 
+    def test_a_bucket_is_given_back_to_though_others_were_charged_behind_it(self):
+        """Three weirs hold some, use a part of it, and are idle: again and again, and in the end all of it is admitted."""
+        weirs = [self.weir(leased("token_bucket", "1/day", burst=2000, lease='"5%"'), lease_return="200ms") for _ in range(3)]
+        admitted = 0
+        for _ in range(12):
+            admitted += sum(together(3, lambda index: ask(weirs[index].port, 70, at_once=5)[0]))
+            eventually(lambda: not any(weir.metric("weir_lease_units") for weir in weirs), "nobody holds anything")
+        lost = sum(weir.metric("weir_lease_units_total", event="lost") for weir in weirs)
+        returned = sum(weir.metric("weir_lease_units_total", event="returned") for weir in weirs)
+        print(f"\n{admitted} of 2000 admitted, {returned:.0f} units came back, {lost:.0f} were lost", flush=True)
+        self.assertGreater(returned, 100)
+        self.assertEqual(admitted, 2000)
+
     def test_a_weir_that_ends_gives_all_back(self):
         rules = leased("fixed_window", f"{MANY}/3000day")
         with self.weir(rules, lease_return="1min") as weir:

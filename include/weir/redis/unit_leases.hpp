@@ -57,14 +57,12 @@ class UnitLeases {
   void learn(const limit::Charge& line, const Trip& trip, const limit::Outcome& outcome);
   [[nodiscard]] limit::Cost wanted(const limit::Charge& line, Time now);
   // These hand out what is to be given back in Redis.
-  [[nodiscard]] std::vector<Refund> adopt(const limit::Charge& line, base::TimePoint charged_at);
+  [[nodiscard]] Refund refund_of(const limit::Charge& line, base::TimePoint charged_at);
   [[nodiscard]] std::vector<Refund> arrived(const limit::Charge& line, const Trip& trip,
                                             const limit::Outcome& outcome);
-  [[nodiscard]] std::vector<Refund> keep_unused(const limit::Charge& line, const Trip& trip);
-  [[nodiscard]] std::vector<Refund> return_cold(const limit::Charge& line, Time now);
   void failed(const limit::Charge& line, Time now);
   // What is held of the key is dropped: in Redis it is as if it had never been taken.
-  void forget(const limit::Charge& line, Time now);
+  void forget(const limit::Charge& line);
   // Some `most` lines of it; the rest stays for the next time.
   [[nodiscard]] std::vector<Refund> sweep(Time now, std::size_t most = kAnyNumber);
   [[nodiscard]] std::vector<Refund> give_up(Time now, std::size_t most = kAnyNumber);

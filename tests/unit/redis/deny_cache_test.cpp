@@ -213,6 +213,23 @@ TEST_F(Denials, AreOfTheLimiterThatSaidSo) {
   EXPECT_FALSE(refuses({{{key_, &two_a_second_}}}));  // of a rule that was given another one
 }
 
+// It may fit in a gap that had no room for the dear one.
+TEST_F(Denials, OfABucketWithALeaseAreNotForALowerCost) {
+  for (const limit::Cost lease : {0, 1}) {
+    scripts_.forget_all();
+    cache_.forget_all();
+    const auto charge = [&](limit::Cost cost) {
+      return Charge{.key = key_, .limiter = &two_a_second_, .cost = cost, .lease = lease};
+    };
+    const auto all = charge(4), dear = charge(3), cheap = charge(1);
+    ASSERT_TRUE(ask({&all, 1}));
+    ASSERT_FALSE(ask({&dear, 1}));
+    EXPECT_TRUE(refuses({&dear, 1}));
+    EXPECT_TRUE(refuses({&all, 1}));
+    EXPECT_EQ(refuses({&cheap, 1}), lease == 0);
+  }
+}
+
 TEST_F(Denials, HaveBoundedRoom) {
   for (std::uint64_t i = 1; i <= 3; ++i) {  // of one set
     const std::array bill{Charge{{1, i}, &one_a_second_}};

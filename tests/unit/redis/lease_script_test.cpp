@@ -6,6 +6,7 @@
 
 #include <array>
 #include <chrono>
+#include <vector>
 
 namespace weir::redis {
 namespace {
@@ -17,6 +18,9 @@ using limit::Limiter;
 class LeaseScript : public ::testing::Test {
  protected:
   static constexpr base::TimePoint kNow{base::Duration(1'700'000'000'000'000)};
+  // A unit a second.
+  static inline const Limiter kFull = limit::TokenBucket::make({1, 1s}, 100).value();
+  static limit::Ticks ticks(int seconds) { return limit::spacing(kFull)->ticks(kNow + seconds * 1s); }
   const Lot::Time here_{1000s};
 
   Server server_;
@@ -26,7 +30,10 @@ class LeaseScript : public ::testing::Test {
     return {.key = {1, 2}, .limiter = &limiter, .cost = cost, .lease = 100};
   }
   limit::Outcome charge(const Limiter& limiter, Cost cost, Trip* trip = nullptr) {
-    const std::array bill{line(limiter, cost)};
+    return charge(line(limiter, cost), trip);
+  }
+  limit::Outcome charge(const limit::Charge& line, Trip* trip = nullptr) {
+    const std::array bill{line};
     std::array<limit::Outcome, 1> outcomes;
     base::TimePoint now;
     const auto reply = scripts_.charge(bill);
@@ -51,17 +58,140 @@ class LeaseScript : public ::testing::Test {
 };
 
 // 700 in 3 s: no slot begins on a whole microsecond but every seventh.
-TEST_F(LeaseScript, ABucketTakesBackItsLastSlotsAlone) {
+TEST_F(LeaseScript, ABucketTakesBackSlotsWhereverTheyStand) {
   const Limiter limiter = limit::TokenBucket::make({700, 3s}, 500).value();
   scripts_.set_clock(kNow);
   charge(limiter, 101);
   auto first = take(limiter, 23);
   const auto second = take(limiter, 31);
   first.spend(8, here_);
-  EXPECT_FALSE(give_back(limiter, first)) << "the second stands behind it";
+  EXPECT_TRUE(give_back(limiter, first)) << "the second stands behind it";
+  EXPECT_FALSE(give_back(limiter, first)) << "it is there already";
+  EXPECT_EQ(charge(limiter, 1).remaining, 500U - 101 - 23 - 31 - 1)
+      << "in the gap: as if it had been before the others, and a part of a microsecond later";
   EXPECT_TRUE(give_back(limiter, second));
-  EXPECT_TRUE(give_back(limiter, first));
-  EXPECT_EQ(charge(limiter, 1).remaining, 500U - 101 - 8 - 1);
+  EXPECT_EQ(charge(limiter, 1).remaining, 500U - 101 - 8 - 1 - 1) << "both have gone together";
+}
+
+TEST_F(LeaseScript, AGapIsFilledUntilNothingMoreFits) {
+  scripts_.set_clock(kNow);
+  charge(kFull, 10);
+  const auto gap = take(kFull, 5);
+  take(kFull, 85);
+  EXPECT_FALSE(charge(kFull, 1).allowed);
+  EXPECT_TRUE(give_back(kFull, gap));
+  const auto refused = charge(kFull, 6);
+  EXPECT_FALSE(refused.allowed);
+  EXPECT_EQ(refused.retry_after, 6s) << "at the end";
+  Trip trip;
+  EXPECT_TRUE(charge(kFull, 3, &trip).allowed);
+  EXPECT_EQ(trip.begin, ticks(10));
+  EXPECT_TRUE(charge(kFull, 1, &trip).allowed);
+  EXPECT_EQ(trip.begin, ticks(13));
+  EXPECT_FALSE(charge(kFull, 2).allowed);
+  EXPECT_TRUE(charge(kFull, 1).allowed);
+  EXPECT_FALSE(charge(kFull, 1).allowed);
+}
+
+TEST_F(LeaseScript, TimePassesThroughAGap) {
+  scripts_.set_clock(kNow);
+  const auto gap = take(kFull, 5);
+  take(kFull, 95);
+  EXPECT_TRUE(give_back(kFull, gap));
+  scripts_.set_clock(kNow + 2500ms);
+  Trip trip;
+  EXPECT_FALSE(charge(kFull, 3).allowed);
+  EXPECT_TRUE(charge(kFull, 2, &trip).allowed);
+  EXPECT_EQ(trip.begin, ticks(2) + ticks(1) / 2 - ticks(0) / 2);
+  EXPECT_TRUE(charge(kFull, 2, &trip).allowed) << "what was refilled meanwhile";
+  EXPECT_EQ(trip.begin, ticks(100)) << "behind all others";
+  EXPECT_FALSE(charge(kFull, 1).allowed);
+}
+
+TEST_F(LeaseScript, GapsThatAdjoinAreOne) {
+  scripts_.set_clock(kNow);
+  charge(kFull, 10);
+  const std::array lots{take(kFull, 5), take(kFull, 5), take(kFull, 5)};
+  take(kFull, 75);
+  for (const auto i : {0U, 2U, 1U}) EXPECT_TRUE(give_back(kFull, lots[i]));
+  EXPECT_FALSE(charge(kFull, 16).allowed);
+  EXPECT_TRUE(charge(kFull, 15).allowed);
+}
+
+// What was charged since has the places that were lost.
+TEST_F(LeaseScript, ABucketThatLostItsStateTakesNothingBackOfBefore) {
+  scripts_.set_clock(kNow);
+  charge(kFull, 10);
+  const auto lost = take(kFull, 5);
+  scripts_.forget({1, 2});
+  scripts_.set_clock(kNow + 1ms);
+  EXPECT_EQ(charge(kFull, 20).remaining, 80U);
+  EXPECT_FALSE(give_back(kFull, lost));
+  EXPECT_EQ(charge(kFull, 1).remaining, 79U);
+}
+
+// As a replica knows it that is promoted before it has heard of the lease.
+TEST_F(LeaseScript, ABucketThatIsSetBackTakesNothingBackThatItDoesNotKnow) {
+  scripts_.set_clock(kNow);
+  take(kFull, 10);
+  const auto name = key_name("w", {1, 2});
+  const auto before = scripts_.connection().ask({"GET", name}).text;
+  const auto unknown = take(kFull, 5);
+  scripts_.connection().ask({"SET", name, before});
+  charge(kFull, 4);
+  EXPECT_FALSE(give_back(kFull, unknown));
+  EXPECT_EQ(charge(kFull, 1).remaining, 85U);
+}
+
+TEST_F(LeaseScript, OfAsManyGapsAsAreKeptTheEarliestIsLostFirst) {
+  scripts_.set_clock(kNow);
+  charge(kFull, 10);
+  std::vector<Lot> lots;
+  for (int i = 0; i < 17; ++i) {
+    lots.push_back(take(kFull, 1));
+    charge(kFull, 1);
+  }
+  charge(kFull, 100 - 10 - 34);
+  for (const auto& lot : lots) EXPECT_TRUE(give_back(kFull, lot));
+  Trip trip;
+  for (int i = 1; i < 17; ++i) {
+    EXPECT_TRUE(charge(kFull, 1, &trip).allowed);
+    EXPECT_EQ(trip.begin, ticks(10 + 2 * i));
+  }
+  EXPECT_FALSE(charge(kFull, 1).allowed);
+}
+
+// Nobody has a place that the bucket, as it is now, would not reach.
+TEST_F(LeaseScript, ABurstThatWasCutLeavesGapsBeyondIt) {
+  scripts_.set_clock(kNow);
+  charge(kFull, 10);
+  const auto near = take(kFull, 5);
+  charge(kFull, 55);
+  const auto far = take(kFull, 5);
+  charge(kFull, 25);
+  EXPECT_TRUE(give_back(kFull, near));
+  EXPECT_TRUE(give_back(kFull, far));
+  const Limiter cut = limit::TokenBucket::make({1, 1s}, 50).value();
+  EXPECT_TRUE(charge(cut, 5).allowed);
+  EXPECT_FALSE(charge(cut, 1).allowed);
+  EXPECT_TRUE(charge(kFull, 5).allowed);
+}
+
+// As where a reload takes the lease from a rule.
+TEST_F(LeaseScript, ARuleWithoutALeasePassesGapsOverAndLeavesThem) {
+  scripts_.set_clock(kNow);
+  charge(kFull, 10);
+  const auto gap = take(kFull, 5);
+  take(kFull, 80);
+  EXPECT_TRUE(give_back(kFull, gap));
+  auto plain = line(kFull, 5);
+  plain.lease = 0;
+  EXPECT_EQ(charge(plain).remaining, 0U);
+  EXPECT_FALSE(charge(plain).allowed);
+  scripts_.refund({plain, kNow});
+  EXPECT_EQ(charge(plain).remaining, 0U);
+  EXPECT_TRUE(charge(kFull, 5).allowed);
+  EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
 TEST_F(LeaseScript, AWindowTakesBackWhateverItCounts) {

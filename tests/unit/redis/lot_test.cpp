@@ -25,10 +25,10 @@ limit::Charge line_of(const Limiter& limiter, limit::Cost cost) {
 // Debited when `spent` were charged already.
 Lot bucket_lot(limit::Cost units, limit::Cost spent = 0, const Limiter& limiter = kBucket) {
   const auto& spacing = *limit::spacing(limiter);
-  const auto tat =
+  const auto begin =
       spacing.ticks(kRedis) + limit::Ticks{spent} * static_cast<std::uint64_t>(spacing.rate().period.count());
   return Lot(1, line_of(limiter, units),
-             {.sent = kHere, .received = kHere + 1ms, .charged_at = kRedis, .tat = tat}, {});
+             {.sent = kHere, .received = kHere + 1ms, .charged_at = kRedis, .begin = begin}, {});
 }
 Lot window_lot(const Limiter& limiter, limit::Cost units, base::Duration into) {
   return Lot(1, line_of(limiter, units),
@@ -99,20 +99,6 @@ TEST(Lot, OfOneWindowMerge) {
   EXPECT_EQ(lot.left(), 25U);
 }
 
-TEST(Lot, OfOneBucketJoinWhereTheyAdjoinAndNothingIsSpent) {
-  auto lot = bucket_lot(5, 70);
-  EXPECT_TRUE(lot.join(bucket_lot(2, 75))) << "behind it";
-  EXPECT_TRUE(lot.join(bucket_lot(3, 67))) << "before it";
-  EXPECT_FALSE(lot.join(bucket_lot(1, 65)));
-  EXPECT_FALSE(lot.join(bucket_lot(1, 78)));
-  EXPECT_EQ(lot.left(), 10U);
-  EXPECT_EQ(lot.return_of(line_of(kBucket, 1), kHere)->departure, kRedis + 67ms);
-  EXPECT_EQ(lot.ready(kHere + 66ms), 10U);
-  EXPECT_EQ(lot.ready(kHere + 70ms), 6U);
-  lot.spend(1, kHere);
-  EXPECT_FALSE(lot.join(bucket_lot(1, 77))) << "what was spent may be put back, and move others";
-}
-
 TEST(Lot, TellsWhatGivesItBack) {
   const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
   const auto window = window_lot(fixed, 20, 4s).return_of(line_of(fixed, 1), kHere);
@@ -124,13 +110,11 @@ TEST(Lot, TellsWhatGivesItBack) {
   lot.spend(5, kHere);
   const auto bucket = lot.return_of(line_of(kBucket, 1), kHere);
   ASSERT_TRUE(bucket);
-  EXPECT_EQ(bucket->departure, kRedis + 75ms) << "where its slots begin";
+  EXPECT_EQ(bucket->begin, limit::spacing(kBucket)->ticks(kRedis + 75ms)) << "where its slots begin";
+  EXPECT_EQ(bucket->departure, kRedis) << "when they were debited";
   EXPECT_EQ(bucket->charge.cost, 15U);
   EXPECT_TRUE(lot.return_of(line_of(kBucket, 1), kHere + 89500us)) << "half of the last slot is to come";
   EXPECT_FALSE(lot.return_of(line_of(kBucket, 1), kHere + 91ms)) << "it has run out";
-
-  const Limiter fast = limit::TokenBucket::make({2'000'000, 1s}, 100'000).value();
-  EXPECT_FALSE(bucket_lot(20, 90'000, fast).return_of(line_of(fast, 1), kHere)) << "two slots a microsecond";
 }
 
 TEST(Lot, KnowsWhatCanBeLeased) {

@@ -137,8 +137,8 @@ TEST_F(StockTest, WhatIsLeftOfABucketGoesBackOnceNobodyAsks) {
   const limit::Limiter bucket = limit::TokenBucket::make({1, std::chrono::hours(1)}, 10'000).value();
   auto request = line();
   request.limiter = &bucket;
-  const auto tat = limit::spacing(bucket)->ticks(kRedis + std::chrono::hours(100));
-  const Trip drawn_on{.sent = now_, .received = now_, .charged_at = kRedis, .tat = tat};
+  const auto begin = limit::spacing(bucket)->ticks(kRedis + 100h);
+  const Trip drawn_on{.sent = now_, .received = now_, .charged_at = kRedis, .begin = begin};
   for (unsigned i = 0; i < Stock::kHot; ++i) {
     stock_.note_trip(request, now_);
     stock_.learn(request, drawn_on, {.allowed = true, .remaining = 5000});
@@ -156,7 +156,7 @@ TEST_F(StockTest, WhatIsLeftOfABucketGoesBackOnceNobodyAsks) {
   stock_.sweep(now_ + 1s, back_, 1000);
   ASSERT_EQ(back_.size(), 1U);
   EXPECT_EQ(back_[0].charge.cost, 4U);
-  EXPECT_EQ(back_[0].departure, kRedis + std::chrono::hours(104)) << "where its slots begin";
+  EXPECT_EQ(back_[0].begin, limit::spacing(bucket)->ticks(kRedis + 104h)) << "where its slots begin";
 }
 
 TEST_F(StockTest, WhatCameToNothingIsThereAgain) {
@@ -185,7 +185,7 @@ TEST_F(StockTest, WhatWasOnItsWayWhenTheKeyWasResetIsSpentByNobody) {
   auto lease = line();
   lease.cost = stock_.wanted(lease, now_);
   ASSERT_GT(lease.cost, 0U);
-  stock_.forget(line(), now_);
+  stock_.forget(line());
   stock_.arrived(lease, trip(), {.allowed = true, .remaining = 1000}, back_);
   EXPECT_EQ(spend_all(), 0U);
   EXPECT_TRUE(back_.empty());
@@ -195,56 +195,26 @@ TEST_F(StockTest, WhatWasOnItsWayWhenTheKeyWasResetIsSpentByNobody) {
   EXPECT_GT(spend_all(), 0U);
 }
 
-// A bucket of which so much had been charged before each of these trips.
-class RefusedElsewhere : public StockTest {
- protected:
-  static limit::Charge request() {
-    auto request = line();
-    request.limiter = &kBucket;
-    return request;
+// Two slots behind what was charged before, each time.
+TEST_F(StockTest, WhatATripChargedOfABucketGoesBackByItsPlace) {
+  const limit::Limiter bucket = limit::TokenBucket::make({1, 1h}, 10'000).value();
+  auto request = line();
+  request.limiter = &bucket;
+  request.cost = 2;
+  const auto begin = [&](unsigned trip) { return limit::spacing(bucket)->ticks(kRedis + 100h + trip * 2h); };
+  const auto charged_at = [](unsigned trip) { return kRedis + trip * 1s; };
+  stock_.note_trip(request, now_);
+  for (unsigned i = 0; i <= Stock::kTrips; ++i) {
+    const Trip trip{.sent = now_, .received = now_, .charged_at = charged_at(i), .begin = begin(i)};
+    stock_.learn(request, trip, {.allowed = true, .remaining = 5000});
+    stock_.learn(request, trip, {.allowed = false, .remaining = 5000});
   }
-  void refuse(int charged, Stock::Time sent) {
-    const auto tat = limit::spacing(kBucket)->ticks(kRedis + charged * 1h);
-    stock_.keep_unused(request(), {.sent = sent, .received = now_, .charged_at = kRedis, .tat = tat}, back_);
-  }
-  static inline const limit::Limiter kBucket =
-      limit::TokenBucket::make({1, std::chrono::hours(1)}, 10'000).value();
-};
-
-TEST_F(RefusedElsewhere, ItIsSpentHereTheFirstPlacesFirst) {
-  for (const int charged : {107, 103, 105}) refuse(charged, now_);
-  limit::Outcome outcome;
-  ASSERT_TRUE(stock_.spend(request(), now_, outcome));
-  stock_.return_cold(request(), now_, back_);
-  ASSERT_EQ(back_.size(), 2U);
-  EXPECT_EQ(back_[0].departure, kRedis + 107h) << "Redis takes back its last places";
-  EXPECT_EQ(back_[1].departure, kRedis + 105h);
-  EXPECT_EQ(stock_.stats().held(), 0U);
-}
-
-TEST_F(RefusedElsewhere, PlacesThatAdjoinGoBackInOne) {
-  for (const int charged : {103, 104, 102}) refuse(charged, now_);
-  stock_.return_cold(request(), now_, back_);
-  ASSERT_EQ(back_.size(), 1U);
-  EXPECT_EQ(back_[0].charge.cost, 3U);
-  EXPECT_EQ(back_[0].departure, kRedis + 102h);
-}
-
-TEST_F(RefusedElsewhere, WhatFindsNoRoomGoesBack) {
-  for (const int charged : {103, 105, 107, 109}) refuse(charged, now_);
-  ASSERT_EQ(back_.size(), 1U);
-  EXPECT_EQ(back_[0].departure, kRedis + 109h);
-  EXPECT_EQ(stock_.stats().held(), 3U);
-}
-
-TEST_F(RefusedElsewhere, WhatAResetHasTakenIsSpentByNobody) {
-  refuse(100, now_ - 1ms);
-  stock_.forget(request(), now_);
-  refuse(101, now_ - 1ms);
-  limit::Outcome outcome;
-  EXPECT_FALSE(stock_.spend(request(), now_, outcome));
-  EXPECT_EQ(stock_.stats().lost, 2U);
-  EXPECT_TRUE(back_.empty());
+  EXPECT_EQ(stock_.refund_of(request, charged_at(0)).begin, 0) << "too many trips ago";
+  EXPECT_EQ(stock_.refund_of(request, charged_at(1)).begin, begin(1));
+  EXPECT_EQ(stock_.refund_of(request, charged_at(1)).begin, 0) << "it has gone back";
+  EXPECT_EQ(stock_.refund_of(request, charged_at(Stock::kTrips)).begin, begin(Stock::kTrips));
+  stock_.forget(request);
+  EXPECT_EQ(stock_.refund_of(request, charged_at(2)).begin, 0);
 }
 
 TEST_F(StockTest, AKeyThatFindsNoPlaceIsCounted) {

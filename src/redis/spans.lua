@@ -1,0 +1,18 @@
+    -- Lengths and instants beside a fraction of 1/count, marked _part, as spaced has them.
+    local function less(a, a_part, b, b_part)
+      return a < b or (a == b and a_part < b_part)
+    end
+
+    local function minus(a, a_part, b, b_part, count)
+      if a_part < b_part then
+        return a - b - 1, a_part - b_part + count
+      end
+      return a - b, a_part - b_part
+    end
+
+    local function plus(a, a_part, b, b_part, count)
+      if a_part + b_part >= count then
+        return a + b + 1, a_part + b_part - count
+      end
+      return a + b, a_part + b_part
+    end
