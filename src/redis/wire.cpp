@@ -52,7 +52,7 @@ void Wire::close() noexcept {
 
 net::Awaitable<net::ErrorCode> Wire::open(const base::Endpoint& address, base::Duration patience) {
   close();
-  closed_ = cancelled_ = shaking_ = false;
+  closed_ = cancelled_ = shaking_ = heard_ = false;
   tls_.reset();
   net::ErrorCode ec = co_await dial(address, patience);
   if (!ec && (closed_ || cancelled_)) ec = asio::error::operation_aborted;
@@ -163,6 +163,7 @@ net::Awaitable<std::size_t> Wire::read_some(char* at, std::size_t size, net::Err
   for (;;) {
     bool ended = false;
     n = tls_->codec.open(at, size, ended);
+    heard_ = heard_ || n > 0;
     if (n > 0) break;
     if (ended) {
       why_ = tls_->codec.why();
@@ -170,7 +171,7 @@ net::Awaitable<std::size_t> Wire::read_some(char* at, std::size_t size, net::Err
       break;
     }
     ec = co_await feed();
-    if (ec) why_ = ec.message();
+    if (ec) why_ = words_for(ec);
     if (ec) break;
   }
   co_return n;
@@ -184,8 +185,19 @@ net::Awaitable<net::ErrorCode> Wire::write(std::string_view bytes) {
   }
   co_await asio::async_write(socket_, asio::buffer(bytes), net::into(ec));
   if (tls_) tls_->codec.sealed().clear();
-  if (ec) why_ = ec.message();
+  if (ec) why_ = words_for(ec);
   co_return ec;
+}
+
+// A client has shaken hands before its certificate is looked at (RFC 8446, appendix A.1). The alert of a
+// server that will not have it, or wants one, is lost as a rule, for it hangs up without having read what we
+// said.
+std::string Wire::words_for(const net::ErrorCode& ec) const {
+  const bool hung_up =
+      ec == asio::error::connection_reset || ec == asio::error::broken_pipe || ec == asio::error::eof;
+  return ec.message() + (tls_ && !heard_ && hung_up
+                             ? " as soon as TLS came about; does it want a certificate, or another one?"
+                             : "");
 }
 
 unsigned Wire::send(std::string& bytes, net::ErrorCode& ec) {

@@ -66,6 +66,7 @@ class Wire {
   net::Awaitable<net::ErrorCode> shake_hands(const std::string& host);
   net::Awaitable<net::ErrorCode> feed();
   [[nodiscard]] unsigned send_some(std::string& bytes, net::ErrorCode& ec);
+  [[nodiscard]] std::string words_for(const net::ErrorCode& ec) const;
 
   net::Socket socket_;
   net::asio::ip::basic_resolver<net::asio::ip::tcp, net::Executor> resolver_;
@@ -78,6 +79,7 @@ class Wire {
   bool closed_ = true;
   bool cancelled_ = false;
   bool shaking_ = false;
+  bool heard_ = false;  // of TLS: something has come that was sealed
 };
 
 }  // namespace weir::redis
