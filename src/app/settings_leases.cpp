@@ -62,7 +62,8 @@ void read_lease(const TableReader& table, policy::Rule& rule) {
   const auto* text = node->text();
   const auto most = static_cast<std::int64_t>(limit::quota(rule.limiter) / 4);
   const auto expected =
-      "; expected a share from \"1%\" to \"25%\", or a number up to a quarter of the limit, " +
+      "; expected a share from \"1%\" to \"25%\", or a number up to a quarter of the limit, or of the "
+      "burst, " +
       std::to_string(most);
   if (units == nullptr && text == nullptr)
     return table.mistake("lease", "found " + std::string(type_name(*node)) + expected);
@@ -70,10 +71,15 @@ void read_lease(const TableReader& table, policy::Rule& rule) {
   const auto found = "found " + (units != nullptr ? std::to_string(*units) : in_quotes(*text));
   const auto lease = units != nullptr ? lease_of(*units, most) : lease_of(*text);
   if (!lease) return table.mistake("lease", found + expected);
-  if (policy::units_of(*lease, rule.limiter) < 2)
+  const auto taken = policy::units_of(*lease, rule.limiter);
+  if (taken < 2)
     return table.mistake("lease",
                          found + " of " + std::to_string(limit::quota(rule.limiter)) +
                              ", which is less than two units and saves no trip; expected more, or no lease");
+  if (taken / 2 < rule.cost && rule.cost > 1)
+    return table.mistake(
+        "lease", found + ", " + std::to_string(taken) + " units, which is less than two requests of cost " +
+                     std::to_string(rule.cost) + " and saves no trip; expected more, or no lease");
   rule.lease = lease;
 }
 

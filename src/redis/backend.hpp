@@ -28,11 +28,9 @@ class Store::Backend : public Teller {
   virtual void start() = 0;
   virtual void stop() = 0;
 
-  // `answers`: takes what Redis said of the states of the lines that were asked, kAnswerNumbers each; empty
-  // where nobody leases.
   [[nodiscard]] virtual net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
-                                                         base::TimePoint& server_now, limit::LineSet& unasked,
-                                                         std::span<std::int64_t> answers) = 0;
+                                                         base::TimePoint& server_now,
+                                                         limit::LineSet& unasked) = 0;
   // Sends a bill of one line. An error: nothing was sent and nobody will resume the call.
   [[nodiscard]] virtual net::ErrorCode begin(Call& call) = 0;
   [[nodiscard]] virtual bool refuses(Charges charges, Outcomes outcomes) noexcept = 0;

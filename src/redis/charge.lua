@@ -126,22 +126,25 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
 --#include spans.lua
 --#include gaps.lua
     return function(i, _, count, room, room_part, need, need_part, leased)
-      local tat, part, since, gaps = places_in(states[i], count)
+      local state = states[i]
+      local tat, part, since = take('<ddI7', state, 2)
+      if part >= count then
+        tat, part = tat + 1, 0
+      end
       if tat < now then
         tat, part = now, 0
       end
-      local wait = tat - now
-      for n = 1, leased * #gaps do
-        local gap = gaps[n]
-        local last, last_part = plus(gap[1], gap[2], need, need_part, count)
-        local near = not less(room, room_part, gap[1] - now, gap[2])
-        if near and not less(gap[3], gap[4], last, last_part) then
-          answer(i, part > 0 and wait + 1 or wait, gap[2], gap[1] - now + 1)
-          gap[1], gap[2] = last, last_part
-          if not less(last, last_part, gap[3], gap[4]) then
-            table.remove(gaps, n)
-          end
-          nexts[i], aheads[i] = places_of(tat, part, since, gaps), wait
+      local wait, passed = tat - now, 25 -- from where on gaps are kept
+      for at = 25, leased * #state, 32 do
+        local first, first_part, last, last_part = gap_at(state, at, count)
+        local rest, rest_part = plus(first, first_part, need, need_part, count)
+        if last <= now then
+          passed = at + 32
+        elseif not less(last, last_part, rest, rest_part) and not less(room, room_part, first - now, first_part) then
+          answer(i, part > 0 and wait + 1 or wait, first_part, first - now + 1)
+          local left = less(rest, rest_part, last, last_part) and pack('<dddd', rest, rest_part, last, last_part) or ''
+          nexts[i] = concat({ sub(state, 1, 24), sub(state, passed, at - 1), left, sub(state, at + 32) })
+          aheads[i] = wait
           return true
         end
       end
@@ -150,7 +153,7 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
         return false
       end
       tat, part = plus(tat, part, need, need_part, count)
-      nexts[i], aheads[i] = places_of(tat, part, since, gaps), tat - now
+      nexts[i], aheads[i] = head_of(tat, part, since) .. sub(state, passed), tat - now
       return true
     end
   end

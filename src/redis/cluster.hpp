@@ -36,8 +36,8 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   void stop() override;
 
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
-                                                 base::TimePoint& server_now, limit::LineSet& unasked,
-                                                 std::span<std::int64_t> answers) override;
+                                                 base::TimePoint& server_now,
+                                                 limit::LineSet& unasked) override;
   [[nodiscard]] net::ErrorCode begin(Call& call) override;
   [[nodiscard]] bool refuses(Charges charges, Outcomes outcomes) noexcept override;
   void refund(std::span<const Refund> refunds) override;

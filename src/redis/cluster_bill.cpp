@@ -42,10 +42,8 @@ class Store::Cluster::Parts {
  public:
   using Calls = boost::container::static_vector<Call, limit::kMaxCharges>;
 
-  // `answers`: where what Redis said of the lines' states goes, if anybody wants to know.
-  Parts(Charges charges, Outcomes outcomes, std::span<std::int64_t> answers)
-      : bill_(charges), told_(outcomes), answers_(answers), left_(limit::all_lines(charges.size())) {
-    said_.resize(answers.size());
+  Parts(Charges charges, Outcomes outcomes)
+      : bill_(charges), told_(outcomes), left_(limit::all_lines(charges.size())) {
     for (std::size_t i = 0; i < charges.size(); ++i) slots_[i] = slot_of(limit::place_of(charges[i].key));
   }
   Parts(const Parts&) = delete;
@@ -64,8 +62,7 @@ class Store::Cluster::Parts {
       calls_.push_back({.charges = std::span(charges_).subspan(begin, end - begin),
                         .outcomes = std::span(outcomes_).subspan(begin, end - begin),
                         .slot = slots_[i],
-                        .alone = singly,
-                        .told = said_of(begin, end - begin)});
+                        .alone = singly});
     }
   }
   [[nodiscard]] Calls& calls() noexcept { return calls_; }
@@ -93,19 +90,11 @@ class Store::Cluster::Parts {
   void each_charged(auto visit) const {
     for (auto rest = charged_; rest != 0; rest &= rest - 1) {
       const auto line = static_cast<std::size_t>(std::countr_zero(rest));
-      Refund back{bill_[line], clocks_[line] + told_[line].delay};
-      if (has_slots(bill_[line]) && !answers_.empty())
-        back.begin = begin_of(bill_[line], clocks_[line],
-                              AnswerNumbers(answers_.data() + line * kAnswerNumbers, kAnswerNumbers));
-      visit(back);
+      visit(refund_of(bill_[line], clocks_[line], told_[line]));
     }
   }
 
  private:
-  [[nodiscard]] std::span<std::int64_t> said_of(std::size_t begin, std::size_t lines) noexcept {
-    const std::span said(said_);
-    return said.empty() ? said : said.subspan(begin * kAnswerNumbers, lines * kAnswerNumbers);
-  }
   void put(std::size_t line, std::size_t& end) noexcept {
     if ((left_ & bit(line)) == 0) return;
     left_ &= ~bit(line);
@@ -123,11 +112,6 @@ class Store::Cluster::Parts {
     } else {
       told_[line] = call.outcomes[i];
       clocks_[line] = call.server_now;
-      if (!answers_.empty()) {
-        const auto said = said_of(at, 1);
-        std::copy(said.begin(), said.end(),
-                  answers_.begin() + static_cast<std::ptrdiff_t>(line * kAnswerNumbers));
-      }
       refused_ = refused_ || (call.charges[i].enforced && !call.outcomes[i].allowed);
       if (call.charged() && call.outcomes[i].allowed) charged_ |= bit(line);
     }
@@ -135,7 +119,6 @@ class Store::Cluster::Parts {
 
   Charges bill_;
   Outcomes told_;
-  std::span<std::int64_t> answers_;
   limit::LineSet left_;  // neither asked nor answered
   limit::LineSet failed_ = 0, charged_ = 0;
   bool divided_ = false, refused_ = false;
@@ -146,7 +129,6 @@ class Store::Cluster::Parts {
   std::array<limit::Charge, limit::kMaxCharges> charges_{};
   std::array<limit::Outcome, limit::kMaxCharges> outcomes_{};
   std::array<std::uint8_t, limit::kMaxCharges> lines_{};
-  std::vector<std::int64_t> said_;
   Calls calls_;
 };
 
@@ -165,12 +147,11 @@ struct Store::Cluster::Round {
 };
 
 net::Task<net::ErrorCode> Store::Cluster::charge(Charges charges, Outcomes outcomes,
-                                                 base::TimePoint& server_now, limit::LineSet& unasked,
-                                                 std::span<std::int64_t> answers) {
+                                                 base::TimePoint& server_now, limit::LineSet& unasked) {
   const auto self = shared_from_this();  // the store may go while we wait
   count(stats_.calls);
   const auto deadline = std::chrono::steady_clock::now() + settings_.timeout;
-  Parts parts(charges, outcomes, answers);
+  Parts parts(charges, outcomes);
   do {
     parts.divide();
     Round round{parts, send(parts, deadline)};

@@ -21,18 +21,20 @@ void DenyCache::remember(std::span<const limit::Charge> bill, std::span<const st
   for (std::size_t i = 0; i < bill.size(); ++i) {
     const auto& line = bill[i];
     if (!lasts(*line.limiter)) continue;
+    const auto told = answers.subspan(i * kAnswerNumbers, kAnswerNumbers);
     const auto set = std::span(places_).subspan(set_of(line.key), kWays);
     const auto older = [](const Place& a, const Place& b) { return a.trip.sent < b.trip.sent; };
     auto place = std::find_if(set.begin(), set.end(), [&](const Place& p) { return p.key == line.key; });
     if (place == set.end()) place = std::min_element(set.begin(), set.end(), older);
+    // That it found a gap says nothing of the next one.
+    const bool lasts = !has_slots(line) || told[2] == 0;
     *place = {.key = line.key,
-              .limiter = line.limiter,
+              .limiter = lasts ? line.limiter : nullptr,
               .cost = line.cost,
               .answer = {},
               .trip = trip,
               .renewed = {}};
-    std::copy_n(answers.begin() + static_cast<std::ptrdiff_t>(i * kAnswerNumbers), kAnswerNumbers,
-                place->answer.begin());
+    std::copy(told.begin(), told.end(), place->answer.begin());
   }
 }
 

@@ -30,19 +30,10 @@ class Rest {
     charges_.push_back(line);
     places_.push_back(place);
     outcomes_.emplace_back();
-    answers_.resize(answers_.size() + kAnswerNumbers);
   }
   [[nodiscard]] bool empty() const noexcept { return charges_.empty(); }
   [[nodiscard]] Charges charges() const noexcept { return {charges_.data(), charges_.size()}; }
   [[nodiscard]] std::span<limit::Outcome> outcomes() noexcept { return {outcomes_.data(), outcomes_.size()}; }
-  [[nodiscard]] std::span<std::int64_t> answers() noexcept { return {answers_.data(), answers_.size()}; }
-  // By the clock that decided the line.
-  [[nodiscard]] Trip trip(std::size_t i, Clock::time_point sent, Clock::time_point received,
-                          base::TimePoint server_now) const noexcept {
-    const AnswerNumbers answer(answers_.data() + i * kAnswerNumbers, kAnswerNumbers);
-    return trip_of(charges_[i], sent, received, server_now + base::Duration(outcomes_[i].ahead), answer);
-  }
-
   // Nothing is known of these, by their places here.
   void set_unasked(limit::LineSet lines) noexcept { unasked_ = lines; }
   [[nodiscard]] bool was_asked(std::size_t i) const noexcept { return (unasked_ >> i & 1U) == 0; }
@@ -65,12 +56,11 @@ class Rest {
   }
 
  private:
-  template <class T, std::size_t kMost = limit::kMaxCharges>
-  using Upto = boost::container::static_vector<T, kMost>;
+  template <class T>
+  using Upto = boost::container::static_vector<T, limit::kMaxCharges>;
   Upto<limit::Charge> charges_;
   Upto<std::size_t> places_;
   Upto<limit::Outcome> outcomes_;
-  Upto<std::int64_t, limit::kMaxCharges * kAnswerNumbers> answers_;
   limit::LineSet unasked_ = 0;
 };
 
@@ -85,21 +75,9 @@ void spend_here(UnitLeases& units, Charges charges, std::span<limit::Outcome> ou
   }
 }
 
-void put_back(UnitLeases& units, Charges charges, std::span<const limit::Outcome> outcomes) {
-  for (std::size_t i = 0; i < charges.size(); ++i)
-    if (outcomes[i].lot != 0) units.put_back(charges[i], outcomes[i].lot);
-}
-
-void learn(UnitLeases& units, Rest& rest, Clock::time_point sent, Clock::time_point received,
-           base::TimePoint server_now) {
-  const bool charged = !rest.refused();
-  for (std::size_t i = 0; i < rest.charges().size(); ++i) {
-    const auto& line = rest.charges()[i];
-    if (line.lease == 0 || !rest.was_asked(i)) continue;
-    auto outcome = rest.outcomes()[i];
-    outcome.allowed = outcome.allowed && charged;
-    units.learn(line, rest.trip(i, sent, received, server_now), outcome);
-  }
+void learn(UnitLeases& units, Rest& rest) {
+  for (std::size_t i = 0; i < rest.charges().size(); ++i)
+    if (rest.charges()[i].lease != 0 && rest.was_asked(i)) units.learn(rest.charges()[i], rest.outcomes()[i]);
 }
 
 }  // namespace
@@ -155,19 +133,23 @@ net::Task<net::ErrorCode> Store::Leasing::charge(Charges charges, Outcomes outco
   base::TimePoint clock;
   net::ErrorCode error;
   try {
-    error = co_await backend_->charge(rest.charges(), rest.outcomes(), clock, failed, rest.answers());
+    error = co_await backend_->charge(rest.charges(), rest.outcomes(), clock, failed);
   } catch (...) {  // memory has run out, and nobody is admitted
-    put_back(units_, charges, outcomes);
+    put_back(charges, outcomes);
     throw;
   }
   if (error) rest.set_unasked(failed);
   unasked = rest.unasked();
   if (!error || failed != limit::all_lines(rest.charges().size())) server_now = clock;
-  const auto received = Clock::now();
-  learn(units_, rest, now, received, server_now);
-  if (rest.refused()) put_back(units_, charges, outcomes);
+  learn(units_, rest);
+  if (rest.refused()) put_back(charges, outcomes);
   rest.hand_out(outcomes);
   co_return error;
+}
+
+void Store::Leasing::put_back(Charges charges, std::span<const limit::Outcome> outcomes) {
+  for (std::size_t i = 0; i < charges.size(); ++i)
+    if (outcomes[i].lot != 0) refund(charges[i], outcomes[i]);
 }
 
 bool Store::Leasing::refuses(Charges charges, Outcomes outcomes) noexcept {
@@ -178,15 +160,6 @@ bool Store::Leasing::refuses(Charges charges, Outcomes outcomes) noexcept {
   if (rest.empty() || !backend_->refuses(rest.charges(), rest.outcomes())) return false;
   rest.hand_out(outcomes);
   return true;
-}
-
-// What came from here goes back here, all else to Redis.
-void Store::Leasing::refund(const limit::Charge& charge, base::TimePoint charged_at,
-                            const limit::Outcome& outcome) {
-  if (outcome.lot != 0) return units_.put_back(charge, outcome.lot);
-  const auto at = charged_at + base::Duration(outcome.ahead);
-  const Refund line = has_slots(charge) ? units_.refund_of(charge, at) : Refund{charge, at + outcome.delay};
-  backend_->refund({&line, 1});
 }
 
 bool Store::Leasing::holds_for(const limit::Charge& charge, limit::Outcome& outcome) const {
@@ -213,10 +186,8 @@ void Store::Leasing::take_in_advance(Charges charges, Pipeline::Time now) noexce
 net::Task<void> Store::Leasing::take(std::shared_ptr<Leasing> self, limit::Charge lease) {
   ++self->taking_;
   limit::Outcome outcome;
-  std::array<std::int64_t, kAnswerNumbers> told{};
   const auto sent = Clock::now();
   Call call{{&lease, 1}, {&outcome, 1}};
-  call.told = told;
   call.in_advance = true;
   net::ErrorCode error = StoreError::Overloaded;
   try {
@@ -233,7 +204,7 @@ net::Task<void> Store::Leasing::take(std::shared_ptr<Leasing> self, limit::Charg
     self->units_.failed(lease, received);
     co_return;
   }
-  const auto trip = trip_of(lease, sent, received, call.server_now, told);
+  const auto trip = trip_of(lease, sent, received, call.server_now, outcome);
   self->give_back(self->units_.arrived(lease, trip, outcome));
 }
 

@@ -126,7 +126,7 @@ struct ToRefund {
   limit::Cost reserved, actual;
   base::TimePoint departure;
   const Hold& hold;
-  bool leased;
+  bool leased;  // as has_slots says it of a bucket
   Ticks begin;
 
   template <Spaced L>
@@ -135,7 +135,7 @@ struct ToRefund {
     const std::uint64_t count = spacing.rate().count;
     // More than the capacity was never charged.
     const Ticks held = Ticks{std::min(reserved, spacing.capacity())} * interval_of(spacing);
-    if (begin != 0) {
+    if (leased) {
       const Length from(begin, count), length(held, count);
       return {number(Kind::Gapped), number(count), number(departure), from.micros, from.part,
               length.micros,        length.part};
@@ -276,19 +276,29 @@ std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::Time
                                          AnswerNumbers answer) noexcept {
   for (const auto value : answer)
     if (value < 0 || value > kMostMicros) return std::nullopt;
-  return std::visit(ToOutcome{now, charge.cost, static_cast<std::uint64_t>(answer[0]),
-                              static_cast<std::uint64_t>(answer[1]), static_cast<std::uint64_t>(answer[2])},
-                    *charge.limiter);
+  const auto first = static_cast<std::uint64_t>(answer[0]), second = static_cast<std::uint64_t>(answer[1]),
+             third = static_cast<std::uint64_t>(answer[2]);
+  auto outcome = std::visit(ToOutcome{now, charge.cost, first, second, third}, *charge.limiter);
+  if (outcome && outcome->allowed && has_slots(charge)) {
+    outcome->slots_at = now + base::Duration(third > 0 ? third - 1 : first);
+    outcome->slots_ticks = static_cast<std::uint32_t>(second);
+  }
+  return outcome;
 }
 
 bool has_slots(const limit::Charge& charge) noexcept {
   return charge.lease != 0 && limit::spacing(*charge.limiter) != nullptr;
 }
 
-Ticks begin_of(const limit::Charge& charge, base::TimePoint charged_at, AnswerNumbers answer) noexcept {
-  const auto ahead = answer[2] > 0 ? answer[2] - 1 : answer[0];
-  return limit::spacing(*charge.limiter)->ticks(charged_at + base::Duration(ahead)) +
-         static_cast<std::uint64_t>(answer[1]);
+Ticks begin_of(const limit::Charge& charge, const limit::Outcome& outcome) noexcept {
+  return limit::spacing(*charge.limiter)->ticks(outcome.slots_at) + outcome.slots_ticks;
+}
+
+Refund refund_of(const limit::Charge& charge, base::TimePoint charged_at,
+                 const limit::Outcome& outcome) noexcept {
+  Refund back{charge, charged_at + outcome.delay};
+  if (has_slots(charge)) back.begin = begin_of(charge, outcome);
+  return back;
 }
 
 std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limiter, AnswerNumbers answer,

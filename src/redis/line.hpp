@@ -29,8 +29,8 @@ struct Refund {
   base::TimePoint departure;
   limit::Cost actual = 0;
   Hold hold{};  // of what is held: given back if `actual` is 0, and renewed if it is the cost
-  // Where the charge has slots (has_slots): where they begin. They and no others are given back, `departure`
-  // being when they were debited. 0: whichever are the last.
+  // Where the charge has slots (has_slots): where those begin that are given back, they and no others;
+  // `departure` is when they were debited.
   limit::Ticks begin = 0;
 };
 
@@ -62,10 +62,11 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 
 // Whether the slots of such a charge are known, and go back wherever they stand: of a bucket with a lease.
 [[nodiscard]] bool has_slots(const limit::Charge& charge) noexcept;
-// Where they begin, charged at an instant with such an answer. REQUIRES has_slots(charge), and that it
-// fitted.
-[[nodiscard]] limit::Ticks begin_of(const limit::Charge& charge, base::TimePoint charged_at,
-                                    AnswerNumbers answer) noexcept;
+// Where they begin. REQUIRES has_slots(charge), and an outcome that allows it.
+[[nodiscard]] limit::Ticks begin_of(const limit::Charge& charge, const limit::Outcome& outcome) noexcept;
+// What gives back a charge that Redis made at an instant, by its own clock, with such an outcome.
+[[nodiscard]] Refund refund_of(const limit::Charge& charge, base::TimePoint charged_at,
+                               const limit::Outcome& outcome) noexcept;
 
 // What the script would answer of the same state so much `later`: of a log only to a cost that it refuses
 // still.

@@ -15,7 +15,6 @@ namespace {
 using limit::Cost;
 using limit::Ticks;
 
-constexpr Ticks kAnySlack = ~Ticks{0};
 // This host's clock may be slower than Redis's by one part in so many (NTP slews by 1 in 2000).
 constexpr int kPace = 1024;
 
@@ -53,9 +52,9 @@ bool can_be_leased(const limit::Limiter& limiter) noexcept {
 
 Trip trip_of(const limit::Charge& line, std::chrono::steady_clock::time_point sent,
              std::chrono::steady_clock::time_point received, base::TimePoint charged_at,
-             AnswerNumbers answer) noexcept {
+             const limit::Outcome& outcome) noexcept {
   Trip trip{sent, received, charged_at};
-  if (limit::spacing(*line.limiter) != nullptr) trip.begin = begin_of(line, charged_at, answer);
+  if (has_slots(line) && outcome.allowed) trip.begin = begin_of(line, outcome);
   return trip;
 }
 
@@ -65,7 +64,7 @@ Lot::Lot(std::uint32_t number, const limit::Charge& line, const Trip& trip, base
       spacing_(limit::spacing(*line.limiter)),
       trip_(trip),
       until_(std::visit(WindowEnd{trip.charged_at}, *line.limiter)),
-      slack_(kAnySlack),
+      debited_(trip.charged_at),
       whole_(whole) {
   if (spacing_ != nullptr) end_ = trip.begin + Ticks{left_} * interval_of(*spacing_);
 }
@@ -92,33 +91,42 @@ Cost Lot::ready(Time now) const noexcept {
   return static_cast<Cost>(std::min(Ticks{left_}, slots));
 }
 
-void Lot::spend(Cost cost, Time now) noexcept {
+void Lot::spend(Cost cost, Time now, limit::Outcome& outcome) noexcept {
   const auto ready_now = ready(now);
   gone_ += left_ - ready_now;
+  left_ = ready_now;
+  outcome.lot = number_;
+  outcome.debited_at = trip_.charged_at;
   if (spacing_ != nullptr) {
-    const Ticks interval = interval_of(*spacing_);
-    const auto early = end_ - Ticks{ready_now} * interval - latest(now);  // of the first of them
-    if (spent_ > 0)
-      slack_ = std::min(slack_, early);
-    else if (cost > 1)
-      slack_ = early + interval;
+    const std::uint64_t count = spacing_->rate().count;
+    outcome.slots_at = base::TimePoint(base::Duration(static_cast<std::int64_t>(begin() / count)));
+    outcome.slots_ticks = static_cast<std::uint32_t>(begin() % count);
   }
-  spent_ += cost;
-  left_ = ready_now - cost;
+  left_ -= cost;
 }
 
-bool Lot::put_back(Cost cost) noexcept {
-  if (spacing_ != nullptr && spent_ > cost) {
-    const Ticks moved = Ticks{cost} * interval_of(*spacing_);
-    if (slack_ < moved) return false;
-    slack_ -= moved;
-  } else {
-    slack_ = kAnySlack;
+bool Lot::put_back(const limit::Charge& line, const limit::Outcome& outcome) noexcept {
+  if (number_ == 0 || outcome.debited_at < debited_) return false;
+  if (spacing_ == nullptr) {
+    if (std::visit(WindowEnd{outcome.debited_at}, *line.limiter) != until_) return false;
+    left_ += line.cost;
+    return true;
   }
-  spent_ -= cost;
-  left_ += cost;
-  if (spent_ == 0) left_ += std::exchange(gone_, 0);  // it is whole again, and so it may go back
+  const Ticks first = begin_of(line, outcome), length = Ticks{line.cost} * interval_of(*spacing_);
+  if (first != end_ && first + length != begin()) return false;
+  if (first == end_) end_ += length;
+  left_ += line.cost;
   return true;
+}
+
+std::optional<Lot> Lot::apart(std::uint32_t number, const limit::Charge& line,
+                              const limit::Outcome& outcome) const noexcept {
+  if (number_ == 0 || spacing_ == nullptr || outcome.debited_at < debited_) return std::nullopt;
+  Trip trip = trip_;
+  trip.begin = begin_of(line, outcome);
+  Lot lot(number, line, trip, whole_);
+  lot.debited_ = outcome.debited_at;
+  return lot;
 }
 
 // Of the two readings of Redis's clock the older one stays, which allows for more.
@@ -126,6 +134,7 @@ bool Lot::merge(const Lot& other) noexcept {
   if (number_ == 0 || spacing_ != nullptr || other.spacing_ != nullptr || until_ != other.until_)
     return false;
   left_ += other.left_;
+  debited_ = std::min(debited_, other.debited_);
   return true;
 }
 
@@ -141,7 +150,7 @@ base::Duration Lot::whole_after(Time now) const noexcept {
 }
 
 std::optional<Refund> Lot::return_of(const limit::Charge& line, Time now) const noexcept {
-  Refund back{.charge = line, .departure = trip_.charged_at};
+  Refund back{.charge = line, .departure = debited_};
   back.charge.cost = left_;
   if (left_ == 0) return std::nullopt;
   if (spacing_ == nullptr) return back;

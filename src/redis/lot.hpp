@@ -31,13 +31,13 @@
 //  them, of which time has not passed: disjoint from all others', s >= t, and s + T <= t + B T still, for
 //  they end where somebody's have ended who was charged before t. So what was said above holds of them too.
 //  Nobody gives back what others may have been charged for: slots debited before Redis's state began (it was
-//  lost), or behind its TAT, are taken back by none. What is held, or in gaps that time has passed, is
-//  under-admission: at most what was outstanding.
+//  lost), or behind its TAT, are taken back by none. (But where a replica is promoted that has not heard of a
+//  debit, and others have been charged beyond it, it is not known that they have those slots.) What is held,
+//  or in gaps that time passes before they are filled, is under-admission.
 //
-//  Putting back here (the request was refused by another rule, or reached no server). The stock then holds c
-//  slots more to its left. Whoever was spent behind the request that came to nothing moves c slots to the
-//  left, and has to have been spent that much before its slot began. The leftmost is never among them; of
-//  the others `slack` is the least such distance.
+//  What came to nothing (the request was refused by another rule, or reached no server) goes back likewise,
+//  its own slots and no others: here, as part of a lot that they adjoin or as one of their own, while there
+//  is room, else to Redis. So does what a trip has charged. Nobody's slots ever move.
 //
 //  Clocks. Redis read its clock between `sent` and `received`. Units are spent only if they may be were it
 //  read at `sent`, and were this host's clock slow by one part in 1024.
@@ -63,7 +63,7 @@ struct Trip {
 };
 [[nodiscard]] Trip trip_of(const limit::Charge& line, std::chrono::steady_clock::time_point sent,
                            std::chrono::steady_clock::time_point received, base::TimePoint charged_at,
-                           AnswerNumbers answer) noexcept;
+                           const limit::Outcome& outcome) noexcept;
 
 class Lot {
  public:
@@ -81,10 +81,15 @@ class Lot {
 
   // How many units may be spent now.
   [[nodiscard]] limit::Cost ready(Time now) const noexcept;
-  // REQUIRES ready(now) ≥ cost.
-  void spend(limit::Cost cost, Time now) noexcept;
-  // False: they cannot be had back.
-  [[nodiscard]] bool put_back(limit::Cost cost) noexcept;
+  // REQUIRES ready(now) ≥ cost. The outcome is told what put_back and a refund have to know.
+  void spend(limit::Cost cost, Time now, limit::Outcome& outcome) noexcept;
+  // What was spent so and came to nothing. False: it does not adjoin what is left here, or was debited before
+  // it, and so before what may have become of the key meanwhile.
+  [[nodiscard]] bool put_back(const limit::Charge& line, const limit::Outcome& outcome) noexcept;
+  // The same of a bucket, as a lot of its own that goes by this one's reading of Redis's clock. None of such
+  // that were debited before this one, nor of a window.
+  [[nodiscard]] std::optional<Lot> apart(std::uint32_t number, const limit::Charge& line,
+                                         const limit::Outcome& outcome) const noexcept;
   // Takes in another of the same window. False: it is of none, or of another one.
   [[nodiscard]] bool merge(const Lot& other) noexcept;
 
@@ -105,10 +110,9 @@ class Lot {
   limit::Cost gone_ = 0;
   const limit::Spacing* spacing_ = nullptr;  // of a bucket
   Trip trip_{};
-  base::TimePoint until_{};  // of a window
-  limit::Ticks end_ = 0;     // of a bucket: where its slots end
-  limit::Cost spent_ = 0;    // and not put back
-  limit::Ticks slack_ = 0;
+  base::TimePoint until_{};    // of a window
+  limit::Ticks end_ = 0;       // of a bucket: where its slots end
+  base::TimePoint debited_{};  // the first of them
   base::Duration whole_{};
 };
 

@@ -57,8 +57,6 @@ struct Call {
   [[nodiscard]] bool ends_wait() const noexcept { return waiting == nullptr || --*waiting == 0; }
   // Of one that was answered: no enforced line was refused.
   [[nodiscard]] bool charged() const noexcept;
-  // Where it is not empty: takes what Redis said of the lines' states, kAnswerNumbers each.
-  std::span<std::int64_t> told{};
 };
 
 // Suspends the coroutine that awaits it until the call has its answer.

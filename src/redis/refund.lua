@@ -9,8 +9,9 @@
 -- A state that is not there has drained: nothing is given back, and what is owed is charged whole, as of the time of
 -- the charge. One of another kind, as a changed configuration leaves it behind, stays as it is. And so does one that was
 -- reset since the charge, which a key beside it tells: of a name of its own, that KEYS does not have, but in its slot.
--- Nor is anything given back to a window that was lost since the charge (FLUSHALL, a failover) and counts others'
--- requests by now, or to a log of which units are taken in advance. Of others it is not known.
+-- Nor is anything given back to a window, or a bucket of which units are taken in advance, that was lost whole since the
+-- charge (FLUSHALL) and counts others' requests by now, or to a log of that kind. Of others it is not known, and of none
+-- whether a replica was promoted that had not heard of the charge.
 local take = struct.unpack
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -21,7 +22,7 @@ local number, at = take('<d', lines)
 -- nothing, where GET would be an error. Made where a line of that kind comes, as in charge.lua.
 local function kind_of(kind, now)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
-  local max, min, ceil, format, concat = math.max, math.min, math.ceil, string.format, table.concat
+  local max, min, ceil, format = math.max, math.min, math.ceil, string.format
   local most_counted = 4294967295 -- 2^32 - 1: more owed than that counts as so much
 
   -- A key is given back whole. For a day, which is longer than requests last, it is known when that was.
@@ -51,6 +52,51 @@ local function kind_of(kind, now)
   if kind == 1 or kind == 9 then
 --#include spans.lua
 --#include gaps.lua
+    local most_gaps = 16 -- of more of them the shortest is lost
+
+    local function is_gapped(state)
+      return state and #state % 32 == 24 and byte(state) == 9
+    end
+
+    -- Of a rate that was configured anew the TAT is rounded up, where its fraction cannot be of this one.
+    local function places_in(state, count)
+      local tat, part, since, gaps = 0, 0, now, {}
+      if state and #state == 16 then
+        tat, part = take('<dd', state)
+      elseif is_gapped(state) then
+        tat, part, since = take('<ddI7', state, 2)
+        for at = 25, #state, 32 do
+          local gap = { gap_at(state, at, count) }
+          if less(gap[1], gap[2], gap[3], gap[4]) then
+            gaps[#gaps + 1] = gap
+          end
+        end
+      end
+      if part >= count then
+        tat, part = tat + 1, 0
+      end
+      return tat, part, since, gaps
+    end
+
+    local function places_of(tat, part, since, gaps)
+      local packed = { head_of(tat, part, since) }
+      for n = 1, #gaps do
+        packed[n + 1] = pack('<dddd', unpack(gaps[n]))
+      end
+      return table.concat(packed)
+    end
+
+    local function without_shortest(gaps, count)
+      local shortest, its, its_part
+      for n, gap in ipairs(gaps) do
+        local length, length_part = minus(gap[3], gap[4], gap[1], gap[2], count)
+        if not shortest or less(length, length_part, its, its_part) then
+          shortest, its, its_part = n, length, length_part
+        end
+      end
+      table.remove(gaps, shortest)
+    end
+
     -- Gaps end before the TAT: it moves back to where the last one begins that it would have behind it.
     local function without_end(tat, part, gaps)
       for n = #gaps, 1, -1 do
@@ -97,6 +143,9 @@ local function kind_of(kind, now)
         table.insert(gaps, n, { first, first_part, last, last_part })
       end
       tat, part = without_end(tat, part, gaps)
+      if #gaps > most_gaps then
+        without_shortest(gaps, count)
+      end
       return keep(key, places_of(tat, part, since, gaps), (part > 0 and tat + 1 or tat) - now)
     end
     if kind == 9 then
@@ -112,7 +161,7 @@ local function kind_of(kind, now)
       end
       local tat, part, since, gaps = places_in(state, count)
       if less(actual, actual_part, reserved, reserved_part) then
-        if not state then
+        if not state or gapped and charged_at < since then
           return
         end
         local back, back_part = minus(reserved, reserved_part, actual, actual_part, count)

@@ -152,10 +152,6 @@ void Store::Session::handle_bill(Call& call, const BillPlace& place, Pipeline::T
   if (!faults_.none()) faults_.went_well(Faults::kinds_of(call.charges));
   if (call.looks) return finish(call, {});
   holding_.keep(call);
-  if (!call.told.empty()) {
-    const auto told = answers_of(reply, place, call.charges.size());
-    std::copy(told.begin(), told.end(), call.told.begin());
-  }
   if (const auto answers = answers_of_refused(reply, place, call.charges.size()); !answers.empty())
     denied_.remember(call.charges, answers, {sent, std::chrono::steady_clock::now(), call.server_now});
   else
@@ -172,13 +168,11 @@ void Store::Session::take_back(const Pipeline::Bill& bill, const BillPlace& plac
   if (read_outcomes(reply, place, lines, answers, charged_at) != Reading::Answer) return;
   for (std::size_t i = 0; i < lines.size(); ++i)
     if (lines[i].enforced && !answers[i].allowed) return;  // nothing was charged
-  const auto told = answers_of(reply, place, lines.size());
   std::vector<Refund> refunds;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    const AnswerNumbers answer(told.data() + i * kAnswerNumbers, kAnswerNumbers);
     if (!answers[i].allowed) continue;
-    refunds.push_back({lines[i], charged_at + answers[i].delay, 0, holding_.of(bill.permit)});
-    if (has_slots(lines[i])) refunds.back().begin = begin_of(lines[i], charged_at, answer);
+    refunds.push_back(refund_of(lines[i], charged_at, answers[i]));
+    refunds.back().hold = holding_.of(bill.permit);
   }
   if (!refunds.empty()) refund_anywhere(refunds);
 }

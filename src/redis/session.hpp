@@ -46,8 +46,8 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
 
   // Where it is alone.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
-                                                 base::TimePoint& server_now, limit::LineSet& unasked,
-                                                 std::span<std::int64_t> answers) override;
+                                                 base::TimePoint& server_now,
+                                                 limit::LineSet& unasked) override;
   // Of any number of lines.
   [[nodiscard]] net::ErrorCode begin(Call& call) override;
   void refund(std::span<const Refund> refunds) override;

@@ -29,11 +29,12 @@ Lot* Stock::Place::lot_of(Cost cost, Time now) noexcept {
   return first;
 }
 
-// One of nothing, else the oldest of those that are empty.
+// One of nothing, else the oldest of those that are too small.
 Lot* Stock::Place::room(Time now) noexcept {
   Lot* oldest = nullptr;
   for (Lot& lot : lots)
-    if (lot.ready(now) == 0 && (oldest == nullptr || lot.number() < oldest->number())) oldest = &lot;
+    if (lot.ready(now) < request_cost && (oldest == nullptr || lot.number() < oldest->number()))
+      oldest = &lot;
   return oldest;
 }
 
@@ -61,15 +62,13 @@ bool Stock::spend(const limit::Charge& line, Time now, limit::Outcome& outcome) 
   Place* place = find(line);
   Lot* lot = place != nullptr ? place->lot_of(line.cost, now) : nullptr;
   if (lot == nullptr) return false;
-  lot->spend(line.cost, now);
   stats_.spent += line.cost;
   place->used = now;
   const auto whole = lot->whole_after(now);
-  outcome = {.allowed = true,
-             .remaining = place->ready(now),
-             .reset_after = whole,
-             .more_after = whole,  // sooner if more are taken, but who knows
-             .lot = lot->number()};
+  outcome = {
+      .allowed = true, .reset_after = whole, .more_after = whole};  // sooner if more are taken, but who knows
+  lot->spend(line.cost, now, outcome);
+  outcome.remaining = place->ready(now);
   return true;
 }
 
@@ -82,25 +81,29 @@ bool Stock::peek(const limit::Charge& line, Time now, limit::Outcome& outcome) {
   return true;
 }
 
-void Stock::put_back(const limit::Charge& line, std::uint32_t number) {
+void Stock::put_back(const limit::Charge& line, const limit::Outcome& outcome, std::vector<Refund>& back) {
   stats_.put_back += line.cost;
-  if (Place* place = find(line))
-    for (Lot& lot : place->lots)
-      if (lot.number() == number && lot.put_back(line.cost)) return;
-  stats_.lost += line.cost;
+  Place* place = find(line);
+  if (place != nullptr && place->put_back(line, outcome, next_number(), stats_)) return;
+  stats_.returned += line.cost;
+  back.push_back(refund_of(line, outcome.debited_at, outcome));
 }
 
-Refund Stock::refund_of(const limit::Charge& line, base::TimePoint charged_at) noexcept {
-  Refund back{line, charged_at};
-  Place* place = find(line);
-  if (place == nullptr) return back;
-  const auto found = std::find_if(place->charged.begin(), place->charged.end(), [&](const Charged& charged) {
-    return charged.cost == line.cost && charged.at == charged_at;
-  });
-  if (found == place->charged.end()) return back;
-  back.begin = found->begin;
-  found->cost = 0;
-  return back;
+bool Stock::Place::put_back(const limit::Charge& units, const limit::Outcome& outcome, std::uint32_t number,
+                            LeaseStats& stats) noexcept {
+  Lot* empty = nullptr;
+  for (Lot& lot : lots) {
+    if (lot.put_back(units, outcome)) return true;
+    if (lot.left() == 0 && (empty == nullptr || lot.number() < empty->number())) empty = &lot;
+  }
+  if (empty == nullptr) return false;
+  for (const Lot& lot : lots)
+    if (const auto apart = lot.apart(number, units, outcome)) {
+      stats.lost += empty->gone();
+      *empty = *apart;
+      return true;
+    }
+  return false;
 }
 
 void Stock::note_trip(const limit::Charge& line, Time now) {
@@ -112,27 +115,25 @@ void Stock::note_trip(const limit::Charge& line, Time now) {
     place->trips = 0;
   }
   ++place->trips;
-  if (place->size == 0 && place->trips >= kHot) place->size = kFirst;
+  place->request_cost = line.cost;
+  if (place->size == 0 && place->trips >= kHot) place->size = kFirst * line.cost;
 }
 
-void Stock::learn(const limit::Charge& line, const Trip& trip, const limit::Outcome& outcome) {
-  Place* place = find(line);
-  if (place == nullptr) return;
-  place->known = outcome.remaining;
-  if (!outcome.allowed || !has_slots(line)) return;
-  std::rotate(place->charged.begin(), place->charged.end() - 1, place->charged.end());
-  place->charged.front() = {trip.charged_at, line.cost, trip.begin};
+void Stock::learn(const limit::Charge& line, const limit::Outcome& outcome) {
+  if (Place* place = find(line)) place->known = outcome.remaining;
 }
 
 Cost Stock::wanted(const limit::Charge& line, Time now) {
   Place* place = find(line);
   if (place == nullptr || place->size == 0 || place->taking || now < place->rest_until) return 0;
-  if (place->ready(now) > place->size / 4) return 0;
+  if (place->lot_of(line.cost, now) != nullptr && place->ready(now) > place->size / 4) return 0;
+  place->request_cost = line.cost;
   if (place->room(now) == nullptr) return 0;
   adapt(*place, now);
-  const auto units = std::min({place->size, line.lease, place->known / kShare});
-  place->size = std::max(units, kFirst);
-  if (units < kLeast) return 0;
+  auto units = std::min({place->size, line.lease, place->known / kShare});
+  place->size = std::max(units, kFirst * line.cost);
+  units -= units % line.cost;
+  if (units < kLeast * line.cost) return 0;
   place->taking = true;
   place->forgotten = false;
   place->taken = now;
@@ -142,11 +143,12 @@ Cost Stock::wanted(const limit::Charge& line, Time now) {
 // By how long the last lease was enough.
 void Stock::adapt(Place& place, Time now) const noexcept {
   if (place.taken == Time{}) return;
+  const auto first = kFirst * place.request_cost;
   const auto enough_for = now - place.taken;
   if (enough_for < span_)
-    place.size = std::min(2 * place.size, std::max(place.line.lease, kFirst));
+    place.size = std::min(2 * place.size, std::max(place.line.lease, first));
   else if (enough_for > 4 * span_)
-    place.size = std::max(place.size / 2, kFirst);
+    place.size = std::max(place.size / 2, first);
 }
 
 std::uint32_t Stock::next_number() noexcept {
@@ -210,7 +212,6 @@ void Stock::forget(const limit::Charge& line) noexcept {
   }
   place->size = 0;
   place->trips = 0;
-  place->charged = {};
   place->forgotten = place->taking;
 }
 
@@ -225,7 +226,7 @@ void Stock::sweep(Place& place, Time now, std::vector<Refund>& back) {
   const bool window = limit::spacing(*place.line.limiter) == nullptr;
   for (Lot& lot : place.lots) {
     const bool old = window && lot.left() > 0 && now - lot.received() >= hold_;
-    if (old) place.size = std::max(place.size / 2, kFirst);
+    if (old) place.size = std::max(place.size / 2, kFirst * place.request_cost);
     if (idle || old || (lot.left() > 0 && lot.ready(now) == 0)) dispose(place.line, lot, now, back);
   }
   if (idle && !place.taking) place = Place{};

@@ -1,10 +1,10 @@
 // What one weir holds of keys in advance, and how much more it should take: lots (redis/lot.hpp) by key.
 // Pure: plain values, and time as an argument.
 //
-// A cold key gets nothing, its requests go to Redis one by one. A hot one gets kFirst units, then twice as
-// many each time that a lease is gone within a span; never more than its rule allows, nor than a kShare-th of
-// what was left when Redis was last heard, so that near the end of a limit everybody asks for single units
-// again.
+// A cold key gets nothing, its requests go to Redis one by one. A hot one gets units for kFirst requests,
+// then twice as many each time that a lease is gone within a span; whole requests, never more than its rule
+// allows, nor than a kShare-th of what was left when Redis was last heard, so that near the end of a limit
+// everybody asks for single units again.
 #pragma once
 
 #include "redis/line.hpp"
@@ -35,16 +35,12 @@ class Stock {
   bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
   // Whether it could.
   bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
-  // What was spent of that lot came to nothing.
-  void put_back(const limit::Charge& line, std::uint32_t lot);
-  // What gives back in Redis what a trip has charged: of a bucket its very slots, if it was among the last
-  // kTrips of the key from here that were admitted; else whichever are the last, and that moves slots that
-  // others may hold. REQUIRES has_slots(line).
-  [[nodiscard]] Refund refund_of(const limit::Charge& line, base::TimePoint charged_at) noexcept;
+  // What was spent here with that outcome came to nothing. What has no place here any more goes to `back`.
+  void put_back(const limit::Charge& line, const limit::Outcome& outcome, std::vector<Refund>& back);
 
   // A request of the key goes to Redis, and what came of it.
   void note_trip(const limit::Charge& line, Time now);
-  void learn(const limit::Charge& line, const Trip& trip, const limit::Outcome& outcome);
+  void learn(const limit::Charge& line, const limit::Outcome& outcome);
 
   // How many units to take now; 0: none. Else arrived() or failed() has to follow.
   [[nodiscard]] limit::Cost wanted(const limit::Charge& line, Time now);
@@ -65,37 +61,34 @@ class Stock {
 
   // A key is hot once so many of its requests had to go to Redis within a span, a quarter of `hold`.
   static constexpr unsigned kHot = 4;
-  static constexpr limit::Cost kFirst = 8;
+  static constexpr limit::Cost kFirst = 8;  // times what a request costs
   static constexpr limit::Cost kShare = 4;
-  static constexpr limit::Cost kLeast = 2;  // fewer are not worth a trip
-  static constexpr std::size_t kTrips = 8;
+  static constexpr limit::Cost kLeast = 2;  // requests: fewer are not worth a trip
 
  private:
   static constexpr std::size_t kWays = 4;
-
-  // What a trip has charged; its cost is 0: nothing, or it has gone back.
-  struct Charged {
-    base::TimePoint at;
-    limit::Cost cost = 0;
-    limit::Ticks begin = 0;
-  };
+  static constexpr std::size_t kLots =
+      8;  // few of them leases; more where requests come to nothing here and there
 
   struct Place {
-    limit::Charge line{};       // its limiter is null: nobody's
-    std::array<Lot, 3> lots{};  // in no order
-    limit::Cost size = 0;       // of the next lease; 0: the key is cold
-    limit::Cost known = 0;      // what was left in Redis when it was last heard
-    unsigned trips = 0;         // since trips_since
+    limit::Charge line{};           // its limiter is null: nobody's
+    std::array<Lot, kLots> lots{};  // in no order
+    limit::Cost size = 0;           // of the next lease; 0: the key is cold
+    limit::Cost request_cost = 1;   // of the last one that went to Redis
+    limit::Cost known = 0;          // what was left in Redis when it was last heard
+    unsigned trips = 0;             // since trips_since
     bool taking = false;
-    bool forgotten = false;                 // since it began to take
-    std::array<Charged, kTrips> charged{};  // by the last trips that were admitted, the last first
+    bool forgotten = false;  // since it began to take
     Time used{}, trips_since{}, taken{}, rest_until{};
 
     [[nodiscard]] limit::Cost ready(Time now) const noexcept;
     [[nodiscard]] bool holds() const noexcept;
     // The one to spend so much from: of several the one whose units run out first. Null: none has as many.
     [[nodiscard]] Lot* lot_of(limit::Cost cost, Time now) noexcept;
-    // Where another one finds room: null while units of all of them may be spent.
+    // What was spent so and came to nothing. False: there is no place for it.
+    [[nodiscard]] bool put_back(const limit::Charge& units, const limit::Outcome& outcome,
+                                std::uint32_t number, LeaseStats& stats) noexcept;
+    // Where another one finds room: null while a request could be paid from each of them.
     [[nodiscard]] Lot* room(Time now) noexcept;
   };
 

@@ -49,7 +49,7 @@ net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
   assert(!charges.empty() && charges.size() == outcomes.size() && charges.size() <= limit::kMaxCharges);
   unasked = limit::all_lines(charges.size());
   if (pays_here(charges)) return leasing_->charge(charges, outcomes, server_now, unasked);
-  return backend_->charge(charges, outcomes, server_now, unasked, {});
+  return backend_->charge(charges, outcomes, server_now, unasked);
 }
 
 bool Store::refuses(std::span<const limit::Charge> charges, std::span<limit::Outcome> outcomes) noexcept {
@@ -62,8 +62,9 @@ void Store::refund(const limit::Charge& charge, base::TimePoint departure) {
 }
 
 void Store::refund(const limit::Charge& charge, base::TimePoint charged_at, const limit::Outcome& outcome) {
-  if (leasing_ && charge.lease != 0) return leasing_->refund(charge, charged_at, outcome);
-  refund(charge, charged_at + base::Duration(outcome.ahead) + outcome.delay);
+  if (leasing_ && outcome.lot != 0) return leasing_->refund(charge, outcome);
+  const Refund line = refund_of(charge, charged_at + base::Duration(outcome.ahead), outcome);
+  backend_->refund({&line, 1});
 }
 
 void Store::settle(const limit::Charge& charge, base::TimePoint charged_at, limit::Cost actual) {

@@ -32,10 +32,8 @@ LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
 }  // namespace
 
 net::Task<net::ErrorCode> Store::Session::charge(Charges charges, Outcomes outcomes,
-                                                 base::TimePoint& server_now, limit::LineSet& unasked,
-                                                 std::span<std::int64_t> answers) {
+                                                 base::TimePoint& server_now, limit::LineSet& unasked) {
   Call call{charges, outcomes};
-  call.told = answers;
   unasked = limit::all_lines(charges.size());
   const auto refused = begin(call);
   if (refused) co_return refused;

@@ -60,20 +60,18 @@ bool UnitLeases::peek(const limit::Charge& line, Time now, limit::Outcome& outco
   return stripe_of(line).use([&](Stock& stock) { return stock.peek(line, now, outcome); });
 }
 
-void UnitLeases::put_back(const limit::Charge& line, std::uint32_t lot) {
-  stripe_of(line).use([&](Stock& stock) { stock.put_back(line, lot); });
-}
-
-Refund UnitLeases::refund_of(const limit::Charge& line, base::TimePoint charged_at) {
-  return stripe_of(line).use([&](Stock& stock) { return stock.refund_of(line, charged_at); });
+std::vector<Refund> UnitLeases::put_back(const limit::Charge& line, const limit::Outcome& outcome) {
+  std::vector<Refund> back;
+  stripe_of(line).use([&](Stock& stock) { stock.put_back(line, outcome, back); });
+  return back;
 }
 
 void UnitLeases::note_trip(const limit::Charge& line, Time now) {
   stripe_of(line).use([&](Stock& stock) { stock.note_trip(line, now); });
 }
 
-void UnitLeases::learn(const limit::Charge& line, const Trip& trip, const limit::Outcome& outcome) {
-  stripe_of(line).use([&](Stock& stock) { stock.learn(line, trip, outcome); });
+void UnitLeases::learn(const limit::Charge& line, const limit::Outcome& outcome) {
+  stripe_of(line).use([&](Stock& stock) { stock.learn(line, outcome); });
 }
 
 limit::Cost UnitLeases::wanted(const limit::Charge& line, Time now) {

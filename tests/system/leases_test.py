@@ -7,6 +7,7 @@ import struct
 import time
 
 from harness import PATIENCE, SANITIZED, Redis, TestCase, Weir, closed_port, config, eventually, main, rule, together
+from resolve_test import Silent
 
 CLIENTS = 3  # too few to open the breaker by waiting in vain
 MANY = 4_000 if SANITIZED else 20_000
@@ -120,6 +121,23 @@ class Leases(TestCase):
         print(f"\n{admitted} of 2000 admitted, {returned:.0f} units came back, {lost:.0f} were lost", flush=True)
         self.assertGreater(returned, 100)
         self.assertEqual(admitted, 2000)
+
+    def test_what_reached_no_server_is_given_back_however_late(self):
+        """When what it was taken with has gone back long ago."""
+        away = self.start(Silent("127.0.0.1", 0))
+        upstream = f'[[upstream]]\nname = "away"\nservers = ["127.0.0.1:{away.port}"]\ntimeouts = {{ connect = "700ms" }}\n'
+        routes = '[[route]]\nmatch = { path = "/away" }\nupstream = "away"\n[[route]]\nrespond = { status = 200, body = "ok" }\n'
+        for algorithm, limit in (("fixed_window", {"limit": "100/3000day"}), ("token_bucket", {"limit": "1/day", "burst": 100})):
+            with self.subTest(algorithm):
+                self.redis.command("FLUSHALL")
+                weir = self.weir(leased(algorithm, lease='"25%"', **limit), lease_return="200ms", upstream=upstream, routes=routes)
+                away_statuses = together(6, lambda _: self.statuses(weir.port, 4, "/away"))
+                self.assertEqual({status for each in away_statuses for status in each}, {504})
+                eventually(lambda: weir.metric("weir_lease_units") == 0, "it holds nothing")
+                admitted = ask(weir.port, 150, at_once=1)[0]
+                print(f"\n{algorithm}: {admitted} of 100 admitted", flush=True)
+                self.assertGreaterEqual(admitted, 98, "the first place of a bucket that stood full ran out at once")
+                self.assertLessEqual(admitted, 100)
 
     def test_a_weir_that_ends_gives_all_back(self):
         rules = leased("fixed_window", f"{MANY}/3000day")

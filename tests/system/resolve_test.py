@@ -20,6 +20,7 @@ class Silent:
 
     def __init__(self, host, port):
         self.sockets = [socket.create_server((host, port), backlog=0)]
+        self.port = port = self.sockets[0].getsockname()[1]
         for _ in range(4):
             self.sockets.append(socket.socket())
             self.sockets[-1].setblocking(False)

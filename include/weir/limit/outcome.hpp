@@ -32,6 +32,11 @@ struct Outcome {
   std::uint32_t limit = 0;
   // Admitted from units that this process took in advance: from which (src/redis/stock.hpp). Zero: not so.
   std::uint32_t lot = 0;
+  // Of a bucket with a lease: where its slots begin, an instant and so many ticks behind it
+  // (src/redis/lot.hpp), for they are given back where they are.
+  std::uint32_t slots_ticks = 0;
+  base::TimePoint slots_at{};
+  base::TimePoint debited_at{};  // where there is a lot: when Redis was charged for it
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 

@@ -52,12 +52,11 @@ class UnitLeases {
   // The rest is for stores, and as Stock has it. REQUIRES line.lease != 0.
   bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
   bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
-  void put_back(const limit::Charge& line, std::uint32_t lot);
   void note_trip(const limit::Charge& line, Time now);
-  void learn(const limit::Charge& line, const Trip& trip, const limit::Outcome& outcome);
+  void learn(const limit::Charge& line, const limit::Outcome& outcome);
   [[nodiscard]] limit::Cost wanted(const limit::Charge& line, Time now);
   // These hand out what is to be given back in Redis.
-  [[nodiscard]] Refund refund_of(const limit::Charge& line, base::TimePoint charged_at);
+  [[nodiscard]] std::vector<Refund> put_back(const limit::Charge& line, const limit::Outcome& outcome);
   [[nodiscard]] std::vector<Refund> arrived(const limit::Charge& line, const Trip& trip,
                                             const limit::Outcome& outcome);
   void failed(const limit::Charge& line, Time now);

@@ -297,11 +297,15 @@ const WrongConfiguration kWrong[] = {
      leased("limit = \"100/s\"\nlease = \"26%\"\n"),
      {"weir.toml:17: rule[y].lease: found \"26%\"; expected a share from \"1%\" to \"25%\", or a number up "
       "to "
-      "a quarter of the limit, 25"}},
+      "a quarter of the limit, or of the burst, 25"}},
     {"RuleLeaseNumber",
      leased("limit = \"100/s\"\nlease = 26\n"),
      {"weir.toml:17: rule[y].lease: found 26; expected a share from \"1%\" to \"25%\", or a number up to a "
-      "quarter of the limit, 25"}},
+      "quarter of the limit, or of the burst, 25"}},
+    {"RuleLeaseBelowTheCost",
+     leased("limit = \"100/s\"\nlease = 19\ncost = 10\n"),
+     {"weir.toml:17: rule[y].lease: found 19, 19 units, which is less than two requests of cost 10 and saves "
+      "no trip; expected more, or no lease"}},
     {"RuleLeaseTooLittle",
      leased("limit = \"10/s\"\nlease = \"10%\"\n"),
      {"weir.toml:17: rule[y].lease: found \"10%\" of 10, which is less than two units and saves no trip; "

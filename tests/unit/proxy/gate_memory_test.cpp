@@ -83,7 +83,7 @@ struct Leasing : Asking {
     const auto now = std::chrono::steady_clock::now();
     const redis::Trip trip{.sent = now, .received = now, .charged_at = clock.now()};
     for (unsigned i = 0; i < redis::Stock::kHot; ++i) units.note_trip(line, now);
-    units.learn(line, trip, {.allowed = true, .remaining = 1000});
+    units.learn(line, {.allowed = true, .remaining = 1000});
     line.cost = units.wanted(line, now);
     (void)units.arrived(line, trip, {.allowed = true, .remaining = 1000});
   }

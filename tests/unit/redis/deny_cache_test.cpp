@@ -230,6 +230,27 @@ TEST_F(Denials, OfABucketWithALeaseAreNotForALowerCost) {
   }
 }
 
+// Of that gap nothing need be left when the next one is refused.
+TEST_F(Denials, DoNotSayThatALineFindsAGap) {
+  const limit::Limiter wide = token_bucket({1, 1s}, 100);
+  const auto hot = [&](limit::Cost cost) {
+    return Charge{.key = key_, .limiter = &wide, .cost = cost, .lease = 1};
+  };
+  std::array<Outcome, 1> outcomes;
+  const std::array gap{hot(5)}, rest{hot(95)};
+  ask(gap, outcomes);
+  scripts_.refund(refund_of(gap[0], now_, outcomes[0]));
+  ask(gap, outcomes);
+  ASSERT_TRUE(ask(rest));
+  scripts_.refund(refund_of(gap[0], now_, outcomes[0]));
+  const Charge other{.key = other_, .limiter = &one_a_second_};
+  ASSERT_TRUE(ask({&other, 1}));
+  const std::array both{other, hot(5)}, dearer{other, hot(6)};
+  ASSERT_FALSE(ask(both));
+  EXPECT_FALSE(refuses(dearer)) << "it would be told half a second";
+  EXPECT_FALSE(refuses(both));
+}
+
 TEST_F(Denials, HaveBoundedRoom) {
   for (std::uint64_t i = 1; i <= 3; ++i) {  // of one set
     const std::array bill{Charge{{1, i}, &one_a_second_}};

@@ -112,6 +112,30 @@ TEST_F(Leasing, WhatIsTakenTooLateGoesBack) {
   }
 }
 
+// Others were charged behind it meanwhile.
+TEST_F(Leasing, WhatComesTooLateGoesBackInItsPlace) {
+  UnitLeases units(64, 10s);
+  Worker other(Worker::settings_for(server_), Worker::quick(), nullptr, &units);
+  Worker worker(Worker::settings_for(server_, 50ms), Worker::quick(), nullptr, &units_);
+  ASSERT_TRUE(other.turn_until_up());
+  ASSERT_TRUE(worker.turn_until_up());
+  auto first = bill(bucket_);
+  first[0].cost = 100;
+  ASSERT_TRUE(other.charge(first).outcomes[0].allowed);
+  server_.freeze();
+  EXPECT_EQ(worker.charge(bill(bucket_)).error, StoreError::Timeout);
+  Answer behind;
+  const auto charges = bill(bucket_);
+  other.begin(charges, behind);
+  server_.thaw();
+  ASSERT_TRUE(other.turn_until([&] { return behind.done; }));
+  ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds == 1; }));
+  await_answers(worker);
+  const auto filled = worker.charge(charges).outcomes.at(0).slots_at - behind.outcomes.at(0).slots_at;
+  EXPECT_EQ(abs(filled), limit::spacing(bucket_)->window() / kBurst)
+      << "beside it, on whichever side: a Redis that thaws may read them in any order";
+}
+
 TEST_F(Leasing, OfABillThatWasRefusedNothingIsTakenHoweverLate) {
   const limit::Limiter one = limit::FixedWindow::make({1, 1h}).value();
   UnitLeases units(64, 10s);

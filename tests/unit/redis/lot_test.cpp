@@ -50,7 +50,8 @@ TEST(Lot, OfABucketThatIsDrawnOnKeepsUntilItsSlots) {
 
 TEST(Lot, SpendsWhatRunsOutFirst) {
   auto lot = bucket_lot(20);
-  lot.spend(4, kHere + 9ms);
+  limit::Outcome outcome;
+  lot.spend(4, kHere + 9ms, outcome);
   EXPECT_EQ(lot.gone(), 10U) << "so many have run out";
   EXPECT_EQ(lot.left(), 6U);
   EXPECT_EQ(lot.ready(kHere + 13ms), 6U) << "those spent were the next to go";
@@ -62,20 +63,40 @@ TEST(Lot, AllowsForASlowClock) {
   EXPECT_EQ(bucket_lot(20, 2048 + 1).ready(kHere + 2048ms), 18U) << "Redis may be 2 ms ahead by now";
 }
 
-TEST(Lot, TakesBackWhatMayStandBeforeTheRest) {
-  auto early = bucket_lot(20, 70);
-  early.spend(3, kHere);
-  EXPECT_TRUE(early.put_back(3));
-  EXPECT_EQ(early.ready(kHere), 20U);
+// The others' slots do not move.
+TEST(Lot, TakesBackWhatAdjoinsTheRest) {
+  auto lot = bucket_lot(20, 70);
+  limit::Outcome first, second;
+  lot.spend(3, kHere, first);
+  lot.spend(2, kHere, second);
+  EXPECT_EQ(first.slots_at, kRedis + 70ms);
+  EXPECT_EQ(second.slots_at, kRedis + 73ms);
+  EXPECT_FALSE(lot.put_back(line_of(kBucket, 3), first)) << "the second stands between";
+  EXPECT_TRUE(lot.put_back(line_of(kBucket, 2), second));
+  EXPECT_TRUE(lot.put_back(line_of(kBucket, 3), first));
+  EXPECT_EQ(lot.ready(kHere), 20U);
+  lot.spend(20, kHere, first);
+  EXPECT_TRUE(lot.put_back(line_of(kBucket, 20), first)) << "though nothing is left";
+  EXPECT_EQ(lot.ready(kHere), 20U);
+  lot.spend(3, kHere, first);
+  lot.spend(2, kHere, second);
+  auto apart = lot.apart(2, line_of(kBucket, 3), first);
+  ASSERT_TRUE(apart);
+  EXPECT_TRUE(apart->put_back(line_of(kBucket, 2), second)) << "behind it";
+  EXPECT_EQ(apart->ready(kHere), 5U);
+  EXPECT_EQ(apart->ready(kHere + 72ms), 2U);
+}
 
-  auto late = bucket_lot(20);
-  late.spend(3, kHere + 5ms);
-  EXPECT_TRUE(late.put_back(3)) << "nobody stands behind them";
-  EXPECT_EQ(late.left(), 20U) << "as if nothing had been spent";
-  EXPECT_EQ(late.ready(kHere + 5ms), 14U);
-  for (int i = 0; i < 3; ++i) late.spend(1, kHere + 5ms);
-  for (int i = 0; i < 2; ++i) late.spend(1, kHere + 9ms);
-  EXPECT_FALSE(late.put_back(1)) << "those of now began right after they were spent, and would have to move";
+TEST(Lot, TakesBackNothingThatWasDebitedBeforeIt) {
+  const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
+  auto before = window_lot(fixed, 20, 4s), after = window_lot(fixed, 20, 5s);
+  limit::Outcome outcome;
+  before.spend(1, kHere, outcome);
+  EXPECT_FALSE(after.put_back(line_of(fixed, 1), outcome));
+  EXPECT_TRUE(before.put_back(line_of(fixed, 1), outcome));
+  EXPECT_EQ(before.left(), 20U);
+  before.spend(1, kHere, outcome);
+  EXPECT_FALSE(window_lot(fixed, 20, 14s).put_back(line_of(fixed, 1), outcome)) << "of another window";
 }
 
 TEST(Lot, OfAWindowIsGoodUntilItEnds) {
@@ -107,7 +128,8 @@ TEST(Lot, TellsWhatGivesItBack) {
   EXPECT_EQ(window->charge.cost, 20U);
 
   auto lot = bucket_lot(20, 70);
-  lot.spend(5, kHere);
+  limit::Outcome outcome;
+  lot.spend(5, kHere, outcome);
   const auto bucket = lot.return_of(line_of(kBucket, 1), kHere);
   ASSERT_TRUE(bucket);
   EXPECT_EQ(bucket->begin, limit::spacing(kBucket)->ticks(kRedis + 75ms)) << "where its slots begin";

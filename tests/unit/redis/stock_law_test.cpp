@@ -99,6 +99,7 @@ class World {
       request(weir);
       if (below(20) == 0) sweep(weirs_[below(weirs_.size())]);
     }
+    hear_of_failures();
     for (auto& weir : weirs_) {
       std::vector<Refund> back;
       weir.stock->give_up(local(weir), back, 1000);
@@ -170,9 +171,8 @@ class World {
     std::array<limit::Outcome, 1> outcomes;
     base::TimePoint at;
     EXPECT_EQ(read_outcomes(reply, {{line}}, outcomes, at), Reading::Answer);
-    const AnswerNumbers answer(answers_of(reply, {0, 1, 0, 1}, 1).data(), kAnswerNumbers);
     now_ += Us(below(800));
-    return {outcomes[0], trip_of(line, sent, local(weir), at, answer)};
+    return {outcomes[0], trip_of(line, sent, local(weir), at, outcomes[0])};
   }
 
   [[nodiscard]] limit::Charge line(Cost cost) const {
@@ -187,10 +187,10 @@ class World {
       weir.stock->note_trip(line, local(weir));
       auto answer = ask(weir, line);
       if (answer.outcome.allowed && below(8) == 0) {  // but another node of the cluster refuses
-        refund({{line, answer.trip.charged_at, 0, {}, answer.trip.begin}});
+        refund({refund_of(line, answer.trip.charged_at, answer.outcome)});
         answer.outcome.allowed = false;
       }
-      weir.stock->learn(line, answer.trip, answer.outcome);
+      weir.stock->learn(line, answer.outcome);
       outcome = answer.outcome;
       charged_at = answer.trip.charged_at;
     }
@@ -198,17 +198,23 @@ class World {
     if (const auto units = weir.stock->wanted(line, local(weir))) take(weir, line, units);
   }
 
-  // One in ten comes to nothing, and says so after a while.
+  // One in ten comes to nothing, and says so after a while, in which much may happen.
   void settle(Weir& weir, const limit::Charge& line, const limit::Outcome& outcome,
               base::TimePoint charged_at) {
     const bool fails = below(10) == 0;
     admitted_.push_back({outcome.lot != 0 ? now_ : charged_at, line.cost, fails});
-    if (!fails) return;
-    now_ += Us(below(3000));
-    if (outcome.lot != 0)
-      weir.stock->put_back(line, outcome.lot);
-    else
-      refund({has_slots(line) ? weir.stock->refund_of(line, charged_at) : Refund{line, charged_at}});
+    if (fails) failures_.push_back({&weir, line, outcome, charged_at});
+    if (below(40) == 0) hear_of_failures();
+  }
+
+  void hear_of_failures() {
+    std::vector<Refund> back;
+    for (const auto& [weir, line, outcome, charged_at] : std::exchange(failures_, {}))
+      if (outcome.lot != 0)
+        weir->stock->put_back(line, outcome, back);
+      else
+        back.push_back(refund_of(line, charged_at, outcome));
+    refund(back);
   }
 
   void take(Weir& weir, limit::Charge line, Cost units) {
@@ -237,6 +243,13 @@ class World {
   TimedScripts& redis_;
   std::vector<Weir> weirs_;
   std::vector<Admission> admitted_;
+  struct Failure {
+    Weir* weir;
+    limit::Charge line;
+    limit::Outcome outcome;
+    base::TimePoint charged_at;
+  };
+  std::vector<Failure> failures_;  // that weirs have not heard of yet
   base::TimePoint now_{Us(1'700'000'000'123'456)};
   bool hot_ = false;
 };
@@ -269,7 +282,7 @@ TEST_F(StockLaw, WhatIsAdmittedOneExactLimiterAdmits) {
   for (const auto& [name, limiter, mean] : cases()) {
     SCOPED_TRACE(name);
     LeaseStats all;
-    for (std::uint64_t round = 0; round < 20; ++round) {
+    for (std::uint64_t round = 0; round < 12; ++round) {
       World world(scripts_, limiter, seed_ + round, 1 + round % 4);
       world.run(2500, mean);
       world.check_law();
@@ -287,19 +300,19 @@ TEST_F(StockLaw, WhatIsAdmittedOneExactLimiterAdmits) {
   }
 }
 
-// Of a bucket that hardly refills meanwhile nothing is lost, however many weirs hold units of it, are idle,
-// and give them back between those of others.
+// Of a bucket that hardly refills meanwhile next to nothing is lost, however many weirs hold units of it, are
+// idle, and give them back between those of others, one by one too: what is in more gaps than are kept.
 TEST_F(StockLaw, WhatIsGivenBackOthersMayHave) {
   constexpr Cost kBurst = 3000;
   const Limiter limiter = limit::TokenBucket::make({kBurst, 24h}, kBurst).value();
-  for (std::uint64_t round = 0; round < 20; ++round) {
+  for (std::uint64_t round = 0; round < 12; ++round) {
     World world(scripts_, limiter, seed_ + round, 1 + round % 4);
     world.run(1500, 10ms);
     const auto left = kBurst - world.admitted() - world.stats().lost;
     const auto rest = world.drain();
-    EXPECT_GE(rest + 2, left) << "the first place began at once";
+    EXPECT_GE(rest + kBurst / 50, left);
     EXPECT_LE(rest, left + 2) << "and one or two were refilled";
-    EXPECT_LT(world.stats().lost, 30U) << "but what could not be put back";
+    EXPECT_EQ(world.stats().lost, 0U);
     world.check_law();
     if (HasFatalFailure()) return;
   }

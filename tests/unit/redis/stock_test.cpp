@@ -29,7 +29,7 @@ class StockTest : public ::testing::Test {
     limit::Outcome outcome;
     ASSERT_FALSE(stock_.spend(line(key), now_, outcome));
     stock_.note_trip(line(key), now_);
-    stock_.learn(line(key), trip(), {.allowed = true, .remaining = left});
+    stock_.learn(line(key), {.allowed = true, .remaining = left});
   }
   void heat(std::uint64_t key = 1, Cost left = 50'000) {
     for (unsigned i = 0; i < Stock::kHot; ++i) go(key, left);
@@ -141,7 +141,7 @@ TEST_F(StockTest, WhatIsLeftOfABucketGoesBackOnceNobodyAsks) {
   const Trip drawn_on{.sent = now_, .received = now_, .charged_at = kRedis, .begin = begin};
   for (unsigned i = 0; i < Stock::kHot; ++i) {
     stock_.note_trip(request, now_);
-    stock_.learn(request, drawn_on, {.allowed = true, .remaining = 5000});
+    stock_.learn(request, {.allowed = true, .remaining = 5000});
   }
   auto lease = request;
   lease.cost = stock_.wanted(request, now_);
@@ -164,11 +164,88 @@ TEST_F(StockTest, WhatCameToNothingIsThereAgain) {
   take();
   limit::Outcome first, second;
   ASSERT_TRUE(stock_.spend(line(), now_, first));
-  stock_.put_back(line(), first.lot);
+  stock_.put_back(line(), first, back_);
   ASSERT_TRUE(stock_.spend(line(), now_, second));
   EXPECT_EQ(first.remaining, second.remaining);
-  stock_.put_back(line(), second.lot + 1);
-  EXPECT_EQ(stock_.stats().lost, 1U) << "of no lot that is here";
+  EXPECT_TRUE(back_.empty());
+}
+
+TEST_F(StockTest, WhatCameToNothingAfterTheRestWentBackGoesBackToo) {
+  heat();
+  take();
+  limit::Outcome outcome;
+  ASSERT_TRUE(stock_.spend(line(), now_, outcome));
+  now_ += 1s;
+  stock_.sweep(now_, back_, 1000);
+  ASSERT_EQ(back_.size(), 1U);
+  stock_.put_back(line(), outcome, back_);
+  ASSERT_EQ(back_.size(), 2U);
+  EXPECT_EQ(back_[1].charge.cost, 1U);
+  EXPECT_EQ(back_[1].departure, kRedis);
+  EXPECT_EQ(stock_.stats().held(), 0U);
+  EXPECT_EQ(stock_.stats().lost, 0U);
+}
+
+// It was debited before the reset, and so is not in what Redis counts now.
+TEST_F(StockTest, WhatCameToNothingAfterTheKeyWasResetIsNotOfWhatWasTakenSince) {
+  heat();
+  take();
+  limit::Outcome outcome;
+  ASSERT_TRUE(stock_.spend(line(), now_, outcome));
+  stock_.forget(line());
+  heat();
+  auto lease = line();
+  lease.cost = stock_.wanted(lease, now_);
+  stock_.arrived(lease, {.sent = now_, .received = now_, .charged_at = kRedis + 1ms},
+                 {.allowed = true, .remaining = 1000}, back_);
+  stock_.put_back(line(), outcome, back_);
+  EXPECT_EQ(spend_all(), lease.cost);
+  ASSERT_EQ(back_.size(), 1U);
+  EXPECT_EQ(back_[0].departure, kRedis);
+}
+
+// Units that no request could be paid from keep nobody from taking more.
+TEST_F(StockTest, WhereRequestsCostMoreItTakesForWholeRequests) {
+  for (const Cost cost : {3U, 5U, 7U, 10U}) {
+    const std::uint64_t key = cost;
+    auto request = line(key);
+    request.cost = cost;
+    for (unsigned i = 0; i < Stock::kHot; ++i) {
+      stock_.note_trip(request, now_);
+      stock_.learn(request, {.allowed = true, .remaining = 50'000});
+    }
+    for (int round = 0; round < 10; ++round) {
+      auto lease = request;
+      lease.cost = stock_.wanted(request, now_);
+      ASSERT_GE(lease.cost, 2 * cost) << cost << ", " << round;
+      EXPECT_EQ(lease.cost % cost, 0U);
+      stock_.arrived(lease, trip(), {.allowed = true, .remaining = 50'000}, back_);
+      Cost spent = 0;
+      for (limit::Outcome outcome; stock_.spend(request, now_, outcome);) spent += cost;
+      EXPECT_EQ(spent, lease.cost);
+    }
+  }
+}
+
+TEST_F(StockTest, WhatIsTooLittleForARequestMakesRoomForMore) {
+  const limit::Limiter bucket = limit::TokenBucket::make({1, 1h}, 10'000).value();
+  auto small = line(), large = line();
+  small.limiter = large.limiter = &bucket;
+  small.cost = 2, large.cost = 5;
+  for (unsigned i = 0; i < Stock::kHot; ++i) {
+    stock_.note_trip(small, now_);
+    stock_.learn(small, {.allowed = true, .remaining = 5000});
+  }
+  for (int round = 0; round < 4; ++round) {
+    auto lease = small;
+    lease.cost = 4;
+    (void)stock_.wanted(small, now_);
+    const auto begin = limit::spacing(bucket)->ticks(kRedis + 100h + round * 10h);
+    const Trip drawn_on{.sent = now_, .received = now_, .charged_at = kRedis, .begin = begin};
+    stock_.arrived(lease, drawn_on, {.allowed = true, .remaining = 5000}, back_);
+  }
+  stock_.note_trip(large, now_);
+  EXPECT_GT(stock_.wanted(large, now_), 0U);
 }
 
 TEST_F(StockTest, AfterAFailureItWaits) {
@@ -193,28 +270,6 @@ TEST_F(StockTest, WhatWasOnItsWayWhenTheKeyWasResetIsSpentByNobody) {
   heat();
   EXPECT_GT(take(), 0U);
   EXPECT_GT(spend_all(), 0U);
-}
-
-// Two slots behind what was charged before, each time.
-TEST_F(StockTest, WhatATripChargedOfABucketGoesBackByItsPlace) {
-  const limit::Limiter bucket = limit::TokenBucket::make({1, 1h}, 10'000).value();
-  auto request = line();
-  request.limiter = &bucket;
-  request.cost = 2;
-  const auto begin = [&](unsigned trip) { return limit::spacing(bucket)->ticks(kRedis + 100h + trip * 2h); };
-  const auto charged_at = [](unsigned trip) { return kRedis + trip * 1s; };
-  stock_.note_trip(request, now_);
-  for (unsigned i = 0; i <= Stock::kTrips; ++i) {
-    const Trip trip{.sent = now_, .received = now_, .charged_at = charged_at(i), .begin = begin(i)};
-    stock_.learn(request, trip, {.allowed = true, .remaining = 5000});
-    stock_.learn(request, trip, {.allowed = false, .remaining = 5000});
-  }
-  EXPECT_EQ(stock_.refund_of(request, charged_at(0)).begin, 0) << "too many trips ago";
-  EXPECT_EQ(stock_.refund_of(request, charged_at(1)).begin, begin(1));
-  EXPECT_EQ(stock_.refund_of(request, charged_at(1)).begin, 0) << "it has gone back";
-  EXPECT_EQ(stock_.refund_of(request, charged_at(Stock::kTrips)).begin, begin(Stock::kTrips));
-  stock_.forget(request);
-  EXPECT_EQ(stock_.refund_of(request, charged_at(2)).begin, 0);
 }
 
 TEST_F(StockTest, AKeyThatFindsNoPlaceIsCounted) {
