@@ -3,19 +3,20 @@
 #include "proxy/gate.hpp"
 
 #include <new>
+#include <utility>
 #include <variant>
 
 namespace weir::proxy {
 
 void Gate::refund() {
   if (!taken_) return refund_but(entrusted_ ? &*entrusted_ : nullptr);
-  refund_but(&taken_->charge.key);
-  const auto& [at, promised, charge, in_redis, overflow, places] = *taken_;
+  const auto taken = *std::exchange(taken_, std::nullopt);
+  refund_but(&taken.charge.key);
+  const auto& [at, promised, charge, in_redis, overflow, places] = taken;
   if (in_redis)
     worker_.redis->refund(charge, promised);
   else
     refund_here(charge, promised, worker_.clock.now(), overflow);
-  taken_.reset();
 }
 
 void Gate::forgo() {
@@ -87,10 +88,10 @@ void Gate::refund_but(const limit::Key* lane) {
     worker_.redis->refund(charge, redis_now_, outcome);
     space_.journal.note(amendment_of(charge, now, 0));
   };
-  if (local_charged_) give_back(space_.evaluation.local, charged_at_, here);
-  if (fallback_charged_) give_back(space_.fallback, heard_at_, here);
-  if (remote_charged_) give_back(space_.evaluation.remote, redis_now_, in_redis);
-  local_charged_ = fallback_charged_ = remote_charged_ = false;
+  // Each at most once: where memory runs out on the way, what is left of it stays charged.
+  if (std::exchange(local_charged_, false)) give_back(space_.evaluation.local, charged_at_, here);
+  if (std::exchange(fallback_charged_, false)) give_back(space_.fallback, heard_at_, here);
+  if (std::exchange(remote_charged_, false)) give_back(space_.evaluation.remote, redis_now_, in_redis);
   settlements_.cancel();
 }
 

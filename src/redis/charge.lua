@@ -256,7 +256,7 @@ for bill = 1, bills do
     kind, enforced, a, b, c, d, e, f, at = take('<dddddddd', lines, at)
     local fits
     local state = states[i]
-    if kind == 1 and state and #state > 24 and byte(state) == 9 then
+    if kind == 1 and state and #state > 24 and #state % 32 == 24 and byte(state) == 9 then
       kind = 9 -- it has gaps
     end
     if kind == 1 then

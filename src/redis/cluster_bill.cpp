@@ -12,7 +12,6 @@
 #include <new>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include <boost/container/static_vector.hpp>
 

@@ -27,9 +27,9 @@ void DenyCache::remember(std::span<const limit::Charge> bill, std::span<const st
     auto place = std::find_if(set.begin(), set.end(), [&](const Place& p) { return p.key == line.key; });
     if (place == set.end()) place = std::min_element(set.begin(), set.end(), older);
     // That it found a gap says nothing of the next one.
-    const bool lasts = !has_slots(line) || told[2] == 0;
+    const bool stays = !has_slots(line) || told[2] == 0;
     *place = {.key = line.key,
-              .limiter = lasts ? line.limiter : nullptr,
+              .limiter = stays ? line.limiter : nullptr,
               .cost = line.cost,
               .answer = {},
               .trip = trip,

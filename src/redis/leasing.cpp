@@ -5,7 +5,6 @@
 #include "weir/net/reactor.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <new>
 #include <utility>

@@ -96,7 +96,7 @@ void Lot::spend(Cost cost, Time now, limit::Outcome& outcome) noexcept {
   gone_ += left_ - ready_now;
   left_ = ready_now;
   outcome.lot = number_;
-  outcome.debited_at = trip_.charged_at;
+  outcome.debited_at = debited_;
   if (spacing_ != nullptr) {
     const std::uint64_t count = spacing_->rate().count;
     outcome.slots_at = base::TimePoint(base::Duration(static_cast<std::int64_t>(begin() / count)));

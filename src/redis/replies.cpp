@@ -109,6 +109,7 @@ void Store::Session::handle_bills(Pipeline::Entry& entry, const Reply& reply) {
     ++place.bill;
     place.first_line += lines;
   }
+  // The last one first: a queue takes back its last departure alone.
   for (auto at = late.rbegin(); at != late.rend(); ++at) take_back(entry.bills[at->bill], *at, reply);
 }
 

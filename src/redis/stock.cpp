@@ -22,6 +22,11 @@ bool Stock::Place::holds() const noexcept {
   return taking || std::any_of(lots.begin(), lots.end(), [](const Lot& lot) { return lot.left() > 0; });
 }
 
+// For kFirst requests at least, and no more than the rule allows, whatever a request costs.
+Cost Stock::Place::bounded(Cost units) const noexcept {
+  return std::min(std::max(units, kFirst * request_cost), std::max(line.lease, kFirst));
+}
+
 Lot* Stock::Place::lot_of(Cost cost, Time now) noexcept {
   Lot* first = nullptr;
   for (Lot& lot : lots)
@@ -29,13 +34,16 @@ Lot* Stock::Place::lot_of(Cost cost, Time now) noexcept {
   return first;
 }
 
-// One of nothing, else the oldest of those that are too small.
+// One of nothing, else the oldest of those that are empty, else of those that are too small.
 Lot* Stock::Place::room(Time now) noexcept {
-  Lot* oldest = nullptr;
+  Lot* best = nullptr;
+  const auto before = [](const Lot& a, const Lot& b) {
+    if ((a.left() == 0) != (b.left() == 0)) return a.left() == 0;
+    return a.number() < b.number();
+  };
   for (Lot& lot : lots)
-    if (lot.ready(now) < request_cost && (oldest == nullptr || lot.number() < oldest->number()))
-      oldest = &lot;
-  return oldest;
+    if (lot.ready(now) < request_cost && (best == nullptr || before(lot, *best))) best = &lot;
+  return best;
 }
 
 Stock::Place* Stock::find(const limit::Charge& line) noexcept {
@@ -53,6 +61,7 @@ Stock::Place* Stock::find_or_make(const limit::Charge& line) noexcept {
     ++stats_.crowded;
     return nullptr;
   }
+  for (const Lot& lot : oldest->lots) stats_.lost += lot.gone();
   *oldest = Place{};
   oldest->line = line;
   return oldest;
@@ -116,7 +125,7 @@ void Stock::note_trip(const limit::Charge& line, Time now) {
   }
   ++place->trips;
   place->request_cost = line.cost;
-  if (place->size == 0 && place->trips >= kHot) place->size = kFirst * line.cost;
+  if (place->size == 0 && place->trips >= kHot) place->size = place->bounded(0);
 }
 
 void Stock::learn(const limit::Charge& line, const limit::Outcome& outcome) {
@@ -131,7 +140,7 @@ Cost Stock::wanted(const limit::Charge& line, Time now) {
   if (place->room(now) == nullptr) return 0;
   adapt(*place, now);
   auto units = std::min({place->size, line.lease, place->known / kShare});
-  place->size = std::max(units, kFirst * line.cost);
+  place->size = place->bounded(units);
   units -= units % line.cost;
   if (units < kLeast * line.cost) return 0;
   place->taking = true;
@@ -143,12 +152,11 @@ Cost Stock::wanted(const limit::Charge& line, Time now) {
 // By how long the last lease was enough.
 void Stock::adapt(Place& place, Time now) const noexcept {
   if (place.taken == Time{}) return;
-  const auto first = kFirst * place.request_cost;
   const auto enough_for = now - place.taken;
   if (enough_for < span_)
-    place.size = std::min(2 * place.size, std::max(place.line.lease, first));
+    place.size = place.bounded(2 * place.size);
   else if (enough_for > 4 * span_)
-    place.size = std::max(place.size / 2, first);
+    place.size = place.bounded(place.size / 2);
 }
 
 std::uint32_t Stock::next_number() noexcept {
@@ -187,8 +195,8 @@ void Stock::keep(Place& place, const Lot& fresh, Time now, std::vector<Refund>& 
 // Ends a lot: what is left goes back, where Redis can have it.
 void Stock::dispose(const limit::Charge& line, Lot& lot, Time now, std::vector<Refund>& back) {
   if (const auto refund = lot.return_of(line, now)) {
+    back.push_back(*refund);  // first: it may throw, and then they are here still
     stats_.returned += lot.left();
-    back.push_back(*refund);
   } else {
     stats_.lost += lot.left();
   }
@@ -226,7 +234,7 @@ void Stock::sweep(Place& place, Time now, std::vector<Refund>& back) {
   const bool window = limit::spacing(*place.line.limiter) == nullptr;
   for (Lot& lot : place.lots) {
     const bool old = window && lot.left() > 0 && now - lot.received() >= hold_;
-    if (old) place.size = std::max(place.size / 2, kFirst * place.request_cost);
+    if (old) place.size = place.bounded(place.size / 2);
     if (idle || old || (lot.left() > 0 && lot.ready(now) == 0)) dispose(place.line, lot, now, back);
   }
   if (idle && !place.taking) place = Place{};

@@ -83,6 +83,7 @@ class Stock {
 
     [[nodiscard]] limit::Cost ready(Time now) const noexcept;
     [[nodiscard]] bool holds() const noexcept;
+    [[nodiscard]] limit::Cost bounded(limit::Cost units) const noexcept;  // as a size
     // The one to spend so much from: of several the one whose units run out first. Null: none has as many.
     [[nodiscard]] Lot* lot_of(limit::Cost cost, Time now) noexcept;
     // What was spent so and came to nothing. False: there is no place for it.

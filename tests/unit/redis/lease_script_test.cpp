@@ -142,6 +142,12 @@ TEST_F(LeaseScript, ABucketThatIsSetBackTakesNothingBackThatItDoesNotKnow) {
   EXPECT_EQ(charge(kFull, 1).remaining, 85U);
 }
 
+TEST_F(LeaseScript, WhatSomebodyElseWroteCountsAsLost) {
+  scripts_.set_clock(kNow);
+  scripts_.connection().ask({"SET", key_name("w", {1, 2}), "\t" + std::string(40, 'x')});
+  EXPECT_EQ(charge(kFull, 1).remaining, 99U);
+}
+
 TEST_F(LeaseScript, OfMoreGapsThanAreKeptTheShortestIsLost) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);

@@ -85,6 +85,12 @@ TEST(Lot, TakesBackWhatAdjoinsTheRest) {
   EXPECT_TRUE(apart->put_back(line_of(kBucket, 2), second)) << "behind it";
   EXPECT_EQ(apart->ready(kHere), 5U);
   EXPECT_EQ(apart->ready(kHere + 72ms), 2U);
+  second.debited_at = kRedis + 1ms;
+  auto later = lot.apart(3, line_of(kBucket, 2), second);
+  ASSERT_TRUE(later);
+  later->spend(1, kHere, second);
+  EXPECT_EQ(second.debited_at, kRedis + 1ms);
+  EXPECT_TRUE(later->put_back(line_of(kBucket, 1), second)) << "though it goes by a reading of before";
 }
 
 TEST(Lot, TakesBackNothingThatWasDebitedBeforeIt) {

@@ -227,6 +227,25 @@ TEST_F(StockTest, WhereRequestsCostMoreItTakesForWholeRequests) {
   }
 }
 
+// What a dear one makes of it holds for cheap ones too.
+TEST_F(StockTest, WhateverARequestCostsNoMoreIsHeldThanALeaseAndAQuarter) {
+  Cost held = 0;
+  for (int round = 0; round < 20; ++round) {
+    auto dear = line(1, 40), cheap = line(1, 40);
+    dear.cost = 30;
+    for (unsigned i = 0; i < Stock::kHot; ++i) stock_.note_trip(dear, now_);
+    stock_.learn(dear, {.allowed = true, .remaining = 50'000});
+    EXPECT_EQ(stock_.wanted(dear, now_), 0U) << "one request is not worth a trip";
+    auto lease = cheap;
+    lease.cost = stock_.wanted(cheap, now_);
+    held += lease.cost;
+    if (lease.cost > 0) stock_.arrived(lease, trip(), {.allowed = true, .remaining = 50'000}, back_);
+    now_ += 300ms;
+  }
+  EXPECT_LE(held, 50U);
+  EXPECT_GE(held, 40U);
+}
+
 TEST_F(StockTest, WhatIsTooLittleForARequestMakesRoomForMore) {
   const limit::Limiter bucket = limit::TokenBucket::make({1, 1h}, 10'000).value();
   auto small = line(), large = line();
