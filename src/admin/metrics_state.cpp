@@ -75,6 +75,9 @@ void tell_redis(MetricsPage& page) {
       page.counter("weir_redis_amendments_total", "Charges given back or settled, and places renewed.");
   Family lost =
       page.counter("weir_redis_amendments_lost_total", "Of those, not carried out as far as is known.");
+  Family gaps = page.counter(
+      "weir_lease_gaps_lost_total",
+      "Of what went back to buckets between others' places: what was in more gaps than are kept.");
   std::size_t worker = 0;
   for (const RedisFigures& figures : page.sources().redis()) {
     up.add({{"worker", std::to_string(worker++)}}, figures.up ? 1.0 : 0.0);
@@ -84,8 +87,9 @@ void tell_redis(MetricsPage& page) {
     reconnects.add({}, figures.reconnects);
     amendments.add({}, figures.amendments);
     lost.add({}, figures.amendments_lost);
+    gaps.add({}, figures.gaps_lost);
   }
-  for (const Family* family : {&up, &calls, &failures, &timeouts, &reconnects, &amendments, &lost})
+  for (const Family* family : {&up, &calls, &failures, &timeouts, &reconnects, &amendments, &lost, &gaps})
     page.put(*family);
   Family denied = page.counter("weir_redis_denied_here_total",
                                "Refusals that Redis was not asked for, because it is known to refuse.");

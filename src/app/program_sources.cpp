@@ -99,7 +99,8 @@ void Program::add_redis(admin::Sources& sources) {
                          .timeouts = stats.timeouts,
                          .reconnects = stats.connects > 0 ? stats.connects - 1 : 0,
                          .amendments = stats.refunds,
-                         .amendments_lost = stats.refunds_lost});
+                         .amendments_lost = stats.refunds_lost,
+                         .gaps_lost = stats.gaps_lost});
     }
     return figures;
   };

@@ -165,6 +165,11 @@ bool is_answer_to(CallNumber number, const Reply& reply) noexcept {
          reply.numbers.back() == static_cast<std::int64_t>(number);
 }
 
+std::uint64_t gaps_lost(const Reply& reply) noexcept {
+  const auto& numbers = reply.numbers;
+  return numbers.size() == 3 && numbers[1] > 0 ? static_cast<std::uint64_t>(numbers[1]) : 0;
+}
+
 Reading read_outcomes(const Reply& reply, const BillPlace& place, Lines bill,
                       std::span<limit::Outcome> outcomes, base::TimePoint& server_now, bool looks) {
   const auto& numbers = reply.numbers;
@@ -191,15 +196,10 @@ Reading read_outcomes(const Reply& reply, const BillPlace& place, Lines bill,
   return Reading::Answer;
 }
 
-std::span<const std::int64_t> answers_of(const Reply& reply, const BillPlace& place,
-                                         std::size_t lines) noexcept {
-  return std::span(reply.numbers).subspan(answers_at(place), lines * kAnswerNumbers);
-}
-
 std::span<const std::int64_t> answers_of_refused(const Reply& reply, const BillPlace& place,
                                                  std::size_t lines) noexcept {
   if (reply.numbers[verdict_at(place)] != kRefused) return {};
-  return answers_of(reply, place, lines);
+  return std::span(reply.numbers).subspan(answers_at(place), lines * kAnswerNumbers);
 }
 
 }  // namespace weir::redis

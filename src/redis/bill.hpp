@@ -40,6 +40,8 @@ struct Naming {
 using CallNumber = std::uint64_t;
 // Whether it is the answer to that call, and no error.
 [[nodiscard]] bool is_answer_to(CallNumber number, const Reply& reply) noexcept;
+// Of an answer of refund.lua's: how many gaps of buckets there was no room for.
+[[nodiscard]] std::uint64_t gaps_lost(const Reply& reply) noexcept;
 
 // The lines of one bill.
 using Lines = std::span<const limit::Charge>;
@@ -98,10 +100,7 @@ struct BillPlace {
   return read_outcomes(reply, {0, 1, 0, bill.size()}, bill, outcomes, server_now);
 }
 
-// What an Answer says of a bill's lines, kAnswerNumbers each.
-[[nodiscard]] std::span<const std::int64_t> answers_of(const Reply& reply, const BillPlace& place,
-                                                       std::size_t lines) noexcept;
-// The same if it was refused; else nothing.
+// What an Answer says of a bill's lines, kAnswerNumbers each, if it was refused; else nothing.
 [[nodiscard]] std::span<const std::int64_t> answers_of_refused(const Reply& reply, const BillPlace& place,
                                                                std::size_t lines) noexcept;
 

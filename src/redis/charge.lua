@@ -119,13 +119,13 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     end
   end
 
-  -- What kind 1 is of a state that has gaps. Where one of them has room the line is charged there, and the TAT stays. Answer:
-  -- of the TAT, as of kind 1; or, charged in a gap, how far the TAT lay ahead, rounded up, then the fraction of where the
-  -- gap began, and how far that lay ahead, and one. A rule without a lease passes gaps over (leased is 0).
+  -- What kind 1 is of a state that has gaps, for a rule with a lease. Where one of them has room the line is charged there,
+  -- and the TAT stays. Answer: of the TAT, as of kind 1; or, charged in a gap, how far the TAT lay ahead, rounded up, then
+  -- the fraction of where the gap began, and how far that lay ahead, and one.
   if kind == 9 then
 --#include spans.lua
 --#include gaps.lua
-    return function(i, _, count, room, room_part, need, need_part, leased)
+    return function(i, _, count, room, room_part, need, need_part)
       local state = states[i]
       local tat, part, since = take('<ddI7', state, 2)
       if part >= count then
@@ -135,7 +135,7 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
         tat, part = now, 0
       end
       local wait, passed = tat - now, 25 -- from where on gaps are kept
-      for at = 25, leased * #state, 32 do
+      for at = 25, #state, 32 do
         local first, first_part, last, last_part = gap_at(state, at, count)
         local rest, rest_part = plus(first, first_part, need, need_part, count)
         if last <= now then
@@ -256,23 +256,25 @@ for bill = 1, bills do
     kind, enforced, a, b, c, d, e, f, at = take('<dddddddd', lines, at)
     local fits
     local state = states[i]
-    if kind == 1 and state and #state > 24 and #state % 32 == 24 and byte(state) == 9 then
-      kind = 9 -- it has gaps
+    local gapped = kind == 1 and state and #state % 32 == 24 and byte(state) == 9
+    if gapped and f == 1 and #state > 24 then
+      kind = 9
     end
     if kind == 1 then
       -- Token bucket, GCRA, leaky bucket. State: the TAT (theoretical arrival time), in microseconds and, beside them,
       -- marked ', a fraction of the next in units of 1/count, where count is the line's rate. Nothing is multiplied:
       -- need (cost * T) and room (how far ahead the TAT may lie for that cost, -1 if the cost can never fit) come
-      -- computed. Answer: how far the TAT lay ahead of now, as wait, wait'. Where units are taken in advance the state says
-      -- since when it is charged, as in gaps.lua.
+      -- computed. Answer: how far the TAT lay ahead of now, as wait, wait'. A rule with a lease (f is 1) keeps the state of
+      -- gaps.lua; one without takes that for a plain one, and makes it one.
       local count, room, room_part, need, need_part, since = a, b, c, d, e, f == 1 and now
       local wait, part = 0, 0
-      if state and (#state == 16 or #state == 24 and byte(state) == 9) then
-        local tat, tat_part
-        if #state == 16 then
-          tat, tat_part = take('<dd', state)
+      if state and (#state == 16 or gapped) then
+        local tat, tat_part, begun
+        if gapped then
+          tat, tat_part, begun = take('<ddI7', state, 2)
+          since = since and begun
         else
-          tat, tat_part, since = take('<ddI7', state, 2)
+          tat, tat_part = take('<dd', state)
         end
         if tat >= now then
           wait, part = tat - now, tat_part

@@ -4,7 +4,7 @@
 -- KEYS     a line's key each
 -- ARGV[1]  the call's number, a little-endian double; then a line each, eight of them: kind, and up to seven numbers,
 --          which the function of that kind names
--- returns  how many lines were amended, and the call's number
+-- returns  how many lines were amended, how many gaps of buckets were lost, and the call's number
 --
 -- A state that is not there has drained: nothing is given back, and what is owed is charged whole, as of the time of
 -- the charge. One of another kind, as a changed configuration leaves it behind, stays as it is. And so does one that was
@@ -15,7 +15,7 @@
 local take = struct.unpack
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local lines, amended = ARGV[1], 0
+local lines, amended, lost = ARGV[1], 0, 0
 local number, at = take('<d', lines)
 
 -- The function of a kind: amends the charge of a key, and says whether it did. `state`: of the key; of what is no string
@@ -49,119 +49,22 @@ local function kind_of(kind, now)
     return true
   end
 
-  if kind == 1 or kind == 9 then
+  if kind == 1 then
 --#include spans.lua
---#include gaps.lua
-    local most_gaps = 16 -- of more of them the shortest is lost
-
-    local function is_gapped(state)
-      return state and #state % 32 == 24 and byte(state) == 9
-    end
-
-    -- Of a rate that was configured anew the TAT is rounded up, where its fraction cannot be of this one.
-    local function places_in(state, count)
-      local tat, part, since, gaps = 0, 0, now, {}
-      if state and #state == 16 then
-        tat, part = take('<dd', state)
-      elseif is_gapped(state) then
-        tat, part, since = take('<ddI7', state, 2)
-        for at = 25, #state, 32 do
-          local gap = { gap_at(state, at, count) }
-          if less(gap[1], gap[2], gap[3], gap[4]) then
-            gaps[#gaps + 1] = gap
-          end
-        end
-      end
-      if part >= count then
-        tat, part = tat + 1, 0
-      end
-      return tat, part, since, gaps
-    end
-
-    local function places_of(tat, part, since, gaps)
-      local packed = { head_of(tat, part, since) }
-      for n = 1, #gaps do
-        packed[n + 1] = pack('<dddd', unpack(gaps[n]))
-      end
-      return table.concat(packed)
-    end
-
-    local function without_shortest(gaps, count)
-      local shortest, its, its_part
-      for n, gap in ipairs(gaps) do
-        local length, length_part = minus(gap[3], gap[4], gap[1], gap[2], count)
-        if not shortest or less(length, length_part, its, its_part) then
-          shortest, its, its_part = n, length, length_part
-        end
-      end
-      table.remove(gaps, shortest)
-    end
-
-    -- Gaps end before the TAT: it moves back to where the last one begins that it would have behind it.
-    local function without_end(tat, part, gaps)
-      for n = #gaps, 1, -1 do
-        local gap = gaps[n]
-        if less(gap[3], gap[4], tat, part) then
-          break
-        end
-        if less(gap[1], gap[2], tat, part) then
-          tat, part = gap[1], gap[2]
-        end
-        gaps[n] = nil
-      end
-      return tat, part
-    end
-
-    -- Gives back places from `first` on, wherever they stand: of what time has passed, nothing.
-    local function leave_gap(key, state, count, charged_at, first, first_part, length, length_part)
-      if not is_gapped(state) then
-        return
-      end
-      local tat, part, since, gaps = places_in(state, count)
-      local last, last_part = plus(first, first_part, length, length_part, count)
-      if first < now then
-        first, first_part = now, 0
-      end
-      if charged_at < since or less(tat, part, last, last_part) or not less(first, first_part, last, last_part) then
-        return
-      end
-      local n = 1
-      while gaps[n] and not less(first, first_part, gaps[n][3], gaps[n][4]) do
-        n = n + 1
-      end
-      local before, behind = gaps[n - 1], gaps[n]
-      if behind and less(behind[1], behind[2], last, last_part) then
-        return -- it is there already
-      end
-      if behind and behind[1] == last and behind[2] == last_part then
-        last, last_part = behind[3], behind[4]
-        table.remove(gaps, n)
-      end
-      if before and before[3] == first and before[4] == first_part then
-        before[3], before[4] = last, last_part
-      else
-        table.insert(gaps, n, { first, first_part, last, last_part })
-      end
-      tat, part = without_end(tat, part, gaps)
-      if #gaps > most_gaps then
-        without_shortest(gaps, count)
-      end
-      return keep(key, places_of(tat, part, since, gaps), (part > 0 and tat + 1 or tat) - now)
-    end
-    if kind == 9 then
-      return leave_gap
-    end
-
     -- latest: how far debt may move the TAT. It is -1 for a queue: its charged_at is the microsecond that was promised, and
     -- can only be given back while it is the last one promised, since two requests may never hold one departure.
     return function(key, state, count, charged_at, reserved, reserved_part, actual, actual_part, latest)
-      local gapped = is_gapped(state)
-      if state and #state ~= 16 and not gapped or not state and call('EXISTS', key) == 1 then
+      local tat, part = 0, 0
+      if state and #state == 16 then
+        tat, part = take('<dd', state)
+        if part >= count then
+          tat, part = tat + 1, 0
+        end
+      elseif state or call('EXISTS', key) == 1 then
         return
       end
-      local tat, part, since, gaps = places_in(state, count)
       if less(actual, actual_part, reserved, reserved_part) then
-        if not state or gapped and charged_at < since then
+        if not state then
           return
         end
         local back, back_part = minus(reserved, reserved_part, actual, actual_part, count)
@@ -169,7 +72,6 @@ local function kind_of(kind, now)
         if latest < 0 and charged_at ~= (part > 0 and tat + 1 or tat) then
           return
         end
-        tat, part = without_end(tat, part, gaps)
       else
         local from, from_part = plus(charged_at, 0, reserved, reserved_part, count)
         if less(tat, part, from, from_part) then
@@ -185,8 +87,94 @@ local function kind_of(kind, now)
           end
         end
       end
-      state = gapped and places_of(tat, part, since, gaps) or pack('<dd', tat, part)
-      return keep(key, state, (part > 0 and tat + 1 or tat) - now)
+      return keep(key, pack('<dd', tat, part), (part > 0 and tat + 1 or tat) - now)
+    end
+  end
+
+  -- Of a bucket of which units are taken in advance: gives back places from `first` on, wherever they stand; of what time
+  -- has passed, nothing. Where that makes more gaps than are kept the shortest is lost, and counted.
+  if kind == 9 then
+--#include spans.lua
+--#include gaps.lua
+    local most_gaps = 16
+
+    local function gaps_in(state, count)
+      local gaps = {}
+      for at = 25, #state, 32 do
+        local gap = { gap_at(state, at, count) }
+        if less(gap[1], gap[2], gap[3], gap[4]) then
+          gaps[#gaps + 1] = gap
+        end
+      end
+      return gaps
+    end
+
+    -- False: it is there already.
+    local function insert(gaps, first, first_part, last, last_part)
+      local n = 1
+      while gaps[n] and not less(first, first_part, gaps[n][3], gaps[n][4]) do
+        n = n + 1
+      end
+      local before, behind = gaps[n - 1], gaps[n]
+      if behind and less(behind[1], behind[2], last, last_part) then
+        return false
+      end
+      if behind and behind[1] == last and behind[2] == last_part then
+        last, last_part = behind[3], behind[4]
+        table.remove(gaps, n)
+      end
+      if before and before[3] == first and before[4] == first_part then
+        before[3], before[4] = last, last_part
+      else
+        table.insert(gaps, n, { first, first_part, last, last_part })
+      end
+      return true
+    end
+
+    local function without_shortest(gaps, count)
+      local shortest, its, its_part
+      for n, gap in ipairs(gaps) do
+        local length, length_part = minus(gap[3], gap[4], gap[1], gap[2], count)
+        if not shortest or less(length, length_part, its, its_part) then
+          shortest, its, its_part = n, length, length_part
+        end
+      end
+      table.remove(gaps, shortest)
+    end
+
+    return function(key, state, count, charged_at, first, first_part, length, length_part)
+      if not state or #state % 32 ~= 24 or byte(state) ~= 9 then
+        return
+      end
+      local tat, part, since = take('<ddI7', state, 2)
+      if part >= count then -- the rate was configured anew
+        tat, part = tat + 1, 0
+      end
+      local last, last_part = plus(first, first_part, length, length_part, count)
+      if first < now then
+        first, first_part = now, 0
+      end
+      if charged_at < since or less(tat, part, last, last_part) or not less(first, first_part, last, last_part) then
+        return
+      end
+      local gaps = gaps_in(state, count)
+      if not insert(gaps, first, first_part, last, last_part) then
+        return
+      end
+      local final = gaps[#gaps]
+      if final[3] == tat and final[4] == part then -- behind it is nobody
+        tat, part = final[1], final[2]
+        gaps[#gaps] = nil
+      end
+      if #gaps > most_gaps then
+        without_shortest(gaps, count)
+        lost = lost + 1
+      end
+      local packed = { head_of(tat, part, since) }
+      for n, gap in ipairs(gaps) do
+        packed[n + 1] = pack('<dddd', unpack(gap))
+      end
+      return keep(key, table.concat(packed), (part > 0 and tat + 1 or tat) - now)
     end
   end
 
@@ -332,4 +320,4 @@ for i = 1, #KEYS do
     end
   end
 end
-return { amended, number }
+return { amended, lost, number }

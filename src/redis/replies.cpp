@@ -189,7 +189,7 @@ void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
   if (failed && common_ != nullptr && common_->cluster.sends_on(entry, reply.text, *this)) return;
   refunds_.note(entry.refunded, std::chrono::steady_clock::now());
   if (!faults_.none() && !failed) faults_.went_well(Faults::kGivingBack);
-  if (!failed) return;
+  if (!failed) return count(stats_.gaps_lost, gaps_lost(reply));
   last_error_ = advised(reply.text);
   report_fault(Faults::kGivingBack, "giving back");
   count(stats_.refunds_lost, entry.amended);

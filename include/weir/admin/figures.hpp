@@ -21,6 +21,7 @@ struct RedisFigures {
   std::uint64_t reconnects = 0;
   std::uint64_t amendments = 0;  // calls that give back or settle, for which nobody waits
   std::uint64_t amendments_lost = 0;
+  std::uint64_t gaps_lost = 0;  // of leased buckets: more than are kept
 };
 
 // Units of keys in Redis that all workers together have taken in advance, since the start.

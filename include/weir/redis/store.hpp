@@ -75,6 +75,7 @@ struct StoreStats {
   std::atomic<std::uint64_t> timeouts{0};      // of the failures, those by the deadline
   std::atomic<std::uint64_t> refunds{0};       // lines that are given back, settled or renewed
   std::atomic<std::uint64_t> refunds_lost{0};  // of those, not carried out as far as we know
+  std::atomic<std::uint64_t> gaps_lost{0};     // of what went back to leased buckets: had no room (gaps.lua)
   std::atomic<std::uint64_t> connects{0};      // connections that came up; reconnects are all but the first
   std::atomic<std::uint64_t> script_loads{0};  // after NOSCRIPT, beyond those of each connect
   std::atomic<std::uint64_t> opened{0};        // times that the breaker opened

@@ -46,7 +46,7 @@ class HeldLife : public ::testing::Test {
     std::string out;
     append_refund(out, refund_, {"w"}, {&refund, 1}, 7);
     const auto reply = connection_.exchange(out, 1).front();
-    EXPECT_EQ(reply.numbers, (std::vector<std::int64_t>{1, 7})) << reply.text;
+    EXPECT_EQ(reply.numbers, (std::vector<std::int64_t>{1, 0, 7})) << reply.text;
   }
   std::string load(std::string_view script) {
     return connection_.ask({"SCRIPT", "LOAD", std::string(script)}).text;

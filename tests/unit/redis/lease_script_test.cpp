@@ -47,6 +47,14 @@ class LeaseScript : public ::testing::Test {
     EXPECT_TRUE(outcome.allowed);
     return Lot(1, line(limiter, units), trip, outcome.reset_after);
   }
+  // A gap of `units` behind `before` and with `behind` behind it.
+  void make_gap(Cost before, Cost units, Cost behind) {
+    scripts_.set_clock(kNow);
+    charge(kFull, before);
+    const auto gap = take(kFull, units);
+    take(kFull, behind);
+    EXPECT_TRUE(give_back(kFull, gap));
+  }
   // Whether it was taken back.
   bool give_back(const Limiter& limiter, const Lot& lot) {
     const auto refund = lot.return_of(line(limiter, 1), here_);
@@ -73,12 +81,7 @@ TEST_F(LeaseScript, ABucketTakesBackSlotsWhereverTheyStand) {
 }
 
 TEST_F(LeaseScript, AGapIsFilledUntilNothingMoreFits) {
-  scripts_.set_clock(kNow);
-  charge(kFull, 10);
-  const auto gap = take(kFull, 5);
-  take(kFull, 85);
-  EXPECT_FALSE(charge(kFull, 1).allowed);
-  EXPECT_TRUE(give_back(kFull, gap));
+  make_gap(10, 5, 85);
   const auto refused = charge(kFull, 6);
   EXPECT_FALSE(refused.allowed);
   EXPECT_EQ(refused.retry_after, 6s) << "at the end";
@@ -157,18 +160,15 @@ TEST_F(LeaseScript, OfMoreGapsThanAreKeptTheShortestIsLost) {
     charge(kFull, 1);
   }
   charge(kFull, 100 - 10 - 33 - 17);
-  for (const auto& lot : lots) EXPECT_TRUE(give_back(kFull, lot));
+  for (std::size_t i = 0; i < lots.size(); ++i)
+    EXPECT_EQ(gaps_lost(scripts_.refund(*lots[i].return_of(line(kFull, 1), here_))), i == 16 ? 1U : 0U);
   for (int i = 0; i < 16; ++i) EXPECT_TRUE(charge(kFull, 2).allowed);
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
 // Else it would be forgotten with all that stands behind.
 TEST_F(LeaseScript, AKeyWithAGapThatIsFilledLivesAsLongAsBefore) {
-  scripts_.set_clock(kNow);
-  charge(kFull, 10);
-  const auto gap = take(kFull, 5);
-  take(kFull, 60);
-  EXPECT_TRUE(give_back(kFull, gap));
+  make_gap(10, 5, 60);
   scripts_.set_clock(kNow + 1s);
   for (const Cost cost : {4U, 1U}) {
     EXPECT_TRUE(charge(kFull, cost).allowed);
@@ -194,36 +194,6 @@ TEST_F(LeaseScript, APlaceInAGapIsToldExactly) {
   charge(limiter, 1, &trip);
   EXPECT_TRUE(trip.begin == spacing.ticks(kNow) + limit::Ticks{155} * 3'000'000U)
       << "it has been filled to the last tick";
-}
-
-// Nobody may be promised what stands behind the end.
-TEST_F(LeaseScript, WhereTheEndMovesBackGapsBehindItGoWithIt) {
-  scripts_.set_clock(kNow);
-  charge(kFull, 10);
-  const auto gap = take(kFull, 5);
-  charge(kFull, 5);
-  EXPECT_TRUE(give_back(kFull, gap));
-  auto plain = line(kFull, 8);
-  plain.lease = 0;
-  scripts_.refund({plain, kNow});
-  Trip trip;
-  charge(kFull, 5, &trip);
-  EXPECT_EQ(trip.begin, ticks(10)) << "the gap had a part of it, and the end is before it now";
-  charge(kFull, 5, &trip);
-  EXPECT_EQ(trip.begin, ticks(15)) << "and not there once more";
-}
-
-// As a rule without a lease knows them; with one, and after a flush, they would be somebody else's.
-TEST_F(LeaseScript, OfABucketThatLostItsStateNothingIsTakenBackFromItsEndEither) {
-  scripts_.set_clock(kNow);
-  auto plain = line(kFull, 8);
-  plain.lease = 0;
-  charge(plain);
-  scripts_.forget({1, 2});
-  scripts_.set_clock(kNow + 1ms);
-  charge(kFull, 20);
-  scripts_.refund({plain, kNow});
-  EXPECT_EQ(charge(kFull, 1).remaining, 79U);
 }
 
 TEST_F(LeaseScript, ARateThatIsConfiguredAnewMakesNoGapLonger) {
@@ -259,21 +229,30 @@ TEST_F(LeaseScript, ABurstThatWasCutLeavesGapsBeyondIt) {
   EXPECT_TRUE(charge(kFull, 5).allowed);
 }
 
-// As where a reload takes the lease from a rule.
-TEST_F(LeaseScript, ARuleWithoutALeasePassesGapsOverAndLeavesThem) {
-  scripts_.set_clock(kNow);
-  charge(kFull, 10);
-  const auto gap = take(kFull, 5);
-  take(kFull, 80);
-  EXPECT_TRUE(give_back(kFull, gap));
-  auto plain = line(kFull, 5);
+// As where a reload takes the lease from a rule: what is out is lost, and nobody is admitted for it.
+TEST_F(LeaseScript, ARuleWithoutALeaseMakesItAPlainBucket) {
+  make_gap(10, 5, 75);
+  const auto out = take(kFull, 6);
+  auto plain = line(kFull, 4);
   plain.lease = 0;
   EXPECT_EQ(charge(plain).remaining, 0U);
-  EXPECT_FALSE(charge(plain).allowed);
+  EXPECT_FALSE(give_back(kFull, out));
   scripts_.refund({plain, kNow});
   EXPECT_EQ(charge(plain).remaining, 0U);
-  EXPECT_TRUE(charge(kFull, 5).allowed);
+  scripts_.set_clock(kNow + 1s);
+  EXPECT_TRUE(charge(kFull, 1).allowed) << "leased again";
+  EXPECT_FALSE(give_back(kFull, out)) << "what was debited before";
   EXPECT_FALSE(charge(kFull, 1).allowed);
+}
+
+// What it owes or has to be given back it settles with a state that it has made itself.
+TEST_F(LeaseScript, ARuleWithoutALeaseLeavesItAloneUntilItCharges) {
+  make_gap(10, 5, 80);
+  auto plain = line(kFull, 4);
+  plain.lease = 0;
+  EXPECT_EQ(scripts_.refund({plain, kNow}).numbers.at(0), 0);
+  EXPECT_TRUE(charge(kFull, 5).allowed);
+  EXPECT_EQ(charge(kFull, 1).remaining, 4U);
 }
 
 TEST_F(LeaseScript, AWindowTakesBackWhateverItCounts) {
