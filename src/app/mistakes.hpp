@@ -1,6 +1,7 @@
 // What is wrong with a configuration, gathered while it is read, so that a person sees all of it at once.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@ class Mistakes {
   void add(std::string_view file, int line, std::string_view key, std::string_view what);
 
   [[nodiscard]] bool empty() const noexcept { return found_.empty(); }
+  [[nodiscard]] std::size_t count() const noexcept { return found_.size(); }
   // "FILE:LINE: KEY: WHAT", in the order of the files read and, in each, of its lines.
   [[nodiscard]] std::vector<std::string> lines() const;
 

@@ -105,12 +105,27 @@ std::string heading(const base::Endpoint& address, const redis::RedisSettings& r
          "\n";
 }
 
+// What it said, or why it said nothing, and which key to look at.
+std::string with_advice(const std::string& unreachable, const redis::RedisSettings& redis) {
+  const auto says = [&](std::string_view words) { return unreachable.find(words) != std::string::npos; };
+  if (says("WRONGPASS") || says("NOAUTH"))
+    return unreachable + " (expected a user and password that it takes: " +
+           (says("sentinel") ? "sentinel_user and sentinel_password of [state.redis])"
+                             : "url = \"redis://USER:PASSWORD@…\" of [state.redis])");
+  if (says("DB index"))
+    return unreachable + " (expected a database that it has: url = \"redis://…/0\" of [state.redis])";
+  const auto* key = redis.topology == redis::Topology::Cluster    ? "nodes"
+                    : redis.topology == redis::Topology::Sentinel ? "sentinels"
+                                                                  : "url";
+  return unreachable + " (expected a Redis where " + key + " of [state.redis] says)";
+}
+
 // False: it does not answer.
 bool tell_node(RedisReport& report, const redis::Inspection& found, const redis::RedisSettings& redis) {
   report.text += heading(found.address, redis);
   if (!found.unreachable.empty()) {
     tell(report, "reachable", "no");
-    report.faults.push_back(found.unreachable);
+    report.faults.push_back(with_advice(found.unreachable, redis));
     return false;
   }
   tell(report, "reachable",

@@ -55,7 +55,7 @@ std::optional<policy::Lease> lease_of(std::string_view text) {
 
 }  // namespace
 
-void read_lease(const TableReader& table, policy::Rule& rule) {
+void read_lease(const TableReader& table, bool numbers_are_sound, policy::Rule& rule) {
   const auto* node = table.node("lease");
   if (node == nullptr) return;
   const auto* units = std::get_if<std::int64_t>(&node->value);
@@ -68,6 +68,7 @@ void read_lease(const TableReader& table, policy::Rule& rule) {
   if (units == nullptr && text == nullptr)
     return table.mistake("lease", "found " + std::string(type_name(*node)) + expected);
   if (const auto why = obstacle_to_lease(rule); !why.empty()) return table.mistake("lease", why);
+  if (!numbers_are_sound) return;  // the limiter is some limiter, and says nothing of what would do
   const auto found = "found " + (units != nullptr ? std::to_string(*units) : in_quotes(*text));
   const auto lease = units != nullptr ? lease_of(*units, most) : lease_of(*text);
   if (!lease) return table.mistake("lease", found + expected);
@@ -77,9 +78,10 @@ void read_lease(const TableReader& table, policy::Rule& rule) {
                          found + " of " + std::to_string(limit::quota(rule.limiter)) +
                              ", which is less than two units and saves no trip; expected more, or no lease");
   if (taken / 2 < rule.cost && rule.cost > 1)
-    return table.mistake(
-        "lease", found + ", " + std::to_string(taken) + " units, which is less than two requests of cost " +
-                     std::to_string(rule.cost) + " and saves no trip; expected more, or no lease");
+    return table.mistake("lease", found + (units != nullptr ? "" : ", " + std::to_string(taken) + " units") +
+                                      ", which is less than two requests of cost " +
+                                      std::to_string(rule.cost) +
+                                      " and saves no trip; expected more, or no lease");
   rule.lease = lease;
 }
 

@@ -261,7 +261,10 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, Readi
   if (const auto why = not_in_redis(method); rule.store == policy::Store::Redis && !why.empty())
     table.mistake("algorithm", why);
   const Terms terms{method, falls_back ? settings.state.replicas : 0};
+  const Mistakes& mistakes = *table.place().mistakes;
+  const auto before = mistakes.count();
   read_numbers(table, terms, rule);
+  const bool numbers_are_sound = mistakes.count() == before;
   rule.match = read_match(table.table("match", schema::kMatch), reading);
   rule.key = read_key(table, "key", reading);
   rule.on_missing = table.choice<policy::OnMissing>("on_missing");
@@ -278,7 +281,7 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, Readi
   rule.max_body = most_body(rule);
   check_settlement(table, rule);
   rule.mode = table.choice<policy::Mode>("mode");
-  read_lease(table, rule);
+  read_lease(table, numbers_are_sound, rule);
   rule.refusal_status = static_cast<unsigned>(table.whole("status"));
   if (table.has("body")) rule.refusal_body = table.text("body");
   return rule;

@@ -65,8 +65,8 @@ void read_charge(const TableReader& rule, policy::Rule& into);
 void read_settled_cost(const TableReader& cost, policy::Rule& into);
 // Notes what cannot be settled: what queues, what holds, what is in Redis.
 void check_settlement(const TableReader& rule, const policy::Rule& read);
-// `lease`. REQUIRES that everything else of the rule has been read.
-void read_lease(const TableReader& rule, policy::Rule& into);
+// `lease`. REQUIRES that everything else of the rule has been read. `numbers_are_sound`: without a mistake.
+void read_lease(const TableReader& rule, bool numbers_are_sound, policy::Rule& into);
 
 // A list of attributes, under any name.
 [[nodiscard]] policy::KeyPattern read_key(const TableReader& table, std::string_view key,

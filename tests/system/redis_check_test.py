@@ -125,11 +125,11 @@ class RedisCheck(TestCase):
 
     def test_nobody_and_somebody_who_does_not_answer(self):
         status, said, errors = check(f"redis://127.0.0.1:{closed_port()}")
-        self.assertEqual((status, errors), (1, "weir: Connection refused\n"))
+        self.assertEqual((status, errors), (1, "weir: Connection refused (expected a Redis where url of [state.redis] says)\n"))
         self.assertRegex(said, r"(?m)^  reachable +no$")
         redis = self.start(Redis())
         redis.process.send_signal(signal.SIGSTOP)
-        self.assertEqual(check(redis.url)[::2], (1, "weir: no answer within 2s\n"))
+        self.assertEqual(check(redis.url)[::2], (1, "weir: no answer within 2s (expected a Redis where url of [state.redis] says)\n"))
 
     def test_a_configuration_without_a_redis_or_with_a_mistake(self):
         status, said, errors = run_weir("redis-check", config=config(9))

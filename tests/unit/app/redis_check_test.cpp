@@ -103,7 +103,8 @@ TEST_F(RedisCheck, SaysNoMoreOfOneThatIsNotThere) {
   found_.unreachable = "Connection refused";
   EXPECT_EQ(report().text,
             "redis cache:6379\n  reachable     no\n  prefix        weir\n  key_secret    set\n");
-  EXPECT_THAT(report().faults, ElementsAre("Connection refused"));
+  EXPECT_THAT(report().faults,
+              ElementsAre("Connection refused (expected a Redis where url of [state.redis] says)"));
 }
 
 TEST(ReadInfo, KnowsRedisAndValkey) {

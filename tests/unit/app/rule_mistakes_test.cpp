@@ -293,6 +293,10 @@ const WrongConfiguration kWrong[] = {
      with_rule("lease = 10\n"),
      {"weir.toml:14: rule[x].lease: found in a rule whose state is here, where nothing is a trip away; "
       "expected store = \"redis\""}},
+    {"RuleLeaseBesideABurstThatIsWrong",
+     leased("limit = \"1/day\"\nburst = 60000\nlease = \"10%\"\n"),
+     {"weir.toml:16: rule[y].limit: a capacity of 60000 takes over 100 years to fill at 1/day: lower it or "
+      "raise the rate"}},
     {"RuleLeaseTooMuch",
      leased("limit = \"100/s\"\nlease = \"26%\"\n"),
      {"weir.toml:17: rule[y].lease: found \"26%\"; expected a share from \"1%\" to \"25%\", or a number up "
@@ -304,7 +308,7 @@ const WrongConfiguration kWrong[] = {
       "quarter of the limit, or of the burst, 25"}},
     {"RuleLeaseBelowTheCost",
      leased("limit = \"100/s\"\nlease = 19\ncost = 10\n"),
-     {"weir.toml:17: rule[y].lease: found 19, 19 units, which is less than two requests of cost 10 and saves "
+     {"weir.toml:17: rule[y].lease: found 19, which is less than two requests of cost 10 and saves "
       "no trip; expected more, or no lease"}},
     {"RuleLeaseTooLittle",
      leased("limit = \"10/s\"\nlease = \"10%\"\n"),
