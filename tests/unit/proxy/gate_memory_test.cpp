@@ -76,10 +76,13 @@ void expect_nobody_else_holds(const Asking& asking) {
   EXPECT_EQ(asking.ruling.decision.outcome.remaining, 9U);
 }
 
-// Its Redis is away, but of the first rule units have been taken in advance.
+// Its Redis is away, but of rules with a lease units have been taken in advance.
 struct Leasing : Asking {
   explicit Leasing(const Configuration& a_config) : Asking(a_config) {
-    auto line = space->evaluation.remote.charges()[0];
+    for (const auto& charge : space->evaluation.remote.charges())
+      if (charge.lease != 0) take(charge);
+  }
+  void take(limit::Charge line) {
     const auto now = std::chrono::steady_clock::now();
     const redis::Trip trip{.sent = now, .received = now, .charged_at = clock.now()};
     for (unsigned i = 0; i < redis::Stock::kHot; ++i) units.note_trip(line, now);
@@ -89,11 +92,14 @@ struct Leasing : Asking {
   }
 };
 
+void lease(policy::Rule& rule) {
+  rule.limiter = limit::FixedWindow::make({1000, std::chrono::hours(24 * 365 * 30)}).value();
+  rule.lease = policy::Lease{.units = 100};
+}
+
 TEST(GateMemory, AUnitThatWasPaidInAdvanceForNobodyWasLost) {
   auto config = two_places(policy::Store::Redis, policy::OnStoreFailure::Local);
-  auto& leased = config.rules.front();
-  leased.limiter = limit::FixedWindow::make({1000, std::chrono::hours(24 * 365 * 30)}).value();
-  leased.lease = policy::Lease{.units = 100};
+  lease(config.rules.front());
   Leasing asking(config);
   ASSERT_EQ(asking.units.stats().held(), 8U);
   const int made = tests::fail_each_allocation([&] { asking.ask(); },
@@ -105,6 +111,31 @@ TEST(GateMemory, AUnitThatWasPaidInAdvanceForNobodyWasLost) {
   EXPECT_GE(made, 4) << "room for permits, a renewal, a place, room for permits here";
   EXPECT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
   EXPECT_EQ(asking.units.stats().held(), 7U);
+}
+
+// Of two units the first goes back, and there is no memory to give back the second with.
+TEST(GateMemory, WhatWasGivenBackIsNotGivenBackOnceMoreWhereTheRestCannotBe) {
+  auto config = two_places(policy::Store::Redis);
+  for (auto& rule : config.rules) lease(rule);
+  Leasing asking(config);
+  const auto ask = [&] {
+    for (const auto& charge : asking.space->evaluation.remote.charges()) asking.take(charge);
+    asking.ask();
+    ASSERT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
+    (void)asking.units.give_up(std::chrono::steady_clock::now());  // so that both go to Redis
+  };
+  ask();
+  auto before = asking.units.stats().put_back;
+  const int made = tests::fail_each_allocation([&] { asking.gate->refund(); },
+                                               [&] {
+                                                 asking.end();
+                                                 EXPECT_LE(asking.units.stats().put_back, before + 2);
+                                                 EXPECT_FALSE(asking.decide());
+                                                 ask();
+                                                 before = asking.units.stats().put_back;
+                                               });
+  EXPECT_GE(made, 2) << "one for each";
+  EXPECT_EQ(asking.units.stats().put_back, before + 2);
 }
 
 TEST(GateMemory, APlaceThatNoPermitCouldHoldWasLostForEver) {
