@@ -2,7 +2,6 @@
 #pragma once
 
 #include "redis/holding.hpp"
-#include "redis/lot.hpp"
 #include "redis/pipeline.hpp"
 #include "redis/reason.hpp"
 
@@ -13,10 +12,8 @@
 #include "weir/net/task.hpp"
 #include "weir/redis/store.hpp"
 
-#include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 
 namespace weir::redis {
 

@@ -24,12 +24,14 @@ void DenyCache::remember(std::span<const limit::Charge> bill, std::span<const st
     const auto told = answers.subspan(i * kAnswerNumbers, kAnswerNumbers);
     const auto set = std::span(places_).subspan(set_of(line.key), kWays);
     const auto older = [](const Place& a, const Place& b) { return a.trip.sent < b.trip.sent; };
+    if (has_slots(line) && told[2] != 0) {  // it found a gap, which says nothing of the next one
+      forget({&line, 1});
+      continue;
+    }
     auto place = std::find_if(set.begin(), set.end(), [&](const Place& p) { return p.key == line.key; });
     if (place == set.end()) place = std::min_element(set.begin(), set.end(), older);
-    // That it found a gap says nothing of the next one.
-    const bool stays = !has_slots(line) || told[2] == 0;
     *place = {.key = line.key,
-              .limiter = stays ? line.limiter : nullptr,
+              .limiter = line.limiter,
               .cost = line.cost,
               .answer = {},
               .trip = trip,

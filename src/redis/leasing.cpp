@@ -33,6 +33,7 @@ class Rest {
   [[nodiscard]] bool empty() const noexcept { return charges_.empty(); }
   [[nodiscard]] Charges charges() const noexcept { return {charges_.data(), charges_.size()}; }
   [[nodiscard]] std::span<limit::Outcome> outcomes() noexcept { return {outcomes_.data(), outcomes_.size()}; }
+
   // Nothing is known of these, by their places here.
   void set_unasked(limit::LineSet lines) noexcept { unasked_ = lines; }
   [[nodiscard]] bool was_asked(std::size_t i) const noexcept { return (unasked_ >> i & 1U) == 0; }
@@ -146,9 +147,12 @@ net::Task<net::ErrorCode> Store::Leasing::charge(Charges charges, Outcomes outco
   co_return error;
 }
 
-void Store::Leasing::put_back(Charges charges, std::span<const limit::Outcome> outcomes) {
-  for (std::size_t i = 0; i < charges.size(); ++i)
-    if (outcomes[i].lot != 0) refund(charges[i], outcomes[i]);
+// Where memory runs out what cannot be kept here stays charged.
+void Store::Leasing::put_back(Charges charges, std::span<const limit::Outcome> outcomes) noexcept {
+  for (std::size_t i = 0; i < charges.size(); ++i) try {
+      if (outcomes[i].in_advance) refund(charges[i], outcomes[i]);
+    } catch (const std::bad_alloc&) {
+    }
 }
 
 bool Store::Leasing::refuses(Charges charges, Outcomes outcomes) noexcept {

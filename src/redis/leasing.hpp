@@ -39,7 +39,7 @@ class Store::Leasing final : public std::enable_shared_from_this<Store::Leasing>
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
   // Of a bill that can be paid here in part: the rest alone says whether it is refused.
   [[nodiscard]] bool refuses(Charges charges, Outcomes outcomes) noexcept;
-  // Of what came from here. REQUIRES outcome.lot != 0.
+  // Of what came from here. REQUIRES outcome.in_advance.
   void refund(const limit::Charge& charge, const limit::Outcome& outcome) {
     give_back(units_.put_back(charge, outcome));
   }
@@ -47,7 +47,7 @@ class Store::Leasing final : public std::enable_shared_from_this<Store::Leasing>
   void forget(const limit::Charge& charge) { units_.forget(charge); }
 
  private:
-  void put_back(Charges charges, std::span<const limit::Outcome> outcomes);
+  void put_back(Charges charges, std::span<const limit::Outcome> outcomes) noexcept;
   void take_in_advance(Charges charges, Pipeline::Time now) noexcept;
   static net::Task<void> take(std::shared_ptr<Leasing> self, limit::Charge lease);
   void give_back(std::span<const Refund> units);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 #include <variant>
 
 namespace weir::redis {
@@ -95,7 +94,7 @@ void Lot::spend(Cost cost, Time now, limit::Outcome& outcome) noexcept {
   const auto ready_now = ready(now);
   gone_ += left_ - ready_now;
   left_ = ready_now;
-  outcome.lot = number_;
+  outcome.in_advance = true;
   outcome.debited_at = debited_;
   if (spacing_ != nullptr) {
     const std::uint64_t count = spacing_->rate().count;

@@ -18,7 +18,7 @@
 //  are at most B + (b - a) / T of them. That, for all intervals, is what a bucket admits and nothing else:
 //  unrolled, TAT_j = max over i <= j of (t_i + T x (units from i to j)), and it is at most t_j + B T.
 //
-//      now          A - left T                A = TAT after the debit
+//      now          E - left T                E = the end of its slots: the TAT, when it was debited there
 //       |  expired      |--T--|--T--|--T--|--T--|        the stock is the last `left` slots, spent from the
 //       left
 //
@@ -39,8 +39,9 @@
 //  its own slots and no others: here, as part of a lot that they adjoin or as one of their own, while there
 //  is room, else to Redis. So does what a trip has charged. Nobody's slots ever move.
 //
-//  Clocks. Redis read its clock between `sent` and `received`. Units are spent only if they may be were it
-//  read at `sent`, and were this host's clock slow by one part in 1024.
+//  Clocks. All this is while Redis's clock does not go back: where it does, debits that were lost may seem to
+//  be of the state that came after them. Redis read its clock between `sent` and `received`. Units are spent
+//  only if they may be were it read at `sent`, and were this host's clock slow by one part in 1024.
 #pragma once
 
 #include "redis/line.hpp"
@@ -55,7 +56,7 @@
 
 namespace weir::redis {
 
-// A charge in Redis, and what it said of the key's state before.
+// A charge in Redis, and where that has put it.
 struct Trip {
   std::chrono::steady_clock::time_point sent, received;
   base::TimePoint charged_at;

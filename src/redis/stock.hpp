@@ -31,7 +31,7 @@ class Stock {
   Stock(std::size_t keys, base::Duration hold);
 
   // Takes what the line costs. True: it is admitted, and the outcome says what is left here, which is all
-  // that is sure to be left; outcome.lot says where it came from.
+  // that is sure to be left; the outcome says so (in_advance).
   bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
   // Whether it could.
   bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
@@ -67,8 +67,8 @@ class Stock {
 
  private:
   static constexpr std::size_t kWays = 4;
-  static constexpr std::size_t kLots =
-      8;  // few of them leases; more where requests come to nothing here and there
+  // Few of them leases; more where requests come to nothing here and there.
+  static constexpr std::size_t kLots = 8;
 
   struct Place {
     limit::Charge line{};           // its limiter is null: nobody's

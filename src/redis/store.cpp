@@ -62,7 +62,7 @@ void Store::refund(const limit::Charge& charge, base::TimePoint departure) {
 }
 
 void Store::refund(const limit::Charge& charge, base::TimePoint charged_at, const limit::Outcome& outcome) {
-  if (leasing_ && outcome.lot != 0) return leasing_->refund(charge, outcome);
+  if (leasing_ && outcome.in_advance) return leasing_->refund(charge, outcome);
   const Refund line = refund_of(charge, charged_at + base::Duration(outcome.ahead), outcome);
   backend_->refund({&line, 1});
 }

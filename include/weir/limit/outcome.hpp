@@ -27,16 +27,16 @@ struct Outcome {
   base::Duration delay{0};
   // The key table was full, and the cell that the rule's newcomers share has answered.
   bool overflow = false;
+  // Admitted from units that this process took in advance of Redis (src/redis/stock.hpp).
+  bool in_advance = false;
   // The limit as it stood, where it moves with the key (adaptive_concurrency); zero where quota() says it.
   // Narrow, to share a word with `overflow`: outcomes are on the hot path.
   std::uint32_t limit = 0;
-  // Admitted from units that this process took in advance: from which (src/redis/stock.hpp). Zero: not so.
-  std::uint32_t lot = 0;
   // Of a bucket with a lease: where its slots begin, an instant and so many ticks behind it
   // (src/redis/lot.hpp), for they are given back where they are.
   std::uint32_t slots_ticks = 0;
   base::TimePoint slots_at{};
-  base::TimePoint debited_at{};  // where there is a lot: when Redis was charged for it
+  base::TimePoint debited_at{};  // of what was taken in advance: when Redis was charged for it
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 

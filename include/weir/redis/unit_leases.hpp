@@ -20,7 +20,7 @@ namespace weir::redis {
 struct Refund;
 struct Trip;
 
-// Whether what is debited now may be spent later with nobody admitted who should not be (redis/stock.hpp).
+// Whether what is debited now may be spent later with nobody admitted who should not be (redis/lot.hpp).
 [[nodiscard]] bool can_be_leased(const limit::Limiter& limiter) noexcept;
 
 // In units, since the start. What is held now: taken + put_back − spent − returned − lost.
@@ -29,7 +29,7 @@ struct LeaseStats {
   std::uint64_t spent = 0;
   std::uint64_t put_back = 0;  // of those spent: by requests that came to nothing
   std::uint64_t returned = 0;  // sent back to Redis
-  std::uint64_t lost = 0;      // their time was over, or Redis would not have them back
+  std::uint64_t lost = 0;      // their time was over, or the key was reset
   std::uint64_t crowded = 0;   // not units: times that a key found no place
 
   [[nodiscard]] std::uint64_t held() const noexcept { return taken + put_back - spent - returned - lost; }

@@ -76,7 +76,7 @@ TEST_F(ClusterLeasing, AUnitThatAnotherNodeRefusesGoesBackThoughALeaseWasTakenBe
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].allowed);
   EXPECT_FALSE(worker->charge({bucket(0), refusing(1)}).outcomes[1].allowed) << "the fourth: the key is hot";
   ASSERT_TRUE(worker->turn_until([&] { return units_.stats().held() == 8; }));
-  for (int i = 0; i < 8; ++i) ASSERT_NE(worker->charge({bucket(0)}).outcomes[0].lot, 0U);
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].in_advance);
   ASSERT_TRUE(worker->turn_until([&] { return units_.stats().held() != 0; })) << "the next lease";
   worker.reset();
   EXPECT_EQ(charged(bucket(0)), kDrawn + 3 + 8);

@@ -202,7 +202,7 @@ class World {
   void settle(Weir& weir, const limit::Charge& line, const limit::Outcome& outcome,
               base::TimePoint charged_at) {
     const bool fails = below(10) == 0;
-    admitted_.push_back({outcome.lot != 0 ? now_ : charged_at, line.cost, fails});
+    admitted_.push_back({outcome.in_advance ? now_ : charged_at, line.cost, fails});
     if (fails) failures_.push_back({&weir, line, outcome, charged_at});
     if (below(40) == 0) hear_of_failures();
   }
@@ -210,7 +210,7 @@ class World {
   void hear_of_failures() {
     std::vector<Refund> back;
     for (const auto& [weir, line, outcome, charged_at] : std::exchange(failures_, {}))
-      if (outcome.lot != 0)
+      if (outcome.in_advance)
         weir->stock->put_back(line, outcome, back);
       else
         back.push_back(refund_of(line, charged_at, outcome));
@@ -282,7 +282,7 @@ TEST_F(StockLaw, WhatIsAdmittedOneExactLimiterAdmits) {
   for (const auto& [name, limiter, mean] : cases()) {
     SCOPED_TRACE(name);
     LeaseStats all;
-    for (std::uint64_t round = 0; round < 12; ++round) {
+    for (std::uint64_t round = 0; round < 20; ++round) {
       World world(scripts_, limiter, seed_ + round, 1 + round % 4);
       world.run(2500, mean);
       world.check_law();
@@ -305,7 +305,7 @@ TEST_F(StockLaw, WhatIsAdmittedOneExactLimiterAdmits) {
 TEST_F(StockLaw, WhatIsGivenBackOthersMayHave) {
   constexpr Cost kBurst = 3000;
   const Limiter limiter = limit::TokenBucket::make({kBurst, 24h}, kBurst).value();
-  for (std::uint64_t round = 0; round < 12; ++round) {
+  for (std::uint64_t round = 0; round < 20; ++round) {
     World world(scripts_, limiter, seed_ + round, 1 + round % 4);
     world.run(1500, 10ms);
     const auto left = kBurst - world.admitted() - world.stats().lost;

@@ -34,6 +34,11 @@ class StockTest : public ::testing::Test {
   void heat(std::uint64_t key = 1, Cost left = 50'000) {
     for (unsigned i = 0; i < Stock::kHot; ++i) go(key, left);
   }
+  // Whatever there is here.
+  void heat(const limit::Charge& request, Cost left = 50'000) {
+    for (unsigned i = 0; i < Stock::kHot; ++i) stock_.note_trip(request, now_);
+    stock_.learn(request, {.allowed = true, .remaining = left});
+  }
   // Takes what is wanted, if Redis has it.
   Cost take(std::uint64_t key = 1, Cost left = 50'000) {
     auto lease = line(key);
@@ -139,10 +144,7 @@ TEST_F(StockTest, WhatIsLeftOfABucketGoesBackOnceNobodyAsks) {
   request.limiter = &bucket;
   const auto begin = limit::spacing(bucket)->ticks(kRedis + 100h);
   const Trip drawn_on{.sent = now_, .received = now_, .charged_at = kRedis, .begin = begin};
-  for (unsigned i = 0; i < Stock::kHot; ++i) {
-    stock_.note_trip(request, now_);
-    stock_.learn(request, {.allowed = true, .remaining = 5000});
-  }
+  heat(request, 5000);
   auto lease = request;
   lease.cost = stock_.wanted(request, now_);
   stock_.arrived(lease, drawn_on, {.allowed = true, .remaining = 4992}, back_);
@@ -210,10 +212,7 @@ TEST_F(StockTest, WhereRequestsCostMoreItTakesForWholeRequests) {
     const std::uint64_t key = cost;
     auto request = line(key);
     request.cost = cost;
-    for (unsigned i = 0; i < Stock::kHot; ++i) {
-      stock_.note_trip(request, now_);
-      stock_.learn(request, {.allowed = true, .remaining = 50'000});
-    }
+    heat(request, 50'000);
     for (int round = 0; round < 10; ++round) {
       auto lease = request;
       lease.cost = stock_.wanted(request, now_);
@@ -232,10 +231,9 @@ TEST_F(StockTest, WhateverARequestCostsNoMoreIsHeldThanALeaseAndAQuarter) {
   Cost held = 0;
   for (int round = 0; round < 20; ++round) {
     auto dear = line(1, 40), cheap = line(1, 40);
-    dear.cost = 30;
-    for (unsigned i = 0; i < Stock::kHot; ++i) stock_.note_trip(dear, now_);
-    stock_.learn(dear, {.allowed = true, .remaining = 50'000});
-    EXPECT_EQ(stock_.wanted(dear, now_), 0U) << "one request is not worth a trip";
+    dear.cost = 45;
+    heat(dear);
+    EXPECT_EQ(stock_.wanted(dear, now_), 0U) << "a lease has not as many";
     auto lease = cheap;
     lease.cost = stock_.wanted(cheap, now_);
     held += lease.cost;
@@ -251,10 +249,7 @@ TEST_F(StockTest, WhatIsTooLittleForARequestMakesRoomForMore) {
   auto small = line(), large = line();
   small.limiter = large.limiter = &bucket;
   small.cost = 2, large.cost = 5;
-  for (unsigned i = 0; i < Stock::kHot; ++i) {
-    stock_.note_trip(small, now_);
-    stock_.learn(small, {.allowed = true, .remaining = 5000});
-  }
+  heat(small, 5000);
   for (int round = 0; round < 4; ++round) {
     auto lease = small;
     lease.cost = 4;
