@@ -207,7 +207,7 @@ net::Task<void> Store::Leasing::take(std::shared_ptr<Leasing> self, limit::Charg
     self->units_.failed(lease, received);
     co_return;
   }
-  const auto trip = trip_of(lease, sent, received, call.server_now, outcome);
+  const Trip trip{sent, received, call.server_now, outcome.slots_begin};
   self->give_back(self->units_.arrived(lease, trip, outcome));
 }
 

@@ -279,10 +279,9 @@ std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::Time
   const auto first = static_cast<std::uint64_t>(answer[0]), second = static_cast<std::uint64_t>(answer[1]),
              third = static_cast<std::uint64_t>(answer[2]);
   auto outcome = std::visit(ToOutcome{now, charge.cost, first, second, third}, *charge.limiter);
-  if (outcome && outcome->allowed && has_slots(charge)) {
-    outcome->slots_at = now + base::Duration(third > 0 ? third - 1 : first);
-    outcome->slots_ticks = static_cast<std::uint32_t>(second);
-  }
+  if (outcome && outcome->allowed && has_slots(charge))
+    outcome->slots_begin =
+        limit::spacing(*charge.limiter)->ticks(now + base::Duration(third > 0 ? third - 1 : first)) + second;
   return outcome;
 }
 
@@ -290,14 +289,10 @@ bool has_slots(const limit::Charge& charge) noexcept {
   return charge.lease != 0 && limit::spacing(*charge.limiter) != nullptr;
 }
 
-Ticks begin_of(const limit::Charge& charge, const limit::Outcome& outcome) noexcept {
-  return limit::spacing(*charge.limiter)->ticks(outcome.slots_at) + outcome.slots_ticks;
-}
-
 Refund refund_of(const limit::Charge& charge, base::TimePoint charged_at,
                  const limit::Outcome& outcome) noexcept {
   Refund back{charge, charged_at + outcome.delay};
-  if (has_slots(charge)) back.begin = begin_of(charge, outcome);
+  back.begin = outcome.slots_begin;
   return back;
 }
 

@@ -62,8 +62,6 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 
 // Whether the slots of such a charge are known, and go back wherever they stand: of a bucket with a lease.
 [[nodiscard]] bool has_slots(const limit::Charge& charge) noexcept;
-// Where they begin. REQUIRES has_slots(charge), and an outcome that allows it.
-[[nodiscard]] limit::Ticks begin_of(const limit::Charge& charge, const limit::Outcome& outcome) noexcept;
 // What gives back a charge that Redis made at an instant, by its own clock, with such an outcome.
 [[nodiscard]] Refund refund_of(const limit::Charge& charge, base::TimePoint charged_at,
                                const limit::Outcome& outcome) noexcept;

@@ -49,14 +49,6 @@ bool can_be_leased(const limit::Limiter& limiter) noexcept {
          std::holds_alternative<limit::SlidingWindow>(limiter);
 }
 
-Trip trip_of(const limit::Charge& line, std::chrono::steady_clock::time_point sent,
-             std::chrono::steady_clock::time_point received, base::TimePoint charged_at,
-             const limit::Outcome& outcome) noexcept {
-  Trip trip{sent, received, charged_at};
-  if (has_slots(line) && outcome.allowed) trip.begin = begin_of(line, outcome);
-  return trip;
-}
-
 Lot::Lot(std::uint32_t number, const limit::Charge& line, const Trip& trip, base::Duration whole) noexcept
     : number_(number),
       left_(line.cost),
@@ -96,11 +88,7 @@ void Lot::spend(Cost cost, Time now, limit::Outcome& outcome) noexcept {
   left_ = ready_now;
   outcome.in_advance = true;
   outcome.debited_at = debited_;
-  if (spacing_ != nullptr) {
-    const std::uint64_t count = spacing_->rate().count;
-    outcome.slots_at = base::TimePoint(base::Duration(static_cast<std::int64_t>(begin() / count)));
-    outcome.slots_ticks = static_cast<std::uint32_t>(begin() % count);
-  }
+  if (spacing_ != nullptr) outcome.slots_begin = begin();
   left_ -= cost;
 }
 
@@ -111,7 +99,7 @@ bool Lot::put_back(const limit::Charge& line, const limit::Outcome& outcome) noe
     left_ += line.cost;
     return true;
   }
-  const Ticks first = begin_of(line, outcome), length = Ticks{line.cost} * interval_of(*spacing_);
+  const Ticks first = outcome.slots_begin, length = Ticks{line.cost} * interval_of(*spacing_);
   if (first != end_ && first + length != begin()) return false;
   if (first == end_) end_ += length;
   left_ += line.cost;
@@ -122,7 +110,7 @@ std::optional<Lot> Lot::apart(std::uint32_t number, const limit::Charge& line,
                               const limit::Outcome& outcome) const noexcept {
   if (number_ == 0 || spacing_ == nullptr || outcome.debited_at < debited_) return std::nullopt;
   Trip trip = trip_;
-  trip.begin = begin_of(line, outcome);
+  trip.begin = outcome.slots_begin;
   Lot lot(number, line, trip, whole_);
   lot.debited_ = outcome.debited_at;
   return lot;

@@ -62,9 +62,6 @@ struct Trip {
   base::TimePoint charged_at;
   limit::Ticks begin = 0;  // of a bucket: where its slots begin, at charged_at or later
 };
-[[nodiscard]] Trip trip_of(const limit::Charge& line, std::chrono::steady_clock::time_point sent,
-                           std::chrono::steady_clock::time_point received, base::TimePoint charged_at,
-                           const limit::Outcome& outcome) noexcept;
 
 class Lot {
  public:

@@ -32,10 +32,9 @@ struct Outcome {
   // The limit as it stood, where it moves with the key (adaptive_concurrency); zero where quota() says it.
   // Narrow, to share a word with `overflow`: outcomes are on the hot path.
   std::uint32_t limit = 0;
-  // Of a bucket with a lease: where its slots begin, an instant and so many ticks behind it
-  // (src/redis/lot.hpp), for they are given back where they are.
-  std::uint32_t slots_ticks = 0;
-  base::TimePoint slots_at{};
+  // Of a bucket with a lease: where its slots begin (src/redis/lot.hpp), for they are given back where they
+  // are.
+  Ticks slots_begin = 0;
   base::TimePoint debited_at{};  // of what was taken in advance: when Redis was charged for it
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };

@@ -21,6 +21,9 @@ struct Rate {
   friend bool operator==(const Rate&, const Rate&) = default;
 };
 
+// An instant or a length in 1/count µs of a rate, so that nothing is rounded (limit/spacing.hpp).
+__extension__ using Ticks = unsigned __int128;
+
 // "10/s", "200/min", "20/10s", "3/7s", "10000/h", "5/day".
 [[nodiscard]] base::Result<Rate> parse_rate(std::string_view text);
 [[nodiscard]] std::string to_string(const Rate& rate);

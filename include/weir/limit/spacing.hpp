@@ -21,8 +21,6 @@
 
 namespace weir::limit {
 
-__extension__ using Ticks = unsigned __int128;
-
 class Spacing {
  public:
   // REQUIRES of the values, else an error in words: capacity ≥ 1, and capacity × T ≤ 100 years.

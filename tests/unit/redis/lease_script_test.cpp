@@ -38,7 +38,7 @@ class LeaseScript : public ::testing::Test {
     base::TimePoint now;
     const auto reply = scripts_.charge(bill);
     EXPECT_EQ(read_outcomes(reply, bill, outcomes, now), Reading::Answer);
-    if (trip != nullptr) *trip = trip_of(bill[0], here_, here_, now, outcomes[0]);
+    if (trip != nullptr) *trip = {here_, here_, now, outcomes[0].slots_begin};
     return outcomes[0];
   }
   Lot take(const Limiter& limiter, Cost units) {

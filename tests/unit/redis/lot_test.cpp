@@ -69,8 +69,8 @@ TEST(Lot, TakesBackWhatAdjoinsTheRest) {
   limit::Outcome first, second;
   lot.spend(3, kHere, first);
   lot.spend(2, kHere, second);
-  EXPECT_EQ(first.slots_at, kRedis + 70ms);
-  EXPECT_EQ(second.slots_at, kRedis + 73ms);
+  EXPECT_EQ(first.slots_begin, limit::spacing(kBucket)->ticks(kRedis + 70ms));
+  EXPECT_EQ(second.slots_begin, limit::spacing(kBucket)->ticks(kRedis + 73ms));
   EXPECT_FALSE(lot.put_back(line_of(kBucket, 3), first)) << "the second stands between";
   EXPECT_TRUE(lot.put_back(line_of(kBucket, 2), second));
   EXPECT_TRUE(lot.put_back(line_of(kBucket, 3), first));

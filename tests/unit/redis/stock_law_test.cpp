@@ -172,7 +172,7 @@ class World {
     base::TimePoint at;
     EXPECT_EQ(read_outcomes(reply, {{line}}, outcomes, at), Reading::Answer);
     now_ += Us(below(800));
-    return {outcomes[0], trip_of(line, sent, local(weir), at, outcomes[0])};
+    return {outcomes[0], {sent, local(weir), at, outcomes[0].slots_begin}};
   }
 
   [[nodiscard]] limit::Charge line(Cost cost) const {
