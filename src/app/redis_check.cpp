@@ -114,6 +114,8 @@ std::string with_advice(const std::string& unreachable, const redis::RedisSettin
                              : "url = \"redis://USER:PASSWORD@…\" of [state.redis])");
   if (says("DB index"))
     return unreachable + " (expected a database that it has: url = \"redis://…/0\" of [state.redis])";
+  if (says("max number of clients"))
+    return unreachable + " (expected room for one client more: a larger maxclients of that Redis)";
   const auto* key = redis.topology == redis::Topology::Cluster    ? "nodes"
                     : redis.topology == redis::Topology::Sentinel ? "sentinels"
                                                                   : "url";
