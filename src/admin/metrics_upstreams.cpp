@@ -45,6 +45,9 @@ void tell_upstreams(MetricsPage& page) {
   page.each_upstream(&UpstreamTallies::oversized, "weir_upstream_oversized_heads_total",
                      "Answers whose head was larger than max_head, or had too many fields: 502, and no "
                      "failure of the server.");
+  page.each_upstream(&UpstreamTallies::prompted, "weir_upstream_unanswered_expectations_total",
+                     "Requests with Expect: 100-continue that servers left waiting for longer than "
+                     "expect_continue, so that weir said 100.");
   page.each_upstream(&UpstreamTallies::retries, "weir_upstream_retries_total",
                      "Times that requests were sent again over another connection.");
   page.each_upstream(&UpstreamTallies::denied, "weir_upstream_retries_denied_total",

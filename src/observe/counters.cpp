@@ -35,9 +35,9 @@ void Counters::clear_rule(limit::RuleIndex rule) noexcept {
 
 void Counters::clear_upstream(std::size_t upstream) noexcept {
   auto& tallies = upstreams_[upstream];
-  for (auto* tally :
-       {&tallies.connects, &tallies.failures, &tallies.errors, &tallies.oversized, &tallies.reused,
-        &tallies.retries, &tallies.queued, &tallies.crowded, &tallies.denied, &tallies.paused})
+  for (auto* tally : {&tallies.connects, &tallies.failures, &tallies.errors, &tallies.oversized,
+                      &tallies.reused, &tallies.prompted, &tallies.retries, &tallies.queued, &tallies.crowded,
+                      &tallies.denied, &tallies.paused})
     tally->clear();
 }
 

@@ -138,6 +138,9 @@ class Exchange {
   [[nodiscard]] bool is_theirs() const noexcept;
   [[nodiscard]] net::Task<void> upload(Attempt& attempt);
   void await_more(Attempt& attempt, bool reading) noexcept;
+  void await_word(Attempt& attempt) noexcept;
+  [[nodiscard]] bool word_is_overdue() const noexcept;
+  [[nodiscard]] net::Task<bool> prompt_client(Attempt& attempt);
   void begin_body(Attempt& attempt) noexcept;
   void end_body(Attempt& attempt) noexcept;
   [[nodiscard]] net::Signal::Wait end_upload() noexcept;

@@ -153,8 +153,6 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
       if (ec) break;
       co_await net::Pause(worker_.executor);  // there is no end to how many may come
       if (session_.late() || session_.left()) ec = net::asio::error::operation_aborted;
-      if (ec) note_silence(attempt);
-      if (ec) break;
     } else {
       char* at = space.answer.space();
       const auto count = stream.try_read(at, space.answer.room(), ec);
@@ -164,9 +162,13 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
         co_await net::Pause(worker_.executor);
         if (session_.late() || session_.left()) ec = net::asio::error::operation_aborted;
       }
-      if (ec) note_silence(attempt);
-      if (ec) break;
     }
+    if (ec && word_is_overdue()) {
+      const bool prompted = co_await prompt_client(attempt);
+      if (prompted) ec = {};
+    }
+    if (ec) note_silence(attempt);
+    if (ec) break;
     state = look_at_answer(attempt, searched);
   }
   session_.end_wait_for_others();

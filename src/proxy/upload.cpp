@@ -42,6 +42,7 @@ void Exchange::start_upload(const upstream::Pool& pool, Attempt& attempt, std::s
   const auto of_head = std::min(sent, head.size());
   auto begun = std::make_unique<Upload>(worker_.executor);
   begun->response = pool.settings().timeouts.response;
+  begun->word = pool.settings().timeouts.expect_continue;
   begun->out = head.substr(of_head);
   upload_ = std::move(begun);
   if (attempt.whole) request_body_->put_back(attempt.body.substr(sent - of_head));
@@ -67,6 +68,7 @@ net::Task<void> Exchange::upload(Attempt& attempt) {
   auto need = relay.advance();
   state.began = latest_;
   state.expectant = space_->head.expects_continue && request_body_->received() == 0;
+  if (state.expectant) await_word(attempt);
   for (unsigned pieces = 1; need == Relay::Need::Bytes || need == Relay::Need::Room; ++pieces) {
     const bool reading = need == Relay::Need::Bytes;
     if (pieces % Relay::kPiecesInTurn == 0) {
@@ -115,11 +117,38 @@ void Exchange::await_more(Attempt& attempt, bool reading) noexcept {
   session_.arm(reading ? config_.server.body_timeout : state.response);
 }
 
+void Exchange::await_word(Attempt& attempt) noexcept {
+  auto& state = *upload_;
+  if (state.word >= state.response) return;
+  arm(attempt, state.word);
+  state.word_deadline = !attempt.cut_short;
+}
+
+// Whether it was for the server's word alone that time has run out, and not for its answer.
+bool Exchange::word_is_overdue() const noexcept {
+  return upload_ && upload_->word_deadline && session_.late() && !session_.left() && !worker_.hard_stop &&
+         !body_failed();
+}
+
+// No client need wait for ever, nor is a server to blame that does not know of this word: the client is asked
+// for its body, unless that has just begun to come.
+net::Task<bool> Exchange::prompt_client(Attempt& attempt) {
+  upload_->word_deadline = false;
+  session_.clear_late();
+  if (!upload_->expectant) co_return true;
+  tallies().prompted.add();
+  const bool said = co_await say_continue();
+  attempt.client_broken = !said;
+  begin_body(attempt);
+  co_return said;
+}
+
 // The client sends its body from now on: it was told to, or does not wait for that.
 void Exchange::begin_body(Attempt& attempt) noexcept {
   space_->head.expects_continue = false;
   if (!upload_ || !upload_->expectant) return;
   upload_->expectant = false;
+  if (!session_.late()) upload_->word_deadline = false;  // else it ended the waits, and prompt_client says so
   upload_->began = worker_.clock.now();
   await_more(attempt, true);
 }

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Clients that wait for the server's word, 100, before they send their body: who is late, and who else is asked."""
 
+import signal
 import threading
 import time
 
-from harness import TestCase, Upstream, Weir, answer, eventually, main
+from harness import Client, TestCase, Upstream, Weir, answer, eventually, main
 from upstreams_test import entry, several
 
 
 class Expectations(TestCase):
     HEAD = " / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
     TIMEOUTS = 'timeouts = { response = "300ms" }\n'
+    NEVER_AGAIN = 'eject = { failures = 1, least = "1h", most = "1h" }'
     PATIENT = 'body_timeout = "5s"\n'  # with clients; PATIENCE lasts longer
 
     def weir(self, *replies, more="", server=PATIENT):
@@ -54,7 +56,7 @@ class Expectations(TestCase):
                 return self.well(exchange)
             return exchange.send(answer(exchange.read_body()))
 
-        weir = self.weir(polite, server='body_timeout = "200ms"', more='eject = { failures = 1, least = "1h", most = "1h" }')
+        weir = self.weir(polite, server='body_timeout = "200ms"', more=self.NEVER_AGAIN)
         with weir.connect() as client:
             client.send(("POST" + self.HEAD).replace("Expect:", "Connection: Expect\r\nExpect:").encode())
             self.assertEqual(client.read().status, 408)
@@ -68,13 +70,98 @@ class Expectations(TestCase):
         self.assert_no_client_was_blamed(weir)
 
     def test_such_a_server_is_put_out(self):
-        weir = self.weir(self.silent, self.well, more='eject = { failures = 1, least = "1h", most = "1h" }')
+        weir = self.weir(self.silent, self.well, more=self.NEVER_AGAIN)
         answers = [self.ask(weir) for _ in range(6)]
         self.assertEqual(sorted(each.status for each in answers), [200] * 5 + [504])
         weir.wait_for(rf"server {self.upstreams[0].address} is out for .*: its answers fail")
         self.assert_no_client_was_blamed(weir)
 
+    @staticmethod
+    def knows_no_expectation(exchange):
+        exchange.send(answer(exchange.read_body()))
+
+    def test_of_a_server_that_never_says_the_word_weir_says_it(self):
+        """A client that would wait for ever has its answer, and nobody is to blame."""
+        weir = self.weir(self.knows_no_expectation, more=self.NEVER_AGAIN)
+        for method in ("POST", "PUT"):
+            with weir.connect() as client:
+                for _ in range(2):
+                    client.send((method + self.HEAD).encode())
+                    self.assertEqual(client.read().status, 100)
+                    client.send(b"abc")
+                    self.assertEqual((each := client.read()).status, 200)
+                    self.assertEqual(each.body, b"abc")
+        self.assertEqual(weir.metric("weir_upstream_unanswered_expectations_total"), 4)
+        self.assertEqual(weir.metric("weir_upstream_failures_total"), 0)
+        self.assert_no_client_was_blamed(weir)
+
+    def test_nobody_puts_a_server_out_by_keeping_the_body_to_himself(self):
+        weir = self.weir(self.knows_no_expectation, server='body_timeout = "200ms"\n', more=self.NEVER_AGAIN)
+        for _ in range(3):
+            with weir.connect() as client:
+                client.send(("POST" + self.HEAD).encode())
+                self.assertEqual(client.read().status, 100)
+                self.assert_own_error(client.read(), 408)
+        self.await_metric(weir, 3, "weir_client_errors_total", kind="body_timeout")
+        self.assertEqual([weir.metric(name) for name in ("weir_upstream_failures_total", "weir_upstream_ejections_total")], [0, 0])
+        self.assertEqual(self.ask(weir).body, b"abc")
+
+    def test_the_servers_own_word_comes_after_weirs(self):
+        asked = threading.Event()
+
+        def slow(exchange):
+            asked.wait()
+            self.well(exchange)
+
+        self.TIMEOUTS = 'timeouts = { response = "60s", expect_continue = "100ms" }\n'
+        weir = self.weir(slow)
+        with weir.connect() as client:
+            client.send(("POST" + self.HEAD).encode())
+            self.assertEqual(client.read().status, 100)
+            asked.set()
+            self.assertEqual(client.read().status, 100)
+            client.send(b"abc")
+            self.assertEqual(client.read().body, b"abc")
+        self.assertEqual(weir.metric("weir_upstream_unanswered_expectations_total"), 1)
+
+    def test_the_body_the_word_or_an_answer_may_come_just_as_the_wait_ends(self):
+        """Clients have such clocks themselves: curl sends after a second. A weir that was stopped finds all at once."""
+        on = threading.Event()
+
+        def replies(exchange):
+            if exchange.target == "/body":
+                return self.knows_no_expectation(exchange)
+            on.wait()
+            return self.well(exchange) if exchange.target == "/word" else exchange.send(answer(b"no", status="403 Forbidden"))
+
+        self.TIMEOUTS = 'timeouts = { response = "60s", expect_continue = "1ms" }\n'  # after two ticks of 50 ms
+        weir = self.weir(replies, more=self.NEVER_AGAIN)
+        for spell in range(6):
+            on.clear()
+            seen = len(self.upstreams[0].exchanges)
+            clients = {name: self.start(Client(weir.port)) for name in ("body", "word", "answer")}
+            for name, client in clients.items():
+                client.send(("POST" + self.HEAD.replace("/", "/" + name, 1)).encode())
+            eventually(lambda seen=seen: len(self.upstreams[0].exchanges) == seen + 3, "they wait")
+            time.sleep(0.045 + spell * 0.008)  # where between two ticks that falls, nobody knows
+            weir.signal(signal.SIGSTOP)
+            clients["body"].send(b"abc")
+            on.set()
+            time.sleep(0.1)  # so that the next tick is due, and the server has spoken
+            weir.signal(signal.SIGCONT)
+            for name, client in clients.items():
+                answered = client.read()
+                if name == "word":
+                    self.assertEqual(answered.status, 100)
+                    client.send(b"abc")
+                while answered.status == 100:
+                    answered = client.read()
+                self.assertEqual(answered.status, 403 if name == "answer" else 200, name)
+        self.assertEqual(weir.metric("weir_upstream_failures_total"), 0)
+        self.assert_no_client_was_blamed(weir)
+
     def test_a_body_that_has_not_come_yet_can_go_to_another_server(self):
+        self.TIMEOUTS = 'timeouts = { response = "300ms", expect_continue = "300ms" }\n'  # so weir never says it
         for silent in (self.silent, lambda exchange: exchange.close()):
             weir = self.weir(silent, self.well, more='retry = { budget = "100%" }\neject = { failures = 1000 }')
             answers = [self.ask(weir, "PUT") for _ in range(4)]

@@ -30,6 +30,7 @@ struct UpstreamTallies {
   Tally errors;     // answers with a status of 5xx
   Tally oversized;  // answers whose head was too large to be passed on
   Tally reused;     // requests that found a connection waiting
+  Tally prompted;   // clients that weir asked for their body, because the server had not said a word
   Tally retries;    // times that requests were sent again
   Gauge waiting;    // requests that wait for a server with room
   Tally queued;     // requests that did

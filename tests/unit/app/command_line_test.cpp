@@ -105,7 +105,7 @@ TEST(CommandLine, CheckShowsWhatWasUnderstood) {
       "bounds: heads up to 16KiB, 16384 connections\n"
       "    head 10s, body 30s, write 30s, idle 75s; at least 500 bytes a second over 20s\n"
       "upstream \"api\": 127.0.0.1:9001\n"
-      "    connect 1s, of all 5s; response 30s, idle 1min, tunnel 5min\n"
+      "    connect 1s, of all 5s; response 30s, idle 1min, tunnel 5min, 100-continue after 1s\n"
       "    out after 3 failures for 1s to 30s, slow start 5s\n"
       "    sent again to 2 servers at most, 20% of requests, after 25ms at most at first, on broken late\n"
       "route \"*\": everything -> upstream \"api\"\n"

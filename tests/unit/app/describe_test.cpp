@@ -109,21 +109,23 @@ TEST(Describe, TellsWhatAnswersSettle) {
 }
 
 TEST(Describe, TellsWhatHappensWhenServersFail) {
-  EXPECT_THAT(describe(parse_settings(kLeast, kFile)),
-              HasSubstr("\n    connect 1s, of all 5s; response 30s, idle 1min, tunnel 5min\n"
-                        "    out after 3 failures for 1s to 30s, slow start 5s\n"
-                        "    sent again to 2 servers at most, 20% of requests, after 25ms at most at first, "
-                        "on broken late\n"));
-  const auto text = describe(
-      parse_settings(with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\", \"https://b\"]\n"
-                          "timeouts = { connect = \"7s\", total = \"20s\" }\nretry = { attempts = 1 }\n"
-                          "health = { path = \"/\", status = [\"200-299\", \"404\"] }\n"),
-                     kFile));
+  EXPECT_THAT(
+      describe(parse_settings(kLeast, kFile)),
+      HasSubstr("\n    connect 1s, of all 5s; response 30s, idle 1min, tunnel 5min, 100-continue after 1s\n"
+                "    out after 3 failures for 1s to 30s, slow start 5s\n"
+                "    sent again to 2 servers at most, 20% of requests, after 25ms at most at first, "
+                "on broken late\n"));
+  const auto text =
+      describe(parse_settings(with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\", \"https://b\"]\n"
+                                   "timeouts = { connect = \"7s\", response = \"9s\", expect_continue = "
+                                   "\"9s\", total = \"20s\" }\nretry = { attempts = 1 }\n"
+                                   "health = { path = \"/\", status = [\"200-299\", \"404\"] }\n"),
+                              kFile));
   EXPECT_THAT(
       text,
       HasSubstr(
           "upstream \"b\": a:1 https://b:443, least_in_flight, certificates by the system's authorities"));
-  EXPECT_THAT(text, HasSubstr("connect 7s, of all 7s; response 30s, idle 1min, tunnel 5min, in all 20s\n"));
+  EXPECT_THAT(text, HasSubstr("connect 7s, of all 7s; response 9s, idle 1min, tunnel 5min, in all 20s\n"));
   EXPECT_THAT(
       text,
       HasSubstr("    nothing is sent again\n"

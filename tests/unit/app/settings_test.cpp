@@ -76,10 +76,21 @@ TEST(Settings, DefaultsAreThoseOfTheTypes) {
   EXPECT_EQ(settings.upstreams.at(0).max_wait, upstream.max_wait);
   EXPECT_EQ(settings.upstreams.at(0).timeouts.connect, upstream.timeouts.connect);
   EXPECT_EQ(settings.upstreams.at(0).timeouts.response, upstream.timeouts.response);
+  EXPECT_EQ(settings.upstreams.at(0).timeouts.expect_continue, upstream.timeouts.expect_continue);
   EXPECT_EQ(settings.upstreams.at(0).timeouts.idle, upstream.timeouts.idle);
   const auto redis = *parse(with("[state]\nredis = { url = \"redis://a\" }\n")).state.redis;
   EXPECT_EQ(redis.timeout, redis::RedisSettings{}.timeout);
   EXPECT_EQ(redis.prefix, redis::RedisSettings{}.prefix);
+}
+
+TEST(Settings, WhoWaitsForTheServersWordDoesSoForHalfItsTimeAtMost) {
+  const auto of = [](const std::string& timeouts) {
+    const auto text = "[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntimeouts = { " + timeouts + " }\n";
+    return parse(with(text)).upstreams.back().timeouts.expect_continue;
+  };
+  EXPECT_EQ(of("response = \"2s\""), 1s);
+  EXPECT_EQ(of("response = \"1s\""), 500ms);
+  EXPECT_EQ(of("response = \"1s\", expect_continue = \"3s\""), 3s);
 }
 
 TEST(Settings, EachAlgorithmHasItsOwnDefaults) {
