@@ -4,6 +4,7 @@
 #include "weir/limit/settle.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 #include <type_traits>
 #include <variant>
@@ -136,6 +137,7 @@ struct ToRefund {
     // More than the capacity was never charged.
     const Ticks held = Ticks{std::min(reserved, spacing.capacity())} * interval_of(spacing);
     if (leased) {
+      assert(actual == 0);  // nothing with a lease is settled (app::obstacle_to_lease)
       const Length from(begin, count), length(held, count);
       return {number(Kind::Gapped), number(count), number(departure), from.micros, from.part,
               length.micros,        length.part};

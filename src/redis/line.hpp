@@ -30,7 +30,7 @@ struct Refund {
   limit::Cost actual = 0;
   Hold hold{};  // of what is held: given back if `actual` is 0, and renewed if it is the cost
   // Where the charge has slots (has_slots): where those begin that are given back, they and no others;
-  // `departure` is when they were debited.
+  // `departure` is when they were debited. REQUIRES then that `actual` is 0.
   limit::Ticks begin = 0;
 };
 
