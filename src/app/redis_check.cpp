@@ -116,6 +116,7 @@ std::string with_advice(const std::string& unreachable, const redis::RedisSettin
     return unreachable + " (expected a database that it has: url = \"redis://…/0\" of [state.redis])";
   if (says("max number of clients"))
     return unreachable + " (expected room for one client more: a larger maxclients of that Redis)";
+  if (says("LOADING") || says("certificate")) return unreachable;  // it is there, and that says it all
   const auto* key = redis.topology == redis::Topology::Cluster    ? "nodes"
                     : redis.topology == redis::Topology::Sentinel ? "sentinels"
                                                                   : "url";
