@@ -74,7 +74,7 @@ std::string failure_lines(const upstream::UpstreamSettings& upstream) {
   auto text = "    connect " + to_string(timeouts.connect) + ", of all " + to_string(timeouts.connect_total) +
               "; response " + to_string(timeouts.response) + ", idle " + to_string(timeouts.idle) +
               ", tunnel " + to_string(timeouts.tunnel) +
-              (timeouts.expect_continue >= timeouts.response
+              (timeouts.expect_continue >= std::min(timeouts.response, timeouts.total)
                    ? std::string()
                    : ", 100-continue after " + to_string(timeouts.expect_continue)) +
               (timeouts.total == base::kForever ? std::string() : ", in all " + to_string(timeouts.total)) +

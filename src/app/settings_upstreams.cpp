@@ -230,10 +230,11 @@ upstream::Timeouts read_timeouts(const TableReader& upstream) {
                                                       : std::max(timeouts.connect_total, timeouts.connect);
   if (timeouts.connect_total < timeouts.connect)
     table.mistake("connect_total", "found less than connect; expected a time that is no shorter");
-  timeouts.expect_continue = table.has("expect_continue")
-                                 ? table.deadline("expect_continue")
-                                 : std::min(timeouts.expect_continue, timeouts.response / 2);
   if (table.has("total")) timeouts.total = table.deadline("total");
+  timeouts.expect_continue =
+      table.has("expect_continue")
+          ? table.deadline("expect_continue")
+          : std::min({timeouts.expect_continue, timeouts.response / 2, timeouts.total / 2});
   return timeouts;
 }
 

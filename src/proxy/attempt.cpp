@@ -55,6 +55,7 @@ bool Exchange::lease_server(upstream::Pool& pool, Attempt& attempt) {
                        .tried = attempt.tried,
                        .fresh = attempt.fresh,
                        .once = !repeatable(attempt),
+                       .owed = !attempt.whole,
                        .word = attempt.word});
   attempt.room_after = lease_.room_after();
   attempt.room_at_any_time = lease_.room_at_any_time();
@@ -137,8 +138,7 @@ net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
   const bool aged = attempt.silent && lease_.reused() && !late;
   // One that is closed without a word while the client owes some of its body: the server may have waited for
   // that no longer.
-  const bool expectant = upload_ && upload_->expectant;
-  const bool owed = attempt.silent && !late && !attempt.whole && !expectant && !request_body_->complete();
+  const bool owed = attempt.silent && !late && !attempt.whole && !request_body_->complete();
   const bool tells = !aged && !owed;
   const bool theirs = !attempt.client_broken && (tells ? count_failure() : is_theirs());
   // It asked for a body that did not come, and had nothing to answer yet: so far it was well.

@@ -62,6 +62,7 @@ class Exchange {
   [[nodiscard]] net::Task<BodySource::Status> gather_body(std::uint64_t most);
   [[nodiscard]] net::Task<bool> await_body();
   [[nodiscard]] net::Task<bool> say_continue();
+  [[nodiscard]] net::Task<bool> write_continue();
   [[nodiscard]] net::Task<Ending> give_up_body(BodySource::Status status);
   [[nodiscard]] net::Task<Ending> decide();
   // What can be said without waiting is said in plain functions: the task that they return has ended already.
@@ -138,6 +139,7 @@ class Exchange {
   [[nodiscard]] bool is_theirs() const noexcept;
   [[nodiscard]] net::Task<void> upload(Attempt& attempt);
   void await_more(Attempt& attempt, bool reading) noexcept;
+  void arm_since_head(Attempt& attempt, base::Duration time) noexcept;
   void await_word(Attempt& attempt) noexcept;
   [[nodiscard]] bool word_is_overdue() const noexcept;
   [[nodiscard]] net::Task<bool> prompt_client(Attempt& attempt);

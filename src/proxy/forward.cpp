@@ -240,17 +240,6 @@ void Exchange::note_silence(Attempt& attempt) {
                                  : "the upstream's answer ended within its head";
 }
 
-// 100, 103 and their like go on to clients that know them (RFC 9110 §15.2).
-net::Task<net::ErrorCode> Exchange::relay_interim(Attempt& attempt) {
-  auto& space = *space_;
-  if (space.head.minor_version == 0) co_return net::ErrorCode{};
-  space.text.clear();
-  http::write_interim_head(space.text, space.response);
-  const auto ec = co_await session_.client.write(space.text);
-  if (!ec && space.response.status == 100) begin_body(attempt);
-  co_return ec;
-}
-
 net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt& attempt) {
   auto& space = *space_;
   const bool request_sent = request_body_->complete() && (!upload_ || upload_->sent);
@@ -295,7 +284,9 @@ net::Task<Exchange::Ending> Exchange::break_off(Attempt& attempt, const Relay& r
         .add();
     return net::Task<Ending>::ended(Ending::Abort);
   }
-  if (count_failure() && !lease_.moved()) lease_.member().failed(sent_, worker_.clock.now());
+  // The server may have waited for a body that its client waited with: whose silence it was nobody knows.
+  const bool owed = upload_ && upload_->expectant;
+  if (!owed && count_failure() && !lease_.moved()) lease_.member().failed(sent_, worker_.clock.now());
   if (relay.sent() == 0) {
     answered_ = {};
     attempt.what = "the upstream's answer is malformed";

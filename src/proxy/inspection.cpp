@@ -91,6 +91,10 @@ net::Task<bool> Exchange::say_continue() {
   head.expects_continue = false;
   for (auto& field : head.fields)
     if (field.id == http::FieldId::Expect) field.hop_by_hop = true;
+  return write_continue();
+}
+
+net::Task<bool> Exchange::write_continue() {
   session_.arm(config_.server.write_timeout);
   const auto ec = co_await session_.client.write("HTTP/1.1 100 Continue\r\n\r\n");
   co_return !ec;

@@ -3,6 +3,8 @@
 #include "proxy/attempt.hpp"
 #include "proxy/session.hpp"
 
+#include "weir/http/forwarding.hpp"
+
 #include <algorithm>
 #include <exception>
 #include <string_view>
@@ -67,14 +69,18 @@ net::Task<void> Exchange::upload(Attempt& attempt) {
   Pace pace(config_.server.least_rate);
   auto need = relay.advance();
   state.began = latest_;
-  state.expectant = space_->head.expects_continue && request_body_->received() == 0;
-  if (state.expectant) await_word(attempt);
+  const auto& body = *request_body_;
+  state.expectant =
+      space_->head.expects_continue && body.received() + body.at_hand() == 0 && !body.complete();
+  bool word_awaited = !state.expectant;
   for (unsigned pieces = 1; need == Relay::Need::Bytes || need == Relay::Need::Room; ++pieces) {
     const bool reading = need == Relay::Need::Bytes;
     if (pieces % Relay::kPiecesInTurn == 0) {
       co_await net::Pause(worker_.executor);
-      if (state.stop || session_.left() || (session_.late() && !client_stalls_)) co_return;
+      if (state.stop || session_.left() || (session_.late() && !client_stalls_ && !state.expectant))
+        co_return;
     }
+    if (reading && !std::exchange(word_awaited, true)) await_word(attempt);
     await_more(attempt, reading);
     const auto ec = co_await relay.wait(need);
     if (state.stop) co_return;
@@ -117,11 +123,38 @@ void Exchange::await_more(Attempt& attempt, bool reading) noexcept {
   session_.arm(reading ? config_.server.body_timeout : state.response);
 }
 
+// What is left of so much time since the head went to the server.
+void Exchange::arm_since_head(Attempt& attempt, base::Duration time) noexcept {
+  latest_ = worker_.clock.now();
+  arm(attempt, std::max(time - (latest_ - sent_), base::Duration{0}));
+}
+
 void Exchange::await_word(Attempt& attempt) noexcept {
   auto& state = *upload_;
   if (state.word >= state.response) return;
-  arm(attempt, state.word);
+  arm_since_head(attempt, state.word);
   state.word_deadline = !attempt.cut_short;
+}
+
+// 100, 103 and their like go on to clients that know them (RFC 9110 §15.2).
+net::Task<net::ErrorCode> Exchange::relay_interim(Attempt& attempt) {
+  auto& space = *space_;
+  if (space.head.minor_version == 0) co_return net::ErrorCode{};
+  space.text.clear();
+  http::write_interim_head(space.text, space.response);
+  // A client that is slow to take it is not asked for its body meanwhile.
+  const bool word_due = upload_ && std::exchange(upload_->word_deadline, false);
+  if (word_due) {
+    session_.clear_late();
+    arm_since_head(attempt, upload_->response);
+  }
+  const auto ec = co_await session_.client.write(space.text);
+  if (ec) co_return ec;
+  if (space.response.status == 100)
+    begin_body(attempt);
+  else if (word_due && upload_->expectant)
+    await_word(attempt);
+  co_return ec;
 }
 
 // Whether it was for the server's word alone that time has run out, and not for its answer.
@@ -137,7 +170,7 @@ net::Task<bool> Exchange::prompt_client(Attempt& attempt) {
   session_.clear_late();
   if (!upload_->expectant) co_return true;
   tallies().prompted.add();
-  const bool said = co_await say_continue();
+  const bool said = co_await write_continue();
   attempt.client_broken = !said;
   begin_body(attempt);
   co_return said;

@@ -17,14 +17,15 @@ base::Duration shortened(base::Duration time, std::uint64_t random) noexcept {
 // What was under way when it went out tells nothing new.
 Condition::Change Condition::unreachable(const Ejection& settings, base::TimePoint now,
                                          std::uint64_t random) noexcept {
-  if (out() && !trial_) return Change::None;
+  if (out() && trial_ == Trial::None) return Change::None;
   silent_ = false;
   return put_out(settings, now, random);
 }
 
 Condition::Change Condition::failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
                                     std::uint64_t random) noexcept {
-  const bool enough = out() ? trial_ && sent >= trial_since_ : ++failures_ >= settings.failures;
+  const bool enough =
+      out() ? trial_ != Trial::None && sent >= trial_since_ : ++failures_ >= settings.failures;
   if (!enough) return Change::None;
   silent_ = true;
   return put_out(settings, now, random);
@@ -39,7 +40,7 @@ Condition::Change Condition::put_out(const Ejection& settings, base::TimePoint n
   out_since_ = now;
   failures_ = 0;
   good_ = 0;
-  trial_ = false;
+  trial_ = Trial::None;
   if (was_out) return Change::None;
   ++ejections_;
   return Change::Out;
@@ -54,7 +55,8 @@ Condition::Change Condition::come_back(base::TimePoint now) noexcept {
   out_until_ = kServes;
   back_since_ = now;
   failures_ = 0;
-  trial_ = silent_ = false;
+  trial_ = Trial::None;
+  silent_ = false;
   return Change::Back;
 }
 
@@ -64,7 +66,7 @@ Condition::Change Condition::probed(const HealthCheck& check, bool good, base::T
   if (good) return out() && good_ >= check.healthy_after ? come_back(now) : Change::None;
   if (down() || bad_ < check.unhealthy_after) return Change::None;
   out_until_ = kDown;
-  trial_ = false;
+  trial_ = Trial::None;
   ++ejections_;
   return Change::Down;
 }
@@ -78,15 +80,20 @@ Condition::Change Condition::moved(bool anew, base::TimePoint now) noexcept {
     return was_out ? Change::Back : Change::None;
   }
   if (out() && !down()) out_until_ = std::min(out_until_, now);
-  trial_ = silent_ = false;
+  trial_ = Trial::None;
+  silent_ = false;
   return Change::None;
 }
 
-bool Condition::begin_trial(const Ejection& settings, base::TimePoint now) noexcept {
+bool Condition::begin_trial(const Ejection& settings, base::TimePoint now, bool owed) noexcept {
   if (!out() || now < out_until_) return false;
-  if (trial_) longest_ = std::min(settings.most, 2 * longest_);
-  if (!trial_) trial_since_ = now;
-  trial_ = true;
+  if (trial_ == Trial::None) {
+    trial_since_ = now;
+    trial_ = Trial::Shared;
+  }
+  if (owed) return true;
+  if (trial_ == Trial::Sole) longest_ = std::min(settings.most, 2 * longest_);
+  trial_ = Trial::Sole;
   out_until_ = now + longest_;
   return true;
 }

@@ -116,9 +116,9 @@ void Fleet::Member::move_to(Addresses addresses, base::TimePoint now) {
   publish(known_->condition.moved(anew, now), now, {});
 }
 
-bool Fleet::Member::begin_trial(base::TimePoint now) noexcept {
+bool Fleet::Member::begin_trial(base::TimePoint now, bool owed) noexcept {
   const std::scoped_lock lock(known_->mutex);
-  const bool mine = known_->condition.begin_trial(fleet_.settings_.ejection, now);
+  const bool mine = known_->condition.begin_trial(fleet_.settings_.ejection, now, owed);
   publish(Condition::Change::None, now, {});
   return mine;
 }

@@ -175,7 +175,7 @@ std::optional<std::size_t> Pool::take_trial(const Choice& choice, const Wanted& 
     const auto chosen = static_cast<std::size_t>(std::countr_zero(due));
     auto& member = fleet_.member(chosen);
     if (member.enter(wanted.now)) continue;
-    if (member.begin_trial(wanted.now)) return chosen;
+    if (member.begin_trial(wanted.now, wanted.owed)) return chosen;
     member.give_back_unit(wanted.now);  // somebody else was first
     member.leave();
   }

@@ -64,7 +64,7 @@ class Expectations(TestCase):
         self.assertEqual(self.ask(weir).status, 200)
 
     def test_all_attempts_together_have_a_deadline_there_as_well(self):
-        self.TIMEOUTS = 'timeouts = { response = "60s", total = "300ms" }\n'
+        self.TIMEOUTS = 'timeouts = { response = "60s", total = "300ms", expect_continue = "60s" }\n'
         weir = self.weir(self.silent)
         self.assert_own_error(self.ask(weir), 504)
         self.assert_no_client_was_blamed(weir)
@@ -192,7 +192,7 @@ class Expectations(TestCase):
         weir = self.weir(lambda exchange: self.well(exchange) if well.is_set() else exchange.close(), self.well,
                          server='body_timeout = "300ms"\n', more='eject = { failures = 1, least = "100ms", most = "100ms" }')
         while not any("is out for" in line for line in weir.lines):
-            self.ask(weir)
+            weir.get("/")
         well.set()
         time.sleep(0.25)  # twice as long: a POST is no trial before that
         with weir.connect() as client:
@@ -200,6 +200,81 @@ class Expectations(TestCase):
             self.assertEqual([client.read().status for _ in range(2)], [100, 408])
         weir.wait_for(rf"server {self.upstreams[0].address} is back")
         self.assertEqual(len([each for each in self.upstreams[0].exchanges if each.method == "PUT"]), 1, "it was the trial")
+
+    def test_nor_where_the_server_does_not_ask_for_it(self):
+        """Others try the server meanwhile: whose silence it is nobody knows."""
+        well = threading.Event()
+        weir = self.weir(lambda exchange: self.knows_no_expectation(exchange) if well.is_set() else exchange.close(), self.well,
+                         more='eject = { failures = 1, least = "1s", most = "1h" }')
+        while not any("is out for" in line for line in weir.lines):
+            weir.get("/")
+        well.set()
+        first = self.upstreams[0].exchanges
+        keeps = []
+        while not any(each.method == "PUT" for each in first):  # none of them gets there before its time is over
+            keeps.append(self.start(Client(weir.port)))
+            keeps[-1].send(("PUT" + self.HEAD).encode())
+            time.sleep(0.05)
+        weir.get("/")
+        weir.wait_for(rf"server {self.upstreams[0].address} is back")
+
+    def test_a_server_that_hangs_up_on_a_body_kept_back_is_not_put_out(self):
+        def begins(exchange):
+            exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+            exchange.wait_for_close()
+
+        self.TIMEOUTS = 'timeouts = { response = "300ms", expect_continue = "60s" }\n'
+        for kept_waiting in (lambda exchange: exchange.close(), begins):
+            weir = self.weir(kept_waiting, more=self.NEVER_AGAIN)
+            with weir.connect() as client:
+                client.send(("POST" + self.HEAD).encode())
+                client.wire.read_to_end()
+            self.assertEqual([weir.metric(name) for name in ("weir_upstream_failures_total", "weir_upstream_ejections_total")], [0, 0])
+
+    def test_an_empty_body_that_is_there_is_not_waited_for(self):
+        def thoughtful(exchange):
+            exchange.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+            time.sleep(0.5)  # longer than a client may take for its body
+            exchange.send(answer())
+
+        for reply, status in ((self.silent, 504), (thoughtful, 200)):
+            self.TIMEOUTS = f'timeouts = {{ response = "{"300ms" if status == 504 else "60s"}" }}\n'
+            weir = self.weir(reply, server='body_timeout = "200ms"\n')
+            with weir.connect() as client:
+                client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n0\r\n\r\n")
+                while (answered := client.read()).status == 100:
+                    pass
+                self.assertEqual(answered.status, status)
+            self.assertEqual(weir.metric("weir_upstream_unanswered_expectations_total"), 0)
+
+    def test_a_client_that_is_slow_to_take_other_words_is_not_cut_off(self):
+        early = b"HTTP/1.1 103 Early Hints\r\nLink: <" + 8000 * b"a" + b">\r\n\r\n"
+
+        def talkative(exchange):
+            for _ in range(1500):
+                exchange.send(early)
+            self.knows_no_expectation(exchange)
+
+        self.TIMEOUTS = 'timeouts = { response = "60s", expect_continue = "100ms" }\n'
+        weir = self.weir(talkative)
+        with weir.connect() as client:
+            client.send(("POST" + self.HEAD).encode())
+            time.sleep(0.5)  # it takes nothing while the wait for the word would end
+            seen = []
+            while (answered := client.read()).status < 200:
+                seen.append(answered.status)
+                if answered.status == 100:
+                    client.send(b"abc")
+        self.assertEqual((answered.status, answered.body), (200, b"abc"))
+        self.assertEqual((seen.count(103), seen.count(100)), (1500, 1))
+        self.assert_no_client_was_blamed(weir)
+
+    def test_once_weir_has_asked_for_it_nobody_else_is_asked(self):
+        weir = self.weir(self.silent, self.well, more='retry = { budget = "100%" }\neject = { failures = 1000 }')
+        answers = [self.ask(weir, "PUT").status for _ in range(8)]
+        self.assertEqual(answers.count(504), len(self.upstreams[0].exchanges))
+        self.assertEqual(answers.count(200), len(self.upstreams[1].exchanges))
+        self.assertGreaterEqual(answers.count(504), 1)
 
     def test_the_wait_for_the_word_is_no_slowness_of_the_client(self):
         def late(exchange):

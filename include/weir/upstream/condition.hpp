@@ -43,7 +43,8 @@ class Condition {
 
   // Its time is over and nobody else tries it: whoever is told so may, and shall say what came of it. Should
   // nobody, another may after as long again, the next after twice as long, and so on as if it had failed.
-  [[nodiscard]] bool begin_trial(const Ejection& settings, base::TimePoint now) noexcept;
+  // `owed`: it is a request whose client still owes its body, and may let it owe. So others may try as well.
+  [[nodiscard]] bool begin_trial(const Ejection& settings, base::TimePoint now, bool owed = false) noexcept;
 
   // Until when it is out, or nobody else may try it; the epoch: it serves.
   [[nodiscard]] base::TimePoint out_until() const noexcept { return out_until_; }
@@ -61,6 +62,8 @@ class Condition {
   [[nodiscard]] std::uint64_t ejections() const noexcept { return ejections_; }
 
  private:
+  enum class Trial : std::uint8_t { None, Shared, Sole };  // whether somebody tries it, and others may too
+
   static constexpr base::TimePoint kServes{};
   static constexpr base::TimePoint kDown = base::TimePoint::max();
 
@@ -69,8 +72,8 @@ class Condition {
   Change come_back(base::TimePoint now) noexcept;
   Change put_out(const Ejection& settings, base::TimePoint now, std::uint64_t random) noexcept;
 
-  unsigned failures_ = 0;          // in a row, while it serves
-  bool trial_ = false;             // somebody tries it
+  unsigned failures_ = 0;  // in a row, while it serves
+  Trial trial_ = Trial::None;
   bool silent_ = false;            // it is out because requests had no answer
   base::TimePoint out_since_{};    // it went out, or a trial failed
   base::TimePoint trial_since_{};  // the first began of which nobody said what came of it

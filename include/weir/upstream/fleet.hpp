@@ -61,7 +61,7 @@ class Fleet {
       const auto& from = once ? known_->open_to_all_from : known_->out_until;
       return from.load(std::memory_order_relaxed) <= now.time_since_epoch().count();
     }
-    [[nodiscard]] bool begin_trial(base::TimePoint now) noexcept;
+    [[nodiscard]] bool begin_trial(base::TimePoint now, bool owed = false) noexcept;
     // Its share, in units of 1/kFullWeight.
     [[nodiscard]] std::uint32_t weight(base::TimePoint now) const noexcept;
 

@@ -35,6 +35,7 @@ struct Wanted {
   std::uint64_t tried = 0;  // servers to be passed over, a bit for each
   bool fresh = false;       // no connection that waits
   bool once = false;        // it cannot be sent again: not to be spent on a server that says nothing
+  bool owed = false;        // its client still owes some of its body
   std::uint64_t word = 0;   // under Balance::Hash: the name of the client
 };
 

@@ -22,7 +22,7 @@ struct Timeouts {
   base::Duration response{
       30'000'000};  // from the whole request sent to the head of the answer, and between two reads of it
   // From the head sent to the server's word, where the client waits for that (RFC 9110 §10.1.1); then weir
-  // says it. `response` or longer: it never does.
+  // says it. `response` or `total`, or longer: it never does.
   base::Duration expect_continue{1'000'000};
   base::Duration idle{60'000'000};     // how long an unused connection is kept
   base::Duration tunnel{300'000'000};  // of a connection that changed its protocol, without a byte either way

@@ -90,6 +90,7 @@ TEST(Settings, WhoWaitsForTheServersWordDoesSoForHalfItsTimeAtMost) {
   };
   EXPECT_EQ(of("response = \"2s\""), 1s);
   EXPECT_EQ(of("response = \"1s\""), 500ms);
+  EXPECT_EQ(of("total = \"800ms\""), 400ms);
   EXPECT_EQ(of("response = \"1s\", expect_continue = \"3s\""), 3s);
 }
 

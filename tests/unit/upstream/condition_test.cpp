@@ -53,6 +53,29 @@ TEST(Condition, WhatWasUnderWayMakesNothingWorse) {
   EXPECT_EQ(condition.out_until(), until);
 }
 
+TEST(Condition, WhoseClientOwesItsBodyKeepsNobodyFromTrying) {
+  Condition condition;
+  condition.unreachable(kSettings, kStart, kWhole);
+  const auto due = kStart + 1s;
+  EXPECT_FALSE(condition.begin_trial(kSettings, due - 1us, true));
+  for (int round = 0; round < 3; ++round) EXPECT_TRUE(condition.begin_trial(kSettings, due, true));
+  EXPECT_TRUE(condition.begin_trial(kSettings, due)) << "nor is it out for longer:";
+  EXPECT_EQ(out_for(condition, due), 1s);
+  EXPECT_FALSE(condition.begin_trial(kSettings, due, true)) << "one tries it that owes nothing";
+  EXPECT_EQ(condition.unreachable(kSettings, due, kWhole), Change::None);
+  EXPECT_EQ(out_for(condition, due), 2s);
+}
+
+TEST(Condition, WhatComesOfARequestThatOwesItsBodyCountsAllTheSame) {
+  Condition condition;
+  condition.unreachable(kSettings, kStart, kWhole);
+  ASSERT_TRUE(condition.begin_trial(kSettings, kStart + 1s, true));
+  EXPECT_EQ(condition.failed(kSettings, kStart + 1s, kStart + 1500ms, kWhole), Change::None);
+  EXPECT_EQ(out_for(condition, kStart + 1500ms), 2s);
+  ASSERT_TRUE(condition.begin_trial(kSettings, kStart + 3500ms, true));
+  EXPECT_EQ(condition.answered(kStart + 3500ms, kStart + 3600ms), Change::Back);
+}
+
 TEST(Condition, OneMayTryWhenTheTimeIsOver) {
   Condition condition;
   EXPECT_FALSE(condition.begin_trial(kSettings, kStart)) << "it serves";
