@@ -86,14 +86,15 @@ Condition::Change Condition::moved(bool anew, base::TimePoint now) noexcept {
 }
 
 bool Condition::begin_trial(const Ejection& settings, base::TimePoint now, bool owed) noexcept {
-  if (!out() || now < out_until_) return false;
-  if (trial_ == Trial::None) {
-    trial_since_ = now;
-    trial_ = Trial::Shared;
+  if (!out() || now < out_until_ || (owed && now < owed_from_)) return false;
+  if (trial_ == Trial::None) trial_since_ = now;
+  if (owed) {
+    if (trial_ == Trial::None) trial_ = Trial::Owed;
+    owed_from_ = now + longest_;
+    return true;
   }
-  if (owed) return true;
-  if (trial_ == Trial::Sole) longest_ = std::min(settings.most, 2 * longest_);
-  trial_ = Trial::Sole;
+  if (trial_ == Trial::Whole) longest_ = std::min(settings.most, 2 * longest_);
+  trial_ = Trial::Whole;
   out_until_ = now + longest_;
   return true;
 }

@@ -43,7 +43,8 @@ class Condition {
 
   // Its time is over and nobody else tries it: whoever is told so may, and shall say what came of it. Should
   // nobody, another may after as long again, the next after twice as long, and so on as if it had failed.
-  // `owed`: it is a request whose client still owes its body, and may let it owe. So others may try as well.
+  // `owed`: it is a request whose client still owes its body, and may keep it back. So it holds off none but
+  // its like, for as long as the server was out.
   [[nodiscard]] bool begin_trial(const Ejection& settings, base::TimePoint now, bool owed = false) noexcept;
 
   // Until when it is out, or nobody else may try it; the epoch: it serves.
@@ -62,7 +63,7 @@ class Condition {
   [[nodiscard]] std::uint64_t ejections() const noexcept { return ejections_; }
 
  private:
-  enum class Trial : std::uint8_t { None, Shared, Sole };  // whether somebody tries it, and others may too
+  enum class Trial : std::uint8_t { None, Owed, Whole };  // who tries it, as begin_trial() says
 
   static constexpr base::TimePoint kServes{};
   static constexpr base::TimePoint kDown = base::TimePoint::max();
@@ -77,6 +78,7 @@ class Condition {
   bool silent_ = false;            // it is out because requests had no answer
   base::TimePoint out_since_{};    // it went out, or a trial failed
   base::TimePoint trial_since_{};  // the first began of which nobody said what came of it
+  base::TimePoint owed_from_{};    // when the next may whose client owes its body
   unsigned good_ = 0;              // probes in a row, since it went out
   unsigned bad_ = 0;
   base::TimePoint out_until_ = kServes;

@@ -58,12 +58,14 @@ TEST(Condition, WhoseClientOwesItsBodyKeepsNobodyFromTrying) {
   condition.unreachable(kSettings, kStart, kWhole);
   const auto due = kStart + 1s;
   EXPECT_FALSE(condition.begin_trial(kSettings, due - 1us, true));
-  for (int round = 0; round < 3; ++round) EXPECT_TRUE(condition.begin_trial(kSettings, due, true));
-  EXPECT_TRUE(condition.begin_trial(kSettings, due)) << "nor is it out for longer:";
-  EXPECT_EQ(out_for(condition, due), 1s);
-  EXPECT_FALSE(condition.begin_trial(kSettings, due, true)) << "one tries it that owes nothing";
-  EXPECT_EQ(condition.unreachable(kSettings, due, kWhole), Change::None);
-  EXPECT_EQ(out_for(condition, due), 2s);
+  EXPECT_TRUE(condition.begin_trial(kSettings, due, true));
+  EXPECT_FALSE(condition.begin_trial(kSettings, due + 999'999us, true)) << "but for its like";
+  EXPECT_TRUE(condition.begin_trial(kSettings, due + 1s, true));
+  EXPECT_TRUE(condition.begin_trial(kSettings, due + 1s)) << "nor is it out for longer:";
+  EXPECT_EQ(out_for(condition, due + 1s), 1s);
+  EXPECT_FALSE(condition.begin_trial(kSettings, due + 1'999'999us, true)) << "one tries it that owes nothing";
+  EXPECT_EQ(condition.unreachable(kSettings, due + 1s, kWhole), Change::None);
+  EXPECT_EQ(out_for(condition, due + 1s), 2s);
 }
 
 TEST(Condition, WhatComesOfARequestThatOwesItsBodyCountsAllTheSame) {
