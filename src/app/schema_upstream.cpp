@@ -85,8 +85,7 @@ constexpr KeySpec kTimeoutsKeys[] = {
         "from the request sent to the answer's head, and between two reads of it"),
     key("expect_continue", Kind::Duration, "",
         "until weir itself says 100 to a client that waits for the server's; as long as response or total, "
-        "or "
-        "longer: never; absent: 1s, or half of either where that is shorter"),
+        "or longer: never; absent: 1s, or half of either where that is shorter"),
     key("idle", Kind::Duration, "60s", "how long an unused connection is kept"),
     key("total", Kind::Duration, "",
         "from the first attempt to the head of the last one's answer; absent: the others bound it"),
