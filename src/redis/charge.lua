@@ -202,32 +202,36 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     return weighted
   end
 
-  -- The answer of a command to a key that is no string; nil where there is none, or it is of another kind, as no error but
-  -- that one is to be passed over. Whether a list or a sorted set may be among the keys is asked once, for all of them that
-  -- are no strings (known.others).
-  local function ask(...)
-    if known.others == nil then
-      local absent = {}
-      for i = 1, #keys do
-        if not states[i] then
-          absent[#absent + 1] = keys[i]
+  -- What keys need that may be no strings, made when one does: functions `ask`, and `become` of become.lua.
+  local function beyond_strings()
+    -- The answer of a command to a key that is no string; nil where there is none, or it is of another kind, as no error but
+    -- that one is to be passed over. Whether a list or a sorted set may be among the keys is asked once, for all of them that
+    -- are no strings (known.others).
+    local function ask(...)
+      if known.others == nil then
+        local absent = {}
+        for i = 1, #keys do
+          if not states[i] then
+            absent[#absent + 1] = keys[i]
+          end
         end
+        known.others = call('EXISTS', unpack(absent)) > 0
       end
-      known.others = call('EXISTS', unpack(absent)) > 0
+      if not known.others then
+        return nil
+      end
+      local answer = redis.pcall(...)
+      if type(answer) == 'table' and answer.err then
+        return not string.find(answer.err, 'WRONGTYPE', 1, true) and call(...) or nil
+      end
+      return answer
     end
-    if not known.others then
-      return nil
-    end
-    local answer = redis.pcall(...)
-    if type(answer) == 'table' and answer.err then
-      return not string.find(answer.err, 'WRONGTYPE', 1, true) and call(...) or nil
-    end
-    return answer
+--#include become.lua
+    return ask, become
   end
 
-  -- What is included makes a function of each kind. In scope are the arguments, `answer`, `ask`, `become`, `most_counted`
+  -- What is included makes a function of each kind. In scope are the arguments, `answer`, `beyond_strings`, `most_counted`
   -- and the names of Redis's and Lua's functions above.
---#include become.lua
   if kind == 6 then
 --#include charge_log.lua
     return logged
@@ -235,6 +239,7 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
 
   -- Beside these `permits_in`, `string_of_permits`, `set_of_permits` and `few_permits` of the first, which needs `now`
   -- alone.
+  local ask, become = beyond_strings()
 --#include held_state.lua
 --#include charge_held.lua
   return held
@@ -336,13 +341,18 @@ for bill = 1, bills do
   end
 end
 
+local ttl, ttl_text -- those of windows are often alike
 for i = 1, n do
   local ahead = aheads[i]
   if ahead then
     -- Two milliseconds more than whole ones: one rounds up, one for the clock that PX counts from, which may be
     -- that of the script's beginning. A key that lives too long costs nothing; one that died early would be a gift.
     -- As text, for Redis writes doubles out slowly.
-    call('SET', keys[i], nexts[i], 'PX', format('%d', (ahead - ahead % 1000) / 1000 + 2))
+    local needed = (ahead - ahead % 1000) / 1000 + 2
+    if needed ~= ttl then
+      ttl, ttl_text = needed, format('%d', needed)
+    end
+    call('SET', keys[i], nexts[i], 'PX', ttl_text)
   end
 end
 reply[base + 3 * n + 3] = number

@@ -18,48 +18,22 @@
   local few = 64
   local wrap = 4294967296
 
-  -- Where the part begins and ends in which an offset into a period lies. Part s begins ceil(s * period / buckets)
-  -- after its period: s * whole + ceil(s * rest / buckets), where s * rest < buckets^2 <= 10^6.
-  local function part_at(offset, period, buckets)
-    local whole, rest = floor(period / buckets), period % buckets
-    if rest == 0 then -- of an exact log as well
-      local begin = offset - offset % whole
-      return begin, begin + whole
-    end
-    local function begin_of(part)
-      return part * whole + ceil(part * rest / buckets)
-    end
-    local s = floor(offset / period * buckets)
-    while begin_of(s) > offset do
-      s = s - 1
-    end
-    while begin_of(s + 1) <= offset do
-      s = s + 1
-    end
-    return begin_of(s), begin_of(s + 1)
+  -- Where the part begins and ends in which an offset into a period lies that is no multiple of its parts: whole * buckets +
+  -- rest. Part s begins ceil(s * period / buckets) after its period, where s * rest < buckets^2 <= 10^6. Sought from above,
+  -- for what is worked out with fractions may lie one beside it.
+  local function uneven_part(offset, period, buckets, whole, rest)
+    local s = floor(offset / period * buckets) + 2
+    local begin, finish = s * whole + ceil(s * rest / buckets), nil
+    repeat
+      s, finish = s - 1, begin
+      begin = s * whole + ceil(s * rest / buckets)
+    until begin <= offset
+    return begin, finish
   end
 
-  -- What becomes of a string: the entries from the byte `at` on stay, but for `over` units of them, and one of `cost`
-  -- comes in, or adds to the last.
-  local function string_log(state, at, live, over, from, newest, instant, cost)
-    local part = '' -- of an entry that goes in part
-    while over > 0 and live > 0 do
-      local entered, paid = take('<I7I4', state, at)
-      local gone = min(paid, over)
-      at, live, over = at + 11, live - gone, over - gone
-      part = gone < paid and pack('<I7I4', entered, paid - gone) or ''
-    end
-    local rest = live > 0 and sub(state, at) or ''
-    if live == 0 or newest < from then
-      return pack('<BI7I4', 6, instant, live + cost) .. part .. rest .. pack('<I7I4', instant, cost)
-    end
-    local kept = part .. rest
-    local entered, paid = take('<I7I4', kept, #kept - 10)
-    return pack('<BI7I4', 6, newest, live + cost) .. sub(kept, 1, -12) .. pack('<I7I4', entered, paid + cost)
-  end
-
-  -- What lists need, made when there is one.
+  -- What lists need, made when there is one: a function costs as much to make as an entry to charge.
   local function of_lists()
+    local _, become = beyond_strings()
     -- Makes a list of a string that has become too long; where it cannot be, that stays one, and is returned.
     local function listing(key, state)
       return function(ttl)
@@ -80,7 +54,7 @@
       end
     end
 
-    -- The same as string_log of a list, of whose entries so many have expired, and others count. `sum`: up to the last.
+    -- What `logged` makes of a string, of a list, of whose entries so many have expired, and others count. `sum`: up to the last.
     local function list_log(key, expired, live, over, from, newest, sum, instant, cost)
       return function(ttl)
         while over > 0 and live > 0 do
@@ -154,56 +128,94 @@
 
   local function logged(i, beyond, period, buckets, limit, cost, most)
     local key, state = keys[i], states[i]
-    -- Entries at hand, how they are written, and the byte where the next one begins.
-    local text, form, size, next = state, '<I7I4', 11, 2
-    if not state then
-      text, form, size, next = concat(ask('LRANGE', key, 0, 3) or {}), '<I7I4I4', 15, 1
-    end
-    if state and byte(state) ~= 6 or #text % size ~= next - 1 then
-      text = ''
-    end
-    local newest, total, sum = 0, 0, 0
-    if text ~= '' then
-      newest, total, sum = take(form, text, next)
-      next = next + size
+    -- Entries at hand, how they are written, and where the one begins behind the first, which is read with the head.
+    local text, form, size, next = state, '<I7I4', 11, 24
+    local newest, total, sum, entered, paid = 0, 0, 0, nil, 0
+    if state then
+      local read = 0
+      if #state % 11 == 1 and #state > 12 then
+        read, newest, total, entered, paid = take('<BI7I4I7I4', state)
+      end
+      if read ~= 6 then
+        newest, total = 0, 0
+      end
+    elseif known.others ~= false then
+      text = concat(beyond_strings()('LRANGE', key, 0, 3) or {})
+      if #text % 15 == 0 and #text > 15 then
+        form, size, next = '<I7I4I4', 15, 31
+        newest, total, sum, entered, paid = take('<I7I4I4I7I4', text)
+      end
     end
 
     local instant = newest > now and newest or now
-    local offset = instant % period
-    local begin, finish = part_at(offset, period, buckets)
-    local from = instant - offset + begin -- where the part of this instant begins
+    local offset, rest = instant % period, period % buckets
+    local width = (period - rest) / buckets
+    local begin = offset - offset % width -- where the part of this instant begins, and ends
+    local finish = begin + width
+    if rest > 0 then -- never of an exact log
+      begin, finish = uneven_part(offset, period, buckets, width, rest)
+    end
+    local from = instant - offset + begin
     local since = instant - offset + finish - period -- what is older counts no more
 
     -- Of what counts so much beyond it has to go before the cost fits; at least the first entry, also where that never does.
     local excess = cost <= limit and cost - limit or -wrap
     local live, expired, speaker, going = total, 0, nil, 0
-    while next <= #text and live > 0 and not (speaker and going >= max(live + excess, 1)) do
-      local entered, paid = take(form, text, next)
-      next = next + size
+    while live > 0 do
       if entered < since then
         live, expired = live - paid, expired + 1
       else
         speaker, going = entered, going + paid
+        if going >= live + excess then
+          break
+        end
       end
+      if next > #text then
+        break
+      end
+      entered, paid = take(form, text, next)
+      next = next + size
     end
-    if not state and live > 0 and not (speaker and going >= max(live + excess, 1)) then
+    if not state and live > 0 and not (speaker and going >= live + excess) then
       local _, _, seek = of_lists()
       live, expired, speaker = seek(key, total, #text / size - 1, speaker and expired + 1, since, excess)
     end
-    answer(i, newest, live, speaker)
+    local told = base + 3 * i
+    reply[told], reply[told + 1], reply[told + 2] = newest, live, speaker or 0
 
     if live + cost > limit and not beyond then
       return false
     end
     local over = beyond and live + cost - most or 0
     aheads[i] = from + period - now
-    if state or live == 0 then
-      local log = string_log(state or '', 13 + 11 * expired, live, over, from, newest, instant, cost)
-      nexts[i] = #log <= 12 + 11 * few and log or of_lists()(key, log)
-    else
+    if not state and live > 0 then
       local _, list_log = of_lists()
       nexts[i] = list_log(key, expired, live, over, from, newest, sum, instant, cost)
+      return true
     end
+    -- Of a string the entries from the byte `at` on stay, but for `over` units of them, and one of the cost comes in, or adds
+    -- to the last.
+    local at, part = 13 + 11 * expired, '' -- of an entry that goes in part
+    while over > 0 and live > 0 do
+      entered, paid = take('<I7I4', state, at)
+      local gone = min(paid, over)
+      at, live, over = at + 11, live - gone, over - gone
+      part = gone < paid and pack('<I7I4', entered, paid - gone) or ''
+    end
+    local log
+    if live == 0 then
+      log = pack('<BI7I4I7I4', 6, instant, cost, instant, cost)
+    elseif newest < from then
+      log = pack('<BI7I4c0I7I4', 6, instant, live + cost, part .. sub(state, at), instant, cost)
+    elseif at + 10 == #state and not beyond then -- it is the last, and was read last
+      log = pack('<BI7I4I7I4', 6, newest, live + cost, entered, paid + cost)
+    else
+      local kept = part .. sub(state, at)
+      log = pack('<BI7I4c0I4', 6, newest, live + cost, sub(kept, 1, -5), take('<I4', kept, #kept - 3) + cost)
+    end
+    if #log > 12 + 11 * few then
+      log = of_lists()(key, log)
+    end
+    nexts[i] = log
     return true
   end
-

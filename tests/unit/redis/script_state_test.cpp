@@ -69,6 +69,26 @@ TEST_F(ScriptState, OfAnotherAlgorithmCountsAsLost) {
   }
 }
 
+TEST_F(ScriptState, WhatSomebodyElseWroteCountsAsLost) {
+  const auto somebody = [&](std::vector<std::string> command, const limit::Limiter& limiter) {
+    const auto told = ::testing::PrintToString(command);
+    server_.ask({"FLUSHDB"});
+    const auto fresh = charge(limiter, 3).remaining;
+    server_.ask({"FLUSHDB"});
+    server_.ask(std::move(command));
+    EXPECT_EQ(charge(limiter, 3).remaining, fresh) << limit::describe(limiter) << " after " << told;
+  };
+  for (const auto& limiter : every_) {
+    if (limit::spacing(limiter) != nullptr) continue;  // a TAT is told by its length alone
+    for (std::size_t length = 1; length <= 60; ++length)
+      somebody({"SET", name_, std::string(length, 'x')}, limiter);
+    somebody({"RPUSH", name_, "somebody", "else"}, limiter);
+    somebody({"RPUSH", name_, std::string(15, 'x')}, limiter);
+    somebody({"RPUSH", name_, std::string(15, 'x'), "else"}, limiter);
+    somebody({"HSET", name_, "somebody", "else"}, limiter);
+  }
+}
+
 TEST_F(ScriptState, OfAnotherAlgorithmIsLeftAloneByARefund) {
   for (const auto& before : every_) {
     for (const auto& after : every_) {
