@@ -203,6 +203,7 @@ void WorkerThread::run_errand(std::shared_ptr<RedisErrand> errand, std::function
 void WorkerThread::begin_drain() {
   if (worker_.draining) return;
   worker_.draining = true;
+  worker_.watchdog.wake_all();
   for (const auto& [listener, entrance] : entrances_) entrance->close();
   end_when_empty();
 }

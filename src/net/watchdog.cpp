@@ -1,5 +1,7 @@
 #include "weir/net/watchdog.hpp"
 
+#include <algorithm>
+
 namespace weir::net {
 
 Watched::Watched(Watchdog& watchdog) : watchdog_(watchdog) {
@@ -9,11 +11,31 @@ Watched::Watched(Watchdog& watchdog) : watchdog_(watchdog) {
 void Watched::arm(base::Duration wait) noexcept {
   const auto ticks = (wait.count() + Watchdog::kTick.count() - 1) / Watchdog::kTick.count();
   late_at_ = watchdog_.now_ + static_cast<std::uint64_t>(ticks) + 1;  // the current tick is partly over
+  wake();
+}
+
+void Watched::doze() noexcept {
+  const auto until_late = late_at_ > watchdog_.now_ ? late_at_ - watchdog_.now_ : 1;
+  const auto at = watchdog_.now_ + std::min(until_late, Watchdog::kDoze);
+  unlink();
+  watchdog_.dozing_.at(at % Watchdog::kDoze).push_back(*this);
+  dozes_ = true;
+}
+
+void Watched::wake() noexcept {
+  if (!dozes_) return;
+  dozes_ = false;
+  unlink();
+  watchdog_.watched_.push_back(*this);
+}
+
+void Watched::wake_all() noexcept {
+  watchdog_.wake_all();
 }
 
 void Watchdog::start() {
   ticking_ = true;
-  schedule();
+  schedule(kTick);
 }
 
 void Watchdog::stop() {
@@ -21,26 +43,42 @@ void Watchdog::stop() {
   timer_.cancel();
 }
 
-// A whole tick after the one before ran, not after it was due: a worker that was held up must not catch up on
-// ticks, because what was armed meanwhile counts from the last one that it saw.
-void Watchdog::schedule() {
-  timer_.expires_after(kTick);
+// A whole tick after the one before had come to its end, not after it was due: a worker that was held up must
+// not catch up on ticks, because what was armed meanwhile counts from the last one that it saw.
+void Watchdog::schedule(base::Duration pause) {
+  timer_.expires_after(pause);
   timer_.async_wait([this](const ErrorCode& error) {
     if (error || !ticking_) return;
     tick();
-    if (ticking_) schedule();
+    if (ticking_) schedule(under_way_ ? base::Duration::zero() : kTick);
   });
 }
 
+// During a tick they have it with those that are still to come; it may be the first of them who wakes them.
+void Watchdog::wake_all() noexcept {
+  auto& awake = under_way_ ? due_ : watched_;
+  for (auto& dozing : dozing_) awake.splice(awake.end(), dozing);
+}
+
+// Who comes meanwhile is looked at from the next tick on, who goes is in no list, and who does not doze keeps
+// its place among the others.
 void Watchdog::tick() noexcept {
-  ++now_;
-  for (auto it = watched_.begin(); it != watched_.end();) {
-    auto& watched = *it++;
+  if (!under_way_) {
+    under_way_ = true;
+    ++now_;
+    due_.swap(watched_);
+    due_.splice(due_.end(), dozing_.at(now_ % kDoze));
+  }
+  for (std::size_t n = 0; n < kAtOnce && !due_.empty(); ++n) {
+    auto& watched = due_.front();
+    watched_.splice(watched_.end(), due_, due_.begin());
+    watched.dozes_ = false;
     watched.on_tick();
     if (watched.late_at_ > now_) continue;
     watched.disarm();
     watched.on_late();
   }
+  under_way_ = !due_.empty();
 }
 
 }  // namespace weir::net

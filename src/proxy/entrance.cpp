@@ -46,6 +46,7 @@ void Entrance::open() {
 
 void Entrance::close() {
   closed_ = true;
+  worker_.watchdog.wake_all();  // whose connection came by here, and is idle
   net::close_acceptor(acceptor_);
   pause_.cancel();
 }

@@ -94,6 +94,8 @@ void Session::on_tick() noexcept {
     left_ = true;
     cancel_all();
   }
+  // Until the client says something, or whoever sets one of these wakes all.
+  if (state_ == State::Quiet && !worker.draining && !entrance_closed_) doze();
 }
 
 // Whether it has to go, for others who find no room.
@@ -220,6 +222,7 @@ net::Task<std::size_t> Session::await_head() {
     const bool quiet = state_ == State::Idle && !late_ && !ends_idle() && idle_ticks_ >= kQuietAfterTicks;
     if (quiet && inbox.empty() && !client.has_pending()) {
       ec = co_await wait_in_quiet();
+      wake();
       if (!ec || (worker.retiring && !late_)) continue;
     }
     if (late_ && !inbox.empty())

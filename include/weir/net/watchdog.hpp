@@ -1,5 +1,6 @@
 // Deadlines for every wait, without a timer a wait: each watched object keeps the tick at which it is late,
-// and one coarse timer a worker walks over them all.
+// and one coarse timer a worker walks over them all; over kAtOnce of them in one go, so that however many
+// wait, nobody who is served waits for that. Who has nothing to do at ticks dozes, and costs next to nothing.
 //
 // Belongs to one worker. A deadline is never early; it is late by up to two ticks (kTick), and by what holds
 // the worker up.
@@ -8,7 +9,9 @@
 #include "weir/base/time.hpp"
 #include "weir/net/asio.hpp"
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 #include <boost/intrusive/list.hpp>
@@ -28,9 +31,14 @@ class Watched
   explicit Watched(Watchdog& watchdog);
   ~Watched() = default;
 
-  // Late after `wait` from now; replaces an earlier deadline.
+  // Late after `wait` from now; replaces an earlier deadline. Ends a doze.
   void arm(base::Duration wait) noexcept;
   void disarm() noexcept { late_at_ = kNever; }
+
+  // From on_tick(): it needs the next tick in a second only (kDoze), unless its deadline comes before.
+  void doze() noexcept;
+  void wake() noexcept;
+  void wake_all() noexcept;
 
  private:
   friend class Watchdog;
@@ -38,34 +46,43 @@ class Watched
 
   // The deadline passed; it is disarmed already. Must not destroy any watched object.
   virtual void on_late() noexcept = 0;
-  // Once a tick, late or not.
+  // Once a tick, late or not, but for dozes.
   virtual void on_tick() noexcept {}
 
-  const Watchdog& watchdog_;
+  Watchdog& watchdog_;
   std::uint64_t late_at_ = kNever;  // in ticks
+  bool dozes_ = false;
 };
 
 class Watchdog {
  public:
   static constexpr base::Duration kTick{50'000};
+  static constexpr std::uint64_t kDoze = 20;  // ticks
+  static constexpr std::size_t kAtOnce =
+      1'024;  // 0.1 to 0.2 ms; the rest of a tick follows in turns of its own
 
   explicit Watchdog(Executor executor) : timer_(executor) {}
 
   // Begins to tick; goes on until stop().
   void start();
   void stop();
+  // Whoever dozes has a tick with all others.
+  void wake_all() noexcept;
 
  private:
   friend class Watched;
   using List = boost::intrusive::list<Watched, boost::intrusive::constant_time_size<false>>;
 
-  void schedule();
+  void schedule(base::Duration pause);
   void tick() noexcept;
 
   Timer timer_;
-  List watched_;
-  std::uint64_t now_ = 0;  // in ticks
+  List watched_;                    // but for those that the tick under way has still to come to:
+  List due_;                        // and for those that doze, until the tick of their place, modulo kDoze:
+  std::array<List, kDoze> dozing_;  // so they are found by the tick that comes next there
+  std::uint64_t now_ = 0;           // in ticks
   bool ticking_ = false;
+  bool under_way_ = false;  // a tick
 };
 
 }  // namespace weir::net

@@ -3,7 +3,8 @@
 // are none of them, the others that are idle do at the tick after; and where there is none of those, at the
 // tick after that those whose handshake or request has been half come for a while.
 //
-// Belongs to its worker, whose first watched object it is: its tick comes before those of all sessions.
+// Belongs to its worker, whose first watched object it is: its tick comes before those of all sessions, also
+// those that doze, which it wakes.
 #pragma once
 
 #include "weir/net/watchdog.hpp"
@@ -39,6 +40,7 @@ class Clearing final : public net::Watched {
     left_ = asked_ = wanted_;
     wanted_ = 0;
     most_ = Rank::Quiet;
+    if (left_ != 0) wake_all();
   }
 
   std::size_t wanted_ = 0;   // for the next tick

@@ -3,6 +3,7 @@
 #include "unit/net/sockets.hpp"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -26,13 +27,16 @@ class Watcher final : public Watched {
     arm(wait);
   }
   using Watched::disarm;
+  using Watched::wake;
+  using Watched::wake_all;
 
   [[nodiscard]] SteadyClock::duration waited() const { return late_at - armed_at_; }
 
   SteadyClock::time_point late_at{};
   int times_late = 0;
   int ticks = 0;
-  Watchdog* stops = nullptr;
+  bool dozes = false;
+  std::function<void()> at_tick = [] {};
 
  private:
   void on_late() noexcept override {
@@ -41,7 +45,8 @@ class Watcher final : public Watched {
   }
   void on_tick() noexcept override {
     ++ticks;
-    if (stops != nullptr) stops->stop();
+    if (dozes) doze();
+    at_tick();
   }
 
   SteadyClock::time_point armed_at_{};
@@ -50,6 +55,11 @@ class Watcher final : public Watched {
 class WatchdogTest : public ::testing::Test {
  protected:
   WatchdogTest() : watchdog(context.get_executor()) { watchdog.start(); }
+
+  // Until as many more ticks than it has seen, if it does not doze.
+  void tick(const Watcher& watcher, int more) {
+    ASSERT_TRUE(turn_until(context, [&, until = watcher.ticks + more] { return watcher.ticks >= until; }));
+  }
 
   bool wait_for(const Watcher& watcher, int times = 1) {
     return turn_until(context, [&] { return watcher.times_late >= times; });
@@ -126,6 +136,108 @@ TEST_F(WatchdogTest, WatchesManyAndForgetsWhoIsGone) {
   }));
 }
 
+constexpr int kDoze = Watchdog::kDoze;
+
+TEST_F(WatchdogTest, WhoDozesHasATickASecond) {
+  Watcher awake(watchdog);
+  Watcher dozing(watchdog);
+  dozing.dozes = true;
+  tick(awake, 1 + 2 * kDoze - 1);
+  EXPECT_EQ(dozing.ticks, 2);
+  tick(awake, 2);
+  EXPECT_EQ(dozing.ticks, 3);
+}
+
+TEST_F(WatchdogTest, WhoDozesIsAsLateAsOthers) {
+  Watcher awake(watchdog);
+  Watcher soon(watchdog), later(watchdog), armed(watchdog);
+  soon.dozes = later.dozes = armed.dozes = true;
+  soon.begin(3 * Watchdog::kTick);
+  later.begin((kDoze + 3) * Watchdog::kTick);
+  tick(awake, 3);
+  EXPECT_EQ(soon.times_late, 0);
+  armed.begin(2 * Watchdog::kTick);
+  tick(awake, 2);
+  EXPECT_EQ(soon.times_late, 1);
+  EXPECT_EQ(armed.times_late, 0);
+  tick(awake, 2);
+  EXPECT_EQ(armed.times_late, 1);
+  tick(awake, kDoze - 4);
+  EXPECT_EQ(later.times_late, 0);
+  tick(awake, 2);
+  EXPECT_EQ(later.times_late, 1);
+}
+
+TEST_F(WatchdogTest, WhoIsWokenHasTheNextTick) {
+  Watcher awake(watchdog);
+  Watcher dozing(watchdog);
+  dozing.dozes = true;
+  tick(awake, 2);
+  dozing.dozes = false;
+  dozing.wake();
+  tick(awake, 3);
+  EXPECT_GE(dozing.ticks, 1 + 2);
+}
+
+TEST_F(WatchdogTest, TheFirstWakesTheOthersForTheSameTick) {
+  Watcher first(watchdog);
+  Watcher dozing(watchdog), doze_on(watchdog);
+  dozing.dozes = doze_on.dozes = true;
+  tick(first, 2);
+  int at_once = 0;
+  first.at_tick = [&] {
+    if (first.ticks == 5) first.wake_all();
+    if (first.ticks == 6) at_once = dozing.ticks + doze_on.ticks - 2;
+  };
+  tick(first, 4);
+  EXPECT_EQ(at_once, 2);
+  tick(first, 4);
+  EXPECT_EQ(dozing.ticks, 2) << "it dozes again";
+}
+
+// As where it is the only one who does not doze.
+TEST_F(WatchdogTest, OneAloneWakesTheOthersForTheSameTick) {
+  Watcher dozing(watchdog);
+  dozing.dozes = true;
+  Watcher alone(watchdog);
+  tick(alone, 2);
+  int at_once = 0;
+  alone.at_tick = [&] {
+    if (alone.ticks == 4) alone.wake_all();
+    if (alone.ticks == 5) at_once = dozing.ticks;
+  };
+  tick(alone, 4);
+  EXPECT_EQ(at_once, 2);
+}
+
+// A tick of many takes several turns of the loop, and others have theirs in between: they may end those that
+// the tick has still to come to, and begin new ones.
+TEST_F(WatchdogTest, OthersAreServedInTheMiddleOfATick) {
+  std::vector<std::unique_ptr<Watcher>> watchers;
+  for (std::size_t i = 0; i < 3 * Watchdog::kAtOnce; ++i)
+    watchers.push_back(std::make_unique<Watcher>(watchdog));
+  std::unique_ptr<Watcher> late_comer;
+  bool served = false;
+  watchers.front()->at_tick = [&] {
+    if (watchers.front()->ticks > 1) return;
+    asio::post(context, [&] {
+      served = true;
+      EXPECT_EQ(watchers.at(Watchdog::kAtOnce - 1)->ticks, 1);
+      EXPECT_EQ(watchers.at(Watchdog::kAtOnce)->ticks, 0);
+      watchers.erase(watchers.begin() + Watchdog::kAtOnce, watchers.begin() + 2 * Watchdog::kAtOnce);
+      late_comer = std::make_unique<Watcher>(watchdog);
+      late_comer->begin(milliseconds(0));
+    });
+  };
+  tick(*watchers.back(), 1);
+  EXPECT_TRUE(served);
+  EXPECT_EQ(late_comer->ticks, 0) << "it came in the middle of this tick";
+  tick(*watchers.back(), 2);
+  ASSERT_TRUE(wait_for(*late_comer));
+  EXPECT_GE(late_comer->waited(), Watchdog::kTick);
+  for (const auto& watcher : watchers) EXPECT_NEAR(watcher->ticks, watchers.back()->ticks, 1);
+}
+
 TEST_F(WatchdogTest, StopEndsTheTicking) {
   Watcher watcher(watchdog);
   ASSERT_TRUE(turn_until(context, [&] { return watcher.ticks >= 1; }));
@@ -137,7 +249,7 @@ TEST_F(WatchdogTest, StopEndsTheTicking) {
 
 TEST_F(WatchdogTest, CanBeStoppedFromWithinATick) {
   Watcher watcher(watchdog);
-  watcher.stops = &watchdog;
+  watcher.at_tick = [&] { watchdog.stop(); };
   context.run_for(milliseconds(300));
   EXPECT_EQ(watcher.ticks, 1);
   EXPECT_TRUE(context.stopped()) << "the loop still has work";
