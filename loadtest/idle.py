@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What an idle connection costs. Clients connect one after the other, send a request each, read the answer and stay: how much
-more resident memory do a proxy's processes then have, for each connection? weir, nginx and HAProxy by the configurations of
-`./dev bench`, plain and over TLS 1.3. What comes before the first hundred clients is left out: it is not the connections'."""
+more resident memory do a proxy's processes then have, for each connection, and how much of a processor do they take while nobody
+says anything? weir, nginx and HAProxy by the configurations of `./dev bench`, plain and over TLS 1.3. Memory that comes before the
+first hundred clients is left out: it is not the connections'."""
 
 import argparse
 import contextlib
@@ -16,6 +17,7 @@ import contestants
 
 FIRST = 100  # clients before memory is looked at
 SETTLED_SECONDS = 2
+SILENT_SECONDS = 5
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 MODES = {"limited": "plain", "tls": "TLS 1.3"}
 
@@ -58,8 +60,15 @@ def connect(port, tls):
     return connection
 
 
-def bytes_each(stage, name, mode, count):
-    """Resident bytes for each of `count` connections; none where the contestant has no such mode."""
+def silent_share(pid):
+    """Of a core, while nobody says anything."""
+    before = contestants.cpu_seconds(pid)
+    time.sleep(SILENT_SECONDS)
+    return (contestants.cpu_seconds(pid) - before) / SILENT_SECONDS
+
+
+def measure(stage, name, mode, count):
+    """Resident bytes for each of `count` connections, and the share of a core that all of them take."""
     server = stage.start_contestant(name, mode)
     tls = ssl._create_unverified_context() if mode == "tls" else None
     with contextlib.ExitStack() as clients:
@@ -69,8 +78,9 @@ def bytes_each(stage, name, mode, count):
         for _ in range(count):
             clients.enter_context(connect(server.port, tls))
         spent = settled_bytes(server.process.pid) - before
+        share = silent_share(server.process.pid)
     stage.stop(server)
-    return spent / count
+    return spent / count, share
 
 
 def main():
@@ -84,10 +94,10 @@ def main():
     with contestants.on_stage("idle", options.weir) as stage:
         stage.start_upstream()
         print(f"{count} connections\n")
-        print("| KiB a connection | nginx | haproxy | weir |\n|---|---:|---:|---:|")
+        print("| KiB a connection, % of a core | nginx | haproxy | weir |\n|---|---:|---:|---:|")
         for mode, title in MODES.items():
-            figures = [f"{bytes_each(stage, name, mode, count) / 1024:.1f}" for name in ("nginx", "haproxy", "weir")]
-            print(f"| {title} | {' | '.join(figures)} |", flush=True)
+            figures = [measure(stage, name, mode, count) for name in ("nginx", "haproxy", "weir")]
+            print(f"| {title} | {' | '.join(f'{each / 1024:.1f}, {share:.1%}' for each, share in figures)} |", flush=True)
     return 0
 
 

@@ -1,0 +1,97 @@
+// Idle connections: what becomes of those that have been silent for so long that they doze between ticks.
+#include "unit/proxy/house.hpp"
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace weir::proxy {
+namespace {
+
+using namespace std::chrono_literals;
+
+class IdleTest : public ::testing::Test {
+ protected:
+  static Configuration configuration() {
+    auto config = canned();
+    config.server.idle_timeout = 3s;
+    config.server.head_timeout = 100ms;
+    return config;
+  }
+
+  class Ticks final : public net::Watched {
+   public:
+    explicit Ticks(net::Watchdog& watchdog) : Watched(watchdog) {}
+    int seen = 0;
+
+   private:
+    void on_late() noexcept override {}
+    void on_tick() noexcept override { ++seen; }
+  };
+
+  void SetUp() override {
+    house_.worker.watchdog.start();
+    clients_ = house_.fill(3);
+    (void)house_.ask(early_);
+    pass(kDozing);
+    ASSERT_EQ(house_.worker.sessions, 4U);
+  }
+  void TearDown() override { house_.worker.watchdog.stop(); }
+
+  void pass(int ticks) {
+    house_.context.restart();
+    for (const int until = ticks_.seen + ticks; ticks_.seen < until;) house_.context.run_one();
+  }
+
+  // They are quiet after 20, and doze from the tick after that on, for 20 more.
+  static constexpr int kDozing = 25;
+
+  House house_{configuration()};
+  Ticks ticks_{house_.worker.watchdog};
+  Tcp::socket early_ = house_.connect();
+  std::vector<Tcp::socket> clients_;
+};
+
+TEST_F(IdleTest, GoAtOnceWithTheirEntrance) {
+  house_.entrance->close();
+  pass(2);
+  EXPECT_EQ(house_.worker.sessions, 0U);
+}
+
+TEST_F(IdleTest, GoAtOnceWhereOthersNeedTheirRoom) {
+  house_.worker.clearing.want(2, Clearing::Rank::Quiet);
+  pass(2);
+  EXPECT_EQ(house_.worker.sessions, 2U);
+  pass(kDozing);
+  EXPECT_EQ(house_.worker.sessions, 2U) << "no more were wanted";
+}
+
+TEST_F(IdleTest, StayUntilTheirTimeIsOver) {
+  pass(60 - kDozing - 1);
+  EXPECT_EQ(house_.worker.sessions, 4U);
+  pass(4);
+  EXPECT_EQ(house_.worker.sessions, 0U);
+}
+
+TEST_F(IdleTest, AreServedAsSoonAsTheySpeak) {
+  const auto before = ticks_.seen;
+  EXPECT_NE(house_.ask(clients_.front()).find("here"), std::string::npos);
+  EXPECT_LE(ticks_.seen, before + 1);
+  pass(60 - kDozing + 3);
+  EXPECT_EQ(house_.worker.sessions, 1U) << "its time began anew";
+}
+
+TEST_F(IdleTest, HaveAsMuchTimeForAHeadAsOthers) {
+  std::string half = "GET / HTTP/1.1\r\n";
+  net::asio::write(clients_.front(), net::asio::buffer(half));
+  pass(5);
+  std::string said(4096, '\0');
+  said.resize(clients_.front().read_some(net::asio::buffer(said)));
+  EXPECT_TRUE(said.starts_with("HTTP/1.1 408")) << said;
+}
+
+}  // namespace
+}  // namespace weir::proxy
