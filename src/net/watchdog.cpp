@@ -22,8 +22,7 @@ void Watched::doze() noexcept {
   dozes_ = true;
 }
 
-void Watched::wake() noexcept {
-  if (!dozes_) return;
+void Watched::end_doze() noexcept {
   dozes_ = false;
   unlink();
   watchdog_.watched_.push_back(*this);

@@ -94,8 +94,14 @@ void Session::on_tick() noexcept {
     left_ = true;
     cancel_all();
   }
-  // Until the client says something, or whoever sets one of these wakes all.
-  if (state_ == State::Quiet && !worker.draining && !entrance_closed_) doze();
+  if (may_doze()) doze();
+}
+
+// Whether ticks would find nothing new: what ends a doze is a deadline that is armed, a wait for others that
+// begins, and whoever wants all sessions looked at.
+bool Session::may_doze() const noexcept {
+  const bool counts = state_ == State::Idle || (state_ == State::Begun && begun_ticks_ < kQuietAfterTicks);
+  return !counts && !waits_for_others_ && !worker.draining && !entrance_closed_;
 }
 
 // Whether it has to go, for others who find no room.
@@ -222,7 +228,6 @@ net::Task<std::size_t> Session::await_head() {
     const bool quiet = state_ == State::Idle && !late_ && !ends_idle() && idle_ticks_ >= kQuietAfterTicks;
     if (quiet && inbox.empty() && !client.has_pending()) {
       ec = co_await wait_in_quiet();
-      wake();
       if (!ec || (worker.retiring && !late_)) continue;
     }
     if (late_ && !inbox.empty())

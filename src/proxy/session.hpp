@@ -40,7 +40,10 @@ class Session final : public net::Watched {
   // somebody else is waited for, when the client leaves (left() tells then).
   using net::Watched::arm;
   using net::Watched::disarm;
-  void begin_wait_for_others() noexcept { waits_for_others_ = true; }
+  void begin_wait_for_others() noexcept {
+    waits_for_others_ = true;
+    wake();
+  }
   void end_wait_for_others() noexcept { waits_for_others_ = false; }
   [[nodiscard]] bool late() const noexcept { return late_; }
   void clear_late() noexcept { late_ = false; }
@@ -85,6 +88,7 @@ class Session final : public net::Watched {
   void cancel_all() noexcept;
   [[nodiscard]] bool is_idle() const noexcept { return state_ == State::Idle || state_ == State::Quiet; }
   [[nodiscard]] bool makes_room() noexcept;
+  [[nodiscard]] bool may_doze() const noexcept;
   void note_begun() noexcept;
 
   [[nodiscard]] bool loses_its_place() const noexcept {

@@ -37,11 +37,14 @@ class Watched
 
   // From on_tick(): it needs the next tick in a second only (kDoze), unless its deadline comes before.
   void doze() noexcept;
-  void wake() noexcept;
+  void wake() noexcept {
+    if (dozes_) end_doze();
+  }
   void wake_all() noexcept;
 
  private:
   friend class Watchdog;
+  void end_doze() noexcept;
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
   // The deadline passed; it is disarmed already. Must not destroy any watched object.
@@ -57,9 +60,8 @@ class Watched
 class Watchdog {
  public:
   static constexpr base::Duration kTick{50'000};
-  static constexpr std::uint64_t kDoze = 20;  // ticks
-  static constexpr std::size_t kAtOnce =
-      1'024;  // 0.1 to 0.2 ms; the rest of a tick follows in turns of its own
+  static constexpr std::uint64_t kDoze = 20;   // ticks
+  static constexpr std::size_t kAtOnce = 256;  // some 0.1 ms; the rest of a tick comes in turns of its own
 
   explicit Watchdog(Executor executor) : timer_(executor) {}
 
