@@ -34,7 +34,7 @@ void Watched::wake_all() noexcept {
 
 void Watchdog::start() {
   ticking_ = true;
-  schedule(kTick);
+  schedule(Timer::clock_type::now() + kTick);
 }
 
 void Watchdog::stop() {
@@ -42,14 +42,14 @@ void Watchdog::stop() {
   timer_.cancel();
 }
 
-// A whole tick after the one before had come to its end, not after it was due: a worker that was held up must
-// not catch up on ticks, because what was armed meanwhile counts from the last one that it saw.
-void Watchdog::schedule(base::Duration pause) {
-  timer_.expires_after(pause);
+// A whole tick after the one before began, not after it was due: a worker that was held up must not catch up
+// on ticks, because what was armed meanwhile counts from the last one that it saw.
+void Watchdog::schedule(Timer::time_point at) {
+  timer_.expires_at(at);
   timer_.async_wait([this](const ErrorCode& error) {
     if (error || !ticking_) return;
     tick();
-    if (ticking_) schedule(under_way_ ? base::Duration::zero() : kTick);
+    if (ticking_) schedule(under_way_ ? Timer::clock_type::now() : began_ + kTick);
   });
 }
 
@@ -59,16 +59,20 @@ void Watchdog::wake_all() noexcept {
   for (auto& dozing : dozing_) awake.splice(awake.end(), dozing);
 }
 
-// Who comes meanwhile is looked at from the next tick on, who goes is in no list, and who does not doze keeps
-// its place among the others.
+// Who comes meanwhile, or ends a doze, is looked at from the next tick on, who goes is in no list, and who
+// never dozes keeps its place among the others. Where the turns of others are so long that the next tick
+// would be held up, which makes all deadlines longer, the rest is done in one.
 void Watchdog::tick() noexcept {
+  const auto now = Timer::clock_type::now();
   if (!under_way_) {
     under_way_ = true;
+    began_ = now;
     ++now_;
     due_.swap(watched_);
     due_.splice(due_.end(), dozing_.at(now_ % kDoze));
   }
-  for (std::size_t n = 0; n < kAtOnce && !due_.empty(); ++n) {
+  const bool behind = now - began_ > kTick / 2;
+  for (std::size_t n = 0; (n < kAtOnce || behind) && !due_.empty(); ++n) {
     auto& watched = due_.front();
     watched_.splice(watched_.end(), due_, due_.begin());
     watched.dozes_ = false;

@@ -18,15 +18,15 @@
   local few = 64
   local wrap = 4294967296
 
-  -- Where the part begins and ends in which an offset into a period lies that is no multiple of its parts: whole * buckets +
+  -- Where the part begins and ends in which an offset into a period lies that is no multiple of its parts: width * buckets +
   -- rest. Part s begins ceil(s * period / buckets) after its period, where s * rest < buckets^2 <= 10^6. Sought from above,
   -- for what is worked out with fractions may lie one beside it.
-  local function uneven_part(offset, period, buckets, whole, rest)
+  local function uneven_part(offset, period, buckets, width, rest)
     local s = floor(offset / period * buckets) + 2
-    local begin, finish = s * whole + ceil(s * rest / buckets), nil
+    local begin, finish = s * width + ceil(s * rest / buckets), nil
     repeat
       s, finish = s - 1, begin
-      begin = s * whole + ceil(s * rest / buckets)
+      begin = s * width + ceil(s * rest / buckets)
     until begin <= offset
     return begin, finish
   end
@@ -158,7 +158,8 @@
     local from = instant - offset + begin
     local since = instant - offset + finish - period -- what is older counts no more
 
-    -- Of what counts so much beyond it has to go before the cost fits; at least the first entry, also where that never does.
+    -- Of what counts so much beyond it has to go before the cost fits; at least the first entry, also where that never does,
+    -- for each has a cost.
     local excess = cost <= limit and cost - limit or -wrap
     local live, expired, speaker, going = total, 0, nil, 0
     while live > 0 do
@@ -179,6 +180,9 @@
     if not state and live > 0 and not (speaker and going >= live + excess) then
       local _, _, seek = of_lists()
       live, expired, speaker = seek(key, total, #text / size - 1, speaker and expired + 1, since, excess)
+    end
+    if live < 0 then -- the head said less than its entries: somebody else's, and lost
+      live = 0
     end
     local told = base + 3 * i
     reply[told], reply[told + 1], reply[told + 2] = newest, live, speaker or 0

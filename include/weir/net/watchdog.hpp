@@ -35,11 +35,13 @@ class Watched
   void arm(base::Duration wait) noexcept;
   void disarm() noexcept { late_at_ = kNever; }
 
-  // From on_tick(): it needs the next tick in a second only (kDoze), unless its deadline comes before.
+  // From on_tick(), at its end: it needs the next tick in a second only (kDoze), unless its deadline comes
+  // before.
   void doze() noexcept;
   void wake() noexcept {
     if (dozes_) end_doze();
   }
+  // As the watchdog's.
   void wake_all() noexcept;
 
  private:
@@ -60,8 +62,9 @@ class Watched
 class Watchdog {
  public:
   static constexpr base::Duration kTick{50'000};
-  static constexpr std::uint64_t kDoze = 20;   // ticks
-  static constexpr std::size_t kAtOnce = 256;  // some 0.1 ms; the rest of a tick comes in turns of its own
+  static constexpr std::uint64_t kDoze = 20;  // ticks
+  // Some 0.1 ms; the rest of a tick comes in turns of its own, unless it would take longer than half a tick.
+  static constexpr std::size_t kAtOnce = 256;
 
   explicit Watchdog(Executor executor) : timer_(executor) {}
 
@@ -75,14 +78,15 @@ class Watchdog {
   friend class Watched;
   using List = boost::intrusive::list<Watched, boost::intrusive::constant_time_size<false>>;
 
-  void schedule(base::Duration pause);
+  void schedule(Timer::time_point at);
   void tick() noexcept;
 
   Timer timer_;
-  List watched_;                    // but for those that the tick under way has still to come to:
-  List due_;                        // and for those that doze, until the tick of their place, modulo kDoze:
-  std::array<List, kDoze> dozing_;  // so they are found by the tick that comes next there
+  List watched_;                    // those that are awake, but for due_
+  List due_;                        // to whom the tick under way has still to come
+  std::array<List, kDoze> dozing_;  // those that doze, by the number of the tick that ends it, modulo kDoze
   std::uint64_t now_ = 0;           // in ticks
+  Timer::time_point began_{};       // when this one did
   bool ticking_ = false;
   bool under_way_ = false;  // a tick
 };

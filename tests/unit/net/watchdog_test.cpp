@@ -238,6 +238,38 @@ TEST_F(WatchdogTest, OthersAreServedInTheMiddleOfATick) {
   for (const auto& watcher : watchers) EXPECT_NEAR(watcher->ticks, watchers.back()->ticks, 1);
 }
 
+// The turns of others may be long: a tick is not cut into so many that the next one is held up.
+TEST_F(WatchdogTest, IsSoonEnoughWhereManyAreAwakeBesideABusyLoop) {
+  std::vector<std::unique_ptr<Watcher>> watchers;
+  for (std::size_t i = 0; i < 20 * Watchdog::kAtOnce; ++i)
+    watchers.push_back(std::make_unique<Watcher>(watchdog));
+  std::function<void()> others = [&] {
+    std::this_thread::sleep_for(milliseconds(5));
+    asio::post(context, others);
+  };
+  asio::post(context, others);
+  watchers.back()->begin(milliseconds(1000));
+  ASSERT_TRUE(wait_for(*watchers.back()));
+  EXPECT_GE(watchers.back()->waited(), milliseconds(1000));
+  EXPECT_LE(watchers.back()->waited(), milliseconds(1000) + 2 * Watchdog::kTick + kPatience);
+}
+
+// A tick that was stopped in its middle goes on with the rest.
+TEST_F(WatchdogTest, CanBeStoppedInTheMiddleAndStartedAgain) {
+  std::vector<std::unique_ptr<Watcher>> watchers;
+  for (std::size_t i = 0; i < 2 * Watchdog::kAtOnce; ++i)
+    watchers.push_back(std::make_unique<Watcher>(watchdog));
+  watchers.front()->at_tick = [&] { watchdog.stop(); };
+  tick(*watchers.front(), 1);
+  context.restart();
+  context.run_for(milliseconds(200));
+  EXPECT_EQ(watchers.back()->ticks, 0);
+  watchers.front()->at_tick = [] {};
+  watchdog.start();
+  tick(*watchers.front(), 1);
+  EXPECT_EQ(watchers.back()->ticks, 1);
+}
+
 TEST_F(WatchdogTest, StopEndsTheTicking) {
   Watcher watcher(watchdog);
   ASSERT_TRUE(turn_until(context, [&] { return watcher.ticks >= 1; }));

@@ -33,9 +33,9 @@ class IdleTest : public ::testing::Test {
   };
 
   void SetUp() override {
-    house_.worker.watchdog.start();
     clients_ = house_.fill(3);
     (void)house_.ask(early_);
+    house_.worker.watchdog.start();
     pass(kDozing);
     ASSERT_EQ(house_.worker.sessions, 4U);
   }

@@ -69,6 +69,23 @@ TEST_F(ScriptState, OfAnotherAlgorithmCountsAsLost) {
   }
 }
 
+// Of states, by the byte of their kind, as the scripts tell it.
+bool is_length_of(char kind, std::size_t length) {
+  switch (kind) {
+    case 2:
+      return length == 17;
+    case 3:
+    case 5:
+      return length == 24;
+    case 6:
+      return length % 11 == 1 && length > 12;
+    case 7:
+      return length % 27 == 22;
+    default:
+      return false;
+  }
+}
+
 TEST_F(ScriptState, WhatSomebodyElseWroteCountsAsLost) {
   const auto somebody = [&](std::vector<std::string> command, const limit::Limiter& limiter) {
     const auto told = ::testing::PrintToString(command);
@@ -82,10 +99,25 @@ TEST_F(ScriptState, WhatSomebodyElseWroteCountsAsLost) {
     if (limit::spacing(limiter) != nullptr) continue;  // a TAT is told by its length alone
     for (std::size_t length = 1; length <= 60; ++length)
       somebody({"SET", name_, std::string(length, 'x')}, limiter);
+    for (char kind = 1; kind <= 9; ++kind)
+      for (std::size_t length = 1; length <= 60; ++length)
+        if (!is_length_of(kind, length))
+          somebody({"SET", name_, kind + std::string(length - 1, 'x')}, limiter);
     somebody({"RPUSH", name_, "somebody", "else"}, limiter);
     somebody({"RPUSH", name_, std::string(15, 'x')}, limiter);
     somebody({"RPUSH", name_, std::string(15, 'x'), "else"}, limiter);
     somebody({"HSET", name_, "somebody", "else"}, limiter);
+  }
+}
+
+// It says nothing then that is of use, but an error would fail the bills of others as well.
+TEST_F(ScriptState, AListOfWhichTheHeadSaysLessThanItsEntriesIsNoError) {
+  const auto pair = [](char paid) { return std::string(7, '\0') + paid + std::string(7, '\0'); };
+  for (const auto& limiter : each_) {
+    if (!std::holds_alternative<SlidingLog>(limiter)) continue;
+    server_.ask({"FLUSHDB"});
+    server_.ask({"RPUSH", name_, pair(7), pair(5), pair(4)});
+    EXPECT_TRUE(charge(limiter).allowed) << limit::describe(limiter);
   }
 }
 
