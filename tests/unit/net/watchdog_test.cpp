@@ -239,7 +239,7 @@ TEST_F(WatchdogTest, OthersAreServedInTheMiddleOfATick) {
 }
 
 // The turns of others may be long: a tick is not cut into so many that the next one is held up.
-TEST_F(WatchdogTest, IsSoonEnoughWhereManyAreAwakeBesideABusyLoop) {
+TEST_F(WatchdogTest, IsSoonEnoughWhereManyAreAwakeAlsoBesideABusyLoop) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (std::size_t i = 0; i < 20 * Watchdog::kAtOnce; ++i)
     watchers.push_back(std::make_unique<Watcher>(watchdog));
@@ -247,11 +247,14 @@ TEST_F(WatchdogTest, IsSoonEnoughWhereManyAreAwakeBesideABusyLoop) {
     std::this_thread::sleep_for(milliseconds(5));
     asio::post(context, others);
   };
-  asio::post(context, others);
-  watchers.back()->begin(milliseconds(1000));
-  ASSERT_TRUE(wait_for(*watchers.back()));
-  EXPECT_GE(watchers.back()->waited(), milliseconds(1000));
-  EXPECT_LE(watchers.back()->waited(), milliseconds(1000) + 2 * Watchdog::kTick + kPatience);
+  auto& last = *watchers.back();
+  for (const int times : {1, 2}) {
+    last.begin(milliseconds(1000));
+    ASSERT_TRUE(wait_for(last, times));
+    EXPECT_GE(last.waited(), milliseconds(1000));
+    EXPECT_LE(last.waited(), milliseconds(1000) + 2 * Watchdog::kTick + kPatience);
+    asio::post(context, others);
+  }
 }
 
 // A tick that was stopped in its middle goes on with the rest.
