@@ -43,7 +43,8 @@ constexpr KeySpec kServerKeys[] = {
     key("head_timeout", Kind::Duration, "10s",
         "from a request's first byte to the end of its head; TLS handshake"),
     key("body_timeout", Kind::Duration, "30s", "between two reads of a request's body"),
-    key("write_timeout", Kind::Duration, "30s", "between two writes to a client that does not read"),
+    key("write_timeout", Kind::Duration, "30s",
+        "a client that takes nothing for so long is ended, after twice that at the latest"),
     key("min_rate", Kind::Size, "500B",
         "octets a second of a body that a client sends, or an answer that it takes, while it is waited for; "
         "\"0B\": any"),
