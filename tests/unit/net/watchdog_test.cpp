@@ -226,7 +226,7 @@ TEST_F(WatchdogTest, OthersAreServedInTheMiddleOfATick) {
       EXPECT_EQ(watchers.at(Watchdog::kAtOnce)->ticks, 0);
       watchers.erase(watchers.begin() + Watchdog::kAtOnce, watchers.begin() + 2 * Watchdog::kAtOnce);
       late_comer = std::make_unique<Watcher>(watchdog);
-      late_comer->begin(milliseconds(0));
+      late_comer->begin(Watchdog::kTick);
     });
   };
   tick(*watchers.back(), 1);
