@@ -46,7 +46,7 @@ void Entrance::open() {
 
 void Entrance::close() {
   closed_ = true;
-  worker_.watchdog.wake_all();  // whose connection came by here, and is idle
+  worker_.watchdog.wake_all();  // for the idle sessions that came by here to see it
   net::close_acceptor(acceptor_);
   pause_.cancel();
 }

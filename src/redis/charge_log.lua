@@ -54,7 +54,7 @@
       end
     end
 
-    -- What `logged` makes of a string, of a list, of whose entries so many have expired, and others count. `sum`: up to the last.
+    -- Makes of a list what `logged` makes of a string; `expired` of its entries count no more. `sum`: up to the last.
     local function list_log(key, expired, live, over, from, newest, sum, instant, cost)
       return function(ttl)
         while over > 0 and live > 0 do

@@ -1,9 +1,9 @@
 // Idle connections: what becomes of those that have been silent for so long that they doze between ticks.
+#include "unit/net/ticks.hpp"
 #include "unit/proxy/house.hpp"
 
 #include <chrono>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -21,16 +21,6 @@ class IdleTest : public ::testing::Test {
     config.server.head_timeout = 100ms;
     return config;
   }
-
-  class Ticks final : public net::Watched {
-   public:
-    explicit Ticks(net::Watchdog& watchdog) : Watched(watchdog) {}
-    int seen = 0;
-
-   private:
-    void on_late() noexcept override {}
-    void on_tick() noexcept override { ++seen; }
-  };
 
   void SetUp() override {
     clients_ = house_.fill(3);
@@ -50,13 +40,24 @@ class IdleTest : public ::testing::Test {
   static constexpr int kDozing = 25;
 
   House house_{configuration()};
-  Ticks ticks_{house_.worker.watchdog};
+  net::Ticks ticks_{house_.worker.watchdog};
   Tcp::socket early_ = house_.connect();
   std::vector<Tcp::socket> clients_;
 };
 
 TEST_F(IdleTest, GoAtOnceWithTheirEntrance) {
   house_.entrance->close();
+  pass(2);
+  EXPECT_EQ(house_.worker.sessions, 0U);
+}
+
+// As after an upgrade, where idle connections stay until the end.
+TEST_F(IdleTest, GoAtOnceWhenAWorkerThatRetiresStops) {
+  house_.worker.retiring = house_.worker.draining = true;
+  house_.worker.watchdog.wake_all();
+  pass(3);
+  EXPECT_EQ(house_.worker.sessions, 4U);
+  house_.worker.hard_stop = true;
   pass(2);
   EXPECT_EQ(house_.worker.sessions, 0U);
 }

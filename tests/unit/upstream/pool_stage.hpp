@@ -1,6 +1,7 @@
 #pragma once
 
 #include "unit/net/sockets.hpp"
+#include "unit/net/ticks.hpp"
 
 #include "weir/upstream/pool.hpp"
 
@@ -12,17 +13,6 @@
 #include <gtest/gtest.h>
 
 namespace weir::upstream {
-
-// Counts ticks beside the pool's own.
-class Ticks final : public net::Watched {
- public:
-  explicit Ticks(net::Watchdog& watchdog) : Watched(watchdog) {}
-  int seen = 0;
-
- private:
-  void on_late() noexcept override {}
-  void on_tick() noexcept override { ++seen; }
-};
 
 // An upstream of servers that listen here; nobody accepts, the kernel's backlog does.
 class PoolTest : public ::testing::Test {
@@ -79,7 +69,7 @@ class PoolTest : public ::testing::Test {
 
   net::asio::io_context context{1};
   net::Watchdog watchdog;
-  Ticks ticks;
+  net::Ticks ticks;
   UpstreamSettings settings;
   std::vector<std::optional<net::ListeningSocket>> listeners;
   std::vector<Server> servers;
