@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""weir before a small upstream, on loopback: `./dev demo` stays in front and says what to try,
-`./dev demo --smoke` tries it with curl, checks every answer and exits."""
+"""Runs weir in front of a small upstream on loopback. `./dev demo` keeps both running and prints requests to try.
+`./dev demo --smoke` sends these requests itself, checks every answer and exits.
+
+The checks hold on a machine of any speed: none of them needs a request to arrive before a bucket refills."""
 
 import argparse
 import json
@@ -16,23 +18,51 @@ import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PLAIN, TLS, ADMIN, UPSTREAM = 8080, 8443, 9900, 9001  # as config/demo.toml and its upstream say
-READY_SECONDS = 10
-BURST = 30  # requests; more than config/demo.toml admits at once
+# What listens where, unless the port is taken: config/demo.toml has the same defaults.
+DEFAULT_PORTS = {"HTTP": 8080, "HTTPS": 8443, "admin": 9900, "upstream": 9001}
+PORT_VARIABLES = {"HTTP": "WEIR_DEMO_PORT", "HTTPS": "WEIR_DEMO_TLS_PORT", "admin": "WEIR_DEMO_ADMIN_PORT",
+                  "upstream": "WEIR_DEMO_UPSTREAM_PORT"}
+PORTS_TRIED = 100  # consecutive ports, from the default on
+PATIENCE_SECONDS = 60  # for anything that takes milliseconds on an idle machine
+BURST = 30  # requests; config/demo.toml admits 10 at once and 5 a second
+QUEUED = 5  # requests; config/demo.toml forwards one each 200 ms
 
 
 class DemoError(Exception):
     """What a person can read and act on."""
 
 
-def check_ports_free():
-    for port, use in ((PLAIN, "HTTP"), (TLS, "HTTPS"), (ADMIN, "admin"), (UPSTREAM, "weir echo")):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError as error:
-                raise DemoError(f"127.0.0.1:{port} ({use}) is taken: {error.strerror}; stop what listens there") from error
+def why_taken(port):
+    """Why no server can listen on the port of 127.0.0.1; None if one can."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+            probe.listen()
+        except OSError as error:
+            return error.strerror
+    return None
+
+
+def free_port(first, used):
+    for port in range(first, min(first + PORTS_TRIED, 65536)):
+        if port not in used and why_taken(port) is None:
+            return port
+    raise DemoError(f"127.0.0.1 has no free port from {first} to {port}: stop what listens there, or choose with --port")
+
+
+def choose_ports(chosen):
+    """The port for each use. `chosen` is the HTTP port the user asked for, or None."""
+    if chosen is not None and (reason := why_taken(chosen)) is not None:
+        raise DemoError(f"--port {chosen}: 127.0.0.1:{chosen} cannot be used: {reason}. Choose another port, "
+                        "or leave --port out to have a free one taken")
+    ports = {}
+    for use, default in DEFAULT_PORTS.items():
+        is_chosen = use == "HTTP" and chosen is not None
+        ports[use] = chosen if is_chosen else free_port(default, {chosen, *ports.values()})
+        if ports[use] != default and not is_chosen:
+            print(f"demo: port {default} ({use}) is taken; using {ports[use]}", flush=True)
+    return ports
 
 
 def make_certificate(folder):
@@ -48,17 +78,17 @@ def make_certificate(folder):
 class Demo:
     """The two processes and the folder they share; leaving the `with` ends them."""
 
-    def __init__(self, weir):
+    def __init__(self, weir, ports):
         self.weir = weir
+        self.ports = ports
         self.processes = []
 
     def __enter__(self):
-        check_ports_free()
         self.scratch = tempfile.TemporaryDirectory(prefix="weir-demo-")
         self.folder = pathlib.Path(self.scratch.name)
         try:
             make_certificate(self.folder)
-            self.start("echo", "--listen", f"127.0.0.1:{UPSTREAM}")
+            self.start("echo", "--listen", f"127.0.0.1:{self.ports['upstream']}")
             self.start("run", "--config", str(ROOT / "config" / "demo.toml"))
             self.wait_ready()
         except BaseException:
@@ -75,7 +105,13 @@ class Demo:
         with open(self.folder / f"{arguments[0]}.log", "wb") as log:
             self.processes.append(subprocess.Popen(
                 [self.weir, *arguments], stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-                env={"PATH": "/usr/bin:/bin", "WEIR_DEMO_DIR": str(self.folder)}))
+                env={"PATH": "/usr/bin:/bin", "WEIR_DEMO_DIR": str(self.folder), **self.port_variables()}))
+
+    def port_variables(self):
+        return {PORT_VARIABLES[use]: str(port) for use, port in self.ports.items()}
+
+    def url(self, path):
+        return f"http://127.0.0.1:{self.ports['HTTP']}{path}"
 
     def check_alive(self):
         for process, name in zip(self.processes, ("echo", "run")):
@@ -84,17 +120,17 @@ class Demo:
                 raise DemoError(f"`weir {name}` ended with status {process.returncode}:\n{log[-2000:]}")
 
     def wait_ready(self):
-        deadline = time.monotonic() + READY_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
             self.check_alive()
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{ADMIN}/readyz", timeout=1) as answer:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.ports['admin']}/readyz", timeout=5) as answer:
                     if answer.status == 200:
                         return
             except (urllib.error.URLError, OSError):
                 pass
             time.sleep(0.05)
-        raise DemoError(f"weir was not ready after {READY_SECONDS} s:\n{(self.folder / 'run.log').read_text()[-2000:]}")
+        raise DemoError(f"weir was not ready after {PATIENCE_SECONDS} s:\n{(self.folder / 'run.log').read_text()[-2000:]}")
 
 
 def stop(process):
@@ -121,12 +157,22 @@ class Answer:
             self.headers[name.lower()] = value.strip()
 
 
-def curl(*arguments):
-    done = subprocess.run(["curl", "-sS", "-i", "--max-time", "15", *arguments],
+def run_curl(*arguments):
+    done = subprocess.run(["curl", "-sS", "-i", "--max-time", str(PATIENCE_SECONDS), *arguments],
                           capture_output=True, check=False)
     if done.returncode != 0:
         raise DemoError(f"curl {' '.join(arguments)}: {done.stderr.decode().strip()}")
-    return Answer(done.stdout.decode())
+    return done.stdout.decode()
+
+
+def curl(*arguments):
+    return Answer(run_curl(*arguments))
+
+
+def curl_many(demo, name, count, url, *arguments):
+    """Requests the URL `count` times from one curl; its answers in order."""
+    run_curl("-o", str(demo.folder / f"{name}-#1"), *arguments, f"{url}?[1-{count}]")
+    return [Answer((demo.folder / f"{name}-{number}").read_bytes().decode()) for number in range(1, count + 1)]
 
 
 def expect(holds, what, answer=None):
@@ -142,26 +188,25 @@ def expect_limit_headers(answer):
     expect(re.fullmatch(r'"[^"]+";r=\d+.*', answer.headers.get("ratelimit", "")), "a RateLimit", answer)
 
 
-def try_admitted():
-    answer = curl(f"http://127.0.0.1:{PLAIN}/api/hello")
+def try_admitted(demo):
+    answer = curl(demo.url("/api/hello"))
     expect(answer.status == 200, "200", answer)
     expect_limit_headers(answer)
     return f"200, {answer.headers['x-ratelimit-remaining']} of {answer.headers['x-ratelimit-limit']} left"
 
 
-def try_burst():
-    """One curl sends them all: a process each would leave the bucket time to refill."""
-    url = f"http://127.0.0.1:{PLAIN}/api/burst"
-    sent = subprocess.run(["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code} ", "--max-time", "15", f"{url}?[1-{BURST}]"],
-                          capture_output=True, text=True, check=False).stdout.split()
-    expect(set(sent) == {"200", "429"}, f"{BURST} requests to begin with 200 and end in 429, got {sent}")
-    answer = curl(url)
-    expect(answer.status == 429, "429 right after the burst", answer)
-    check_refusal(answer)
-    time.sleep(int(answer.headers["retry-after"]))  # what is under test
+def try_burst(demo):
+    """The refusal that is checked is one of the burst: a request after it might find the bucket refilled."""
+    url = demo.url("/api/burst")
+    answers = curl_many(demo, "burst", BURST, url)
+    statuses = [answer.status for answer in answers]
+    expect(set(statuses) == {200, 429}, f"some of {BURST} requests answered 200 and the others 429, got {statuses}")
+    refused = answers[statuses.index(429)]
+    check_refusal(refused)
+    time.sleep(int(refused.headers["retry-after"]))  # the promise under test
     again = curl(url)
     expect(again.status == 200, "200 after waiting what Retry-After says", again)
-    return f"{sent.count('200')} of {BURST} admitted, then 429, Retry-After: {answer.headers['retry-after']}, and admitted after it"
+    return f"{statuses.count(200)} of {BURST} admitted, then 429, Retry-After: {refused.headers['retry-after']}, and admitted after it"
 
 
 def check_refusal(answer):
@@ -176,29 +221,28 @@ def check_refusal(answer):
     expect(bool(body.get("rule")) and bool(body.get("message")), "rule and message", answer)
 
 
-def try_tls(folder):
-    answer = curl("--cacert", str(folder / "edge.crt"), "--resolve", f"localhost:{TLS}:127.0.0.1",
-                  f"https://localhost:{TLS}/api/hello")
+def try_tls(demo):
+    port = demo.ports["HTTPS"]
+    answer = curl("--cacert", str(demo.folder / "edge.crt"), "--resolve", f"localhost:{port}:127.0.0.1",
+                  f"https://localhost:{port}/api/hello")
     expect(answer.status == 200, "200", answer)
     expect_limit_headers(answer)
     return "200 over TLS, certificate verified"
 
 
-def try_queue():
-    """Five at once leave one by one: what one waited tells the pace."""
+def try_queue(demo):
+    """Requests that arrive together leave 200 ms apart, so the last one is answered 800 ms after the first at the earliest."""
     began = time.monotonic()
-    sent = [subprocess.Popen(["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code} %{time_total}", "--max-time", "15",
-                              f"http://127.0.0.1:{PLAIN}/queue"], stdout=subprocess.PIPE, text=True) for _ in range(5)]
-    answers = [process.communicate()[0].split() for process in sent]
+    answers = curl_many(demo, "queue", QUEUED, demo.url("/queue"), "--parallel")
     took = time.monotonic() - began
-    expect(all(status == "200" for status, _ in answers), f"200 for all five, got {answers}")
-    waits = sorted(float(seconds) for _, seconds in answers)
-    expect(waits[-1] - waits[0] > 0.3, f"departures one by one, got waits {waits}")
-    return f"five at once answered one by one in {took:.1f} s, none refused"
+    statuses = [answer.status for answer in answers]
+    expect(set(statuses) == {200}, f"200 for all {QUEUED}, got {statuses}")
+    expect(took > 0.2 * (QUEUED - 1) - 0.05, f"departures 200 ms apart, but all {QUEUED} were answered in {took:.2f} s")
+    return f"{QUEUED} at once answered one by one in {took:.1f} s, none refused"
 
 
-def try_metrics():
-    answer = curl(f"http://127.0.0.1:{ADMIN}/metrics")
+def try_metrics(demo):
+    answer = curl(f"http://127.0.0.1:{demo.ports['admin']}/metrics")
     expect(answer.status == 200, "200", answer)
     refused = re.search(r'^weir_decisions_total\{[^}]*outcome="refused"[^}]*\} ([1-9]\d*)', answer.body, re.M)
     expect(refused is not None, "weir_decisions_total with a refusal counted", answer)
@@ -207,12 +251,12 @@ def try_metrics():
 
 
 def smoke(demo):
-    steps = [("admitted", try_admitted), ("burst", try_burst), ("tls", lambda: try_tls(demo.folder)),
+    steps = [("admitted", try_admitted), ("burst", try_burst), ("tls", try_tls),
              ("queue", try_queue), ("metrics", try_metrics)]
     failed = 0
     for name, attempt in steps:
         try:
-            print(f"ok     {name}: {attempt()}", flush=True)
+            print(f"ok     {name}: {attempt(demo)}", flush=True)
         except (DemoError, ValueError) as error:
             failed += 1
             print(f"FAILED {name}: {error}", flush=True)
@@ -222,16 +266,18 @@ def smoke(demo):
 
 
 def stay(demo):
+    plain, tls, admin = (demo.ports[use] for use in ("HTTP", "HTTPS", "admin"))
     print(f"""
 weir is in front of a small upstream. Try, in another terminal:
 
-  an admitted request    curl -i http://127.0.0.1:{PLAIN}/api/hello
-  a burst that ends      curl -s -o /dev/null -w '%{{http_code}} ' 'http://127.0.0.1:{PLAIN}/api/hello?[1-15]'
-  what a refusal says    curl -i http://127.0.0.1:{PLAIN}/api/hello        (right after the burst)
-  another client         curl -i --interface 127.0.0.2 http://127.0.0.1:{PLAIN}/api/hello
-  TLS                    curl -i --cacert {demo.folder}/edge.crt https://localhost:{TLS}/api/hello
-  the queue              seq 5 | xargs -P 5 -I N curl -s -o /dev/null -w '%{{time_total}} s\\n' http://127.0.0.1:{PLAIN}/queue
-  the metrics            curl http://127.0.0.1:{ADMIN}/metrics
+  an admitted request    curl -i http://127.0.0.1:{plain}/api/hello
+  a burst that ends      curl -s -o /dev/null -w '%{{http_code}} ' 'http://127.0.0.1:{plain}/api/hello?[1-15]'
+  what a refusal says    curl -i http://127.0.0.1:{plain}/api/hello        (right after the burst)
+  another client         curl -i --interface 127.0.0.2 http://127.0.0.1:{plain}/api/hello
+  TLS                    curl -i --cacert {demo.folder}/edge.crt https://localhost:{tls}/api/hello
+  the queue              seq 5 | xargs -P 5 -I N curl -s -o /dev/null -w '%{{time_total}} s\\n' http://127.0.0.1:{plain}/queue
+  the metrics            curl http://127.0.0.1:{admin}/metrics
+  the dashboard          http://127.0.0.1:{admin}/ in a browser
 
 Rules: config/demo.toml. Logs: {demo.folder}. Ctrl-C ends it.""", flush=True)
     try:
@@ -243,14 +289,25 @@ Rules: config/demo.toml. Logs: {demo.folder}. Ctrl-C ends it.""", flush=True)
     return 0
 
 
+def port_number(text):
+    if not text.isdigit() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: write a number from 1 to 65535")
+    return int(text)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev demo", description=__doc__)
-    parser.add_argument("--weir", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--weir", help=argparse.SUPPRESS)
+    parser.add_argument("--check-arguments", action="store_true", help=argparse.SUPPRESS)  # only; ./dev asks before it builds
     parser.add_argument("--smoke", action="store_true", help="send the requests, check the answers, exit")
+    parser.add_argument("--port", type=port_number, help="for HTTP; without it 8080, or the next free one")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
-        with Demo(pathlib.Path(options.weir).resolve()) as demo:
+        ports = choose_ports(options.port)
+        if options.check_arguments:
+            return 0
+        with Demo(pathlib.Path(options.weir).resolve(), ports) as demo:
             return smoke(demo) if options.smoke else stay(demo)
     except DemoError as error:
         print(f"demo: {error}", file=sys.stderr)
