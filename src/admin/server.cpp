@@ -242,12 +242,12 @@ Awaitable<Answer> Server::Impl::answer(Connection& connection, boost::beast::fla
 Awaitable<std::optional<Answer>> Server::Impl::read_body(Connection& connection,
                                                          boost::beast::flat_buffer& buffer, Parser& parser) {
   ErrorCode ec;
-  connection.reads_body = true;
   if (boost::beast::iequals(parser.get()[http::field::expect], "100-continue")) {
     static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
     const auto bytes = asio::buffer(kContinue);
     co_await asio::async_write(connection.socket, bytes, into(ec));
   }
+  connection.reads_body = true;  // before, a late client is cut off: a 408 would follow a part of the 100
   if (!ec) co_await http::async_read(connection.socket, buffer, parser, into(ec));
   connection.reads_body = false;
   co_return fault_of_body(ec, std::exchange(connection.late, false));

@@ -31,11 +31,6 @@ ErrorCode last_error() noexcept {
 // where chains are long; its messages may come in records of an octet each.
 constexpr unsigned kPiecesOfHandshake = 4;
 
-// What an operation fails by is the queue's first entry. To look costs less than to clear all of it.
-void forget_errors() noexcept {
-  if (ERR_peek_error() != 0) ERR_clear_error();
-}
-
 // The count that send(2) told; a full socket is no error, and 0.
 template <class Send>
 std::size_t sent_by(Send send, ErrorCode& ec) noexcept {
@@ -85,6 +80,7 @@ Stream::~Stream() {
 
 Stream::Stream(Stream&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
+      owed_(std::exchange(other.owed_, 0)),
       context_(std::move(other.context_)),
       port_(std::move(other.port_)),
       tls_(std::move(other.tls_)) {}
@@ -271,7 +267,7 @@ std::size_t Stream::try_read(char* at, std::size_t size, ErrorCode& ec) {
   if (!has_pending() && !tls_->ended) ec = feed();  // OpenSSL would only say that it has nothing
   if (ec) return 0;
   for (;;) {
-    forget_errors();
+    Tls::forget_errors();
     const int result = SSL_read(tls_->ssl, at, static_cast<int>(std::min<std::size_t>(size, 1 << 30)));
     if (result > 0) {
       tls_->idle.note_data();
@@ -302,37 +298,40 @@ std::size_t Stream::send_plain(std::string_view first, std::string_view second, 
   return sent;
 }
 
-std::size_t Stream::send_tls(std::string_view bytes, ErrorCode& ec) noexcept {
-  std::size_t sent = 0;
-  while (sent < bytes.size()) {
-    forget_errors();
-    const auto rest = std::min<std::size_t>(bytes.size() - sent, 1 << 30);
-    const int result = SSL_write(tls_->ssl, bytes.data() + sent, static_cast<int>(rest));
-    if (result <= 0) {
-      const auto meaning = tls_->meaning(result);
-      if (meaning == asio::error::would_block)
-        port_->filled();
-      else
-        ec = meaning;
-      break;
-    }
-    sent += static_cast<std::size_t>(result);
-  }
+std::size_t Stream::send_tls(std::string_view first, std::string_view second, ErrorCode& ec) noexcept {
+  bool full = false;
+  auto sent = tls_->seal(first, full, ec);
+  if (sent == first.size() && !ec) sent += tls_->seal(second, full, ec);
+  if (full) port_->filled();
   return sent;
 }
 
 std::size_t Stream::try_write(std::string_view first, std::string_view second, ErrorCode& ec) {
+  if (!owes_write()) return try_rest(first, second, ec);
+  ec = StreamError::WriteOwed;
+  return 0;
+}
+
+std::size_t Stream::try_rest(std::string_view first, std::string_view second, ErrorCode& ec) {
   ec = {};
-  if (!tls_) return send_plain(first, second, ec);
-  std::size_t sent = send_tls(first, ec);
-  if (sent == first.size() && !ec) sent += send_tls(second, ec);
+  const auto size = first.size() + second.size();
+  if (size < owed_) ec = StreamError::WriteOwed;  // this is another text
+  if (ec) return 0;
+  const auto sent = tls_ ? send_tls(first, second, ec) : send_plain(first, second, ec);
+  // A plain socket that took nothing has nothing. Of TLS that is not known, so the text counts as begun.
+  if (sent > 0 || owes_write() || tls_) owed_ = size - sent;
   return sent;
 }
 
 Task<ErrorCode> Stream::write(std::string_view first, std::string_view second) {
+  if (owes_write()) return Task<ErrorCode>::ended(StreamError::WriteOwed);
+  return write_rest(first, second);
+}
+
+Task<ErrorCode> Stream::write_rest(std::string_view first, std::string_view second) {
   for (;;) {
     ErrorCode ec;
-    const auto sent = try_write(first, second, ec);
+    const auto sent = try_rest(first, second, ec);
     if (ec) co_return ec;
     const auto of_first = std::min(sent, first.size());
     first.remove_prefix(of_first);
@@ -366,7 +365,7 @@ void Stream::cancel() noexcept {
 
 void Stream::shutdown_send() noexcept {
   if (!is_open()) return;
-  if (tls_ && SSL_is_init_finished(tls_->ssl)) SSL_shutdown(tls_->ssl);
+  if (tls_ && SSL_is_init_finished(tls_->ssl) && !owes_write()) SSL_shutdown(tls_->ssl);
   ERR_clear_error();
   ::shutdown(fd_, SHUT_WR);
 }

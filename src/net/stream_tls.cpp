@@ -107,6 +107,27 @@ void Stream::Tls::let_go() noexcept {
   static_cast<BioView*>(BIO_get_data(SSL_get_wbio(ssl)))->fd = -1;
 }
 
+void Stream::Tls::forget_errors() noexcept {
+  if (ERR_peek_error() != 0) ERR_clear_error();
+}
+
+std::size_t Stream::Tls::seal(std::string_view bytes, bool& full, ErrorCode& ec) noexcept {
+  std::size_t sent = 0;
+  while (sent < bytes.size()) {
+    forget_errors();
+    const auto rest = std::min<std::size_t>(bytes.size() - sent, 1 << 30);
+    const int result = SSL_write(ssl, bytes.data() + sent, static_cast<int>(rest));
+    if (result <= 0) {
+      const auto failure = meaning(result);
+      full = failure == asio::error::would_block;
+      if (!full) ec = failure;
+      break;
+    }
+    sent += static_cast<std::size_t>(result);
+  }
+  return sent;
+}
+
 ErrorCode Stream::Tls::meaning(int result) const noexcept {
   if (idle.too_many()) return asio::error::connection_aborted;  // no eof, which may end an answer
   switch (SSL_get_error(ssl, result)) {

@@ -32,6 +32,14 @@ struct Stream::Tls {
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
 
+  // Seals `bytes` and sends them, and returns how many octets the socket has taken. Sets `full` if the socket
+  // is full: OpenSSL may then hold a sealed record of what follows, and the next call must begin with the
+  // same octets.
+  [[nodiscard]] std::size_t seal(std::string_view bytes, bool& full, ErrorCode& ec) noexcept;
+
+  // An operation reports the first entry of the error queue. To look is cheaper than to clear the queue.
+  static void forget_errors() noexcept;
+
   // What an SSL_… call that did not succeed means: would_block (feed or wait), eof, or an error.
   [[nodiscard]] ErrorCode meaning(int result) const noexcept;
   // After the handshake: whether what the session rests on is enough now. Records are counted from then on.

@@ -209,7 +209,18 @@ net::Task<Exchange::Ending> Exchange::answer(http::Answer answer) {
   return send(answer);
 }
 
+// Ends an exchange whose client did not take all of a text: it would read any other text as the rest of that
+// one. `late`: the client had its time, and did not leave.
+Exchange::Ending Exchange::give_up_writing(bool late) {
+  using observe::ClientError;
+  failure_ = late ? "write_timeout" : "client_left";
+  worker_.counters.client_errors(late ? ClientError::WriteTimeout : ClientError::Left).add();
+  return Ending::Abort;
+}
+
 net::Task<Exchange::Ending> Exchange::send(const http::Answer& in_step) {
+  if (session_.client.owes_write())
+    return net::Task<Ending>::ended(give_up_writing(!session_.client.peer_left()));
   auto& space = *space_;
   const auto& head = space.head;
   auto answer = in_step;
@@ -230,16 +241,13 @@ net::Task<Exchange::Ending> Exchange::send(const http::Answer& in_step) {
 net::Task<Exchange::Ending> Exchange::send_rest(std::size_t sent, bool keep_alive) {
   session_.arm(config_.server.write_timeout);
   const auto& out = space_->out;
-  const auto ec = co_await session_.client.write(std::string_view(out).substr(sent));
+  const auto ec = co_await session_.client.write_rest(std::string_view(out).substr(sent));
   co_return answered_with(ec, out.size(), keep_alive);
 }
 
 Exchange::Ending Exchange::answered_with(const net::ErrorCode& ec, std::size_t sent, bool keep_alive) {
   worker_.counters.bytes_out.add(sent);
-  if (ec) {
-    failure_ = "client_left";
-    return Ending::Close;
-  }
+  if (ec) return give_up_writing(session_.late());
   if (!keep_alive) return Ending::Linger;
   const bool whole = space_->head.framing == http::Framing::None || request_body_->complete();
   return whole ? Ending::KeepAlive : Ending::DropRest;

@@ -84,6 +84,7 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> answer(http::Answer answer);
   [[nodiscard]] net::Task<Ending> send(const http::Answer& answer);
   [[nodiscard]] net::Task<Ending> send_rest(std::size_t sent, bool keep_alive);
+  [[nodiscard]] Ending give_up_writing(bool late);
   [[nodiscard]] Ending answered_with(const net::ErrorCode& ec, std::size_t sent, bool keep_alive);
   [[nodiscard]] bool drop_body();
   void note_standing(const policy::Decision& decision);

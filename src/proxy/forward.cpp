@@ -287,7 +287,7 @@ net::Task<Exchange::Ending> Exchange::break_off(Attempt& attempt, const Relay& r
   // The server may have waited for a body that its client waited with: whose silence it was nobody knows.
   const bool owed = upload_ && upload_->expectant;
   if (!owed && count_failure() && !lease_.moved()) lease_.member().failed(sent_, worker_.clock.now());
-  if (relay.sent() == 0) {
+  if (relay.untouched()) {
     answered_ = {};
     attempt.what = "the upstream's answer is malformed";
     return give_up(attempt);

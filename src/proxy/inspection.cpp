@@ -111,6 +111,7 @@ net::Task<Exchange::Ending> Exchange::give_up_body(BodySource::Status status) {
     counters.client_errors(observe::ClientError::Left).add();
     return net::Task<Ending>::ended(Ending::Close);
   }
+  if (session_.client.owes_write()) return net::Task<Ending>::ended(give_up_writing(late));
   failure_ = "bad_body";
   const bool large = status == BodySource::Status::TooLarge;
   if (slow_) failure_ = "slow_body";

@@ -115,8 +115,9 @@ void Relay::gather() {
 bool Relay::flush(net::ErrorCode& ec) {
   const auto rest = std::string_view(out_).substr(out_sent_);
   if (!rest.empty() || !piece_.empty()) {
-    const auto sent = sink_.try_write(rest, piece_, ec);
+    const auto sent = begun_ ? sink_.try_rest(rest, piece_, ec) : sink_.try_write(rest, piece_, ec);
     sent_ += sent;
+    begun_ = sent < rest.size() + piece_.size();
     const auto of_out = std::min(sent, rest.size());
     out_sent_ += of_out;
     piece_.remove_prefix(sent - of_out);
@@ -134,7 +135,7 @@ Relay::Need Relay::advance() {
     const bool stuck = out_sent_ > 0 || !piece_.empty();
     if (!stuck) gather();
     // A body that is faulty from the start needs no head before it: the caller can still say what it is.
-    if (sent_ == 0 && source_.received() == 0 && finished() && status_ != BodySource::Status::End)
+    if (untouched() && source_.received() == 0 && finished() && status_ != BodySource::Status::End)
       return Need::Source;
     if (!flush(ec)) return ec ? Need::SinkBroken : Need::Room;
     if (status_ == BodySource::Status::End) return Need::Nothing;

@@ -274,11 +274,21 @@ net::Task<void> Session::refuse_head(http::Fault fault, observe::ClientError kin
                            .date = worker.http_date(worker.clock.now()),
                            .keep_alive = false});
   net::ErrorCode ec;
-  const auto sent = client.try_write(out, {}, ec);
+  auto sent = client.try_write(out, {}, ec);
+  late_ = false;
+  if (!ec && sent < out.size()) {
+    arm(worker.config().server.write_timeout);
+    ec = co_await client.write_rest(std::string_view(out).substr(sent));
+    disarm();
+    if (!ec) sent = out.size();
+  }
   worker.counters.bytes_out.add(sent);
   log_refusal(fault, kind, sent);
   late_ = false;
-  co_await linger();
+  if (client.owes_write())
+    client.close();
+  else
+    co_await linger();
 }
 
 // Of a head that is none the log can say who sent it and what was wrong.
@@ -350,6 +360,8 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
   }
   disarm();
   inbox.unpin();
+  if (client.owes_write())
+    ending = Exchange::Ending::Abort;  // the client would take what follows for the rest
   if (rest) {
     const bool in_step = co_await drop_rest(*rest);
     ending = in_step ? Exchange::Ending::KeepAlive : Exchange::Ending::Linger;

@@ -200,7 +200,9 @@ net::ErrorCode Tunnel::receive(Way& way) {
 // Sends what is at hand: would_block when not all of it was taken.
 net::ErrorCode Tunnel::send(Way& way) {
   net::ErrorCode ec;
-  const auto sent = way.to.try_write(way.inbox.unread().substr(0, way.ready), {}, ec);
+  const auto bytes = way.inbox.unread().substr(0, way.ready);
+  const auto sent = way.begun ? way.to.try_rest(bytes, {}, ec) : way.to.try_write(bytes, {}, ec);
+  way.begun = sent < bytes.size();
   way.inbox.use(sent);
   way.ready -= sent;
   way.bytes += sent;

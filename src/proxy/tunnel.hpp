@@ -52,6 +52,7 @@ class Tunnel {
     Inbox& inbox;
     bool pinned = false;  // the head of the request stands in its inbox
     std::optional<http::FrameScanner> scanner{};
+    bool begun = false;     // `to` has not taken all of the octets that it was sent last
     bool stuck = false;     // `to` takes no more at present, or a message waits for its turn
     bool ended = false;     // `from` sends no more
     std::size_t ready = 0;  // octets at the front of the inbox that may go on

@@ -66,6 +66,7 @@ void Exchange::start_upload(const upstream::Pool& pool, Attempt& attempt, std::s
 net::Task<void> Exchange::upload(Attempt& attempt) {
   auto& state = *upload_;
   Relay relay(*request_body_, lease_.stream(), space_->head.framing, state.out);
+  relay.goes_on();
   Pace pace(config_.server.least_rate);
   auto need = relay.advance();
   state.began = latest_;

@@ -1,5 +1,6 @@
 #include "redis/wire.hpp"
 
+#include "weir/net/stream_error.hpp"
 #include "weir/redis/error.hpp"
 
 #include <algorithm>
@@ -52,7 +53,7 @@ void Wire::close() noexcept {
 
 net::Awaitable<net::ErrorCode> Wire::open(const base::Endpoint& address, base::Duration patience) {
   close();
-  closed_ = cancelled_ = shaking_ = heard_ = false;
+  closed_ = cancelled_ = shaking_ = heard_ = broken_ = false;
   tls_.reset();
   net::ErrorCode ec = co_await dial(address, patience);
   if (!ec && (closed_ || cancelled_)) ec = asio::error::operation_aborted;
@@ -179,12 +180,14 @@ net::Awaitable<std::size_t> Wire::read_some(char* at, std::size_t size, net::Err
 
 net::Awaitable<net::ErrorCode> Wire::write(std::string_view bytes) {
   net::ErrorCode ec;
+  if (broken_) co_return net::StreamError::WriteOwed;
   if (tls_) {
     tls_->codec.seal(bytes);
     bytes = tls_->codec.sealed();
   }
   co_await asio::async_write(socket_, asio::buffer(bytes), net::into(ec));
   if (tls_) tls_->codec.sealed().clear();
+  broken_ = ec.failed();
   if (ec) why_ = words_for(ec);
   co_return ec;
 }
@@ -201,6 +204,11 @@ std::string Wire::words_for(const net::ErrorCode& ec) const {
 }
 
 unsigned Wire::send(std::string& bytes, net::ErrorCode& ec) {
+  if (broken_) {
+    ec = net::StreamError::WriteOwed;
+    why_ = ec.message();
+    return 0;
+  }
   if (!tls_) return send_some(bytes, ec);
   tls_->codec.seal(bytes);
   bytes.clear();
@@ -215,7 +223,8 @@ unsigned Wire::send_some(std::string& bytes, net::ErrorCode& ec) {
     sent += socket_.write_some(asio::buffer(bytes.data() + sent, bytes.size() - sent), ec);
   }
   bytes.erase(0, sent);
-  if (ec && ec != asio::error::would_block) why_ = ec.message();
+  broken_ = ec && ec != asio::error::would_block;
+  if (broken_) why_ = ec.message();
   return calls;
 }
 

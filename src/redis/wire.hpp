@@ -35,7 +35,8 @@ class Wire {
   void keep_to_it() noexcept { begin_ = opened_; }
   // Some bytes, at least one unless there is an error.
   [[nodiscard]] net::Awaitable<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec);
-  // All of it; the bytes outlive it.
+  // All of it; the bytes outlive it. After a write that failed or was cancelled the wire may owe the rest of
+  // a command, or of a TLS record: it sends nothing more until the next open().
   [[nodiscard]] net::Awaitable<net::ErrorCode> write(std::string_view bytes);
 
   // Sends what goes at once and takes it off `bytes`; would_block where the rest has to wait for room. How
@@ -79,7 +80,8 @@ class Wire {
   bool closed_ = true;
   bool cancelled_ = false;
   bool shaking_ = false;
-  bool heard_ = false;  // of TLS: something has come that was sealed
+  bool broken_ = false;  // a write did not end
+  bool heard_ = false;   // of TLS: something has come that was sealed
 };
 
 }  // namespace weir::redis

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "weir/net/reactor.hpp"
+#include "weir/net/stream_error.hpp"
 #include "weir/net/task.hpp"
 #include "weir/net/tls_client.hpp"
 
@@ -77,17 +78,29 @@ class Stream {
   // The same, waiting for bytes: never would_block.
   [[nodiscard]] Task<std::size_t> read_some(char* at, std::size_t size, ErrorCode& ec);
 
-  // Sends as much of `first`, then `second`, as is taken at once; the count. A full socket is no error.
+  // Begins a text: sends as much of `first`, then `second`, as the socket takes at once, and returns how many
+  // octets that were. A full socket is no error. Fails with StreamError::WriteOwed, and sends nothing, while
+  // the stream owes the rest of another text.
   [[nodiscard]] std::size_t try_write(std::string_view first, std::string_view second, ErrorCode& ec);
+  // Goes on with the text that try_write() began: `first` and `second` begin with the octets that were not
+  // taken, and more may follow them. If no octet of the text is on its way, this begins it.
+  [[nodiscard]] std::size_t try_rest(std::string_view first, std::string_view second, ErrorCode& ec);
 
-  // Sends all of it, waiting for room. The views must stay valid until it completes.
+  // Sends a whole text, or the rest of one, and waits for room. The views must stay valid until it completes.
+  // If it fails, or is cancelled, the stream owes what was not sent.
   [[nodiscard]] Task<ErrorCode> write(std::string_view first, std::string_view second = {});
+  [[nodiscard]] Task<ErrorCode> write_rest(std::string_view first, std::string_view second = {});
+
+  // Returns true if a part of a text is on its way and the rest is not. The peer would take any other text
+  // for that rest, so the connection can only finish the text or end. Over TLS this may be true though
+  // try_write() returned 0: OpenSSL holds a sealed record of the text, and sends it before anything else.
+  [[nodiscard]] bool owes_write() const noexcept { return owed_ > 0; }
 
   // Waits until bytes can be read (or the end can), without a buffer. For TLS: until the socket has some.
   [[nodiscard]] Port::Wait wait_readable() noexcept {
     return port_ ? port_->readable() : Port::Wait(asio::error::bad_descriptor);
   }
-  // Waits until try_write() can go on.
+  // Waits until try_rest() can go on.
   [[nodiscard]] Port::Wait wait_writable() noexcept {
     return port_ ? port_->writable() : Port::Wait(asio::error::bad_descriptor);
   }
@@ -108,7 +121,8 @@ class Stream {
   void trim() noexcept;
 
   void cancel() noexcept;
-  // Sends close_notify (TLS) and FIN; reading goes on.
+  // Sends close_notify (TLS) and FIN; reading goes on. Sends no close_notify while a write is owed, so that
+  // the peer sees that the text was cut off.
   void shutdown_send() noexcept;
   void close() noexcept;
 
@@ -125,13 +139,14 @@ class Stream {
 
   [[nodiscard]] std::size_t send_plain(std::string_view first, std::string_view second,
                                        ErrorCode& ec) noexcept;
-  [[nodiscard]] std::size_t send_tls(std::string_view bytes, ErrorCode& ec) noexcept;
+  [[nodiscard]] std::size_t send_tls(std::string_view first, std::string_view second, ErrorCode& ec) noexcept;
   [[nodiscard]] std::size_t receive(char* at, std::size_t size, ErrorCode& ec) noexcept;
   [[nodiscard]] ErrorCode feed();
   [[nodiscard]] ErrorCode begin_tls();
 
   int fd_;
-  TlsContext context_;  // what tls_ is to be made with, once there is something to read
+  std::size_t owed_ = 0;  // octets of the text under way that were not taken
+  TlsContext context_;    // what tls_ is to be made with, once there is something to read
   std::unique_ptr<Port> port_;
   std::unique_ptr<Tls> tls_;
 };

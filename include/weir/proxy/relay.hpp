@@ -85,6 +85,9 @@ class Relay {
         BodyWatch* watch = nullptr)
       : source_(source), sink_(sink), framing_(framing), out_(out), watch_(watch) {}
 
+  // Must be called before advance() if `out` is what the sink has not yet taken of a text that was begun.
+  void goes_on() noexcept { begun_ = true; }
+
   enum class Need : std::uint8_t {
     Nothing,     // all was sent
     Bytes,       // wait for the source
@@ -102,6 +105,8 @@ class Relay {
   // The source's last word, after Need::Source.
   [[nodiscard]] BodySource::Status status() const noexcept { return status_; }
   [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
+  // Returns true if no octet is on its way to the sink, so that the sink can still be sent something else.
+  [[nodiscard]] bool untouched() const noexcept { return sent_ == 0 && !sink_.owes_write(); }
 
  private:
   [[nodiscard]] bool finished() const noexcept;
@@ -117,6 +122,7 @@ class Relay {
   std::size_t out_sent_ = 0;
   std::string_view piece_;  // sent after out_, from the source's memory
   bool crlf_due_ = false;   // piece_ ends a chunk
+  bool begun_ = false;      // out_ and piece_ are the rest of a text
   BodySource::Status status_ = BodySource::Status::Piece;
   std::uint64_t sent_ = 0;  // bytes, heads and framing included
 };

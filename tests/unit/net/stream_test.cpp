@@ -66,7 +66,7 @@ TEST_F(PlainStream, TryWriteTakesWhatFitsAndAFullSocketIsNoError) {
   EXPECT_FALSE(ec);
   EXPECT_GT(sent, 0U);
   EXPECT_LT(sent, first.size());
-  EXPECT_EQ(stream.try_write(std::string_view(first).substr(sent), {}, ec), 0U);
+  EXPECT_EQ(stream.try_rest(std::string_view(first).substr(sent), second, ec), 0U);
   EXPECT_FALSE(ec);
   EXPECT_EQ(receive(theirs(), sent), first.substr(0, sent));
 }
@@ -88,6 +88,56 @@ TEST_F(PlainStream, WriteWaitsForRoomAndSendsAll) {
     EXPECT_FALSE(run(context, stream.write(view.substr(0, split), view.substr(split))));
     EXPECT_TRUE(reader.get() == bytes) << split;
   }
+}
+
+TEST_F(PlainStream, RefusesAnotherTextUntilTheFirstIsWhole) {
+  const auto text = random_bytes(2 << 20);
+  const auto view = std::string_view(text);
+  ErrorCode ec;
+  const auto sent = stream.try_write(view, {}, ec);
+  ASSERT_GT(sent, 0U);
+  ASSERT_LT(sent, text.size());
+  ASSERT_TRUE(stream.owes_write());
+  EXPECT_EQ(stream.try_write("another", {}, ec), 0U);
+  EXPECT_EQ(ec, StreamError::WriteOwed);
+  EXPECT_EQ(run(context, stream.write("another")), StreamError::WriteOwed);
+  EXPECT_EQ(stream.try_rest("shorter than what is owed", {}, ec), 0U);
+  EXPECT_EQ(ec, StreamError::WriteOwed);
+  auto reader = std::async(std::launch::async, receive, theirs(), text.size() + 4);
+  EXPECT_FALSE(run(context, stream.write_rest(view.substr(sent))));
+  EXPECT_FALSE(stream.owes_write());
+  EXPECT_EQ(stream.try_write("next", {}, ec), 4U);
+  EXPECT_TRUE(reader.get() == text + "next");
+}
+
+TEST_F(PlainStream, OwesNothingOfATextThatAFullSocketTookNothingOf) {
+  std::string filler;
+  while (::send(stream.native_handle(), "filler", 6, MSG_DONTWAIT | MSG_NOSIGNAL) == 6) filler += "filler";
+  ErrorCode ec;
+  ASSERT_EQ(stream.try_write("never begun", {}, ec), 0U);
+  EXPECT_FALSE(ec);
+  EXPECT_FALSE(stream.owes_write());
+  EXPECT_EQ(receive(theirs(), filler.size()), filler);
+  EXPECT_EQ(stream.try_write("another", {}, ec), 7U);
+  EXPECT_EQ(receive(theirs(), 7), "another");
+}
+
+TEST_F(PlainStream, OwesTheRestOfAWriteThatWasCancelled) {
+  const auto text = random_bytes(5 << 20);
+  Running writing(context, stream.write(text));
+  context.poll();
+  stream.cancel();
+  EXPECT_EQ(writing.result(), asio::error::operation_aborted);
+  EXPECT_TRUE(stream.owes_write());
+  EXPECT_EQ(run(context, stream.write("another")), StreamError::WriteOwed);
+}
+
+TEST_F(PlainStream, OwesItsRestAlsoAfterAMove) {
+  const auto text = random_bytes(5 << 20);
+  ErrorCode ec;
+  ASSERT_GT(stream.try_write(text, {}, ec), 0U);
+  const Stream moved(std::move(stream));
+  EXPECT_TRUE(moved.owes_write());
 }
 
 TEST_F(PlainStream, WritingToOneWhoLeftIsAnErrorAndNoSignal) {

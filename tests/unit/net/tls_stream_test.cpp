@@ -179,8 +179,61 @@ TEST_F(TlsStream, AFullSocketIsNoErrorAndTheRestFollows) {
   EXPECT_FALSE(ec);
   EXPECT_LT(sent, bytes.size());
   auto reader = std::async(std::launch::async, [&] { return client.receive(bytes.size()); });
-  EXPECT_FALSE(run(context, stream->write(std::string_view(bytes).substr(sent))));
+  EXPECT_FALSE(run(context, stream->write_rest(std::string_view(bytes).substr(sent))));
   EXPECT_TRUE(reader.get() == bytes);
+}
+
+// Fills the socket with whole texts and returns them. Of the last text that it tries OpenSSL holds a record.
+std::string fill(Stream& stream, std::string_view text) {
+  std::string taken;
+  ErrorCode ec;
+  while (stream.try_write(text, {}, ec) == text.size()) taken += text;
+  EXPECT_FALSE(ec);
+  return taken;
+}
+
+// OpenSSL sends the record that it holds before anything else, and counts its octets as taken of that.
+TEST_F(TlsStream, RefusesAnotherTextWhileOpenSslHoldsARecord) {
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    open(TlsVersion::Tls12);
+    TlsClient client(theirs.number(), version);
+    ASSERT_TRUE(shake_hands(client)) << version;
+    const auto taken = fill(*stream, "one text of several. ");
+    ASSERT_TRUE(stream->owes_write()) << "nothing was taken of the last text, and a record of it is held";
+    ErrorCode ec;
+    EXPECT_EQ(stream->try_write("another text, which is longer than that", {}, ec), 0U);
+    EXPECT_EQ(ec, StreamError::WriteOwed);
+    EXPECT_EQ(run(context, stream->write("another")), StreamError::WriteOwed);
+    EXPECT_EQ(client.receive(taken.size()), taken);
+    EXPECT_EQ(stream->try_write("another text, also when there is room", {}, ec), 0U);
+    EXPECT_EQ(ec, StreamError::WriteOwed);
+    EXPECT_FALSE(run(context, stream->write_rest("one text of several. And more of it.")));
+    EXPECT_FALSE(stream->owes_write());
+    EXPECT_EQ(stream->try_write("Another.", {}, ec), 8U);
+    EXPECT_EQ(client.receive(44), "one text of several. And more of it.Another.");
+  }
+}
+
+TEST_F(TlsStream, OwesTheRestOfAWriteThatWasCancelled) {
+  TlsClient client(theirs.number());
+  ASSERT_TRUE(shake_hands(client));
+  (void)fill(*stream, "text. ");
+  ASSERT_TRUE(stream->owes_write());
+  Running writing(context, stream->write_rest("text. "));
+  context.poll();
+  stream->cancel();
+  EXPECT_EQ(writing.result(), asio::error::operation_aborted);
+  EXPECT_TRUE(stream->owes_write());
+}
+
+TEST_F(TlsStream, SendsNoCloseNotifyBehindATextThatWasCutOff) {
+  TlsClient client(theirs.number());
+  ASSERT_TRUE(shake_hands(client));
+  const auto taken = fill(*stream, "a text. ");
+  ASSERT_TRUE(stream->owes_write());
+  stream->shutdown_send();
+  EXPECT_EQ(client.receive(), taken);
+  EXPECT_NE(client.last_error(), SSL_ERROR_ZERO_RETURN);
 }
 
 TEST_F(TlsStream, EndsWithACloseNotify) {

@@ -1,6 +1,7 @@
 #include "weir/proxy/relay.hpp"
 
 #include "unit/net/sockets.hpp"
+#include "unit/net/tls.hpp"
 
 #include <future>
 #include <optional>
@@ -246,6 +247,50 @@ TEST_F(RelayTest, AResetIsNoEnd) {
   sender.close();
   EXPECT_EQ(relay_to_end(), Need::Source);
   EXPECT_EQ(relay->status(), Status::Cut);
+}
+
+// The server's end of a TLS connection, and its client, which has shaken hands.
+struct TlsPair {
+  TlsPair(net::asio::io_context& context, SSL_CTX* tls) : pair(net::socket_pair()) {
+    stream.emplace(context.get_executor(), pair.ours, tls);
+    auto shaken = std::async(std::launch::async, [this] { return client.handshake(); });
+    EXPECT_FALSE(net::run(context, stream->handshake()));
+    EXPECT_TRUE(shaken.get());
+  }
+  // Writes `text` so often, or until the socket is full; returns how often.
+  int fill(std::string_view text, int most) {
+    int count = 0;
+    net::ErrorCode ec;
+    while (count < most && stream->try_write(text, {}, ec) == text.size()) ++count;
+    return count;
+  }
+  net::Pair pair;
+  std::optional<net::Stream> stream;
+  net::TlsClient client{pair.theirs.number()};
+};
+
+// Else an error of weir's own would follow, and pass for the rest of the head.
+TEST_F(RelayTest, IsNotUntouchedWhileOpenSslHoldsARecordOfTheHead) {
+  const net::Certificates certificates;
+  const auto tls = net::make_tls_context(certificates.settings()).value();
+  const std::string text(100, 'x');
+  const int fit = TlsPair(context, tls.get()).fill(text, 1 << 20);
+  TlsPair full(context, tls.get());
+  ASSERT_EQ(full.fill(text, fit), fit);
+  ASSERT_FALSE(full.stream->owes_write());
+  open(Framing::Chunked, Framing::Chunked);
+  out = "the head";
+  relay.emplace(*body, *full.stream, Framing::Chunked, out);
+  EXPECT_EQ(relay->advance(), Need::Room);
+  EXPECT_EQ(relay->sent(), 0U);
+  ASSERT_FALSE(relay->untouched());
+  net::send_all(sender.number(), "no chunk\r\n");
+  EXPECT_FALSE(net::run(context, body->fill()));
+  EXPECT_EQ(relay->advance(), Need::Room) << "the head goes first";
+  EXPECT_EQ(full.client.receive(text.size() * static_cast<std::size_t>(fit)).size(),
+            text.size() * static_cast<std::size_t>(fit));
+  EXPECT_EQ(relay_to_end(), Need::Source);
+  EXPECT_EQ(full.client.receive(8), "the head");
 }
 
 // What was looked at first goes on all the same, and is counted once.

@@ -1,0 +1,20 @@
+// Why a Stream refused an operation, where it was no fault of the peer or of the system.
+#pragma once
+
+#include <type_traits>
+
+#include <boost/system/error_code.hpp>
+
+namespace weir::net {
+
+enum class StreamError {
+  WriteOwed = 1,  // the rest of another text must be sent first; nothing was sent
+};
+
+[[nodiscard]] const boost::system::error_category& stream_category() noexcept;
+[[nodiscard]] boost::system::error_code make_error_code(StreamError error) noexcept;
+
+}  // namespace weir::net
+
+template <>
+struct boost::system::is_error_code_enum<weir::net::StreamError> : std::true_type {};

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""Clients that stop reading: a text that weir cannot finish is followed by nothing.
+
+A client asks for so many pages that its socket is full, reads none of them, and then sends a request whose answer weir has to give up.
+Once weir has given up, the client reads to the end. It must find whole answers of weir's, and at most one that is cut off.
+"""
+
+import contextlib
+import json
+import pathlib
+import random
+import socket
+import ssl
+import tempfile
+
+from harness import PATIENCE, TestCase, Upstream, Weir, client_tls, config, eventually, main, make_certificate, rule
+from wire import CRLF2, Head
+
+PAGE = b"p" * 1000
+EARLY = b"e" * 40
+GET = b"GET /page HTTP/1.1\r\nHost: a\r\n\r\n"
+MOST = 4000  # no socket here takes so many pages
+
+
+class Reader:
+    """A client that reads nothing until it reads all; of a port, or of a unix socket's path."""
+
+    def __init__(self, address, tls):
+        sock = socket.socket(socket.AF_INET if isinstance(address, int) else socket.AF_UNIX)
+        sock.settimeout(PATIENCE)
+        if isinstance(address, int):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sock.connect(("127.0.0.1", address) if isinstance(address, int) else address)
+        self.sock = tls.wrap_socket(sock, server_hostname="localhost", suppress_ragged_eofs=False) if tls else sock
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.sock.close()
+
+    def send(self, data):
+        with contextlib.suppress(OSError):  # weir may have given the connection up
+            self.sock.sendall(data)
+
+    def read_to_end(self):
+        """All octets, and whether the end came without an error."""
+        read = b""
+        try:
+            while piece := self.sock.recv(1 << 18):
+                read += piece
+        except OSError:
+            return read, False
+        return read, True
+
+
+def texts_in(read):
+    """The answers in what a client read, as (status, head, body), and whether the last one is cut off. ValueError if it is no HTTP."""
+    texts = []
+    while read:
+        raw, mark, behind = read.partition(CRLF2)
+        if not b"HTTP/1.1 ".startswith(raw[:9]) or b"HTTP/1.1" in raw[1:]:
+            raise ValueError(f"no head behind {len(texts)} answers: {read[:400]!r}")
+        if not mark:
+            return texts, True
+        status, size = int(raw[9:12]), int(Head(raw)["content-length"] or 0)
+        body, read = behind[:size], behind[size:]
+        if status >= 400 and len(body) == size:
+            json.loads(body)
+        elif not any(expected.startswith(body) for expected in (PAGE, EARLY)) if status < 400 else b"HTTP/1.1" in body:
+            raise ValueError(f"no body behind {len(texts)} answers: {raw + mark + body[:400]!r}")
+        if len(body) < size:
+            return texts, True
+        texts.append(status)
+    return texts, False
+
+
+def is_read(sock):
+    """Whether the other end, a process of this machine, has read all that was sent to it."""
+    def hexed(address):
+        return f"{int.from_bytes(socket.inet_aton(address[0]), 'little'):08X}:{address[1]:04X}"
+    try:
+        ends = [hexed(sock.getpeername()), hexed(sock.getsockname())]
+    except OSError:  # it has gone
+        return True
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        if fields[1:3] == ends:
+            return fields[4].endswith(":00000000")
+    return True
+
+
+class OwedWrites(TestCase):
+    SERVER = 'write_timeout = "300ms"\nbody_timeout = "300ms"\nidle_timeout = "300ms"\nmax_body = "1KiB"\n'
+    ROUTES = f"""
+[[route]]
+match = {{ path = "/page" }}
+respond = {{ status = 200, body = "{PAGE.decode()}" }}
+[[route]]
+upstream = "api"
+"""
+    RULES = rule("words", "1000000/s", match='{ path = "/words", body_contains = ["secret"] }')  # weir itself asks for such a body
+
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory() as folder:
+            cls.files = make_certificate(folder)
+        cls.tls = client_tls(cls.files["edge.crt"])
+
+    def setUp(self):
+        self.folder = self.start(tempfile.TemporaryDirectory(prefix="weir-owed-"))
+        self.seed = random.randrange(1 << 32)
+        self.random = random.Random(self.seed)
+
+    def start_weir(self, upstream=1):
+        tls = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }\n'
+        more = tls + "".join((f'[[ listener ]]\naddress = "unix:{self.folder}/plain"\n', f'[[ listener ]]\naddress = "unix:{self.folder}/tls"\n', tls,
+                              '[[listener]]\naddress = "127.0.0.1:0"\n'))
+        self.weir = self.start(Weir(config(upstream, server=self.SERVER, listener=more, routes=self.ROUTES, rules=self.RULES), self.files))
+
+    def given_up(self):
+        return self.weir.metric("weir_client_errors_total")
+
+    def pages_that_fit(self, address, tls):
+        """Returns how many pages a client is sent that reads none."""
+        before = self.weir.metric("weir_connections_accepted_total")
+        with Reader(address, tls) as client:
+            client.send(GET * MOST)
+            eventually(lambda: self.weir.metric("weir_connections_accepted_total") > before, "weir has the client")
+            eventually(lambda: self.weir.metric("weir_connections_open") == 0, "weir gives the client up")
+            return len(texts_in(client.read_to_end()[0])[0])
+
+    def at_every_level(self, ask):
+        """Has ask(clients) make weir give all clients up, which have asked for as many pages as fit, or for fewer. Returns
+        what they read: a list of statuses for each."""
+        everything = []
+        for address, tls in ((f"{self.folder}/tls", self.tls), (f"{self.folder}/plain", None), (self.weir.ports[0], self.tls),
+                             (self.weir.ports[1], None)):
+            fit = self.pages_that_fit(address, tls)
+            levels = sorted([0, 1, *range(max(0, fit - 5), fit), *[fit] * 4, *(self.random.randrange(fit) for _ in range(2))])
+            before = self.given_up()
+            with contextlib.ExitStack() as stack:
+                clients = [stack.enter_context(Reader(address, tls)) for _ in levels]
+                for client, level in zip(clients, levels, strict=True):
+                    client.send(GET * level)
+                ask(clients)
+                eventually(lambda: self.given_up() >= before + len(levels), "weir gives all clients up")
+                results = [client.read_to_end() for client in clients]
+            for level, (read, clean) in zip(levels, results, strict=True):
+                with self.subTest(address=str(address), level=level, fit=fit, seed=self.seed):
+                    statuses, cut = texts_in(read)
+                    self.assertFalse(tls and clean and cut, "TLS says that a text is whole which was cut off")
+                    self.assertLessEqual(statuses.count(200), level, "an answer that was cut off looks whole")
+                    everything.append(statuses)
+        return everything
+
+    def test_a_408_never_follows_a_part_of_100_continue(self):
+        self.start_weir()
+
+        def ask(clients):
+            for client in clients:
+                client.send(b"POST /words HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+
+        everything = self.at_every_level(ask)
+        self.assertIn([100, 408], everything)
+        self.assertIn([200, 100, 408], everything)
+
+    def test_an_error_of_weirs_never_follows_a_part_of_an_early_answer(self):
+        """The server answers before it has the body, which turns out to be too large."""
+        asked = []
+
+        def early(exchange):
+            exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(EARLY) + EARLY[:20])
+            asked.append(exchange)
+            exchange.wait_for_close()
+
+        self.start_weir(self.start(Upstream(early)).port)
+
+        def ask(clients):
+            before, given_up = len(asked), self.given_up()
+            for client in clients:
+                client.send(b"POST /early HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+            eventually(lambda: len(asked) - before + self.given_up() - given_up >= len(clients), "all have asked, or were given up")
+            eventually(lambda: all(is_read(exchange.wire.sock) for exchange in asked[before:]), "weir has the early answers")
+            for client in clients:
+                client.send(b"800\r\n" + b"b" * 2048 + b"\r\n0\r\n\r\n")
+
+        self.at_every_level(ask)
+
+    def test_a_refused_head_never_follows_a_part_of_a_page(self):
+        self.start_weir()
+
+        def ask(clients):
+            for client in clients:
+                client.send(b"NO HTTP\r\n\r\n")
+
+        self.assertIn([200, 400], self.at_every_level(ask))
+
+
+if __name__ == "__main__":
+    main()
