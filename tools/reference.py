@@ -164,12 +164,14 @@ class Argument:
         between = re.fullmatch(r"\w+ in \[(\S+) - (\S+)\]", check)
         self.about = about + (f", {between[1]} to {between[2]}" if between else "")
         self.is_option = self.names.startswith("-")
+        self.may_be_bare = False  # its value may stand without the option before it
 
     def typed(self):
         """As a synopsis has it."""
         words = values(self.value)
         if self.is_option:
-            words = " ".join(filter(None, (f"\\fB{roff(self.names.rpartition(',')[2])}\\fR", words)))
+            name = f"\\fB{roff(self.names.rpartition(',')[2])}\\fR"
+            words = " ".join(filter(None, (f"[{name}]" if self.may_be_bare else name, words)))
         return words if self.required else f"[{words}]"
 
     def entry(self):
@@ -189,6 +191,9 @@ def arguments_of(weir, command):
     below = text.partition("\nSubcommands:\n")[2]
     found = [Argument(*one) for one in entries(weir, *command)
              if "--help" not in one[0] and not re.search(rf"^  {re.escape(one[0])} ", below, re.M)]
+    for bare in [one for one in found if one.names == one.value == "FILE"]:
+        found.remove(bare)
+        next(one for one in found if one.is_option and one.value == "FILE").may_be_bare = True
     return sorted(found, key=lambda one: one.is_option)
 
 

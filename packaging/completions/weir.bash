@@ -26,7 +26,7 @@ _weir() {
       mapfile -t COMPREPLY < <(compgen -f -- "$word")
       ;;
     "")
-      if [[ $word != -* ]] && grep -q '^  [a-z]* LOG ' <<<"$help"; then
+      if [[ $word != -* ]] && grep -qE '^  ([a-z]* LOG|FILE FILE) ' <<<"$help"; then
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return

@@ -21,7 +21,7 @@ function __weir_options
 end
 
 function __weir_logs
-    __weir_help | string match -rq '^  logs LOG '
+    __weir_help | string match -rq '^  (logs LOG|FILE FILE) '
 end
 
 complete -c weir -f

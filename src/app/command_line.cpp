@@ -39,6 +39,9 @@ constexpr std::array<std::string_view, 13> kCommands = {
     "top", "replay", "echo",    "health", "schema",      "version"};
 constexpr std::array<std::string_view, 2> kCommandsOfKeys = {"show", "reset"};
 
+// Of commands that take nothing else by its place: the file alone will do, as in weir check FILE.
+constexpr const char* kFileAlone = "-c,--config,FILE";
+
 // What was typed, as text: values are parsed by the house's own readers.
 struct Words {
   std::string config;
@@ -53,6 +56,7 @@ struct Words {
   std::string token;
   pid_t process = 0;  // of reload
   bool once = false;
+  bool strict = false;  // of check
   unsigned clients = 5;
 };
 
@@ -61,10 +65,15 @@ int wrong(const std::string& what) {
   return kWrong;
 }
 
-// Of commands that ask a running weir: what is typed, else what the file says, else the usual.
-void declare_access(CLI::App& command, Words& words) {
-  command.add_option("-c,--config", words.config, "where its [admin] address and token are read")
-      ->type_name("FILE");
+// The configuration of commands that take one: weir check FILE, or weir check --config FILE.
+void declare_file(CLI::App& command, Words& words) {
+  command.add_option(kFileAlone, words.config, "configuration file")->required()->type_name("FILE");
+}
+
+// Of commands that ask a running weir: what is typed, else what the file says, else the usual. `file`: the
+// option's names.
+void declare_access(CLI::App& command, Words& words, const char* file = "-c,--config") {
+  command.add_option(file, words.config, "where its [admin] address and token are read")->type_name("FILE");
   command
       .add_option("--admin", words.asked,
                   "address of its admin listener, default as the file says, or 127.0.0.1:9900")
@@ -81,7 +90,7 @@ void declare_reload(CLI::App& app, Words& words) {
       "reload",
       "have a running weir read its file anew, and say what changed, or what is wrong with the file; exit 0: "
       "it is in force, 1: weir goes on as before, 3: it is being read still");
-  declare_access(*reload, words);
+  declare_access(*reload, words, kFileAlone);
   constexpr pid_t kMostProcess = 1 << 22;
   reload
       ->add_option("--pid", words.process,
@@ -94,14 +103,15 @@ void declare(CLI::App& app, Words& words) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "weir " WEIR_VERSION);
   auto* run = app.add_subcommand("run", "serve until SIGTERM or SIGINT, then drain");
-  run->add_option("-c,--config", words.config, "configuration file")->required()->type_name("FILE");
+  declare_file(*run, words);
   auto* check = app.add_subcommand("check", "read a configuration and show what was understood");
-  check->add_option("-c,--config", words.config, "configuration file")->required()->type_name("FILE");
+  declare_file(*check, words);
+  check->add_flag("--strict", words.strict, "exit 1 where there is a warning");
   auto* redis = app.add_subcommand("redis-check",
                                    "ask the Redis of a configuration whether it will do; exit 0: it will, "
                                    "warnings and all; 1: it will not, "
                                    "or nobody answers; 2: the configuration is wrong or names no Redis");
-  redis->add_option("-c,--config", words.config, "configuration file")->required()->type_name("FILE");
+  declare_file(*redis, words);
   auto* replay = app.add_subcommand(
       "replay", "run recorded traffic through a candidate rule set: who would newly be refused or admitted");
   replay->add_option("-c,--config", words.config, "the candidate: a configuration file")
@@ -117,7 +127,7 @@ void declare(CLI::App& app, Words& words) {
       ->check(CLI::Range(0u, 1'000'000u))
       ->type_name("N");
   auto* top = app.add_subcommand("top", "what a running weir does at the moment, and who asks; q ends it");
-  declare_access(*top, words);
+  declare_access(*top, words, kFileAlone);
   top->add_option("--clients", words.clients, "of each list")->check(CLI::Range(1u, 1024u))->type_name("N");
   top->add_flag("--once", words.once, "prints one frame, of a second, and ends");
   auto* echo = app.add_subcommand("echo", "a small upstream for demos, tests and load");
@@ -155,7 +165,7 @@ void declare_inspection(CLI::App& app, Words& words) {
       "upgrade",
       "have a running weir give place to its binary as it is now installed: its sockets and what limits have "
       "counted go over, and no connection is refused; exit 0: the new one serves, 1: the old one goes on");
-  declare_access(*upgrade, words);
+  declare_access(*upgrade, words, kFileAlone);
   auto* keys =
       app.add_subcommand("keys", "look at one key of a rule in a running weir, or give all of it back");
   keys->require_subcommand(1);
@@ -183,18 +193,23 @@ int do_run(const Words& words) {
   return run(words.config);
 }
 
+// Returns all that is probably not meant, where the time and the files of this machine show it as well.
+std::vector<Warning> warnings_of(const Settings& settings, const std::string& file) {
+  auto warnings = settings.warnings;
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  for (const auto& doubt : find_doubts(settings.listeners, now)) warnings.push_back({file, doubt});
+  if (const auto fault = AccessLog::fault_of(settings.log.access); !fault.empty())
+    warnings.push_back(
+        {file, "log.access: " + fault + ": whoever runs weir has to be able to, or it does not start"});
+  return warnings;
+}
+
 int do_check(const Words& words) {
   const auto settings = load_settings(words.config);
   std::cout << describe(settings) << std::flush;
-  for (const auto& [where, what] : settings.warnings) std::cerr << where << ": warning: " << what << '\n';
-  const auto warn = [&](const std::string& what) {
-    std::cerr << words.config << ": warning: " << what << '\n';
-  };
-  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  for (const auto& doubt : find_doubts(settings.listeners, now)) warn(doubt);
-  if (const auto fault = AccessLog::fault_of(settings.log.access); !fault.empty())
-    warn("log.access: " + fault + ": whoever runs weir has to be able to, or it does not start");
-  return kDone;
+  const auto warnings = warnings_of(settings, words.config);
+  for (const auto& [where, what] : warnings) std::cerr << where << ": warning: " << what << '\n';
+  return words.strict && !warnings.empty() ? kFailed : kDone;
 }
 
 int do_redis_check(const Words& words) {

@@ -18,6 +18,10 @@ void Doubts::add(const std::string& what) {
   found_.push_back({reading_.file, what});
 }
 
+void Doubts::add_at(const std::string& where, const std::string& what) {
+  found_.push_back({where, what});
+}
+
 std::string Doubts::where(const std::string& whose) const {
   const auto line = reading_.lines.find(whose);
   return line == reading_.lines.end() ? reading_.file : reading_.file + ":" + std::to_string(line->second);

@@ -2,6 +2,8 @@
 #include "app/doubts.hpp"
 #include "app/overlap.hpp"
 
+#include "weir/http/head.hpp"
+
 #include <algorithm>
 #include <iterator>
 #include <vector>
@@ -34,17 +36,6 @@ bool rests_on_api_key(const policy::Rule& rule) {
 // Whether an API key is believed that nobody has checked.
 bool can_invent_keys(const policy::ClientSettings& client) {
   return !client.keys || client.unknown_keys == policy::UnknownKeys::Accept;
-}
-
-void doubt_invented_keys(const Settings& settings, Doubts& doubts) {
-  const auto& client = settings.client;
-  if (!can_invent_keys(client)) return;
-  for (const auto& rule : settings.rules)
-    if (rests_on_api_key(rule))
-      doubts.add(rule,
-                 std::string("tells clients apart by API keys, and ") +
-                     (client.keys ? "unknown ones are accepted" : "no [client] keys file says which exist") +
-                     ": who invents keys gets a fresh limit with each");
 }
 
 std::string text_of(const policy::KeyPart& part) {
@@ -106,13 +97,48 @@ bool applies_to_all(const policy::Rule& rule) {
          });
 }
 
-// Whether another rule bounds what such a client can do, of all requests that this one meets.
+// Returns true if `other` limits every request that `rule` meets, and no client can get round it.
+bool is_bounded_by(const policy::Rule& rule, const policy::Rule& other, const Settings& settings) {
+  return other.mode == policy::Mode::Enforce && chosen_part(other) == nullptr && applies_to_all(other) &&
+         !(can_invent_keys(settings.client) && rests_on_api_key(other)) &&
+         plainly_covers(other.match, rule.match);
+}
+
 bool is_bounded(const policy::Rule& rule, const Settings& settings) {
+  return std::any_of(settings.rules.begin(), settings.rules.end(),
+                     [&](const policy::Rule& other) { return is_bounded_by(rule, other, settings); });
+}
+
+// Returns true if a client without credentials is counted by its address.
+bool counts_addresses(const policy::Rule& rule) {
+  const auto falls_back_on_ip = [](const policy::KeyPart& part) {
+    return std::any_of(part.begin(), part.end(),
+                       [](const policy::AttributeRef& ref) { return ref.kind == Attribute::Ip; });
+  };
+  return rule.on_missing == policy::OnMissing::Ip ||
+         std::any_of(rule.key.begin(), rule.key.end(), falls_back_on_ip);
+}
+
+// Returns true if another rule limits each address for the same requests. A rule that counts all clients
+// together does not do: one client could use it up for everybody.
+bool is_bounded_by_address(const policy::Rule& rule, const Settings& settings) {
   return std::any_of(settings.rules.begin(), settings.rules.end(), [&](const policy::Rule& other) {
-    return other.mode == policy::Mode::Enforce && chosen_part(other) == nullptr && applies_to_all(other) &&
-           !(can_invent_keys(settings.client) && rests_on_api_key(other)) &&
-           plainly_covers(other.match, rule.match);
+    return &other != &rule && counts_addresses(other) && is_bounded_by(rule, other, settings);
   });
+}
+
+void doubt_invented_keys(const Settings& settings, Doubts& doubts) {
+  const auto& client = settings.client;
+  if (!can_invent_keys(client)) return;
+  for (const auto& rule : settings.rules)
+    if (rests_on_api_key(rule) && !is_bounded_by_address(rule, settings))
+      doubts.add(rule,
+                 std::string("tells clients apart by API keys, and ") +
+                     (client.keys ? "unknown_keys = \"accept\" accepts unknown ones"
+                                  : "no [client] keys file says which exist") +
+                     ": a client who invents keys gets a fresh limit with each; write key = [\"ip\"], " +
+                     (client.keys ? "remove unknown_keys" : "name the keys in a [client] keys file") +
+                     ", or add a rule for the same requests with key = [\"ip\"]");
 }
 
 void doubt_chosen_keys(const Settings& settings, Doubts& doubts) {
@@ -123,6 +149,82 @@ void doubt_chosen_keys(const Settings& settings, Doubts& doubts) {
                  "is keyed by " + text_of(*part) +
                      ", which clients write as they like: each value made up gets a fresh limit. A rule "
                      "beside it for the same requests with key = [\"ip\"] would bound that");
+  }
+}
+
+// Returns true if every connection shows a client certificate.
+bool certificates_are_required(const Settings& settings) {
+  return std::all_of(settings.listeners.begin(), settings.listeners.end(),
+                     [](const net::ListenerSettings& listener) {
+                       return listener.tls && !listener.tls->client_ca.empty() &&
+                              listener.tls->client_auth == net::ClientAuth::Require;
+                     });
+}
+
+bool names(const std::vector<policy::NamedText>& conditions, std::string_view name) {
+  return std::any_of(conditions.begin(), conditions.end(), [&](const policy::NamedText& condition) {
+    return http::equal_ignoring_case(condition.name, name);
+  });
+}
+
+// Returns true if the conditions of a rule hold only where the source names somebody.
+bool asks_for(const policy::Match& match, const policy::Source& source) {
+  return (source.kind == policy::Source::Kind::Header && names(match.headers, source.name)) ||
+         (source.kind == policy::Source::Kind::Query && names(match.query, source.name));
+}
+
+// Returns true if a client can send a request that the rule's conditions take and that lacks the attribute.
+bool can_be_left_out(const policy::AttributeRef& ref, const policy::Match& match, const Settings& settings) {
+  switch (ref.kind) {
+    case Attribute::ApiKey:
+      return match.tiers.empty() && !asks_for(match, settings.client.api_key);
+    case Attribute::Device:
+      return !asks_for(match, settings.client.device);
+    case Attribute::User:
+    case Attribute::Org:
+    case Attribute::Service:
+    case Attribute::Cookie:
+    case Attribute::Claim:
+      return true;
+    case Attribute::Tier:
+      return match.tiers.empty();
+    case Attribute::Host:  // HTTP/1.0 allows a request without Host
+      return !match.host;
+    case Attribute::Header:
+      return !names(match.headers, ref.name);
+    case Attribute::Query:
+      return !names(match.query, ref.name);
+    case Attribute::CertSubject:
+      return !certificates_are_required(settings);
+    default:
+      return false;
+  }
+}
+
+// Returns the first part of the key that a client can leave out, to be met by the rule no more; null where
+// there is none.
+const policy::KeyPart* part_left_out(const policy::Rule& rule, const Settings& settings) {
+  if (rule.on_missing != policy::OnMissing::Skip) return nullptr;
+  const auto found = std::find_if(rule.key.begin(), rule.key.end(), [&](const policy::KeyPart& part) {
+    return std::all_of(part.begin(), part.end(), [&](const policy::AttributeRef& ref) {
+      return can_be_left_out(ref, rule.match, settings);
+    });
+  });
+  return found != rule.key.end() ? &*found : nullptr;
+}
+
+void doubt_left_out_keys(const Settings& settings, Doubts& doubts) {
+  for (const auto& rule : settings.rules) {
+    const auto* part = part_left_out(rule, settings);
+    if (part == nullptr || is_bounded_by_address(rule, settings)) continue;
+    auto with_ip = *part;
+    with_ip.push_back({Attribute::Ip, {}});
+    doubts.add(rule, "is keyed by " + text_of(*part) +
+                         ", and does not apply to requests without it: a client that leaves it out escapes "
+                         "the rule; write " +
+                         text_of(with_ip) +
+                         ", on_missing = \"ip\" or \"reject\", or add a rule for the same requests with key "
+                         "= [\"ip\"]");
   }
 }
 
@@ -156,6 +258,7 @@ void doubt_key(const policy::Rule& rule, const policy::ClientSettings& client, D
 
 void doubt_keys(const Settings& settings, Doubts& doubts) {
   doubt_invented_keys(settings, doubts);
+  doubt_left_out_keys(settings, doubts);
   doubt_chosen_keys(settings, doubts);
   for (const auto& rule : settings.rules) {
     doubt_key(rule, settings.client, doubts);

@@ -1,4 +1,5 @@
 // What rules say and their writers probably do not mean.
+#include "app/capacity.hpp"
 #include "app/doubts.hpp"
 #include "app/overlap.hpp"
 
@@ -29,34 +30,33 @@ void doubt_overrides(const policy::Rule& rule, Doubts& doubts) {
   }
 }
 
-// The costliest request that an idle one admits. A queue admits one more than it holds: what departs at once
-// takes none of its places.
-std::uint64_t most_at_once(const limit::Limiter& limiter) {
-  const auto* spacing = limit::spacing(limiter);
-  return spacing != nullptr ? spacing->capacity() : limit::quota(limiter);
+// A request that does not say its cost, of a rule whose cost requests say. One more than the rule ever admits
+// is how a configuration asks for the cost to be said.
+void doubt_unsaid_cost(const policy::Rule& rule, Doubts& doubts) {
+  if (rule.cost_from.kind == policy::CostSource::Kind::None) return;
+  const auto most = most_at_once(rule);
+  if (rule.cost > most + 1)
+    doubts.add(rule, "admits no request that does not say its cost: it costs " + std::to_string(rule.cost) +
+                         ", and at most " + std::to_string(most) + " can be spent at once");
 }
 
-// `numbers`: the rule or a variant of it; `whose`: for which requests they stand.
-template <class Numbers>
-void doubt_cost(const policy::Rule& rule, const Numbers& numbers, const std::string& whose, Doubts& doubts) {
-  auto most = most_at_once(numbers.limiter);
-  if (numbers.soft) most = std::max(most, most_at_once(*numbers.soft));
-  if (numbers.elastic) most = std::max(most, most_at_once(numbers.elastic->limiter));
-  if (rule.cost <= most) return;
-  const bool told = rule.cost_from.kind != policy::CostSource::Kind::None;
-  if (told && rule.cost == most + 1) return;  // so one says that a request has to tell it
-  doubts.add(rule, std::string("admits ") + (told ? "no request that does not say its cost" : "nothing") +
-                       whose + ": " + (told ? "it" : "a request") + " costs " + std::to_string(rule.cost) +
-                       ", and at most " + std::to_string(most) + " can be spent at once");
+// An error of a server says no cost, so the reserve stands.
+void doubt_charged_errors(const policy::Rule& rule, Doubts& doubts) {
+  if (!rule.settlement || rule.settlement->kind == policy::Settlement::Kind::None) return;
+  if (rule.settlement->charged.empty())
+    doubts.add(rule, "charges its reserve of " + std::to_string(rule.cost) +
+                         " for every error of a server too; write charge = { status = [\"2xx\"] } to charge "
+                         "successful answers only");
 }
 
-void doubt_costs(const policy::Rule& rule, Doubts& doubts) {
-  const bool varied = !rule.tiers.empty() || !rule.overrides.empty();
-  doubt_cost(rule, rule, varied ? " beside its tiers and overrides" : "", doubts);
-  for (const auto& variant : rule.overrides)
-    doubt_cost(rule, variant, " by its override for " + variant.match.describe(), doubts);
-  for (const auto& variant : rule.tiers)
-    doubt_cost(rule, variant, " of the tier " + in_quotes(variant.tier), doubts);
+// What this weir enforces alone may be too little for one request, though the whole limit is not.
+void doubt_local_share(const policy::Rule& rule, Doubts& doubts) {
+  if (!rule.local_share || admits_idle(*rule.local_share, rule.cost)) return;
+  if (!admits_idle(rule.limiter, rule.cost)) return;
+  doubts.add(rule, "admits nothing while Redis does not answer: a request costs " +
+                       std::to_string(rule.cost) +
+                       ", and this weir's share of the limit ([state] replicas) admits at most " +
+                       std::to_string(most_at_once(*rule.local_share)) + " at once");
 }
 
 // Whether clients wait in one queue together: no part of its key is one client's own.
@@ -121,7 +121,9 @@ void doubt_rules(const Settings& settings, Doubts& doubts) {
   doubt_queues(settings, doubts);
   for (const auto& rule : settings.rules) {
     doubt_overrides(rule, doubts);
-    doubt_costs(rule, doubts);
+    doubt_unsaid_cost(rule, doubts);
+    doubt_charged_errors(rule, doubts);
+    doubt_local_share(rule, doubts);
     doubt_bodies(rule, doubts);
     doubt_messages(rule, settings, doubts);
   }

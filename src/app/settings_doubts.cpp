@@ -11,7 +11,7 @@ namespace weir::app {
 
 namespace {
 
-void doubt_secret(const Settings& settings, Doubts& doubts) {
+void doubt_secret(const Settings& settings, const Reading& reading, Doubts& doubts) {
   const bool shared = std::any_of(settings.rules.begin(), settings.rules.end(), [](const policy::Rule& rule) {
     return rule.store == policy::Store::Redis;
   });
@@ -20,7 +20,8 @@ void doubt_secret(const Settings& settings, Doubts& doubts) {
         "[state]",
         "key_secret is missing or empty: weirs that share the Redis, and this one after a restart, will not "
         "agree on the names of clients there");
-  if (!shared && settings.state.redis)
+  // A file that says store = "memory" has a Redis for those who say otherwise, as by a ${NAME}.
+  if (!shared && settings.state.redis && !reading.store_is_said)
     doubts.add("[state]", "redis is configured, and no rule keeps its state there");
 }
 
@@ -49,26 +50,58 @@ void collect_tiers(const policy::Match& match, std::set<std::string>& tiers) {
   if (match.negated) collect_tiers(*match.negated, tiers);
 }
 
-void doubt_tiers(const Settings& settings, const Reading& reading, Doubts& doubts) {
-  const auto check = [&](const std::string& whose, const std::set<std::string>& tiers) {
-    for (const auto& tier : tiers)
-      if (!reading.tiers.contains(tier))
-        doubts.add(whose, "names the tier " + in_quotes(tier) + ", which " +
-                              (settings.client.keys ? "no key of the keys file has"
-                                                    : "nobody has without a [client] keys file"));
-  };
+// Each rule or route by what messages call it, and the tiers that it names.
+using NamedTiers = std::vector<std::pair<std::string, std::set<std::string>>>;
+
+NamedTiers tiers_named_by(const Settings& settings) {
+  NamedTiers named;
   for (const auto& rule : settings.rules) {
     std::set<std::string> tiers;
     collect_tiers(rule.match, tiers);
     for (const auto& variant : rule.tiers) tiers.insert(variant.tier);
     for (const auto& variant : rule.overrides) collect_tiers(variant.match, tiers);
-    check(name_of(rule), tiers);
+    named.emplace_back(name_of(rule), std::move(tiers));
   }
   for (const auto& route : settings.routes) {
     std::set<std::string> tiers;
     collect_tiers(route.match, tiers);
-    check(name_of(route), tiers);
+    named.emplace_back(name_of(route), std::move(tiers));
   }
+  return named;
+}
+
+// Tiers that a rule or route names and no key has.
+void doubt_named_tiers(const NamedTiers& named, const Settings& settings, const Reading& reading,
+                       Doubts& doubts) {
+  for (const auto& [whose, tiers] : named)
+    for (const auto& tier : tiers)
+      if (!reading.tiers.contains(tier))
+        doubts.add(whose, "names the tier " + in_quotes(tier) + ", which " +
+                              (settings.client.keys ? "no key of the keys file has"
+                                                    : "nobody has without a [client] keys file"));
+}
+
+// Tiers that a key has and no rule or route names. Where none names any tier, the keys file says more than
+// this configuration asks for, as it may say users and organisations.
+void doubt_given_tiers(const NamedTiers& named, const Settings& settings, const Reading& reading,
+                       Doubts& doubts) {
+  std::set<std::string> known;
+  for (const auto& [whose, tiers] : named) known.insert(tiers.begin(), tiers.end());
+  if (known.empty() || keyed_by(settings, policy::Attribute::Tier)) return;
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  for (const auto& [tier, where] : reading.tiers) {
+    if (known.contains(tier)) continue;
+    const auto near = nearest(tier, names);
+    doubts.add_at(where, "the tier " + in_quotes(tier) +
+                             " is named by no rule or route: its keys get the limits of keys without a tier" +
+                             (near.empty() ? "" : "; did you mean " + in_quotes(near) + "?"));
+  }
+}
+
+void doubt_tiers(const Settings& settings, const Reading& reading, Doubts& doubts) {
+  const auto named = tiers_named_by(settings);
+  doubt_named_tiers(named, settings, reading, doubts);
+  doubt_given_tiers(named, settings, reading, doubts);
 }
 
 void doubt_sources(const Settings& settings, Doubts& doubts) {
@@ -148,7 +181,7 @@ std::vector<Warning> find_doubts(const Settings& settings, const Reading& readin
   doubt_routes(settings, doubts);
   doubt_rules(settings, doubts);
   doubt_tiers(settings, reading, doubts);
-  doubt_secret(settings, doubts);
+  doubt_secret(settings, reading, doubts);
   doubt_redis_link(settings, doubts);
   doubt_sources(settings, doubts);
   doubt_servers(settings, doubts);

@@ -14,15 +14,6 @@ bool has(const policy::KeyPattern& pattern, policy::Attribute kind) {
   });
 }
 
-// Whether a rule's key or an upstream's balance looks at such an attribute.
-bool keyed_by(const Settings& settings, policy::Attribute kind) {
-  return std::any_of(settings.rules.begin(), settings.rules.end(),
-                     [&](const policy::Rule& rule) { return has(rule.key, kind); }) ||
-         std::any_of(
-             settings.upstreams.begin(), settings.upstreams.end(),
-             [&](const upstream::UpstreamSettings& upstream) { return has(upstream.hash_key, kind); });
-}
-
 bool names_countries(const policy::Match& match) {
   return !match.countries.empty() || (match.negated && names_countries(*match.negated));
 }
@@ -34,6 +25,14 @@ bool names_countries(const policy::Rule& rule) {
 }
 
 }  // namespace
+
+bool keyed_by(const Settings& settings, policy::Attribute kind) {
+  return std::any_of(settings.rules.begin(), settings.rules.end(),
+                     [&](const policy::Rule& rule) { return has(rule.key, kind); }) ||
+         std::any_of(
+             settings.upstreams.begin(), settings.upstreams.end(),
+             [&](const upstream::UpstreamSettings& upstream) { return has(upstream.hash_key, kind); });
+}
 
 bool asks_for_bodies(const Settings& settings) {
   return std::any_of(settings.rules.begin(), settings.rules.end(),

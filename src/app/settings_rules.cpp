@@ -1,4 +1,5 @@
 // [[rule]] and [state].
+#include "app/capacity.hpp"
 #include "app/limiter_reader.hpp"
 #include "app/settings_sections.hpp"
 #include "app/snapshot_file.hpp"
@@ -285,6 +286,7 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, Readi
   rule.refusal_status = static_cast<unsigned>(table.whole("status"));
   if (table.has("body")) rule.refusal_body = table.text("body");
   return rule;
+  if (mistakes.count() == before) check_capacity(table, method, rule);
 }
 
 bool is_same_file(const std::string& one, const std::string& other) {
@@ -321,6 +323,7 @@ StateSettings read_state(const TableReader& table, Reading& reading) {
   }
   reading.store = table.choice<policy::Store>("store");
   if (reading.store == policy::Store::Redis && !table.mentions("redis"))
+  reading.store_is_said = table.has("store");
     table.mistake("store",
                   "found \"redis\" without a Redis; expected redis = { url = \"redis://…\" } beside it");
   return state;

@@ -28,8 +28,9 @@ struct Taken {
 struct Reading {
   std::string file;                             // as messages name it
   std::filesystem::path folder;                 // relative paths start here
-  std::set<std::string> tiers;                  // that the keys file gives to somebody
+  std::map<std::string, std::string> tiers;     // of the keys file, and where each stands first: FILE:LINE
   policy::Store store = policy::Store::Memory;  // of rules that say nothing
+  bool store_is_said = false;                   // [state] has store
   bool certificates = false;                    // a listener has client_ca, rightly or not
   bool tokens = false;                          // [client] has jwt, rightly or not
   bool countries = false;                       // [client] has geo, likewise
@@ -85,6 +86,8 @@ void read_json_cost(const TableReader& table, policy::Rule& rule);
 // What is allowed and probably not meant.
 [[nodiscard]] std::vector<Warning> find_doubts(const Settings& settings, const Reading& reading);
 
+// Returns true if a rule's key or an upstream's balance looks at such an attribute.
+[[nodiscard]] bool keyed_by(const Settings& settings, policy::Attribute kind);
 // Whether any rule reads bodies.
 [[nodiscard]] bool asks_for_bodies(const Settings& settings);
 // Whether any rule, route or identity needs the claims of tokens, or the countries of addresses.

@@ -48,8 +48,8 @@ class Algorithms(TestCase):
 
     def test_no_more_of_a_queue_is_told_to_remain_than_it_holds(self):
         """An idle one admits four units at once, of which one departs at once."""
-        weir = self.weir(rule(limit="1/s", key='["ip"]', algorithm='"leaky_bucket"', queue=3, cost=5))
-        refused = weir.get("/")
+        weir = self.weir(rule(limit="1/s", key='["ip"]', algorithm='"leaky_bucket"', queue=3, cost='{ header = "X-Cost" }'))
+        refused = weir.get("/", x_cost=5)
         self.assertEqual((refused.status, refused["x-ratelimit-limit"], refused["x-ratelimit-remaining"]), (429, "3", "3"))
         self.assertNotIn("retry-after", refused)
 

@@ -51,7 +51,7 @@ GOOD = [
     RULE + 'key = ["api_key|ip", "header:X-Tenant", "path"]',
     RULE + 'cost = 5\nsoft = "10%"',
     RULE + 'cost = { header = "X-Cost", scale = 100 }',
-    RULE + 'cost = { response_json = "/usage/total_tokens", reserve = 1000 }',
+    RULE + 'burst = 1000\ncost = { response_json = "/usage/total_tokens", reserve = 1000 }',
     RULE + 'elastic = { limit = "20/s", while_load_below = 0.7 }',
     RULE + 'elastic = { limit = "20/s", while_load_below = 1 }',
     RULE + 'tiers = { free = { limit = "1/s", priority = 9 } }\noverrides = [{ match = { path = "/a" }, limit = "2/s" }]',

@@ -54,7 +54,7 @@ TEST(CommandLine, AWrongOneExitsWithTwoAndSaysWhy) {
        "\"replay\", \"echo\", \"health\", \"schema\", \"version\"\n"},
       {{"chek"}, "weir: no command is called \"chek\"; did you mean \"check\"?\n"},
       {{"run"}, "weir: --config is required\n"},
-      {{"run", "--confg", "a"}, "weir: --config is required\n"},
+      {{"run", "--confg", "a"}, "weir: The following argument was not expected: --confg\n"},
       {{"redis-check"}, "weir: --config is required\n"},
       {{"echo"}, "weir: --listen is required\n"},
       {{"echo", "--listen", "nowhere"}, "weir: --listen: \"nowhere\" is not an address"},
@@ -120,6 +120,22 @@ TEST(CommandLine, CheckWarnsOfAnAccessLogThatCannotBeOpened) {
   EXPECT_EQ(said.code, 0);
   EXPECT_THAT(said.err, HasSubstr(file + ": warning: log.access: " + folder.file("none/access.log") +
                                   " cannot be opened: No such file or directory"));
+}
+
+TEST(CommandLine, StrictCheckExitsWithOneWhereThereIsAWarning) {
+  const Folder folder;
+  const auto warned = folder.write(kFile, kLeast);
+  EXPECT_EQ(say({"check", "--config", warned}).code, 0);
+  const auto said = say({"check", "--strict", "--config", warned});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.out, HasSubstr("rule \"all\""));
+  EXPECT_THAT(said.err, HasSubstr("warning: rule \"all\""));
+  const auto clean = folder.write("clean.toml", with("key = [\"ip\"]\n"));
+  EXPECT_EQ(say({"check", "--strict", "--config", clean}).code, 0);
+  const auto log = folder.write("log.toml", with("key = [\"ip\"]\n[log]\naccess = \"none/access.log\"\n"));
+  EXPECT_EQ(say({"check", "--strict", "--config", log}).code, 1);
+  const auto wrong = folder.write("wrong.toml", with("[server]\nworkers = -1\n"));
+  EXPECT_EQ(say({"check", "--strict", "--config", wrong}).code, 2);
 }
 
 TEST(CommandLine, CheckPrintsEveryMistakeAndExitsWithTwo) {

@@ -112,7 +112,7 @@ TEST(Settings, ElasticRulesCountTwice) {
 }
 
 TEST(Settings, ReadsWhatAnswersSettle) {
-  const auto rule = parse(with_rule("charge = { status = [\"401\", \"5xx\", \"300-303\"] }\n"
+  const auto rule = parse(with_rule("burst = 50\ncharge = { status = [\"401\", \"5xx\", \"300-303\"] }\n"
                                     "cost = { response_json = \"/usage/total\", reserve = 50, scale = 10, "
                                     "max_body = \"4KiB\" }\n"))
                         .rules[1];

@@ -36,6 +36,66 @@ TEST(Warnings, OfKeysThatClientsCanInvent) {
     EXPECT_THAT(of(key), Not(warned)) << key;
 }
 
+// A rule "x", and beside it one that limits each address.
+std::string beside_ip(const std::string& more, const std::string& of_ip = "") {
+  return with_rule(more + "[[rule]]\nname = \"ip\"\nlimit = \"9/s\"\nkey = [\"ip\"]\n" + of_ip);
+}
+
+TEST(Warnings, OfNoInventedKeysWhereEachAddressIsLimitedToo) {
+  const auto warned = Contains(HasSubstr("rule \"x\" tells clients apart by API keys"));
+  const std::string by_key = "key = [\"api_key|ip\"]\nmatch = { path = \"/a/*\" }\n";
+  EXPECT_THAT(warnings_of(beside_ip(by_key)), Not(warned));
+  EXPECT_THAT(warnings_of(beside_ip(by_key, "match = { path = \"/a/*\" }\n")), Not(warned));
+  EXPECT_THAT(warnings_of(beside_ip(by_key, "match = { path = \"/b/*\" }\n")), warned);
+  EXPECT_THAT(warnings_of(beside_ip(by_key, "mode = \"shadow\"\n")), warned);
+  EXPECT_THAT(warnings_of(with_rule(by_key + "[[rule]]\nname = \"y\"\nlimit = \"9/s\"\nkey = []\n")), warned)
+      << "one client could use up the limit of everybody";
+}
+
+TEST(Warnings, OfKeysThatAClientMayLeaveOut) {
+  const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
+  const auto warned = Contains(HasSubstr("a client that leaves it out escapes the rule"));
+  EXPECT_THAT(
+      located_warnings_of(with_rule("key = [\"api_key\"]\n")),
+      Contains("weir.toml:11: rule \"x\" is keyed by \"api_key\", and does not apply to requests without "
+               "it: a client that leaves it out escapes the rule; write \"api_key|ip\", on_missing = "
+               "\"ip\" or \"reject\", or add a rule for the same requests with key = [\"ip\"]"));
+  for (const char* key : {R"(["api_key|user"])", R"(["ip", "api_key"])", R"(["route", "device"])",
+                          R"(["user"])", R"(["org"])", R"(["service"])", R"(["tier"])",
+                          R"(["header:X-Tenant"])", R"(["query:id"])", R"(["cookie:id"])", R"(["host"])"}) {
+    EXPECT_THAT(of("key = " + std::string(key) + "\n"), warned) << key;
+    for (const char* missing : {"ip", "reject"})
+      EXPECT_THAT(of("key = " + std::string(key) + "\non_missing = \"" + missing + "\"\n"), Not(warned))
+          << key;
+    EXPECT_THAT(warnings_of(beside_ip("key = " + std::string(key) + "\n")), Not(warned)) << key;
+    EXPECT_THAT(warnings_of(beside_ip("key = " + std::string(key) + "\n", "match = { path = \"/b\" }\n")),
+                warned)
+        << key;
+  }
+  for (const char* key : {"[]", R"(["ip"])", R"(["api_key|ip"])", R"(["user|path"])", R"(["route"])",
+                          R"(["upstream", "method"])"})
+    EXPECT_THAT(of("key = " + std::string(key) + "\n"), Not(warned)) << key;
+}
+
+TEST(Warnings, OfNoKeyLeftOutWhereTheMatchAsksForIt) {
+  const auto of = [](const std::string& key, const std::string& match) {
+    return warnings_of(with_rule("key = [\"" + key + "\"]\nmatch = { " + match + " }\n"));
+  };
+  const auto warned = Contains(HasSubstr("a client that leaves it out escapes the rule"));
+  for (const auto& [key, match] : {std::pair{"api_key", "tier = \"pro\""},
+                                   {"api_key", "headers = { x-api-key = true }"},
+                                   {"tier", "tier = [\"free\", \"pro\"]"},
+                                   {"header:X-Tenant", "headers = { X-Tenant = \"~^[a-z]+$\" }"},
+                                   {"query:id", "query = { id = true }"},
+                                   {"host", "host = \"a.example\""}})
+    EXPECT_THAT(of(key, match), Not(warned)) << key;
+  for (const auto& [key, match] : {std::pair{"api_key", "headers = { X-Other = true }"},
+                                   {"header:X-Tenant", "query = { X-Tenant = true }"},
+                                   {"api_key", "not = { headers = { X-API-Key = true } }"},
+                                   {"host", "path = \"/a\""}})
+    EXPECT_THAT(of(key, match), warned) << key;
+}
+
 TEST(Warnings, OfKeysThatClientsWriteAsTheyLike) {
   const auto of = [](const std::string& rules) { return warnings_of(with_rule(rules)); };
   const auto warned = Contains(HasSubstr("which clients write as they like"));
@@ -167,6 +227,40 @@ TEST(Warnings, OfTiersThatNobodyHas) {
                             "rule \"x\" names the tier \"gold\", which no key of the keys file has"));
 }
 
+// `tiers`: of a key each, in a keys file of three lines a key.
+std::vector<std::string> warnings_of_keys(const std::vector<std::string>& tiers, const std::string& more) {
+  const Folder folder;
+  std::string keys;
+  for (const auto& tier : tiers)
+    keys += "[[key]]\nkey = \"k" + std::to_string(keys.size()) + "\"\ntier = \"" + tier + "\"\n";
+  folder.write("keys.toml", keys);
+  std::vector<std::string> texts;
+  for (const auto& [where, what] :
+       parse_settings(with_rule(more + "[client]\nkeys = \"keys.toml\"\n"), folder.file(kFile)).warnings)
+    texts.push_back(std::filesystem::path(where).filename().string() + ": " + what);
+  return texts;
+}
+
+TEST(Warnings, OfTiersOfTheKeysFileThatNoRuleNames) {
+  const auto unnamed = HasSubstr("is named by no rule or route");
+  EXPECT_THAT(
+      warnings_of_keys({"pro", "premuim", "premuim"},
+                       "tiers = { pro = { limit = \"1/s\" }, premium = { limit = \"2/s\" } }\n"),
+      Contains("keys.toml:4: the tier \"premuim\" is named by no rule or route: its keys get the limits of "
+               "keys without a tier; did you mean \"premium\"?"));
+  for (const char* named : {"tiers = { pro = { limit = \"1/s\" } }\n", "match = { tier = \"pro\" }\n",
+                            "match = { not = { tier = \"pro\" } }\n",
+                            "overrides = [{ match = { tier = [\"pro\"] }, limit = \"1/s\" }]\n"}) {
+    EXPECT_THAT(warnings_of_keys({"pro"}, named), Not(Contains(unnamed))) << named;
+    EXPECT_THAT(warnings_of_keys({"pro", "free"}, named), Contains(unnamed)) << named;
+  }
+  EXPECT_THAT(warnings_of_keys({"free"}, "[[route]]\nmatch = { tier = \"pro\" }\nrespond = {}\n"),
+              Contains(unnamed));
+  EXPECT_THAT(warnings_of_keys({"free"}, "key = [\"tier|ip\"]\ntiers = { pro = { limit = \"1/s\" } }\n"),
+              Not(Contains(unnamed)))
+      << "each tier has a count of its own";
+}
+
 TEST(Warnings, OfASharedStoreWithoutASecret) {
   const std::string redis = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\n";
   EXPECT_THAT(warnings_of(with_rule(redis)), Contains(HasSubstr("key_secret is missing")));
@@ -219,7 +313,6 @@ TEST(Warnings, OfWhatNeverApplies) {
   EXPECT_THAT(warnings_of(with_rule("match = { not = { body_contains = \"a\" } }\n")), Contains(every_body));
   EXPECT_THAT(warnings_of(with_rule("match = { path = \"/a\", body_contains = \"a\" }\n")),
               Not(Contains(every_body)));
-  EXPECT_THAT(warnings_of(with_rule("cost = 11\n")), Contains(HasSubstr("rule \"x\" admits nothing")));
   EXPECT_THAT(warnings_of(with_rule("key = [\"user\"]\n")), Contains(HasSubstr("which no request has")));
   EXPECT_THAT(warnings_of(with("[client]\nuser = { header = \"X-User\" }\n")),
               Contains(HasSubstr("believed from trusted proxies alone")));
@@ -279,51 +372,38 @@ TEST(Warnings, OfMessagesWhereNoConnectionHasAny) {
   EXPECT_THAT(of("", "match = { path = \"/api/*\" }\n"), warned);
 }
 
-TEST(Warnings, OfCostsThatNobodyCanPay) {
+TEST(Warnings, OfUnsaidCostsThatNobodyCanPay) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
-  EXPECT_THAT(of("cost = 11\n"), Contains("rule \"x\" admits nothing: a request costs 11, and at most 10 can "
-                                          "be spent at once"));
-  EXPECT_THAT(of("cost = 11\nburst = 11\n"), Not(Contains(HasSubstr("admits"))));
-  EXPECT_THAT(of("cost = 11\nsoft = \"10%\"\n"), Not(Contains(HasSubstr("admits"))));
-  EXPECT_THAT(of("cost = 11\nelastic = { limit = \"20/s\", while_load_below = 0.7 }\n"),
-              Not(Contains(HasSubstr("admits"))));
   EXPECT_THAT(of("cost = { header = \"X-Cost\", default = 12 }\n"),
               Contains(HasSubstr("admits no request that does not say its cost: it costs 12")));
   EXPECT_THAT(of("cost = { header = \"X-Cost\", default = 11 }\n"), Not(Contains(HasSubstr("admits"))))
       << "one more than fits is how one asks for a cost to be said";
-  EXPECT_THAT(of("cost = 11\ntiers = { free = { limit = \"20/s\" } }\n"),
-              Contains(HasSubstr("admits nothing beside its tiers and overrides: a request costs 11")));
 }
 
-TEST(Warnings, OfCostsThatATierOrAnOverrideCannotPay) {
-  const auto of = [](const std::string& more) { return warnings_of(with_rule("cost = 5\n" + more)); };
-  EXPECT_THAT(
-      of("overrides = [{ match = { path = \"/a\" }, limit = \"4/s\" }]\n"),
-      Contains("rule \"x\" admits nothing by its override for path /a: a request costs 5, and at most 4 "
-               "can be spent at once"));
-  EXPECT_THAT(of("tiers = { free = { limit = \"9/s\", burst = 4 } }\n"),
-              Contains(HasSubstr("rule \"x\" admits nothing of the tier \"free\": a request costs 5")));
-  EXPECT_THAT(of("overrides = [{ match = { path = \"/a\" }, limit = \"4/s\", burst = 5 }]\n"
-                 "tiers = { free = { limit = \"5/s\" } }\n"),
-              Not(Contains(HasSubstr("admits nothing"))));
+TEST(Warnings, OfAShareTooSmallForOneRequest) {
+  const auto of = [](const std::string& cost, const std::string& replicas) {
+    return warnings_of(with_rule("store = \"redis\"\ncost = " + cost + "\n[state]\nreplicas = " + replicas +
+                                 "\nredis = { url = \"redis://a\" }\n"));
+  };
+  EXPECT_THAT(of("6", "2"),
+              Contains("rule \"x\" admits nothing while Redis does not answer: a request costs 6, and this "
+                       "weir's share of the limit ([state] replicas) admits at most 5 at once"));
+  EXPECT_THAT(of("5", "2"), Not(Contains(HasSubstr("admits nothing"))));
+  EXPECT_THAT(of("6", "1"), Not(Contains(HasSubstr("admits nothing"))));
 }
 
-// What departs at once waits in no place of the queue, and the warning is what the limiter does.
-TEST(Warnings, OfCostsThatAnIdleQueueRefuses) {
-  for (unsigned queue = 0; queue < 4; ++queue)
-    for (unsigned cost = 1; cost < 6; ++cost) {
-      const auto text = with_rule("algorithm = \"leaky_bucket\"\nqueue = " + std::to_string(queue) +
-                                  "\ncost = " + std::to_string(cost) + "\n");
-      const auto settings = parse_settings(text, kFile);
-      const auto& rule = settings.rules[1];
-      const bool admitted =
-          limit::step(rule.limiter, {}, base::TimePoint(std::chrono::hours(1)), rule.cost).outcome.allowed;
-      const auto warning = Contains(HasSubstr("rule \"x\" admits nothing"));
-      if (admitted)
-        EXPECT_THAT(warnings_of(text), Not(warning)) << queue << " " << cost;
-      else
-        EXPECT_THAT(warnings_of(text), warning) << queue << " " << cost;
-    }
+TEST(Warnings, OfErrorsThatUseUpABudget) {
+  const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
+  const auto warned = Contains(HasSubstr("rule \"x\" charges its reserve of 5 for every error of a server"));
+  for (const char* place : {"response_json = \"/usage/total_tokens\"", "response_header = \"X-Tokens\""}) {
+    const auto cost = "cost = { " + std::string(place) + ", reserve = 5 }\n";
+    EXPECT_THAT(of(cost), warned);
+    EXPECT_THAT(of(cost + "mode = \"shadow\"\n"), warned);
+    EXPECT_THAT(of(cost + "charge = { status = \"2xx\" }\n"), Not(warned));
+  }
+  EXPECT_THAT(of("cost = 5\n"), Not(warned));
+  EXPECT_THAT(of("cost = { header = \"X-Cost\" }\n"), Not(warned));
+  EXPECT_THAT(of("charge = { status = \"401\" }\n"), Not(warned));
 }
 
 TEST(Warnings, OfWhatNobodyAsksFor) {
