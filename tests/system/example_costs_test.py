@@ -100,10 +100,19 @@ class LlmTokens(Example):
     def reply(exchange):
         asked = exchange.read_body()
         text = b'{"text": "%s", "usage": {"total_tokens": %d}}' % (b"x" * (200_000 * asked.count(b"long")), int(asked.split()[0]))
+        if b"fail" in asked:
+            return exchange.send(answer(b'{"error": {}}', status=asked.split()[-1].decode() + " No", headers="Content-Type: application/json\r\n"))
         if b"stream" in asked:
             exchange.send(answer(b"data: " + text + b"\n\ndata: [DONE]\n\n", headers="Content-Type: text/event-stream\r\n"))
         else:
             exchange.send(answer(text, headers="Content-Type: application/json\r\n"))
+
+    def test_errors_of_the_provider_cost_nothing(self):
+        weir = self.weir()
+        for status in (b"429", b"500", b"503", b"404"):
+            for _ in range(101):  # a reserve of 2,000 each would be more than the day
+                self.assertEqual(self.ask(weir, 1, how=b"fail " + status).status, int(status))
+        self.assertEqual(self.left(weir), 198_000)
 
     def ask(self, weir, tokens, key="ann-1", how=b"", path="/v1/completions"):
         return self.send(weir, 1, method="POST", path=path, body=b"%d %s" % (tokens, how), X_API_Key=key)[0]
