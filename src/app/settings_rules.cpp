@@ -1,6 +1,7 @@
 // [[rule]] and [state].
 #include "app/capacity.hpp"
 #include "app/limiter_reader.hpp"
+#include "app/other_spellings.hpp"
 #include "app/settings_sections.hpp"
 #include "app/snapshot_file.hpp"
 
@@ -285,8 +286,8 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, Readi
   read_lease(table, numbers_are_sound, rule);
   rule.refusal_status = static_cast<unsigned>(table.whole("status"));
   if (table.has("body")) rule.refusal_body = table.text("body");
-  return rule;
   if (mistakes.count() == before) check_capacity(table, method, rule);
+  return rule;
 }
 
 bool is_same_file(const std::string& one, const std::string& other) {
@@ -322,8 +323,8 @@ StateSettings read_state(const TableReader& table, Reading& reading) {
     reading.lines["[state.redis]"] = redis.line();
   }
   reading.store = table.choice<policy::Store>("store");
-  if (reading.store == policy::Store::Redis && !table.mentions("redis"))
   reading.store_is_said = table.has("store");
+  if (reading.store == policy::Store::Redis && !table.mentions("redis"))
     table.mistake("store",
                   "found \"redis\" without a Redis; expected redis = { url = \"redis://…\" } beside it");
   return state;
@@ -335,7 +336,10 @@ policy::KeyPattern read_key(const TableReader& table, std::string_view key, cons
   for (std::size_t i = 0; i < texts.size(); ++i) {
     auto part = policy::parse_key_part(texts[i]);
     if (!part) {
-      table.mistake_in(key, i, part.error().message);
+      const auto ours = attribute_for(texts[i]);
+      table.mistake_in(key, i,
+                       ours.empty() ? part.error().message
+                                    : in_quotes(texts[i]) + " is not an attribute; write " + in_quotes(ours));
       continue;
     }
     for (const auto& attribute : *part)

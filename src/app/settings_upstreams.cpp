@@ -35,6 +35,15 @@ std::string about_numbers(std::string_view address) {
              : "";
 }
 
+// "the port 99999 is above 65535; ", where that is what is wrong with an address.
+std::string about_port(const base::Result<base::Endpoint>& read) {
+  if (read) return {};
+  const std::string_view said = read.error().message;
+  const auto start = said.find("the port ");
+  if (start == std::string_view::npos || said.find("is missing") != std::string_view::npos) return {};
+  return std::string(said.substr(start, said.find("; write") - start)) + "; ";
+}
+
 // What parse_endpoint() takes, or a URL of a server: without a port its scheme's.
 base::Result<ServerAddress> parse_server_address(std::string_view text) {
   constexpr std::pair<std::string_view, const char*> kSchemes[] = {{"https://", ":443"}, {"http://", ":80"}};
@@ -44,15 +53,18 @@ base::Result<ServerAddress> parse_server_address(std::string_view text) {
     auto endpoint = base::parse_endpoint(rest);
     if (!endpoint) endpoint = base::parse_endpoint(rest + port);
     if (!endpoint || endpoint->is_unix() || endpoint->host.find_first_of("/?#@") != std::string::npos)
-      return base::Error{in_quotes(std::string(text)) + " is not the address of a server: write " +
-                         std::string(scheme) + "host or " + std::string(scheme) +
+      return base::Error{in_quotes(std::string(text)) +
+                         " is not the address of a server: " + about_port(base::parse_endpoint(rest)) +
+                         "write " + std::string(scheme) + "host or " + std::string(scheme) +
                          "host:port, without a path" + about_numbers(rest)};
     return ServerAddress{std::move(*endpoint), scheme == "https://"};
   }
   auto endpoint = base::parse_endpoint(text);
   if (!endpoint) {
     const auto& said = endpoint.error().message;
-    return base::Error{said + (said.ends_with("unix:/path") ? ", or https:// before the first two" : "")};
+    if (said.ends_with("unix:/path")) return base::Error{said + ", or https:// before the first two"};
+    const bool no_port = said.find("the port is missing, as in") != std::string::npos;
+    return base::Error{said + (no_port ? ", or https://" + std::string(text) : "")};
   }
   return ServerAddress{std::move(*endpoint), false};
 }

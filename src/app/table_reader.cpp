@@ -1,5 +1,8 @@
 #include "app/table_reader.hpp"
 
+#include "app/habits.hpp"
+#include "app/other_spellings.hpp"
+
 #include "weir/base/units.hpp"
 
 #include <algorithm>
@@ -158,7 +161,9 @@ void TableReader::check_entry(const Node& entry) {
   const auto path = joined(path_, entry.key);
   if (spec == nullptr) {
     const auto names = names_of(*spec_);
-    return mistake_at(entry.line, path, "unknown key" + suggestion(entry.key, names));
+    const auto advice = advice_for_key(*spec_, entry, *node_->table());
+    return mistake_at(entry.line, path,
+                      "unknown key" + (advice.empty() ? suggestion(entry.key, names) : "; " + advice));
   }
   if (!spec->instead.empty())
     return mistake_at(entry.line, path, "unknown key here; write " + std::string(spec->instead));
@@ -166,12 +171,25 @@ void TableReader::check_entry(const Node& entry) {
   if (well_typed(entry, *spec)) entries_.push_back(&entry);
 }
 
+// ": write [[rule]]" where [rule] was found, and the other way round.
+std::string TableReader::header_instead(const Node& entry, const KeySpec& spec) const {
+  const bool of_root = path_.empty();
+  const bool tables = entry.array() != nullptr && of_kind(entry, Kind::Subtables) && !entry.array()->empty();
+  if (of_root && spec.kind == Kind::Subtables && entry.table() != nullptr)
+    return ": write [[" + entry.key + "]] in place of [" + entry.key + "]";
+  if (of_root && spec.kind == Kind::Subtable && tables)
+    return ": write [" + entry.key + "] in place of [[" + entry.key + "]]";
+  return {};
+}
+
 bool TableReader::well_typed(const Node& entry, const KeySpec& spec) const {
   const auto path = joined(path_, entry.key);
   if (!of_kind(entry, spec.kind)) {
     const auto* stranger = stranger_in(entry, spec.kind);
+    const auto line = line_for_value(spec, entry);
     mistake_at(stranger != nullptr ? stranger->line : entry.line, path,
-               finding(entry, spec.kind) + "; expected " + expectation(spec));
+               finding(entry, spec.kind) + "; expected " + expectation(spec) + header_instead(entry, spec) +
+                   (line.empty() ? "" : ": write " + line));
     return false;
   }
   if (spec.kind == Kind::Whole) {
@@ -190,7 +208,11 @@ bool TableReader::in_choices(const std::string& word, const Node& entry, const K
     if (choice.word == word) return true;
     words.push_back(choice.word);
   }
-  mistake_at(entry.line, joined(path_, entry.key), "found " + in_quotes(word) + suggestion(word, words));
+  const auto ours = word_for(entry.key, word);
+  const bool known = std::find(words.begin(), words.end(), ours) != words.end();
+  mistake_at(entry.line, joined(path_, entry.key),
+             "found " + in_quotes(word) +
+                 (known ? "; write " + entry.key + " = " + in_quotes(ours) : suggestion(word, words)));
   return false;
 }
 
@@ -208,14 +230,19 @@ const KeySpec& TableReader::spec_of(std::string_view key,
 }
 
 // The text of the key, or of its default, parsed; nullopt when there is neither or when it is wrong.
+// `nearest`: what a text means that does not parse, as it is to be written; null where nobody knows.
 template <class T, class Parse>
-std::optional<T> TableReader::parsed(std::string_view key, Parse parse) const {
+std::optional<T> TableReader::parsed(std::string_view key, Parse parse, Nearest nearest) const {
   const auto* entry = find(key);
   const std::string text(entry != nullptr ? std::string_view(*entry->text()) : spec_->find(key)->fallback);
   if (text.empty() && entry == nullptr) return std::nullopt;
   auto value = parse(text);
   if (value) return std::move(*value);
-  mistake(key, value.error().message);
+  const auto& said = value.error().message;
+  const auto near = nearest != nullptr ? nearest(text) : std::nullopt;
+  mistake(key, near ? said.substr(0, said.rfind(": write")) + "; write " + std::string(key) + " = " +
+                          in_quotes(*near)
+                    : said);
   return std::nullopt;
 }
 
@@ -252,14 +279,15 @@ std::optional<std::uint64_t> TableReader::size(std::string_view key) const {
 
 base::Duration TableReader::duration(std::string_view key) const {
   (void)spec_of(key, {Kind::Duration});
-  return parsed<base::Duration>(key, [](const std::string& text) { return base::parse_duration(text); })
+  return parsed<base::Duration>(
+             key, [](const std::string& text) { return base::parse_duration(text); }, nearest_duration)
       .value_or(base::Duration{0});
 }
 
 base::Duration TableReader::deadline(std::string_view key) const {
   (void)spec_of(key, {Kind::Duration});
-  const auto value =
-      parsed<base::Duration>(key, [](const std::string& text) { return base::parse_duration(text); });
+  const auto value = parsed<base::Duration>(
+      key, [](const std::string& text) { return base::parse_duration(text); }, nearest_duration);
   if (value && value->count() == 0) mistake(key, "found no time at all; expected a duration above zero");
   return value.value_or(base::Duration{0});
 }
@@ -267,10 +295,13 @@ base::Duration TableReader::deadline(std::string_view key) const {
 std::optional<limit::Rate> TableReader::rate(std::string_view key) const {
   const auto& spec = spec_of(key, {Kind::Rate, Kind::Limit});
   if (const auto* entry = find(key); entry != nullptr && entry->text() == nullptr) {
-    mistake(key, finding(*entry, spec.kind) + "; expected " + expectation(spec));
+    const auto line = line_for_value(spec, *entry);
+    mistake(key, finding(*entry, spec.kind) + "; expected " + expectation(spec) +
+                     (line.empty() ? "" : ": write " + line));
     return std::nullopt;
   }
-  return parsed<limit::Rate>(key, [](const std::string& text) { return limit::parse_rate(text); });
+  return parsed<limit::Rate>(
+      key, [](const std::string& text) { return limit::parse_rate(text); }, nearest_rate);
 }
 
 std::optional<std::uint64_t> TableReader::count(std::string_view key) const {

@@ -82,9 +82,11 @@ class TableReader {
   [[nodiscard]] std::size_t choice_index(std::string_view key) const;
   void check_entry(const Node& entry);
   [[nodiscard]] bool well_typed(const Node& entry, const KeySpec& spec) const;
+  [[nodiscard]] std::string header_instead(const Node& entry, const KeySpec& spec) const;
   [[nodiscard]] bool in_choices(const std::string& word, const Node& entry, const KeySpec& spec) const;
+  using Nearest = std::optional<std::string> (*)(std::string_view text);
   template <class T, class Parse>
-  [[nodiscard]] std::optional<T> parsed(std::string_view key, Parse parse) const;
+  [[nodiscard]] std::optional<T> parsed(std::string_view key, Parse parse, Nearest nearest = nullptr) const;
 
   int line_;
   std::string path_;

@@ -1,6 +1,7 @@
 #include "app/toml_reader.hpp"
 
 #include "app/environment.hpp"
+#include "app/toml_fault.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -125,7 +126,9 @@ Node read_toml(std::string_view text, const std::string& file, Mistakes& mistake
     const auto parsed = toml::parse(text, file);
     document.value = Converter(file, mistakes).convert_table(parsed, "");
   } catch (const toml::parse_error& error) {
-    mistakes.add(file, line_of(error.source()), "", "not TOML: " + std::string(error.description()));
+    const auto& at = error.source().begin;
+    const ParserStop stop{static_cast<std::size_t>(line_of(error.source())), at.column, error.description()};
+    mistakes.add(file, line_of(error.source()), "", describe_fault(text, stop));
   }
   return document;
 }

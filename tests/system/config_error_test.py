@@ -125,6 +125,24 @@ class ConfigErrors(TestCase):
             self.assertEqual(done.returncode, 2, arguments)
             self.assertTrue(done.stderr + done.stdout)
 
+    def test_a_file_needs_no_option_before_it(self):
+        file = self.folder / "weir.toml"
+        file.write_text(config(1, rules=rule(limt='"5/s"')))
+        for command in ("check", "run", "redis-check", "reload", "upgrade", "top"):
+            done = subprocess.run([WEIR, command, file], capture_output=True, text=True, timeout=PATIENCE, check=False)
+            self.assertIn("weir.toml:", done.stderr)
+            self.assertIn('did you mean "limit"?', done.stderr, command)
+        file.write_text(config(1, rules=rule(key='["ip"]')))
+        self.assertEqual(subprocess.run([WEIR, "check", file], capture_output=True, timeout=PATIENCE, check=False).returncode, 0)
+
+    def test_a_line_that_is_no_toml_is_answered_with_the_line_to_write(self):
+        for line, said in (('limit = "10/s', 'write limit = "10/s"'), ("limit = 10/s", 'write limit = "10/s"'),
+                           ("key = [ip]", 'write "ip"'), ("[rule", r"write \[\[rule\]\]")):
+            with self.subTest(line):
+                text = config(1) + f"\n[[rule]]\n{line}\n"
+                self.assert_refused(text, rf"weir\.toml:{self.line_of(text, line)}: found .*{said}")
+                self.assertNotIn("Error while", self.weir("check", text).stderr)
+
     def test_version(self):
         done = subprocess.run([WEIR, "version"], capture_output=True, text=True, timeout=PATIENCE, check=False)
         self.assertEqual(done.returncode, 0)

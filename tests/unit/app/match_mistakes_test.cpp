@@ -117,7 +117,7 @@ const WrongConfiguration kWrong[] = {
     {"MatchBodyContainsANumber",
      with_rule("match = { body_contains = 5 }\n"),
      {"weir.toml:14: rule[x].match.body_contains: found a whole number; expected a string or a list of "
-      "strings"}},
+      "strings: write body_contains = \"5\""}},
     {"MatchBodyContainsMoreThanIsRead",
      with_rule("match = { body_contains = \"abcd\", max_body = 3 }\n"),
      {"weir.toml:14: rule[x].match.body_contains: found \"abcd\", which is longer than max_body"}},

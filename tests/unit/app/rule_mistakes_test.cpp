@@ -82,7 +82,8 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:12: rule[ü].name: found \"ü\"; expected 1 to 128 printable ASCII characters but \" and \\"}},
     {"RuleLimitANumber",
      with("[[rule]]\nname = \"x\"\nlimit = 10\n"),
-     {"weir.toml:13: rule[x].limit: found a whole number; expected a rate such as \"10/s\""}},
+     {"weir.toml:13: rule[x].limit: found a whole number; expected a rate such as \"10/s\": write limit = "
+      "\"10/s\""}},
     {"RuleLimitWithoutPeriod",
      with("[[rule]]\nname = \"x\"\nlimit = \"10\"\n"),
      {"weir.toml:13: rule[x].limit: \"10\" is not a rate (no '/'): write COUNT/PERIOD with a period in s, "
@@ -116,7 +117,7 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:14: rule[x].algorithm: found \"tokenbucket\"; did you mean \"token_bucket\"?"}},
     {"RuleKeyAString",
      with_rule("key = \"ip\"\n"),
-     {"weir.toml:14: rule[x].key: found a string; expected a list of strings"}},
+     {"weir.toml:14: rule[x].key: found a string; expected a list of strings: write key = [\"ip\"]"}},
     {"RuleKeyCountry",
      with_rule("key = [\"ip|country\"]\n"),
      {"weir.toml:14: rule[x].key: nothing says where addresses are; expected [client] geo = "
@@ -393,7 +394,6 @@ TEST_P(RuleMistakes, NamesFileLineKeyAndWhatWasExpected) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 
-// Their numbers are 16 bits: one more shared the counts of the first.
 TEST(Capacity, TakesACostThatSomeLimitOfTheRuleAdmits) {
   for (const char* more :
        {"cost = 10\n", "cost = 11\nburst = 11\n", "cost = 11\nsoft = \"10%\"\n",
@@ -416,6 +416,7 @@ TEST(Capacity, OfAQueueIsWhatItAdmitsWhileIdle) {
     }
 }
 
+// Their numbers are 16 bits: one more shared the counts of the first.
 TEST(Variants, AreAsManyAsHaveANumber) {
   const auto with_overrides = [](std::size_t count) {
     std::string text = "overrides = [";

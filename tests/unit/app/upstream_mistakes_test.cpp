@@ -35,8 +35,8 @@ const WrongConfiguration kWrong[] = {
       "requests is its"}},
     {"UpstreamServerWithoutPort",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a\"]\n"),
-     {"weir.toml:13: upstream[b].servers: \"a\" is not an address: write host:port, [v6]:port or "
-      "unix:/path, or https:// before the first two"}},
+     {"weir.toml:13: upstream[b].servers: \"a\" is not an address: the port is missing, as in a:8080, or "
+      "https://a"}},
     {"UpstreamServerPortZero",
      with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:0\" }]\n"),
      {"weir.toml:13: upstream[b].servers[#1].address: found \"a:0\"; expected a port from 1 to 65535 to "

@@ -1,0 +1,20 @@
+// What is wrong with a line that the TOML parser refuses, and what to write instead.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace weir::app {
+
+// Where the parser stopped, and its reason.
+struct ParserStop {
+  std::size_t line;    // counted from 1
+  std::size_t column;  // of the line's characters, counted from 1
+  std::string_view reason;
+};
+
+// Returns a sentence about the line of `text`, such as: found 10/s without quotes; write limit = "10/s"
+[[nodiscard]] std::string describe_fault(std::string_view text, const ParserStop& stop);
+
+}  // namespace weir::app
