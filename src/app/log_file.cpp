@@ -15,7 +15,7 @@ namespace weir::app {
 namespace {
 
 OwnedDescriptor open_to_append(const std::string& name) {
-  constexpr mode_t kMode = 0666;
+  constexpr mode_t kMode = 0640;  // it tells of clients: for its owner, and to read for its group
   if (name == "-") return OwnedDescriptor(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
   // A pipe that nobody reads would hold up the start.
   return OwnedDescriptor(::open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, kMode));

@@ -2,6 +2,7 @@
 #include "app/settings_sections.hpp"
 
 #include "weir/base/host.hpp"
+#include "weir/base/ip_address.hpp"
 #include "weir/http/target.hpp"
 
 #include <algorithm>
@@ -65,6 +66,9 @@ void read_host(const TableReader& table, policy::Match& match) {
                          found +
                              "; expected one name, such as \"api.example.com\": patterns are of paths, "
                              "headers and parameters alone");
+  if (const auto address = base::IpAddress::parse(host); address && host.find(':') != std::string::npos)
+    return table.mistake("host",
+                         found + "; an IPv6 address stands in brackets: write host = \"[" + host + "]\"");
   if (host.empty() || host.find('*') != std::string::npos || !http::valid_authority(host) ||
       (!v6 && host.find(':') != std::string::npos))
     return table.mistake("host", found + "; expected a name without port, such as \"api.example.com\"");
@@ -73,7 +77,8 @@ void read_host(const TableReader& table, policy::Match& match) {
                          found +
                              "; expected an IPv4 address of four numbers from 0 to 255, or a name: no name "
                              "ends in a number");
-  match.host = std::move(host);
+  std::string scratch;
+  match.host = std::string(http::normalise_host(host, scratch));
 }
 
 void read_named(const TableReader& table, std::string_view key, bool fields,

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::uint64_t kLeastHead = 1 << 10;
 constexpr std::uint64_t kMostHead = 1 << 20;
+constexpr std::size_t kShortestToken = 16;  // of an admin listener that other machines can reach
 
 void read_header_families(const TableReader& table, proxy::ServerSettings& server) {
   constexpr std::string_view kFamilies[] = {"x", "ietf"};
@@ -177,7 +178,15 @@ AdminSettings read_admin(const TableReader& root, Reading& reading) {
         "found blanks, line breaks or other than ASCII in it; expected visible ASCII letters, as an "
         "Authorization field can bring them");
   admin.top = static_cast<std::size_t>(table.whole("top"));
-  if (admin.address && !is_loopback(*admin.address) && admin.token.empty())
+  if (!admin.address || is_loopback(*admin.address)) return admin;
+  // The length alone is told: a token belongs in no message.
+  if (!admin.token.empty() && admin.token.size() < kShortestToken)
+    table.mistake("token", "found " + std::to_string(admin.token.size()) + " characters, and " +
+                               admin.address->to_string() +
+                               " can be reached from other machines, which could guess it; expected " +
+                               std::to_string(kShortestToken) +
+                               " characters or more, such as \"openssl rand -hex 16\" prints");
+  if (admin.token.empty())
     table.missing("token", "one, for " + admin.address->to_string() +
                                " can be reached from other machines: set token = \"${WEIR_ADMIN_TOKEN}\", or "
                                "keep to address = \"127.0.0.1:" +

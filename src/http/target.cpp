@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include <arpa/inet.h>
+
 namespace weir::http {
 
 namespace {
@@ -221,11 +223,30 @@ std::string_view normalise_path(std::string_view raw, std::string& scratch) {
   return scratch == raw ? raw : std::string_view(scratch);
 }
 
+namespace {
+
+// An IPv6 literal has many spellings (RFC 5952 §1); one stands for all. Empty where it is none.
+std::string_view normalise_literal(std::string_view host, std::string& scratch) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  in6_addr address{};
+  const auto inner = host.substr(1, host.size() - 2);
+  if (inner.size() >= text.size()) return {};
+  std::copy(inner.begin(), inner.end(), text.begin());
+  if (::inet_pton(AF_INET6, text.data(), &address) != 1) return {};
+  if (::inet_ntop(AF_INET6, &address, text.data(), text.size()) == nullptr) return {};
+  scratch.assign(1, '[').append(text.data()).append(1, ']');
+  return scratch;
+}
+
+}  // namespace
+
 std::string_view normalise_host(std::string_view authority, std::string& scratch) {
   std::string_view host = authority;
   if (host.starts_with('[')) {
     const auto bracket = host.find(']');
     if (bracket != std::string_view::npos) host = host.substr(0, bracket + 1);
+    if (const auto literal = normalise_literal(host, scratch); host.ends_with(']') && !literal.empty())
+      return literal;
   } else {
     host = host.substr(0, host.find(':'));
     if (host.ends_with('.')) host.remove_suffix(1);

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 namespace weir::app {
 namespace {
@@ -44,6 +45,14 @@ class LogFileTest : public ::testing::Test {
   fs::path folder_;
   rlimit before_{};
 };
+
+TEST_F(LogFileTest, IsReadableForItsOwnerAndGroupAlone) {
+  const auto mask = ::umask(0);
+  const LogFile file(name());
+  ::umask(mask);
+  EXPECT_EQ(fs::status(name()).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read);
+}
 
 TEST_F(LogFileTest, WhatDoesNotFitIsCountedAndATornLineEndsBeforeTheNext) {
   LogFile file(name());

@@ -306,14 +306,29 @@ TEST(Settings, AnAdminListenerOffLoopbackNeedsAToken) {
   for (const auto* address : {"127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1", "unix:/run/weir.sock"})
     EXPECT_THAT(mistakes_in(with("[admin]\naddress = \"" + std::string(address) + "\"\n")), IsEmpty())
         << address;
-  EXPECT_THAT(mistakes_in(with("[admin]\naddress = \"0.0.0.0:1\"\ntoken = \"t\"\n")), IsEmpty());
+  EXPECT_THAT(mistakes_in(with("[admin]\naddress = \"0.0.0.0:1\"\ntoken = \"0123456789abcdef\"\n")),
+              IsEmpty());
+}
+
+TEST(Settings, AnAdminListenerOffLoopbackRefusesAShortTokenAndDoesNotTellIt) {
+  const auto of = [](const std::string& address) {
+    return mistakes_in(with("[admin]\naddress = \"" + address + "\"\ntoken = \"0123456789abcde\"\n"));
+  };
+  for (const auto* address : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "admin.example:1", "203.0.113.7:1"})
+    EXPECT_THAT(
+        of(address),
+        ElementsAre("weir.toml:13: admin.token: found 15 characters, and " + std::string(address) +
+                    " can be reached from other machines, which could guess it; expected 16 characters or "
+                    "more, such as \"openssl rand -hex 16\" prints"));
+  for (const auto* address : {"127.0.0.1:1", "[::1]:1", "unix:/run/weir.sock"})
+    EXPECT_THAT(of(address), IsEmpty());
 }
 
 // `weir check` passed what could not be bound: only two equal listeners were noticed.
 TEST(Settings, AddressesThatCollideAreRefused) {
   const auto beside = [](const std::string& one, const std::string& other) {
-    return mistakes_in(with("[[listener]]\naddress = \"" + one + "\"\n[admin]\ntoken = \"t\"\naddress = \"" +
-                            other + "\"\n"));
+    return mistakes_in(with("[[listener]]\naddress = \"" + one +
+                            "\"\n[admin]\ntoken = \"0123456789abcdef\"\naddress = \"" + other + "\"\n"));
   };
   EXPECT_THAT(beside("127.0.0.1:1", "127.0.0.1:8080"),
               ElementsAre("weir.toml:15: admin.address: found \"127.0.0.1:8080\", which collides with "

@@ -170,6 +170,19 @@ TEST(NormaliseHost, LowerCaseWithoutPortAndTrailingDot) {
   for (const auto& [raw, normal] : cases) EXPECT_EQ(host(raw), normal) << raw;
 }
 
+TEST(NormaliseHost, AnIpv6LiteralIsTheSameHoweverItIsSpelt) {
+  for (const char* spelt :
+       {"[::1]", "[::1]:8080", "[0:0:0:0:0:0:0:1]", "[0000:0000:0000:0000:0000:0000:0000:0001]:1", "[0::1]",
+        "[::0:1]", "[0:0::0:0:1]", "[::0.0.0.1]"})
+    EXPECT_EQ(host(spelt), "[::1]") << spelt;
+  for (const char* spelt :
+       {"[2001:db8::a]", "[2001:DB8::A]:443", "[2001:0db8:0:0:0:0:0:000a]", "[2001:db8:0:0::a]"})
+    EXPECT_EQ(host(spelt), "[2001:db8::a]") << spelt;
+  EXPECT_EQ(host("[::ffff:203.0.113.7]"), host("[::FFFF:cb00:7107]"));
+  EXPECT_NE(host("[::ffff:203.0.113.7]"), "203.0.113.7") << "the address of another family";
+  EXPECT_EQ(host("[v1.x]"), "[v1.x]");
+}
+
 TEST(NormaliseHost, WhatIsNormalIsNotCopied) {
   std::string scratch = "untouched";
   const std::string_view raw = "api.example.com:8443";
