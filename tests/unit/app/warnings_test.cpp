@@ -1,5 +1,6 @@
 // What `weir check` warns of: what may be configured, and is probably not meant.
-#include "unit/app/configuration.hpp"
+#include "unit/app/warnings.hpp"
+
 #include "unit/policy/country_file.hpp"
 
 #include <gmock/gmock.h>
@@ -12,19 +13,6 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::vector<std::string> warnings_of(const std::string& text, const std::string& file = kFile) {
-  std::vector<std::string> texts;
-  for (const auto& warning : parse_settings(text, file).warnings) texts.push_back(warning.what);
-  return texts;
-}
-
-// "FILE:LINE: WHAT"
-std::vector<std::string> located_warnings_of(const std::string& text) {
-  std::vector<std::string> texts;
-  for (const auto& [where, what] : parse_settings(text, kFile).warnings) texts.push_back(where + ": " + what);
-  return texts;
-}
-
 TEST(Warnings, OfKeysThatClientsCanInvent) {
   const auto of = [](const std::string& key) { return warnings_of(with_rule("key = " + key + "\n")); };
   const auto warned = Contains(HasSubstr("rule \"x\" tells clients apart by API keys"));
@@ -34,66 +22,6 @@ TEST(Warnings, OfKeysThatClientsCanInvent) {
     EXPECT_THAT(of(key), warned) << key;
   for (const char* key : {"[]", R"(["ip"])", R"(["ip|api_key"])", R"(["path|api_key", "route"])"})
     EXPECT_THAT(of(key), Not(warned)) << key;
-}
-
-// A rule "x", and beside it one that limits each address.
-std::string beside_ip(const std::string& more, const std::string& of_ip = "") {
-  return with_rule(more + "[[rule]]\nname = \"ip\"\nlimit = \"9/s\"\nkey = [\"ip\"]\n" + of_ip);
-}
-
-TEST(Warnings, OfNoInventedKeysWhereEachAddressIsLimitedToo) {
-  const auto warned = Contains(HasSubstr("rule \"x\" tells clients apart by API keys"));
-  const std::string by_key = "key = [\"api_key|ip\"]\nmatch = { path = \"/a/*\" }\n";
-  EXPECT_THAT(warnings_of(beside_ip(by_key)), Not(warned));
-  EXPECT_THAT(warnings_of(beside_ip(by_key, "match = { path = \"/a/*\" }\n")), Not(warned));
-  EXPECT_THAT(warnings_of(beside_ip(by_key, "match = { path = \"/b/*\" }\n")), warned);
-  EXPECT_THAT(warnings_of(beside_ip(by_key, "mode = \"shadow\"\n")), warned);
-  EXPECT_THAT(warnings_of(with_rule(by_key + "[[rule]]\nname = \"y\"\nlimit = \"9/s\"\nkey = []\n")), warned)
-      << "one client could use up the limit of everybody";
-}
-
-TEST(Warnings, OfKeysThatAClientMayLeaveOut) {
-  const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
-  const auto warned = Contains(HasSubstr("a client that leaves it out escapes the rule"));
-  EXPECT_THAT(
-      located_warnings_of(with_rule("key = [\"api_key\"]\n")),
-      Contains("weir.toml:11: rule \"x\" is keyed by \"api_key\", and does not apply to requests without "
-               "it: a client that leaves it out escapes the rule; write \"api_key|ip\", on_missing = "
-               "\"ip\" or \"reject\", or add a rule for the same requests with key = [\"ip\"]"));
-  for (const char* key : {R"(["api_key|user"])", R"(["ip", "api_key"])", R"(["route", "device"])",
-                          R"(["user"])", R"(["org"])", R"(["service"])", R"(["tier"])",
-                          R"(["header:X-Tenant"])", R"(["query:id"])", R"(["cookie:id"])", R"(["host"])"}) {
-    EXPECT_THAT(of("key = " + std::string(key) + "\n"), warned) << key;
-    for (const char* missing : {"ip", "reject"})
-      EXPECT_THAT(of("key = " + std::string(key) + "\non_missing = \"" + missing + "\"\n"), Not(warned))
-          << key;
-    EXPECT_THAT(warnings_of(beside_ip("key = " + std::string(key) + "\n")), Not(warned)) << key;
-    EXPECT_THAT(warnings_of(beside_ip("key = " + std::string(key) + "\n", "match = { path = \"/b\" }\n")),
-                warned)
-        << key;
-  }
-  for (const char* key : {"[]", R"(["ip"])", R"(["api_key|ip"])", R"(["user|path"])", R"(["route"])",
-                          R"(["upstream", "method"])"})
-    EXPECT_THAT(of("key = " + std::string(key) + "\n"), Not(warned)) << key;
-}
-
-TEST(Warnings, OfNoKeyLeftOutWhereTheMatchAsksForIt) {
-  const auto of = [](const std::string& key, const std::string& match) {
-    return warnings_of(with_rule("key = [\"" + key + "\"]\nmatch = { " + match + " }\n"));
-  };
-  const auto warned = Contains(HasSubstr("a client that leaves it out escapes the rule"));
-  for (const auto& [key, match] : {std::pair{"api_key", "tier = \"pro\""},
-                                   {"api_key", "headers = { x-api-key = true }"},
-                                   {"tier", "tier = [\"free\", \"pro\"]"},
-                                   {"header:X-Tenant", "headers = { X-Tenant = \"~^[a-z]+$\" }"},
-                                   {"query:id", "query = { id = true }"},
-                                   {"host", "host = \"a.example\""}})
-    EXPECT_THAT(of(key, match), Not(warned)) << key;
-  for (const auto& [key, match] : {std::pair{"api_key", "headers = { X-Other = true }"},
-                                   {"header:X-Tenant", "query = { X-Tenant = true }"},
-                                   {"api_key", "not = { headers = { X-API-Key = true } }"},
-                                   {"host", "path = \"/a\""}})
-    EXPECT_THAT(of(key, match), warned) << key;
 }
 
 TEST(Warnings, OfKeysThatClientsWriteAsTheyLike) {
@@ -225,40 +153,6 @@ TEST(Warnings, OfTiersThatNobodyHas) {
                   folder.file(kFile));
   EXPECT_THAT(warnings, ::testing::ElementsAre(
                             "rule \"x\" names the tier \"gold\", which no key of the keys file has"));
-}
-
-// `tiers`: of a key each, in a keys file of three lines a key.
-std::vector<std::string> warnings_of_keys(const std::vector<std::string>& tiers, const std::string& more) {
-  const Folder folder;
-  std::string keys;
-  for (const auto& tier : tiers)
-    keys += "[[key]]\nkey = \"k" + std::to_string(keys.size()) + "\"\ntier = \"" + tier + "\"\n";
-  folder.write("keys.toml", keys);
-  std::vector<std::string> texts;
-  for (const auto& [where, what] :
-       parse_settings(with_rule(more + "[client]\nkeys = \"keys.toml\"\n"), folder.file(kFile)).warnings)
-    texts.push_back(std::filesystem::path(where).filename().string() + ": " + what);
-  return texts;
-}
-
-TEST(Warnings, OfTiersOfTheKeysFileThatNoRuleNames) {
-  const auto unnamed = HasSubstr("is named by no rule or route");
-  EXPECT_THAT(
-      warnings_of_keys({"pro", "premuim", "premuim"},
-                       "tiers = { pro = { limit = \"1/s\" }, premium = { limit = \"2/s\" } }\n"),
-      Contains("keys.toml:4: the tier \"premuim\" is named by no rule or route: its keys get the limits of "
-               "keys without a tier; did you mean \"premium\"?"));
-  for (const char* named : {"tiers = { pro = { limit = \"1/s\" } }\n", "match = { tier = \"pro\" }\n",
-                            "match = { not = { tier = \"pro\" } }\n",
-                            "overrides = [{ match = { tier = [\"pro\"] }, limit = \"1/s\" }]\n"}) {
-    EXPECT_THAT(warnings_of_keys({"pro"}, named), Not(Contains(unnamed))) << named;
-    EXPECT_THAT(warnings_of_keys({"pro", "free"}, named), Contains(unnamed)) << named;
-  }
-  EXPECT_THAT(warnings_of_keys({"free"}, "[[route]]\nmatch = { tier = \"pro\" }\nrespond = {}\n"),
-              Contains(unnamed));
-  EXPECT_THAT(warnings_of_keys({"free"}, "key = [\"tier|ip\"]\ntiers = { pro = { limit = \"1/s\" } }\n"),
-              Not(Contains(unnamed)))
-      << "each tier has a count of its own";
 }
 
 TEST(Warnings, OfASharedStoreWithoutASecret) {
