@@ -359,6 +359,17 @@ upstream = "api"
         self.await_metric(weir, 3, "weir_upstream_paused_total")
         self.assertEqual(weir.get("/other").body, b"slow down", "routes that do not honour it go on; nothing was charged")
 
+    def test_a_retry_after_may_be_a_date_in_any_of_the_three_forms(self):
+        """RFC 9110 §5.6.7."""
+        for form in ("%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"):
+            date = time.strftime(form, time.gmtime(time.time() + 1800))
+            upstream = self.start(Upstream(answer(b"slow down", "429 Too Many", f"Retry-After: {date}\r\n")))
+            weir = self.start(Weir(config(upstream.port, routes=self.ROUTES)))
+            self.assertEqual(weir.get("/honors")["retry-after"], date, "passed on as it came")
+            answered = weir.get("/honors")
+            self.assert_own_error(answered, 429)
+            self.assertIn(int(answered["retry-after"]), range(1200, 1801), date)
+
 
 if __name__ == "__main__":
     main()

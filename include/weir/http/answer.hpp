@@ -32,8 +32,8 @@ struct Standing {
 };
 
 void append_standing(std::string& out, const Standing& standing, RateLimitFamilies families);
-// Of a Retry-After as others write it, in seconds or as an IMF-fixdate (RFC 9110 §10.2.3); what lies in the
-// past is no time at all. Absent: it is neither.
+// Returns the time that a Retry-After field asks for: seconds, or a date in any of the three forms of
+// RFC 9110 §5.6.7. A date in the past is zero. Returns nothing if `value` is neither.
 [[nodiscard]] std::optional<base::Duration> parse_retry_after(std::string_view value,
                                                               base::TimePoint now) noexcept;
 // The field line of a refusal.
