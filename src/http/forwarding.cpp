@@ -33,10 +33,11 @@ void append_piece(TextWriter& out, const char* begin, const Field& last) {
       << last.value << "\r\n";
 }
 
-// The line of `field` stands in the head just as it is written, and the line of `next` follows.
+// Returns true if the line of `field` stands in the head just as it is written, and the line of `next`
+// follows. The octet before `next` is always the LF of a line end; the one before that may be white space.
 bool adjoins(const Field& field, const Field& next) noexcept {
   return field.value.data() == end_of(field.name) + 2 && end_of(field.name)[1] == ' ' &&
-         next.name.data() == end_of(field.value) + 2;
+         next.name.data() == end_of(field.value) + 2 && *end_of(field.value) == '\r';
 }
 
 // The lines of the fields that go on; neighbours are copied in one piece.
@@ -151,6 +152,27 @@ void append_upgrade(TextWriter& out, std::string_view protocol) {
   out << "Connection: upgrade\r\nUpgrade: " << protocol << "\r\n";
 }
 
+// Writes the protocols of the server's Upgrade fields in one line. Returns false if there are none.
+bool append_offered_protocols(TextWriter& out, const Fields& fields) {
+  auto before = "Upgrade: "sv;
+  for (const auto& field : fields)
+    if (field.id == FieldId::Upgrade && !field.value.empty())
+      out << std::exchange(before, ", "sv) << field.value;
+  const bool any = before == ", "sv;
+  if (any) out << "\r\n";
+  return any;
+}
+
+// Writes what Connection tells the client; no line where there is nothing to tell.
+void append_connection(TextWriter& out, const ResponseForm& form, bool offers_upgrade) {
+  const auto persistence = !form.keep_alive                 ? "close"sv
+                           : form.client_minor_version == 0 ? "keep-alive"sv
+                                                            : ""sv;
+  if (persistence.empty() && !offers_upgrade) return;
+  out << "Connection: " << persistence << (!persistence.empty() && offers_upgrade ? ", "sv : ""sv)
+      << (offers_upgrade ? "upgrade"sv : ""sv) << "\r\n";
+}
+
 void append_status_line(TextWriter& out, const ResponseHead& head) {
   out << "HTTP/1.1 " << head.status << " " << head.reason << "\r\n";
 }
@@ -188,10 +210,8 @@ void write_response_head(std::string& text, const ResponseHead& head, const Resp
                          std::string_view extra, std::string_view date) {
   TextWriter out(text, kFixed + head.reason.size() + extra.size() + date.size() + most_of(head.fields));
   append_status_line(out, head);
-  bool length_known = false;
   bool dated = false;
   copy_lines(out, head.fields, [&](const Field& field) {
-    length_known |= field.id == FieldId::ContentLength;
     dated |= field.id == FieldId::Date && !field.hop_by_hop;
     return field.id != FieldId::ContentLength && !field.hop_by_hop;
   });
@@ -199,12 +219,12 @@ void write_response_head(std::string& text, const ResponseHead& head, const Resp
   out << extra;
   // To a HEAD, and in a 304, Content-Length speaks of the body that a GET would have had; 1xx and 204 have
   // none.
-  if (head.status == 204) length_known = false;
-  append_framing(out, form.framing, head.content_length, length_known && form.framing != Framing::UntilClose);
-  if (!form.keep_alive)
-    out << "Connection: close\r\n";
-  else if (form.client_minor_version == 0)
-    out << "Connection: keep-alive\r\n";
+  const bool length_goes_on = head.length_known && head.status != 204 && form.framing != Framing::UntilClose;
+  append_framing(out, form.framing, head.content_length, length_goes_on);
+  // A 426 has to name the protocols that the server insists on (RFC 9110 §15.5.22). With every other status
+  // Upgrade is an offer to weir, which switches only when the client asked.
+  const bool offers_upgrade = head.status == 426 && append_offered_protocols(out, head.fields);
+  append_connection(out, form, offers_upgrade);
   out << "\r\n";
 }
 

@@ -31,6 +31,7 @@ void ResponseHead::clear() noexcept {
   minor_version = 1;
   framing = Framing::None;
   content_length = 0;
+  length_known = false;
   keep_alive = true;
   wants_upgrade = false;
 }

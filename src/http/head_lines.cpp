@@ -105,6 +105,7 @@ bool HeadLines::take_one(char wanted) noexcept {
 }
 
 bool HeadLines::take_line_end() noexcept {
+  if (line_ends_ == LineEnds::BareToo && take_one('\n')) return true;
   if (end_ - at_ < 2 || at_[0] != '\r' || at_[1] != '\n') return false;
   at_ += 2;
   return true;

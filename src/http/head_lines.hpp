@@ -1,8 +1,9 @@
 // The lines of an HTTP/1 head, taken apart character by character (RFC 9112 §3, §4, §5; RFC 9110 §5.5).
 //
 // Our own, because it is most of what a proxy computes: Beast's parser costs 5,200 instructions for the head
-// of a small answer, this 600. Nothing is repaired here: a bare CR or LF, a folded line, white space before a
-// colon or a control character is a malformed head. Tests compare it with Beast's.
+// of a small answer, this 600. Nothing is repaired here: a bare CR, a folded line, white space before a
+// colon or a control character is a malformed head, and so is a bare LF unless LineEnds says otherwise. Tests
+// compare it with Beast's.
 #pragma once
 
 #include "weir/http/head.hpp"
@@ -14,7 +15,11 @@ namespace weir::http {
 
 class HeadLines {
  public:
-  explicit HeadLines(std::string_view head) noexcept : at_(head.data()), end_(head.data() + head.size()) {}
+  // What may end a line. `BareToo` accepts LF alone as well as CRLF.
+  enum class LineEnds : unsigned char { CrlfOnly, BareToo };
+
+  explicit HeadLines(std::string_view head, LineEnds line_ends = LineEnds::CrlfOnly) noexcept
+      : at_(head.data()), end_(head.data() + head.size()), line_ends_(line_ends) {}
 
   struct RequestLine {
     std::string_view method;
@@ -45,6 +50,7 @@ class HeadLines {
 
   const char* at_;
   const char* end_;
+  LineEnds line_ends_;
 };
 
 // What weir calls a field of this name. REQUIRES a token.

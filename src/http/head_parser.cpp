@@ -178,6 +178,37 @@ std::optional<Fault> read_request_framing(RequestHead& head) {
   return std::nullopt;
 }
 
+// Returns true if such an answer ends with its head, whatever its fields say (RFC 9112 §6.3, rules 1 and 2).
+bool has_no_body(unsigned status, bool to_head) noexcept {
+  return to_head || status < 200 || status == 204 || status == 304;
+}
+
+// Sets framing, content_length, length_known and keep_alive. Ambiguous framing is a fault only where a body
+// follows. Elsewhere the fields say nothing about this message, so they end here.
+std::optional<Fault> read_response_framing(ResponseHead& head, bool to_head) {
+  const auto framing = read_framing(head.fields);
+  const bool ambiguous =
+      framing.faulty_coding || framing.faulty_length || (framing.chunked && framing.length);
+  const bool bodiless = has_no_body(head.status, to_head);
+  if (ambiguous && !bodiless) return Fault{502, "the upstream's answer is framed ambiguously"};
+  head.length_known = framing.length && !ambiguous;
+  head.content_length = head.length_known ? *framing.length : 0;
+  // A server that frames badly, sends chunks in HTTP/1.0 (RFC 9112 §6.1), or announces a body for a 204 may
+  // send a body after the head. The next answer cannot be told from such a body, so the connection closes.
+  const bool speaks_of_body = framing.chunked || head.content_length > 0;
+  if (ambiguous || (framing.chunked && head.minor_version == 0) || (head.status == 204 && speaks_of_body))
+    head.keep_alive = false;
+  if (bodiless)
+    head.framing = Framing::None;
+  else if (framing.chunked)
+    head.framing = Framing::Chunked;
+  else if (framing.length)
+    head.framing = *framing.length > 0 ? Framing::Length : Framing::None;
+  else
+    head.framing = Framing::UntilClose;
+  return std::nullopt;
+}
+
 // Expect (RFC 9110 §10.1.1): 100-continue alone, however often it is said. What HTTP/1.0 expects, or who
 // sends no body, means nothing and goes no further: a server would answer somebody who does not wait.
 std::optional<Fault> read_expectations(RequestHead& head) {
@@ -226,6 +257,16 @@ std::size_t find_head_end(std::string_view bytes, std::size_t from) noexcept {
   return at == std::string_view::npos ? 0 : at + 4;
 }
 
+std::size_t find_answer_head_end(std::string_view bytes, std::size_t from) noexcept {
+  auto end = bytes.find('\n', from > 2 ? from - 2 : 0);
+  for (; end != std::string_view::npos; end = bytes.find('\n', end + 1)) {
+    const auto next = bytes.substr(end + 1, 2);
+    if (next.starts_with('\n')) return end + 2;
+    if (next == "\r\n") return end + 3;
+  }
+  return 0;
+}
+
 std::optional<Fault> find_early_fault(std::string_view begun, std::size_t from) noexcept {
   if (begun.empty() || begun == "\r") return std::nullopt;  // it may be an empty line
   HeadLines lines(begun);
@@ -239,11 +280,10 @@ std::optional<Fault> find_early_fault(std::string_view begun, std::size_t from) 
 std::optional<Fault> find_early_answer_fault(std::string_view begun, std::size_t from) noexcept {
   constexpr std::string_view kBeginning = "HTTP/1.";
   const auto known = std::min(begun.size(), kBeginning.size());
-  if (begun.substr(0, known) != kBeginning.substr(0, known) || has_bare_line_feed(begun, from))
-    return kNoAnswer;
+  if (begun.substr(0, known) != kBeginning.substr(0, known)) return kNoAnswer;
   const auto first = begun.find('\n');
   const bool is_new = first != std::string_view::npos && first >= from;
-  if (is_new && !HeadLines(begun).status_line()) return kNoAnswer;
+  if (is_new && !HeadLines(begun, HeadLines::LineEnds::BareToo).status_line()) return kNoAnswer;
   return std::nullopt;
 }
 
@@ -270,7 +310,7 @@ std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& hea
 std::optional<Fault> parse_response_head(std::string_view bytes, bool to_head, ResponseHead& head) {
   constexpr Fault kTooMany{431, "the upstream's answer has too many header fields or options"};
   head.clear();
-  HeadLines lines(bytes);
+  HeadLines lines(bytes, HeadLines::LineEnds::BareToo);
   const auto line = lines.status_line();
   if (!line || line->status < 100) return kNoAnswer;
   head.status = line->status;
@@ -281,24 +321,7 @@ std::optional<Fault> parse_response_head(std::string_view bytes, bool to_head, R
   if (!connection) return kTooMany;
   head.keep_alive = !connection->close && (head.minor_version == 1 || connection->keep_alive);
   head.wants_upgrade = connection->upgrade && head.minor_version == 1;
-  const auto framing = read_framing(head.fields);
-  if (framing.faulty_coding || framing.faulty_length || (framing.chunked && framing.length))
-    return Fault{502, "the upstream's answer is framed ambiguously"};
-  head.content_length = framing.length.value_or(0);
-  // Chunked from HTTP/1.0 is faulty framing (RFC 9112 §6.1), and a 204 that speaks of a body may send one:
-  // what follows on such a connection is not to be taken for the next answer.
-  const bool speaks_of_body = framing.chunked || head.content_length > 0;
-  if ((framing.chunked && head.minor_version == 0) || (head.status == 204 && speaks_of_body))
-    head.keep_alive = false;
-  if (to_head || head.status < 200 || head.status == 204 || head.status == 304)
-    head.framing = Framing::None;
-  else if (framing.chunked)
-    head.framing = Framing::Chunked;
-  else if (framing.length)
-    head.framing = *framing.length > 0 ? Framing::Length : Framing::None;
-  else
-    head.framing = Framing::UntilClose;
-  return std::nullopt;
+  return read_response_framing(head, to_head);
 }
 
 }  // namespace weir::http

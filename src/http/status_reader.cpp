@@ -7,7 +7,7 @@ namespace weir::http {
 StatusReader::State StatusReader::feed(std::string_view piece) {
   unread_.append(piece);
   fed_ += piece.size();
-  while (const auto size = find_head_end(unread_, searched_)) {
+  while (const auto size = find_answer_head_end(unread_, searched_)) {
     ResponseHead head;
     if (parse_response_head(std::string_view(unread_).substr(0, size), false, head)) return State::Faulty;
     if (head.status >= 200) {

@@ -182,7 +182,7 @@ Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& sear
   auto& answer = space.answer;
   const auto most = config_.server.max_head;
   const auto come = answer.unread().size();
-  const auto size = http::find_head_end(answer.unread(), searched);
+  const auto size = http::find_answer_head_end(answer.unread(), searched);
   const bool too_large = size > most || (size == 0 && come >= most);
   if (size == 0 || too_large) {  // what is no head at all is not a large one, nor will it be one
     const auto begun = answer.unread().substr(0, size != 0 ? size : come);

@@ -57,6 +57,8 @@ void check_response(std::string_view bytes, std::string_view method, unsigned mi
   const auto form = response_form(request, head, true);
   std::string out;
   write_response_head(out, head, form, "X-RateLimit-Limit: 1\r\n", "now");
+  for (auto at = out.find('\n'); at != std::string::npos; at = out.find('\n', at + 1))
+    require(at > 0 && out[at - 1] == '\r', "no bare LF goes on");
   http::ResponseHead again;
   require(!parse_response_head(out, method == "HEAD", again), "what goes on is an answer");
   require(again.status == head.status, "the same one");
@@ -75,19 +77,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   using namespace weir;
   if (size == 0) return 0;
   const std::string input(reinterpret_cast<const char*>(bytes) + 1, size - 1);
-  const auto end = http::find_head_end(input);
-  if (end == 0) return 0;
-  const std::string head = input.substr(0, end);
   const unsigned choice = bytes[0];
-  fuzz::check_request(head, {.peer = "203.0.113.7",
-                             .proto = "http",
-                             .request_id = "id",
-                             .peer_trusted = (choice & 1U) != 0,
-                             .told_by_forwarded = (choice & 2U) != 0,
-                             .add_forwarded = (choice & 4U) != 0,
-                             .underscores = (choice & 8U) != 0,
-                             .whole_and_plain = (choice & 16U) != 0,
-                             .host = "server:80"});
-  fuzz::check_response(head, (choice & 1U) != 0 ? "HEAD" : "GET", choice >> 1U & 1U);
+  if (const auto end = http::find_head_end(input))
+    fuzz::check_request(input.substr(0, end), {.peer = "203.0.113.7",
+                                               .proto = "http",
+                                               .request_id = "id",
+                                               .peer_trusted = (choice & 1U) != 0,
+                                               .told_by_forwarded = (choice & 2U) != 0,
+                                               .add_forwarded = (choice & 4U) != 0,
+                                               .underscores = (choice & 8U) != 0,
+                                               .whole_and_plain = (choice & 16U) != 0,
+                                               .host = "server:80"});
+  if (const auto end = http::find_answer_head_end(input))
+    fuzz::check_response(input.substr(0, end), (choice & 1U) != 0 ? "HEAD" : "GET", choice >> 1U & 1U);
   return 0;
 }

@@ -72,9 +72,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   fuzz::require(end <= size, "a head ends within the bytes");
   for (std::size_t from = 0; from < std::min<std::size_t>(size, 8); ++from)
     if (end > from + 4) fuzz::require(http::find_head_end(input, from) == end, "wherever the search goes on");
-  if (end == 0) return 0;
-  const std::string head = input.substr(0, end);  // of its own, so that a read behind it is seen
-  fuzz::check_request(head);
+  const auto answer_end = http::find_answer_head_end(input);
+  fuzz::require(answer_end <= size, "an answer's head ends within the bytes");
+  fuzz::require(end == 0 || (answer_end != 0 && answer_end <= end),
+                "an empty line ends an answer's head too");
+  for (std::size_t from = 0; from < std::min<std::size_t>(size, 8); ++from)
+    if (answer_end > from + 2)
+      fuzz::require(http::find_answer_head_end(input, from) == answer_end, "wherever the search goes on");
+  // Heads are copied, so that a sanitizer sees a read behind them.
+  if (end != 0) fuzz::check_request(input.substr(0, end));
+  if (answer_end == 0) return 0;
+  const std::string head = input.substr(0, answer_end);
   fuzz::check_response(head, false);
   fuzz::check_response(head, true);
   return 0;

@@ -232,6 +232,8 @@ class Responses(TestCase):
             return None if answer["content-type"] == "application/json" else f"not weir's own: {answer.raw}"
         if is_whole != (case.body is not None) or (is_whole and answer.body != case.body):
             return f"whole: {is_whole}, {answer.body}"
+        if answer.raw.count(b"\n") != answer.raw.count(b"\r\n"):
+            return f"a bare LF went on: {answer.raw}"
         lines = answer.raw.split(b"\r\n")[1:]
         for line in case.lines:
             if lines.count(line) != 1:

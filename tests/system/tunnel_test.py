@@ -112,8 +112,10 @@ class Switch(Tunnels):
         weir = self.start(Weir(config(upstream.port, rules=rule("few", "2/day"))))
         client = self.start(weir.connect())
         client.send(request_bytes("GET", "/chat", ASK) + 2 * request_bytes("GET", "/admin"))
-        statuses = [client.read().status for _ in range(3)]
-        self.assertEqual(statuses, [426, 426, 429])
+        answers = [client.read() for _ in range(3)]
+        self.assertEqual([each.status for each in answers], [426, 426, 429])
+        offers = [(each["upgrade"], each["connection"]) for each in answers]
+        self.assertEqual(offers, [("websocket", "upgrade"), ("websocket", "upgrade"), (None, None)], "RFC 9110 §15.5.22")
         self.assertEqual([exchange.target for exchange in upstream.exchanges], ["/chat", "/admin"])
 
     def test_who_may_not_switch_is_asked_for_nothing_and_switched_to_nothing(self):

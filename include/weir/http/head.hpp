@@ -82,6 +82,7 @@ struct ResponseHead {
   unsigned minor_version = 1;
   Framing framing = Framing::None;
   std::uint64_t content_length = 0;
+  bool length_known = false;  // Content-Length is valid and no Transfer-Encoding overrides it
   bool keep_alive = true;
   bool wants_upgrade = false;  // likewise
 

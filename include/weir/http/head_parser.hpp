@@ -1,5 +1,8 @@
 // From bytes to heads, strictly (RFC 9112): what two readers could take for two different messages is
 // refused.
+//
+// One thing is tolerated, and only in answers: lines that end in a bare LF (RFC 9112 §2.2), because some
+// servers write them. Weir writes each line anew, so a client never gets a bare LF.
 #pragma once
 
 #include "weir/http/head.hpp"
@@ -19,12 +22,16 @@ struct Fault {
 // incomplete. `from`: how much was searched before.
 [[nodiscard]] std::size_t find_head_end(std::string_view bytes, std::size_t from = 0) noexcept;
 
+// Looks for the empty line that ends an answer's head, whose lines may end in a bare LF. Returns what
+// find_head_end returns.
+[[nodiscard]] std::size_t find_answer_head_end(std::string_view bytes, std::size_t from = 0) noexcept;
+
 // Of a request head that is not whole: why it cannot become a valid one, whatever still comes. Looked at are
 // its first octet, its first line and where lines end; all else is the parser's. `from`: how much was looked
 // at before.
 [[nodiscard]] std::optional<Fault> find_early_fault(std::string_view begun, std::size_t from = 0) noexcept;
 
-// Likewise of an answer's head (502): looked at are what it begins with, its first line and where lines end.
+// Returns why an answer's head (502) cannot become valid. Looks at its first octets and its first line.
 [[nodiscard]] std::optional<Fault> find_early_answer_fault(std::string_view begun,
                                                            std::size_t from = 0) noexcept;
 

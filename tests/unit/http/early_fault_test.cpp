@@ -36,8 +36,7 @@ TEST(FindEarlyFault, WhatMayStillBecomeAHeadIsNone) {
 
 TEST(FindEarlyAnswerFault, NeedNotWaitForTheEnd) {
   for (const auto begun : {RAW("SSH-2.0-OpenSSH_9.2"), RAW("220 smtp\r\n"), RAW("\x15\x03\x03"), RAW("<p>"),
-                           RAW("\n"), RAW("HTTP/2"), RAW("HTTP/1.1 200 OK\nContent-Length: 2\n\nhi"),
-                           RAW("HTTP/1.1 200 OK\r\nX: a\n"), RAW("HTTP/1.1 2OO OK\r\n")}) {
+                           RAW("\n"), RAW("HTTP/2"), RAW("HTTP/1.1 2OO OK\r\n"), RAW("HTTP/1.1 2OO OK\n")}) {
     const auto fault = find_early_answer_fault(begun);
     ASSERT_TRUE(fault) << begun;
     EXPECT_EQ(fault->status, 502u);
@@ -49,10 +48,11 @@ TEST(FindEarlyAnswerFault, NeedNotWaitForTheEnd) {
 }
 
 TEST(FindEarlyAnswerFault, WhatMayStillBecomeAHeadIsNone) {
-  const std::string head = "HTTP/1.1 200\r\nContent-Length: 3\r\nX:\ty \r\n\r\n";
-  for (std::size_t size = 0; size <= head.size(); ++size)
-    for (std::size_t from = 0; from <= size; ++from)
-      ASSERT_FALSE(find_early_answer_fault(head.substr(0, size), from)) << size << " from " << from;
+  for (const std::string head :
+       {"HTTP/1.1 200\r\nContent-Length: 3\r\nX:\ty \r\n\r\n", "HTTP/1.1 200\nContent-Length: 3\nX:\ty \n\n"})
+    for (std::size_t size = 0; size <= head.size(); ++size)
+      for (std::size_t from = 0; from <= size; ++from)
+        ASSERT_FALSE(find_early_answer_fault(head.substr(0, size), from)) << size << " from " << from;
 }
 
 }  // namespace

@@ -252,6 +252,54 @@ TEST(WriteResponseHead, NoContentHasNoLength) {
             "HTTP/1.1 204 No Content\r\n\r\n");
 }
 
+// RFC 9112 §6.3: Transfer-Encoding overrides Content-Length, which must not go on beside it.
+TEST(WriteResponseHead, LeavesOutLengthsOfBodilessAnswersThatAreFramedAmbiguously) {
+  const std::string to_head = "HEAD / HTTP/1.1\r\nHost: a";
+  for (const char* fields : {"Content-Length: 3\r\nTransfer-Encoding: chunked", "Content-Length: 3x",
+                             "Content-Length: 3\r\nContent-Length: 4", "Transfer-Encoding: gzip"}) {
+    EXPECT_EQ(without_date(answered(std::string("HTTP/1.1 200 OK\r\n") + fields, to_head)),
+              "HTTP/1.1 200 OK\r\n\r\n")
+        << fields;
+    EXPECT_EQ(without_date(answered(std::string("HTTP/1.1 304 Same\r\n") + fields)),
+              "HTTP/1.1 304 Same\r\n\r\n")
+        << fields;
+  }
+}
+
+// RFC 9110 §15.5.22: the client must learn which protocols the server insists on.
+TEST(WriteResponseHead, PassesUpgradeOnWith426) {
+  const std::string answer = "HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\nConnection: Upgrade\r\n";
+  EXPECT_EQ(without_date(answered(answer + "Upgrade: websocket")),
+            "HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\nUpgrade: websocket\r\n"
+            "Connection: upgrade\r\n\r\n");
+  EXPECT_EQ(without_date(answered(answer + "Upgrade: TLS/1.2\r\nupgrade: IRC/6.9, x",
+                                  "GET / HTTP/1.1\r\nHost: a", false)),
+            "HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\nUpgrade: TLS/1.2, IRC/6.9, x\r\n"
+            "Connection: close, upgrade\r\n\r\n");
+  EXPECT_EQ(without_date(answered(answer + "Upgrade: a", "GET / HTTP/1.0\r\nConnection: keep-alive")),
+            "HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\nUpgrade: a\r\n"
+            "Connection: keep-alive, upgrade\r\n\r\n");
+  EXPECT_EQ(without_date(answered(answer + "Upgrade:")),
+            "HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\n\r\n");
+}
+
+TEST(WriteResponseHead, DropsUpgradeOfEveryOtherStatus) {
+  for (const char* status : {"200 OK", "403 No", "503 Busy", "505 Old"})
+    EXPECT_EQ(without_date(answered(std::string("HTTP/1.1 ") + status +
+                                    "\r\nContent-Length: 0\r\nConnection: upgrade\r\nUpgrade: h2c")),
+              std::string("HTTP/1.1 ") + status + "\r\nContent-Length: 0\r\n\r\n");
+}
+
+// Lines are copied in runs, so the end of each line counts: behind a value there may be white space.
+TEST(WriteResponseHead, WritesNoBareLineFeed) {
+  for (const std::string fields :
+       {"A: 1\nB: 2\nC: 3", "A: 1\r\nB: 2\nC: 3", "A: 1 \nB: 2 \nC: 3", "A:1\nB:\t2\t\nC:  3",
+        "A: 1\r\nB: 2 \nC: 3", "A: 1\nContent-Length: 9\nB: 2\nC: 3"})
+    EXPECT_EQ(without_date(answered("HTTP/1.1 204 No\n" + fields)),
+              "HTTP/1.1 204 No\r\nA: 1\r\nB: 2\r\nC: 3\r\n\r\n")
+        << fields;
+}
+
 TEST(WriteInterimHead, GoesOnWithoutWhatEndsHere) {
   ResponseHead response;
   const std::string bytes =

@@ -35,6 +35,17 @@ TEST(StatusReader, ReadsItHoweverItIsCut) {
   }
 }
 
+// RFC 9112 §2.2: a health check judges a server as proxied requests do.
+TEST(StatusReader, AcceptsLinesThatEndInLineFeedAlone) {
+  const std::string answer = "HTTP/1.1 103 Early Hints\nLink: </a>\n\nHTTP/1.0 200 OK\nServer: a\n\n";
+  for (std::size_t cut = 1; cut < answer.size(); ++cut) {
+    StatusReader reader;
+    ASSERT_EQ(reader.feed(std::string_view(answer).substr(0, cut)), State::Wanting) << cut;
+    ASSERT_EQ(reader.feed(std::string_view(answer).substr(cut)), State::Known) << cut;
+    EXPECT_EQ(reader.status(), 200);
+  }
+}
+
 TEST(StatusReader, KnowsWhatIsNoHead) {
   StatusReader reader;
   EXPECT_EQ(reader.feed("SSH-2.0-OpenSSH_9.2\r\n\r\n"), State::Faulty);
@@ -44,7 +55,7 @@ TEST(StatusReader, KnowsWhatIsNoHead) {
 
 TEST(StatusReader, DoesNotWaitForTheEndOfWhatIsNoHead) {
   StatusReader reader;
-  EXPECT_EQ(reader.feed("HTTP/1.1 200 OK\n"), State::Faulty);
+  EXPECT_EQ(reader.feed("HTTP/1.1 2OO OK\n"), State::Faulty);
 }
 
 TEST(StatusReader, ListensToNobodyForEver) {
