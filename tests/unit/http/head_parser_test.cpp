@@ -1,4 +1,4 @@
-#include "weir/http/head_parser.hpp"
+#include "unit/http/head_words.hpp"
 
 #include <string>
 
@@ -6,20 +6,6 @@
 
 namespace weir::http {
 namespace {
-
-std::string framing_of(Framing framing, std::uint64_t length) {
-  switch (framing) {
-    case Framing::None:
-      return "none";
-    case Framing::Length:
-      return std::to_string(length);
-    case Framing::Chunked:
-      return "chunked";
-    case Framing::UntilClose:
-      return "until-close";
-  }
-  return "?";
-}
 
 // "400", or "METHOD path[?query] @authority framing keep|close [expects]".
 std::string verdict(std::string_view bytes) {

@@ -1,5 +1,5 @@
 // Heads of answers: how their bodies are framed, and what is a fault.
-#include "weir/http/head_parser.hpp"
+#include "unit/http/head_words.hpp"
 
 #include <string>
 
@@ -7,27 +7,6 @@
 
 namespace weir::http {
 namespace {
-
-std::string framing_of(Framing framing, std::uint64_t length) {
-  switch (framing) {
-    case Framing::None:
-      return "none";
-    case Framing::Length:
-      return std::to_string(length);
-    case Framing::Chunked:
-      return "chunked";
-    case Framing::UntilClose:
-      return "until-close";
-  }
-  return "?";
-}
-
-std::string response_verdict(std::string_view bytes, bool to_head = false) {
-  ResponseHead head;
-  if (const auto fault = parse_response_head(bytes, to_head, head)) return std::to_string(fault->status);
-  return std::to_string(head.status) + " " + framing_of(head.framing, head.content_length) +
-         (head.keep_alive ? " keep" : " close");
-}
 
 struct Case {
   std::string_view head;  // without the empty line
