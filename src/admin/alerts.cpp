@@ -88,6 +88,7 @@ void Alerts::Impl::note_end(Alert& alert, const Post::End& end) {
   using End = observe::Delivery::End;
   auto& delivery = alert.delivery;
   const bool was_overdue = delivery.is_overdue();
+  const bool was_replaced = delivery.is_replaced();
   const auto came_of_it =
       end.fault.empty() ? delivery.sent() : delivery.failed(end.hopeless, sources.now(), random());
   auto& figures = *alert.figures;
@@ -96,8 +97,11 @@ void Alerts::Impl::note_end(Alert& alert, const Post::End& end) {
   if (came_of_it == End::Sent) return;
   if (!was_overdue && (came_of_it == End::GivenUp || delivery.is_overdue())) ++figures.failed;
   const auto& settings = alert.settings;
+  const auto* const next = was_replaced               ? "; a newer message takes its place"
+                           : came_of_it == End::Again ? "; trying again"
+                                                      : "; giving up";
   say("alert " + settings.name + ": its webhook at " + settings.webhook.address.to_string() +
-      " did not take it: " + end.fault + (came_of_it == End::Again ? "; trying again" : "; giving up"));
+      (end.may_have_taken ? " may not have taken it: " : " did not take it: ") + end.fault + next);
 }
 
 Alerts::Alerts(net::Executor executor, std::vector<AlertSettings> settings, Sources sources,

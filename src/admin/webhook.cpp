@@ -61,11 +61,12 @@ void Post::on_late() noexcept {
 net::Task<Post::End> Post::send(const Webhook& hook, SSL_CTX* tls, base::Duration timeout,
                                 const std::string& body) {
   late_ = false;
+  late_fault_ = "its name could not be looked up in time";
   arm(timeout);
   auto end = co_await attempt(hook, tls, timeout, body);
   disarm();
   stream_.reset();
-  if (late_ && !end.fault.empty()) end.fault = kLate;
+  if (late_ && !end.fault.empty()) end.fault = late_fault_;
   co_return end;
 }
 
@@ -82,33 +83,46 @@ net::Task<net::ErrorCode> Post::connect(net::Dial::Target target, base::Duration
 net::Task<Post::End> Post::attempt(const Webhook& hook, SSL_CTX* tls, base::Duration timeout,
                                    const std::string& body) {
   const auto addresses = co_await Lookup(resolver_, hook.address);
-  if (late_) co_return End{kLate};  // there is no deadline any more
+  if (late_) co_return End{late_fault_};  // there is no deadline any more
   if (addresses.empty()) co_return End{"there is no such host"};
   net::Dial::Target target{.addresses = addresses};
   if (tls != nullptr) target.tls.emplace(net::TlsTarget{tls, hook.address.host});
   std::string fault;
+  late_fault_ = "it cannot be reached in time";
   const auto unconnected = co_await connect(target, timeout, fault);
   if (unconnected) co_return End{fault.empty() ? "it cannot be reached: " + unconnected.message() : fault};
   const auto text = request(hook, body);
+  late_fault_ = "it does not take the whole message in time";
   const auto unsent = co_await stream_->write(text);
-  if (unsent) co_return End{"the connection broke: " + unsent.message()};
-  const unsigned status = co_await read_status();
-  if (status == 0) co_return End{"its answer is no HTTP"};
+  if (unsent) co_return End{"the connection broke before it had the whole message: " + unsent.message()};
+  late_fault_ = kLate;
+  unsigned status = 0;
+  auto unanswered = co_await read_status(status);
+  if (!unanswered.empty()) co_return End{.fault = std::move(unanswered), .may_have_taken = true};
   if (status >= 200 && status < 300) co_return End{};
   co_return End{"it answers " + std::to_string(status), is_hopeless(status)};
 }
 
-// Of the answer that is not an interim one; 0: there is none.
-net::Task<unsigned> Post::read_status() {
+// Of the answer that is not an interim one. Returns why there is none; empty: `status` is known.
+net::Task<std::string> Post::read_status(unsigned& status) {
   http::StatusReader answer;
-  auto state = http::StatusReader::State::Wanting;
-  net::ErrorCode ec;
-  while (!ec && state == http::StatusReader::State::Wanting) {
+  std::size_t read = 0;
+  while (true) {
     std::array<char, 2048> piece;
+    net::ErrorCode ec;
     const auto count = co_await stream_->read_some(piece.data(), piece.size(), ec);
-    state = answer.feed({piece.data(), count});
+    read += count;
+    const auto state = answer.feed({piece.data(), count});
+    if (state == http::StatusReader::State::Faulty) co_return "its answer is no HTTP";
+    if (state == http::StatusReader::State::Known) {
+      status = answer.status();
+      co_return std::string();
+    }
+    if (!ec) continue;
+    const std::string when = read == 0 ? "without an answer" : "within its answer";
+    if (ec == net::asio::error::eof) co_return "it closed the connection " + when;
+    co_return "the connection broke " + when + ": " + ec.message();
   }
-  co_return state == http::StatusReader::State::Known ? answer.status() : 0;
 }
 
 }  // namespace weir::admin

@@ -21,8 +21,9 @@ class Post final : net::Watched {
       : Watched(watchdog), executor_(executor), watchdog_(watchdog), resolver_(executor) {}
 
   struct End {
-    std::string fault;      // empty: the receiver took it
-    bool hopeless = false;  // another attempt would end like this one
+    std::string fault;            // empty: the receiver took it
+    bool hopeless = false;        // another attempt would end like this one
+    bool may_have_taken = false;  // the whole message went out, and no answer says what became of it
   };
   // `tls`: the context that its server is believed by; null where it speaks none. One at a time. `hook` and
   // `body` outlive the task.
@@ -38,7 +39,7 @@ class Post final : net::Watched {
                                        const std::string& body);
   [[nodiscard]] net::Task<net::ErrorCode> connect(net::Dial::Target target, base::Duration timeout,
                                                   std::string& fault);
-  [[nodiscard]] net::Task<unsigned> read_status();
+  [[nodiscard]] net::Task<std::string> read_status(unsigned& status);
 
   net::Executor executor_;
   net::Watchdog& watchdog_;
@@ -46,6 +47,7 @@ class Post final : net::Watched {
   std::unique_ptr<net::Stream> stream_;
   net::Dial* dial_ = nullptr;  // in the frame of connect(), while it waits
   bool late_ = false;
+  const char* late_fault_ = "";  // what the deadline would mean now
 };
 
 }  // namespace weir::admin

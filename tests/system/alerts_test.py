@@ -90,6 +90,16 @@ class Alerts(TestCase):
         self.assertEqual([weir.metric("weir_alerts_total", state=state) for state in ("firing", "ended")], [1, 1])
         self.assertEqual(weir.metric("weir_alert_firing"), 0)
 
+    def test_a_message_that_a_newer_one_replaces_is_not_said_to_be_tried_again(self):
+        may_close = threading.Event()
+        receiver = self.start(Upstream(lambda exchange: (exchange.read_body(), may_close.wait(4 * PATIENCE), exchange.close())))
+        weir = self.weir_of(alert(receiver.port, name='"logins"', timeout='"1min"'))
+        self.surge(weir)
+        eventually(lambda: receiver.exchanges, "the first message is under way")
+        eventually(lambda: weir.metric("weir_alert_firing", alert="logins") == 0, "the alert has ended")
+        may_close.set()
+        weir.wait_for("alert logins: .* may not have taken it: it closed the connection without an answer; a newer message takes its place")
+
     def test_it_is_said_again_while_it_lasts(self):
         receiver = self.start(Receiver())
         weir = self.weir_of(alert(receiver.port, repeat='"1s"', posts='"100/min"'))
@@ -164,6 +174,9 @@ class Posts(TestCase):
             files |= make_certificate(folder, "named")
             cls.https, cls.named = (cls.enterClassContext(Receiver(certificate=(f"{folder}/{name}.crt", f"{folder}/{name}.key")))
                                     for name in ("hook", "named"))
+        def quits(sent):
+            return cls.enterClassContext(Upstream(lambda exchange: (exchange.read_body(), exchange.send(sent), exchange.close())))
+
         cls.busy, cls.wrong = cls.enterClassContext(Receiver(503, 429)), cls.enterClassContext(Receiver(404))
         silent = cls.enterClassContext(Upstream(lambda exchange: exchange.wait_for_close()))
         above = 'refused_above = "3/min"'
@@ -172,6 +185,9 @@ class Posts(TestCase):
                   alert(cls.wrong.port, above=above, name='"wrong"'),
                   alert(closed_port(), above=above, name='"nobody"', attempts=1),
                   alert(silent.port, above=above, name='"silent"', attempts=1, timeout='"200ms"'),
+                  alert(quits(b"").port, above=above, name='"leaver"', attempts=1),
+                  alert(quits(b"HTTP/1.1 20").port, above=above, name='"cutter"', attempts=1),
+                  alert(quits(b"SSH-2.0-OpenSSH_9.2\r\n\r\n").port, above=above, name='"other"', attempts=1),
                   alert(cls.https.port, "https", "127.0.0.1", above, name='"good"', ca='"hook.crt"'),
                   alert(cls.https.port, "https", "127.0.0.1", above, name='"stranger"', ca='"other.crt"', attempts=1),
                   alert(cls.named.port, "https", "127.0.0.1", above, name='"misnamed"', ca='"named.crt"', attempts=1)]
@@ -198,6 +214,11 @@ class Posts(TestCase):
     def test_one_that_is_not_there_or_silent_is_left(self):
         self.has_failed("nobody", "it cannot be reached")
         self.has_failed("silent", "it does not answer in time")
+
+    def test_one_that_gives_no_answer_may_have_taken_it(self):
+        self.has_failed("leaver", "may not have taken it: it closed the connection without an answer")
+        self.has_failed("cutter", "may not have taken it: it closed the connection within its answer")
+        self.has_failed("other", "may not have taken it: its answer is no HTTP")
 
     def test_https_is_verified(self):
         self.await_metric(self.weir, 1, "weir_alert_posts_total", alert="good")

@@ -45,6 +45,8 @@ class Delivery {
 
   // From now on a message that is overdue is given up.
   void give_up_what_is_overdue() noexcept { gives_up_ = true; }
+  // Returns true if a newer message has come since the attempt under way began.
+  [[nodiscard]] bool is_replaced() const noexcept { return replaced_; }
   // Whether so many attempts of the message have failed.
   [[nodiscard]] bool is_overdue() const noexcept { return overdue_; }
 
