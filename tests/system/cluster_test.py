@@ -13,7 +13,7 @@ from harness import (PATIENCE, SANITIZED, Client, Load, TestCase, Upstream, Weir
 from redis_cluster import Node, form, keys_of, move_slot, slots_of, state
 
 
-TIMEOUT = 0.1  # redis_cluster.state()'s
+TIMEOUT = 1  # seconds for a call to Redis, where a master is killed; long enough for a machine that is ten times slower
 AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds after which the weirs are one limit again
 
 
@@ -35,7 +35,7 @@ class Cluster(TestCase):
                 eventually(lambda node=node: b"master_link_status:up" in node.command("INFO", "replication"), "replicas follow")
 
     def setUp(self):
-        self.timeout = "100ms"
+        self.timeout = "5s"  # for a busy machine: a request whose call takes longer is decided by policy
         self.upstream = self.start(Upstream())
 
     def state(self, more="", nodes=None):
@@ -60,7 +60,6 @@ class Cluster(TestCase):
 
     def test_a_weirs_are_one_limit(self):
         """Fifty connections to two weirs: exact for a bill of one slot, and for one whose other rule has room elsewhere."""
-        self.timeout = "5s"  # a busy machine's share: beyond it a request goes by policy
         weirs = [self.weir(("1/day", 200, '["header:X-A"]'), ("1/day", 1000, '["header:X-A", "path"]'),
                            ("1/day", 900, '["header:X-B"]'), ("1000000/s", 1000000, "[]")) for _ in range(2)]
         for name in ("one", "two"):
