@@ -1,0 +1,238 @@
+// One whole session in one process: a client's octets go in, a real session serves them, and scripted servers
+// answer.
+//
+// The client is one end of a pair of sockets and the servers listen at a unix socket, so that what one side
+// sends is at once there for the other: a run needs no clock and ends by itself. The watchdog does not run,
+// so nothing times out.
+#pragma once
+
+#include "weir/net/reactor.hpp"
+#include "weir/proxy/entrance.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/local/stream_protocol.hpp>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace weir::proxy {
+
+// What is said to weir, and in pieces of how many octets.
+struct SessionScript {
+  std::string client;
+  // A server sends the next of these for each head that it has; when there are none left it closes.
+  std::vector<std::string> answers;
+  std::size_t client_piece = 1 << 20;
+  std::size_t server_piece = 1 << 20;
+};
+
+class SessionRun {
+ public:
+  // `path`: of a unix socket, which no other run has at the same time.
+  SessionRun(SessionScript script, const std::string& path) : script_(std::move(script)), path_(path) {
+    listen();
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
+    client_ = ends[0];
+    set_nonblocking(client_);
+    house_.emplace(path_);
+    house_->entrance.open();
+    house_->entrance.adopt(ends[1], Introduction{}, {});
+  }
+  ~SessionRun() {
+    for (auto& server : servers_) close_server(server);
+    if (client_ >= 0) ::close(client_);
+    house_.reset();
+    ::close(listener_);
+    ::unlink(path_.c_str());
+  }
+  SessionRun(const SessionRun&) = delete;
+  SessionRun& operator=(const SessionRun&) = delete;
+
+  // Until nothing moves any more; then the client leaves, then the servers do.
+  void run() {
+    settle();
+    ::close(std::exchange(client_, -1));
+    settle();
+    for (auto& server : servers_) close_server(server);
+    settle();
+  }
+
+  // What the client got.
+  [[nodiscard]] const std::string& to_client() const noexcept { return to_client_; }
+  // What servers got, by connection.
+  [[nodiscard]] std::vector<std::string> to_servers() const {
+    std::vector<std::string> all;
+    for (const auto& server : servers_) all.push_back(server.received);
+    return all;
+  }
+  // Sessions that have not ended.
+  [[nodiscard]] std::size_t sessions() const noexcept { return house_->worker.sessions; }
+
+ private:
+  static constexpr int kQuietTurns = 8;
+
+  struct House {
+    explicit House(const std::string& path) : edition(edition_of(path)) {}
+    ~House() {
+      entrance.close();
+      turn();
+      net::Reactor::of(context.get_executor()).end_tasks();
+    }
+
+    static std::shared_ptr<const Edition> edition_of(const std::string& path) {
+      auto made = std::make_shared<Edition>();
+      upstream::UpstreamSettings settings;
+      settings.name = "api";
+      settings.servers.push_back({.address = *base::parse_endpoint("unix:" + path)});
+      settings.retry.attempts = 1;
+      const upstream::Server server{"unix:" + path, {net::asio::local::stream_protocol::endpoint(path)}};
+      made->fleets.push_back(std::make_shared<upstream::Fleet>(settings, std::vector{server}));
+      made->config.upstreams.push_back(settings);
+      made->config.routes.push_back(
+          {.name = "all", .match = {}, .upstream_name = "api", .respond = std::nullopt});
+      return made;
+    }
+    bool turn() {
+      bool moved = false;
+      context.restart();
+      while (context.poll_one() != 0) moved = true;
+      return moved;
+    }
+
+    std::shared_ptr<const Edition> edition;
+    net::asio::io_context context{1};
+    net::Clock clock;
+    limit::KeyTable table{1000};
+    SharedQueue queue{1};
+    InFlight in_flight{0};
+    Crowd crowd{0};
+    observe::Counters counters{{.routes = 1, .rules = 1, .upstreams = 1}};
+    Worker worker{context.get_executor(),
+                  {.clock = clock, .table = table, .queue = queue, .in_flight = in_flight, .crowd = crowd},
+                  edition,
+                  nullptr,
+                  counters,
+                  nullptr};
+    Entrance entrance{worker,
+                      std::move(*net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0")))
+                          .into_acceptor(context.get_executor()),
+                      EntranceSettings{.tls = {}, .most_sessions = 10}, [](const std::string&) {}};
+  };
+
+  struct Server {
+    int fd = -1;
+    std::string received{};
+    std::string to_send{};
+    std::size_t searched = 0;  // octets of `received` in which heads were looked for
+    bool closing = false;      // once all is sent
+  };
+
+  static void set_nonblocking(int fd) { ::fcntl(fd, F_SETFL, O_NONBLOCK); }
+
+  void listen() {
+    ::unlink(path_.c_str());
+    listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const net::asio::local::stream_protocol::endpoint address(path_);
+    if (::bind(listener_, address.data(), static_cast<socklen_t>(address.size())) != 0) std::abort();
+    ::listen(listener_, 64);
+  }
+
+  void settle() {
+    for (int quiet = 0; quiet < kQuietTurns; ++quiet) {
+      bool moved = speak();
+      moved = house_->turn() || moved;
+      moved = hear() || moved;
+      moved = serve() || moved;
+      if (moved) quiet = 0;
+    }
+  }
+
+  // The client's next piece; then its end.
+  bool speak() {
+    if (client_ < 0 || done_speaking_) return false;
+    const auto piece = std::string_view(script_.client).substr(said_, script_.client_piece);
+    if (piece.empty()) {
+      done_speaking_ = true;
+      ::shutdown(client_, SHUT_WR);
+      return true;
+    }
+    const auto sent = ::send(client_, piece.data(), piece.size(), MSG_NOSIGNAL);
+    if (sent > 0) said_ += static_cast<std::size_t>(sent);
+    if (sent < 0 && errno != EAGAIN) done_speaking_ = true;
+    return sent > 0;
+  }
+  bool hear() { return client_ >= 0 && receive(client_, to_client_) > 0; }
+
+  // Octets that came; 0 at the end, below 0 where there are none yet.
+  static ssize_t receive(int fd, std::string& into) {
+    char piece[4096];
+    const auto got = ::recv(fd, piece, sizeof piece, 0);
+    if (got > 0) into.append(piece, static_cast<std::size_t>(got));
+    return got;
+  }
+
+  bool serve() {
+    bool moved = false;
+    for (int fd; (fd = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
+      servers_.push_back({.fd = fd});
+      moved = true;
+    }
+    for (auto& server : servers_) moved = serve_one(server) || moved;
+    return moved;
+  }
+  bool serve_one(Server& server) {
+    if (server.fd < 0) return false;
+    const auto got = receive(server.fd, server.received);
+    if (got == 0) close_server(server);
+    if (got > 0) answer(server);
+    return send_more(server) || got >= 0;
+  }
+  // The next answer for each head that has come since.
+  void answer(Server& server) {
+    for (;;) {
+      const auto end = server.received.find("\r\n\r\n", server.searched);
+      if (end == std::string::npos) return;
+      server.searched = end + 4;
+      if (answered_ == script_.answers.size())
+        server.closing = true;
+      else
+        server.to_send += script_.answers[answered_++];
+    }
+  }
+  bool send_more(Server& server) {
+    if (server.fd < 0) return false;
+    if (server.to_send.empty()) {
+      if (server.closing) close_server(server);
+      return false;
+    }
+    const auto piece = std::string_view(server.to_send).substr(0, script_.server_piece);
+    const auto sent = ::send(server.fd, piece.data(), piece.size(), MSG_NOSIGNAL);
+    if (sent > 0) server.to_send.erase(0, static_cast<std::size_t>(sent));
+    if (sent < 0 && errno != EAGAIN) close_server(server);
+    return sent > 0;
+  }
+  static void close_server(Server& server) {
+    if (server.fd >= 0) ::close(std::exchange(server.fd, -1));
+  }
+
+  const SessionScript script_;
+  const std::string path_;
+  int listener_ = -1;
+  int client_ = -1;
+  std::size_t said_ = 0;
+  bool done_speaking_ = false;
+  std::string to_client_;
+  std::vector<Server> servers_;
+  std::size_t answered_ = 0;
+  std::optional<House> house_;
+};
+
+}  // namespace weir::proxy
