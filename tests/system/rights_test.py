@@ -55,7 +55,7 @@ class Rights(TestCase):
 
     def settings(self, redis, more=""):
         url = f"redis://weir:secret@127.0.0.1:{redis.port}"
-        return f'{SECRET}redis = {{ url = "{url}", timeout = "2s", lease_time = "1s"{more} }}'
+        return f'{SECRET}redis = {{ url = "{url}", timeout = "10s", lease_time = "1s"{more} }}'
 
     def live(self, redis, state):
         """Everything that weir does; nothing of it is denied, and nothing fails."""
