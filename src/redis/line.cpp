@@ -229,7 +229,12 @@ struct ToOutcome {
     outcome->retry_after = {};
     return outcome;
   }
+  // A bucket that takes longer than kMostMicros to fill is none that weir has charged; its times would
+  // overflow.
   Answer operator()(const limit::SteppedBucket& limiter) const noexcept {
+    const auto& rate = limiter.rate();
+    const auto refills = Ticks{second / rate.count + 1};
+    if (refills * static_cast<std::uint64_t>(rate.period.count()) > kMostMicros) return std::nullopt;
     return step(limiter, {{first, second}});
   }
   Answer operator()(const limit::FixedWindow& limiter) const noexcept {

@@ -93,7 +93,7 @@ TlsCodec::Shake TlsCodec::shake() {
   ERR_clear_error();
   const int done = SSL_do_handshake(ssl_.get());
   const int error = SSL_get_error(ssl_.get(), done);
-  if (done != 1 && error != SSL_ERROR_WANT_READ) note_fault();
+  if (done != 1 && (error != SSL_ERROR_WANT_READ || foreign_)) note_fault();
   drain();
   if (done == 1) idle_->watch(ssl_.get());
   if (done == 1) return Shake::Done;

@@ -95,6 +95,20 @@ TEST_F(Outcomes, MustAgreeWithTheScript) {
   EXPECT_TRUE(read({kNow, 0, 5'000'000, 0, 0, 0, 0, 0}));
 }
 
+// Found by tests/fuzz/redis_answer_fuzz.cpp: the times of such a bucket overflowed.
+TEST(SteppedOutcomes, OfMoreSpentThanTimeCanPayForAreNonsense) {
+  const limit::Limiter stepped = limit::SteppedBucket::make({1, 24h * 30}, 5).value();
+  const std::array bill{limit::Charge{{1, 1}, &stepped}};
+  std::array<limit::Outcome, 1> outcomes;
+  base::TimePoint now{};
+  const auto read = [&](std::int64_t spent) {
+    return read_outcomes({Reply::Kind::Numbers, "", {kNow, 0, kNow, spent, 0, 9}}, bill, outcomes, now);
+  };
+  EXPECT_EQ(read(5), Reading::Answer);
+  EXPECT_FALSE(outcomes[0].allowed);
+  EXPECT_EQ(read(std::int64_t{1} << 50), Reading::Nonsense);
+}
+
 TEST(Answers, SayWhichCallTheyAreOf) {
   EXPECT_TRUE(is_answer_to(9, {Reply::Kind::Numbers, "", {1, 9}}));
   EXPECT_FALSE(is_answer_to(9, {Reply::Kind::Numbers, "", {9, 8}}));

@@ -82,5 +82,15 @@ TEST_F(Codec, RecordsWithoutDataEndTheConnection) {
   EXPECT_EQ(codec.why(), "it sends TLS records without data");
 }
 
+// Found by tests/fuzz/redis_tls_fuzz.cpp: an answer too short for OpenSSL to judge failed without a reason.
+TEST(NewCodec, SaysWhyAnAnswerOfOneOctetThatIsNoTlsFails) {
+  TlsClient client{{.ca = {}, .cert = {}, .key = {}, .server_name = {}, .verify = false}};
+  TlsCodec codec{client.begin("localhost").value()};
+  ASSERT_EQ(codec.shake(), TlsCodec::Shake::More);
+  codec.feed("-");
+  EXPECT_EQ(codec.shake(), TlsCodec::Shake::Failed);
+  EXPECT_EQ(codec.why(), "what answers does not speak TLS");
+}
+
 }  // namespace
 }  // namespace weir::redis
