@@ -1,0 +1,101 @@
+// Numbers in JSON bodies, as requests and answers tell their costs: what is read under a pointer is what
+// Boost.JSON's own document holds there, or nothing is read; a number that stands there plainly is found,
+// however deep it lies.
+#include "fuzz/input.hpp"
+
+#include "weir/policy/cost.hpp"
+#include "weir/policy/settlement.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include <boost/json.hpp>
+
+namespace weir::fuzz {
+namespace {
+
+namespace json = boost::json;
+using policy::CostSource;
+using policy::Settlement;
+using policy::Told;
+
+constexpr limit::Cost kOtherwise = 7;
+constexpr std::size_t kDeeper = policy::kDeepestJson + 1;
+
+std::optional<limit::Cost> cost_of(const std::string& pointer, std::string_view body, std::uint32_t scale) {
+  return policy::cost_in_body({CostSource::Kind::Json, pointer, scale}, body, kOtherwise);
+}
+
+Told told_of(const std::string& pointer, std::string_view body) {
+  Settlement settlement;
+  settlement.kind = Settlement::Kind::Json;
+  settlement.name = pointer;
+  return policy::told_in_body(settlement, body);
+}
+
+// Whole numbers alone; others differ by how a double rounds.
+void compare(const json::value& document, const std::string& pointer, std::string_view body) {
+  json::error_code ec;
+  const auto* there = document.find_pointer(json::string_view(pointer.data(), pointer.size()), ec);
+  const auto cost = cost_of(pointer, body, 0);
+  const auto told = told_of(pointer, body);
+  if (there == nullptr) {
+    require(!cost || *cost == kOtherwise, "where nothing stands, no cost is read");
+    require(told.state != Told::State::Amount, "where nothing stands, no amount is read");
+    return;
+  }
+  if (there->is_object() || there->is_array() || there->is_bool() || there->is_null())
+    return require(!cost && told.state == Told::State::Unreadable, "what is no number is no cost");
+  if (!there->is_int64() && !there->is_uint64()) return;
+  const bool fits = (there->is_uint64() && there->get_uint64() <= limit::kMaxCost) ||
+                    (there->is_int64() && there->get_int64() >= 0 &&
+                     static_cast<std::uint64_t>(there->get_int64()) <= limit::kMaxCost);
+  const std::uint64_t number = fits ? there->to_number<std::uint64_t>() : 0;
+  // Nothing is read of a document that says it twice, of which Boost.JSON keeps the last.
+  require(!cost || (fits && *cost == number), "a cost is the number that stands there");
+  require(told.state != Told::State::Amount || !fits || told.amount == number,
+          "an amount is the number that stands there");
+}
+
+void read_any(std::string_view body, const std::string& pointer) {
+  json::error_code ec;
+  json::parse_options options;
+  options.max_depth = kDeeper;
+  const auto document = json::parse(json::string_view(body.data(), body.size()), ec, {}, options);
+  if (!ec) return compare(document, pointer, body);
+  require(body.empty() || !cost_of(pointer, body, 0), "what is no JSON has no cost");
+  require(told_of(pointer, body).state != Told::State::Amount, "what is no JSON tells no amount");
+}
+
+void read_plain(Input& in) {
+  const auto number = in.between(1, limit::kMaxCost);
+  std::string body = std::to_string(number), pointer;
+  for (auto depth = in.byte() % 32; depth > 0; --depth) {
+    const bool array = in.byte() % 2 == 0;
+    body = array ? "[0,\"a\"," + body + "]" : "{\"b\":null,\"a/~\":" + body + ",\"c\":{}}";
+    pointer.insert(0, array ? "/2" : "/a~1~0");
+  }
+  require(cost_of(pointer, body, 0) == number, "a plain number is found");
+  const auto told = told_of(pointer, body);
+  require(told.state == Told::State::Amount && told.amount == number, "a plain amount is found");
+}
+
+}  // namespace
+}  // namespace weir::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace weir::fuzz;
+  const std::string_view input(reinterpret_cast<const char*>(bytes), size);
+  const auto end = std::min(input.find('\n'), input.size());
+  std::string pointer(input.substr(0, end));
+  if (!pointer.empty() && pointer.front() != '/') pointer.insert(0, 1, '/');
+  // A '~' that is no escape is refused when the configuration is read.
+  for (auto at = pointer.find('~'); at != std::string::npos; at = pointer.find('~', at + 1))
+    if (at + 1 == pointer.size() || (pointer[at + 1] != '0' && pointer[at + 1] != '1'))
+      pointer.insert(at + 1, 1, '0');
+  read_any(input.substr(std::min(end + 1, size)), pointer);
+  Input in(bytes, size);
+  read_plain(in);
+  return 0;
+}

@@ -1,0 +1,28 @@
+// A whole session: the octets of a client and of servers, as the fuzzer likes. Before the first octet 255
+// stands what the client says, behind it what servers answer, one answer up to each further octet 255.
+#include "fuzz/input.hpp"
+#include "unit/proxy/session_laws.hpp"
+
+#include <string>
+#include <string_view>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace weir;
+  constexpr std::size_t kPieces[] = {1 << 20, 1, 7, 64};
+  if (size == 0) return 0;
+  std::string_view rest(reinterpret_cast<const char*>(bytes) + 1, size - 1);
+  proxy::SessionScript script;
+  script.client_piece = kPieces[bytes[0] & 3];
+  script.server_piece = kPieces[bytes[0] >> 2 & 3];
+  const auto take = [&rest] {
+    const auto part = rest.substr(0, rest.find('\xff'));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    return std::string(part);
+  };
+  script.client = take();
+  while (!rest.empty()) script.answers.push_back(take());
+  static const std::string path = "/tmp/weir-session-fuzz-" + std::to_string(::getpid());
+  const auto* broken = proxy::broken_law(script, path);
+  fuzz::require(broken == nullptr, broken);
+  return 0;
+}
