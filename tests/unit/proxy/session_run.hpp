@@ -6,6 +6,8 @@
 // so nothing times out.
 #pragma once
 
+#include "unit/proxy/scripted_servers.hpp"
+
 #include "weir/net/reactor.hpp"
 #include "weir/proxy/entrance.hpp"
 
@@ -36,22 +38,18 @@ struct SessionScript {
 class SessionRun {
  public:
   // `path`: of a unix socket, which no other run has at the same time.
-  SessionRun(SessionScript script, const std::string& path) : script_(std::move(script)), path_(path) {
-    listen();
+  SessionRun(SessionScript script, const std::string& path)
+      : script_(std::move(script)), servers_(path, script_.answers, script_.server_piece) {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
     client_ = ends[0];
     set_nonblocking(client_);
-    house_.emplace(path_);
+    house_.emplace(path);
     house_->entrance.open();
     house_->entrance.adopt(ends[1], Introduction{}, {});
   }
   ~SessionRun() {
-    for (auto& server : servers_) close_server(server);
     if (client_ >= 0) ::close(client_);
-    house_.reset();
-    ::close(listener_);
-    ::unlink(path_.c_str());
   }
   SessionRun(const SessionRun&) = delete;
   SessionRun& operator=(const SessionRun&) = delete;
@@ -61,18 +59,14 @@ class SessionRun {
     settle();
     ::close(std::exchange(client_, -1));
     settle();
-    for (auto& server : servers_) close_server(server);
+    servers_.close_all();
     settle();
   }
 
   // What the client got.
   [[nodiscard]] const std::string& to_client() const noexcept { return to_client_; }
   // What servers got, by connection.
-  [[nodiscard]] std::vector<std::string> to_servers() const {
-    std::vector<std::string> all;
-    for (const auto& server : servers_) all.push_back(server.received);
-    return all;
-  }
+  [[nodiscard]] std::vector<std::string> to_servers() const { return servers_.received(); }
   // Sessions that have not ended.
   [[nodiscard]] std::size_t sessions() const noexcept { return house_->worker.sessions; }
 
@@ -127,30 +121,14 @@ class SessionRun {
                       EntranceSettings{.tls = {}, .most_sessions = 10}, [](const std::string&) {}};
   };
 
-  struct Server {
-    int fd = -1;
-    std::string received{};
-    std::string to_send{};
-    std::size_t searched = 0;  // octets of `received` in which heads were looked for
-    bool closing = false;      // once all is sent
-  };
-
   static void set_nonblocking(int fd) { ::fcntl(fd, F_SETFL, O_NONBLOCK); }
-
-  void listen() {
-    ::unlink(path_.c_str());
-    listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    const net::asio::local::stream_protocol::endpoint address(path_);
-    if (::bind(listener_, address.data(), static_cast<socklen_t>(address.size())) != 0) std::abort();
-    ::listen(listener_, 64);
-  }
 
   void settle() {
     for (int quiet = 0; quiet < kQuietTurns; ++quiet) {
       bool moved = speak();
       moved = house_->turn() || moved;
       moved = hear() || moved;
-      moved = serve() || moved;
+      moved = servers_.serve() || moved;
       if (moved) quiet = 0;
     }
   }
@@ -171,67 +149,12 @@ class SessionRun {
   }
   bool hear() { return client_ >= 0 && receive(client_, to_client_) > 0; }
 
-  // Octets that came; 0 at the end, below 0 where there are none yet.
-  static ssize_t receive(int fd, std::string& into) {
-    char piece[4096];
-    const auto got = ::recv(fd, piece, sizeof piece, 0);
-    if (got > 0) into.append(piece, static_cast<std::size_t>(got));
-    return got;
-  }
-
-  bool serve() {
-    bool moved = false;
-    for (int fd; (fd = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
-      servers_.push_back({.fd = fd});
-      moved = true;
-    }
-    for (auto& server : servers_) moved = serve_one(server) || moved;
-    return moved;
-  }
-  bool serve_one(Server& server) {
-    if (server.fd < 0) return false;
-    const auto got = receive(server.fd, server.received);
-    if (got == 0) close_server(server);
-    if (got > 0) answer(server);
-    return send_more(server) || got >= 0;
-  }
-  // The next answer for each head that has come since.
-  void answer(Server& server) {
-    for (;;) {
-      const auto end = server.received.find("\r\n\r\n", server.searched);
-      if (end == std::string::npos) return;
-      server.searched = end + 4;
-      if (answered_ == script_.answers.size())
-        server.closing = true;
-      else
-        server.to_send += script_.answers[answered_++];
-    }
-  }
-  bool send_more(Server& server) {
-    if (server.fd < 0) return false;
-    if (server.to_send.empty()) {
-      if (server.closing) close_server(server);
-      return false;
-    }
-    const auto piece = std::string_view(server.to_send).substr(0, script_.server_piece);
-    const auto sent = ::send(server.fd, piece.data(), piece.size(), MSG_NOSIGNAL);
-    if (sent > 0) server.to_send.erase(0, static_cast<std::size_t>(sent));
-    if (sent < 0 && errno != EAGAIN) close_server(server);
-    return sent > 0;
-  }
-  static void close_server(Server& server) {
-    if (server.fd >= 0) ::close(std::exchange(server.fd, -1));
-  }
-
   const SessionScript script_;
-  const std::string path_;
-  int listener_ = -1;
+  ScriptedServers servers_;
   int client_ = -1;
   std::size_t said_ = 0;
   bool done_speaking_ = false;
   std::string to_client_;
-  std::vector<Server> servers_;
-  std::size_t answered_ = 0;
   std::optional<House> house_;
 };
 

@@ -1,0 +1,119 @@
+// Servers that answer as a script says, at a unix socket, on the thread of whoever calls.
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/local/stream_protocol.hpp>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+namespace weir::proxy {
+
+// Appends the octets that came; 0 at the end, below 0 where there are none yet.
+inline ssize_t receive(int fd, std::string& into) {
+  char piece[4096];
+  const auto got = ::recv(fd, piece, sizeof piece, MSG_DONTWAIT);
+  if (got > 0) into.append(piece, static_cast<std::size_t>(got));
+  return got;
+}
+
+class ScriptedServers {
+ public:
+  // A server sends the next of `answers` for each head that it has, in pieces of so many octets; when there
+  // are none left it closes. `path`: of the socket, which no other servers have.
+  ScriptedServers(std::string path, std::vector<std::string> answers, std::size_t piece)
+      : path_(std::move(path)), answers_(std::move(answers)), piece_(piece) {
+    ::unlink(path_.c_str());
+    listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const boost::asio::local::stream_protocol::endpoint address(path_);
+    if (::bind(listener_, address.data(), static_cast<socklen_t>(address.size())) != 0) std::abort();
+    ::listen(listener_, 64);
+  }
+  ~ScriptedServers() {
+    close_all();
+    ::close(listener_);
+    ::unlink(path_.c_str());
+  }
+  ScriptedServers(const ScriptedServers&) = delete;
+  ScriptedServers& operator=(const ScriptedServers&) = delete;
+
+  // Does what can be done now. Returns true if anything moved.
+  bool serve() {
+    bool moved = false;
+    for (int fd; (fd = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
+      servers_.push_back({.fd = fd});
+      moved = true;
+    }
+    for (auto& server : servers_) moved = serve_one(server) || moved;
+    return moved;
+  }
+  void close_all() {
+    for (auto& server : servers_) close(server);
+  }
+  // What servers got, by connection.
+  [[nodiscard]] std::vector<std::string> received() const {
+    std::vector<std::string> all;
+    for (const auto& server : servers_) all.push_back(server.received);
+    return all;
+  }
+
+ private:
+  // One connection.
+  struct Server {
+    int fd = -1;
+    std::string received{};
+    std::string to_send{};
+    std::size_t searched = 0;  // octets of `received` in which heads were looked for
+    bool closing = false;      // once all is sent
+  };
+
+  bool serve_one(Server& server) {
+    if (server.fd < 0) return false;
+    const auto got = receive(server.fd, server.received);
+    if (got == 0) close(server);
+    if (got > 0) answer(server);
+    return send_more(server) || got >= 0;
+  }
+  void answer(Server& server) {
+    for (;;) {
+      const auto end = server.received.find("\r\n\r\n", server.searched);
+      if (end == std::string::npos) return;
+      server.searched = end + 4;
+      if (answered_ == answers_.size())
+        server.closing = true;
+      else
+        server.to_send += answers_[answered_++];
+    }
+  }
+  bool send_more(Server& server) {
+    if (server.fd < 0) return false;
+    if (server.to_send.empty()) {
+      if (server.closing) close(server);
+      return false;
+    }
+    const auto piece = std::string_view(server.to_send).substr(0, piece_);
+    const auto sent = ::send(server.fd, piece.data(), piece.size(), MSG_NOSIGNAL);
+    if (sent > 0) server.to_send.erase(0, static_cast<std::size_t>(sent));
+    if (sent < 0 && errno != EAGAIN) close(server);
+    return sent > 0;
+  }
+  static void close(Server& server) {
+    if (server.fd >= 0) ::close(std::exchange(server.fd, -1));
+  }
+
+  const std::string path_;
+  const std::vector<std::string> answers_;
+  const std::size_t piece_;
+  int listener_ = -1;
+  std::vector<Server> servers_;
+  std::size_t answered_ = 0;
+};
+
+}  // namespace weir::proxy
