@@ -108,6 +108,8 @@ constexpr Choice kUnknownKeys[] = {{"anonymous"}, {"reject"}, {"accept"}};
 constexpr KeySpec kClientKeys[] = {
     key("trusted_proxies", Kind::Texts, "",
         "addresses and blocks whose X-Forwarded-For and PROXY are believed; \"unix:\" for unix sockets"),
+    key("trusted_fields", Kind::Texts, "",
+        "more request fields that only trusted proxies may send to servers, beside the usual ones; []: none"),
     choice("address_from", kAddressFields, "x-forwarded-for",
            "the field in which trusted proxies say who is asking; the other is not looked at"),
     whole("ipv6_prefix", 1, 128, "64", "IPv6 clients of one such block are one client"),

@@ -93,6 +93,32 @@ std::vector<base::Cidr> read_trusted(const TableReader& table) {
   return blocks;
 }
 
+// "X-Auth-User", or "X-Auth-*" for all names that begin so.
+bool is_field_pattern(std::string_view text) noexcept {
+  if (text.ends_with('*')) text.remove_suffix(1);
+  return text.find('*') == std::string_view::npos && is_token(text);
+}
+
+// The usual fields, those that say who the client is, and those that the file adds; an empty list in the file
+// withholds nothing.
+http::FieldNames read_trusted_fields(const TableReader& table, const policy::ClientSettings& client) {
+  const auto texts = table.texts("trusted_fields");
+  if (table.has("trusted_fields") && texts.empty()) return {};
+  auto fields = http::usual_trusted_fields();
+  for (const auto* source : {&client.user, &client.org, &client.service})
+    if (source->kind == Source::Kind::Header && is_token(source->name)) fields.add(source->name);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (is_field_pattern(texts[i]))
+      fields.add(texts[i]);
+    else
+      table.mistake_in("trusted_fields", i,
+                       "found " + in_quotes(texts[i]) +
+                           "; expected a field's name such as \"X-Auth-User\", or \"X-Auth-*\" for all "
+                           "names that begin so");
+  }
+  return fields;
+}
+
 std::string read_token_key(const TableReader& table, const Reading& reading, bool shared) {
   const std::string_view key = shared ? "secret" : "public_key";
   const std::string_view other = shared ? "public_key" : "secret";
@@ -147,6 +173,7 @@ policy::ClientSettings read_client(const TableReader& table, Reading& reading) {
   if (table.has("org")) client.org = read_source(table, "org", schema::kSource);
   if (table.has("service")) client.service = read_source(table, "service", schema::kSource);
   if (table.has("device")) client.device = read_source(table, "device", schema::kSource);
+  client.trusted_fields = read_trusted_fields(table, client);
   if (table.has("keys")) client.keys = read_key_ring(table, resolve(reading, table.text("keys")), reading);
   reading.tokens = table.mentions("jwt");
   reading.countries = table.mentions("geo");

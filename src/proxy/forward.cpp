@@ -68,6 +68,7 @@ void Exchange::write_head(const Attempt& attempt, std::string_view host) {
        .told_by_forwarded = config_.client.address_field == policy::AddressField::Forwarded,
        .add_forwarded = config_.server.forwarded,
        .underscores = config_.server.underscores_in_headers,
+       .trusted_fields = &config_.client.trusted_fields,
        .whole_and_plain = gate_.settlements().want_body(),
        .upgrade = attempt.upgrade,
        .host = host});

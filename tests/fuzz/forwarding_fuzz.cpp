@@ -44,6 +44,10 @@ void check_request(std::string_view bytes, const http::ForwardedBy& by) {
   require(again.minor_version == 1 && again.keep_alive, "by HTTP/1.1, kept alive");
   require(count(again.fields, FieldId::Host) == 1, "for one host");
   require(by.peer_trusted || count(again.fields, FieldId::XForwardedFor) == 1, "said to come from one");
+  if (!by.peer_trusted && by.trusted_fields != nullptr)
+    for (const auto& field : again.fields)
+      require(field.id != FieldId::Other || !by.trusted_fields->contains(field.name),
+              "strangers do not say who the client is");
   check_fields(again.fields);
 }
 
@@ -78,16 +82,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   if (size == 0) return 0;
   const std::string input(reinterpret_cast<const char*>(bytes) + 1, size - 1);
   const unsigned choice = bytes[0];
+  static const auto trusted_fields = http::usual_trusted_fields();
   if (const auto end = http::find_head_end(input))
-    fuzz::check_request(input.substr(0, end), {.peer = "203.0.113.7",
-                                               .proto = "http",
-                                               .request_id = "id",
-                                               .peer_trusted = (choice & 1U) != 0,
-                                               .told_by_forwarded = (choice & 2U) != 0,
-                                               .add_forwarded = (choice & 4U) != 0,
-                                               .underscores = (choice & 8U) != 0,
-                                               .whole_and_plain = (choice & 16U) != 0,
-                                               .host = "server:80"});
+    fuzz::check_request(input.substr(0, end),
+                        {.peer = "203.0.113.7",
+                         .proto = "http",
+                         .request_id = "id",
+                         .peer_trusted = (choice & 1U) != 0,
+                         .told_by_forwarded = (choice & 2U) != 0,
+                         .add_forwarded = (choice & 4U) != 0,
+                         .underscores = (choice & 8U) != 0,
+                         .trusted_fields = (choice & 32U) != 0 ? &trusted_fields : nullptr,
+                         .whole_and_plain = (choice & 16U) != 0,
+                         .host = "server:80"});
   if (const auto end = http::find_answer_head_end(input))
     fuzz::check_response(input.substr(0, end), (choice & 1U) != 0 ? "HEAD" : "GET", choice >> 1U & 1U);
   return 0;

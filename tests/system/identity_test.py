@@ -161,10 +161,47 @@ class Identity(TestCase):
                 client.send(request_bytes("GET", "/", {**twins, "X-API-Key": "B", "X-Plain": "a_b"}))
                 self.assertEqual(client.read().status, 200)
             head = self.upstream.exchanges[-1].head
-            self.assertEqual([name in head for name in twins], [arrives] * 3, head.raw)
+            # X_Forwarded_For would pass for what weir says in X-Forwarded-For, which strangers may not.
+            self.assertEqual([name in head for name in twins], [arrives, False, arrives], head.raw)
             as_cgi = [name.upper().replace("-", "_") for name, _ in head.fields]
             self.assertEqual(as_cgi.count("X_API_KEY"), 1 + arrives, head.raw)
             self.assertEqual((head["x-api-key"], head["x-plain"]), ("B", "a_b"))
+
+    def forwarded(self, fields, client="", server=""):
+        """The fields that the server gets of a request with these."""
+        weir = self.weir(rule(limit="99/s"), client=client, server=server)
+        with weir.connect() as connection:
+            connection.send(request_bytes("GET", "/", fields))
+            self.assertEqual(connection.read().status, 200)
+        return self.upstream.exchanges[-1].head
+
+    WHO = {"X-Real-IP": "6.6.6.6", "X-Forwarded-User": "root", "X-Forwarded-Client-Cert": "Hash=1", "X-Forwarded-Port": "1",
+           "X-Forwarded-Prefix": "/admin", "True-Client-IP": "6.6.6.6", "X-Original-URL": "/admin", "X-Rewrite-URL": "/admin",
+           "X-SSL-Client-Verify": "SUCCESS", "x-ssl-client-s-dn": "CN=root", "Proxy": "evil.example:80", "Client-IP": "6.6.6.6",
+           "CF-Connecting-IP": "6.6.6.6", "X-User-ID": "root", "x-org-id": "root", "X-Service": "root"}
+    IDENTITY = 'user = { header = "X-User-ID" }\norg = { header = "X-Org-ID" }\nservice = { header = "X-Service" }\n' \
+               'device = { header = "X-Device" }\n'
+
+    def test_fields_that_say_who_the_client_is_reach_servers_from_trusted_peers_alone(self):
+        plain = {"X-API-Key": "k", "X-Device": "d", "X-Requested-With": "x", "Authorization": "Basic x"}
+        for client, arrive in (("", False), (PROXIED + "\n", True)):
+            head = self.forwarded({**self.WHO, **plain}, client + self.IDENTITY)
+            self.assertEqual([name for name in self.WHO if (name in head) != arrive], [], head.raw)
+            self.assertEqual([name for name in plain if name not in head], [], head.raw)
+            self.assertEqual(head["x-forwarded-for"], "127.0.0.1")
+
+    def test_no_spelling_of_such_a_field_gets_round(self):
+        twins = {"X_Real_IP": "1", "x_forwarded_user": "1", "X_User_ID": "1", "X.Real.IP": "1", "X-REAL-ip": "1"}
+        head = self.forwarded(twins, self.IDENTITY, server="underscores_in_headers = true")
+        self.assertEqual([name for name in twins if name in head], [], head.raw)
+
+    def test_the_list_of_such_fields_can_be_longer_or_empty(self):
+        more = {"X-Auth-User": "root", "x-auth-groups": "wheel", "X-Tenant": "t"}
+        longer = 'trusted_fields = ["X-Auth-*", "X-Tenant"]\n' + self.IDENTITY
+        head = self.forwarded({**self.WHO, **more}, longer)
+        self.assertEqual([name for name in (*self.WHO, *more) if name in head], [], head.raw)
+        head = self.forwarded({**self.WHO, **more}, "trusted_fields = []\n" + self.IDENTITY)
+        self.assertEqual([name for name in (*self.WHO, *more) if name not in head], [], head.raw)
 
     def test_hours_of_the_day(self):
         now = time.gmtime(time.time() + 6 * 3600)  # so far from both ends that the test's own time does not matter

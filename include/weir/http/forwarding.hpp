@@ -1,6 +1,7 @@
 // What goes on: the heads that weir writes from the heads it read (RFC 9110 §7.6).
 #pragma once
 
+#include "weir/http/field_names.hpp"
 #include "weir/http/head.hpp"
 
 #include <string>
@@ -18,6 +19,7 @@ struct ForwardedBy {
       false;                   // it says who is asking in Forwarded: its X-Forwarded-For is anybody's word
   bool add_forwarded = false;  // writes Forwarded (RFC 7239) as well
   bool underscores = false;    // fields whose names contain '_' go on
+  const FieldNames* trusted_fields = nullptr;  // not forwarded unless the peer is trusted; null: none
   // The answer is to be read on its way: no coding of it is accepted (RFC 9110 §12.5.3), no part asked for.
   bool whole_and_plain = false;
   std::string_view upgrade{};  // the protocol to ask for; empty: none

@@ -6,6 +6,7 @@
 
 #include "weir/base/ip_address.hpp"
 #include "weir/base/time.hpp"
+#include "weir/http/field_names.hpp"
 #include "weir/http/head.hpp"
 #include "weir/policy/client_address.hpp"
 #include "weir/policy/countries.hpp"
@@ -46,6 +47,7 @@ struct ClientSettings {
   Source device;                // from anyone
   std::optional<KeyRing> keys;  // the keys file, where one is configured
   UnknownKeys unknown_keys = UnknownKeys::Anonymous;
+  http::FieldNames trusted_fields;  // forwarded from trusted peers alone
   // Absent unless something asks for claims or countries, so that no other request pays for them.
   std::optional<TokenVerifier> tokens;
   std::optional<Countries> countries;

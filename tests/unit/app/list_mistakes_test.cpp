@@ -64,6 +64,8 @@ TEST(ListMistakes, OfAllOtherLists) {
               ElementsAre(StartsWith("weir.toml:15: route[#2].upgrade: ")));
   EXPECT_THAT(mistakes_in(with("[client]\n" + texts("trusted_proxies", "10.0.0.0/8", "proxy"))),
               ElementsAre(StartsWith("weir.toml:14: client.trusted_proxies: ")));
+  EXPECT_THAT(mistakes_in(with("[client]\n" + texts("trusted_fields", "X-Auth-*", "a b"))),
+              ElementsAre(StartsWith("weir.toml:14: client.trusted_fields: ")));
   EXPECT_THAT(mistakes_in(with("[server]\n" + texts("ratelimit_headers", "x", "y"))),
               ElementsAre(StartsWith("weir.toml:14: server.ratelimit_headers: ")));
   EXPECT_THAT(mistakes_in(with("[log]\n" + texts("fields", "usual", "unusual"))),

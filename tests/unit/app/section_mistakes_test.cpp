@@ -214,6 +214,14 @@ const WrongConfiguration kWrong[] = {
      with("[client]\ntrusted_proxies = [\"10.0.0.0/8\", \"proxy.local\"]\n"),
      {"weir.toml:12: client.trusted_proxies: found \"proxy.local\"; expected an address, a block such as "
       "\"10.0.0.0/8\" without bits past its prefix, or \"unix:\""}},
+    {"TrustedFieldOfNothing",
+     with("[client]\ntrusted_fields = [\"*\"]\n"),
+     {"weir.toml:12: client.trusted_fields: found \"*\"; expected a field's name such as \"X-Auth-User\", or "
+      "\"X-Auth-*\" for all names that begin so"}},
+    {"TrustedFieldThatIsNoName",
+     with("[client]\ntrusted_fields = [\"X-*-User\"]\n"),
+     {"weir.toml:12: client.trusted_fields: found \"X-*-User\"; expected a field's name such as "
+      "\"X-Auth-User\", or \"X-Auth-*\" for all names that begin so"}},
     {"PrefixTooLong",
      with("[client]\nipv6_prefix = 129\n"),
      {"weir.toml:12: client.ipv6_prefix: found 129; expected a whole number from 1 to 128"}},

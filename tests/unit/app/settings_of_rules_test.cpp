@@ -63,6 +63,23 @@ TEST(Settings, TokensAndCountriesAreKeptWhereTheyAreAskedFor) {
     EXPECT_TRUE(of(asking + client).countries) << asking;
 }
 
+TEST(Settings, TrustedFieldsAreTheUsualOnesThoseThatSayWhoIsAskingAndMore) {
+  const auto of = [](const std::string& client) {
+    return parse(with_rule("[client]\n" + client)).client.trusted_fields;
+  };
+  EXPECT_TRUE(of("").contains("X-Real-IP"));
+  EXPECT_FALSE(of("").contains("X-User-ID"));
+  const std::string sources =
+      "user = { header = \"X-User-ID\" }\norg = { cookie = \"X-Org\" }\ndevice = { header = \"X-Device\" }\n";
+  EXPECT_TRUE(of(sources).contains("x_user_id"));
+  EXPECT_FALSE(of(sources).contains("X-Org"));
+  EXPECT_FALSE(of(sources).contains("X-Device"));
+  EXPECT_FALSE(of(sources).contains("X-API-Key"));
+  EXPECT_TRUE(of("trusted_fields = [\"X-Auth-*\"]\n").contains("X-Auth-User"));
+  EXPECT_TRUE(of("trusted_fields = [\"X-Auth-*\"]\n").contains("X-Real-IP"));
+  EXPECT_TRUE(of("trusted_fields = []\n" + sources).empty());
+}
+
 TEST(Settings, ASoftLimitIsTheSameWithMoreRoom) {
   const auto of = [](const std::string& more) {
     const auto rule = parse(with_rule(more)).rules[1];

@@ -69,6 +69,36 @@ TEST(WriteRequestHead, ToTheByte) {
             "\r\n");
 }
 
+// What goes on of these lines under a list of fields that only trusted peers may send.
+std::string forwarded_of(const std::string& lines, ForwardedBy by) {
+  const auto names = usual_trusted_fields();
+  by.trusted_fields = &names;
+  return forwarded("GET / HTTP/1.1\r\nHost: a\r\n" + lines, by);
+}
+
+TEST(WriteRequestHead, DropsTrustedFieldsOfStrangers) {
+  EXPECT_EQ(
+      without_ours(forwarded_of("X-A: 1\r\nX-Real-IP: 9.9.9.9\r\nx-forwarded-user: root\r\nX-B: 2\r\n"
+                                "PROXY: evil:80\r\nX-Original-URL: /admin\r\nX-SSL-Client-Verify: SUCCESS",
+                                kStranger)),
+      "GET / HTTP/1.1\r\nHost: a\r\nX-A: 1\r\nX-B: 2\r\n\r\n");
+}
+
+TEST(WriteRequestHead, DropsTrustedFieldsOfStrangersHoweverTheyAreSpelt) {
+  auto by = kStranger;
+  by.underscores = true;
+  EXPECT_EQ(
+      without_ours(forwarded_of("X_Real_IP: 9.9.9.9\r\nX_Forwarded_For: 1.1.1.1\r\nX.Real.IP: 8.8.8.8\r\n"
+                                "x_a: 1",
+                                by)),
+      "GET / HTTP/1.1\r\nHost: a\r\nx_a: 1\r\n\r\n");
+}
+
+TEST(WriteRequestHead, ForwardsTrustedFieldsOfTrustedPeers) {
+  const auto head = forwarded_of("X-Real-IP: 9.9.9.9\r\nX-Forwarded-User: root", kTrusted);
+  EXPECT_NE(head.find("\r\nX-Real-IP: 9.9.9.9\r\nX-Forwarded-User: root\r\n"), std::string::npos) << head;
+}
+
 TEST(WriteRequestHead, HopByHopFieldsEndHere) {
   EXPECT_EQ(without_ours(forwarded(
                 "GET / HTTP/1.1\r\nHost: a\r\nConnection: X-Secret, close\r\nX-Secret: 1\r\nKeep-Alive: 1\r\n"
