@@ -20,14 +20,34 @@ bool is_port(std::string_view text) noexcept {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// "203.0.113.7", "203.0.113.7:4711", "2001:db8::1", "[2001:db8::1]" or "[2001:db8::1]:4711".
+bool is_zone(std::string_view text) noexcept {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return (c >= '0' && c <= '9') || ((c | 0x20U) >= 'a' && (c | 0x20U) <= 'z') || c == '-' || c == '.' ||
+           c == '_' || c == '~';
+  });
+}
+
+// Reads an address; an IPv6 address may name its zone (RFC 4007 §11), as "fe80::1%eth0" or in URIs
+// "fe80::1%25eth0" (RFC 6874). The zone is a name of the proxy's own interfaces, so weir leaves it out.
+std::optional<base::IpAddress> parse_address(std::string_view text) noexcept {
+  const auto percent = text.find('%');
+  if (percent == std::string_view::npos) return base::IpAddress::parse(text);
+  auto zone = text.substr(percent + 1);
+  if (zone.size() > 2 && zone.starts_with("25")) zone.remove_prefix(2);
+  const auto address = text.substr(0, percent);
+  if (!is_zone(zone) || address.find(':') == std::string_view::npos) return std::nullopt;
+  return base::IpAddress::parse(address);
+}
+
+// "203.0.113.7", "203.0.113.7:4711", "2001:db8::1", "[2001:db8::1]" or "[2001:db8::1]:4711"; the IPv6 ones
+// with or without a zone.
 std::optional<base::IpAddress> parse_hop(std::string_view text) noexcept {
   if (!text.starts_with('[')) {
     const auto colon = text.find(':');
     const bool v4_with_port = colon != std::string_view::npos &&
                               text.find(':', colon + 1) == std::string_view::npos &&
                               is_port(text.substr(colon + 1));
-    return base::IpAddress::parse(v4_with_port ? text.substr(0, colon) : text);
+    return parse_address(v4_with_port ? text.substr(0, colon) : text);
   }
   const auto bracket = text.find(']');
   if (bracket == std::string_view::npos) return std::nullopt;
@@ -35,7 +55,7 @@ std::optional<base::IpAddress> parse_hop(std::string_view text) noexcept {
   if (!behind.empty() && (behind.front() != ':' || !is_port(behind.substr(1)))) return std::nullopt;
   const auto inside = text.substr(1, bracket - 1);
   if (inside.find(':') == std::string_view::npos) return std::nullopt;
-  return base::IpAddress::parse(inside);
+  return parse_address(inside);
 }
 
 // Where the last element of a list begins whose values may be quoted (RFC 7239 §4): behind its last comma

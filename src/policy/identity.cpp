@@ -1,5 +1,6 @@
 #include "weir/policy/identity.hpp"
 
+#include "policy/embedded_ipv4.hpp"
 #include "policy/pieces.hpp"
 #include "policy/said.hpp"
 
@@ -103,7 +104,8 @@ ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& p
   client.address = client.peer_trusted ? forwarded_client(settings, peer, head.fields) : peer;
   client.network = network_of(settings, client.address);
   client.certificate_subject = credentials.certificate_subject;
-  if (settings.countries) client.country = settings.countries->of(client.address);
+  if (settings.countries)
+    client.country = settings.countries->of(embedded_ipv4(client.address).value_or(client.address));
   if (settings.tokens) check_token(settings, head.fields, credentials, client);
   read_attributes(settings, head, credentials, client);
   if (settings.keys && !client.api_key.empty()) look_up(settings, client);
@@ -115,7 +117,8 @@ bool is_trusted(const ClientSettings& settings, const base::IpAddress& address) 
 }
 
 base::IpAddress network_of(const ClientSettings& settings, const base::IpAddress& address) noexcept {
-  return address.is_v4() ? address : address.masked(settings.ipv6_prefix);
+  if (address.is_v4() || is_single_host(address)) return address;
+  return embedded_ipv4(address).value_or(address.masked(settings.ipv6_prefix));
 }
 
 base::IpAddress forwarded_client(const ClientSettings& settings, const base::IpAddress& peer,

@@ -55,6 +55,14 @@ TEST(ForwardedClient, ASpoofedListChangesNothing) {
       {"10.0.0.1", {"[2001:db8::1]x"}, "10.0.0.1"},
       {"10.0.0.1", {"[203.0.113.7]"}, "10.0.0.1"},
       {"10.0.0.1", {"2001:db8::1"}, "2001:db8::1"},
+      {"10.0.0.1", {"fe80::1%eth0"}, "fe80::1"},  // the zone is the proxy's business
+      {"10.0.0.1", {"[fe80::1%br-lan.7]:4711"}, "fe80::1"},
+      {"10.0.0.1", {"[fe80::1%25eth0]"}, "fe80::1"},
+      {"10.0.0.1", {"198.51.100.1, fe80::1%3"}, "fe80::1"},
+      {"10.0.0.1", {"fe80::1%"}, "10.0.0.1"},
+      {"10.0.0.1", {"fe80::1%eth0%1"}, "10.0.0.1"},
+      {"10.0.0.1", {"fe80::1%eth 0"}, "10.0.0.1"},
+      {"10.0.0.1", {"203.0.113.7%eth0"}, "10.0.0.1"},
       {"10.0.0.1", {"198.51.100.1, ::ffff:10.0.0.9"}, "198.51.100.1"},  // mapped is IPv4: trusted
       {"::ffff:10.0.0.1", {"203.0.113.7"}, "203.0.113.7"},
       {"2001:db8:ffff::1", {"203.0.113.7"}, "203.0.113.7"},
@@ -87,6 +95,8 @@ TEST(ForwardedClient, ReadsForwardedWhereProxiesWriteThat) {
       {{R"(for="203.0.113.7:4711")"}, "203.0.113.7"},
       {{R"(for="[2001:db8::1]:4711")"}, "2001:db8::1"},
       {{R"(for="[2001:db8::1]")"}, "2001:db8::1"},
+      {{R"(for="[fe80::1%eth0]:4711")"}, "fe80::1"},
+      {{R"(for="fe80::1%eth0")"}, "10.0.0.1"},  // without brackets
       {{"for=198.51.100.1, for=203.0.113.7"}, "203.0.113.7"},
       {{"for=198.51.100.1, for=203.0.113.7, for=10.9.9.9"}, "203.0.113.7"},
       {{"for=203.0.113.7", "for=10.9.9.9"}, "203.0.113.7"},
@@ -117,6 +127,39 @@ TEST(Identify, GroupsIpv6ByPrefixAndLeavesIpv4Whole) {
   EXPECT_EQ(network("2001:db8:1:2ff:3:4:5:6"), "2001:db8:1:200::");
   settings.ipv6_prefix = 128;
   EXPECT_EQ(network("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2:3:4:5:6");
+}
+
+TEST(Identify, CountsAnIpv4HostBehindATranslatorOrTunnelByItsIpv4Address) {
+  ClientSettings settings;
+  for (const int prefix : {16, 32, 64, 128}) {
+    settings.ipv6_prefix = prefix;
+    const auto network = [&](std::string_view peer) { return network_of(settings, ip(peer)).to_string(); };
+    for (const char* same :
+         {"64:ff9b::203.0.113.7", "::ffff:0:203.0.113.7", "2002:cb00:7107::1", "2002:cb00:7107:9::2",
+          "2001:0:4136:e378:8000:63bf:34ff:8ef8", "2001:0:5ef5:79fd:0:1:34ff:8ef8"})
+      EXPECT_EQ(network(same), "203.0.113.7") << prefix;
+    EXPECT_EQ(network("64:ff9b::203.0.113.8"), "203.0.113.8");
+    EXPECT_EQ(network("::ffff:0:203.0.113.8"), "203.0.113.8");
+    EXPECT_EQ(network("2002:cb00:7108::1"), "203.0.113.8");
+    EXPECT_EQ(network("2001:0:4136:e378:8000:63bf:34ff:8ef7"), "203.0.113.8");
+  }
+}
+
+TEST(Identify, CountsEachHostOfBlocksWithoutOneHolderByItself) {
+  ClientSettings settings;
+  const auto network = [&](std::string_view peer) { return network_of(settings, ip(peer)).to_string(); };
+  for (const char* alone : {"64:ff9b:1::cb00:7107", "64:ff9b:1:cb00:71:700::", "fe80::1", "fe80::2",
+                            "febf::1:2:3:4", "::1", "::cb00:7107"})
+    EXPECT_EQ(ip(network(alone)), ip(alone));
+  // The neighbours of all these blocks are ordinary.
+  for (const auto& [address, whole] : {std::pair{"64:ff9b:2::1", "64:ff9b:2::"},
+                                       {"64:ff9b:0:1::1", "64:ff9b:0:1::"},
+                                       {"2001:1::1", "2001:1::"},
+                                       {"2003::1", "2003::"},
+                                       {"fec0::1", "fec0::"},
+                                       {"::1:0:0:0:1", "0:0:0:1::"},
+                                       {"fd00::1", "fd00::"}})
+    EXPECT_EQ(network(address), whole);
 }
 
 TEST(Identify, BelievesUserOrgServiceFromTrustedProxiesAlone) {
