@@ -64,7 +64,8 @@ void tell_leases(MetricsPage& page) {
 
 void tell_redis(MetricsPage& page) {
   if (!page.sources().redis) return;
-  Family up = page.gauge("weir_redis_up", "Whether each worker's Redis connection stands.");
+  Family up = page.gauge("weir_redis_up",
+                         "Whether each worker asks Redis: it is connected, and the secret is known.");
   Family calls = page.counter("weir_redis_calls_total",
                               "Bills that Redis was asked for; those of a moment share a call.");
   Family failures =

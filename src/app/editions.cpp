@@ -193,6 +193,13 @@ std::shared_ptr<upstream::Fleet> Editions::fleet_of(const upstream::UpstreamSett
       settings, std::move(servers), [&log = log_](const std::string& change) { log.warning(change); }, older);
 }
 
+Editions::Draft Editions::renamed(const policy::NamingKeys& names) const {
+  auto edition = std::make_shared<proxy::Edition>(*current_);
+  edition->config.names = names;
+  edition->config.names_agreed = true;
+  return {std::move(edition), {}};
+}
+
 // Freed by the main thread, whichever worker is the last to leave it.
 std::shared_ptr<const proxy::Edition> Editions::put_in_force(const Draft& draft) {
   const auto& config = draft.edition->config;

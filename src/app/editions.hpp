@@ -43,6 +43,8 @@ class Editions {
   [[nodiscard]] base::Result<Draft> make(const Settings& settings,
                                          std::vector<std::vector<upstream::Server>> servers,
                                          const policy::NamingKeys& names);
+  // The current edition with other names.
+  [[nodiscard]] Draft renamed(const policy::NamingKeys& names) const;
   // It is in force from now on: the table reads its rules. Hand it to the workers next.
   [[nodiscard]] std::shared_ptr<const proxy::Edition> put_in_force(const Draft& draft);
 

@@ -51,6 +51,10 @@ std::string names_of(std::span<const policy::Rule> rules) {
 
 // By the first worker's connection. False: nobody answered in time, and the errand is that worker's.
 net::Awaitable<bool> Inspector::ask_redis(std::shared_ptr<RedisErrand> errand) {
+  if (!moment_.config()->names_agreed) {
+    for (auto& look : errand->looks) look.error = "weir does not know the secret of clients' names there yet";
+    co_return true;
+  }
   const auto ready = std::make_shared<net::Timer>(executor_);
   ready->expires_after(kPatience);
   workers_.front()->run_errand(std::move(errand), [ready, executor = executor_] {

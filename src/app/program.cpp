@@ -36,9 +36,14 @@ base::SipKey shared_key(const std::string& secret) {
   return key;
 }
 
+// A process that had not agreed on a secret with others hands none over.
+bool has_shared_name_key(const Takeover* takeover) {
+  return takeover != nullptr && takeover->legacy().shared != base::SipKey{};
+}
+
 // Names stay what they are where another process has made them before.
 policy::NamingKeys naming_keys(const Settings& settings, const Takeover* takeover) {
-  const bool handed = takeover != nullptr && settings.state.key_secret.empty();
+  const bool handed = has_shared_name_key(takeover) && settings.state.key_secret.empty();
   return {.table = takeover != nullptr ? takeover->legacy().table : random_key(),
           .shared = handed ? takeover->legacy().shared : shared_key(settings.state.key_secret),
           .places = settings.state.redis && settings.state.redis->topology == redis::Topology::Cluster};
@@ -76,6 +81,8 @@ Program::Program(const Settings& settings, std::vector<std::vector<upstream::Ser
                  ? net::Clock::at_offset(takeover->legacy().clock)
                  : net::Clock(snapshot_.found() ? snapshot_.found()->saved_at : base::TimePoint{})),
       names_(naming_keys(settings, takeover)),
+      names_agreed_(!needs_redis(settings) || !settings.state.key_secret.empty() ||
+                    has_shared_name_key(takeover)),
       table_(settings.state.max_keys),
       editions_(control_, table_, clock_, log_, [this] { tidy(); }),
       worker_count_(count_workers(settings.server)),
@@ -98,7 +105,7 @@ Program::Program(const Settings& settings, std::vector<std::vector<upstream::Ser
 }
 
 void Program::start_workers(std::vector<std::vector<upstream::Server>> servers) {
-  auto edition = editions_.put_in_force(need(editions_.make(settings_, std::move(servers), names_)));
+  auto edition = editions_.put_in_force(need(make_edition(settings_, std::move(servers))));
   snapshot_.restore(table_, editions_.saved_rules(), clock_.now(),
                     [this](const limit::FormerRule& former) { return editions_.adopt(former); });
   if (takeover_ == nullptr && table_.stats().keys == 0) access_log_.begin_run();
@@ -221,6 +228,7 @@ int Program::serve() {
   alerts_->start();
   for (const auto& worker : workers_) worker->start(takeover_ == nullptr);
   if (takeover_ != nullptr) take_over();
+  start_shared_secret();
   if (admin_) admin_->start();
   start_supervision();
   std::thread joiner([this] {

@@ -1,7 +1,7 @@
 // What weir is while it runs. Program is the main thread's part of it: everything that workers share, the
 // admin page, signals, the slow sweep of the table. Its parts: program.cpp begins and ends it,
 // program_reload.cpp puts another configuration in force, program_upgrade.cpp gives place to another process
-// or takes it, program_sources.cpp says how it is.
+// or takes it, program_sources.cpp says how it is, program_secret.cpp learns the secret that weirs share.
 #pragma once
 
 #include "app/cannot_start.hpp"
@@ -26,6 +26,7 @@
 #include "weir/limit/held_elsewhere.hpp"
 #include "weir/limit/key_table.hpp"
 #include "weir/net/clock.hpp"
+#include "weir/redis/shared_secret.hpp"
 #include "weir/upstream/prober.hpp"
 #include "weir/upstream/resolver.hpp"
 
@@ -54,6 +55,10 @@ class Program {
   int serve();
 
  private:
+  void start_shared_secret();
+  void take_secret(const base::SipKey& secret);
+  [[nodiscard]] base::Result<Editions::Draft> make_edition(
+      const Settings& settings, std::vector<std::vector<upstream::Server>> servers);
   void start_workers(std::vector<std::vector<upstream::Server>> servers);
   void start_admin();
   void reload(Reloading::Done done);
@@ -85,6 +90,7 @@ class Program {
   [[nodiscard]] std::vector<admin::ResolveFigures> resolves() const;
   [[nodiscard]] std::vector<std::pair<const char*, double>> load();
   [[nodiscard]] admin::Readiness readiness() const;
+  [[nodiscard]] std::string why_not_redis(const WorkerThread& worker) const;
   void on_signal(int signal);
   void sweep_later();
   void start_supervision();
@@ -101,6 +107,7 @@ class Program {
   net::Clock clock_;
   const base::TimePoint started_ = clock_.now();
   policy::NamingKeys names_;
+  bool names_agreed_;  // names_.shared is from the configuration, the process before, or Redis
   limit::KeyTable table_;
   Editions editions_;
   limit::HeldElsewhere held_elsewhere_{table_};  // by the process before this one
@@ -113,6 +120,7 @@ class Program {
   upstream::Resolver resolver_;
   redis::LastRefunds redis_refunds_;
   std::optional<redis::UnitLeases> redis_units_;
+  std::optional<redis::SharedSecret> shared_secret_;  // none where key_secret is set, or nobody needs Redis
   proxy::Shared shared_;
   net::Timer drain_deadline_{control_.get_executor()};
   net::Timer sweep_timer_{control_.get_executor()};

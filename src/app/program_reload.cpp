@@ -58,7 +58,7 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
   auto listeners = listeners_->prepare(*fresh.settings);
   if (!listeners) return refuse(listeners.error().message);
   tidy();
-  auto draft = editions_.make(*fresh.settings, std::move(fresh.servers), names_);
+  auto draft = make_edition(*fresh.settings, std::move(fresh.servers));
   if (!draft) return refuse(draft.error().message);
   report.changes = std::move(draft->changes);
   std::move(fresh.differences.begin(), fresh.differences.end(), std::back_inserter(report.changes));

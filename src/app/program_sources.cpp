@@ -93,7 +93,7 @@ void Program::add_redis(admin::Sources& sources) {
     std::vector<admin::RedisFigures> figures;
     for (const auto& worker : workers_) {
       const auto& stats = worker->redis()->stats();
-      figures.push_back({.up = worker->redis()->state() == redis::StoreState::Up,
+      figures.push_back({.up = names_agreed_ && worker->redis()->state() == redis::StoreState::Up,
                          .calls = stats.calls,
                          .failures = stats.failures,
                          .timeouts = stats.timeouts,
@@ -162,14 +162,22 @@ admin::Readiness Program::readiness() const {
   if (waiting != workers_.end())
     return {.ready = false,
             .detail = "waiting for redis before it takes requests",
-            .cause = (*waiting)->redis()->why_down()};
-  const auto down = std::find_if(workers_.begin(), workers_.end(), [](const auto& worker) {
-    return worker->redis() != nullptr && worker->redis()->state() != redis::StoreState::Up;
+            .cause = why_not_redis(**waiting)};
+  const auto down = std::find_if(workers_.begin(), workers_.end(), [this](const auto& worker) {
+    return worker->redis() != nullptr &&
+           (!names_agreed_ || worker->redis()->state() != redis::StoreState::Up);
   });
   if (down == workers_.end()) return {.ready = true, .detail = ""};
   return {.ready = true,
           .detail = "redis is away or refuses; its rules go by on_store_failure",
-          .cause = (*down)->redis()->why_down()};
+          .cause = why_not_redis(**down)};
+}
+
+// Returns the reason for which a worker does not ask Redis; empty if it is not known yet.
+std::string Program::why_not_redis(const WorkerThread& worker) const {
+  auto why = worker.redis()->why_down();
+  if (why.empty() && shared_secret_) why = shared_secret_->why();
+  return why;
 }
 
 }  // namespace weir::app

@@ -43,7 +43,7 @@ Upgrade::House Program::house() {
           [this] {
             return Legacy{.clock = clock_.offset(),
                           .table = names_.table,
-                          .shared = names_.shared,
+                          .shared = names_agreed_ ? names_.shared : base::SipKey{},
                           .upgraded = upgraded_,
                           .failed = failed_before_ + upgrade_.failed()};
           },
@@ -91,6 +91,7 @@ void Program::hand_over(const UpgradeReport& report, OwnedDescriptor channel) {
           kept_in_words(report.keys, report.changed, report.left_out) + "; requests waited " +
           std::to_string(std::chrono::ceil<std::chrono::milliseconds>(report.paused).count()) + " ms");
   if (admin_) admin_->retire();
+  if (shared_secret_) shared_secret_->stop();
   listeners_->close();
   for (const auto& worker : workers_) worker->retire(*departures_);
   held_news_.tell([this](const std::vector<std::string>& lines) { departures_->tell_held(lines); });

@@ -2,6 +2,7 @@
 
 #include "weir/app/run.hpp"
 #include "weir/base/units.hpp"
+#include "weir/redis/shared_secret.hpp"
 
 #include <cstdio>
 #include <iostream>
@@ -89,11 +90,9 @@ void tell_clock(RedisReport& report, const redis::ClockDifference& clock) {
 
 void tell_settings(RedisReport& report, const StateSettings& state) {
   tell(report, "prefix", state.redis->prefix);
-  tell(report, "key_secret", state.key_secret.empty() ? "not set" : "set");
-  if (state.key_secret.empty())
-    report.warnings.push_back(
-        "[state] key_secret is missing or empty: weirs that share the Redis, and this one after a restart, "
-        "will not agree on the names of keys");
+  tell(report, "key_secret",
+       state.key_secret.empty() ? "not set; weirs share the secret in " + redis::secret_name(*state.redis)
+                                : "set");
 }
 
 std::string heading(const base::Endpoint& address, const redis::RedisSettings& redis) {

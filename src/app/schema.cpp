@@ -155,7 +155,8 @@ constexpr KeySpec kSourceKeys[] = {
 
 constexpr KeySpec kStateKeys[] = {
     choice("store", kStores, "memory", "where rules keep state unless they say otherwise"),
-    key("key_secret", Kind::Text, "", "the same on every weir that shares a Redis"),
+    key("key_secret", Kind::Text, "",
+        "names clients in Redis, the same on every weir that shares it; absent: a random one kept in Redis"),
     whole("replicas", 1, 10'000, "1",
           "weirs that share the Redis: what each enforces alone is the limit divided by it"),
     table("memory", schema::kMemory, "state in this process"),

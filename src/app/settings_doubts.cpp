@@ -11,15 +11,10 @@ namespace weir::app {
 
 namespace {
 
-void doubt_secret(const Settings& settings, const Reading& reading, Doubts& doubts) {
+void doubt_need_of_redis(const Settings& settings, const Reading& reading, Doubts& doubts) {
   const bool shared = std::any_of(settings.rules.begin(), settings.rules.end(), [](const policy::Rule& rule) {
     return rule.store == policy::Store::Redis;
   });
-  if (shared && settings.state.key_secret.empty())
-    doubts.add(
-        "[state]",
-        "key_secret is missing or empty: weirs that share the Redis, and this one after a restart, will not "
-        "agree on the names of clients there");
   // A file that says store = "memory" has a Redis for those who say otherwise, as by a ${NAME}.
   if (!shared && settings.state.redis && !reading.store_is_said)
     doubts.add("[state]", "redis is configured, and no rule keeps its state there");
@@ -181,7 +176,7 @@ std::vector<Warning> find_doubts(const Settings& settings, const Reading& readin
   doubt_routes(settings, doubts);
   doubt_rules(settings, doubts);
   doubt_tiers(settings, reading, doubts);
-  doubt_secret(settings, reading, doubts);
+  doubt_need_of_redis(settings, reading, doubts);
   doubt_redis_link(settings, doubts);
   doubt_sources(settings, doubts);
   doubt_servers(settings, doubts);

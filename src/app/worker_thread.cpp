@@ -85,7 +85,8 @@ void WorkerThread::start(bool opens) {
 // The first requests should find their limits in Redis, not their fallbacks; but a Redis that is away delays
 // the start by no more than its `start_wait`. Meanwhile the kernel holds what connects.
 void WorkerThread::open_when_ready(std::chrono::steady_clock::time_point latest) {
-  const bool waits = redis_ && redis_->state() != redis::StoreState::Up && !worker_.draining;
+  const bool asks = redis_ && redis_->state() == redis::StoreState::Up && worker_.config().names_agreed;
+  const bool waits = redis_ && !asks && !worker_.draining;
   if (waits && std::chrono::steady_clock::now() < latest) {
     start_timer_.expires_after(kRedisLook);
     start_timer_.async_wait([this, latest](const net::ErrorCode&) { open_when_ready(latest); });

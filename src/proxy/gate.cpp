@@ -73,6 +73,7 @@ void Gate::hold_in_redis(const policy::Bill& bill) {
 
 // What goes on without Redis is under way all the same.
 void Gate::hold_unasked(limit::LineSet unasked) {
+  if (!config_.names_agreed) return;  // other weirs would not count it under these names
   const auto charges = space_.evaluation.remote.charges();
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const auto& charge = charges[i];
@@ -251,7 +252,9 @@ net::Task<Ruling> Gate::ask_redis() {
   auto& remote = space_.evaluation.remote;
   make_room_for_permits(remote);
   auto unasked = limit::all_lines(remote.charges().size());
-  const auto ec = co_await worker_.redis->charge(remote.charges(), remote.outcomes(), redis_now_, unasked);
+  net::ErrorCode ec = redis::StoreError::Away;
+  if (config_.names_agreed)
+    ec = co_await worker_.redis->charge(remote.charges(), remote.outcomes(), redis_now_, unasked);
   heard_at_ = worker_.clock.now();
   if (ec) {
     worker_.counters.store_failures.add();

@@ -26,6 +26,8 @@ struct Configuration {
   bool settles = false;         // some rule's charge waits for the answer
   policy::Redaction redaction;  // of targets in the access log
   policy::NamingKeys names;
+  // The weirs of this Redis have agreed on names.shared. If false, Redis is treated as away.
+  bool names_agreed = true;
   base::SipKey balance;  // names of clients where balance = "hash"
   std::vector<upstream::UpstreamSettings> upstreams;
   // The label of the counters of each route and upstream, as Rule::index; none: their places here.

@@ -76,10 +76,16 @@ TEST_F(RedisCheck, WarnsOfClocksFarApartAndNotWithinTheError) {
   EXPECT_THAT(report().warnings, ElementsAre(HasSubstr("more than a second apart")));
 }
 
-TEST_F(RedisCheck, WarnsOfAMissingSecretAndOfWhatItMayNotAsk) {
-  state_.key_secret.clear();
+TEST_F(RedisCheck, WarnsOfWhatItMayNotAsk) {
   found_.denied = {"PING: NOPERM"};
-  EXPECT_THAT(report().warnings, ElementsAre(HasSubstr("key_secret is missing"), HasSubstr("PING: NOPERM")));
+  EXPECT_THAT(report().warnings, ElementsAre(HasSubstr("PING: NOPERM")));
+}
+
+TEST_F(RedisCheck, NamesTheKeyOfTheSecretThatWeirsShareWithoutKeySecret) {
+  state_.key_secret.clear();
+  state_.redis->prefix = "edge";
+  EXPECT_THAT(report().text, HasSubstr("  key_secret    not set; weirs share the secret in edge:secret\n"));
+  EXPECT_THAT(report().warnings, IsEmpty());
 }
 
 TEST_F(RedisCheck, FindsFaultWithWhatCannotBeUsed) {

@@ -155,10 +155,9 @@ TEST(Warnings, OfTiersThatNobodyHas) {
                             "rule \"x\" names the tier \"gold\", which no key of the keys file has"));
 }
 
-TEST(Warnings, OfASharedStoreWithoutASecret) {
+TEST(Warnings, DoNotAskForASecretThatWeirsAgreeOnByThemselves) {
   const std::string redis = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\n";
-  EXPECT_THAT(warnings_of(with_rule(redis)), Contains(HasSubstr("key_secret is missing")));
-  EXPECT_THAT(warnings_of(with_rule(redis + "key_secret = \"s\"\n")), Not(Contains(HasSubstr("key_secret"))));
+  EXPECT_THAT(warnings_of(with_rule(redis)), Not(Contains(HasSubstr("key_secret"))));
 }
 
 TEST(Warnings, OfALongWaitForASlowRedis) {

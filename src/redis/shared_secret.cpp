@@ -1,0 +1,267 @@
+#include "weir/redis/shared_secret.hpp"
+
+#include "redis/cluster_slots.hpp"
+#include "redis/command.hpp"
+#include "redis/complaint.hpp"
+#include "redis/conversation.hpp"
+#include "redis/greeting.hpp"
+#include "redis/run_ended.hpp"
+#include "redis/sentinels.hpp"
+
+#include "weir/base/hex.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <new>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace weir::redis {
+
+namespace {
+
+namespace asio = net::asio;
+using namespace std::chrono_literals;
+
+constexpr base::Duration kPatience = 1s;      // for one answer
+constexpr base::Duration kPeriod = 5s;        // between two questions once a secret is agreed on
+constexpr base::Duration kFirstPause = 50ms;  // before; doubled each time, up to the next one
+constexpr base::Duration kMostPause = 300ms;
+constexpr int kMostRedirections = 5;
+
+// Where to ask next, and how.
+struct Target {
+  base::Endpoint address;
+  bool asking = false;  // a slot that is on its way there: ASKING goes before each command
+};
+
+}  // namespace
+
+std::string secret_name(const RedisSettings& settings) {
+  return settings.prefix + ":secret";
+}
+
+std::string in_hex(const base::SipKey& secret) {
+  return base::in_hex(base::Digest128{secret.k1, secret.k0});
+}
+
+std::optional<base::SipKey> secret_in(std::string_view text) {
+  constexpr std::size_t kDigits = 16;
+  if (text.size() != 2 * kDigits) return std::nullopt;
+  if (text.find_first_not_of("0123456789abcdef") != std::string_view::npos) return std::nullopt;
+  base::SipKey secret;
+  const char* const middle = text.data() + kDigits;
+  std::from_chars(text.data(), middle, secret.k0, 16);
+  std::from_chars(middle, middle + kDigits, secret.k1, 16);
+  return secret;
+}
+
+class SharedSecret::Asking : public std::enable_shared_from_this<Asking> {
+ public:
+  Asking(net::Executor executor, const RedisSettings& settings, const base::SipKey& offered, StoreLog log,
+         Agreed agreed)
+      : executor_(executor),
+        settings_(settings),
+        name_(secret_name(settings)),
+        log_(std::move(log)),
+        agreed_(std::move(agreed)),
+        secret_(offered),
+        tls_(settings.tls ? std::make_shared<TlsClient>(*settings.tls) : nullptr),
+        redis_(executor, kPatience, tls_),
+        pause_(executor) {
+    if (settings.topology == Topology::Sentinel)
+      sentinels_ = std::make_shared<Sentinels>(executor, settings_.sentinel, kPatience,
+                                               settings.sentinel.tls ? tls_ : nullptr);
+  }
+
+  void start() { asio::co_spawn(executor_, run(shared_from_this()), RunEnded{log_, "the shared secret's"}); }
+  void stop() {
+    stopped_ = true;
+    agreed_ = {};
+    if (sentinels_) sentinels_->stop();
+    redis_.close();
+    pause_.cancel();
+  }
+
+  [[nodiscard]] bool is_agreed() const noexcept { return is_agreed_; }
+  [[nodiscard]] const std::string& why() const noexcept { return why_; }
+
+ private:
+  static net::Awaitable<void> run(std::shared_ptr<Asking> self);
+  net::Awaitable<void> rest(base::Duration length);
+  net::Awaitable<std::optional<base::SipKey>> ask_somebody();
+  net::Awaitable<std::optional<base::SipKey>> ask_at(Target target);
+  net::Awaitable<bool> meet(const base::Endpoint& address);
+  net::Awaitable<bool> say(const std::string& command, Target& target);
+  void take(const base::SipKey& found);
+  void complain();
+
+  net::Executor executor_;
+  const RedisSettings settings_;
+  const std::string name_;
+  const StoreLog log_;
+  Agreed agreed_;
+  base::SipKey secret_;  // agreed on, or what is offered
+  bool is_agreed_ = false;
+  bool stopped_ = false;
+  std::string why_;
+  Complaint complaint_;
+  std::shared_ptr<TlsClient> tls_;        // null: plain; shared with the connections made of it
+  std::shared_ptr<Sentinels> sentinels_;  // null but in their topology; shared as its class demands
+  Conversation redis_;
+  net::Timer pause_;
+  std::mt19937 random_{std::random_device{}()};
+};
+
+net::Awaitable<void> SharedSecret::Asking::run(std::shared_ptr<Asking> self) {
+  Asking& asking = *self;
+  base::Duration pause = kFirstPause;
+  while (!asking.stopped_) {
+    std::optional<base::SipKey> found;
+    try {
+      found = co_await asking.ask_somebody();
+      asking.redis_.close();
+      if (asking.stopped_) break;
+      if (found)
+        asking.take(*found);
+      else
+        asking.complain();
+    } catch (const std::bad_alloc&) {  // the next round repeats it
+    }
+    pause = asking.is_agreed_ ? kPeriod : std::min(2 * pause, kMostPause);
+    co_await asking.rest(pause);
+  }
+}
+
+// Shortened at random, so that the weirs of one Redis do not ask together.
+net::Awaitable<void> SharedSecret::Asking::rest(base::Duration length) {
+  std::uniform_int_distribution<std::int64_t> jitter(length.count() / 2, length.count());
+  pause_.expires_after(base::Duration(jitter(random_)));
+  net::ErrorCode ignored;
+  if (!stopped_) co_await pause_.async_wait(net::into(ignored));
+}
+
+// Asks the one Redis, or the nodes of a cluster, or the masters that Sentinels name, until one answers.
+net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_somebody() {
+  const bool cluster = settings_.topology == Topology::Cluster;
+  const std::size_t tries = cluster      ? settings_.nodes.size()
+                            : sentinels_ ? settings_.sentinel.addresses.size()
+                                         : 1;
+  for (std::size_t i = 0; i < tries && !stopped_; ++i) {
+    Target target{cluster ? settings_.nodes[i] : settings_.address};
+    net::ErrorCode ec;
+    if (sentinels_) ec = co_await sentinels_->locate(target.address);
+    if (ec) {
+      why_ = sentinels_->why();
+      continue;
+    }
+    const auto found = co_await ask_at(std::move(target));
+    if (sentinels_ && found) sentinels_->believe();
+    if (sentinels_ && !found) sentinels_->doubt();
+    if (found) co_return found;
+  }
+  co_return std::nullopt;
+}
+
+// Offers a secret, and returns the one that is there. SET and not GET finds a replica out.
+net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_at(Target target) {
+  std::string offer, question;
+  append_command(offer, {"SET", name_, in_hex(secret_), "NX"});
+  append_command(question, {"MGET", name_});
+  bool answered = co_await meet(target.address);
+  if (answered) answered = co_await say(offer, target);
+  if (answered) answered = co_await say(question, target);
+  if (!answered) co_return std::nullopt;
+  const Reply& reply = redis_.reply();
+  const auto found = reply.words.empty() ? std::nullopt : secret_in(reply.words.front());
+  if (!found)
+    why_ = name_ + " holds no secret of weir's: delete that key, or set [state] key_secret on every weir";
+  co_return found;
+}
+
+// Connects and signs in.
+net::Awaitable<bool> SharedSecret::Asking::meet(const base::Endpoint& address) {
+  const Greeting greeting = sign_in(settings_);
+  net::ErrorCode ec = co_await redis_.open(address);
+  if (!ec && !greeting.bytes.empty()) ec = co_await redis_.say(greeting.bytes);
+  for (std::size_t i = 0; i < greeting.steps.size() && !ec; ++i) {
+    ec = co_await redis_.hear();
+    if (ec || redis_.reply().kind != Reply::Kind::Error) continue;
+    why_ = redis_.reply().text;
+    co_return false;
+  }
+  if (ec) why_ = redis_.why();
+  co_return !ec;
+}
+
+// Returns true after an answer that is no error; follows the redirections of a cluster to it.
+net::Awaitable<bool> SharedSecret::Asking::say(const std::string& command, Target& target) {
+  std::string asking;
+  append_command(asking, {"ASKING"});
+  for (int i = 0; i <= kMostRedirections; ++i) {
+    net::ErrorCode ec;
+    if (target.asking) ec = co_await redis_.ask(asking);
+    if (!ec) ec = co_await redis_.ask(command);
+    if (ec) {
+      why_ = redis_.why();
+      co_return false;
+    }
+    const Reply& reply = redis_.reply();
+    if (reply.kind != Reply::Kind::Error) co_return true;
+    why_ = reply.text;
+    auto elsewhere = redirection_in(reply.text, target.address);
+    if (!elsewhere || settings_.topology != Topology::Cluster) co_return false;
+    target = {std::move(elsewhere->to), elsewhere->kind == Redirection::Kind::Ask};
+    const bool met = co_await meet(target.address);
+    if (!met) co_return false;
+  }
+  co_return false;
+}
+
+void SharedSecret::Asking::take(const base::SipKey& found) {
+  const bool first = !is_agreed_;
+  const bool changed = found != secret_;
+  if (agreed_ && (first || changed)) agreed_(found);
+  why_.clear();
+  (void)complaint_.settle();
+  is_agreed_ = true;
+  secret_ = found;
+  if (log_ && first) log_(LogLevel::Info, "redis: clients are named under the secret in " + name_);
+  if (log_ && !first && changed)
+    log_(LogLevel::Warning, "redis: " + name_ +
+                                " holds another secret than before, as after a loss of data; weir takes it, "
+                                "and clients start with fresh limits in Redis");
+}
+
+// Once agreed, the store tells how Redis is.
+void SharedSecret::Asking::complain() {
+  if (is_agreed_ || !log_) return;
+  const auto line = "redis: weir cannot learn the secret in " + name_ + ": " + why_ +
+                    "; rules with store = \"redis\" go by on_store_failure until it can";
+  if (complaint_.raise(line, std::chrono::steady_clock::now())) log_(LogLevel::Warning, line);
+}
+
+SharedSecret::SharedSecret(net::Executor executor, const RedisSettings& settings, const base::SipKey& offered,
+                           StoreLog log, Agreed agreed)
+    : asking_(std::make_shared<Asking>(executor, settings, offered, std::move(log), std::move(agreed))) {}
+
+SharedSecret::~SharedSecret() {
+  stop();
+}
+
+void SharedSecret::start() {
+  asking_->start();
+}
+void SharedSecret::stop() {
+  asking_->stop();
+}
+bool SharedSecret::is_agreed() const noexcept {
+  return asking_->is_agreed();
+}
+const std::string& SharedSecret::why() const noexcept {
+  return asking_->why();
+}
+
+}  // namespace weir::redis

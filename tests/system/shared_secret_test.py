@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Weirs without `key_secret` name clients under a secret that their Redis keeps, so that together they are one limiter."""
+
+import signal
+
+from harness import Client, Redis, TestCase, Upstream, Weir, config, eventually, main, rule, run_weir, together
+from lineage import Lineage, adopt_orphans
+from redis_cluster import Node, form
+from sentinel_test import MASTER, Liar
+
+RULE = rule("per-key", "1/day", burst=100, key='["api_key"]', store='"redis"', on_store_failure='"closed"')
+
+
+def is_hexadecimal(text):
+    return len(text) == 32 and all(digit in "0123456789abcdef" for digit in text)
+
+
+class SharedSecret(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+
+    def weir(self, redis, start_wait="20s", kind=Weir):
+        """`redis`: what [state.redis] says beside its time-outs."""
+        state = f'redis = {{ {redis}, timeout = "2s", start_wait = "{start_wait}" }}'
+        return self.start(kind(config(self.upstream.port, rules=RULE, state=state)))
+
+    def digest(self, weir):
+        """What the weir calls the client "alice" in Redis."""
+        with Client(weir.admin) as admin:
+            limit = admin.get("/api/keys?rule=per-key&key=alice").json()["limits"][0]
+        return limit["digest"]
+
+    def agree(self, *weirs):
+        return len({self.digest(weir) for weir in weirs}) == 1
+
+    def admitted_together(self, *weirs, client="bob"):
+        statuses = sum(together(8, lambda index: self.statuses(weirs[index % len(weirs)].port, 30, x_api_key=client)), [])
+        return statuses.count(200), statuses.count(429)
+
+    def test_two_weirs_that_start_together_admit_the_limit_once(self):
+        redis = self.start(Redis())
+        url = f'url = "{redis.url}"'
+        weirs = together(2, lambda _: self.weir(url))
+        for weir in weirs:
+            eventually(weir.is_ready, "it is connected to Redis")
+        self.assertEqual(self.admitted_together(*weirs), (100, 140))
+        self.assertTrue(self.agree(*weirs))
+        self.assertTrue(is_hexadecimal(redis.command("GET", "weir:secret").decode()))
+        self.assertNotIn("key_secret", run_weir("check", config=config(1, rules=RULE, state=f"redis = {{ {url} }}"))[2])
+
+    def test_a_restart_keeps_what_was_counted(self):
+        redis = self.start(Redis())
+        first = self.weir(f'url = "{redis.url}"')
+        eventually(first.is_ready, "it is connected to Redis")
+        self.assertEqual(self.statuses(first.port, 60, x_api_key="bob"), [200] * 60)
+        first.stop()
+        second = self.weir(f'url = "{redis.url}"')
+        eventually(second.is_ready, "it is connected to Redis")
+        self.assertEqual(self.statuses(second.port, 50, x_api_key="bob"), [200] * 40 + [429] * 10)
+
+    def test_a_weir_that_started_without_redis_takes_the_secret_that_others_use(self):
+        redis = self.start(Redis())
+        secret = "0123456789abcdef" * 2
+        redis.kill()
+        weir = self.weir(f'url = "{redis.url}"', start_wait="10ms")
+        eventually(weir.is_ready, "it serves without Redis")
+        self.assertEqual(weir.get("/", x_api_key="bob").status, 503, "on_store_failure")
+        self.assertEqual(weir.metric("weir_redis_up"), 0)
+        redis.start()
+        redis.command("SET", "weir:secret", secret)  # or weir was faster, and takes this one a period later
+        other = self.weir(f'url = "{redis.url}"')
+        eventually(lambda: weir.metric("weir_redis_up") == 2, "it is connected to Redis")
+        eventually(lambda: self.agree(weir, other), "they agree")
+        self.assertEqual(redis.command("GET", "weir:secret").decode(), secret)
+        self.assertEqual(self.admitted_together(weir, other), (100, 140))
+
+    def test_nothing_is_charged_before_the_secret_is_known(self):
+        redis = self.start(Redis())
+        redis.command("SET", "weir:secret", "not one of weir's")
+        weir = self.weir(f'url = "{redis.url}"', start_wait="10ms")
+        weir.wait_for("weir:secret holds no secret of weir's: delete that key, or set .state. key_secret on every weir")
+        weir.wait_for(r"redis \S+ is up", 2)
+        self.assertEqual(weir.get("/", x_api_key="bob").status, 503, "on_store_failure")
+        self.assertEqual(weir.metric("weir_redis_up"), 0)
+        with Client(weir.admin) as admin:
+            self.assertIn("redis is away or refuses", admin.get("/readyz").body.decode())
+            limit = admin.get("/api/keys?rule=per-key&key=alice").json()["limits"][0]
+        self.assertIn("weir does not know the secret", limit["note"])
+        self.assertEqual([key for key in redis.command("KEYS", "*") if b":probe:" not in key], [b"weir:secret"])
+        redis.command("DEL", "weir:secret")
+        eventually(lambda: weir.metric("weir_redis_up") == 2, "the secret is agreed on")
+        self.assertEqual(weir.get("/", x_api_key="bob").status, 200)
+
+    def test_a_redis_that_lost_its_data_gets_the_secret_back_or_all_take_the_new_one(self):
+        redis = self.start(Redis())
+        weirs = [self.weir(f'url = "{redis.url}"') for _ in range(2)]
+        for weir in weirs:
+            eventually(weir.is_ready, "it is connected to Redis")
+        before, secret = self.digest(weirs[0]), redis.command("GET", "weir:secret")
+        redis.command("FLUSHALL")
+        eventually(lambda: redis.command("GET", "weir:secret") == secret, "it is back")
+        redis.command("SET", "weir:secret", "0123456789abcdef" * 2)
+        eventually(lambda: self.agree(*weirs) and self.digest(weirs[0]) != before, "both take another one")
+        self.assertEqual(self.admitted_together(*weirs), (100, 140))
+        weirs[0].wait_for("holds another secret than before")
+
+    def test_a_reload_and_an_upgrade_keep_the_secret(self):
+        adopt_orphans()
+        redis = self.start(Redis())
+        redis.command("SET", "weir:secret", "0123456789abcdef" * 2)
+        weir, other = (self.weir(f'url = "{redis.url}"', kind=Lineage) for _ in range(2))
+        for each in (weir, other):
+            eventually(lambda each=each: each.metric("weir_redis_up") == 2, "it is connected to Redis")
+        weir.signal(signal.SIGHUP)
+        weir.wait_for("the configuration was read anew")
+        self.assertTrue(self.agree(weir, other))
+        weir.upgrade()
+        eventually(lambda: weir.metric("weir_redis_up") == 2, "it is connected to Redis")
+        self.assertTrue(self.agree(weir, other))
+        self.assertEqual(self.admitted_together(weir, other), (100, 140))
+
+    def test_a_cluster_keeps_one_secret_at_whichever_node_owns_its_slot(self):
+        nodes = [self.start(Node()) for _ in range(3)]
+        form(nodes)
+        seeds = [f'"127.0.0.1:{node.port}"' for node in nodes]
+        weirs = [self.weir(f'url = "redis://ignored", topology = "cluster", nodes = [{seeds[index]}]') for index in range(3)]
+        for weir in weirs:
+            eventually(lambda weir=weir: weir.metric("weir_redis_up") == 2, "all its masters are reached")
+        self.assertTrue(self.agree(*weirs))
+        self.assertEqual(self.admitted_together(*weirs), (100, 140))
+
+    def test_the_master_that_sentinels_name_keeps_it(self):
+        master = self.start(Redis())
+        sentinels = [self.start(Liar(master.port)) for _ in range(2)]
+        addresses = ", ".join(f'"127.0.0.1:{sentinel.port}"' for sentinel in sentinels)
+        sentinel = f'url = "redis://ignored", topology = "sentinel", master = "{MASTER}", sentinels = [{addresses}]'
+        weirs = [self.weir(sentinel) for _ in range(2)]
+        for weir in weirs:
+            eventually(lambda weir=weir: weir.metric("weir_redis_up") == 2, "its master is found")
+        self.assertEqual(self.admitted_together(*weirs), (100, 140))
+        self.assertTrue(is_hexadecimal(master.command("GET", "weir:secret").decode()))
+
+
+if __name__ == "__main__":
+    main()
