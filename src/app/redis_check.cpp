@@ -110,7 +110,7 @@ std::string with_advice(const std::string& unreachable, const redis::RedisSettin
   if (says("WRONGPASS") || says("NOAUTH"))
     return unreachable + " (expected a user and password that it takes: " +
            (says("sentinel") ? "sentinel_user and sentinel_password of [state.redis])"
-                             : "url = \"redis://USER:PASSWORD@…\" of [state.redis])");
+                             : "username and password of [state.redis], or those in its url)");
   if (says("DB index"))
     return unreachable + " (expected a database that it has: url = \"redis://…/0\" of [state.redis])";
   if (says("max number of clients"))

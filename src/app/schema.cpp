@@ -180,6 +180,8 @@ constexpr KeySpec kRedisKeys[] = {
          required(
              "url", Kind::Text,
              "redis[s]://[user:password@]host[:port][/database], or unix://[user:password@]/path[?db=N]")),
+    key("username", Kind::Text, "", "ACL user, in place of the url's; absent: the default user"),
+    key("password", Kind::Text, "", "any characters, in place of the url's; absent: Redis asks for none"),
     table("tls", schema::kRedisTls, "how TLS is spoken, with a url of rediss://"),
     key("timeout", Kind::Duration, "20ms", "the longest that a decision waits for it"),
     key("start_wait", Kind::Duration, "1s",

@@ -7,6 +7,11 @@ namespace weir::app {
 
 namespace {
 
+// Who thinks that an address takes a password, as a URL does, is told so without repeating it.
+constexpr const char* kOnlyHostAndPort =
+    "found an address with more than host and port; expected \"host:port\", and the password in url or "
+    "password";
+
 // A list of "host:port", at least one.
 std::vector<base::Endpoint> read_addresses(const TableReader& table, const char* key) {
   std::vector<base::Endpoint> addresses;
@@ -16,7 +21,9 @@ std::vector<base::Endpoint> read_addresses(const TableReader& table, const char*
   const auto texts = table.texts(key);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     auto address = base::parse_endpoint(texts[i]);
-    if (!address)
+    if (texts[i].find('@') != std::string::npos || texts[i].find("//") != std::string::npos)
+      table.mistake_in(key, i, kOnlyHostAndPort);
+    else if (!address)
       table.mistake_in(key, i, address.error().message);
     else if (address->is_unix() || address->port == 0)
       table.mistake_in(key, i, "found " + in_quotes(texts[i]) + "; expected \"host:port\"");
@@ -88,6 +95,19 @@ void read_topology(const TableReader& table, redis::RedisSettings& redis) {
 
 }  // namespace
 
+// `username` and `password` take what a URL takes only percent-encoded.
+void read_user(const TableReader& table, redis::RedisSettings& redis) {
+  const auto user = table.text("username");
+  const auto password = table.text("password");
+  if (user.empty() && password.empty()) return;
+  if (!redis.password.empty())
+    return table.mistake(password.empty() ? "username" : "password",
+                         "found beside a user and password in url; expected one of the two");
+  redis.user = user;
+  redis.password = password;
+  if (!redis.user.empty() && redis.password.empty()) table.missing("password", "that of username");
+}
+
 redis::RedisSettings read_redis(const TableReader& table, const Reading& reading) {
   if (!table.has("url")) return redis::RedisSettings{};  // noted as missing already
   const auto url = table.text("url");
@@ -97,6 +117,7 @@ redis::RedisSettings read_redis(const TableReader& table, const Reading& reading
     return redis::RedisSettings{};
   }
   auto redis = std::move(*parsed);
+  read_user(table, redis);
   redis.timeout = table.deadline("timeout");
   redis.start_wait = table.duration("start_wait");
   redis.lease_time = table.duration("lease_time");

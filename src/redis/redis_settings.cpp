@@ -44,9 +44,16 @@ std::optional<std::string> decoded(std::string_view text) {
   return out;
 }
 
+// Returns where the '@' behind user and password is. A host and a database have none, so the last one is it,
+// whatever the password holds. The path of a socket may have some: there it is the first before a '/'.
+std::size_t end_of_user(std::string_view rest, bool is_socket) {
+  if (!is_socket) return rest.rfind('@');
+  return rest.starts_with('/') ? std::string_view::npos : rest.find("@/");
+}
+
 // Takes "user:password@" off the front of `rest`.
-bool take_user(std::string_view& rest, RedisSettings& settings) {
-  const auto at = rest.substr(0, rest.find('/')).rfind('@');
+bool take_user(std::string_view& rest, bool is_socket, RedisSettings& settings) {
+  const auto at = end_of_user(rest, is_socket);
   if (at == std::string_view::npos) return true;
   const auto userinfo = rest.substr(0, at);
   rest.remove_prefix(at + 1);
@@ -115,8 +122,11 @@ base::Result<RedisSettings> parse_redis_url(std::string_view url) {
   std::string_view rest = url.substr(scheme.size());
   RedisSettings settings;
   if (scheme == kTls) settings.tls.emplace();
-  if (!take_user(rest, settings))
-    return wrong("has a user part that is not user:password (percent-encode '%', '@', '/' and ':' in them)");
+  if (!take_user(rest, scheme == kUnix, settings))
+    return wrong(
+        "has a user part that is not user:password (write '%' as %25 and a ':' of the user as %3A there, or "
+        "use "
+        "the keys username and password, which take any character)");
   return scheme == kUnix ? parse_unix(rest, settings) : parse_tcp(rest, settings);
 }
 

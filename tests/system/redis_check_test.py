@@ -80,6 +80,27 @@ class RedisCheck(TestCase):
         self.assertIn("WRONGPASS", errors)
         self.assertNotIn("hunter2", said + errors)
 
+    def test_a_password_of_any_characters(self):
+        redis = self.start(Redis())
+        for number, password in enumerate(("p/w", "50%", "a@b", "a:b:", "%2F", "@/:%?#&=", "a b", "{}'|")):
+            with self.subTest(password):
+                user = f"weir{number}"
+                redis.command("ACL", "SETUSER", user, "on", f">{password}", "~weir:*", "+@all")
+                self.assertEqual(check(redis.url, f', username = "{user}", password = "{password}"')[0], 0)
+                status, said, errors = check(redis.url, f', username = "{user}", password = "x{password}"')
+                self.assertEqual(status, 1)
+                self.assertIn("WRONGPASS", errors)
+                self.assertNotIn(password, said + errors.replace(str(redis.port), ""))
+        redis.command("ACL", "SETUSER", "reserved", "on", ">p/w@x:?#", "~weir:*", "+@all")
+        self.assertEqual(check(redis.url.replace("//", "//reserved:p/w@x:?#@"))[0], 0)
+
+    def test_a_url_that_cannot_be_read_is_not_repeated(self):
+        for url in ("redis://weir:hunter2%@cache", "redis://weir:hunter2@cache:port", "redis://weir:hunter2", "cache:hunter2@x"):
+            status, said, errors = check(url)
+            self.assertEqual(status, 2)
+            self.assertIn("state.redis.url: the Redis URL ", errors)
+            self.assertNotIn("hunter2", said + errors)
+
     def test_a_replica_and_a_node_of_a_cluster(self):
         replica = self.start(Redis("--replicaof", "127.0.0.1", str(closed_port())))
         status, _, errors = check(replica.url)

@@ -180,7 +180,7 @@ class TurnedAway(TestCase):
         weir.wait_for(r"is down: not_allowed, NOAUTH Authentication required")
         status, said, errors = run_weir("redis-check", config=config(9, state=state))
         self.assertEqual(status, 1)
-        self.assertRegex(errors, r"^weir: NOAUTH Authentication required\. \(expected .*url = \"redis://USER:PASSWORD@.*\)\n$")
+        self.assertRegex(errors, r"^weir: NOAUTH Authentication required\. \(expected .*username and password of \[state\.redis\].*\)\n$")
         self.assertRegex(said, r"(?m)^  reachable +no$")
 
 

@@ -63,7 +63,8 @@ struct RedisSettings {
 [[nodiscard]] base::Duration patience_of(const RedisSettings& settings) noexcept;
 
 // "redis://[user:password@]host[:port][/database]", the same with rediss:// for TLS, or
-// "unix://[user:password@]/path[?db=N]". Percent-encoding in user and password is decoded.
+// "unix://[user:password@]/path[?db=N]". Percent-encoding in user and password is decoded; of the characters
+// that a URL reserves, '%' alone has to be encoded in a password. An error never repeats the text.
 [[nodiscard]] base::Result<RedisSettings> parse_redis_url(std::string_view url);
 
 // What is wrong with the files that the settings name; nullopt for nothing.

@@ -311,6 +311,19 @@ const WrongConfiguration kWrong[] = {
      with("[log]\naccess = \"StdErr\"\n"),
      {"weir.toml:12: log.access: found \"StdErr\", which would be a file of that name; expected \"-\" for "
       "standard output, or \"./StdErr\" for the file"}},
+    {"PasswordBesideThatOfTheUrl",
+     with("[state]\nredis = { url = \"redis://u:hunter2@a\", password = \"hunter3\" }\n"),
+     {"weir.toml:12: state.redis.password: found beside a user and password in url; expected one of the "
+      "two"}},
+    {"UserWithoutAPassword",
+     with("[state]\nredis = { url = \"redis://a\", username = \"weir\" }\n"),
+     {"weir.toml:12: state.redis.password: missing; expected that of username"}},
+    {"PasswordInANode",
+     with("[state]\nredis = { url = \"redis://a\", topology = \"cluster\", nodes = "
+          "[\"redis://u:hunter2@a:1\"] }\n"),
+     {"weir.toml:12: state.redis.nodes: found an address with more than host and port; expected "
+      "\"host:port\", "
+      "and the password in url or password"}},
     {"RedisWithoutUrl",
      with("[state]\nredis = { timeout = \"5ms\" }\n"),
      {"weir.toml:12: state.redis.url: missing; expected a string: "

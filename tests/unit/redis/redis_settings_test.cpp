@@ -20,6 +20,36 @@ TEST(RedisUrl, SaysWhereAndWho) {
   EXPECT_EQ(parse_redis_url("redis://:secret@10.0.0.1/3").value().user, "");
 }
 
+TEST(RedisUrl, TakesAPasswordOfReservedCharacters) {
+  const auto password = [](const std::string& text) {
+    const auto parsed = parse_redis_url("rediss://weir:" + text + "@cache:7000/2");
+    if (!parsed) return parsed.error().message;
+    EXPECT_EQ(parsed->address, (base::Endpoint{"cache", 7000, ""}));
+    EXPECT_EQ(parsed->user, "weir");
+    EXPECT_EQ(parsed->database, 2);
+    return parsed->password;
+  };
+  EXPECT_EQ(password("p/w"), "p/w");
+  EXPECT_EQ(password("12/34"), "12/34");
+  EXPECT_EQ(password("/"), "/");
+  EXPECT_EQ(password("p@w"), "p@w");
+  EXPECT_EQ(password("p@/w"), "p@/w");
+  EXPECT_EQ(password("p:w:"), "p:w:");
+  EXPECT_EQ(password("p?w#&=[]+"), "p?w#&=[]+");
+  EXPECT_EQ(password("p%25w"), "p%w");
+  EXPECT_EQ(password("%2F%40%3A"), "/@:");
+  const auto socket = parse_redis_url("unix://weir:p/w@x@/run/redis@1.sock?db=4").value();
+  EXPECT_EQ(socket.password, "p/w@x");
+  EXPECT_EQ(socket.address.unix_path, "/run/redis@1.sock");
+  EXPECT_EQ(parse_redis_url("unix:///run/@/redis.sock").value().address.unix_path, "/run/@/redis.sock");
+}
+
+TEST(RedisUrl, NamesTheKeysForAPasswordThatItCannotRead) {
+  const auto parsed = parse_redis_url("redis://u:secret%@cache");
+  ASSERT_FALSE(parsed);
+  EXPECT_THAT(parsed.error().message, ::testing::HasSubstr("the keys username and password"));
+}
+
 TEST(RedisUrl, AsksForTls) {
   const auto tls = parse_redis_url("rediss://weir:secret@cache:7000/2").value();
   EXPECT_TRUE(tls.tls.has_value() && tls.tls->verify);
@@ -37,12 +67,29 @@ TEST(RedisUrl, TakesUnixSockets) {
 }
 
 TEST(RedisUrl, RefusesTheRestWithoutRepeatingAPassword) {
-  for (const char* url : {"", "cache:6379", "http://u:secret@cache", "redis://", "redis://u:secret@",
-                          "redis://u:secret@cache:0", "redis://u:secret@cache:99999",
-                          "redis://u:secret@cache/x", "redis://u:secret@cache/-1",
-                          "redis://u:secret@cache/1?a=b", "redis://secret@cache", "redis://u:%zzsecret@cache",
-                          "redis://u:secret%4@cache", "redis://u:secret@::1:6379", "unix://run/secret.sock",
-                          "unix:///secret.sock?db=", "unix:///secret.sock?x=1", "rediss:/u:secret@cache"}) {
+  for (const char* url : {"",
+                          "cache:6379",
+                          "http://u:secret@cache",
+                          "redis://",
+                          "redis://u:secret@",
+                          "redis://u:secret@cache:0",
+                          "redis://u:secret@cache:99999",
+                          "redis://u:secret@cache/x",
+                          "redis://u:secret@cache/-1",
+                          "redis://u:secret@cache/1?a=b",
+                          "redis://u:secret/1",
+                          "redis://u:1/secret@",
+                          "redis://u:secret/cache:1:2",
+                          "redis://secret/0@cache",
+                          "redis://secret@x@cache",
+                          "redis://secret@cache",
+                          "redis://u:%zzsecret@cache",
+                          "redis://u:secret%4@cache",
+                          "redis://u:secret@::1:6379",
+                          "unix://run/secret.sock",
+                          "unix:///secret.sock?db=",
+                          "unix:///secret.sock?x=1",
+                          "rediss:/u:secret@cache"}) {
     const auto parsed = parse_redis_url(url);
     ASSERT_FALSE(parsed) << url;
     EXPECT_THAT(parsed.error().message, ::testing::Not(::testing::HasSubstr("secret"))) << url;
