@@ -131,13 +131,14 @@ void append_retry_after(std::string& text, std::uint64_t seconds) {
 
 void write_answer(std::string& text, const Answer& a) {
   const auto reason = reason_phrase(a.status);
-  TextWriter out(
-      text, kFixed + reason.size() + a.date.size() + a.content_type.size() + a.fields.size() + a.body.size());
+  TextWriter out(text, kFixed + reason.size() + a.date.size() + a.content_type.size() + a.fields.size() +
+                           a.request_id.size() + a.body.size());
   out << "HTTP/1.1 " << a.status << " " << reason << "\r\nDate: " << a.date;
   const bool bodiless = a.status == 204 || a.status == 304;  // RFC 9112 §6.3
   if (!bodiless) out << "\r\nContent-Type: " << a.content_type << "\r\nContent-Length: " << a.body.size();
   if (a.no_store) out << "\r\nCache-Control: no-store";
   out << "\r\n" << a.fields;
+  if (!a.request_id.empty()) out << "X-Request-ID: " << a.request_id << "\r\n";
   if (!a.keep_alive)
     out << "Connection: close\r\n";
   else if (a.client_minor_version == 0)

@@ -218,16 +218,32 @@ Exchange::Ending Exchange::give_up_writing(bool late) {
   return Ending::Abort;
 }
 
+// Gives the request its id: the one that a trusted proxy sent, else a new one. Answers, the server's request
+// and the log carry the same.
+void Exchange::name_request() {
+  auto& space = *space_;
+  if (!space.request_id.empty()) return;
+  const auto* said = space.request.client.peer_trusted
+                         ? http::find_field(space.head.fields, http::FieldId::XRequestId)
+                         : nullptr;
+  if (said != nullptr && !said->hop_by_hop && !said->value.empty())
+    space.request_id = said->value;
+  else
+    worker_.make_request_id(space.request_id);
+}
+
 net::Task<Exchange::Ending> Exchange::send(const http::Answer& in_step) {
   if (session_.client.owes_write())
     return net::Task<Ending>::ended(give_up_writing(!session_.client.peer_left()));
   auto& space = *space_;
+  name_request();
   const auto& head = space.head;
   auto answer = in_step;
   answer.keep_alive = in_step.keep_alive && head.keep_alive && !session_.is_leaving();
   answer.omit_body = head.method == "HEAD";
   answer.client_minor_version = head.minor_version;
   answer.date = worker_.http_date(latest_);
+  answer.request_id = space.request_id;
   status_ = answer.status;
   if (!answer.omit_body) bytes_out_ = answer.body.size();
   space.out.clear();

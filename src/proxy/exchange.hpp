@@ -87,6 +87,7 @@ class Exchange {
   [[nodiscard]] Ending give_up_writing(bool late);
   [[nodiscard]] Ending answered_with(const net::ErrorCode& ec, std::size_t sent, bool keep_alive);
   [[nodiscard]] bool drop_body();
+  void name_request();
   void note_standing(const policy::Decision& decision);
   void settle(unsigned status, const http::ResponseHead* head);
 

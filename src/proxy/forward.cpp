@@ -36,13 +36,7 @@ void end_by_reset(net::Stream& stream) noexcept {
 // Writes the request for the upstream, and takes what of the body came with it.
 void Exchange::write_request(Attempt& attempt) {
   auto& space = *space_;
-  const auto* said = space.request.client.peer_trusted
-                         ? http::find_field(space.head.fields, http::FieldId::XRequestId)
-                         : nullptr;
-  if (said != nullptr && !said->hop_by_hop)
-    space.request_id = said->value;
-  else
-    worker_.make_request_id(space.request_id);
+  name_request();
   if (space.head.wants_upgrade)
     attempt.upgrade = http::protocol_to_ask(space.head, config_.routes[*route_].upgrades);
   write_head(attempt, {});

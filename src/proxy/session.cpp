@@ -267,11 +267,13 @@ net::Task<void> Session::refuse_head(http::Fault fault, observe::ClientError kin
   worker.counters.requests(std::nullopt, fault.status).add();
   std::string body;
   http::append_error_json(body, fault.status, fault.what);
-  std::string out;
+  std::string id, out;
+  worker.make_request_id(id);
   http::write_answer(out, {.status = fault.status,
                            .body = body,
                            .fields = fault.status == 405 ? kAllow : std::string_view{},
                            .date = worker.http_date(worker.clock.now()),
+                           .request_id = id,
                            .keep_alive = false});
   net::ErrorCode ec;
   auto sent = client.try_write(out, {}, ec);
@@ -283,7 +285,7 @@ net::Task<void> Session::refuse_head(http::Fault fault, observe::ClientError kin
     if (!ec) sent = out.size();
   }
   worker.counters.bytes_out.add(sent);
-  log_refusal(fault, kind, sent);
+  log_refusal(fault, kind, sent, id);
   late_ = false;
   if (client.owes_write())
     client.close();
@@ -292,13 +294,15 @@ net::Task<void> Session::refuse_head(http::Fault fault, observe::ClientError kin
 }
 
 // Of a head that is none the log can say who sent it and what was wrong.
-void Session::log_refusal(const http::Fault& fault, observe::ClientError kind, std::size_t sent) {
+void Session::log_refusal(const http::Fault& fault, observe::ClientError kind, std::size_t sent,
+                          std::string_view request_id) {
   if (worker.access_log == nullptr) return;
   observe::AccessRecord record;
   record.start = worker.clock.now();
   record.client = peer;
   record.status = fault.status;
   record.bytes_out = sent;
+  record.request_id = request_id;
   record.error = kind == observe::ClientError::HeadTimeout    ? "head_timeout"
                  : kind == observe::ClientError::HeadTooLarge ? "head_too_large"
                                                               : "bad_head";

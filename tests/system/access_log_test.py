@@ -46,6 +46,25 @@ class AccessLog(TestCase):
             self.assertEqual([client.get("/", X_Request_ID=f"edge-{number}").status for number in range(2)], [200, 429])
         self.assertEqual([line["request_id"] for line in self.lines(path, 2)], ["edge-0", "edge-1"])
 
+    def test_every_answer_of_its_own_names_its_request_as_the_log_does(self):
+        routes = "".join(f'[[route]]\nmatch = {{ path = "{path}" }}\n{target}\n' for path, target in (
+            ("/own", 'respond = { status = 200, body = "pong" }'), ("/away", 'upstream = "away"'), ("/api/*", 'upstream = "api"')))
+        away = f'[[upstream]]\nname = "away"\nservers = ["127.0.0.1:{closed_port()}"]\n'
+        weir, path = self.start_weir(self.start(Upstream()).port, routes=away + routes, server='max_head = "1KiB"',
+                                     rules=rule("per-ip", "1/day", burst=1, match='{ path = "/api/*" }') +
+                                     rule("users", "1/day", key='["user"]', on_missing='"reject"', match='{ path = "/api/users" }'))
+        asked = (("GET", "/api/x", {}), ("GET", "/api/x", {}), ("HEAD", "/api/x", {}), ("GET", "/api/users", {}), ("GET", "/own", {}),
+                 ("GET", "/none", {}), ("GET", "/away", {}), ("GET", "/own", {"X-Large": "x" * 2000}), ("GET /", "/", {}))
+        told = []
+        for method, target, headers in asked:
+            with weir.connect() as client:
+                got = client.request(method, target, headers)
+            told.append((got.status, got["x-request-id"]))
+        lines = sorted(self.lines(path, len(asked)), key=lambda line: line["time"])
+        self.assertEqual([status for status, _ in told], [200, 429, 429, 401, 200, 404, 502, 431, 400])
+        self.assertEqual(told[1:], [(line["status"], line["request_id"]) for line in lines[1:]])
+        self.assertEqual(len({number for _, number in told[1:]}), len(asked) - 1)
+
     def test_a_head_that_is_none_was_answered_with_so_many_octets(self):
         weir, path = self.start_weir(self.start(Upstream()).port)
         with weir.connect() as client:

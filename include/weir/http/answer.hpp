@@ -45,7 +45,8 @@ struct Answer {
   std::string_view content_type = "application/json";
   std::string_view body{};
   std::string_view fields{};
-  std::string_view date{};  // an HTTP-date (RFC 9110 §5.6.7)
+  std::string_view date{};        // an HTTP-date (RFC 9110 §5.6.7)
+  std::string_view request_id{};  // of X-Request-ID; empty: the field is left out
   bool keep_alive = true;
   bool omit_body = false;  // to HEAD
   bool no_store = true;

@@ -37,6 +37,12 @@ TEST(WriteAnswer, ToTheByte) {
             "Content-Length: 5\r\nConnection: close\r\n\r\nhello");
 }
 
+TEST(WriteAnswer, NamesTheRequest) {
+  const auto out = written({.status = 429, .date = kDate, .request_id = "7f-1"});
+  EXPECT_NE(out.find("\r\nX-Request-ID: 7f-1\r\n"), std::string::npos) << out;
+  EXPECT_EQ(written({.status = 429, .date = kDate}).find("X-Request-ID"), std::string::npos);
+}
+
 TEST(WriteAnswer, ToHeadIsTheSameWithoutTheBody) {
   const auto whole = written({.status = 404, .body = "{}", .date = kDate});
   EXPECT_EQ(written({.status = 404, .body = "{}", .date = kDate, .omit_body = true}) + "{}", whole);
