@@ -41,9 +41,8 @@ Condition::Change Condition::put_out(const Ejection& settings, base::TimePoint n
   failures_ = 0;
   good_ = 0;
   trial_ = Trial::None;
-  if (was_out) return Change::None;
   ++ejections_;
-  return Change::Out;
+  return was_out ? Change::OutAgain : Change::Out;
 }
 
 Condition::Change Condition::answered(base::TimePoint sent, base::TimePoint now) noexcept {
@@ -64,7 +63,8 @@ Condition::Change Condition::probed(const HealthCheck& check, bool good, base::T
   good_ = good ? good_ + 1 : 0;
   bad_ = good ? 0 : bad_ + 1;
   if (good) return out() && good_ >= check.healthy_after ? come_back(now) : Change::None;
-  if (down() || bad_ < check.unhealthy_after) return Change::None;
+  if (down()) return Change::StillDown;
+  if (bad_ < check.unhealthy_after) return Change::None;
   out_until_ = kDown;
   trial_ = Trial::None;
   ++ejections_;

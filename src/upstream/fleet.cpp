@@ -220,21 +220,39 @@ void Fleet::Member::publish(Condition::Change change, base::TimePoint now, std::
   known_->suspect.store(known_->condition.suspect(), std::memory_order_relaxed);
   if (change == Condition::Change::None) return;
   if (serves()) fleet_.queue_->freed();
-  if (!fleet_.report_) return;
+  if (!fleet_.report_ || !is_logged(change, now)) return;
   try {
-    auto line = "upstream \"" + fleet_.settings_.name + "\": server " + name_;
-    if (change == Condition::Change::Out)
-      line.append(" is out for ")
-          .append(seconds(known_->condition.out_until() - now))
-          .append(": ")
-          .append(why);
-    else if (change == Condition::Change::Down)
-      line.append(" is down: ").append(why);
-    else
-      line += " is back";
-    fleet_.report_(line);
+    fleet_.report_(line_of(change, now, why));
   } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory, and a line less is the least of it
   }
+}
+
+// REQUIRES known_->mutex.
+bool Fleet::Member::is_logged(Condition::Change change, base::TimePoint now) noexcept {
+  using Change = Condition::Change;
+  auto& outages = known_->outages;
+  if (change == Change::Back) return outages.ends();
+  if (change == Change::OutAgain || change == Change::StillDown)
+    return outages.goes_on(now, change == Change::OutAgain);
+  return outages.begins(now);
+}
+
+// REQUIRES known_->mutex, and that the change is logged.
+std::string Fleet::Member::line_of(Condition::Change change, base::TimePoint now, std::string_view why) {
+  using Change = Condition::Change;
+  auto line = "upstream \"" + fleet_.settings_.name + "\": server " + name_;
+  if (change == Change::Back) return line + " is back";
+  const auto left = seconds(known_->condition.out_until() - now);
+  line += change == Change::Out        ? " is out for " + left
+          : change == Change::OutAgain ? " is still out, for another " + left
+          : change == Change::Down     ? " is down"
+                                       : " is still down";
+  line.append(": ").append(why);
+  const auto left_out = known_->outages.left_out();
+  if (left_out != 0)
+    line += "; " + std::to_string(left_out) + (left_out == 1 ? " ejection" : " ejections") +
+            " before it went unlogged";
+  return line;
 }
 
 }  // namespace weir::upstream

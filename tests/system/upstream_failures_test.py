@@ -122,6 +122,16 @@ class Failures(TestCase):
         eventually(lambda: len(again.exchanges) > 20, "it has its share again")
         self.assert_none_lost_or_late(load)
 
+    def test_each_ejection_counts_and_the_log_has_a_line_a_minute(self):
+        weir = self.weir(closed_port(), 'eject = { least = "20ms", most = "50ms" }')
+        began = time.monotonic()
+        load = self.load(weir)
+        eventually(lambda: weir.metric("weir_upstream_ejections_total") >= 20, "it is put out again and again")
+        load.stop()
+        lines = [line for line in weir.lines if " out" in line and "server 127" in line]
+        self.assertIn("is out for", lines[0])
+        self.assertLessEqual(len(lines), 1 + (time.monotonic() - began) / 60, lines)
+
     def test_a_server_that_answers_garbage(self):
         for garbage in (b"garbage\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", b"HTTP/1.1 20", b"",
                         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"):

@@ -17,7 +17,9 @@ namespace weir::upstream {
 
 class Condition {
  public:
-  enum class Change : std::uint8_t { None, Out, Down, Back };
+  // OutAgain: a request that tried a server which is out failed, so it is out for longer. StillDown: another
+  // probe of a server which is down failed.
+  enum class Change : std::uint8_t { None, Out, OutAgain, Down, StillDown, Back };
 
   // Each says what changed. `random`: any 64 bits.
   //
@@ -59,7 +61,7 @@ class Condition {
   [[nodiscard]] base::TimePoint back_since() const noexcept { return back_since_; }
   // Whether answered() would change anything.
   [[nodiscard]] bool suspect() const noexcept { return failures_ != 0 || (out() && !down()); }
-  // How often it was put out.
+  // Returns how often it was put out, by requests that tried it while it was out as well.
   [[nodiscard]] std::uint64_t ejections() const noexcept { return ejections_; }
 
  private:

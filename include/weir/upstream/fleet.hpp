@@ -7,6 +7,7 @@
 #include "weir/base/result.hpp"
 #include "weir/net/listener.hpp"
 #include "weir/upstream/condition.hpp"
+#include "weir/upstream/outage_log.hpp"
 #include "weir/upstream/server_queue.hpp"
 #include "weir/upstream/upstream_settings.hpp"
 
@@ -37,7 +38,8 @@ struct Server {
 
 class Fleet {
  public:
-  // Told of every change, one line each, in the order in which they came about; from any thread.
+  // Gets a line for each change that OutageLog lets through, in the order in which they came about; from any
+  // thread.
   using Report = std::function<void(const std::string&)>;
 
   // One server.
@@ -121,6 +123,8 @@ class Fleet {
     void note_answer(base::TimePoint sent, base::TimePoint now) noexcept;
     [[nodiscard]] std::optional<base::Duration> spend(base::TimePoint now) noexcept;
     void publish(Condition::Change change, base::TimePoint now, std::string_view why) noexcept;
+    [[nodiscard]] bool is_logged(Condition::Change change, base::TimePoint now) noexcept;
+    [[nodiscard]] std::string line_of(Condition::Change change, base::TimePoint now, std::string_view why);
 
     const Fleet& fleet_;
     const std::string name_;
@@ -138,6 +142,7 @@ class Fleet {
       alignas(64) std::atomic<std::uint32_t> in_flight{0};  // counted where it is bounded
       std::mutex mutex;
       Condition condition;                         // under the mutex
+      OutageLog outages;                           // likewise
       std::uint64_t random;                        // likewise
       limit::Cell spent;                           // of settings_.limit, likewise
       std::shared_ptr<const Addresses> addresses;  // likewise

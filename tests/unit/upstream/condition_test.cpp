@@ -64,7 +64,7 @@ TEST(Condition, WhoseClientOwesItsBodyKeepsNobodyFromTrying) {
   EXPECT_TRUE(condition.begin_trial(kSettings, due + 1s)) << "nor is it out for longer:";
   EXPECT_EQ(out_for(condition, due + 1s), 1s);
   EXPECT_FALSE(condition.begin_trial(kSettings, due + 1'999'999us, true)) << "one tries it that owes nothing";
-  EXPECT_EQ(condition.unreachable(kSettings, due + 1s, kWhole), Change::None);
+  EXPECT_EQ(condition.unreachable(kSettings, due + 1s, kWhole), Change::OutAgain);
   EXPECT_EQ(out_for(condition, due + 1s), 2s);
 }
 
@@ -72,7 +72,7 @@ TEST(Condition, WhatComesOfARequestThatOwesItsBodyCountsAllTheSame) {
   Condition condition;
   condition.unreachable(kSettings, kStart, kWhole);
   ASSERT_TRUE(condition.begin_trial(kSettings, kStart + 1s, true));
-  EXPECT_EQ(condition.failed(kSettings, kStart + 1s, kStart + 1500ms, kWhole), Change::None);
+  EXPECT_EQ(condition.failed(kSettings, kStart + 1s, kStart + 1500ms, kWhole), Change::OutAgain);
   EXPECT_EQ(out_for(condition, kStart + 1500ms), 2s);
   ASSERT_TRUE(condition.begin_trial(kSettings, kStart + 3500ms, true));
   EXPECT_EQ(condition.answered(kStart + 3500ms, kStart + 3600ms), Change::Back);
@@ -101,9 +101,9 @@ TEST(Condition, TheTimeDoublesUpToItsBound) {
     EXPECT_EQ(out_for(condition, now), expected);
     now = condition.out_until();
     ASSERT_TRUE(condition.begin_trial(kSettings, now));
-    EXPECT_EQ(condition.failed(kSettings, now, now, kWhole), Change::None) << "it was out before";
+    EXPECT_EQ(condition.failed(kSettings, now, now, kWhole), Change::OutAgain);
   }
-  EXPECT_EQ(condition.ejections(), 1U);
+  EXPECT_EQ(condition.ejections(), 6U) << "the first, and each request that tried it in vain";
 }
 
 TEST(Condition, AnAnswerBringsItBack) {
@@ -153,9 +153,10 @@ TEST(Condition, ProbesCountInARow) {
   for (const bool good : {false, false, true, false, false})
     EXPECT_EQ(condition.probed(kCheck, good, kStart), Change::None);
   EXPECT_EQ(condition.probed(kCheck, false, kStart), Change::Down);
-  EXPECT_EQ(condition.probed(kCheck, false, kStart), Change::None) << "it is said once";
+  EXPECT_EQ(condition.probed(kCheck, false, kStart), Change::StillDown);
   EXPECT_EQ(condition.probed(kCheck, true, kStart), Change::None);
-  EXPECT_EQ(condition.probed(kCheck, false, kStart), Change::None);
+  EXPECT_EQ(condition.probed(kCheck, false, kStart), Change::StillDown);
+  EXPECT_EQ(condition.ejections(), 1U);
   EXPECT_EQ(condition.probed(kCheck, true, kStart), Change::None);
   EXPECT_EQ(condition.probed(kCheck, true, kStart + 1s), Change::Back);
   EXPECT_EQ(condition.back_since(), kStart + 1s);
@@ -194,7 +195,7 @@ TEST(Condition, WhatCannotBeSentAgainTriesASilentServerLate) {
   now += 1s;
   ASSERT_TRUE(condition.begin_trial(kSettings, now));
   EXPECT_EQ(condition.open_to_all_from(kSettings), now + 1s + 8s) << "others still try it";
-  EXPECT_EQ(condition.unreachable(kSettings, now, kWhole), Change::None);
+  EXPECT_EQ(condition.unreachable(kSettings, now, kWhole), Change::OutAgain);
   EXPECT_EQ(condition.open_to_all_from(kSettings), condition.out_until()) << "it takes nothing any more";
   condition.moved(false, now);
   EXPECT_EQ(condition.open_to_all_from(kSettings), now);

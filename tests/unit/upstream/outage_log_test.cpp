@@ -1,0 +1,65 @@
+#include "weir/upstream/outage_log.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::upstream {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr base::TimePoint kStart{base::Duration{1'771'581'600'000'000}};
+
+TEST(OutageLog, LogsAnOutageOnceAMinuteWhileItLasts) {
+  OutageLog log;
+  EXPECT_TRUE(log.begins(kStart));
+  int lines = 0;
+  for (auto at = 1s; at <= 600s; at += 1s) lines += log.goes_on(kStart + at, true) ? 1 : 0;
+  EXPECT_EQ(lines, 10);
+  EXPECT_TRUE(log.ends());
+}
+
+TEST(OutageLog, LogsTheEndOfAnOutageThatItLogged) {
+  OutageLog log;
+  EXPECT_FALSE(log.ends());
+  EXPECT_TRUE(log.begins(kStart));
+  EXPECT_TRUE(log.ends());
+  EXPECT_FALSE(log.ends());
+}
+
+TEST(OutageLog, LogsAFewOutagesAMinuteOfAServerThatComesAndGoes) {
+  OutageLog log;
+  unsigned begun = 0, ended = 0;
+  for (int i = 0; i < 1000; ++i) {
+    begun += log.begins(kStart + i * 50ms) ? 1 : 0;
+    ended += log.ends() ? 1 : 0;
+  }
+  EXPECT_EQ(begun, OutageLog::kMostOutages);
+  EXPECT_EQ(ended, OutageLog::kMostOutages);
+  EXPECT_EQ(log.left_out(), 1000 - OutageLog::kMostOutages);
+  EXPECT_TRUE(log.begins(kStart + 61s));
+}
+
+TEST(OutageLog, TellsOfAnOutageThatBeganUnloggedOnceAMinuteHasPassed) {
+  OutageLog log;
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(log.begins(kStart));
+    EXPECT_TRUE(log.ends());
+  }
+  EXPECT_FALSE(log.begins(kStart + 1s));
+  EXPECT_FALSE(log.goes_on(kStart + 30s, true));
+  EXPECT_TRUE(log.goes_on(kStart + 60s, true));
+  EXPECT_EQ(log.left_out(), 2U);
+  EXPECT_EQ(log.left_out(), 0U);
+  EXPECT_TRUE(log.ends());
+}
+
+TEST(OutageLog, CountsNoFailedProbeAsAnEjection) {
+  OutageLog log;
+  EXPECT_TRUE(log.begins(kStart));
+  EXPECT_FALSE(log.goes_on(kStart + 1s, false));
+  EXPECT_EQ(log.left_out(), 0U);
+  EXPECT_TRUE(log.goes_on(kStart + 60s, false));
+}
+
+}  // namespace
+}  // namespace weir::upstream
