@@ -4,6 +4,7 @@
 
 #include "weir/base/siphash.hpp"
 #include "weir/net/tls_client.hpp"
+#include "weir/observe/json_value.hpp"
 
 #include <algorithm>
 #include <array>
@@ -194,17 +195,17 @@ std::string AlertBook::message(const Alert& alert, Change change, base::TimePoin
                            (change == Change::Ended ? " has ended: " : " is firing: ") +
                            std::to_string(alert.surge.seen()) + " " + what + " of " +
                            subject_name(settings.on) + " " + settings.subject + ", threshold " + above;
-  return json::serialize(json::object{{"alert", settings.name},
-                                      {"state", state},
-                                      {"repeated", change == Change::GoesOn},
-                                      {subject_name(settings.on), settings.subject},
-                                      {what, alert.surge.seen()},
-                                      {"above", above},
-                                      {"since", written(alert.surge.since())},
-                                      {"at", written(now)},
-                                      {"host", host_},
-                                      {"version", version_},
-                                      {"text", text}});
+  return observe::json_text(json::object{{"alert", settings.name},
+                                         {"state", state},
+                                         {"repeated", change == Change::GoesOn},
+                                         {subject_name(settings.on), settings.subject},
+                                         {what, alert.surge.seen()},
+                                         {"above", above},
+                                         {"since", written(alert.surge.since())},
+                                         {"at", written(now)},
+                                         {"host", host_},
+                                         {"version", version_},
+                                         {"text", text}});
 }
 
 AlertBook::Alerts AlertBook::speakers() {

@@ -2,6 +2,8 @@
 #include "admin/limit_json.hpp"
 #include "admin/pages.hpp"
 
+#include "weir/observe/json_value.hpp"
+
 #include <optional>
 #include <string>
 #include <utility>
@@ -136,7 +138,7 @@ net::Awaitable<Answer> answer_explain(const Sources& sources, const Question& qu
     co_return error_answer(400, "bad_request", *fault);
   auto asked = sources.explain(std::move(inquiry));
   const auto said = co_await std::move(asked);
-  co_return Answer{.status = 200, .body = json::serialize(explanation_json(said))};
+  co_return Answer{.status = 200, .body = observe::json_text(explanation_json(said))};
 }
 
 }  // namespace weir::admin

@@ -3,6 +3,7 @@
 #include "admin/pages.hpp"
 
 #include "weir/http/percent.hpp"
+#include "weir/observe/json_value.hpp"
 
 #include <algorithm>
 #include <string>
@@ -61,7 +62,7 @@ net::Awaitable<Answer> answer_keys(const Sources& sources, const Question& asked
   for (const auto& limit : said.limits) limits.push_back(limit_json(limit));
   json::object body{{"rule", rule}, {"key", texts_json(said.key)}, {"limits", std::move(limits)}};
   if (said.reset) body["reset"] = true;
-  co_return Answer{.status = 200, .body = json::serialize(body)};
+  co_return Answer{.status = 200, .body = observe::json_text(body)};
 }
 
 }  // namespace weir::admin

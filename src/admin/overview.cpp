@@ -5,6 +5,7 @@
 #include "admin/totals.hpp"
 
 #include "weir/admin/recorder.hpp"
+#include "weir/observe/json_value.hpp"
 
 #include <algorithm>
 #include <array>
@@ -203,13 +204,13 @@ std::string overview_json(const Sources& sources) {
   if (sources.alerts) out["alerts"] = alerts(sources.alerts());
   if (const auto figures = sources.process ? sources.process() : std::nullopt)
     out["process"] = process(*figures);
-  return json::serialize(out);
+  return observe::json_text(out);
 }
 
 std::string history_json(const Sources& sources) {
   json::object out{{"step_ms", Recorder::kStep.count() / 1000}, {"end", 0}, {"rules", json::array()}};
   for (const char* verdict : observe::kVerdictNames) out[verdict] = json::array();
-  if (sources.recorder == nullptr) return json::serialize(out);
+  if (sources.recorder == nullptr) return observe::json_text(out);
   const Recorder& recorder = *sources.recorder;
   const auto& history = recorder.history();
   out["end"] = millis(recorder.latest());
@@ -220,7 +221,7 @@ std::string history_json(const Sources& sources) {
                      {"admitted", increases(history, observe::kVerdicts + 2 * i)},
                      {"refused", increases(history, observe::kVerdicts + 2 * i + 1)}});
   out["rules"] = std::move(rules);
-  return json::serialize(out);
+  return observe::json_text(out);
 }
 
 }  // namespace weir::admin

@@ -3,6 +3,8 @@
 #include "admin/static.hpp"
 #include "admin/top.hpp"
 
+#include "weir/observe/json_value.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -23,12 +25,12 @@ Answer say_readiness(const Sources& sources, const Question& question) {
   json::object body{{"ready", now.ready}};
   if (!now.detail.empty()) body["detail"] = now.detail;
   if (!now.cause.empty() && question.is_operators) body["cause"] = now.cause;
-  return {.status = now.ready ? 200U : 503U, .body = json::serialize(body)};
+  return {.status = now.ready ? 200U : 503U, .body = observe::json_text(body)};
 }
 
 // For the dashboard, in whose browser's log a 401 would stand.
 Answer say_access(const Sources&, const Question& question) {
-  return {.status = 200, .body = json::serialize(json::object{{"admitted", question.has_token}})};
+  return {.status = 200, .body = observe::json_text(json::object{{"admitted", question.has_token}})};
 }
 
 Answer say_metrics(const Sources& sources, const Question&) {

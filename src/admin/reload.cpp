@@ -1,6 +1,8 @@
 // POST /api/reload: the configuration is read anew, and what came of it.
 #include "admin/pages.hpp"
 
+#include "weir/observe/json_value.hpp"
+
 #include <memory>
 
 #include <boost/asio/basic_waitable_timer.hpp>
@@ -29,12 +31,13 @@ json::array lines(const std::vector<std::string>& texts) {
 Answer answer_of(const ReloadOutcome& outcome) {
   if (outcome.mistakes.empty())
     return {.status = 200,
-            .body = json::serialize(
+            .body = observe::json_text(
                 json::object{{"changes", lines(outcome.changes)}, {"warnings", lines(outcome.warnings)}})};
-  return {.status = 422,
-          .body = json::serialize(json::object{{"error", "configuration_refused"},
-                                               {"message", "The file is not in force; nothing was changed."},
-                                               {"mistakes", lines(outcome.mistakes)}})};
+  return {
+      .status = 422,
+      .body = observe::json_text(json::object{{"error", "configuration_refused"},
+                                              {"message", "The file is not in force; nothing was changed."},
+                                              {"mistakes", lines(outcome.mistakes)}})};
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include "admin/answer.hpp"
 #include "admin/totals.hpp"
 
+#include "weir/observe/json_value.hpp"
+
 #include <boost/json.hpp>
 
 namespace weir::admin {
@@ -32,7 +34,7 @@ json::object rule_json(const Sources& sources, std::size_t at) {
 std::string rules_json(const Sources& sources) {
   json::array rules;
   for (std::size_t i = 0; i < sources.rules.size(); ++i) rules.push_back(rule_json(sources, i));
-  return json::serialize(json::object{{"rules", std::move(rules)}});
+  return observe::json_text(json::object{{"rules", std::move(rules)}});
 }
 
 }  // namespace weir::admin

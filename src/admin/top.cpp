@@ -2,6 +2,7 @@
 
 #include "weir/base/hex.hpp"
 #include "weir/http/percent.hpp"
+#include "weir/observe/json_value.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -105,7 +106,7 @@ Answer say_top(const Sources& sources, const Question& question) {
   }
   if (wish->rule && list.empty())
     return error_answer(404, "no_such_rule", "No rule is called so; /api/rules has their names.");
-  return {.status = 200, .body = json::serialize(json::object{{"top", std::move(list)}})};
+  return {.status = 200, .body = observe::json_text(json::object{{"top", std::move(list)}})};
 }
 
 }  // namespace weir::admin

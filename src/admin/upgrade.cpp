@@ -1,6 +1,8 @@
 // POST /api/upgrade: a new process of weir's binary takes over, and what came of it.
 #include "admin/pages.hpp"
 
+#include "weir/observe/json_value.hpp"
+
 #include <chrono>
 #include <memory>
 
@@ -25,11 +27,11 @@ Answer answer_of(const UpgradeOutcome& outcome) {
   if (!outcome.fault.empty()) return error_answer(409, "not_upgraded", outcome.fault);
   using Milliseconds = std::chrono::duration<double, std::milli>;
   return {.status = 200,
-          .body = json::serialize(json::object{{"process", outcome.process},
-                                               {"keys", outcome.keys},
-                                               {"changed", outcome.changed},
-                                               {"left_out", outcome.left_out},
-                                               {"paused_ms", Milliseconds(outcome.paused).count()}})};
+          .body = observe::json_text(json::object{{"process", outcome.process},
+                                                  {"keys", outcome.keys},
+                                                  {"changed", outcome.changed},
+                                                  {"left_out", outcome.left_out},
+                                                  {"paused_ms", Milliseconds(outcome.paused).count()}})};
 }
 
 }  // namespace

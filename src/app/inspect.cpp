@@ -3,6 +3,8 @@
 #include "app/admin_json.hpp"
 #include "app/report.hpp"
 
+#include "weir/observe/json_value.hpp"
+
 #include <iostream>
 #include <stdexcept>
 
@@ -125,8 +127,8 @@ json::object inquiry_of(const ExplainOptions& options) {
 
 int run_explain(const AdminAccess& access, const ExplainOptions& options) {
   return tell(access, [&] {
-    const auto said = ask(access, "POST", "/api/explain", json::serialize(inquiry_of(options)), "verdict");
-    return options.json ? json::serialize(said) + "\n" : explanation_report(said);
+    const auto said = ask(access, "POST", "/api/explain", observe::json_text(inquiry_of(options)), "verdict");
+    return options.json ? observe::json_text(said) + "\n" : explanation_report(said);
   });
 }
 
@@ -135,7 +137,7 @@ int run_keys(const AdminAccess& access, const KeysOptions& options) {
     std::string target = "/api/keys?rule=" + escaped(options.rule);
     for (const auto& part : options.key) target += "&key=" + escaped(part);
     const auto said = ask(access, options.reset ? "DELETE" : "GET", std::move(target), {}, "limits");
-    return options.json ? json::serialize(said) + "\n" : keys_report(said);
+    return options.json ? observe::json_text(said) + "\n" : keys_report(said);
   });
 }
 

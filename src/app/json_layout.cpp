@@ -1,8 +1,10 @@
 #include "app/json_layout.hpp"
 
+#include "weir/observe/json_value.hpp"
+
 #include <algorithm>
 
-#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
 
 namespace weir::app {
 
@@ -43,14 +45,14 @@ class Layout {
   static std::string on_one_line(const json::value& value) {
     std::string line;
     if (const auto* array = value.if_array()) {
-      for (const auto& element : *array) line += (line.empty() ? "" : ", ") + json::serialize(element);
+      for (const auto& element : *array) line += (line.empty() ? "" : ", ") + observe::json_text(element);
       return "[" + line + "]";
     }
     const auto* object = value.if_object();
-    if (object == nullptr) return json::serialize(value);
+    if (object == nullptr) return observe::json_text(value);
     for (const auto& [name, inner] : *object)
-      line +=
-          (line.empty() ? "" : ", ") + json::serialize(json::string(name)) + ": " + json::serialize(inner);
+      line += (line.empty() ? "" : ", ") + observe::json_text(json::string(name)) + ": " +
+              observe::json_text(inner);
     return "{" + line + "}";
   }
 
@@ -74,7 +76,7 @@ class Layout {
       if (!first) text += ',';
       first = false;
       break_line(depth + 1);
-      const auto key = json::serialize(json::string(name)) + ": ";
+      const auto key = observe::json_text(json::string(name)) + ": ";
       text += key;
       put(inner, depth + 1, key.size());
     }

@@ -1,6 +1,7 @@
 #include "app/report.hpp"
 
 #include "weir/base/units.hpp"
+#include "weir/observe/json_value.hpp"
 
 #include <algorithm>
 #include <array>
@@ -24,7 +25,7 @@ std::string_view text(const json::object& from, std::string_view name) {
 
 std::string number(const json::object& from, std::string_view name) {
   const auto* value = from.if_contains(name);
-  return value == nullptr ? "" : json::serialize(*value);
+  return value == nullptr ? "" : observe::json_text(*value);
 }
 
 // Null stands for never.

@@ -42,10 +42,14 @@ std::uint64_t beyond(limit::Turn turn, base::TimePoint at) noexcept {
   return turn > limit::turn_at(at) ? turn - limit::turn_at(at) : 0;
 }
 
-// So that reading gives the same number again.
+// So that reading gives the same number again. What is below any threshold counts as 0: else it would have
+// more digits than there is room for.
 void write_number(TextWriter& out, std::string_view name, double value) {
+  constexpr double kLeast = 1e-9;
   std::array<char, 32> text;
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value < kLeast ? 0 : value,
+                                 std::chars_format::fixed)
+                       .ptr;
   out << name << std::string_view(text.data(), static_cast<std::size_t>(end - text.data()));
 }
 

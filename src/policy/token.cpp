@@ -2,6 +2,8 @@
 // the token names, and does not look at times.
 #include "weir/policy/token.hpp"
 
+#include "weir/base/plain_number.hpp"
+
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -69,6 +71,7 @@ std::string fault_in_key(const Algorithm& algorithm, const std::string& key) {
 
 std::string text_of(const boost::json::value& value) {
   if (const auto* text = value.if_string()) return {text->data(), text->size()};
+  if (const auto* number = value.if_double()) return base::plain_number(*number);
   return value.is_number() || value.is_bool() ? boost::json::serialize(value) : std::string();
 }
 

@@ -62,12 +62,13 @@ TEST(Token, ClaimsAreTextNumbersAndTruth) {
   Claims claims;
   const auto token =
       signed_token(R"({"sub":"ann","n":-7,"t":true,"f":false,"l":["a"],"o":{"a":"b"},"z":null,"e":"",)"
-                   R"("u":"\u00fc"})",
+                   R"("u":"\u00fc","big":28800.0,"level":5.5,"exp10":1e3})",
                    kSecret);
   ASSERT_TRUE(verifier().verify(token, kNow, claims));
   const std::pair<const char*, const char*> cases[] = {
-      {"sub", "ann"}, {"n", "-7"}, {"t", "true"},     {"f", "false"}, {"l", ""}, {"o", ""},
-      {"z", ""},      {"e", ""},   {"u", "\xc3\xbc"}, {"Sub", ""},    {"", ""}};
+      {"sub", "ann"}, {"n", "-7"},      {"t", "true"},    {"f", "false"},    {"l", ""},
+      {"o", ""},      {"z", ""},        {"e", ""},        {"u", "\xc3\xbc"}, {"Sub", ""},
+      {"", ""},       {"big", "28800"}, {"level", "5.5"}, {"exp10", "1000"}};
   for (const auto& [name, value] : cases) EXPECT_EQ(claims.find(name), value) << name;
 }
 

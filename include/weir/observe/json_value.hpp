@@ -1,0 +1,15 @@
+// JSON values as text. All JSON that weir builds from values is written here: Boost.JSON's own writer puts
+// every fraction in scientific notation, 28800.0 as 2.88E4.
+#pragma once
+
+#include <string>
+
+#include <boost/json/fwd.hpp>
+
+namespace weir::observe {
+
+// Returns the value as compact JSON with plain numbers (base/plain_number.hpp).
+[[nodiscard]] std::string json_text(const boost::json::value& value);
+[[nodiscard]] std::string json_text(const boost::json::object& object);
+
+}  // namespace weir::observe
