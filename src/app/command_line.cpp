@@ -2,6 +2,7 @@
 
 #include "app/admin_access.hpp"
 #include "app/certificates.hpp"
+#include "app/check_json.hpp"
 #include "app/mistakes.hpp"
 #include "app/replay_command.hpp"
 #include "app/schema_json.hpp"
@@ -23,6 +24,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -57,6 +59,7 @@ struct Words {
   pid_t process = 0;  // of reload
   bool once = false;
   bool strict = false;  // of check
+  bool json = false;    // of check, redis-check and top
   unsigned clients = 5;
 };
 
@@ -107,11 +110,13 @@ void declare(CLI::App& app, Words& words) {
   auto* check = app.add_subcommand("check", "read a configuration and show what was understood");
   declare_file(*check, words);
   check->add_flag("--strict", words.strict, "exit 1 where there is a warning");
+  check->add_flag("--json", words.json, "for machines");
   auto* redis = app.add_subcommand("redis-check",
                                    "ask the Redis of a configuration whether it will do; exit 0: it will, "
                                    "warnings and all; 1: it will not, "
                                    "or nobody answers; 2: the configuration is wrong or names no Redis");
   declare_file(*redis, words);
+  redis->add_flag("--json", words.json, "for machines");
   auto* replay = app.add_subcommand(
       "replay", "run recorded traffic through a candidate rule set: who would newly be refused or admitted");
   replay->add_option("-c,--config", words.config, "the candidate: a configuration file")
@@ -130,6 +135,7 @@ void declare(CLI::App& app, Words& words) {
   declare_access(*top, words, kFileAlone);
   top->add_option("--clients", words.clients, "of each list")->check(CLI::Range(1u, 1024u))->type_name("N");
   top->add_flag("--once", words.once, "prints one frame, of a second, and ends");
+  top->add_flag("--json", words.json, "prints that frame for machines");
   auto* echo = app.add_subcommand("echo", "a small upstream for demos, tests and load");
   echo->add_option("--listen", words.listen, "host:port, [v6]:port or unix:/path")
       ->required()
@@ -175,8 +181,10 @@ void declare_inspection(CLI::App& app, Words& words) {
     declare_access(*command, words);
     command->add_option("rule", words.keys.rule, "the rule's name")->required()->type_name("RULE");
     command
-        ->add_option("key", words.keys.key,
-                     "its parts in order: 203.0.113.7, or user:ada of \"api_key|user\"")
+        ->add_option(
+            "key", words.keys.key,
+            "its parts in order: 203.0.113.7, or user:ada of \"api_key|user\"; or the client as weir "
+            "top, the dashboard and the access log show it: a digest, or user:paula for her API key")
         ->type_name("PART");
     command->add_flag("--json", words.keys.json, "for machines");
   }
@@ -204,17 +212,26 @@ std::vector<Warning> warnings_of(const Settings& settings, const std::string& fi
   return warnings;
 }
 
-int do_check(const Words& words) {
+int check(const Words& words) {
   const auto settings = load_settings(words.config);
-  std::cout << describe(settings) << std::flush;
   const auto warnings = warnings_of(settings, words.config);
+  std::cout << (words.json ? check_json(settings, warnings) : describe(settings)) << std::flush;
   for (const auto& [where, what] : warnings) std::cerr << where << ": warning: " << what << '\n';
   return words.strict && !warnings.empty() ? kFailed : kDone;
 }
 
+int do_check(const Words& words) {
+  try {
+    return check(words);
+  } catch (const ConfigError& error) {
+    if (words.json) std::cout << check_json(error) << std::flush;
+    throw;
+  }
+}
+
 int do_redis_check(const Words& words) {
   const auto settings = load_settings(words.config);
-  if (settings.state.redis) return run_redis_check(settings);
+  if (settings.state.redis) return run_redis_check(settings, words.json);
   std::cerr << "weir: " << words.config << " configures no [state] redis: there is nothing to check\n";
   return kWrong;
 }
@@ -269,6 +286,7 @@ int do_top(const Words& words) {
     return run_top({.admin = std::move(access.address),
                     .token = std::move(access.token),
                     .once = words.once,
+                    .json = words.json,
                     .clients = words.clients});
   });
 }

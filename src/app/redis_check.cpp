@@ -177,9 +177,10 @@ RedisReport report_on(const redis::Inspection& found, const StateSettings& state
   return report;
 }
 
-int run_redis_check(const Settings& settings) {
-  const auto report = report_on(redis::inspect(*settings.state.redis), settings.state);
-  std::cout << report.text << std::flush;
+int run_redis_check(const Settings& settings, bool json) {
+  const auto found = redis::inspect(*settings.state.redis);
+  const auto report = report_on(found, settings.state);
+  std::cout << (json ? redis_check_json(found, settings.state) : report.text) << std::flush;
   for (const auto& warning : report.warnings) std::cerr << "weir: warning: " << warning << '\n';
   for (const auto& fault : report.faults) std::cerr << "weir: " << fault << '\n';
   return report.faults.empty() ? 0 : 1;

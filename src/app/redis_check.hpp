@@ -18,4 +18,8 @@ struct RedisReport {
 // REQUIRES state.redis.
 [[nodiscard]] RedisReport report_on(const redis::Inspection& found, const StateSettings& state);
 
+// Returns the same for machines: what each node says of itself, and all faults and warnings. One line.
+// REQUIRES state.redis.
+[[nodiscard]] std::string redis_check_json(const redis::Inspection& found, const StateSettings& state);
+
 }  // namespace weir::app

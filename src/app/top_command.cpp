@@ -3,11 +3,15 @@
 #include "app/ask_admin.hpp"
 #include "app/terminal.hpp"
 #include "app/top_frame.hpp"
+#include "app/top_json.hpp"
 
+#include <charconv>
 #include <chrono>
+#include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 
 #include <sys/ioctl.h>
@@ -43,13 +47,27 @@ Sample take(const TopOptions& options) {
   return sample;
 }
 
+// Returns the width that one frame is written for: COLUMNS, else the terminal's, else as wide as it takes.
+std::size_t width_of_output() {
+  if (const char* const text = std::getenv("COLUMNS"); text != nullptr) {
+    const std::string_view columns(text);
+    std::size_t width = 0;
+    const auto parsed = std::from_chars(columns.data(), columns.data() + columns.size(), width);
+    if (parsed.ec == std::errc{} && parsed.ptr == columns.data() + columns.size() && width > 0) return width;
+  }
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return Screen::kUnbounded;
+}
+
 void show_once(const TopOptions& options) {
   const auto before = take(options);
   std::this_thread::sleep_for(kRefresh);
-  winsize size{};
-  Screen screen{.height = 0};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) screen.width = size.ws_col;
-  std::cout << draw(before, take(options), options.admin.to_string(), screen) << std::flush;
+  const auto now = take(options);
+  const auto address = options.admin.to_string();
+  const Screen screen{.width = width_of_output(), .height = 0};
+  std::cout << (options.json ? top_json(before, now, address) : draw(before, now, address, screen))
+            << std::flush;
 }
 
 // One frame after the other: weir may go, and come back as another process that counts from 0.
@@ -91,7 +109,7 @@ void show_live(const TopOptions& options) {
 
 int run_top(const TopOptions& options) {
   try {
-    if (options.once)
+    if (options.once || options.json)
       show_once(options);
     else
       show_live(options);

@@ -11,6 +11,7 @@ struct TopOptions {
   base::Endpoint admin;
   std::string token;     // empty: none
   bool once = false;     // one frame, whatever its height, and no terminal is asked anything
+  bool json = false;     // that frame as JSON; implies `once`
   unsigned clients = 5;  // of each list
 };
 

@@ -11,11 +11,13 @@ namespace weir::app {
 
 namespace {
 
+constexpr std::size_t kUnbounded = Screen::kUnbounded;
+constexpr std::size_t kIndent = 2, kCost = 8, kError = 10;  // columns of a list of clients
 constexpr std::string_view kBold = "\x1b[1m", kRed = "\x1b[31m", kPlain = "\x1b[0m";
 
 // As wide as the screen at most, with its newline.
 std::string line_of(std::string text, const Screen& screen, std::string_view style) {
-  text = in_columns(std::move(text), screen.width);
+  if (screen.width != kUnbounded) text = in_columns(std::move(text), screen.width);
   text.erase(text.find_last_not_of(' ') + 1);
   if (screen.ansi && !style.empty()) text = std::string(style) + text + std::string(kPlain);
   return text + (screen.ansi ? "\x1b[K\n" : "\n");
@@ -45,9 +47,7 @@ struct List {
 class Frame {
  public:
   Frame(const Sample& before, const Sample& now, const Screen& screen)
-      : before_(before), now_(now), screen_(screen) {
-    seconds_ = std::chrono::duration<double>(now.taken - before.taken).count();
-  }
+      : before_(before), now_(now), screen_(screen) {}
 
   std::string draw(std::string_view address) {
     show_whole(address);
@@ -73,8 +73,7 @@ class Frame {
   }
 
   [[nodiscard]] double rate(std::string_view name, const Figures::Labels& labels = {}) const {
-    const auto more = now_.figures.sum(name, labels) - before_.figures.sum(name, labels);
-    return seconds_ > 0 && more > 0 ? more / seconds_ : 0;
+    return app::rate(before_, now_, name, labels);
   }
   [[nodiscard]] static std::string a_second(const char* what, double rate) {
     return std::string(what) + " " + short_number(rate) + "/s";
@@ -107,8 +106,7 @@ class Frame {
   void show_redis() {
     const auto& figures = now_.figures;
     if (!figures.has("weir_redis_up")) return;
-    double all = 0;
-    for (const auto& series : figures.all()) all += series.name == "weir_redis_up" ? 1 : 0;
+    const auto all = static_cast<double>(figures.count("weir_redis_up"));
     const auto up = figures.sum("weir_redis_up");
     line(fitting({{"redis"},
                   {short_number(up) + " of " + short_number(all) + " connections up"},
@@ -236,14 +234,19 @@ class Frame {
 
   void show_clients(const TopRule& rule, std::size_t rows) {
     const auto lists = lists_of(rule);
-    const auto width = lists.size() == 1 ? screen_.width : (screen_.width - 2) / 2;
     const auto over = " in " + short_number(rule.seconds) + " s";
-    std::string titles;
-    std::size_t longest = 0;
+    std::size_t longest = 0, widest = 0;
     for (const auto& list : lists) {
-      titles += in_columns(list.title + (list.title.size() + over.size() <= width ? over : ""), width);
+      widest = std::max(widest, list.title.size() + over.size() + 2);
       for (const auto& one : *list.clients) longest = std::max(longest, client_name(one).size());
     }
+    widest = std::max(widest, kIndent + longest + kCost + kError);
+    const auto width = screen_.width == kUnbounded ? widest
+                       : lists.size() == 1         ? screen_.width
+                                                   : (screen_.width - 2) / 2;
+    std::string titles;
+    for (const auto& list : lists)
+      titles += in_columns(list.title + (list.title.size() + over.size() <= width ? over : ""), width);
     line(titles);
     for (std::size_t i = 0; i < rows; ++i) {
       std::string cells;
@@ -255,7 +258,7 @@ class Frame {
   // The client, its cost, and by how much that may be too high: these two only beside the name.
   static std::string cell(const std::vector<TopClient>& clients, std::size_t at, std::size_t width,
                           std::size_t longest) {
-    constexpr std::size_t kIndent = 2, kCost = 8, kBriefCost = 7, kError = 10, kAddress = 15;
+    constexpr std::size_t kBriefCost = 7, kAddress = 15;
     if (at >= clients.size() || width <= kIndent) return std::string(width, ' ');
     const auto& one = clients[at];
     const auto whole = width - kIndent;
@@ -271,7 +274,6 @@ class Frame {
   const Sample& before_;
   const Sample& now_;
   Screen screen_;
-  double seconds_ = 0;
   std::vector<std::string> lines_;
 };
 

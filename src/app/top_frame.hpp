@@ -5,13 +5,15 @@
 
 #include <chrono>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <string_view>
 
 namespace weir::app {
 
 struct Screen {
-  std::size_t width = 80;   // columns
+  static constexpr std::size_t kUnbounded = std::numeric_limits<std::size_t>::max();
+  std::size_t width = 80;   // columns; kUnbounded: as wide as the longest line, and nothing is cut
   std::size_t height = 24;  // lines; 0: as many as there are
   bool ansi = false;        // may be coloured
 };

@@ -97,7 +97,18 @@ double Figures::sum(std::string_view name, const Labels& labels) const {
 }
 
 bool Figures::has(std::string_view name) const {
-  return std::any_of(all_.begin(), all_.end(), [&](const Series& series) { return series.name == name; });
+  return count(name) != 0;
+}
+
+std::size_t Figures::count(std::string_view name) const {
+  return static_cast<std::size_t>(
+      std::count_if(all_.begin(), all_.end(), [&](const Series& series) { return series.name == name; }));
+}
+
+double rate(const Sample& before, const Sample& now, std::string_view name, const Figures::Labels& labels) {
+  const auto seconds = std::chrono::duration<double>(now.taken - before.taken).count();
+  const auto more = now.figures.sum(name, labels) - before.figures.sum(name, labels);
+  return seconds > 0 && more > 0 ? more / seconds : 0;
 }
 
 std::vector<TopRule> read_top(std::string_view page) {

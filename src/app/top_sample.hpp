@@ -4,6 +4,7 @@
 #include "weir/base/time.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@ class Figures {
   // The sum of those with this name and, among others, these labels.
   [[nodiscard]] double sum(std::string_view name, const Labels& labels = {}) const;
   [[nodiscard]] bool has(std::string_view name) const;
+  // How many series have this name.
+  [[nodiscard]] std::size_t count(std::string_view name) const;
 
  private:
   std::vector<Series> all_;
@@ -50,6 +53,9 @@ struct Sample {
   std::vector<TopRule> top;  // of each rule, in the file's order; without clients where nobody counts them
   bool top_is_on = true;     // else nobody does
 };
+// Returns by how much the sum of a counter grew a second between two samples; 0 if weir was started anew.
+[[nodiscard]] double rate(const Sample& before, const Sample& now, std::string_view name,
+                          const Figures::Labels& labels = {});
 // Both throw std::runtime_error where it is no page of /api/top, or of /api/rules, which has the rules alone.
 [[nodiscard]] std::vector<TopRule> read_top(std::string_view page);
 [[nodiscard]] std::vector<TopRule> read_rules(std::string_view page);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`weir redis-check` against real servers: one that will do, and others that will not."""
 
+import json
 import re
 import signal
 import socketserver
@@ -49,6 +50,21 @@ class RedisCheck(TestCase):
                      r"^  scripts +load, charge and give back$", r"^  prefix +weir$", r"^  key_secret +set$"):
             self.assertRegex(said, f"(?m){line}")
         eventually(lambda: redis.command("KEYS", "*") == [], "what it wrote expires")
+
+    def test_json_tells_the_same_to_machines(self):
+        redis = self.start(Redis("--maxmemory", "100mb", "--maxmemory-policy", "volatile-ttl"))
+        text = config(9, state=f'{SECRET}redis = {{ url = "{redis.url}" }}')
+        status, said, errors = run_weir("redis-check", "--json", config=text)
+        said = json.loads(said)
+        self.assertEqual((status, said["ok"], said["faults"], said["prefix"]), (0, True, [], "weir"))
+        self.assertIn(f"weir: warning: {said['warnings'][0]}", errors)
+        node = said["nodes"][0]
+        self.assertEqual((node["address"], node["reachable"], node["role"], node["eviction"], node["max_memory_bytes"], node["scripts"]),
+                         (f"127.0.0.1:{redis.port}", True, "master", "volatile-ttl", 100 << 20, True))
+        self.assertGreater(node["round_trip_median_seconds"], 0)
+        status, said, _ = run_weir("redis-check", "--json", config=config(9, state=f'{SECRET}redis = {{ url = "redis://127.0.0.1:{closed_port()}" }}'))
+        said = json.loads(said)
+        self.assertEqual((status, said["ok"], said["nodes"][0]["reachable"]), (1, False, False))
 
     def test_eviction_is_a_warning(self):
         redis = self.start(Redis("--maxmemory", "100mb", "--maxmemory-policy", "volatile-ttl"))

@@ -9,6 +9,7 @@ import random
 import select
 import signal
 import struct
+import subprocess
 import termios
 import threading
 import time
@@ -63,6 +64,49 @@ class Screen:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
         os.close(self.terminal)
+
+
+class Once(TestCase):
+    """One frame, as scripts ask for it."""
+
+    LONG = "a-rule-" + "whose-name-is-long-" * 3
+
+    def setUp(self):
+        upstream = self.start(Upstream())
+        self.weir = self.start(Weir(config(upstream.port, client='trusted_proxies = ["127.0.0.1"]', rules=rule("per-ip", "1/day", key='["ip"]')
+                                           + rule(self.LONG, "9/day", key='["header:x-tenant", "path"]'))))
+        for client in ("2001:db8:1111:2222::", "203.0.113.7"):
+            self.statuses(self.weir.port, 3, "/a-path-that-is-long-as-well", x_forwarded_for=client, x_tenant="acme")
+
+    def once(self, *arguments, **environment):
+        quiet = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+        done = subprocess.run([WEIR, "top", "--admin", f"127.0.0.1:{self.weir.admin}", *arguments], capture_output=True, text=True,
+                              check=True, env={**quiet, **environment})
+        return done.stdout
+
+    def test_nothing_is_cut_when_it_is_piped(self):
+        for environment in ({}, {"COLUMNS": ""}, {"COLUMNS": "0"}, {"COLUMNS": "wide"}):
+            frame = self.once("--once", **environment)
+            self.assertIn(f"\n{self.LONG}   admitted 0/s   delayed 0/s   refused 0/s\n", frame)
+            self.assertIn("2001:db8:1111:2222::", frame)
+            self.assertNotIn("~", frame)
+            self.assertLess(max(map(len, frame.splitlines())), 250)
+
+    def test_columns_is_obeyed(self):
+        for columns in (60, 100):
+            frame = self.once("--once", COLUMNS=str(columns))
+            self.assertLessEqual(max(map(len, frame.splitlines())), columns)
+            self.assertIn("~", frame)
+        self.assertEqual(self.once("--once", COLUMNS="1000").count("~"), 0)
+
+    def test_json_is_one_frame_for_machines(self):
+        said = json.loads(self.once("--json"))
+        self.assertEqual((said["address"], said["queued"], said["clients_counted"]), (f"127.0.0.1:{self.weir.admin}", 0, True))
+        self.assertEqual([server["healthy"] for server in said["servers"]], [True])
+        self.assertEqual([each["rule"] for each in said["rules"]], ["per-ip", self.LONG])
+        refused = {client["client"]: (client["cost"], client["error"]) for client in said["rules"][0]["refused"]}
+        self.assertEqual(refused, {"2001:db8:1111:2222::": (2, 0), "203.0.113.7": (2, 0)})
+        self.assertNotIn("E", self.once("--json").replace(self.LONG, ""))
 
 
 class Live(TestCase):

@@ -27,7 +27,8 @@ int run_echo(const EchoOptions& options);
 int run_health(const base::Endpoint& admin);
 
 // Asks the Redis of a configuration whether rules can keep their state there, and prints what it finds. 0:
-// they can, whatever the warnings; 1: they cannot, or nobody answers. REQUIRES settings.state.redis.
-int run_redis_check(const Settings& settings);
+// they can, whatever the warnings; 1: they cannot, or nobody answers. `json`: prints it as one line of JSON.
+// REQUIRES settings.state.redis.
+int run_redis_check(const Settings& settings, bool json);
 
 }  // namespace weir::app

@@ -113,6 +113,32 @@ TEST(CommandLine, CheckShowsWhatWasUnderstood) {
   EXPECT_THAT(said.err, HasSubstr("warning: rule \"all\""));
 }
 
+TEST(CommandLine, CheckTellsMachinesWhatWasUnderstood) {
+  const Folder folder;
+  const auto file = folder.write(kFile, with("[log]\naccess = \"none/access.log\"\n"));
+  const auto said = say({"check", "--json", "--config", file});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_THAT(said.out, StartsWith(R"({"ok":true,"mistakes":[],"warnings":[{"where":")" + file));
+  EXPECT_THAT(said.out, HasSubstr("cannot be opened: No such file or directory"));
+  EXPECT_THAT(
+      said.out,
+      HasSubstr(R"("listeners":["127.0.0.1:8080"],"upstreams":[{"name":"api","servers":["127.0.0.1:9001"]}],)"
+                R"("routes":["*"],"rules":[{"name":"all","algorithm":"token_bucket",)"
+                R"("limit":"token_bucket 10/s, burst 10","match":"everything","key":"[api_key|ip]",)"
+                R"("store":"memory","mode":"enforce"}]})"
+                "\n"));
+}
+
+TEST(CommandLine, CheckTellsMachinesEveryMistake) {
+  const Folder folder;
+  const auto file = folder.write(kFile, with("[server]\nworkers = -1\n"));
+  const auto said = say({"check", "--json", "--config", file});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_EQ(said.out, R"({"ok":false,"mistakes":[")" + file +
+                          ":12: server.workers: found -1; expected a whole number from 0 to 256\"],"
+                          "\"warnings\":[]}\n");
+}
+
 TEST(CommandLine, CheckWarnsOfAnAccessLogThatCannotBeOpened) {
   const Folder folder;
   const auto file = folder.write(kFile, with("[log]\naccess = \"none/access.log\"\n"));

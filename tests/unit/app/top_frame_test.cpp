@@ -1,5 +1,7 @@
 #include "app/top_frame.hpp"
 
+#include "app/top_json.hpp"
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -56,6 +58,36 @@ TEST(TopFrame, ShowsRatesOfTheLastMomentAndWhoItIs) {
   EXPECT_THAT(frame, HasSubstr("12.3k -4"));
   EXPECT_THAT(frame, HasSubstr("api_key 01234567"));
   EXPECT_THROW((void)read_top("{}"), std::runtime_error);
+}
+
+TEST(TopFrame, CutsNothingWhereTheWidthIsUnbounded) {
+  const std::string name(200, 'n');
+  Sample sample{.taken = {}, .figures = Figures{kMetrics}, .top = {}};
+  sample.top = {{.rule = name,
+                 .seconds = 74,
+                 .admitted = {{.client = "2001:db8::1", .digest = "83a5", .cost = 12345, .error = 4}},
+                 .refused = {{.client = "route:" + name, .digest = "0123456789", .cost = 1, .error = 0}}}};
+  const auto frame = draw(sample, sample, "here", {.width = Screen::kUnbounded, .height = 0});
+  EXPECT_THAT(frame, HasSubstr("\n" + name + "   admitted 0/s   delayed 0/s   refused 0/s\n"));
+  EXPECT_THAT(frame, ContainsRegex("\n  2001:db8::1 83a5 +12.3k -4 +route:" + name + " 01234567 +1\n"));
+  EXPECT_THAT(frame, Not(HasSubstr("~")));
+}
+
+TEST(TopJson, TellsRatesAndClientsInPlainNumbers) {
+  Sample before{.taken = {}, .figures = Figures{kMetrics}, .top = {}};
+  std::string later(kMetrics);
+  later.replace(later.find("} 40"), 4, "} 57640");
+  Sample now{.taken = before.taken + std::chrono::seconds(2), .figures = Figures{later}, .top = {}};
+  now.top = {
+      {.rule = "login", .seconds = 74, .admitted = {{"203.0.113.7", "83a5", 12345, 4}}, .refused = {}}};
+  EXPECT_EQ(top_json(before, now, "here"),
+            R"({"address":"here","requests_per_second":0,"connections":0,"queued":3,"keys":0,)"
+            R"("servers":[{"upstream":"api","server":"10.0.0.1:80","healthy":false}],)"
+            R"("redis":{"connections":2,"up":1,"calls_per_second":0,"failures_per_second":0},)"
+            R"("clients_counted":true,"rules":[{"rule":"login","mode":"enforce","admitted_per_second":28800,)"
+            R"("delayed_per_second":0,"refused_per_second":0,"would_refuse_per_second":0,"seconds":74,)"
+            R"("admitted":[{"client":"203.0.113.7","digest":"83a5","cost":12345,"error":4}],"refused":[]}]})"
+            "\n");
 }
 
 std::vector<std::string> lines_of(std::string_view frame) {
