@@ -2,6 +2,7 @@
 
 #include "weir/base/hex.hpp"
 #include "weir/policy/key_values.hpp"
+#include "weir/policy/octet_text.hpp"
 #include "weir/proxy/explainer.hpp"
 
 #include <algorithm>
@@ -46,6 +47,42 @@ std::string names_of(std::span<const policy::Rule> rules) {
   for (const auto& rule : rules) names += (names.empty() ? "" : ", ") + rule.name;
   return names.empty() ? "there is none" : "there are " + names;
 }
+
+// As an error quotes them.
+std::string quoted(std::span<const std::string> texts) {
+  std::string all;
+  for (const auto& text : texts) all += (all.empty() ? "" : " ") + policy::octet_text(text);
+  return "\"" + all + "\"";
+}
+
+std::string several(const policy::Rule& rule, std::span<const std::string> texts,
+                    std::span<const ShownKey> shown) {
+  constexpr std::size_t kMost = 8;
+  std::string digests;
+  for (const auto& one : shown.first(std::min(shown.size(), kMost)))
+    digests += (digests.empty() ? "" : ", ") + base::in_hex(one.name);
+  return std::to_string(shown.size()) + " clients of the rule " + rule.name + " are shown as " +
+         quoted(texts) + ": write the digest of one, such as " + digests;
+}
+
+// Returns true if nothing is charged to it, as far as its store knows.
+bool is_whole(const policy::LimitState& state, const KeyPlace& place) {
+  const auto& outcome = state.outcome;
+  return state.known && outcome.allowed && !outcome.overflow && state.waiting == 0 &&
+         outcome.remaining == limit::quota_of(*place.charge.limiter, outcome);
+}
+
+// Says so where each of several limiters may be the one that counts a digest.
+void note_one_of(std::vector<policy::LimitState>& limits) {
+  const bool same = limits.size() > 1 && std::all_of(limits.begin(), limits.end(), [&](const auto& state) {
+                      return state.digest == limits.front().digest;
+                    });
+  if (!same) return;
+  for (auto& state : limits) state.note = "one of these limits counts it; the digest does not say which";
+}
+
+constexpr const char* kAsShown =
+    "as weir top, the dashboard and the access log (key) show it: a digest, or a label such as user:paula";
 
 }  // namespace
 
@@ -158,35 +195,113 @@ net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyPlaces places
   note_for_replay(rule, run, at, forgotten);
 }
 
+// A digest does not say which of several limiters counts it. If the table counts the same client under
+// another limiter of the rule, as for an elastic pair, that tells.
+std::optional<limit::Ledger> Inspector::ledger_of(const policy::Rule& rule, const ShownKey& shown) const {
+  if (shown.ledger) return shown.ledger;
+  const auto all = policy::limiters_of(rule);
+  for (const auto& from : all)
+    for (const auto& to : all)
+      if (&from != &to && table_.knows(policy::name_under(rule, from, to, shown.name)))
+        return policy::ledger_of(from.variant, from.elastic);
+  return std::nullopt;
+}
+
+bool Inspector::is_counted(const Found& found, const std::optional<observe::TopOfRule>& top) const {
+  std::size_t at = 0;  // look() tells of those in Redis first
+  for (const auto* list : {&found.places.there, &found.places.here})
+    for (const auto& place : *list) {
+      const auto& state = found.limits[at++];
+      if (state.known && !is_whole(state, place)) return true;
+      if (list == &found.places.here && table_.knows(place.charge.key)) return true;
+      if (top && lists(*top, place.charge.key)) return true;
+    }
+  return false;
+}
+
+// Returns what the texts may mean, the likeliest first: values of the rule's key, then what weir shows of a
+// client. One with an error ends the search.
+std::vector<Inspector::Found> Inspector::candidates(const proxy::Configuration& config,
+                                                    const policy::Rule& rule,
+                                                    const std::vector<std::string>& texts,
+                                                    const std::optional<observe::TopOfRule>& top) const {
+  std::vector<Found> all;
+  const auto values = policy::read_key_values(rule, config.client, texts);
+  if (values) {
+    auto& found = all.emplace_back();
+    found.places = find_places(rule, *values, config.names);
+    for (const auto& value : *values) found.key.push_back(policy::describe(value));
+  }
+  auto shown = top ? find_shown(rule, *top, texts) : std::vector<ShownKey>{};
+  if (shown.empty())
+    if (auto digest = read_digest(texts)) shown.push_back(std::move(*digest));
+  if (shown.size() > 1) {
+    all.push_back({.status = 400, .error = several(rule, texts, shown)});
+  } else if (!shown.empty()) {
+    auto& found = all.emplace_back();
+    found.places = find_places(rule, shown[0].name, ledger_of(rule, shown[0]), config.names);
+    found.key.push_back(std::move(shown[0].label));
+  } else if (!values) {
+    all.push_back({.status = 400, .error = values.error().message + "; or write the client " + kAsShown});
+  }
+  return all;
+}
+
+// Looks at the key that the texts mean. If Redis does not answer, it may be any.
+net::Awaitable<void> Inspector::find(const proxy::Configuration& config, const policy::Rule& rule,
+                                     const std::vector<std::string>& texts, Found& found) {
+  const auto top = moment_.top(rule.index);
+  found.status = 404;
+  found.error = "the rule " + rule.name + " counts nothing of " + quoted(texts) +
+                ": no such client was met, or all that it used is free again. Write the client by its key, " +
+                policy::describe(rule.key) + ", or " + kAsShown;
+  auto all = candidates(config, rule, texts, top);
+  for (auto& candidate : all) {
+    if (candidate.status == 200) {
+      auto looking = look(rule, candidate.places);
+      candidate.limits = co_await std::move(looking);
+      const bool unsure = std::any_of(candidate.limits.begin(), candidate.limits.end(),
+                                      [](const auto& state) { return !state.known; });
+      const bool counted = rule.key.empty() || is_counted(candidate, top);
+      if (!counted && !unsure) continue;
+      note_one_of(candidate.limits);
+      found = std::move(candidate);
+      if (counted) co_return;
+    } else if (found.status != 200) {
+      found = std::move(candidate);
+    }
+  }
+}
+
 net::Awaitable<admin::KeyAnswer> Inspector::keys(admin::KeyQuestion question) {
   const auto in_force = moment_.config();  // a reload may come while Redis is asked
   const auto& config = *in_force;
-  const auto found = std::find_if(config.rules.begin(), config.rules.end(),
+  const auto named = std::find_if(config.rules.begin(), config.rules.end(),
                                   [&](const policy::Rule& rule) { return rule.name == question.rule; });
   admin::KeyAnswer answer;
   const auto wrong = [&](unsigned status, std::string what) {
     answer.status = status;
     answer.error = std::move(what);
   };
-  if (found == config.rules.end()) {
+  if (named == config.rules.end()) {
     wrong(404, "no rule is called \"" + question.rule + "\": " + names_of(config.rules));
     co_return answer;
   }
-  const policy::Rule& rule = *found;
-  const auto values = policy::read_key_values(rule, config.client, question.key);
-  if (!values) wrong(400, values.error().message);
-  if (answer.status != 200) co_return answer;
-  const auto places = find_places(rule, *values, config.names);
-  if (question.reset && places.holds())
+  const policy::Rule& rule = *named;
+  if (question.reset && holds(rule))
     wrong(409, "the rule " + rule.name +
                    " counts what is under way: that comes back when it ends, and not before");
   if (answer.status != 200) co_return answer;
-  for (const auto& value : *values) answer.key.push_back(policy::describe(value));
-  auto looking = look(rule, places);
-  answer.limits = co_await std::move(looking);
+  Found found;
+  auto finding = find(config, rule, question.key, found);
+  co_await std::move(finding);
+  if (found.status != 200) wrong(found.status, std::move(found.error));
+  if (answer.status != 200) co_return answer;
+  answer.key = std::move(found.key);
+  answer.limits = std::move(found.limits);
   if (!question.reset) co_return answer;
-  note(rule, places, question.peer);
-  auto resetting = reset(rule, places, observe::run_of(config.names.table), answer);
+  note(rule, found.places, question.peer);
+  auto resetting = reset(rule, std::move(found.places), observe::run_of(config.names.table), answer);
   co_await std::move(resetting);
   co_return answer;
 }

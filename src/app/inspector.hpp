@@ -5,6 +5,7 @@
 #pragma once
 
 #include "app/key_places.hpp"
+#include "app/key_search.hpp"
 #include "app/redis_errand.hpp"
 #include "app/worker_thread.hpp"
 
@@ -15,11 +16,13 @@
 #include "weir/net/asio.hpp"
 #include "weir/net/clock.hpp"
 #include "weir/observe/access_record.hpp"
+#include "weir/observe/top_clients.hpp"
 #include "weir/proxy/configuration.hpp"
 #include "weir/proxy/shaper.hpp"
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +35,8 @@ class Inspector {
   struct Moment {
     std::function<std::shared_ptr<const proxy::Configuration>()> config;  // in force
     std::function<double()> load;                                         // of the system, 0 to 1
+    // The clients of a rule that /api/top lists, by Rule::index; nullopt if it counts nobody.
+    std::function<std::optional<observe::TopOfRule>(limit::RuleIndex)> top;
   };
   // All of it outlives the inspector.
   Inspector(net::Executor executor, const net::Clock& clock, limit::KeyTable& table,
@@ -51,9 +56,24 @@ class Inspector {
   [[nodiscard]] net::Awaitable<admin::KeyAnswer> keys(admin::KeyQuestion question);
 
  private:
+  // What a question for a key turned out to mean.
+  struct Found {
+    KeyPlaces places{};
+    std::vector<std::string> key{};  // as the answer names it
+    std::vector<policy::LimitState> limits{};
+    unsigned status = 200;
+    std::string error{};
+  };
   net::Awaitable<bool> ask_redis(std::shared_ptr<RedisErrand> errand);
   net::Awaitable<void> answer_by_redis(std::span<proxy::Look> looks);
   net::Awaitable<std::vector<policy::LimitState>> look(const policy::Rule& rule, const KeyPlaces& places);
+  net::Awaitable<void> find(const proxy::Configuration& config, const policy::Rule& rule,
+                            const std::vector<std::string>& texts, Found& found);
+  [[nodiscard]] std::vector<Found> candidates(const proxy::Configuration& config, const policy::Rule& rule,
+                                              const std::vector<std::string>& texts,
+                                              const std::optional<observe::TopOfRule>& top) const;
+  [[nodiscard]] std::optional<limit::Ledger> ledger_of(const policy::Rule& rule, const ShownKey& shown) const;
+  [[nodiscard]] bool is_counted(const Found& found, const std::optional<observe::TopOfRule>& top) const;
   net::Awaitable<void> reset(const policy::Rule& rule, KeyPlaces places, std::uint64_t run,
                              admin::KeyAnswer& answer);
   void note(const policy::Rule& rule, const KeyPlaces& places, const std::string& peer);

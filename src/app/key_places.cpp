@@ -28,11 +28,23 @@ KeyPlace place_of_messages(const policy::Rule& rule, policy::AppliedLimiter appl
   return place;
 }
 
+// Adds the places of one limiter, whose requests are counted under `key`, and here under `local` if at all.
+void add_places(KeyPlaces& places, const policy::Rule& rule, const policy::AppliedLimiter& applied,
+                const limit::Key& key, std::optional<limit::Key> local) {
+  const bool remote = rule.store == policy::Store::Redis;
+  (remote ? places.there : places.here).push_back(place_of(rule, applied, key));
+  if (local) places.forgotten_here.push_back(*local);
+  if (!rule.messages || applied.elastic) return;
+  places.here.push_back(place_of_messages(rule, applied, key));
+  places.forgotten_here.push_back(places.here.back().charge.key);
+}
+
 }  // namespace
 
-bool KeyPlaces::holds() const {
-  const auto held = [](const KeyPlace& place) { return limit::holds(*place.charge.limiter); };
-  return std::any_of(there.begin(), there.end(), held) || std::any_of(here.begin(), here.end(), held);
+bool holds(const policy::Rule& rule) {
+  const auto all = policy::limiters_of(rule);
+  return std::any_of(all.begin(), all.end(),
+                     [](const auto& applied) { return limit::holds(*applied.limiter); });
 }
 
 KeyPlaces find_places(const policy::Rule& rule, std::span<const policy::KeyValue> values,
@@ -44,11 +56,24 @@ KeyPlaces find_places(const policy::Rule& rule, std::span<const policy::KeyValue
     auto key = remote ? policy::name_values(rule, applied, values, names.shared) : local;
     if (remote && names.places)
       key = limit::at_place(key, policy::place_of_values(rule, values, names.shared));
-    (remote ? places.there : places.here).push_back(place_of(rule, applied, key));
-    places.forgotten_here.push_back(local);
-    if (!rule.messages || applied.elastic) continue;
-    places.here.push_back(place_of_messages(rule, applied, key));
-    places.forgotten_here.push_back(places.here.back().charge.key);
+    add_places(places, rule, applied, key, local);
+  }
+  return places;
+}
+
+KeyPlaces find_places(const policy::Rule& rule, const limit::Key& name, std::optional<limit::Ledger> ledger,
+                      const policy::NamingKeys& names) {
+  KeyPlaces places;
+  const bool remote = rule.store == policy::Store::Redis;
+  const auto all = policy::limiters_of(rule);
+  const auto counts = [&](const auto& applied) {
+    return ledger && policy::ledger_of(applied.variant, applied.elastic) == *ledger;
+  };
+  const auto named = all.size() == 1 ? all.begin() : std::find_if(all.begin(), all.end(), counts);
+  for (const auto& applied : all) {
+    auto key = named == all.end() ? name : policy::name_under(rule, *named, applied, name);
+    if (remote && names.places) key = limit::at_place(key, limit::place_of(name));
+    add_places(places, rule, applied, key, remote ? std::nullopt : std::optional(key));
   }
   return places;
 }

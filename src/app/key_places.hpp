@@ -7,6 +7,7 @@
 #include "weir/policy/key_values.hpp"
 #include "weir/policy/rule.hpp"
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,13 +26,19 @@ struct KeyPlaces {
   // away, with those of `here`; and those of `there`, once it is to be done.
   std::vector<limit::Key> forgotten_here;
   std::vector<limit::Charge> forgotten_there{};
-
-  // Some limiter counts what is under way.
-  [[nodiscard]] bool holds() const;
 };
+
+// Returns true if some limiter of the rule counts what is under way.
+[[nodiscard]] bool holds(const policy::Rule& rule);
 
 // REQUIRES a value for each part of the rule's key.
 [[nodiscard]] KeyPlaces find_places(const policy::Rule& rule, std::span<const policy::KeyValue> values,
                                     const policy::NamingKeys& names);
+
+// The same of a name that people are shown (policy::name_in_redis). `ledger` says which limiter counts it. If
+// it is absent and the rule has several limiters, each of them is a place of the one name. Of a rule in Redis
+// the name under which the table counts it while Redis is away is not known, and no reset empties that.
+[[nodiscard]] KeyPlaces find_places(const policy::Rule& rule, const limit::Key& name,
+                                    std::optional<limit::Ledger> ledger, const policy::NamingKeys& names);
 
 }  // namespace weir::app

@@ -86,6 +86,7 @@ class Program {
   void add_redis(admin::Sources& sources);
   [[nodiscard]] Inspector::Moment moment();
   [[nodiscard]] double system_load();
+  [[nodiscard]] std::optional<observe::TopOfRule> top_clients(limit::RuleIndex label) const;
   [[nodiscard]] std::vector<admin::ServerFigures> servers() const;
   [[nodiscard]] std::vector<admin::ResolveFigures> resolves() const;
   [[nodiscard]] std::vector<std::pair<const char*, double>> load();

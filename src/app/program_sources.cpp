@@ -69,12 +69,16 @@ void Program::add_questions(admin::Sources& sources) {
   sources.explain = [this](policy::Inquiry inquiry) { return inspector_.explain(std::move(inquiry)); };
   sources.keys = [this](admin::KeyQuestion question) { return inspector_.keys(std::move(question)); };
   if (begun_with_.admin.top != 0)
-    sources.top = [this](limit::RuleIndex label) {
-      const auto now = clock_.now();
-      std::optional<observe::TopOfRule> all;
-      for (const auto& worker : workers_) worker->counters().top->read(label, now, all);
-      return std::pair(std::move(all), now);
-    };
+    sources.top = [this](limit::RuleIndex label) { return std::pair(top_clients(label), clock_.now()); };
+}
+
+// Returns what all workers have counted of a rule's clients; nullopt if none of them has met any.
+std::optional<observe::TopOfRule> Program::top_clients(limit::RuleIndex label) const {
+  std::optional<observe::TopOfRule> all;
+  if (begun_with_.admin.top == 0) return all;
+  const auto now = clock_.now();
+  for (const auto& worker : workers_) worker->counters().top->read(label, now, all);
+  return all;
 }
 
 void Program::add_redis(admin::Sources& sources) {
@@ -145,7 +149,8 @@ std::vector<std::pair<const char*, double>> Program::load() {
 }
 
 Inspector::Moment Program::moment() {
-  return {[this] { return editions_.configuration(); }, [this] { return system_load(); }};
+  return {[this] { return editions_.configuration(); }, [this] { return system_load(); },
+          [this](limit::RuleIndex label) { return top_clients(label); }};
 }
 
 // As the busiest worker measures it.

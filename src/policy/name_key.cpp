@@ -282,6 +282,12 @@ limit::Key name_values(const Rule& rule, const AppliedLimiter& applied, std::spa
   return marked(hash.digest(), rule, applied);
 }
 
+// A name is the client's digest xor the limiter's mark.
+limit::Key name_under(const Rule& rule, const AppliedLimiter& from, const AppliedLimiter& to,
+                      const limit::Key& name) {
+  return marked(marked(name, rule, from), rule, to);
+}
+
 namespace {
 
 // How little an attribute says of who a client is: the same client has one API key, and asks for many paths.

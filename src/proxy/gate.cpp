@@ -37,8 +37,9 @@ void Gate::count_clients(observe::TopClients& top, bool admitted) {
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {
       const bool allowed = bill->outcomes()[i].allowed;
       if (bill->line(i).applied.counted || (allowed && !admitted)) continue;
-      const auto& charge = bill->charges()[i];
-      writing.add(*bill->line(i).rule, key_told(*bill, i), charge.cost, allowed, space_.request);
+      auto charge = bill->charges()[i];
+      charge.key = key_told(*bill, i);
+      writing.add(*bill->line(i).rule, charge, allowed, space_.request);
     }
 }
 

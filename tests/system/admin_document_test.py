@@ -29,6 +29,8 @@ class Documented(TestCase):
         upstream = self.start(Upstream())
         settings = settings.replace("127.0.0.1:9000", upstream.address).replace("127.0.0.1:8080", "127.0.0.1:0")
         weir = self.start(Weir(settings.replace("127.0.0.1:9900", "127.0.0.1:0")))
+        with weir.connect() as client:  # the client of the examples, which has used up its logins
+            self.assertEqual([client.request("POST", "/api/login").status for _ in range(3)], [200, 200, 429])
         shown = re.findall(r"```console\n\$ (.*?)\n(.*?)```", text, re.S)
         self.assertGreaterEqual(len(shown), 5)
         for line, output in shown:

@@ -63,6 +63,7 @@ class Admin(TestCase):
             with Client(self.weir.admin) as client:
                 return client.request(method, target).status
 
+        self.weir.get("/")
         self.assertEqual(ask("POST", "/api/reload"), 200)
         self.assertEqual(ask("DELETE", "/api/keys?rule=per-ip&key=127.0.0.1"), 200)
         file.write_text("nonsense")

@@ -40,6 +40,7 @@ class SpaceSaving {
     std::uint64_t error = 0;
     std::array<char, kText> room{};
     std::uint8_t size = 0;
+    std::uint32_t ledger = 0;  // which of the rule's limiters counts the client (limit::Ledger)
 
     [[nodiscard]] std::string_view text() const noexcept { return {room.data(), size}; }
   };
@@ -50,7 +51,7 @@ class SpaceSaving {
   // `describe`: called with room for the client's text where it gets a counter; returns how much of it was
   // written. Digests are keyed (base/siphash.hpp), so nobody can aim at a place of the index.
   template <class Describe>
-  void add(const base::Digest128& client, std::uint64_t cost, Describe describe) {
+  void add(const base::Digest128& client, std::uint64_t cost, Describe describe, std::uint32_t ledger = 0) {
     total_ += cost;
     if (auto* counter = find(client)) {
       counter->count += cost;
@@ -59,6 +60,7 @@ class SpaceSaving {
     Counter& counter = take_over(client);
     counter.count += cost;
     counter.size = static_cast<std::uint8_t>(describe(std::span<char>(counter.room)));
+    counter.ledger = ledger;
   }
 
   // Adds what another has seen. Allocates.

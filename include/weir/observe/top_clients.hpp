@@ -44,12 +44,15 @@ class TopClients {
   class Writing {
    public:
     Writing(TopClients& top, base::TimePoint now) : top_(top), now_(now), lock_(top.mutex_) {}
-    void add(const policy::Rule& rule, const limit::Key& key, limit::Cost cost, bool admitted,
+    // Adds the cost of `charge`. Its key is the name that people are shown.
+    void add(const policy::Rule& rule, const limit::Charge& charge, bool admitted,
              const policy::Request& request) {
       auto& of_rule = top_.current(rule.index, now_);
       auto& summary = admitted ? of_rule.admitted : of_rule.refused;
-      summary.add(key, cost,
-                  [&](std::span<char> room) { return policy::write_client(room, rule.key, request).size(); });
+      const auto write = [&](std::span<char> room) {
+        return policy::write_client(room, rule.key, request).size();
+      };
+      summary.add(charge.key, charge.cost, write, charge.ledger);
     }
 
    private:

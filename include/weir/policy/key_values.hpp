@@ -42,6 +42,10 @@ struct KeyValue {
 // is one of the rule's.
 [[nodiscard]] limit::Key name_values(const Rule& rule, const AppliedLimiter& applied,
                                      std::span<const KeyValue> values, base::SipKey key);
+// Returns the name under limiter `to` of the client whose name under limiter `from` is `name`. Both limiters
+// are the rule's own. Names in a Redis Cluster keep their first 16 bits apart (limit/place.hpp).
+[[nodiscard]] limit::Key name_under(const Rule& rule, const AppliedLimiter& from, const AppliedLimiter& to,
+                                    const limit::Key& name);
 [[nodiscard]] limit::Place place_of_values(const Rule& rule, std::span<const KeyValue> values,
                                            base::SipKey key);
 

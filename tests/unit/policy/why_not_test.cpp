@@ -159,6 +159,21 @@ TEST_F(KeyValues, WhatPeopleWriteNamesTheKeyThatRequestsDo) {
   }
 }
 
+TEST_F(KeyValues, ANameUnderOneLimiterLeadsToThatUnderEveryOther) {
+  constexpr base::SipKey kKey{3, 4};
+  Rule rule = rule_of("r", {"ip"});
+  rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.7};
+  rule.tiers.push_back({.tier = "free", .limiter = bucket(4, 4)});
+  const auto values = read_key_values(rule, settings_, std::vector<std::string>{"203.0.113.7"});
+  ASSERT_TRUE(values);
+  const auto all = limiters_of(rule);
+  ASSERT_EQ(all.size(), 3U);
+  for (const auto& from : all)
+    for (const auto& to : all)
+      EXPECT_EQ(name_under(rule, from, to, name_values(rule, from, *values, kKey)),
+                name_values(rule, to, *values, kKey));
+}
+
 // JSON holds no octets: what is shown is text, and names the same key all the same.
 TEST_F(KeyValues, OctetsThatAreNoTextAreShownAsTextAndTakenBack) {
   constexpr base::SipKey kKey{3, 4};
