@@ -48,13 +48,23 @@ std::optional<admin::Webhook> parse_webhook(std::string_view text) {
   return std::nullopt;
 }
 
+// What stands between "://" and the path.
+std::string_view authority_of(std::string_view url) {
+  const auto start = url.find("://");
+  if (start == std::string_view::npos) return {};
+  url.remove_prefix(start + 3);
+  return url.substr(0, url.find_first_of("/?#"));
+}
+
 void read_webhook(const TableReader& table, const Reading& reading, admin::Webhook& webhook) {
   if (!table.has("webhook")) return;
   auto parsed = parse_webhook(table.text("webhook"));
   if (!parsed)
     return table.mistake("webhook",
-                         "found what is no address of a webhook; expected one such as "
-                         "\"https://hooks.example.com/weir\", at most 2048 characters, without a user");
+                         "found what is no address of a webhook; " +
+                             about_port(authority_of(table.text("webhook"))) +
+                             "expected one such as "
+                             "\"https://hooks.example.com/weir\", at most 2048 characters, without a user");
   webhook = std::move(*parsed);
   webhook.authorization = table.text("authorization");
   if (!is_field_value(webhook.authorization))

@@ -196,7 +196,11 @@ policy::KeyRing read_key_ring(const TableReader& client, const std::string& file
   for (const auto& table : root.tables("key", schema::kKey)) {
     policy::KeyHolder holder{table.text("user"), table.text("org"), table.text("tier"),
                              table.text("service")};
-    if (!holder.tier.empty()) reading.tiers.emplace(holder.tier, file + ":" + std::to_string(table.line()));
+    if (!holder.tier.empty()) {
+      auto& given = reading.tiers[holder.tier];
+      if (given.where.empty()) given.where = file + ":" + std::to_string(table.line());
+      given.alone = given.alone && holder.user.empty() && holder.org.empty() && holder.service.empty();
+    }
     const auto digest = read_digest(table);
     if (digest && !ring.add(*digest, std::move(holder)))
       table.mistake("", "found a key that stands in this file already; expected each key once");

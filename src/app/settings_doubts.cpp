@@ -76,20 +76,21 @@ void doubt_named_tiers(const NamedTiers& named, const Settings& settings, const 
                                                     : "nobody has without a [client] keys file"));
 }
 
-// Tiers that a key has and no rule or route names. Where none names any tier, the keys file says more than
-// this configuration asks for, as it may say users and organisations.
+// Tiers that a key has and no rule or route names. Where none names any tier, a keys file that says users or
+// organisations as well may be shared with configurations that do.
 void doubt_given_tiers(const NamedTiers& named, const Settings& settings, const Reading& reading,
                        Doubts& doubts) {
   std::set<std::string> known;
   for (const auto& [whose, tiers] : named) known.insert(tiers.begin(), tiers.end());
-  if (known.empty() || keyed_by(settings, policy::Attribute::Tier)) return;
+  if (keyed_by(settings, policy::Attribute::Tier)) return;
   const std::vector<std::string_view> names(known.begin(), known.end());
-  for (const auto& [tier, where] : reading.tiers) {
-    if (known.contains(tier)) continue;
+  for (const auto& [tier, given] : reading.tiers) {
+    if (known.contains(tier) || (known.empty() && !given.alone)) continue;
     const auto near = nearest(tier, names);
-    doubts.add_at(where, "the tier " + in_quotes(tier) +
-                             " is named by no rule or route: its keys get the limits of keys without a tier" +
-                             (near.empty() ? "" : "; did you mean " + in_quotes(near) + "?"));
+    doubts.add_at(given.where,
+                  "the tier " + in_quotes(tier) +
+                      " is named by no rule or route: its keys get the limits of keys without a tier" +
+                      (near.empty() ? "" : "; did you mean " + in_quotes(near) + "?"));
   }
 }
 

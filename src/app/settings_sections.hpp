@@ -24,11 +24,17 @@ struct Taken {
   int line;
 };
 
+// A tier that the keys file gives to somebody.
+struct GivenTier {
+  std::string where;  // of the first key that has it, as "keys.toml:7"
+  bool alone = true;  // of its keys the file says nothing else: no user, no org, no service
+};
+
 // What sections tell each other beside the settings themselves.
 struct Reading {
   std::string file;                             // as messages name it
   std::filesystem::path folder;                 // relative paths start here
-  std::map<std::string, std::string> tiers;     // of the keys file, and where each stands first: FILE:LINE
+  std::map<std::string, GivenTier> tiers;       // that the keys file gives to somebody
   policy::Store store = policy::Store::Memory;  // of rules that say nothing
   bool store_is_said = false;                   // [state] has store
   bool certificates = false;                    // a listener has client_ca, rightly or not
@@ -114,6 +120,10 @@ void read_json_cost(const TableReader& table, policy::Rule& rule);
 [[nodiscard]] bool is_plain_name(std::string_view name) noexcept;
 // A token of RFC 9110 §5.6.2: field names and methods.
 [[nodiscard]] bool is_token(std::string_view text) noexcept;
+
+// Returns what is wrong with the port of "host:port", such as "the port 99999 is above 65535; ". Empty where
+// the port is good or absent.
+[[nodiscard]] std::string about_port(std::string_view authority);
 
 // What is wrong with what base::Cidr::parse() refused, and what to write. `alternative`: what else would do
 // there.

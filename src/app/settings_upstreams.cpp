@@ -35,15 +35,6 @@ std::string about_numbers(std::string_view address) {
              : "";
 }
 
-// "the port 99999 is above 65535; ", where that is what is wrong with an address.
-std::string about_port(const base::Result<base::Endpoint>& read) {
-  if (read) return {};
-  const std::string_view said = read.error().message;
-  const auto start = said.find("the port ");
-  if (start == std::string_view::npos || said.find("is missing") != std::string_view::npos) return {};
-  return std::string(said.substr(start, said.find("; write") - start)) + "; ";
-}
-
 // What parse_endpoint() takes, or a URL of a server: without a port its scheme's.
 base::Result<ServerAddress> parse_server_address(std::string_view text) {
   constexpr std::pair<std::string_view, const char*> kSchemes[] = {{"https://", ":443"}, {"http://", ":80"}};
@@ -53,10 +44,9 @@ base::Result<ServerAddress> parse_server_address(std::string_view text) {
     auto endpoint = base::parse_endpoint(rest);
     if (!endpoint) endpoint = base::parse_endpoint(rest + port);
     if (!endpoint || endpoint->is_unix() || endpoint->host.find_first_of("/?#@") != std::string::npos)
-      return base::Error{in_quotes(std::string(text)) +
-                         " is not the address of a server: " + about_port(base::parse_endpoint(rest)) +
-                         "write " + std::string(scheme) + "host or " + std::string(scheme) +
-                         "host:port, without a path" + about_numbers(rest)};
+      return base::Error{in_quotes(std::string(text)) + " is not the address of a server: " +
+                         about_port(rest) + "write " + std::string(scheme) + "host or " +
+                         std::string(scheme) + "host:port, without a path" + about_numbers(rest)};
     return ServerAddress{std::move(*endpoint), scheme == "https://"};
   }
   auto endpoint = base::parse_endpoint(text);
@@ -303,6 +293,15 @@ void read_balance(const TableReader& table, const Reading& reading, upstream::Up
 }
 
 }  // namespace
+
+std::string about_port(std::string_view authority) {
+  const auto read = base::parse_endpoint(authority);
+  if (read || authority.find('@') != std::string_view::npos) return {};  // it may be a password
+  const std::string_view said = read.error().message;
+  const auto start = said.find("the port ");
+  if (start == std::string_view::npos || said.find("is missing") != std::string_view::npos) return {};
+  return std::string(said.substr(start, said.find("; write") - start)) + "; ";
+}
 
 std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root, const Reading& reading) {
   std::vector<upstream::UpstreamSettings> upstreams;

@@ -19,8 +19,20 @@ namespace {
 
 constexpr int kBacklog = 4096;
 
+// What to do about what the system says of an address.
+const char* advice_for(int error, const base::Endpoint& address) noexcept {
+  constexpr std::uint16_t kFirstFree = 1024;
+  if (error == EADDRNOTAVAIL)
+    return "; no interface of this machine has that address: write one that it has, or 0.0.0.0";
+  if (error == EACCES && !address.is_unix() && address.port < kFirstFree)
+    return "; a port below 1024 takes root or CAP_NET_BIND_SERVICE";
+  return "";
+}
+
 base::Error system_error(const base::Endpoint& address, const char* what) {
-  return base::Error{"cannot " + std::string(what) + " " + address.to_string() + ": " + std::strerror(errno)};
+  const int error = errno;
+  return base::Error{"cannot " + std::string(what) + " " + address.to_string() + ": " + std::strerror(error) +
+                     advice_for(error, address)};
 }
 
 void set(int fd, int level, int option) {

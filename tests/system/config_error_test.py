@@ -100,6 +100,11 @@ class ConfigErrors(TestCase):
         with self.assertRaises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", free)).close()
 
+    def test_an_address_of_another_machine_is_told_with_what_to_write(self):
+        done = self.weir("run", config(1).replace("127.0.0.1:0", "203.0.113.7:8080", 1))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("cannot listen on 203.0.113.7:8080: Cannot assign requested address; no interface of this machine", done.stderr)
+
     def test_an_admin_port_in_use_is_told_with_its_line(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
@@ -140,7 +145,7 @@ class ConfigErrors(TestCase):
                            ("key = [ip]", 'write "ip"'), ("[rule", r"write \[\[rule\]\]")):
             with self.subTest(line):
                 text = config(1) + f"\n[[rule]]\n{line}\n"
-                self.assert_refused(text, rf"weir\.toml:{self.line_of(text, line)}: found .*{said}")
+                self.assert_refused(text, rf"weir\.toml:{self.line_of(text, chr(10) + line + chr(10)) + 1}: found .*{said}")
                 self.assertNotIn("Error while", self.weir("check", text).stderr)
 
     def test_version(self):

@@ -84,5 +84,18 @@ TEST(Alerts, NamesAreTheirOwn) {
               ElementsAre("alert[#2].name: found \"login\" twice; expected a name of its own"));
 }
 
+TEST(AlertMistakes, SayWhatIsWrongWithAPortAndNeverAPassword) {
+  const auto of = [](const std::string& webhook) {
+    const auto mistakes = mistakes_in(
+        with("[[alert]]\nstore = \"redis\"\nfailures_above = \"1/s\"\nwebhook = \"" + webhook + "\"\n"));
+    return ::testing::PrintToString(mistakes);
+  };
+  EXPECT_THAT(of("http://a:99999/hook"),
+              ::testing::HasSubstr("the port 99999 is above 65535; expected one such as"));
+  EXPECT_THAT(of("https://a:b"),
+              ::testing::HasSubstr("is not a number from 0 to 65535; expected one such as"));
+  EXPECT_THAT(of("http://u:s3cret@a/"), ::testing::Not(::testing::HasSubstr("s3cret")));
+}
+
 }  // namespace
 }  // namespace weir::app::test

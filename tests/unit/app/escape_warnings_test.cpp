@@ -104,5 +104,17 @@ TEST(EscapeWarnings, OfTiersOfTheKeysFileThatNoRuleNames) {
       << "each tier has a count of its own";
 }
 
+TEST(EscapeWarnings, OfTiersThatNobodyNamesUnlessTheKeysFileSaysMore) {
+  const auto of = [](const std::string& more) {
+    const Folder folder;
+    folder.write("keys.toml", "[[key]]\nkey = \"k\"\ntier = \"gold\"\n" + more);
+    return warnings_of(with_rule("key = [\"ip\"]\n[client]\nkeys = \"keys.toml\"\n"), folder.file(kFile));
+  };
+  const auto warned = Contains(HasSubstr("the tier \"gold\" is named by no rule or route"));
+  EXPECT_THAT(of(""), warned);
+  for (const char* word : {"user", "org", "service"})
+    EXPECT_THAT(of(std::string(word) + " = \"ann\"\n"), Not(warned)) << "shared with another configuration";
+}
+
 }  // namespace
 }  // namespace weir::app::test
