@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <utility>
 #include <variant>
 
@@ -39,15 +40,29 @@ constexpr base::Duration kAcceptPause{100'000};  // after an accept that failed:
 
 }  // namespace
 
+namespace {
+
+// Where connections come in: one for each address of the listener.
+struct Door {
+  explicit Door(net::ListeningSocket listening, net::Executor executor)
+      : acceptor(std::move(listening).into_acceptor(executor)), vacancy(executor) {}
+  Acceptor acceptor;
+  net::Timer vacancy;  // after an accept that failed; cancelled when a connection ends
+};
+
+}  // namespace
+
 struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
-  Impl(asio::io_context& io, ServerOptions given, Sources read, net::ListeningSocket listening)
+  // REQUIRES at least one socket.
+  Impl(asio::io_context& io, ServerOptions given, Sources read, std::vector<net::ListeningSocket> listening)
       : options(std::move(given)),
         admission{Token(options.token), options.address},
-        bound(listening.address()),
-        acceptor(std::move(listening).into_acceptor(io.get_executor())),
-        vacancy(io.get_executor()),
+        bound(listening.front().address()),
+        executor(io.get_executor()),
         sweep_timer(io.get_executor()),
         record_timer(io.get_executor()) {
+    for (auto& socket : listening) places.push_back(socket.bound());
+    for (auto& socket : listening) doors.emplace_back(std::move(socket), executor);
     read_from(std::move(read));
   }
 
@@ -61,7 +76,8 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
 
   void stop();
 
-  Awaitable<void> accept();
+  Awaitable<void> accept(Door& door);
+  void look_for_room();
   Awaitable<void> repeat(net::Timer& timer, base::Duration pause, Faults& faults, void (Impl::*step)());
   void sweep();
   void record();
@@ -80,8 +96,9 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   std::shared_ptr<const Sources> sources;
   Admission admission;
   base::Endpoint bound;
-  Acceptor acceptor;
-  net::Timer vacancy;  // after an accept that failed; cancelled when a connection ends
+  std::vector<base::Endpoint> places;  // of each door
+  net::Executor executor;
+  std::deque<Door> doors;
   net::Timer sweep_timer;
   net::Timer record_timer;
   Recorder recorder;
@@ -99,39 +116,42 @@ void Server::Impl::stop() {
   if (stopped) return;
   stopped = true;
   ErrorCode ignored;
-  if (acceptor.is_open() && bound.is_unix() && owns_file) ::unlink(bound.unix_path.c_str());
-  acceptor.close(ignored);
-  vacancy.cancel();
+  if (doors.front().acceptor.is_open() && bound.is_unix() && owns_file) ::unlink(bound.unix_path.c_str());
+  for (auto& door : doors) door.acceptor.close(ignored);
+  look_for_room();
   sweep_timer.cancel();
   record_timer.cancel();
   connections.close_all();
 }
 
+void Server::Impl::look_for_room() {
+  for (auto& door : doors) door.vacancy.cancel();
+}
+
 void Server::Impl::spawn(Awaitable<void> task) {
-  asio::co_spawn(acceptor.get_executor(), std::move(task),
-                 [self = shared_from_this()](std::exception_ptr failure) {
-                   self->vacancy.cancel();
-                   if (!failure || self->stopped) return;
-                   try {
-                     std::rethrow_exception(failure);
-                   } catch (...) {
-                     self->answering.note();
-                   }
-                 });
+  asio::co_spawn(executor, std::move(task), [self = shared_from_this()](std::exception_ptr failure) {
+    self->look_for_room();
+    if (!failure || self->stopped) return;
+    try {
+      std::rethrow_exception(failure);
+    } catch (...) {
+      self->answering.note();
+    }
+  });
 }
 
 // Where there is no memory for a connection it is closed, and others are taken after a pause.
-Awaitable<void> Server::Impl::accept() {
+Awaitable<void> Server::Impl::accept(Door& door) {
   const auto self = shared_from_this();
   ErrorCode ec;
   while (!stopped && !retired) {
     if (ec) {
-      vacancy.expires_after(kAcceptPause);
-      co_await vacancy.async_wait(into(ec));
+      door.vacancy.expires_after(kAcceptPause);
+      co_await door.vacancy.async_wait(into(ec));
     }
     try {
-      net::Socket socket(acceptor.get_executor());
-      co_await acceptor.async_accept(socket, into(ec));
+      net::Socket socket(executor);
+      co_await door.acceptor.async_accept(socket, into(ec));
       if (stopped) break;
       if (!ec) spawn(serve(std::move(socket)));
       accepting.works();
@@ -279,10 +299,10 @@ Awaitable<void> Server::Impl::discard(Connection& connection) {
 
 base::Result<std::unique_ptr<Server>> Server::listen(asio::io_context& io, ServerOptions options,
                                                      Sources sources,
-                                                     std::optional<net::ListeningSocket> inherited) {
-  const bool is_first = !inherited;
-  auto listening = inherited ? base::Result<net::ListeningSocket>(std::move(*inherited))
-                             : net::ListeningSocket::open(options.address);
+                                                     std::vector<net::ListeningSocket> inherited) {
+  const bool is_first = inherited.empty();
+  auto listening = is_first ? net::ListeningSocket::open_all(options.address)
+                            : base::Result<std::vector<net::ListeningSocket>>(std::move(inherited));
   if (!listening) return base::Error{"admin: " + listening.error().message};
   auto impl = std::make_shared<Impl>(io, std::move(options), std::move(sources), std::move(*listening));
   impl->owns_file = is_first;
@@ -298,7 +318,7 @@ Server::~Server() {
 void Server::start() {
   impl_->owns_file = true;
   auto& impl = *impl_;
-  impl.spawn(impl.accept());
+  for (auto& door : impl.doors) impl.spawn(impl.accept(door));
   impl.spawn(impl.repeat(impl.sweep_timer, impl.sweep_pause(), impl.sweeping, &Impl::sweep));
   impl.spawn(impl.repeat(impl.record_timer, Recorder::kStep, impl.recording, &Impl::record));
 }
@@ -313,15 +333,21 @@ void Server::stop() {
 
 void Server::retire() {
   impl_->retired = true;
-  net::close_acceptor(impl_->acceptor);
+  for (auto& door : impl_->doors) net::close_acceptor(door.acceptor);
 }
 
 bool Server::is_answering() const noexcept {
   return impl_->connections.is_answering();
 }
 
-int Server::socket() const noexcept {
-  return impl_->acceptor.native_handle();
+std::vector<int> Server::sockets() const {
+  std::vector<int> sockets;
+  for (auto& door : impl_->doors) sockets.push_back(door.acceptor.native_handle());
+  return sockets;
+}
+
+const std::vector<base::Endpoint>& Server::places() const noexcept {
+  return impl_->places;
 }
 
 const base::Endpoint& Server::bound() const noexcept {

@@ -4,6 +4,7 @@
 #include "app/certificates.hpp"
 #include "app/check_json.hpp"
 #include "app/mistakes.hpp"
+#include "app/places.hpp"
 #include "app/replay_command.hpp"
 #include "app/schema_json.hpp"
 #include "app/top_command.hpp"
@@ -59,7 +60,8 @@ struct Words {
   pid_t process = 0;  // of reload
   bool once = false;
   bool strict = false;  // of check
-  bool json = false;    // of check, redis-check and top
+  bool json = false;     // of check, redis-check and top
+  bool resolve = false;  // of check
   unsigned clients = 5;
 };
 
@@ -111,6 +113,8 @@ void declare(CLI::App& app, Words& words) {
   declare_file(*check, words);
   check->add_flag("--strict", words.strict, "exit 1 where there is a warning");
   check->add_flag("--json", words.json, "for machines");
+  check->add_flag("--resolve", words.resolve,
+                  "look up the names of servers and listeners as well; exit 1 where one cannot be");
   auto* redis = app.add_subcommand("redis-check",
                                    "ask the Redis of a configuration whether it will do; exit 0: it will, "
                                    "warnings and all; 1: it will not, "
@@ -212,12 +216,18 @@ std::vector<Warning> warnings_of(const Settings& settings, const std::string& fi
   return warnings;
 }
 
+int tell_unknown(const std::vector<std::string>& unknown) {
+  for (const auto& line : unknown) std::cerr << line << '\n';
+  return unknown.empty() ? kDone : kFailed;
+}
+
 int check(const Words& words) {
   const auto settings = load_settings(words.config);
   const auto warnings = warnings_of(settings, words.config);
   std::cout << (words.json ? check_json(settings, warnings) : describe(settings)) << std::flush;
   for (const auto& [where, what] : warnings) std::cerr << where << ": warning: " << what << '\n';
-  return words.strict && !warnings.empty() ? kFailed : kDone;
+  const int resolved = words.resolve ? tell_unknown(find_unknown_names(settings)) : kDone;
+  return words.strict && !warnings.empty() ? kFailed : resolved;
 }
 
 int do_check(const Words& words) {

@@ -45,7 +45,8 @@ const policy::Rule* find_rule(const std::vector<policy::Rule>& rules, const std:
   return found != rules.end() ? &*found : nullptr;
 }
 
-// Name servers tell addresses in turns: those that a server had, in another order, are still the same.
+// Name servers tell addresses in turns: those that a server had, in another order, are still the same. A
+// server that cannot be looked up now keeps those that it had.
 void keep_order(const proxy::Edition& current, const Settings& settings,
                 std::vector<std::vector<upstream::Server>>& servers) {
   for (const auto& fleet : current.fleets)
@@ -53,8 +54,10 @@ void keep_order(const proxy::Edition& current, const Settings& settings,
       if (fleet->settings().name != settings.upstreams[j].name) continue;
       for (const auto& old : fleet->servers())
         for (auto& server : servers[j])
-          if (server.name == old.name && std::is_permutation(server.addresses.begin(), server.addresses.end(),
-                                                             old.addresses.begin(), old.addresses.end()))
+          if (server.name == old.name &&
+              (server.addresses.empty() ||
+               std::is_permutation(server.addresses.begin(), server.addresses.end(), old.addresses.begin(),
+                                   old.addresses.end())))
             server = old;
     }
 }

@@ -9,6 +9,26 @@
 
 namespace weir::app {
 
+namespace {
+
+// The address as configured, with the port that the system chose where 0 was asked.
+std::string name_with_port(base::Endpoint address, const net::ListeningSocket& socket) {
+  if (!address.is_unix()) address.port = socket.bound().port;
+  return address.to_string();
+}
+
+// Where the sockets listen, each address once.
+std::vector<std::string> places_of(const std::vector<net::ListeningSocket>& sockets) {
+  std::vector<std::string> places;
+  for (const auto& socket : sockets) {
+    auto place = socket.bound().to_string();
+    if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(std::move(place));
+  }
+  return places;
+}
+
+}  // namespace
+
 Listeners::Listeners(net::Executor executor, const Workers& workers, Log& log)
     : workers_(workers), log_(log), certificates_(executor, log, [this](std::size_t number, SSL_CTX*) {
         for (const auto& listener : listeners_)
@@ -19,18 +39,27 @@ Listeners::Listeners(net::Executor executor, const Workers& workers, Log& log)
 base::Result<std::vector<net::ListeningSocket>> Listeners::open(const base::Endpoint& address) const {
   std::vector<net::ListeningSocket> sockets;
   if (heritage_) sockets = heritage_(address);
-  const auto inherited = sockets.size();
-  if (sockets.empty()) {
-    auto first = net::ListeningSocket::open(address);
-    if (!first) return first.error();
-    sockets.push_back(std::move(*first));
-  }
   // One of its own would be given connections before this process serves, and keep them if it never does:
   // further workers share what was inherited.
-  while (sockets.size() < workers_.size()) {
-    auto another = inherited != 0 ? sockets[sockets.size() % inherited].share() : sockets.front().again();
-    if (!another) return another.error();
-    sockets.push_back(std::move(*another));
+  if (const auto inherited = sockets.size(); inherited != 0) {
+    while (sockets.size() < workers_.size()) {
+      auto another = sockets[sockets.size() % inherited].share();
+      if (!another) return another.error();
+      sockets.push_back(std::move(*another));
+    }
+    return sockets;
+  }
+  auto opened = net::ListeningSocket::open_all(address);
+  if (!opened) return opened.error();
+  // One for each worker, address by address: begin() gives workers every n-th of n workers.
+  for (auto& first : *opened) {
+    const auto at = sockets.size();
+    sockets.push_back(std::move(first));
+    while (sockets.size() < at + workers_.size()) {
+      auto another = sockets[at].again();
+      if (!another) return another.error();
+      sockets.push_back(std::move(*another));
+    }
   }
   return sockets;
 }
@@ -83,7 +112,7 @@ std::vector<std::string> Listeners::put_in_force(std::vector<Wanted> wanted, std
     if (one.changed) certificates_.show(listener.number, listener.settings, std::move(one.shown));
     if (is_new) {
       listener.sockets = std::move(one.copies);
-      listener.name = listener.sockets.front().address().to_string();
+      listener.name = name_with_port(listener.settings.address, listener.sockets.front());
       begin(listener, std::move(one.sockets));
     } else {
       const auto old = std::find_if(before.begin(), before.end(),
@@ -111,8 +140,9 @@ proxy::EntranceSettings Listeners::entrance(const Listener& listener) const {
 // Each socket has somebody who accepts there, whatever the number of workers was that they were opened for:
 // who waits in one of them would wait for ever.
 void Listeners::begin(Listener& listener, std::vector<net::ListeningSocket> sockets) {
-  log_.info(std::string(listener.settings.tls ? "TLS " : "") + "listening on " +
-            sockets.front().address().to_string());
+  const std::string what = std::string(listener.settings.tls ? "TLS " : "") + "listening on ";
+  for (const auto& where : places_of(sockets))
+    log_.info(what + where + (where == listener.name ? "" : ", an address of " + listener.name));
   for (std::size_t i = 0; i < sockets.size(); ++i) {
     workers_[i % workers_.size()]->listen_on(listener.number, std::move(sockets[i]), entrance(listener));
   }
@@ -145,9 +175,9 @@ void Listeners::end() {
   close();
 }
 
-void Listeners::remove_file(const Listener& listener) {
+void Listeners::remove_file(const Listener& listener) const {
   const auto& address = listener.settings.address;
-  if (address.is_unix()) ::unlink(address.unix_path.c_str());
+  if (address.is_unix() && !(is_lent_ && is_lent_(address))) ::unlink(address.unix_path.c_str());
 }
 
 void Listeners::leave(const Listener& listener) {

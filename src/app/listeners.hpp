@@ -31,7 +31,12 @@ class Listeners {
 
   // `workers` and `log` outlive it.
   Listeners(net::Executor executor, const Workers& workers, Log& log);
-  void inherit(Heritage heritage) { heritage_ = std::move(heritage); }
+  // `is_lent`: whether the unix socket's file of such an address is somebody else's to remove.
+  using IsLent = std::function<bool(const base::Endpoint& address)>;
+  void inherit(Heritage heritage, IsLent is_lent) {
+    heritage_ = std::move(heritage);
+    is_lent_ = std::move(is_lent);
+  }
 
   // A listener as it is to be.
   struct Wanted {
@@ -74,7 +79,7 @@ class Listeners {
   [[nodiscard]] base::Result<std::vector<net::ListeningSocket>> open(const base::Endpoint& address) const;
   [[nodiscard]] proxy::EntranceSettings entrance(const Listener& listener) const;
   void begin(Listener& listener, std::vector<net::ListeningSocket> sockets);
-  static void remove_file(const Listener& listener);
+  void remove_file(const Listener& listener) const;
   void leave(const Listener& listener);
 
   const Workers& workers_;
@@ -82,6 +87,7 @@ class Listeners {
   CertificateWatch certificates_;
   std::vector<Listener> listeners_;
   Heritage heritage_;
+  IsLent is_lent_;
   std::size_t next_ = 0;  // number
   std::size_t adopter_ = 0;
   std::size_t most_sessions_ = 1;

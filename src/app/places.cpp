@@ -25,13 +25,28 @@ LookedUp look_up_servers(const Settings& settings) {
     for (const auto& server : upstream.servers) {
       one.servers = {server};
       auto found = placed(settings.places, name_of(upstream, server), upstream::resolve_servers(one));
-      if (found)
+      if (found) {
         servers.push_back(std::move(found->front()));
-      else
-        all.mistakes.push_back(found.error().message);
+        continue;
+      }
+      servers.push_back({server.address.to_string(), {}});
+      (net::is_name(server.address) ? all.unknown : all.mistakes).push_back(found.error().message);
     }
   }
   return all;
+}
+
+std::vector<std::string> find_unknown_names(const Settings& settings) {
+  auto found = look_up_servers(settings);
+  auto lines = std::move(found.unknown);
+  lines.insert(lines.end(), found.mistakes.begin(), found.mistakes.end());
+  for (const auto& listener : settings.listeners)
+    if (const auto known = net::resolve(listener.address); !known)
+      lines.push_back(placed(settings.places, name_of(listener), known.error()).message);
+  if (!settings.admin.address) return lines;
+  if (const auto known = net::resolve(*settings.admin.address); !known)
+    lines.push_back(placed(settings.places, "[admin]", known.error()).message);
+  return lines;
 }
 
 }  // namespace weir::app

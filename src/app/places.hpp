@@ -24,12 +24,16 @@ template <class T>
   return result;
 }
 
-// The servers of all upstreams in their order, or what is wrong with each that could not be looked up.
+// The servers of all upstreams in their order. A server whose name could not be looked up has no address, and
+// is down until it can be.
 struct LookedUp {
   std::vector<std::vector<upstream::Server>> servers;
-  std::vector<std::string> mistakes;
+  std::vector<std::string> unknown;   // which of them have none, and why: a line each
+  std::vector<std::string> mistakes;  // what no later look-up can mend
 };
 // Blocks.
 [[nodiscard]] LookedUp look_up_servers(const Settings& settings);
+// What of the names of servers and listeners cannot be looked up: a line each. Blocks.
+[[nodiscard]] std::vector<std::string> find_unknown_names(const Settings& settings);
 
 }  // namespace weir::app

@@ -67,13 +67,14 @@ void end_soon() {
 
 }  // namespace
 
-Program::Program(const Settings& settings, std::vector<std::vector<upstream::Server>> servers,
-                 std::string file, Takeover* takeover)
+Program::Program(const Settings& settings, LookedUp servers, std::string file, PassedSockets passed,
+                 Takeover* takeover)
     : settings_(settings),
       begun_with_(settings),
       log_(settings.log.level),
       access_log_(
           settings.log.access, [this](const std::string& line) { log_.warning(line); }, settings.log.fields),
+      passed_(std::move(passed)),
       takeover_(takeover),
       snapshot_(settings.state.snapshot, policy::saved_rules(settings.rules), net::Clock().now(), log_,
                 takeover == nullptr),
@@ -98,11 +99,16 @@ Program::Program(const Settings& settings, std::vector<std::vector<upstream::Ser
   for (const auto& warning : settings.warnings) log_.warning(warning.where + ": " + warning.what);
   // Names of a table that is filled from a snapshot are made under the key of the weir that wrote it.
   if (snapshot_.found()) names_.table = snapshot_.found()->names;
-  start_workers(std::move(servers));
+  for (const auto& line : servers.unknown)
+    log_.warning(line + "; the server is down until it can be looked up");
+  start_workers(std::move(servers.servers));
   alerts_ = std::make_unique<admin::Alerts>(control_.get_executor(), settings_.alerts, sources(),
                                             [this](const std::string& line) { log_.warning(line); });
   start_admin();
 }
+  for (const auto& place : passed_.unclaimed())
+    log_.warning("systemd passed a socket on " + place +
+                 ", which no listener has: add a [[listener]] with that address, or take it out of the unit");
 
 void Program::start_workers(std::vector<std::vector<upstream::Server>> servers) {
   auto edition = editions_.put_in_force(need(make_edition(settings_, std::move(servers))));
@@ -124,8 +130,8 @@ void Program::start_workers(std::vector<std::vector<upstream::Server>> servers) 
   prober_.watch(editions_.current().fleets);
   resolver_.watch(editions_.current().fleets);
   listeners_.emplace(control_.get_executor(), workers_, log_);
-  if (takeover_ != nullptr)
-    listeners_->inherit([this](const base::Endpoint& address) { return takeover_->take_listeners(address); });
+  listeners_->inherit([this](const base::Endpoint& address) { return inherited(address); },
+                      [this](const base::Endpoint& address) { return passed_.took(address); });
   listeners_->put_in_force(need(listeners_->prepare(settings_)), most_sessions());
 }
 
@@ -136,15 +142,27 @@ std::size_t Program::most_sessions() {
 }
 
 void Program::start_admin() {
+// Sockets that another process or systemd has left for a listener; none: it opens its own.
+std::vector<net::ListeningSocket> Program::inherited(const base::Endpoint& listener) {
+  auto sockets =
+      takeover_ != nullptr ? takeover_->take_listeners(listener) : std::vector<net::ListeningSocket>();
+  return sockets.empty() ? passed_.take(listener) : std::move(sockets);
+}
+
   if (!settings_.admin.address) return;
   admin::ServerOptions options;
   options.address = *settings_.admin.address;
   options.token = settings_.admin.token;
-  auto inherited = takeover_ != nullptr ? takeover_->take_admin(options.address) : std::nullopt;
+  auto inherited =
+      takeover_ != nullptr ? takeover_->take_admin(options.address) : std::vector<net::ListeningSocket>();
+  if (inherited.empty()) inherited = passed_.take(options.address);
   options.fault = [this](std::string_view what) { log_.warning(what); };
   admin_ = need(placed(settings_.places, "[admin]",
                        admin::Server::listen(control_, std::move(options), sources(), std::move(inherited))));
-  log_.info("admin on " + admin_->bound().to_string());
+  const auto name = settings_.admin.address->host;
+  for (const auto& place : admin_->places())
+    log_.info("admin on " + place.to_string() +
+              (net::is_name(*settings_.admin.address) ? ", an address of " + name : ""));
 }
 
 // The first asks for a drain, the second for an end.

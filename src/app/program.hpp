@@ -10,6 +10,8 @@
 #include "app/inspector.hpp"
 #include "app/listeners.hpp"
 #include "app/passage.hpp"
+#include "app/passed_sockets.hpp"
+#include "app/places.hpp"
 #include "app/reload.hpp"
 #include "app/signals.hpp"
 #include "app/snapshot_file.hpp"
@@ -49,8 +51,9 @@ T need(base::Result<T> result) {
 class Program {
  public:
   // `servers` were looked up before: while the system's default of SIGTERM still holds. `file`: of the
-  // settings, to be read anew. `takeover`: from whom it takes over; null: from nobody. Outlives it.
-  Program(const Settings& settings, std::vector<std::vector<upstream::Server>> servers, std::string file,
+  // settings, to be read anew. `passed`: by systemd. `takeover`: from whom it takes over; null: from nobody.
+  // Outlives it.
+  Program(const Settings& settings, LookedUp servers, std::string file, PassedSockets passed,
           Takeover* takeover);
   int serve();
 
@@ -61,6 +64,7 @@ class Program {
       const Settings& settings, std::vector<std::vector<upstream::Server>> servers);
   void start_workers(std::vector<std::vector<upstream::Server>> servers);
   void start_admin();
+  [[nodiscard]] std::vector<net::ListeningSocket> inherited(const base::Endpoint& listener);
   void reload(Reloading::Done done);
   [[nodiscard]] ReloadReport apply(FreshConfiguration fresh);
   void put_in_force(Settings settings, const Editions::Draft& draft, std::vector<Listeners::Wanted> listeners,
@@ -103,6 +107,7 @@ class Program {
   Signals signals_{control_.get_executor(), {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}};
   Log log_;
   AccessLog access_log_;
+  PassedSockets passed_;
   Takeover* const takeover_;
   SnapshotFile snapshot_;
   net::Clock clock_;

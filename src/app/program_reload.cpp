@@ -58,6 +58,7 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
   auto listeners = listeners_->prepare(*fresh.settings);
   if (!listeners) return refuse(listeners.error().message);
   tidy();
+  for (const auto& line : fresh.unknown) log_.warning("reload: " + line);
   auto draft = make_edition(*fresh.settings, std::move(fresh.servers));
   if (!draft) return refuse(draft.error().message);
   report.changes = std::move(draft->changes);

@@ -78,7 +78,7 @@ std::vector<Bequest> Program::bequests() const {
   std::vector<Bequest> all;
   for (auto& [address, sockets] : listeners_->sockets())
     all.push_back({"listener", std::move(address), std::move(sockets)});
-  if (admin_) all.push_back({"admin", begun_with_.admin.address->to_string(), {admin_->socket()}});
+  if (admin_) all.push_back({"admin", begun_with_.admin.address->to_string(), admin_->sockets()});
   return all;
 }
 

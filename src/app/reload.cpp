@@ -19,6 +19,7 @@ FreshConfiguration read_configuration(const std::string& file, const Settings& i
     auto found = look_up_servers(settings);
     fresh.mistakes = std::move(found.mistakes);
     fresh.servers = std::move(found.servers);
+    fresh.unknown = std::move(found.unknown);
     if (!fresh.mistakes.empty()) return fresh;
     fresh.differences = differences(describe(in_force), describe(settings));
     fresh.settings = std::move(settings);

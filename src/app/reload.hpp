@@ -30,6 +30,7 @@ struct ReloadReport {
 struct FreshConfiguration {
   std::optional<Settings> settings;
   std::vector<std::vector<upstream::Server>> servers;  // of each upstream
+  std::vector<std::string> unknown;                    // LookedUp::unknown
   std::vector<std::string> differences;                // as `weir check` says it (differences.hpp)
   std::vector<std::string> mistakes;
 };

@@ -21,10 +21,12 @@ std::string first_of(const std::vector<std::string>& mistakes) {
   return mistakes.front() + (more != 0 ? "; and " + std::to_string(more) + " more" : "");
 }
 
-std::vector<std::vector<upstream::Server>> servers_of(const Settings& settings) {
+// `takes_over`: from a weir that knows the addresses, and goes on where this one does not start.
+LookedUp servers_of(const Settings& settings, bool takes_over) {
   auto found = look_up_servers(settings);
   if (!found.mistakes.empty()) throw CannotStart(first_of(found.mistakes));
-  return std::move(found.servers);
+  if (takes_over && !found.unknown.empty()) throw CannotStart(first_of(found.unknown));
+  return found;
 }
 
 }  // namespace
@@ -34,11 +36,13 @@ int run(const std::string& file) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow (LimitFSIZE=) is one that cannot be written
   // No reasons to end before weir listens to them. Once it holds them back it hears of them all the same.
   for (const int signal : {SIGHUP, SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
+  auto passed = PassedSockets::of_environment();
   std::unique_ptr<Takeover> takeover;
   try {
     takeover = Takeover::of_environment();
     const auto settings = load_settings(file);
-    Program program(settings, servers_of(settings), file, takeover.get());
+    Program program(settings, servers_of(settings, takeover != nullptr), file, std::move(passed),
+                    takeover.get());
     return program.serve();
   } catch (const ConfigError& error) {
     if (takeover) takeover->fail(first_of(error.mistakes()));

@@ -74,7 +74,9 @@ constexpr KeySpec kAdminKeys[] = {
 };
 
 constexpr KeySpec kListenerKeys[] = {
-    required("address", Kind::Address, "host:port, [v6]:port or unix:/path; port 0 takes a free one"),
+    required(
+        "address", Kind::Address,
+        "host:port, [v6]:port or unix:/path; a name is opened at all its addresses; port 0 takes a free one"),
     table("tls", schema::kTls, "terminates TLS; absent: plain HTTP"),
     key("proxy_protocol", Kind::Bool, "false",
         "every connection begins with the PROXY protocol, version 1 or 2, believed of trusted proxies"),

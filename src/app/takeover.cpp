@@ -112,10 +112,8 @@ std::vector<net::ListeningSocket> Takeover::take_listeners(const base::Endpoint&
   return take("listener", address);
 }
 
-std::optional<net::ListeningSocket> Takeover::take_admin(const base::Endpoint& address) {
-  auto sockets = take("admin", address);
-  if (sockets.empty()) return std::nullopt;
-  return std::move(sockets.front());
+std::vector<net::ListeningSocket> Takeover::take_admin(const base::Endpoint& address) {
+  return take("admin", address);
 }
 
 void Takeover::close_rest() {

@@ -57,7 +57,7 @@ class Takeover {
   // Sockets that listen on what is configured as this address; none: nobody did. Each is given once, so that
   // what nobody asks for is closed in the end.
   [[nodiscard]] std::vector<net::ListeningSocket> take_listeners(const base::Endpoint& address);
-  [[nodiscard]] std::optional<net::ListeningSocket> take_admin(const base::Endpoint& address);
+  [[nodiscard]] std::vector<net::ListeningSocket> take_admin(const base::Endpoint& address);
   // The unix listeners among those are the second's to remove: not before this process is weir.
   void close_rest();
   void remove_files_of_rest() noexcept;

@@ -15,7 +15,8 @@ namespace {
 
 // Half of the time is left to the last one alone.
 base::Duration share_of(base::Duration patience, std::size_t addresses) noexcept {
-  return std::min(Dial::kHeadStart, patience / (2 * static_cast<base::Duration::rep>(addresses)));
+  const auto shares = 2 * std::max<std::size_t>(addresses, 1);
+  return std::min(Dial::kHeadStart, patience / static_cast<base::Duration::rep>(shares));
 }
 
 // The descriptor of a socket to be connected there; below 0: errno says why not.

@@ -1,5 +1,6 @@
 #include "weir/net/listener.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -112,6 +113,54 @@ base::Result<ListeningSocket> ListeningSocket::open(const base::Endpoint& addres
   set(socket.fd_, SOL_SOCKET, SO_REUSEPORT);
   socket.address_.port = bound_port(socket.fd_);
   return socket;
+}
+
+namespace {
+
+// Whether this host has the address, as far as a socket can be bound to it.
+bool is_here(RawEndpoint endpoint) {
+  const int fd = ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return errno != EAFNOSUPPORT;
+  auto* raw = endpoint.data();
+  if (raw->sa_family == AF_INET) reinterpret_cast<sockaddr_in*>(raw)->sin_port = 0;
+  if (raw->sa_family == AF_INET6) reinterpret_cast<sockaddr_in6*>(raw)->sin6_port = 0;
+  const bool absent = ::bind(fd, raw, static_cast<socklen_t>(endpoint.size())) != 0 && errno == EADDRNOTAVAIL;
+  ::close(fd);
+  return !absent;
+}
+
+}  // namespace
+
+base::Result<std::vector<ListeningSocket>> ListeningSocket::open_all(const base::Endpoint& address) {
+  std::vector<ListeningSocket> sockets;
+  std::vector<base::Endpoint> wanted;
+  if (is_name(address)) {
+    const auto found = resolve(address);
+    if (!found) return found.error();
+    for (const auto& each : *found) {
+      const base::Endpoint one{peer_address(each).to_string(), address.port, {}};
+      if (is_here(each) && std::find(wanted.begin(), wanted.end(), one) == wanted.end())
+        wanted.push_back(one);
+    }
+    if (wanted.empty())
+      return base::Error{"cannot listen on " + address.to_string() +
+                         ": this host has none of the addresses that the name stands for"};
+  } else {
+    wanted.push_back(address);
+  }
+  for (auto& one : wanted) {
+    if (one.port == 0 && !sockets.empty()) one.port = sockets.front().address().port;
+    auto socket = open(one);
+    if (!socket) return socket.error();
+    sockets.push_back(std::move(*socket));
+  }
+  return sockets;
+}
+
+base::Endpoint ListeningSocket::bound() const {
+  if (address_.is_unix()) return address_;
+  const auto local = local_endpoint(fd_);
+  return {peer_address(local).to_string(), peer_port(local), {}};
 }
 
 base::Result<ListeningSocket> ListeningSocket::again() const {

@@ -71,6 +71,12 @@ Condition::Change Condition::probed(const HealthCheck& check, bool good, base::T
   return Change::Down;
 }
 
+Condition::Change Condition::absent() noexcept {
+  out_until_ = kDown;
+  trial_ = Trial::None;
+  return Change::Down;
+}
+
 Condition::Change Condition::moved(bool anew, base::TimePoint now) noexcept {
   if (anew) {
     const bool was_out = out();

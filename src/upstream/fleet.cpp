@@ -85,8 +85,13 @@ Fleet::Member::Member(const Fleet& fleet, Server server, const ServerSettings& s
                  ? older->known_
                  : std::make_shared<Known>(std::move(server.addresses))) {}
 
+// Whoever looked the name up in vain has said so already.
 Fleet::Member::Known::Known(Addresses at_first)
-    : random(seed()), addresses(std::make_shared<const Addresses>(std::move(at_first))) {}
+    : random(seed()), addresses(std::make_shared<const Addresses>(std::move(at_first))) {
+  if (!addresses->empty()) return;
+  condition.absent();
+  out_until.store(condition.out_until().time_since_epoch().count(), std::memory_order_relaxed);
+}
 
 std::string Fleet::Member::host() const {
   return settings_.address.is_unix() ? "localhost" : settings_.address.to_string();
@@ -109,7 +114,8 @@ void Fleet::Member::move_to(Addresses addresses, base::TimePoint now) {
   const auto& before = *known_->addresses;
   const bool anew =
       std::find_first_of(before.begin(), before.end(), next->begin(), next->end()) == before.end();
-  const auto first = std::find(next->begin(), next->end(), before[known_->first]);
+  const auto first =
+      before.empty() ? next->end() : std::find(next->begin(), next->end(), before[known_->first]);
   known_->first = first != next->end() ? static_cast<std::size_t>(first - next->begin()) : 0;
   known_->addresses = std::move(next);
   known_->moves.fetch_add(1, std::memory_order_relaxed);

@@ -23,19 +23,21 @@ Addresses merged(const Addresses& known, const Addresses& told) {
 
 }  // namespace
 
-Resolution::Resolution(base::Duration period, base::TimePoint now, std::uint64_t random) noexcept
-    : period_(period), due_(after(now, random)) {}
+Resolution::Resolution(base::Duration period, base::TimePoint now, std::uint64_t random,
+                       bool unknown) noexcept
+    : period_(period), due_(after(now, random, unknown)), failing_(unknown) {}
 
-base::TimePoint Resolution::after(base::TimePoint now, std::uint64_t random) const noexcept {
-  const auto tenth = period_.count() / 10;
+base::TimePoint Resolution::after(base::TimePoint now, std::uint64_t random, bool unknown) const noexcept {
+  const auto period = unknown ? std::min(period_, kWhileUnknown) : period_;
+  const auto tenth = period.count() / 10;
   const auto chance = static_cast<base::Duration::rep>(random % static_cast<std::uint64_t>(2 * tenth + 1));
-  return now + period_ + base::Duration{chance - tenth};
+  return now + period + base::Duration{chance - tenth};
 }
 
 Resolution::Step Resolution::take(const Addresses& known, const base::Result<Addresses>& answer,
                                   base::TimePoint now, std::uint64_t random) {
-  due_ = after(now, random);
   const bool failed = !answer || answer->empty();
+  due_ = after(now, random, failed && known.empty());
   Step step{.turned = std::exchange(failing_, failed) != failed};
   if (failed) {
     step.outcome = Outcome::Failed;

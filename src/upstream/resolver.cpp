@@ -106,12 +106,23 @@ void Resolver::watch(const std::vector<std::shared_ptr<Fleet>>& fleets) {
 
 void Resolver::add(const std::shared_ptr<Fleet>& fleet) {
   const auto period = fleet->settings().resolve;
-  if (period == base::Duration{0}) return;
   for (std::size_t at = 0; at < fleet->size(); ++at) {
     if (!net::is_name(fleet->member(at).settings().address)) continue;
+    const bool unknown = fleet->member(at).place().addresses->empty();
+    const bool once = period == base::Duration{0};
+    if (once && !unknown) continue;
     if (!thread_.joinable()) thread_ = std::thread([desk = desk_] { Desk::serve(desk); });
-    names_.push_back(std::make_shared<Name>(Name{fleet, at, Resolution(period, clock_.now(), random_())}));
+    const Resolution resolution(once ? Resolution::kWhileUnknown : period, clock_.now(), random_(), unknown);
+    names_.push_back(std::make_shared<Name>(Name{fleet, at, resolution}));
   }
+}
+
+// A name that is to be looked up at start alone is done with once it has been.
+void Resolver::drop_known() {
+  std::erase_if(names_, [](const std::shared_ptr<Name>& name) {
+    return name->fleet->settings().resolve == base::Duration{0} &&
+           !name->fleet->member(name->server).place().addresses->empty();
+  });
 }
 
 // Waits for the name that is due next.
@@ -138,6 +149,7 @@ void Resolver::ask() {
 void Resolver::hear(const base::Result<Addresses>& answer) {
   asking_ = false;
   if (const auto name = asked_.lock()) note(*name, answer);
+  drop_known();
   arm();
 }
 
@@ -152,6 +164,11 @@ void Resolver::note(Name& name, const base::Result<Addresses>& answer) {
      : step.outcome == Outcome::Changed ? figures.changed
                                         : figures.failed);
   const auto server = "upstream \"" + name.fleet->settings().name + "\": server " + member.name();
+  if (known->empty()) {
+    if (step.outcome != Outcome::Changed) return;
+    report_(server + " can be looked up now: it is at " + list(step.addresses));
+    return member.move_to(std::move(step.addresses), now);
+  }
   if (step.turned && step.outcome == Outcome::Failed)
     report_(server + " stays at " + list(*known) + ": " +
             (answer ? "its name stands for no address" : answer.error().message));

@@ -8,17 +8,17 @@ import socket
 import subprocess
 import tempfile
 
-from harness import PATIENCE, WEIR, TestCase, config, main, make_certificate, rule
+from harness import PATIENCE, WEIR, TestCase, Upstream, Weir, config, main, make_certificate, rule
 
 
 class ConfigErrors(TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
-    def weir(self, command, text):
+    def weir(self, command, text, *more):
         file = self.folder / "weir.toml"
         file.write_text(text)
-        return subprocess.run([WEIR, command, "--config", file], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        return subprocess.run([WEIR, command, "--config", file, *more], capture_output=True, text=True, timeout=PATIENCE, check=False)
 
     def assert_refused(self, text, *expected):
         """Both `check` and `run` refuse with 2 and say the same."""
@@ -119,10 +119,19 @@ class ConfigErrors(TestCase):
         servers = f'servers = [\n  "127.0.0.1:1",\n  "{name}:80",\n  {{ address = "{name}:81" }},\n]'
         text = config(1).replace("servers = [\"127.0.0.1:1\"]", servers)
         self.assertIn(servers, text)
-        done = self.weir("run", text)
+        self.assertEqual(self.weir("check", text).returncode, 0)
+        done = self.weir("check", text, "--resolve")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn(f'weir.toml:{self.line_of(text, name)}: upstream "api": cannot resolve "{name}": ', done.stderr)
-        self.assertIn("; and 1 more", done.stderr)
+        self.assertEqual(done.stderr.count("cannot resolve"), 2, done.stderr)
+
+    def test_a_server_whose_name_is_unknown_keeps_no_other_down(self):
+        upstream, name = self.start(Upstream()), "a" * 64 + ".invalid"
+        text = config(upstream.port).replace("servers = [", f'servers = ["{name}:80", ')
+        weir = self.start(Weir(text))
+        weir.wait_for(rf'weir.toml:{self.line_of(text, name)}: upstream "api": cannot resolve "{name}": .*; the server is down until it can')
+        self.assertEqual({weir.get("/").status for _ in range(6)}, {200})
+        self.assertEqual(weir.metric("weir_upstream_healthy", server=f"{name}:80"), 0)
 
     def test_wrong_command_lines(self):
         for arguments in (["run"], ["nonsense"], ["run", "--config"], ["echo", "--listen", "nowhere"]):

@@ -36,12 +36,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weir::admin {
 
 struct ServerOptions {
-  base::Endpoint address;                   // with port 0 any free one; a name is looked up once
-  std::string token;                        // empty: none asked
+  base::Endpoint
+      address;        // with port 0 any free one; a name is looked up once, and opened at all its addresses
+  std::string token;  // empty: none asked
   base::Duration head_deadline{2'000'000};  // from accepting a connection to the end of its first head
   // For sending a body; for the page that is asked; for reading an answer, and from there to the end of the
   // next head.
@@ -54,10 +56,10 @@ struct ServerOptions {
 class Server {
  public:
   // Binds and listens; an error says what could not be done to which address. Answers nothing before `start`.
-  // `io` outlives the server. `inherited`: listens there already.
+  // `io` outlives the server. `inherited`: listen there already.
   [[nodiscard]] static base::Result<std::unique_ptr<Server>> listen(
       net::asio::io_context& io, ServerOptions options, Sources sources,
-      std::optional<net::ListeningSocket> inherited = {});
+      std::vector<net::ListeningSocket> inherited = {});
   // REQUIRES that `io` is not running, or that this is its thread. Ends what is under way.
   ~Server();
   Server(const Server&) = delete;
@@ -72,11 +74,12 @@ class Server {
   void retire();
   // Somebody has asked and has not been told yet.
   [[nodiscard]] bool is_answering() const noexcept;
-  // The socket, for that; valid until stop() or retire().
-  [[nodiscard]] int socket() const noexcept;
+  // The sockets, for that; valid until stop() or retire().
+  [[nodiscard]] std::vector<int> sockets() const;
 
-  // Where it listens, with the port it was given.
+  // Where it listens, with the port it was given: the first address, and all of them.
   [[nodiscard]] const base::Endpoint& bound() const noexcept;
+  [[nodiscard]] const std::vector<base::Endpoint>& places() const noexcept;
 
  private:
   struct Impl;

@@ -25,7 +25,7 @@ class Dial final : Watched {
  public:
   // Whom to connect, and how. What it refers to outlives the Dial.
   struct Target {
-    const std::vector<RawEndpoint>& addresses;  // at least one
+    const std::vector<RawEndpoint>& addresses;  // empty: connect() fails at once (host_unreachable)
     std::size_t first = 0;                      // of them, to begin with
     std::string_view preamble{};                // what stands ahead of all, TLS too
     std::optional<TlsTarget> tls{};

@@ -27,6 +27,9 @@ class ListeningSocket {
   // Binds and listens. An error names the address and what the system says. What another process listens on
   // is never shared; a unix socket's file that nobody listens on any more is replaced.
   [[nodiscard]] static base::Result<ListeningSocket> open(const base::Endpoint& address);
+  // The same for a listener's address, which may be a name: one socket for each address of this host that the
+  // name stands for, all with one port. Addresses that this host does not have are left out.
+  [[nodiscard]] static base::Result<std::vector<ListeningSocket>> open_all(const base::Endpoint& address);
   // Another one on the same address: for TCP a socket of its own, for unix the same socket again.
   [[nodiscard]] base::Result<ListeningSocket> again() const;
   // Takes a descriptor over that another process listened on, as what is configured as `address`. An error:
@@ -41,6 +44,8 @@ class ListeningSocket {
 
   // Where it listens, with the port that the system chose where 0 was asked.
   [[nodiscard]] const base::Endpoint& address() const noexcept { return address_; }
+  // The same as the system tells it: never a name.
+  [[nodiscard]] base::Endpoint bound() const;
   [[nodiscard]] int native_handle() const noexcept { return fd_; }
   [[nodiscard]] Acceptor into_acceptor(Executor executor) &&;
 

@@ -38,6 +38,9 @@ class Condition {
   // asked for have come in a row. These bring back one that is out because of requests, too.
   Change probed(const HealthCheck& check, bool good, base::TimePoint now) noexcept;
 
+  // Its name stands for no address that is known: it is down until moved().
+  Change absent() noexcept;
+
   // Its name stands for other addresses. `anew`: for none of those that it had, so it is another machine: it
   // serves, as one that is back does. Else it may have one that works: where it is out it may be tried at
   // once.

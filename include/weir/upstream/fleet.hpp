@@ -24,7 +24,8 @@
 
 namespace weir::upstream {
 
-using Addresses = std::vector<net::RawEndpoint>;  // of one server, to be tried in turn
+// Of one server, to be tried in turn; empty: its name could not be looked up yet.
+using Addresses = std::vector<net::RawEndpoint>;
 
 // A server with the addresses that its name stood for when it was looked up.
 struct Server {

@@ -26,20 +26,24 @@ class Resolution {
     Addresses addresses{};  // Changed: what the name stands for. Those that stay keep their order.
   };
 
+  // While no address is known, look-ups are as frequent as this, or as the period where that is shorter.
+  static constexpr base::Duration kWhileUnknown{2'000'000};
+
   // The first look-up is due a period from now, each next one a period after an answer; a tenth more or less,
-  // so that many weirs do not ask together for ever. `random`: any 64 bits.
-  Resolution(base::Duration period, base::TimePoint now, std::uint64_t random) noexcept;
+  // so that many weirs do not ask together for ever. `random`: any 64 bits. `unknown`: a look-up has failed
+  // already, and no address is known.
+  Resolution(base::Duration period, base::TimePoint now, std::uint64_t random, bool unknown = false) noexcept;
 
   [[nodiscard]] base::TimePoint due() const noexcept { return due_; }
   [[nodiscard]] Step take(const Addresses& known, const base::Result<Addresses>& answer, base::TimePoint now,
                           std::uint64_t random);
 
  private:
-  [[nodiscard]] base::TimePoint after(base::TimePoint now, std::uint64_t random) const noexcept;
+  [[nodiscard]] base::TimePoint after(base::TimePoint now, std::uint64_t random, bool unknown) const noexcept;
 
   base::Duration period_;
   base::TimePoint due_;
-  bool failing_ = false;
+  bool failing_;
 };
 
 }  // namespace weir::upstream

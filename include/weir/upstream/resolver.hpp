@@ -53,6 +53,7 @@ class Resolver {
   struct Desk;
   struct Name;
   void add(const std::shared_ptr<Fleet>& fleet);
+  void drop_known();
   void arm();
   void ask();
   void hear(const base::Result<Addresses>& answer);

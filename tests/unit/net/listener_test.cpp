@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include <arpa/inet.h>
@@ -77,6 +78,29 @@ TEST(Listener, ANameThatStandsForNothingIsAnError) {
   const auto socket = ListeningSocket::open({.host = "no such host", .port = 1, .unix_path = {}});
   ASSERT_FALSE(socket);
   EXPECT_NE(socket.error().message.find("cannot resolve \"no such host\": "), std::string::npos);
+}
+
+TEST(Listener, ANameIsOpenedAtAllItsAddresses) {
+  const auto sockets = ListeningSocket::open_all({.host = "localhost", .port = 0, .unix_path = {}});
+  ASSERT_TRUE(sockets) << sockets.error().message;
+  const auto found = resolve({.host = "localhost", .port = 0, .unix_path = {}});
+  std::set<std::string> expected, opened;
+  for (const auto& each : *found)
+    if (const auto host = peer_address(each).to_string(); ListeningSocket::open({host, 0, {}}))
+      expected.insert(host);
+  std::set<std::uint16_t> ports;
+  for (const auto& socket : *sockets) {
+    opened.insert(socket.bound().host);
+    ports.insert(socket.bound().port);
+  }
+  EXPECT_EQ(opened, expected);
+  EXPECT_EQ(ports.size(), 1U) << "the port that the first was given";
+}
+
+TEST(Listener, AnAddressIsOpenedOnce) {
+  const auto sockets = ListeningSocket::open_all(local());
+  ASSERT_TRUE(sockets);
+  EXPECT_EQ(sockets->size(), 1U);
 }
 
 // Our own sockets share the port by SO_REUSEPORT. Nobody else may: neither before nor after they do, in this

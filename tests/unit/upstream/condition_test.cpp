@@ -257,6 +257,19 @@ TEST(Condition, WhatWasSentBeforeSaysNothingOfATrialNorBringsBack) {
   EXPECT_EQ(condition.answered(trial, trial + 2ms), Change::Back);
 }
 
+TEST(Condition, AServerWithoutAnAddressIsDownUntilItHasOne) {
+  const base::TimePoint now{base::Duration{1'700'000'000'000'000}};
+  Condition condition;
+  EXPECT_EQ(condition.absent(), Condition::Change::Down);
+  EXPECT_EQ(condition.out_until(), base::TimePoint::max());
+  EXPECT_EQ(condition.unreachable({}, now, 0), Condition::Change::None);
+  EXPECT_EQ(condition.answered(now, now), Condition::Change::None);
+  EXPECT_FALSE(condition.begin_trial({}, now));
+  EXPECT_EQ(condition.ejections(), 0U) << "nobody put it out";
+  EXPECT_EQ(condition.moved(true, now), Condition::Change::Back);
+  EXPECT_EQ(condition.out_until(), base::TimePoint{});
+}
+
 TEST(Condition, AnotherMachineServesAtOnceAndLittleByLittle) {
   Condition condition;
   condition.unreachable(kSettings, kStart, kWhole);

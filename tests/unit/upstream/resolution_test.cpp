@@ -56,10 +56,24 @@ TEST(Resolution, ANameWithoutAnAnswerStaysWhereItWas) {
   EXPECT_FALSE(resolution.take(at({1}), at({2}), kStart, kMiddle).turned);
 }
 
+TEST(Resolution, LooksUpSoonWhileNoAddressIsKnown) {
+  constexpr std::uint64_t kMiddleOfTwo = 200'000;
+  Resolution resolution(30s, kStart, kMiddleOfTwo, true);
+  EXPECT_EQ(resolution.due(), kStart + 2s);
+  EXPECT_FALSE(resolution.take(at({}), kNothing, kStart, kMiddleOfTwo).turned) << "it was said at the start";
+  EXPECT_EQ(resolution.due(), kStart + 2s);
+  EXPECT_EQ(resolution.take(at({}), at({1}), kStart, kMiddle).outcome, Outcome::Changed);
+  EXPECT_EQ(resolution.due(), kStart + 30s);
+}
+
+TEST(Resolution, AShortPeriodIsKeptWhileNoAddressIsKnown) {
+  EXPECT_EQ(Resolution(1s, kStart, 100'000, true).due(), kStart + 1s);
+}
+
 TEST(Resolution, IsDueAPeriodAfterEachAnswerATenthMoreOrLess) {
   Resolution resolution(30s, kStart, kMiddle);
   EXPECT_EQ(resolution.due(), kStart + 30s);
-  (void)resolution.take({}, kNothing, kStart + 45s, kMiddle);
+  (void)resolution.take(at({1}), kNothing, kStart + 45s, kMiddle);
   EXPECT_EQ(resolution.due(), kStart + 75s) << "after the answer, however long it took";
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -15,6 +15,7 @@ namespace weir::upstream {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -70,7 +71,7 @@ class ResolverTest : public ::testing::Test {
     std::vector<Server> servers;
     for (const auto* host : hosts) {
       settings.servers.push_back({.address = {.host = host, .port = 80, .unix_path = {}}});
-      servers.push_back({settings.servers.back().address.to_string(), at("10.0.0.1")});
+      servers.push_back({settings.servers.back().address.to_string(), known});
     }
     return std::make_shared<Fleet>(settings, std::move(servers));
   }
@@ -82,6 +83,7 @@ class ResolverTest : public ::testing::Test {
 
   net::asio::io_context context{1};
   net::Clock clock;
+  Addresses known = at("10.0.0.1");  // of servers, when they are made
   std::vector<std::string> lines;
   std::shared_ptr<System> system = std::make_shared<System>();  // as its comment says
   std::optional<Resolver> resolver;
@@ -114,6 +116,33 @@ TEST_F(ResolverTest, ItSaysOnceThatNobodyAnswersAndStaysWhereItWas) {
   until([&] { return figures().same >= 2; });
   EXPECT_EQ(lines.size(), 2U);
   EXPECT_THAT(lines.back(), HasSubstr("server api.test:80 can be looked up again"));
+}
+
+TEST_F(ResolverTest, AServerThatCouldNotBeLookedUpIsDownUntilItCan) {
+  known.clear();
+  const auto fleet = fleet_of("api", {"api.test", "other.test"});
+  EXPECT_FALSE(fleet->member(0).serves());
+  system->say(base::Error{"cannot resolve \"api.test\": Host not found"});
+  resolver->watch({fleet});
+  until([&] { return figures().failed >= 3; });
+  EXPECT_FALSE(fleet->member(0).serves());
+  EXPECT_THAT(lines, IsEmpty()) << "it was said at the start";
+  system->say(at("10.0.0.2"));
+  until([&] { return fleet->member(0).serves() && fleet->member(1).serves(); });
+  EXPECT_EQ(fleet->member(0).server().addresses, at("10.0.0.2"));
+  EXPECT_THAT(lines, Contains(HasSubstr("server api.test:80 can be looked up now: it is at 10.0.0.2")));
+}
+
+TEST_F(ResolverTest, ANameThatIsLookedUpAtStartAloneIsLookedUpUntilItIsKnown) {
+  known.clear();
+  const auto fleet = fleet_of("api", {"api.test"}, 0s);
+  system->say(at("10.0.0.2"));
+  resolver->watch({fleet});
+  until([&] { return fleet->member(0).serves(); });
+  const auto asked = system->asked().size();
+  resolver->watch({fleet});
+  EXPECT_EQ(system->asked().size(), asked);
+  EXPECT_EQ(fleet->member(0).server().addresses, at("10.0.0.2"));
 }
 
 TEST_F(ResolverTest, OnlyNamesAreLookedUpAndOnlyWhereThatIsWanted) {
