@@ -8,6 +8,7 @@
 #include "weir/admin/alert_settings.hpp"
 #include "weir/admin/sources.hpp"
 #include "weir/base/time.hpp"
+#include "weir/net/name_lookup.hpp"
 #include "weir/net/tls_context.hpp"
 #include "weir/observe/delivery.hpp"
 #include "weir/observe/surge.hpp"
@@ -25,6 +26,8 @@ struct Alert {
   observe::Surge surge;
   observe::Delivery delivery;
   std::shared_ptr<AlertFigures> figures;  // shared by those that have had its name, one after another
+  // Of the webhook's host.
+  std::unique_ptr<net::NameLookup> lookup = std::make_unique<net::NameLookup>();
 };
 
 class AlertBook {

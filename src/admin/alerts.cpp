@@ -76,7 +76,7 @@ net::Task<void> Alerts::Impl::post(std::shared_ptr<Alert> alert, std::string bod
   const auto& settings = alert->settings;
   Post::End end;
   try {
-    Post attempt(executor, watchdog);
+    Post attempt(executor, watchdog, *alert->lookup);
     end = co_await attempt.send(settings.webhook, alert->tls.get(), settings.timeout, body);
   } catch (const std::exception& fault) {
     end = {fault.what()};

@@ -12,6 +12,7 @@ namespace weir::admin {
 namespace {
 
 constexpr const char* kLate = "it does not answer in time";
+constexpr std::chrono::milliseconds kLookEvery{20};
 
 std::string request(const Webhook& hook, const std::string& body) {
   std::string text = "POST " + hook.target + " HTTP/1.1\r\nHost: " + hook.address.to_string() +
@@ -28,32 +29,9 @@ bool is_hopeless(unsigned status) {
 
 }  // namespace
 
-// The system's resolver has a thread of its own; its answer comes back to this loop.
-class Post::Lookup {
- public:
-  Lookup(Resolver& resolver, const base::Endpoint& address) noexcept
-      : resolver_(resolver), address_(address) {}
-  bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> caller) {
-    resolver_.async_resolve(address_.host, std::to_string(address_.port),
-                            [this, caller](const net::ErrorCode& ec, const Resolver::results_type& found) {
-                              if (!ec)
-                                for (const auto& entry : found) addresses_.emplace_back(entry.endpoint());
-                              caller.resume();
-                            });
-  }
-  // Empty: there is no such host.
-  std::vector<net::RawEndpoint> await_resume() noexcept { return std::move(addresses_); }
-
- private:
-  Resolver& resolver_;
-  const base::Endpoint& address_;
-  std::vector<net::RawEndpoint> addresses_;
-};
-
 void Post::on_late() noexcept {
   late_ = true;
-  resolver_.cancel();
+  pause_.cancel();
   if (dial_ != nullptr) dial_->cancel();
   if (stream_) stream_->cancel();
 }
@@ -80,11 +58,32 @@ net::Task<net::ErrorCode> Post::connect(net::Dial::Target target, base::Duration
   co_return ec;
 }
 
+// Waits until the look-up ends, or for as long as `patience`. Returns why no address is known; empty: some
+// are.
+net::Task<std::string> Post::look_up(const base::Endpoint& address, base::Duration patience) {
+  lookup_.begin(address);
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (lookup_.is_under_way() && !late_ && std::chrono::steady_clock::now() < until) {
+    pause_.expires_after(kLookEvery);
+    const auto ended = co_await net::Expiry(pause_);
+    if (ended) break;
+  }
+  if (!lookup_.known().empty()) co_return std::string();
+  if (lookup_.is_under_way()) co_return "its name could not be looked up in time";
+  co_return "its name cannot be looked up: " + lookup_.fault();
+}
+
 net::Task<Post::End> Post::attempt(const Webhook& hook, SSL_CTX* tls, base::Duration timeout,
                                    const std::string& body) {
-  const auto addresses = co_await Lookup(resolver_, hook.address);
+  const bool is_name = net::is_name(hook.address);
+  std::string unknown;
+  if (is_name) unknown = co_await look_up(hook.address, timeout / 2);
   if (late_) co_return End{late_fault_};  // there is no deadline any more
-  if (addresses.empty()) co_return End{"there is no such host"};
+  if (!unknown.empty()) co_return End{std::move(unknown)};
+  const auto numeric =
+      is_name ? base::Result<std::vector<net::RawEndpoint>>{lookup_.known()} : net::resolve(hook.address);
+  if (!numeric) co_return End{numeric.error().message};
+  const auto addresses = *numeric;
   net::Dial::Target target{.addresses = addresses};
   if (tls != nullptr) target.tls.emplace(net::TlsTarget{tls, hook.address.host});
   std::string fault;

@@ -158,9 +158,27 @@ class Lookups(TestCase):
         server.await_question()
         time.sleep(0.5)  # what is under test: until the attempt is late
         server.speak("127.0.0.1")
-        self.await_metric(weir, 1, "weir_alert_posts_retried_total", alert="late")
+        eventually(lambda: weir.metric("weir_alert_posts_retried_total", alert="late") >= 1, "it was late")
         receiver.reply = answer()
         self.await_metric(weir, 1, "weir_alert_posts_total", alert="late")
+
+
+    def test_a_name_that_is_looked_up_slowly_stops_no_other_alert(self):
+        upstream, receiver = self.start(Upstream()), self.start(Receiver())
+        names, server = self.start(Names(known="127.0.0.1")), self.start(NameServer())
+        names.ask(server)
+        alerts = [alert(receiver.port, host="slow.test", name='"slow"', timeout='"1s"'),
+                  alert(receiver.port, name='"numeric"', timeout='"20s"'),
+                  alert(receiver.port, host="known.test", name='"named"', timeout='"20s"')]
+        weir = self.start(Weir(config(upstream.port, rules=rule(limit="1/day", key='["ip"]') + "".join(alerts)), within=names.within()))
+        self.statuses(weir.port, 6)
+        server.await_question()  # and says nothing
+        eventually(lambda: sorted(name for name, _ in receiver.states()) == ["named", "numeric"], "the others are told")
+        weir.wait_for("alert slow: its webhook at slow.test:.* did not take it: its name could not be looked up in time; trying again")
+        eventually(lambda: weir.metric("weir_alert_posts_superseded_total", alert="slow") == 1, "the alert has ended, which nobody was told")
+        self.assertEqual(weir.metric("weir_alert_posts_total", alert="slow"), 0)
+        server.speak("127.0.0.1")
+        eventually(lambda: ("slow", "ended") in receiver.states(), "it is told once its name is known")
 
 
 class Posts(TestCase):
