@@ -56,6 +56,11 @@ void tell_requests(MetricsPage& page) {
   refused.add({{"reason", "levelled"}}, page.sum([](const Counters& c) { return c.queue_levelled.value(); }));
   refused.add({{"reason", "overdue"}}, page.sum([](const Counters& c) { return c.queue_overdue.value(); }));
   page.put(refused);
+  page.level(&Counters::body_memory, "weir_body_memory_bytes", "Memory of bodies that rules read, in bytes.");
+  page.total(
+      &Counters::body_memory_refused, "weir_body_memory_refused_total",
+      "Bodies that a rule could not read because of max_body_memory: requests answered 503, answers left "
+      "unread.");
   Family shed = page.counter("weir_shed_total", "Requests answered 503 because of load, by priority.");
   for (std::size_t i = 0; i < policy::kPriorities; ++i)
     shed.add({{"priority", std::to_string(i)}},

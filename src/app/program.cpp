@@ -90,9 +90,10 @@ Program::Program(const Settings& settings, LookedUp servers, std::string file, P
       queue_(worker_count_),
       in_flight_(settings.server.max_in_flight),
       crowd_(settings.server.max_connections_per_ip),
+      body_memory_(settings.server.max_body_memory),
       prober_(control_.get_executor(), clock_),
       resolver_(control_, clock_, [this](const std::string& line) { log_.warning(line); }),
-      shared_{clock_, table_, queue_, in_flight_, crowd_},
+      shared_{clock_, table_, queue_, in_flight_, crowd_, body_memory_},
       reloading_(control_, std::move(file), settings_,
                  [this](FreshConfiguration fresh) { return apply(std::move(fresh)); }),
       upgrade_(control_.get_executor(), house(), log_) {
@@ -105,10 +106,10 @@ Program::Program(const Settings& settings, LookedUp servers, std::string file, P
   alerts_ = std::make_unique<admin::Alerts>(control_.get_executor(), settings_.alerts, sources(),
                                             [this](const std::string& line) { log_.warning(line); });
   start_admin();
-}
   for (const auto& place : passed_.unclaimed())
     log_.warning("systemd passed a socket on " + place +
                  ", which no listener has: add a [[listener]] with that address, or take it out of the unit");
+}
 
 void Program::start_workers(std::vector<std::vector<upstream::Server>> servers) {
   auto edition = editions_.put_in_force(need(make_edition(settings_, std::move(servers))));
@@ -141,7 +142,6 @@ std::size_t Program::most_sessions() {
   return std::max<std::size_t>(1, descriptors.connections / worker_count_);
 }
 
-void Program::start_admin() {
 // Sockets that another process or systemd has left for a listener; none: it opens its own.
 std::vector<net::ListeningSocket> Program::inherited(const base::Endpoint& listener) {
   auto sockets =
@@ -149,6 +149,7 @@ std::vector<net::ListeningSocket> Program::inherited(const base::Endpoint& liste
   return sockets.empty() ? passed_.take(listener) : std::move(sockets);
 }
 
+void Program::start_admin() {
   if (!settings_.admin.address) return;
   admin::ServerOptions options;
   options.address = *settings_.admin.address;

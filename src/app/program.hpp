@@ -122,6 +122,7 @@ class Program {
   proxy::SharedQueue queue_;
   proxy::InFlight in_flight_;
   proxy::Crowd crowd_;
+  proxy::BodyMemory body_memory_;
   upstream::Prober prober_;
   upstream::Resolver resolver_;
   redis::LastRefunds redis_refunds_;

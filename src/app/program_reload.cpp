@@ -75,6 +75,7 @@ void Program::put_in_force(Settings settings, const Editions::Draft& draft,
   const auto edition = editions_.put_in_force(draft);
   in_flight_.set_most(settings_.server.max_in_flight);
   crowd_.set_most(settings_.server.max_connections_per_ip);
+  body_memory_.set_most(settings_.server.max_body_memory);
   log_.set_level(settings_.log.level);
   for (const auto& worker : workers_) worker->begin(edition);
   for (auto& change : listeners_->put_in_force(std::move(listeners), most_sessions()))

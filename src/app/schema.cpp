@@ -33,6 +33,14 @@ constexpr KeySpec kServerKeys[] = {
         "forwards request headers such as X_API_Key, which CGI takes for X-API-Key"),
     key("max_head", Kind::Size, "16KiB", "of a request's or an answer's head"),
     key("max_body", Kind::Size, "", "of a request's body; absent: any"),
+    key("max_body_memory", Kind::Size, "64MiB",
+        "memory of all workers together for bodies that rules read; beyond it 503, and of an answer's body "
+        "the "
+        "reserve stands"),
+    whole("max_parameters", 1, 100'000, "1000",
+          "parameters of a query, and cookies, where a rule, a route or [client] asks for one; more: 400"),
+    whole("max_repeats", 1, 100'000, "16",
+          "values of one header, parameter or cookie that a condition or a key asks for; more: 400"),
     whole("max_connections", 1, 10'000'000, "16384", "open client connections of all workers together"),
     whole(
         "max_connections_per_ip", 0, 10'000'000, "0",

@@ -38,6 +38,10 @@ void read_sizes(const TableReader& table, proxy::ServerSettings& server) {
   const auto body = table.size("max_body");
   if (body && *body == 0)
     table.mistake("max_body", "found 0; expected a size above zero, or no such key for no bound");
+  const auto memory = table.size("max_body_memory");
+  if (memory && *memory == 0)
+    table.mistake("max_body_memory", "found 0; expected a size above zero, such as \"64MiB\"");
+  server.max_body_memory = memory.value_or(server.max_body_memory);
   server.max_head = head.value_or(kMostHead);
   server.max_body = body.value_or(0);
 }

@@ -65,6 +65,7 @@ class Exchange {
   [[nodiscard]] net::Task<bool> write_continue();
   [[nodiscard]] net::Task<Ending> give_up_body(BodySource::Status status);
   [[nodiscard]] net::Task<Ending> decide();
+  [[nodiscard]] net::Task<Ending> refuse_unread(unsigned status, std::string_view what);
   // What can be said without waiting is said in plain functions: the task that they return has ended already.
   [[nodiscard]] net::Task<Ending> ask_redis();
   [[nodiscard]] net::Task<Ending> carry_out(const Ruling& ruling);
@@ -172,11 +173,11 @@ class Exchange {
   net::Timer* pause_ = nullptr;  // between two attempts
   Tunnel* tunnel_ = nullptr;     // while it lasts
   std::optional<BodySource> request_body_;
-  std::string inspected_;  // what was read of the request's body before the decision
   struct Upload;
   std::unique_ptr<Upload> upload_;  // of a request that could not be sent at once
 
   bool client_stalls_ = false;  // it does not take the answer that waits for it
+  bool no_memory_ = false;      // the body that a rule reads exceeds max_body_memory
   bool slow_ = false;           // it sent what a rule reads, or took its answer, slower than min_rate
 
   // For the account.

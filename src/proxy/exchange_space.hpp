@@ -8,7 +8,9 @@
 #include "weir/limit/permit.hpp"
 #include "weir/policy/evaluation.hpp"
 #include "weir/policy/match.hpp"
+#include "weir/proxy/body_memory.hpp"
 #include "weir/proxy/buffer.hpp"
+#include "weir/proxy/worker.hpp"
 #include "weir/redis/permit.hpp"
 
 #include <string>
@@ -23,8 +25,10 @@ struct UnaskedLine {
 };
 
 struct ExchangeSpace {
-  static constexpr std::size_t kKeptCopy = 4 << 10;
-  explicit ExchangeSpace(BlockPool& blocks) : answer(blocks) {}
+  explicit ExchangeSpace(Worker& worker)
+      : answer(worker.blocks),
+        inspected(worker.body_memory, worker.counters),
+        copy(worker.body_memory, worker.counters) {}
 
   http::RequestHead head;
   policy::Credentials credentials;
@@ -41,7 +45,8 @@ struct ExchangeSpace {
   std::string standing;  // the rate-limit fields of this exchange
   std::string request_id;
 
-  std::string copy;  // of an answer's body, where a rule reads it
+  BodyBuffer inspected;  // of the request's body, what was read before the decision
+  BodyBuffer copy;       // of an answer's body, where a rule reads it
 
   Journal journal;
   std::vector<limit::Permit> permits;  // what the exchange holds; given back with the space at the latest
@@ -51,8 +56,8 @@ struct ExchangeSpace {
     permits.clear();
     shared_permits.clear();
     answer.release();
+    inspected.clear();
     copy.clear();
-    if (copy.capacity() > kKeptCopy) copy.shrink_to_fit();
     standing.clear();
     request_id.clear();
     evaluation.local.clear();

@@ -47,24 +47,28 @@ net::Task<Exchange::Ending> Exchange::read_body(std::uint64_t most) {
   const auto status = co_await gather_body(most);
   session_.disarm();
   latest_ = worker_.clock.now();
+  if (no_memory_) {
+    failure_ = "body_memory";
+    co_return co_await refuse_unread(503, "too many request bodies are being read; please retry");
+  }
   if (status != BodySource::Status::End && status != BodySource::Status::Piece)
     co_return co_await give_up_body(status);
   body.state = status == BodySource::Status::End ? State::Whole : State::TooLong;
-  body.text = inspected_;
-  request_body_->put_back(inspected_);
+  body.text = space_->inspected.view();
+  request_body_->put_back(body.text);
   co_return co_await decide();
 }
 
 // Takes the body into memory. Its end; a Piece that made it longer than `most`; or what is wrong with it:
-// NeedBytes where the rest did not come.
+// NeedBytes where the rest did not come. Where there is no memory for it, `no_memory_` says so.
 net::Task<BodySource::Status> Exchange::gather_body(std::uint64_t most) {
   std::string_view piece;
   Pace pace(config_.server.least_rate);
   for (;;) {
     const auto status = request_body_->take(piece);
     if (status == BodySource::Status::Piece) {
-      inspected_ += piece;
-      if (inspected_.size() <= most) continue;
+      no_memory_ = !space_->inspected.append(piece);
+      if (!no_memory_ && space_->inspected.size() <= most) continue;
     }
     if (status != BodySource::Status::NeedBytes) co_return status;
     const auto since = worker_.clock.now();
@@ -119,13 +123,17 @@ net::Task<Exchange::Ending> Exchange::give_up_body(BodySource::Status status) {
   if (late) counters.client_errors(observe::ClientError::BodyTimeout).add();
   if (large) counters.client_errors(observe::ClientError::BodyTooLarge).add();
   const unsigned code = late || slow_ ? 408 : large ? 413 : 400;
+  return refuse_unread(code, slow_   ? "the request body comes too slowly"
+                             : late  ? "the request body did not come in time"
+                             : large ? "the request body is too large"
+                                     : "the request body is malformed or incomplete");
+}
+
+// Answers a request whose body is not read to its end.
+net::Task<Exchange::Ending> Exchange::refuse_unread(unsigned status, std::string_view what) {
   space_->text.clear();
-  http::append_error_json(space_->text, code,
-                          slow_   ? "the request body comes too slowly"
-                          : late  ? "the request body did not come in time"
-                          : large ? "the request body is too large"
-                                  : "the request body is malformed or incomplete");
-  return send({.status = code, .body = space_->text, .keep_alive = false});
+  http::append_error_json(space_->text, status, what);
+  return send({.status = status, .body = space_->text, .keep_alive = false});
 }
 
 }  // namespace weir::proxy

@@ -140,9 +140,8 @@ void Settlements::count(const Line& line, Settled outcome) {
 void Settlements::see(std::string_view piece) {
   if (wait_ != Wait::Body || too_long_) return;
   auto& copy = space_.copy;
-  too_long_ = copy.size() + piece.size() > most_;
+  too_long_ = copy.size() + piece.size() > most_ || !copy.append(piece);
   if (too_long_) return copy.clear();
-  copy += piece;
   // A client that has all that was announced may ask again at once: it is settled before that.
   if (length_ != 0 && copy.size() == length_) settle_by_body(true);
 }
@@ -166,7 +165,8 @@ void Settlements::settle_by_body(bool whole) {
     if (settlement.kind != Settlement::Kind::Json || !policy::is_charged(settlement, status_)) return;
     if (length_ > settlement.max_body) return;
     const bool read = whole && !too_long_ && space_.copy.size() <= settlement.max_body;
-    (void)settle(line, read ? policy::told_in_body(settlement, space_.copy) : Told{Told::State::Unreadable});
+    (void)settle(line,
+                 read ? policy::told_in_body(settlement, space_.copy.view()) : Told{Told::State::Unreadable});
   });
 }
 

@@ -93,7 +93,7 @@ class Settlements final : public BodyWatch {
   std::uint64_t length_ = 0;  // of the body, where it was announced
   unsigned status_ = 0;
   Wait wait_ = Wait::Nothing;
-  bool too_long_ = false;
+  bool too_long_ = false;  // or there is no memory for it
 };
 
 }  // namespace weir::proxy

@@ -42,6 +42,7 @@ Worker::Worker(net::Executor an_executor, const Shared& shared, std::shared_ptr<
       load(net::Watchdog::kTick),
       in_flight(shared.in_flight),
       crowd(shared.crowd),
+      body_memory(shared.body_memory),
       clearing(watchdog),
       terms(an_executor, watchdog, std::move(edition)),
       blocks(block_size(config().server)) {
@@ -68,7 +69,7 @@ void Worker::LoadProbe::on_tick() noexcept {
 }
 
 std::unique_ptr<ExchangeSpace> Worker::take_space() {
-  if (spaces_.empty()) return std::make_unique<ExchangeSpace>(blocks);
+  if (spaces_.empty()) return std::make_unique<ExchangeSpace>(*this);
   auto space = std::move(spaces_.back());
   spaces_.pop_back();
   return space;

@@ -395,5 +395,52 @@ class Held(TestCase):
             self.assertGreaterEqual(len(faulty.exchanges), 1)
 
 
+class Memory(BodiesTestCase):
+    """Bodies that rules read share one bound, over all connections."""
+
+    def begin(self, weir, size, announced=100_000):
+        """A client that has sent so much of its body."""
+        client = self.start(weir.connect())
+        client.send(HEAD + b"Content-Length: %d\r\n\r\n" % announced + b"x" * size)
+        return client
+
+    def weir(self, *rules, **more):
+        words = rule("risky", "1000/day", key="[]", match='{ path = "/messages", body_contains = ["wire transfer"], max_body = "1MiB" }')
+        return super().weir(*(rules or [words]), server='max_body_memory = "256KiB"', **more)
+
+    def test_a_body_beyond_the_bound_is_answered_503(self):
+        weir = self.weir()
+        first = self.begin(weir, 90_000)
+        eventually(lambda: weir.metric("weir_body_memory_bytes") >= 90_000, "it is read")
+        others = [self.begin(weir, 90_000) for _ in range(4)]
+        eventually(lambda: weir.metric("weir_body_memory_refused_total") >= 1, "one found no room")
+        self.assertLessEqual(weir.metric("weir_body_memory_bytes"), 256 << 10)
+        self.assert_own_error(others[-1].read(), 503)
+        first.send(b"x" * 10_000)
+        self.assertEqual(first.read().status, 200, "what was being read is not touched")
+
+    def test_memory_is_given_back(self):
+        weir = self.weir()
+        for _ in range(8):
+            self.assertEqual(self.post(weir, b"x" * 100_000).status, 200)
+            eventually(lambda: weir.metric("weir_body_memory_bytes") == 0, "nothing is held")
+        self.begin(weir, 90_000).leave()
+        eventually(lambda: weir.metric("weir_body_memory_bytes") == 0, "nor of a client that left")
+
+    def test_a_request_without_such_a_rule_needs_none(self):
+        weir = self.weir()
+        with weir.connect() as client:
+            self.assertEqual(client.request("POST", "/other", {}, b"x" * 500_000).status, 200)
+        self.assertEqual(weir.metric("weir_body_memory_refused_total"), 0)
+
+    def test_an_answer_that_finds_no_room_is_not_read(self):
+        self.upstream.reply = lambda exchange: exchange.send(answer(b'{"n": 3, "text": "' + b"x" * 300_000 + b'"}'))
+        tokens = rule("tokens", "100/day", key="[]", cost='{ response_json = "/n", reserve = 10, max_body = "1MiB" }')
+        weir = self.weir(tokens)
+        self.assertEqual(weir.get("/").status, 200)
+        self.await_metric(weir, 1, "weir_settlements_total", rule="tokens", outcome="unreadable")
+        self.assertEqual(weir.metric("weir_body_memory_refused_total"), 1)
+
+
 if __name__ == "__main__":
     main()

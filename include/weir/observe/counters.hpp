@@ -147,6 +147,8 @@ class alignas(64) Counters {
   Tally connections_crowded;  // closed at once: their address had as many as it may
   Tally accept_failures;      // the system gave no connection: descriptors or memory have run out
   std::array<Tally, policy::kPriorities> shed;  // by priority: answered 503 because of load
+  Gauge body_memory;                            // bytes taken for bodies that rules read
+  Tally body_memory_refused;                    // bodies that found no room there
   Tally queue_crowded;                          // refused: their client had all the places that one may have
   Tally queue_displaced;                        // refused: others of a better priority took their places
   Tally queue_levelled;                         // refused: others whose clients had fewer places took theirs

@@ -8,6 +8,7 @@
 #include "weir/net/watchdog.hpp"
 #include "weir/observe/access_record.hpp"
 #include "weir/observe/counters.hpp"
+#include "weir/proxy/body_memory.hpp"
 #include "weir/proxy/buffer.hpp"
 #include "weir/proxy/clearing.hpp"
 #include "weir/proxy/crowd.hpp"
@@ -36,6 +37,7 @@ struct Shared {
   SharedQueue& queue;
   InFlight& in_flight;
   Crowd& crowd;
+  BodyMemory& body_memory;
 };
 
 class Worker {
@@ -63,6 +65,7 @@ class Worker {
   LoadMeter load;  // measured only where some rule looks at it
   InFlight& in_flight;
   Crowd& crowd;
+  BodyMemory& body_memory;
   Clearing clearing;
   Terms terms;
   BlockPool blocks;

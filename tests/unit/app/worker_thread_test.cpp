@@ -19,8 +19,13 @@ struct House {
   proxy::SharedQueue queue{1};
   proxy::InFlight in_flight{0};
   proxy::Crowd crowd{0};
-  proxy::Shared shared{
-      .clock = clock, .table = table, .queue = queue, .in_flight = in_flight, .crowd = crowd};
+  proxy::BodyMemory body_memory{1 << 20};
+  proxy::Shared shared{.clock = clock,
+                       .table = table,
+                       .queue = queue,
+                       .in_flight = in_flight,
+                       .crowd = crowd,
+                       .body_memory = body_memory};
   redis::LastRefunds refunds;
   AccessLog access_log{"off", {}};
   Log log{LogLevel::Off};

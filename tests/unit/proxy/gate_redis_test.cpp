@@ -75,7 +75,7 @@ struct Site : LoneWorker {
 // answer.
 struct Asked {
   explicit Asked(Site& a_site, std::string_view user = "ann", const std::function<void()>& meanwhile = {})
-      : site(a_site), space(site.worker.blocks), gate(site.worker, site.config, space) {
+      : site(a_site), space(site.worker), gate(site.worker, site.config, space) {
     space.request.head = &head;
     space.request.client.user = user;
     unasked = gate.decide_here(site.clock.now(), policy::kDefaultPriority, ruling);

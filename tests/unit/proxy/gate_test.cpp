@@ -42,7 +42,7 @@ class GateTest : public ::testing::Test, protected LoneWorker {
 
   // One request: its gate, and its wait.
   struct Asker {
-    explicit Asker(Worker& worker) : space(worker.blocks), gate(worker, worker.config(), space) {}
+    explicit Asker(Worker& worker) : space(worker), gate(worker, worker.config(), space) {}
     ExchangeSpace space;
     Gate gate;
     Ruling ruling;

@@ -26,11 +26,17 @@ struct LoneWorker {
   SharedQueue queue{1};
   InFlight in_flight{0};
   Crowd crowd{0};
+  BodyMemory body_memory{64 << 20};
   observe::Counters counters{{.routes = 1, .rules = 3, .upstreams = 0}};
   redis::UnitLeases units{64, std::chrono::seconds(10)};
   std::unique_ptr<redis::Store> store;
   Worker worker{context.get_executor(),
-                {.clock = clock, .table = table, .queue = queue, .in_flight = in_flight, .crowd = crowd},
+                {.clock = clock,
+                 .table = table,
+                 .queue = queue,
+                 .in_flight = in_flight,
+                 .crowd = crowd,
+                 .body_memory = body_memory},
                 edition,
                 store.get(),
                 counters,

@@ -31,7 +31,7 @@ struct Chat : LoneWorker {
 
   // Of the messages of a new connection, how many pass, of ten at once.
   int passed(std::string_view api_key) {
-    ExchangeSpace space(worker.blocks);
+    ExchangeSpace space(worker);
     space.request.head = &head;
     space.request.client.api_key = api_key;
     Gate gate(worker, config, space);

@@ -95,7 +95,7 @@ struct Reserved : LoneWorker {
   const policy::Store in;
   std::vector<policy::Rule> rules;
   const base::TimePoint charged_at = clock.now();
-  ExchangeSpace space{worker.blocks};
+  ExchangeSpace space{worker};
   policy::Bill& bill = space.evaluation.local;
   Settlements settlements{worker, space};
   http::ResponseHead head;
