@@ -59,7 +59,7 @@ struct Words {
   std::string token;
   pid_t process = 0;  // of reload
   bool once = false;
-  bool strict = false;  // of check
+  bool strict = false;   // of check
   bool json = false;     // of check, redis-check and top
   bool resolve = false;  // of check
   unsigned clients = 5;

@@ -42,6 +42,7 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   const auto state = root.table("state", schema::kState);
   reading.lines.insert({{"[client]", client.line()}, {"[state]", state.line()}});
   settings.client = read_client(client, reading);
+  settings.client.bounds = settings.server.bounds;
   settings.state = read_state(state, reading);
   settings.upstreams = read_upstreams(root, reading);
   settings.routes = read_routes(root, settings.upstreams, reading);

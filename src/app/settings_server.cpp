@@ -134,6 +134,8 @@ proxy::ServerSettings read_server(const TableReader& table) {
   server.forwarded = table.boolean("forwarded");
   server.underscores_in_headers = table.boolean("underscores_in_headers");
   read_sizes(table, server);
+  server.bounds = {.parameters = static_cast<std::size_t>(table.whole("max_parameters")),
+                   .repeats = static_cast<std::size_t>(table.whole("max_repeats"))};
   server.max_connections = static_cast<std::uint64_t>(table.whole("max_connections"));
   server.max_connections_per_ip = static_cast<std::uint64_t>(table.whole("max_connections_per_ip"));
   server.max_in_flight = static_cast<std::uint64_t>(table.whole("max_in_flight"));

@@ -22,6 +22,44 @@ void RequestHead::clear() noexcept {
   expects_continue = false;
   wants_upgrade = false;
   max_forwards.reset();
+  parameters_.clear();
+  cookies_.clear();
+  excess_ = {};
+}
+
+namespace {
+
+NamedValues values_within(const Parameters& parameters, std::string_view name, std::size_t repeats) noexcept {
+  if (parameters.too_many()) return {{}, false};
+  const auto values = parameters.named(name);
+  return {values.first(std::min(values.size(), repeats)), values.size() <= repeats};
+}
+
+}  // namespace
+
+NamedValues RequestHead::query_values(std::string_view name) const {
+  parameters_.read_query(query, bounds.parameters);
+  const auto found = values_within(parameters_, name, bounds.repeats);
+  if (parameters_.too_many())
+    note_excess({.kind = Excess::Kind::Parameters, .place = {}, .name = {}});
+  else if (!found.complete)
+    note_excess({.kind = Excess::Kind::Repeats, .place = "query parameter", .name = name});
+  return found;
+}
+
+NamedValues RequestHead::cookie_values(std::string_view name) const {
+  if (!cookies_.is_read()) {
+    cookies_.begin_cookies();
+    for (const auto& field : fields)
+      if (field.id == FieldId::Cookie) cookies_.add_cookies(field.value, bounds.parameters);
+    cookies_.end_cookies();
+  }
+  const auto found = values_within(cookies_, name, bounds.repeats);
+  if (cookies_.too_many())
+    note_excess({.kind = Excess::Kind::Cookies, .place = {}, .name = {}});
+  else if (!found.complete)
+    note_excess({.kind = Excess::Kind::Repeats, .place = "cookie", .name = name});
+  return found;
 }
 
 void ResponseHead::clear() noexcept {

@@ -19,8 +19,12 @@ std::string_view percent_decoded(std::string_view raw, std::string& scratch, Plu
                      (plus == Plus::Itself || raw.find('+') == std::string_view::npos);
   if (plain) return raw;
   scratch.clear();
-  while (!raw.empty()) scratch.push_back(take_octet(raw, plus));
+  append_decoded(scratch, raw, plus);
   return scratch;
+}
+
+void append_decoded(std::string& out, std::string_view raw, Plus plus) {
+  while (!raw.empty()) out.push_back(take_octet(raw, plus));
 }
 
 bool decodes_to(std::string_view raw, std::string_view text, Plus plus) noexcept {

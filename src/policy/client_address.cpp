@@ -105,10 +105,16 @@ std::optional<base::IpAddress> forwarded_hop(std::string_view element) noexcept 
   return found;
 }
 
-// Walks one line from its right end. `believed` moves to each address met; true when the walk is over.
+// The most elements that are looked at, empty ones included. Each is compared with every trusted block, and
+// no chain of proxies is as long.
+constexpr unsigned kMostHops = 64;
+
+// Walks one line from its right end. `believed` moves to each address met; true when the walk is over. `hops`
+// counts the elements of all lines.
 bool walk_line(std::span<const base::Cidr> trusted, AddressField field, std::string_view line,
-               base::IpAddress& believed) noexcept {
+               base::IpAddress& believed, unsigned& hops) noexcept {
   while (!line.empty()) {
+    if (++hops > kMostHops) return true;
     const bool quotes = field == AddressField::Forwarded;
     const auto comma = quotes ? last_comma(line) : line.rfind(',');
     const bool leftmost = comma == std::string_view::npos;
@@ -129,10 +135,11 @@ base::IpAddress client_address(std::span<const base::Cidr> trusted, AddressField
                                const base::IpAddress& peer, const http::Fields& fields) noexcept {
   if (!is_trusted(trusted, peer)) return peer;
   base::IpAddress believed = peer;
+  unsigned hops = 0;
   const auto wanted =
       field == AddressField::Forwarded ? http::FieldId::Forwarded : http::FieldId::XForwardedFor;
   for (auto line = fields.rbegin(); line != fields.rend(); ++line)
-    if (line->id == wanted && walk_line(trusted, field, line->value, believed)) break;
+    if (line->id == wanted && walk_line(trusted, field, line->value, believed, hops)) break;
   return believed;
 }
 

@@ -1,8 +1,6 @@
 #include "weir/policy/cost.hpp"
 
 #include "policy/json_number.hpp"
-#include "policy/pieces.hpp"
-#include "policy/said.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -52,19 +50,17 @@ std::optional<limit::Cost> cost_in_header(const CostSource& source, const http::
   return first == nullptr ? otherwise : parse_cost(first->value, source.scale);
 }
 
-std::optional<limit::Cost> cost_in_query(const CostSource& source, std::string_view query,
+std::optional<limit::Cost> cost_in_query(const CostSource& source, const http::RequestHead& head,
                                          limit::Cost otherwise) {
-  std::optional<limit::Cost> cost = otherwise;
-  std::string decoded;
-  for (bool found = false; !query.empty();) {
-    const auto parameter = name_value(take_piece(query, '&'));
-    if (!is_parameter(parameter.name, source.name)) continue;
-    const auto said = parse_cost(http::percent_decoded(parameter.value, decoded), source.scale);
-    if (!said || (found && said != cost)) return std::nullopt;
+  const auto found = head.query_values(source.name);
+  if (!found.complete) return std::nullopt;
+  std::optional<limit::Cost> cost;
+  for (const auto& parameter : found.values) {
+    const auto said = parse_cost(parameter.decoded, source.scale);
+    if (!said || (cost && said != cost)) return std::nullopt;
     cost = said;
-    found = true;
   }
-  return cost;
+  return cost.value_or(otherwise);
 }
 
 }  // namespace
@@ -86,7 +82,7 @@ std::optional<limit::Cost> parse_cost(std::string_view text, std::uint32_t scale
 std::optional<limit::Cost> cost_in_head(const CostSource& source, const http::RequestHead& head,
                                         limit::Cost otherwise) {
   return source.kind == CostSource::Kind::Header ? cost_in_header(source, head.fields, otherwise)
-                                                 : cost_in_query(source, head.query, otherwise);
+                                                 : cost_in_query(source, head, otherwise);
 }
 
 std::optional<limit::Cost> cost_in_body(const CostSource& source, std::string_view body,

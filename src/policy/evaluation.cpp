@@ -92,7 +92,15 @@ unsigned status_of(const Objection& objection) noexcept {
              : 400;
 }
 
+std::string describe(const http::Excess& excess) {
+  using Kind = http::Excess::Kind;
+  if (excess.kind == Kind::Parameters) return "the request's query has too many parameters";
+  if (excess.kind == Kind::Cookies) return "the request has too many cookies";
+  return "the request repeats the " + std::string(excess.place) + " " + printable(excess.name) + " too often";
+}
+
 std::string describe(const Objection& objection) {
+  if (objection.excess) return describe(objection.excess);
   if (objection.ambiguity)
     return "the request says the " + std::string(objection.ambiguity->place) + " " +
            printable(objection.ambiguity->name) + " in several ways that differ";
@@ -121,11 +129,10 @@ std::optional<Ambiguity> ambiguity_met(const Rule& rule, const Request& request)
 
 Objection object_to_cost(const Rule& rule, const Request& request) {
   const auto& from = rule.cost_from;
-  std::string decoded;
   std::optional<Ambiguity> ambiguity;
   if (from.kind == CostSource::Kind::Header && !said_in_header(request.head->fields, from.name))
     ambiguity = {"header", from.name};
-  if (from.kind == CostSource::Kind::Query && !said_in_query(request.head->query, from.name, decoded))
+  if (from.kind == CostSource::Kind::Query && !said_in_query(*request.head, from.name))
     ambiguity = {"query parameter", from.name};
   const bool too_deep = from.kind == CostSource::Kind::Json && is_too_deep(from, request.body.text);
   return {.rule = &rule, .ambiguity = ambiguity, .too_deep = too_deep};
@@ -139,6 +146,13 @@ Objection Evaluation::meet(const Rule& rule, const Request& request, const Namin
 }
 
 Objection Evaluation::meet(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer) {
+  auto objection = meet_rule(rule, request, keys, namer);
+  if (objection.ambiguity) objection.excess = request.head->excess();
+  return objection;
+}
+
+Objection Evaluation::meet_rule(const Rule& rule, const Request& request, const NamingKeys& keys,
+                                Namer& namer) {
   if (rule.max_body != 0) {
     const auto hidden = hidden_body(rule, request);
     if (hidden != RequestBody::State::Whole) return {.rule = &rule, .body = hidden};

@@ -34,9 +34,9 @@ std::optional<std::string_view> read(const Source& source, const http::RequestHe
     case Source::Kind::Header:
       return said_in_header(head.fields, source.name);
     case Source::Kind::Query:
-      return said_in_query(head.query, source.name, decoded);
+      return said_in_query(head, source.name);
     case Source::Kind::Cookie:
-      return said_in_cookies(head.fields, source.name, decoded);
+      return said_in_cookies(head, source.name, decoded);
     case Source::Kind::Bearer:
       return bearer(head.fields);
     case Source::Kind::Claim:

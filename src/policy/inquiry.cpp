@@ -69,6 +69,7 @@ std::optional<http::Fault> DescribedRequest::read(const Inquiry& inquiry, const 
   text_ = text_of(inquiry);
   body_ = inquiry.body;
   if (auto fault = http::parse_request_head(text_, head_)) return fault;
+  head_.bounds = settings.bounds;
   credentials_.now = now;
   credentials_.certificate_subject = inquiry.certificate_subject;
   request_ = request_of(settings, inquiry.peer, head_, credentials_, path_scratch_, host_scratch_);

@@ -1,8 +1,5 @@
 #include "weir/policy/match.hpp"
 
-#include "policy/pieces.hpp"
-#include "policy/said.hpp"
-
 #include "weir/http/target.hpp"
 
 #include <algorithm>
@@ -108,57 +105,74 @@ std::string PathMatch::describe() const {
 
 namespace {
 
-// Of how many values a condition holds.
+// How many values of a name there are, and of how many of them a condition holds.
 struct Tally {
   std::size_t all = 0;
   std::size_t held = 0;
+  bool complete = true;  // false: a bound is exceeded, and only the first values were looked at
 
   void add(bool holds) noexcept {
     ++all;
     held += holds ? 1 : 0;
   }
+  [[nodiscard]] bool divided() const noexcept { return !complete || (held != 0 && held != all); }
 };
 
-Tally tally(const http::Fields& fields, const NamedText& wanted) {
-  Tally tally;
-  for (const auto& field : fields)
-    if (field.name.size() == wanted.name.size() && http::equal_ignoring_case(field.name, wanted.name))
-      tally.add(wanted.text.holds(field.value));
-  return tally;
+bool has_name(const http::Field& field, std::string_view name) noexcept {
+  return field.name.size() == name.size() && http::equal_ignoring_case(field.name, name);
 }
 
-bool value_holds(const TextMatch& text, std::string_view raw, std::string& scratch) {
-  return text.holds(http::percent_decoded(raw, scratch)) ||
-         (raw.find('+') != std::string_view::npos &&
-          text.holds(http::percent_decoded(raw, scratch, http::Plus::Blank)));
-}
-
-Tally tally(std::string_view query, const NamedText& wanted) {
+Tally tally_header(const http::RequestHead& head, const NamedText& wanted) {
   Tally tally;
-  std::string scratch;
-  while (!query.empty()) {
-    const auto parameter = name_value(take_piece(query, '&'));
-    if (is_parameter(parameter.name, wanted.name))
-      tally.add(value_holds(wanted.text, parameter.value, scratch));
+  for (const auto& field : head.fields) {
+    if (!has_name(field, wanted.name)) continue;
+    tally.complete = tally.all < head.bounds.repeats;
+    if (!tally.complete) break;
+    tally.add(wanted.text.holds(field.value));
   }
+  if (!tally.complete)
+    head.note_excess({.kind = http::Excess::Kind::Repeats, .place = "header", .name = wanted.name});
   return tally;
+}
+
+bool value_holds(const TextMatch& text, const http::Parameter& parameter) {
+  return text.holds(parameter.decoded) ||
+         (parameter.spaced.data() != parameter.decoded.data() && text.holds(parameter.spaced));
+}
+
+Tally tally_query(const http::RequestHead& head, const NamedText& wanted) {
+  const auto found = head.query_values(wanted.name);
+  Tally tally;
+  tally.complete = found.complete;
+  for (const auto& parameter : found.values) tally.add(value_holds(wanted.text, parameter));
+  return tally;
+}
+
+// Whether a second value makes it possible that a condition holds of one of them alone. Most names have one,
+// which need not be compared for that.
+bool is_repeated_header(const http::RequestHead& head, const NamedText& wanted) {
+  const auto same = [&](const http::Field& field) { return has_name(field, wanted.name); };
+  const auto first = std::find_if(head.fields.begin(), head.fields.end(), same);
+  return first != head.fields.end() && std::any_of(first + 1, head.fields.end(), same);
+}
+
+bool is_repeated_parameter(const http::RequestHead& head, const NamedText& wanted) {
+  const auto found = head.query_values(wanted.name);
+  return found.values.size() > 1 || !found.complete;
 }
 
 // The name of the first condition that holds of some of its values alone.
-template <class From>
-const NamedText* divided(const From& from, const std::vector<NamedText>& conditions) {
+const NamedText* divided_header(const http::RequestHead& head, const std::vector<NamedText>& conditions) {
   const auto found = std::find_if(conditions.begin(), conditions.end(), [&](const NamedText& wanted) {
-    const auto count = tally(from, wanted);
-    return count.held != 0 && count.held != count.all;
+    return is_repeated_header(head, wanted) && tally_header(head, wanted).divided();
   });
   return found == conditions.end() ? nullptr : &*found;
 }
 
-// The first condition that holds of no value.
-template <class From>
-const NamedText* unmet_name(const From& from, const std::vector<NamedText>& conditions) {
-  const auto found = std::find_if(conditions.begin(), conditions.end(),
-                                  [&](const NamedText& wanted) { return tally(from, wanted).held == 0; });
+const NamedText* divided_parameter(const http::RequestHead& head, const std::vector<NamedText>& conditions) {
+  const auto found = std::find_if(conditions.begin(), conditions.end(), [&](const NamedText& wanted) {
+    return is_repeated_parameter(head, wanted) && tally_query(head, wanted).divided();
+  });
   return found == conditions.end() ? nullptr : &*found;
 }
 
@@ -203,11 +217,15 @@ inline Match::Unmet Match::unmet_by_client(const Request& request) const {
 }
 
 const NamedText* Match::unmet_header(const Request& request) const {
-  return unmet_name(request.head->fields, headers);
+  const auto unmet = [&](const NamedText& wanted) { return tally_header(*request.head, wanted).held == 0; };
+  const auto found = std::find_if(headers.begin(), headers.end(), unmet);
+  return found == headers.end() ? nullptr : &*found;
 }
 
 const NamedText* Match::unmet_parameter(const Request& request) const {
-  return unmet_name(request.head->query, query);
+  const auto unmet = [&](const NamedText& wanted) { return tally_query(*request.head, wanted).held == 0; };
+  const auto found = std::find_if(query.begin(), query.end(), unmet);
+  return found == query.end() ? nullptr : &*found;
 }
 
 // All but the words and what is negated.
@@ -232,8 +250,8 @@ Match::Known Match::known(const Request& request) const {
 
 std::optional<Ambiguity> Match::ambiguity_by_name(const Request& request) const {
   if (unmet_by_client(request) != Unmet::Nothing) return std::nullopt;
-  if (const auto* found = divided(request.head->fields, headers)) return Ambiguity{"header", found->name};
-  if (const auto* found = divided(request.head->query, query))
+  if (const auto* found = divided_header(*request.head, headers)) return Ambiguity{"header", found->name};
+  if (const auto* found = divided_parameter(*request.head, query))
     return Ambiguity{"query parameter", found->name};
   return negated ? negated->ambiguity(request) : std::nullopt;
 }

@@ -91,16 +91,15 @@ bool add_value(SipHash128& hash, const AttributeRef& attribute, std::string_view
 
 // These two apart, so that the other attributes do without room for a string.
 template <class Use>
-[[gnu::noinline]] bool use_query(const AttributeRef& attribute, std::string_view query, Use& use) {
-  std::string decoded;
-  const auto value = said_in_query(query, attribute.name, decoded);
+[[gnu::noinline]] bool use_query(const AttributeRef& attribute, const http::RequestHead& head, Use& use) {
+  const auto value = said_in_query(head, attribute.name);
   return use(value.value_or(std::string_view{}));
 }
 
 template <class Use>
-[[gnu::noinline]] bool use_cookie(const AttributeRef& attribute, const http::Fields& fields, Use& use) {
+[[gnu::noinline]] bool use_cookie(const AttributeRef& attribute, const http::RequestHead& head, Use& use) {
   std::string decoded;
-  const auto value = said_in_cookies(fields, attribute.name, decoded);
+  const auto value = said_in_cookies(head, attribute.name, decoded);
   return use(value.value_or(std::string_view{}));
 }
 
@@ -137,9 +136,9 @@ bool use_value(const AttributeRef& attribute, const Request& request, Use use) {
     case Attribute::Header:
       return use(said_in_header(request.head->fields, attribute.name).value_or(std::string_view{}));
     case Attribute::Query:
-      return use_query(attribute, request.head->query, use);
+      return use_query(attribute, *request.head, use);
     case Attribute::Cookie:
-      return use_cookie(attribute, request.head->fields, use);
+      return use_cookie(attribute, *request.head, use);
     case Attribute::Country:
       return use(client.country);
     case Attribute::Claim:
@@ -168,9 +167,9 @@ bool is_ambiguous(const AttributeRef& attribute, const Request& request) {
     case Attribute::Header:
       return !said_in_header(head.fields, attribute.name);
     case Attribute::Query:
-      return !said_in_query(head.query, attribute.name, decoded);
+      return !said_in_query(head, attribute.name);
     case Attribute::Cookie:
-      return !said_in_cookies(head.fields, attribute.name, decoded);
+      return !said_in_cookies(head, attribute.name, decoded);
     default:
       return false;
   }

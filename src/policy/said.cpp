@@ -1,7 +1,5 @@
 #include "policy/said.hpp"
 
-#include "policy/pieces.hpp"
-
 namespace weir::policy {
 
 using http::Plus;
@@ -19,30 +17,20 @@ bool is_parameter(std::string_view raw, std::string_view name) noexcept {
          (raw.find('+') != std::string_view::npos && http::decodes_to(raw, name, Plus::Blank));
 }
 
-std::optional<std::string_view> said_in_query(std::string_view query, std::string_view name,
-                                              std::string& decoded) {
-  std::optional<std::string_view> first;
-  while (!query.empty()) {
-    const auto parameter = name_value(take_piece(query, '&'));
-    if (!is_parameter(parameter.name, name)) continue;
-    if (!first)
-      first = http::percent_decoded(parameter.value, decoded, Plus::Blank);
-    else if (!http::decodes_to(parameter.value, *first, Plus::Blank))
-      return std::nullopt;
-  }
-  return first.value_or(std::string_view{});
+std::optional<std::string_view> said_in_query(const http::RequestHead& head, std::string_view name) {
+  const auto found = head.query_values(name);
+  if (!found.complete) return std::nullopt;
+  Said said;
+  for (const auto& parameter : found.values) said.add(parameter.spaced);
+  return said.value();
 }
 
-std::optional<std::string_view> said_in_cookies(const http::Fields& fields, std::string_view name,
+std::optional<std::string_view> said_in_cookies(const http::RequestHead& head, std::string_view name,
                                                 std::string& decoded) {
+  const auto found = head.cookie_values(name);
+  if (!found.complete) return std::nullopt;
   Said said;
-  for (const auto& field : fields) {
-    if (field.id != http::FieldId::Cookie) continue;
-    for (auto rest = field.value; !rest.empty();) {
-      const auto pair = name_value(trimmed(take_piece(rest, ';')));
-      if (trimmed(pair.name) == name) said.add(trimmed(pair.value));
-    }
-  }
+  for (const auto& cookie : found.values) said.add(cookie.value);
   auto value = said.value();
   if (!value) return std::nullopt;
   if (value->size() >= 2 && value->front() == '"' && value->back() == '"')

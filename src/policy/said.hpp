@@ -40,16 +40,16 @@ class Said {
 // the upstream may have it.
 [[nodiscard]] bool is_parameter(std::string_view raw, std::string_view name) noexcept;
 
-// By all parameters of the name, decoded; in `decoded` where the first came encoded. Whether '+' is a blank
-// to the upstream is not known: as one it has no spelling more than "%20" has, and who takes it for itself
-// shares a limit with whom it should not.
-[[nodiscard]] std::optional<std::string_view> said_in_query(std::string_view query, std::string_view name,
-                                                            std::string& decoded);
+// By all parameters of the name, decoded. Whether '+' is a blank to the upstream is not known: as one it has
+// no spelling more than "%20" has, and who takes it for itself shares a limit with whom it should not.
+// nullopt also where the request exceeds a bound (http::ParameterBounds); the same of cookies.
+[[nodiscard]] std::optional<std::string_view> said_in_query(const http::RequestHead& head,
+                                                            std::string_view name);
 
 // By all cookies of the name, which have to be alike as they came; the name with case. Quotes are a part of
 // the value to some servers and none to others, and some decode it: so they do not count, and what is told is
 // without them and decoded; in `decoded` where it came encoded.
-[[nodiscard]] std::optional<std::string_view> said_in_cookies(const http::Fields& fields,
+[[nodiscard]] std::optional<std::string_view> said_in_cookies(const http::RequestHead& head,
                                                               std::string_view name, std::string& decoded);
 
 }  // namespace weir::policy

@@ -14,6 +14,7 @@ enum class Barrier : std::uint8_t {
   None,
   HeadTooLarge,  // for its route
   BodyTooLarge,  // as announced
+  Excess,        // it says more by name than is read
   Ambiguous,     // it says who is asking in ways that differ
   UnknownKey,    // and unknown_keys = "reject"
 };
@@ -28,11 +29,12 @@ struct BarrierAnswer {
                                         std::size_t head_size, std::uint64_t most_body) noexcept {
   if (route != nullptr && route->max_head != 0 && head_size > route->max_head) return Barrier::HeadTooLarge;
   if (most_body != 0 && request.head->content_length > most_body) return Barrier::BodyTooLarge;
+  if (request.head->excess()) return Barrier::Excess;
   if (!request.client.ambiguity.empty()) return Barrier::Ambiguous;
   return request.client.key_rejected ? Barrier::UnknownKey : Barrier::None;
 }
 
-// REQUIRES barrier != None.
+// REQUIRES barrier != None, and != Excess, which policy::describe() puts into words.
 [[nodiscard]] inline BarrierAnswer answer_at(Barrier barrier, const policy::Request& request) noexcept {
   if (barrier == Barrier::HeadTooLarge) return {431, "the request head is too large"};
   if (barrier == Barrier::BodyTooLarge) return {413, "the request body is too large"};

@@ -31,6 +31,7 @@ Exchange::Exchange(Session& session)
 // The account comes last, so that it tells what was given back as well.
 Exchange::~Exchange() {
   const auto ended = worker_.clock.now();
+  if (begun_) session_.note_work(ended - latest_);
   gate_.abandon();
   try {
     gate_.settlements().end();
@@ -56,6 +57,7 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
   head_size_ = size;
   auto& space = *space_;
   if (auto fault = http::parse_request_head(bytes, space.head)) return fault;
+  space.head.bounds = config_.client.bounds;
   const auto& head = space.head;
   started_ = latest_ = worker_.clock.now();
   const auto most = config_.server.max_body;
@@ -88,12 +90,20 @@ net::Task<Exchange::Ending> Exchange::turn_away(Barrier barrier) {
   auto& counters = worker_.counters;
   if (barrier == Barrier::HeadTooLarge) counters.client_errors(ClientError::HeadTooLarge).add();
   if (barrier == Barrier::BodyTooLarge) counters.client_errors(ClientError::BodyTooLarge).add();
+  if (barrier == Barrier::Excess) note_excess();
   if (barrier == Barrier::Ambiguous) {
     counters.client_errors(ClientError::BadHead).add();
     failure_ = "ambiguous_credential";
   }
+  if (barrier == Barrier::Excess) return error(400, policy::describe(space_->head.excess()));
   const auto said = answer_at(barrier, space_->request);
   return error(said.status, said.what);
+}
+
+// Counts a request that says more by name than is read.
+void Exchange::note_excess() {
+  worker_.counters.client_errors(observe::ClientError::Excess).add();
+  failure_ = "too_many_parameters";
 }
 
 net::Task<Exchange::Ending> Exchange::decide() {
@@ -170,6 +180,7 @@ void Exchange::note_standing(const policy::Decision& decision) {
 
 net::Task<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
   if (ruling.objection) {
+    if (ruling.objection.excess) note_excess();
     space_->text.clear();
     append_objection(space_->standing, space_->text, ruling.objection, config_.client);
     return answer(

@@ -56,6 +56,7 @@ class Exchange {
 
  private:
   [[nodiscard]] net::Task<Ending> turn_away(Barrier barrier);
+  void note_excess();
   // Shows the body to the rules that ask for it, then decides.
   [[nodiscard]] net::Task<Ending> inspect();
   [[nodiscard]] net::Task<Ending> read_body(std::uint64_t most);
@@ -64,8 +65,8 @@ class Exchange {
   [[nodiscard]] net::Task<bool> say_continue();
   [[nodiscard]] net::Task<bool> write_continue();
   [[nodiscard]] net::Task<Ending> give_up_body(BodySource::Status status);
-  [[nodiscard]] net::Task<Ending> decide();
   [[nodiscard]] net::Task<Ending> refuse_unread(unsigned status, std::string_view what);
+  [[nodiscard]] net::Task<Ending> decide();
   // What can be said without waiting is said in plain functions: the task that they return has ended already.
   [[nodiscard]] net::Task<Ending> ask_redis();
   [[nodiscard]] net::Task<Ending> carry_out(const Ruling& ruling);
@@ -176,8 +177,8 @@ class Exchange {
   struct Upload;
   std::unique_ptr<Upload> upload_;  // of a request that could not be sent at once
 
-  bool client_stalls_ = false;  // it does not take the answer that waits for it
   bool no_memory_ = false;      // the body that a rule reads exceeds max_body_memory
+  bool client_stalls_ = false;  // it does not take the answer that waits for it
   bool slow_ = false;           // it sent what a rule reads, or took its answer, slower than min_rate
 
   // For the account.

@@ -81,6 +81,7 @@ void Explainer::find_route() {
   const auto most = route_ != nullptr && route_->max_body != 0 ? route_->max_body : config_.server.max_body;
   const auto barrier = barrier_to(request, route_, described_.head_size(), most);
   if (barrier == Barrier::None) return;
+  if (barrier == Barrier::Excess) return turn_away(400, policy::describe(request.head->excess()));
   const auto said = answer_at(barrier, request);
   turn_away(said.status, said.what);
 }

@@ -21,6 +21,8 @@ constexpr base::Duration kLingerPause{5'000'000};
 constexpr base::Duration kLingerTime{30'000'000};
 // After so many requests in a row that were there already, a connection lets others have their turn.
 constexpr unsigned kRequestsInTurn = 16;
+// Requests differ in what they cost: after so much work the turn ends as well, whatever their number.
+constexpr base::Duration kWorkInTurn{500};
 // So many are ignored before a request (RFC 9112 §2.2: at least one); more make it malformed.
 constexpr unsigned kEmptyLines = 8;
 // RFC 9110 §15.5.6: what a 405 says. Any method but CONNECT goes on to upstreams.
@@ -214,7 +216,7 @@ net::Task<std::size_t> Session::await_head() {
     auto ec = receive();
     while (ec == net::asio::error::would_block) {
       if (client.has_pending()) wait_for_the_rest();
-      requests_in_turn_ = 0;
+      end_turn();
       ec = co_await client.wait_readable();
       if (!ec) ec = receive();
     }
@@ -390,8 +392,8 @@ net::Task<void> Session::run() {
     if (head_size == 0) break;
     const bool go_on = co_await serve_one(head_size);
     if (!go_on) break;
-    if (++requests_in_turn_ < kRequestsInTurn) continue;
-    requests_in_turn_ = 0;
+    if (++requests_in_turn_ < kRequestsInTurn && work_in_turn_ < kWorkInTurn) continue;
+    end_turn();
     co_await net::Pause(worker.executor);
     if (worker.hard_stop) break;
   }

@@ -47,6 +47,8 @@ class Session final : public net::Watched {
   void end_wait_for_others() noexcept { waits_for_others_ = false; }
   [[nodiscard]] bool late() const noexcept { return late_; }
   void clear_late() noexcept { late_ = false; }
+  // Adds `time` that a request took of the worker to what this connection has had in its turn.
+  void note_work(base::Duration time) noexcept { work_in_turn_ += time; }
   [[nodiscard]] bool left() const noexcept { return left_; }
   // It serves no request after the one under way: weir stops, does not listen there any more, or has it by
   // way of another process, which is to end.
@@ -105,6 +107,10 @@ class Session final : public net::Watched {
   void begin_head() noexcept;
   [[nodiscard]] net::Port::Wait wait_in_quiet();
   void wait_for_the_rest() noexcept;
+  void end_turn() noexcept {
+    requests_in_turn_ = 0;
+    work_in_turn_ = {};
+  }
   [[nodiscard]] net::Task<void> sit_out();
   [[nodiscard]] Introduction introduction() const;
   [[nodiscard]] bool move_on();
@@ -127,6 +133,7 @@ class Session final : public net::Watched {
   std::uint32_t idle_ticks_ = 0;
   std::uint32_t begun_ticks_ = 0;
   unsigned requests_in_turn_ = 0;  // served since it last had to wait for the client
+  base::Duration work_in_turn_{};  // that they took
   Crowd::Place place_;
   std::optional<http::Ends> told_ends_;  // by the preamble, or by another process
   bool preamble_expected_ = false;

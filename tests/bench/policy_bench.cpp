@@ -134,5 +134,27 @@ BENCHMARK_CAPTURE(words_in_a_body, escaped,
                   "Dear+friend%2C \\u0070lease find the figures of this%20quarter \\/. ");
 BENCHMARK_CAPTURE(words_in_a_body, hostile, "gift carpassworsocial securitwestern unio");
 
+// Thirty rules of ten conditions each on parameters of the query, which is taken apart anew for each request.
+void conditions_on_query(benchmark::State& state) {
+  std::vector<Rule> rules;
+  for (int i = 0; i < 30; ++i) {
+    auto rule = rule_of("rule-" + std::to_string(i), "ip");
+    for (int j = 0; j < 10; ++j)
+      rule.match.query.push_back({"p" + std::to_string(j), *TextMatch::parse("~^[0-9]+$")});
+    rules.push_back(std::move(rule));
+  }
+  std::string query = "p0=1&p1=2&p2=x";
+  for (int i = 3; i < state.range(0); ++i) query += "&q" + std::to_string(i);
+  auto head = browser_head();
+  Request request{.head = &head, .path = head.path, .host = "api.example.com", .route = "api", .client = {}};
+  for (auto _ : state) {
+    head.parameters_.clear();
+    head.query = query;
+    Evaluation evaluation;
+    benchmark::DoNotOptimize(evaluation.collect(rules, request, kKeys));
+  }
+}
+BENCHMARK(conditions_on_query)->Arg(3)->Arg(30)->Arg(900);
+
 }  // namespace
 }  // namespace weir::policy

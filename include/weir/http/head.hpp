@@ -2,6 +2,8 @@
 // still.
 #pragma once
 
+#include "weir/http/parameters.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -71,8 +73,23 @@ struct RequestHead {
   bool expects_continue = false;
   bool wants_upgrade = false;                 // HTTP/1.1, and Connection names `upgrade` (RFC 9110 §7.8)
   std::optional<std::uint64_t> max_forwards;  // of OPTIONS and TRACE alone (RFC 9110 §7.6.2)
+  ParameterBounds bounds{};  // set by whoever reads parameters, before the first is asked for
 
   void clear() noexcept;  // to what a new one is, without touching the memory of fields that are not there
+
+  // The values of a query parameter or a cookie. The first call takes the query or the cookies apart.
+  [[nodiscard]] NamedValues query_values(std::string_view name) const;
+  [[nodiscard]] NamedValues cookie_values(std::string_view name) const;
+  // Notes the first bound that is exceeded. Whoever decides on the request refuses it then (400).
+  void note_excess(const Excess& excess) const noexcept {
+    if (!excess_) excess_ = excess;
+  }
+  [[nodiscard]] const Excess& excess() const noexcept { return excess_; }
+
+  // What was read on demand; a head belongs to one thread.
+  mutable Parameters parameters_{};
+  mutable Parameters cookies_{};
+  mutable Excess excess_{};
 };
 
 struct ResponseHead {

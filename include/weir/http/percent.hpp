@@ -33,6 +33,9 @@ enum class Plus : std::uint8_t { Itself, Blank };
 [[nodiscard]] std::string_view percent_decoded(std::string_view raw, std::string& scratch,
                                                Plus plus = Plus::Itself);
 
+// Appends `raw`, decoded, to `out`.
+void append_decoded(std::string& out, std::string_view raw, Plus plus = Plus::Itself);
+
 // Whether `raw`, decoded, is `text`.
 [[nodiscard]] bool decodes_to(std::string_view raw, std::string_view text, Plus plus = Plus::Itself) noexcept;
 

@@ -60,11 +60,13 @@ enum class ClientError : std::uint8_t {
   SlowBody,      // 408: its body came slower than min_rate
   SlowRead,      // it took its answer slower than min_rate
   IdleRecords,   // it sent records of TLS without data, more than are heard out
+  Excess,        // 400: it has more parameters, cookies or values of one name than are read
 };
-inline constexpr std::size_t kClientErrors = 12;
+inline constexpr std::size_t kClientErrors = 13;
 inline constexpr std::array<const char*, kClientErrors> kClientErrorNames{
-    "bad_head",  "head_too_large", "body_too_large", "head_timeout", "body_timeout", "write_timeout",
-    "handshake", "left",           "preamble",       "slow_body",    "slow_read",    "idle_records"};
+    "bad_head",           "head_too_large", "body_too_large", "head_timeout", "body_timeout", "write_timeout",
+    "handshake",          "left",           "preamble",       "slow_body",    "slow_read",    "idle_records",
+    "too_many_parameters"};
 
 // What came of a TLS handshake with a client.
 enum class Handshake : std::uint8_t {

@@ -21,6 +21,7 @@ enum class AddressField : std::uint8_t { XForwardedFor, Forwarded };
 // right over trusted ones; several lines are one list; a malformed element ends the walk at the last address
 // that was believed, as does one that tells no address ("unknown", "_hidden"). Empty elements are skipped
 // (RFC 9110 §5.6.1.2); a port behind an address is allowed. That Connection names the field changes nothing.
+// At most 64 elements are looked at, empty ones included: the last that was believed then counts.
 [[nodiscard]] base::IpAddress client_address(std::span<const base::Cidr> trusted, AddressField field,
                                              const base::IpAddress& peer,
                                              const http::Fields& fields) noexcept;

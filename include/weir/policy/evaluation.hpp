@@ -87,6 +87,7 @@ struct Objection {
   RequestBody::State body = RequestBody::State::Whole;  // the body cannot be read, and why, or
   std::optional<Ambiguity> ambiguity{};                 // something is said in ways that differ, or
   bool too_deep = false;                                // the JSON that says the cost is nested too deep
+  http::Excess excess{};                                // the bound that is behind `ambiguity`, if any
 
   explicit operator bool() const noexcept { return rule != nullptr; }
 };
@@ -95,6 +96,8 @@ struct Objection {
 [[nodiscard]] unsigned status_of(const Objection& objection) noexcept;
 // The sentence of the answer; it needs no escaping in JSON.
 [[nodiscard]] std::string describe(const Objection& objection);
+// The same for a bound that a request exceeds. REQUIRES that there is one.
+[[nodiscard]] std::string describe(const http::Excess& excess);
 
 enum class Verdict : std::uint8_t {
   Forward,  // go on at once
@@ -173,6 +176,7 @@ class Evaluation {
 
  private:
   Objection meet(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
+  Objection meet_rule(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
   template <class Takes>
   Objection collect_those(std::span<const Rule> rules, const Request& request, const NamingKeys& keys,
                           Takes takes);

@@ -48,6 +48,7 @@ struct ClientSettings {
   std::optional<KeyRing> keys;  // the keys file, where one is configured
   UnknownKeys unknown_keys = UnknownKeys::Anonymous;
   http::FieldNames trusted_fields;  // forwarded from trusted peers alone
+  http::ParameterBounds bounds{};   // on what of a request is read by name
   // Absent unless something asks for claims or countries, so that no other request pays for them.
   std::optional<TokenVerifier> tokens;
   std::optional<Countries> countries;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weir/base/time.hpp"
+#include "weir/http/parameters.hpp"
 #include "weir/proxy/pace.hpp"
 
 #include <cstdint>
@@ -19,9 +20,9 @@ struct ServerSettings {
   bool underscores_in_headers = false;         // whether request fields named so go on to upstreams
   std::uint64_t max_head = 16 << 10;           // bytes of a request's or response's head
   std::uint64_t max_body = 0;                  // bytes of a request's body; 0: no bound
-  std::uint64_t max_connections = 16'384;      // open client connections of all workers together
   std::uint64_t max_body_memory = 64 << 20;    // bytes of all bodies together while rules read them
   http::ParameterBounds bounds{};              // on what of a request is read by name
+  std::uint64_t max_connections = 16'384;      // open client connections of all workers together
   std::uint64_t max_connections_per_ip = 0;    // of each client address; 0: no bound (proxy/crowd.hpp)
   std::uint64_t max_in_flight = 0;             // requests at upstreams; 0: no bound (proxy/in_flight.hpp)
   base::Duration head_timeout{

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""What requests say by name is read up to a bound, and a request that takes long to decide on holds nobody up."""
+
+import json
+import pathlib
+import random
+import signal
+import tempfile
+
+from harness import Client, TestCase, Upstream, Weir, config, eventually, main, request_bytes, rule
+
+MANY = "/x?" + "&".join(["a"] * 7800)
+ANSWER_ITSELF = "[[route]]\nrespond = { status = 204 }"
+
+
+def costly(count=30):
+    """Rules that each ask for ten parameters."""
+    conditions = ", ".join(f'p{number} = "~^x"' for number in range(9))
+    return "".join(rule(f"r{number}", "1000/s", key="[]", match=f'{{ query = {{ a = "~b", {conditions} }} }}') for number in range(count))
+
+
+class Bounds(TestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+
+    def weir(self, rules="", **sections):
+        return self.start(Weir(config(self.upstream.port, rules=rules, **sections)))
+
+    def refuses(self, weir, path, what, number=1, **headers):
+        refused = weir.get(path, **headers)
+        self.assert_own_error(refused, 400)
+        self.assertIn(what, refused.json()["message"])
+        self.await_metric(weir, number, "weir_client_errors_total", kind="too_many_parameters")
+        self.assertEqual(self.upstream.exchanges, [])
+
+    def test_a_query_with_too_many_parameters_is_refused(self):
+        self.refuses(self.weir(costly()), MANY, "the request's query has too many parameters")
+
+    def test_the_bound_is_a_key(self):
+        weir = self.weir(costly(1), server="max_parameters = 3")
+        self.refuses(weir, "/?a&b&c&d", "too many parameters")
+        self.assertEqual(weir.get("/?a&b&c").status, 200)
+
+    def test_a_key_a_cost_a_route_and_an_identity_are_bounded_as_well(self):
+        routes = '[[route]]\nmatch = { query = { debug = "1" } }\nrespond = { status = 204 }\n[[route]]\nupstream = "api"'
+        for sections in ({"rules": rule(key='["query:k"]')}, {"rules": rule(key="[]", cost='{ query = "n" }')},
+                         {"routes": routes}, {"client": 'api_key = { query = "k" }'}):
+            with self.subTest(sections):
+                self.refuses(self.weir(**sections), MANY, "too many parameters")
+
+    def test_a_query_that_nothing_asks_for_goes_on(self):
+        weir = self.weir(rule("posts", key="[]", match='{ methods = ["POST"], query = { a = "b" } }'))
+        self.assertEqual(weir.get(MANY).status, 200)
+        self.assertEqual(self.upstream.exchanges[0].target, MANY)
+
+    def test_one_name_may_not_be_repeated_without_end(self):
+        weir = self.weir(costly(1))
+        self.refuses(weir, "/?" + "&".join(["a=b"] * 17), "repeats the query parameter a too often")
+        self.assertEqual(weir.get("/?" + "&".join(["a=b"] * 16)).status, 200)
+        self.assertEqual(weir.get("/?" + "&".join(["other=b"] * 500)).status, 200, "nothing asks for that one")
+
+    def test_a_route_is_not_got_round_by_repeating_a_name(self):
+        routes = '[[route]]\nmatch = { query = { debug = "1" } }\nrespond = { status = 403 }\n[[route]]\nupstream = "api"'
+        weir = self.weir(routes=routes)
+        self.assertEqual(weir.get("/?debug=0&debug=1").status, 403)
+        self.refuses(weir, "/?" + "debug=0&" * 16 + "debug=1", "repeats the query parameter debug too often")
+
+    def test_cookies_and_header_lines_are_bounded(self):
+        weir = self.weir(rule("session", key='["cookie:sid"]') + rule("tagged", key="[]", match='{ headers = { X-Tag = "a" } }'))
+        self.refuses(weir, "/", "too many cookies", Cookie="a;" * 1001)
+        with weir.connect() as client:
+            client.send(b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X-Tag: a\r\n" * 17 + b"\r\n")
+            self.assertIn("repeats the header X-Tag too often", client.read().json()["message"])
+
+    def test_the_log_says_why(self):
+        folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))
+        text = config(self.upstream.port, rules=costly(1)).replace('access = "off"', f'access = "{folder}/access.log"')
+        weir = self.start(Weir(text))
+        self.assertEqual(weir.get(MANY).status, 400)
+        line = eventually(lambda: (folder / "access.log").read_text().strip(), "it is in the log")
+        self.assertEqual(json.loads(line)["error"], "too_many_parameters")
+
+    def test_an_explanation_says_so_too(self):
+        weir = self.weir(costly(1))
+        inquiry = json.dumps({"method": "GET", "path": MANY}).encode()
+        with Client(weir.admin) as client:
+            told = client.request("POST", "/api/explain", {"Content-Type": "application/json"}, inquiry).json()
+        self.assertIn("too many parameters", json.dumps(told))
+
+
+class Turns(TestCase):
+    def test_requests_that_take_long_to_decide_on_leave_others_their_turn(self):
+        """Sixteen requests of milliseconds each would be one turn of the worker if requests were counted, not work."""
+        folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
+        log = pathlib.Path(folder) / "access.log"
+        slow = "~x[xy]{14}z"  # more states than are remembered
+        rules = "".join(rule(f"r{number}", "1000/s", key="[]", match=f'{{ headers = {{ X-Long = "{slow}{number}" }} }}') for number in range(10))
+        text = config(1, routes=ANSWER_ITSELF, rules=rules)
+        seed = random.randrange(1 << 32)
+        print("seed", seed)
+        long = "".join(random.Random(seed).choices("xy", k=15_000))
+        weir = self.start(Weir(text.replace('access = "off"', f'access = "{log}"').replace("workers = 2", "workers = 1")))
+        count = 16
+        with weir.connect() as greedy, weir.connect() as modest:
+            for client in (greedy, modest):
+                self.assertEqual(client.get("/warm").status, 204)
+            weir.signal(signal.SIGSTOP)  # so that both find their requests when weir looks again
+            greedy.send(request_bytes("GET", "/greedy", {"X-Long": long}) * count)
+            modest.send(request_bytes("GET", "/modest"))
+            weir.signal(signal.SIGCONT)
+            self.assertEqual(modest.read().status, 204)
+            for _ in range(count):
+                greedy.read()
+        eventually(lambda: log.read_text().count("\n") == count + 3, "every request is in the log")
+        lines = log.read_text().splitlines()
+        place = next(number for number, line in enumerate(lines) if "/modest" in line)
+        self.assertLess(place, 2 + 5)  # two came before, to warm
+
+
+if __name__ == "__main__":
+    main()

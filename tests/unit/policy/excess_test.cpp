@@ -1,0 +1,113 @@
+// What a request says by name is read up to a bound; beyond it the request is refused, and costs no more.
+#include "policy/sample.hpp"
+
+#include "weir/policy/client_address.hpp"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::policy {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr NamingKeys kKeys{.table = {1, 2}, .shared = {3, 4}};
+
+std::string repeated(std::string_view piece, std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) text += piece;
+  return text;
+}
+
+Rule rule_with(Match match) {
+  auto rule = rule_of("few", {"ip"});
+  rule.match = std::move(match);
+  return rule;
+}
+
+Match on_query(std::string name, std::string_view text) {
+  Match match;
+  match.query = {{std::move(name), TextMatch::parse(text).value()}};
+  return match;
+}
+
+Objection object(const Rule& rule, const http::RequestHead& head) {
+  Evaluation evaluation;
+  return evaluation.collect(std::span(&rule, 1), request_of(head), kKeys);
+}
+
+TEST(Excess, TooManyParametersAreRefusedWhereARuleAsksForOne) {
+  const auto query = repeated("a&", 7800);
+  const auto head = head_with({}, query);
+  const auto objection = object(rule_with(on_query("b", "1")), head);
+  ASSERT_TRUE(objection);
+  EXPECT_EQ(status_of(objection), 400U);
+  EXPECT_EQ(describe(objection), "the request's query has too many parameters");
+  EXPECT_FALSE(object(rule_of("few", {"ip"}), head)) << "nobody asks";
+}
+
+TEST(Excess, ARuleThatIsNotMetAsksForNothing) {
+  auto match = on_query("b", "1");
+  match.methods = {"POST"};
+  EXPECT_FALSE(object(rule_with(match), head_with({}, repeated("a&", 7800))));
+}
+
+TEST(Excess, ANameThatIsRepeatedTooOftenIsRefused) {
+  const auto query = repeated("a=1&", 17);
+  const auto objection = object(rule_with(on_query("a", "1")), head_with({}, query));
+  ASSERT_TRUE(objection);
+  EXPECT_EQ(describe(objection), "the request repeats the query parameter a too often");
+  EXPECT_FALSE(object(rule_with(on_query("a", "1")), head_with({}, query.substr(0, 16 * 4))));
+  EXPECT_FALSE(object(rule_with(on_query("b", "1")), head_with({}, query))) << "nobody asks for that one";
+}
+
+TEST(Excess, KeysAndCostsAreBoundedAlike) {
+  const auto many = repeated("a&", 1001);
+  const auto often = repeated("k=1&", 17);
+  auto costly = rule_of("few", {"ip"});
+  costly.cost_from = {.kind = CostSource::Kind::Query, .name = "k"};
+  for (const auto& rule : {rule_of("few", {"query:k"}), costly})
+    for (const auto& query : {many, often}) EXPECT_TRUE(object(rule, head_with({}, query)).excess) << query;
+}
+
+TEST(Excess, CookiesAreBounded) {
+  const auto rule = rule_of("few", {"cookie:sid"});
+  const auto many = "sid=1; " + repeated("a;", 1000);
+  const auto objection = object(rule, head_with({{"Cookie", many}}));
+  ASSERT_TRUE(objection);
+  EXPECT_EQ(describe(objection), "the request has too many cookies");
+  EXPECT_FALSE(object(rule, head_with({{"Cookie", many.substr(0, 1000)}})));
+  const auto often = repeated("sid=1; ", 17);
+  EXPECT_THAT(describe(object(rule, head_with({{"Cookie", often}}))), HasSubstr("repeats the cookie sid"));
+}
+
+TEST(Excess, LinesOfAHeaderAreBounded) {
+  Match match;
+  match.headers = {{"X-Tag", TextMatch::present()}};
+  auto head = head_with({});
+  for (int i = 0; i < 16; ++i) head.fields.push_back({"X-Tag", "a", http::FieldId::Other});
+  EXPECT_FALSE(object(rule_with(match), head));
+  head.fields.push_back({"X-Tag", "a", http::FieldId::Other});
+  EXPECT_THAT(describe(object(rule_with(match), head)), HasSubstr("repeats the header X-Tag too often"));
+}
+
+TEST(Excess, TheWalkOverProxiesLooksAtSoManyElements) {
+  const std::vector trusted{cidr("10.0.0.0/8")};
+  const auto asked = [&](std::size_t proxies, AddressField field, std::string_view proxy) {
+    const bool forwarded = field == AddressField::Forwarded;
+    auto line = (forwarded ? "for=203.0.113.9" : "203.0.113.9") + repeated(proxy, proxies);
+    http::RequestHead head;
+    head.fields.push_back(
+        {"X-Forwarded-For", line, forwarded ? http::FieldId::Forwarded : http::FieldId::XForwardedFor});
+    return client_address(trusted, field, ip("10.0.0.1"), head.fields);
+  };
+  EXPECT_EQ(asked(63, AddressField::XForwardedFor, ", 10.0.0.2"), ip("203.0.113.9"));
+  EXPECT_EQ(asked(64, AddressField::XForwardedFor, ", 10.0.0.2"), ip("10.0.0.2"));
+  EXPECT_EQ(asked(64, AddressField::Forwarded, ", for=10.0.0.2"), ip("10.0.0.2"));
+  EXPECT_EQ(asked(64, AddressField::XForwardedFor, ","), ip("10.0.0.1")) << "empty ones count as well";
+}
+
+}  // namespace
+}  // namespace weir::policy
