@@ -45,6 +45,7 @@ std::string bound_lines(const proxy::ServerSettings& server) {
   if (server.max_in_flight != 0) text += ", " + std::to_string(server.max_in_flight) + " requests in flight";
   text += "\n    head " + to_string(server.head_timeout) + ", body " + to_string(server.body_timeout) +
           ", write " + to_string(server.write_timeout) + ", idle " + to_string(server.idle_timeout);
+  if (server.half_close == proxy::HalfClose::End) text += "; a client that ends its sending has left";
   if (server.least_rate.octets_per_second != 0)
     text += "; at least " + std::to_string(server.least_rate.octets_per_second) + " bytes a second over " +
             to_string(server.least_rate.grace);

@@ -21,6 +21,7 @@ constexpr KeySpec kRootKeys[] = {
     tables("alert", schema::kAlert, "who is told when refusals or failures are too many"),
 };
 
+constexpr Choice kHalfCloses[] = {{"answer"}, {"end"}};  // in the order of proxy::HalfClose
 constexpr KeySpec kServerKeys[] = {
     whole("workers", 0, 256, "0", "threads, each with its own connections; 0: one per core"),
     key("drain", Kind::Duration, "30s", "how long a stopping weir finishes what it began"),
@@ -58,6 +59,9 @@ constexpr KeySpec kServerKeys[] = {
         "\"0B\": any"),
     key("min_rate_grace", Kind::Duration, "20s", "over which min_rate is an average"),
     key("idle_timeout", Kind::Duration, "75s", "between two requests of a connection"),
+    choice("half_close", kHalfCloses, "answer",
+           "a client that has sent its request and ends its sending: it gets its answer, or is taken to have "
+           "left"),
     key("certificate_check", Kind::Duration, "10s",
         "between two looks at certificates, keys and OCSP responses, which are read anew when they changed; "
         "0s: never"),

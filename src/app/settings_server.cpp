@@ -145,6 +145,7 @@ proxy::ServerSettings read_server(const TableReader& table) {
   server.least_rate = {.octets_per_second = table.size("min_rate").value_or(0),
                        .grace = table.deadline("min_rate_grace")};
   server.idle_timeout = table.deadline("idle_timeout");
+  server.half_close = table.choice<proxy::HalfClose>("half_close");
   server.certificate_check = table.duration("certificate_check");
   return server;
 }

@@ -244,8 +244,7 @@ void Exchange::name_request() {
 }
 
 net::Task<Exchange::Ending> Exchange::send(const http::Answer& in_step) {
-  if (session_.client.owes_write())
-    return net::Task<Ending>::ended(give_up_writing(!session_.client.peer_left()));
+  if (session_.client.owes_write()) return net::Task<Ending>::ended(give_up_writing(!session_.has_gone()));
   auto& space = *space_;
   name_request();
   const auto& head = space.head;

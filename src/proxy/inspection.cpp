@@ -110,7 +110,7 @@ net::Task<Exchange::Ending> Exchange::give_up_body(BodySource::Status status) {
   const bool stopped = worker_.hard_stop;
   const bool late = session_.late() && !stopped;
   session_.clear_late();
-  if (stopped || session_.client.peer_left()) {
+  if (stopped || session_.has_gone()) {
     failure_ = stopped ? "stopped" : "client_left";
     counters.client_errors(observe::ClientError::Left).add();
     return net::Task<Ending>::ended(Ending::Close);

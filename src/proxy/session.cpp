@@ -92,7 +92,7 @@ void Session::on_tick() noexcept {
   if (worker.hard_stop) late_ = true;
   const bool moves = moves_on() && is_idle();
   if (worker.hard_stop || idle_in_drain || grown_quiet || moves) return cancel_all();
-  if (waits_for_others_ && !left_ && client.peer_left()) {
+  if (waits_for_others_ && !left_ && has_gone()) {
     left_ = true;
     cancel_all();
   }

@@ -45,11 +45,21 @@ class Session final : public net::Watched {
     wake();
   }
   void end_wait_for_others() noexcept { waits_for_others_ = false; }
+  // While true, a wait for others goes on though the client leaves.
+  void outlive_client(bool goes_on) noexcept { outlives_client_ = goes_on; }
   [[nodiscard]] bool late() const noexcept { return late_; }
   void clear_late() noexcept { late_ = false; }
   // Adds `time` that a request took of the worker to what this connection has had in its turn.
   void note_work(base::Duration time) noexcept { work_in_turn_ += time; }
   [[nodiscard]] bool left() const noexcept { return left_; }
+  // Returns true if the client has left, as far as the loop has heard. `half_close` says whether a client
+  // that only ended its sending has.
+  [[nodiscard]] bool has_gone() const noexcept {
+    const bool ends = half_close_ends_ || worker.config().server.half_close == HalfClose::End;
+    return ends ? client.peer_left() : client.peer_broke();
+  }
+  // While true, a client that ends its sending has left, whatever `half_close` says.
+  void end_at_half_close(bool ends) noexcept { half_close_ends_ = ends; }
   // It serves no request after the one under way: weir stops, does not listen there any more, or has it by
   // way of another process, which is to end.
   [[nodiscard]] bool is_leaving() const noexcept { return loses_its_place() || relayed_ || last_; }
@@ -143,6 +153,8 @@ class Session final : public net::Watched {
   bool owed_ = false;     // another process has heard of a request that it has not answered
   bool lingers_ = false;  // has its last answer, and may still send
   bool waits_for_others_ = false;
+  bool outlives_client_ = false;
+  bool half_close_ends_ = false;
   bool late_ = false;
   bool evicted_ = false;  // to make room
   bool left_ = false;

@@ -143,9 +143,12 @@ net::Task<void> Tunnel::hold(Way& way) {
   if (!down_.stuck) session_.arm(idle_ + wait_);
   way.stuck = true;
   pause_.expires_after(wait_);
+  session_.end_at_half_close(
+      true);  // else a message that waits for a day keeps the tunnel of a client that left
   session_.begin_wait_for_others();
   const auto ended = co_await net::Expiry(pause_);
   session_.end_wait_for_others();
+  session_.end_at_half_close(false);
   way.stuck = false;
   if (ended || session_.late() || session_.left()) co_return stop(broken(way, true));
   const auto ruling = limits_->ask();

@@ -54,7 +54,7 @@ net::Task<Exchange::Ending> Exchange::await_turn() {
   session_.end_wait_for_others();
   ticket_ = nullptr;
   latest_ = worker_.clock.now();
-  if (turn.end == Shaper::End::Departed && session_.client.peer_left()) {
+  if (turn.end == Shaper::End::Departed && session_.has_gone()) {
     worker_.shaper.pass_on(ticket.departure());
     turn.end = Shaper::End::Left;
   }

@@ -114,7 +114,7 @@ class InFlight(TestCase):
         clients = [self.waiting_client(weir) for _ in range(2)]
         self.assertEqual(weir.get("/").status, 429)
         for client in clients:
-            client.sock.close()
+            client.leave()
         eventually(lambda: weir.get("/ping").status == 204, "the places of who left are free, though the upstream says nothing")
         self.assertFalse(self.go.is_set())
 

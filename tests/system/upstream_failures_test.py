@@ -240,6 +240,7 @@ class Failures(TestCase):
             with weir.connect() as client:
                 client.send(request_bytes("GET", "/"))
                 client.wire.read_until(b"first")
+                client.leave()
         self.await_metric(weir, 3, "weir_client_errors_total", kind="left")
         self.assertEqual((weir.metric("weir_upstream_failures_total"), weir.metric("weir_upstream_ejections_total")), (0, 0))
 

@@ -141,6 +141,8 @@ class Port {
   void filled() noexcept { writable_ = broken_; }
   // The peer has closed its end or the connection broke, as far as the loop has heard.
   [[nodiscard]] bool hung_up() const noexcept { return hung_up_; }
+  // Returns true if the connection is over in both directions (EPOLLHUP, EPOLLERR).
+  [[nodiscard]] bool broken() const noexcept { return broken_; }
 
  private:
   friend class Reactor;

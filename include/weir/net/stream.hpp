@@ -110,6 +110,10 @@ class Stream {
 
   // The peer closed its end or the connection broke, as far as the loop has heard.
   [[nodiscard]] bool peer_left() const noexcept { return port_ && port_->hung_up(); }
+  // Returns true if the connection broke or was reset, as far as the loop has heard. A peer that closed its
+  // unix socket is noticed so as well. One that closed its TCP socket looks like one that only ended its
+  // sending, until something is written to it.
+  [[nodiscard]] bool peer_broke() const noexcept { return port_ && port_->broken(); }
   // Nothing came since the last read took all there was, and the connection stands, as far as the loop has
   // heard.
   [[nodiscard]] bool is_quiet() const noexcept {

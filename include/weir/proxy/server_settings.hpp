@@ -9,6 +9,12 @@
 
 namespace weir::proxy {
 
+// What becomes of a request whose client has ended its sending.
+enum class HalfClose : std::uint8_t {
+  Answer,  // it is answered; the client has left only once the connection breaks
+  End,     // the client is taken to have left
+};
+
 struct ServerSettings {
   unsigned workers = 0;                        // 0: one per core
   base::Duration drain{30'000'000};            // how long a stopping weir finishes what it began
@@ -32,7 +38,8 @@ struct ServerSettings {
   LeastRate least_rate{500,
                        base::Duration{20'000'000}};  // of bodies that clients send, answers that they take
   base::Duration certificate_check{10'000'000};  // between two looks at the files of TLS listeners; 0: none
-  base::Duration idle_timeout{75'000'000};       // between two requests of a connection
+  HalfClose half_close = HalfClose::Answer;
+  base::Duration idle_timeout{75'000'000};  // between two requests of a connection
 };
 
 }  // namespace weir::proxy
