@@ -116,6 +116,12 @@ void tell_connections(MetricsPage& page) {
                 page.sum([&](const Counters& c) { return c.evicted(was).value(); }));
   }
   page.put(evicted);
+  Family abandoned = page.counter("weir_abandoned_answers_total",
+                                  "Answers read on after their client had left, because a rule needed them.");
+  for (const bool whole : {false, true})
+    abandoned.add({{"read", whole ? "whole" : "part"}},
+                  page.sum([&](const Counters& c) { return c.abandoned(whole).value(); }));
+  page.put(abandoned);
   page.total(&Counters::accept_failures, "weir_accept_failures_total",
              "Times that the system gave no connection: descriptors or memory had run out.");
   page.total(&Counters::bytes_in, "weir_received_bytes_total", "Bytes from clients, after TLS.");

@@ -71,6 +71,7 @@ constexpr KeySpec kLeaseShapeKeys[] = {{.kind = Kind::Text, .pattern = pattern::
                                        {.kind = Kind::Whole, .least = 2, .most = kBillion / 4}};
 constexpr TableSpec kLeaseShapes{kLeaseShapeKeys};
 
+constexpr Choice kHolds[] = {{"client"}, {"answer"}};  // in the order of policy::Hold
 constexpr KeySpec kRuleKeys[] = {
     like(pattern::kName, required("name", Kind::Text, "unique; stands in headers, logs and metrics")),
     kLimit,
@@ -98,6 +99,10 @@ constexpr KeySpec kRuleKeys[] = {
     choice("store", kStores, "", "default what [state] store says"),
     choice("on_store_failure", kOnStoreFailure, "local",
            "Redis is away: own share of the limit, admit, or 503"),
+    choice("hold", kHolds, "client",
+           "concurrency, adaptive_concurrency: a place is held until the client has its answer or leaves, or "
+           "until "
+           "the server has answered"),
     choice("mode", kModes, "enforce", "shadow: counted, never enforced"),
     whole("status", 400, 599, "429", "of a refusal"),
     key("body", Kind::Text, "", "of a refusal; absent: JSON"),

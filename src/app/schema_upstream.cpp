@@ -87,6 +87,10 @@ constexpr KeySpec kTimeoutsKeys[] = {
         "until weir itself says 100 to a client that waits for the server's; as long as response or total, "
         "or longer: never; absent: 1s, or half of either where that is shorter"),
     key("idle", Kind::Duration, "60s", "how long an unused connection is kept"),
+    key("abandoned", Kind::Duration, "30s",
+        "how long an answer is read on whose client has left, where a rule's charge or place depends on it; "
+        "0s: not "
+        "at all"),
     key("total", Kind::Duration, "",
         "from the first attempt to the head of the last one's answer; absent: the others bound it"),
     key("tunnel", Kind::Duration, "5min",

@@ -170,6 +170,15 @@ void read_queue_per_client(const TableReader& table, Algorithm algorithm, policy
   rule.queue_per_client = static_cast<std::uint64_t>(table.whole("queue_per_client"));
 }
 
+void read_hold(const TableReader& table, Algorithm algorithm, policy::Rule& rule) {
+  rule.hold = table.choice<policy::Hold>("hold");
+  const bool counts = algorithm == Algorithm::Concurrency || algorithm == Algorithm::AdaptiveConcurrency;
+  if (rule.hold == policy::Hold::Answer && !counts)
+    table.mistake("hold",
+                  "only of rules that count requests under way; expected algorithm = \"concurrency\" or "
+                  "\"adaptive_concurrency\"");
+}
+
 void read_messages(const TableReader& table, policy::Rule& rule) {
   const auto rate = table.rate("messages");
   const bool closes = table.choice<Over>("messages_over") == Over::Close;
@@ -271,6 +280,7 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, Readi
   rule.key = read_key(table, "key", reading);
   rule.on_missing = table.choice<policy::OnMissing>("on_missing");
   read_queue_per_client(table, method.algorithm, rule);
+  read_hold(table, method.algorithm, rule);
   read_messages(table, rule);
   read_tiers(table, terms, rule, reading.tier_priorities);
   read_overrides(table, reading, terms, rule);

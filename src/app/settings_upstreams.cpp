@@ -232,6 +232,7 @@ upstream::Timeouts read_timeouts(const TableReader& upstream) {
                                                       : std::max(timeouts.connect_total, timeouts.connect);
   if (timeouts.connect_total < timeouts.connect)
     table.mistake("connect_total", "found less than connect; expected a time that is no shorter");
+  timeouts.abandoned = table.duration("abandoned");
   if (table.has("total")) timeouts.total = table.deadline("total");
   timeouts.expect_continue =
       table.has("expect_continue")

@@ -47,8 +47,7 @@ class Exchange {
     Abort,      // close so that what was answered cannot look complete
   };
   [[nodiscard]] net::Task<Ending> run();
-  // After Ending::DropRest: what the client still sends of the request that it has its answer to; within a
-  // bound.
+  // After Ending::DropRest: what the client still sends of a request that was answered, within a bound.
   [[nodiscard]] const BodySource& rest_of_body() const noexcept { return *request_body_; }
 
   // Ends whatever waits: a departure, an upstream.
@@ -134,6 +133,7 @@ class Exchange {
                                    const net::ErrorCode& ec);
   [[nodiscard]] net::Task<Ending> break_off(Attempt& attempt, const Relay& relay, Relay::Need need,
                                             bool until_close);
+  [[nodiscard]] net::Task<void> read_on(const upstream::Pool& pool, BodySource& body);
   [[nodiscard]] net::Task<Ending> give_up(Attempt& attempt);
   [[nodiscard]] bool body_failed() const noexcept;
   void note_body_fault(unsigned status);

@@ -135,6 +135,8 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
   if (!ec && !all) start_upload(pool, attempt, sent);
   // A server that closes its end early, or takes no more, may have answered before; so even now the answer is
   // read.
+  const bool reads_on = gate_.needs_answer(pool.settings().timeouts.abandoned);
+  session_.outlive_client(reads_on);
   session_.begin_wait_for_others();
   space.answer.release();
   std::size_t searched = 0;
@@ -144,8 +146,9 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
     if (state == HeadState::Interim) {
       attempt.heard = true;
       ec = co_await relay_interim(attempt);
-      attempt.client_broken = ec.failed();
-      if (ec) break;
+      attempt.client_broken = attempt.client_broken || ec.failed();
+      if (ec && (session_.late() || session_.left() || !reads_on)) break;
+      ec = {};
       co_await net::Pause(worker_.executor);  // there is no end to how many may come
       if (session_.late() || session_.left()) ec = net::asio::error::operation_aborted;
     } else {
@@ -167,6 +170,7 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
     state = look_at_answer(attempt, searched);
   }
   session_.end_wait_for_others();
+  session_.outlive_client(false);
   if (state != HeadState::Whole) latest_ = worker_.clock.now();
   co_return state == HeadState::Whole;
 }
@@ -255,7 +259,11 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
   bytes_out_ = body.received();
   if (need != Relay::Need::Nothing) {
     const bool until_close = form.framing == http::Framing::UntilClose;
-    co_return co_await break_off(attempt, relay, need, until_close);
+    const bool abandoned =
+        session_.left() || need == Relay::Need::SinkBroken || (need == Relay::Need::Room && !body_failed());
+    const auto ending = co_await break_off(attempt, relay, need, until_close);
+    if (abandoned && request_body_->complete() && (!upload_ || upload_->sent)) co_await read_on(pool, body);
+    co_return ending;
   }
   note_answer();
   const bool in_step = space.response.keep_alive && space.answer.empty() && request_sent &&

@@ -84,6 +84,15 @@ void Gate::hold_unasked(limit::LineSet unasked) {
   }
 }
 
+bool Gate::holds_until_answered() const {
+  if (space_.permits.empty() && space_.shared_permits.empty()) return false;
+  for (const auto* bill : asked())
+    for (std::size_t i = 0; i < bill->charges().size(); ++i)
+      if (bill->line(i).rule->hold == policy::Hold::Answer && limit::holds(*bill->charges()[i].limiter))
+        return true;
+  return false;
+}
+
 void Gate::let_go() {
   space_.permits.clear();
   space_.shared_permits.clear();

@@ -73,6 +73,14 @@ class Gate {
   // says begins no later, for its clock was read before.
   [[nodiscard]] base::TimePoint heard_at() const noexcept { return heard_at_; }
 
+  // Returns true if a rule with `hold = "answer"` counts the request as under way.
+  [[nodiscard]] bool holds_until_answered() const;
+  // Returns true if the answer matters though the client leaves: it settles a charge, or ends a place.
+  // `patience`: how long it may be read for that.
+  [[nodiscard]] bool needs_answer(base::Duration patience) const {
+    return patience > base::Duration{0} && (settlements_.needs_answer() || holds_until_answered());
+  }
+
   // The exchange has ended: gives back what it held, and tells the limiters that learn from it how it went.
   void end(base::TimePoint now, const limit::Ending& ending);
 

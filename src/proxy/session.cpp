@@ -92,7 +92,7 @@ void Session::on_tick() noexcept {
   if (worker.hard_stop) late_ = true;
   const bool moves = moves_on() && is_idle();
   if (worker.hard_stop || idle_in_drain || grown_quiet || moves) return cancel_all();
-  if (waits_for_others_ && !left_ && has_gone()) {
+  if (waits_for_others_ && !left_ && !outlives_client_ && has_gone()) {
     left_ = true;
     cancel_all();
   }
@@ -365,6 +365,7 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
     if (ending == Exchange::Ending::DropRest) rest.emplace(exchange.rest_of_body());
   }
   disarm();
+  outlives_client_ = false;
   inbox.unpin();
   if (client.owes_write())
     ending = Exchange::Ending::Abort;  // the client would take what follows for the rest

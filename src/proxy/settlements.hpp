@@ -39,6 +39,11 @@ class Settlements final : public BodyWatch {
   // Whether an answer is waited for.
   [[nodiscard]] bool due() const noexcept { return wait_ == Wait::Answer; }
 
+  // Returns true if more of the answer can still settle something.
+  [[nodiscard]] bool needs_answer() const noexcept {
+    return wait_ == Wait::Answer || (wait_ == Wait::Body && !too_long_);
+  }
+
   // Whether an enforced rule's cost is to be read in the answer's body, which has to be whole and plain then.
   [[nodiscard]] bool want_body();
 

@@ -108,7 +108,7 @@ class ChargedByStatus(Settlement):
                              ["5", "5", "4", "3"])
         self.await_settled(weir, "login", refunded=2, charged=2)
 
-    def test_a_client_that_leaves_is_charged(self):
+    def test_a_client_that_leaves_is_charged_where_no_answer_is_read_on(self):
         go = threading.Event()
         self.addCleanup(go.set)
 
@@ -118,7 +118,7 @@ class ChargedByStatus(Settlement):
             exchange.send(answer())
 
         self.upstream.reply = hesitate
-        weir = self.weir(rule(**LOGIN))
+        weir = self.weir(rule(**LOGIN), upstream='timeouts = { abandoned = "0s" }')
         client = Client(weir.port)
         client.send(request_bytes("GET", "/login"))
         eventually(lambda: len(self.upstream.exchanges) == 1, "the upstream has it")

@@ -124,6 +124,9 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& evicted(Evicted was) const noexcept {
     return evicted_[static_cast<std::size_t>(was)];
   }
+  // Answers that were read on after their client had left, by whether all of it came.
+  [[nodiscard]] Tally& abandoned(bool whole) noexcept { return abandoned_[whole ? 1 : 0]; }
+  [[nodiscard]] const Tally& abandoned(bool whole) const noexcept { return abandoned_[whole ? 1 : 0]; }
   // Of the thread that reloads, before the worker hears of the labels: room for as many, and those that are
   // to be used again. REQUIRES at most kMostRoutes, limit::kMaxRules and kMostUpstreams; that nobody counts
   // under a label which is cleared.
@@ -188,6 +191,7 @@ class alignas(64) Counters {
   std::array<Tally, kTunnelEnds> tunnels_;
   std::array<Tally, kHandshakes> handshakes_;
   std::array<Tally, kEvicted> evicted_;
+  std::array<Tally, 2> abandoned_;
 };
 
 }  // namespace weir::observe

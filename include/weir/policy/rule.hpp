@@ -64,6 +64,11 @@ inline constexpr std::uint64_t kNoBound = ~std::uint64_t{0};
 enum class OnMissing : std::uint8_t { Skip, Ip, Reject };
 enum class Store : std::uint8_t { Memory, Redis };
 enum class OnStoreFailure : std::uint8_t { Local, Open, Closed };
+// Until when a request has its place among those that are under way.
+enum class Hold : std::uint8_t {
+  Client,  // until its client has the answer, or has left
+  Answer,  // until its server has answered, though the client has left
+};
 enum class Mode : std::uint8_t { Enforce, Shadow };
 
 // A higher limit for while the system has room. It counts apart, and both count every request, so that the
@@ -128,6 +133,7 @@ struct Rule {
   Store store = Store::Memory;
   OnStoreFailure on_store_failure = OnStoreFailure::Local;
   std::optional<Lease> lease{};
+  Hold hold = Hold::Client;  // of a rule that counts requests under way
   Mode mode = Mode::Enforce;
   unsigned refusal_status = 429;
   std::optional<std::string> refusal_body{};

@@ -26,6 +26,7 @@ struct Timeouts {
   base::Duration expect_continue{1'000'000};
   base::Duration idle{60'000'000};     // how long an unused connection is kept
   base::Duration tunnel{300'000'000};  // of a connection that changed its protocol, without a byte either way
+  base::Duration abandoned{30'000'000};  // how long an answer is read on whose client has left; 0: not at all
   base::Duration total{base::kForever};  // from the first attempt to the head of the last one's answer, less
                                          // the time in which the client sends its body
   friend bool operator==(const Timeouts&, const Timeouts&) = default;

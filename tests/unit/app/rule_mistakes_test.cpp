@@ -37,6 +37,10 @@ const WrongConfiguration kWrong[] = {
      with_rule("on_store_failure = \"closed\"\n"),
      {"weir.toml:14: rule[x].on_store_failure: only of a rule whose state is in Redis, for memory does not "
       "fail; expected store = \"redis\" beside it"}},
+    {"HoldOfARate",
+     with_rule("hold = \"answer\"\n"),
+     {"weir.toml:14: rule[x].hold: only of rules that count requests under way; expected algorithm = "
+      "\"concurrency\" or \"adaptive_concurrency\""}},
     {"RuleWithoutName",
      with("[[rule]]\nlimit = \"1/s\"\n"),
      {"weir.toml:11: rule[#2].name: missing; expected a string: unique; stands in headers, logs and "

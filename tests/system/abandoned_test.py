@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Clients that leave before their answer's end, where a rule waits for that end: the answer says what the request costs, or
+the server's work is what a place of `concurrency` stands for."""
+
+import json
+import threading
+
+from harness import PATIENCE, Client, TestCase, Upstream, Weir, answer, chunked, config, eventually, main, request_bytes, rule
+
+TOKENS = dict(name="tokens", limit="100000/day", algorithm='"fixed_window"', key="[]")
+
+
+def tokens(max_body="64KiB", reserve=1):
+    return rule(**TOKENS, cost=f'{{ response_json = "/usage/total_tokens", reserve = {reserve}, max_body = "{max_body}" }}')
+
+
+def said(cost, padding=0):
+    return json.dumps({"text": "x" * padding, "usage": {"total_tokens": cost}}).encode()
+
+
+class Abandoned(TestCase):
+    """A server that sends the beginning of its answer, and the rest once it is told to."""
+
+    HALF = 20
+
+    def start_weir(self, body, rules, head=True, upstream="", server="", whole=None):
+        server += 'idle_timeout = "200ms"\n'
+        self.goes_on, self.asked, self.under_way, self.most = threading.Event(), threading.Semaphore(0), 0, 0
+        self.addCleanup(self.goes_on.set)
+        whole, lock = whole or answer(body), threading.Lock()
+        half = whole.index(b"\r\n\r\n") + self.HALF if head else 0
+
+        def reply(exchange):
+            exchange.read_body()
+            with lock:
+                self.under_way += 1
+                self.most = max(self.most, self.under_way)
+            try:
+                exchange.send(whole[:half])
+                self.asked.release()
+                self.goes_on.wait(PATIENCE)
+                with lock:
+                    self.under_way -= 1
+                exchange.send(whole[half:])
+            except OSError:
+                pass
+
+        self.weir = self.start(Weir(config(self.start(Upstream(reply)).port, rules=rules, upstream=upstream, server=server)))
+
+    def ask_and_leave(self, leave=Client.leave, head=True):
+        client = Client(self.weir.port)
+        client.send(request_bytes("GET", "/"))
+        self.assertTrue(self.asked.acquire(timeout=PATIENCE))
+        if head:
+            client.wire.read_until(b"\r\n\r\n")
+        leave(client)
+        with Client(self.weir.port) as idle:  # which is ended at a tick, as those are noticed that have left
+            self.assertTrue(idle.closed())
+
+    def settled(self, outcome):
+        eventually(lambda: self.weir.metric("weir_settlements_total", outcome=outcome) == 1, f"the charge is settled: {outcome}")
+        self.assertEqual(self.weir.metric("weir_settlements_total"), 1)
+
+    def remaining(self):
+        return int(self.weir.get("/")["x-ratelimit-remaining"])
+
+
+class Charges(Abandoned):
+    def test_a_client_that_leaves_before_the_last_octets_is_charged_what_the_answer_says(self):
+        for whole in (answer(said(3000)), answer(chunked(said(3000)), headers="Transfer-Encoding: chunked\r\n", length=False)):
+            for leave in (Client.leave, lambda client: client.sock.close()):
+                with self.subTest(whole=whole, leave=leave):
+                    self.start_weir(b"", tokens(), whole=whole)
+                    self.ask_and_leave(leave)
+                    self.goes_on.set()
+                    self.settled("debt")
+                    self.assertEqual(self.remaining(), 100_000 - 3000 - 1)
+
+    def test_a_client_that_leaves_before_the_head_is_charged_what_the_answer_says(self):
+        for leave in (Client.leave, lambda client: client.sock.close()):
+            self.start_weir(said(3000), tokens(), head=False)
+            self.ask_and_leave(leave, head=False)
+            self.goes_on.set()
+            self.settled("debt")
+            self.assertEqual(self.remaining(), 100_000 - 3000 - 1)
+
+    def test_what_the_head_says_counts_as_well(self):
+        self.start_weir(b"", rule(**TOKENS, cost='{ response_header = "X-Cost", reserve = 1 }'), head=False,
+                        whole=answer(b"ok", headers="X-Cost: 700\r\n"))
+        self.ask_and_leave(head=False)
+        self.goes_on.set()
+        self.settled("debt")
+
+    def test_a_client_that_takes_no_more_is_charged_what_the_answer_says(self):
+        """The answer is more than all buffers between take, and its end is read on when the client's time is over."""
+        self.start_weir(said(3000, 12 << 20), tokens("16MiB"), server='write_timeout = "300ms"\n')
+        self.goes_on.set()
+        with Client(self.weir.port) as client:
+            client.send(request_bytes("GET", "/"))
+            self.settled("debt")
+        self.await_metric(self.weir, 1, "weir_abandoned_answers_total", read="whole")
+
+    def test_an_answer_without_end_is_read_for_so_long_and_costs_the_reserve(self):
+        self.start_weir(said(3000), tokens(), upstream='timeouts = { abandoned = "200ms" }')
+        self.ask_and_leave()
+        self.settled("unreadable")
+        self.await_metric(self.weir, 1, "weir_abandoned_answers_total", read="part")
+
+    def test_an_answer_beyond_max_body_is_not_read_on(self):
+        whole = answer(chunked(said(3000, 20_000)), headers="Transfer-Encoding: chunked\r\n", length=False)
+        self.HALF = 18_000
+        self.start_weir(b"", tokens("16KiB"), whole=whole)
+        client = Client(self.weir.port)
+        client.send(request_bytes("GET", "/"))
+        client.wire.read_until(b"x" * 16_000)
+        client.leave()
+        self.settled("unreadable")
+        self.assertEqual(self.weir.metric("weir_abandoned_answers_total"), 0)
+
+    def test_nothing_is_read_on_where_that_is_turned_off(self):
+        self.start_weir(said(3000), tokens(), upstream='timeouts = { abandoned = "0s" }')
+        self.ask_and_leave()
+        self.settled("unreadable")
+        self.assertEqual(self.weir.metric("weir_abandoned_answers_total"), 0)
+
+    def test_without_a_rule_that_asks_the_answer_is_not_read_on(self):
+        self.start_weir(said(3000), rule())
+        self.ask_and_leave()
+        self.await_metric(self.weir, 1, "weir_client_errors_total", kind="left")
+        self.await_metric(self.weir, 0, "weir_connections_open")
+        self.assertEqual(self.weir.metric("weir_abandoned_answers_total"), 0)
+
+
+class Places(Abandoned):
+    @staticmethod
+    def held(hold, **more):
+        return rule("at-once", "2", algorithm='"concurrency"', key="[]", **({"hold": f'"{hold}"'} if hold else {}), **more).replace(
+            'limit = "2"', "limit = 2")
+
+    def test_a_place_is_held_until_the_server_has_answered(self):
+        """Twelve clients that leave at once have no more than two requests at the server."""
+        for head in (True, False):
+            with self.subTest(head=head):
+                self.start_weir(b"x" * 100, self.held("answer"), head=head)
+                for _ in range(2):
+                    self.ask_and_leave(head=head)
+                if head:  # the head alone does not end it
+                    eventually(lambda: self.weir.metric("weir_client_errors_total", kind="left") == 2, "weir has noticed it")
+                self.assertEqual([self.weir.get("/").status for _ in range(10)], [429] * 10)
+                self.goes_on.set()
+                eventually(lambda: self.weir.get("/").status == 200, "the places come back")
+                self.assertEqual(self.most, 2)
+
+    def test_a_place_is_held_for_so_long_at_most(self):
+        self.start_weir(b"x" * 100, self.held("answer"), upstream='timeouts = { abandoned = "200ms" }')
+        for _ in range(2):
+            self.ask_and_leave()
+        eventually(lambda: self.weir.metric("weir_abandoned_answers_total", read="part") == 2, "weir waits no longer")
+        self.ask_and_leave()
+
+    def test_without_the_key_a_place_is_free_when_the_client_has_left(self):
+        for hold in (None, "client"):
+            self.start_weir(b"x" * 100, self.held(hold))
+            for _ in range(6):
+                before = self.weir.metric("weir_client_errors_total", kind="left")
+                self.ask_and_leave()
+                eventually(lambda: self.weir.metric("weir_client_errors_total", kind="left") > before, "weir has noticed it")
+            self.assertGreater(self.most, 2)
+
+
+if __name__ == "__main__":
+    main()
