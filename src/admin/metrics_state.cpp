@@ -26,7 +26,7 @@ void tell_keys(MetricsPage& page) {
                .add({}, stats.log_merged));
 }
 
-// Calendars, hours and tokens go by a clock that was read once.
+// Calendars and hours go by a clock that was read once.
 void tell_clock(MetricsPage& page) {
   if (!page.sources().now) return;
   const auto ahead =

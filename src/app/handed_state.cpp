@@ -58,11 +58,11 @@ base::Result<HandedState> write_state(const limit::KeyTable& table, const limit:
 }
 
 base::Result<limit::Restored> read_state(int file, std::span<const limit::SavedRule> rules,
-                                         base::TimePoint now, limit::KeyTable& table,
+                                         const limit::RestoreAt& at, limit::KeyTable& table,
                                          const limit::Adopt& adopt) {
   const auto checked = limit::check_snapshot(bytes_of(file), rules);
   if (!checked) return base::Error{"how limits stand " + checked.error().message};
-  return limit::restore_snapshot(bytes_of(file), rules, now, table, adopt);
+  return limit::restore_snapshot(bytes_of(file), rules, at, table, adopt);
 }
 
 std::string kept_in_words(std::uint64_t keys, std::uint64_t changed, std::uint64_t left_out) {

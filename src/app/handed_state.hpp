@@ -29,7 +29,7 @@ struct HandedState {
                                                     std::span<const limit::SavedRule> rules);
 // An error: it is not whole, and the table as it was, or has a part.
 [[nodiscard]] base::Result<limit::Restored> read_state(int file, std::span<const limit::SavedRule> rules,
-                                                       base::TimePoint now, limit::KeyTable& table,
+                                                       const limit::RestoreAt& at, limit::KeyTable& table,
                                                        const limit::Adopt& adopt = {});
 
 }  // namespace weir::app

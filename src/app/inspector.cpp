@@ -119,7 +119,8 @@ net::Awaitable<policy::Explanation> Inspector::explain(policy::Inquiry inquiry) 
   const auto in_force = moment_.config();  // a reload may come while Redis is asked
   const auto& config = *in_force;
   const double load = config.elastic ? moment_.load() : 1;
-  proxy::Explainer explainer(config, table_, queue_, inquiry, clock_.now(), load);
+  proxy::Explainer explainer(config, table_, queue_, inquiry,
+                             {.limits = clock_.now(), .machine = net::Clock::machine_now()}, load);
   if (!explainer.remote().empty()) co_await answer_by_redis(explainer.remote());
   co_return explainer.explain();
 }
@@ -167,7 +168,12 @@ void Inspector::note_for_replay(const policy::Rule& rule, std::uint64_t run, bas
                                 std::span<const observe::ForgottenKey> keys) {
   if (!access_log_.is_on() || !access_log_.fields().has(observe::LogField::Replay)) return;
   std::string line;
-  observe::append_json(line, {.run = run, .at = at, .rule = rule.name, .asks = rule.asks, .keys = keys});
+  observe::append_json(line, {.run = run,
+                              .at = at,
+                              .clock_ahead = -clock_.machine_ahead(),
+                              .rule = rule.name,
+                              .asks = rule.asks,
+                              .keys = keys});
   access_log_.write_or_lose(line);
 }
 

@@ -4,6 +4,7 @@
 #include "app/places.hpp"
 #include "app/settings_needs.hpp"
 
+#include "weir/base/units.hpp"
 #include "weir/policy/key_ring.hpp"
 #include "weir/policy/saved_rule.hpp"
 
@@ -49,6 +50,21 @@ policy::NamingKeys naming_keys(const Settings& settings, const Takeover* takeove
           .places = settings.state.redis && settings.state.redis->topology == redis::Topology::Cluster};
 }
 
+// By how much the clock of an earlier process has to be set to show what the machine's shows.
+base::Duration shift_to_now(const std::optional<limit::Snapshot>& found, const Takeover* takeover) {
+  if (takeover == nullptr)
+    return found ? limit::shift_of(*found, net::Clock::machine_now()) : base::Duration{0};
+  const auto ahead = net::Clock::at_offset(takeover->legacy().clock).machine_ahead();
+  return std::chrono::abs(ahead) <= limit::kClocksAgree ? base::Duration{0} : ahead;
+}
+
+// Time goes on where it was, unless the clock has to be set.
+net::Clock clock_after(base::Duration shift, const std::optional<limit::Snapshot>& found,
+                       const Takeover* takeover) {
+  if (takeover != nullptr) return net::Clock::at_offset(takeover->legacy().clock + shift);
+  return net::Clock(found && shift.count() == 0 ? found->saved_at : base::TimePoint{});
+}
+
 unsigned count_workers(const proxy::ServerSettings& server) {
   return server.workers != 0 ? server.workers : std::max(1U, std::thread::hardware_concurrency());
 }
@@ -76,11 +92,9 @@ Program::Program(const Settings& settings, LookedUp servers, std::string file, P
           settings.log.access, [this](const std::string& line) { log_.warning(line); }, settings.log.fields),
       passed_(std::move(passed)),
       takeover_(takeover),
-      snapshot_(settings.state.snapshot, policy::saved_rules(settings.rules), net::Clock().now(), log_,
-                takeover == nullptr),
-      clock_(takeover != nullptr
-                 ? net::Clock::at_offset(takeover->legacy().clock)
-                 : net::Clock(snapshot_.found() ? snapshot_.found()->saved_at : base::TimePoint{})),
+      snapshot_(settings.state.snapshot, policy::saved_rules(settings.rules), log_, takeover == nullptr),
+      shift_(shift_to_now(snapshot_.found(), takeover)),
+      clock_(clock_after(shift_, snapshot_.found(), takeover)),
       names_(naming_keys(settings, takeover)),
       names_agreed_(!needs_redis(settings) || !settings.state.key_secret.empty() ||
                     has_shared_name_key(takeover)),
@@ -93,7 +107,7 @@ Program::Program(const Settings& settings, LookedUp servers, std::string file, P
       body_memory_(settings.server.max_body_memory),
       prober_(control_.get_executor(), clock_),
       resolver_(control_, clock_, [this](const std::string& line) { log_.warning(line); }),
-      shared_{clock_, table_, queue_, in_flight_, crowd_, body_memory_},
+      shared_{clock_, table_, queue_, in_flight_, crowd_, body_memory_, &clock_step_},
       reloading_(control_, std::move(file), settings_,
                  [this](FreshConfiguration fresh) { return apply(std::move(fresh)); }),
       upgrade_(control_.get_executor(), house(), log_) {
@@ -113,7 +127,7 @@ Program::Program(const Settings& settings, LookedUp servers, std::string file, P
 
 void Program::start_workers(std::vector<std::vector<upstream::Server>> servers) {
   auto edition = editions_.put_in_force(need(make_edition(settings_, std::move(servers))));
-  snapshot_.restore(table_, editions_.saved_rules(), clock_.now(),
+  snapshot_.restore(table_, editions_.saved_rules(), {clock_.now(), shift_},
                     [this](const limit::FormerRule& former) { return editions_.adopt(former); });
   if (takeover_ == nullptr && table_.stats().keys == 0) access_log_.begin_run();
   if (takes_leases(settings_))
@@ -166,6 +180,11 @@ void Program::start_admin() {
               (net::is_name(*settings_.admin.address) ? ", an address of " + name : ""));
 }
 
+// For a snapshot that is written now.
+limit::Snapshot Program::here_and_now() const {
+  return {.names = names_.table, .saved_at = clock_.now(), .machine_at = net::Clock::machine_now()};
+}
+
 // The first asks for a drain, the second for an end.
 void Program::on_signal(int signal) {
   if (signal == SIGUSR1) {
@@ -211,6 +230,24 @@ void Program::drain() {
   });
 }
 
+// Notes whether somebody has set the machine's clock, or whether it ran on while this machine slept.
+void Program::look_at_clocks() {
+  const auto ahead = clock_.machine_ahead();
+  switch (clock_step_.look(ahead)) {
+    case net::ClockStep::Change::None:
+      return;
+    case net::ClockStep::Change::Apart:
+      return log_.warning(
+          "clock: the machine's clock is " +
+          base::to_readable(std::chrono::round<std::chrono::seconds>(std::chrono::abs(ahead))) +
+          (ahead.count() < 0 ? " behind" : " ahead of") +
+          " the one that limits go by; limits, calendars and hours keep theirs until weir is "
+          "restarted or upgraded, and tokens, dates and logs follow the machine's");
+    case net::ClockStep::Change::Agree:
+      return log_.info("clock: the machine's clock and the one that limits go by agree again");
+  }
+}
+
 // Goes round the whole table about once a minute.
 void Program::sweep_later() {
   constexpr std::chrono::milliseconds kEvery{100};
@@ -218,6 +255,7 @@ void Program::sweep_later() {
   sweep_timer_.expires_after(kEvery);
   sweep_timer_.async_wait([this](const net::ErrorCode& error) {
     if (error) return;
+    look_at_clocks();
     table_.sweep(clock_.now(), settings_.state.max_keys / (8 * kRounds) + 16);
     sweep_later();
   });
@@ -259,7 +297,7 @@ int Program::serve() {
   if (departures_)
     log_.info("upgrade: requests decided here since the other took over: " + std::to_string(decided_apart()));
   else
-    snapshot_.save(table_, {.names = names_.table, .saved_at = clock_.now()}, editions_.saved_rules());
+    snapshot_.save(table_, here_and_now(), editions_.saved_rules());
   end_soon();
   log_.info("stopped");
   return 0;

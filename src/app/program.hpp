@@ -28,6 +28,7 @@
 #include "weir/limit/held_elsewhere.hpp"
 #include "weir/limit/key_table.hpp"
 #include "weir/net/clock.hpp"
+#include "weir/net/clock_step.hpp"
 #include "weir/redis/shared_secret.hpp"
 #include "weir/upstream/prober.hpp"
 #include "weir/upstream/resolver.hpp"
@@ -98,6 +99,8 @@ class Program {
   [[nodiscard]] std::string why_not_redis(const WorkerThread& worker) const;
   void on_signal(int signal);
   void sweep_later();
+  void look_at_clocks();
+  [[nodiscard]] limit::Snapshot here_and_now() const;
   void start_supervision();
 
   Settings settings_;          // in force
@@ -110,7 +113,10 @@ class Program {
   PassedSockets passed_;
   Takeover* const takeover_;
   SnapshotFile snapshot_;
+  // By which what came from an earlier process is moved to this one's clock.
+  const base::Duration shift_;
   net::Clock clock_;
+  net::ClockStep clock_step_;
   const base::TimePoint started_ = clock_.now();
   policy::NamingKeys names_;
   bool names_agreed_;  // names_.shared is from the configuration, the process before, or Redis

@@ -64,7 +64,7 @@ Upgrade::House Program::house() {
       .state =
           [this] {
             const auto rules = editions_.saved_rules();
-            auto state = write_state(table_, {.names = names_.table, .saved_at = clock_.now()}, rules);
+            auto state = write_state(table_, here_and_now(), rules);
             if (state) state->held = held_news_.begin(rules);
             return state;
           },
@@ -122,7 +122,7 @@ void Program::take_over() {
   while (std::any_of(workers_.begin(), workers_.end(), waits)) std::this_thread::sleep_for(kLook);
   const auto state = takeover_->await_state();
   const auto restored =
-      need(read_state(state.file.get(), editions_.saved_rules(), clock_.now(), table_,
+      need(read_state(state.file.get(), editions_.saved_rules(), {clock_.now(), shift_}, table_,
                       [this](const limit::FormerRule& former) { return editions_.adopt(former); }));
   change_held(state.held);
   const auto places = held_elsewhere_.units();
@@ -130,11 +130,16 @@ void Program::take_over() {
   for (const auto& worker : workers_) worker->open();
   auto succession = takeover_->await_succession(alerts_->voices());
   takeover_->remove_files_of_rest();
-  alerts_->go_on(alerts_of(succession.alerts));
+  auto alerts = alerts_of(succession.alerts);
+  for (auto& alert : alerts) alert.since += shift_;
+  alerts_->go_on(alerts);
   arrivals_.emplace(control_.get_executor(), std::move(succession.channel), predecessor());
   auto line = "upgrade: took over, with the state of " +
               kept_in_words(restored.keys, restored.changed, restored.left_out);
   if (places != 0) line += "; " + std::to_string(places) + " units of concurrency are held by the one before";
+  if (shift_.count() != 0)
+    line += "; moved by " + std::to_string(std::chrono::round<std::chrono::seconds>(shift_).count()) +
+            " s, because the machine's clock was set";
   log_.write_always(LogLevel::Info, line);
 }
 

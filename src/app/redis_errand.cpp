@@ -6,9 +6,12 @@ namespace {
 
 // A cost of nothing tells how a key stands, but not of one that owes something or has nothing left.
 net::Task<void> look(redis::Store& store, proxy::Look& look, bool standing) {
-  base::TimePoint now;
+  auto& now = look.clock;
   if (!standing) look.held_here = store.holds_for(look.charge, look.outcome);
-  if (look.held_here) co_return;
+  if (look.held_here) {
+    now = look.outcome.debited_at;
+    co_return;
+  }
   auto asked = look.charge;
   auto ec = co_await store.look(asked, look.outcome, now);
   if (!ec && standing && look.outcome.allowed) {

@@ -153,6 +153,8 @@ constexpr KeySpec kJwtKeys[] = {
     key("secret", Kind::Text, "", "of HS…"),
     key("issuer", Kind::Text, "", "what iss has to be; absent: anything"),
     key("audience", Kind::Text, "", "what aud has to be or to hold; absent: anything"),
+    key("leeway", Kind::Duration, "30s",
+        "by which the issuer's clock may differ from this machine's, for exp and nbf"),
 };
 
 constexpr KeySpec kApiKeySourceKeys[] = {

@@ -138,7 +138,11 @@ std::string read_token_key(const TableReader& table, const Reading& reading, boo
 }
 
 void read_tokens(const TableReader& table, const Reading& reading, policy::ClientSettings& client) {
-  policy::TokenSettings settings{table.text("algorithm"), {}, table.text("issuer"), table.text("audience")};
+  policy::TokenSettings settings{.algorithm = table.text("algorithm"),
+                                 .key = {},
+                                 .issuer = table.text("issuer"),
+                                 .audience = table.text("audience"),
+                                 .leeway = table.duration("leeway")};
   if (!table.has("algorithm")) return;  // noted as missing already
   const bool shared = settings.algorithm.starts_with("HS");
   settings.key = read_token_key(table, reading, shared);

@@ -94,10 +94,9 @@ class Replacement {
 
 }  // namespace
 
-SnapshotFile::SnapshotFile(std::string path, std::span<const limit::SavedRule> rules, base::TimePoint wall,
-                           Log& log, bool reads)
+SnapshotFile::SnapshotFile(std::string path, std::span<const limit::SavedRule> rules, Log& log, bool reads)
     : path_(std::move(path)), log_(log) {
-  if (!path_.empty() && reads) open(rules, wall);
+  if (!path_.empty() && reads) open(rules);
 }
 
 SnapshotFile::~SnapshotFile() {
@@ -110,16 +109,13 @@ void SnapshotFile::close() noexcept {
 }
 
 // O_NONBLOCK: what is a pipe by mistake must not wait for its writer.
-void SnapshotFile::open(std::span<const limit::SavedRule> rules, base::TimePoint wall) {
+void SnapshotFile::open(std::span<const limit::SavedRule> rules) {
   fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd_ < 0 && errno == ENOENT) return log_.info("no snapshot at " + path_ + " yet: starting afresh");
   if (fd_ < 0) return set_aside("cannot be opened (" + in_words(errno) + ")");
   const auto checked = limit::check_snapshot(bytes(), rules);
   if (fault_ != 0) return set_aside("cannot be read (" + in_words(fault_) + ")");
   if (!checked) return set_aside(checked.error().message);
-  if (checked->saved_at > wall + kMostAhead)
-    return set_aside("is " + std::to_string(base::ceil_seconds(checked->saved_at - wall)) +
-                     " s ahead of this machine's clock");
   found_ = *checked;
 }
 
@@ -151,10 +147,10 @@ void SnapshotFile::set_aside(const std::string& why) {
 }
 
 void SnapshotFile::restore(limit::KeyTable& table, std::span<const limit::SavedRule> rules,
-                           base::TimePoint now, const limit::Adopt& adopt) {
+                           const limit::RestoreAt& at, const limit::Adopt& adopt) {
   if (!found_) return;
   const Stopwatch stopwatch;
-  const auto restored = limit::restore_snapshot(bytes(), rules, now, table, adopt);
+  const auto restored = limit::restore_snapshot(bytes(), rules, at, table, adopt);
   close();
   if (!restored)
     return log_.warning("snapshot " + path_ + " changed while it was read, and " + restored.error().message);
@@ -162,6 +158,9 @@ void SnapshotFile::restore(limit::KeyTable& table, std::span<const limit::SavedR
   if (restored->drained != 0) line += "; the time of " + std::to_string(restored->drained) + " had passed";
   if (restored->changed != 0)
     line += "; " + std::to_string(restored->changed) + " were of rules that are gone or count otherwise";
+  if (at.shift.count() != 0)
+    line += "; moved by " + std::to_string(std::chrono::round<std::chrono::seconds>(at.shift).count()) +
+            " s, because the machine's clock was set";
   if (restored->left_out == 0) return log_.info(line);
   log_.warning(line + "; " + std::to_string(restored->left_out) + " found no room: raise max_keys");
 }

@@ -19,14 +19,9 @@ namespace weir::app {
 
 class SnapshotFile {
  public:
-  // Further ahead of the clock than this, a snapshot is of a time that was wrong: what its windows and
-  // calendars mean is unknown.
-  static constexpr base::Duration kMostAhead{3'600'000'000};
-
   // Opens and checks it, unless the state comes from elsewhere (`reads` is false). An empty path: there is
   // none, and nothing is ever done.
-  SnapshotFile(std::string path, std::span<const limit::SavedRule> rules, base::TimePoint wall, Log& log,
-               bool reads = true);
+  SnapshotFile(std::string path, std::span<const limit::SavedRule> rules, Log& log, bool reads = true);
   ~SnapshotFile();
   SnapshotFile(const SnapshotFile&) = delete;
   SnapshotFile& operator=(const SnapshotFile&) = delete;
@@ -34,13 +29,13 @@ class SnapshotFile {
   // What the file says; nullopt where there is nothing to go on from.
   [[nodiscard]] const std::optional<limit::Snapshot>& found() const noexcept { return found_; }
   // Fills the table from it, if there was one.
-  void restore(limit::KeyTable& table, std::span<const limit::SavedRule> rules, base::TimePoint now,
+  void restore(limit::KeyTable& table, std::span<const limit::SavedRule> rules, const limit::RestoreAt& at,
                const limit::Adopt& adopt = {});
   void save(const limit::KeyTable& table, const limit::Snapshot& snapshot,
             std::span<const limit::SavedRule> rules);
 
  private:
-  void open(std::span<const limit::SavedRule> rules, base::TimePoint wall);
+  void open(std::span<const limit::SavedRule> rules);
   void set_aside(const std::string& why);
   void close() noexcept;
   [[nodiscard]] limit::ByteSource bytes();

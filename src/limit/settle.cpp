@@ -1,6 +1,7 @@
 #include "weir/limit/settle.hpp"
 
 #include "limit/arithmetic.hpp"
+#include "limit/time_shift.hpp"
 
 #include <algorithm>
 #include <type_traits>
@@ -62,7 +63,7 @@ Cell SteppedBucket::owe(const Cell& cell, base::TimePoint charged_at, Cost reser
 
 Cell FixedWindow::owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                       Cost actual) const noexcept {
-  const auto end = micros(window_at(charged_at).end);
+  const auto end = micros(end_of_window(*this, cell, charged_at));
   const auto [counted_until, used] = cell.words;
   if (used != 0 && counted_until > end) return cell;  // its window is over
   const bool counts = used != 0 && counted_until == end;

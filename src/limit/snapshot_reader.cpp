@@ -1,4 +1,5 @@
 #include "limit/snapshot_limiter.hpp"
+#include "limit/time_shift.hpp"
 
 #include "weir/limit/rescale.hpp"
 
@@ -23,8 +24,8 @@ class Reader {
   using SeeShared = std::function<void(const SharedCell&)>;
   using SeeKey = std::function<void(const SavedKey&, unsigned cost_bits)>;
 
-  Reader(const ByteSource& source, std::span<const SavedRule> rules, base::TimePoint now, const Adopt& adopt)
-      : in_(source), rules_(rules), at_(now), adopt_(adopt) {}
+  Reader(const ByteSource& source, std::span<const SavedRule> rules, const RestoreAt& at, const Adopt& adopt)
+      : in_(source), rules_(rules), at_(at.now), shift_{at.shift, at.now}, adopt_(adopt) {}
 
   // `see_shared` and `see_key` are told what belongs to rules that still read it, or were adopted; what is
   // shared in the present numbers.
@@ -57,6 +58,7 @@ class Reader {
   WordReader in_;
   std::span<const SavedRule> rules_;
   base::TimePoint at_;
+  TimeShift shift_;
   const Adopt& adopt_;
   std::vector<Meaning> now_;       // by the index in the snapshot
   std::deque<FormerRule> former_;  // of those whose numbers have changed
@@ -75,12 +77,14 @@ std::uint64_t Reader::take_count(std::uint64_t most, const char* of) {
 void Reader::read_head() {
   if (in_.take() != kSnapshotMagic) return fail("is no snapshot");
   const std::uint64_t version = in_.take();
-  if (version != kSnapshotVersion)
+  if (version != kSnapshotVersion && version != kOneClockVersion)
     return fail("is of version " + std::to_string(version) + ", this weir reads " +
-                std::to_string(kSnapshotVersion));
+                std::to_string(kOneClockVersion) + " and " + std::to_string(kSnapshotVersion));
   const std::uint64_t saved_at = in_.take();
-  if (saved_at > kLatest) return fail("is damaged: it is from no time");
+  const std::uint64_t machine_at = version == kOneClockVersion ? saved_at : in_.take();
+  if (saved_at > kLatest || machine_at > kLatest) return fail("is damaged: it is from no time");
   snapshot_.saved_at = instant_of(saved_at);
+  snapshot_.machine_at = instant_of(machine_at);
   snapshot_.names.k0 = in_.take();
   snapshot_.names.k1 = in_.take();
 }
@@ -144,7 +148,7 @@ void Reader::read_shared(const SeeShared& see) {
     const auto of = std::find_if(is->limiters.begin(), is->limiters.end(),
                                  [&](const Limiter* limiter) { return fingerprint(*limiter) == units; });
     if (named == is->variants.end() || of == is->limiters.end()) continue;
-    const SharedCell shared{*index, named->ledger, **of, cell};
+    const SharedCell shared{*index, named->ledger, **of, shifted(**of, cell, shift_)};
     if (next == nullptr)
       see(shared);
     else
@@ -200,6 +204,7 @@ void Reader::read_key(std::uint64_t first, const SeeKey& see) {
     return;
   }
   saved.rule = *is.index;
+  move(saved, *is.rule, shift_);
   see(saved, cost_bits);
 }
 
@@ -226,6 +231,11 @@ base::Result<Snapshot> Reader::read(const SeeShared& see_shared, const SeeKey& s
 
 }  // namespace
 
+base::Duration shift_of(const Snapshot& snapshot, base::TimePoint now) noexcept {
+  const auto shift = std::min(now, snapshot.machine_at.value_or(snapshot.saved_at)) - snapshot.saved_at;
+  return std::chrono::abs(shift) <= kClocksAgree ? base::Duration{0} : shift;
+}
+
 base::Result<Snapshot> check_snapshot(const ByteSource& source, std::span<const SavedRule> rules) {
   const Adopt nobody;
   Reader reader(source, rules, {}, nobody);
@@ -233,9 +243,10 @@ base::Result<Snapshot> check_snapshot(const ByteSource& source, std::span<const 
 }
 
 base::Result<Restored> restore_snapshot(const ByteSource& source, std::span<const SavedRule> rules,
-                                        base::TimePoint now, KeyTable& table, const Adopt& adopt) {
+                                        const RestoreAt& at, KeyTable& table, const Adopt& adopt) {
   Restored restored;
-  Reader reader(source, rules, now, adopt);
+  const auto now = at.now;
+  Reader reader(source, rules, at, adopt);
   const auto read = reader.read([&](const SharedCell& shared) { table.restore(shared); },
                                 [&](const SavedKey& saved, unsigned cost_bits) {
                                   if (saved.drained_at <= now)

@@ -16,7 +16,8 @@ namespace weir::limit {
 static_assert(std::endian::native == std::endian::little, "words are copied in the machine's order");
 
 inline constexpr std::uint64_t kSnapshotMagic = 0x7379'656b'7269'6577;  // "weirkeys"
-inline constexpr std::uint64_t kSnapshotVersion = 4;  // also where names change (policy/name_key.cpp)
+inline constexpr std::uint64_t kSnapshotVersion = 5;  // also where names change (policy/name_key.cpp)
+inline constexpr std::uint64_t kOneClockVersion = 4;  // likewise, without what the machine's clock showed
 inline constexpr std::uint64_t kSnapshotEnd = ~std::uint64_t{0};
 inline constexpr std::size_t kLongestRuleName = 128;
 inline constexpr std::size_t kMostVariants = std::size_t{1} << 16;

@@ -65,6 +65,7 @@ std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
   out.put(kSnapshotMagic);
   out.put(kSnapshotVersion);
   out.put(micros_of(snapshot.saved_at));
+  out.put(micros_of(snapshot.machine_at.value_or(snapshot.saved_at)));
   out.put(snapshot.names.k0);
   out.put(snapshot.names.k1);
   out.put(rules.size());

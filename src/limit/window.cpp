@@ -1,6 +1,7 @@
 #include "weir/limit/window.hpp"
 
 #include "limit/arithmetic.hpp"
+#include "limit/time_shift.hpp"
 
 #include <algorithm>
 
@@ -54,7 +55,7 @@ Step FixedWindow::step(const Cell& cell, base::TimePoint now, Cost cost) const n
 }
 
 Cell FixedWindow::refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept {
-  if (cell.words[1] == 0 || window_at(charged_at).end != instant(cell.words[0])) return cell;
+  if (cell.words[1] == 0 || end_of_window(*this, cell, charged_at) != instant(cell.words[0])) return cell;
   const std::uint64_t used = beyond(cell.words[1], cost);
   return used != 0 ? Cell{{cell.words[0], used}} : Cell{};
 }

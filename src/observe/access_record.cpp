@@ -173,7 +173,7 @@ void append_json(std::string& text, const AccessRecord& record, LogFields fields
 void append_json(std::string& text, const ResetRecord& record) {
   TextWriter out(text, most_of(record));
   out << R"({"time":")";
-  write_time(out, record.at);
+  write_time(out, record.at - record.clock_ahead);
   out << '"';
   write_replay(out, record);
   out << "}\n";

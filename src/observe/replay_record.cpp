@@ -13,7 +13,7 @@ namespace {
 using base::TextWriter;
 
 // Of what a line takes at most.
-constexpr std::size_t kFixed = 512;
+constexpr std::size_t kFixed = 544;
 constexpr std::size_t kEntry = 384;  // a name of a rule takes up to 128 of it
 
 // Of a word of `N` hex digits, the low ones.
@@ -31,6 +31,12 @@ void write_unless_zero(TextWriter& out, std::string_view name, std::uint64_t val
 
 void write_true(TextWriter& out, std::string_view name, bool value) {
   if (value) out << name << std::string_view("true");
+}
+
+void write_clock(TextWriter& out, base::Duration ahead) {
+  if (ahead.count() == 0) return;
+  out << R"(,"clock_us":)" << std::string_view(ahead.count() < 0 ? "-" : "");
+  out << static_cast<std::uint64_t>(std::chrono::abs(ahead).count());
 }
 
 std::uint64_t since(base::TimePoint start, base::TimePoint at) noexcept {
@@ -122,6 +128,7 @@ std::size_t most_of(const ResetRecord& record) noexcept {
 
 void write_replay(TextWriter& out, const ResetRecord& record) {
   write_hex<16>(out, R"(,"replay":{"run":)", record.run);
+  write_clock(out, record.clock_ahead);
   out << R"(,"reset":{"rule":")" << record.rule << '"';
   write_hex<8>(out, R"(,"asks":)", record.asks);
   write_list(out, R"(,"keys":)", record.keys, [&](const ForgottenKey& gone) {
@@ -148,6 +155,7 @@ void write_replay(TextWriter& out, const ReplayRecord& record) {
     return;
   }
   write_true(out, R"(,"first":)", record.first);
+  write_clock(out, record.clock_ahead);
   write_unless_zero(out, R"(,"asked_us":)", since(record.start, record.asked));
   write_unless_zero(out, R"(,"turn":)", beyond(record.turn, record.asked));
   write_identity(out, record);

@@ -27,20 +27,34 @@ bool is_zone(std::string_view text) noexcept {
   });
 }
 
+// Returns the IPv4 address that stands in an IPv4-compatible one ("::203.0.113.7", RFC 4291 §2.5.5.1), else
+// the address as it is. Otherwise all such clients would be one, for they share a block of IPv6. Shorter
+// addresses that begin with "::" ("::1") are no such form.
+std::optional<base::IpAddress> without_compatible_form(std::optional<base::IpAddress> address) noexcept {
+  if (!address) return address;
+  const auto& bytes = address->bytes();
+  const auto first = std::find_if(bytes.begin(), bytes.end(), [](std::uint8_t byte) { return byte != 0; });
+  if (first - bytes.begin() != 12) return address;
+  const auto word = (std::uint32_t{bytes[12]} << 24) | (std::uint32_t{bytes[13]} << 16) |
+                    (std::uint32_t{bytes[14]} << 8) | std::uint32_t{bytes[15]};
+  return base::IpAddress::v4(word);
+}
+
 // Reads an address; an IPv6 address may name its zone (RFC 4007 §11), as "fe80::1%eth0" or in URIs
 // "fe80::1%25eth0" (RFC 6874). The zone is a name of the proxy's own interfaces, so weir leaves it out.
 std::optional<base::IpAddress> parse_address(std::string_view text) noexcept {
   const auto percent = text.find('%');
-  if (percent == std::string_view::npos) return base::IpAddress::parse(text);
+  if (percent == std::string_view::npos) return without_compatible_form(base::IpAddress::parse(text));
   auto zone = text.substr(percent + 1);
   if (zone.size() > 2 && zone.starts_with("25")) zone.remove_prefix(2);
   const auto address = text.substr(0, percent);
   if (!is_zone(zone) || address.find(':') == std::string_view::npos) return std::nullopt;
-  return base::IpAddress::parse(address);
+  return without_compatible_form(base::IpAddress::parse(address));
 }
 
 // "203.0.113.7", "203.0.113.7:4711", "2001:db8::1", "[2001:db8::1]" or "[2001:db8::1]:4711"; the IPv6 ones
-// with or without a zone.
+// with or without a zone. A part with a leading zero ("203.0.113.007") is no address: some read it as octal,
+// others as decimal (RFC 6943 §3.1.1).
 std::optional<base::IpAddress> parse_hop(std::string_view text) noexcept {
   if (!text.starts_with('[')) {
     const auto colon = text.find(':');

@@ -1,5 +1,6 @@
 #include "weir/policy/cost.hpp"
 
+#include "policy/decimal.hpp"
 #include "policy/json_number.hpp"
 
 #include <algorithm>
@@ -40,7 +41,7 @@ std::uint64_t power_of_ten(std::size_t exponent) noexcept {
 }
 
 std::optional<limit::Cost> cost_in_header(const CostSource& source, const http::Fields& fields,
-                                          limit::Cost otherwise) noexcept {
+                                          limit::Cost otherwise) {
   const http::Field* first = nullptr;
   for (const auto& field : fields) {
     if (!http::equal_ignoring_case(field.name, source.name)) continue;
@@ -65,10 +66,15 @@ std::optional<limit::Cost> cost_in_query(const CostSource& source, const http::R
 
 }  // namespace
 
-std::optional<limit::Cost> parse_cost(std::string_view text, std::uint32_t scale) noexcept {
+std::optional<limit::Cost> parse_cost(std::string_view text, std::uint32_t scale) {
+  if (text.find_first_of("eE") != std::string_view::npos) {
+    const auto digits = plain_digits(text);
+    return digits ? parse_cost(*digits, scale) : std::nullopt;
+  }
   const auto point = std::min(text.find('.'), text.size());
-  if (point != text.size() && (scale == 0 || point + 1 == text.size())) return std::nullopt;
+  if (point + 1 == text.size()) return std::nullopt;
   const auto fraction = text.substr(std::min(point + 1, text.size()));
+  if (scale == 0 && fraction.find_first_not_of('0') != std::string_view::npos) return std::nullopt;
   const auto whole = parse_digits(text.substr(0, point));
   const auto part = fraction.empty() ? 0 : parse_places(fraction);
   if (!whole || !part) return std::nullopt;

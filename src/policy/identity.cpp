@@ -56,7 +56,7 @@ std::string_view resolve(std::optional<std::string_view> said, std::string_view 
 void check_token(const ClientSettings& settings, const http::Fields& fields, Credentials& credentials,
                  ClientIdentity& client) {
   const auto token = resolve(bearer(fields), "the request carries more than one bearer token", client);
-  if (settings.tokens->verify(token, credentials.now, credentials.claims))
+  if (settings.tokens->verify(token, credentials.machine_now, credentials.claims))
     client.claims = &credentials.claims;
 }
 

@@ -40,14 +40,15 @@ std::string text_of(const Inquiry& inquiry) {
 }  // namespace
 
 std::optional<std::string> fitting_host(const Inquiry& inquiry, std::span<const Route> routes,
-                                        const ClientSettings& settings, base::TimePoint now, double load) {
+                                        const ClientSettings& settings, const InquiryTime& time,
+                                        double load) {
   if (inquiry.host || says(inquiry, "Host")) return std::nullopt;
   const std::string usual = "localhost";
   auto asked = inquiry;
   for (const auto& route : routes) {
     asked.host = route.match.host.value_or(usual);
     DescribedRequest described;
-    if (!described.read(asked, settings, now, load) && route.match.holds(described.request()))
+    if (!described.read(asked, settings, time, load) && route.match.holds(described.request()))
       return asked.host;
   }
   return usual;
@@ -64,13 +65,14 @@ Request request_of(const ClientSettings& settings, const base::IpAddress& peer, 
 }
 
 std::optional<http::Fault> DescribedRequest::read(const Inquiry& inquiry, const ClientSettings& settings,
-                                                  base::TimePoint now, double load) {
+                                                  const InquiryTime& time, double load) {
   if (!is_one_line(inquiry)) return http::Fault{400, "a line break or a zero octet stands in it"};
   text_ = text_of(inquiry);
   body_ = inquiry.body;
   if (auto fault = http::parse_request_head(text_, head_)) return fault;
   head_.bounds = settings.bounds;
-  credentials_.now = now;
+  credentials_.now = time.limits;
+  credentials_.machine_now = time.machine;
   credentials_.certificate_subject = inquiry.certificate_subject;
   request_ = request_of(settings, inquiry.peer, head_, credentials_, path_scratch_, host_scratch_);
   request_.load = load;

@@ -1,11 +1,12 @@
 #include "policy/json_number.hpp"
 
+#include "policy/decimal.hpp"
+
 #include "weir/policy/cost.hpp"
 
-#include <array>
-#include <charconv>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include <boost/json/basic_parser_impl.hpp>
@@ -42,14 +43,6 @@ std::vector<std::string> tokens_of(std::string_view pointer) {
   return tokens;
 }
 
-// A number as JSON has it, in digits: as written, but for one with an exponent.
-std::string digits_of(const std::string& written, double value) {
-  if (written.find_first_of("eE") == std::string::npos) return written;
-  std::array<char, 400> digits;  // of the smallest double
-  const auto end = std::to_chars(digits.begin(), digits.end(), value, std::chars_format::fixed);
-  return {digits.begin(), end.ptr};
-}
-
 // Hears a document event by event and follows the pointer into it.
 class Walk {
  public:
@@ -83,11 +76,7 @@ class Walk {
   bool on_number_part(Text text, Fault&) { return hear(text); }
   bool on_int64(std::int64_t, Text text, Fault&) { return hear(text) && meet_number(); }
   bool on_uint64(std::uint64_t, Text text, Fault&) { return hear(text) && meet_number(); }
-  bool on_double(double value, Text text, Fault&) {
-    (void)hear(text);
-    heard_ = digits_of(heard_, value);
-    return meet_number();
-  }
+  bool on_double(double, Text text, Fault&) { return hear(text) && meet_number(); }
   bool on_bool(bool, Fault&) { return meet_other(); }
   bool on_null(Fault&) { return meet_other(); }
   bool on_comment_part(Text, Fault&) { return true; }
@@ -126,11 +115,12 @@ class Walk {
     open_.pop_back();
     return true;
   }
-  // Strings may stand for numbers: what they say is taken as written.
+  // A string may stand for a number, as JSON writes one.
   bool meet_number() {
     if (step() && at_end()) {
-      found_ = JsonNumber::Found::Number;
-      digits_ = heard_;
+      auto digits = plain_digits(heard_);
+      found_ = digits ? JsonNumber::Found::Number : JsonNumber::Found::Faulty;
+      digits_ = std::move(digits).value_or("");
     }
     heard_.clear();
     return true;

@@ -12,8 +12,8 @@ namespace weir::policy {
 struct JsonNumber {
   enum class Found : unsigned char {
     Nothing,  // no value stands under the pointer
-    Number,   // `digits` is it: a number without sign or exponent, or whatever a string there holds
-    Faulty,   // no JSON, a value of another kind, or a name on the way stands twice in its object
+    Number,   // `digits` is it, without an exponent; a string may hold it as well
+    Faulty,   // no JSON, a value of another kind, below zero, or a name on the way stands twice in its object
     TooDeep,  // nested deeper than kDeepestJson (cost.hpp), wherever
   };
   Found found = Found::Nothing;

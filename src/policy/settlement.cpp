@@ -1,5 +1,6 @@
 #include "weir/policy/settlement.hpp"
 
+#include "policy/decimal.hpp"
 #include "policy/json_number.hpp"
 
 #include "weir/policy/cost.hpp"
@@ -21,17 +22,16 @@ std::optional<unsigned> parse_status(std::string_view text) noexcept {
   return status;
 }
 
-// Digits, and a point between them where decimal numbers are taken.
-bool is_number(std::string_view text, std::uint32_t scale) noexcept {
-  if (text.empty() || text.front() == '.' || text.back() == '.') return false;
-  if (text.find_first_not_of("0123456789.") != std::string_view::npos) return false;
-  return std::count(text.begin(), text.end(), '.') <= (scale != 0 ? 1 : 0);
+// Whether a number in plain digits is one that the rule takes: where it takes whole numbers, 5.0 is one.
+bool is_taken(std::string_view digits, std::uint32_t scale) noexcept {
+  const auto point = std::min(digits.find('.'), digits.size());
+  return scale != 0 || digits.find_first_not_of("0.", point) == std::string_view::npos;
 }
 
 // A request may not cost nothing, nor more than kMaxCost; an answer may cost nothing, and one that says more
 // than that costs that: if its reserve stood, the dearest answers would be the cheapest.
-Told read_amount(std::string_view text, std::uint32_t scale) noexcept {
-  if (!is_number(text, scale)) return {Told::State::Unreadable, 0};
+Told read_amount(std::string_view text, std::uint32_t scale) {
+  if (!is_taken(text, scale)) return {Told::State::Unreadable, 0};
   if (text.find_first_not_of("0.") == std::string_view::npos) return {Told::State::Amount, 0};
   auto zeros = text.find_first_not_of('0');
   if (text[zeros] == '.') --zeros;
@@ -79,7 +79,9 @@ Told told_in_head(const Settlement& settlement, const http::Fields& fields) {
     if (first != nullptr && field.value != first->value) return {Told::State::Unreadable};
     if (first == nullptr) first = &field;
   }
-  return first == nullptr ? Told{} : read_amount(first->value, settlement.scale);
+  if (first == nullptr) return {};
+  const auto digits = plain_digits(first->value);
+  return digits ? read_amount(*digits, settlement.scale) : Told{Told::State::Unreadable};
 }
 
 Told told_in_body(const Settlement& settlement, std::string_view body) {

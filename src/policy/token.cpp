@@ -82,15 +82,17 @@ std::optional<double> seconds_of(const boost::json::value& value) {
   return no_number ? std::nullopt : std::optional(seconds);
 }
 
-bool in_force(const boost::json::object& claims, base::TimePoint now) {
-  const double seconds = static_cast<double>(now.time_since_epoch().count()) / 1e6;
+bool in_force(const boost::json::object& claims, base::TimePoint now, base::Duration leeway) {
+  const auto in_seconds = [](base::TimePoint at) {
+    return static_cast<double>(at.time_since_epoch().count()) / 1e6;
+  };
   if (const auto* expiry = claims.if_contains("exp")) {
     const auto end = seconds_of(*expiry);
-    if (!end || seconds >= *end) return false;
+    if (!end || in_seconds(now - leeway) >= *end) return false;
   }
   if (const auto* not_before = claims.if_contains("nbf")) {
     const auto begin = seconds_of(*not_before);
-    if (!begin || seconds < *begin) return false;
+    if (!begin || in_seconds(now + leeway) < *begin) return false;
   }
   return true;
 }
@@ -154,7 +156,7 @@ bool TokenVerifier::verify(std::string_view token, base::TimePoint now, Claims& 
   claims.clear();
   if (token.empty()) return false;
   const auto found = genuine_claims(std::string(token), settings_.key, static_cast<jwt_alg_t>(algorithm_));
-  if (!found || !in_force(*found, now) || !for_us(*found, settings_)) return false;
+  if (!found || !in_force(*found, now, settings_.leeway) || !for_us(*found, settings_)) return false;
   for (const auto& [name, value] : *found)
     if (auto text = text_of(value); !text.empty()) claims.add(std::string(name), std::move(text));
   return true;

@@ -219,7 +219,8 @@ void Exchange::note_pause(upstream::Pool& pool) {
   // Whoever is told to stay away for longer may ask after an hour.
   constexpr base::Duration kLongest = std::chrono::hours{1};
   const auto* said = http::find_field(space_->response.fields, "retry-after");
-  const auto wait = said != nullptr ? http::parse_retry_after(said->value, latest_) : std::nullopt;
+  const auto wait =
+      said != nullptr ? http::parse_retry_after(said->value, net::Clock::machine_now()) : std::nullopt;
   if (wait) pool.fleet().pause_until(latest_ + std::min(*wait, kLongest));
 }
 

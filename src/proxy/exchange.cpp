@@ -64,6 +64,7 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
   request_body_.emplace(session_.client, session_.inbox, head.framing, head.content_length,
                         most == 0 ? BodySource::kUnbounded : most);
   space.credentials.now = started_;
+  if (config_.client.tokens) space.credentials.machine_now = net::Clock::machine_now();
   space.credentials.certificate_subject = session_.certificate_subject();
   space.request = policy::request_of(config_.client, session_.peer, head, space.credentials,
                                      space.path_scratch, space.host_scratch);
@@ -175,7 +176,8 @@ net::Task<Exchange::Ending> Exchange::answer_last() {
 
 void Exchange::note_standing(const policy::Decision& decision) {
   space_->standing.clear();
-  append_standing(space_->standing, decision, config_.server, gate_.heard_at());
+  if (decision.rule == nullptr) return;
+  append_standing(space_->standing, decision, config_.server, gate_.reset_at(decision));
 }
 
 net::Task<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
@@ -252,7 +254,7 @@ net::Task<Exchange::Ending> Exchange::send(const http::Answer& in_step) {
   answer.keep_alive = in_step.keep_alive && head.keep_alive && !session_.is_leaving();
   answer.omit_body = head.method == "HEAD";
   answer.client_minor_version = head.minor_version;
-  answer.date = worker_.http_date(latest_);
+  answer.date = worker_.http_date();
   answer.request_id = space.request_id;
   status_ = answer.status;
   if (!answer.omit_body) bytes_out_ = answer.body.size();

@@ -155,8 +155,8 @@ class Exchange {
   [[nodiscard]] limit::Ending how_it_went() const noexcept;
   void account(base::TimePoint now) noexcept;
   void log(base::TimePoint now);
-  void log_in_full(observe::AccessRecord& record, observe::LogFields fields);
-  [[nodiscard]] observe::ReplayRecord replay_record() const;
+  void log_in_full(observe::AccessRecord& record, observe::LogFields fields, base::Duration ahead);
+  [[nodiscard]] observe::ReplayRecord replay_record(base::Duration ahead) const;
 
   Session& session_;
   Worker& worker_;

@@ -46,8 +46,8 @@ bool shadow_refuses(std::span<const policy::Bill* const> bills) {
 }  // namespace
 
 Explainer::Explainer(const Configuration& config, const limit::KeyTable& table, SharedQueue& queue,
-                     const policy::Inquiry& inquiry, base::TimePoint now, double load)
-    : config_(config), table_(table), queue_(queue), now_(now) {
+                     const policy::Inquiry& inquiry, const policy::InquiryTime& time, double load)
+    : config_(config), table_(table), queue_(queue), time_(time), now_(time.limits) {
   read(inquiry, load);
   if (!settled_) find_route();
   if (!settled_) meet_rules();
@@ -55,12 +55,12 @@ Explainer::Explainer(const Configuration& config, const limit::KeyTable& table, 
 
 void Explainer::read(const policy::Inquiry& asked, double load) {
   auto inquiry = asked;
-  if (auto host = policy::fitting_host(asked, config_.routes, config_.client, now_, load)) {
+  if (auto host = policy::fitting_host(asked, config_.routes, config_.client, time_, load)) {
     told_.route.assumed_host = *host;
     inquiry.host = std::move(host);
   }
   told_.client.address = told_.client.peer = inquiry.peer.to_string();
-  if (const auto fault = described_.read(inquiry, config_.client, now_, load))
+  if (const auto fault = described_.read(inquiry, config_.client, time_, load))
     return turn_away(fault->status, fault->what);
   told_.client = policy::explain_client(described_.request().client);
   if (described_.head_size() > config_.server.max_head) turn_away(431, "the request head is too large");
@@ -130,6 +130,8 @@ void Explainer::take_answers() {
   auto outcomes = evaluation_.remote.outcomes();
   for (std::size_t i = 0; i < looks_.size(); ++i) {
     outcomes[i] = looks_[i].outcome;
+    if (redis_now_ == base::TimePoint{}) redis_now_ = looks_[i].clock;
+    outcomes[i].ahead = static_cast<std::int32_t>((looks_[i].clock - redis_now_).count());
     if (!looks_[i].error.empty()) unasked_ |= limit::LineSet{1} << i;
   }
 }
@@ -210,6 +212,16 @@ bool Explainer::refuse_where_crowded(policy::Decision& decision, std::span<const
   return until.has_value();
 }
 
+// As Gate::reset_at has it.
+base::TimePoint Explainer::reset_at(const policy::Decision& decision) const noexcept {
+  const auto& remote = evaluation_.remote;
+  const auto& outcome = decision.outcome;
+  for (std::size_t i = 0; i < remote.charges().size(); ++i)
+    if (remote.line(i).rule == decision.rule)
+      return redis_now_ + base::Duration(outcome.ahead) + outcome.reset_after;
+  return now_ + outcome.reset_after;
+}
+
 // Where limits let it through.
 bool Explainer::answers_itself() const {
   return route_ == nullptr || route_->respond || ends_here(*route_, described_.head());
@@ -248,7 +260,7 @@ void Explainer::tell_verdict(policy::Decision decision, std::span<const policy::
         "its client has all the places that queue_per_client of rule " + decision.rule->name + " allows it";
   if (decision.rule != nullptr) verdict.rule = decision.rule->name;
   std::string fields, body;
-  append_standing(fields, decision, config_.server, now_);
+  append_standing(fields, decision, config_.server, reset_at(decision));
   if (decision.verdict == policy::Verdict::Reject) {
     verdict.verdict = "refuse";
     verdict.retry_after = decision.outcome.retry_after;

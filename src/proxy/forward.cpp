@@ -248,7 +248,7 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
   if (gate_.settlements().due()) settle(space.response.status, &space.response);
   space.out.clear();
   keep_stricter(space.response.fields, space.standing);
-  http::write_response_head(space.out, space.response, form, space.standing, worker_.http_date(answered_));
+  http::write_response_head(space.out, space.response, form, space.standing, worker_.http_date());
   status_ = space.response.status;
   BodySource body(lease_.stream(), space.answer, space.response.framing, space.response.content_length,
                   BodySource::kUnbounded, http::ChunkDecoder::Sender::Server);

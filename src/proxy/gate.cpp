@@ -190,6 +190,19 @@ boost::container::static_vector<observe::AppliedRule, Gate::kMostAsked> Gate::wh
   return said;
 }
 
+base::TimePoint Gate::reset_at(const policy::Decision& decision) const noexcept {
+  const auto& outcome = decision.outcome;
+  const auto step = worker_.clock_step != nullptr ? worker_.clock_step->seconds() : std::chrono::seconds{0};
+  const auto speaks_in = [&](const policy::Bill& bill) {
+    for (std::size_t i = 0; i < bill.charges().size(); ++i)
+      if (bill.line(i).rule == decision.rule) return true;
+    return false;
+  };
+  if (speaks_in(space_.evaluation.remote))
+    return redis_now_ + base::Duration(outcome.ahead) + outcome.reset_after;
+  return (speaks_in(space_.fallback) ? heard_at_ : charged_at_) + step + outcome.reset_after;
+}
+
 bool Gate::decide_here(base::TimePoint now, policy::Priority priority, Ruling& ruling) {
   auto& evaluation = space_.evaluation;
   charged_at_ = heard_at_ = now;
@@ -219,8 +232,10 @@ bool Gate::refused_unasked(base::TimePoint now) {
   if (charges.empty()) return false;
   for (std::size_t i = 0; i < charges.size(); ++i)
     if (remote.line(i).rule->settlement) return false;  // what answers settle moves earlier
-  refused_unasked_ = worker_.redis->refuses(charges, remote.outcomes());
-  if (!refused_unasked_) return false;
+  const auto there = worker_.redis->refuses(charges, remote.outcomes());
+  refused_unasked_ = there.has_value();
+  if (!there) return false;
+  redis_now_ = *there;
   for (std::size_t i = 0; i < charges.size(); ++i)
     if (charges[i].enforced && !remote.outcomes()[i].allowed)
       worker_.counters.denied_here(remote.line(i).rule->index).add();

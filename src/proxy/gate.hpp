@@ -69,6 +69,10 @@ class Gate {
   // What the answer is to settle; what the bills come to once it has.
   [[nodiscard]] Settlements& settlements() noexcept { return settlements_; }
   [[nodiscard]] policy::Decision standing() const { return policy::decide(asked(), heard_at_); }
+  // Returns when the key that a decision speaks of is fresh again, by one clock: the one that counted it. So
+  // answers of one window name one instant. Redis's clock of what is kept there, else the machine's. REQUIRES
+  // decision.rule.
+  [[nodiscard]] base::TimePoint reset_at(const policy::Decision& decision) const noexcept;
   // When the decision was complete, by this weir's clock: when Redis had answered where it was asked. What it
   // says begins no later, for its clock was read before.
   [[nodiscard]] base::TimePoint heard_at() const noexcept { return heard_at_; }

@@ -274,7 +274,7 @@ net::Task<void> Session::refuse_head(http::Fault fault, observe::ClientError kin
   http::write_answer(out, {.status = fault.status,
                            .body = body,
                            .fields = fault.status == 405 ? kAllow : std::string_view{},
-                           .date = worker.http_date(worker.clock.now()),
+                           .date = worker.http_date(),
                            .request_id = id,
                            .keep_alive = false});
   net::ErrorCode ec;
@@ -300,7 +300,7 @@ void Session::log_refusal(const http::Fault& fault, observe::ClientError kind, s
                           std::string_view request_id) {
   if (worker.access_log == nullptr) return;
   observe::AccessRecord record;
-  record.start = worker.clock.now();
+  record.start = net::Clock::machine_now();
   record.client = peer;
   record.status = fault.status;
   record.bytes_out = sent;

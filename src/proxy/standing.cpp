@@ -90,7 +90,7 @@ void keep_stricter(http::Fields& theirs, std::string& ours) {
 }
 
 void append_standing(std::string& fields, const policy::Decision& decision, const ServerSettings& server,
-                     base::TimePoint asked_at) {
+                     base::TimePoint reset_at) {
   if (decision.rule == nullptr) return;
   const auto& outcome = decision.outcome;
   const auto limit = limit::quota_of(*decision.limiter, outcome);
@@ -100,7 +100,7 @@ void append_standing(std::string& fields, const policy::Decision& decision, cons
                          .remaining = std::min<std::uint64_t>(outcome.remaining, limit),
                          .window = limit::window(*decision.limiter),
                          .more_after = outcome.more_after,
-                         .reset_at = asked_at + outcome.reset_after,
+                         .reset_at = reset_at,
                          .exceeded = decision.exceeded,
                          .concurrency = limit::holds(*decision.limiter)},
                         {.x = server.x_ratelimit, .ietf = server.ietf_ratelimit});

@@ -12,9 +12,10 @@
 
 namespace weir::proxy {
 
-// The rate-limit fields of the decision's rule; nothing where it has none.
+// Appends the rate-limit fields of the decision's rule; nothing where it has none. `reset_at`: when its key
+// is fresh again, by the clock that counted it.
 void append_standing(std::string& fields, const policy::Decision& decision, const ServerSettings& server,
-                     base::TimePoint asked_at);
+                     base::TimePoint reset_at);
 
 // An upstream that limits as well may tell of it. Its RateLimit fields are members of the lists that ours are
 // of, and go on beside them. Of X-RateLimit-Limit, -Remaining and -Reset a client reads one each: those of

@@ -43,6 +43,7 @@ Worker::Worker(net::Executor an_executor, const Shared& shared, std::shared_ptr<
       in_flight(shared.in_flight),
       crowd(shared.crowd),
       body_memory(shared.body_memory),
+      clock_step(shared.clock_step),
       clearing(watchdog),
       terms(an_executor, watchdog, std::move(edition)),
       blocks(block_size(config().server)) {
@@ -81,8 +82,8 @@ void Worker::give_back(std::unique_ptr<ExchangeSpace> space) {
   spaces_.push_back(std::move(space));
 }
 
-std::string_view Worker::http_date(base::TimePoint now) {
-  const auto second = std::chrono::floor<std::chrono::seconds>(now);
+std::string_view Worker::http_date() {
+  const auto second = std::chrono::floor<std::chrono::seconds>(net::Clock::machine_now());
   if (second != date_second_) {
     date_second_ = second;
     const std::time_t time = second.time_since_epoch().count();

@@ -30,7 +30,8 @@ class Store::Backend : public Teller {
                                                          limit::LineSet& unasked) = 0;
   // Sends a bill of one line. An error: nothing was sent and nobody will resume the call.
   [[nodiscard]] virtual net::ErrorCode begin(Call& call) = 0;
-  [[nodiscard]] virtual bool refuses(Charges charges, Outcomes outcomes) noexcept = 0;
+  [[nodiscard]] virtual std::optional<base::TimePoint> refuses(Charges charges,
+                                                               Outcomes outcomes) noexcept = 0;
   // False: it could not be sent.
   [[nodiscard]] virtual bool forget(const limit::Charge& charge) = 0;
   virtual void hold(const limit::Charge& charge) = 0;

@@ -39,7 +39,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
                                                  base::TimePoint& server_now,
                                                  limit::LineSet& unasked) override;
   [[nodiscard]] net::ErrorCode begin(Call& call) override;
-  [[nodiscard]] bool refuses(Charges charges, Outcomes outcomes) noexcept override;
+  [[nodiscard]] std::optional<base::TimePoint> refuses(Charges charges, Outcomes outcomes) noexcept override;
   void refund(std::span<const Refund> refunds) override;
   [[nodiscard]] bool forget(const limit::Charge& charge) override;
   [[nodiscard]] bool is_quiet() const noexcept override;

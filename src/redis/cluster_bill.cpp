@@ -22,13 +22,6 @@ namespace {
 // So often is a bill or a command sent on to another node: beyond, the nodes do not agree.
 constexpr unsigned kMostHops = 6;
 
-// How far the clock behind an answer is ahead of that of the bill.
-std::int32_t ahead(base::TimePoint clock, base::TimePoint bill) noexcept {
-  using Limits = std::numeric_limits<std::int32_t>;
-  return static_cast<std::int32_t>(
-      std::clamp<std::int64_t>((clock - bill).count(), Limits::min(), Limits::max()));
-}
-
 constexpr limit::LineSet bit(std::size_t line) noexcept {
   return limit::LineSet{1} << line;
 }
@@ -82,7 +75,7 @@ class Store::Cluster::Parts {
     if (answered == 0) return {};
     const auto clock = clocks_[static_cast<std::size_t>(std::countr_zero(answered))];
     for (std::size_t i = 0; i < bill_.size(); ++i)
-      if ((answered & bit(i)) != 0) told_[i].ahead = ahead(clocks_[i], clock);
+      if ((answered & bit(i)) != 0) told_[i].ahead = clock_ahead(clocks_[i], clock);
     return clock;
   }
   // Visits what gives back the lines that were charged.
@@ -201,7 +194,7 @@ void Store::Cluster::give_back(const Parts& parts) {
 }
 
 // Line by line, for those of another slot need not be known: then Retry-After is of those that are.
-bool Store::Cluster::refuses(Charges charges, Outcomes outcomes) noexcept {
+std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes outcomes) noexcept {
   const auto now = std::chrono::steady_clock::now();
   const auto slot = slot_of(limit::place_of(charges.front().key));
   const bool one_slot = std::all_of(charges.begin(), charges.end(), [&](const limit::Charge& charge) {
@@ -211,14 +204,15 @@ bool Store::Cluster::refuses(Charges charges, Outcomes outcomes) noexcept {
   const bool waits_or_holds = std::any_of(charges.begin(), charges.end(), [](const limit::Charge& charge) {
     return std::holds_alternative<limit::LeakyBucket>(*charge.limiter) || limit::holds(*charge.limiter);
   });
-  if (waits_or_holds) return false;
-  bool refused = false;
+  if (waits_or_holds) return std::nullopt;
+  std::optional<base::TimePoint> clock;
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    const bool known = denied_.refuses(charges.subspan(i, 1), outcomes.subspan(i, 1), now);
+    const auto known = denied_.refuses(charges.subspan(i, 1), outcomes.subspan(i, 1), now);
     if (!known) outcomes[i] = {.allowed = true};
-    refused = refused || known;
+    if (!clock) clock = known;
+    if (known) outcomes[i].ahead = clock_ahead(*known, *clock);
   }
-  return refused;
+  return clock;
 }
 
 // To whoever keeps each key; those of one key stay in their order.

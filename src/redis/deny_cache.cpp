@@ -46,24 +46,28 @@ void DenyCache::forget(std::span<const limit::Charge> bill) noexcept {
       if (place.key == line.key) place.limiter = nullptr;
 }
 
-bool DenyCache::refuses(std::span<const limit::Charge> bill, std::span<limit::Outcome> outcomes,
-                        Time now) noexcept {
+std::optional<base::TimePoint> DenyCache::refuses(std::span<const limit::Charge> bill,
+                                                  std::span<limit::Outcome> outcomes, Time now) noexcept {
   bool refused = false;
+  base::TimePoint first;
   for (std::size_t i = 0; i < bill.size(); ++i) {
     const auto& line = bill[i];
     const Place* place = find(line, now);
-    if (place == nullptr) return false;
+    if (place == nullptr) return std::nullopt;
     using std::chrono::ceil, std::chrono::floor;
     const auto since = floor<base::Duration>(now - place->trip.received);
     const auto told = told_later(*line.limiter, place->answer, since);
-    const auto outcome = outcome_of(line, place->trip.server_now + since, told);
-    if (!outcome) return false;
+    const auto clock = place->trip.server_now + since;
+    if (i == 0) first = clock;
+    const auto outcome = outcome_of(line, clock, told);
+    if (!outcome) return std::nullopt;
     outcomes[i] = *outcome;
+    outcomes[i].ahead = clock_ahead(clock, first);
     // Refused still, if Redis read its clock as soon as it was asked.
     const auto unsure = ceil<base::Duration>(place->trip.received - place->trip.sent + since / kPace);
     refused = refused || (line.enforced && !outcome->allowed && outcome->retry_after > unsure);
   }
-  return refused;
+  return refused ? std::optional(first) : std::nullopt;
 }
 
 const DenyCache::Place* DenyCache::find(const limit::Charge& line, Time now) noexcept {

@@ -34,6 +34,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -67,9 +68,11 @@ class DenyCache {
   // Of a bill that Redis charged.
   void forget(std::span<const limit::Charge> bill) noexcept;
 
-  // Whether Redis would refuse the bill now. True: the outcomes are set. False: it is to be asked.
-  [[nodiscard]] bool refuses(std::span<const limit::Charge> bill, std::span<limit::Outcome> outcomes,
-                             Time now) noexcept;
+  // Returns Redis's time if Redis would refuse the bill then. The outcomes are set: they count from that
+  // time, each from the reading of its own line (Outcome::ahead), so that they name the instants that Redis
+  // named. Nullopt: it is to be asked.
+  [[nodiscard]] std::optional<base::TimePoint> refuses(std::span<const limit::Charge> bill,
+                                                       std::span<limit::Outcome> outcomes, Time now) noexcept;
 
   // For a new connection: it may lead to a Redis with other state and another clock.
   void forget_all() noexcept;

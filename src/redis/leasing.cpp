@@ -75,6 +75,13 @@ void spend_here(UnitLeases& units, Charges charges, std::span<limit::Outcome> ou
   }
 }
 
+// What is paid here counts from its lot's own reading of Redis's clock.
+void tell_clocks(std::span<limit::Outcome> outcomes, base::TimePoint server_now) noexcept {
+  for (auto& outcome : outcomes)
+    if (outcome.in_advance)
+      outcome.ahead = clock_ahead(outcome.debited_at + base::Duration(outcome.ahead), server_now);
+}
+
 void learn(UnitLeases& units, Rest& rest) {
   for (std::size_t i = 0; i < rest.charges().size(); ++i)
     if (rest.charges()[i].lease != 0 && rest.was_asked(i)) units.learn(rest.charges()[i], rest.outcomes()[i]);
@@ -128,7 +135,10 @@ net::Task<net::ErrorCode> Store::Leasing::charge(Charges charges, Outcomes outco
   take_in_advance(charges, now);
   server_now = backend_->server_time(charges.front().key, now);
   unasked = 0;
-  if (rest.empty()) co_return net::ErrorCode();
+  if (rest.empty()) {
+    tell_clocks(outcomes, server_now);
+    co_return net::ErrorCode();
+  }
   auto failed = limit::all_lines(rest.charges().size());
   base::TimePoint clock;
   net::ErrorCode error;
@@ -141,6 +151,7 @@ net::Task<net::ErrorCode> Store::Leasing::charge(Charges charges, Outcomes outco
   if (error) rest.set_unasked(failed);
   unasked = rest.unasked();
   if (!error || failed != limit::all_lines(rest.charges().size())) server_now = clock;
+  tell_clocks(outcomes, server_now);
   learn(units_, rest);
   if (rest.refused()) put_back(charges, outcomes);
   rest.hand_out(outcomes);
@@ -155,14 +166,17 @@ void Store::Leasing::put_back(Charges charges, std::span<const limit::Outcome> o
     }
 }
 
-bool Store::Leasing::refuses(Charges charges, Outcomes outcomes) noexcept {
+std::optional<base::TimePoint> Store::Leasing::refuses(Charges charges, Outcomes outcomes) noexcept {
   const auto now = Clock::now();
   Rest rest;
   for (std::size_t i = 0; i < charges.size(); ++i)
     if (charges[i].lease == 0 || !units_.peek(charges[i], now, outcomes[i])) rest.add(charges[i], i);
-  if (rest.empty() || !backend_->refuses(rest.charges(), rest.outcomes())) return false;
+  if (rest.empty()) return std::nullopt;
+  const auto clock = backend_->refuses(rest.charges(), rest.outcomes());
+  if (!clock) return std::nullopt;
+  for (auto& outcome : outcomes) outcome.ahead = clock_ahead(outcome.debited_at, *clock);
   rest.hand_out(outcomes);
-  return true;
+  return clock;
 }
 
 bool Store::Leasing::holds_for(const limit::Charge& charge, limit::Outcome& outcome) const {

@@ -38,7 +38,7 @@ class Store::Leasing final : public std::enable_shared_from_this<Store::Leasing>
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
   // Of a bill that can be paid here in part: the rest alone says whether it is refused.
-  [[nodiscard]] bool refuses(Charges charges, Outcomes outcomes) noexcept;
+  [[nodiscard]] std::optional<base::TimePoint> refuses(Charges charges, Outcomes outcomes) noexcept;
   // Of what came from here. REQUIRES outcome.in_advance.
   void refund(const limit::Charge& charge, const limit::Outcome& outcome) {
     give_back(units_.put_back(charge, outcome));

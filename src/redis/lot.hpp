@@ -50,6 +50,7 @@
 #include "weir/limit/charge.hpp"
 #include "weir/limit/spacing.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -96,6 +97,11 @@ class Lot {
 
   // The least time from now in which the key is sure to be fresh again.
   [[nodiscard]] base::Duration whole_after(Time now) const noexcept;
+  // Returns Redis's time now, as of the reading that whole_after goes by: the two together are one instant.
+  [[nodiscard]] base::TimePoint now_there(Time now) const noexcept {
+    const auto passed = std::max(now - trip_.received, Time::duration(0));
+    return trip_.charged_at + std::chrono::floor<base::Duration>(passed);
+  }
   // What gives back what is left; nullopt where Redis would not have it. `line` is the key's.
   [[nodiscard]] std::optional<Refund> return_of(const limit::Charge& line, Time now) const noexcept;
 

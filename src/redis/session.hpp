@@ -54,8 +54,9 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   [[nodiscard]] bool forget(const limit::Charge& charge) override;
   void hold(const limit::Charge& charge) override { holding_.hold(charge); }
   void release(const limit::Charge& charge) override { holding_.release(charge); }
-  [[nodiscard]] bool refuses(Charges charges, Outcomes outcomes) noexcept override {
-    return state() == StoreState::Up && denied_.refuses(charges, outcomes, std::chrono::steady_clock::now());
+  [[nodiscard]] std::optional<base::TimePoint> refuses(Charges charges, Outcomes outcomes) noexcept override {
+    if (state() != StoreState::Up) return std::nullopt;
+    return denied_.refuses(charges, outcomes, std::chrono::steady_clock::now());
   }
 
   // Of one of a cluster's (cluster_bill.cpp). A call with a deadline and a permit, as for begin(): also while

@@ -77,6 +77,7 @@ bool Stock::spend(const limit::Charge& line, Time now, limit::Outcome& outcome) 
   outcome = {
       .allowed = true, .reset_after = whole, .more_after = whole};  // sooner if more are taken, but who knows
   lot->spend(line.cost, now, outcome);
+  outcome.ahead = clock_ahead(lot->now_there(now), outcome.debited_at);
   outcome.remaining = place->ready(now);
   return true;
 }
@@ -87,6 +88,7 @@ bool Stock::peek(const limit::Charge& line, Time now, limit::Outcome& outcome) {
   if (lot == nullptr) return false;
   const auto whole = lot->whole_after(now);
   outcome = {.allowed = true, .remaining = place->ready(now), .reset_after = whole, .more_after = whole};
+  outcome.debited_at = lot->now_there(now);
   return true;
 }
 

@@ -52,7 +52,8 @@ net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
   return backend_->charge(charges, outcomes, server_now, unasked);
 }
 
-bool Store::refuses(std::span<const limit::Charge> charges, std::span<limit::Outcome> outcomes) noexcept {
+std::optional<base::TimePoint> Store::refuses(std::span<const limit::Charge> charges,
+                                              std::span<limit::Outcome> outcomes) noexcept {
   return pays_here(charges) ? leasing_->refuses(charges, outcomes) : backend_->refuses(charges, outcomes);
 }
 

@@ -60,6 +60,16 @@ base::Duration span_in(const json::object& object, std::string_view name) {
   return base::Duration(us);
 }
 
+// How far the clock that limits go by was ahead of the line's time.
+base::Duration clock_in(const json::object& replay) {
+  const auto* value = find(replay, "clock_us");
+  if (value == nullptr) return {};
+  const auto* ahead = value->if_int64();
+  constexpr auto kMost = static_cast<std::int64_t>(kMostMicros);
+  if (ahead == nullptr || *ahead >= kMost || *ahead <= -kMost) throw Fault{Unusable::Lacking};
+  return base::Duration(*ahead);
+}
+
 bool flag_in(const json::object& object, std::string_view name) {
   const auto* value = find(object, name);
   return value != nullptr && value->is_bool() && value->get_bool();
@@ -138,11 +148,11 @@ DoneAmendment read_amendment(const json::object& done, base::TimePoint start) {
   return read;
 }
 
-void read_request(const json::object& object, Line& line) {
+void read_request(const json::object& object, const json::object& replay, Line& line) {
   const auto start = parse_time(needed_text(object, "time"));
   const auto client = base::IpAddress::parse(needed_text(object, "client"));
   if (!start || !client) throw Fault{Unusable::Lacking};
-  line.start = *start;
+  line.start = *start + clock_in(replay);
   line.client = *client;
   line.method = needed_text(object, "method");
   line.target = needed_text(object, "target");
@@ -191,14 +201,16 @@ void read_replay(const json::object& replay, Line& line) {
 
 }  // namespace
 
-void read_reset(const json::object& object, const json::object& given, Reset& reset) {
-  const auto at = parse_time(needed_text(object, "time"));
-  if (!at) throw Fault{Unusable::Lacking};
+void read_reset(const json::object& object, const json::object& replay, Reset& reset) {
+  const auto time = parse_time(needed_text(object, "time"));
+  if (!time) throw Fault{Unusable::Lacking};
+  const auto at = *time + clock_in(replay);
+  const auto& given = replay.at("reset").as_object();
   reset.rule = needed_text(given, "rule");
   reset.asks = static_cast<std::uint32_t>(hex_in(given, "asks", 8));
   reset.keys.clear();
   for_each(given, "keys", [&](const json::object& gone) {
-    reset.keys.push_back({digest_in(gone, "key"), limit::turn_at(*at) + number_in(gone, "turn")});
+    reset.keys.push_back({digest_in(gone, "key"), limit::turn_at(at) + number_in(gone, "turn")});
   });
 }
 
@@ -241,10 +253,10 @@ const Line* LineReader::read(std::string_view text, Unusable& why) {
     why = Unusable::Lacking;
     if (line.is_reset && !reset->is_object()) return nullptr;
     if (line.is_reset) {
-      read_reset(*object, reset->get_object(), line.reset);
+      read_reset(*object, replay->get_object(), line.reset);
       return &line;
     }
-    read_request(*object, line);
+    read_request(*object, replay->get_object(), line);
     line.verdict = verdict_in(*object, replay->get_object());
     read_replay(replay->get_object(), line);
   } catch (const Fault& fault) {

@@ -60,7 +60,7 @@ void snapshot_restore_and_write(benchmark::State& state) {
   bytes();
   for (auto _ : state) {
     KeyTable table(kKeys);
-    benchmark::DoNotOptimize(restore_snapshot(source(), rules(), kNow, table));
+    benchmark::DoNotOptimize(restore_snapshot(source(), rules(), {kNow}, table));
     std::size_t size = 0;
     write_snapshot(table, {{}, kNow}, rules(), [&](std::string_view more) { size += more.size(); });
     if (size != bytes().size()) state.SkipWithError("something was lost");

@@ -65,7 +65,7 @@ void run(std::string_view bytes) {
     former.push_back(rule);
     return table.introduce_former(index, former.back().rule) ? std::optional(index) : std::nullopt;
   };
-  const auto restored = limit::restore_snapshot(source_of(bytes), rules(), base::TimePoint{}, table, adopt);
+  const auto restored = limit::restore_snapshot(source_of(bytes), rules(), {base::TimePoint{}}, table, adopt);
   require(checked.has_value() == restored.has_value(), "what is accepted can be restored");
   if (!checked) return require(!checked.error().message.empty(), "a refusal says why");
   const auto stats = table.stats();

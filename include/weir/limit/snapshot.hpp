@@ -15,8 +15,10 @@
 //  derived
 //    from key_secret: that is shared by many weirs and may be known to many people, and who knows the key can
 //    aim clients at one bucket of the table. So the bytes are a secret; the file is its owner's alone.
-//  * Instants as they are: the time in between counts as passed. Whoever restores lets time go on at
-//    `saved_at` at the earliest, so that a clock that was set back leaves no key waiting for it.
+//  * Instants by the clock that limits went by, and what that clock and the machine's showed. Whoever
+//  restores
+//    moves the instants to the clock of its own (shift_of, src/limit/time_shift.hpp). The time in between
+//    counts as passed, as the machine's clock tells it.
 //  * Cells of rules whose numbers are the same as then (SavedRule), and those of a rule that has changed,
 //    which move on with their share as after a reload: whoever restores gives the rule as it was then a
 //    RuleIndex of its own.
@@ -38,9 +40,23 @@
 namespace weir::limit {
 
 struct Snapshot {
-  base::SipKey names;        // the key of the table's names
-  base::TimePoint saved_at;  // by the clock of the process that wrote it
-  std::uint64_t keys = 0;    // that it has; not for write_snapshot()
+  base::SipKey names;                           // the key of the table's names
+  base::TimePoint saved_at;                     // by the clock that limits went by
+  std::uint64_t keys = 0;                       // that it has; not for write_snapshot()
+  std::optional<base::TimePoint> machine_at{};  // the same instant by the machine's clock; absent: the same
+};
+
+// Clocks that differ by no more count as one.
+inline constexpr base::Duration kClocksAgree{2'000'000};
+// Returns how far a snapshot's instants are to be moved by a process whose clock begins at `now`, as the
+// machine's shows it. Zero where the clocks agree: then that process lets its time go on at `saved_at` at the
+// earliest. Where the machine's clock was set back meanwhile, no time has passed.
+[[nodiscard]] base::Duration shift_of(const Snapshot& snapshot, base::TimePoint now) noexcept;
+
+// Where a process stands that restores.
+struct RestoreAt {
+  base::TimePoint now;      // by its own clock
+  base::Duration shift{0};  // by which instants are to be moved
 };
 
 // Takes the next bytes.
@@ -54,7 +70,7 @@ std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
                              std::span<const SavedRule> rules, const ByteSink& sink);
 
 // Reads everything, in bounded memory, and believes nothing before the digest was right. An error in words:
-// "ends early", "is damaged: …", "is of version 1, this weir reads 4".
+// "ends early", "is damaged: …", "is of version 1, this weir reads 4 and 5".
 [[nodiscard]] base::Result<Snapshot> check_snapshot(const ByteSource& source,
                                                     std::span<const SavedRule> rules);
 
@@ -74,7 +90,7 @@ using Adopt = std::function<std::optional<RuleIndex>(const FormerRule&)>;
 // REQUIRES that check_snapshot accepted the same bytes with the same rules; else an error, and the table has
 // what came before it.
 [[nodiscard]] base::Result<Restored> restore_snapshot(const ByteSource& source,
-                                                      std::span<const SavedRule> rules, base::TimePoint now,
+                                                      std::span<const SavedRule> rules, const RestoreAt& at,
                                                       KeyTable& table, const Adopt& adopt = {});
 
 }  // namespace weir::limit

@@ -2,6 +2,9 @@
 //
 // Anchored to the wall once, at start; from then on the monotonic clock alone moves it, so a step of the wall
 // clock refills no bucket. Immutable; any thread may read it.
+//
+// Limits go by this clock. What the rest of the world compares with its own clock goes by the machine's clock
+// as it is now: the dates of tokens, HTTP dates, the times in logs.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -16,8 +19,14 @@ class Clock {
   // Goes on from `not_before` where the wall clock has been set back to an earlier instant: time that state
   // was kept at does not come again.
   explicit Clock(base::TimePoint not_before = {}) noexcept
-      : wall_(std::max(std::chrono::floor<base::Duration>(std::chrono::system_clock::now()), not_before)),
-        steady_(std::chrono::steady_clock::now()) {}
+      : wall_(std::max(machine_now(), not_before)), steady_(std::chrono::steady_clock::now()) {}
+
+  // Returns the machine's clock, which somebody may set while weir runs.
+  [[nodiscard]] static base::TimePoint machine_now() noexcept {
+    return std::chrono::floor<base::Duration>(std::chrono::system_clock::now());
+  }
+  // Returns how far the machine's clock is ahead of this one; below zero: behind.
+  [[nodiscard]] base::Duration machine_ahead() const noexcept { return machine_now() - now(); }
 
   // What now() adds to the monotonic clock of this machine: another process that counts by it goes on in the
   // same time.

@@ -96,7 +96,7 @@ static_assert(kLogFields <= 32);
 // Views: valid during the call that the record is given to, and no longer. What is empty or absent is left
 // out of the line; raw credentials have no field here.
 struct AccessRecord {
-  base::TimePoint start{};     // when the head was complete
+  base::TimePoint start{};     // when the head was complete, by the machine's clock
   base::Duration total{0};     // from there to the end
   base::Duration queued{0};    // of it, waiting for the departure
   base::Duration upstream{0};  // of it, from the request sent to the head of the answer

@@ -1,12 +1,13 @@
 // What a line of the access log holds beside the usual, so that the traffic it tells of can be run again
 // under other rules (the field "replay"; read by the room `replay`):
 //
-//   {"run":"5d1c03aa91e07b42","asked_us":120,"turn":1,"api_key":"…","user":"alice","tier":"pro","load":0.25,
+//   {"run":"5d1c03aa91e07b42","clock_us":-3,"asked_us":120,"turn":1,"api_key":"…","user":"alice","tier":"pro","load":0.25,
 //    "rules":[{"rule":"login","asks":"9b1f0c4e","key":"…","cost":1,"says":"admitted","variant":2,"elastic":true}],
 //    "amends":[{"rule":"login","does":"settle","at_us":512,"turn":3,"cost":0}]}
 //
 // `"first":true` stands in the first line that tells of a table that began empty: a log without it is not
-// whole. Left out is what is absent, zero or false. Instants count from the line's `time`; a turn
+// whole. Left out is what is absent, zero or false. A line's `time` is the machine's. Limits go by weir's own
+// clock, which is `clock_us` ahead of it (below zero: behind); instants count from the sum. A turn
 // (limit/turn.hpp) is what it has beyond the first one of its instant. API keys stand there as digests alone.
 //
 // Somebody may give back all of a key meanwhile. That is a line of its own, with nothing beside its time:
@@ -58,10 +59,11 @@ struct AppliedRule {
 };
 
 struct ReplayRecord {
-  std::uint64_t run = 0;  // of the table that was charged: ends with the process, unless a snapshot goes on
-  base::TimePoint start{};
-  base::TimePoint asked{};  // when the rules were; the epoch: they never were
-  limit::Turn turn = 0;     // of the charge; 0: nothing was charged in the table
+  std::uint64_t run = 0;    // of the table that was charged: ends with the process, unless a snapshot goes on
+  base::TimePoint start{};  // by weir's own clock, as all instants here
+  base::Duration clock_ahead{0};  // of that clock, before the machine's
+  base::TimePoint asked{};        // when the rules were; the epoch: they never were
+  limit::Turn turn = 0;           // of the charge; 0: nothing was charged in the table
   std::optional<base::Digest128> api_key;
   std::string_view user, org, service, device, tier, country;
   std::optional<double> load;  // where some rule looks at it
@@ -84,7 +86,8 @@ struct ForgottenKey {
 };
 struct ResetRecord {
   std::uint64_t run = 0;
-  base::TimePoint at{};
+  base::TimePoint at{};           // by weir's own clock
+  base::Duration clock_ahead{0};  // of that clock, before the machine's
   std::string_view rule;
   std::uint32_t asks = 0;  // policy::Rule::asks
   std::span<const ForgottenKey> keys;

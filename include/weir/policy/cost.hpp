@@ -21,13 +21,13 @@ struct CostSource {
   enum class Kind : std::uint8_t { None, Header, Query, Json };
   Kind kind = Kind::None;
   std::string name;         // of the header or query parameter; of Json a pointer (RFC 6901)
-  std::uint32_t scale = 0;  // 0: whole numbers; else decimal ones as well, times so much, rounded up
+  std::uint32_t scale = 0;  // 0: whole numbers; else all numbers, times so much, rounded up
 };
 
-// "5"; with a scale of 100 "19.99" is 1999, and "0.001" is 1. Exact, whatever the digits. nullopt where it is
-// no such number (no sign, no exponent, at most 18 decimal places) or comes to less than 1 or more than
-// kMaxCost.
-[[nodiscard]] std::optional<limit::Cost> parse_cost(std::string_view text, std::uint32_t scale) noexcept;
+// Reads a cost as JSON writes numbers. "5", "5.0" and "5e0" are 5; with a scale of 100 "19.99" is 1999, and
+// "0.001" is 1. The result is exact, whatever the digits. Returns nullopt for any other text, for one that is
+// no whole number where `scale` is 0, and for what comes to less than 1 or more than kMaxCost.
+[[nodiscard]] std::optional<limit::Cost> parse_cost(std::string_view text, std::uint32_t scale);
 
 // What the request's head says; `otherwise` where it says nothing. nullopt where it is faulty: no number that
 // parse_cost takes, or several that differ. REQUIRES a source in the head.

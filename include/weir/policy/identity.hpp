@@ -56,7 +56,8 @@ struct ClientSettings {
 
 // What a client shows beside its request, and room for what is found in it. Belongs to one exchange.
 struct Credentials {
-  base::TimePoint now{};                 // at which a token has to be in force
+  base::TimePoint now{};                 // by weir's own clock, which limits go by
+  base::TimePoint machine_now{};         // by the machine's clock, which the dates of tokens go by
   std::string_view certificate_subject;  // of the client's TLS certificate; empty: none was shown
   Claims claims;                         // of the verified token
   std::array<std::string, 5> decoded;    // values of query and cookies, where they came encoded

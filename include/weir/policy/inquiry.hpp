@@ -30,10 +30,16 @@ struct Inquiry {
   std::string certificate_subject;  // empty: the client shows no certificate
 };
 
+// When a described request is asked about.
+struct InquiryTime {
+  base::TimePoint limits;   // by weir's own clock, which limits go by
+  base::TimePoint machine;  // by the machine's, which the dates of tokens go by
+};
+
 // Under which host such a request leads to a route: that of the first route which takes it then, "localhost"
 // where that one asks for none, or where no route would take it. Nothing where the inquiry says which it is.
 [[nodiscard]] std::optional<std::string> fitting_host(const Inquiry& inquiry, std::span<const Route> routes,
-                                                      const ClientSettings& settings, base::TimePoint now,
+                                                      const ClientSettings& settings, const InquiryTime& time,
                                                       double load);
 
 // What a request is made of for rules, by these parts. `credentials` and the scratch strings outlive it.
@@ -51,7 +57,7 @@ class DescribedRequest {
   // The answer that such a head would get; nullopt: it is one. An inquiry that no head could say (line breaks
   // in it) gets 400. REQUIRES that the settings outlive it.
   [[nodiscard]] std::optional<http::Fault> read(const Inquiry& inquiry, const ClientSettings& settings,
-                                                base::TimePoint now, double load);
+                                                const InquiryTime& time, double load);
   // Shows the body to the rules as far as they ask for it. After the route is known.
   void show_body(std::span<const Rule> rules);
 

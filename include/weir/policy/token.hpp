@@ -29,10 +29,11 @@ class Claims {
 };
 
 struct TokenSettings {
-  std::string algorithm;  // HS256, HS384, HS512, RS256, … or ES512
-  std::string key;        // of HS…: the secret; else the public key as PEM
-  std::string issuer;     // what `iss` has to be; empty: anything
-  std::string audience;   // what `aud` has to be or to hold; empty: anything
+  std::string algorithm;     // HS256, HS384, HS512, RS256, … or ES512
+  std::string key;           // of HS…: the secret; else the public key as PEM
+  std::string issuer;        // what `iss` has to be; empty: anything
+  std::string audience;      // what `aud` has to be or to hold; empty: anything
+  base::Duration leeway{0};  // by which the issuer's clock may differ from this machine's
 };
 
 // Immutable; any thread may ask.
@@ -42,9 +43,9 @@ class TokenVerifier {
   // shorter than the hash (RFC 7518 §3.2).
   [[nodiscard]] static base::Result<TokenVerifier> make(TokenSettings settings);
 
-  // Fills `claims` and returns true where the token is genuine and in force at `now`: from `nbf`, included,
-  // to `exp`, not included (RFC 7519 §4.1.4, §4.1.5), each only where it stands there. Otherwise `claims` is
-  // empty.
+  // Fills `claims` and returns true where the token is genuine and in force at `now`, by the machine's clock:
+  // from `nbf` − leeway, included, to `exp` + leeway, not included (RFC 7519 §4.1.4, §4.1.5). A token without
+  // one of the two has no such bound. Otherwise `claims` is empty.
   bool verify(std::string_view token, base::TimePoint now, Claims& claims) const;
 
   [[nodiscard]] const TokenSettings& settings() const noexcept { return settings_; }

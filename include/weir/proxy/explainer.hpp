@@ -25,15 +25,16 @@ namespace weir::proxy {
 struct Look {
   limit::Charge charge;
   limit::Outcome outcome{};
-  bool held_here = false;  // it was answered from units that this process took in advance
-  std::string error{};     // why there is no outcome; empty: there is one
+  base::TimePoint clock{};  // Redis's, from which the outcome counts
+  bool held_here = false;   // it was answered from units that this process took in advance
+  std::string error{};      // why there is no outcome; empty: there is one
 };
 
 class Explainer {
  public:
   // `load`: of the system now, where the configuration looks at it, else 1.
   Explainer(const Configuration& config, const limit::KeyTable& table, SharedQueue& queue,
-            const policy::Inquiry& inquiry, base::TimePoint now, double load);
+            const policy::Inquiry& inquiry, const policy::InquiryTime& time, double load);
 
   // To be answered before explain(), in whatever order.
   [[nodiscard]] std::span<Look> remote() noexcept { return looks_; }
@@ -56,6 +57,7 @@ class Explainer {
   void tell_last(std::string_view fields);
   void tell_answer(unsigned status, std::string_view content_type, std::string_view fields,
                    std::string_view body);
+  [[nodiscard]] base::TimePoint reset_at(const policy::Decision& decision) const noexcept;
   [[nodiscard]] bool answers_itself() const;
   [[nodiscard]] std::string sentence(const policy::Decision& decision,
                                      std::span<const policy::Bill* const> bills) const;
@@ -64,7 +66,9 @@ class Explainer {
   const Configuration& config_;
   const limit::KeyTable& table_;
   SharedQueue& queue_;
-  const base::TimePoint now_;
+  const policy::InquiryTime time_;
+  base::TimePoint redis_now_{};  // of the first look
+  const base::TimePoint now_;    // by the clock of limits
   policy::DescribedRequest described_;
   const policy::Route* route_ = nullptr;
   std::vector<policy::Meeting> meetings_;

@@ -5,6 +5,7 @@
 #include "weir/limit/key_table.hpp"
 #include "weir/net/asio.hpp"
 #include "weir/net/clock.hpp"
+#include "weir/net/clock_step.hpp"
 #include "weir/net/watchdog.hpp"
 #include "weir/observe/access_record.hpp"
 #include "weir/observe/counters.hpp"
@@ -38,6 +39,7 @@ struct Shared {
   InFlight& in_flight;
   Crowd& crowd;
   BodyMemory& body_memory;
+  const net::ClockStep* clock_step = nullptr;  // null: nobody looks whether the machine's clock was set
 };
 
 class Worker {
@@ -66,6 +68,7 @@ class Worker {
   InFlight& in_flight;
   Crowd& crowd;
   BodyMemory& body_memory;
+  const net::ClockStep* clock_step;  // may be null
   Clearing clearing;
   Terms terms;
   BlockPool blocks;
@@ -95,8 +98,8 @@ class Worker {
   [[nodiscard]] std::unique_ptr<ExchangeSpace> take_space();
   void give_back(std::unique_ptr<ExchangeSpace> space);
 
-  // The HTTP-date of `now`, made once a second.
-  [[nodiscard]] std::string_view http_date(base::TimePoint now);
+  // Returns the HTTP-date of now, by the machine's clock. The text is made once a second.
+  [[nodiscard]] std::string_view http_date();
   // 32 hex digits that no other request has.
   void make_request_id(std::string& out);
 

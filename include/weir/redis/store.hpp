@@ -113,11 +113,12 @@ class Store {
                                                  std::span<limit::Outcome> outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
 
-  // Whether Redis is known to refuse such a bill now, so that there is no need to ask: then nothing is
-  // charged, and the outcomes are what it would say. Never where a line may delay. REQUIRES as for charge(),
-  // and that no line's rule is settled by answers.
-  [[nodiscard]] bool refuses(std::span<const limit::Charge> charges,
-                             std::span<limit::Outcome> outcomes) noexcept;
+  // Returns Redis's time if Redis is known to refuse such a bill then, so that there is no need to ask:
+  // nothing is charged, and the outcomes are what it would say, counted from that time as those of charge().
+  // Nullopt: Redis has to be asked, as always where a line may delay. REQUIRES as for charge(), and that no
+  // line's rule is settled by answers.
+  [[nodiscard]] std::optional<base::TimePoint> refuses(std::span<const limit::Charge> charges,
+                                                       std::span<limit::Outcome> outcomes) noexcept;
 
   // Gives back one charge whose promised departure was `departure`. Sent and forgotten. REQUIRES
   // charge.lease == 0.

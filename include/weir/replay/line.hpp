@@ -50,8 +50,8 @@ struct Line {
   bool is_reset = false;  // then `reset` alone says something, else all but that
   Reset reset;
   std::uint64_t run = 0;
-  bool first = false;  // of its run
-  base::TimePoint start{};
+  bool first = false;       // of its run
+  base::TimePoint start{};  // by the clock of the weir that wrote it, as all instants here
   base::TimePoint asked{};
   base::Duration total{};
   base::Duration upstream{};

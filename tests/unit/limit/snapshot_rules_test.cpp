@@ -24,7 +24,7 @@ class SnapshotOfOneRule : public testing::Test {
   static Restored restored(const std::string& bytes, const std::vector<SavedRule>& rules, TimePoint now,
                            KeyTable& table) {
     EXPECT_TRUE(check_snapshot(source_of(bytes), rules));
-    return restore_snapshot(source_of(bytes), rules, now, table).value();
+    return restore_snapshot(source_of(bytes), rules, {now}, table).value();
   }
 
   const Limiter daily_ = FixedWindow::make({5, 24h}).value();
@@ -81,7 +81,7 @@ class SnapshotOfChangedRule : public SnapshotOfOneRule {
       if (!after.introduce_former(kFormer, former_.rule)) return std::nullopt;
       return kFormer;
     };
-    return restore_snapshot(source_of(bytes), std::vector{is}, kStart, after, adopt).value();
+    return restore_snapshot(source_of(bytes), std::vector{is}, {kStart}, after, adopt).value();
   }
 
   const Limiter twice_ = FixedWindow::make({10, 24h}).value();

@@ -63,7 +63,7 @@ TEST_P(RandomTables, AnswerAsBeforeWhenTheyComeBack) {
   EXPECT_EQ(checked->names.k1, kNames.k1);
 
   KeyTable again(5'000);
-  const auto restored = restore_snapshot(source_of(bytes), rules_, now_, again);
+  const auto restored = restore_snapshot(source_of(bytes), rules_, {now_}, again);
   ASSERT_TRUE(restored);
   EXPECT_EQ(restored->keys, checked->keys);
   EXPECT_EQ(restored->drained + restored->changed + restored->left_out, 0);
@@ -143,7 +143,7 @@ TEST_F(SnapshotTest, TimePassesWhileNobodyLooks) {
   const auto live = keys_of(table, rules_, then);
   KeyTable again(5'000);
   const auto bytes = written(table, rules_, now_);
-  const auto restored = restore_snapshot(source_of(bytes), rules_, then, again);
+  const auto restored = restore_snapshot(source_of(bytes), rules_, {then}, again);
   ASSERT_TRUE(restored);
   EXPECT_EQ(restored->drained, all.size() - live.size());
   EXPECT_EQ(keys_of(again, rules_, then), live);

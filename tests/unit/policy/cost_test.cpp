@@ -22,8 +22,28 @@ TEST(ParseCost, WholeNumbers) {
       {"", kFaulty},
       {"-1", kFaulty},
       {"+1", kFaulty},
-      {"1.0", kFaulty},
-      {"1e3", kFaulty},
+      {"1.0", 1},
+      {"5.000", 5},
+      {"5.5", kFaulty},
+      {"5.0000000000000000000000000000001", kFaulty},
+      {"1e3", 1000},
+      {"5e0", 5},
+      {"5E+0", 5},
+      {"50e-1", 5},
+      {"0.5e1", 5},
+      {"55e-1", kFaulty},
+      {"1e10", kFaulty},
+      {"1e400", kFaulty},
+      {"1e-400", kFaulty},
+      {"0e3", kFaulty},
+      {"e3", kFaulty},
+      {"1e", kFaulty},
+      {"1e+", kFaulty},
+      {"1e1e1", kFaulty},
+      {"1e0.5", kFaulty},
+      {"1.e3", kFaulty},
+      {".1e3", kFaulty},
+      {"-1e3", kFaulty},
       {"0x10", kFaulty},
       {" 1", kFaulty},
       {"1 ", kFaulty},
@@ -176,7 +196,20 @@ TEST(CostInBody, ANumberIsTakenAsWritten) {
   EXPECT_EQ(of(R"({"n": 1.00000000000000001})", 100), 101U);  // a double would be 1
   EXPECT_EQ(of(R"({"n": 1.5e1})", 1), 15U);
   EXPECT_EQ(of(R"({"n": 0.29})", 100), 29U);
-  EXPECT_EQ(of(R"({"n": 1.0})", 0), kFaulty);
+  EXPECT_EQ(of(R"({"n": 1e-400})", 100), 1U);  // a double would be 0
+}
+
+TEST(CostInBody, WholeNumbersMayBeWrittenWithPointExponentOrQuotes) {
+  const auto of = [](const std::string& number) {
+    return cost_in_body({Kind::Json, "/n", 0}, "{\"n\": " + number + "}", 3);
+  };
+  for (const auto* five :
+       {"5", "5.0", "5e0", "5E0", "0.5e1", "50e-1", "5.000e+0", "\"5\"", "\"5.0\"", "\"5e0\""})
+    EXPECT_EQ(of(five), 5U) << five;
+  EXPECT_EQ(of("\"1e3\""), 1000U);
+  for (const auto* faulty :
+       {"5.5", "\"5.5\"", "55e-1", "1e-1", "1e400", "\"1e400\"", "-5.0", "\"-5\"", "\"5 \"", "\"e3\""})
+    EXPECT_EQ(of(faulty), kFaulty) << faulty;
 }
 
 }  // namespace

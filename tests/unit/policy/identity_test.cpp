@@ -82,6 +82,21 @@ std::string told_by(std::initializer_list<std::string_view> lines) {
   return forwarded_client(settings, ip("10.0.0.1"), head.fields).to_string();
 }
 
+TEST(ForwardedClient, ALeadingZeroIsNoAddressAndACompatibleAddressIsIPv4) {
+  ClientSettings settings;
+  settings.trusted_proxies = {cidr("10.0.0.0/8")};
+  const auto of = [&](std::string_view list) {
+    auto head = head_with({});
+    head.fields.push_back({"X-Forwarded-For", list, http::FieldId::XForwardedFor, false});
+    return forwarded_client(settings, ip("10.0.0.1"), head.fields);
+  };
+  for (const auto* octal : {"203.0.113.007", "203.000.113.7", "0203.0.113.7", "203.0.113.007:80"})
+    EXPECT_EQ(of(octal), ip("10.0.0.1")) << octal;
+  for (const auto* v4 : {"::203.0.113.7", "[::203.0.113.7]:80", "::cb00:7107", "::ffff:203.0.113.7"})
+    EXPECT_EQ(of(v4), ip("203.0.113.7")) << v4;
+  EXPECT_EQ(of("::1"), ip("::1"));
+}
+
 TEST(ForwardedClient, ReadsForwardedWhereProxiesWriteThat) {
   struct Case {
     std::initializer_list<std::string_view> lines;

@@ -15,7 +15,8 @@ class InquiryTest : public testing::Test {
     Inquiry inquiry;
     inquiry.host = "a";
     change(inquiry);
-    return described_.emplace().read(inquiry, settings_, base::TimePoint(base::Duration(7)), 0.5);
+    return described_.emplace().read(
+        inquiry, settings_, {base::TimePoint(base::Duration(7)), base::TimePoint(base::Duration(9))}, 0.5);
   }
 
   ClientSettings settings_;
@@ -69,7 +70,7 @@ TEST_F(InquiryTest, WithoutAHostTheFirstThatLeadsToARouteIsTaken) {
   inquiry.host.reset();
   const auto host = [&](const char* target) {
     inquiry.target = target;
-    return fitting_host(inquiry, routes, settings_, base::TimePoint{}, 0);
+    return fitting_host(inquiry, routes, settings_, {}, 0);
   };
   EXPECT_EQ(host("/shop/1"), "shop.example.com");
   EXPECT_EQ(host("/api"), "api.example.com");

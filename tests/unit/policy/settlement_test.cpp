@@ -65,7 +65,7 @@ TEST(Settlement, AHeaderSaysAWholeNumberFromZero) {
   EXPECT_EQ(in_header({{"X-Tokens", "7"}, {"X-Tokens", "7"}}), amount(7));
   EXPECT_EQ(in_header({{"X-Tokens", "7"}, {"X-Tokens", "8"}}), kUnreadable);
   EXPECT_EQ(in_header({{"X-Tokens", "00000000000000000000000000000250"}}), amount(250));
-  for (const auto text : {"", "-1", "+1", "1e3", "0x10", "0.0", "5.", "7, 7", "."})
+  for (const auto text : {"", "-1", "+1", "0x10", "5.5", "5.", "7, 7", ".", "e3", "1e", "55e-1"})
     EXPECT_EQ(in_header({{"X-Tokens", text}}), kUnreadable) << text;
 }
 
@@ -75,6 +75,25 @@ TEST(Settlement, WhatIsMoreThanAnythingMayCostIsTheMost) {
     EXPECT_EQ(in_header({{"X-Tokens", text}}), amount(limit::kMaxCost)) << text;
   for (const auto text : {"21474836.49", "2147483649", "123456789012345678901234567890.5"})
     EXPECT_EQ(in_header({{"X-Tokens", text}}, 100), amount(limit::kMaxCost)) << text;
+}
+
+TEST(Settlement, AWholeNumberMayHaveAPointOrAnExponent) {
+  for (const auto text : {"5", "5.0", "5e0", "5E0", "0.5e1", "50e-1", "005.000"})
+    EXPECT_EQ(in_header({{"X-Tokens", text}}), amount(5)) << text;
+  for (const auto text : {"0.0", "0e3", "0.00e-1"})
+    EXPECT_EQ(in_header({{"X-Tokens", text}}), amount(0)) << text;
+  EXPECT_EQ(in_header({{"X-Tokens", "1e3"}}), amount(1000));
+  EXPECT_EQ(in_header({{"X-Tokens", "1e-400"}}, 100), amount(1));
+}
+
+// Larger than a double can be, too.
+TEST(Settlement, AnAmountBeyondAllBoundsIsTheMost) {
+  const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/n"};
+  for (const std::string text : {"1e10", "1e308", "1e309", "1e400", "1.5E+99999", "0.001e400", "\"1e400\""}) {
+    EXPECT_EQ(told_in_body(settlement, "{\"n\":" + text + "}"), amount(limit::kMaxCost)) << text;
+  }
+  EXPECT_EQ(in_header({{"X-Tokens", "1e400"}}), amount(limit::kMaxCost));
+  EXPECT_EQ(in_header({{"X-Tokens", "1e400"}}, 100), amount(limit::kMaxCost));
 }
 
 TEST(Settlement, AScaleTakesDecimalsRoundedUp) {
@@ -92,6 +111,9 @@ TEST(Settlement, ABodySaysItUnderItsPointer) {
   EXPECT_EQ(in(R"({"usage":{"total_tokens":"41"}})"), amount(41));
   EXPECT_EQ(in(R"({"usage":{"total_tokens":0}})"), amount(0));
   EXPECT_EQ(in(R"({"usage":{"total_tokens":1.2e3}})"), amount(1200));
+  for (const auto* body : {R"({"usage":{"total_tokens":41.0}})", R"({"usage":{"total_tokens":41e0}})",
+                           R"({"usage":{"total_tokens":"41.0"}})", R"({"usage":{"total_tokens":"4.1e1"}})"})
+    EXPECT_EQ(in(body), amount(41)) << body;
   EXPECT_EQ(in(R"({"usage":{}})"), kNothing);
   EXPECT_EQ(in(""), kNothing);
   for (const auto body :
@@ -103,7 +125,7 @@ TEST(Settlement, ABodySaysItUnderItsPointer) {
 // It would give the reserve back for an answer that says nothing.
 TEST(Settlement, AStringThatIsNoNumberIsNotNothing) {
   const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/n"};
-  for (const std::string text : {"none", "unavailable", "e", "12e2", "1E3", "0e0", ""})
+  for (const std::string text : {"none", "unavailable", "e", "1e", "e3", "12e2x", "-1e3", ""})
     EXPECT_EQ(told_in_body(settlement, R"({"n":")" + text + "\"}"), kUnreadable) << text;
 }
 

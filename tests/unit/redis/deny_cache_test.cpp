@@ -48,7 +48,7 @@ class Denials : public ::testing::Test {
   }
   bool refuses(std::span<const Charge> bill) {
     std::vector<Outcome> outcomes(bill.size());
-    return cache_.refuses(bill, outcomes, ours());
+    return cache_.refuses(bill, outcomes, ours()).has_value();
   }
 
   limit::Limiter one_a_second_ = token_bucket({1, 1s}, 1);
@@ -72,7 +72,7 @@ TEST_F(Denials, SayWhatRedisWouldSay) {
       const bool log = std::holds_alternative<limit::SlidingLog>(rule.limiter);
       const Charge line{key_, &rule.limiter, log || dice.one_in(2) ? static_cost : dice.cost(rule)};
       Outcome here, there;
-      const bool refused = cache_.refuses({&line, 1}, {&here, 1}, ours());
+      const bool refused = cache_.refuses({&line, 1}, {&here, 1}, ours()).has_value();
       ask({&line, 1}, {&there, 1});
       if (refused) {
         ++denied[static_cast<std::size_t>(rule.algorithm)];
