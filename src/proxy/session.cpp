@@ -99,8 +99,7 @@ void Session::on_tick() noexcept {
   if (may_doze()) doze();
 }
 
-// Whether ticks would find nothing new: what ends a doze is a deadline that is armed, a wait for others that
-// begins, and whoever wants all sessions looked at.
+// Returns true if ticks find nothing new until a deadline is armed, a wait begins, or all sessions are woken.
 bool Session::may_doze() const noexcept {
   const bool counts = state_ == State::Idle || (state_ == State::Begun && begun_ticks_ < kQuietAfterTicks);
   return !counts && !waits_for_others_ && !worker.draining && !entrance_closed_;
@@ -238,8 +237,7 @@ net::Task<std::size_t> Session::await_head() {
   }
 }
 
-// No request begins while limits are handed over. One that has come meanwhile is neither late nor idle for
-// the time that it waits here.
+// Waits until limits were handed over. A request that has come meanwhile is neither late nor idle for it.
 net::Task<void> Session::sit_out() {
   const bool asks = !inbox.empty();
   if (asks) {
@@ -313,8 +311,7 @@ void Session::log_refusal(const http::Fault& fault, observe::ClientError kind, s
   worker.access_log->record(record);
 }
 
-// Closes so that the last answer is not lost: our end first, then what the client still sends is read and
-// dropped, within bounds (RFC 9112 §9.6). Where connections run short it goes with those that are silent.
+// Closes our end first, then drops what still comes, so that the last answer arrives (RFC 9112 §9.6).
 net::Task<void> Session::linger() {
   client.shutdown_send();
   lingers_ = true;
