@@ -15,7 +15,7 @@ namespace {
 
 using Words = std::vector<std::uint64_t>;
 
-constexpr std::uint64_t kMark = 1'700'000'000'000'000, kKey = 15, kEntries = 18, kVariant = 7, kNumbers = 8;
+constexpr std::uint64_t kMark = 1'700'000'000'000'000, kKey = 16, kEntries = 19, kVariant = 7, kNumbers = 8;
 
 // A snapshot of one rule and one key, word by word.
 class SnapshotDamage : public testing::Test {
@@ -24,9 +24,10 @@ class SnapshotDamage : public testing::Test {
     return {kSnapshotMagic,
             kSnapshotVersion,
             kMark,
+            kMark,
             1,
             2,
-            1,  // saved at, names, one rule
+            1,  // saved at by both clocks, names, one rule
             1,
             'r',
             0,  // its name, no limiter
@@ -83,6 +84,8 @@ TEST_F(SnapshotDamage, WhatIsRightIsRead) {
 TEST_F(SnapshotDamage, TimesAndRulesThatThereAreNot) {
   EXPECT_EQ(told_of_daily(2, kLatest), "");
   EXPECT_EQ(told_of_daily(2, kLatest + 1), "is damaged: it is from no time");
+  EXPECT_EQ(told_of_daily(3, kLatest), "");
+  EXPECT_EQ(told_of_daily(3, kLatest + 1), "is damaged: it is from no time");
   EXPECT_EQ(told_of_daily(kKey, kLatest << kDrainedAt), "");
   EXPECT_EQ(told_of_daily(kKey, (kLatest + 1) << kDrainedAt), "is damaged: a key is of no rule or time");
   EXPECT_EQ(told_of_daily(kKey, kMark << kDrainedAt | 1), "is damaged: a key is of no rule or time");
@@ -93,12 +96,12 @@ TEST_F(SnapshotDamage, TimesAndRulesThatThereAreNot) {
 }
 
 TEST_F(SnapshotDamage, CountsBeyondTheirBounds) {
-  EXPECT_EQ(told_of_daily(5, kMaxRules + 1), "is damaged: it has too many rules");
-  EXPECT_EQ(told_of_daily(6, kLongestRuleName + 1), "is damaged: it has too many letters in a name");
-  EXPECT_EQ(told_of_daily(8, kMostLimiters + 1), "is damaged: it has too many limiters of a rule");
-  EXPECT_EQ(told_of_daily(9, kMostVariants + 1), "is damaged: it has too many variants of a rule");
-  EXPECT_EQ(told_of_daily(13, 1), "is damaged: it has too many limiters of a variant");
-  EXPECT_EQ(told_of_daily(14, kMostSharedCells + 1), "is damaged: it has too many shared cells");
+  EXPECT_EQ(told_of_daily(6, kMaxRules + 1), "is damaged: it has too many rules");
+  EXPECT_EQ(told_of_daily(7, kLongestRuleName + 1), "is damaged: it has too many letters in a name");
+  EXPECT_EQ(told_of_daily(9, kMostLimiters + 1), "is damaged: it has too many limiters of a rule");
+  EXPECT_EQ(told_of_daily(10, kMostVariants + 1), "is damaged: it has too many variants of a rule");
+  EXPECT_EQ(told_of_daily(14, 1), "is damaged: it has too many limiters of a variant");
+  EXPECT_EQ(told_of_daily(15, kMostSharedCells + 1), "is damaged: it has too many shared cells");
   auto words = of_log({{kMark, 1}});
   words.at(kEntries) = SlidingLog::kMostExact + 1;
   EXPECT_EQ(told(words, exact_), "is damaged: it has too many entries in a log");

@@ -89,6 +89,17 @@ TEST(Token, IsInForceFromNotBeforeUpToExpiry) {
     EXPECT_FALSE(at(faulty, kNow)) << faulty;
 }
 
+TEST(Token, LeewayWidensBothBounds) {
+  const auto lenient = verifier({"HS256", kSecret, {}, {}, 30s});
+  const auto at = [&](const char* claims, base::TimePoint now) {
+    return accepted(lenient, signed_token(std::string(R"({"sub":"a",)") + claims + "}", kSecret), now);
+  };
+  EXPECT_TRUE(at(R"("exp":1700000000)", kNow + 30s - 1us));
+  EXPECT_FALSE(at(R"("exp":1700000000)", kNow + 30s));
+  EXPECT_TRUE(at(R"("nbf":1700000000)", kNow - 30s));
+  EXPECT_FALSE(at(R"("nbf":1700000000)", kNow - 30s - 1us));
+}
+
 TEST(Token, IsOfTheIssuerAndForTheAudienceAskedFor) {
   const auto strict = verifier({"HS256", kSecret, "https://login", "api"});
   const auto with = [&](const char* claims) {
@@ -227,7 +238,7 @@ TEST(TokenIdentity, AClaimIsBelievedFromAnyoneAndAHeaderIsNot) {
   const auto token = "Bearer " + signed_token(R"({"sub":"ann","did":"d1","exp":1700000001})", kSecret);
   const auto head = head_with({{"Authorization", token}, {"X-Org", "acme"}});
   Credentials credentials;
-  credentials.now = kNow;
+  credentials.machine_now = kNow;
   const auto client = identify(settings, ip("203.0.113.7"), head, credentials);
   EXPECT_EQ(client.user, "ann");
   EXPECT_EQ(client.device, "d1");
@@ -235,7 +246,7 @@ TEST(TokenIdentity, AClaimIsBelievedFromAnyoneAndAHeaderIsNot) {
   ASSERT_NE(client.claims, nullptr);
   EXPECT_EQ(client.claims->find("sub"), "ann");
 
-  credentials.now = kNow + 1s;
+  credentials.machine_now = kNow + 1s;
   const auto later = identify(settings, ip("203.0.113.7"), head, credentials);
   EXPECT_EQ(later.user, "");
   EXPECT_EQ(later.claims, nullptr);
