@@ -216,18 +216,14 @@ std::vector<Warning> warnings_of(const Settings& settings, const std::string& fi
   return warnings;
 }
 
-int tell_unknown(const std::vector<std::string>& unknown) {
-  for (const auto& line : unknown) std::cerr << line << '\n';
-  return unknown.empty() ? kDone : kFailed;
-}
-
 int check(const Words& words) {
   const auto settings = load_settings(words.config);
   const auto warnings = warnings_of(settings, words.config);
   std::cout << (words.json ? check_json(settings, warnings) : describe(settings)) << std::flush;
   for (const auto& [where, what] : warnings) std::cerr << where << ": warning: " << what << '\n';
-  const int resolved = words.resolve ? tell_unknown(find_unknown_names(settings)) : kDone;
-  return words.strict && !warnings.empty() ? kFailed : resolved;
+  const auto unknown = words.resolve ? find_unknown_names(settings) : std::vector<std::string>{};
+  for (const auto& line : unknown) std::cerr << line << '\n';
+  return !unknown.empty() || (words.strict && !warnings.empty()) ? kFailed : kDone;
 }
 
 int do_check(const Words& words) {
