@@ -1,5 +1,5 @@
 // What a request says by name is read up to a bound; beyond it the request is refused, and costs no more.
-#include "policy/sample.hpp"
+#include "unit/policy/sample.hpp"
 
 #include "weir/policy/client_address.hpp"
 

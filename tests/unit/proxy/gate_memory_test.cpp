@@ -45,7 +45,7 @@ struct Asking : LoneWorker {
   void end() {
     gate->abandon();
     gate.reset();
-    space = std::make_unique<ExchangeSpace>(worker.blocks);
+    space = std::make_unique<ExchangeSpace>(worker);
     space->request.head = &head;
     gate = std::make_unique<Gate>(worker, config, *space);
   }
@@ -65,7 +65,7 @@ struct Asking : LoneWorker {
   }
 
   http::RequestHead head;
-  std::unique_ptr<ExchangeSpace> space = std::make_unique<ExchangeSpace>(worker.blocks);
+  std::unique_ptr<ExchangeSpace> space = std::make_unique<ExchangeSpace>(worker);
   std::unique_ptr<Gate> gate = std::make_unique<Gate>(worker, config, *space);
   Ruling ruling{};
 };

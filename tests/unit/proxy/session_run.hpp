@@ -108,9 +108,15 @@ class SessionRun {
     SharedQueue queue{1};
     InFlight in_flight{0};
     Crowd crowd{0};
+    BodyMemory body_memory{64 << 20};
     observe::Counters counters{{.routes = 1, .rules = 1, .upstreams = 1}};
     Worker worker{context.get_executor(),
-                  {.clock = clock, .table = table, .queue = queue, .in_flight = in_flight, .crowd = crowd},
+                  {.clock = clock,
+                   .table = table,
+                   .queue = queue,
+                   .in_flight = in_flight,
+                   .crowd = crowd,
+                   .body_memory = body_memory},
                   edition,
                   nullptr,
                   counters,
