@@ -14,7 +14,7 @@ import time
 import unittest
 
 from harness import SANITIZED, TestCase, Upstream, Weir, config, eventually, get, main, metric, rule
-from lineage import Lineage
+from lineage import Lineage, adopt_orphans
 
 LIBRARY = next(iter(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None)
 SECRET = "s" * 40
@@ -51,6 +51,10 @@ class MachineClock:
 @unittest.skipIf(SANITIZED, "a sanitizer's library has to be the first")
 @unittest.skipIf(LIBRARY is None, "libfaketime is not installed")
 class ClockSet(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        adopt_orphans()
+
     def setUp(self):
         self.upstream = self.start(Upstream())
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weir-state-")))

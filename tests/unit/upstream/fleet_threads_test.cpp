@@ -30,9 +30,14 @@ UpstreamSettings settings_of(ServerSettings server) {
   return settings;
 }
 
+// With an address, for one without is down.
+Server server(const char* name) {
+  return {name, net::resolve({.host = "127.0.0.1", .port = 1, .unix_path = {}}).value()};
+}
+
 TEST(FleetThreads, NoMoreEnterThanMay) {
   const auto settings = settings_of({.max_in_flight = 3});
-  Fleet fleet(settings, {{"a:1", {}}});
+  Fleet fleet(settings, {server("a:1")});
   auto& member = fleet.member(0);
   std::atomic<int> inside{0};
   std::atomic<int> most{0};
@@ -55,7 +60,7 @@ TEST(FleetThreads, NoMoreEnterThanMay) {
 TEST(FleetThreads, ALimitIsTheLimitWhoeverAsks) {
   const auto bucket = limit::TokenBucket::make({.count = 1'000, .period = std::chrono::hours{1}}, 1'000);
   const auto settings = settings_of({.limit = bucket.value()});
-  Fleet fleet(settings, {{"a:1", {}}});
+  Fleet fleet(settings, {server("a:1")});
   std::atomic<int> admitted{0};
   together([&](int) {
     for (int i = 0; i < 1'000; ++i)
@@ -68,7 +73,7 @@ TEST(FleetThreads, ALimitIsTheLimitWhoeverAsks) {
 TEST(FleetThreads, ChangesAreToldOnceAndInOrder) {
   const auto settings = settings_of({});
   std::vector<bool> told;  // whether it went out; under the member's lock
-  Fleet fleet(settings, {{"a:1", {}}}, [&](const std::string& line) {
+  Fleet fleet(settings, {server("a:1")}, [&](const std::string& line) {
     told.push_back(line.find(" is out for ") != std::string::npos);
   });
   auto& member = fleet.member(0);
@@ -85,7 +90,8 @@ TEST(FleetThreads, ChangesAreToldOnceAndInOrder) {
     }
   });
   for (std::size_t at = 0; at < told.size(); ++at) ASSERT_EQ(told[at], at % 2 == 0) << at;
-  EXPECT_EQ(member.ejections(), (told.size() + 1) / 2);
+  EXPECT_LE(told.size(), 2 * OutageLog::kMostOutages) << "all of it happens within a minute";
+  EXPECT_GE(member.ejections(), (told.size() + 1) / 2);
 }
 
 TEST(FleetThreads, WhoConnectsWhileItMovesIsToldOneOfBothPlaces) {
@@ -117,7 +123,7 @@ TEST(FleetThreads, WhoIsTooLateForATrialSpendsNoUnit) {
   auto settings = settings_of({.limit = bucket.value()});
   settings.servers.emplace_back();
   settings.ejection = {.least = base::Duration{1}, .most = base::Duration{1}};
-  Fleet fleet(settings, {{"a:1", {}}, {"b:1", {}}});
+  Fleet fleet(settings, {server("a:1"), server("b:1")});
   auto& member = fleet.member(0);
   auto now = kStart;
   std::barrier next_trial(kThreads, [&]() noexcept {
@@ -143,7 +149,7 @@ TEST(FleetThreads, WhoIsTooLateForATrialSpendsNoUnit) {
 TEST(FleetThreads, ATrialHasOneTaker) {
   const auto settings = settings_of({});
   for (int round = 0; round < 200; ++round) {
-    Fleet fleet(settings, {{"a:1", {}}});
+    Fleet fleet(settings, {server("a:1")});
     fleet.member(0).unreachable(kStart);
     std::atomic<int> taken{0};
     together([&](int) {
