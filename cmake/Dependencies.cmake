@@ -13,6 +13,10 @@ pkg_check_modules(HIREDIS REQUIRED IMPORTED_TARGET hiredis)
 pkg_check_modules(JWT REQUIRED IMPORTED_TARGET libjwt)
 pkg_check_modules(MAXMINDDB REQUIRED IMPORTED_TARGET libmaxminddb)
 find_library(CCTZ_LIBRARY cctz REQUIRED)  # comes without a description of itself
+find_file(WEIR_DYGRAPH dygraph.min.js PATHS /usr/share/javascript/dygraphs NO_DEFAULT_PATH)  # the dashboard carries it
+if(NOT WEIR_DYGRAPH)
+  message(FATAL_ERROR "dygraph.min.js is missing: install libjs-dygraphs, or say where it is with -DWEIR_DYGRAPH=FILE")
+endif()
 
 find_program(CCACHE ccache)
 if(CCACHE)  # which has to be told that precompiled headers hide what stands in __TIME__ and in macros (its manual)

@@ -51,10 +51,19 @@ endfunction()
 # the same ending may be a part of it.
 function(weir_embed target file)
   set(source ${PROJECT_SOURCE_DIR}/src/${file})
-  set(output ${PROJECT_BINARY_DIR}/embedded/${file}.inc)
   get_filename_component(folder ${source} DIRECTORY)
   get_filename_component(ending ${source} EXT)
   file(GLOB parts CONFIGURE_DEPENDS ${folder}/*${ending})
+  weir_embed_as(${target} ${source} ${file} ${parts})
+endfunction()
+
+# The same for a file anywhere, as <file>.inc. Further arguments are the files that it is made of.
+function(weir_embed_as target source file)
+  set(output ${PROJECT_BINARY_DIR}/embedded/${file}.inc)
+  set(parts ${ARGN})
+  if(NOT parts)
+    set(parts ${source})
+  endif()
   add_custom_command(OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -DSOURCE=${source} -DOUTPUT=${output} -P ${PROJECT_SOURCE_DIR}/cmake/Embed.cmake
     DEPENDS ${parts} ${PROJECT_SOURCE_DIR}/cmake/Embed.cmake VERBATIM)

@@ -36,11 +36,8 @@ constexpr std::array kFiles{
     file("/web/page.css", kStyle,
 #include "admin/web/page.css.inc"
          ),
-    file("/web/uplot.css", kStyle,
-#include "admin/web/vendor/uPlot.min.css.inc"
-         ),
-    file("/web/uplot.js", kScript,
-#include "admin/web/vendor/uPlot.iife.min.js.inc"
+    file("/web/dygraph.js", kScript,
+#include "admin/web/dygraph.js.inc"
          ),
     file("/web/main.js", kScript,
 #include "admin/web/main.js.inc"

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """The dashboard, as a headless Chromium sees it: without complaints, without a request to elsewhere, alive, readable."""
 
-import hashlib
 import pathlib
 import os
 import re
@@ -10,7 +9,7 @@ import time
 import unittest
 
 from browser import Browser, find_chromium
-from harness import Client, TestCase, Upstream, Weir, config, get, main, rule
+from harness import Client, TestCase, Upstream, Weir, closed_port, config, get, main, rule
 
 WEB = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "src" / "admin" / "web"
 RULES = (rule("per-ip", "10/s", burst=5, key='["ip"]') + rule("candidate", "2/s", key='["ip"]', mode='"shadow"')
@@ -113,7 +112,7 @@ class Dashboard(TestCase):
             self.assertIn("token_bucket 10/s, burst 5", rows)
             self.assertLess(rows.index("per-ip"), rows.index("login"))  # who refuses stands first
             self.assertIn(self.upstream.address, page.text("#upstreams"))
-            self.assertEqual(page.evaluate("document.querySelectorAll('.plot canvas').length"), 3)
+            self.assertEqual(page.evaluate("[...document.querySelectorAll('.plot')].filter((plot) => plot.querySelector('canvas')).length"), 3)
             before = page.text("#freshness")
             page.await_true(f"document.querySelector('#freshness').innerText !== {before!r}")
             self.assert_clean(weir, page)
@@ -160,6 +159,28 @@ class Dashboard(TestCase):
         self.assertRegex(rules[0], r"^per-ip\s+Refused\s")
         self.assertRegex(rules[-1], r"^candidate\s+shadow\s+Would be refused\s")
         self.assertNotRegex(rules[-1], r"\bRefused\b")
+
+    def test_a_short_list_of_clients_is_not_stretched_to_a_long_one(self):
+        weir = self.weir_of(client='trusted_proxies = ["127.0.0.1"]', rules=rule("per-ip", "2/day", key='["ip"]'))
+        for client in range(6):
+            self.statuses(weir.port, 3 if client == 0 else 1, x_forwarded_for=f"203.0.113.{client}")
+        page = self.open(weir)
+        page.await_true("document.querySelectorAll('.heavy tbody tr').length === 7")
+        heights = page.evaluate("[...document.querySelectorAll('.heavy tbody tr')].map((row) => row.getBoundingClientRect().height)")
+        self.assertLess(max(heights) - min(heights), 2, heights)  # a line between rows
+
+    def test_the_headline_says_what_needs_a_look_and_limiting_does_not(self):
+        self.upstream_away = closed_port()
+        text = config(self.upstream.port, self.upstream_away, rules=RULES, upstream='eject = { least = "1h", most = "1h" }')
+        weir = self.start(Weir(text))
+        self.statuses(weir.port, 20)
+        page = self.open(weir)
+        page.await_true("document.querySelector('#findings').innerText.includes('servers')")
+        page.await_true("document.querySelector('#headline').innerText.includes('limiting')")
+        self.assertEqual(page.text("#headline"), "Needs a look: upstream api. 1 rule is limiting clients.")
+        self.assertIn(f"1 of 2 servers is out: 127.0.0.1:{self.upstream_away}.", page.text("#findings"))
+        self.assertIn("ejected 1 time since the start", page.text("#upstreams"))
+        self.assert_clean(weir, page)
 
     def test_what_it_explains_is_what_happens(self):
         weir = self.weir_of(rules=rule("candidate", "1/day", key='["ip"]', mode='"shadow"') + rule("per-ip", "9/day", key='["ip"]'),
@@ -225,10 +246,11 @@ class Dashboard(TestCase):
             self.assertEqual(get(weir.admin, path).status, 401)
 
 
-class Vendored(unittest.TestCase):
-    def test_what_is_not_ours_is_as_it_was_released(self):
-        for name, digest in re.findall(r"^\| (\S+) \| \S+ \| ([0-9a-f]{64}) \|$", (WEB / "vendor" / "README.md").read_text(), re.M):
-            self.assertEqual(hashlib.sha256((WEB / "vendor" / name).read_bytes()).hexdigest(), digest, name)
+class Tree(unittest.TestCase):
+    def test_no_file_of_the_page_is_a_third_party_s(self):
+        self.assertEqual([each.name for each in WEB.iterdir() if each.is_dir()], [])
+        for file in WEB.iterdir():
+            self.assertLess(max(map(len, file.read_text().splitlines())), 1000, f"{file.name} is minified")
 
 
 if __name__ == "__main__":

@@ -1,27 +1,31 @@
-// The three charts of requests a second, and the small ones of rules.
+// The three charts of requests a second, drawn by Dygraph, and the small ones of rules.
 
 import { find, say } from "./dom.js";
 import { clock, rate } from "./words.js";
 
 const kKept = 15 * 60 * 1000; // milliseconds that are shown at most,
-const kLeast = 3 * 60; // and seconds at least, however short weir has run
+const kLeast = 3 * 60 * 1000; // and at least, however short weir has run
 const kSeries = ["admitted", "delayed", "refused"];
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-// Rates at instants: what all three charts show.
+// Of its plugins these two are all that is drawn. The legend would style elements inline, which the page's
+// Content-Security-Policy forbids.
+Dygraph.PLUGINS = [Dygraph.Plugins.Axes, Dygraph.Plugins.Grid];
+
+// Rates at instants: what all three charts show. A row is an instant and the three rates then, or nulls.
 class Track {
-  times = []; // in seconds, as uPlot has them
-  values = { admitted: [], delayed: [], refused: [] };
+  rows = [];
 
   push(milliseconds, rates) {
-    this.times.push(milliseconds / 1000);
-    for (const name of kSeries) this.values[name].push(rates ? rates[name] : null);
-    const oldest = (milliseconds - kKept) / 1000;
-    while (this.times[0] < oldest) {
-      this.times.shift();
-      for (const name of kSeries) this.values[name].shift();
-    }
+    this.rows.push([new Date(milliseconds), ...kSeries.map((name) => (rates ? rates[name] : null))]);
+    while (this.rows[0][0] < milliseconds - kKept) this.rows.shift();
+  }
+
+  // The rows of one chart.
+  of(name) {
+    const at = kSeries.indexOf(name) + 1;
+    return this.rows.map((row) => [row[0], row[at]]);
   }
 }
 
@@ -30,10 +34,8 @@ export class Charts {
   #plots = new Map();
 
   constructor() {
-    for (const name of kSeries) this.#plots.set(name, undefined);
-    const rebuild = () => this.#build();
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", rebuild);
-    new ResizeObserver(() => this.#fit()).observe(find(".charts"));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#build());
+    new ResizeObserver(() => this.#plots.forEach((chart) => chart.resize())).observe(find(".charts"));
   }
 
   // What weir remembers of the time before this page was opened.
@@ -51,84 +53,72 @@ export class Charts {
   // `rates`: null for a time of which nothing is known.
   push(milliseconds, rates) {
     this.#track.push(milliseconds, rates);
-    this.#show();
+    if (this.#plots.size === 0) this.#build();
+    else this.#show();
   }
 
   #build() {
+    if (this.#track.rows.length === 0) return;
     for (const name of kSeries) {
       this.#plots.get(name)?.destroy();
-      this.#plots.set(name, plot(name, this.#data(name)));
+      this.#plots.set(name, plot(name, this.#track.of(name)));
     }
     this.#show();
   }
 
-  #data(name) {
-    return [this.#track.times, this.#track.values[name]];
-  }
-
   #show() {
-    const latest = this.#track.times.at(-1);
-    if (latest === undefined) return;
-    const oldest = Math.min(this.#track.times[0], latest - kLeast);
+    const latest = +this.#track.rows.at(-1)[0];
+    const oldest = Math.min(+this.#track.rows[0][0], latest - kLeast);
     for (const [name, chart] of this.#plots) {
-      if (!chart) continue;
-      chart.setData(this.#data(name), false);
-      chart.batch(() => {
-        chart.setScale("x", { min: oldest, max: latest });
-        chart.setScale("y", { min: 0, max: ceiling(this.#track.values[name]) });
-      });
-      describe(name, this.#track.values[name]);
+      const rows = this.#track.of(name);
+      const values = rows.map((row) => row[1]).filter((value) => value !== null);
+      chart.updateOptions({ file: rows, dateWindow: [oldest, latest], valueRange: [0, ceiling(values)] });
+      describe(name, values);
     }
-  }
-
-  #fit() {
-    for (const [name, chart] of this.#plots) if (chart) chart.setSize(room(name));
   }
 }
 
 // The least top of the scale that looks calm: an idle weir is a flat line, not noise blown up.
-const ceiling = (values) => Math.max(1, ...values.filter((value) => value !== null)) * 1.1;
+const ceiling = (values) => Math.max(1, ...values) * 1.1;
 
 const place = (name) => find(`[data-series=${name}] .plot`);
-const room = (name) => ({ width: Math.max(80, place(name).clientWidth), height: Math.max(60, place(name).clientHeight) });
 
 function describe(name, values) {
-  const known = values.filter((value) => value !== null);
-  const most = Math.max(0, ...known);
   place(name).setAttribute("role", "img");
   place(name).setAttribute("aria-label",
-    `Requests ${name} a second over the last 15 minutes: now ${rate(known.at(-1) ?? 0)}, at most ${rate(most)}`);
+    `Requests ${name} a second over the last 15 minutes: now ${rate(values.at(-1) ?? 0)}, at most ${rate(Math.max(0, ...values))}`);
 }
 
-function plot(name, data) {
-  const line = colour(name);
-  const axis = { stroke: colour("quiet"), grid: { stroke: colour("grid"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
-  return new uPlot({
-    ...room(name),
-    padding: [8, 8, 0, 0],
-    legend: { show: false },
-    cursor: { sync: { key: "traffic" }, drag: { x: false, y: false }, y: false },
-    scales: { x: { time: true }, y: { auto: false, range: (_, low, high) => [low ?? 0, high ?? 1] } },
-    axes: [
-      { ...axis, grid: { show: false }, size: 26, gap: 8, space: 60, values: (_, ticks) => ticks.map((tick) => clock(tick * 1000).slice(-8, -3)) },
-      { ...axis, size: 40, gap: 6, space: 34, values: (_, ticks) => ticks.map(rate) },
-    ],
-    series: [{}, { stroke: line, width: 1.75, fill: `${line}26`, points: { show: false }, spanGaps: false }],
-    hooks: { setCursor: [(chart) => point(name, chart)] },
-  }, data, place(name));
+// Axes: the time of day as hours and minutes, and rates as elsewhere on the page.
+function plot(name, rows) {
+  const chart = new Dygraph(place(name), rows, {
+    labels: ["time", name],
+    colors: [colour(name)],
+    strokeWidth: 1.75,
+    fillGraph: true,
+    fillAlpha: 0.15,
+    legend: "never",
+    interactionModel: {},
+    highlightCircleSize: 3,
+    rightGap: 8,
+    axes: {
+      x: { drawGrid: false, pixelsPerLabel: 60, axisLabelFormatter: (at) => clock(+at).slice(-8, -3) },
+      y: { axisLabelWidth: 40, pixelsPerLabel: 34, axisLabelFormatter: rate },
+    },
+    axisLabelFontSize: 11,
+    axisLineColor: colour("grid"),
+    gridLineColor: colour("grid"),
+    highlightCallback: (_, at, [point]) => point_at(name, at, point?.yval),
+    unhighlightCallback: () => point_at(name),
+  });
+  place(name).querySelector("input")?.remove(); // which nobody sees, and has no label
+  return chart;
 }
 
-// What the pointer is at stands where the current rate does.
-const pointed = new Map();
-function point(name, chart) {
-  const at = chart.cursor.idx;
-  const value = at == null ? null : chart.data[1][at];
-  pointed.set(name, value == null ? undefined : `${rate(value)} at ${clock(chart.data[0][at] * 1000)}`);
-  caption(name);
-}
-function caption(name) {
+// What the pointer is at stands in the caption.
+function point_at(name, at, value) {
   const title = name[0].toUpperCase() + name.slice(1);
-  say(find(`[data-series=${name}] figcaption`), pointed.get(name) ? `${title}: ${pointed.get(name)}` : title);
+  say(find(`[data-series=${name}] figcaption`), value == null ? title : `${title}: ${rate(value)} at ${clock(at)}`);
 }
 
 const kSteps = 180; // that weir remembers

@@ -36,7 +36,7 @@ function rules(overview, rates, history) {
   });
   const shadow = ({ rule }) => Number(rule.mode === "shadow");
   rows.sort((one, other) => shadow(one) - shadow(other) || (other.refused ?? 0) - (one.refused ?? 0));
-  fill(find("#rules tbody"), rows.length ? rows.map((row) => rule_row(row, overview, history)) : nothing("No rules: everything is admitted.", 7));
+  fill(find("#rules tbody"), rows.length ? rows.map((row) => rule_row(row, overview, history)) : nothing("There are no rules: every request is admitted.", 7));
 }
 
 function rule_row({ rule, admitted, delayed, refused }, { now }, history) {
@@ -48,11 +48,11 @@ function rule_row({ rule, admitted, delayed, refused }, { now }, history) {
       h("span", { class: "detail" }, rule.match)),
     h("td", { class: "full" }, h("span", {}, rule.limit),
       h("span", { class: "detail" }, rule.key === "[]" ? `all together, in ${rule.store}` : `each ${rule.key.replace(/^\[|\]$/g, "")}, in ${rule.store}`,
-        missed > 0 && `; ${count(missed)} times without its store`)),
+        missed > 0 && `; ${plural(missed, "time")} without its store`)),
     cell("Admitted", admitted),
     cell("Delayed", delayed, delayed > 0 ? "slow" : ""),
     cell(shadow ? "Would refuse" : "Refused", refused, refused > 0 && !shadow ? "hot" : ""),
-    past.some((each) => each > 0) ? h("td", { class: "full", "data-label": `${shadow ? "Would have refused" : "Refused"}, last 15 min` }, spark(past))
+    past.some((each) => each > 0) || rule.refusing_since ? h("td", { class: "full", "data-label": `${shadow ? "Would have refused" : "Refused"}, last 15 min` }, spark(past))
       : h("td", { class: "full idle quiet" }, "nobody"),
     rule.last_refused ? h("td", { class: "full", "data-label": shadow ? "Would refuse since" : "Refusing since" }, since(rule, now)) : h("td", { class: "full idle quiet" }, "–"));
 }
@@ -73,14 +73,14 @@ function upstreams({ upstreams: all }, rates) {
       h("h3", {}, upstream.name),
       h("p", { class: "detail" }, `${rate(failures)}/s failed, ${rate(errors)}/s answered 5xx, ${rate(of((seen) => seen.retries))}/s sent again`),
       h("ul", { class: "servers" }, upstream.servers.map(server_row)));
-  }) : h("p", { class: "quiet" }, "None: weir answers itself."));
+  }) : h("p", { class: "quiet" }, "There are none: weir answers every request itself."));
 }
 
 function server_row(server) {
   return h("li", {},
     server.healthy ? h("span", { class: "badge good" }, "serves") : h("span", { class: "badge bad" }, "out"),
     h("span", { class: "code" }, server.server),
-    server.ejections > 0 && h("span", { class: "quiet" }, `put out ${count(server.ejections)} times since the start`));
+    server.ejections > 0 && h("span", { class: "quiet" }, `ejected ${plural(server.ejections, "time")} since the start`));
 }
 
 const fact = (name, ...value) => h("div", {}, h("dt", {}, name), h("dd", {}, ...value));
@@ -91,10 +91,10 @@ function state(overview, rates) {
   fill(find("#state"),
     keys && fact("Key table", `${count(keys.used)} of ${count(keys.slots)} places`,
       h("meter", { min: 0, max: keys.slots, high: 0.9 * keys.slots, value: keys.used, "aria-label": "places of the key table that are taken" }),
-      keys.overflowed > 0 && h("span", { class: "detail" }, `${count(keys.overflowed)} charges to overflow cells`)),
+      keys.overflowed > 0 && h("span", { class: "detail" }, `${plural(keys.overflowed, "charge")} to overflow cells`)),
     redis ? redis_fact(redis, rates) : fact("Redis", h("span", { class: "quiet" }, "no rule needs it")),
     certificates.map((each) => fact("Certificate", certificate(each, now))),
-    process && fact("Process", `${overview.workers} workers, ${bytes(process.resident_bytes)}`,
+    process && fact("Process", `${plural(overview.workers, "worker")}, ${bytes(process.resident_bytes)}`,
       h("span", { class: "detail" }, `${cpu == null ? "–" : Math.round(cpu * 100)} % of a core, ${count(process.open_descriptors)} of ${count(process.most_descriptors)} descriptors`)));
 }
 
@@ -103,12 +103,12 @@ function redis_fact(redis, rates) {
   const word = { good: "connected", bad: "away", warn: `${redis.up} of ${redis.connections} connected` }[mood];
   return fact("Redis", h("span", { class: `badge ${mood}` }, word),
     h("span", { class: "detail" }, `${rate(rates.of((seen) => seen.redis?.calls))} calls/s, ${rate(rates.of((seen) => seen.redis?.failures))}/s failed, ` +
-      `${count(redis.timeouts)} time-outs and ${plural(redis.reconnects, "reconnect")} since the start`));
+      `${plural(redis.timeouts, "time-out")} and ${plural(redis.reconnects, "reconnect")} since the start`));
 }
 
 function certificate({ listener, file, not_after }, now) {
   const days = Math.floor((not_after - now) / 86_400_000);
   const mood = days < 0 ? "bad" : days < 14 ? "warn" : "good";
-  return h("span", {}, h("span", { class: `badge ${mood}` }, days < 0 ? "ended" : `${days} ${days === 1 ? "day" : "days"} left`),
+  return h("span", {}, h("span", { class: `badge ${mood}` }, days < 0 ? "expired" : `${plural(days, "day")} left`),
     h("span", { class: "detail code" }, `${file} on ${listener}`));
 }

@@ -14,8 +14,8 @@ function show({ top }) {
   busy.sort((one, other) => shadow(one) - shadow(other) || cost(other.refused) - cost(one.refused));
   find("#top").hidden = false;
   const seconds = Math.max(0, ...top.map((rule) => rule.seconds));
-  find("#top-note").textContent = busy.length === 0 ? "Nobody yet." :
-    `Of each rule, those that cost it most${seconds ? ` in the last ${span(seconds * 1000)}` : ""}. A cost may be too high by what stands behind ±.`;
+  find("#top-note").textContent = busy.length === 0 ? "No client yet." :
+    `The clients with the highest costs of each rule${seconds ? ` in the last ${span(seconds * 1000)}` : ""}. The number after ± says by how much a cost may be too high.`;
   fill(find("#top-rules"), busy.map((rule) => h("div", { class: "heavy-rule" }, h("h3", {}, rule.rule, " ", shadow(rule) && shadow_badge()),
     h("div", { class: "heavy" }, list(shadow(rule) ? "Would be refused" : "Refused", rule.refused), list("Admitted", rule.admitted)))));
 }

@@ -9,7 +9,8 @@ const kNearlyFull = 0.9; // of the key table
 
 export const refusals = (rule) => rule.counters.refused + rule.counters.shadow_refused;
 
-// What there is to say, the worst first: { mood: "bad" | "warn" | "note", badge, text }.
+// What there is to say, the worst first: { mood: "bad" | "warn" | "note", badge, text, about }. `about`
+// names the part of weir that a finding worse than a note is about, for the headline.
 export function findings(overview, rates) {
   const all = [...readiness(overview), ...alerts(overview), ...redis(overview, rates), ...servers(overview, rates),
                ...certificates(overview), ...table(overview, rates), ...rules(overview, rates)];
@@ -17,26 +18,27 @@ export function findings(overview, rates) {
   return all.sort((one, other) => order.indexOf(one.mood) - order.indexOf(other.mood));
 }
 
-const finding = (mood, badge, text) => ({ mood, badge, text });
+const finding = (mood, badge, text, about = badge) => ({ mood, badge, text, about });
 
 function readiness({ ready, detail }) {
   if (ready) return [];
-  if (detail === "draining") return [finding("warn", "draining", "It finishes what it began and takes nothing new.")];
+  if (detail === "draining") return [finding("warn", "draining", "It finishes the requests under way and takes no new ones.")];
   return [finding("bad", "not ready", detail || "It takes no requests.")];
 }
 
 function alerts({ alerts = [] }) {
   return alerts.filter((alert) => alert.firing)
-    .map((alert) => finding("bad", "alert", `${alert.name} fires since ${clock(alert.since)}: ${alert.seen} lately, its threshold is ${alert.above}.`));
+    .map((alert) => finding("bad", "alert", `${alert.name} has been firing since ${clock(alert.since)}: ${alert.seen} lately, and its threshold is ${alert.above}.`,
+      `alert ${alert.name}`));
 }
 
 function redis({ redis }, rates) {
   if (!redis) return [];
-  if (redis.up === 0) return [finding("bad", "redis", "It cannot be reached: its rules go by on_store_failure.")];
+  if (redis.up === 0) return [finding("bad", "redis", "It cannot be reached: its rules go by on_store_failure.", "Redis")];
   const found = [];
-  if (redis.up < redis.connections) found.push(finding("warn", "redis", `${redis.up} of ${redis.connections} connections stand.`));
+  if (redis.up < redis.connections) found.push(finding("warn", "redis", `${redis.up} of ${plural(redis.connections, "connection")} ${redis.up === 1 ? "is" : "are"} up.`, "Redis"));
   const failing = rates.of((seen) => seen.redis?.failures);
-  if (failing > 0) found.push(finding("warn", "redis", `${rate(failing)} calls a second without an answer of use.`));
+  if (failing > 0) found.push(finding("warn", "redis", `${rate(failing)} calls/s get no usable answer.`, "Redis"));
   return found;
 }
 
@@ -47,9 +49,10 @@ function servers({ upstreams }, rates) {
     const all = upstream.servers.length;
     if (out.length > 0)
       found.push(finding(out.length === all ? "bad" : "warn", upstream.name,
-        out.length === all ? `No server takes requests (${out.join(", ")}).` : `${out.length} of ${all} servers out: ${out.join(", ")}`));
+        out.length === all ? `No server takes requests (${out.join(", ")}).` : `${out.length} of ${all} servers ${out.length === 1 ? "is" : "are"} out: ${out.join(", ")}.`,
+        `upstream ${upstream.name}`));
     const failing = rates.of((seen) => sum(seen.upstreams[at]));
-    if (failing > 0) found.push(finding("warn", upstream.name, `${rate(failing)}/s of its answers are failures.`));
+    if (failing > 0) found.push(finding("warn", upstream.name, `${rate(failing)} requests/s fail or are answered 5xx.`, `upstream ${upstream.name}`));
   }
   return found;
 }
@@ -58,16 +61,16 @@ const sum = (upstream) => (upstream ? upstream.failures + upstream.errors : unde
 function certificates({ certificates = [], now }) {
   return certificates.filter(({ not_after }) => not_after - now < kWarnDays * kDay)
     .map(({ file, not_after }) => not_after <= now
-      ? finding("bad", "certificate", `${file} ended ${span(now - not_after)} ago.`)
-      : finding("warn", "certificate", `${file} is good for ${span(not_after - now)} more.`));
+      ? finding("bad", "certificate", `${file} expired ${span(now - not_after)} ago.`, "a certificate")
+      : finding("warn", "certificate", `${file} expires in ${span(not_after - now)}.`, "a certificate"));
 }
 
 function table({ keys }, rates) {
   if (!keys) return [];
   const overflowing = rates.of((seen) => seen.keys?.overflowed);
-  if (overflowing > 0) return [finding("warn", "key table", "It is full of live keys: newcomers share an overflow cell.")];
+  if (overflowing > 0) return [finding("warn", "key table", "It is full of live keys: newcomers share an overflow cell.", "the key table")];
   const full = keys.used / keys.slots;
-  return full > kNearlyFull ? [finding("warn", "key table", `${Math.round(full * 100)} % of its places are taken.`)] : [];
+  return full > kNearlyFull ? [finding("warn", "key table", `${Math.round(full * 100)} % of its places are taken.`, "the key table")] : [];
 }
 
 function rules(overview, rates) {
@@ -96,8 +99,9 @@ function headline(found, overview) {
   if (!overview.ready) return overview.detail === "draining" ? "Draining" : "Not ready";
   const limiting = overview.rules.filter((rule) => rule.refusing_since && rule.mode !== "shadow").length;
   const limits = limiting === 0 ? "Nobody is being limited." : `${plural(limiting, "rule")} ${limiting === 1 ? "is" : "are"} limiting clients.`;
-  if (worst === "bad") return `In trouble. ${limits}`;
-  return worst === "warn" ? `Needs a look. ${limits}` : `Healthy. ${limits}`;
+  if (worst !== "bad" && worst !== "warn") return `Healthy. ${limits}`;
+  const about = new Set(found.filter(({ mood }) => mood === worst).map((each) => each.about));
+  return `${worst === "bad" ? "In trouble" : "Needs a look"}: ${[...about].join(", ")}. ${limits}`;
 }
 
 const kMost = 8; // findings; the tables below have the rest
