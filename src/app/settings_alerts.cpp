@@ -58,11 +58,11 @@ std::string_view authority_of(std::string_view url) {
 
 void read_webhook(const TableReader& table, const Reading& reading, admin::Webhook& webhook) {
   if (!table.has("webhook")) return;
-  auto parsed = parse_webhook(table.text("webhook"));
+  const auto url = table.text("webhook");
+  auto parsed = parse_webhook(url);
   if (!parsed)
     return table.mistake("webhook",
-                         "found what is no address of a webhook; " +
-                             about_port(authority_of(table.text("webhook"))) +
+                         "found what is no address of a webhook; " + about_port(authority_of(url)) +
                              "expected one such as "
                              "\"https://hooks.example.com/weir\", at most 2048 characters, without a user");
   webhook = std::move(*parsed);

@@ -41,7 +41,8 @@ Objection object(const Rule& rule, const http::RequestHead& head) {
 TEST(Excess, TooManyParametersAreRefusedWhereARuleAsksForOne) {
   const auto query = repeated("a&", 7800);
   const auto head = head_with({}, query);
-  const auto objection = object(rule_with(on_query("b", "1")), head);
+  const auto rule = rule_with(on_query("b", "1"));
+  const auto objection = object(rule, head);
   ASSERT_TRUE(objection);
   EXPECT_EQ(status_of(objection), 400U);
   EXPECT_EQ(describe(objection), "the request's query has too many parameters");
@@ -56,7 +57,8 @@ TEST(Excess, ARuleThatIsNotMetAsksForNothing) {
 
 TEST(Excess, ANameThatIsRepeatedTooOftenIsRefused) {
   const auto query = repeated("a=1&", 17);
-  const auto objection = object(rule_with(on_query("a", "1")), head_with({}, query));
+  const auto rule = rule_with(on_query("a", "1"));
+  const auto objection = object(rule, head_with({}, query));
   ASSERT_TRUE(objection);
   EXPECT_EQ(describe(objection), "the request repeats the query parameter a too often");
   EXPECT_FALSE(object(rule_with(on_query("a", "1")), head_with({}, query.substr(0, 16 * 4))));

@@ -103,7 +103,8 @@ inline Messages<WholeAnswer> answers_in(std::string_view octets, const std::vect
                                         bool ended) {
   Messages<WholeAnswer> found;
   for (found.rest = octets; !found.rest.empty();) {
-    const auto size = http::find_head_end(found.rest);
+    // Servers may end lines in LF alone; weir never does.
+    const auto size = ended ? http::find_answer_head_end(found.rest) : http::find_head_end(found.rest);
     if (size == 0) {
       found.faulty = http::find_early_answer_fault(found.rest).has_value();
       return found;
