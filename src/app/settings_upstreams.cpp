@@ -298,7 +298,8 @@ void read_balance(const TableReader& table, const Reading& reading, upstream::Up
 std::string about_port(std::string_view authority) {
   const auto read = base::parse_endpoint(authority);
   if (read || authority.find('@') != std::string_view::npos) return {};  // it may be a password
-  const std::string_view said = read.error().message;
+  const auto fault = read.error();
+  const std::string_view said = fault.message;
   const auto start = said.find("the port ");
   if (start == std::string_view::npos || said.find("is missing") != std::string_view::npos) return {};
   return std::string(said.substr(start, said.find("; write") - start)) + "; ";
