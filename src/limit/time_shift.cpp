@@ -38,7 +38,7 @@ struct ToShifted {
   Cell operator()(const FixedWindow& limiter) const noexcept {
     const auto end = instant(moved(cell.words[0], shift.by));
     const auto aligned = limiter.window_at(shift.now).end;
-    const bool near = std::chrono::abs(aligned - end) <= std::chrono::abs(shift.by);
+    const bool near = end > shift.now && std::chrono::abs(aligned - end) <= std::chrono::abs(shift.by);
     return {{micros(near ? aligned : end), cell.words[1]}};
   }
   Cell operator()(const SlidingLog& limiter) const noexcept {

@@ -80,6 +80,16 @@ TEST(TimeShift, AFixedWindowThatHasNoCounterpartEndsWhenItWasToEnd) {
   EXPECT_TRUE(step(day, saved.cell, then + 2h + 90min, 5).outcome.allowed);
 }
 
+// The clock was fifty minutes fast, and ten minutes passed: the minute in which all was spent is over.
+TEST(TimeShift, AFixedWindowThatHasEndedStaysEnded) {
+  const Limiter minute = FixedWindow::make({5, 1min}).value();
+  const auto noon = TimePoint(std::chrono::sys_days(std::chrono::days(20'000))) + 12h;
+  auto saved = saved_key(minute, step(minute, {}, noon + 50min, 5).next);
+  move(saved, rule_with({&minute}), {-50min, noon + 10min});
+  EXPECT_LE(saved.drained_at, noon + 10min);
+  EXPECT_EQ(step(minute, saved.cell, noon + 10min, 5).outcome.allowed, true);
+}
+
 TEST(TimeShift, FindsTheLimiterThatACellIsOf) {
   const Limiter slow = token_bucket("1/h", 10);
   const Limiter fast = token_bucket("7/s", 1'000);
