@@ -83,7 +83,7 @@ net::Task<Post::End> Post::attempt(const Webhook& hook, SSL_CTX* tls, base::Dura
   const auto numeric =
       is_name ? base::Result<std::vector<net::RawEndpoint>>{lookup_.known()} : net::resolve(hook.address);
   if (!numeric) co_return End{numeric.error().message};
-  const auto addresses = *numeric;
+  const auto& addresses = *numeric;
   net::Dial::Target target{.addresses = addresses};
   if (tls != nullptr) target.tls.emplace(net::TlsTarget{tls, hook.address.host});
   std::string fault;

@@ -300,7 +300,9 @@ std::string describe_fault(std::string_view text, const ParserStop& stop) {
   const auto line = nth_line(text, stop.line);
   const auto scanned = scan(line);
   const auto whole = trim(line);
-  const auto or_reason = [&](std::string said) { return said.empty() ? reason_of(stop.reason) : said; };
+  const auto or_reason = [&](const std::string& said) {
+    return said.empty() ? reason_of(stop.reason) : said;
+  };
   if (stop.reason.find("utf-8") != std::string_view::npos)
     return "found an octet that is not UTF-8; save the file as UTF-8";
   if (stop.reason.find("escape sequence") != std::string_view::npos)
