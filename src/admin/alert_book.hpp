@@ -26,7 +26,7 @@ struct Alert {
   observe::Surge surge;
   observe::Delivery delivery;
   std::shared_ptr<AlertFigures> figures;  // shared by those that have had its name, one after another
-  // Of the webhook's host.
+  // The addresses of the webhook's host.
   std::unique_ptr<net::NameLookup> lookup = std::make_unique<net::NameLookup>();
 };
 

@@ -102,7 +102,7 @@ net::Task<Post::End> Post::attempt(const Webhook& hook, SSL_CTX* tls, base::Dura
   co_return End{"it answers " + std::to_string(status), is_hopeless(status)};
 }
 
-// Of the answer that is not an interim one. Returns why there is none; empty: `status` is known.
+// Reads the status of the final answer. Returns why there is none; empty: `status` is known.
 net::Task<std::string> Post::read_status(unsigned& status) {
   http::StatusReader answer;
   std::size_t read = 0;

@@ -19,7 +19,7 @@ class Doubts {
   void add(const policy::Route& route, const std::string& what);
   // Of the file as a whole.
   void add(const std::string& what);
-  // Of a place in any file, as "keys.toml:7".
+  // A warning at a place in any file, as "keys.toml:7".
   void add_at(const std::string& where, const std::string& what);
 
   // "weir.toml:14", or "weir.toml" where the line is not known.

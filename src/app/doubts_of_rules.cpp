@@ -49,7 +49,7 @@ void doubt_charged_errors(const policy::Rule& rule, Doubts& doubts) {
                          "successful answers only");
 }
 
-// What this weir enforces alone may be too little for one request, though the whole limit is not.
+// The share that this weir enforces alone may admit no request, though the whole limit does.
 void doubt_local_share(const policy::Rule& rule, Doubts& doubts) {
   if (!rule.local_share || admits_idle(*rule.local_share, rule.cost)) return;
   if (!admits_idle(rule.limiter, rule.cost)) return;

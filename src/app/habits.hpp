@@ -1,4 +1,4 @@
-// What people write who know other proxies, and the line to write instead.
+// Settings as other proxies spell them, and the line to write instead.
 #pragma once
 
 #include "app/schema.hpp"

@@ -56,7 +56,7 @@ class Inspector {
   [[nodiscard]] net::Awaitable<admin::KeyAnswer> keys(admin::KeyQuestion question);
 
  private:
-  // What a question for a key turned out to mean.
+  // The key that a question leads to.
   struct Found {
     KeyPlaces places{};
     std::vector<std::string> key{};  // as the answer names it

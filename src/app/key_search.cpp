@@ -14,7 +14,7 @@ using Counter = observe::SpaceSaving::Counter;
 constexpr std::size_t kFewestDigits = 8;  // as weir top and the dashboard show them
 constexpr std::string_view kDigestPrefix = "digest:";
 
-// What somebody wrote, taken apart. Either may be empty.
+// The two parts of the text that names a key. Either may be empty.
 struct Wanted {
   std::string label;
   std::string digits;  // lower case

@@ -14,7 +14,7 @@ enum class Barrier : std::uint8_t {
   None,
   HeadTooLarge,  // for its route
   BodyTooLarge,  // as announced
-  Excess,        // it says more by name than is read
+  Excess,        // it has more parameters, cookies or repeats than weir reads
   Ambiguous,     // it says who is asking in ways that differ
   UnknownKey,    // and unknown_keys = "reject"
 };

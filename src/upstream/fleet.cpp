@@ -85,7 +85,7 @@ Fleet::Member::Member(const Fleet& fleet, Server server, const ServerSettings& s
                  ? older->known_
                  : std::make_shared<Known>(std::move(server.addresses))) {}
 
-// Whoever looked the name up in vain has said so already.
+// The failed look-up is already logged.
 Fleet::Member::Known::Known(Addresses at_first)
     : random(seed()), addresses(std::make_shared<const Addresses>(std::move(at_first))) {
   if (!addresses->empty()) return;

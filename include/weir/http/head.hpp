@@ -86,7 +86,7 @@ struct RequestHead {
   }
   [[nodiscard]] const Excess& excess() const noexcept { return excess_; }
 
-  // What was read on demand; a head belongs to one thread.
+  // Filled when first asked for; a head belongs to one thread.
   mutable Parameters parameters_{};
   mutable Parameters cookies_{};
   mutable Excess excess_{};

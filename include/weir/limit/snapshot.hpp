@@ -53,7 +53,7 @@ inline constexpr base::Duration kClocksAgree{2'000'000};
 // earliest. Where the machine's clock was set back meanwhile, no time has passed.
 [[nodiscard]] base::Duration shift_of(const Snapshot& snapshot, base::TimePoint now) noexcept;
 
-// Where a process stands that restores.
+// The clock of the process that restores a snapshot.
 struct RestoreAt {
   base::TimePoint now;      // by its own clock
   base::Duration shift{0};  // by which instants are to be moved

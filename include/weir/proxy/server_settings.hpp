@@ -9,7 +9,7 @@
 
 namespace weir::proxy {
 
-// What becomes of a request whose client has ended its sending.
+// How a request ends whose client has half-closed its connection.
 enum class HalfClose : std::uint8_t {
   Answer,  // it is answered; the client has left only once the connection breaks
   End,     // the client is taken to have left
