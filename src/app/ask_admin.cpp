@@ -1,6 +1,6 @@
 #include "app/ask_admin.hpp"
 
-#include "app/owned_descriptor.hpp"
+#include "weir/net/owned_descriptor.hpp"
 
 #include <cerrno>
 #include <charconv>
@@ -31,7 +31,7 @@ std::runtime_error failure(const char* doing) {
 }
 
 // Waits until the socket is ready for `events`; throws when the deadline is first.
-void await(const OwnedDescriptor& socket, short events, Clock::time_point deadline) {
+void await(const net::OwnedDescriptor& socket, short events, Clock::time_point deadline) {
   pollfd waiting{socket.get(), events, 0};
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
@@ -42,8 +42,9 @@ void await(const OwnedDescriptor& socket, short events, Clock::time_point deadli
   }
 }
 
-bool connect(OwnedDescriptor& socket, const sockaddr* address, socklen_t size, Clock::time_point deadline) {
-  socket = OwnedDescriptor(::socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+bool connect(net::OwnedDescriptor& socket, const sockaddr* address, socklen_t size,
+             Clock::time_point deadline) {
+  socket = net::OwnedDescriptor(::socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (socket.get() < 0) return false;
   if (::connect(socket.get(), address, size) == 0) return true;
   if (errno != EINPROGRESS) return false;
@@ -54,7 +55,7 @@ bool connect(OwnedDescriptor& socket, const sockaddr* address, socklen_t size, C
   return errno == 0;
 }
 
-void connect_unix(OwnedDescriptor& socket, const std::string& path, Clock::time_point deadline) {
+void connect_unix(net::OwnedDescriptor& socket, const std::string& path, Clock::time_point deadline) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
@@ -62,7 +63,7 @@ void connect_unix(OwnedDescriptor& socket, const std::string& path, Clock::time_
     throw failure("cannot connect");
 }
 
-void connect_tcp(OwnedDescriptor& socket, const base::Endpoint& admin, Clock::time_point deadline) {
+void connect_tcp(net::OwnedDescriptor& socket, const base::Endpoint& admin, Clock::time_point deadline) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
@@ -74,7 +75,7 @@ void connect_tcp(OwnedDescriptor& socket, const base::Endpoint& admin, Clock::ti
   throw failure("cannot connect");
 }
 
-void send_all(const OwnedDescriptor& socket, std::string_view bytes, Clock::time_point deadline) {
+void send_all(const net::OwnedDescriptor& socket, std::string_view bytes, Clock::time_point deadline) {
   while (!bytes.empty()) {
     await(socket, POLLOUT, deadline);
     const auto sent = ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -84,7 +85,7 @@ void send_all(const OwnedDescriptor& socket, std::string_view bytes, Clock::time
 }
 
 // Until the connection ends.
-std::string read_all(const OwnedDescriptor& socket, Clock::time_point deadline) {
+std::string read_all(const net::OwnedDescriptor& socket, Clock::time_point deadline) {
   std::string text;
   for (;;) {
     char buffer[4096];
@@ -121,7 +122,7 @@ AdminReply reply_in(const std::string& text) {
 }
 
 AdminReply ask_until(const AdminRequest& request, Clock::time_point deadline) {
-  OwnedDescriptor socket;
+  net::OwnedDescriptor socket;
   if (request.address.is_unix())
     connect_unix(socket, request.address.unix_path, deadline);
   else

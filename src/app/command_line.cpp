@@ -7,6 +7,7 @@
 #include "app/places.hpp"
 #include "app/replay_command.hpp"
 #include "app/schema_json.hpp"
+#include "app/settings_needs.hpp"
 #include "app/top_command.hpp"
 
 #include "weir/app/access_log.hpp"

@@ -47,7 +47,7 @@ limit::ByteSource bytes_of(int file) {
 base::Result<HandedState> write_state(const limit::KeyTable& table, const limit::Snapshot& snapshot,
                                       std::span<const limit::SavedRule> rules) {
   HandedState state;
-  state.file = OwnedDescriptor(::memfd_create("weir-state", MFD_CLOEXEC));
+  state.file = net::OwnedDescriptor(::memfd_create("weir-state", MFD_CLOEXEC));
   if (state.file.get() < 0) return system_error("no file in memory for how limits stand");
   bool whole = true;
   state.keys = limit::write_snapshot(table, snapshot, rules, [&](std::string_view more) {

@@ -2,10 +2,9 @@
 // whose descriptor goes over.
 #pragma once
 
-#include "app/owned_descriptor.hpp"
-
 #include "weir/base/result.hpp"
 #include "weir/limit/snapshot.hpp"
+#include "weir/net/owned_descriptor.hpp"
 
 #include <cstdint>
 #include <span>
@@ -18,7 +17,7 @@ namespace weir::app {
 [[nodiscard]] std::string kept_in_words(std::uint64_t keys, std::uint64_t changed, std::uint64_t left_out);
 
 struct HandedState {
-  OwnedDescriptor file;
+  net::OwnedDescriptor file;
   std::uint64_t keys = 0;
   std::vector<std::string> held;  // lines of held_news.hpp
 };

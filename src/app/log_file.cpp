@@ -14,17 +14,18 @@ namespace weir::app {
 
 namespace {
 
-OwnedDescriptor open_to_append(const std::string& name) {
+net::OwnedDescriptor open_to_append(const std::string& name) {
   constexpr mode_t kMode = 0640;  // it tells of clients: for its owner, and to read for its group
-  if (name == "-") return OwnedDescriptor(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
+  if (name == "-") return net::OwnedDescriptor(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
   // A pipe that nobody reads would hold up the start.
-  return OwnedDescriptor(::open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, kMode));
+  return net::OwnedDescriptor(
+      ::open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, kMode));
 }
 
 bool ends_within_a_line(const std::string& name) {
   struct stat state {};
   if (::stat(name.c_str(), &state) != 0 || !S_ISREG(state.st_mode) || state.st_size == 0) return false;
-  const OwnedDescriptor file(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
+  const net::OwnedDescriptor file(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
   char last = '\n';
   return file.get() >= 0 && ::pread(file.get(), &last, 1, state.st_size - 1) == 1 && last != '\n';
 }

@@ -7,7 +7,7 @@
 // Belongs to one thread.
 #pragma once
 
-#include "app/owned_descriptor.hpp"
+#include "weir/net/owned_descriptor.hpp"
 
 #include <cstddef>
 #include <string>
@@ -37,7 +37,7 @@ class LogFile {
   [[nodiscard]] std::size_t put(std::string_view text) noexcept;
 
   const std::string name_;
-  OwnedDescriptor file_;
+  net::OwnedDescriptor file_;
   bool torn_ = false;  // it ends within a line
 };
 

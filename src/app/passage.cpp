@@ -88,7 +88,7 @@ void Departures::tell_held(const std::vector<std::string>& lines) noexcept {
   (void)send_message(channel_.get(), kHeld, lines);
 }
 
-Arrivals::Arrivals(net::Executor control, OwnedDescriptor channel, House house)
+Arrivals::Arrivals(net::Executor control, net::OwnedDescriptor channel, House house)
     : channel_(control, channel.release()), house_(std::move(house)) {
   await_next();
 }

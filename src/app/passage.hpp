@@ -19,19 +19,19 @@ namespace weir::app {
 // Of the process that retires. Shared by its workers, and outlives them.
 class Departures final : public proxy::Passage {
  public:
-  explicit Departures(OwnedDescriptor channel) noexcept : channel_(std::move(channel)) {}
+  explicit Departures(net::OwnedDescriptor channel) noexcept : channel_(std::move(channel)) {}
   [[nodiscard]] proxy::Passed take(int fd, std::string_view listener, const proxy::Introduction& introduction,
                                    std::string_view unread) noexcept override;
   // What is held here (held_news.hpp). Where nobody takes it, it counts there until this process has ended.
   void tell_held(const std::vector<std::string>& lines) noexcept;
 
  private:
-  OwnedDescriptor channel_;
+  net::OwnedDescriptor channel_;
 };
 
 // A connection that has come over, and the address of its listener.
 struct ArrivedConnection {
-  OwnedDescriptor socket;
+  net::OwnedDescriptor socket;
   std::string listener;
   proxy::Introduction introduction;
   std::string unread;  // what was read of its next request
@@ -49,7 +49,7 @@ class Arrivals {
     std::function<void()> ended;
   };
 
-  Arrivals(net::Executor control, OwnedDescriptor channel, House house);
+  Arrivals(net::Executor control, net::OwnedDescriptor channel, House house);
   // Whether any may come yet: the other process lives, and close() was not called.
   [[nodiscard]] bool are_expected() const noexcept { return channel_.is_open(); }
   // Takes those that are on their way, and none that the other process would send from now on: it keeps them.

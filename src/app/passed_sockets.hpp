@@ -2,10 +2,9 @@
 // here until the listener of its address takes it. Belongs to the main thread.
 #pragma once
 
-#include "app/owned_descriptor.hpp"
-
 #include "weir/base/endpoint.hpp"
 #include "weir/net/listener.hpp"
+#include "weir/net/owned_descriptor.hpp"
 
 #include <string>
 #include <vector>
@@ -27,7 +26,7 @@ class PassedSockets {
   [[nodiscard]] std::vector<std::string> unclaimed() const;
 
  private:
-  std::vector<OwnedDescriptor> sockets_;
+  std::vector<net::OwnedDescriptor> sockets_;
   std::vector<base::Endpoint> taken_;
 };
 

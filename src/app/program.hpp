@@ -75,7 +75,7 @@ class Program {
   void pay_reload(const UpgradeReport& report);
   [[nodiscard]] Upgrade::House house();
   [[nodiscard]] std::vector<Bequest> bequests() const;
-  void hand_over(const UpgradeReport& report, OwnedDescriptor channel);
+  void hand_over(const UpgradeReport& report, net::OwnedDescriptor channel);
   void take_over();
   [[nodiscard]] Arrivals::House predecessor();
   void lose_connection(const char* why);

@@ -1,9 +1,6 @@
 #include "app/program.hpp"
 #include "app/settings_needs.hpp"
 
-#include "weir/app/reload_command.hpp"
-#include "weir/app/upgrade_command.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <utility>

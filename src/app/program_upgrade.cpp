@@ -71,7 +71,7 @@ Upgrade::House Program::house() {
       .announce = [this](pid_t successor) { supervision_.hand_over(successor); },
       .alerts = [this](const std::vector<std::string>& voices) { return lines_of(alerts_->retire(voices)); },
       .hand_over = [this](const UpgradeReport& report,
-                          OwnedDescriptor channel) { hand_over(report, std::move(channel)); }};
+                          net::OwnedDescriptor channel) { hand_over(report, std::move(channel)); }};
 }
 
 std::vector<Bequest> Program::bequests() const {
@@ -83,7 +83,7 @@ std::vector<Bequest> Program::bequests() const {
 }
 
 // What is left is to finish what was begun. The state on the disk is the other one's to write.
-void Program::hand_over(const UpgradeReport& report, OwnedDescriptor channel) {
+void Program::hand_over(const UpgradeReport& report, net::OwnedDescriptor channel) {
   departures_.emplace(std::move(channel));
   log_.write_always(
       LogLevel::Info,

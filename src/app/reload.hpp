@@ -17,6 +17,10 @@
 
 namespace weir::app {
 
+// A reload that takes longer answers that it goes on. Servers' names are looked up one after another, and a
+// silent name server may take half a minute for each.
+inline constexpr std::chrono::seconds kLongestReload{60};
+
 // What came of a reload.
 struct ReloadReport {
   std::vector<std::string> mistakes;  // none: the configuration of the file is in force

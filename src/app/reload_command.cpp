@@ -1,6 +1,7 @@
 #include "weir/app/reload_command.hpp"
 
 #include "app/admin_json.hpp"
+#include "app/reload.hpp"
 
 #include <cerrno>
 #include <chrono>

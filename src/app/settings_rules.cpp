@@ -3,7 +3,7 @@
 #include "app/limiter_reader.hpp"
 #include "app/other_spellings.hpp"
 #include "app/settings_sections.hpp"
-#include "app/snapshot_file.hpp"
+#include "app/snapshot_path.hpp"
 
 #include "weir/base/units.hpp"
 

@@ -1,11 +1,10 @@
 #include "app/snapshot_file.hpp"
 
-#include "app/mistakes.hpp"
+#include "app/snapshot_path.hpp"
 
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -19,11 +18,6 @@ namespace {
 
 std::string in_words(int error) {
   return std::system_category().message(error);
-}
-
-std::string folder_of(const std::string& path) {
-  const auto folder = std::filesystem::path(path).parent_path().string();
-  return folder.empty() ? "." : folder;
 }
 
 class Stopwatch {
@@ -178,17 +172,6 @@ void SnapshotFile::save(const limit::KeyTable& table, const limit::Snapshot& sna
     return log_.error("no snapshot could be written to " + path_ + ": " + in_words(file.fault()));
   log_.info("saved " + count_of(keys) + " to " + path_ + " in " + stopwatch.read() + " (" +
             std::to_string(file.size()) + " bytes)");
-}
-
-std::optional<std::string> obstacle_to_snapshot(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return in_quotes(path) + ", which is a folder";
-  const auto folder = folder_of(path);
-  if (!std::filesystem::is_directory(folder, error))
-    return "a file in " + in_quotes(folder) + ", which is no folder";
-  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
-    return "a file in " + in_quotes(folder) + ", where weir may not write (" + in_words(errno) + ")";
-  return std::nullopt;
 }
 
 }  // namespace weir::app

@@ -47,7 +47,4 @@ class SnapshotFile {
   std::optional<limit::Snapshot> found_;
 };
 
-// Why no snapshot could be written there, in words; nullopt when nothing is in the way.
-[[nodiscard]] std::optional<std::string> obstacle_to_snapshot(const std::string& path);
-
 }  // namespace weir::app

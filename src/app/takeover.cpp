@@ -67,7 +67,7 @@ std::unique_ptr<Takeover> Takeover::of_environment() {
   ::unsetenv(kVariable);  // NOLINT(concurrency-mt-unsafe): likewise
   if (!number || !is_from_parent(fd)) return nullptr;
   ::fcntl(fd, F_SETFD, FD_CLOEXEC);
-  std::unique_ptr<Takeover> takeover(new Takeover(OwnedDescriptor(fd)));
+  std::unique_ptr<Takeover> takeover(new Takeover(net::OwnedDescriptor(fd)));
   takeover->read_inheritance();
   return takeover;
 }

@@ -34,13 +34,13 @@ struct Legacy {
 
 // How limits stand.
 struct InheritedState {
-  OwnedDescriptor file;           // handed_state.hpp
+  net::OwnedDescriptor file;      // handed_state.hpp
   std::vector<std::string> held;  // held_news.hpp
 };
 
 // From then on it is weir.
 struct Succession {
-  OwnedDescriptor channel;          // by which connections come
+  net::OwnedDescriptor channel;     // by which connections come
   std::vector<std::string> alerts;  // handed_alerts.hpp
 };
 
@@ -76,15 +76,15 @@ class Takeover {
  private:
   struct Inherited {
     std::string word, address;
-    std::vector<OwnedDescriptor> sockets;
+    std::vector<net::OwnedDescriptor> sockets;
   };
 
-  explicit Takeover(OwnedDescriptor channel) : channel_(std::move(channel)) {}
+  explicit Takeover(net::OwnedDescriptor channel) : channel_(std::move(channel)) {}
   void read_inheritance();
   [[nodiscard]] std::optional<UpgradeMessage> await(std::string_view word);
   [[nodiscard]] std::vector<net::ListeningSocket> take(std::string_view word, const base::Endpoint& address);
 
-  OwnedDescriptor channel_;
+  net::OwnedDescriptor channel_;
   Legacy legacy_;
   std::vector<Inherited> inherited_;
   std::vector<std::string> files_;  // of unix listeners that nobody asked for

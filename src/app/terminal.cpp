@@ -29,7 +29,7 @@ HeldSignals::HeldSignals() {
   sigemptyset(&held);
   for (const int one : {SIGTERM, SIGHUP, SIGINT, SIGQUIT}) sigaddset(&held, one);
   ::pthread_sigmask(SIG_BLOCK, &held, &before_);
-  descriptor_ = OwnedDescriptor(::signalfd(-1, &held, SFD_CLOEXEC));
+  descriptor_ = net::OwnedDescriptor(::signalfd(-1, &held, SFD_CLOEXEC));
 }
 
 HeldSignals::~HeldSignals() {

@@ -1,8 +1,9 @@
 // The terminal of a view that is shown anew each second. One thread at a time, and one such view a process.
 #pragma once
 
-#include "app/owned_descriptor.hpp"
 #include "app/top_frame.hpp"
+
+#include "weir/net/owned_descriptor.hpp"
 
 #include <chrono>
 #include <csignal>
@@ -24,7 +25,7 @@ class HeldSignals {
 
  private:
   sigset_t before_{};
-  OwnedDescriptor descriptor_;
+  net::OwnedDescriptor descriptor_;
 };
 
 // Keys come as they are pressed, on a screen of its own; given back on the way out, whatever ends the view.

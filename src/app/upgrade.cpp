@@ -167,7 +167,7 @@ void Upgrade::hand_over() {
   house_.announce(report_.successor);
   if (!send_message(channel_.native_handle(), "over", house_.alerts(voices_)))
     log_.error("upgrade: the new process is gone");
-  house_.hand_over(report_, OwnedDescriptor(channel_.release()));
+  house_.hand_over(report_, net::OwnedDescriptor(channel_.release()));
   finish(report_);
 }
 

@@ -55,7 +55,7 @@ class Upgrade {
     std::function<void(pid_t)> announce;  // to whoever supervises
     // Retires from alerts: of which the new process has, to how those stand (handed_alerts.hpp).
     std::function<std::vector<std::string>(const std::vector<std::string>& voices)> alerts;
-    std::function<void(const UpgradeReport&, OwnedDescriptor channel)> hand_over;
+    std::function<void(const UpgradeReport&, net::OwnedDescriptor channel)> hand_over;
   };
   struct Bounds {
     base::Duration start;  // from its start until the new process is ready

@@ -27,8 +27,8 @@ void put_descriptors(msghdr& message, char* control, const std::vector<int>& des
   std::memcpy(CMSG_DATA(header), descriptors.data(), bytes);
 }
 
-std::vector<OwnedDescriptor> take_descriptors(msghdr& message) {
-  std::vector<OwnedDescriptor> taken;
+std::vector<net::OwnedDescriptor> take_descriptors(msghdr& message) {
+  std::vector<net::OwnedDescriptor> taken;
   for (auto* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     const auto count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -56,10 +56,10 @@ void divide(std::string_view text, UpgradeMessage& message) {
 
 }  // namespace
 
-std::optional<std::pair<OwnedDescriptor, OwnedDescriptor>> upgrade_channel() {
+std::optional<std::pair<net::OwnedDescriptor, net::OwnedDescriptor>> upgrade_channel() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) return std::nullopt;
-  return std::pair(OwnedDescriptor(ends[0]), OwnedDescriptor(ends[1]));
+  return std::pair(net::OwnedDescriptor(ends[0]), net::OwnedDescriptor(ends[1]));
 }
 
 bool send_message(int channel, std::string_view word, const std::vector<std::string>& lines,

@@ -18,7 +18,7 @@
 //                   failed      why it cannot
 #pragma once
 
-#include "app/owned_descriptor.hpp"
+#include "weir/net/owned_descriptor.hpp"
 
 #include <optional>
 #include <string>
@@ -31,7 +31,7 @@ namespace weir::app {
 struct UpgradeMessage {
   std::string word;
   std::vector<std::string> lines;
-  std::vector<OwnedDescriptor> descriptors;
+  std::vector<net::OwnedDescriptor> descriptors;
   bool cut = false;  // part of it did not come: this process had no descriptors left, or it was too long
 };
 
@@ -39,7 +39,7 @@ struct UpgradeMessage {
 inline constexpr std::size_t kMostDescriptors = 128;
 
 // Two ends, closed on exec; nullopt where the system has no descriptors left.
-[[nodiscard]] std::optional<std::pair<OwnedDescriptor, OwnedDescriptor>> upgrade_channel();
+[[nodiscard]] std::optional<std::pair<net::OwnedDescriptor, net::OwnedDescriptor>> upgrade_channel();
 
 // Waits up to a second for room. `lines`: none but the last may hold a line break, which comes as several.
 // False: nobody is there to read it, or does. REQUIRES at most kMostDescriptors.

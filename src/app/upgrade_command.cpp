@@ -33,11 +33,6 @@ std::string in_words(const json::object& said) {
 
 }  // namespace
 
-// Twice the pause: for the state, and for the word to open.
-base::Duration longest_upgrade(const Settings& settings) noexcept {
-  return settings.server.upgrade_timeout + 2 * settings.server.upgrade_pause;
-}
-
 int run_upgrade(const AdminAccess& access, base::Duration longest) {
   try {
     const auto reply = ask_admin({.address = access.address,

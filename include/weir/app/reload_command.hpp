@@ -3,15 +3,9 @@
 
 #include "weir/app/inspect.hpp"
 
-#include <chrono>
-
 #include <sys/types.h>
 
 namespace weir::app {
-
-// After which whoever asked is told that the file is being read still: names of servers are looked up one
-// after another, and a name server that is silent may take half a minute for each.
-inline constexpr std::chrono::seconds kLongestReload{60};
 
 // Asks the admin listener there for it, waits, and prints what changed. The exit code of the process: 0 the
 // file is in force; 1 it is not, for the reasons on standard error, or nobody could be asked; 3 it is being

@@ -6,9 +6,6 @@
 
 namespace weir::app {
 
-// How long it may take by these settings: until the new process is ready, and while requests wait.
-[[nodiscard]] base::Duration longest_upgrade(const Settings& settings) noexcept;
-
 // Asks the admin listener there for it and waits. The exit code of the process: 0 the new process serves, 1
 // the old one goes on, for the reason on standard error.
 int run_upgrade(const AdminAccess& access, base::Duration longest);

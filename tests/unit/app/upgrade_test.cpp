@@ -111,7 +111,7 @@ TEST(UpgradeChannel, CarriesLinesAndDescriptors) {
   ASSERT_EQ(receive_message(ends->second.get(), true, message), Arrival::Message);
   EXPECT_EQ(message.word, "inherited");
   EXPECT_TRUE(message.lines.empty() && message.descriptors.empty());
-  ends->first = OwnedDescriptor();
+  ends->first = net::OwnedDescriptor();
   EXPECT_FALSE(send_message(ends->first.get(), "over"));
 }
 
@@ -203,7 +203,7 @@ class NoDescriptorLeft {
  public:
   NoDescriptorLeft() {
     ::getrlimit(RLIMIT_NOFILE, &before_);
-    const OwnedDescriptor next(::dup(STDIN_FILENO));
+    const net::OwnedDescriptor next(::dup(STDIN_FILENO));
     const rlimit none{static_cast<rlim_t>(next.get()), before_.rlim_max};
     ::setrlimit(RLIMIT_NOFILE, &none);
   }

@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-namespace weir::app {
+namespace weir::net {
 
 class OwnedDescriptor {
  public:
@@ -27,4 +27,4 @@ class OwnedDescriptor {
   int fd_ = -1;
 };
 
-}  // namespace weir::app
+}  // namespace weir::net
