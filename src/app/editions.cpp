@@ -1,6 +1,6 @@
 #include "app/editions.hpp"
 
-#include "app/settings_sections.hpp"
+#include "app/settings_needs.hpp"
 
 #include "weir/limit/rescale.hpp"
 #include "weir/policy/saved_rule.hpp"

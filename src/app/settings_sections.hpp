@@ -2,6 +2,7 @@
 // back is meaningful only when that list stays empty.
 #pragma once
 
+#include "app/settings_needs.hpp"
 #include "app/table_reader.hpp"
 
 #include "weir/app/settings.hpp"
@@ -91,19 +92,6 @@ void read_json_cost(const TableReader& table, policy::Rule& rule);
 
 // What is allowed and probably not meant.
 [[nodiscard]] std::vector<Warning> find_doubts(const Settings& settings, const Reading& reading);
-
-// Returns true if a rule's key or an upstream's balance looks at such an attribute.
-[[nodiscard]] bool keyed_by(const Settings& settings, policy::Attribute kind);
-// Whether any rule reads bodies.
-[[nodiscard]] bool asks_for_bodies(const Settings& settings);
-// Whether any rule, route or identity needs the claims of tokens, or the countries of addresses.
-[[nodiscard]] bool asks_for_claims(const Settings& settings);
-[[nodiscard]] bool asks_for_countries(const Settings& settings);
-// Whether a rule has an elastic limit, for itself or for some; whether any has, so that load has to be known.
-[[nodiscard]] bool is_elastic(const policy::Rule& rule);
-[[nodiscard]] bool asks_for_load(const Settings& settings);
-// Whether answers have a say in what some rule charges.
-[[nodiscard]] bool asks_for_answers(const Settings& settings);
 
 // The path as written, from the folder of the configuration where it is relative.
 [[nodiscard]] std::string resolve(const Reading& reading, const std::string& path);
