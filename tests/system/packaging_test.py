@@ -52,6 +52,12 @@ class Terminal:
 
 
 class Packaging(TestCase):
+    def test_the_licence_is_apache_2_unmodified_and_shipped(self):
+        ours = (PACKAGING.parent / "LICENSE").read_text()
+        self.assertEqual(ours, pathlib.Path("/usr/share/common-licenses/Apache-2.0").read_text())
+        self.assertRegex((PACKAGING / "debian/copyright").read_text(), r"(?m)^Copyright: .* the authors of weir\nLicense: Apache-2.0$")
+        self.assertRegex((PACKAGING.parent / "docker/Dockerfile").read_text(), r"(?m)^COPY LICENSE /usr/share/doc/weir/LICENSE$")
+
     def test_the_licences_of_what_the_binary_holds_are_shipped(self):
         shipped = " ".join((PACKAGING / "debian/copyright").read_text().replace("\n .", "\n").split())
         theirs = pathlib.Path("/usr/share/doc/libjs-dygraphs/copyright").read_text()
