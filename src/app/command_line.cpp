@@ -17,6 +17,7 @@
 #include "weir/app/settings.hpp"
 #include "weir/app/upgrade_command.hpp"
 #include "weir/base/units.hpp"
+#include "weir/base/version.hpp"
 
 #include <algorithm>
 #include <array>
@@ -107,7 +108,7 @@ void declare_reload(CLI::App& app, Words& words) {
 
 void declare(CLI::App& app, Words& words) {
   app.require_subcommand(1);
-  app.set_version_flag("--version", "weir " WEIR_VERSION);
+  app.set_version_flag("--version", std::string(base::version_text()));
   auto* run = app.add_subcommand("run", "serve until SIGTERM or SIGINT, then drain");
   declare_file(*run, words);
   auto* check = app.add_subcommand("check", "read a configuration and show what was understood");
@@ -151,7 +152,7 @@ void declare(CLI::App& app, Words& words) {
   health->add_option("--admin", words.admin, "address of its admin listener, default 127.0.0.1:9900")
       ->type_name("ADDR");
   app.add_subcommand("schema", "print the JSON Schema of the configuration, for editors");
-  app.add_subcommand("version", "show the version");
+  app.add_subcommand("version", "show the version, and the commit that it was built from");
 }
 
 void declare_inspection(CLI::App& app, Words& words) {
@@ -334,7 +335,7 @@ int do_upgrade(const Words& words) {
 }
 
 int do_version() {
-  std::cout << "weir " << WEIR_VERSION << '\n';
+  std::cout << base::version_text() << '\n';
   return kDone;
 }
 

@@ -1,0 +1,20 @@
+# Writes OUTPUT, a source that holds the version, and the commit and its date where SOURCE is a git work tree.
+# Run at each build; the file changes only with what it says.
+set(commit "${COMMIT}")
+if(NOT commit)
+  execute_process(COMMAND git -C ${SOURCE} log -1 --abbrev=12 --date=short --format=%h,\ %cd
+    OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
+set(text "weir ${VERSION}")
+if(commit)
+  string(APPEND text " (commit ${commit})")
+endif()
+file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT [[
+#include "weir/base/version.hpp"
+
+namespace weir::base {
+
+std::string_view version_text() noexcept { return "@text@"; }
+
+}  // namespace weir::base
+]])
