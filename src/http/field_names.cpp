@@ -1,25 +1,37 @@
 #include "weir/http/field_names.hpp"
 
+#include "http/head_lines.hpp"
+
 namespace weir::http {
+
+bool FieldNames::Name::matches(std::string_view name) const noexcept {
+  if (prefix ? name.size() < text.size() : name.size() != text.size()) return false;
+  return std::equal(text.begin(), text.end(), name.begin(),
+                    [](char known, char c) { return known == detail::folded(c); });
+}
 
 void FieldNames::add(std::string_view pattern) {
   Name name{std::string(pattern), pattern.ends_with('*')};
   if (name.prefix) name.text.pop_back();
-  const auto first = name.text.empty() ? '-' : name.text.front();
   std::transform(name.text.begin(), name.text.end(), name.text.begin(), detail::folded);
-  const auto length = std::min(name.text.size(), kLongest);
-  const auto this_length = std::uint64_t{1} << length;
-  lengths_[row(first)] |= name.prefix ? ~(this_length - 1) : this_length;
-  names_.push_back(std::move(name));
+  for (std::size_t id = 0; id < kKnownFieldNames.size(); ++id)
+    if (name.matches(kKnownFieldNames[id])) known_ |= std::uint32_t{1} << id;
+  // A prefix that ends before the third character has names in many rows.
+  const bool in_all_rows = name.prefix && name.text.size() < 3;
+  if (!in_all_rows) return add_to(row_of(name.text), name);
+  for (std::size_t row = 0; row < kRows; ++row) add_to(row, name);
 }
 
-bool FieldNames::is_listed(std::string_view name) const noexcept {
-  return std::any_of(names_.begin(), names_.end(), [&](const Name& listed) {
-    const auto length = listed.text.size();
-    if (listed.prefix ? name.size() < length : name.size() != length) return false;
-    return std::equal(listed.text.begin(), listed.text.end(), name.begin(),
-                      [](char known, char c) { return known == detail::folded(c); });
-  });
+void FieldNames::add_to(std::size_t row, const Name& name) {
+  const auto this_length = std::uint64_t{1} << std::min(name.text.size(), kLongest);
+  lengths_[row] |= name.prefix ? ~(this_length - 1) : this_length;
+  names_.insert(names_.begin() + begins_[row + 1], name);
+  for (auto later = row + 1; later <= kRows; ++later) ++begins_[later];
+}
+
+bool FieldNames::is_listed(std::size_t row, std::string_view name) const noexcept {
+  return std::any_of(names_.begin() + begins_[row], names_.begin() + begins_[row + 1],
+                     [&](const Name& listed) { return listed.matches(name); });
 }
 
 FieldNames usual_trusted_fields() {

@@ -195,8 +195,8 @@ void write_request_head(std::string& text, const RequestHead& head, const Forwar
   const auto* const withheld = by.peer_trusted ? nullptr : by.trusted_fields;
   copy_lines(out, head.fields, [&](const Field& field) {
     length_known |= field.id == FieldId::ContentLength;
-    if (withheld != nullptr && withheld->contains(field.name)) return false;
     return !field.hop_by_hop && !rewritten(field.id, by.peer_trusted) &&
+           (withheld == nullptr || !withheld->contains(field)) &&
            (!head.max_forwards || field.id != FieldId::MaxForwards) &&
            (by.underscores || !has_underscore(field)) && !(by.whole_and_plain && asks_for_form(field));
   });

@@ -8,6 +8,7 @@
 
 #include "weir/http/head.hpp"
 
+#include <array>
 #include <optional>
 #include <string_view>
 
@@ -52,6 +53,34 @@ class HeadLines {
   const char* end_;
   LineEnds line_ends_;
 };
+
+// The names of the fields that weir knows, in lower case and in the order of FieldId; that of Other is empty.
+inline constexpr std::array<std::string_view, 25> kKnownFieldNames{"",
+                                                                   "accept",
+                                                                   "authorization",
+                                                                   "connection",
+                                                                   "content-length",
+                                                                   "content-type",
+                                                                   "cookie",
+                                                                   "date",
+                                                                   "expect",
+                                                                   "forwarded",
+                                                                   "host",
+                                                                   "keep-alive",
+                                                                   "max-forwards",
+                                                                   "proxy-connection",
+                                                                   "ratelimit",
+                                                                   "ratelimit-policy",
+                                                                   "te",
+                                                                   "trailer",
+                                                                   "transfer-encoding",
+                                                                   "upgrade",
+                                                                   "via",
+                                                                   "x-forwarded-for",
+                                                                   "x-forwarded-host",
+                                                                   "x-forwarded-proto",
+                                                                   "x-request-id"};
+static_assert(kKnownFieldNames.size() == static_cast<std::size_t>(FieldId::XRequestId) + 1);
 
 // What weir calls a field of this name. REQUIRES a token.
 [[nodiscard]] FieldId field_id(std::string_view name) noexcept;

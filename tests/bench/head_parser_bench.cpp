@@ -33,14 +33,19 @@ void parse_answer(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(parse_response_head(kAnswer, false, head));
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(kAnswer.size()));
 }
-void write_request(benchmark::State& state) {
+// `withholds`: whether the fields of trusted proxies are looked for, as of any peer that is none.
+void write_request(benchmark::State& state, bool withholds) {
   RequestHead head;
   (void)parse_request_head(kBrowserRequest, head);
+  const auto trusted_fields = usual_trusted_fields();
   std::string out;
   for (auto _ : state) {
     out.clear();
     write_request_head(out, head,
-                       {.peer = "203.0.113.7", .proto = "https", .request_id = "0123456789abcdef"});
+                       {.peer = "203.0.113.7",
+                        .proto = "https",
+                        .request_id = "0123456789abcdef",
+                        .trusted_fields = withholds ? &trusted_fields : nullptr});
     benchmark::DoNotOptimize(out.data());
   }
 }
@@ -61,7 +66,8 @@ void standing(benchmark::State& state) {
 BENCHMARK_CAPTURE(parse_request, small, kSmallRequest);
 BENCHMARK_CAPTURE(parse_request, browser, kBrowserRequest);
 BENCHMARK(parse_answer);
-BENCHMARK(write_request);
+BENCHMARK_CAPTURE(write_request, trusted_peer, false);
+BENCHMARK_CAPTURE(write_request, any_peer, true);
 BENCHMARK(standing);
 
 }  // namespace

@@ -4,6 +4,8 @@
 // letter or digit taken for '-'. So "x_real_ip" and "X.Real.IP" are "X-Real-IP".
 #pragma once
 
+#include "weir/http/head.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -41,11 +43,16 @@ class FieldNames {
   void add(std::string_view pattern);
   void clear() noexcept { *this = {}; }
 
-  // Returns true if the name is in the set. Most names that are not cost one look into a table, by their
-  // first character and their length. The name must not be empty.
+  // Returns true if the field's name is in the set. A field that weir knows costs one test of a bit, and most
+  // others one look into a table: by the first and the third character of the name, and by its length.
+  [[nodiscard]] bool contains(const Field& field) const noexcept {
+    if (field.id != FieldId::Other) return (known_ >> static_cast<unsigned>(field.id) & 1U) != 0;
+    return contains(field.name);
+  }
+  // The name must not be empty.
   [[nodiscard]] bool contains(std::string_view name) const noexcept {
-    const auto lengths = lengths_[row(name.front())];
-    return (lengths >> std::min(name.size(), kLongest) & 1U) != 0 && is_listed(name);
+    const auto row = row_of(name);
+    return (lengths_[row] >> std::min(name.size(), kLongest) & 1U) != 0 && is_listed(row, name);
   }
   [[nodiscard]] bool empty() const noexcept { return names_.empty(); }
 
@@ -53,16 +60,24 @@ class FieldNames {
   struct Name {
     std::string text;  // folded
     bool prefix;
+
+    [[nodiscard]] bool matches(std::string_view name) const noexcept;
   };
+  static constexpr std::size_t kRows = 64;
   static constexpr std::size_t kLongest = 63;  // stands for all lengths from here on
 
-  [[nodiscard]] static std::size_t row(char first) noexcept {
-    return static_cast<unsigned char>(detail::folded(first)) % 32;
+  [[nodiscard]] static std::size_t row_of(std::string_view name) noexcept {
+    const auto first = static_cast<unsigned char>(detail::folded(name.front()));
+    const auto third = static_cast<unsigned char>(name.size() > 2 ? detail::folded(name[2]) : '-');
+    return (5U * first + third) % kRows;  // names that begin alike and differ in the third have rows apart
   }
-  [[nodiscard]] bool is_listed(std::string_view name) const noexcept;
+  [[nodiscard]] bool is_listed(std::size_t row, std::string_view name) const noexcept;
+  void add_to(std::size_t row, const Name& name);
 
-  std::array<std::uint64_t, 32> lengths_{};  // by first character; bit n: names of n characters
-  std::vector<Name> names_;
+  std::array<std::uint64_t, kRows> lengths_{};     // bit n: a name of n characters is in the row
+  std::array<std::uint16_t, kRows + 1> begins_{};  // where each row begins in names_
+  std::vector<Name> names_;                        // row by row
+  std::uint32_t known_ = 0;                        // bit n: the field of FieldId n
 };
 
 // Returns the fields by which servers learn who their client is, and that only trusted peers may send. A

@@ -1,5 +1,7 @@
 #include "weir/http/field_names.hpp"
 
+#include "http/head_lines.hpp"
+
 #include <string>
 
 #include <gtest/gtest.h>
@@ -22,6 +24,32 @@ TEST(FieldNames, FindsEveryNameThatBeginsWithAPrefix) {
   EXPECT_TRUE(names.contains("X-SSL-" + std::string(200, 'a')));
   for (const char* other : {"X-SSL", "X-SSLCert", "X", "Y-SSL-Cert"})
     EXPECT_FALSE(names.contains(other)) << other;
+}
+
+TEST(FieldNames, FindsNamesOfAPrefixThatIsShort) {
+  const FieldNames names{"X-*"};
+  for (const char* below : {"X-", "X-A", "x_real_ip"}) EXPECT_TRUE(names.contains(below)) << below;
+  for (const char* other : {"X", "XA-B", "A-X-"}) EXPECT_FALSE(names.contains(other)) << other;
+}
+
+TEST(FieldNames, FindsEachOfManyNames) {
+  FieldNames names;
+  const auto name_of = [](int i) { return "X-" + std::to_string(i * 7919) + "-Name"; };
+  for (int i = 0; i < 500; ++i) names.add(name_of(i));
+  for (int i = 0; i < 500; ++i) EXPECT_TRUE(names.contains(name_of(i))) << name_of(i);
+  for (int i = 500; i < 1000; ++i) EXPECT_FALSE(names.contains(name_of(i))) << name_of(i);
+}
+
+TEST(FieldNames, FindsFieldsThatWeirKnowsByNameOrPrefix) {
+  const FieldNames names{"X-Forwarded-*", "Via", "Rate*"};
+  for (std::size_t i = 1; i < kKnownFieldNames.size(); ++i) {
+    const auto name = kKnownFieldNames[i];
+    const bool listed = name.starts_with("x-forwarded-") || name == "via" || name.starts_with("rate");
+    EXPECT_EQ(static_cast<std::size_t>(field_id(name)), i) << name;
+    EXPECT_EQ(names.contains(Field{name, "1", field_id(name)}), listed) << name;
+    EXPECT_EQ(names.contains(name), listed) << name;
+  }
+  EXPECT_TRUE(names.contains(Field{"X_Forwarded_For", "1", field_id("X_Forwarded_For")}));
 }
 
 TEST(FieldNames, TellsLongNamesApart) {
