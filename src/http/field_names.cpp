@@ -35,15 +35,25 @@ bool FieldNames::is_listed(std::size_t row, std::string_view name) const noexcep
 }
 
 FieldNames usual_trusted_fields() {
-  return {// The client's address, and the scheme, host and port that it used.
+  return {// The client's address.
           "X-Real-IP", "X-Forwarded", "X-Forwarded-*", "Forwarded", "Forwarded-For", "True-Client-IP",
-          "Client-IP", "X-Client-IP", "X-Cluster-Client-IP", "CF-Connecting-IP", "CF-Connecting-IPv6",
-          "Fastly-Client-IP", "X-Original-For", "X-Original-Forwarded-For", "X-Original-Host",
-          "X-Original-Proto",
+          "Client-IP", "X-Client-IP", "X-Cluster-Client-IP", "Proxy-Client-IP", "WL-Proxy-Client-IP",
+          "X-ProxyUser-IP", "X-Remote-IP", "X-Remote-Addr", "Remote-Addr", "X-Originating-IP",
+          "X-Original-For", "X-Original-Forwarded-For", "X-Envoy-External-Address", "X-Envoy-Internal",
+          "CF-Connecting-IP", "CF-Connecting-IPv6", "CF-Pseudo-IPv4", "Fastly-Client-IP", "Fly-Client-IP",
+          "X-Azure-ClientIP", "X-Azure-SocketIP", "X-Appengine-User-IP", "CloudFront-Viewer-Address",
+          "DO-Connecting-IP",
+          // The scheme and the host that it used.
+          "X-Original-Host", "X-Original-Proto", "X-Host", "X-Scheme", "Front-End-Https",
           // The target that it asked for, which some frameworks believe more than the request line.
           "X-Original-URL", "X-Original-URI", "X-Rewrite-URL",
           // Its certificate (RFC 9440).
-          "X-SSL-*", "SSL-Client-*", "Client-Cert", "Client-Cert-Chain",
+          "X-SSL-*", "SSL-Client-*", "Client-Cert", "Client-Cert-Chain", "X-Client-Cert*", "X-ARR-ClientCert",
+          "X-ARR-SSL", "X-Amzn-Mtls-*",
+          // Its user, as proxies that know it say.
+          "Remote-User", "Remote-Groups", "Remote-Name", "Remote-Email", "X-Remote-User", "X-Remote-Group",
+          "X-Remote-Extra-*", "X-Auth-Request-*", "X-Webauth-User", "X-Amzn-Oidc-*", "X-MS-Client-Principal*",
+          "X-Goog-Authenticated-User-*", "CF-Access-Authenticated-User-Email", "Tailscale-User-*",
           // CGI takes it for the variable HTTP_PROXY, by which programs choose their proxy.
           "Proxy"};
 }

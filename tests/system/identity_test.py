@@ -3,7 +3,9 @@
 
 import base64
 import json
+import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import time
@@ -189,6 +191,15 @@ class Identity(TestCase):
             self.assertEqual([name for name in self.WHO if (name in head) != arrive], [], head.raw)
             self.assertEqual([name for name in plain if name not in head], [], head.raw)
             self.assertEqual(head["x-forwarded-for"], "127.0.0.1")
+
+    def test_every_field_that_the_documentation_lists_reaches_servers_from_trusted_peers_alone(self):
+        page = pathlib.Path(os.environ.get("WEIR_SOURCE", "."), "docs", "security.md").read_text().split("## Fields of trusted proxies")[1].split("\n\nCase does not matter")[0]
+        names = re.findall("`([A-Z][A-Za-z0-9-]*[*]?)`", page)
+        self.assertGreater(len(names), 60)
+        said = {name.replace("*", "Anything"): "x" for name in names if "Forwarded" not in name}
+        for client, arrive in (("", False), (PROXIED + "\n", True)):
+            head = self.forwarded(said, client)
+            self.assertEqual([name for name in said if (name in head) != arrive], [], head.raw)
 
     def test_no_spelling_of_such_a_field_gets_round(self):
         twins = {"X_Real_IP": "1", "x_forwarded_user": "1", "X_User_ID": "1", "X.Real.IP": "1", "X-REAL-ip": "1"}

@@ -71,10 +71,49 @@ TEST(FieldNames, HasNothingWhenEmptied) {
 
 TEST(UsualTrustedFields, AreThoseByWhichServersLearnWhoTheClientIs) {
   const auto names = usual_trusted_fields();
-  for (const char* name :
-       {"X-Real-IP", "X-Forwarded-For", "X-Forwarded-User", "X-Forwarded-Client-Cert", "X-Forwarded-Port",
-        "True-Client-IP", "X-Original-URL", "X-Rewrite-URL", "X-SSL-Client-Verify", "Proxy", "Client-IP",
-        "CF-Connecting-IP", "X-Client-IP", "Client-Cert", "SSL-Client-Cert", "Forwarded"})
+  for (const char* name : {"X-Real-IP",
+                           "X-Forwarded-For",
+                           "X-Forwarded-User",
+                           "X-Forwarded-Client-Cert",
+                           "X-Forwarded-Port",
+                           "True-Client-IP",
+                           "X-Original-URL",
+                           "X-Rewrite-URL",
+                           "X-SSL-Client-Verify",
+                           "Proxy",
+                           "Client-IP",
+                           "CF-Connecting-IP",
+                           "X-Client-IP",
+                           "Client-Cert",
+                           "SSL-Client-Cert",
+                           "Forwarded",
+                           "Remote-User",
+                           "X-Remote-User",
+                           "X-ARR-ClientCert",
+                           "X-Client-Cert",
+                           "X-Client-Cert-Chain",
+                           "X-Amzn-Oidc-Identity",
+                           "X-Amzn-Oidc-Data",
+                           "X-Amzn-Oidc-Accesstoken",
+                           "WL-Proxy-Client-IP",
+                           "Proxy-Client-IP",
+                           "X-Envoy-External-Address",
+                           "X-Azure-ClientIP",
+                           "Fly-Client-IP",
+                           "X-Remote-IP",
+                           "X-Remote-Addr",
+                           "X-Originating-IP",
+                           "X-ProxyUser-Ip",
+                           "X-Host",
+                           "X-Scheme",
+                           "Front-End-Https",
+                           "X-Auth-Request-User",
+                           "X-MS-CLIENT-PRINCIPAL",
+                           "X-MS-CLIENT-PRINCIPAL-NAME",
+                           "Remote_User",
+                           "X_REMOTE_USER",
+                           "X-Goog-Authenticated-User-Email",
+                           "Tailscale-User-Login"})
     EXPECT_TRUE(names.contains(name)) << name;
 }
 
@@ -102,7 +141,12 @@ TEST(UsualTrustedFields, LeaveOutWhatClientsSendOfThemselves) {
                            "X-Forward",
                            "X-CSRF-Token",
                            "X-SSO-Token",
-                           "X-Original-Filename"})
+                           "X-Original-Filename",
+                           "X-HTTP-Method-Override",
+                           "X-Amzn-Trace-Id",
+                           "X-Auth-Token",
+                           "X-Client-Version",
+                           "Remote-Usage"})
     EXPECT_FALSE(names.contains(name)) << name;
 }
 
