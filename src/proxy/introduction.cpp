@@ -1,4 +1,5 @@
-// The part of a session that comes before everything else where proxies say for whom they connect.
+// The part of a session that comes before its first request: a proxy says for whom it connects, and TLS
+// begins.
 #include "proxy/session.hpp"
 
 #include "weir/net/listener.hpp"
@@ -58,6 +59,31 @@ std::optional<http::Ends> Session::ends() const {
   const auto family = local.data()->sa_family;
   if (family != AF_INET && family != AF_INET6) return std::nullopt;
   return http::Ends{peer, net::peer_address(local), peer_port, net::peer_port(local)};
+}
+
+observe::Handshake Session::handshake_that_ended(const net::ErrorCode& ec) const noexcept {
+  using observe::Handshake;
+  if (!ec) return client.is_resumed() ? Handshake::Resumed : Handshake::Full;
+  if (late_) return Handshake::Late;
+  if (ec == net::asio::error::eof || ec == net::asio::error::connection_reset) return Handshake::Left;
+  if (!client.distrust(ec).empty()) return Handshake::Untrusted;
+  return net::Stream::was_alerted(ec) ? Handshake::Alerted : Handshake::Failed;
+}
+
+net::Task<bool> Session::secure() {
+  arm(worker.config().server.head_timeout);
+  auto ec = co_await client.handshake();
+  while (ec == net::asio::error::in_progress) {
+    co_await net::Pause(worker.executor);
+    if (late_) break;
+    ec = co_await client.handshake();
+  }
+  disarm();
+  worker.counters.handshakes(handshake_that_ended(ec)).add();
+  if (ec) worker.counters.client_errors(observe::ClientError::Handshake).add();
+  if (ec) distrust_ = client.distrust(ec);
+  if (!ec) certificate_subject_ = client.peer_subject();
+  co_return !ec;
 }
 
 }  // namespace weir::proxy

@@ -125,31 +125,6 @@ void Session::note_begun() noexcept {
   begun_ticks_ = 0;
 }
 
-observe::Handshake Session::handshake_that_ended(const net::ErrorCode& ec) const noexcept {
-  using observe::Handshake;
-  if (!ec) return client.is_resumed() ? Handshake::Resumed : Handshake::Full;
-  if (late_) return Handshake::Late;
-  if (ec == net::asio::error::eof || ec == net::asio::error::connection_reset) return Handshake::Left;
-  if (!client.distrust(ec).empty()) return Handshake::Untrusted;
-  return net::Stream::was_alerted(ec) ? Handshake::Alerted : Handshake::Failed;
-}
-
-net::Task<bool> Session::secure() {
-  arm(worker.config().server.head_timeout);
-  auto ec = co_await client.handshake();
-  while (ec == net::asio::error::in_progress) {
-    co_await net::Pause(worker.executor);
-    if (late_) break;
-    ec = co_await client.handshake();
-  }
-  disarm();
-  worker.counters.handshakes(handshake_that_ended(ec)).add();
-  if (ec) worker.counters.client_errors(observe::ClientError::Handshake).add();
-  if (ec) distrust_ = client.distrust(ec);
-  if (!ec) certificate_subject_ = client.peer_subject();
-  co_return !ec;
-}
-
 // Takes more bytes of the client: would_block when there are none yet.
 net::ErrorCode Session::receive() {
   net::ErrorCode ec;
