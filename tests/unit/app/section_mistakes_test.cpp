@@ -389,14 +389,6 @@ const WrongConfiguration kWrong[] = {
 
 class SectionMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST(Toml, AKeyOfEndlessPartsIsAMistakeAndNotTheEnd) {
-  std::string key = "a";
-  for (int i = 0; i < 20'000; ++i) key += ".a";
-  for (const auto& line : {key + " = 1", "[" + key + "]", "x = { " + key + " = 1 }"})
-    EXPECT_THAT(mistakes_in("\n" + line + "\n"),
-                testing::ElementsAre("weir.toml:2: not TOML: a key of more than a thousand parts"));
-}
-
 TEST_P(SectionMistakes, NamesFileLineKeyAndWhatWasExpected) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }

@@ -115,5 +115,13 @@ TEST(TomlFault, SaysNothingInTheParsersWordsOfAnyCutLine) {
   EXPECT_THAT(fault_in("algorithm = token_bucket\n"), HasSubstr("write algorithm = \"token_bucket\""));
 }
 
+TEST(TomlFault, AKeyOfEndlessPartsIsAMistakeAndNotTheEnd) {
+  std::string key = "a";
+  for (int i = 0; i < 20'000; ++i) key += ".a";
+  for (const auto& line : {key + " = 1", "[" + key + "]", "x = { " + key + " = 1 }"})
+    EXPECT_THAT(mistakes_in("\n" + line + "\n"),
+                ElementsAre("weir.toml:2: not TOML: a key of more than a thousand parts"));
+}
+
 }  // namespace
 }  // namespace weir::app::test
