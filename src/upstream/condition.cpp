@@ -14,18 +14,19 @@ base::Duration shortened(base::Duration time, std::uint64_t random) noexcept {
 
 }  // namespace
 
-// What was under way when it went out tells nothing new.
+// What was under way when it went out tells nothing new, until its time is over.
 Condition::Change Condition::unreachable(const Ejection& settings, base::TimePoint now,
                                          std::uint64_t random) noexcept {
-  if (out() && trial_ == Trial::None) return Change::None;
+  if (out() && trial_ == Trial::None && now < out_until_) return Change::None;
   silent_ = false;
   return put_out(settings, now, random);
 }
 
 Condition::Change Condition::failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
                                     std::uint64_t random) noexcept {
-  const bool enough =
-      out() ? trial_ != Trial::None && sent >= trial_since_ : ++failures_ >= settings.failures;
+  // Where no server serves, requests go to all of them without a trial.
+  const auto tried_from = trial_ == Trial::None ? out_until_ : trial_since_;
+  const bool enough = out() ? sent >= tried_from : ++failures_ >= settings.failures;
   if (!enough) return Change::None;
   silent_ = true;
   return put_out(settings, now, random);

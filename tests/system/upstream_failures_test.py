@@ -132,6 +132,14 @@ class Failures(TestCase):
         self.assertIn("is out for", lines[0])
         self.assertLessEqual(len(lines), 1 + (time.monotonic() - began) / 60, lines)
 
+    def test_each_ejection_counts_where_there_is_one_server_alone_or_all_are_away(self):
+        for ports in ([closed_port()], [closed_port(), closed_port()]):
+            with self.subTest(ports):
+                weir = self.start(Weir(config(*ports, upstream='eject = { least = "20ms", most = "50ms" }')))
+                load = Load(weir, gets)
+                eventually(lambda: weir.metric("weir_upstream_ejections_total") >= 10, "they are put out again and again")
+                load.stop()
+
     def test_a_server_that_answers_garbage(self):
         for garbage in (b"garbage\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", b"HTTP/1.1 20", b"",
                         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"):

@@ -23,11 +23,12 @@ class Condition {
 
   // Each says what changed. `random`: any 64 bits.
   //
-  // A connection to it could not be opened: that is enough.
+  // A connection to it could not be opened: that is enough. Of one that is out it counts again once its time
+  // is over, or in a trial.
   Change unreachable(const Ejection& settings, base::TimePoint now, std::uint64_t random) noexcept;
   // It got a request and gave no answer, none that is HTTP, or one that broke off: enough when it happens
-  // several times in a row, or to the one request that was to try it.
-  // What was sent before somebody tried it says nothing of that.
+  // several times in a row, to the one request that was to try it, or to any that was sent once its time was
+  // over: where no server serves all are asked. What was sent before says nothing of that.
   Change failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
                 std::uint64_t random) noexcept;
   // It answered a request, whatever the status, as far as the answer was wanted. One that was sent before it

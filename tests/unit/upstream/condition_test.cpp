@@ -53,6 +53,27 @@ TEST(Condition, WhatWasUnderWayMakesNothingWorse) {
   EXPECT_EQ(condition.out_until(), until);
 }
 
+// Where no server serves, requests go to all of them, and nobody begins a trial.
+TEST(Condition, AFailureOnceItsTimeIsOverPutsItOutAgainWithoutATrial) {
+  for (const bool reached : {false, true}) {
+    Condition condition;
+    const auto fail = [&](base::TimePoint now) {
+      return reached ? condition.failed(kSettings, now, now, kWhole)
+                     : condition.unreachable(kSettings, now, kWhole);
+    };
+    for (unsigned i = 1; i < kSettings.failures && reached; ++i) EXPECT_EQ(fail(kStart), Change::None);
+    EXPECT_EQ(fail(kStart), Change::Out);
+    EXPECT_EQ(fail(kStart + 1s - 1us), Change::None);
+    EXPECT_EQ(fail(kStart + 1s), Change::OutAgain);
+    EXPECT_EQ(out_for(condition, kStart + 1s), 2s);
+    EXPECT_EQ(condition.failed(kSettings, kStart + 3s - 1us, kStart + 4s, kWhole), Change::None)
+        << "it was sent before";
+    EXPECT_EQ(fail(kStart + 4s), Change::OutAgain);
+    EXPECT_EQ(condition.ejections(), 3U);
+    EXPECT_EQ(condition.answered(kStart + 5s, kStart + 5s), Change::Back);
+  }
+}
+
 TEST(Condition, WhoseClientOwesItsBodyKeepsNobodyFromTrying) {
   Condition condition;
   condition.unreachable(kSettings, kStart, kWhole);
@@ -273,7 +294,7 @@ TEST(Condition, AServerWithoutAnAddressIsDownUntilItHasOne) {
 TEST(Condition, AnotherMachineServesAtOnceAndLittleByLittle) {
   Condition condition;
   condition.unreachable(kSettings, kStart, kWhole);
-  condition.unreachable(kSettings, kStart + 1s, kWhole);
+  condition.unreachable(kSettings, kStart + 500ms, kWhole);
   EXPECT_EQ(condition.moved(true, kStart + 1s), Change::Back);
   EXPECT_EQ(condition.out_until(), base::TimePoint{});
   EXPECT_EQ(condition.back_since(), kStart + 1s);
