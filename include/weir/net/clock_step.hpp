@@ -16,7 +16,7 @@ class ClockStep {
   static constexpr base::Duration kTolerance{2'000'000};
   enum class Change {
     None,
-    Apart,  // they agreed, and no longer do
+    Apart,  // they no longer agree, or differ the other way, or twice or half as much as at the last Apart
     Agree,  // they agree again
   };
 
@@ -26,8 +26,13 @@ class ClockStep {
     const auto after = next(before, ahead);
     if (after == before) return Change::None;
     seconds_.store(after.count(), std::memory_order_relaxed);
-    if (after == after.zero()) return Change::Agree;
-    return before == before.zero() ? Change::Apart : Change::None;
+    if (after == after.zero()) {
+      told_ = after;
+      return Change::Agree;
+    }
+    if (!is_news(after)) return Change::None;
+    told_ = after;
+    return Change::Apart;
   }
 
   // Returns how far the machine's clock was ahead at the last look. Any thread may call it.
@@ -36,6 +41,12 @@ class ClockStep {
   }
 
  private:
+  // A clock that runs a little too fast or too slow is news again only when it is twice as far away.
+  [[nodiscard]] bool is_news(std::chrono::seconds step) const noexcept {
+    const bool same_side = (step < step.zero()) == (told_ < told_.zero());
+    const auto now = std::chrono::abs(step), then = std::chrono::abs(told_);
+    return !same_side || now >= 2 * then || 2 * now <= then;
+  }
   // Clocks that were apart agree again only well within the tolerance, unless they came close in one step.
   [[nodiscard]] static std::chrono::seconds next(std::chrono::seconds step, base::Duration ahead) noexcept {
     const bool moved = std::chrono::abs(ahead - step) > kTolerance;
@@ -45,6 +56,7 @@ class ClockStep {
   }
 
   std::atomic<std::chrono::seconds::rep> seconds_{0};
+  std::chrono::seconds told_{0};  // at the last Apart, if none was followed by Agree
 };
 
 }  // namespace weir::net

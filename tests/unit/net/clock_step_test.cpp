@@ -13,12 +13,31 @@ TEST(ClockStep, SaysOnceThatTheClocksDifferAndOnceThatTheyAgree) {
   ClockStep step;
   EXPECT_EQ(step.look(0s), Change::None);
   EXPECT_EQ(step.look(2s), Change::None);
-  EXPECT_EQ(step.look(2s + 1us), Change::Apart);
-  EXPECT_EQ(step.look(2s + 1us), Change::None);
-  EXPECT_EQ(step.look(-50min), Change::None) << "they differ still";
+  EXPECT_EQ(step.look(-3000s), Change::Apart);
+  EXPECT_EQ(step.look(-3000s), Change::None);
+  EXPECT_EQ(step.look(-4000s), Change::None) << "they differ still";
   EXPECT_EQ(step.look(2s), Change::Agree);
   EXPECT_EQ(step.look(2s), Change::None);
   EXPECT_EQ(step.look(-8h), Change::Apart);
+}
+
+TEST(ClockStep, SaysAgainThatTheClocksDifferTheOtherWayOrFarMoreOrFarLess) {
+  ClockStep step;
+  EXPECT_EQ(step.look(2s + 1us), Change::Apart);
+  EXPECT_EQ(step.look(-2h), Change::Apart) << "the other way";
+  EXPECT_EQ(step.look(8h), Change::Apart) << "the other way again";
+  EXPECT_EQ(step.look(15h), Change::None);
+  EXPECT_EQ(step.look(16h), Change::Apart) << "twice as much";
+  EXPECT_EQ(step.look(9h), Change::None);
+  EXPECT_EQ(step.look(8h), Change::Apart) << "half as much";
+  EXPECT_EQ(step.look(0s), Change::Agree);
+}
+
+TEST(ClockStep, SaysFewTimesThatAClockRunsTooFast) {
+  ClockStep step;
+  int said = 0;
+  for (auto ahead = base::Duration{0}; ahead < 24h; ahead += 500ms) said += step.look(ahead) != Change::None;
+  EXPECT_EQ(said, 16) << "at 2 s, and at each doubling up to 18 h";
 }
 
 TEST(ClockStep, DoesNotFlickerAtTheTolerance) {
