@@ -6,6 +6,7 @@
 #include "weir/base/units.hpp"
 #include "weir/http/answer.hpp"
 #include "weir/policy/priority.hpp"
+#include "weir/redis/clock_ahead.hpp"
 
 #include <algorithm>
 #include <array>
@@ -131,7 +132,7 @@ void Explainer::take_answers() {
   for (std::size_t i = 0; i < looks_.size(); ++i) {
     outcomes[i] = looks_[i].outcome;
     if (redis_now_ == base::TimePoint{}) redis_now_ = looks_[i].clock;
-    outcomes[i].ahead = static_cast<std::int32_t>((looks_[i].clock - redis_now_).count());
+    outcomes[i].ahead = redis::clock_ahead(looks_[i].clock, redis_now_);
     if (!looks_[i].error.empty()) unasked_ |= limit::LineSet{1} << i;
   }
 }

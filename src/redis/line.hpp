@@ -6,11 +6,10 @@
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
 #include "weir/limit/spacing.hpp"
+#include "weir/redis/clock_ahead.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
 
@@ -61,13 +60,6 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 // What the limiter says of the state that the script found; nullopt where that cannot be one.
 [[nodiscard]] std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,
                                                        AnswerNumbers answer) noexcept;
-
-// Returns how far the clock behind an answer is ahead of that of its bill (Outcome::ahead).
-[[nodiscard]] inline std::int32_t clock_ahead(base::TimePoint clock, base::TimePoint bill) noexcept {
-  using Limits = std::numeric_limits<std::int32_t>;
-  return static_cast<std::int32_t>(
-      std::clamp<std::int64_t>((clock - bill).count(), Limits::min(), Limits::max()));
-}
 
 // Whether the slots of such a charge are known, and go back wherever they stand: of a bucket with a lease.
 [[nodiscard]] bool has_slots(const limit::Charge& charge) noexcept;
