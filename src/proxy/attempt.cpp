@@ -124,6 +124,12 @@ net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
   co_return false;
 }
 
+// Returns true if no client takes another answer. An exchange that its client has left goes on for the answer
+// of the server that has the request (Session::outlive_client), not for that of another one.
+bool Exchange::is_unwanted(const Attempt& attempt) const noexcept {
+  return attempt.client_broken || session_.left() || session_.has_gone();
+}
+
 // A server got the request and gave no answer that can be passed on: whether another one is to have it, now
 // that its time has come.
 net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
@@ -140,7 +146,7 @@ net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
   // that no longer.
   const bool owed = attempt.silent && !late && !attempt.whole && !request_body_->complete();
   const bool tells = !aged && !owed;
-  const bool theirs = !attempt.client_broken && (tells ? count_failure() : is_theirs());
+  const bool theirs = !attempt.client_ended && (tells ? count_failure() : is_theirs());
   // It asked for a body that did not come, and had nothing to answer yet: so far it was well.
   if (!theirs && attempt.heard && !request_body_->complete()) note_answer();
   if (theirs && tells && !lease_.moved() && !(late && attempt.cut_short))
@@ -152,6 +158,9 @@ net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
     lease_.member().give_back_unit(latest_);
     --attempt.servers;
     attempt.handed_over = attempt.servers != 0;
+  }
+  if (is_unwanted(attempt)) co_return false;
+  if (aged) {
     tallies().retries.add();
     co_return true;
   }
@@ -164,7 +173,7 @@ net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
 bool Exchange::disappoints(const upstream::Pool& pool, const Attempt& attempt) const noexcept {
   const auto status = space_->response.status;
   const auto& statuses = pool.settings().retry.statuses;
-  return !statuses.empty() && repeatable(attempt) && !attempt.client_broken &&
+  return !statuses.empty() && repeatable(attempt) && !is_unwanted(attempt) &&
          std::any_of(statuses.begin(), statuses.end(),
                      [status](const policy::StatusRange& range) {
                        return range.first <= status && status <= range.last;
@@ -188,7 +197,7 @@ net::Task<bool> Exchange::repeat(upstream::Pool& pool, Attempt& attempt) {
   lease_ = {};  // another request may have its place meanwhile
   session_.clear_late();
   if (wait > base::Duration{0}) co_await pause(wait);
-  if (session_.left() || session_.late()) co_return false;
+  if (is_unwanted(attempt) || session_.late()) co_return false;
   answered_ = {};
   tallies().retries.add();
   co_return true;

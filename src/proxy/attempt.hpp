@@ -14,6 +14,7 @@ struct Exchange::Attempt {
   bool handed_over = false;      // bytes of the request were sent to some server
   bool silent = false;           // the connection ended before a byte of an answer
   bool client_broken = false;    // what it was sent ends within a head: nothing may follow
+  bool client_ended = false;     // the wait for the answer ended because of the client alone
   unsigned servers = 0;          // that got the request
   bool cut_short = false;        // the wait under way ends with all attempts, before its server had its time
   std::uint64_t tried = 0;       // servers that failed, a bit for each

@@ -104,6 +104,7 @@ class Exchange {
   [[nodiscard]] net::Task<bool> await_room(upstream::Pool& pool, Attempt& attempt);
   void note_crowd(Attempt& attempt);
   [[nodiscard]] net::Task<bool> try_again(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] bool is_unwanted(const Attempt& attempt) const noexcept;
   [[nodiscard]] bool disappoints(const upstream::Pool& pool, const Attempt& attempt) const noexcept;
   [[nodiscard]] net::Task<bool> repeat(upstream::Pool& pool, Attempt& attempt);
   [[nodiscard]] net::Task<void> pause(base::Duration wait);

@@ -123,7 +123,7 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
   upload_.reset();  // of the attempt before, which has ended
   sent_ = latest_;
   ++attempt.servers;
-  attempt.silent = attempt.heard = false;
+  attempt.silent = attempt.heard = attempt.client_ended = false;
   attempt.status = 502;
   arm(attempt, pool.settings().timeouts.response);
   net::ErrorCode ec;
@@ -147,7 +147,8 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
       attempt.heard = true;
       ec = co_await relay_interim(attempt);
       attempt.client_broken = attempt.client_broken || ec.failed();
-      if (ec && (session_.late() || session_.left() || !reads_on)) break;
+      attempt.client_ended = ec && (session_.late() || session_.left() || !reads_on);
+      if (attempt.client_ended) break;
       ec = {};
       co_await net::Pause(worker_.executor);  // there is no end to how many may come
       if (session_.late() || session_.left()) ec = net::asio::error::operation_aborted;
@@ -360,7 +361,7 @@ net::Task<Exchange::Ending> Exchange::give_up(Attempt& attempt) {
   if (upload_) co_await end_upload();
   lease_ = {};
   if (!attempt.handed_over) give_back_charge();
-  if (session_.left() || attempt.client_broken) {
+  if (is_unwanted(attempt)) {
     failure_ = "client_left";
     worker_.counters.client_errors(observe::ClientError::Left).add();
     co_return attempt.client_broken ? Ending::Abort : Ending::Close;

@@ -172,7 +172,8 @@ net::Task<bool> Exchange::prompt_client(Attempt& attempt) {
   if (!upload_->expectant) co_return true;
   tallies().prompted.add();
   const bool said = co_await write_continue();
-  attempt.client_broken = !said;
+  attempt.client_broken = attempt.client_broken || !said;
+  attempt.client_ended = !said;
   begin_body(attempt);
   co_return said;
 }

@@ -168,5 +168,43 @@ class Places(Abandoned):
             self.assertGreater(self.most, 2)
 
 
+class Failures(Abandoned):
+    """Servers that have the request of a client that has left, and close the connection without an answer."""
+
+    def start_servers(self, early=b""):
+        self.goes_on, self.asked = threading.Event(), threading.Semaphore(0)
+        self.addCleanup(self.goes_on.set)
+
+        def fail(exchange):
+            exchange.read_body()
+            self.asked.release()
+            self.goes_on.wait(PATIENCE)
+            if early:
+                exchange.send(early)
+            exchange.close()
+
+        self.servers = [self.start(Upstream(fail)) for _ in range(2)]
+        self.weir = self.start(Weir(config(*(server.port for server in self.servers), rules=tokens(),
+                                           server='idle_timeout = "200ms"',
+                                           upstream='retry = { on = ["broken"], backoff = "0ms" }')))
+
+    def test_a_failed_server_is_counted_and_no_other_is_asked_for_a_client_that_has_gone(self):
+        for early in (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n" * 2):
+            with self.subTest(early=early):
+                self.start_servers(early)
+                self.ask_and_leave(head=False)
+                self.goes_on.set()
+                self.await_metric(self.weir, 1, "weir_client_errors_total", kind="left")
+                self.await_metric(self.weir, 0, "weir_connections_open")
+                self.assertEqual(self.weir.metric("weir_upstream_failures_total"), 1)
+                self.assertEqual(sum(len(server.exchanges) for server in self.servers), 1)
+
+    def test_for_a_client_that_waits_another_server_is_asked(self):
+        self.start_servers()
+        self.goes_on.set()
+        self.assertEqual(self.weir.get("/").status, 502)
+        self.assertEqual(self.weir.metric("weir_upstream_failures_total"), 2)
+
+
 if __name__ == "__main__":
     main()
