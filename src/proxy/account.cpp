@@ -41,13 +41,13 @@ void Exchange::account(base::TimePoint now) noexcept {
   }
 }
 
-// Without what the rules said. `ahead`: how far weir's own clock is ahead of the machine's.
-observe::ReplayRecord Exchange::replay_record(base::Duration ahead) const {
+// Without what the rules said.
+observe::ReplayRecord Exchange::replay_record() const {
   const auto& client = space_->request.client;
   const auto& journal = space_->journal;
   return {.run = observe::run_of(config_.names.table),
           .start = started_,
-          .clock_ahead = ahead,
+          .clock_ahead = started_ - machine_started_,
           .asked = asked_at_,
           .turn = journal.charged,
           .api_key = policy::name_api_key(client, config_.names),
@@ -69,7 +69,6 @@ observe::ReplayRecord Exchange::replay_record(base::Duration ahead) const {
 }
 
 void Exchange::log(base::TimePoint now) {
-  const auto ahead = now - net::Clock::machine_now();  // of this weir's clock
   const auto& space = *space_;
   const auto& client = space.request.client;
   const auto fields = worker_.access_log->fields();
@@ -83,7 +82,7 @@ void Exchange::log(base::TimePoint now) {
   constexpr std::string_view kVerdicts[] = {"forward", "delay", "reject"};
   std::string redacted;
   observe::AccessRecord record{
-      .start = started_ - ahead,
+      .start = machine_started_,
       .total = now - started_,
       .queued = span(started_, departed_),
       .upstream = span(sent_, answered_),
@@ -105,12 +104,12 @@ void Exchange::log(base::TimePoint now) {
       .user_agent = said("user-agent"),
       .error = failure_};
   if (observe::LogFields::usual().holds_all(fields)) return worker_.access_log->record(record);
-  log_in_full(record, fields, ahead);
+  log_in_full(record, fields);
 }
 
 // What is not among the usual costs more to gather.
-void Exchange::log_in_full(observe::AccessRecord& record, observe::LogFields fields, base::Duration ahead) {
-  auto replay = replay_record(ahead);
+void Exchange::log_in_full(observe::AccessRecord& record, observe::LogFields fields) {
+  auto replay = replay_record();
   record.api_key = replay.api_key;
   record.user = replay.user;
   record.org = replay.org;

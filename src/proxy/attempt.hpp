@@ -3,6 +3,8 @@
 
 #include "proxy/exchange.hpp"
 
+#include "weir/proxy/pace.hpp"
+
 namespace weir::proxy {
 
 // What one try hands to the next.
@@ -27,6 +29,12 @@ struct Exchange::Attempt {
   bool room_at_any_time = false;                      // likewise, and requests in flight are in the way
   unsigned status = 502;                              // what to answer when nothing is left to try
   std::string_view what = "the upstream cannot be reached";
+};
+
+struct Exchange::Reading {
+  Pace pace;
+  std::uint64_t taken = 0;   // octets that its system had, when it was waited for last
+  base::Duration stalled{};  // since it took any
 };
 
 }  // namespace weir::proxy

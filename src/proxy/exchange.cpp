@@ -60,11 +60,12 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
   space.head.bounds = config_.client.bounds;
   const auto& head = space.head;
   started_ = latest_ = worker_.clock.now();
+  machine_started_ = net::Clock::machine_now();
   const auto most = config_.server.max_body;
   request_body_.emplace(session_.client, session_.inbox, head.framing, head.content_length,
                         most == 0 ? BodySource::kUnbounded : most);
   space.credentials.now = started_;
-  if (config_.client.tokens) space.credentials.machine_now = net::Clock::machine_now();
+  space.credentials.machine_now = machine_started_;
   space.credentials.certificate_subject = session_.certificate_subject();
   space.request = policy::request_of(config_.client, session_.peer, head, space.credentials,
                                      space.path_scratch, space.host_scratch);
@@ -254,7 +255,7 @@ net::Task<Exchange::Ending> Exchange::send(const http::Answer& in_step) {
   answer.keep_alive = in_step.keep_alive && head.keep_alive && !session_.is_leaving();
   answer.omit_body = head.method == "HEAD";
   answer.client_minor_version = head.minor_version;
-  answer.date = worker_.http_date();
+  answer.date = date();
   answer.request_id = space.request_id;
   status_ = answer.status;
   if (!answer.omit_body) bytes_out_ = answer.body.size();
@@ -270,6 +271,7 @@ net::Task<Exchange::Ending> Exchange::send_rest(std::size_t sent, bool keep_aliv
   session_.arm(config_.server.write_timeout);
   const auto& out = space_->out;
   const auto ec = co_await session_.client.write_rest(std::string_view(out).substr(sent));
+  latest_ = worker_.clock.now();
   co_return answered_with(ec, out.size(), keep_alive);
 }
 

@@ -7,12 +7,9 @@
 #include "proxy/gate.hpp"
 
 #include "weir/http/answer.hpp"
-#include "weir/http/forwarding.hpp"
 #include "weir/http/head_parser.hpp"
 #include "weir/net/asio.hpp"
 #include "weir/net/signal.hpp"
-#include "weir/policy/evaluation.hpp"
-#include "weir/proxy/pace.hpp"
 #include "weir/proxy/relay.hpp"
 #include "weir/proxy/shaper.hpp"
 #include "weir/upstream/pool.hpp"
@@ -76,12 +73,13 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> refuse(const Ruling& ruling);
   [[nodiscard]] net::Task<Ending> refuse_by(const policy::Rule& rule, base::Duration retry_after);
   [[nodiscard]] net::Task<Ending> refuse_waiting(const Gate::Delayed& delayed, base::Duration retry_after);
-  [[nodiscard]] net::Task<Ending> make_room(const Gate::Delayed& delayed, base::Duration retry_after);
   [[nodiscard]] net::Task<Ending> shed();
   [[nodiscard]] net::Task<Ending> give_way(base::Duration retry_after);
   [[nodiscard]] bool enter() noexcept;
   void leave() noexcept;
   [[nodiscard]] net::Task<Ending> error(unsigned status, std::string_view what);
+  // Returns the HTTP-date of `latest_`.
+  [[nodiscard]] std::string_view date() { return worker_.http_date(machine_started_ + (latest_ - started_)); }
   [[nodiscard]] net::Task<Ending> answer(http::Answer answer);
   [[nodiscard]] net::Task<Ending> send(const http::Answer& answer);
   [[nodiscard]] net::Task<Ending> send_rest(std::size_t sent, bool keep_alive);
@@ -124,13 +122,8 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> tunnel(upstream::Pool& pool, const Attempt& attempt);
   [[nodiscard]] Ending leave_tunnel(observe::TunnelEnd end);
   [[nodiscard]] net::Task<Relay::Need> relay_rest(upstream::Pool& pool, Relay& relay, Relay::Need need);
-  // How a client takes its answer.
-  struct Reading {
-    Pace pace;
-    std::uint64_t taken = 0;   // octets that its system had, when it was waited for last
-    base::Duration stalled{};  // since it took any
-  };
-  [[nodiscard]] bool keeps_reading(Reading& reading, base::TimePoint since, std::uint64_t sent,
+  struct Reading;  // how a client takes its answer
+  [[nodiscard]] bool keeps_reading(Reading& reading, base::Duration waited, std::uint64_t sent,
                                    const net::ErrorCode& ec);
   [[nodiscard]] net::Task<Ending> break_off(Attempt& attempt, const Relay& relay, Relay::Need need,
                                             bool until_close);
@@ -156,8 +149,8 @@ class Exchange {
   [[nodiscard]] limit::Ending how_it_went() const noexcept;
   void account(base::TimePoint now) noexcept;
   void log(base::TimePoint now);
-  void log_in_full(observe::AccessRecord& record, observe::LogFields fields, base::Duration ahead);
-  [[nodiscard]] observe::ReplayRecord replay_record(base::Duration ahead) const;
+  void log_in_full(observe::AccessRecord& record, observe::LogFields fields);
+  [[nodiscard]] observe::ReplayRecord replay_record() const;
 
   Session& session_;
   Worker& worker_;
@@ -177,15 +170,15 @@ class Exchange {
   std::optional<BodySource> request_body_;
   struct Upload;
   std::unique_ptr<Upload> upload_;  // of a request that could not be sent at once
-
-  bool no_memory_ = false;      // the body that a rule reads exceeds max_body_memory
-  bool client_stalls_ = false;  // it does not take the answer that waits for it
-  bool slow_ = false;           // it sent what a rule reads, or took its answer, slower than min_rate
+  bool no_memory_ = false;          // the body that a rule reads exceeds max_body_memory
+  bool client_stalls_ = false;      // it does not take the answer that waits for it
+  bool slow_ = false;               // it sent what a rule reads, or took its answer, slower than min_rate
 
   // For the account.
   base::TimePoint started_{};
-  base::TimePoint latest_{};    // the clock as it was read last: after each wait
-  base::TimePoint asked_at_{};  // when the limits were: started_, or when the body had come
+  base::TimePoint machine_started_{};  // the same by the machine's clock, which is read this once
+  base::TimePoint latest_{};           // the clock as it was read last: after each wait
+  base::TimePoint asked_at_{};         // when the limits were: started_, or when the body had come
   base::TimePoint departed_{};
   base::TimePoint sent_{};
   base::TimePoint answered_{};

@@ -5,6 +5,7 @@
 #include "proxy/upload.hpp"
 
 #include "weir/http/chunked.hpp"
+#include "weir/http/forwarding.hpp"
 #include "weir/http/upgrade.hpp"
 #include "weir/net/signal.hpp"
 
@@ -249,7 +250,7 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
   if (gate_.settlements().due()) settle(space.response.status, &space.response);
   space.out.clear();
   keep_stricter(space.response.fields, space.standing);
-  http::write_response_head(space.out, space.response, form, space.standing, worker_.http_date());
+  http::write_response_head(space.out, space.response, form, space.standing, date());
   status_ = space.response.status;
   BodySource body(lease_.stream(), space.answer, space.response.framing, space.response.content_length,
                   BodySource::kUnbounded, http::ChunkDecoder::Sender::Server);
@@ -304,9 +305,8 @@ net::Task<Exchange::Ending> Exchange::break_off(Attempt& attempt, const Relay& r
 
 // Whether a client that was waited for takes its answer, and fast enough. The kernel says that there is room
 // only once much of its buffer has gone, so what counts is what was acknowledged meanwhile.
-bool Exchange::keeps_reading(Reading& reading, base::TimePoint since, std::uint64_t sent,
+bool Exchange::keeps_reading(Reading& reading, base::Duration waited, std::uint64_t sent,
                              const net::ErrorCode& ec) {
-  const auto waited = worker_.clock.now() - since;
   const auto unread = session_.client.unacknowledged();
   const auto taken = sent > unread ? sent - unread : 0;
   const bool moves = !ec || taken > reading.taken;
@@ -339,9 +339,10 @@ net::Task<Relay::Need> Exchange::relay_rest(upstream::Pool& pool, Relay& relay, 
     client_stalls_ = !reading;
     const auto since = reading ? base::TimePoint{} : worker_.clock.now();
     const auto ec = co_await relay.wait(need);
+    latest_ = worker_.clock.now();
     client_stalls_ = false;
     session_.end_wait_for_others();
-    const bool on = reading ? !ec : keeps_reading(client, since, relay.sent(), ec);
+    const bool on = reading ? !ec : keeps_reading(client, latest_ - since, relay.sent(), ec);
     if (!on) break;
     need = relay.advance();
   }

@@ -32,6 +32,7 @@ net::Task<void> Exchange::read_on(const upstream::Pool& pool, BodySource& body) 
     if (++pieces % Relay::kPiecesInTurn == 0) co_await net::Pause(worker_.executor);
   }
   session_.disarm();
+  latest_ = worker_.clock.now();
   worker_.counters.abandoned(body.complete()).add();
   const auto& answer = space_->response;
   const bool in_step = body.complete() && answer.keep_alive && space_->answer.empty() &&

@@ -247,7 +247,7 @@ net::Task<void> Session::refuse_head(http::Fault fault, observe::ClientError kin
   http::write_answer(out, {.status = fault.status,
                            .body = body,
                            .fields = fault.status == 405 ? kAllow : std::string_view{},
-                           .date = worker.http_date(),
+                           .date = worker.http_date(net::Clock::machine_now()),
                            .request_id = id,
                            .keep_alive = false});
   net::ErrorCode ec;

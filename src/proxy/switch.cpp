@@ -6,6 +6,7 @@
 #include "proxy/tunnel.hpp"
 #include "proxy/upload.hpp"
 
+#include "weir/http/forwarding.hpp"
 #include "weir/http/upgrade.hpp"
 
 #include <optional>
@@ -45,6 +46,7 @@ net::Task<Exchange::Ending> Exchange::tunnel(upstream::Pool& pool, const Attempt
                 counted ? &*limits : nullptr);
   const InHand in_hand(tunnel_, tunnel);
   const auto end = co_await tunnel.run();
+  latest_ = worker_.clock.now();
   bytes_up_ = tunnel.bytes_up();
   bytes_out_ = tunnel.bytes_down();
   co_return leave_tunnel(end);

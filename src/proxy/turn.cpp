@@ -3,6 +3,7 @@
 #include "proxy/session.hpp"
 #include "proxy/standing.hpp"
 
+#include "weir/http/forwarding.hpp"
 #include "weir/policy/priority.hpp"
 
 #include <utility>
@@ -83,8 +84,11 @@ net::Task<Exchange::Ending> Exchange::leave_queue(const Shaper::Turn& turn, cons
   if ((levelled || turn.end == Shaper::End::Displaced) && answerable) {
     session_.clear_late();
     const auto retry_after = worker_.table.peek(delayed.charge, latest_).retry_after;
-    return levelled ? make_room(delayed, retry_after)
-                    : give_way(policy::wait_under(*delayed.rule, retry_after, latest_));
+    if (!levelled) return give_way(policy::wait_under(*delayed.rule, retry_after, latest_));
+    // Refused as whoever finds the queue full: that its client had the most places is its client's own doing.
+    worker_.counters.queue_levelled.add();
+    failure_ = "queue_levelled";
+    return refuse_waiting(delayed, retry_after);
   }
   if ((turn.end == Shaper::End::Overtaken || session_.late()) && answerable) {
     session_.clear_late();
@@ -100,13 +104,6 @@ net::Task<Exchange::Ending> Exchange::leave_queue(const Shaper::Turn& turn, cons
   failure_ = "client_left";
   worker_.counters.client_errors(observe::ClientError::Left).add();
   return net::Task<Ending>::ended(Ending::Close);
-}
-
-// Refused as whoever finds the queue full: that its client had the most places is its client's own doing.
-net::Task<Exchange::Ending> Exchange::make_room(const Gate::Delayed& delayed, base::Duration retry_after) {
-  worker_.counters.queue_levelled.add();
-  failure_ = "queue_levelled";
-  return refuse_waiting(delayed, retry_after);
 }
 
 net::Task<Exchange::Ending> Exchange::refuse_waiting(const Gate::Delayed& delayed,

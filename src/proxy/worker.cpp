@@ -82,8 +82,8 @@ void Worker::give_back(std::unique_ptr<ExchangeSpace> space) {
   spaces_.push_back(std::move(space));
 }
 
-std::string_view Worker::http_date() {
-  const auto second = std::chrono::floor<std::chrono::seconds>(net::Clock::machine_now());
+std::string_view Worker::http_date(base::TimePoint machine_now) {
+  const auto second = std::chrono::floor<std::chrono::seconds>(machine_now);
   if (second != date_second_) {
     date_second_ = second;
     const std::time_t time = second.time_since_epoch().count();

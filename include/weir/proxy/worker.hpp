@@ -98,8 +98,8 @@ class Worker {
   [[nodiscard]] std::unique_ptr<ExchangeSpace> take_space();
   void give_back(std::unique_ptr<ExchangeSpace> space);
 
-  // Returns the HTTP-date of now, by the machine's clock. The text is made once a second.
-  [[nodiscard]] std::string_view http_date();
+  // Returns the HTTP-date of an instant of the machine's clock. The text is made once a second.
+  [[nodiscard]] std::string_view http_date(base::TimePoint machine_now);
   // 32 hex digits that no other request has.
   void make_request_id(std::string& out);
 
