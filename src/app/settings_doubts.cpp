@@ -146,6 +146,19 @@ void doubt_peers(const Settings& settings, Doubts& doubts) {
   }
 }
 
+// What is longer than all memory for bodies is never read.
+void doubt_body_memory(const Settings& settings, Doubts& doubts) {
+  const auto memory = settings.server.max_body_memory;
+  for (const auto& rule : settings.rules) {
+    const bool reads_answers = rule.settlement && rule.settlement->kind == policy::Settlement::Kind::Json;
+    const auto most = std::max(rule.max_body, reads_answers ? rule.settlement->max_body : 0);
+    if (most > memory)
+      doubts.add(rule, "may read bodies of " + std::to_string(most) +
+                           " bytes (max_body), and [server] max_body_memory holds " + std::to_string(memory) +
+                           ": longer bodies are never read; write a smaller max_body or more memory");
+  }
+}
+
 void doubt_servers(const Settings& settings, Doubts& doubts) {
   for (const auto& upstream : settings.upstreams)
     if (!upstream.tls.verify)
@@ -176,6 +189,7 @@ std::vector<Warning> find_doubts(const Settings& settings, const Reading& readin
   Doubts doubts(reading);
   doubt_routes(settings, doubts);
   doubt_rules(settings, doubts);
+  doubt_body_memory(settings, doubts);
   doubt_tiers(settings, reading, doubts);
   doubt_need_of_redis(settings, reading, doubts);
   doubt_redis_link(settings, doubts);

@@ -13,10 +13,10 @@ bool BodyMemory::take(std::uint64_t bytes) noexcept {
   return true;
 }
 
-bool BodyBuffer::append(std::string_view piece) {
+bool BodyBuffer::append(std::string_view piece, std::uint64_t most) {
   if (piece.empty()) return true;
   const auto size = text_.size() + piece.size();
-  if (size > taken_ && !grow(size)) {
+  if (size > taken_ && !grow(size, most)) {
     counters_.body_memory_refused.add();
     return false;
   }
@@ -24,33 +24,38 @@ bool BodyBuffer::append(std::string_view piece) {
   return true;
 }
 
-// Doubles the capacity, as std::string does, so that a body in many pieces is copied a few times only. While
-// the text moves there are two blocks, and both are taken; where there is no room for that it grows by as
-// much as it has to.
-bool BodyBuffer::grow(std::size_t size) {
-  auto wanted = std::max(size, 2 * taken_);
-  if (!memory_.take(wanted)) {
-    wanted = size;
-    if (!memory_.take(wanted)) return false;
+// Doubles the capacity, and grows by an eighth where there is no room for that: either way a body in many
+// pieces is copied a few times only. While the text moves its old block lasts beside the new one. The old one
+// is not counted twice: nothing waits here, so there is one such block in a worker at most.
+bool BodyBuffer::grow(std::size_t size, std::uint64_t most) {
+  const auto bounded = [&](std::size_t wanted) {
+    return std::max(size, static_cast<std::size_t>(std::min<std::uint64_t>(wanted, most)));
+  };
+  auto wanted = bounded(2 * taken_);
+  if (!memory_.take(wanted - taken_)) {
+    wanted = bounded(taken_ + taken_ / 8);
+    if (!memory_.take(wanted - taken_)) return false;
   }
   try {
-    std::string bigger;
-    bigger.reserve(wanted);
-    bigger = text_;
-    text_.swap(bigger);
+    if (wanted > text_.capacity()) {
+      std::string bigger;  // reserve() of one that has a text may take more than it is asked for
+      bigger.reserve(wanted);
+      bigger = text_;
+      text_.swap(bigger);
+    }
   } catch (...) {
-    memory_.give_back(wanted);
+    memory_.give_back(wanted - taken_);
     throw;
   }
-  memory_.give_back(taken_);
-  counters_.body_memory.add(static_cast<std::int64_t>(wanted) - static_cast<std::int64_t>(taken_));
+  counters_.body_memory.add(static_cast<std::int64_t>(wanted - taken_));
   taken_ = wanted;
   return true;
 }
 
 void BodyBuffer::clear() noexcept {
   if (taken_ == 0) return;
-  std::string().swap(text_);
+  text_.clear();
+  if (text_.capacity() > kKept) std::string().swap(text_);
   memory_.give_back(taken_);
   counters_.body_memory.remove(static_cast<std::int64_t>(taken_));
   taken_ = 0;

@@ -57,6 +57,7 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> inspect();
   [[nodiscard]] net::Task<Ending> read_body(std::uint64_t most);
   [[nodiscard]] net::Task<BodySource::Status> gather_body(std::uint64_t most);
+  void release_body() noexcept;
   [[nodiscard]] net::Task<bool> await_body();
   [[nodiscard]] net::Task<bool> say_continue();
   [[nodiscard]] net::Task<bool> write_continue();
@@ -130,6 +131,7 @@ class Exchange {
   [[nodiscard]] net::Task<void> read_on(const upstream::Pool& pool, BodySource& body);
   [[nodiscard]] net::Task<Ending> give_up(Attempt& attempt);
   [[nodiscard]] bool body_failed() const noexcept;
+  [[nodiscard]] bool is_request_sent() const noexcept;
   void note_body_fault(unsigned status);
   [[nodiscard]] net::Task<Ending> refuse_body(unsigned status);
   [[nodiscard]] observe::UpstreamTallies& tallies() noexcept;

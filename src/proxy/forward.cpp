@@ -134,6 +134,7 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
   if (attempt.handed_over) gate_.keep();
   const bool all = attempt.whole && sent == space.out.size() + attempt.body.size();
   if (!ec && !all) start_upload(pool, attempt, sent);
+  if (!ec && all && !repeatable(attempt)) release_body();
   // A server that closes its end early, or takes no more, may have answered before; so even now the answer is
   // read.
   const bool reads_on = gate_.needs_answer(pool.settings().timeouts.abandoned);
@@ -243,7 +244,8 @@ void Exchange::note_silence(Attempt& attempt) {
 
 net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt& attempt) {
   auto& space = *space_;
-  const bool request_sent = request_body_->complete() && (!upload_ || upload_->sent);
+  const bool request_sent = is_request_sent();
+  if (request_sent) release_body();  // no other server is asked after this
   const auto form = http::response_form(space.head, space.response,
                                         space.head.keep_alive && !session_.is_leaving() && request_sent);
   if (space.response.status == 429 && config_.routes[*route_].honor_retry_after) note_pause(pool);
@@ -264,7 +266,7 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
     const bool abandoned =
         session_.left() || need == Relay::Need::SinkBroken || (need == Relay::Need::Room && !body_failed());
     const auto ending = co_await break_off(attempt, relay, need, until_close);
-    if (abandoned && request_body_->complete() && (!upload_ || upload_->sent)) co_await read_on(pool, body);
+    if (abandoned && is_request_sent()) co_await read_on(pool, body);
     co_return ending;
   }
   note_answer();

@@ -6,6 +6,8 @@
 #include "proxy/exchange.hpp"
 #include "proxy/session.hpp"
 
+#include <algorithm>
+
 namespace weir::proxy {
 
 namespace {
@@ -24,7 +26,9 @@ bool is_empty(const http::RequestHead& head) noexcept {
 net::Task<Exchange::Ending> Exchange::inspect() {
   auto& body = space_->request.body;
   const auto& head = space_->head;
-  const auto most = policy::wanted_body(config_.rules, space_->request);
+  // A body that all memory could not hold is too long, whatever a rule says: it would find no room ever.
+  const auto most =
+      std::min(policy::wanted_body(config_.rules, space_->request), config_.server.max_body_memory);
   if (most == 0) return decide();
   const bool sized = head.framing == http::Framing::Length;
   body.state = is_empty(head)                        ? State::Whole
@@ -62,12 +66,16 @@ net::Task<Exchange::Ending> Exchange::read_body(std::uint64_t most) {
 // Takes the body into memory. Its end; a Piece that made it longer than `most`; or what is wrong with it:
 // NeedBytes where the rest did not come. Where there is no memory for it, `no_memory_` says so.
 net::Task<BodySource::Status> Exchange::gather_body(std::uint64_t most) {
+  const auto& head = space_->head;
+  const auto whole = head.framing == http::Framing::Length ? head.content_length : most;
   std::string_view piece;
   Pace pace(config_.server.least_rate);
   for (;;) {
     const auto status = request_body_->take(piece);
     if (status == BodySource::Status::Piece) {
-      no_memory_ = !space_->inspected.append(piece);
+      if (space_->inspected.size() + piece.size() > config_.server.max_body_memory)
+        co_return BodySource::Status::TooLarge;
+      no_memory_ = !space_->inspected.append(piece, whole);
       if (!no_memory_ && space_->inspected.size() <= most) continue;
     }
     if (status != BodySource::Status::NeedBytes) co_return status;
@@ -76,6 +84,12 @@ net::Task<BodySource::Status> Exchange::gather_body(std::uint64_t most) {
     slow_ = came && pace.counts() && !pace.note(worker_.clock.now() - since, request_body_->filled());
     if (!came || slow_) co_return status;
   }
+}
+
+// Lets go of what was read for rules: it was sent on, and is not sent again.
+void Exchange::release_body() noexcept {
+  space_->request.body.text = {};
+  space_->inspected.clear();
 }
 
 net::Task<bool> Exchange::await_body() {

@@ -140,7 +140,7 @@ void Settlements::count(const Line& line, Settled outcome) {
 void Settlements::see(std::string_view piece) {
   if (wait_ != Wait::Body || too_long_) return;
   auto& copy = space_.copy;
-  too_long_ = copy.size() + piece.size() > most_ || !copy.append(piece);
+  too_long_ = copy.size() + piece.size() > most_ || !copy.append(piece, length_ != 0 ? length_ : most_);
   if (too_long_) return copy.clear();
   // A client that has all that was announced may ask again at once: it is settled before that.
   if (length_ != 0 && copy.size() == length_) settle_by_body(true);

@@ -41,6 +41,7 @@ net::Task<Exchange::Ending> Exchange::tunnel(upstream::Pool& pool, const Attempt
   worker_.counters.bytes_out.add(space.out.size());
   std::optional<MessageLimits> limits;
   if (attempt.upgrade == "websocket") limits.emplace(worker_, space);
+  release_body();
   const bool counted = limits && limits->counts();
   Tunnel tunnel(session_, lease_.stream(), space.answer, pool.settings().timeouts.tunnel,
                 counted ? &*limits : nullptr);

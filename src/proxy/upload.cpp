@@ -17,6 +17,11 @@ bool Exchange::body_failed() const noexcept {
   return upload_ && upload_->fault != 0;
 }
 
+// All of the request has gone to the server.
+bool Exchange::is_request_sent() const noexcept {
+  return request_body_->complete() && (!upload_ || upload_->sent);
+}
+
 void Exchange::note_body_fault(unsigned status) {
   using observe::ClientError;
   const bool slow = upload_->slow;
@@ -81,6 +86,7 @@ net::Task<void> Exchange::upload(Attempt& attempt) {
       if (state.stop || session_.left() || (session_.late() && !client_stalls_ && !state.expectant))
         co_return;
     }
+    if (reading && !attempt.whole) release_body();  // all that was at hand was sent
     if (reading && !std::exchange(word_awaited, true)) await_word(attempt);
     await_more(attempt, reading);
     const auto ec = co_await relay.wait(need);
@@ -105,6 +111,7 @@ net::Task<void> Exchange::upload(Attempt& attempt) {
     lease_.cancel();
   }
   state.sent = need == Relay::Need::Nothing;
+  if (state.sent && (answered_ != base::TimePoint{} || !repeatable(attempt))) release_body();
   end_body(attempt);
 }
 

@@ -429,6 +429,46 @@ class Memory(BodiesTestCase):
         self.begin(weir, 90_000).leave()
         eventually(lambda: weir.metric("weir_body_memory_bytes") == 0, "nor of a client that left")
 
+    def test_a_body_of_all_the_memory_that_there_is_is_read(self):
+        weir = self.weir()
+        for size in (200_000, 250_000, 256 << 10):
+            client = self.begin(weir, size - 10_000, announced=size)
+            eventually(lambda: weir.metric("weir_body_memory_bytes") >= size - 10_000, "it is read")
+            client.send(b"x" * 10_000)
+            self.assertEqual(client.read().status, 200)
+        self.assertEqual(weir.metric("weir_body_memory_refused_total"), 0)
+
+    def test_a_body_that_all_memory_could_not_hold_is_too_long(self):
+        """It would find no room however often it came, so 503 would be wrong."""
+        weir = self.weir()
+        self.assertEqual(self.post(weir, b"x" * ((256 << 10) + 1)).status, 413)
+        with weir.connect() as client:
+            client.send(CHUNKED + chunked(b"x" * 300_000))
+            self.assertEqual(client.read().status, 413)
+        self.assertEqual(weir.metric("weir_body_memory_refused_total"), 0)
+
+    def test_memory_is_given_back_when_the_body_was_sent_on(self):
+        """A server may take long to answer, an answer to be sent, and a tunnel to end."""
+        goes_on = threading.Event()
+        self.addCleanup(goes_on.set)
+        for half in (b"", answer(b"x" * 10)[:-5]):
+            got = threading.Semaphore(0)
+
+            def reply(exchange):
+                exchange.read_body()
+                if half:
+                    exchange.send(half)
+                got.release()
+                goes_on.wait(PATIENCE)
+
+            self.upstream.reply = reply
+            weir = self.weir()
+            client = self.begin(weir, 90_000)
+            eventually(lambda: weir.metric("weir_body_memory_bytes") >= 90_000, "it is read")
+            client.send(b"x" * 10_000)
+            self.assertTrue(got.acquire(timeout=PATIENCE))
+            eventually(lambda: weir.metric("weir_body_memory_bytes") == 0, f"the server has it, and has answered {half}")
+
     def test_a_request_without_such_a_rule_needs_none(self):
         weir = self.weir()
         with weir.connect() as client:

@@ -40,15 +40,19 @@ class BodyBuffer {
   BodyBuffer(const BodyBuffer&) = delete;
   BodyBuffer& operator=(const BodyBuffer&) = delete;
 
-  // Returns false, and counts that, if the memory has no room; the buffer is then as it was.
-  [[nodiscard]] bool append(std::string_view piece);
+  // Returns false, and counts that, if the memory has no room; the buffer is then as it was. `most`: bytes
+  // that the whole body comes to at most, as far as is known.
+  [[nodiscard]] bool append(std::string_view piece, std::uint64_t most);
   [[nodiscard]] std::string_view view() const noexcept { return text_; }
   [[nodiscard]] std::size_t size() const noexcept { return text_.size(); }
   [[nodiscard]] bool empty() const noexcept { return text_.empty(); }
   void clear() noexcept;
 
  private:
-  [[nodiscard]] bool grow(std::size_t size);
+  // A block that is no larger stays for the next body, and is not counted meanwhile.
+  static constexpr std::size_t kKept = 4 << 10;
+
+  [[nodiscard]] bool grow(std::size_t size, std::uint64_t most);
 
   BodyMemory& memory_;
   observe::Counters& counters_;

@@ -24,6 +24,21 @@ TEST(Warnings, OfKeysThatClientsCanInvent) {
     EXPECT_THAT(of(key), Not(warned)) << key;
 }
 
+TEST(Warnings, OfBodiesThatAllMemoryCouldNotHold) {
+  const auto of = [](const std::string& memory, const std::string& rule) {
+    return warnings_of("[server]\nmax_body_memory = \"" + memory + "\"\n" + with_rule(rule));
+  };
+  const auto warned = Contains(AllOf(HasSubstr("rule \"x\" may read bodies of 131072 bytes"),
+                                     HasSubstr("max_body_memory holds 131071")));
+  for (const char* rule : {"match = { body_contains = \"a\", max_body = \"128KiB\" }\n",
+                           "cost = { json = \"/n\", max_body = \"128KiB\" }\n",
+                           "cost = { response_json = \"/n\", reserve = 1, max_body = \"128KiB\" }\n"}) {
+    EXPECT_THAT(of("131071", rule), warned) << rule;
+    EXPECT_THAT(of("128KiB", rule), Not(Contains(HasSubstr("max_body_memory")))) << rule;
+  }
+  EXPECT_THAT(of("1KiB", ""), Not(Contains(HasSubstr("max_body_memory")))) << "it reads no body";
+}
+
 TEST(Warnings, OfKeysThatClientsWriteAsTheyLike) {
   const auto of = [](const std::string& rules) { return warnings_of(with_rule(rules)); };
   const auto warned = Contains(HasSubstr("which clients write as they like"));

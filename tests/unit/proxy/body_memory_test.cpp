@@ -10,6 +10,7 @@ namespace weir::proxy {
 namespace {
 
 constexpr std::size_t kPiece = 1000;
+constexpr std::uint64_t kUnknown = 1 << 30;
 
 struct Bodies {
   BodyMemory memory{10 * kPiece};
@@ -53,7 +54,7 @@ TEST(BodyBuffer, HoldsWhatWasAppended) {
   BodyBuffer buffer(bodies.memory, bodies.counters);
   std::string expected;
   for (char c = 'a'; c < 'f'; ++c) {
-    ASSERT_TRUE(buffer.append(std::string(kPiece / 2, c)));
+    ASSERT_TRUE(buffer.append(std::string(kPiece / 2, c), kUnknown));
     expected.append(kPiece / 2, c);
   }
   EXPECT_EQ(buffer.view(), expected);
@@ -65,21 +66,68 @@ TEST(BodyBuffer, StaysAsItWasWhereThereIsNoRoom) {
   Bodies bodies;
   BodyBuffer first(bodies.memory, bodies.counters);
   BodyBuffer second(bodies.memory, bodies.counters);
-  ASSERT_TRUE(first.append(std::string(8 * kPiece, 'x')));
-  ASSERT_TRUE(second.append("abc"));
-  EXPECT_FALSE(second.append(std::string(3 * kPiece, 'y')));
+  ASSERT_TRUE(first.append(std::string(8 * kPiece, 'x'), kUnknown));
+  ASSERT_TRUE(second.append("abc", kUnknown));
+  EXPECT_FALSE(second.append(std::string(3 * kPiece, 'y'), kUnknown));
   EXPECT_EQ(second.view(), "abc");
   EXPECT_EQ(bodies.counters.body_memory_refused.value(), 1U);
+}
+
+TEST(BodyBuffer, HoldsABodyOfAllTheMemoryThatComesInPieces) {
+  for (const auto most : {std::uint64_t{10 * kPiece}, kUnknown}) {
+    Bodies bodies;
+    BodyBuffer buffer(bodies.memory, bodies.counters);
+    std::string expected;
+    while (expected.size() + 100 <= (most == kUnknown ? 9 * kPiece : 10 * kPiece)) {
+      ASSERT_TRUE(buffer.append(std::string(100, 'x'), most)) << expected.size();
+      expected.append(100, 'x');
+    }
+    EXPECT_EQ(buffer.view(), expected);
+    EXPECT_LE(bodies.memory.taken(), 10 * kPiece);
+  }
+}
+
+TEST(BodyBuffer, TakesNoMoreThanTheWholeBodyNeeds) {
+  Bodies bodies;
+  BodyBuffer buffer(bodies.memory, bodies.counters);
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(buffer.append(std::string(kPiece, 'x'), 6 * kPiece));
+  EXPECT_EQ(bodies.memory.taken(), 6 * kPiece);
+}
+
+// With no room to double, each new block is an eighth larger.
+TEST(BodyBuffer, MovesSeldomWhereMemoryIsShort) {
+  BodyMemory memory(1 << 20);
+  observe::Counters counters{{}};
+  ASSERT_TRUE(memory.take(1 << 18));
+  BodyBuffer buffer(memory, counters);
+  int moves = 0;
+  for (const char* at = nullptr; buffer.append("0123456789", kUnknown); at = buffer.view().data())
+    moves += buffer.view().data() != at;
+  EXPECT_GT(buffer.size(), (3U << 18) * 7 / 9);
+  EXPECT_LT(moves, 30);
+}
+
+TEST(BodyBuffer, KeepsASmallBlockForTheNextBody) {
+  Bodies bodies;
+  BodyBuffer buffer(bodies.memory, bodies.counters);
+  ASSERT_TRUE(buffer.append(std::string(kPiece, 'x'), kPiece));
+  const auto* const block = buffer.view().data();
+  buffer.clear();
+  EXPECT_EQ(bodies.memory.taken(), 0U);
+  ASSERT_TRUE(buffer.append(std::string(kPiece, 'y'), kPiece));
+  EXPECT_EQ(buffer.view().data(), block);
+  EXPECT_EQ(buffer.view(), std::string(kPiece, 'y'));
+  EXPECT_EQ(bodies.memory.taken(), kPiece);
 }
 
 TEST(BodyBuffer, GivesItsMemoryBack) {
   Bodies bodies;
   {
     BodyBuffer buffer(bodies.memory, bodies.counters);
-    ASSERT_TRUE(buffer.append(std::string(kPiece, 'x')));
+    ASSERT_TRUE(buffer.append(std::string(kPiece, 'x'), kUnknown));
     buffer.clear();
     EXPECT_EQ(bodies.memory.taken(), 0U);
-    ASSERT_TRUE(buffer.append(std::string(kPiece, 'x')));
+    ASSERT_TRUE(buffer.append(std::string(kPiece, 'x'), kUnknown));
   }
   EXPECT_EQ(bodies.memory.taken(), 0U);
   EXPECT_EQ(bodies.counters.body_memory.value(), 0);
