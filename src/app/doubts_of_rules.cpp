@@ -3,6 +3,8 @@
 #include "app/doubts.hpp"
 #include "app/overlap.hpp"
 
+#include "weir/limit/shares.hpp"
+
 #include <algorithm>
 #include <iterator>
 
@@ -112,6 +114,36 @@ void doubt_messages(const policy::Rule& rule, const Settings& settings, Doubts& 
                "WebSocket: its upgrade would have to name \"websocket\"");
 }
 
+// Entries of a log that is full; 0 of a limiter that keeps none, or few.
+std::uint64_t longest_log(const policy::Rule& rule) {
+  const auto* log = std::get_if<limit::SlidingLog>(&*rule.limiter);
+  return log != nullptr && log->is_exact() ? log->rate().count : 0;
+}
+
+// The clients of one rule may take all of the table but what is set aside for the others.
+void doubt_shares(const Settings& settings, Doubts& doubts) {
+  constexpr std::size_t kFewKeys = 100;
+  const auto& rules = settings.rules;
+  const auto keeps_log = [](const policy::Rule& rule) {
+    return std::holds_alternative<limit::SlidingLog>(*rule.limiter);
+  };
+  const auto logs = static_cast<std::size_t>(std::count_if(rules.begin(), rules.end(), keeps_log));
+  const auto share = limit::share_of_each(settings.state.max_keys, rules.size(), logs);
+  if (rules.size() > 1 && share.keys < kFewKeys)
+    doubts.add("[state.memory]", "max_keys = " + std::to_string(settings.state.max_keys) + " sets aside " +
+                                     std::to_string(share.keys) + " keys for each of the " +
+                                     std::to_string(rules.size()) +
+                                     " rules, and clients of one rule may take the rest; write max_keys = " +
+                                     std::to_string(4 * kFewKeys * rules.size()) + " or more");
+  for (const auto& rule : rules)
+    if (logs > 1 && longest_log(rule) > share.log_entries)
+      doubts.add(rule,
+                 "remembers up to " + std::to_string(longest_log(rule)) +
+                     " requests of a client, and max_keys = " + std::to_string(settings.state.max_keys) +
+                     " sets aside memory for " + std::to_string(share.log_entries) +
+                     " of each such rule; raise max_keys, or use sliding_window");
+}
+
 }  // namespace
 
 void doubt_rules(const Settings& settings, Doubts& doubts) {
@@ -119,6 +151,7 @@ void doubt_rules(const Settings& settings, Doubts& doubts) {
   doubt_keys(settings, doubts);
   doubt_reach(settings, doubts);
   doubt_queues(settings, doubts);
+  doubt_shares(settings, doubts);
   for (const auto& rule : settings.rules) {
     doubt_overrides(rule, doubts);
     doubt_unsaid_cost(rule, doubts);

@@ -89,7 +89,7 @@ void KeyTable::Impl::check_log(const SlidingLog& limiter, const Charge& charge, 
   line.step.drained_at = answer.drained_at;
   line.mark = answer.mark;
   if (!answer.outcome.allowed || !log.wants_chunk(answer.mark)) return;
-  line.spare = logs.take();
+  line.spare = logs.take(line.rule);
   if (line.spare == 0 && log.tail() == 0) line.step.outcome.more_after = answer.outcome.reset_after;
 }
 
@@ -114,7 +114,7 @@ void KeyTable::Impl::follow(const Charge& charge, const Line& decider, base::Tim
 // The oldest entries go; a chunk, if the new one needs it then.
 LogStore::Ref KeyTable::Impl::make_room(Log& log, const Charge& charge, const Line& line) {
   log.take_back_from({0, beyond(log.total() + charge.cost, line.most)});
-  return log.wants_chunk(line.mark) ? logs.take() : 0;
+  return log.wants_chunk(line.mark) ? logs.take(line.rule) : 0;
 }
 
 void KeyTable::Impl::enter(const SlidingLog& limiter, const Charge& charge, const Line& line) {
@@ -188,7 +188,8 @@ bool KeyTable::Impl::amend(const Charge& asked, const Where& where, Change chang
   return changed;
 }
 
-bool KeyTable::Impl::settle_log(const SlidingLog& limiter, Log& log, const Settled& settled, Cost reserved) {
+bool KeyTable::Impl::settle_log(const SlidingLog& limiter, RuleIndex rule, Log& log, const Settled& settled,
+                                Cost reserved) {
   if (settled.actual == reserved)
     return false;  // under the numbers of a reload, if not those it was asked in
   const auto mark = limiter.mark_of(settled.charged_at);
@@ -202,7 +203,7 @@ bool KeyTable::Impl::settle_log(const SlidingLog& limiter, Log& log, const Settl
   const LogEntry whole{
       mark, std::min({settled.actual, limiter.most_entered(), SlidingLog::kMostTotal - log.total()})};
   if (whole.cost == 0) return false;  // it owes the most that a log can say
-  log.push(whole, log.wants_chunk(mark) ? logs.take() : 0);
+  log.push(whole, log.wants_chunk(mark) ? logs.take(rule) : 0);
   return true;
 }
 
@@ -278,7 +279,8 @@ bool KeyTable::refund(const Charge& asked, base::TimePoint departure, base::Time
         return limit::refund(*charge.limiter, cell, departure, share_back(asked, charge, asked.cost));
       },
       [&](const Charge& charge, const SlidingLog& limiter, Log& log) {
-        return impl_->settle_log(limiter, log, {departure, 0, now}, share_back(asked, charge, asked.cost));
+        return impl_->settle_log(limiter, charge.rule, log, {departure, 0, now},
+                                 share_back(asked, charge, asked.cost));
       });
 }
 
@@ -305,7 +307,7 @@ void KeyTable::settle(const Charge& asked, const Settled& settled, bool overflow
     const auto reserved = share_back(asked, charge, asked.cost);
     const auto actual = share_owed(asked, charge, settled.actual);
     if (actual > reserved && settled.actual < asked.cost) return false;
-    return impl_->settle_log(limiter, log, {settled.charged_at, actual, settled.now}, reserved);
+    return impl_->settle_log(limiter, charge.rule, log, {settled.charged_at, actual, settled.now}, reserved);
   };
   const auto anew = [&](Shard& shard) { impl_->settle_anew(asked, settled, shard); };
   (void)impl_->amend(asked, {turn_at(settled.charged_at), overflow, settled.now, turn}, change, change_log,

@@ -67,7 +67,8 @@ struct KeyTable::Impl {
   [[nodiscard]] bool lives_on(const Slot& slot, const Charge& charge) const;
   void carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
              base::TimePoint now) noexcept;
-  void carry_log(Slot& slot, const SlidingLog& from, const SlidingLog& to, base::TimePoint now) noexcept;
+  void carry_log(Slot& slot, const SlidingLog& from, const SlidingLog& to, RuleIndex rule,
+                 base::TimePoint now) noexcept;
   Line check(const Charge& charge, base::TimePoint now, Locks& locks);
   Line check_shared(const Charge& charge, base::TimePoint now, Locks& locks);
   void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, Line& line);
@@ -91,7 +92,7 @@ struct KeyTable::Impl {
   bool amend(const Charge& asked, const Where& where, Change change, ChangeLog change_log) {
     return amend(asked, where, change, change_log, [](Shard&) {});
   }
-  bool settle_log(const SlidingLog& limiter, Log& log, const Settled& settled, Cost reserved);
+  bool settle_log(const SlidingLog& limiter, RuleIndex rule, Log& log, const Settled& settled, Cost reserved);
   void settle_anew(const Charge& charge, const Settled& settled, Shard& shard);
   // What a key without a slot stands at, as far as the table knows. REQUIRES the overflow cells' lock.
   [[nodiscard]] Cell inherited(const Charge& charge, base::TimePoint now) const noexcept;
@@ -102,7 +103,9 @@ struct KeyTable::Impl {
                  const Cell& after) const noexcept;
 
   [[nodiscard]] SavedKey saved(const Slot& slot, std::span<const SavedRule> rules) const;
-  void fill(Slot& slot, std::span<const LogEntry> entries, unsigned cost_bits) noexcept;
+  void fill(Slot& slot, RuleIndex rule, std::span<const LogEntry> entries, unsigned cost_bits) noexcept;
+  // Gives each rule that there is its part (limit/quota.hpp).
+  void share_out();
 
   const Shape shape;
   const Pages pages;

@@ -27,7 +27,7 @@ Outcome KeyTable::standing(const Charge& asked, base::TimePoint now, bool overfl
 }
 
 Outcome KeyTable::peek(const Charge& asked, base::TimePoint now) const {
-  const Shard& shard = impl_->shard_of(asked.key);
+  Shard& shard = impl_->shard_of(asked.key);
   const std::lock_guard lock(shard.mutex);
   Slot* slot = shard.find(asked.key);
   const Charge charge =
@@ -39,7 +39,7 @@ Outcome KeyTable::peek(const Charge& asked, base::TimePoint now) const {
     return step(*charge.limiter, slot->cell, now, charge.cost).outcome;
   }
   if (slot != nullptr) return step(*charge.limiter, Cell{}, now, charge.cost).outcome;
-  if (shard.has_room(charge.key, now))
+  if (shard.has_room(charge.key, charge.rule, now))
     return step(*charge.limiter, impl_->fresh(charge, now), now, charge.cost).outcome;
   const std::lock_guard last(impl_->overflow.mutex);
   const Cell shared = impl_->overflow.cell(charge.rule, charge.ledger, *charge.limiter);

@@ -39,7 +39,7 @@ void KeyTable::Impl::carry(Slot& slot, const Limiter* from, const Limiter& to, R
   if (!alike)
     renew(slot);
   else if (log != nullptr)
-    carry_log(slot, std::get<SlidingLog>(*from), *log, now);
+    carry_log(slot, std::get<SlidingLog>(*from), *log, rule, now);
   else
     slot.cell = rescaled(*from, slot.cell, to, now);
   const auto drained = log == nullptr ? drained_at(to, slot.cell)
@@ -50,7 +50,7 @@ void KeyTable::Impl::carry(Slot& slot, const Limiter* from, const Limiter& to, R
 }
 
 // Without memory for its entries it is kept as one, which counts as if it were all new.
-void KeyTable::Impl::carry_log(Slot& slot, const SlidingLog& from, const SlidingLog& to,
+void KeyTable::Impl::carry_log(Slot& slot, const SlidingLog& from, const SlidingLog& to, RuleIndex rule,
                                base::TimePoint now) noexcept {
   const LogReader reader(slot.cell, logs, from.cost_bits());
   const Cell lone{{reader.newest(), reader.total()}};
@@ -64,11 +64,21 @@ void KeyTable::Impl::carry_log(Slot& slot, const SlidingLog& from, const Sliding
     const auto carried = rescaled(from, entries, to, now);
     logs.give_back_ring(ring);
     slot.cell = {};
-    fill(slot, carried, to.cost_bits());
+    fill(slot, rule, carried, to.cost_bits());
   } catch (const std::bad_alloc&) {
     logs.give_back_ring(ring);
     slot.cell = lone;
   }
+}
+
+void KeyTable::Impl::share_out() {
+  const Accounts accounts = readings.accounts();
+  const Split slots = shape.split_of_slots(accounts.rules.count());
+  for (std::size_t i = 0; i < shape.shards; ++i) {
+    const std::lock_guard lock(shards[i].mutex);
+    shards[i].quota.share_out(accounts, accounts.rules, slots);
+  }
+  logs.share_out(accounts, shape.split_of_chunks(accounts.logs.count()));
 }
 
 void KeyTable::introduce(RuleIndex index, const SavedRule& rule, base::TimePoint now) {
@@ -86,11 +96,14 @@ void KeyTable::introduce(RuleIndex index, const SavedRule& rule, base::TimePoint
     });
   }
   impl_->readings.introduce(index, rule);
+  impl_->share_out();
   for (const auto& cell : shared) restore(cell);
 }
 
 bool KeyTable::introduce_former(RuleIndex index, const SavedRule& rule) {
-  return impl_->readings.introduce_former(index, rule);
+  if (!impl_->readings.introduce_former(index, rule)) return false;
+  impl_->share_out();
+  return true;
 }
 
 bool KeyTable::goes_on(RuleIndex index) const {
@@ -99,6 +112,7 @@ bool KeyTable::goes_on(RuleIndex index) const {
 
 void KeyTable::forget(RuleIndex index) {
   impl_->readings.forget(index);
+  impl_->share_out();
 }
 
 void KeyTable::put_in_order(base::TimePoint now) {
@@ -118,6 +132,7 @@ void KeyTable::put_in_order(base::TimePoint now) {
 
 void KeyTable::retire(RuleIndex index) {
   impl_->readings.retire(index);
+  impl_->share_out();
   const std::lock_guard lock(impl_->overflow.mutex);
   impl_->overflow.forget(index);
 }

@@ -20,11 +20,12 @@ SavedKey KeyTable::Impl::saved(const Slot& slot, std::span<const SavedRule> rule
 }
 
 // In a store too small for all of them the newest entry moves on, as it does for a charge.
-void KeyTable::Impl::fill(Slot& slot, std::span<const LogEntry> entries, unsigned cost_bits) noexcept {
+void KeyTable::Impl::fill(Slot& slot, RuleIndex rule, std::span<const LogEntry> entries,
+                          unsigned cost_bits) noexcept {
   Log log(slot.cell, logs, cost_bits);
   for (const auto& entry : entries) {
     const bool wanted = log.wants_chunk(entry.mark);
-    const LogStore::Ref spare = wanted ? logs.take() : 0;
+    const LogStore::Ref spare = wanted ? logs.take_beyond_share(rule) : 0;
     if (wanted && spare == 0) logs.note_merged();
     log.push(entry, spare);
   }
@@ -58,9 +59,9 @@ bool KeyTable::restore(const SavedKey& saved, unsigned cost_bits, base::TimePoin
   Shard& shard = impl_->shard_of(saved.key);
   const std::lock_guard lock(shard.mutex);
   if (shard.find(saved.key) != nullptr) return true;
-  Slot* slot = shard.claim(saved.key, saved.rule, now);
+  Slot* slot = shard.claim_beyond_share(saved.key, saved.rule, now);
   if (slot == nullptr) return false;
-  if (!saved.log.empty()) impl_->fill(*slot, saved.log, cost_bits);
+  if (!saved.log.empty()) impl_->fill(*slot, saved.rule, saved.log, cost_bits);
   const bool is_log = !saved.log.empty();
   shard.settle(*slot, is_log ? slot->cell : saved.cell, Due(saved.drained_at, saved.rule, is_log));
   return true;

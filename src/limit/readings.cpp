@@ -3,6 +3,7 @@
 #include "weir/limit/rescale.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace weir::limit {
@@ -84,6 +85,26 @@ std::array<Readings::Fate, kMaxRules> Readings::fates() const {
       lead_on(*known_[i], **newest, static_cast<RuleIndex>(newest - known_.data()), fates[i]);
   }
   return fates;
+}
+
+Accounts Readings::accounts() const {
+  const std::shared_lock lock(mutex_);
+  std::map<std::string_view, std::size_t> newest;
+  for (std::size_t i = 0; i < kMaxRules; ++i) {
+    if (!known_[i] || known_[i]->forgotten) continue;
+    const auto [entry, is_first] = newest.try_emplace(known_[i]->rule.name, i);
+    if (!is_first && known_[i]->age > known_[entry->second]->age) entry->second = i;
+  }
+  Accounts accounts;
+  for (std::size_t i = 0; i < kMaxRules; ++i) {
+    const bool counts = known_[i] && !known_[i]->forgotten;
+    accounts.of[i] = static_cast<std::uint8_t>(counts ? newest.at(known_[i]->rule.name) : i);
+  }
+  for (const auto& [name, index] : newest) {
+    accounts.rules.set(index);
+    accounts.logs.set(index, known_[index]->rule.log_cost_bits() != 0);
+  }
+  return accounts;
 }
 
 const SavedRule* Readings::newest(const std::string& name, RuleIndex& index) const {

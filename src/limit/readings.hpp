@@ -19,6 +19,8 @@
 // Owned by the key table. Any thread may ask; one at a time introduces and forgets. Its lock is the last.
 #pragma once
 
+#include "limit/quota.hpp"
+
 #include "weir/limit/charge.hpp"
 #include "weir/limit/saved.hpp"
 
@@ -66,6 +68,9 @@ class Readings {
     const Limiter* to = nullptr;
   };
   [[nodiscard]] std::array<Fate, kMaxRules> fates() const;
+
+  // All readings of a rule count with its newest one, which alone is entitled to a part.
+  [[nodiscard]] Accounts accounts() const;
 
   // The reading that the next one of a rule follows; null: it has none.
   [[nodiscard]] const SavedRule* newest(const std::string& name, RuleIndex& index) const;

@@ -49,6 +49,16 @@ struct Shape {
     const std::size_t for_logs = bound - std::min(bound, shards * shard_size);
     chunks = std::max(for_logs, kLeastForLogs) / sizeof(LogStore::Chunk);
   }
+
+  [[nodiscard]] std::size_t shard_slots() const noexcept { return buckets * kBucketSlots; }
+  // In each shard. A twelfth of its slots stays free, so that a newcomer whose rule has a place left finds
+  // it: in a shard that is fuller, both buckets of some are.
+  [[nodiscard]] Split split_of_slots(std::size_t rules) const noexcept {
+    return split(shard_slots(), shard_slots() - shard_slots() / 12, rules);
+  }
+  [[nodiscard]] Split split_of_chunks(std::size_t rules) const noexcept {
+    return split(chunks, chunks, rules);
+  }
 };
 
 }  // namespace weir::limit

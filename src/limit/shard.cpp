@@ -130,7 +130,22 @@ Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcep
   return movable_in(home.second);
 }
 
-Slot* Shard::claim(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
+// Drained keys that no sweep has met yet count as well. So who finds the share used up sweeps its two
+// buckets, and some more where those are of no use, so that all buckets have their turn.
+bool Shard::within_share(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
+  constexpr int kMoreBuckets = 4;
+  if (quota.may_take(rule)) return true;
+  const Homes home = homes(key);
+  (void)sweep(home.first, now);
+  (void)sweep(home.second, now);
+  for (int more = 0; more < kMoreBuckets && !quota.may_take(rule); ++more) {
+    hand_ = hand_ + 1 < buckets_ ? hand_ + 1 : 0;
+    (void)sweep(hand_, now);
+  }
+  return quota.may_take(rule);
+}
+
+Slot* Shard::claim_beyond_share(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
   const auto [slot, move_to] = vacancy(key, now);
   if (slot == nullptr) return nullptr;
   if (move_to != nullptr) {
@@ -142,14 +157,14 @@ Slot* Shard::claim(const Key& key, RuleIndex rule, base::TimePoint now) noexcept
   }
   *slot = {key, Cell{}, Due::pinned(rule)};
   tag_of(*slot) = homes(key).tag;
-  ++keys_by_rule_[rule];
+  quota.take(rule);
   return slot;
 }
 
 void Shard::settle(Slot& slot, const Cell& cell, Due due) noexcept {
   if (slot.due.rule() != due.rule()) {  // a reload gave its rule another number
-    --keys_by_rule_[slot.due.rule()];
-    ++keys_by_rule_[due.rule()];
+    quota.give_back(slot.due.rule());
+    quota.take(due.rule());
   }
   slot.cell = cell;
   slot.due = due;
@@ -157,7 +172,7 @@ void Shard::settle(Slot& slot, const Cell& cell, Due due) noexcept {
 
 void Shard::release(Slot& slot) noexcept {
   if (slot.due.is_log()) logs_->give_back_ring(LogReader::tail_of(slot.cell));
-  --keys_by_rule_[slot.due.rule()];
+  quota.give_back(slot.due.rule());
   tag_of(slot) = 0;
 }
 

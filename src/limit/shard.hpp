@@ -15,6 +15,7 @@
 #pragma once
 
 #include "limit/log_store.hpp"
+#include "limit/quota.hpp"
 
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
@@ -90,15 +91,20 @@ class alignas(kCacheLine) Shard {
   // The slot of `key`, or null.
   [[nodiscard]] Slot* find(const Key& key) const noexcept;
 
-  // Whether a `key` that has no slot could get one.
-  [[nodiscard]] bool has_room(const Key& key, base::TimePoint now) const noexcept {
-    return vacancy(key, now).slot;
+  // Whether a `key` that has no slot could get one. May forget drained keys.
+  [[nodiscard]] bool has_room(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
+    return within_share(key, rule, now) && vacancy(key, now).slot != nullptr;
   }
 
   // A slot for a `key` that has none, its cell fresh, pinned; null where all that it could have are taken by
-  // live keys. Other slots may move, pinned ones never. What is asked of it next is asked at forgotten_at()
-  // at the earliest: before that instant the key may have been another than a fresh one.
-  [[nodiscard]] Slot* claim(const Key& key, RuleIndex rule, base::TimePoint now) noexcept;
+  // live keys, or its rule has its share of the shard. Other slots may move, pinned ones never. What is asked
+  // of it next is asked at forgotten_at() at the earliest: before that instant the key may have been another
+  // than a fresh one.
+  [[nodiscard]] Slot* claim(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
+    return within_share(key, rule, now) ? claim_beyond_share(key, rule, now) : nullptr;
+  }
+  // The same for a key that comes back: its state is not lost because a reload made its rule's share smaller.
+  [[nodiscard]] Slot* claim_beyond_share(const Key& key, RuleIndex rule, base::TimePoint now) noexcept;
 
   // Stores the state of a charged key.
   void settle(Slot& slot, const Cell& cell, Due due) noexcept;
@@ -125,12 +131,13 @@ class alignas(kCacheLine) Shard {
 
   [[nodiscard]] std::uint32_t buckets() const noexcept { return buckets_; }
   [[nodiscard]] const std::array<std::uint32_t, kMaxRules>& keys_by_rule() const noexcept {
-    return keys_by_rule_;
+    return quota.by_rule();
   }
 
   mutable std::mutex mutex;
   Turn turn = 0;         // of the last change
   bool watched = false;  // somebody is told what is held (KeyTable::watch_held)
+  Quota quota;           // of its slots
 
  private:
   struct Homes {  // where a key may live
@@ -148,6 +155,7 @@ class alignas(kCacheLine) Shard {
   [[nodiscard]] Slot* drained_in(std::uint32_t bucket, base::TimePoint now) const noexcept;
   [[nodiscard]] Vacancy movable_in(std::uint32_t bucket) const noexcept;
   [[nodiscard]] Vacancy vacancy(const Key& key, base::TimePoint now) const noexcept;
+  [[nodiscard]] bool within_share(const Key& key, RuleIndex rule, base::TimePoint now) noexcept;
   [[nodiscard]] Tag& tag_of(const Slot& slot) const noexcept { return tags_[&slot - slots_]; }
 
   Tag* tags_ = nullptr;
@@ -156,7 +164,7 @@ class alignas(kCacheLine) Shard {
   base::TimePoint forgotten_at_;
   Turn last_reset_ = 0;
   std::uint32_t buckets_ = 0;
-  std::array<std::uint32_t, kMaxRules> keys_by_rule_{};
+  std::uint32_t hand_ = 0;  // the next bucket to be swept for a rule that has its share
 };
 
 }  // namespace weir::limit

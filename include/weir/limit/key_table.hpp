@@ -7,8 +7,8 @@
 //  1. Memory is claimed once. A key is found in one of two buckets of eight slots, or not at all.
 //  2. Only a drained key (its state equals a fresh one) is ever forgotten. So churning keys buys no fresh
 //     state.
-//  3. When both buckets of a newcomer are full of live keys that cannot move to their other buckets,
-//     it shares the overflow cell of its ledger (limit/charge.hpp), which refuses earlier than a cell of
+//  3. When both buckets of a newcomer are full of live keys that cannot move to their other buckets, or
+//     its rule has its share (limit/quota.hpp), it shares the overflow cell of its ledger (limit/charge.hpp), which refuses earlier than a cell of
 //     its own would: memory runs out on the safe side. Until that cell has drained, newcomers that find
 //     room begin as it stands, for it may hold charges of theirs; but for what is held.
 //  4. A bill is checked and charged under the locks of all its shards, taken in ascending order, then the
@@ -17,8 +17,8 @@
 //  5. A refused bill allocates no slot.
 //  6. Logs (limit/sliding_log.hpp) of more than one entry take chunks of a store that has what the slots
 //     leave of 64 bytes a key, and 1 MiB at least. When it is full, a log's newest entry moves on with each
-//     admission: its key is refused earlier, never admitted too soon. But that may befall every log then:
-//     some 149 keys of 10,000 entries each use up what a million keys have.
+//     admission: its key is refused earlier, never admitted too soon. That may befall every log of its rule:
+//     some 149 keys of 10,000 entries each use up what one rule has of a million keys.
 //  7. What concurrency holds is in its key's cell, which no sweep forgets while anything is in flight.
 //  8. A key begins anew when it is reset, and when a reload gives its rule another algorithm. What was
 //  charged,

@@ -1,0 +1,92 @@
+// How many places each rule has of something that all rules share: the slots of a shard, the chunks of logs.
+//
+//   | part of A | part of B | part of C | first come, first served ... |
+//
+// A quarter of all places is set aside in equal parts, one for each rule. A rule takes places of its part
+// first, and of the rest as long as some are left. So no rule's keys can use up what another one needs.
+// Readings of one rule before and after a reload have one account. Places that are taken already stay taken,
+// whatever a reload makes of the parts.
+//
+// Owned by what has the places. Every member REQUIRES the lock of its owner.
+#pragma once
+
+#include "weir/limit/charge.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace weir::limit {
+
+// Which readings of a rule count together, and whose account has a part.
+struct Accounts {
+  std::array<std::uint8_t, kMaxRules> of{};  // by RuleIndex
+  std::bitset<kMaxRules> rules;              // accounts of the rules that there are
+  std::bitset<kMaxRules> logs;               // of those that keep logs
+};
+
+// How many places are set aside for each rule, and how many all rules share.
+struct Split {
+  std::uint32_t part = 0;
+  std::uint32_t shared = std::numeric_limits<std::uint32_t>::max();
+};
+
+// Of `places`, of which `usable` are given away at most. A single rule needs no part: it has all of them.
+constexpr Split split(std::size_t places, std::size_t usable, std::size_t rules) noexcept {
+  if (rules < 2) return {};
+  const std::size_t part = places / 4 / rules;
+  return {static_cast<std::uint32_t>(part), static_cast<std::uint32_t>(usable - part * rules)};
+}
+
+class Quota {
+ public:
+  Quota() noexcept {
+    for (std::size_t i = 0; i < kMaxRules; ++i) account_[i] = static_cast<std::uint8_t>(i);
+  }
+
+  void share_out(const Accounts& accounts, const std::bitset<kMaxRules>& entitled, Split split) noexcept {
+    account_ = accounts.of;
+    entitled_ = entitled;
+    split_ = split;
+    held_ = {};
+    beyond_ = 0;
+    for (std::size_t i = 0; i < kMaxRules; ++i) held_[account_[i]] += by_rule_[i];
+    for (std::size_t i = 0; i < kMaxRules; ++i) beyond_ += held_[i] - std::min(held_[i], part_of(i));
+  }
+
+  [[nodiscard]] bool may_take(RuleIndex rule) const noexcept {
+    const auto account = account_[rule];
+    return beyond_ < split_.shared || held_[account] < part_of(account);
+  }
+  void take(RuleIndex rule) noexcept {
+    const auto account = account_[rule];
+    ++by_rule_[rule];
+    if (held_[account]++ >= part_of(account)) ++beyond_;
+  }
+  void give_back(RuleIndex rule, std::uint32_t places = 1) noexcept {
+    const auto account = account_[rule];
+    const auto part = part_of(account);
+    by_rule_[rule] -= places;
+    if (held_[account] > part) beyond_ -= std::min(places, held_[account] - part);
+    held_[account] -= places;
+  }
+
+  [[nodiscard]] const std::array<std::uint32_t, kMaxRules>& by_rule() const noexcept { return by_rule_; }
+
+ private:
+  [[nodiscard]] std::uint32_t part_of(std::size_t account) const noexcept {
+    return entitled_[account] ? split_.part : 0;
+  }
+
+  Split split_;
+  std::uint32_t beyond_ = 0;  // places that accounts have beyond their parts
+  std::array<std::uint32_t, kMaxRules> by_rule_{};
+  std::array<std::uint32_t, kMaxRules> held_{};  // by account
+  std::array<std::uint8_t, kMaxRules> account_{};
+  std::bitset<kMaxRules> entitled_;
+};
+
+}  // namespace weir::limit
