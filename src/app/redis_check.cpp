@@ -88,11 +88,27 @@ void tell_clock(RedisReport& report, const redis::ClockDifference& clock) {
         "in memory, logs and X-RateLimit-Reset go by this host's");
 }
 
-void tell_settings(RedisReport& report, const StateSettings& state) {
+// Without key_secret, what stands where weirs keep the secret that they share.
+void tell_secret(RedisReport& report, const redis::SecretLook& look, const std::string& name) {
+  using State = redis::SecretLook::State;
+  if (look.state == State::Foreign)
+    report.faults.push_back(
+        name + " holds " + look.what +
+        " and no secret of weir's, which is a text of 32 hexadecimal digits: rules in Redis "
+        "go by on_store_failure; delete that key (redis-cli DEL " +
+        name + "), or set [state] key_secret on every weir");
+  if (look.state == State::Unknown)
+    report.warnings.push_back("this check could not look at " + name + ": " + look.what);
+}
+
+void tell_settings(RedisReport& report, const redis::Inspection& found, const StateSettings& state) {
   tell(report, "prefix", state.redis->prefix);
+  if (!state.key_secret.empty()) return tell(report, "key_secret", "set");
+  const auto name = redis::secret_name(*state.redis);
+  const bool absent = found.secret && found.secret->state == redis::SecretLook::State::Absent;
   tell(report, "key_secret",
-       state.key_secret.empty() ? "not set; weirs share the secret in " + redis::secret_name(*state.redis)
-                                : "set");
+       "not set; weirs share the secret in " + name + (absent ? ", where the first one puts it" : ""));
+  if (found.secret) tell_secret(report, *found.secret, name);
 }
 
 std::string heading(const base::Endpoint& address, const redis::RedisSettings& redis) {
@@ -171,14 +187,14 @@ RedisReport report_on(const redis::Inspection& found, const StateSettings& state
                             "on_store_failure");
   if (answers)
     tell(report, "scripts", found.obstacles.empty() ? "load, charge and give back" : "do not work");
-  tell_settings(report, state);
+  tell_settings(report, found, state);
   for (const auto& obstacle : found.obstacles) report.faults.push_back("scripts: " + obstacle);
   for (const auto& denied : found.denied) report.warnings.push_back(not_asked(denied));
   return report;
 }
 
 int run_redis_check(const Settings& settings, bool json) {
-  const auto found = redis::inspect(*settings.state.redis);
+  const auto found = redis::inspect(*settings.state.redis, settings.state.key_secret.empty());
   const auto report = report_on(found, settings.state);
   std::cout << (json ? redis_check_json(found, settings.state) : report.text) << std::flush;
   for (const auto& warning : report.warnings) std::cerr << "weir: warning: " << warning << '\n';

@@ -376,7 +376,7 @@ bool is_recent(const ServerFacts& facts) noexcept {
   return minor.ec == std::errc{} && version >= kOldest;
 }
 
-Inspection inspect(const RedisSettings& settings) {
+Inspection inspect(const RedisSettings& settings, bool shares_secret) {
   Inspection found;
   if (settings.topology != Topology::Sentinel) found.address = settings.address;
   if (settings.topology == Topology::Cluster && !settings.nodes.empty())
@@ -392,6 +392,14 @@ Inspection inspect(const RedisSettings& settings) {
     loop.restart();
     loop.run();
     other.others.clear();  // it sees the same ones
+  }
+  if (shares_secret) {
+    net::asio::co_spawn(loop, SharedSecret::look(loop.get_executor(), settings, found.address),
+                        [&](const std::exception_ptr& error, SecretLook look) {
+                          if (!error) found.secret = std::move(look);
+                        });
+    loop.restart();
+    loop.run();
   }
   Trial(loop, settings, found).run();
   return found;

@@ -88,6 +88,9 @@ class SharedSecret::Asking : public std::enable_shared_from_this<Asking> {
   [[nodiscard]] bool is_agreed() const noexcept { return is_agreed_; }
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
 
+  // Offers nothing. Not beside start().
+  net::Awaitable<SecretLook> look_at(Target target);
+
  private:
   static net::Awaitable<void> run(std::shared_ptr<Asking> self);
   net::Awaitable<void> rest(base::Duration length);
@@ -181,6 +184,32 @@ net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_at(Target 
   co_return found;
 }
 
+// MGET answers as if a key were absent whose value is no text: EXISTS tells the two apart. TYPE may be denied,
+// for weir itself needs it nowhere.
+net::Awaitable<SecretLook> SharedSecret::Asking::look_at(Target target) {
+  using State = SecretLook::State;
+  std::string question, presence, type;
+  append_command(question, {"MGET", name_});
+  append_command(presence, {"EXISTS", name_});
+  append_command(type, {"TYPE", name_});
+  bool answered = co_await meet(target.address);
+  if (answered) answered = co_await say(question, target);
+  if (!answered) co_return SecretLook{State::Unknown, why_};
+  if (!redis_.reply().words.empty()) {
+    const std::string& text = redis_.reply().words.front();
+    if (secret_in(text)) co_return SecretLook{State::Good};
+    const auto size = std::to_string(text.size()) + (text.size() == 1 ? " octet" : " octets");
+    co_return SecretLook{State::Foreign, "a text of " + size};
+  }
+  answered = co_await say(presence, target);
+  if (!answered) co_return SecretLook{State::Unknown, "EXISTS: " + why_};
+  const auto& counts = redis_.reply().numbers;
+  if (counts.empty() || counts.front() == 0) co_return SecretLook{State::Absent};
+  answered = co_await say(type, target);
+  co_return SecretLook{State::Foreign,
+                       answered ? "a value of type " + redis_.reply().text : "a value that is no text"};
+}
+
 // Connects and signs in.
 net::Awaitable<bool> SharedSecret::Asking::meet(const base::Endpoint& address) {
   const Greeting greeting = sign_in(settings_);
@@ -241,6 +270,15 @@ void SharedSecret::Asking::complain() {
   const auto line = "redis: weir cannot learn the secret in " + name_ + ": " + why_ +
                     "; rules with store = \"redis\" go by on_store_failure until it can";
   if (complaint_.raise(line, std::chrono::steady_clock::now())) log_(LogLevel::Warning, line);
+}
+
+net::Awaitable<SecretLook> SharedSecret::look(net::Executor executor, const RedisSettings& settings,
+                                              base::Endpoint address) {
+  const auto asking = std::make_shared<Asking>(executor, settings, base::SipKey{}, StoreLog{}, Agreed{});
+  Target target{std::move(address)};
+  SecretLook look = co_await asking->look_at(std::move(target));
+  asking->stop();
+  co_return look;
 }
 
 SharedSecret::SharedSecret(net::Executor executor, const RedisSettings& settings, const base::SipKey& offered,

@@ -66,6 +66,40 @@ class RedisCheck(TestCase):
         said = json.loads(said)
         self.assertEqual((status, said["ok"], said["nodes"][0]["reachable"]), (1, False, False))
 
+    def test_what_stands_where_the_shared_secret_belongs_is_looked_at(self):
+        redis = self.start(Redis())
+        text = config(9, state=f'redis = {{ url = "{redis.url}", prefix = "edge" }}')
+        good = "0123456789abcdef" * 2
+        for put, holds in ((None, None), (("SET", "edge:secret", good), None),
+                           (("SET", "edge:secret", "hello"), "a text of 5 octets"), (("SET", "edge:secret", ""), "a text of 0 octets"),
+                           (("SET", "edge:secret", good.upper()), "a text of 32 octets"), (("SET", "edge:secret", good + "0"), "a text of 33 octets"),
+                           (("RPUSH", "edge:secret", good), "a value of type list"), (("HSET", "edge:secret", "a", "b"), "a value of type hash")):
+            redis.command("DEL", "edge:secret")
+            if put:
+                redis.command(*put)
+            with self.subTest(put):
+                status, said, errors = run_weir("redis-check", config=text)
+                told = json.loads(run_weir("redis-check", "--json", config=text)[1])
+                self.assertEqual((status, told["ok"]), (0, True) if holds is None else (1, False), errors)
+                self.assertEqual(redis.command("EXISTS", "edge:secret"), 1 if put else 0, "a check puts no secret there")
+                self.assertEqual("where the first one puts it" in said, put is None, said)
+                fault = (f"edge:secret holds {holds} and no secret of weir's, which is a text of 32 hexadecimal digits: rules in Redis go by "
+                         "on_store_failure; delete that key (redis-cli DEL edge:secret), or set [state] key_secret on every weir")
+                self.assertEqual(told["faults"], [] if holds is None else [fault])
+                self.assertEqual(errors, "" if holds is None else f"weir: {fault}\n")
+        self.assertEqual(check(redis.url, ', prefix = "edge"')[0], 0, "key_secret is set: nobody looks there")
+
+    def test_a_user_who_may_not_ask_for_types_is_told_of_a_foreign_secret_all_the_same(self):
+        redis = self.start(Redis())
+        redis.command("ACL", "SETUSER", "weir", "on", ">secret", "~weir:*", "+@all", "-type")
+        url = redis.url.replace("//", "//weir:secret@")
+        text = config(9, state=f'redis = {{ url = "{url}" }}')
+        self.assertEqual(run_weir("redis-check", config=text)[0], 0)
+        redis.command("RPUSH", "weir:secret", "x")
+        status, _, errors = run_weir("redis-check", config=text)
+        self.assertEqual(status, 1)
+        self.assertIn("weir:secret holds a value that is no text", errors)
+
     def test_eviction_is_a_warning(self):
         redis = self.start(Redis("--maxmemory", "100mb", "--maxmemory-policy", "volatile-ttl"))
         status, said, errors = check(redis.url)

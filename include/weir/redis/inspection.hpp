@@ -4,6 +4,7 @@
 #include "weir/base/endpoint.hpp"
 #include "weir/base/time.hpp"
 #include "weir/redis/redis_settings.hpp"
+#include "weir/redis/shared_secret.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -51,10 +52,12 @@ struct Inspection {
   // are denied commands alone.
   std::size_t unserved = 0;
   std::vector<Inspection> others{};
+  std::optional<SecretLook> secret{};  // where it was asked for
 };
 
 // Connects, signs in and asks, as weir would, with what it would: charges and gives back under a key of its
-// own, which expires within a second. Blocks for some seconds at most.
-[[nodiscard]] Inspection inspect(const RedisSettings& settings);
+// own, which expires within a second. `shares_secret`: looks as well at what stands where weirs keep the
+// secret that they share. Blocks for some seconds at most.
+[[nodiscard]] Inspection inspect(const RedisSettings& settings, bool shares_secret);
 
 }  // namespace weir::redis

@@ -8,11 +8,13 @@
 // One object a process, on one thread.
 #pragma once
 
+#include "weir/base/endpoint.hpp"
 #include "weir/base/siphash.hpp"
 #include "weir/net/asio.hpp"
 #include "weir/redis/redis_settings.hpp"
 #include "weir/redis/store.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -27,6 +29,18 @@ namespace weir::redis {
 [[nodiscard]] std::string in_hex(const base::SipKey& secret);
 [[nodiscard]] std::optional<base::SipKey> secret_in(std::string_view text);
 
+// What stands under the key of the secret.
+struct SecretLook {
+  enum class State : std::uint8_t {
+    Absent,   // nothing: the first weir puts its secret there
+    Good,     // a secret
+    Foreign,  // something else, as `what` says: "a list"
+    Unknown,  // it could not be asked for, and why: `what`
+  };
+  State state = State::Unknown;
+  std::string what{};
+};
+
 class SharedSecret {
  public:
   // Called with the first secret that Redis has, and with each later one that differs from it.
@@ -38,6 +52,11 @@ class SharedSecret {
   ~SharedSecret();  // stops
   SharedSecret(const SharedSecret&) = delete;
   SharedSecret& operator=(const SharedSecret&) = delete;
+
+  // Looks at the Redis of that address, or in a cluster at the node that it names, and offers no secret. The
+  // settings outlive it.
+  [[nodiscard]] static net::Awaitable<SecretLook> look(net::Executor executor, const RedisSettings& settings,
+                                                       base::Endpoint address);
 
   void start();
   void stop();

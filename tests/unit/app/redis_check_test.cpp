@@ -88,6 +88,24 @@ TEST_F(RedisCheck, NamesTheKeyOfTheSecretThatWeirsShareWithoutKeySecret) {
   EXPECT_THAT(report().warnings, IsEmpty());
 }
 
+TEST_F(RedisCheck, FindsFaultWithAForeignValueInPlaceOfTheSharedSecret) {
+  using State = redis::SecretLook::State;
+  state_.key_secret.clear();
+  found_.secret = redis::SecretLook{State::Foreign, "a list"};
+  EXPECT_THAT(
+      report().faults,
+      ElementsAre("weir:secret holds a list and no secret of weir's, which is a text of 32 hexadecimal "
+                  "digits: rules in Redis go by on_store_failure; delete that key (redis-cli DEL "
+                  "weir:secret), or set [state] key_secret on every weir"));
+  for (const auto state : {State::Absent, State::Good}) {
+    found_.secret = redis::SecretLook{state};
+    EXPECT_THAT(report().faults, IsEmpty());
+    EXPECT_THAT(report().warnings, IsEmpty());
+  }
+  found_.secret = redis::SecretLook{State::Unknown, "NOPERM"};
+  EXPECT_THAT(report().warnings, ElementsAre("this check could not look at weir:secret: NOPERM"));
+}
+
 TEST_F(RedisCheck, FindsFaultWithWhatCannotBeUsed) {
   found_.facts.version = "6.0.16";
   EXPECT_THAT(report().faults, ElementsAre(HasSubstr("too old")));
