@@ -44,17 +44,29 @@ std::string text_of(const policy::KeyPart& part) {
   return in_quotes(text);
 }
 
+// By what clients write as they like, or invent. Names of routes and upstreams follow from it, and there are
+// only so many of them.
+bool is_chosen(Attribute attribute) {
+  constexpr Attribute kChosen[] = {Attribute::Header, Attribute::Query,  Attribute::Cookie, Attribute::Path,
+                                   Attribute::Device, Attribute::Method, Attribute::Host};
+  return std::find(std::begin(kChosen), std::end(kChosen), attribute) != std::end(kChosen);
+}
+
 // What the writer of a fallback perhaps meant whose rest is never looked at: the rest before what every
-// request has, or where all of it is such, both together.
+// request has, or all of them together where clients write the rest as they like.
 std::string perhaps(const policy::KeyPart& part) {
   policy::KeyPart first, last;
-  for (const auto& attribute : part) (is_of_every(attribute) ? last : first).push_back(attribute);
+  for (const auto& attribute : part)
+    (is_of_every(attribute) || is_chosen(attribute.kind) ? last : first).push_back(attribute);
+  const auto ip = std::find_if(last.begin(), last.end(), [](const policy::AttributeRef& attribute) {
+    return attribute.kind == Attribute::Ip;
+  });
   if (first.empty()) {
     std::string both;
     for (const auto& attribute : last) both += (both.empty() ? "" : ", ") + text_of({attribute});
     return "[" + both + "], all of them together";
   }
-  first.push_back(last.front());
+  first.push_back(ip != last.end() ? *ip : last.front());
   return text_of(first);
 }
 
@@ -70,21 +82,47 @@ void doubt_fallbacks(const policy::Rule& rule, Doubts& doubts) {
   }
 }
 
-// By what clients write as they like, or invent.
-bool is_chosen(Attribute attribute) {
-  constexpr Attribute kChosen[] = {Attribute::Header, Attribute::Query, Attribute::Cookie, Attribute::Path,
-                                   Attribute::Device};
-  return std::find(std::begin(kChosen), std::end(kChosen), attribute) != std::end(kChosen);
+// Returns true if a condition allows the name one value alone.
+bool is_exact(const std::vector<policy::NamedText>& conditions, std::string_view name, bool with_case) {
+  return std::any_of(conditions.begin(), conditions.end(), [&](const policy::NamedText& condition) {
+    const auto text = condition.text.describe();
+    const bool same = with_case ? condition.name == name : http::equal_ignoring_case(condition.name, name);
+    return same && text != "present" && !text.starts_with('~');
+  });
 }
 
-// The first part by which a client that makes values up gets a state of its own; null where there is none.
+// Returns true if the rule's conditions leave only so many values.
+bool is_bound_by_match(const policy::AttributeRef& ref, const policy::Match& match) {
+  switch (ref.kind) {
+    case Attribute::Method:
+      return !match.methods.empty();
+    case Attribute::Host:
+      return match.host.has_value();
+    case Attribute::Path: {
+      const auto path = match.path ? match.path->describe() : "~";
+      return !path.starts_with('~') && !path.ends_with('*');
+    }
+    case Attribute::Header:
+      return is_exact(match.headers, ref.name, false);
+    case Attribute::Query:
+      return is_exact(match.query, ref.name, true);
+    default:
+      return false;
+  }
+}
+
+// Returns true if a client that makes values up gets a state of its own by this part of the rule's key.
+bool is_chosen_part(const policy::KeyPart& part, const policy::Rule& rule) {
+  const auto last = std::find_if(part.begin(), part.end(), is_of_every);
+  const auto looked_at = last == part.end() ? last : last + 1;
+  return std::any_of(part.begin(), looked_at, [&](const policy::AttributeRef& ref) {
+    return is_chosen(ref.kind) && !is_bound_by_match(ref, rule.match);
+  });
+}
+
+// The first such part; null where there is none.
 const policy::KeyPart* chosen_part(const policy::Rule& rule) {
-  const auto is_one = [](const policy::KeyPart& part) {
-    const auto last = std::find_if(part.begin(), part.end(), is_of_every);
-    const auto looked_at = last == part.end() ? last : last + 1;
-    return std::any_of(part.begin(), looked_at,
-                       [](const policy::AttributeRef& ref) { return is_chosen(ref.kind); });
-  };
+  const auto is_one = [&](const policy::KeyPart& part) { return is_chosen_part(part, rule); };
   const auto found = std::find_if(rule.key.begin(), rule.key.end(), is_one);
   return found != rule.key.end() ? &*found : nullptr;
 }
@@ -213,18 +251,22 @@ const policy::KeyPart* part_left_out(const policy::Rule& rule, const Settings& s
   return found != rule.key.end() ? &*found : nullptr;
 }
 
+// What keeps a client from leaving the part out, up to " or ". Who may write it at will would escape by that.
+std::string remedy_for(const policy::KeyPart& part, const policy::Rule& rule) {
+  if (is_chosen_part(part, rule)) return {};
+  auto with_ip = part;
+  with_ip.push_back({Attribute::Ip, {}});
+  return "write " + text_of(with_ip) + ", on_missing = \"ip\" or \"reject\", or ";
+}
+
 void doubt_left_out_keys(const Settings& settings, Doubts& doubts) {
   for (const auto& rule : settings.rules) {
     const auto* part = part_left_out(rule, settings);
     if (part == nullptr || is_bounded_by_address(rule, settings)) continue;
-    auto with_ip = *part;
-    with_ip.push_back({Attribute::Ip, {}});
     doubts.add(rule, "is keyed by " + text_of(*part) +
                          ", and does not apply to requests without it: a client that leaves it out escapes "
-                         "the rule; write " +
-                         text_of(with_ip) +
-                         ", on_missing = \"ip\" or \"reject\", or add a rule for the same requests with key "
-                         "= [\"ip\"]");
+                         "the rule; " +
+                         remedy_for(*part, rule) + "add a rule for the same requests with key = [\"ip\"]");
   }
 }
 

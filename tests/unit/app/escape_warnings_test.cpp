@@ -70,6 +70,94 @@ TEST(EscapeWarnings, OfNoKeyLeftOutWhereTheMatchAsksForIt) {
     EXPECT_THAT(of(key, match), warned) << key;
 }
 
+enum : unsigned { kNone = 0, kLeftOut = 1, kMadeUp = 2, kInvented = 4, kUnread = 8 };
+
+// The kinds of warnings of escapes for a rule with that key.
+unsigned escapes_of(const std::string& key, const std::string& more = "") {
+  constexpr std::pair<const char*, unsigned> kKinds[] = {{"a client that leaves it out escapes", kLeftOut},
+                                                         {"which clients write as they like", kMadeUp},
+                                                         {"a client who invents keys", kInvented},
+                                                         {"is never looked at", kUnread}};
+  unsigned kinds = 0;
+  for (const auto& warning : warnings_of(with_rule("key = " + key + "\n" + more)))
+    for (const auto& [text, kind] : kKinds)
+      if (warning.starts_with("rule \"x\"") && warning.find(text) != std::string::npos) kinds |= kind;
+  return kinds;
+}
+
+TEST(EscapeWarnings, OfEachKeyThatAClientEscapes) {
+  const std::pair<const char*, unsigned> cases[] = {
+      {R"([])", kNone},
+      {R"(["ip"])", kNone},
+      {R"(["ip", "route"])", kNone},
+      {R"(["ip", "upstream"])", kNone},
+      {R"(["user|ip"])", kNone},
+      {R"(["cert:subject|ip"])", kNone},
+      {R"(["tier|ip"])", kNone},
+      {R"(["country|ip"])", kNone},
+      {R"(["route|ip"])", kNone},
+      {R"(["method"])", kMadeUp},
+      {R"(["ip", "method"])", kMadeUp},
+      {R"(["method", "ip"])", kMadeUp},
+      {R"(["path"])", kMadeUp},
+      {R"(["ip", "path"])", kMadeUp},
+      {R"(["method|ip"])", kMadeUp | kUnread},
+      {R"(["path|ip"])", kMadeUp | kUnread},
+      {R"(["ip|method"])", kUnread},
+      {R"(["ip|host"])", kUnread},
+      {R"(["user|path"])", kMadeUp},
+      {R"(["user|ip|path"])", kUnread},
+      {R"(["host"])", kMadeUp | kLeftOut},
+      {R"(["ip", "host"])", kMadeUp | kLeftOut},
+      {R"(["host|ip"])", kMadeUp},
+      {R"(["header:X-Tenant"])", kMadeUp | kLeftOut},
+      {R"(["header:X-Tenant|ip"])", kMadeUp},
+      {R"(["ip", "query:id|ip"])", kMadeUp},
+      {R"(["cookie:id|ip"])", kMadeUp},
+      {R"(["device|ip"])", kMadeUp},
+      {R"(["ip", "device"])", kMadeUp | kLeftOut},
+      {R"(["user"])", kLeftOut},
+      {R"(["ip", "tier"])", kLeftOut},
+      {R"(["api_key|ip"])", kInvented},
+      {R"(["api_key"])", kInvented | kLeftOut},
+      {R"(["api_key|host|ip"])", kInvented | kMadeUp},
+  };
+  for (const auto& [key, kinds] : cases) EXPECT_EQ(escapes_of(key), kinds) << key;
+}
+
+TEST(EscapeWarnings, OfNoValueMadeUpWhereTheMatchLeavesOnlySoMany) {
+  for (const auto& [key, match] : {std::pair{"method", "methods = [\"GET\", \"POST\"]"},
+                                   {"host", "host = \"a.example\""},
+                                   {"path", "path = \"/login\""},
+                                   {"header:X-Tenant", "headers = { x-tenant = \"a\" }"},
+                                   {"query:id", "query = { id = \"7\" }"}}) {
+    const auto where = "match = { " + std::string(match) + " }\n";
+    EXPECT_EQ(escapes_of("[\"ip\", \"" + std::string(key) + "\"]", where), kNone) << key;
+    EXPECT_NE(escapes_of("[\"ip\", \"" + std::string(key) + "\"]"), kNone) << key;
+  }
+  for (const auto& [key, match] : {std::pair{"path", "path = \"/login/*\""},
+                                   {"path", "path = \"~^/login$\""},
+                                   {"header:X-Tenant", "headers = { X-Tenant = true }"},
+                                   {"header:X-Tenant", "headers = { X-Tenant = \"~^a\" }"},
+                                   {"query:id", "query = { id = true }"},
+                                   {"method", "not = { methods = [\"GET\"] }"}}) {
+    const auto where = "match = { " + std::string(match) + " }\n";
+    EXPECT_EQ(escapes_of("[\"ip\", \"" + std::string(key) + "\"]", where), kMadeUp) << match;
+  }
+}
+
+// Whoever follows the advice gets no warning of that kind any more.
+TEST(EscapeWarnings, OfAHostAdviseNothingThatAClientEscapesAgain) {
+  const auto warned = located_warnings_of(with_rule("key = [\"ip\", \"host\"]\n"));
+  EXPECT_THAT(
+      warned,
+      Contains("weir.toml:11: rule \"x\" is keyed by \"host\", and does not apply to requests without "
+               "it: a client that leaves it out escapes the rule; add a rule for the same "
+               "requests with key = [\"ip\"]"));
+  EXPECT_THAT(warned, Not(Contains(HasSubstr("host|ip"))));
+  EXPECT_THAT(warnings_of(beside_ip("key = [\"ip\", \"host\"]\n")), Not(Contains(HasSubstr("is keyed by"))));
+}
+
 // `tiers`: of a key each, in a keys file of three lines a key.
 std::vector<std::string> warnings_of_keys(const std::vector<std::string>& tiers, const std::string& more) {
   const Folder folder;

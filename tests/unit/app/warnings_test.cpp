@@ -43,9 +43,9 @@ TEST(Warnings, OfKeysThatClientsWriteAsTheyLike) {
   const auto of = [](const std::string& rules) { return warnings_of(with_rule(rules)); };
   const auto warned = Contains(HasSubstr("which clients write as they like"));
   for (const char* key : {R"(["header:X-Tenant"])", R"(["path"])", R"(["ip", "query:id"])",
-                          R"(["cookie:a|ip"])", R"(["user|header:a"])"})
+                          R"(["cookie:a|ip"])", R"(["user|header:a"])", R"(["method|path"])"})
     EXPECT_THAT(of("key = " + std::string(key) + "\n"), warned) << key;
-  for (const char* key : {R"(["ip|header:X-Tenant"])", R"(["method|path"])", R"(["ip", "route"])", "[]"})
+  for (const char* key : {R"(["ip|header:X-Tenant"])", R"(["ip", "route"])", "[]"})
     EXPECT_THAT(of("key = " + std::string(key) + "\n"), Not(warned)) << key;
   const std::string by_header = "key = [\"header:a\"]\nmatch = { path = \"/a/*\" }\n";
   const std::string beside = "[[rule]]\nname = \"beside\"\nlimit = \"9/s\"\n";
@@ -124,6 +124,9 @@ TEST(Warnings, OfFallbacksThatNothingFallsBackOn) {
               Contains(HasSubstr("every request has a path: \"api_key|org\" is never "
                                  "looked at; did you mean \"user|api_key|org|path\"?")));
   EXPECT_THAT(of("ip|path"), Contains(HasSubstr("did you mean [\"ip\", \"path\"], all of them together?")));
+  EXPECT_THAT(of("ip|host"), Contains(HasSubstr("did you mean [\"ip\", \"host\"], all of them together?")));
+  EXPECT_THAT(of("user|ip|header:X"), Contains(HasSubstr("did you mean \"user|ip\"?")));
+  EXPECT_THAT(of("user|ip|api_key"), Contains(HasSubstr("did you mean \"user|api_key|ip\"?")));
   for (const char* key : {"api_key|ip", "ip", "user|api_key|ip"})
     EXPECT_THAT(of(key), Not(Contains(HasSubstr("never looked at")))) << key;
 }
