@@ -38,13 +38,15 @@ json::array rules(const Settings& settings) {
 
 }  // namespace
 
-std::string check_json(const Settings& settings, std::span<const Warning> warnings) {
-  json::array warned, listeners, routes;
+std::string check_json(const Settings& settings, std::span<const Warning> warnings,
+                       std::span<const std::string> unknown, bool ok) {
+  json::array warned, listeners, routes, mistakes;
+  for (const auto& line : unknown) mistakes.emplace_back(line);
   for (const auto& [where, what] : warnings) warned.push_back({{"where", where}, {"what", what}});
   for (const auto& listener : settings.listeners) listeners.emplace_back(listener.address.to_string());
   for (const auto& route : settings.routes) routes.emplace_back(route.name);
-  const json::object out{{"ok", true},
-                         {"mistakes", json::array()},
+  const json::object out{{"ok", ok},
+                         {"mistakes", std::move(mistakes)},
                          {"warnings", std::move(warned)},
                          {"listeners", std::move(listeners)},
                          {"upstreams", upstreams(settings)},

@@ -8,8 +8,10 @@
 
 namespace weir::app {
 
-// Returns what was understood of a configuration, and all that is probably not meant.
-[[nodiscard]] std::string check_json(const Settings& settings, std::span<const Warning> warnings);
+// Returns what was understood of a configuration, and all that is probably not meant. `unknown`: a line for
+// each name that could not be looked up. `ok`: whether the command exits with 0.
+[[nodiscard]] std::string check_json(const Settings& settings, std::span<const Warning> warnings,
+                                     std::span<const std::string> unknown, bool ok);
 // Returns what is wrong with it.
 [[nodiscard]] std::string check_json(const ConfigError& error);
 

@@ -221,11 +221,12 @@ std::vector<Warning> warnings_of(const Settings& settings, const std::string& fi
 int check(const Words& words) {
   const auto settings = load_settings(words.config);
   const auto warnings = warnings_of(settings, words.config);
-  std::cout << (words.json ? check_json(settings, warnings) : describe(settings)) << std::flush;
-  for (const auto& [where, what] : warnings) std::cerr << where << ": warning: " << what << '\n';
   const auto unknown = words.resolve ? find_unknown_names(settings) : std::vector<std::string>{};
+  const bool ok = unknown.empty() && (!words.strict || warnings.empty());
+  std::cout << (words.json ? check_json(settings, warnings, unknown, ok) : describe(settings)) << std::flush;
+  for (const auto& [where, what] : warnings) std::cerr << where << ": warning: " << what << '\n';
   for (const auto& line : unknown) std::cerr << line << '\n';
-  return !unknown.empty() || (words.strict && !warnings.empty()) ? kFailed : kDone;
+  return ok ? kDone : kFailed;
 }
 
 int do_check(const Words& words) {

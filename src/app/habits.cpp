@@ -1,5 +1,6 @@
 #include "app/habits.hpp"
 
+#include "app/fitting_value.hpp"
 #include "app/mistakes.hpp"
 #include "app/other_spellings.hpp"
 
@@ -7,7 +8,8 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
+#include <span>
+#include <vector>
 
 namespace weir::app {
 
@@ -77,7 +79,7 @@ constexpr std::array kHabits{
     Habit{&schema::kUpstream, "server", "write servers = [{}]"},
     Habit{&schema::kUpstream, "address", "write servers = [{}]"},
     Habit{&schema::kUpstream, "url", "write servers = [{}]"},
-    Habit{&schema::kUpstream, "backends", "write servers = {}"},
+    Habit{&schema::kUpstream, "backends", "write servers = [{}]"},
     Habit{&schema::kUpstream, "timeout", "write timeouts = { response = {} }"},
     Habit{&schema::kUpstream, "health_check", "write health = { path = \"/healthz\" }"},
     Habit{&schema::kUpstream, "healthcheck", "write health = { path = \"/healthz\" }"},
@@ -96,6 +98,7 @@ constexpr std::array kHabits{
     Habit{&schema::kRoot, "limit", "write [[rule]] with name and limit"},
     Habit{&schema::kRoot, "rate_limit", "write [[rule]] with name and limit"},
     Habit{&schema::kRoot, "ratelimit", "write [[rule]] with name and limit"},
+    Habit{&schema::kRoot, "limits", "write [[rule]] with name and limit"},
     Habit{&schema::kRoot, "redis", "write [state] redis = { url = \"redis://…\" }"},
 };
 
@@ -131,6 +134,7 @@ struct Word {
 constexpr std::array kWords{
     Word{"level", "warning", "warn"},
     Word{"level", "notice", "info"},
+    Word{"level", "err", "error"},
     Word{"level", "verbose", "debug"},
     Word{"level", "critical", "error"},
     Word{"level", "crit", "error"},
@@ -163,26 +167,19 @@ constexpr std::array kWords{
     Word{"store", "local", "memory"},
 };
 
-// The value as TOML writes it; empty of a table or a date.
-std::string as_toml(const Node& node) {
-  if (const auto* text = node.text()) return in_quotes(*text);
-  if (const auto* whole = std::get_if<std::int64_t>(&node.value)) return std::to_string(*whole);
-  if (const auto* flag = std::get_if<bool>(&node.value)) return *flag ? "true" : "false";
-  const auto* array = node.array();
-  if (array == nullptr) return {};
-  std::string list;
-  for (const auto& element : *array) {
-    const auto one = as_toml(element);
-    if (one.empty()) return {};
-    list += (list.empty() ? "" : ", ") + one;
-  }
-  return "[" + list + "]";
-}
-
-std::string filled(std::string_view line, const std::string& value) {
+// `line` with the value in its gap, as the key there takes it. `find`: the key at the end of a path.
+template <class Find>
+std::string filled(std::string_view line, const Node& entry, Find find) {
   std::string text(line);
-  if (const auto gap = text.find("{}"); gap != std::string::npos)
-    text.replace(gap, 2, value.empty() ? "…" : value);
+  const auto gap = text.find("{}");
+  if (gap == std::string::npos) return text;
+  const auto* spec = find(keys_before(line, gap));
+  auto value = spec != nullptr ? fitting_value(*spec, entry) : as_toml(entry);
+  if (value.empty() && spec != nullptr) value = example_value(*spec);
+  if (value.empty()) value = as_toml(entry);
+  if (value.empty()) value = "…";
+  const bool in_list = gap > 0 && text[gap - 1] == '[' && value.starts_with('[');
+  text.replace(gap, 2, in_list ? value.substr(1, value.size() - 2) : value);
   return text;
 }
 
@@ -200,21 +197,16 @@ bool is_any(const std::array<std::string_view, N>& names, std::string_view name)
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::string plain(const Node& node) {
-  if (const auto* text = node.text()) return *text;
-  const auto value = as_toml(node);
-  return std::all_of(value.begin(), value.end(), [](char c) { return c >= '0' && c <= '9'; }) ? value : "";
-}
-
 // Advice for a key that says a count or a period, such as: write limit = "100/min"
 std::string limit_advice(const Table& table) {
   std::string count, period;
   for (const auto& entry : table.entries) {
-    if (is_any(kUnits, entry.key)) return "write limit = " + in_quotes(plain(entry) + "/" + entry.key);
-    if (is_any(kPeriods, entry.key)) period = plain(entry);
-    if (is_any(kCounts, entry.key) || (entry.key == "limit" && count.empty())) count = plain(entry);
-    if (entry.key == "limit" && limit::parse_rate(plain(entry)))
-      return "leave it out: limit = " + in_quotes(plain(entry)) + " says how many in which time";
+    if (is_any(kUnits, entry.key))
+      return "write limit = " + in_quotes(as_plain_text(entry) + "/" + entry.key);
+    if (is_any(kPeriods, entry.key)) period = as_plain_text(entry);
+    if (is_any(kCounts, entry.key) || (entry.key == "limit" && count.empty())) count = as_plain_text(entry);
+    if (entry.key == "limit" && limit::parse_rate(as_plain_text(entry)))
+      return "leave it out: limit = " + in_quotes(as_plain_text(entry)) + " says how many in which time";
   }
   if (!period.empty() && period.find_first_not_of("0123456789") == std::string::npos) period += "s";
   const bool whole = count.find('/') != std::string::npos;
@@ -251,74 +243,43 @@ std::string advice_for_key(const TableSpec& spec, const Node& entry, const Table
   const auto found = std::find_if(kHabits.begin(), kHabits.end(), [&](const Habit& habit) {
     return habit.where == &spec && habit.key == entry.key;
   });
-  return found == kHabits.end() ? "" : filled(found->advice, as_toml(entry));
+  if (found == kHabits.end()) return {};
+  constexpr std::string_view kWrite = "write ";
+  if (!found->advice.starts_with(kWrite)) return std::string(found->advice);
+  return std::string(kWrite) + filled(found->advice.substr(kWrite.size()), entry,
+                                      [&](const auto& path) { return find_key(spec, path); });
 }
 
-namespace {
-
-// A number or a word in quotes that should have none, or the other way round.
-std::string bare(const std::string& text, Kind kind) {
-  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-  if (kind == Kind::Whole) return digits ? text : "";
-  if (text == "true" || text == "yes" || text == "on" || text == "1") return "true";
-  if (text == "false" || text == "no" || text == "off" || text == "0") return "false";
-  return {};
-}
-
-std::string each_quoted(const Node& list) {
-  std::string texts;
-  for (const auto& element : *list.array()) {
-    const auto one = plain(element);
-    if (one.empty()) return {};
-    texts += (texts.empty() ? "" : ", ") + in_quotes(one);
-  }
-  return "[" + texts + "]";
-}
-
-std::string value_for(Kind kind, const Node& entry) {
-  const auto* whole = std::get_if<std::int64_t>(&entry.value);
-  const std::string number = whole != nullptr && *whole >= 0 ? std::to_string(*whole) : "";
-  switch (kind) {
-    case Kind::Whole:
-    case Kind::Bool:
-      return entry.text() != nullptr ? bare(*entry.text(), kind)
-             : number == "1"         ? "true"
-             : number == "0"         ? "false"
-                                     : "";
-    case Kind::Text:
-    case Kind::Choice:
-      return number.empty() ? "" : in_quotes(number);
-    case Kind::Duration:
-      return number.empty() ? "" : in_quotes(number + "s");
-    case Kind::Rate:
-    case Kind::Limit:
-      return number.empty() || number == "0" ? "" : in_quotes(number + "/s");
-    case Kind::Address:
-      return number.empty() ? "" : in_quotes("127.0.0.1:" + number);
-    case Kind::Texts:
-      if (entry.text() != nullptr) return "[" + in_quotes(*entry.text()) + "]";
-      return entry.array() != nullptr ? each_quoted(entry)
-             : number.empty()         ? ""
-                                      : "[" + in_quotes(number) + "]";
-    case Kind::OneOrMore:
-      return entry.array() != nullptr ? each_quoted(entry) : number.empty() ? "" : in_quotes(number);
-    default:
-      return {};
-  }
-}
-
-}  // namespace
-
-std::string line_for_value(const KeySpec& spec, const Node& entry) {
+std::string line_for_value(const KeySpec& spec, const Node& entry, const Table& siblings) {
+  const bool says_period = std::any_of(siblings.entries.begin(), siblings.entries.end(),
+                                       [](const Node& other) { return is_any(kPeriods, other.key); });
+  if (spec.kind == Kind::Limit && spec.name == "limit" && says_period)
+    return limit_advice(siblings).substr(std::string_view("write ").size());
   const bool table = spec.kind == Kind::Subtable || spec.kind == Kind::Subtables || spec.kind == Kind::Named;
   if (!table) {
-    const auto value = value_for(spec.kind, entry);
-    return value.empty() || value == "[]" ? "" : std::string(spec.name) + " = " + value;
+    const auto value = fitting_value(spec, entry);
+    return value.empty() ? "" : std::string(spec.name) + " = " + value;
   }
   const auto found =
       std::find_if(kTables.begin(), kTables.end(), [&](const TableFor& one) { return one.key == spec.name; });
   if (found == kTables.end() || entry.table() != nullptr) return {};
-  return filled(found->line, as_toml(entry));
+  return filled(found->line, entry, [&](const std::vector<std::string>& path) {
+    return find_below(spec, std::span(path).subspan(1));
+  });
+}
+
+std::string header_for(std::string_view name, const Node& entry) {
+  if (!name.ends_with('s')) return {};
+  const auto one = name.substr(0, name.size() - 1);
+  const auto* spec = schema::kRoot.find(one);
+  const bool tables = entry.array() != nullptr;
+  if (spec == nullptr || (!tables && entry.table() == nullptr)) return {};
+  const auto in_brackets = [](std::string_view word, bool twice) {
+    const std::string inner(word);
+    return twice ? "[[" + inner + "]]" : "[" + inner + "]";
+  };
+  return "write " + in_brackets(one, spec->kind == Kind::Subtables) + " in place of " +
+         in_brackets(name, tables);
 }
 
 std::string_view word_for(std::string_view key, std::string_view word) {

@@ -15,7 +15,12 @@ namespace weir::app {
 
 // Returns the line to write for a value of a wrong type, such as: key = ["ip"]
 // Empty where nothing is known.
-[[nodiscard]] std::string line_for_value(const KeySpec& spec, const Node& entry);
+// `siblings`: the table, with the key in it.
+[[nodiscard]] std::string line_for_value(const KeySpec& spec, const Node& entry, const Table& siblings);
+
+// Returns advice for a header that names tables in the plural, such as: write [[rule]] in place of [rules]
+// Empty where nothing is known.
+[[nodiscard]] std::string header_for(std::string_view name, const Node& entry);
 
 // Returns the word of the key's choices that another proxy calls so; empty where nothing is known.
 [[nodiscard]] std::string_view word_for(std::string_view key, std::string_view word);

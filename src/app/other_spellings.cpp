@@ -75,6 +75,30 @@ std::optional<std::string> nearest_rate(std::string_view text) {
   return rate != text && limit::parse_rate(rate) ? std::optional(std::move(rate)) : std::nullopt;
 }
 
+std::optional<std::string> nearest_size(std::string_view text) {
+  const auto plain = squeezed(text);
+  const auto digits = std::min(plain.find_first_not_of("0123456789"), plain.size());
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kSizesElsewhere{{{"", "B"},
+                                                                                           {"b", "B"},
+                                                                                           {"bytes", "B"},
+                                                                                           {"k", "KiB"},
+                                                                                           {"kib", "KiB"},
+                                                                                           {"kb", "kB"},
+                                                                                           {"m", "MiB"},
+                                                                                           {"mib", "MiB"},
+                                                                                           {"mb", "MB"},
+                                                                                           {"g", "GiB"},
+                                                                                           {"gib", "GiB"},
+                                                                                           {"gb", "GB"},
+                                                                                           {"byte", "B"}}};
+  for (const auto& [theirs, ours] : kSizesElsewhere) {
+    auto size = plain.substr(0, digits) + std::string(ours);
+    if (std::string_view(plain).substr(digits) == theirs && size != text && base::parse_size(size))
+      return size;
+  }
+  return std::nullopt;
+}
+
 std::string attribute_for(std::string_view text) {
   if (text.starts_with('$')) text.remove_prefix(1);
   std::string word;

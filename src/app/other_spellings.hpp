@@ -1,4 +1,4 @@
-// Durations, rates and attributes of keys as other proxies spell them.
+// Durations, rates, sizes and attributes of keys as other proxies spell them.
 #pragma once
 
 #include <optional>
@@ -11,6 +11,8 @@ namespace weir::app {
 // "5min", "10/s". Nothing where none is meant, or it is written so already.
 [[nodiscard]] std::optional<std::string> nearest_duration(std::string_view text);
 [[nodiscard]] std::optional<std::string> nearest_rate(std::string_view text);
+// The same of a size: "16KiB" for "16k", as nginx counts it, and "5MB" for "5mb".
+[[nodiscard]] std::optional<std::string> nearest_size(std::string_view text);
 
 // Returns the attribute that a part of a key means, such as "ip" for "$binary_remote_addr"; empty where
 // nothing is known.

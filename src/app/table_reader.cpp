@@ -1,5 +1,6 @@
 #include "app/table_reader.hpp"
 
+#include "app/fitting_value.hpp"
 #include "app/habits.hpp"
 #include "app/other_spellings.hpp"
 
@@ -161,7 +162,8 @@ void TableReader::check_entry(const Node& entry) {
   const auto path = joined(path_, entry.key);
   if (spec == nullptr) {
     const auto names = names_of(*spec_);
-    const auto advice = advice_for_key(*spec_, entry, *node_->table());
+    auto advice = advice_for_key(*spec_, entry, *node_->table());
+    if (advice.empty() && path_.empty()) advice = header_for(entry.key, entry);
     return mistake_at(entry.line, path,
                       "unknown key" + (advice.empty() ? suggestion(entry.key, names) : "; " + advice));
   }
@@ -186,7 +188,7 @@ bool TableReader::well_typed(const Node& entry, const KeySpec& spec) const {
   const auto path = joined(path_, entry.key);
   if (!of_kind(entry, spec.kind)) {
     const auto* stranger = stranger_in(entry, spec.kind);
-    const auto line = line_for_value(spec, entry);
+    const auto line = line_for_value(spec, entry, *node_->table());
     mistake_at(stranger != nullptr ? stranger->line : entry.line, path,
                finding(entry, spec.kind) + "; expected " + expectation(spec) + header_instead(entry, spec) +
                    (line.empty() ? "" : ": write " + line));
@@ -208,11 +210,10 @@ bool TableReader::in_choices(const std::string& word, const Node& entry, const K
     if (choice.word == word) return true;
     words.push_back(choice.word);
   }
-  const auto ours = word_for(entry.key, word);
-  const bool known = std::find(words.begin(), words.end(), ours) != words.end();
+  const auto ours = fitting_text(spec, word);
   mistake_at(entry.line, joined(path_, entry.key),
              "found " + in_quotes(word) +
-                 (known ? "; write " + entry.key + " = " + in_quotes(ours) : suggestion(word, words)));
+                 (ours.empty() ? suggestion(word, words) : "; write " + entry.key + " = " + ours));
   return false;
 }
 
@@ -270,7 +271,8 @@ std::optional<std::uint64_t> TableReader::size(std::string_view key) const {
   (void)spec_of(key, {Kind::Size});
   const auto* entry = find(key);
   if (entry == nullptr || entry->text() != nullptr)
-    return parsed<std::uint64_t>(key, [](const std::string& text) { return base::parse_size(text); });
+    return parsed<std::uint64_t>(
+        key, [](const std::string& text) { return base::parse_size(text); }, nearest_size);
   const auto bytes = std::get<std::int64_t>(entry->value);
   if (bytes >= 0) return static_cast<std::uint64_t>(bytes);
   mistake(key, "found " + std::to_string(bytes) + "; expected a size such as \"64KiB\"");
@@ -295,7 +297,7 @@ base::Duration TableReader::deadline(std::string_view key) const {
 std::optional<limit::Rate> TableReader::rate(std::string_view key) const {
   const auto& spec = spec_of(key, {Kind::Rate, Kind::Limit});
   if (const auto* entry = find(key); entry != nullptr && entry->text() == nullptr) {
-    const auto line = line_for_value(spec, *entry);
+    const auto line = line_for_value(spec, *entry, *node_->table());
     mistake(key, finding(*entry, spec.kind) + "; expected " + expectation(spec) +
                      (line.empty() ? "" : ": write " + line));
     return std::nullopt;

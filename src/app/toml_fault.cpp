@@ -1,5 +1,6 @@
 #include "app/toml_fault.hpp"
 
+#include "app/fitting_value.hpp"
 #include "app/mistakes.hpp"
 #include "app/schema.hpp"
 
@@ -137,15 +138,58 @@ std::optional<std::string_view> as_boolean(std::string_view word) {
   return std::nullopt;
 }
 
-// A value without quotes: `value` is all of it.
-std::string describe_bare(const std::string& key, std::string_view value) {
+using Names = std::vector<std::string>;
+
+void add_parts(std::string_view dotted, Names& names) {
+  while (!dotted.empty()) {
+    const auto end = std::min(dotted.find('.'), dotted.size());
+    names.emplace_back(trim(dotted.substr(0, end)));
+    dotted.remove_prefix(std::min(end + 1, dotted.size()));
+  }
+}
+
+// The names in the header above the line; none at the top of a file.
+Names table_of(std::string_view text, std::size_t number) {
+  Names names;
+  while (--number > 0) {
+    const auto line = nth_line(text, number);
+    if (!trim(line).starts_with('[') || scan(line).equals != std::string_view::npos) continue;
+    add_parts(name_in_header(line), names);
+    break;
+  }
+  return names;
+}
+
+// The key whose value stands at `at` of the line; null where it is none of weir's.
+const KeySpec* key_at(const Names& table, std::string_view line, std::size_t at) {
+  auto path = table;
+  for (const auto& key : keys_before(line, at)) add_parts(key, path);
+  return find_key(schema::kRoot, path);
+}
+
+// A value without quotes where the key says what it takes; empty where that does not help.
+std::string describe_bare_of(const KeySpec& spec, const std::string& key, std::string_view value) {
+  if (auto fitting = fitting_text(spec, value); !fitting.empty())
+    return "found " + std::string(value) + (fitting.find('"') == std::string::npos ? "" : " without quotes") +
+           "; write " + key + fitting;
+  const auto example = example_value(spec);
+  if (example.empty()) return {};
+  return "found " + std::string(value) + "; write " + key + example + ", or another " +
+         std::string(noun_of(spec.kind));
+}
+
+// A value without quotes: `value` is all of it. `spec`: the key that it is of; null where that is not known.
+std::string describe_bare(const std::string& key, std::string_view value, const KeySpec* spec) {
+  const bool absent = value == "null" || value == "nil" || value == "none" || value == "None";
+  const bool padded = value.size() > 1 && value.front() == '0' &&
+                      value.find_first_not_of("0123456789") == std::string_view::npos;
+  if (spec != nullptr && !absent && !padded)
+    if (auto said = describe_bare_of(*spec, key, value); !said.empty()) return said;
   if (const auto boolean = as_boolean(value))
     return "found " + std::string(value) + "; write " + key + std::string(*boolean) + ", or " + key +
            quoted(value) + " where a text is meant";
-  if (value == "null" || value == "nil" || value == "none" || value == "None")
-    return "found " + std::string(value) + "; leave the key out instead";
-  if (value.size() > 1 && value.front() == '0' &&
-      value.find_first_not_of("0123456789") == std::string_view::npos)
+  if (absent) return "found " + std::string(value) + "; leave the key out instead";
+  if (padded)
     return "found a number that begins with 0; write " + key +
            std::string(value.substr(std::min(value.find_first_not_of('0'), value.size() - 1)));
   return "found " + std::string(value) + " without quotes; write " + key + quoted(value);
@@ -188,22 +232,27 @@ std::string describe_tail(std::string_view key, std::string_view value) {
   return "found " + std::string(tail) + " behind the value; write " + fixed;
 }
 
-std::string describe_value(std::string_view line, const Scan& scanned, const ParserStop& stop) {
+std::string describe_value(std::string_view line, const Scan& scanned, const ParserStop& stop,
+                           const Names& table) {
   const auto key = trim(line.substr(0, scanned.equals));
   auto value = trim(line.substr(scanned.equals + 1, scanned.end - scanned.equals - 1));
   if (key.empty()) return "found a line without a key; write key = value";
   if (value.empty()) return "found no value; write one behind " + std::string(key) + " =";
-  if (is_bare_address(value)) return describe_bare(std::string(key) + " = ", value);
+  if (is_bare_address(value))
+    return describe_bare(std::string(key) + " = ", value, key_at(table, line, scanned.equals + 1));
   const bool nested = value.front() == '[' || value.front() == '{';
   if (!nested && value.front() != '"' && value.front() != '\'') {
     while (value.ends_with(';') || value.ends_with(',')) value = trim(value.substr(0, value.size() - 1));
-    return describe_bare(std::string(key) + " = ", value);
+    return describe_bare(std::string(key) + " = ", value, key_at(table, line, scanned.equals + 1));
   }
   if (!nested) return describe_tail(key, value);
   const auto part = line.substr(0, scanned.end);
   const auto at = std::min(offset_of(part, stop.column), part.size());
-  if (const auto bare = bare_around(part, at); !bare.empty())
-    return describe_bare(key_before(part, static_cast<std::size_t>(bare.data() - part.data())), bare);
+  if (const auto bare = bare_around(part, at); !bare.empty()) {
+    const auto begin = static_cast<std::size_t>(bare.data() - part.data());
+    const auto before = key_before(part, begin);
+    return describe_bare(before, bare, before.empty() ? nullptr : key_at(table, part, begin));
+  }
   if (value.front() == '{' && at >= part.size())
     return "found a table { … } that goes on behind its line; write all of it on one line, or as a header of "
            "its "
@@ -227,7 +276,7 @@ std::string describe_escape(std::string_view line, std::size_t at) {
               : "each backslash twice");
 }
 
-std::string describe_no_equals(std::string_view line, std::size_t end) {
+std::string describe_no_equals(std::string_view line, std::size_t end, const Names& table) {
   auto words = trim(line.substr(0, end));
   if (words.starts_with("//") || words.starts_with(';') || words.starts_with("--") || words.starts_with("/*"))
     return "found " + std::string(words.substr(0, 2)) + "; a comment begins with #";
@@ -241,8 +290,12 @@ std::string describe_no_equals(std::string_view line, std::size_t end) {
     return "found no = behind " + std::string(first) + "; write " + std::string(first) + " = value";
   const bool plain = rest.front() == '"' || rest.front() == '\'' || rest.front() == '[' ||
                      rest.find_first_not_of("0123456789") == std::string_view::npos;
+  const auto* spec = key_at(table, std::string(first) + " = ", first.size() + 3);
+  const auto fitting = spec == nullptr ? std::string() : fitting_text(*spec, rest);
   return "found no = behind " + std::string(first) + "; write " + std::string(first) + " = " +
-         (plain ? std::string(rest) : quoted(rest));
+         (plain             ? std::string(rest)
+          : fitting.empty() ? quoted(rest)
+                            : fitting);
 }
 
 // A line within a list of several lines, such as an address without quotes.
@@ -251,7 +304,7 @@ std::string describe_element(std::string_view line, const Scan& scanned) {
   if (value.starts_with('"') || value.starts_with('\''))
     return "found no comma between two values; write one before " + std::string(value);
   while (value.ends_with(',')) value = trim(value.substr(0, value.size() - 1));
-  return describe_bare("", value);
+  return describe_bare("", value, nullptr);
 }
 
 bool continues_a_list(std::string_view text, std::size_t line) {
@@ -322,10 +375,11 @@ std::string describe_fault(std::string_view text, const ParserStop& stop) {
     return "found a header whose brackets do not match; write " + header_of(name_in_header(line));
   if (scanned.open_quote) return describe_open_quote(line, *scanned.open_quote);
   if (whole.empty()) return reason_of(stop.reason);
+  const auto table = table_of(text, stop.line);
   if (scanned.equals == std::string_view::npos)
     return continues_a_list(text, stop.line) ? describe_element(line, scanned)
-                                             : describe_no_equals(line, scanned.end);
-  return or_reason(describe_value(line, scanned, stop));
+                                             : describe_no_equals(line, scanned.end, table);
+  return or_reason(describe_value(line, scanned, stop, table));
 }
 
 }  // namespace weir::app

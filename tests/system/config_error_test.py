@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A wrong configuration or a port in use: a clear error, an exit code, and nothing served half-configured."""
 
+import json
 import os
 import pathlib
 import re
@@ -124,6 +125,21 @@ class ConfigErrors(TestCase):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn(f'weir.toml:{self.line_of(text, name)}: upstream "api": cannot resolve "{name}": ', done.stderr)
         self.assertEqual(done.stderr.count("cannot resolve"), 2, done.stderr)
+
+    def test_json_is_ok_only_where_the_command_succeeds(self):
+        name = "a" * 64 + ".invalid"
+        text = config(1, rules=rule("x", key='["method"]'))
+        self.assertIn('servers = ["127.0.0.1:1"]', text)
+        away = text.replace('servers = ["127.0.0.1:1"]', f'servers = ["{name}:80"]')
+        for given, arguments, status in ((text, [], 0), (text, ["--resolve"], 0), (text, ["--strict"], 1), (away, [], 0),
+                                         (away, ["--resolve"], 1), (away, ["--resolve", "--strict"], 1)):
+            with self.subTest(arguments, away=given == away):
+                done = self.weir("check", given, "--json", *arguments)
+                told = json.loads(done.stdout)
+                self.assertEqual((done.returncode, told["ok"]), (status, status == 0), done.stderr)
+                unknown = [line for line in done.stderr.splitlines() if "cannot resolve" in line]
+                self.assertEqual(told["mistakes"], unknown)
+                self.assertEqual(len(unknown), int("--resolve" in arguments and given == away))
 
     def test_a_server_whose_name_is_unknown_keeps_no_other_down(self):
         upstream, name = self.start(Upstream()), "a" * 64 + ".invalid"

@@ -36,7 +36,7 @@ const WrongConfiguration kWrong[] = {
       "nowhere"}},
     {"Misspelt",
      "[[listeners]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = {}\n",
-     {"weir.toml:1: listeners: unknown key; did you mean \"listener\"?",
+     {"weir.toml:1: listeners: unknown key; write [[listener]] in place of [[listeners]]",
       "weir.toml:1: listener: missing; expected at least one [[listener]] with an address"}},
     {"ServerIsAList",
      "server = []\n[[listener]]\naddress = \"a:1\"\n[[route]]\nrespond = {}\n",
@@ -98,8 +98,7 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:12: server.max_body: found -5; expected a size such as \"64KiB\""}},
     {"BodyWithoutUnit",
      with("[server]\nmax_body = \"10 MB\"\n"),
-     {"weir.toml:12: server.max_body: \"10 MB\" is not a size: write a whole number and B, kB, MB, GB, KiB, "
-      "MiB or GiB, as \"64KiB\""}},
+     {"weir.toml:12: server.max_body: \"10 MB\" is not a size; write max_body = \"10MB\""}},
     {"LogLevelUnknown",
      with("[log]\nlevel = \"inf\"\n"),
      {"weir.toml:12: log.level: found \"inf\"; did you mean \"info\"?"}},
