@@ -174,6 +174,7 @@ std::string route_lines(const Settings& settings, const policy::Route& route) {
   if (route.max_head != 0) text += ", heads up to " + size_words(route.max_head);
   if (route.max_body != 0) text += ", bodies up to " + size_words(route.max_body);
   if (route.honor_retry_after) text += ", Retry-After of 429 stands for all";
+  if (route.ambiguous_paths == policy::AmbiguousPaths::Pass) text += ", ambiguous paths pass";
   if (route.priority != policy::kDefaultPriority) text += ", priority " + std::to_string(route.priority);
   text += "\n";
   std::string rules;

@@ -221,6 +221,7 @@ constexpr KeySpec kRedisKeys[] = {
           "keys of rules with a lease that a weir looks after at once; others go to Redis one by one"),
 };
 
+constexpr Choice kAmbiguousPaths[] = {{"refuse"}, {"pass"}};  // in the order of policy::AmbiguousPaths
 constexpr KeySpec kRouteKeys[] = {
     like(pattern::kName, key("name", Kind::Text, "", "label of its metrics; default its path")),
     table("match", schema::kMatch, "which requests; absent: every one"),
@@ -232,6 +233,10 @@ constexpr KeySpec kRouteKeys[] = {
     key("max_head", Kind::Size, "", "of a request's head; absent: as [server] has it"),
     key("max_body", Kind::Size, "", "of a request's body; absent: as [server] has it"),
     whole("priority", 0, 9, "5", "0 first to 9 last: in queues, and under load"),
+    choice("ambiguous_paths", kAmbiguousPaths, "refuse",
+           "a request whose path servers may read in several ways that rules or routes treat differently: "
+           "400, or "
+           "it passes as written and the path's normal form counts"),
 };
 constexpr KeySpec kRespondKeys[] = {
     whole("status", 200, 599, "200", "of the answer"),

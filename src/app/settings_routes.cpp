@@ -116,6 +116,7 @@ policy::Route read_route(const TableReader& table, const std::vector<upstream::U
   route.max_head = positive_size(table, "max_head");
   route.max_body = positive_size(table, "max_body");
   route.priority = static_cast<policy::Priority>(table.whole("priority"));
+  route.ambiguous_paths = table.choice<policy::AmbiguousPaths>("ambiguous_paths");
   name_route(table, match, taken, route);
   return route;
 }

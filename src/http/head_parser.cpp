@@ -148,7 +148,7 @@ std::optional<Fault> read_target(RequestHead& head) {
   const auto question = rest.find('?');
   head.path = question == 0 || rest.empty() ? std::string_view("/") : rest.substr(0, question);
   if (question != std::string_view::npos) head.query = rest.substr(question + 1);
-  if (const char* doubt = path_doubt(head.path)) return Fault{400, doubt};
+  if (const char* why = path_fault(head.path)) return Fault{400, why};
   return std::nullopt;
 }
 

@@ -1,5 +1,7 @@
 #include "weir/http/target.hpp"
 
+#include "http/path_style.hpp"
+
 #include "weir/http/percent.hpp"
 
 #include <algorithm>
@@ -61,30 +63,33 @@ void append_octet(std::string& out, char octet) {
     out.append({'%', kHex[value >> 4], kHex[value & 15]});
 }
 
-// Takes the segment, without its slash, off the front of `rest`; its name goes to the end of `out`, its
-// parameters nowhere.
-void take_name(std::string_view& rest, std::string& out) {
+// Takes the segment, without its slash, off the front of `rest`; its name goes to the end of `out`, and its
+// parameters as well unless the style drops them.
+void take_name(std::string_view& rest, std::string& out, PathStyle style) {
+  using Parameters = PathStyle::Parameters;
   auto segment = rest.substr(0, rest.find('/'));
   rest.remove_prefix(segment.size());
   while (!segment.empty()) {
+    const bool plain = segment.front() == ';';
     const char octet = take_octet(segment);
-    if (octet == ';') return;
+    const bool begins = style.dropped == Parameters::All || (style.dropped == Parameters::Plain && plain);
+    if (octet == ';' && begins) return;
     append_octet(out, octet);
   }
 }
 
 // Takes one segment and the slash behind it to the end of `out`, which ends with a slash before, and after as
 // well unless this was the last segment and a name. A dot segment takes back what it says.
-void take_segment(std::string_view& rest, std::string& out) {
+void take_segment(std::string_view& rest, std::string& out, PathStyle style) {
   const std::size_t begin = out.size();
-  take_name(rest, out);
+  take_name(rest, out, style);
   const bool last = rest.empty();
   if (!last) rest.remove_prefix(1);
 
   const auto segment = std::string_view(out).substr(begin);
   if (segment == "..") {
     out.resize(begin > 1 ? out.rfind('/', begin - 2) + 1 : 1);
-  } else if (segment.empty() || segment == ".") {
+  } else if (segment == "." || (segment.empty() && (last || style.merge_first))) {
     out.resize(begin);
   } else if (!last) {
     out.push_back('/');
@@ -194,11 +199,16 @@ const char* doubt_about_segments(std::string_view path) noexcept {
 
 }  // namespace
 
-const char* path_doubt(std::string_view raw) noexcept {
-  if (!raw.starts_with('/') || !is_suspicious(raw)) return nullptr;
+const char* path_fault(std::string_view raw) noexcept {
   if (raw.find('\\') != std::string_view::npos) return "a request target has no backslash";
   if (raw.find("%00") != std::string_view::npos) return "the path has a NUL in it";
-  return doubt_about_segments(raw);
+  return nullptr;
+}
+
+const char* path_doubt(std::string_view raw) noexcept {
+  if (!raw.starts_with('/') || !is_suspicious(raw)) return nullptr;
+  const auto* fault = path_fault(raw);
+  return fault != nullptr ? fault : doubt_about_segments(raw);
 }
 
 std::string path_spelling(std::string_view raw) {
@@ -218,9 +228,16 @@ std::string_view normalise_path(std::string_view raw, std::string& scratch) {
   raw = raw.substr(0, raw.find('#'));
   if (raw.empty()) return "/";
   if (raw.front() != '/' || !is_suspicious(raw)) return raw;
-  scratch.assign(1, '/');
-  for (auto rest = raw.substr(1); !rest.empty();) take_segment(rest, scratch);
+  write_path(raw, {}, scratch);
   return scratch == raw ? raw : std::string_view(scratch);
+}
+
+void write_path(std::string_view raw, PathStyle style, std::string& out) {
+  out.assign(1, '/');
+  for (auto rest = raw.substr(1); !rest.empty();) take_segment(rest, out, style);
+  if (style.merge_first) return;
+  const auto doubled = [](char a, char b) { return a == '/' && b == '/'; };
+  out.erase(std::unique(out.begin(), out.end(), doubled), out.end());
 }
 
 namespace {

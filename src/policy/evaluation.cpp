@@ -92,6 +92,10 @@ unsigned status_of(const Objection& objection) noexcept {
              : 400;
 }
 
+bool is_about_path(const Objection& objection) noexcept {
+  return objection.ambiguity && objection.ambiguity->name.empty();
+}
+
 std::string describe(const http::Excess& excess) {
   using Kind = http::Excess::Kind;
   if (excess.kind == Kind::Parameters) return "the request's query has too many parameters";
@@ -101,6 +105,9 @@ std::string describe(const http::Excess& excess) {
 
 std::string describe(const Objection& objection) {
   if (objection.excess) return describe(objection.excess);
+  if (is_about_path(objection))
+    return "servers may read the path in several ways, which the rule " + objection.rule->name +
+           " treats differently";
   if (objection.ambiguity)
     return "the request says the " + std::string(objection.ambiguity->place) + " " +
            printable(objection.ambiguity->name) + " in several ways that differ";

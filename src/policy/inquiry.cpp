@@ -55,10 +55,13 @@ std::optional<std::string> fitting_host(const Inquiry& inquiry, std::span<const 
 }
 
 Request request_of(const ClientSettings& settings, const base::IpAddress& peer, const http::RequestHead& head,
-                   Credentials& credentials, std::string& path_scratch, std::string& host_scratch) {
+                   Credentials& credentials, RequestTexts& texts) {
+  const auto path = http::normalise_path(head.path, texts.path);
+  const bool several = http::find_path_readings(head.path, path, texts.readings);
   return {.head = &head,
-          .path = http::normalise_path(head.path, path_scratch),
-          .host = http::normalise_host(head.authority, host_scratch),
+          .path = path,
+          .readings = several ? &texts.readings : nullptr,
+          .host = http::normalise_host(head.authority, texts.host),
           .route = {},
           .client = identify(settings, peer, head, credentials),
           .now = credentials.now};
@@ -74,7 +77,7 @@ std::optional<http::Fault> DescribedRequest::read(const Inquiry& inquiry, const 
   credentials_.now = time.limits;
   credentials_.machine_now = time.machine;
   credentials_.certificate_subject = inquiry.certificate_subject;
-  request_ = request_of(settings, inquiry.peer, head_, credentials_, path_scratch_, host_scratch_);
+  request_ = request_of(settings, inquiry.peer, head_, credentials_, texts_);
   request_.load = load;
   return std::nullopt;
 }

@@ -248,12 +248,31 @@ Match::Known Match::known(const Request& request) const {
   return body_words.empty() && rest == Known::No ? Known::Yes : Known::Open;
 }
 
+bool Match::goes_by_path() const noexcept {
+  return (path && !path->holds_of_all()) || (negated && negated->goes_by_path());
+}
+
+// REQUIRES readings.
+bool Match::divides_readings(const Request& request) const {
+  const auto& readings = *request.readings;
+  if (!goes_by_path()) return false;
+  if (readings.too_many) return true;
+  const auto usual = known(request);
+  auto other = request;
+  return std::any_of(readings.others.begin(), readings.others.end(), [&](const std::string& reading) {
+    other.path = reading;
+    const auto found = known(other);
+    if (!readings.equal) return usual == Known::No && found != Known::No;
+    return found != usual || (usual == Known::Open && holds(other) != holds(request));
+  });
+}
+
 std::optional<Ambiguity> Match::ambiguity_by_name(const Request& request) const {
   if (unmet_by_client(request) != Unmet::Nothing) return std::nullopt;
   if (const auto* found = divided_header(*request.head, headers)) return Ambiguity{"header", found->name};
   if (const auto* found = divided_parameter(*request.head, query))
     return Ambiguity{"query parameter", found->name};
-  return negated ? negated->ambiguity(request) : std::nullopt;
+  return negated ? negated->ambiguity_in_values(request) : std::nullopt;
 }
 
 std::string Match::describe() const {

@@ -170,18 +170,21 @@ bool is_ambiguous(const AttributeRef& attribute, const Request& request) {
       return !said_in_query(head, attribute.name);
     case Attribute::Cookie:
       return !said_in_cookies(head, attribute.name, decoded);
+    case Attribute::Path:
+      return request.readings != nullptr && request.readings->equal;
     default:
       return false;
   }
 }
 
-// Of what a request may say twice.
-bool is_said_by_name(const AttributeRef& attribute) noexcept {
+// Of what a request may say twice, or so that servers read several things in it.
+bool may_be_ambiguous(const AttributeRef& attribute) noexcept {
   return attribute.kind == Attribute::Header || attribute.kind == Attribute::Query ||
-         attribute.kind == Attribute::Cookie;
+         attribute.kind == Attribute::Cookie || attribute.kind == Attribute::Path;
 }
 
 const char* place_of(Attribute kind) noexcept {
+  if (kind == Attribute::Path) return "path";
   return kind == Attribute::Header ? "header" : kind == Attribute::Query ? "query parameter" : "cookie";
 }
 
@@ -199,7 +202,7 @@ const AttributeRef* ambiguous_in(const KeyPart& part, const Request& request) {
 
 std::optional<Ambiguity> ambiguity_in_key(const Rule& rule, const Request& request) {
   for (const auto& part : rule.key) {
-    if (std::none_of(part.begin(), part.end(), is_said_by_name)) continue;
+    if (std::none_of(part.begin(), part.end(), may_be_ambiguous)) continue;
     if (const auto* found = ambiguous_in(part, request)) return Ambiguity{place_of(found->kind), found->name};
   }
   return std::nullopt;

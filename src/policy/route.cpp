@@ -1,5 +1,7 @@
 #include "weir/policy/route.hpp"
 
+#include <algorithm>
+
 namespace weir::policy {
 
 std::optional<std::size_t> find_route(std::span<const Route> routes, const Request& request) {
@@ -8,7 +10,21 @@ std::optional<std::size_t> find_route(std::span<const Route> routes, const Reque
   return std::nullopt;
 }
 
+std::optional<std::size_t> choose_route(std::span<const Route> routes, Request& request) {
+  const auto chosen = find_route(routes, request);
+  const bool pass = chosen && routes[*chosen].ambiguous_paths == AmbiguousPaths::Pass;
+  if (request.readings != nullptr && !pass) {
+    const auto looked_at = routes.first(chosen ? *chosen + 1 : routes.size());
+    request.routes_differ = std::any_of(looked_at.begin(), looked_at.end(), [&](const Route& route) {
+      return route.match.is_path_ambiguous(request);
+    });
+  }
+  if (chosen) take_route(routes[*chosen], request);
+  return chosen;
+}
+
 void take_route(const Route& route, Request& request) noexcept {
+  if (route.ambiguous_paths == AmbiguousPaths::Pass) request.readings = nullptr;
   request.route = route.name;
   request.upstream = route.upstream_name;
 }

@@ -12,11 +12,12 @@ namespace weir::proxy {
 
 enum class Barrier : std::uint8_t {
   None,
-  HeadTooLarge,  // for its route
-  BodyTooLarge,  // as announced
-  Excess,        // it has more parameters, cookies or repeats than weir reads
-  Ambiguous,     // it says who is asking in ways that differ
-  UnknownKey,    // and unknown_keys = "reject"
+  HeadTooLarge,   // for its route
+  BodyTooLarge,   // as announced
+  Excess,         // it has more parameters, cookies or repeats than weir reads
+  PathAmbiguous,  // servers may read its path in several ways, which routes lead apart
+  Ambiguous,      // it says who is asking in ways that differ
+  UnknownKey,     // and unknown_keys = "reject"
 };
 
 struct BarrierAnswer {
@@ -30,6 +31,7 @@ struct BarrierAnswer {
   if (route != nullptr && route->max_head != 0 && head_size > route->max_head) return Barrier::HeadTooLarge;
   if (most_body != 0 && request.head->content_length > most_body) return Barrier::BodyTooLarge;
   if (request.head->excess()) return Barrier::Excess;
+  if (request.routes_differ) return Barrier::PathAmbiguous;
   if (!request.client.ambiguity.empty()) return Barrier::Ambiguous;
   return request.client.key_rejected ? Barrier::UnknownKey : Barrier::None;
 }
@@ -38,6 +40,8 @@ struct BarrierAnswer {
 [[nodiscard]] inline BarrierAnswer answer_at(Barrier barrier, const policy::Request& request) noexcept {
   if (barrier == Barrier::HeadTooLarge) return {431, "the request head is too large"};
   if (barrier == Barrier::BodyTooLarge) return {413, "the request body is too large"};
+  if (barrier == Barrier::PathAmbiguous)
+    return {400, "servers may read the path in several ways, which the routes lead apart"};
   if (barrier == Barrier::Ambiguous) return {400, request.client.ambiguity};
   return {401, "the API key is not known"};
 }

@@ -54,7 +54,7 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
   session_.inbox.make_room_behind(size);
   const auto bytes = session_.inbox.unread().substr(0, size);
   session_.inbox.use_and_pin(size);
-  head_size_ = size;
+  head_bytes_ = bytes;
   auto& space = *space_;
   if (auto fault = http::parse_request_head(bytes, space.head)) return fault;
   space.head.bounds = config_.client.bounds;
@@ -67,8 +67,7 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
   space.credentials.now = started_;
   space.credentials.machine_now = machine_started_;
   space.credentials.certificate_subject = session_.certificate_subject();
-  space.request = policy::request_of(config_.client, session_.peer, head, space.credentials,
-                                     space.path_scratch, space.host_scratch);
+  space.request = policy::request_of(config_.client, session_.peer, head, space.credentials, space.texts);
   if (config_.elastic) space.request.load = worker_.load.load();
   return std::nullopt;
 }
@@ -76,12 +75,11 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
 net::Task<Exchange::Ending> Exchange::run() {
   auto& space = *space_;
   begun_ = true;
-  route_ = policy::find_route(config_.routes, space.request);
+  route_ = policy::choose_route(config_.routes, space.request);
   const auto* route = route_ ? &config_.routes[*route_] : nullptr;
-  if (route != nullptr) policy::take_route(*route, space.request);
   const auto most = route != nullptr && route->max_body != 0 ? route->max_body : config_.server.max_body;
   if (route != nullptr && route->max_body != 0) request_body_->allow(most);
-  const auto barrier = barrier_to(space.request, route, head_size_, most);
+  const auto barrier = barrier_to(space.request, route, head_bytes_.size(), most);
   if (barrier != Barrier::None) return turn_away(barrier);
   priority_ = policy::priority_of(space.request, route, config_.tier_priorities);
   return config_.inspects ? inspect() : decide();
@@ -93,6 +91,7 @@ net::Task<Exchange::Ending> Exchange::turn_away(Barrier barrier) {
   if (barrier == Barrier::HeadTooLarge) counters.client_errors(ClientError::HeadTooLarge).add();
   if (barrier == Barrier::BodyTooLarge) counters.client_errors(ClientError::BodyTooLarge).add();
   if (barrier == Barrier::Excess) note_excess();
+  if (barrier == Barrier::PathAmbiguous) note_ambiguous_path();
   if (barrier == Barrier::Ambiguous) {
     counters.client_errors(ClientError::BadHead).add();
     failure_ = "ambiguous_credential";
@@ -106,6 +105,11 @@ net::Task<Exchange::Ending> Exchange::turn_away(Barrier barrier) {
 void Exchange::note_excess() {
   worker_.counters.client_errors(observe::ClientError::Excess).add();
   failure_ = "too_many_parameters";
+}
+
+void Exchange::note_ambiguous_path() {
+  worker_.counters.client_errors(observe::ClientError::BadHead).add();
+  failure_ = "ambiguous_path";
 }
 
 net::Task<Exchange::Ending> Exchange::decide() {
@@ -184,6 +188,7 @@ void Exchange::note_standing(const policy::Decision& decision) {
 net::Task<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
   if (ruling.objection) {
     if (ruling.objection.excess) note_excess();
+    if (policy::is_about_path(ruling.objection)) note_ambiguous_path();
     space_->text.clear();
     append_objection(space_->standing, space_->text, ruling.objection, config_.client);
     return answer(

@@ -36,6 +36,9 @@ class Exchange {
   // Reads the head that stands at the front of the session's inbox, and pins it there.
   [[nodiscard]] std::optional<http::Fault> read_head(std::size_t size);
 
+  // What read_head() read, as it came.
+  [[nodiscard]] std::string_view head_bytes() const noexcept { return head_bytes_; }
+
   enum class Ending : std::uint8_t {
     KeepAlive,  // the next request can follow
     DropRest,   // it can once rest_of_body() was dropped
@@ -53,6 +56,7 @@ class Exchange {
  private:
   [[nodiscard]] net::Task<Ending> turn_away(Barrier barrier);
   void note_excess();
+  void note_ambiguous_path();
   // Shows the body to the rules that ask for it, then decides.
   [[nodiscard]] net::Task<Ending> inspect();
   [[nodiscard]] net::Task<Ending> read_body(std::uint64_t most);
@@ -161,7 +165,7 @@ class Exchange {
   std::unique_ptr<ExchangeSpace> space_;
   Gate gate_;
   std::optional<std::size_t> route_;
-  std::size_t head_size_ = 0;  // bytes
+  std::string_view head_bytes_;
 
   policy::Priority priority_ = policy::kDefaultPriority;
   bool in_flight_ = false;            // counted by the worker's InFlight

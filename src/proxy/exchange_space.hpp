@@ -7,6 +7,7 @@
 #include "weir/http/head.hpp"
 #include "weir/limit/permit.hpp"
 #include "weir/policy/evaluation.hpp"
+#include "weir/policy/inquiry.hpp"
 #include "weir/policy/match.hpp"
 #include "weir/proxy/body_memory.hpp"
 #include "weir/proxy/buffer.hpp"
@@ -33,8 +34,7 @@ struct ExchangeSpace {
   http::RequestHead head;
   policy::Credentials credentials;
   policy::Request request;
-  std::string path_scratch;
-  std::string host_scratch;
+  policy::RequestTexts texts;
   policy::Evaluation evaluation;
   policy::Bill fallback;             // of Redis lines, charged here while Redis is away
   std::vector<UnaskedLine> unasked;  // of these the ones whose rules count messages as well

@@ -69,11 +69,10 @@ void Explainer::read(const policy::Inquiry& asked, double load) {
 
 void Explainer::find_route() {
   auto& request = described_.request();
-  const auto at = policy::find_route(config_.routes, request);
+  const auto at = policy::choose_route(config_.routes, request);
   for (std::size_t i = 0; i < at.value_or(config_.routes.size()); ++i)
     told_.route.others.emplace_back(config_.routes[i].name, config_.routes[i].match.why_not(request));
   route_ = at ? &config_.routes[*at] : nullptr;
-  if (route_ != nullptr) policy::take_route(*route_, request);
   if (route_ != nullptr) told_.route.name = route_->name;
   if (route_ != nullptr)
     told_.route.target = route_->respond ? "answers " + std::to_string(route_->respond->status)

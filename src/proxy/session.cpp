@@ -5,6 +5,7 @@
 
 #include "weir/http/answer.hpp"
 #include "weir/http/head_parser.hpp"
+#include "weir/http/rejected_head.hpp"
 #include "weir/net/signal.hpp"
 
 #include <algorithm>
@@ -177,7 +178,7 @@ net::Task<std::size_t> Session::await_head() {
     const auto size = http::find_head_end(unread, searched);
     if (size != 0 && size <= server.max_head) co_return size;
     if (const auto fault = fault_in(unread, size, server.max_head, searched)) {
-      co_await refuse_head(*fault, kind_of(*fault));
+      co_await refuse_head(*fault, kind_of(*fault), unread.substr(0, server.max_head));
       co_return 0;
     }
     searched = unread == "\r" ? 0 : unread.size();
@@ -207,7 +208,8 @@ net::Task<std::size_t> Session::await_head() {
       if (!ec || (worker.retiring && !late_)) continue;
     }
     if (late_ && !inbox.empty())
-      co_await refuse_head({408, "the request head did not come in time"}, observe::ClientError::HeadTimeout);
+      co_await refuse_head({408, "the request head did not come in time"}, observe::ClientError::HeadTimeout,
+                           inbox.unread());
     co_return 0;
   }
 }
@@ -237,7 +239,8 @@ void Session::wait_for_the_rest() noexcept {
   arm(worker.config().server.head_timeout);
 }
 
-net::Task<void> Session::refuse_head(http::Fault fault, observe::ClientError kind) {
+// `bytes`: what came of the head; they stay where they are.
+net::Task<void> Session::refuse_head(http::Fault fault, observe::ClientError kind, std::string_view bytes) {
   worker.counters.client_errors(kind).add();
   worker.counters.requests(std::nullopt, fault.status).add();
   std::string body;
@@ -260,7 +263,7 @@ net::Task<void> Session::refuse_head(http::Fault fault, observe::ClientError kin
     if (!ec) sent = out.size();
   }
   worker.counters.bytes_out.add(sent);
-  log_refusal(fault, kind, sent, id);
+  log_refusal(fault, kind, bytes, sent, id);
   late_ = false;
   if (client.owes_write())
     client.close();
@@ -268,11 +271,16 @@ net::Task<void> Session::refuse_head(http::Fault fault, observe::ClientError kin
     co_await linger();
 }
 
-// Of a head that is none the log can say who sent it and what was wrong.
-void Session::log_refusal(const http::Fault& fault, observe::ClientError kind, std::size_t sent,
-                          std::string_view request_id) {
+// Of a head that is none the log says who sent it, what was wrong, and as much of it as can be read.
+void Session::log_refusal(const http::Fault& fault, observe::ClientError kind, std::string_view bytes,
+                          std::size_t sent, std::string_view request_id) {
   if (worker.access_log == nullptr) return;
+  const auto head = http::read_rejected_head(bytes);
+  std::string redacted;
   observe::AccessRecord record;
+  record.method = head.method;
+  record.target = worker.config().redaction.redacted(head.target, redacted);
+  record.host = head.host;
   record.start = net::Clock::machine_now();
   record.client = peer;
   record.status = fault.status;
@@ -329,7 +337,7 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
   {
     Exchange exchange(*this);
     if (const auto fault = exchange.read_head(head_size)) {
-      co_await refuse_head(*fault, kind_of(*fault));
+      co_await refuse_head(*fault, kind_of(*fault), exchange.head_bytes());
       co_return false;
     }
     const InHand in_hand(exchange_, exchange);

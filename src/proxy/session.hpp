@@ -126,9 +126,10 @@ class Session final : public net::Watched {
   [[nodiscard]] bool move_on();
   [[nodiscard]] net::Task<bool> relay_on();
   [[nodiscard]] net::Task<bool> serve_one(std::size_t head_size);
-  [[nodiscard]] net::Task<void> refuse_head(http::Fault fault, observe::ClientError kind);
-  void log_refusal(const http::Fault& fault, observe::ClientError kind, std::size_t sent,
-                   std::string_view request_id);
+  [[nodiscard]] net::Task<void> refuse_head(http::Fault fault, observe::ClientError kind,
+                                            std::string_view bytes);
+  void log_refusal(const http::Fault& fault, observe::ClientError kind, std::string_view bytes,
+                   std::size_t sent, std::string_view request_id);
   [[nodiscard]] net::Task<bool> drop_rest(BodySource& body);
   [[nodiscard]] net::Task<void> linger();
 

@@ -2,6 +2,7 @@
 // servers that remove dot segments first come to the same.
 #include "fuzz/input.hpp"
 
+#include "weir/http/path_readings.hpp"
 #include "weir/http/percent.hpp"
 #include "weir/http/target.hpp"
 
@@ -56,6 +57,17 @@ std::string slashes_decoded(std::string_view path) {
   return out;
 }
 
+// Whether a path that some server reads is the normal form, or one of the other readings.
+void require_reading(std::string_view raw, const std::string& reading) {
+  const auto way = normal(raw);
+  http::PathReadings readings;
+  if (reading == way) return;
+  require(http::find_path_readings(raw, way, readings), "another reading is noticed");
+  const auto& others = readings.others;
+  require(readings.too_many || std::find(others.begin(), others.end(), reading) != others.end(),
+          "what a server reads is among the readings");
+}
+
 void check(std::string_view raw, const std::string& way, const std::string& respelt) {
   require(normal(way) == way, "the normal form is its own");
   require(http::path_spelling(way) == way, "and in the one spelling");
@@ -65,6 +77,10 @@ void check(std::string_view raw, const std::string& way, const std::string& resp
   require(way.starts_with('/') && way.find("//") == std::string::npos, "no segment is empty");
   require(std::all_of(way.begin(), way.end(), [](char c) { return c > 0x20 && c < 0x7f; }),
           "it is printable");
+  if (http::path_fault(raw) == nullptr) {
+    require_reading(raw, normal(slashes_decoded(raw)));
+    require_reading(raw, normal(slashes_decoded(way)));
+  }
   const bool doubted = http::path_doubt(raw) != nullptr;
   require(doubted == (http::path_doubt(respelt) != nullptr) || raw.find('\\') != std::string_view::npos ||
               raw.find('\0') != std::string_view::npos,

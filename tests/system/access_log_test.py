@@ -189,6 +189,27 @@ class AccessLog(TestCase):
         self.assertEqual((failed["server"], failed["error"]), (f"127.0.0.1:{port}", "upstream_failed"))
         self.assertEqual((bad["client"], bad["status"], bad["error"]), ("127.0.0.1", 400, "bad_head"))
 
+    def test_every_400_says_method_host_and_target(self):
+        weir, path = self.start_weir(self.start(Upstream()).port, client='api_key = { query = "api_key" }',
+                                     rules=rule("a", "9/s", key='["query:q"]') + rule("b", match='{ path = "/login" }') +
+                                     rule("c", match='{ query = { big = "x" } }'), server="max_parameters = 5")
+        asked = (("GET /x?q=1&q=2 HTTP/1.1", "/x?q=***&q=***"), ("GET /x/..;/login HTTP/1.1", "/x/..;/login"),
+                 ("GET /?api_key=s1&api_key=s2 HTTP/1.1", "/?api_key=***&api_key=***"), ("GET /%00 HTTP/1.1", "/%00"),
+                 ("GET /?1&2&3&4&5&6 HTTP/1.1", "/?1&2&3&4&5&6"), ("GET /a b HTTP/1.1", "/a b"), ("GET /a#b HTTP/1.1", "/a#b"),
+                 ("GET /a HTTP/1.1\r\n folded: x", "/a"), ("GET /?api_key=s1 HTTP/1.1\r\nbad name: x", "/?api_key=***"),
+                 ("GET /a HTTP/1.1\r\nContent-Length: x", "/a"), ("GET /a\\b HTTP/1.1", "/a\\b"))
+        for head, _ in asked:
+            with weir.connect() as client:
+                first, *rest = head.split("\r\n")
+                client.send("\r\n".join([first, "Host: shop.example", *rest, "", ""]).encode())
+                self.assertEqual(client.read().status, 400, head)
+        lines = sorted(self.lines(path, len(asked)), key=lambda line: line["time"])
+        self.assertEqual([(line["status"], line["method"], line["target"]) for line in lines], [(400, "GET", target) for _, target in asked])
+        self.assertEqual([line.get("host") for line in lines],
+                         ["shop.example" if head != "GET /a b HTTP/1.1" else line.get("host") for (head, _), line in zip(asked, lines)])
+        self.assertNotIn("s1", path.read_text())
+        self.assertEqual(lines[1]["error"], "ambiguous_path")
+
 
 if __name__ == "__main__":
     main()

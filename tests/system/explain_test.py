@@ -149,6 +149,22 @@ class Explain(Asking):
         self.assertEqual(self.explain(method="get")["verdict"]["status"], 400)
         self.assertEqual(self.explain(headers={"X-A": "1\r\nX-B: 2"})["verdict"]["status"], 400)
 
+    def test_a_path_that_servers_read_in_several_ways_is_explained_as_it_is_answered(self):
+        self.begin(rule("login", match='{ path = "/login" }'), rule("all", "99/day"),
+                   routes='[[route]]\nname = "own"\nmatch = { path = "/own/*" }\nrespond = { status = 204 }\n'
+                   '[[route]]\nname = "api"\nupstream = "api"\n')
+        for path, status, rule_named, why in (
+                ("/x/..;/login", 400, "login", "servers may read the path in several ways, which the rule login treats differently"),
+                ("/x/..;/own/a", 400, None, "servers may read the path in several ways, which the routes lead apart"),
+                ("/signin;returnPath=%2Ftrack", 200, "all", None)):
+            said = self.explain(path=path)["verdict"]
+            self.assertEqual(said.get("rule"), rule_named, path)
+            with self.weir.connect() as client:
+                client.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+                self.assertEqual(client.read().status, status)
+            if why:
+                self.assertEqual((said["status"], said["why"]), (status, f"no limit is asked: {why}"))
+
     def test_a_shadow_rule_that_would_refuse_is_not_said_to_admit(self):
         weir = self.begin(rule("trial", "1/day", key='["ip"]', mode='"shadow"'))
         self.assertEqual(weir.get("/").status, 200)

@@ -49,17 +49,46 @@ class Paths(Spellings):
             self.assertEqual(self.statuses(client, *others), [200] * len(others))
             self.assertEqual(self.statuses(client, *others), [429] * len(others))
 
-    def test_what_servers_read_differently_is_refused(self):
-        weir = self.weir(rule(limit="1/day", key="[]", match='{ path = "/login" }'))
-        for target in (b"/x\\login", b"/login%00", b"/login/%00", b"/x/..;/login", b"/x//../login", b"/x/;/../login", b"/login/.;y",
-                       b"/pub;%2f..%2flogin", b"/login%2fz/../secret", b"/x/..%2flogin", b"/x%5c../login", b"/x%25../login",
-                       b"/login%25/../x"):
-            with weir.connect() as client:
+    def test_what_servers_read_differently_is_refused_where_a_rule_tells_the_readings_apart(self):
+        weir = self.weir(rule(limit="1/day", key="[]", match='{ path = "/login*" }'))
+        doubtful = (b"/x\\login", b"/login%00", b"/login/%00", b"/x/..;/login", b"/x//../login", b"/x/;/../login", b"/login/..;y",
+                    b"/pub;%2f..%2flogin", b"/login%2fz/../secret", b"/x/..%2flogin", b"/x%5c../login",
+                    b"/%2flogin", b"/%5clogin", b"/%256cogin", b"/x/%252e%252e/login", b"/x/%c0%ae%c0%ae/login", b"/%u006cogin",
+                    b"/x%252f..%252flogin")
+        for target in doubtful:
+            with self.subTest(target), weir.connect() as client:
                 client.send(b"GET " + target + b" HTTP/1.1\r\nHost: a\r\n\r\n")
                 self.assert_own_error(client.read(), 400)
         self.assertEqual(self.upstream.exchanges, [])
-        self.await_metric(weir, 13, "weir_client_errors_total", kind="bad_head")
+        self.await_metric(weir, len(doubtful), "weir_client_errors_total", kind="bad_head")
         self.assertEqual(self.statuses_of(weir), [200, 429], "nothing was charged for that")
+
+    ORDINARY = (b"/signin;returnPath=%2Ftrack", b"/sale;off=50%25", b"/a//b/../c", b"/x/..;/y", b"/x//../y", b"/a%2Fb/../c")
+
+    def test_it_passes_as_written_where_no_rule_does(self):
+        weir = self.weir(rule(limit="1/day", key="[]", match='{ path = "/login*" }'), rule("all", "99/day", key='["ip"]'))
+        with weir.connect() as client:
+            self.assertEqual(self.statuses(client, *self.ORDINARY), [200] * len(self.ORDINARY))
+        self.assertEqual([exchange.target.encode() for exchange in self.upstream.exchanges], list(self.ORDINARY))
+
+    def test_a_key_of_the_path_tells_them_apart(self):
+        weir = self.weir(rule(limit="1/day", key='["ip", "path"]'))
+        with weir.connect() as client:
+            self.assertEqual(self.statuses(client, *self.ORDINARY), [400, 200, 200, 400, 400, 400])
+
+    def routes(self, more=""):
+        return ('[[route]]\nmatch = { path = "/admin/*" }\nrespond = { status = 403 }\n'
+                f'[[route]]\nmatch = {{ path = "/*" }}\nupstream = "api"\n{more}')
+
+    def test_a_route_tells_them_apart_unless_it_passes_them(self):
+        hidden = (b"/x/..%2fadmin/a", b"/admin/..;/a", b"/x/..;/admin/a", b"/%2fadmin/a")
+        weir = self.weir(routes=self.routes())
+        with weir.connect() as client:
+            self.assertEqual(self.statuses(client, *hidden, *self.ORDINARY), [400] * 4 + [200] * len(self.ORDINARY))
+        weir = self.weir(rule(limit="3/day", key='["path"]'), routes=self.routes('ambiguous_paths = "pass"\n'))
+        with weir.connect() as client:
+            self.assertEqual(self.statuses(client, *hidden, *self.ORDINARY), [200, 200, 400, 200] + [200] * len(self.ORDINARY))
+            self.assertEqual(self.statuses(client, *[self.ORDINARY[0]] * 3), [200, 200, 429], "the normal form counts")
 
     def statuses_of(self, weir):
         with weir.connect() as client:

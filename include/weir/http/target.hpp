@@ -23,8 +23,12 @@ namespace weir::http {
 // Only the octets written in the one way, and nothing removed.
 [[nodiscard]] std::string path_spelling(std::string_view raw);
 
-// Why servers disagree on the resource, so that no name would be safe from all of them, as a sentence for the
-// client; null: they do not. A backslash is a slash to browsers' URL parsers, a NUL the end to C; a dot
+// Why no request may have this path, as a sentence for the client; null: it may. A backslash is a slash to
+// browsers' URL parsers, and a NUL is the end to C.
+[[nodiscard]] const char* path_fault(std::string_view raw) noexcept;
+
+// Why servers disagree on the resource, so that its normal form alone is safe from none of them, as a
+// sentence; null: they do not (http/path_readings.hpp finds what they read). A path_fault() is one; a dot
 // segment with parameters is one to servers that know parameters alone; ".." behind an empty segment
 // leaves another one where slashes are merged than where they are not; and "%2F", "%5C" or "%25" (to servers
 // that decode twice) beside dots, in parameters or in a segment that ".." removes is a slash that rules do

@@ -44,6 +44,8 @@ struct Objection {
 [[nodiscard]] unsigned status_of(const Objection& objection) noexcept;
 // The sentence of the answer; it needs no escaping in JSON.
 [[nodiscard]] std::string describe(const Objection& objection);
+// Whether it is that servers may read the request's path in several ways.
+[[nodiscard]] bool is_about_path(const Objection& objection) noexcept;
 // The same for a bound that a request exceeds. REQUIRES that there is one.
 [[nodiscard]] std::string describe(const http::Excess& excess);
 

@@ -42,10 +42,17 @@ struct InquiryTime {
                                                       const ClientSettings& settings, const InquiryTime& time,
                                                       double load);
 
-// What a request is made of for rules, by these parts. `credentials` and the scratch strings outlive it.
+// What a request is compared by and is not written so in its head. Capacities are used again.
+struct RequestTexts {
+  std::string path;
+  std::string host;
+  http::PathReadings readings;
+};
+
+// What a request is made of for rules, by these parts. `credentials` and `texts` outlive it.
 [[nodiscard]] Request request_of(const ClientSettings& settings, const base::IpAddress& peer,
                                  const http::RequestHead& head, Credentials& credentials,
-                                 std::string& path_scratch, std::string& host_scratch);
+                                 RequestTexts& texts);
 
 // Stays where it is: the request's views are into it.
 class DescribedRequest {
@@ -71,8 +78,7 @@ class DescribedRequest {
   std::string body_;
   http::RequestHead head_;
   Credentials credentials_;
-  std::string path_scratch_;
-  std::string host_scratch_;
+  RequestTexts texts_;
   Request request_;
 };
 

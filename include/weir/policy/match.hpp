@@ -5,6 +5,7 @@
 #include "weir/base/result.hpp"
 #include "weir/base/time.hpp"
 #include "weir/http/head.hpp"
+#include "weir/http/path_readings.hpp"
 #include "weir/policy/body.hpp"
 #include "weir/policy/hours.hpp"
 #include "weir/policy/identity.hpp"
@@ -21,14 +22,17 @@ namespace weir::policy {
 // What rules may ask about one request. Views; they live as long as the head's buffer.
 struct Request {
   const http::RequestHead* head = nullptr;
-  std::string_view path;        // http::normalise_path
+  std::string_view path;  // http::normalise_path
+  const http::PathReadings* readings =
+      nullptr;                  // other paths that a server may read; null: none that matters
   std::string_view host;        // http::normalise_host
   std::string_view route;       // name of the matched route; empty while routes are being matched
   std::string_view upstream{};  // name of the one it leads to; empty where weir answers itself
   ClientIdentity client;
-  base::TimePoint now{};  // when it came
-  double load = 1;        // of the system then, 0 idle to 1 full; elastic limits look at it
-  RequestBody body{};     // as much of it as rules asked for (policy/inspection.hpp)
+  base::TimePoint now{};       // when it came
+  double load = 1;             // of the system then, 0 idle to 1 full; elastic limits look at it
+  RequestBody body{};          // as much of it as rules asked for (policy/inspection.hpp)
+  bool routes_differ = false;  // other readings of the path lead elsewhere, and the route does not pass them
 };
 
 // A test of one text: exact, or "~regex" (RE2, searches), or present at all.
@@ -61,6 +65,8 @@ class PathMatch {
   [[nodiscard]] bool holds(std::string_view path) const;
   // As TextMatch::covers().
   [[nodiscard]] bool covers(const PathMatch& other) const;
+  // Whether it holds of every path that begins with '/'; an expression counts as one that does not.
+  [[nodiscard]] bool holds_of_all() const noexcept { return prefix_ && text_.size() <= 1; }
   [[nodiscard]] std::string describe() const;
 
  private:
@@ -77,8 +83,8 @@ struct NamedText {
 // What a request says in several ways that differ, where a rule asks for it: which of them the upstream
 // believes is not known.
 struct Ambiguity {
-  const char* place;      // "header", "query parameter", "cookie"
-  std::string_view name;  // a view of the rule's
+  const char* place;      // "header", "query parameter", "cookie", "path"
+  std::string_view name;  // a view of the rule's; empty for a path
 };
 
 struct Match {
@@ -127,17 +133,30 @@ struct Match {
     Open,  // the body decides
   };
   [[nodiscard]] Known known(const Request& request) const;
-  // The first condition on a header or the query that holds of one of its values and not of another, where
-  // all else that the head says holds. Such a request is to be refused: under `not`, in an override or where
-  // the upstream goes by the other value either reading is a way round.
+  // The first condition on the path, a header or the query that holds of one of its readings or values and
+  // not of another, where all else that the head says holds. Such a request is to be refused: under `not`, in
+  // an override or where the upstream goes by the other value either reading is a way round.
   [[nodiscard]] std::optional<Ambiguity> ambiguity(const Request& request) const {
-    if (headers.empty() && query.empty() && !negated) return std::nullopt;
-    return ambiguity_by_name(request);
+    if (is_path_ambiguous(request)) return Ambiguity{.place = "path", .name = {}};
+    return ambiguity_in_values(request);
+  }
+  // Whether the conditions hold of one reading of the path and not of another. Of readings that few servers
+  // have (PathReadings::equal is false) only those count of which they hold where they do not of the normal
+  // form: such a request would get round the conditions.
+  [[nodiscard]] bool is_path_ambiguous(const Request& request) const {
+    return request.readings != nullptr && divides_readings(request);
   }
   // "path /api/*, methods GET POST"; "everything" when empty.
   [[nodiscard]] std::string describe() const;
 
  private:
+  [[nodiscard]] bool goes_by_path() const noexcept;
+  [[nodiscard]] bool divides_readings(const Request& request) const;
+  // That of a header or the query. Most have neither condition.
+  [[nodiscard]] std::optional<Ambiguity> ambiguity_in_values(const Request& request) const {
+    if (headers.empty() && query.empty() && !negated) return std::nullopt;
+    return ambiguity_by_name(request);
+  }
   [[nodiscard]] std::optional<Ambiguity> ambiguity_by_name(const Request& request) const;
   [[nodiscard]] Unmet unmet_by_client(const Request& request) const;
   [[nodiscard]] Unmet unmet_by_head(const Request& request) const;

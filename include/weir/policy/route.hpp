@@ -25,6 +25,12 @@ struct CannedResponse {
   std::string content_type = "text/plain; charset=utf-8";
 };
 
+// What becomes of a request whose path servers may read in several ways that lead rules or routes apart.
+enum class AmbiguousPaths : std::uint8_t {
+  Refuse,  // 400
+  Pass,    // rules and routes go by the normal form alone
+};
+
 struct Route {
   std::string name;  // the label of its metrics: `name`, or else its path pattern
   Match match;
@@ -37,10 +43,15 @@ struct Route {
   std::uint64_t max_body = 0;  // bytes of a request's body; likewise
   Priority priority = kDefaultPriority;  // of clients whose tier has none
   std::vector<std::string> upgrades{};   // protocols that connections may change to, in small letters
+  AmbiguousPaths ambiguous_paths = AmbiguousPaths::Refuse;
 };
 
 // The index of the first that matches, or nullopt (404).
 [[nodiscard]] std::optional<std::size_t> find_route(std::span<const Route> routes, const Request& request);
+
+// find_route(), whose outcome is noted in the request: which route it takes, and whether the readings of its
+// path lead apart. The routes outlive it.
+[[nodiscard]] std::optional<std::size_t> choose_route(std::span<const Route> routes, Request& request);
 
 // Notes in the request which route it takes. The route outlives it.
 void take_route(const Route& route, Request& request) noexcept;

@@ -1,0 +1,69 @@
+#include "weir/http/rejected_head.hpp"
+
+#include "weir/http/head.hpp"
+
+#include <algorithm>
+
+namespace weir::http {
+
+namespace {
+
+bool is_method_character(char c) noexcept {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+         std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+}
+
+std::string_view trimmed(std::string_view text) noexcept {
+  const auto begin = text.find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+// Without the version, where one has come.
+std::string_view target_in(std::string_view rest) noexcept {
+  const auto version = rest.rfind(" HTTP/");
+  return trimmed(version == std::string_view::npos ? rest : rest.substr(0, version));
+}
+
+// Of whole lines alone: the last one may lack its end.
+std::string_view host_in(std::string_view lines) noexcept {
+  constexpr std::string_view kName = "Host:";
+  for (auto end = lines.find('\n'); end != std::string_view::npos; end = lines.find('\n')) {
+    const auto line = lines.substr(0, end);
+    if (equal_ignoring_case(line.substr(0, kName.size()), kName)) return trimmed(line.substr(kName.size()));
+    lines.remove_prefix(end + 1);
+  }
+  return {};
+}
+
+// Of the URL that `target` is; empty: it is none.
+std::string_view authority_in(std::string_view target) noexcept {
+  const auto scheme = target.substr(0, target.find_first_of("/?")).ends_with(':') ? target.find("://")
+                                                                                  : std::string_view::npos;
+  if (scheme == std::string_view::npos) return {};
+  const auto rest = target.substr(scheme + 3);
+  return rest.substr(0, rest.find_first_of("/?#"));
+}
+
+}  // namespace
+
+RejectedHead read_rejected_head(std::string_view bytes) {
+  RejectedHead head;
+  const auto line = bytes.substr(0, bytes.find_first_of("\r\n"));
+  const auto end = std::find_if_not(line.begin(), line.end(), is_method_character);
+  if (end == line.begin() || (end != line.end() && *end != ' ')) return head;
+  head.method = line.substr(0, static_cast<std::size_t>(end - line.begin()));
+  const auto target = target_in(line.substr(head.method.size()));
+  head.target = target;
+  head.host = host_in(bytes.substr(std::min(bytes.size(), line.size())));
+  const auto authority = authority_in(target);
+  if (authority.empty()) return head;
+  const auto at = authority.rfind('@');
+  const auto userinfo = at == std::string_view::npos ? 0 : at;
+  head.host = authority.substr(at == std::string_view::npos ? 0 : at + 1);
+  if (userinfo != 0)
+    head.target.replace(static_cast<std::size_t>(authority.data() - target.data()), userinfo, "***");
+  return head;
+}
+
+}  // namespace weir::http
