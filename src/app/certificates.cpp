@@ -5,22 +5,9 @@
 #include <cstdio>
 #include <utility>
 
-#include <sys/stat.h>
-
 namespace weir::app {
 
 namespace {
-
-FileStamp stamp_of(const std::string& path) {
-  constexpr std::int64_t kNanos = 1'000'000'000;
-  struct ::stat found {};
-  // Nothing else is opened: to open a pipe waits until somebody writes to it.
-  if (::stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return {};
-  return {.device = found.st_dev,
-          .inode = found.st_ino,
-          .modified_ns = found.st_mtim.tv_sec * kNanos + found.st_mtim.tv_nsec,
-          .size = found.st_size};
-}
 
 std::string date_of(std::chrono::sys_seconds at) {
   const std::chrono::year_month_day day(std::chrono::floor<std::chrono::days>(at));
@@ -28,6 +15,15 @@ std::string date_of(std::chrono::sys_seconds at) {
   std::snprintf(text.data(), text.size(), "%d-%02u-%02u", static_cast<int>(day.year()),
                 static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()));
   return text.data();
+}
+
+std::string why_hidden(const net::TlsSettings& settings, const net::CertificateFiles& files,
+                       const net::Hidden& hidden) {
+  const auto never = "the certificate \"" + files.cert + "\" can never be shown: ";
+  if (!hidden.behind)
+    return never + "it names no host that a client could ask for; put it first to make it the default";
+  return never + "\"" + settings.certificates[*hidden.behind].cert +
+         "\" comes first, with a key of the same type, and no name is left for it; remove one of the two";
 }
 
 }  // namespace
@@ -60,17 +56,17 @@ base::Result<bool> ListenerCertificates::look() {
 std::optional<std::string> ListenerCertificates::missing_file() const {
   for (const auto& files : settings_.certificates)
     for (const auto* path : {&files.cert, &files.key, &files.ocsp})
-      if (!path->empty() && stamp_of(*path) == FileStamp{}) return *path;
-  if (!settings_.client_ca.empty() && stamp_of(settings_.client_ca) == FileStamp{})
+      if (!path->empty() && net::stamp_of(*path) == net::FileStamp{}) return *path;
+  if (!settings_.client_ca.empty() && net::stamp_of(settings_.client_ca) == net::FileStamp{})
     return settings_.client_ca;
   return std::nullopt;
 }
 
-std::vector<FileStamp> ListenerCertificates::stamps() const {
-  std::vector<FileStamp> stamps;
+net::FileStamps ListenerCertificates::stamps() const {
+  net::FileStamps stamps;
   for (const auto& files : settings_.certificates)
-    for (const auto* path : {&files.cert, &files.key, &files.ocsp}) stamps.push_back(stamp_of(*path));
-  stamps.push_back(stamp_of(settings_.client_ca));
+    for (const auto* path : {&files.cert, &files.key, &files.ocsp}) stamps.push_back(net::stamp_of(*path));
+  stamps.push_back(net::stamp_of(settings_.client_ca));
   return stamps;
 }
 
@@ -128,15 +124,15 @@ void CertificateWatch::look_every(base::Duration period) {
 admin::TlsFigures CertificateWatch::figures() const {
   admin::TlsFigures figures{.certificates = {}, .renewed = renewed_, .faulty = faulty_};
   for (const auto& [number, watched] : watched_) {
-    const auto times = net::certificate_times(watched.certificates.context());
-    for (std::size_t j = 0; j < times.size(); ++j) {
+    const auto states = net::certificate_states(watched.certificates.context());
+    for (std::size_t j = 0; j < states.size(); ++j) {
       const auto& files = watched.certificates.settings().certificates[j];
-      auto stapled_until = times[j].stapled_until;
+      auto stapled_until = states[j].stapled_until;
       if (!files.ocsp.empty() && !stapled_until)
         stapled_until.emplace();  // a response that is good for nothing
       figures.certificates.push_back({.listener = watched.address,
                                       .file = files.cert,
-                                      .not_after = times[j].not_after,
+                                      .not_after = states[j].not_after,
                                       .stapled_until = stapled_until});
     }
   }
@@ -145,28 +141,34 @@ admin::TlsFigures CertificateWatch::figures() const {
 
 void CertificateWatch::warn_of(const ListenerCertificates& certificates) {
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  const auto times = net::certificate_times(certificates.context());
-  for (const auto& doubt : find_doubts(certificates.settings(), times, now)) log_.warning(doubt);
+  const auto states = net::certificate_states(certificates.context());
+  for (const auto& doubt : find_doubts(certificates.settings(), states, now)) log_.warning(doubt);
+}
+
+std::optional<std::string> doubt_of_end(const std::string& file, const std::string& who,
+                                        std::chrono::sys_seconds not_after, std::chrono::sys_seconds now) {
+  constexpr std::chrono::days kSoon{14};
+  const auto left = not_after - now;
+  if (left >= kSoon) return std::nullopt;
+  auto doubt = "the certificate \"" + file + "\" ";
+  if (left < std::chrono::seconds(0)) return doubt + "has expired: " + who + " will refuse it";
+  return doubt + "expires on " + date_of(not_after) + " (UTC)";
 }
 
 std::vector<std::string> find_doubts(const net::TlsSettings& settings,
-                                     const std::vector<net::CertificateTimes>& times,
+                                     const std::vector<net::CertificateState>& states,
                                      std::chrono::sys_seconds now) {
-  constexpr std::chrono::days kSoon{14};
   std::vector<std::string> doubts;
-  for (std::size_t i = 0; i < times.size(); ++i) {
+  for (std::size_t i = 0; i < states.size(); ++i) {
     const auto& files = settings.certificates[i];
-    const auto left = times[i].not_after - now;
-    if (left < std::chrono::seconds(0))
-      doubts.push_back("the certificate \"" + files.cert + "\" has expired: clients will refuse it");
-    else if (left < kSoon)
-      doubts.push_back("the certificate \"" + files.cert + "\" expires on " + date_of(times[i].not_after) +
-                       " (UTC)");
+    if (states[i].hidden) doubts.push_back(why_hidden(settings, files, *states[i].hidden));
+    if (auto doubt = doubt_of_end(files.cert, "clients", states[i].not_after, now))
+      doubts.push_back(std::move(*doubt));
     if (files.ocsp.empty()) continue;
-    if (!times[i].stapled_until)
+    if (!states[i].stapled_until)
       doubts.push_back("the OCSP response \"" + files.ocsp +
                        "\" speaks of another certificate and is not stapled");
-    else if (*times[i].stapled_until <= now)
+    else if (*states[i].stapled_until <= now)
       doubts.push_back("the OCSP response \"" + files.ocsp + "\" is out of date and is not stapled");
   }
   return doubts;
@@ -179,7 +181,7 @@ std::vector<std::string> find_doubts(const std::vector<net::ListenerSettings>& l
     if (!listener.tls) continue;
     const auto shown = net::make_tls_context(*listener.tls);
     if (!shown) continue;
-    for (auto& doubt : find_doubts(*listener.tls, net::certificate_times(shown->get()), now))
+    for (auto& doubt : find_doubts(*listener.tls, net::certificate_states(shown->get()), now))
       doubts.push_back(std::move(doubt));
   }
   return doubts;

@@ -5,6 +5,7 @@
 #include "weir/app/log.hpp"
 #include "weir/base/result.hpp"
 #include "weir/net/asio.hpp"
+#include "weir/net/file_stamp.hpp"
 #include "weir/net/listener_settings.hpp"
 #include "weir/net/tls_context.hpp"
 
@@ -20,16 +21,6 @@
 #include <vector>
 
 namespace weir::app {
-
-// Differs after a file was written or replaced, also by way of a symbolic link. A file that is not there is
-// all zero.
-struct FileStamp {
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  std::int64_t modified_ns = 0;
-  std::int64_t size = 0;
-  bool operator==(const FileStamp&) const = default;
-};
 
 class ListenerCertificates {
  public:
@@ -47,12 +38,12 @@ class ListenerCertificates {
 
  private:
   ListenerCertificates(net::TlsSettings settings, std::shared_ptr<net::TicketKeys> tickets);
-  [[nodiscard]] std::vector<FileStamp> stamps() const;
+  [[nodiscard]] net::FileStamps stamps() const;
   [[nodiscard]] std::optional<std::string> missing_file() const;
 
   net::TlsSettings settings_;
   std::shared_ptr<net::TicketKeys> tickets_;  // the same for all contexts: sessions outlive a renewal
-  std::vector<FileStamp> stamps_;
+  net::FileStamps stamps_;
   net::TlsContext context_;
 };
 
@@ -99,10 +90,14 @@ class CertificateWatch {
   std::uint64_t faulty_ = 0;
 };
 
-// What a person should do about a certificate: nothing when it is good for two weeks more. `now`: of the
-// system's clock.
+// Returns a warning of a certificate that has expired or will within two weeks. `who` would refuse it.
+[[nodiscard]] std::optional<std::string> doubt_of_end(const std::string& file, const std::string& who,
+                                                      std::chrono::sys_seconds not_after,
+                                                      std::chrono::sys_seconds now);
+// What a person should do about a certificate: nothing when it is good for two weeks more and some client can
+// get it. `now`: of the system's clock.
 [[nodiscard]] std::vector<std::string> find_doubts(const net::TlsSettings& settings,
-                                                   const std::vector<net::CertificateTimes>& times,
+                                                   const std::vector<net::CertificateState>& states,
                                                    std::chrono::sys_seconds now);
 // The same of what listeners would show, of files as they are now; nothing of those that cannot be read.
 [[nodiscard]] std::vector<std::string> find_doubts(const std::vector<net::ListenerSettings>& listeners,

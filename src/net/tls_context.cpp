@@ -1,5 +1,6 @@
 #include "weir/net/tls_context.hpp"
 
+#include "net/certificate_names.hpp"
 #include "net/pem_file.hpp"
 #include "net/staple.hpp"
 #include "net/tls_words.hpp"
@@ -11,6 +12,8 @@
 #include <ctime>
 #include <fstream>
 #include <iterator>
+#include <new>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,9 +45,12 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const 
 
 // What a context needs beside what OpenSSL keeps for it, and goes with it.
 struct Extras {
-  std::vector<TlsContext> others;  // of the listener's further certificates: the first context's
+  CertificateNames names;
   std::shared_ptr<TicketKeys> tickets;
-  std::optional<Staple> staple;
+  // The first context's alone.
+  std::vector<TlsContext> others;        // of the listener's further certificates
+  std::vector<std::size_t> stand_ins{};  // where no certificate is for the name: numbers of these, from 1
+  std::size_t key_types = 1;             // of all
 };
 
 int extras_slot() {
@@ -70,23 +76,81 @@ bool is_for(SSL_CTX* context, const char* name) noexcept {
   return X509_check_host(SSL_CTX_get0_certificate(context), name, 0, 0, nullptr) == 1;
 }
 
-// RFC 6066 §3: the certificate that the name asked for is in; the first one where none is, or no name came.
-int choose_certificate(SSL* ssl, int*, void* context) {
-  const char* name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
-  auto* first = static_cast<SSL_CTX*>(context);
-  if (name == nullptr || is_for(first, name)) return SSL_TLSEXT_ERR_OK;
-  for (const auto& other : extras_of(first)->others) {
-    if (!is_for(other.get(), name)) continue;
-    SSL_set_SSL_CTX(ssl, other.get());
-    break;
+// The certificates that one client may be shown. OpenSSL holds one of each key type for a connection, and
+// shows the one that the client can verify: by its signature algorithms, in TLS 1.2 by its ciphers as well.
+class Offer {
+ public:
+  explicit Offer(SSL* ssl) noexcept : ssl_(ssl) {}
+  [[nodiscard]] std::size_t size() const noexcept { return shown_.size(); }
+
+  // Adds the certificate of a context, unless there is one of its key type.
+  void add(SSL_CTX* context) {
+    const auto type = extras_of(context)->names.key_type;
+    const auto has_type = [&](SSL_CTX* other) { return extras_of(other)->names.key_type == type; };
+    if (std::any_of(shown_.begin(), shown_.end(), has_type)) return;
+    if (shown_.empty())
+      SSL_set_SSL_CTX(ssl_, context);
+    else
+      show_too(context);
+    shown_.push_back(context);
+  }
+
+ private:
+  void show_too(SSL_CTX* context) noexcept {
+    STACK_OF(X509)* chain = nullptr;
+    SSL_CTX_get0_chain_certs(context, &chain);
+    if (SSL_use_cert_and_key(ssl_, SSL_CTX_get0_certificate(context), SSL_CTX_get0_privatekey(context), chain,
+                             1) != 1)
+      ERR_clear_error();  // memory: the client has those before it to choose from
+  }
+
+  SSL* const ssl_;
+  std::vector<SSL_CTX*> shown_;
+};
+
+// RFC 6066 §3: offers the certificates that are for the name asked for, the first of each key type. Where
+// none is, or no name came, offers the first one and those that stand in for it.
+void offer_certificates(SSL* ssl, SSL_CTX* first) {
+  const auto& all = *extras_of(first);
+  if (all.others.empty()) return;
+  Offer offer(ssl);
+  if (const char* name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name); name != nullptr) {
+    if (is_for(first, name)) offer.add(first);
+    for (std::size_t i = 0; i < all.others.size() && offer.size() < all.key_types; ++i)
+      if (is_for(all.others[i].get(), name)) offer.add(all.others[i].get());
+    if (offer.size() != 0) return;
+  }
+  offer.add(first);
+  for (const auto number : all.stand_ins) offer.add(all.others[number - 1].get());
+}
+
+int choose_certificate(SSL* ssl, int*, void* first) noexcept {
+  try {
+    offer_certificates(ssl, static_cast<SSL_CTX*>(first));
+  } catch (const std::bad_alloc&) {
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
   }
   return SSL_TLSEXT_ERR_OK;
 }
 
+// A staple goes with its certificate, whichever context or connection shows that.
+int staple_slot() {
+  static const int slot = X509_get_ex_new_index(
+      0, nullptr, nullptr, nullptr,
+      [](void*, void* staple, CRYPTO_EX_DATA*, int, long, void*) { delete static_cast<Staple*>(staple); });
+  return slot;
+}
+
+// Null for none.
+const Staple* staple_of(const X509* certificate) noexcept {
+  return static_cast<const Staple*>(X509_get_ex_data(certificate, staple_slot()));
+}
+
 // SSL_CTX_set_tlsext_status_cb(3): what is stapled belongs to OpenSSL afterwards.
 int staple_response(SSL* ssl, void*) {
-  const auto& staple = extras_of(SSL_get_SSL_CTX(ssl))->staple;
-  if (!staple || staple->until <= std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()))
+  const auto* staple = staple_of(SSL_get_certificate(ssl));
+  if (staple == nullptr ||
+      staple->until <= std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()))
     return SSL_TLSEXT_ERR_NOACK;
   auto* copy = static_cast<unsigned char*>(OPENSSL_memdup(staple->der.data(), staple->der.size()));
   if (copy == nullptr) return SSL_TLSEXT_ERR_NOACK;
@@ -187,6 +251,16 @@ bool set_up(SSL_CTX* c, const TlsSettings& settings) {
   return give_extras(c) && bind_sessions(c, settings) && SSL_CTX_set_cipher_list(c, kCiphers12) == 1;
 }
 
+std::optional<base::Error> add_staple(X509* certificate, const std::string& file) {
+  auto read = read_staple(file, certificate);
+  if (!read) return read.error();
+  if (!*read) return std::nullopt;  // it speaks of another certificate
+  auto staple = std::make_unique<Staple>(std::move(**read));
+  if (X509_set_ex_data(certificate, staple_slot(), staple.get()) != 1) return last_tls_error("OpenSSL");
+  static_cast<void>(staple.release());  // the certificate's now
+  return std::nullopt;
+}
+
 base::Result<TlsContext> make_one(const TlsSettings& settings, const CertificateFiles& files,
                                   const std::shared_ptr<TicketKeys>& tickets) {
   ERR_clear_error();
@@ -195,27 +269,40 @@ base::Result<TlsContext> make_one(const TlsSettings& settings, const Certificate
   SSL_CTX* c = context.get();
   if (auto error = take_certificate(c, files.cert)) return *std::move(error);
   if (auto error = take_private_key(c, files.key, files.cert)) return *std::move(error);
+  extras_of(c)->names = names_of(c);
   if (!settings.client_ca.empty())
     if (auto error = ask_clients(c, settings)) return *std::move(error);
   if (tickets) {
     extras_of(c)->tickets = tickets;
     SSL_CTX_set_tlsext_ticket_key_evp_cb(c, choose_ticket_key);
   }
-  if (files.ocsp.empty()) return context;
-  auto staple = read_staple(files.ocsp, SSL_CTX_get0_certificate(c));
-  if (!staple) return staple.error();
-  extras_of(c)->staple = std::move(*staple);
   SSL_CTX_set_tlsext_status_cb(c, staple_response);
+  if (files.ocsp.empty()) return context;
+  if (auto error = add_staple(SSL_CTX_get0_certificate(c), files.ocsp)) return *std::move(error);
   return context;
 }
 
-CertificateTimes times_of(SSL_CTX* context) {
-  CertificateTimes times{};
+CertificateState state_of(SSL_CTX* context) {
+  const X509* certificate = SSL_CTX_get0_certificate(context);
+  CertificateState state;
   std::tm parts{};
-  if (ASN1_TIME_to_tm(X509_get0_notAfter(SSL_CTX_get0_certificate(context)), &parts) == 1)
-    times.not_after = std::chrono::sys_seconds(std::chrono::seconds(::timegm(&parts)));
-  if (const auto& staple = extras_of(context)->staple) times.stapled_until = staple->until;
-  return times;
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &parts) == 1)
+    state.not_after = std::chrono::sys_seconds(std::chrono::seconds(::timegm(&parts)));
+  if (const auto* staple = staple_of(certificate)) state.stapled_until = staple->until;
+  return state;
+}
+
+// The names of all certificates of a listener, in the order of the settings.
+std::vector<CertificateNames> all_names(SSL_CTX* first) {
+  std::vector<CertificateNames> names{extras_of(first)->names};
+  for (const auto& other : extras_of(first)->others) names.push_back(extras_of(other.get())->names);
+  return names;
+}
+
+std::size_t count_key_types(const std::vector<CertificateNames>& all) {
+  std::set<int> types;
+  for (const auto& one : all) types.insert(one.key_type);
+  return types.size();
 }
 
 }  // namespace
@@ -233,7 +320,11 @@ base::Result<TlsContext> make_tls_context(const TlsSettings& settings,
       first = std::move(*made);
   }
   if (!first) return base::Error{"a TLS listener needs a certificate"};
-  extras_of(first.get())->others = std::move(others);
+  auto& extras = *extras_of(first.get());
+  extras.others = std::move(others);
+  const auto names = all_names(first.get());
+  extras.stand_ins = stand_ins(names);
+  extras.key_types = count_key_types(names);
   SSL_CTX_set_tlsext_servername_callback(first.get(), choose_certificate);
   SSL_CTX_set_tlsext_servername_arg(first.get(), first.get());
   return first;
@@ -244,10 +335,13 @@ TlsContext share(SSL_CTX* context) noexcept {
   return TlsContext(context);
 }
 
-std::vector<CertificateTimes> certificate_times(SSL_CTX* context) {
-  std::vector<CertificateTimes> times{times_of(context)};
-  for (const auto& other : extras_of(context)->others) times.push_back(times_of(other.get()));
-  return times;
+std::vector<CertificateState> certificate_states(SSL_CTX* context) {
+  std::vector<CertificateState> states{state_of(context)};
+  for (const auto& other : extras_of(context)->others) states.push_back(state_of(other.get()));
+  const auto hidden = find_hidden(all_names(context));
+  for (std::size_t i = 0; i < states.size(); ++i)
+    if (hidden[i]) states[i].hidden = *hidden[i];
+  return states;
 }
 
 std::optional<base::Error> fault_of_client_ca(const std::string& file) {

@@ -76,5 +76,21 @@ TEST(ListenerCertificates, WhatAPersonShouldDoIsSaidInTime) {
   EXPECT_THAT(doubts(std::chrono::days(90), now + 1s), IsEmpty());
 }
 
+TEST(ListenerCertificates, OneThatNoClientCanGetIsWarnedOf) {
+  const net::TlsSettings settings{.certificates = {{"a.crt", "a.key"}, {"b.crt", "b.key"}}};
+  const std::chrono::sys_seconds now{100h};
+  const auto doubts = [&](std::optional<net::Hidden> hidden) {
+    const auto good = now + std::chrono::days(90);
+    return find_doubts(settings, {{.not_after = good}, {.not_after = good, .hidden = hidden}}, now);
+  };
+  EXPECT_THAT(doubts({}), IsEmpty());
+  EXPECT_THAT(
+      doubts(net::Hidden{.behind = 0}),
+      ElementsAre("the certificate \"b.crt\" can never be shown: \"a.crt\" comes first, with a key of the "
+                  "same type, and no name is left for it; remove one of the two"));
+  EXPECT_THAT(doubts(net::Hidden{}),
+              ElementsAre(HasSubstr("\"b.crt\" can never be shown: it names no host")));
+}
+
 }  // namespace
 }  // namespace weir::app

@@ -96,10 +96,10 @@ class Stapling : public ::testing::Test {
 TEST_F(Stapling, WhatIsUpToDateIsStapled) {
   respond(1h);
   EXPECT_GT(stapled(), 0);
-  const auto times = certificate_times(make_tls_context(settings).value().get());
-  ASSERT_EQ(times.size(), 1U);
-  ASSERT_TRUE(times[0].stapled_until);
-  const auto left = *times[0].stapled_until - std::chrono::system_clock::now();
+  const auto states = certificate_states(make_tls_context(settings).value().get());
+  ASSERT_EQ(states.size(), 1U);
+  ASSERT_TRUE(states[0].stapled_until);
+  const auto left = *states[0].stapled_until - std::chrono::system_clock::now();
   EXPECT_GT(left, 59min);
   EXPECT_LE(left, 1h);
 }
@@ -120,7 +120,7 @@ TEST_F(Stapling, WhatSpeaksOfAnotherCertificateIsNotAndIsNoError) {
   respond(1h, 4711);
   EXPECT_EQ(fault(), "");
   EXPECT_EQ(stapled(), -1);
-  EXPECT_FALSE(certificate_times(make_tls_context(settings).value().get())[0].stapled_until);
+  EXPECT_FALSE(certificate_states(make_tls_context(settings).value().get())[0].stapled_until);
 }
 
 TEST_F(Stapling, FaultsNameTheFile) {

@@ -1,0 +1,58 @@
+// Which certificates of a listener stand in for each other, and which of them no client can ever get.
+#include "net/certificate_names.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::net {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using All = std::vector<CertificateNames>;
+
+constexpr int kRsa = EVP_PKEY_RSA, kEc = EVP_PKEY_EC, kEd = EVP_PKEY_ED25519;
+
+TEST(CertificateNames, AWildcardCoversOneLabelBelowIt) {
+  EXPECT_TRUE(covers("a.test", "a.test"));
+  EXPECT_TRUE(covers("*.a.test", "b.a.test"));
+  EXPECT_TRUE(covers("*.a.test", "*.a.test"));
+  EXPECT_FALSE(covers("*.a.test", "a.test"));
+  EXPECT_FALSE(covers("*.a.test", "c.b.a.test"));
+  EXPECT_FALSE(covers("*.a.test", ".a.test"));
+  EXPECT_FALSE(covers("b.a.test", "*.a.test")) << "a wildcard stands for other names as well";
+  EXPECT_FALSE(covers("*.a.test", "*.b.a.test"));
+  EXPECT_FALSE(covers("*.test", "a.test")) << "OpenSSL believes no such wildcard";
+}
+
+TEST(CertificateNames, TheDefaultIsTheFirstOfEachKeyTypeThatSharesANameWithTheFirst) {
+  EXPECT_THAT(stand_ins(All{{kRsa, {"a.test"}}}), IsEmpty());
+  EXPECT_THAT(stand_ins(All{{kRsa, {"a.test"}},
+                            {kEc, {"b.test"}},
+                            {kRsa, {"a.test"}},
+                            {kEc, {"*.a.test"}},
+                            {kEc, {"a.test"}},
+                            {kEd, {"x.test", "a.test"}}}),
+              ElementsAre(4, 5));
+  EXPECT_THAT(stand_ins(All{{kRsa, {}, {"1234"}}, {kEc, {"a.test"}}, {kEc, {}, {"1234"}}}), ElementsAre(2));
+}
+
+TEST(CertificateNames, ACertificateIsHiddenWhereEarlierOnesOfItsKeyTypeHaveAllItsNames) {
+  const auto behind = [](const All& all) { return find_hidden(all).back()->behind; };
+  EXPECT_EQ(behind({{kRsa, {"a.test"}}, {kRsa, {"a.test"}}}), 0U);
+  EXPECT_EQ(behind({{kRsa, {"x.test"}}, {kRsa, {"*.a.test"}}, {kRsa, {"b.a.test", "x.test"}}}), 1U);
+  EXPECT_EQ(behind({{kEc, {"x.test"}}, {kRsa, {"b.test"}}, {kRsa, {"b.test"}}}), 1U);
+  EXPECT_EQ(behind({{kEc, {"x.test"}}, {kEc, {}}}), std::nullopt) << "no client asks for it";
+}
+
+TEST(CertificateNames, ACertificateIsNotHiddenByAnotherKeyTypeNorWhereANameIsLeft) {
+  const auto can_be_shown = [](const All& all) { return !find_hidden(all).back(); };
+  EXPECT_TRUE(can_be_shown({{kRsa, {}}})) << "the first is the default";
+  EXPECT_TRUE(can_be_shown({{kRsa, {"a.test"}}, {kEc, {"a.test"}}}));
+  EXPECT_TRUE(can_be_shown({{kRsa, {"a.test"}}, {kRsa, {"a.test", "b.test"}}}));
+  EXPECT_TRUE(can_be_shown({{kRsa, {"b.a.test"}}, {kRsa, {"*.a.test"}}}));
+  EXPECT_TRUE(can_be_shown({{kRsa, {}, {"1234"}}, {kEc, {}, {"1234"}}})) << "it stands in for the first";
+}
+
+}  // namespace
+}  // namespace weir::net
