@@ -119,6 +119,15 @@ void AlertBook::change(std::vector<AlertSettings> settings, base::TimePoint now)
   }
 }
 
+void AlertBook::read_authorities() {
+  for (const auto* alerts : {&alerts_, &leaving_})
+    for (const auto& alert : *alerts) {
+      if (!alert->settings.webhook.tls) continue;
+      if (auto made = net::make_tls_client_context({.ca = alert->settings.webhook.ca}))
+        alert->tls = std::move(*made);
+    }
+}
+
 std::vector<std::string> AlertBook::voices() const {
   std::vector<std::string> voices;
   for (const auto& alert : alerts_) voices.push_back(voice_of(alert->settings));

@@ -45,6 +45,10 @@ class AlertBook {
   // nothing has changed.
   void change(std::vector<AlertSettings> settings, base::TimePoint now);
 
+  // Reads the files again that say whom webhooks believe, for messages from now on; a faulty one is left as
+  // it was read before.
+  void read_authorities();
+
   // Of each alert, as AlertStanding::voice.
   [[nodiscard]] std::vector<std::string> voices() const;
   // Ends with all: another process goes on with those of `voices`, which says what is still to be said of

@@ -74,10 +74,11 @@ void Alerts::Impl::post_what_is_due() {
 
 net::Task<void> Alerts::Impl::post(std::shared_ptr<Alert> alert, std::string body) {
   const auto& settings = alert->settings;
+  const auto tls = net::share(alert->tls.get());  // the alert may get another one meanwhile
   Post::End end;
   try {
     Post attempt(executor, watchdog, *alert->lookup);
-    end = co_await attempt.send(settings.webhook, alert->tls.get(), settings.timeout, body);
+    end = co_await attempt.send(settings.webhook, tls.get(), settings.timeout, body);
   } catch (const std::exception& fault) {
     end = {fault.what()};
   }
@@ -131,6 +132,10 @@ void Alerts::start() {
 void Alerts::change(std::vector<AlertSettings> settings, Sources sources) {
   impl_->book.change(std::move(settings), impl_->sources.now());
   impl_->sources = std::move(sources);
+}
+
+void Alerts::read_authorities() {
+  impl_->book.read_authorities();
 }
 
 std::vector<std::string> Alerts::voices() const {

@@ -7,7 +7,7 @@ namespace {
 
 void tell_tls(MetricsPage& page) {
   const auto figures = page.sources().certificates ? page.sources().certificates() : TlsFigures{};
-  if (figures.certificates.empty()) return;
+  if (figures.certificates.empty() && figures.watched == 0) return;
   Family expiry =
       page.gauge("weir_tls_certificate_not_after_seconds", "Until when a certificate is good, in Unix time.");
   Family staple =
@@ -24,7 +24,12 @@ void tell_tls(MetricsPage& page) {
   }
   page.put(expiry);
   page.put(staple);
-  page.put(page.counter("weir_tls_renewals_total", "Times that changed files of certificates were read anew.")
+  Family own = page.gauge("weir_tls_client_certificate_not_after_seconds",
+                          "Until when a certificate is good that weir shows to servers, in Unix time.");
+  for (const auto& each : figures.own)
+    own.add({{"certificate", each.file}, {"shown_to", each.shown_to}}, unix_time(each.not_after));
+  page.put(own);
+  page.put(page.counter("weir_tls_renewals_total", "Times that changed files of TLS were read anew.")
                .add({{"result", "ok"}}, figures.renewed)
                .add({{"result", "faulty"}}, figures.faulty));
 }

@@ -149,6 +149,10 @@ json::array certificates(const TlsFigures& figures) {
     out.push_back({{"listener", each.listener},
                    {"file", each.file},
                    {"not_after", millis(base::TimePoint(each.not_after))}});
+  for (const OwnCertificateFigures& each : figures.own)
+    out.push_back({{"shown_to", each.shown_to},
+                   {"file", each.file},
+                   {"not_after", millis(base::TimePoint(each.not_after))}});
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include "app/admin_access.hpp"
 #include "app/certificates.hpp"
 #include "app/check_json.hpp"
+#include "app/client_files.hpp"
 #include "app/mistakes.hpp"
 #include "app/places.hpp"
 #include "app/replay_command.hpp"
@@ -212,6 +213,7 @@ std::vector<Warning> warnings_of(const Settings& settings, const std::string& fi
   auto warnings = settings.warnings;
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   for (const auto& doubt : find_doubts(settings.listeners, now)) warnings.push_back({file, doubt});
+  for (const auto& doubt : doubt_own_certificates(settings, now)) warnings.push_back({file, doubt});
   if (const auto fault = AccessLog::fault_of(settings.log.access); !fault.empty())
     warnings.push_back(
         {file, "log.access: " + fault + ": whoever runs weir has to be able to, or it does not start"});

@@ -192,8 +192,28 @@ std::shared_ptr<upstream::Fleet> Editions::fleet_of(const upstream::UpstreamSett
     }
   if (current_)
     changes.push_back("upstream \"" + settings.name + (older != nullptr ? "\" changed" : "\" added"));
+  return make_fleet(settings, std::move(servers), older);
+}
+
+std::shared_ptr<upstream::Fleet> Editions::make_fleet(const upstream::UpstreamSettings& settings,
+                                                      std::vector<upstream::Server> servers,
+                                                      const upstream::Fleet* older) const {
   return std::make_shared<upstream::Fleet>(
       settings, std::move(servers), [&log = log_](const std::string& change) { log.warning(change); }, older);
+}
+
+// Another fleet has other pools, and with them no connection that an authority of before has vouched for.
+base::Result<Editions::Draft> Editions::with_tls_read_again(const std::vector<std::string>& upstreams) const {
+  auto edition = std::make_shared<proxy::Edition>(*current_);
+  for (auto& fleet : edition->fleets) {
+    if (std::find(upstreams.begin(), upstreams.end(), fleet->settings().name) == upstreams.end()) continue;
+    try {
+      fleet = make_fleet(fleet->settings(), fleet->servers(), fleet.get());
+    } catch (const std::exception& error) {
+      return base::Error{error.what()};
+    }
+  }
+  return Draft{std::move(edition), {}};
 }
 
 Editions::Draft Editions::renamed(const policy::NamingKeys& names) const {

@@ -45,6 +45,9 @@ class Editions {
                                          const policy::NamingKeys& names);
   // The current edition with other names.
   [[nodiscard]] Draft renamed(const policy::NamingKeys& names) const;
+  // The current edition with the files of these upstreams' TLS read again: connections that begin from now on
+  // go by them, and none that waits is used again. An error names the file and says what is wrong with it.
+  [[nodiscard]] base::Result<Draft> with_tls_read_again(const std::vector<std::string>& upstreams) const;
   // It is in force from now on: the table reads its rules. Hand it to the workers next.
   [[nodiscard]] std::shared_ptr<const proxy::Edition> put_in_force(const Draft& draft);
 
@@ -95,6 +98,9 @@ class Editions {
   [[nodiscard]] std::shared_ptr<upstream::Fleet> fleet_of(const upstream::UpstreamSettings& settings,
                                                           std::vector<upstream::Server> servers,
                                                           std::vector<std::string>& changes);
+  [[nodiscard]] std::shared_ptr<upstream::Fleet> make_fleet(const upstream::UpstreamSettings& settings,
+                                                            std::vector<upstream::Server> servers,
+                                                            const upstream::Fleet* older) const;
   void free_unused(const std::vector<observe::Counters*>& counters);
   void tidy_cells(const std::vector<limit::RuleIndex>& elsewhere);
   void end(const proxy::Edition* edition);

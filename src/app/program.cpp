@@ -116,7 +116,9 @@ Program::Program(const Settings& settings, LookedUp servers, std::string file, P
   if (snapshot_.found()) names_.table = snapshot_.found()->names;
   for (const auto& line : servers.unknown)
     log_.warning(line + "; the server is down until it can be looked up");
+  auto files = ClientFiles::uses_in(settings_);
   start_workers(std::move(servers.servers));
+  client_files_.watch(std::move(files));
   alerts_ = std::make_unique<admin::Alerts>(control_.get_executor(), settings_.alerts, sources(),
                                             [this](const std::string& line) { log_.warning(line); });
   start_admin();
@@ -282,6 +284,7 @@ int Program::serve() {
   signals_.listen([this](int signal) { on_signal(signal); });
   sweep_later();
   listeners_->look_at_certificates_every(settings_.server.certificate_check);
+  client_files_.look_every(settings_.server.certificate_check);
   alerts_->start();
   for (const auto& worker : workers_) worker->start(takeover_ == nullptr);
   if (takeover_ != nullptr) take_over();

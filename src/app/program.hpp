@@ -5,6 +5,7 @@
 #pragma once
 
 #include "app/cannot_start.hpp"
+#include "app/client_files.hpp"
 #include "app/editions.hpp"
 #include "app/held_news.hpp"
 #include "app/inspector.hpp"
@@ -69,7 +70,8 @@ class Program {
   void reload(Reloading::Done done);
   [[nodiscard]] ReloadReport apply(FreshConfiguration fresh);
   void put_in_force(Settings settings, const Editions::Draft& draft, std::vector<Listeners::Wanted> listeners,
-                    ReloadReport& report);
+                    std::vector<ClientFiles::Use> files, ReloadReport& report);
+  [[nodiscard]] base::Result<void> take_up(const std::vector<const ClientFiles::Use*>& changed);
   void tell(LogLevel level, const std::vector<std::string>& lines);
   void upgrade(Upgrade::Done done);
   void pay_reload(const UpgradeReport& report);
@@ -140,6 +142,8 @@ class Program {
   std::optional<Departures> departures_;  // once another process has taken over
   std::vector<std::unique_ptr<WorkerThread>> workers_;
   std::optional<Listeners> listeners_;
+  ClientFiles client_files_{control_.get_executor(), log_,
+                            [this](const auto& changed) { return take_up(changed); }};
   Inspector inspector_{
       control_.get_executor(), clock_, table_, queue_, workers_, log_, access_log_, moment()};
   admin::ProcessReader process_;

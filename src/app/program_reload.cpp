@@ -59,17 +59,19 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
   if (!listeners) return refuse(listeners.error().message);
   tidy();
   for (const auto& line : fresh.unknown) log_.warning("reload: " + line);
+  auto files = ClientFiles::uses_in(*fresh.settings);
   auto draft = make_edition(*fresh.settings, std::move(fresh.servers));
   if (!draft) return refuse(draft.error().message);
   report.changes = std::move(draft->changes);
   std::move(fresh.differences.begin(), fresh.differences.end(), std::back_inserter(report.changes));
-  put_in_force(std::move(*fresh.settings), *draft, std::move(*listeners), report);
+  put_in_force(std::move(*fresh.settings), *draft, std::move(*listeners), std::move(files), report);
   return report;
 }
 
 // Nothing here fails, but for want of memory.
 void Program::put_in_force(Settings settings, const Editions::Draft& draft,
-                           std::vector<Listeners::Wanted> listeners, ReloadReport& report) {
+                           std::vector<Listeners::Wanted> listeners, std::vector<ClientFiles::Use> files,
+                           ReloadReport& report) {
   settings_ = std::move(settings);
   make_room_for_counters();
   const auto edition = editions_.put_in_force(draft);
@@ -92,7 +94,29 @@ void Program::put_in_force(Settings settings, const Editions::Draft& draft,
     report.warnings.push_back(warning.where + ": warning: " + warning.what);
   }
   tell(LogLevel::Info, report.changes);
+  client_files_.watch(std::move(files));
+  for (auto& line : client_files_.look()) report.changes.push_back(std::move(line));
+  client_files_.look_every(settings_.server.certificate_check);
   log_.write_always(LogLevel::Info, "reload: the configuration was read anew");
+}
+
+// Requests that are under way, and tunnels, go on as they began. Redis's connections look at the files
+// themselves.
+base::Result<void> Program::take_up(const std::vector<const ClientFiles::Use*>& changed) {
+  if (draining_) return {};
+  std::vector<std::string> upstreams;
+  for (const auto* use : changed) {
+    if (use->kind == ClientFiles::Kind::Upstream) upstreams.push_back(use->name);
+    if (use->kind == ClientFiles::Kind::Webhooks) alerts_->read_authorities();
+  }
+  if (upstreams.empty()) return {};
+  const auto draft = editions_.with_tls_read_again(upstreams);
+  if (!draft) return draft.error();
+  const auto edition = editions_.put_in_force(*draft);
+  for (const auto& worker : workers_) worker->begin(edition);
+  prober_.watch(edition->fleets);
+  resolver_.watch(edition->fleets);
+  return {};
 }
 
 void Program::make_room_for_counters() {

@@ -24,7 +24,11 @@ admin::Sources Program::sources() {
   sources.log_lines_lost = [this] { return access_log_.lost(); };
   sources.load = [this] { return load(); };
   sources.readiness = [this] { return readiness(); };
-  sources.certificates = [this] { return listeners_->certificates(); };
+  sources.certificates = [this] {
+    auto figures = listeners_->certificates();
+    client_files_.add_to(figures);
+    return figures;
+  };
   if (!settings_.alerts.empty()) sources.alerts = [this] { return alerts_->figures(); };
   sources.alert_faults = [this] { return alerts_->faults(); };
   add_questions(sources);

@@ -63,7 +63,7 @@ constexpr KeySpec kServerKeys[] = {
            "a client that has sent its request and ends its sending: it gets its answer, or is taken to have "
            "left"),
     key("certificate_check", Kind::Duration, "10s",
-        "between two looks at certificates, keys and OCSP responses, which are read anew when they changed; "
+        "between two looks at the files of TLS (of listeners, upstreams, webhooks, Redis), read anew when changed; "
         "0s: never"),
 };
 
@@ -99,7 +99,8 @@ constexpr Choice kClientAuths[] = {{"require"}, {"optional"}};
 constexpr KeySpec kTlsKeys[] = {
     {.name = "certificates",
      .kind = Kind::Subtables,
-     .about = "chosen by the name the client asks for; the first is the default",
+     .about = "chosen by the name the client asks for, and by the keys that it can verify; the first is the "
+              "default",
      .required = true,
      .inner = &schema::kCertificate},
     choice("min_version", kTlsVersions, "1.2", "of TLS"),

@@ -1,6 +1,7 @@
 #include "redis/tls.hpp"
 
 #include "weir/base/ip_address.hpp"
+#include "weir/net/tls_client_files.hpp"
 #include "weir/net/tls_files.hpp"
 
 #include <array>
@@ -61,21 +62,17 @@ std::optional<base::Error> fault_of(const TlsSettings& settings) {
   return made ? std::nullopt : std::optional(made.error());
 }
 
-TlsClient::Stamps TlsClient::stamps() const {
-  Stamps stamps;
-  std::error_code missing;
-  for (const auto* file : {&settings_.ca, &settings_.cert, &settings_.key})
-    if (!file->empty()) stamps.push_back(std::filesystem::last_write_time(*file, missing));
-  return stamps;
+net::FileStamps TlsClient::stamps() const {
+  return net::stamps_of(
+      {.ca = settings_.ca, .cert = settings_.cert, .key = settings_.key, .verify = settings_.verify});
 }
 
 base::Result<SSL*> TlsClient::begin(const std::string& host) {
-  auto now = stamps();
-  if (!context_ || now != read_at_) {
+  if (auto now = stamps(); !context_ || now != read_) {
     auto made = make_context(settings_);
-    if (!made) return made.error();
-    context_ = *std::move(made);
-    read_at_ = std::move(now);
+    if (!made && !context_) return made.error();
+    if (made) context_ = *std::move(made);
+    read_ = std::move(now);
   }
   SSL* ssl = SSL_new(context_.get());
   const auto& name = settings_.server_name.empty() ? host : settings_.server_name;

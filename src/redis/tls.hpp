@@ -7,12 +7,12 @@
 #pragma once
 
 #include "weir/base/result.hpp"
+#include "weir/net/file_stamp.hpp"
 #include "weir/net/idle_records.hpp"
 #include "weir/net/tls_context.hpp"
 #include "weir/redis/redis_settings.hpp"
 
 #include <cstddef>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,16 +28,16 @@ class TlsClient {
  public:
   explicit TlsClient(TlsSettings settings) : settings_(std::move(settings)) {}
 
-  // A new connection's, of files as they are now: they are read again only where one has changed.
+  // A new connection's, of files as they are now: they are read again only where one has changed. Where they
+  // are faulty, what was read before stays in force.
   [[nodiscard]] base::Result<SSL*> begin(const std::string& host);
 
  private:
-  using Stamps = std::vector<std::filesystem::file_time_type>;
-  [[nodiscard]] Stamps stamps() const;
+  [[nodiscard]] net::FileStamps stamps() const;
 
   const TlsSettings settings_;
   net::TlsContext context_;
-  Stamps read_at_;  // the files' stamps when they were read
+  net::FileStamps read_;  // the files' stamps when they were read last
 };
 
 class TlsCodec {

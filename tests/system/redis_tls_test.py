@@ -75,9 +75,9 @@ class RedisTls(TestCase):
         return (f'key_secret = "test"\nredis = {{ url = "{url}", timeout = "1s"{topology}, '
                 f'tls = {{ ca = "{self.folder}/{ca}.crt"{shown}{more} }} }}')
 
-    def weir(self, url, policy="closed", **how):
+    def weir(self, url, policy="closed", server="", **how):
         rules = rule("count", "1/day", burst=20, store='"redis"', key='["header:X-Count"]', on_store_failure=f'"{policy}"')
-        return self.start(Weir(config(self.start(Upstream()).port, rules=rules, state=self.state(url, **how))))
+        return self.start(Weir(config(self.start(Upstream()).port, rules=rules, server=server, state=self.state(url, **how))))
 
     def test_weirs_share_a_limit(self):
         """By address, and by a name that only the certificate and SNI know; with a certificate of weir's own."""
@@ -135,6 +135,22 @@ class RedisTls(TestCase):
         weir_ca.write_text((pathlib.Path(self.folder) / "ca.crt").read_text())
         weir.wait_for(rf"redis 127\.0\.0\.1:{redis.tls_port} is up", 2)
         self.assertEqual(self.statuses(weir.port, 30, x_count="a").count(200), 20)
+
+    def test_files_that_became_faulty_change_nothing(self):
+        redis = self.start(TlsRedis(self.folder, "server"))
+        good = (pathlib.Path(self.folder) / "ca.crt").read_text()
+        weir_ca = pathlib.Path(self.folder) / "half.crt"
+        weir_ca.write_text(good)
+        weir = self.weir(redis.url, ca="half", server='certificate_check = "20ms"')
+        self.assertEqual(weir.get("/", x_count="a").status, 200)
+        weir_ca.write_text(good[:len(good) // 2])
+        weir.wait_for('warning TLS to redis: files changed, what was read before stays in force: .*half.crt')
+        connects = len(weir.wait_for(rf"redis 127\.0\.0\.1:{redis.tls_port} is up", 2))
+        redis.command("CLIENT", "KILL", "TYPE", "normal")
+        weir.wait_for(rf"redis 127\.0\.0\.1:{redis.tls_port} is up", connects + 2)
+        self.assertEqual(weir.get("/", x_count="b").status, 200)
+        weir_ca.write_text(good)
+        weir.wait_for("info TLS to redis: files read anew")
 
     def test_verify_false_believes_anybody(self):
         redis = self.start(TlsRedis(self.folder, "expired"))

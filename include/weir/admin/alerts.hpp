@@ -36,6 +36,9 @@ class Alerts {
   // has that name.
   void change(std::vector<AlertSettings> settings, Sources sources);
 
+  // Reads the files again that say whom webhooks believe, on the executor's thread.
+  void read_authorities();
+
   // For a process of weir that takes over from this one, on the executor's thread. `voices`: of which there
   // are, as AlertStanding::voice. Who retires hears whose the other has, goes silent of those, and says how
   // they stand; the other goes on with that, so that a webhook hears of one alert.

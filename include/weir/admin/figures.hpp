@@ -66,8 +66,16 @@ struct CertificateFigures {
   std::chrono::sys_seconds not_after;
   std::optional<std::chrono::sys_seconds> stapled_until;  // absent: no OCSP response; the epoch: another's
 };
+// What weir shows to servers that ask for a certificate.
+struct OwnCertificateFigures {
+  std::string shown_to;  // "upstream "api"", "redis"
+  std::string file;
+  std::chrono::sys_seconds not_after;
+};
 struct TlsFigures {
   std::vector<CertificateFigures> certificates;
+  std::vector<OwnCertificateFigures> own{};
+  std::size_t watched = 0;    // uses of files of TLS that weir speaks as a client
   std::uint64_t renewed = 0;  // times that changed files were read anew
   std::uint64_t faulty = 0;   // times that they could not be
 };

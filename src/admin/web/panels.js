@@ -106,9 +106,9 @@ function redis_fact(redis, rates) {
       `${plural(redis.timeouts, "time-out")} and ${plural(redis.reconnects, "reconnect")} since the start`));
 }
 
-function certificate({ listener, file, not_after }, now) {
+function certificate({ listener, shown_to, file, not_after }, now) {
   const days = Math.floor((not_after - now) / 86_400_000);
   const mood = days < 0 ? "bad" : days < 14 ? "warn" : "good";
   return h("span", {}, h("span", { class: `badge ${mood}` }, days < 0 ? "expired" : `${plural(days, "day")} left`),
-    h("span", { class: "detail code" }, `${file} on ${listener}`));
+    h("span", { class: "detail code" }, listener ? `${file} on ${listener}` : `${file}, shown to ${shown_to}`));
 }

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""TLS that weir speaks as a client: files that are renewed while it runs, by themselves and by a reload."""
+
+import pathlib
+import signal
+import ssl
+import subprocess
+import tempfile
+import threading
+
+from alerts_test import Receiver, alert
+from harness import (PATIENCE, WEIR, Client, TestCase, Upstream, Weir, answer, config, eventually, main, make_authority,
+                     make_certificate, make_client_certificate, rule)
+
+QUICK, NEVER = 'certificate_check = "20ms"', 'certificate_check = "0s"'
+TRUST = 'ca = "trust.crt", server_name = "api.test"'
+SHOWN = ', cert = "edge.crt", key = "edge.key"'
+
+
+def put(weir, name, text):
+    """Replaces a file beside weir's configuration as a whole."""
+    (weir.folder / f"{name}.new").write_text(text)
+    (weir.folder / f"{name}.new").rename(weir.folder / name)
+
+
+class ClientFiles(TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-trust-")))
+        self.trust = make_certificate(self.folder, "server", "api.test")["server.crt"]
+        self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.tls.load_cert_chain(self.folder / "server.crt", self.folder / "server.key")
+        self.upstream = self.start(Upstream(self.reply, tls=self.tls))
+        self.may_end = threading.Event()
+        self.addCleanup(self.may_end.set)
+
+    def reply(self, exchange):
+        if exchange.target == "/slow":
+            exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
+            self.may_end.wait(4 * PATIENCE)
+            return exchange.send(b"half")
+        exchange.read_body()
+        return exchange.send(answer(b"secret"))
+
+    def renew_server(self):
+        """The server has another certificate from now on; returns whom to believe for it."""
+        fresh = make_certificate(self.folder, "server", "api.test")["server.crt"]
+        self.tls.load_cert_chain(self.folder / "server.crt", self.folder / "server.key")
+        return fresh
+
+    def weir(self, server=NEVER, tls=TRUST, more="", files=None, environment=None, **sections):
+        text = config(upstream=f"tls = {{ {tls} }}\n{more}", server=server, **sections).replace(
+            "servers = []", f'servers = ["https://{self.upstream.address}"]')
+        return self.start(Weir(text, {"trust.crt": self.trust, **(files or {})}, environment))
+
+    def reload(self, weir, result="ok"):
+        before = weir.metric("weir_reloads_total", result=result)
+        weir.process.send_signal(signal.SIGHUP)
+        self.await_metric(weir, before + 1, "weir_reloads_total", result=result)
+
+    def test_a_reload_takes_up_other_authorities(self):
+        weir = self.weir()
+        self.assertEqual(weir.get("/").status, 200)
+        put(weir, "trust.crt", self.renew_server())
+        self.reload(weir)
+        self.assertEqual(weir.get("/").body, b"secret")
+        weir.wait_for('info TLS to upstream "api": files read anew')
+        self.assertEqual(weir.metric("weir_tls_renewals_total", result="ok"), 1)
+        self.reload(weir)
+        self.assertEqual(weir.metric("weir_tls_renewals_total", result="ok"), 1, "nothing has changed since")
+
+    def test_other_authorities_are_taken_up_without_a_reload(self):
+        weir = self.weir(QUICK)
+        self.assertEqual(weir.get("/").status, 200)
+        put(weir, "trust.crt", self.renew_server())
+        weir.wait_for('info TLS to upstream "api": files read anew')
+        eventually(lambda: weir.get("/").status == 200, "the renewed one is in force")
+
+    def test_a_connection_that_waits_is_not_used_again_and_one_in_use_goes_on(self):
+        weir = self.weir()
+        self.assertEqual([weir.get("/").status for _ in range(3)], [200] * 3)
+        kept = self.upstream.connections
+        with Client(weir.port) as client:
+            client.send(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+            eventually(lambda: any(exchange.target == "/slow" for exchange in self.upstream.exchanges), "it is under way")
+            put(weir, "trust.crt", make_certificate(self.folder, "stranger", "api.test")["stranger.crt"])
+            self.reload(weir)
+            self.assert_own_error(weir.get("/"), 502)
+            self.may_end.set()
+            self.assertEqual(client.read().body, b"halfhalf")
+            self.assert_own_error(client.get("/"), 502)
+        self.assertLessEqual(kept, 2, "connections are kept between requests of one configuration")
+
+    def test_faulty_files_change_nothing_and_are_told_once(self):
+        weir = self.weir(QUICK)
+        put(weir, "trust.crt", self.trust[:len(self.trust) // 2])
+        self.await_metric(weir, 1, "weir_tls_renewals_total", result="faulty")
+        weir.wait_for('warning TLS to upstream "api": files changed, what was read before stays in force: '
+                      "the servers' authorities \".*trust.crt\" is refused by OpenSSL: ")
+        self.reload(weir, "failed")
+        weir.wait_for(r"error reload: .*weir.toml:\d+: upstream.*tls: the servers' authorities \".*trust.crt\" is refused")
+        self.assertEqual(weir.get("/").status, 200)
+        put(weir, "trust.crt", self.trust)
+        self.await_metric(weir, 1, "weir_tls_renewals_total", result="ok")
+        self.assertEqual(weir.metric("weir_tls_renewals_total", result="faulty"), 1, "it is told once")
+        self.assertEqual(len([line for line in weir.lines if "files changed, what was read" in line]), 1)
+        (weir.folder / "trust.crt").unlink()
+        weir.wait_for('stays in force: ".*trust.crt" is no file')
+        self.assertEqual(weir.get("/").status, 200)
+
+    def test_the_certificate_that_weir_shows_is_renewed_with_its_key(self):
+        make_authority(self.folder, "clients")
+        make_client_certificate(self.folder, "edge", "/CN=first", authority="clients")
+        first = {name: (self.folder / name).read_text() for name in ("edge.crt", "edge.key")}
+        self.tls.verify_mode = ssl.CERT_REQUIRED
+        self.tls.load_verify_locations(self.folder / "clients.crt")
+        shown = []
+        self.reply = lambda exchange: (shown.append(exchange.wire.sock.getpeercert()["subject"][0][0][1]), exchange.send(answer()))
+        self.upstream.reply = self.reply
+        weir = self.weir(QUICK, TRUST + SHOWN, files=first)
+        self.assertEqual(weir.get("/").status, 200)
+        until = weir.metric("weir_tls_client_certificate_not_after_seconds", shown_to='upstream \\"api\\"')
+        weir.wait_for('warning the certificate ".*edge.crt" expires on ')
+        checked = subprocess.run([WEIR, "check", "--config", weir.folder / "weir.toml"], capture_output=True, text=True, check=True)
+        self.assertRegex(checked.stderr, 'the certificate ".*edge.crt" expires on ')
+        make_client_certificate(self.folder, "edge", "/CN=second", authority="clients", days=40)
+        put(weir, "edge.crt", (self.folder / "edge.crt").read_text())
+        weir.wait_for('stays in force: the key ".*edge.key" does not belong to the certificate ".*edge.crt"')
+        self.assertEqual(weir.get("/").status, 200)
+        put(weir, "edge.key", (self.folder / "edge.key").read_text())
+        weir.wait_for('info TLS to upstream "api": files read anew')
+        eventually(lambda: weir.get("/").status == 200 and shown[-1] == "second", "the renewed one is shown")
+        self.assertEqual(shown[:2], ["first"] * 2)
+        self.assertGreater(weir.metric("weir_tls_client_certificate_not_after_seconds"), until + 30 * 86_400)
+        self.assertEqual(self.upstream.failures, [])
+
+    def test_health_is_asked_by_the_renewed_files(self):
+        weir = self.weir(QUICK, more='health = { path = "/", interval = "50ms", unhealthy_after = 1, healthy_after = 1 }')
+        self.await_metric(weir, 1, "weir_upstream_healthy")
+        fresh = self.renew_server()
+        self.await_metric(weir, 0, "weir_upstream_healthy")
+        put(weir, "trust.crt", fresh)
+        self.await_metric(weir, 1, "weir_upstream_healthy")
+
+    def test_the_authorities_of_the_system_are_renewed(self):
+        (self.folder / "system.crt").write_text(self.trust)
+        self.tls.num_tickets = 0  # a session that is resumed is verified by nobody
+        weir = self.weir(tls='server_name = "api.test"', more="max_idle = 0", environment={"SSL_CERT_FILE": str(self.folder / "system.crt")})
+        self.assertEqual(weir.get("/").status, 200)
+        (self.folder / "system.crt").write_text(self.renew_server())
+        self.reload(weir)
+        self.assertEqual(weir.get("/").status, 200)
+
+    def test_an_upstream_whose_files_did_not_change_keeps_its_connections(self):
+        other = make_certificate(self.folder, "other", "other.test")["other.crt"]
+        more = f'[[upstream]]\nname = "b"\nservers = ["https://{self.upstream.address}"]\ntls = {{ ca = "other.crt" }}\n'
+        weir = self.weir(QUICK, more=more, files={"other.crt": other})
+        self.assertEqual(weir.get("/").status, 200)
+        before = self.upstream.connections
+        put(weir, "other.crt", make_certificate(self.folder, "other", "other.test")["other.crt"])
+        weir.wait_for('info TLS to upstream "b": files read anew')
+        self.assertEqual(weir.metric("weir_tls_renewals_total", result="ok"), 1)
+        eventually(lambda: weir.get("/").status == 200, "it is served")
+        self.assertLessEqual(self.upstream.connections, before + 1, "each worker has one")
+
+    def test_webhooks_are_believed_by_the_renewed_authorities(self):
+        first = make_certificate(self.folder, "hook", address="127.0.0.1")["hook.crt"]
+        second = make_certificate(self.folder, "moved", address="127.0.0.1")["moved.crt"]
+        receiver = self.start(Receiver(certificate=(self.folder / "moved.crt", self.folder / "moved.key")))
+        plain = self.start(Upstream())
+        rules = rule(limit="1/day", key='["ip"]') + alert(receiver.port, "https", "127.0.0.1", ca='"hook.crt"', posts='"100/min"')
+        for server in (QUICK, NEVER):
+            told = len(receiver.posts)
+            weir = self.start(Weir(config(plain.port, rules=rules, server=server), {"hook.crt": first}))
+            self.statuses(weir.port, 6)
+            weir.wait_for("did not take it: its TLS handshake failed: .*; trying again")
+            put(weir, "hook.crt", second)
+            if server == NEVER:
+                self.reload(weir)
+            weir.wait_for("info TLS to webhooks: files read anew")
+            eventually(lambda told=told: len(receiver.posts) > told, "it is told")
+
+
+if __name__ == "__main__":
+    main()
