@@ -10,7 +10,6 @@ find_package(prometheus-cpp REQUIRED)
 find_package(tomlplusplus REQUIRED)
 pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
 pkg_check_modules(HIREDIS REQUIRED IMPORTED_TARGET hiredis)
-pkg_check_modules(JWT REQUIRED IMPORTED_TARGET libjwt)
 pkg_check_modules(MAXMINDDB REQUIRED IMPORTED_TARGET libmaxminddb)
 find_library(CCTZ_LIBRARY cctz REQUIRED)  # comes without a description of itself
 find_file(WEIR_DYGRAPH dygraph.min.js PATHS /usr/share/javascript/dygraphs NO_DEFAULT_PATH)  # the dashboard carries it

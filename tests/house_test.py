@@ -16,7 +16,6 @@ CONFINED = [
     (r"hiredis", r"^src/redis/resp\.cpp$"),
     (r"toml\+\+", r"^src/app/toml_reader\.cpp$"),
     (r"cctz/", r"^src/base/time_zone\.cpp$"),
-    (r"^jwt\.h", r"^src/policy/token\.cpp$"),
     (r"maxminddb", r"^src/policy/countries\.cpp$"),
     (r"re2/", r"^src/policy/match\.cpp$"),
     (r"spdlog", r"^src/app/"),

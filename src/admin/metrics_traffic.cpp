@@ -73,6 +73,17 @@ void tell_requests(MetricsPage& page) {
   page.put(dropped);
 }
 
+void tell_tokens(MetricsPage& page) {
+  Family tokens = page.counter("weir_token_faults_total",
+                               "Bearer tokens that were not accepted, and requests refused for lack of one.");
+  for (std::size_t i = 0; i < policy::kTokenFaults; ++i) {
+    const auto fault = static_cast<policy::TokenFault>(i);
+    tokens.add({{"reason", std::string(policy::name_of(fault))}},
+               page.sum([&](const Counters& c) { return c.token_faults(fault).value(); }));
+  }
+  page.put(tokens);
+}
+
 void tell_durations(MetricsPage& page) {
   page.durations(&Counters::request_seconds, "weir_request_seconds",
                  "From the end of a request's head to the end of its answer.");
@@ -132,6 +143,7 @@ void tell_connections(MetricsPage& page) {
 
 void tell_traffic(MetricsPage& page) {
   tell_requests(page);
+  tell_tokens(page);
   tell_durations(page);
   tell_connections(page);
 }

@@ -156,6 +156,7 @@ constexpr KeySpec kJwtKeys[] = {
     key("audience", Kind::Text, "", "what aud has to be or to hold; absent: anything"),
     key("leeway", Kind::Duration, "30s",
         "by which the issuer's clock may differ from this machine's, for exp and nbf"),
+    key("require_exp", Kind::Bool, "false", "refuse tokens without exp, which never expire"),
 };
 
 constexpr KeySpec kApiKeySourceKeys[] = {

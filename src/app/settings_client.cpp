@@ -142,7 +142,8 @@ void read_tokens(const TableReader& table, const Reading& reading, policy::Clien
                                  .key = {},
                                  .issuer = table.text("issuer"),
                                  .audience = table.text("audience"),
-                                 .leeway = table.duration("leeway")};
+                                 .leeway = table.duration("leeway"),
+                                 .require_exp = table.boolean("require_exp")};
   if (!table.has("algorithm")) return;  // noted as missing already
   const bool shared = settings.algorithm.starts_with("HS");
   settings.key = read_token_key(table, reading, shared);

@@ -159,6 +159,7 @@ void write_replay(TextWriter& out, const ReplayRecord& record) {
   write_unless_zero(out, R"(,"asked_us":)", since(record.start, record.asked));
   write_unless_zero(out, R"(,"turn":)", beyond(record.turn, record.asked));
   write_identity(out, record);
+  write_true(out, R"(,"unverified":)", record.unverified);
   if (record.load) write_number(out, R"(,"load":)", *record.load);
   write_text(out, R"(,"unmet":)", record.unmet);
   write_text(out, R"(,"closed":)", record.closed);

@@ -2,6 +2,7 @@
 
 #include "policy/said.hpp"
 
+#include "weir/policy/claims.hpp"
 #include "weir/policy/inspection.hpp"
 
 #include <algorithm>
@@ -111,6 +112,8 @@ std::string describe(const Objection& objection) {
   if (objection.ambiguity)
     return "the request says the " + std::string(objection.ambiguity->place) + " " +
            printable(objection.ambiguity->name) + " in several ways that differ";
+  if (objection.token && *objection.token != TokenFault::Missing)
+    return "the bearer token is not accepted: " + std::string(sentence_of(*objection.token));
   if (objection.part != nullptr) return "this request lacks what identifies its client";
   if (objection.body == RequestBody::State::Coded)
     return "the rule " + objection.rule->name + " cannot read a request body with a Content-Encoding";
@@ -145,6 +148,13 @@ Objection object_to_cost(const Rule& rule, const Request& request) {
   return {.rule = &rule, .ambiguity = ambiguity, .too_deep = too_deep};
 }
 
+Objection object_to_key(const Rule& rule, const Request& request) {
+  const auto* part = missing_part(rule, request);
+  return {.rule = &rule,
+          .part = part,
+          .token = part != nullptr ? token_fault_behind(*part, request.client) : std::nullopt};
+}
+
 }  // namespace
 
 Objection Evaluation::meet(const Rule& rule, const Request& request, const NamingKeys& keys) {
@@ -174,7 +184,7 @@ Objection Evaluation::meet_rule(const Rule& rule, const Request& request, const 
   const auto applied = applied_limiter(rule, request);
   const auto key = name(applied);
   if (!key && rule.on_missing != OnMissing::Reject) return {};
-  if (!key) return {.rule = &rule, .part = missing_part(rule, request)};
+  if (!key) return object_to_key(rule, request);
   const auto cost = cost_of(rule, request);
   if (cost == 0) return object_to_cost(rule, request);
   auto& bill = here ? local : remote;
@@ -209,6 +219,13 @@ Objection Evaluation::collect(std::span<const Rule> rules, const Request& reques
 Objection Evaluation::collect_by_head(std::span<const Rule> rules, const Request& request,
                                       const NamingKeys& keys) {
   return collect_those(rules, request, keys, [&](const Rule& rule) { return !asks_for_body(rule, request); });
+}
+
+Objection Evaluation::collect_unverified(std::span<const Rule> rules, const Request& request,
+                                         const NamingKeys& keys) {
+  return collect_those(rules, request, keys, [&](const Rule& rule) {
+    return !needs_claims(rule, request) && !asks_for_body(rule, request);
+  });
 }
 
 const Rule* Evaluation::fall_back(const Request& request, const NamingKeys& keys, Bill& fallback,

@@ -105,6 +105,7 @@ ClientExplanation explain_client(const ClientIdentity& client) {
   add("device", client.device);
   add("country", client.country);
   add("cert:subject", client.certificate_subject);
+  if (client.token_fault) add("token", sentence_of(*client.token_fault));
   return told;
 }
 

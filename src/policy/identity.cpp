@@ -4,6 +4,8 @@
 #include "policy/pieces.hpp"
 #include "policy/said.hpp"
 
+#include <utility>
+
 namespace weir::policy {
 
 namespace {
@@ -25,11 +27,12 @@ std::optional<std::string_view> bearer(const http::Fields& fields) noexcept {
 }
 
 // nullopt: it is said in ways that differ. `decoded` holds the value of a query parameter or cookie where
-// that came encoded.
+// that came encoded. Claims are read later, by verify_token().
 std::optional<std::string_view> read(const Source& source, const http::RequestHead& head,
-                                     const Claims* claims, std::string& decoded) {
+                                     std::string& decoded) {
   switch (source.kind) {
     case Source::Kind::None:
+    case Source::Kind::Claim:
       break;
     case Source::Kind::Header:
       return said_in_header(head.fields, source.name);
@@ -39,9 +42,6 @@ std::optional<std::string_view> read(const Source& source, const http::RequestHe
       return said_in_cookies(head, source.name, decoded);
     case Source::Kind::Bearer:
       return bearer(head.fields);
-    case Source::Kind::Claim:
-      if (claims != nullptr) return claims->find(source.name);
-      break;
   }
   return std::string_view{};
 }
@@ -53,24 +53,15 @@ std::string_view resolve(std::optional<std::string_view> said, std::string_view 
   return said.value_or(std::string_view{});
 }
 
-void check_token(const ClientSettings& settings, const http::Fields& fields, Credentials& credentials,
-                 ClientIdentity& client) {
-  const auto token = resolve(bearer(fields), "the request carries more than one bearer token", client);
-  if (settings.tokens->verify(token, credentials.machine_now, credentials.claims))
-    client.claims = &credentials.claims;
-}
-
 // All that the request itself says of its client.
 void read_attributes(const ClientSettings& settings, const http::RequestHead& head, Credentials& credentials,
                      ClientIdentity& client) {
   auto decoded = credentials.decoded.begin();
   const auto from = [&](const Source& source, std::string_view ambiguity) {
-    return resolve(read(source, head, client.claims, *decoded++), ambiguity, client);
+    return resolve(read(source, head, *decoded++), ambiguity, client);
   };
-  // What a header says is anybody's word, a verified claim is its issuer's.
   const auto vouched = [&](const Source& source, std::string_view ambiguity) {
-    const bool believed = client.peer_trusted || source.kind == Source::Kind::Claim;
-    return believed ? from(source, ambiguity) : std::string_view{};
+    return client.peer_trusted ? from(source, ambiguity) : std::string_view{};
   };
   client.api_key = from(settings.api_key, "the request carries more than one API key");
   client.device = from(settings.device, "the request names more than one device");
@@ -99,6 +90,7 @@ void look_up(const ClientSettings& settings, ClientIdentity& client) {
 ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& peer,
                         const http::RequestHead& head, Credentials& credentials) {
   ClientIdentity client;
+  client.source = &settings;
   client.peer = peer;
   client.peer_trusted = is_trusted(settings, peer);
   client.address = client.peer_trusted ? forwarded_client(settings, peer, head.fields) : peer;
@@ -106,10 +98,30 @@ ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& p
   client.certificate_subject = credentials.certificate_subject;
   if (settings.countries)
     client.country = settings.countries->of(embedded_ipv4(client.address).value_or(client.address));
-  if (settings.tokens) check_token(settings, head.fields, credentials, client);
+  if (settings.tokens)
+    client.token = resolve(bearer(head.fields), "the request carries more than one bearer token", client);
   read_attributes(settings, head, credentials, client);
   if (settings.keys && !client.api_key.empty()) look_up(settings, client);
   return client;
+}
+
+// A claim is its issuer's word, whoever the peer is.
+std::optional<TokenFault> verify_token(ClientIdentity& client, Credentials& credentials) {
+  if (client.token.empty()) return std::nullopt;
+  const auto& settings = *client.source;
+  const auto token = std::exchange(client.token, std::string_view{});
+  client.token_fault = settings.tokens->verify(token, credentials.machine_now, credentials.claims);
+  if (client.token_fault) return client.token_fault;
+  client.claims = &credentials.claims;
+  const auto take = [&](const Source& source, std::string_view& attribute) {
+    if (source.kind == Source::Kind::Claim && attribute.empty())
+      attribute = credentials.claims.find(source.name);
+  };
+  take(settings.user, client.user);
+  take(settings.org, client.org);
+  take(settings.service, client.service);
+  take(settings.device, client.device);
+  return std::nullopt;
 }
 
 bool is_trusted(const ClientSettings& settings, const base::IpAddress& address) noexcept {

@@ -208,6 +208,10 @@ std::optional<Ambiguity> ambiguity_in_key(const Rule& rule, const Request& reque
   return std::nullopt;
 }
 
+bool has_value(const AttributeRef& attribute, const Request& request) {
+  return use_value(attribute, request, [](std::string_view value) { return !value.empty(); });
+}
+
 std::optional<base::Digest128> name_api_key(const ClientIdentity& client, const NamingKeys& keys) {
   if (client.api_key.empty()) return std::nullopt;
   SipHash128 hash(keys.shared);

@@ -57,6 +57,7 @@ observe::ReplayRecord Exchange::replay_record() const {
           .device = client.device,
           .tier = client.tier,
           .country = client.country,
+          .unverified = !client.token.empty(),
           .load = config_.elastic ? std::optional(space_->request.load) : std::nullopt,
           .unmet = name_of(unmet_),
           .closed = name_of(closed_),

@@ -7,6 +7,7 @@
 
 #include "weir/http/preamble.hpp"
 #include "weir/net/signal.hpp"
+#include "weir/policy/claims.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -33,6 +34,7 @@ bool Exchange::repeatable(const Attempt& attempt) const noexcept {
 void Exchange::begin_attempts(upstream::Pool& pool, Attempt& attempt) {
   const auto& settings = pool.settings();
   if (settings.timeouts.total != base::kForever) attempt.deadline = latest_ + settings.timeouts.total;
+  if (policy::needs_claims(settings.hash_key, space_->request)) verify_token();
   if (settings.balance == upstream::Balance::Hash)
     attempt.word = policy::name_client(settings.hash_key, space_->request, config_.balance).lo;
   pool.retries().pay_in();

@@ -5,6 +5,7 @@
 #include "proxy/tunnel.hpp"
 #include "proxy/upload.hpp"
 
+#include "weir/policy/claims.hpp"
 #include "weir/policy/inquiry.hpp"
 
 #include <new>
@@ -82,7 +83,22 @@ net::Task<Exchange::Ending> Exchange::run() {
   const auto barrier = barrier_to(space.request, route, head_bytes_.size(), most);
   if (barrier != Barrier::None) return turn_away(barrier);
   priority_ = policy::priority_of(space.request, route, config_.tier_priorities);
+  if (Ruling ruling; is_refused_unverified(ruling)) return carry_out(ruling);
   return config_.inspects ? inspect() : decide();
+}
+
+// If a rule needs claims: whether the others refuse whatever the token says. If they do not, it is verified.
+bool Exchange::is_refused_unverified(Ruling& ruling) {
+  if (!policy::needs_claims(config_.rules, space_->request)) return false;
+  asked_at_ = latest_;
+  if (gate_.refuses_unverified(asked_at_, ruling)) return true;
+  verify_token();
+  return false;
+}
+
+void Exchange::verify_token() {
+  if (const auto fault = policy::verify_token(space_->request.client, space_->credentials))
+    worker_.counters.token_faults(*fault).add();
 }
 
 net::Task<Exchange::Ending> Exchange::turn_away(Barrier barrier) {
@@ -110,6 +126,12 @@ void Exchange::note_excess() {
 void Exchange::note_ambiguous_path() {
   worker_.counters.client_errors(observe::ClientError::BadHead).add();
   failure_ = "ambiguous_path";
+}
+
+// Faults that verifying finds are counted there, whether or not a rule refuses the request for them.
+void Exchange::note_token_fault(policy::TokenFault fault) {
+  failure_ = policy::error_of(fault);
+  if (!space_->request.client.token_fault) worker_.counters.token_faults(fault).add();
 }
 
 net::Task<Exchange::Ending> Exchange::decide() {
@@ -189,6 +211,7 @@ net::Task<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
   if (ruling.objection) {
     if (ruling.objection.excess) note_excess();
     if (policy::is_about_path(ruling.objection)) note_ambiguous_path();
+    if (ruling.objection.token) note_token_fault(*ruling.objection.token);
     space_->text.clear();
     append_objection(space_->standing, space_->text, ruling.objection, config_.client);
     return answer(

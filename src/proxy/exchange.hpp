@@ -57,6 +57,9 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> turn_away(Barrier barrier);
   void note_excess();
   void note_ambiguous_path();
+  [[nodiscard]] bool is_refused_unverified(Ruling& ruling);
+  void verify_token();
+  void note_token_fault(policy::TokenFault fault);
   // Shows the body to the rules that ask for it, then decides.
   [[nodiscard]] net::Task<Ending> inspect();
   [[nodiscard]] net::Task<Ending> read_body(std::uint64_t most);

@@ -5,6 +5,7 @@
 
 #include "weir/base/units.hpp"
 #include "weir/http/answer.hpp"
+#include "weir/policy/claims.hpp"
 #include "weir/policy/priority.hpp"
 #include "weir/redis/clock_ahead.hpp"
 
@@ -88,21 +89,40 @@ void Explainer::find_route() {
 
 void Explainer::meet_rules() {
   auto& request = described_.request();
+  const bool unverified = policy::needs_claims(config_.rules, request);
+  policy::Objection objection;
+  if (unverified) objection = evaluation_.collect_unverified(config_.rules, request, config_.names);
+  const bool refused = objection || (unverified && peek_refuses());
+  described_.verify_token();
+  told_.client = policy::explain_client(request.client);
   described_.show_body(config_.rules);
   meetings_ = policy::meet_all(config_.rules, request, config_.names);
-  const auto objection = evaluation_.collect(config_.rules, request, config_.names);
-  if (objection) {
-    settle(policy::describe(objection));
-    std::string fields, body;
-    append_objection(fields, body, objection, config_.client);
-    tell_answer(policy::status_of(objection), "application/json", fields, body);
-    told_.verdict.rule = objection.rule->name;
-    return;
-  }
-  auto outcomes = evaluation_.local.outcomes();
-  for (std::size_t i = 0; i < outcomes.size(); ++i)
-    outcomes[i] = table_.peek(evaluation_.local.charges()[i], now_);
+  if (!refused) objection = evaluation_.collect(config_.rules, request, config_.names);
+  if (objection) return object(objection);
+  (void)peek_refuses();
   for (const auto& charge : evaluation_.remote.charges()) looks_.push_back({.charge = charge});
+}
+
+// Looks at the lines of the table. Returns true if one of them refuses, as Gate::refused_here() has it.
+bool Explainer::peek_refuses() {
+  bool refuses = false;
+  const auto& bill = evaluation_.local;
+  auto outcomes = evaluation_.local.outcomes();
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const auto& charge = bill.charges()[i];
+    outcomes[i] = table_.peek(charge, now_);
+    const bool queues = std::holds_alternative<limit::LeakyBucket>(*charge.limiter);
+    refuses = refuses || (charge.enforced && !queues && !outcomes[i].allowed);
+  }
+  return refuses;
+}
+
+void Explainer::object(const policy::Objection& objection) {
+  settle(policy::describe(objection));
+  std::string fields, body;
+  append_objection(fields, body, objection, config_.client);
+  tell_answer(policy::status_of(objection), "application/json", fields, body);
+  told_.verdict.rule = objection.rule->name;
 }
 
 // It is answered before any limit is asked.

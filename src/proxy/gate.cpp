@@ -245,9 +245,18 @@ bool Gate::refused_unasked(base::TimePoint now) {
 }
 
 bool Gate::refuses_by_head(base::TimePoint now, Ruling& ruling) {
-  auto& evaluation = space_.evaluation;
+  ruling.objection = space_.evaluation.collect_by_head(config_.rules, space_.request, config_.names);
+  return refuses_so_far(now, ruling);
+}
+
+bool Gate::refuses_unverified(base::TimePoint now, Ruling& ruling) {
+  ruling.objection = space_.evaluation.collect_unverified(config_.rules, space_.request, config_.names);
+  return refuses_so_far(now, ruling);
+}
+
+// By the lines that some of the rules have made.
+bool Gate::refuses_so_far(base::TimePoint now, Ruling& ruling) {
   charged_at_ = heard_at_ = now;
-  ruling.objection = evaluation.collect_by_head(config_.rules, space_.request, config_.names);
   if (ruling.objection) return true;
   if (!refused_unasked(now) && !refused_here(now)) return false;
   ruling = rule();

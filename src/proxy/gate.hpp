@@ -42,6 +42,8 @@ class Gate {
   // Before a body is waited for that some rules ask for: whether the others refuse whatever it says. True:
   // `ruling` is final. False: nothing is charged, and decide_here() comes next.
   [[nodiscard]] bool refuses_by_head(base::TimePoint now, Ruling& ruling);
+  // The same before a token is verified: whether the rules refuse that need no claim of it.
+  [[nodiscard]] bool refuses_unverified(base::TimePoint now, Ruling& ruling);
 
   // What a delayed request waits for: the departure of the enforced line with the longest delay, and the rule
   // of that line. REQUIRES a decision of Delay.
@@ -106,6 +108,7 @@ class Gate {
   void leave_to_lane(const Departure& departure);
   [[nodiscard]] bool refused_unasked(base::TimePoint now);
   [[nodiscard]] bool refused_here(base::TimePoint now);
+  [[nodiscard]] bool refuses_so_far(base::TimePoint now, Ruling& ruling);
   [[nodiscard]] Ruling rule();
   [[nodiscard]] Ruling fall_back(limit::LineSet unasked);
   void count(const policy::Bill& bill, bool admitted);

@@ -47,6 +47,13 @@ std::string_view challenge_to(const policy::ClientSettings& client) noexcept {
   return bearer ? "WWW-Authenticate: Bearer\r\n" : "WWW-Authenticate: ApiKey\r\n";
 }
 
+// RFC 6750 §3: a request without a token hears no error, one with a token that is not accepted hears why.
+void append_challenge(std::string& fields, const policy::Objection& objection) {
+  fields += R"(WWW-Authenticate: Bearer error="invalid_token", error_description=")";
+  fields += policy::sentence_of(*objection.token);
+  fields += "\"\r\n";
+}
+
 }  // namespace
 
 void refuse_wait(policy::Decision& decision, const policy::Rule& rule, const limit::Limiter& limiter,
@@ -69,6 +76,10 @@ void append_objection(std::string& fields, std::string& body, const policy::Obje
                       const policy::ClientSettings& client) {
   const auto status = policy::status_of(objection);
   if (status == 415) fields = "Accept-Encoding: identity\r\n";  // RFC 9110 §15.5.16
+  if (objection.token && *objection.token != policy::TokenFault::Missing) {
+    append_challenge(fields, objection);
+    return http::append_error_json(body, status, policy::describe(objection));
+  }
   append_error(fields, body, status, policy::describe(objection), client);
 }
 

@@ -20,6 +20,8 @@ using observe::Amendment;
 using observe::RuleOutcome;
 
 constexpr std::string_view kWon = "won";
+// Stands for a token that was not verified, so rules that need its claims are left out, as they were then.
+constexpr std::string_view kUnverified = "?";
 
 const SaidRule* said_of(const Line& line, const policy::Rule& rule) noexcept {
   const auto found = std::find_if(line.rules.begin(), line.rules.end(),
@@ -116,6 +118,8 @@ void Cases::make_request(const Line& line) {
   client.device = line.device;
   client.tier = line.tier;
   client.country = line.country;
+  client.source = &candidate_.client;
+  if (line.unverified) client.token = kUnverified;
   if (routes_beyond)
     take_route_named(line.route);
   else if (const auto route = policy::find_route(candidate_.routes, request_))
@@ -175,7 +179,9 @@ std::vector<Forgotten> Cases::find_forgotten() const {
 // What a rule in memory counts ends with the process that wrote the line; what is in Redis goes on.
 void Cases::collect(const Line& line, Case& made) {
   const policy::NamingKeys keys{.table = {line.run, 1}, .shared = {0, 2}};
-  made.unmet_now = static_cast<bool>(evaluation_.collect(plain_, request_, keys));
+  const auto objection = line.unverified ? evaluation_.collect_unverified(plain_, request_, keys)
+                                         : evaluation_.collect(plain_, request_, keys);
+  made.unmet_now = static_cast<bool>(objection);
   told_bill_.clear();
   for (const auto* rule : told_) {
     add_told(*rule, line, told_bill_);

@@ -188,6 +188,7 @@ void read_replay(const json::object& replay, Line& line) {
   line.tier = text_in(replay, "tier");
   line.country = text_in(replay, "country");
   line.unmet = text_in(replay, "unmet");
+  line.unverified = flag_in(replay, "unverified");
   const auto* load = find(replay, "load");
   line.load.reset();
   if (load != nullptr && load->is_number()) line.load = load->to_number<double>();

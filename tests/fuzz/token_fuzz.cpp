@@ -80,13 +80,13 @@ void check_believed(std::string_view payload, const policy::Claims& claims) {
 
 void run(std::string_view input) {
   policy::Claims claims;
-  const bool believed = verifier().verify(input, kNow, claims);
+  const bool believed = !verifier().verify(input, kNow, claims);
   require(!believed || is_signed(input), "a token that nobody signed is refused");
   const auto end = std::min(input.find('\n'), input.size());
   const auto payload = input.substr(std::min(input.size(), end + 1));
   const auto text = base64url(input.substr(0, end)) + "." + base64url(payload);
-  if (verifier().verify(text + "." + signature_of(text), kNow, claims)) check_believed(payload, claims);
-  require(!verifier().verify(text + ".", kNow, claims), "a token without a signature is refused");
+  if (!verifier().verify(text + "." + signature_of(text), kNow, claims)) check_believed(payload, claims);
+  require(verifier().verify(text + ".", kNow, claims).has_value(), "a token without a signature is refused");
 }
 
 }  // namespace

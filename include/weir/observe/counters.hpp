@@ -15,6 +15,7 @@
 #include "weir/observe/top_clients.hpp"
 #include "weir/observe/verdict.hpp"
 #include "weir/policy/route.hpp"
+#include "weir/policy/token_fault.hpp"
 
 #include <array>
 #include <cstddef>
@@ -124,6 +125,12 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& evicted(Evicted was) const noexcept {
     return evicted_[static_cast<std::size_t>(was)];
   }
+  [[nodiscard]] Tally& token_faults(policy::TokenFault fault) noexcept {
+    return token_faults_[static_cast<std::size_t>(fault)];
+  }
+  [[nodiscard]] const Tally& token_faults(policy::TokenFault fault) const noexcept {
+    return token_faults_[static_cast<std::size_t>(fault)];
+  }
   // Answers that were read on after their client had left, by whether all of it came.
   [[nodiscard]] Tally& abandoned(bool whole) noexcept { return abandoned_[whole ? 1 : 0]; }
   [[nodiscard]] const Tally& abandoned(bool whole) const noexcept { return abandoned_[whole ? 1 : 0]; }
@@ -191,6 +198,7 @@ class alignas(64) Counters {
   std::array<Tally, kTunnelEnds> tunnels_;
   std::array<Tally, kHandshakes> handshakes_;
   std::array<Tally, kEvicted> evicted_;
+  std::array<Tally, policy::kTokenFaults> token_faults_;
   std::array<Tally, 2> abandoned_;
 };
 

@@ -66,6 +66,7 @@ struct ReplayRecord {
   limit::Turn turn = 0;           // of the charge; 0: nothing was charged in the table
   std::optional<base::Digest128> api_key;
   std::string_view user, org, service, device, tier, country;
+  bool unverified = false;     // nobody verified its token, so what its claims say is absent
   std::optional<double> load;  // where some rule looks at it
   std::string_view unmet;      // the rule that lacked what it asks for
   std::string_view closed;     // the rule whose store was away

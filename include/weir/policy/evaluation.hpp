@@ -36,6 +36,7 @@ struct Objection {
   std::optional<Ambiguity> ambiguity{};                 // something is said in ways that differ, or
   bool too_deep = false;                                // the JSON that says the cost is nested too deep
   http::Excess excess{};                                // the bound that is behind `ambiguity`, if any
+  std::optional<TokenFault> token{};                    // why `part` is missing, if a token was to say it
 
   explicit operator bool() const noexcept { return rule != nullptr; }
 };
@@ -109,6 +110,9 @@ class Evaluation {
 
   // The same of the rules alone that its head decides on, while its body is still to come.
   Objection collect_by_head(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
+
+  // The same of those rules alone that need neither a body nor the claims of a token which is not verified.
+  Objection collect_unverified(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
 
   // The same of one rule, whatever its mode: adds its lines where it applies, none where it objects.
   Objection meet(const Rule& rule, const Request& request, const NamingKeys& keys);

@@ -77,7 +77,12 @@ struct ClientIdentity {
   std::string_view api_key, user, org, service, device, tier;
   std::string_view country;              // of `address`: "CH"
   std::string_view certificate_subject;  // as Credentials::certificate_subject
-  const Claims* claims = nullptr;        // of a token that is genuine and in force; null: there is none
+  // A bearer token that nobody has verified yet; empty: there is none, or it was verified. Until then what
+  // would be read from its claims is absent.
+  std::string_view token;
+  const Claims* claims = nullptr;          // of a token that is genuine and in force; null: there is none
+  std::optional<TokenFault> token_fault;   // why the token was not accepted
+  const ClientSettings* source = nullptr;  // by which all this was read; null: by no settings
 };
 
 [[nodiscard]] bool is_trusted(const ClientSettings& settings, const base::IpAddress& address) noexcept;
@@ -88,6 +93,11 @@ struct ClientIdentity {
 // `peer`: the address at the other end of the connection (or what PROXY said).
 [[nodiscard]] ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& peer,
                                       const http::RequestHead& head, Credentials& credentials);
+
+// Verifies the token if nobody has yet, so a request pays for it once at most, and reads the attributes that
+// are claims; what the keys file says of a key's holder stands. Returns the fault that was found by this very
+// call. REQUIRES the credentials that the client was identified with.
+std::optional<TokenFault> verify_token(ClientIdentity& client, Credentials& credentials);
 
 // client_address() by these settings.
 [[nodiscard]] base::IpAddress forwarded_client(const ClientSettings& settings, const base::IpAddress& peer,

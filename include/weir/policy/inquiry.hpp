@@ -65,6 +65,8 @@ class DescribedRequest {
   // in it) gets 400. REQUIRES that the settings outlive it.
   [[nodiscard]] std::optional<http::Fault> read(const Inquiry& inquiry, const ClientSettings& settings,
                                                 const InquiryTime& time, double load);
+  // Verifies the request's token, if nobody has yet.
+  void verify_token() { (void)policy::verify_token(request_.client, credentials_); }
   // Shows the body to the rules as far as they ask for it. After the route is known.
   void show_body(std::span<const Rule> rules);
 

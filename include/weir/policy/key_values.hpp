@@ -20,6 +20,9 @@ struct KeyValue {
   std::string value;  // of `ip` the 16 bytes of the network
 };
 
+// Returns true if the request says the attribute, in one way.
+[[nodiscard]] bool has_value(const AttributeRef& attribute, const Request& request);
+
 // Of a request that the rule has a name for: a value for each part, in order.
 [[nodiscard]] std::vector<KeyValue> key_values(const Rule& rule, const Request& request);
 

@@ -7,11 +7,16 @@
 
 #include "weir/base/result.hpp"
 #include "weir/base/time.hpp"
+#include "weir/policy/token_fault.hpp"
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+struct evp_pkey_st;  // OpenSSL's EVP_PKEY
 
 namespace weir::policy {
 
@@ -34,28 +39,34 @@ struct TokenSettings {
   std::string issuer;        // what `iss` has to be; empty: anything
   std::string audience;      // what `aud` has to be or to hold; empty: anything
   base::Duration leeway{0};  // by which the issuer's clock may differ from this machine's
+  bool require_exp = false;  // a token without `exp` is refused
 };
 
-// Immutable; any thread may ask.
+struct TokenAlgorithm;
+
+// Immutable; any thread may ask. The key is parsed once, by make().
 class TokenVerifier {
  public:
   // An error names what is wrong: an unknown algorithm, a key that is none or of another kind, a secret
   // shorter than the hash (RFC 7518 §3.2).
   [[nodiscard]] static base::Result<TokenVerifier> make(TokenSettings settings);
 
-  // Fills `claims` and returns true where the token is genuine and in force at `now`, by the machine's clock:
+  // Returns nullopt and fills `claims` if the token is genuine and in force at `now`, by the machine's clock:
   // from `nbf` − leeway, included, to `exp` + leeway, not included (RFC 7519 §4.1.4, §4.1.5). A token without
-  // one of the two has no such bound. Otherwise `claims` is empty.
-  bool verify(std::string_view token, base::TimePoint now, Claims& claims) const;
+  // one of the two has no such bound. Otherwise returns why not, and `claims` is empty. Nothing of what the
+  // token says but its algorithm is looked at before its signature is found good.
+  [[nodiscard]] std::optional<TokenFault> verify(std::string_view token, base::TimePoint now,
+                                                 Claims& claims) const;
 
   [[nodiscard]] const TokenSettings& settings() const noexcept { return settings_; }
 
  private:
-  explicit TokenVerifier(TokenSettings settings, int algorithm)
-      : settings_(std::move(settings)), algorithm_(algorithm) {}
+  TokenVerifier(TokenSettings settings, const TokenAlgorithm& algorithm, std::shared_ptr<evp_pkey_st> key)
+      : settings_(std::move(settings)), algorithm_(&algorithm), key_(std::move(key)) {}
 
   TokenSettings settings_;
-  int algorithm_;  // libjwt's number
+  const TokenAlgorithm* algorithm_;
+  std::shared_ptr<evp_pkey_st> key_;  // null of HS…; shared by the copies of a verifier, and never changed
 };
 
 }  // namespace weir::policy

@@ -44,6 +44,8 @@ class Explainer {
   void read(const policy::Inquiry& asked, double load);
   void find_route();
   void meet_rules();
+  [[nodiscard]] bool peek_refuses();
+  void object(const policy::Objection& objection);
   void settle(const std::string& what);
   void turn_away(unsigned status, std::string_view what);
   void take_answers();

@@ -62,7 +62,8 @@ struct Line {
   std::optional<double> load;
   unsigned status = 0;
   Verdict verdict = Verdict::Admitted;
-  std::string_view unmet;  // the rule, of Unmet
+  std::string_view unmet;   // the rule, of Unmet
+  bool unverified = false;  // nobody verified its token, so what its claims say is absent
   std::vector<SaidRule> rules;
   std::vector<DoneAmendment> amendments;
 };

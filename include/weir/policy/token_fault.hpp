@@ -1,0 +1,53 @@
+// Why a bearer token is not accepted: words for logs, metrics and answers. Pure.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace weir::policy {
+
+enum class TokenFault : std::uint8_t {
+  Malformed,  // it is no signed token, or what it says is no JSON
+  Algorithm,  // it names another algorithm, or an extension that is not known here (`crit`)
+  Signature,  // the key did not sign it
+  Expired,    // `exp` is past
+  NotYet,     // `nbf` is still to come
+  Issuer,     // `iss` is another, or absent
+  Audience,   // `aud` is another, or absent
+  Missing,    // the request has no token, and a rule rejects it for that
+  Claim,      // the token lacks `exp` where `require_exp` is set, or a claim that a rule insists on
+};
+inline constexpr std::size_t kTokenFaults = 9;
+
+// The label of metrics, and what `weir explain` says.
+inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultNames{
+    "malformed", "algorithm", "signature", "expired", "not_yet", "issuer", "audience", "missing", "claim"};
+// The field `error` of the access log.
+inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultErrors{
+    "token_malformed", "token_algorithm", "token_signature", "token_expired", "token_not_yet",
+    "token_issuer",    "token_audience",  "token_missing",   "token_claim"};
+// For the client; without quotes and backslashes, as RFC 6750 §3 asks of error_description.
+inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultSentences{
+    "the token is malformed",
+    "the token is not signed with the algorithm that is expected",
+    "the signature of the token is wrong",
+    "the token has expired",
+    "the token is not valid yet",
+    "the token is of another issuer",
+    "the token is for another audience",
+    "the request has no token",
+    "the token lacks a claim that is required"};
+
+[[nodiscard]] constexpr std::string_view name_of(TokenFault fault) noexcept {
+  return kTokenFaultNames[static_cast<std::size_t>(fault)];
+}
+[[nodiscard]] constexpr std::string_view error_of(TokenFault fault) noexcept {
+  return kTokenFaultErrors[static_cast<std::size_t>(fault)];
+}
+[[nodiscard]] constexpr std::string_view sentence_of(TokenFault fault) noexcept {
+  return kTokenFaultSentences[static_cast<std::size_t>(fault)];
+}
+
+}  // namespace weir::policy

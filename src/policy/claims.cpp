@@ -1,0 +1,76 @@
+#include "weir/policy/claims.hpp"
+
+#include "weir/policy/key_values.hpp"
+
+#include <algorithm>
+
+namespace weir::policy {
+
+namespace {
+
+bool is_claim(Attribute kind, const ClientIdentity& client) noexcept {
+  if (kind == Attribute::Claim) return true;
+  if (client.source == nullptr) return false;
+  const auto claimed = [](const Source& source) { return source.kind == Source::Kind::Claim; };
+  switch (kind) {
+    case Attribute::User:
+      return claimed(client.source->user);
+    case Attribute::Org:
+      return claimed(client.source->org);
+    case Attribute::Service:
+      return claimed(client.source->service);
+    case Attribute::Device:
+      return claimed(client.source->device);
+    default:
+      return false;
+  }
+}
+
+bool needs_claims(const KeyPart& part, const Request& request) {
+  for (const auto& attribute : part) {
+    if (has_value(attribute, request)) return false;
+    if (is_claim(attribute.kind, request.client)) return true;
+  }
+  return false;
+}
+
+// As name_client(request, key) names who waits.
+bool is_queued_by_claim(const Rule& rule, const ClientIdentity& client) noexcept {
+  if (client.key_vouched || !client.user.empty() || !is_claim(Attribute::User, client)) return false;
+  const auto queues = [](const Variant& variant) { return limit::most_waiting(*variant.limiter) != 0; };
+  return limit::most_waiting(*rule.limiter) != 0 ||
+         std::any_of(rule.overrides.begin(), rule.overrides.end(), queues) ||
+         std::any_of(rule.tiers.begin(), rule.tiers.end(), queues);
+}
+
+}  // namespace
+
+bool needs_claims(const KeyPattern& pattern, const Request& request) {
+  return !request.client.token.empty() &&
+         std::any_of(pattern.begin(), pattern.end(),
+                     [&](const KeyPart& part) { return needs_claims(part, request); });
+}
+
+bool needs_claims(const Rule& rule, const Request& request) {
+  if (request.client.token.empty()) return false;
+  return (needs_claims(rule.key, request) || is_queued_by_claim(rule, request.client)) &&
+         rule.match.known(request) != Match::Known::No;
+}
+
+bool needs_claims(std::span<const Rule> rules, const Request& request) {
+  return !request.client.token.empty() && std::any_of(rules.begin(), rules.end(), [&](const Rule& rule) {
+    return needs_claims(rule, request);
+  });
+}
+
+std::optional<TokenFault> token_fault_behind(const KeyPart& part, const ClientIdentity& client) noexcept {
+  const bool verifies = client.source != nullptr && client.source->tokens;
+  if (!verifies || std::none_of(part.begin(), part.end(), [&](const AttributeRef& attribute) {
+        return is_claim(attribute.kind, client);
+      }))
+    return std::nullopt;
+  if (client.token_fault) return client.token_fault;
+  return client.claims == nullptr ? TokenFault::Missing : TokenFault::Claim;
+}
+
+}  // namespace weir::policy
