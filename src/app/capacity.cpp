@@ -30,10 +30,10 @@ std::string_view key_of_capacity(const Method& method) {
 
 }  // namespace
 
-// A queue admits one more than it holds: what departs at once takes none of its places.
+// A queue admits whatever does not take a hundred years.
 std::uint64_t most_at_once(const limit::Limiter& limiter) {
   const auto* spacing = limit::spacing(limiter);
-  return spacing != nullptr ? spacing->capacity() : limit::quota(limiter);
+  return spacing != nullptr ? spacing->largest_cost() : limit::quota(limiter);
 }
 
 std::uint64_t most_at_once(const policy::Rule& rule) {

@@ -147,14 +147,14 @@ base::Duration longest_wait(const Limiter& limiter) noexcept {
   return queue != nullptr ? queue->spacing().max_wait() : base::kForever;
 }
 
-// Departures lie T apart, and none farther ahead than max_wait.
-std::uint64_t most_waiting(const Limiter& limiter) noexcept {
+// Departures lie cost × T apart, and none farther ahead than max_wait.
+std::uint64_t most_waiting(const Limiter& limiter, Cost cost) noexcept {
   const auto* queue = std::get_if<LeakyBucket>(&limiter);
   if (queue == nullptr) return 0;
   const auto& spacing = queue->spacing();
   if (spacing.max_wait() == base::kForever) return queue->quota();
-  const auto departures =
-      divide(Ticks{micros(spacing.max_wait())} * spacing.rate().count, micros(spacing.rate().period));
+  const Ticks departures = Ticks{micros(spacing.max_wait())} * spacing.rate().count /
+                           (Ticks{std::max<Cost>(cost, 1)} * micros(spacing.rate().period));
   return static_cast<std::uint64_t>(std::min(Ticks{queue->quota()}, std::max(departures, Ticks{1})));
 }
 

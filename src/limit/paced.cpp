@@ -36,7 +36,7 @@ Step Gcra::step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept
 }
 
 base::Result<LeakyBucket> LeakyBucket::make(Rate limit, std::uint64_t queue, base::Duration max_wait) {
-  return wrapped<LeakyBucket>(Spacing::make(limit, queue + 1, max_wait),
+  return wrapped<LeakyBucket>(Spacing::make_queue(limit, queue + 1, max_wait),
                               [](const Spacing& s) { return LeakyBucket(s); });
 }
 

@@ -144,7 +144,7 @@ Gate::Delayed Gate::delayed() const {
       .charge = charge,
       .in_redis = in_redis,
       .overflow = outcome.overflow,
-      .shared_places = shared_places(*delayed.rule, *charge.limiter)};
+      .shared_places = shared_places(*delayed.rule, charge)};
   for (const auto* bill : asked())
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {
       const auto delay = bill->outcomes()[i].delay;

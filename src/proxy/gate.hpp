@@ -128,8 +128,8 @@ class Gate {
   [[nodiscard]] std::span<const policy::Bill* const> asked() const;
   // As a departure tells them.
   [[nodiscard]] static std::uint64_t shared_places(const policy::Rule& rule,
-                                                   const limit::Limiter& limiter) noexcept {
-    return policy::names_nobody(rule.key) ? limit::most_waiting(limiter) : 0;
+                                                   const limit::Charge& charge) noexcept {
+    return policy::names_nobody(rule.key) ? limit::most_waiting(*charge.limiter, charge.cost) : 0;
   }
   // From when on the outcomes of a bill count.
   [[nodiscard]] base::TimePoint since(const policy::Bill* bill) const noexcept {

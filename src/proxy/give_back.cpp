@@ -45,7 +45,7 @@ void Gate::refund_here(const limit::Charge& charge, base::TimePoint departure, b
       const auto& own = bill->charges()[i];
       if (own.key != charge.key) continue;
       refunded.rule = own.rule;
-      places = shared_places(*bill->line(i).rule, *charge.limiter);
+      places = shared_places(*bill->line(i).rule, charge);
     }
   refunded.departure = departure;
   space_.journal.note(refunded);

@@ -13,10 +13,11 @@ namespace weir::proxy {
 namespace {
 
 // Where no max_wait bounds the wait, others of a better priority could go first for ever: nobody waits longer
-// than twice the time in which a full queue empties, and a second.
-base::Duration longest_stay(const limit::Limiter& limiter) noexcept {
-  const auto said = limit::longest_wait(limiter);
-  return said != base::kForever ? said : 2 * limit::window(limiter) + std::chrono::seconds(1);
+// than twice the time in which a queue full of requests like it empties, and a second.
+base::Duration longest_stay(const limit::Charge& charge) noexcept {
+  const auto said = limit::longest_wait(*charge.limiter);
+  if (said != base::kForever) return said;
+  return 2 * limit::spacing(*charge.limiter)->window(charge.cost) + std::chrono::seconds(1);
 }
 
 // Whatever ends the wait, an exception too.
@@ -37,7 +38,7 @@ class Counted {
 // the wait as soon as it sees that coming for who is last, and the session's timer for everybody else.
 net::Task<Exchange::Ending> Exchange::await_turn() {
   const auto delayed = gate_.delayed();
-  const auto longest = longest_stay(*delayed.departure.charge.limiter);
+  const auto longest = longest_stay(delayed.departure.charge);
   Shaper::Ticket ticket(worker_.shaper, policy::name_client(space_->request, config_.names.table), priority_,
                         delayed.not_before, latest_ + longest);
   ticket_ = &ticket;

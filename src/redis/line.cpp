@@ -61,13 +61,6 @@ Ticks interval_of(const limit::Spacing& spacing) noexcept {
   return static_cast<std::uint64_t>(spacing.rate().period.count());
 }
 
-// How far ahead the TAT may lie for `need` more to fit, where it can ever fit.
-Ticks room_for(const limit::Spacing& spacing, Ticks need) noexcept {
-  const Ticks left = Ticks{spacing.capacity()} * interval_of(spacing) - need;
-  if (spacing.max_wait() == base::kForever) return left;
-  return std::min(left, Ticks(static_cast<std::uint64_t>(spacing.max_wait().count())) * spacing.rate().count);
-}
-
 struct ToCharge {
   limit::Cost cost;
   double enforced;
@@ -80,9 +73,9 @@ struct ToCharge {
   ChargeNumbers operator()(const L& limiter) const noexcept {
     const limit::Spacing& spacing = limiter.spacing();
     const std::uint64_t count = spacing.rate().count;
-    if (cost > spacing.capacity()) return {number(Kind::Spaced), enforced, number(count), -1};
+    if (cost > spacing.largest_cost()) return {number(Kind::Spaced), enforced, number(count), -1};
     const Ticks need = Ticks{cost} * interval_of(spacing);
-    const Length room(room_for(spacing, need), count), length(need, count);
+    const Length room(spacing.room(cost), count), length(need, count);
     return {number(Kind::Spaced), enforced,    number(count),     room.micros, room.part,
             length.micros,        length.part, leased ? 1.0 : 0.0};
   }
@@ -134,8 +127,8 @@ struct ToRefund {
   RefundNumbers operator()(const L& limiter) const noexcept {
     const limit::Spacing& spacing = limiter.spacing();
     const std::uint64_t count = spacing.rate().count;
-    // More than the capacity was never charged.
-    const Ticks held = Ticks{std::min(reserved, spacing.capacity())} * interval_of(spacing);
+    // More than that was never charged.
+    const Ticks held = Ticks{std::min(reserved, spacing.largest_cost())} * interval_of(spacing);
     if (leased) {
       assert(actual == 0);  // nothing with a lease is settled (app::obstacle_to_lease)
       const Length from(begin, count), length(held, count);

@@ -46,10 +46,12 @@ void check_admission(const Moment& m, const Step& step) {
   const auto spend = [&](Cost cost) {
     return limit::step(m.limiter, step.next, m.now, cost).outcome.allowed;
   };
+  // Of a queue: requests of this cost.
+  const bool queue = std::holds_alternative<limit::LeakyBucket>(m.limiter);
   if (out.remaining != 0 && out.remaining <= limit::kMaxCost)
-    require(spend(out.remaining), "what remains can be spent");
-  if (out.remaining < limit::kMaxCost && !std::holds_alternative<limit::LeakyBucket>(m.limiter))
-    require(!spend(out.remaining + 1), "and no more");
+    require(spend(queue ? m.cost : out.remaining), "what remains can be spent");
+  if (queue) require(out.remaining != 0 || !spend(m.cost), "and no more");
+  if (out.remaining < limit::kMaxCost && !queue) require(!spend(out.remaining + 1), "and no more");
   if (holds(m.limiter)) return;
   require(step.drained_at == drained_at(m.limiter, step.next), "drained_at is when its cell is");
   require(out.reset_after == step.drained_at - m.now, "reset_after says when");

@@ -63,7 +63,7 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
 // The longest that it delays anybody; kForever where nothing but its queue bounds that, or it delays nobody.
 [[nodiscard]] base::Duration longest_wait(const Limiter& limiter) noexcept;
 // How many units may wait in a queue: its places, or as many as leave within the longest wait. 0 of others.
-[[nodiscard]] std::uint64_t most_waiting(const Limiter& limiter) noexcept;
+[[nodiscard]] std::uint64_t most_waiting(const Limiter& limiter, Cost cost = 1) noexcept;
 // "token_bucket", "gcra", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log", "concurrency",
 // "adaptive_concurrency".
 [[nodiscard]] const char* algorithm_name(const Limiter& limiter) noexcept;

@@ -42,7 +42,9 @@ class Gcra {
 };
 
 // Queues: admits a request with the delay after which it may depart, so that departures are a steady `limit`.
-// At most `queue` wait (one that departs at once does not count), none longer than `max_wait`.
+// At most `queue` requests of one cost wait, whatever that cost is; one that departs at once does not count.
+// None waits longer than `max_wait`. A request takes all that wait ahead to cost what it costs itself:
+// the state is one instant, which tells how much is ahead, and not of how many requests.
 class LeakyBucket {
  public:
   [[nodiscard]] static base::Result<LeakyBucket> make(Rate limit, std::uint64_t queue,

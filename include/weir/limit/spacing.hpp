@@ -27,6 +27,10 @@ class Spacing {
   // `max_wait`: the longest that a TAT may lie ahead before a request is refused, whatever its cost.
   [[nodiscard]] static base::Result<Spacing> make(Rate rate, std::uint64_t capacity,
                                                   base::Duration max_wait = base::kForever);
+  // The same of a queue: its capacity counts requests, each of the cost of whoever asks. A request fits while
+  // at most `capacity` requests of its own cost, itself among them, lie between now and the TAT.
+  [[nodiscard]] static base::Result<Spacing> make_queue(Rate rate, std::uint64_t capacity,
+                                                        base::Duration max_wait);
 
   struct Step {
     Outcome outcome;      // without `delay`
@@ -56,18 +60,31 @@ class Spacing {
   [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
   // Longest wait allowed; kForever when the depth alone bounds it.
   [[nodiscard]] base::Duration max_wait() const noexcept { return max_wait_; }
-  // The time in which an empty bucket is whole again, rounded up.
-  [[nodiscard]] base::Duration window() const noexcept { return window_; }
+  // The time in which an empty bucket is whole again, or a queue full of requests of this cost has emptied,
+  // rounded up.
+  [[nodiscard]] base::Duration window(Cost cost = 1) const noexcept;
+  // The largest cost that fits while nothing is spent.
+  [[nodiscard]] std::uint64_t largest_cost() const noexcept;
+  // How far the TAT may lie ahead for a request of this cost to fit. REQUIRES cost ≤ largest_cost().
+  [[nodiscard]] Ticks room(Cost cost) const noexcept;
 
  private:
   Spacing() = default;
-  [[nodiscard]] Ticks spendable(Ticks wait) const noexcept;
+  // What a request of one cost is measured by.
+  struct Measure {
+    Ticks unit;     // what remains is counted in: T, or in a queue the request's cost × T
+    Ticks depth;    // how far ahead the TAT may come to lie
+    Ticks longest;  // how far ahead it may lie before; at most depth
+  };
+  [[nodiscard]] Measure measure(Cost cost) const noexcept;
+  [[nodiscard]] static Ticks spendable(Ticks wait, const Measure& by) noexcept;
 
   Rate rate_;
   std::uint64_t capacity_ = 1;
   std::uint64_t interval_ = 1;  // T in ticks
   Ticks depth_ = 1;             // capacity × T
-  Ticks longest_ = 1;           // max_wait in ticks, at most depth
+  Ticks longest_ = 1;           // max_wait in ticks
+  bool counts_requests_ = false;
   base::Duration max_wait_{base::kForever};
   base::Duration window_{};
 };

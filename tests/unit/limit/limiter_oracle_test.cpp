@@ -86,20 +86,23 @@ class Departures {
     const Fraction departs = promised_.empty() ? arrival : promised_.back().ends;
     const Fraction wait = departs - arrival;
     if (rule_.max_wait != base::kForever && wait > micros(rule_.max_wait)) return std::nullopt;
-    // The queue holds capacity intervals of work, what is being served included.
-    if (wait + interval_ * units(cost) > interval_ * units(rule_.capacity)) return std::nullopt;
-    promised_.push_back({departs, departs + interval_ * units(cost)});
+    // As many requests as the queue has places lie ahead at most, if all of them cost the same.
+    const Fraction need = interval_ * units(cost);
+    if (wait > need * units(rule_.capacity - 1)) return std::nullopt;
+    if (wait + need > Fraction(Whole(36'525) * 86'400 * 1'000'000)) return std::nullopt;
+    promised_.push_back({departs, departs + need, cost});
     return wait;
   }
   void withdraw_last() { promised_.pop_back(); }
-  [[nodiscard]] std::size_t waiting(TimePoint now) const {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(promised_, [&](const Promise& p) { return p.departs > micros(now); }));
+  [[nodiscard]] std::size_t waiting(TimePoint now, Cost cost) const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        promised_, [&](const Promise& p) { return p.departs > micros(now) && p.cost == cost; }));
   }
 
  private:
   struct Promise {
     Fraction departs, ends;
+    Cost cost;
   };
   Case rule_;
   Fraction interval_;
@@ -193,7 +196,7 @@ TEST(LimiterOracle, LeakyBucketIsAQueueWithDepartures) {
       if (wait) {
         ASSERT_EQ(Whole(s.outcome.delay.count()), ceil(*wait));
         ASSERT_LE(s.outcome.delay, c.max_wait);
-        ASSERT_LE(oracle.waiting(now), quota(c.limiter));
+        ASSERT_LE(oracle.waiting(now, cost), quota(c.limiter));
       }
       cell = s.next;
       if (wait && dice.one_in(4)) {

@@ -82,6 +82,35 @@ TEST(LeakyBucket, DepartsAtAConstantRate) {
   EXPECT_EQ(client.ask(10ms).delay, 500ms);
 }
 
+TEST(LeakyBucket, QueueCountsRequestsWhateverTheyCost) {
+  for (const Cost cost : {1, 2, 5, 7}) {
+    Client client(leaky_bucket("10/s", 3));
+    for (int i = 0; i <= 3; ++i) {
+      const auto outcome = client.ask(0ms, cost);
+      EXPECT_TRUE(outcome.allowed) << i << " of cost " << cost;
+      EXPECT_EQ(outcome.delay, 100ms * i * cost);
+      EXPECT_EQ(outcome.remaining, 3U - i);
+    }
+    EXPECT_EQ(client.ask(0ms, cost).retry_after, 100ms * cost);
+    EXPECT_TRUE(client.ask(100ms * cost, cost).allowed);
+  }
+}
+
+TEST(LeakyBucket, ARequestThatLeavesAtOnceTakesNoPlaceWhateverItCosts) {
+  Client client(leaky_bucket("10/s", 0));
+  EXPECT_EQ(client.ask(0ms, 5).delay, 0ms);
+  EXPECT_EQ(client.ask(0ms, 5).retry_after, 500ms);
+  EXPECT_EQ(client.ask(500ms, 5).delay, 0ms);
+}
+
+// Of requests that cost differently each takes all ahead of it to cost what it costs itself.
+TEST(LeakyBucket, ADearRequestAheadCountsAsManyCheapOnes) {
+  Client client(leaky_bucket("10/s", 3));
+  EXPECT_TRUE(client.ask(0ms, 5).allowed);
+  EXPECT_EQ(client.ask(0ms, 1).retry_after, 200ms);
+  EXPECT_EQ(client.ask(0ms, 2).delay, 500ms);
+}
+
 TEST(LeakyBucket, AnUnevenIntervalNeverDrifts) {
   Client client(leaky_bucket("3/7s", 3'000'000));
   for (std::int64_t i = 0; i < 3'000'000; ++i)
