@@ -19,6 +19,10 @@ namespace {
 // connection goes.
 constexpr std::uint64_t kDiscarded = 64 << 10;
 
+// The access log's `failure` of requests that say too much by name, or whose path has several readings.
+constexpr std::string_view kTooManyParameters = "too_many_parameters";
+constexpr std::string_view kAmbiguousPath = "ambiguous_path";
+
 }  // namespace
 
 Exchange::Exchange(Session& session)
@@ -106,26 +110,17 @@ net::Task<Exchange::Ending> Exchange::turn_away(Barrier barrier) {
   auto& counters = worker_.counters;
   if (barrier == Barrier::HeadTooLarge) counters.client_errors(ClientError::HeadTooLarge).add();
   if (barrier == Barrier::BodyTooLarge) counters.client_errors(ClientError::BodyTooLarge).add();
-  if (barrier == Barrier::Excess) note_excess();
-  if (barrier == Barrier::PathAmbiguous) note_ambiguous_path();
-  if (barrier == Barrier::Ambiguous) {
-    counters.client_errors(ClientError::BadHead).add();
-    failure_ = "ambiguous_credential";
-  }
+  if (barrier == Barrier::Excess) note_client_error(ClientError::Excess, kTooManyParameters);
+  if (barrier == Barrier::PathAmbiguous) note_client_error(ClientError::BadHead, kAmbiguousPath);
+  if (barrier == Barrier::Ambiguous) note_client_error(ClientError::BadHead, "ambiguous_credential");
   if (barrier == Barrier::Excess) return error(400, policy::describe(space_->head.excess()));
   const auto said = answer_at(barrier, space_->request);
   return error(said.status, said.what);
 }
 
-// Counts a request that says more by name than is read.
-void Exchange::note_excess() {
-  worker_.counters.client_errors(observe::ClientError::Excess).add();
-  failure_ = "too_many_parameters";
-}
-
-void Exchange::note_ambiguous_path() {
-  worker_.counters.client_errors(observe::ClientError::BadHead).add();
-  failure_ = "ambiguous_path";
+void Exchange::note_client_error(observe::ClientError error, std::string_view failure) {
+  worker_.counters.client_errors(error).add();
+  failure_ = failure;
 }
 
 // Faults that verifying finds are counted there, whether or not a rule refuses the request for them.
@@ -209,8 +204,9 @@ void Exchange::note_standing(const policy::Decision& decision) {
 
 net::Task<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
   if (ruling.objection) {
-    if (ruling.objection.excess) note_excess();
-    if (policy::is_about_path(ruling.objection)) note_ambiguous_path();
+    if (ruling.objection.excess) note_client_error(observe::ClientError::Excess, kTooManyParameters);
+    if (policy::is_about_path(ruling.objection))
+      note_client_error(observe::ClientError::BadHead, kAmbiguousPath);
     if (ruling.objection.token) note_token_fault(*ruling.objection.token);
     space_->text.clear();
     append_objection(space_->standing, space_->text, ruling.objection, config_.client);

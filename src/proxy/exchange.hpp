@@ -50,18 +50,15 @@ class Exchange {
   // After Ending::DropRest: what the client still sends of a request that was answered, within a bound.
   [[nodiscard]] const BodySource& rest_of_body() const noexcept { return *request_body_; }
 
-  // Ends whatever waits: a departure, an upstream.
-  void cancel() noexcept;
+  void cancel() noexcept;  // ends whatever waits: a departure, an upstream
 
  private:
   [[nodiscard]] net::Task<Ending> turn_away(Barrier barrier);
-  void note_excess();
-  void note_ambiguous_path();
+  void note_client_error(observe::ClientError error, std::string_view failure);
   [[nodiscard]] bool is_refused_unverified(Ruling& ruling);
   void verify_token();
   void note_token_fault(policy::TokenFault fault);
-  // Shows the body to the rules that ask for it, then decides.
-  [[nodiscard]] net::Task<Ending> inspect();
+  [[nodiscard]] net::Task<Ending> inspect();  // shows the body to the rules that ask for it, then decides
   [[nodiscard]] net::Task<Ending> read_body(std::uint64_t most);
   [[nodiscard]] net::Task<BodySource::Status> gather_body(std::uint64_t most);
   void release_body() noexcept;
@@ -103,7 +100,6 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> forward(upstream::Pool& pool);
   void write_request(Attempt& attempt);
   void write_head(const Attempt& attempt, std::string_view host);
-  // False when there is none left to try.
   void begin_attempts(upstream::Pool& pool, Attempt& attempt);
   void arm(Attempt& attempt, base::Duration wait) noexcept;
   [[nodiscard]] bool lease_server(upstream::Pool& pool, Attempt& attempt);
@@ -169,7 +165,6 @@ class Exchange {
   Gate gate_;
   std::optional<std::size_t> route_;
   std::string_view head_bytes_;
-
   policy::Priority priority_ = policy::kDefaultPriority;
   bool in_flight_ = false;            // counted by the worker's InFlight
   Shaper::Ticket* ticket_ = nullptr;  // while waiting for a departure
@@ -182,7 +177,6 @@ class Exchange {
   bool no_memory_ = false;          // the body that a rule reads exceeds max_body_memory
   bool client_stalls_ = false;      // it does not take the answer that waits for it
   bool slow_ = false;               // it sent what a rule reads, or took its answer, slower than min_rate
-
   // For the account.
   base::TimePoint started_{};
   base::TimePoint machine_started_{};  // the same by the machine's clock, which is read this once
