@@ -75,7 +75,8 @@ void tell_redis(MetricsPage& page) {
   Family amendments =
       page.counter("weir_redis_amendments_total", "Charges given back or settled, and places renewed.");
   Family lost =
-      page.counter("weir_redis_amendments_lost_total", "Of those, not carried out as far as is known.");
+      page.counter("weir_redis_amendments_lost_total",
+                   "Of those, not carried out as far as is known; and charges whose answer was never heard.");
   Family gaps = page.counter(
       "weir_lease_gaps_lost_total",
       "Of what went back to buckets between others' places: what was in more gaps than are kept.");

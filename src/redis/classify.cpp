@@ -41,10 +41,28 @@ StoreError classify(std::string_view text) noexcept {
   return StoreError::ServerError;
 }
 
+std::string readable(std::string_view text) {
+  constexpr std::size_t kMost = 200;
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (const char c : text.substr(0, kMost)) {
+    const auto octet = static_cast<unsigned char>(c);
+    if (octet >= 0x20 && octet != 0x7f) {
+      out += c;
+      continue;
+    }
+    out += "\\x";
+    out += kDigits[octet >> 4];
+    out += kDigits[octet & 15];
+  }
+  if (text.size() > kMost) out += " ...";
+  return out;
+}
+
 std::string advised(std::string_view text) {
-  if (text.starts_with("MOVED ")) return std::string(text) + R"( (topology = "cluster" follows that))";
+  if (text.starts_with("MOVED ")) return readable(text) + R"( (topology = "cluster" follows that))";
   const bool right = text.starts_with("NOPERM") || is_denied_within(text);
-  return std::string(text) + (right ? " (docs/distributed.md, Rights, says what weir's user needs)" : "");
+  return readable(text) + (right ? " (docs/distributed.md, Rights, says what weir's user needs)" : "");
 }
 
 bool is_turned_away(std::string_view text) noexcept {

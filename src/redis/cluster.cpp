@@ -2,6 +2,7 @@
 #include "redis/cluster.hpp"
 
 #include "redis/bill.hpp"
+#include "redis/classify.hpp"
 #include "redis/command.hpp"
 #include "redis/greeting.hpp"
 #include "redis/run_ended.hpp"
@@ -129,7 +130,7 @@ net::Awaitable<net::ErrorCode> Store::Cluster::ask(const base::Endpoint& node, s
   for (std::size_t i = 0; i < greeting.steps.size() && !ec; ++i) {
     ec = co_await asked_.hear();
     if (ec || asked_.reply().kind != Reply::Kind::Error) continue;
-    why = node.to_string() + ": " + asked_.reply().text;
+    why = node.to_string() + ": " + readable(asked_.reply().text);
     co_return StoreError::NotAllowed;
   }
   if (ec) {

@@ -132,7 +132,7 @@ class Inspector {
     if (ec) co_return ec;
     const Reply& reply = redis_.reply();
     if (reply.kind == Reply::Kind::Error && is_turned_away(reply.text)) {
-      found_.unreachable = reply.text;
+      found_.unreachable = readable(reply.text);
       co_return StoreError::NotAllowed;
     }
     if (!denied("INFO")) found_.facts = read_info(reply.text);
@@ -216,7 +216,7 @@ class Inspector {
   bool denied(const char* what) {
     const Reply& reply = redis_.reply();
     if (reply.kind != Reply::Kind::Error) return false;
-    found_.denied.push_back(std::string(what) + ": " + reply.text);
+    found_.denied.push_back(std::string(what) + ": " + readable(reply.text));
     return true;
   }
 

@@ -12,6 +12,15 @@ namespace {
 constexpr std::size_t kMaxUnread = 1 << 20;
 constexpr std::size_t kMaxNumbers = 4096;
 constexpr std::size_t kMaxWords = 1024;
+constexpr std::size_t kMaxReply = 1 << 20;
+constexpr std::size_t kElement = 16;  // octets that an element without any is counted as
+constexpr int kMaxDepth = 8;
+
+bool is_too_deep(const redisReadTask* task) noexcept {
+  int depth = 0;
+  for (; task != nullptr && depth <= kMaxDepth; task = task->parent) ++depth;
+  return depth > kMaxDepth;
+}
 
 }  // namespace
 
@@ -21,8 +30,13 @@ struct ReplyBuilder {
   static Reply& reply_of(const redisReadTask* task) {
     return static_cast<ReplyReader*>(task->privdata)->reply_;
   }
+  // hiredis takes null for want of memory, and fails.
+  static bool takes(const redisReadTask* task, std::size_t octets) {
+    return static_cast<ReplyReader*>(task->privdata)->takes(octets);
+  }
 
   static void* text(const redisReadTask* task, char* bytes, std::size_t size) {
+    if (!takes(task, size)) return nullptr;
     Reply& reply = reply_of(task);
     if (task->parent != nullptr) {
       reply.kind = Reply::Kind::Other;
@@ -37,12 +51,14 @@ struct ReplyBuilder {
   }
 
   static void* array(const redisReadTask* task, int) {
+    if (!takes(task, 0) || is_too_deep(task)) return nullptr;
     Reply& reply = reply_of(task);
     reply.kind = task->parent == nullptr ? Reply::Kind::Numbers : Reply::Kind::Other;
     return &reply;
   }
 
   static void* number(const redisReadTask* task, long long value) {
+    if (!takes(task, 0)) return nullptr;
     Reply& reply = reply_of(task);
     if (task->parent == nullptr) reply.kind = Reply::Kind::Number;
     if (reply.numbers.size() < kMaxNumbers)
@@ -53,6 +69,7 @@ struct ReplyBuilder {
   }
 
   static void* nil(const redisReadTask* task) {
+    if (!takes(task, 0)) return nullptr;
     Reply& reply = reply_of(task);
     reply.kind = task->parent == nullptr ? Reply::Kind::Nil : Reply::Kind::Other;
     return &reply;
@@ -81,8 +98,14 @@ void ReplyReader::reset() {
   if (reader == nullptr) throw std::bad_alloc();
   reader->privdata = this;
   reader_.reset(reader);
+  size_ = 0;
   reply_.numbers.clear();
   reply_.words.clear();
+}
+
+bool ReplyReader::takes(std::size_t octets) noexcept {
+  size_ += octets + kElement;
+  return size_ <= kMaxReply;
 }
 
 void ReplyReader::feed(std::string_view bytes) {
@@ -93,6 +116,7 @@ void ReplyReader::feed(std::string_view bytes) {
 ReplyReader::Next ReplyReader::next() {
   auto* reader = static_cast<redisReader*>(reader_.get());
   if (reader->ridx == -1) {  // between replies, not within one
+    size_ = 0;
     reply_.numbers.clear();
     reply_.words.clear();
   }

@@ -41,7 +41,7 @@ class ReplyReader {
   enum class Next : std::uint8_t {
     Ready,
     Incomplete,  // feed more
-    Malformed,   // not RESP, or a reply beyond 1 MiB: drop the connection
+    Malformed,   // not RESP, or a reply beyond 1 MiB or eight arrays deep: drop the connection
   };
   // The next whole reply; `reply()` is valid until the next call.
   [[nodiscard]] Next next();
@@ -52,7 +52,11 @@ class ReplyReader {
   struct Free {
     void operator()(void* reader) const noexcept;
   };
+  // Notes one more element of the reply; false where the reply has become too large.
+  [[nodiscard]] bool takes(std::size_t octets) noexcept;
+
   Reply reply_;
+  std::size_t size_ = 0;  // octets of the reply under way, each element of it counted as 16 more
   std::unique_ptr<void, Free> reader_;  // a redisReader
 };
 

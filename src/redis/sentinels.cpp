@@ -1,5 +1,6 @@
 #include "redis/sentinels.hpp"
 
+#include "redis/classify.hpp"
 #include "redis/command.hpp"
 #include "redis/greeting.hpp"
 
@@ -109,7 +110,7 @@ net::Awaitable<net::ErrorCode> Sentinels::ask_one(const base::Endpoint& sentinel
   if (!ec) ec = co_await asked_.ask(question_);
   const std::string who = "sentinel " + sentinel.to_string();
   if (ec == StoreError::NotAllowed || (!ec && is_refusal(asked_.reply()))) {
-    why_ = who + ": " + asked_.reply().text;
+    why_ = who + ": " + readable(asked_.reply().text);
     co_return StoreError::NotAllowed;
   }
   if (ec) {

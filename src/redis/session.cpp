@@ -176,7 +176,7 @@ net::Awaitable<net::ErrorCode> Store::Session::sign_in() {
       co_return classify(reply.text);
     }
     if (step == Step::Role && is_no_master(reply)) {
-      last_error_ = "it is a " + reply.words.front() + ", no master";
+      last_error_ = "it is a " + readable(reply.words.front()) + ", no master";
       co_return StoreError::ReadOnly;
     }
     if (step == Step::LoadCharge) charge_sha_ = reply.text;
@@ -190,7 +190,7 @@ net::Awaitable<net::ErrorCode> Store::Session::send_greeting(std::string_view by
   if (!ec) co_return ec;
   const std::string why = wire_.why();
   const net::ErrorCode unheard = co_await read_reply();  // whoever turns us away says why, and hangs up
-  last_error_ = unheard ? why : reader_.reply().text;
+  last_error_ = unheard ? why : readable(reader_.reply().text);
   co_return StoreError::ConnectionLost;
 }
 

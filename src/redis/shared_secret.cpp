@@ -1,5 +1,6 @@
 #include "weir/redis/shared_secret.hpp"
 
+#include "redis/classify.hpp"
 #include "redis/cluster_slots.hpp"
 #include "redis/command.hpp"
 #include "redis/complaint.hpp"
@@ -239,7 +240,7 @@ net::Awaitable<bool> SharedSecret::Asking::say(const std::string& command, Targe
     }
     const Reply& reply = redis_.reply();
     if (reply.kind != Reply::Kind::Error) co_return true;
-    why_ = reply.text;
+    why_ = readable(reply.text);
     auto elsewhere = redirection_in(reply.text, target.address);
     if (!elsewhere || settings_.topology != Topology::Cluster) co_return false;
     target = {std::move(elsewhere->to), elsewhere->kind == Redirection::Kind::Ask};

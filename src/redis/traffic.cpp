@@ -29,6 +29,16 @@ LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
   return groups;
 }
 
+// How many lines a call that was sent may have charged without anybody having heard of it.
+std::size_t unheard_charges(const Pipeline::Entry& entry) noexcept {
+  std::size_t lines = 0;
+  if (entry.purpose != Purpose::Charge || entry.number == 0) return 0;  // of those gathered none was sent
+  for (const auto& bill : entry.bills)
+    if (bill.call == nullptr || !bill.call->looks)
+      for (const auto& line : bill.lines()) lines += line.enforced ? 1U : 0U;
+  return lines;
+}
+
 }  // namespace
 
 net::Task<net::ErrorCode> Store::Session::charge(Charges charges, Outcomes outcomes,
@@ -286,6 +296,7 @@ std::vector<std::coroutine_handle<>> Store::Session::fail_all(StoreError error) 
       count(stats_.refunds_lost, entry.amended);
       refunds_.note(entry.refunded, std::chrono::steady_clock::now());  // it may have been carried out
     }
+    count(stats_.refunds_lost, unheard_charges(entry));
     for (const auto& bill : entry.bills) {
       if (bill.call == nullptr) continue;
       if (bill.call->waiting == nullptr) count(stats_.failures);

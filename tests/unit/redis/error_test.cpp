@@ -23,6 +23,13 @@ TEST(Classify, KnowsWhatRedisMeans) {
       StoreError::OutOfMemory);
 }
 
+TEST(Classify, CutsAndEscapesTheTextsOfAServer) {
+  EXPECT_EQ(readable("ERR a\r\nb\x7f"), "ERR a\\x0d\\x0ab\\x7f");
+  EXPECT_EQ(readable(std::string(200, 'x')), std::string(200, 'x'));
+  EXPECT_EQ(readable(std::string(100'000, 'x')), std::string(200, 'x') + " ...");
+  EXPECT_EQ(advised("ERR " + std::string(100'000, 'x')).size(), 204U);
+}
+
 TEST(Classify, KnowsWhatAScriptMayNotDo) {
   for (const char* text :
        {"ERR Error running script (call to f_0123): @user_script:12: @user_script: 12: The user executing "

@@ -32,6 +32,21 @@ TEST_F(Patience, WhereNothingElseIsAskedWhatIsGivenBackFindsThatNobodyAnswers) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
+// Redis may carry it out once it is awake; nobody is left to give it back.
+TEST_F(Patience, AChargeWhoseAnswerIsNeverHeardIsCountedAsLost) {
+  Server server;
+  auto settings = Worker::settings_for(server, 200ms);
+  settings.lease_time = 900ms;
+  Worker worker(settings);
+  ASSERT_TRUE(worker.turn_until_up());
+  server.freeze();
+  EXPECT_EQ(worker.charge(bill_).error, StoreError::Timeout);
+  EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U) << "its answer may still come";
+  EXPECT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds_lost.load() == 1; }));
+  server.thaw();
+  ASSERT_TRUE(worker.turn_until_up());
+}
+
 TEST_F(Patience, AChargeBehindWhatIsGivenBackWaitsNoLongerThanTheTimeout) {
   Server server;
   auto settings = Worker::settings_for(server, 30ms);

@@ -102,5 +102,44 @@ TEST(ReplyReader, KeepsNoReplyWithoutBound) {
   EXPECT_LE(other.reply().numbers.size(), 4096U);
 }
 
+TEST(ReplyReader, BoundsAReplyOfManyWordsAsAWhole) {
+  ReplyReader reader;
+  reader.feed("*1024\r\n");
+  const std::string word = "$65536\r\n" + std::string(65'536, 'x') + "\r\n";
+  auto next = Next::Incomplete;
+  int fed = 0;
+  for (; fed < 1023 && next == Next::Incomplete; ++fed) {
+    reader.feed(word);
+    next = reader.next();
+  }
+  EXPECT_EQ(next, Next::Malformed);
+  EXPECT_LE(fed, 16);
+}
+
+TEST(ReplyReader, BoundsElementsAndDepth) {
+  for (const std::string element : {":1\r\n", "$-1\r\n", "*0\r\n"}) {
+    ReplyReader reader;
+    std::string reply = "*100000\r\n";
+    for (int i = 0; i < 99'999; ++i) reply += element;
+    reader.feed(reply);
+    EXPECT_EQ(reader.next(), Next::Malformed) << element;
+  }
+  for (int depth = 1; depth < 20; ++depth) {
+    ReplyReader reader;
+    for (int i = 0; i < depth; ++i) reader.feed("*1\r\n");
+    reader.feed(":1\r\n");
+    EXPECT_EQ(reader.next() == Next::Ready, depth <= 8) << depth;
+  }
+}
+
+TEST(ReplyReader, BoundsEachReplyByItself) {
+  ReplyReader reader;
+  const std::string reply = "$600000\r\n" + std::string(600'000, 'x') + "\r\n";
+  for (int i = 0; i < 4; ++i) {
+    reader.feed(reply);
+    EXPECT_EQ(reader.next(), Next::Ready) << i;
+  }
+}
+
 }  // namespace
 }  // namespace weir::redis
