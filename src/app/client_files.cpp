@@ -73,27 +73,27 @@ void ClientFiles::watch(std::vector<Use> uses) {
 
 // The stamps come first: what is written while we read differs from them at the next look.
 std::vector<std::string> ClientFiles::look() {
-  std::vector<const Use*> changed;
+  std::vector<Use*> changed;
   for (auto& use : uses_) {
     auto found = net::stamps_of(use.tls);
-    if (found == use.read) continue;
+    if (found == use.read && use.fault.empty()) continue;
+    if (found != use.read) use.fault.clear();  // what is still wrong is said of the new files as well
     use.read = std::move(found);
-    const auto tried = net::try_files(use.tls);
-    if (!tried) {
+    if (const auto tried = net::try_files(use.tls))
+      changed.push_back(&use);
+    else
       refuse(use, tried.error().message);
-      continue;
-    }
-    use.own = *tried;
-    changed.push_back(&use);
   }
   std::vector<std::string> lines;
   if (changed.empty()) return lines;
-  const auto renewed = renew_(changed);
-  for (const auto* use : changed) {
+  const auto renewed = renew_({changed.begin(), changed.end()});
+  for (auto* use : changed) {
     if (!renewed) {
       refuse(*use, renewed.error().message);
       continue;
     }
+    use->fault.clear();
+    if (const auto read = net::try_files(use->tls)) use->own = *read;
     ++renewed_;
     log_.info(lines.emplace_back("TLS to " + use->who() + ": files read anew"));
     warn_of(*use);
@@ -101,7 +101,10 @@ std::vector<std::string> ClientFiles::look() {
   return lines;
 }
 
-void ClientFiles::refuse(const Use& use, const std::string& why) {
+// Files that cannot be used are tried again at each look, and said to be faulty once.
+void ClientFiles::refuse(Use& use, const std::string& why) {
+  if (use.fault == why) return;
+  use.fault = why;
   ++faulty_;
   log_.warning("TLS to " + use.who() + ": files changed, what was read before stays in force: " + why);
 }

@@ -1,6 +1,5 @@
-// The files of TLS that weir speaks as a client: whom it believes and what it shows to upstreams, webhooks
-// and Redis. Files that changed are taken up while weir runs, as those of listeners are
-// (app/certificates.hpp).
+// The certificate files of connections that weir opens with TLS: to upstreams, webhooks and Redis. weir reads
+// changed files while it runs, as it does those of listeners (app/certificates.hpp).
 #pragma once
 
 #include "weir/admin/figures.hpp"
@@ -29,6 +28,7 @@ class ClientFiles {
     std::string name;  // of the upstream
     net::TlsClientSettings tls;
     net::FileStamps read{};  // of the files when they were read last
+    std::string fault{};     // why the files, as they are now, are not in force; empty: they are
     net::OwnCertificate own{};
 
     [[nodiscard]] std::string who() const;
@@ -46,10 +46,10 @@ class ClientFiles {
   ClientFiles(net::Executor executor, Log& log, Renew renew)
       : timer_(executor), log_(log), renew_(std::move(renew)) {}
 
-  // These are in force from now on; one that was there before keeps the stamps of what it has read.
+  // Watches the files of these uses. A use that was watched before keeps the stamps of what was read.
   void watch(std::vector<Use> uses);
-  // Takes up files that changed, and returns a line for each use of them. Faulty ones change nothing: the log
-  // says so once.
+  // Reads files that changed, and returns a line for each use of them. A faulty file changes nothing: the log
+  // names it once, and each later look tries it again.
   std::vector<std::string> look();
   // Looks again and again, in place of what was asked for before; 0 for never.
   void look_every(base::Duration period);
@@ -57,7 +57,7 @@ class ClientFiles {
   void add_to(admin::TlsFigures& figures) const;
 
  private:
-  void refuse(const Use& use, const std::string& why);
+  void refuse(Use& use, const std::string& why);
   void warn_of(const Use& use);
 
   net::Timer timer_;

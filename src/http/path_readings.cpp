@@ -142,6 +142,12 @@ void remove_parameters(std::string& path) {
   path = std::move(names);
 }
 
+// Whether ';' stands in it for any decoder.
+bool may_have_parameters(std::string_view text) noexcept {
+  return text.find(';') != std::string_view::npos || text.find("%3") != std::string_view::npos ||
+         text.find("%25") != std::string_view::npos;
+}
+
 class Finder {
  public:
   Finder(std::string_view raw, std::string_view normal, PathReadings& readings)
@@ -150,17 +156,21 @@ class Finder {
   void find() {
     read_in_all_styles(raw_);
     if (const auto usual = without_odd(raw_); usual != raw_) read_in_all_styles(usual);
+    if (readings_.others.size() > kMostReadings) readings_.too_many = true;
     if (readings_.too_many) readings_.others.clear();
   }
 
  private:
   void read_in_all_styles(std::string_view text) {
     const auto spelling = path_spelling(text);
+    const bool parameters = may_have_parameters(text);
     for (const auto dropped : {Parameters::All, Parameters::Plain, Parameters::None})
       for (const bool merge_first : {true, false}) {
+        if (!parameters && dropped != Parameters::All) return;
         const PathStyle style{dropped, merge_first};
         read(text, style);
         read_decoded(spelling, style);
+        if (!has_room_for(text.size())) return;
         write_path(text, style, once_);
         read(once_, style);
         read_decoded(once_, style);
@@ -169,10 +179,12 @@ class Finder {
 
   // What a server makes of it that decodes once more.
   void read_decoded(std::string_view text, PathStyle style) {
+    if (readings_.too_many) return;
     if (const auto decoded = decoded_once(text); decoded != text) read(decoded, style);
   }
 
   void read(std::string_view text, PathStyle style) {
+    if (readings_.too_many) return;
     const unsigned found = slash_kinds(text);
     for (unsigned kinds = 0; kinds <= (kSlash | kBackslash); ++kinds)
       if ((kinds & ~found) == 0 && has_room_for(text.size())) {

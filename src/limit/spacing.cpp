@@ -12,6 +12,10 @@ namespace weir::limit {
 
 namespace {
 
+// How many microseconds of a queue one request may take, though the queue is shorter: a client that tells its
+// cost could otherwise keep a queue that others share shut for years.
+constexpr Ticks kDearest = 60'000'000;
+
 constexpr base::Duration ceil_micros(Ticks ticks, std::uint64_t per_micro) noexcept {
   constexpr Ticks kMost = std::numeric_limits<std::int64_t>::max();
   const Ticks micros = divide(ticks + (per_micro - 1), per_micro);
@@ -49,9 +53,10 @@ base::Result<Spacing> Spacing::make_queue(Rate rate, std::uint64_t capacity, bas
   return made;
 }
 
-// A look costs nothing (0), and sees what a request of cost 1 would.
+// A look costs nothing (0), and sees what a request of cost 1 would. A request that is too dear fits never.
 Spacing::Measure Spacing::measure(Cost cost) const noexcept {
   if (!counts_requests_) return {interval_, depth_, std::min(depth_, longest_)};
+  if (cost > largest_cost()) return {Ticks{cost} * interval_, 0, 0};
   const Ticks each = std::max<Cost>(cost, 1);
   const Ticks depth = std::min(depth_ * each, Ticks{kHundredYears} * rate_.count);
   return {interval_ * each, depth, std::min(depth, longest_)};
@@ -71,8 +76,8 @@ base::Duration Spacing::window(Cost cost) const noexcept {
 
 std::uint64_t Spacing::largest_cost() const noexcept {
   if (!counts_requests_) return capacity_;
-  const Ticks most = divide(Ticks{kHundredYears} * rate_.count, interval_);
-  return static_cast<std::uint64_t>(std::min(most, Ticks{kMaxCost}));
+  const Ticks most = divide(kDearest * rate_.count, interval_);
+  return static_cast<std::uint64_t>(std::min(std::max(most, Ticks{capacity_}), Ticks{kMaxCost}));
 }
 
 Ticks Spacing::room(Cost cost) const noexcept {

@@ -11,6 +11,9 @@ FileStamp stamp_of(const std::string& path) {
   return {.device = found.st_dev,
           .inode = found.st_ino,
           .modified_ns = found.st_mtim.tv_sec * kNanos + found.st_mtim.tv_nsec,
+          .mode = found.st_mode,
+          .owner = found.st_uid,
+          .group = found.st_gid,
           .size = found.st_size};
 }
 

@@ -258,13 +258,22 @@ bool Match::divides_readings(const Request& request) const {
   if (!goes_by_path()) return false;
   if (readings.too_many) return true;
   const auto usual = known(request);
+  std::optional<bool> usual_holds;  // asked for at most once: it reads the body
   auto other = request;
   return std::any_of(readings.others.begin(), readings.others.end(), [&](const std::string& reading) {
+    if (treats_alike(request.path, reading)) return false;
     other.path = reading;
     const auto found = known(other);
     if (!readings.equal) return usual == Known::No && found != Known::No;
-    return found != usual || (usual == Known::Open && holds(other) != holds(request));
+    if (found != usual || usual != Known::Open) return found != usual;
+    if (!usual_holds) usual_holds = holds(request);
+    return holds(other) != *usual_holds;
   });
+}
+
+bool Match::treats_alike(std::string_view one, std::string_view other) const {
+  if (path && path->holds(one) != path->holds(other)) return false;
+  return !negated || negated->treats_alike(one, other);
 }
 
 std::optional<Ambiguity> Match::ambiguity_by_name(const Request& request) const {

@@ -71,8 +71,10 @@ base::Result<SSL*> TlsClient::begin(const std::string& host) {
   if (auto now = stamps(); !context_ || now != read_) {
     auto made = make_context(settings_);
     if (!made && !context_) return made.error();
-    if (made) context_ = *std::move(made);
-    read_ = std::move(now);
+    if (made) {
+      context_ = *std::move(made);
+      read_ = std::move(now);
+    }
   }
   SSL* ssl = SSL_new(context_.get());
   const auto& name = settings_.server_name.empty() ? host : settings_.server_name;

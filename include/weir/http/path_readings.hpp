@@ -12,8 +12,10 @@
 
 namespace weir::http {
 
-// The most octets that are written to find the readings of one path; `too_many` beyond it.
-inline constexpr std::size_t kMostReadOctets = 64 << 10;
+// The most octets that are written to find the readings of one path, and the most readings of it; `too_many`
+// beyond either. The first bounds what a client can make weir compute before a rule refuses it.
+inline constexpr std::size_t kMostReadOctets = 16 << 10;
+inline constexpr std::size_t kMostReadings = 64;
 
 struct PathReadings {
   std::vector<std::string> others;  // in normal form, each once, without the normal form of the path itself

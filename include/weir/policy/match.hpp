@@ -152,6 +152,8 @@ struct Match {
  private:
   [[nodiscard]] bool goes_by_path() const noexcept;
   [[nodiscard]] bool divides_readings(const Request& request) const;
+  // Returns true if no condition on the path tells these two paths apart.
+  [[nodiscard]] bool treats_alike(std::string_view one, std::string_view other) const;
   // That of a header or the query. Most have neither condition.
   [[nodiscard]] std::optional<Ambiguity> ambiguity_in_values(const Request& request) const {
     if (headers.empty() && query.empty() && !negated) return std::nullopt;

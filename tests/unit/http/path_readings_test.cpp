@@ -98,6 +98,10 @@ TEST(PathReadings, AreBoundedHoweverLongAPathIs) {
   const auto readings = readings_of(raw);
   EXPECT_TRUE(readings.too_many);
   EXPECT_THAT(readings.others, IsEmpty());
+  EXPECT_TRUE(readings_of("/%2F" + std::string(7'800, 'a')).too_many);
+  std::string slashes = "/";
+  for (int i = 0; i < 2'600; ++i) slashes += "%2F";
+  EXPECT_TRUE(readings_of(slashes).too_many);
   EXPECT_FALSE(readings_of("/x" + std::string(1000, 'a') + "/%2fadmin").too_many);
 }
 

@@ -43,6 +43,14 @@ TEST_F(TlsClientFiles, AChangeOfAnyFileShows) {
   }
 }
 
+// A key that could not be read is tried again once its owner or rights were mended.
+TEST_F(TlsClientFiles, AChangeOfRightsShows) {
+  const auto key = all().key;
+  const auto before = stamps_of(all());
+  ASSERT_EQ(::chmod(key.c_str(), 0640), 0);
+  EXPECT_NE(stamps_of(all()), before);
+}
+
 TEST_F(TlsClientFiles, WithoutAnAuthorityThoseOfTheSystemCount) {
   ::setenv("SSL_CERT_FILE", folder.cert().c_str(), 1);
   const auto before = stamps_of({});
