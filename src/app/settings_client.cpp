@@ -1,7 +1,8 @@
-// [client] and the keys file.
+// [client].
 #include "app/settings_sections.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::app {
 
@@ -43,41 +44,6 @@ Source read_source(const TableReader& client, std::string_view key, const TableS
                             (spec.find("bearer") != nullptr ? "{ bearer = true }"
                                                             : "{ cookie = \"…\" }, { claim = \"…\" }"));
   return source;
-}
-
-std::optional<policy::KeyRing::Sha256> parse_sha256(std::string_view hex) {
-  policy::KeyRing::Sha256 digest{};
-  if (hex.size() != 2 * digest.size()) return std::nullopt;
-  const auto nibble = [](char c) -> int {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-  };
-  for (std::size_t i = 0; i < digest.size(); ++i) {
-    const int high = nibble(hex[2 * i]);
-    const int low = nibble(hex[2 * i + 1]);
-    if (high < 0 || low < 0) return std::nullopt;
-    digest[i] = static_cast<std::uint8_t>(high * 16 + low);
-  }
-  return digest;
-}
-
-// Messages about a key never show it.
-std::optional<policy::KeyRing::Sha256> read_digest(const TableReader& table) {
-  if (table.has("key") == table.has("sha256")) {
-    table.mistake("", table.has("key") ? "found both key and sha256; expected one of them"
-                                       : "found neither key nor sha256; expected one of them");
-    return std::nullopt;
-  }
-  if (table.has("key")) {
-    if (!table.text("key").empty()) return policy::KeyRing::digest(table.text("key"));
-    table.mistake("key", "found nothing; expected an API key");
-    return std::nullopt;
-  }
-  const auto digest = parse_sha256(table.text("sha256"));
-  if (!digest) table.mistake("sha256", "not a SHA-256; expected 64 hexadecimal digits");
-  return digest;
 }
 
 std::vector<base::Cidr> read_trusted(const TableReader& table) {
@@ -188,29 +154,17 @@ policy::ClientSettings read_client(const TableReader& table, Reading& reading) {
   return client;
 }
 
+// A file that cannot be read is a mistake of [client] keys, which names it.
 policy::KeyRing read_key_ring(const TableReader& client, const std::string& file, Reading& reading) {
-  policy::KeyRing ring;
   const auto text = read_file(file);
   if (!text) {
     client.mistake("keys", in_quotes(file) + " cannot be read: " + text.error().message +
                                "; expected a TOML file of [[key]] tables");
-    return ring;
+    return {};
   }
-  const auto document = read_toml(*text, file, *client.place().mistakes);
-  const TableReader root(&document, 1, "", schema::kKeysFile, {&file, client.place().mistakes});
-  for (const auto& table : root.tables("key", schema::kKey)) {
-    policy::KeyHolder holder{table.text("user"), table.text("org"), table.text("tier"),
-                             table.text("service")};
-    if (!holder.tier.empty()) {
-      auto& given = reading.tiers[holder.tier];
-      if (given.where.empty()) given.where = file + ":" + std::to_string(table.line());
-      given.alone = given.alone && holder.user.empty() && holder.org.empty() && holder.service.empty();
-    }
-    const auto digest = read_digest(table);
-    if (digest && !ring.add(*digest, std::move(holder)))
-      table.mistake("", "found a key that stands in this file already; expected each key once");
-  }
-  return ring;
+  auto keys = read_keys(*text, file, *client.place().mistakes);
+  reading.tiers = std::move(keys.tiers);
+  return std::move(keys.ring);
 }
 
 }  // namespace weir::app

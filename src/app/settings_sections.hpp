@@ -2,6 +2,7 @@
 // back is meaningful only when that list stays empty.
 #pragma once
 
+#include "app/keys_file.hpp"
 #include "app/settings_needs.hpp"
 #include "app/table_reader.hpp"
 
@@ -23,12 +24,6 @@ namespace weir::app {
 struct Taken {
   base::Endpoint address;
   int line;
-};
-
-// A tier that the keys file gives to somebody.
-struct GivenTier {
-  std::string where;  // of the first key that has it, as "keys.toml:7"
-  bool alone = true;  // of its keys the file says nothing else: no user, no org, no service
 };
 
 // What sections tell each other beside the settings themselves.

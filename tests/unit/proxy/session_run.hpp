@@ -6,6 +6,7 @@
 // so nothing times out.
 #pragma once
 
+#include "unit/proxy/lone_worker.hpp"
 #include "unit/proxy/scripted_servers.hpp"
 
 #include "weir/net/reactor.hpp"
@@ -44,7 +45,7 @@ class SessionRun {
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
     client_ = ends[0];
     set_nonblocking(client_);
-    house_.emplace(path);
+    house_.emplace(upstream_at(path));
     house_->entrance.open();
     house_->entrance.adopt(ends[1], Introduction{}, {});
   }
@@ -73,26 +74,15 @@ class SessionRun {
  private:
   static constexpr int kQuietTurns = 8;
 
-  struct House {
-    explicit House(const std::string& path) : edition(edition_of(path)) {}
+  using Fleets = std::vector<std::shared_ptr<upstream::Fleet>>;
+
+  struct House : LoneWorker {
+    explicit House(const upstream::UpstreamSettings& settings)
+        : LoneWorker(configuration_of(settings), nullptr, fleets_of(settings)) {}
     ~House() {
       entrance.close();
       turn();
       net::Reactor::of(context.get_executor()).end_tasks();
-    }
-
-    static std::shared_ptr<const Edition> edition_of(const std::string& path) {
-      auto made = std::make_shared<Edition>();
-      upstream::UpstreamSettings settings;
-      settings.name = "api";
-      settings.servers.push_back({.address = *base::parse_endpoint("unix:" + path)});
-      settings.retry.attempts = 1;
-      const upstream::Server server{"unix:" + path, {net::asio::local::stream_protocol::endpoint(path)}};
-      made->fleets.push_back(std::make_shared<upstream::Fleet>(settings, std::vector{server}));
-      made->config.upstreams.push_back(settings);
-      made->config.routes.push_back(
-          {.name = "all", .match = {}, .upstream_name = "api", .respond = std::nullopt});
-      return made;
     }
     bool turn() {
       bool moved = false;
@@ -101,31 +91,31 @@ class SessionRun {
       return moved;
     }
 
-    std::shared_ptr<const Edition> edition;
-    net::asio::io_context context{1};
-    net::Clock clock;
-    limit::KeyTable table{1000};
-    SharedQueue queue{1};
-    InFlight in_flight{0};
-    Crowd crowd{0};
-    BodyMemory body_memory{64 << 20};
-    observe::Counters counters{{.routes = 1, .rules = 1, .upstreams = 1}};
-    Worker worker{context.get_executor(),
-                  {.clock = clock,
-                   .table = table,
-                   .queue = queue,
-                   .in_flight = in_flight,
-                   .crowd = crowd,
-                   .body_memory = body_memory},
-                  edition,
-                  nullptr,
-                  counters,
-                  nullptr};
     Entrance entrance{worker,
                       std::move(*net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0")))
                           .into_acceptor(context.get_executor()),
                       EntranceSettings{.tls = {}, .most_sessions = 10}, [](const std::string&) {}};
   };
+
+  static upstream::UpstreamSettings upstream_at(const std::string& path) {
+    upstream::UpstreamSettings settings;
+    settings.name = "api";
+    settings.servers.push_back({.address = *base::parse_endpoint("unix:" + path)});
+    settings.retry.attempts = 1;
+    return settings;
+  }
+  static Configuration configuration_of(const upstream::UpstreamSettings& settings) {
+    Configuration config;
+    config.upstreams.push_back(settings);
+    config.routes.push_back(
+        {.name = "all", .match = {}, .upstream_name = settings.name, .respond = std::nullopt});
+    return config;
+  }
+  static Fleets fleets_of(const upstream::UpstreamSettings& settings) {
+    const auto& path = settings.servers.front().address.unix_path;
+    const upstream::Server server{"unix:" + path, {net::asio::local::stream_protocol::endpoint(path)}};
+    return {std::make_shared<upstream::Fleet>(settings, std::vector{server})};
+  }
 
   static void set_nonblocking(int fd) { ::fcntl(fd, F_SETFL, O_NONBLOCK); }
 
