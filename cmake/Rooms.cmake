@@ -1,4 +1,4 @@
-# A room is a static library of src/<room>/*.cpp with its public headers in include/weir/<room>/.
+# A room is a static library of all sources under src/<room> with its public headers in include/weir/<room>/.
 
 function(weir_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
@@ -28,7 +28,7 @@ endfunction()
 #           [EMBED files under src/ to carry as text])
 function(weir_room name)
   cmake_parse_arguments(ROOM "" "PRECOMPILED" "DEPENDS;LIBRARIES;EMBED" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
   set(target weir_${name})
   add_library(${target} STATIC ${sources})
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)

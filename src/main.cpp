@@ -1,4 +1,4 @@
-#include "weir/app/command_line.hpp"
+#include "weir/cli/command_line.hpp"
 
 int main(int argc, char** argv) {
   return weir::app::run_command_line(argc, argv);

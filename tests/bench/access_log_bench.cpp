@@ -1,6 +1,6 @@
 // What the access log costs the worker for each request: formatting alone, and with the hand-over to the
 // writing thread.
-#include "weir/app/access_log.hpp"
+#include "weir/log/access_log.hpp"
 
 #include <benchmark/benchmark.h>
 

@@ -1,6 +1,6 @@
 // Keys files: of any text each mistake says where it is; of a good one every key is found, with its holder;
 // and once a good one is damaged, no message shows a key.
-#include "app/keys_file.hpp"
+#include "config/read/keys_file.hpp"
 #include "fuzz/input.hpp"
 
 #include <string>

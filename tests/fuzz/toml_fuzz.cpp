@@ -1,5 +1,5 @@
 // Configuration text of any kind is read, or its mistake is named with its line.
-#include "app/toml_reader.hpp"
+#include "config/read/toml_reader.hpp"
 #include "fuzz/input.hpp"
 
 #include <string>

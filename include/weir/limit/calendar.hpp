@@ -1,5 +1,6 @@
 // Where days and months begin in a time zone: an immutable table, made once when the configuration is read
-// (from the system's time zones, app/calendar.hpp) and shared by the limiters that count by the calendar.
+// (from the system's time zones, config/read/calendar.hpp) and shared by the limiters that count by the
+// calendar.
 //
 // A local day begins at its first instant: 23, 24 or 25 hours apart as clocks change; where a clock skips
 // midnight, at the moment it does; where it meets midnight twice, at the first. Day d (counted from

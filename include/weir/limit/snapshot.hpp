@@ -1,5 +1,5 @@
 // The live keys of a table as bytes, so that a daily quota survives a restart. Pure: whoever calls moves the
-// bytes (app/snapshot_file.hpp).
+// bytes (server/process/snapshot_file.hpp).
 //
 //   words of 64 bits, little endian:
 //   | "weirkeys" | version | saved_at | k0 | k1 |

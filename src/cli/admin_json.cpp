@@ -1,0 +1,34 @@
+#include "cli/admin_json.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+#include <boost/json.hpp>
+
+namespace weir::app {
+
+namespace json = boost::json;
+
+json::object object_in(const AdminReply& reply) {
+  json::error_code ec;
+  auto said = json::parse(reply.body, ec);
+  if (ec || !said.is_object())
+    throw std::runtime_error("it answers " + std::to_string(reply.status) + " and no JSON");
+  return std::move(said.as_object());
+}
+
+std::string message_in(const json::object& said, const AdminReply& reply) {
+  const auto* message = said.if_contains("message");
+  return message != nullptr && message->is_string() ? message->as_string().c_str() : reply.body;
+}
+
+std::vector<std::string> texts_in(const json::object& said, std::string_view name) {
+  std::vector<std::string> texts;
+  const auto* list = said.if_contains(json::string_view(name.data(), name.size()));
+  if (list == nullptr || !list->is_array()) return texts;
+  for (const auto& one : list->as_array())
+    if (one.is_string()) texts.emplace_back(one.as_string().c_str());
+  return texts;
+}
+
+}  // namespace weir::app

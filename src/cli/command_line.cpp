@@ -1,0 +1,402 @@
+#include "weir/cli/command_line.hpp"
+
+#include "cli/admin_access.hpp"
+#include "cli/check_json.hpp"
+#include "cli/replay/replay_command.hpp"
+#include "cli/top/top_command.hpp"
+
+#include "weir/base/units.hpp"
+#include "weir/base/version.hpp"
+#include "weir/cli/inspect.hpp"
+#include "weir/cli/reload_command.hpp"
+#include "weir/cli/upgrade_command.hpp"
+#include "weir/config/mistakes.hpp"
+#include "weir/config/places.hpp"
+#include "weir/config/schema_json.hpp"
+#include "weir/config/settings.hpp"
+#include "weir/config/settings_needs.hpp"
+#include "weir/log/access_log.hpp"
+#include "weir/server/certificates.hpp"
+#include "weir/server/client_files.hpp"
+#include "weir/server/run.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <iostream>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace weir::app {
+
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kFailed = 1;
+constexpr int kWrong = 2;  // the command line or the configuration
+
+constexpr std::array<std::string_view, 13> kCommands = {
+    "run", "reload", "upgrade", "check",  "redis-check", "explain", "keys",
+    "top", "replay", "echo",    "health", "schema",      "version"};
+constexpr std::array<std::string_view, 2> kCommandsOfKeys = {"show", "reset"};
+
+// Of commands that take nothing else by its place: the file alone will do, as in weir check FILE.
+constexpr const char* kFileAlone = "-c,--config,FILE";
+
+// What was typed, as text: values are parsed by the house's own readers.
+struct Words {
+  std::string config;
+  std::string listen;
+  std::string delay = "0ms";
+  std::string admin = kUsualAdmin;  // of health
+  std::string asked;                // of who else asks; empty: nothing was typed
+  ExplainOptions explain;
+  KeysOptions keys;
+  unsigned workers = 1;
+  ReplayOptions replay;
+  std::string token;
+  pid_t process = 0;  // of reload
+  bool once = false;
+  bool strict = false;   // of check
+  bool json = false;     // of check, redis-check and top
+  bool resolve = false;  // of check
+  unsigned clients = 5;
+};
+
+int wrong(const std::string& what) {
+  std::cerr << "weir: " << what << "\nweir --help shows the commands, weir COMMAND --help what one takes\n";
+  return kWrong;
+}
+
+// The configuration of commands that take one: weir check FILE, or weir check --config FILE.
+void declare_file(CLI::App& command, Words& words) {
+  command.add_option(kFileAlone, words.config, "configuration file")->required()->type_name("FILE");
+}
+
+// Of commands that ask a running weir: what is typed, else what the file says, else the usual. `file`: the
+// option's names.
+void declare_access(CLI::App& command, Words& words, const char* file = "-c,--config") {
+  command.add_option(file, words.config, "where its [admin] address and token are read")->type_name("FILE");
+  command
+      .add_option("--admin", words.asked,
+                  "address of its admin listener, default as the file says, or 127.0.0.1:9900")
+      ->type_name("ADDR");
+  command
+      .add_option("--token", words.token,
+                  "of the admin listener, where it asks for one; default as the file says, or what the "
+                  "environment has as WEIR_ADMIN_TOKEN")
+      ->type_name("TEXT");
+}
+
+void declare_reload(CLI::App& app, Words& words) {
+  auto* reload = app.add_subcommand(
+      "reload",
+      "have a running weir read its file anew, and say what changed, or what is wrong with the file; exit 0: "
+      "it is in force, 1: weir goes on as before, 3: it is being read still");
+  declare_access(*reload, words, kFileAlone);
+  constexpr pid_t kMostProcess = 1 << 22;
+  reload
+      ->add_option("--pid", words.process,
+                   "the process that gets SIGHUP where the file has no [admin] address to ask")
+      ->check(CLI::Range(pid_t{1}, kMostProcess))
+      ->type_name("N");
+}
+
+void declare(CLI::App& app, Words& words) {
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string(base::version_text()));
+  auto* run = app.add_subcommand("run", "serve until SIGTERM or SIGINT, then drain");
+  declare_file(*run, words);
+  auto* check = app.add_subcommand("check", "read a configuration and show what was understood");
+  declare_file(*check, words);
+  check->add_flag("--strict", words.strict, "exit 1 where there is a warning");
+  check->add_flag("--json", words.json, "for machines");
+  check->add_flag("--resolve", words.resolve,
+                  "look up the names of servers and listeners as well; exit 1 where one cannot be");
+  auto* redis = app.add_subcommand("redis-check",
+                                   "ask the Redis of a configuration whether it will do; exit 0: it will, "
+                                   "warnings and all; 1: it will not, "
+                                   "or nobody answers; 2: the configuration is wrong or names no Redis");
+  declare_file(*redis, words);
+  redis->add_flag("--json", words.json, "for machines");
+  auto* replay = app.add_subcommand(
+      "replay", "run recorded traffic through a candidate rule set: who would newly be refused or admitted");
+  replay->add_option("-c,--config", words.config, "the candidate: a configuration file")
+      ->required()
+      ->type_name("FILE");
+  replay
+      ->add_option("logs", words.replay.files,
+                   "access logs of weir, of one or several, in any order; - for standard input")
+      ->required()
+      ->type_name("LOG");
+  replay->add_flag("--json", words.replay.json, "for machines");
+  replay->add_option("--clients", words.replay.clients, "of each rule, those with most changes; default 10")
+      ->check(CLI::Range(0u, 1'000'000u))
+      ->type_name("N");
+  auto* top = app.add_subcommand("top", "what a running weir does at the moment, and who asks; q ends it");
+  declare_access(*top, words, kFileAlone);
+  top->add_option("--clients", words.clients, "of each list")->check(CLI::Range(1u, 1024u))->type_name("N");
+  top->add_flag("--once", words.once, "prints one frame, of a second, and ends");
+  top->add_flag("--json", words.json, "prints that frame for machines");
+  auto* echo = app.add_subcommand("echo", "a small upstream for demos, tests and load");
+  echo->add_option("--listen", words.listen, "host:port, [v6]:port or unix:/path")
+      ->required()
+      ->type_name("ADDR");
+  echo->add_option("--workers", words.workers, "threads")->check(CLI::Range(1u, 256u))->type_name("N");
+  echo->add_option("--delay", words.delay, "before each answer, as 10ms")->type_name("DURATION");
+  auto* health = app.add_subcommand("health", "ask a running weir whether it is well: exit 0 or 1");
+  health->add_option("--admin", words.admin, "address of its admin listener, default 127.0.0.1:9900")
+      ->type_name("ADDR");
+  app.add_subcommand("schema", "print the JSON Schema of the configuration, for editors");
+  app.add_subcommand("version", "show the version, and the commit that it was built from");
+}
+
+void declare_inspection(CLI::App& app, Words& words) {
+  auto* explain = app.add_subcommand(
+      "explain", "ask a running weir what would become of a request, rule by rule; nothing is charged");
+  declare_access(*explain, words);
+  explain
+      ->add_option("request", words.explain.request,
+                   "GET, POST, … (GET where it is left out), and http://host/path?query, or /path: for the "
+                   "first host that leads to a route")
+      ->required()
+      ->expected(1, 2)
+      ->type_name("[METHOD] URL");
+  explain->add_option("-H,--header", words.explain.headers, "\"Name: value\", as often as needed")
+      ->expected(1)
+      ->take_all()
+      ->type_name("LINE");
+  explain->add_option("--ip", words.explain.ip, "who connects, default 127.0.0.1")->type_name("ADDR");
+  explain->add_option("-d,--data", words.explain.body, "the body, where a rule reads it")->type_name("TEXT");
+  explain->add_flag("--json", words.explain.json, "for machines");
+  auto* upgrade = app.add_subcommand(
+      "upgrade",
+      "have a running weir give place to its binary as it is now installed: its sockets and what limits have "
+      "counted go over, and no connection is refused; exit 0: the new one serves, 1: the old one goes on");
+  declare_access(*upgrade, words, kFileAlone);
+  auto* keys =
+      app.add_subcommand("keys", "look at one key of a rule in a running weir, or give all of it back");
+  keys->require_subcommand(1);
+  for (const auto what : kCommandsOfKeys) {
+    auto* command = keys->add_subcommand(
+        std::string(what), what == "show" ? "how it stands" : "give all of it back, and say how it stood");
+    declare_access(*command, words);
+    command->add_option("rule", words.keys.rule, "the rule's name")->required()->type_name("RULE");
+    command
+        ->add_option(
+            "key", words.keys.key,
+            "its parts in order: 203.0.113.7, or user:ada of \"api_key|user\"; or the client as weir "
+            "top, the dashboard and the access log show it: a digest, or user:paula for her API key")
+        ->type_name("PART");
+    command->add_flag("--json", words.keys.json, "for machines");
+  }
+}
+
+int report(const ConfigError& error) {
+  for (const auto& mistake : error.mistakes()) std::cerr << mistake << '\n';
+  const auto count = error.mistakes().size();
+  std::cerr << "weir: " << count << (count == 1 ? " mistake" : " mistakes") << " in the configuration\n";
+  return kWrong;
+}
+
+int do_run(const Words& words) {
+  return run(words.config);
+}
+
+// Returns all that is probably not meant, where the time and the files of this machine show it as well.
+std::vector<Warning> warnings_of(const Settings& settings, const std::string& file) {
+  auto warnings = settings.warnings;
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  for (const auto& doubt : find_doubts(settings.listeners, now)) warnings.push_back({file, doubt});
+  for (const auto& doubt : doubt_own_certificates(settings, now)) warnings.push_back({file, doubt});
+  if (const auto fault = AccessLog::fault_of(settings.log.access); !fault.empty())
+    warnings.push_back(
+        {file, "log.access: " + fault + ": whoever runs weir has to be able to, or it does not start"});
+  return warnings;
+}
+
+int check(const Words& words) {
+  const auto settings = load_settings(words.config);
+  const auto warnings = warnings_of(settings, words.config);
+  const auto unknown = words.resolve ? find_unknown_names(settings) : std::vector<std::string>{};
+  const bool ok = unknown.empty() && (!words.strict || warnings.empty());
+  std::cout << (words.json ? check_json(settings, warnings, unknown, ok) : describe(settings)) << std::flush;
+  for (const auto& [where, what] : warnings) std::cerr << where << ": warning: " << what << '\n';
+  for (const auto& line : unknown) std::cerr << line << '\n';
+  return ok ? kDone : kFailed;
+}
+
+int do_check(const Words& words) {
+  try {
+    return check(words);
+  } catch (const ConfigError& error) {
+    if (words.json) std::cout << check_json(error) << std::flush;
+    throw;
+  }
+}
+
+int do_redis_check(const Words& words) {
+  const auto settings = load_settings(words.config);
+  if (settings.state.redis) return run_redis_check(settings, words.json);
+  std::cerr << "weir: " << words.config << " configures no [state] redis: there is nothing to check\n";
+  return kWrong;
+}
+
+int do_replay(const Words& words) {
+  return run_replay(load_settings(words.config), words.replay);
+}
+
+int do_echo(const Words& words) {
+  auto listen = base::parse_endpoint(words.listen);
+  if (!listen) return wrong("--listen: " + listen.error().message);
+  const auto delay = base::parse_duration(words.delay);
+  if (!delay) return wrong("--delay: " + delay.error().message);
+  return run_echo({std::move(*listen), words.workers, *delay});
+}
+
+int do_health(const Words& words) {
+  const auto admin = base::parse_endpoint(words.admin);
+  return admin ? run_health(*admin) : wrong("--admin: " + admin.error().message);
+}
+
+int do_schema() {
+  std::cout << schema_as_json() << std::flush;
+  return std::cout ? kDone : kFailed;
+}
+
+std::optional<Settings> file_of(const Words& words) {
+  if (words.config.empty()) return std::nullopt;
+  return load_settings(words.config);
+}
+
+std::optional<AdminAccess> access_of(const Words& words, const std::optional<Settings>& file) {
+  auto found = find_access({words.asked, words.token}, file ? &*file : nullptr);
+  if (!found) throw CLI::ValidationError("--admin", found.error().message);
+  return std::move(*found);
+}
+
+std::string nobody_to_ask(const Words& words) {
+  return words.config + " has no [admin] address: there is nobody to ask";
+}
+
+// Does it with whom it asks. Exit 2 where there is nobody.
+template <class Use>
+int ask_whom(const Words& words, Use use) {
+  const auto file = file_of(words);
+  auto access = access_of(words, file);
+  return access ? use(std::move(*access), file) : wrong(nobody_to_ask(words) + "; --admin says whom else");
+}
+
+int do_top(const Words& words) {
+  return ask_whom(words, [&](AdminAccess access, const auto&) {
+    return run_top({.admin = std::move(access.address),
+                    .token = std::move(access.token),
+                    .once = words.once,
+                    .json = words.json,
+                    .clients = words.clients});
+  });
+}
+
+// A file that is wrong is not in force, whoever finds it so.
+int do_reload(const Words& words) {
+  std::optional<AdminAccess> access;
+  try {
+    const auto file = file_of(words);
+    access = access_of(words, file);
+  } catch (const ConfigError& error) {
+    (void)report(error);
+    std::cerr << "weir: the configuration stays as it was\n";
+    return kFailed;
+  }
+  if (access) return run_reload(*access);
+  if (words.process != 0) return signal_reload(words.process);
+  return wrong(nobody_to_ask(words) + "; --pid says who gets SIGHUP");
+}
+
+int do_keys(const CLI::App& app, const Words& words) {
+  auto options = words.keys;
+  options.reset = app.get_subcommand("keys")->got_subcommand("reset");
+  return ask_whom(words, [&](const AdminAccess& access, const auto&) { return run_keys(access, options); });
+}
+
+int do_explain(const Words& words) {
+  return ask_whom(words,
+                  [&](const AdminAccess& access, const auto&) { return run_explain(access, words.explain); });
+}
+
+// Without a file nobody knows what its own [server] allows it.
+int do_upgrade(const Words& words) {
+  constexpr std::chrono::minutes kUnknown{10};
+  return ask_whom(words, [&](const AdminAccess& access, const std::optional<Settings>& file) {
+    return run_upgrade(access, file ? longest_upgrade(*file) : kUnknown);
+  });
+}
+
+int do_version() {
+  std::cout << base::version_text() << '\n';
+  return kDone;
+}
+
+int obey(const CLI::App& app, const Words& words) {
+  if (app.got_subcommand("run")) return do_run(words);
+  if (app.got_subcommand("reload")) return do_reload(words);
+  if (app.got_subcommand("upgrade")) return do_upgrade(words);
+  if (app.got_subcommand("check")) return do_check(words);
+  if (app.got_subcommand("redis-check")) return do_redis_check(words);
+  if (app.got_subcommand("explain")) return do_explain(words);
+  if (app.got_subcommand("keys")) return do_keys(app, words);
+  if (app.got_subcommand("replay")) return do_replay(words);
+  if (app.got_subcommand("top")) return do_top(words);
+  if (app.got_subcommand("echo")) return do_echo(words);
+  if (app.got_subcommand("health")) return do_health(words);
+  if (app.got_subcommand("schema")) return do_schema();
+  return do_version();
+}
+
+std::string no_command(std::string_view word, std::span<const std::string_view> commands) {
+  if (word.empty() || word.starts_with('-')) return "no command" + suggestion("", commands);
+  return "no command is called " + in_quotes(word) + suggestion(word, commands);
+}
+
+// In the words of the parser, but for a command that there is not.
+int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  if (error.get_exit_code() == 0) return app.exit(error);
+  const std::string_view first = argc < 2 ? "" : argv[1];
+  const bool known = std::find(kCommands.begin(), kCommands.end(), first) != kCommands.end();
+  if (!known && (first.empty() || !first.starts_with('-'))) return wrong(no_command(first, kCommands));
+  if (first == "keys" && app.get_subcommand("keys")->get_subcommands().empty())
+    return wrong("keys: " + no_command(argc < 3 ? "" : argv[2], kCommandsOfKeys));
+  return wrong(error.what());
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+  CLI::App app("weir: a reverse proxy that decides how many requests pass", "weir");
+  Words words;
+  declare(app, words);
+  declare_reload(app, words);
+  declare_inspection(app, words);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return explain(app, error, argc, argv);
+  }
+  try {
+    return obey(app, words);
+  } catch (const ConfigError& error) {
+    return report(error);
+  } catch (const CLI::ValidationError& error) {
+    return wrong(error.what());
+  } catch (const std::exception& error) {
+    std::cerr << "weir: " << error.what() << '\n';
+    return kFailed;
+  }
+}
+
+}  // namespace weir::app

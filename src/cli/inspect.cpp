@@ -1,0 +1,144 @@
+#include "weir/cli/inspect.hpp"
+
+#include "cli/admin_json.hpp"
+#include "cli/report.hpp"
+
+#include "weir/observe/json_value.hpp"
+
+#include <iostream>
+#include <stdexcept>
+
+#include <boost/json.hpp>
+
+namespace weir::app {
+
+namespace {
+
+namespace json = boost::json;
+
+constexpr int kFailed = 1;
+constexpr int kWrong = 2;
+constexpr unsigned kOk = 200;
+
+// Of a weir that runs.
+struct Refusal : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct WrongQuestion : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// RFC 3986 §2.3: all but what is unreserved.
+std::string escaped(std::string_view text) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+  std::string out;
+  for (const char c : text) {
+    const auto octet = static_cast<unsigned char>(c);
+    if (kPlain.find(c) != std::string_view::npos)
+      out += c;
+    else
+      out.append(1, '%').append(1, kHex[octet >> 4]).append(1, kHex[octet & 15]);
+  }
+  return out;
+}
+
+// The answer's members, `wanted` among them; throws what it says where it is no 200.
+json::object ask(const AdminAccess& access, std::string_view method, std::string target, std::string body,
+                 const char* wanted) {
+  const auto reply = ask_admin({.address = access.address,
+                                .token = access.token,
+                                .method = method,
+                                .target = std::move(target),
+                                .body = std::move(body)});
+  auto said = object_in(reply);
+  if (reply.status == kOk && !said.contains(wanted)) throw NoWeir();
+  if (reply.status == kOk) return said;
+  const auto what = message_in(said, reply);
+  if (reply.status == 401 || reply.status >= 500) throw Refusal(what);
+  throw WrongQuestion(what);
+}
+
+// Prints what is made of the answer.
+template <class Report>
+int tell(const AdminAccess& access, Report report) {
+  try {
+    std::cout << report() << std::flush;
+    return 0;
+  } catch (const WrongQuestion& error) {
+    std::cerr << "weir: " << error.what() << '\n';
+    return kWrong;
+  } catch (const Refusal& error) {
+    std::cerr << "weir: " << access.address.to_string() << ": " << error.what() << '\n';
+    return kFailed;
+  } catch (const std::runtime_error& error) {
+    std::cerr << "weir: " << access.address.to_string() << ": " << error.what()
+              << "\nthis asks a weir that runs: start it with weir run --config FILE, or say --admin ADDR\n";
+    return kFailed;
+  }
+}
+
+// "GET" and "http://host/path", or one that says what to write instead.
+std::pair<std::string, std::string> method_and_url(const std::vector<std::string>& request) {
+  const auto& url = request.back();
+  const std::string method = request.size() > 1 ? request.front() : "GET";
+  if (method.find('/') != std::string::npos)
+    throw WrongQuestion("\"" + method + "\" is no method: write weir explain GET " + method);
+  const auto scheme = url.find("://");
+  const bool is_whole = scheme != std::string::npos && scheme < url.find('/');
+  if (url.find('/') != std::string::npos && !url.starts_with('/') && !is_whole)
+    throw WrongQuestion("\"" + url + "\" is no URL: write \"http://" + url + "\", or a path alone: \"/" +
+                        url + "\"");
+  if (url.find('/') == std::string::npos)
+    throw WrongQuestion("\"" + url + "\" is no URL: write a path such as \"/" + (url == "GET" ? "api" : url) +
+                        "\", or \"http://HOST/PATH\"");
+  return {method, url};
+}
+
+json::object inquiry_of(const ExplainOptions& options) {
+  const auto [method, whole_url] = method_and_url(options.request);
+  json::object inquiry{{"method", method}};
+  std::string_view url = whole_url;
+  if (const auto scheme = url.find("://"); scheme != std::string_view::npos && scheme < url.find('/')) {
+    url.remove_prefix(scheme + 3);
+    const auto end = std::min(url.find_first_of("/?"), url.size());
+    inquiry["host"] = url.substr(0, end);
+    url.remove_prefix(end);
+  }
+  inquiry["path"] = url.starts_with('/') ? std::string(url) : "/" + std::string(url);  // of "http://host" "/"
+  if (!options.ip.empty()) inquiry["ip"] = options.ip;
+  if (!options.body.empty()) inquiry["body"] = options.body;
+  json::object headers;
+  for (const auto& line : options.headers) {
+    const auto colon = line.find(':');
+    if (colon == std::string::npos || colon == 0)
+      throw WrongQuestion("-H \"" + line + "\" is no header: write \"Name: value\"");
+    const auto value = line.find_first_not_of(" \t", colon + 1);
+    auto& lines = headers[line.substr(0, colon)];
+    if (!lines.is_array()) lines = json::array();
+    lines.as_array().emplace_back(value == std::string::npos ? "" : line.substr(value));
+  }
+  if (!headers.empty()) inquiry["headers"] = std::move(headers);
+  return inquiry;
+}
+
+}  // namespace
+
+int run_explain(const AdminAccess& access, const ExplainOptions& options) {
+  return tell(access, [&] {
+    const auto said = ask(access, "POST", "/api/explain", observe::json_text(inquiry_of(options)), "verdict");
+    return options.json ? observe::json_text(said) + "\n" : explanation_report(said);
+  });
+}
+
+int run_keys(const AdminAccess& access, const KeysOptions& options) {
+  return tell(access, [&] {
+    std::string target = "/api/keys?rule=" + escaped(options.rule);
+    for (const auto& part : options.key) target += "&key=" + escaped(part);
+    const auto said = ask(access, options.reset ? "DELETE" : "GET", std::move(target), {}, "limits");
+    return options.json ? observe::json_text(said) + "\n" : keys_report(said);
+  });
+}
+
+}  // namespace weir::app

@@ -1,0 +1,205 @@
+#include "cli/redis/redis_check.hpp"
+
+#include "weir/base/units.hpp"
+#include "weir/redis/shared_secret.hpp"
+#include "weir/server/run.hpp"
+
+#include <cstdio>
+#include <iostream>
+
+namespace weir::app {
+
+namespace {
+
+constexpr base::Duration kFarApart{1'000'000};
+constexpr std::size_t kLabel = 14;
+
+void tell(RedisReport& report, std::string label, const std::string& what) {
+  label.resize(kLabel, ' ');
+  report.text += "  " + label + what + "\n";
+}
+
+std::string in_milliseconds(base::Duration length) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.2f ms", static_cast<double>(length.count()) / 1000);
+  return text;
+}
+
+std::string in_mebibytes(std::uint64_t bytes) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  return text;
+}
+
+void tell_server(RedisReport& report, const redis::ServerFacts& facts, bool cluster) {
+  if (facts.version.empty()) return tell(report, "server", "unknown");
+  tell(report, "server", facts.product + " " + facts.version);
+  if (!is_recent(facts)) report.faults.push_back("it is too old: weir needs Redis 6.2 or later, or Valkey");
+  const bool counted = facts.replicas.value_or(0) != 0 && facts.role == "master";
+  tell(report, "role",
+       facts.role + (!counted              ? ""
+                     : facts.replicas == 1 ? ", with a replica"
+                                           : ", with " + std::to_string(*facts.replicas) + " replicas"));
+  if (facts.role == "slave" && !cluster)
+    report.faults.push_back("it is a replica, which takes no writes: name its master");
+  if (facts.in_cluster && !cluster)
+    report.faults.push_back("it is a node of a cluster, and topology is not \"cluster\"");
+  if (!facts.in_cluster && cluster)
+    report.faults.push_back("it is no node of a cluster, and topology is \"cluster\"");
+}
+
+// Every key of weir's has an expiry, so what volatile policies may evict is as much weir's as anybody's.
+std::string doubt_about(const redis::ServerFacts& facts) {
+  if (facts.eviction.empty() || facts.eviction == "noeviction" || facts.max_memory == 0u) return "";
+  const std::string which = facts.eviction == "volatile-ttl" ? "keys, those first that would expire first"
+                                                             : "keys, though their clients are not at rest";
+  return "eviction: with " + facts.eviction + " a full Redis forgets weir's " + which +
+         ", and each one's client starts with a fresh limit (all keys of weir's expire, so no policy spares "
+         "them but noeviction, under which a full Redis refuses writes and rules go by on_store_failure)";
+}
+
+void tell_memory(RedisReport& report, const redis::ServerFacts& facts) {
+  if (facts.max_memory)
+    tell(report, "maxmemory",
+         (*facts.max_memory == 0 ? "no bound" : in_mebibytes(*facts.max_memory)) +
+             (facts.used_memory ? ", " + in_mebibytes(*facts.used_memory) + " in use" : ""));
+  if (!facts.eviction.empty()) tell(report, "eviction", facts.eviction);
+  if (auto doubt = doubt_about(facts); !doubt.empty()) report.warnings.push_back(std::move(doubt));
+}
+
+void tell_round_trips(RedisReport& report, const redis::RoundTrips& trips, base::Duration timeout) {
+  tell(report, "round trip",
+       in_milliseconds(trips.median) + " median, " + in_milliseconds(trips.worst) + " worst of " +
+           std::to_string(trips.count) + "; timeout " + base::to_string(timeout));
+  if (trips.worst < timeout) return;
+  report.warnings.push_back(std::string(trips.median < timeout ? "the worst" : "the median") +
+                            " round trip is beyond the timeout of " + base::to_string(timeout) +
+                            ": such requests go by on_store_failure");
+}
+
+void tell_clock(RedisReport& report, const redis::ClockDifference& clock) {
+  const auto apart = std::chrono::abs(clock.ahead);
+  tell(report, "clock",
+       in_milliseconds(apart) + (clock.ahead.count() < 0 ? " behind" : " ahead of") +
+           " this host's, give or take " + in_milliseconds(clock.error));
+  if (apart > kFarApart + clock.error)
+    report.warnings.push_back(
+        "the clocks are more than a second apart: limits in Redis go by its clock and stay exact, but those "
+        "in memory, logs and X-RateLimit-Reset go by this host's");
+}
+
+// Without key_secret, what stands where weirs keep the secret that they share.
+void tell_secret(RedisReport& report, const redis::SecretLook& look, const std::string& name) {
+  using State = redis::SecretLook::State;
+  if (look.state == State::Foreign)
+    report.faults.push_back(
+        name + " holds " + look.what +
+        " and no secret of weir's, which is a text of 32 hexadecimal digits: rules in Redis "
+        "go by on_store_failure; delete that key (redis-cli DEL " +
+        name + "), or set [state] key_secret on every weir");
+  if (look.state == State::Unknown)
+    report.warnings.push_back("this check could not look at " + name + ": " + look.what);
+}
+
+void tell_settings(RedisReport& report, const redis::Inspection& found, const StateSettings& state) {
+  tell(report, "prefix", state.redis->prefix);
+  if (!state.key_secret.empty()) return tell(report, "key_secret", "set");
+  const auto name = redis::secret_name(*state.redis);
+  const bool absent = found.secret && found.secret->state == redis::SecretLook::State::Absent;
+  tell(report, "key_secret",
+       "not set; weirs share the secret in " + name + (absent ? ", where the first one puts it" : ""));
+  if (found.secret) tell_secret(report, *found.secret, name);
+}
+
+std::string heading(const base::Endpoint& address, const redis::RedisSettings& redis) {
+  if (redis.topology == redis::Topology::Cluster) return "redis " + address.to_string() + " of a cluster\n";
+  if (redis.topology == redis::Topology::Standalone) return "redis " + address.to_string() + "\n";
+  const bool found = address.port != 0;
+  return "redis " + redis.sentinel.master +
+         (found ? ", which the sentinels say is at " + address.to_string() : ", which no sentinel knows") +
+         "\n";
+}
+
+// What it said, or why it said nothing, and which key to look at.
+std::string with_advice(const std::string& unreachable, const redis::RedisSettings& redis) {
+  const auto says = [&](std::string_view words) { return unreachable.find(words) != std::string::npos; };
+  if (says("WRONGPASS") || says("NOAUTH"))
+    return unreachable + " (expected a user and password that it takes: " +
+           (says("sentinel") ? "sentinel_user and sentinel_password of [state.redis])"
+                             : "username and password of [state.redis], or those in its url)");
+  if (says("DB index"))
+    return unreachable + " (expected a database that it has: url = \"redis://…/0\" of [state.redis])";
+  if (says("max number of clients"))
+    return unreachable + " (expected room for one client more: a larger maxclients of that Redis)";
+  if (says("LOADING") || says("certificate")) return unreachable;  // it is there, and that says it all
+  const auto* key = redis.topology == redis::Topology::Cluster    ? "nodes"
+                    : redis.topology == redis::Topology::Sentinel ? "sentinels"
+                                                                  : "url";
+  return unreachable + " (expected a Redis where " + key + " of [state.redis] says)";
+}
+
+// False: it does not answer.
+bool tell_node(RedisReport& report, const redis::Inspection& found, const redis::RedisSettings& redis) {
+  report.text += heading(found.address, redis);
+  if (!found.unreachable.empty()) {
+    tell(report, "reachable", "no");
+    report.faults.push_back(with_advice(found.unreachable, redis));
+    return false;
+  }
+  tell(report, "reachable",
+       "yes, as " + (redis.user.empty() ? "the default user" : "user " + redis.user) +
+           (redis.tls ? ", by TLS" : ""));
+  tell_server(report, found.facts, redis.topology == redis::Topology::Cluster);
+  tell_memory(report, found.facts);
+  if (found.round_trips) tell_round_trips(report, *found.round_trips, redis.timeout);
+  if (found.clock) tell_clock(report, *found.clock);
+  return true;
+}
+
+// "TIME: NOPERM …"
+std::string not_asked(const std::string& denied) {
+  const bool scripts_ask = denied.starts_with("TIME");
+  return "this check could not ask " + denied +
+         (scripts_ask ? " (weir's scripts ask it)" : " (weir itself need not)");
+}
+
+// What is said of it has its address in front, for there are several.
+void tell_other(RedisReport& report, const redis::Inspection& other, const redis::RedisSettings& redis) {
+  RedisReport its;
+  (void)tell_node(its, other, redis);
+  report.text += its.text;
+  const auto where = other.address.to_string() + ": ";
+  for (const auto& fault : its.faults) report.faults.push_back(where + fault);
+  for (const auto& warning : its.warnings) report.warnings.push_back(where + warning);
+  for (const auto& obstacle : other.obstacles) report.faults.push_back(where + "scripts: " + obstacle);
+  for (const auto& denied : other.denied) report.warnings.push_back(where + not_asked(denied));
+}
+
+}  // namespace
+
+RedisReport report_on(const redis::Inspection& found, const StateSettings& state) {
+  RedisReport report;
+  const bool answers = tell_node(report, found, *state.redis);
+  for (const auto& other : found.others) tell_other(report, other, *state.redis);
+  if (found.unserved != 0)
+    report.faults.push_back(std::to_string(found.unserved) +
+                            " slots of the cluster are served by nobody: requests whose keys lie there go by "
+                            "on_store_failure");
+  if (answers)
+    tell(report, "scripts", found.obstacles.empty() ? "load, charge and give back" : "do not work");
+  tell_settings(report, found, state);
+  for (const auto& obstacle : found.obstacles) report.faults.push_back("scripts: " + obstacle);
+  for (const auto& denied : found.denied) report.warnings.push_back(not_asked(denied));
+  return report;
+}
+
+int run_redis_check(const Settings& settings, bool json) {
+  const auto found = redis::inspect(*settings.state.redis, settings.state.key_secret.empty());
+  const auto report = report_on(found, settings.state);
+  std::cout << (json ? redis_check_json(found, settings.state) : report.text) << std::flush;
+  for (const auto& warning : report.warnings) std::cerr << "weir: warning: " << warning << '\n';
+  for (const auto& fault : report.faults) std::cerr << "weir: " << fault << '\n';
+  return report.faults.empty() ? 0 : 1;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,105 @@
+#include "weir/cli/reload_command.hpp"
+
+#include "cli/admin_json.hpp"
+
+#include "weir/server/reload.hpp"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <fstream>
+#include <iostream>
+#include <stdexcept>
+#include <system_error>
+
+namespace weir::app {
+
+namespace {
+
+constexpr std::chrono::seconds kSpare{5};  // for the way
+constexpr int kNotKnown = 3;
+
+int taken(const std::vector<std::string>& changes, const std::vector<std::string>& warnings) {
+  for (const auto& warning : warnings) std::cerr << warning << '\n';
+  for (const auto& change : changes) std::cout << change << '\n';
+  std::cout << "the configuration was read anew"
+            << (changes.empty() ? "; nothing that weir check shows has changed\n" : "\n") << std::flush;
+  return 0;
+}
+
+// Of a process that neither catches nor blocks it (weir reads it by a descriptor) SIGHUP is the end, and
+// numbers of processes are given anew. One that is gone or is not to be seen: kill(2) says so.
+bool awaits_hangup(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  if (!status) return true;
+  bool awaits = false;
+  for (std::string word; status >> word;) {
+    if (word != "SigCgt:" && word != "SigBlk:") continue;
+    std::uint64_t signals = 0;
+    status >> std::hex >> signals;
+    awaits = awaits || ((signals >> (SIGHUP - 1)) & 1U) != 0;
+  }
+  return awaits;
+}
+
+int refused(const std::vector<std::string>& mistakes) {
+  for (const auto& mistake : mistakes) std::cerr << mistake << '\n';
+  std::cerr << "weir: the configuration stays as it was\n";
+  return 1;
+}
+
+}  // namespace
+
+int run_reload(const AdminAccess& access) {
+  const auto fail = [&](const std::string& why) {
+    std::cerr << "weir: " << access.address.to_string() << ": no reload: " << why << '\n';
+    return 1;
+  };
+  AdminReply reply;
+  try {
+    reply = ask_admin({.address = access.address,
+                       .token = access.token,
+                       .method = "POST",
+                       .target = "/api/reload",
+                       .patience = kLongestReload + kSpare});
+  } catch (const std::runtime_error& error) {
+    return fail(std::string(error.what()) +
+                "\na weir that runs keeps the [admin] address that it began with: where the file has another "
+                "by now, say --admin ADDR");
+  }
+  if (reply.status == 401) return fail("it asks for its token: --token, or --config");
+  try {
+    const auto said = object_in(reply);
+    if (reply.status == 200 && !said.contains("changes")) throw NoWeir();
+    if (reply.status == 200) return taken(texts_in(said, "changes"), texts_in(said, "warnings"));
+    if (reply.status == 504) {
+      std::cerr << "weir: " << access.address.to_string() << ": not known yet: " << message_in(said, reply)
+                << '\n';
+      return kNotKnown;
+    }
+    const auto mistakes = texts_in(said, "mistakes");
+    return mistakes.empty() ? fail(message_in(said, reply)) : refused(mistakes);
+  } catch (const std::runtime_error& error) {
+    return fail(error.what());
+  }
+}
+
+int signal_reload(pid_t process) {
+  if (!awaits_hangup(process)) {
+    std::cerr << "weir: no reload: process " << process
+              << " does not wait for SIGHUP, which would end it: it is no weir that runs\n";
+    return 1;
+  }
+  if (::kill(process, SIGHUP) == 0) {
+    std::cout << "this configuration has no [admin] listener to ask: SIGHUP was sent to process " << process
+              << ", whose log says what came of it\n"
+              << std::flush;
+    return 0;
+  }
+  std::cerr << "weir: no reload: process " << process
+            << " takes no signal: " << std::generic_category().message(errno) << '\n';
+  return 1;
+}
+
+}  // namespace weir::app

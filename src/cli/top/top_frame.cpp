@@ -1,0 +1,294 @@
+#include "cli/top/top_frame.hpp"
+
+#include "cli/top/columns.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <tuple>
+
+namespace weir::app {
+
+namespace {
+
+constexpr std::size_t kUnbounded = Screen::kUnbounded;
+constexpr std::size_t kIndent = 2, kCost = 8, kError = 10;  // columns of a list of clients
+constexpr std::string_view kBold = "\x1b[1m", kRed = "\x1b[31m", kPlain = "\x1b[0m";
+
+// As wide as the screen at most, with its newline.
+std::string line_of(std::string text, const Screen& screen, std::string_view style) {
+  if (screen.width != kUnbounded) text = in_columns(std::move(text), screen.width);
+  text.erase(text.find_last_not_of(' ') + 1);
+  if (screen.ansi && !style.empty()) text = std::string(style) + text + std::string(kPlain);
+  return text + (screen.ansi ? "\x1b[K\n" : "\n");
+}
+
+// A name that says what was read but not what it said is one of many: its digest tells them apart.
+std::string client_name(const TopClient& one) {
+  const bool bare = one.client.empty() || one.client.find("api_key") != std::string::npos ||
+                    one.client.find(':') != std::string::npos;
+  return one.client + (bare ? " " + one.digest.substr(0, 8) : "");
+}
+
+// A rule, and what it said a second.
+struct Pace {
+  const TopRule* rule;
+  double admitted, delayed, refused, would_refuse;
+  bool idle;  // nobody met it
+
+  [[nodiscard]] bool refuses() const noexcept { return refused > 0; }
+};
+
+struct List {
+  std::string title;
+  const std::vector<TopClient>* clients;
+};
+
+class Frame {
+ public:
+  Frame(const Sample& before, const Sample& now, const Screen& screen)
+      : before_(before), now_(now), screen_(screen) {}
+
+  std::string draw(std::string_view address) {
+    show_whole(address);
+    show_servers();
+    show_redis();
+    if (!now_.top_is_on) line("who it is is not counted: [admin] top is 0");
+    show_rules(in_order());
+    if (screen_.height != 0 && lines_.size() > screen_.height) lines_.resize(screen_.height);
+    std::string all;
+    for (const auto& one : lines_) all += one;
+    return all;
+  }
+
+ private:
+  void line(std::string text, std::string_view style = {}) {
+    lines_.push_back(line_of(std::move(text), screen_, style));
+  }
+
+  // Lines.
+  [[nodiscard]] std::size_t room() const noexcept {
+    if (screen_.height == 0) return std::numeric_limits<std::size_t>::max();
+    return screen_.height - std::min(lines_.size(), screen_.height);
+  }
+
+  [[nodiscard]] double rate(std::string_view name, const Figures::Labels& labels = {}) const {
+    return app::rate(before_, now_, name, labels);
+  }
+  [[nodiscard]] static std::string a_second(const char* what, double rate) {
+    return std::string(what) + " " + short_number(rate) + "/s";
+  }
+
+  void show_whole(std::string_view address) {
+    const auto& figures = now_.figures;
+    line(fitting({{"weir at " + std::string(address)},
+                  {a_second("requests", rate("weir_requests_total")), 1},
+                  {"connections " + short_number(figures.sum("weir_connections_open")), 3},
+                  {"queued " + short_number(figures.sum("weir_queue_depth")), 2},
+                  {"keys " + short_number(figures.sum("weir_keys")), 4}},
+                 screen_.width),
+         kBold);
+  }
+
+  void show_servers() {
+    if (!now_.figures.has("weir_upstream_healthy")) return;
+    std::string servers = "servers";
+    bool down = false;
+    for (const auto& series : now_.figures.all()) {
+      if (series.name != "weir_upstream_healthy") continue;
+      down = down || series.value == 0;
+      servers += "   " + series.labels.at("upstream") + " " + series.labels.at("server") +
+                 (series.value != 0 ? " up" : " DOWN");
+    }
+    line(servers, down ? kRed : std::string_view{});
+  }
+
+  void show_redis() {
+    const auto& figures = now_.figures;
+    if (!figures.has("weir_redis_up")) return;
+    const auto all = static_cast<double>(figures.count("weir_redis_up"));
+    const auto up = figures.sum("weir_redis_up");
+    line(fitting({{"redis"},
+                  {short_number(up) + " of " + short_number(all) + " connections up"},
+                  {a_second("calls", rate("weir_redis_calls_total")), 2},
+                  {a_second("failures", rate("weir_redis_failures_total")), 1}},
+                 screen_.width),
+         up < all ? kRed : std::string_view{});
+  }
+
+  [[nodiscard]] Pace pace_of(const TopRule& rule) const {
+    const auto said = [&](const char* outcome) {
+      return rate("weir_decisions_total", {{"rule", rule.rule}, {"outcome", outcome}});
+    };
+    return {.rule = &rule,
+            .admitted = said("admitted"),
+            .delayed = said("delayed"),
+            .refused = said("refused"),
+            .would_refuse = said("shadow_refused"),
+            .idle = rate("weir_decisions_total", {{"rule", rule.rule}}) == 0};
+  }
+
+  [[nodiscard]] std::vector<Pace> in_order() const {
+    std::vector<Pace> rules;
+    for (const auto& rule : now_.top) rules.push_back(pace_of(rule));
+    const auto place = [](const Pace& pace) {
+      return std::tuple(pace.idle, pace.rule->shadow, -(pace.refused + pace.would_refuse));
+    };
+    std::stable_sort(rules.begin(), rules.end(),
+                     [&](const Pace& a, const Pace& b) { return place(a) < place(b); });
+    return rules;
+  }
+
+  void show_rules(const std::vector<Pace>& rules) {
+    std::size_t needed = 0;
+    for (const auto& pace : rules) needed += 2 + lines_of_clients(*pace.rule);
+    const bool tight = needed > room();
+    auto next = rules.begin();
+    for (; next != rules.end() && !(tight && next->idle); ++next) {
+      const auto behind = static_cast<std::size_t>(rules.end() - next) - 1;
+      const auto kept = behind == 0 ? 0 : std::min(behind + 1, room() / 2);
+      if (!show_block(*next, room() - kept)) break;
+    }
+    show_briefly(std::span(next, rules.end()));
+  }
+
+  // False: so many lines are not enough for a rule and a client of each list.
+  bool show_block(const Pace& pace, std::size_t most) {
+    constexpr std::size_t kAround = 3;  // the line before it, its own, and the lists' titles
+    const auto wanted = lines_of_clients(*pace.rule);
+    if (most < (wanted == 0 ? kAround - 1 : kAround + 1)) return false;
+    line("");
+    show_pace(pace);
+    if (wanted != 0) show_clients(*pace.rule, std::min(wanted - 1, most - kAround));
+    return true;
+  }
+
+  void show_briefly(std::span<const Pace> rules) {
+    if (rules.empty()) return;
+    if (room() > std::min<std::size_t>(rules.size(), 3)) line("");
+    const bool all = rules.size() <= room();
+    if (room() == 0) lines_.resize(screen_.height - 1);
+    const auto shown = all ? rules.size() : room() - 1;
+    for (const auto& pace : rules.first(shown)) show_pace(pace);
+    if (!all) count(rules.subspan(shown));
+  }
+
+  // Those that are not shown.
+  void count(std::span<const Pace> rules) {
+    std::size_t refuse = 0, would = 0;
+    for (const auto& pace : rules) {
+      refuse += pace.refuses() ? 1 : 0;
+      would += !pace.refuses() && pace.would_refuse > 0 ? 1 : 0;
+    }
+    const auto none = refuse == 0 && would == 0;
+    auto text =
+        "... " + std::to_string(rules.size()) + (rules.size() == 1 ? " more rule, " : " more rules, ");
+    if (none) text += "none of which refuses";
+    if (!none) text += "of which " + std::to_string(refuse) + (refuse == 1 ? " refuses" : " refuse");
+    if (would != 0) text += " and " + std::to_string(would) + " would";
+    line(text + ": make the terminal higher, or ask /api/top", refuse != 0 ? kRed : std::string_view{});
+  }
+
+  // On narrow screens the numbers go first, but for the one that matters, and the name's end last.
+  void show_pace(const Pace& pace) {
+    const bool shadow = pace.rule->shadow;
+    std::vector<Part> matters;
+    if (!shadow || pace.refuses()) matters.push_back({a_second("refused", pace.refused)});
+    if (shadow || pace.would_refuse > 0) matters.push_back({a_second("would refuse", pace.would_refuse)});
+    std::size_t rest = 0;
+    for (const auto& part : matters) rest += part.text.size() + 2;
+    constexpr unsigned kNothing = 4;
+    std::vector<Part> parts{{name_of(*pace.rule, rest)},
+                            {a_second("admitted", pace.admitted), pace.admitted > 0 ? 2 : kNothing},
+                            {a_second("delayed", pace.delayed), pace.delayed > 0 ? 3 : kNothing + 1}};
+    parts.insert(parts.end(), matters.begin(), matters.end());
+    line(fitting(std::move(parts), screen_.width), pace.refuses() ? kRed
+                                                   : pace.idle    ? std::string_view{}
+                                                                  : kBold);
+  }
+
+  // With `rest` columns behind it: what it would refuse says that it is in shadow where no more can be said.
+  [[nodiscard]] std::string name_of(const TopRule& rule, std::size_t rest) const {
+    auto name = rule.rule + (rule.shadow ? " (shadow)" : "");
+    if (name.size() + rest <= screen_.width) return name;
+    name = rule.rule;
+    const auto most = screen_.width - std::min(rest, screen_.width);
+    return name.size() <= most || most < 2 ? name : in_columns(std::move(name), most);
+  }
+
+  // Beside each other, or where there is no room for that, whom it refuses, else whom it admits.
+  [[nodiscard]] std::vector<List> lists_of(const TopRule& rule) const {
+    constexpr std::size_t kTwo = 50;
+    List admitted{"  most admitted", &rule.admitted};
+    List refused{rule.shadow ? "  would be refused most" : "  most refused", &rule.refused};
+    if (screen_.width >= kTwo) return {admitted, refused};
+    return {rule.refused.empty() ? admitted : refused};
+  }
+
+  // With their titles.
+  [[nodiscard]] std::size_t lines_of_clients(const TopRule& rule) const {
+    std::size_t most = 0;
+    for (const auto& list : lists_of(rule)) most = std::max(most, list.clients->size());
+    return most == 0 ? 0 : most + 1;
+  }
+
+  void show_clients(const TopRule& rule, std::size_t rows) {
+    const auto lists = lists_of(rule);
+    const auto over = " in " + short_number(rule.seconds) + " s";
+    std::size_t longest = 0, widest = 0;
+    for (const auto& list : lists) {
+      widest = std::max(widest, list.title.size() + over.size() + 2);
+      for (const auto& one : *list.clients) longest = std::max(longest, client_name(one).size());
+    }
+    widest = std::max(widest, kIndent + longest + kCost + kError);
+    const auto width = screen_.width == kUnbounded ? widest
+                       : lists.size() == 1         ? screen_.width
+                                                   : (screen_.width - 2) / 2;
+    std::string titles;
+    for (const auto& list : lists)
+      titles += in_columns(list.title + (list.title.size() + over.size() <= width ? over : ""), width);
+    line(titles);
+    for (std::size_t i = 0; i < rows; ++i) {
+      std::string cells;
+      for (const auto& list : lists) cells += cell(*list.clients, i, width, longest);
+      line(cells);
+    }
+  }
+
+  // The client, its cost, and by how much that may be too high: these two only beside the name.
+  static std::string cell(const std::vector<TopClient>& clients, std::size_t at, std::size_t width,
+                          std::size_t longest) {
+    constexpr std::size_t kBriefCost = 7, kAddress = 15;
+    if (at >= clients.size() || width <= kIndent) return std::string(width, ' ');
+    const auto& one = clients[at];
+    const auto whole = width - kIndent;
+    const bool with_error = whole >= longest + kCost + kError;
+    const bool with_cost = with_error || whole >= std::min(longest, kAddress) + kBriefCost;
+    std::string numbers;
+    if (with_cost) numbers = to_the_right(short_number(one.cost), with_error ? kCost : kBriefCost);
+    if (with_error)
+      numbers = in_columns(numbers + (one.error > 0 ? " -" + short_number(one.error) : ""), kCost + kError);
+    return "  " + in_columns(client_name(one), whole - numbers.size()) + numbers;
+  }
+
+  const Sample& before_;
+  const Sample& now_;
+  Screen screen_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace
+
+std::string draw_absence(std::chrono::seconds absent, std::string_view why, std::string_view address,
+                         const Screen& screen) {
+  return line_of("weir at " + std::string(address) + "   has not answered for " +
+                     std::to_string(absent.count()) + " s",
+                 screen, kRed) +
+         line_of(std::string(why), screen, {}) + line_of("asked again each second; q ends this", screen, {});
+}
+
+std::string draw(const Sample& before, const Sample& now, std::string_view address, const Screen& screen) {
+  return Frame(before, now, screen).draw(address);
+}
+
+}  // namespace weir::app

@@ -1,0 +1,15 @@
+// What `weir top --json` prints: one frame for machines, in the words of the admin listener's pages.
+#pragma once
+
+#include "cli/top/top_sample.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace weir::app {
+
+// Returns one line of JSON with its newline. Rates are per second, between the two samples. `address`: of
+// the admin listener that was asked.
+[[nodiscard]] std::string top_json(const Sample& before, const Sample& now, std::string_view address);
+
+}  // namespace weir::app

@@ -1,0 +1,57 @@
+#include "weir/cli/upgrade_command.hpp"
+
+#include "cli/admin_json.hpp"
+
+#include "weir/upgrade/handed_state.hpp"
+
+#include <chrono>
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+#include <boost/json.hpp>
+
+namespace weir::app {
+
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::chrono::seconds kSpare{5};  // for the way
+
+std::string in_words(const json::object& said) {
+  for (const char* name : {"process", "keys", "changed", "left_out", "paused_ms"})
+    if (!said.contains(name)) throw NoWeir();
+  std::ostringstream text;
+  text.precision(1);
+  const auto number = [&](const char* name) { return said.at(name).to_number<std::uint64_t>(); };
+  text << "process " << said.at("process").to_number<std::int64_t>() << " has taken over, with the state of "
+       << kept_in_words(number("keys"), number("changed"), number("left_out")) << "; requests waited "
+       << std::fixed << said.at("paused_ms").to_number<double>() << " ms at most\n";
+  return text.str();
+}
+
+}  // namespace
+
+int run_upgrade(const AdminAccess& access, base::Duration longest) {
+  try {
+    const auto reply = ask_admin({.address = access.address,
+                                  .token = access.token,
+                                  .method = "POST",
+                                  .target = "/api/upgrade",
+                                  .patience = std::chrono::ceil<std::chrono::seconds>(longest) + kSpare});
+    const auto said = object_in(reply);
+    if (reply.status == 200) {
+      std::cout << in_words(said) << std::flush;
+      return 0;
+    }
+    throw std::runtime_error(message_in(said, reply) +
+                             (reply.status == 409 ? "; the weir that runs goes on as it was" : ""));
+  } catch (const std::exception& error) {
+    std::cerr << "weir: " << access.address.to_string() << ": no upgrade: " << error.what() << '\n';
+    return 1;
+  }
+}
+
+}  // namespace weir::app

@@ -1,0 +1,68 @@
+#include "config/read/keys_file.hpp"
+
+#include "config/read/table_reader.hpp"
+
+#include <optional>
+#include <utility>
+
+namespace weir::app {
+
+namespace {
+
+std::optional<policy::KeyRing::Sha256> parse_sha256(std::string_view hex) {
+  policy::KeyRing::Sha256 digest{};
+  if (hex.size() != 2 * digest.size()) return std::nullopt;
+  const auto nibble = [](char c) -> int {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+  };
+  for (std::size_t i = 0; i < digest.size(); ++i) {
+    const int high = nibble(hex[2 * i]);
+    const int low = nibble(hex[2 * i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    digest[i] = static_cast<std::uint8_t>(high * 16 + low);
+  }
+  return digest;
+}
+
+// Messages about a key never show it.
+std::optional<policy::KeyRing::Sha256> read_digest(const TableReader& table) {
+  if (table.has("key") == table.has("sha256")) {
+    table.mistake("", table.has("key") ? "found both key and sha256; expected one of them"
+                                       : "found neither key nor sha256; expected one of them");
+    return std::nullopt;
+  }
+  if (table.has("key")) {
+    if (!table.text("key").empty()) return policy::KeyRing::digest(table.text("key"));
+    table.mistake("key", "found nothing; expected an API key");
+    return std::nullopt;
+  }
+  const auto digest = parse_sha256(table.text("sha256"));
+  if (!digest) table.mistake("sha256", "not a SHA-256; expected 64 hexadecimal digits");
+  return digest;
+}
+
+}  // namespace
+
+KeysFile read_keys(std::string_view text, const std::string& file, Mistakes& mistakes) {
+  KeysFile keys;
+  const auto document = read_toml(text, file, mistakes);
+  const TableReader root(&document, 1, "", schema::kKeysFile, {&file, &mistakes});
+  for (const auto& table : root.tables("key", schema::kKey)) {
+    policy::KeyHolder holder{table.text("user"), table.text("org"), table.text("tier"),
+                             table.text("service")};
+    if (!holder.tier.empty()) {
+      auto& given = keys.tiers[holder.tier];
+      if (given.where.empty()) given.where = file + ":" + std::to_string(table.line());
+      given.alone = given.alone && holder.user.empty() && holder.org.empty() && holder.service.empty();
+    }
+    const auto digest = read_digest(table);
+    if (digest && !keys.ring.add(*digest, std::move(holder)))
+      table.mistake("", "found a key that stands in this file already; expected each key once");
+  }
+  return keys;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,316 @@
+#include "config/read/limiter_reader.hpp"
+
+#include "config/read/calendar.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace weir::app {
+
+namespace {
+
+using Align = limit::FixedWindow::Align;
+
+constexpr std::array<std::string_view, 8> kWords = {
+    "token_bucket", "gcra",           "leaky_bucket", "fixed_window",
+    "sliding_log",  "sliding_window", "concurrency",  "adaptive_concurrency"};
+
+std::string_view word_of(Algorithm algorithm) {
+  return kWords[static_cast<std::size_t>(algorithm)];
+}
+
+// A key that some algorithms alone have.
+struct Special {
+  std::string_view key;
+  std::initializer_list<Algorithm> owners;
+};
+
+const std::array<Special, 10>& specials() {
+  using enum Algorithm;
+  static const std::array<Special, 10> kSpecials = {
+      {{"burst", {TokenBucket, Gcra}},
+       {"queue", {LeakyBucket}},
+       {"max_wait", {LeakyBucket}},
+       {"refill", {TokenBucket}},
+       {"align", {FixedWindow}},
+       {"timezone", {FixedWindow}},
+       {"buckets", {SlidingWindow}},
+       {"min", {AdaptiveConcurrency}},
+       {"max", {AdaptiveConcurrency}},
+       {"limit", {TokenBucket, Gcra, LeakyBucket, FixedWindow, SlidingLog, SlidingWindow, Concurrency}}}};
+  return kSpecials;
+}
+
+bool owns(const Special& special, Algorithm algorithm) {
+  return std::ranges::find(special.owners, algorithm) != special.owners.end();
+}
+
+// What an algorithm has in place of a key that it lacks.
+std::string instead_of(std::string_view key, Algorithm algorithm) {
+  if (algorithm == Algorithm::AdaptiveConcurrency) return "min and max";
+  if (key == "burst") return algorithm == Algorithm::LeakyBucket ? "queue" : "limit alone";
+  if (key == "queue" && (algorithm == Algorithm::TokenBucket || algorithm == Algorithm::Gcra)) return "burst";
+  return {};
+}
+
+void refuse_strangers(const TableReader& table, Algorithm algorithm) {
+  for (const auto& special : specials()) {
+    if (!table.knows(special.key) || !table.has(special.key) || owns(special, algorithm)) continue;
+    const auto better = instead_of(special.key, algorithm);
+    if (special.owners.size() > 1) {
+      table.mistake(special.key, "not of " + std::string(word_of(algorithm)) + "; expected " + better +
+                                     ", or another algorithm");
+      continue;
+    }
+    const auto owner = std::string(word_of(*special.owners.begin()));
+    table.mistake(special.key, "only of " + owner + "; expected " + better + (better.empty() ? "" : ", or ") +
+                                   "algorithm = \"" + owner + "\"");
+  }
+}
+
+// What a limiter is made of. `room` is the burst or the queue.
+struct Numbers {
+  limit::Rate rate;
+  std::uint64_t room = 1;
+  base::Duration max_wait = base::kForever;
+  std::uint64_t least = 1, most = 1;  // of what is in flight
+};
+
+template <class Made>
+base::Result<limit::Limiter> as_limiter(base::Result<Made> made) {
+  if (!made) return made.error();
+  return limit::Limiter(std::move(*made));
+}
+
+base::Result<limit::Limiter> make(const Method& method, const Numbers& numbers) {
+  switch (method.algorithm) {
+    case Algorithm::TokenBucket:
+      if (method.stepwise) return as_limiter(limit::SteppedBucket::make(numbers.rate, numbers.room));
+      return as_limiter(limit::TokenBucket::make(numbers.rate, numbers.room));
+    case Algorithm::Gcra:
+      return as_limiter(limit::Gcra::make(numbers.rate, numbers.room));
+    case Algorithm::LeakyBucket:
+      return as_limiter(limit::LeakyBucket::make(numbers.rate, numbers.room, numbers.max_wait));
+    case Algorithm::FixedWindow:
+      if (method.calendar)
+        return as_limiter(limit::FixedWindow::make(numbers.rate.count, method.align, method.calendar));
+      return as_limiter(limit::FixedWindow::make(numbers.rate));
+    case Algorithm::SlidingLog:
+      return as_limiter(limit::SlidingLog::make(numbers.rate));
+    case Algorithm::SlidingWindow:
+      if (method.buckets) return as_limiter(limit::SlidingLog::make(numbers.rate, *method.buckets));
+      return as_limiter(limit::SlidingWindow::make(numbers.rate));
+    case Algorithm::Concurrency:
+      return as_limiter(limit::Concurrency::make(numbers.most));
+    case Algorithm::AdaptiveConcurrency:
+      break;
+  }
+  return as_limiter(limit::AdaptiveConcurrency::make(numbers.least, numbers.most));
+}
+
+limit::Limiter any_limiter() {
+  return *limit::TokenBucket::make({}, 1);
+}
+
+std::uint64_t read_room(const TableReader& table, Algorithm algorithm, const limit::Rate& rate) {
+  const std::string_view key = algorithm == Algorithm::LeakyBucket ? "queue" : "burst";
+  const auto least = algorithm == Algorithm::TokenBucket ? 1 : 0;
+  if (!table.has(key)) return algorithm == Algorithm::Gcra ? 0 : rate.count;
+  const auto room = table.whole(key);
+  if (room < least) table.mistake(key, "found 0; expected at least 1, or nothing would ever pass");
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(room, least));
+}
+
+// "100/day" where windows are days of a calendar, "100/month" where they are months: what stands before it.
+std::optional<limit::Rate> read_calendar_rate(const TableReader& table, Align align) {
+  const auto* node = table.node("limit");
+  if (node == nullptr || node->text() == nullptr) return table.rate("limit");
+  const std::string_view text = *node->text();
+  const std::string_view unit = align == Align::Month ? "month" : "day";
+  const auto slash = text.find('/');
+  if (slash == text.npos || text.substr(slash + 1) != unit) {
+    table.mistake("limit", "found " + in_quotes(text) + "; expected \"COUNT/" + std::string(unit) +
+                               "\", as align = " + in_quotes(unit) + " has it");
+    return std::nullopt;
+  }
+  auto rate = limit::parse_rate(std::string(text.substr(0, slash)) + "/day");
+  if (rate) return *rate;
+  table.mistake("limit", rate.error().message);
+  return std::nullopt;
+}
+
+std::optional<Numbers> read_numbers(const TableReader& table, const Method& method) {
+  if (method.algorithm == Algorithm::AdaptiveConcurrency) {
+    for (const std::string_view key : {"min", "max"})
+      if (!table.mentions(key)) table.missing(key, "the bounds of what is in flight, min and max");
+    if (!table.has("min") || !table.has("max")) return std::nullopt;
+    return Numbers{.rate = {},
+                   .least = static_cast<std::uint64_t>(table.whole("min")),
+                   .most = static_cast<std::uint64_t>(table.whole("max"))};
+  }
+  const bool counts = method.algorithm == Algorithm::Concurrency;
+  if (!table.mentions("limit"))
+    table.missing("limit", counts ? "a whole number such as 10" : "a rate such as \"10/s\"");
+  if (!table.has("limit")) return std::nullopt;
+  if (counts) {
+    const auto most = table.count("limit");
+    if (!most) return std::nullopt;
+    return Numbers{.rate = {}, .most = *most};
+  }
+  const auto rate = method.calendar ? read_calendar_rate(table, method.align) : table.rate("limit");
+  if (!rate) return std::nullopt;
+  Numbers numbers{.rate = *rate};
+  if (method.algorithm <= Algorithm::LeakyBucket) numbers.room = read_room(table, method.algorithm, *rate);
+  if (method.algorithm == Algorithm::LeakyBucket && table.has("max_wait"))
+    numbers.max_wait = table.duration("max_wait");
+  return numbers;
+}
+
+// The share of one among `replicas`. Of a rate the period is multiplied, not the count divided: no rounding,
+// so that the shares add up to the limit exactly. What can be spent at once, by a bucket, a queue, a window
+// or a log, or be under way, is rounded down, but not to none.
+Numbers share(const Numbers& whole, Algorithm algorithm, unsigned replicas) {
+  const auto part_of = [&](std::uint64_t quota, std::uint64_t least) {
+    return std::max(std::min(quota, least), quota / replicas);
+  };
+  Numbers part = whole;
+  if (algorithm <= Algorithm::LeakyBucket) {
+    part.rate.period = whole.rate.period * replicas;
+    part.room = part_of(whole.room, algorithm == Algorithm::Gcra ? 0 : 1);
+  } else {
+    part.rate.count = part_of(whole.rate.count, 1);
+    part.most = part_of(whole.most, 1);
+  }
+  return part;
+}
+
+// "10%": how much more of the quota; 0 after a mistake.
+std::uint64_t read_percent(const TableReader& table, std::string_view key) {
+  const auto text = table.text(key);
+  std::uint64_t percent = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), percent);
+  const bool good =
+      parsed.ec == std::errc{} && std::string_view(parsed.ptr) == "%" && percent >= 1 && percent <= 100;
+  if (good) return percent;
+  table.mistake(key, "found " + in_quotes(text) + "; expected a share from \"1%\" to \"100%\"");
+  return 0;
+}
+
+// What the numbers are with a margin: the quota is so much greater. A bucket's rate stays; where the quota is
+// the count of a period, or of what is in flight, that grows.
+Numbers widened(const Numbers& numbers, Algorithm algorithm, std::uint64_t percent) {
+  Numbers wide = numbers;
+  const auto more = [&](std::uint64_t quota) { return quota * percent / 100; };
+  switch (algorithm) {
+    case Algorithm::TokenBucket:
+    case Algorithm::LeakyBucket:
+      wide.room += more(numbers.room);
+      break;
+    case Algorithm::Gcra:
+      wide.room += more(numbers.room + 1);
+      break;
+    case Algorithm::FixedWindow:
+    case Algorithm::SlidingLog:
+    case Algorithm::SlidingWindow:
+      wide.rate.count += more(numbers.rate.count);
+      break;
+    case Algorithm::Concurrency:
+    case Algorithm::AdaptiveConcurrency:
+      wide.most += more(numbers.most);
+      break;
+  }
+  return wide;
+}
+
+void read_soft(const TableReader& table, const Method& method, const Numbers& numbers, unsigned replicas,
+               Limiters& limiters) {
+  const auto percent = read_percent(table, "soft");
+  if (percent == 0) return;
+  if (method.algorithm == Algorithm::AdaptiveConcurrency)
+    return table.mistake("soft",
+                         "not of adaptive_concurrency, whose limit moves by itself; expected a greater max");
+  const auto wide = widened(numbers, method.algorithm, percent);
+  auto soft = make(method, wide);
+  if (!soft) return table.mistake("soft", soft.error().message);
+  const auto quota = limit::quota(limiters.limiter);
+  if (limit::quota(*soft) == quota)
+    return table.mistake("soft", "found " + in_quotes(table.text("soft")) + " of " + std::to_string(quota) +
+                                     ", which is less than one request; expected a larger share");
+  limiters.soft = std::move(*soft);
+  if (replicas == 0) return;
+  if (auto local = make(method, share(wide, method.algorithm, replicas)))
+    limiters.soft_share = std::move(*local);
+}
+
+Limiters completed(const TableReader& table, const Method& method, const Numbers& numbers, unsigned replicas,
+                   Limiters limiters) {
+  limiters.rate = numbers.rate;
+  if (method.algorithm <= Algorithm::LeakyBucket) limiters.room = numbers.room;
+  if (table.has("soft")) read_soft(table, method, numbers, replicas, limiters);
+  return limiters;
+}
+
+void read_calendar(const TableReader& rule, Method& method) {
+  if (!rule.has("align")) {
+    if (rule.has("timezone"))
+      rule.mistake("timezone",
+                   "says nothing without a calendar; expected align = \"day\" or \"month\" beside it");
+    return;
+  }
+  auto calendar = load_calendar(rule.has("timezone") ? rule.text("timezone") : "UTC");
+  if (!calendar) {
+    rule.mistake("timezone", calendar.error().message);
+    return;
+  }
+  method.align = rule.text("align") == "month" ? Align::Month : Align::Day;
+  method.calendar = std::move(*calendar);
+}
+
+}  // namespace
+
+Method read_method(const TableReader& rule) {
+  Method method;
+  method.algorithm = rule.choice<Algorithm>("algorithm");
+  method.stepwise = method.algorithm == Algorithm::TokenBucket && rule.text("refill") == "stepwise";
+  if (method.algorithm == Algorithm::FixedWindow) read_calendar(rule, method);
+  if (rule.has("buckets")) method.buckets = static_cast<std::uint64_t>(rule.whole("buckets"));
+  return method;
+}
+
+std::string not_in_redis(const Method& method) {
+  if (method.algorithm == Algorithm::AdaptiveConcurrency)
+    return "adaptive_concurrency stays in the process, for it follows what this weir has under way and how "
+           "long that "
+           "takes; expected store = \"memory\"";
+  return {};
+}
+
+std::string_view key_of_room(const Method& method) noexcept {
+  return method.algorithm == Algorithm::LeakyBucket ? "queue" : "burst";
+}
+
+Limiters read_limiters(const TableReader& table, const Method& method, unsigned replicas,
+                       std::uint64_t least_room) {
+  refuse_strangers(table, method.algorithm);
+  auto numbers = read_numbers(table, method);
+  if (!numbers) return {any_limiter(), std::nullopt};
+  if (!table.has(key_of_room(method))) numbers->room = std::max(numbers->room, least_room);
+  const auto* blamed = method.algorithm == Algorithm::AdaptiveConcurrency ? "max" : "limit";
+  auto limiter = make(method, *numbers);
+  if (!limiter) {
+    table.mistake(blamed, limiter.error().message);
+    return {any_limiter(), std::nullopt};
+  }
+  if (replicas == 0 || !not_in_redis(method).empty())
+    return completed(table, method, *numbers, 0, {std::move(*limiter), std::nullopt});
+  auto local = make(method, share(*numbers, method.algorithm, replicas));
+  if (!local) {
+    table.mistake(
+        blamed, "its share of one among " + std::to_string(replicas) + " replicas: " + local.error().message);
+    return {std::move(*limiter), std::nullopt};
+  }
+  return completed(table, method, *numbers, replicas, {std::move(*limiter), std::move(*local)});
+}
+
+}  // namespace weir::app

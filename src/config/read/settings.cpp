@@ -1,0 +1,118 @@
+#include "weir/config/settings.hpp"
+
+#include "config/read/settings_sections.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+namespace weir::app {
+
+namespace {
+
+constexpr std::size_t kLongestName = 128;
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& line : lines) text.append(text.empty() ? "" : "\n").append(line);
+  return text;
+}
+
+}  // namespace
+
+ConfigError::ConfigError(std::vector<std::string> mistakes)
+    : std::runtime_error(joined(mistakes)), mistakes_(std::move(mistakes)) {}
+
+Settings parse_settings(std::string_view text, const std::string& file) {
+  Mistakes mistakes;
+  const auto document = read_toml(text, file, mistakes);
+  // Where the syntax is wrong, whatever else is missing is missing because of that.
+  if (!mistakes.empty() && document.table()->entries.empty()) throw ConfigError(mistakes.lines());
+  const TableReader root(&document, 1, "", schema::kRoot, {&file, &mistakes});
+  Reading reading{.file = file, .folder = std::filesystem::path(file).parent_path(), .tiers = {}};
+  reading.files.push_back(std::filesystem::path(file).lexically_normal().string());
+  Settings settings;
+  settings.server = read_server(root.table("server", schema::kServer));
+  settings.listeners = read_listeners(root, reading);
+  settings.admin = read_admin(root, reading);
+  settings.log = read_log(root.table("log", schema::kLog), reading);
+  const auto client = root.table("client", schema::kClient);
+  const auto state = root.table("state", schema::kState);
+  reading.lines.insert({{"[client]", client.line()}, {"[state]", state.line()}});
+  settings.client = read_client(client, reading);
+  settings.client.bounds = settings.server.bounds;
+  settings.state = read_state(state, reading);
+  settings.upstreams = read_upstreams(root, reading);
+  settings.routes = read_routes(root, settings.upstreams, reading);
+  settings.rules = read_rules(root, settings, reading);
+  settings.alerts = read_alerts(root, settings, reading);
+  settings.tier_priorities = reading.tier_priorities;
+  if (!mistakes.empty()) throw ConfigError(mistakes.lines());
+  settings.warnings = find_doubts(settings, reading);
+  for (const auto& [whose, line] : reading.lines)
+    settings.places.emplace(whose, file + ":" + std::to_string(line));
+  if (!asks_for_claims(settings)) settings.client.tokens.reset();
+  if (!asks_for_countries(settings)) settings.client.countries.reset();
+  return settings;
+}
+
+Settings load_settings(const std::string& file) {
+  const auto text = read_file(file);
+  if (!text)
+    throw ConfigError({file + ": cannot be read: " + text.error().message + "; expected a TOML file"});
+  return parse_settings(*text, file);
+}
+
+base::Result<std::string> read_file(const std::string& path) {
+  std::error_code error;
+  const auto reason = [](int number) { return base::Error{std::generic_category().message(number)}; };
+  if (std::filesystem::is_directory(path, error)) return reason(EISDIR);  // opens, and throws when read
+  errno = 0;
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) return reason(errno != 0 ? errno : EIO);
+  return {boost::system::in_place_value, std::istreambuf_iterator<char>(stream),
+          std::istreambuf_iterator<char>()};
+}
+
+bool holds_something(const std::string& file) {
+  const auto text = read_file(file);
+  return text && !text->empty();
+}
+
+std::string readable_file(const TableReader& table, std::string_view key, const Reading& reading,
+                          std::string_view kind) {
+  if (!table.has(key)) return {};
+  auto path = resolve(reading, table.text(key));
+  const auto text = read_file(path);
+  const auto expected = "; expected a " + std::string(kind) + " file";
+  if (!text)
+    table.mistake(key, in_quotes(path) + " cannot be read: " + text.error().message + expected);
+  else if (text->empty())
+    table.mistake(key, in_quotes(path) + " is empty" + expected);
+  return path;
+}
+
+std::string resolve(const Reading& reading, const std::string& path) {
+  auto resolved =
+      (reading.folder / path).lexically_normal().string();  // an absolute path takes the folder's place
+  reading.files.push_back(resolved);
+  return resolved;
+}
+
+bool is_plain_name(std::string_view name) noexcept {
+  const auto plain = [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; };
+  return !name.empty() && name.size() <= kLongestName && std::all_of(name.begin(), name.end(), plain);
+}
+
+bool is_token(std::string_view text) noexcept {
+  constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
+  const auto good = [&](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+           kMarks.find(c) != std::string_view::npos;
+  };
+  return !text.empty() && std::all_of(text.begin(), text.end(), good);
+}
+
+}  // namespace weir::app

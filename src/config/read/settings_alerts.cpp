@@ -1,0 +1,167 @@
+// [[alert]].
+#include "config/read/settings_sections.hpp"
+
+#include "weir/net/tls_client.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::app {
+
+namespace {
+
+constexpr std::size_t kMostAlerts = 100;
+constexpr std::size_t kLongestTarget = 2048;
+constexpr base::Duration kShortestPeriod{1'000'000};  // that is looked at once a second
+constexpr base::Duration kLongestTimeout{60'000'000};
+
+// Anything that may stand in a request's first line, or behind a field's name.
+bool is_visible(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+}
+bool is_field_value(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+}
+
+// "https://host[:port][/path][?query]"; nullopt: it is none. Nobody in it: that would stand in the log.
+std::optional<admin::Webhook> parse_webhook(std::string_view text) {
+  constexpr std::pair<std::string_view, const char*> kSchemes[] = {{"https://", ":443"}, {"http://", ":80"}};
+  for (const auto& [scheme, port] : kSchemes) {
+    if (!text.starts_with(scheme)) continue;
+    const auto rest = text.substr(scheme.size());
+    const auto end = std::min(rest.find_first_of("/?#"), rest.size());
+    const std::string authority(rest.substr(0, end));
+    std::string target(rest.substr(end, rest.find('#', end) - end));
+    if (!target.starts_with('/')) target.insert(0, 1, '/');
+    auto address = base::parse_endpoint(authority);
+    if (!address) address = base::parse_endpoint(authority + port);
+    const bool good = address && !address->is_unix() && address->port != 0 && is_visible(authority) &&
+                      authority.find('@') == std::string::npos && is_visible(target) &&
+                      target.size() <= kLongestTarget;
+    if (!good) return std::nullopt;
+    admin::Webhook webhook;
+    webhook.address = *address;
+    webhook.tls = scheme == "https://";
+    webhook.target = std::move(target);
+    return webhook;
+  }
+  return std::nullopt;
+}
+
+// What stands between "://" and the path.
+std::string_view authority_of(std::string_view url) {
+  const auto start = url.find("://");
+  if (start == std::string_view::npos) return {};
+  url.remove_prefix(start + 3);
+  return url.substr(0, url.find_first_of("/?#"));
+}
+
+void read_webhook(const TableReader& table, const Reading& reading, admin::Webhook& webhook) {
+  if (!table.has("webhook")) return;
+  const auto url = table.text("webhook");
+  auto parsed = parse_webhook(url);
+  if (!parsed)
+    return table.mistake("webhook",
+                         "found what is no address of a webhook; " + about_port(authority_of(url)) +
+                             "expected one such as "
+                             "\"https://hooks.example.com/weir\", at most 2048 characters, without a user");
+  webhook = std::move(*parsed);
+  webhook.authorization = table.text("authorization");
+  if (!is_field_value(webhook.authorization))
+    table.mistake("authorization", "found characters that no field may have; expected visible ASCII");
+  if (!table.has("ca")) return;
+  if (!webhook.tls) return table.mistake("ca", "only of a webhook at https://");
+  webhook.ca = resolve(reading, table.text("ca"));
+  if (const auto made = net::make_tls_client_context({.ca = webhook.ca}); !made)
+    table.mistake("ca", made.error().message);
+}
+
+// What is watched, by whichever of the three keys stands there, and its threshold.
+void read_subject(const TableReader& table, const Settings& settings, admin::AlertSettings& alert) {
+  const int subjects = table.has("rule") + table.has("upstream") + table.has("store");
+  if (subjects != 1) {
+    if (!table.flawed())
+      table.mistake("", "found " + std::to_string(subjects) + " of rule, upstream and store; expected one");
+    return;
+  }
+  const auto known = [&](std::string_view key, const auto& list) {
+    alert.subject = table.text(key);
+    for (const auto& each : list)
+      if (each.name == alert.subject) return;
+    table.mistake(key, "found " + in_quotes(alert.subject) + "; expected the name of " +
+                           (key == "rule" ? "a rule" : "an upstream"));
+  };
+  if (table.has("rule")) {
+    alert.on = admin::AlertOn::Refusals;
+    known("rule", settings.rules);
+  } else if (table.has("upstream")) {
+    alert.on = admin::AlertOn::Upstream;
+    known("upstream", settings.upstreams);
+  } else {
+    alert.on = admin::AlertOn::Redis;
+    alert.subject = table.text("store");
+    const auto uses = [](const policy::Rule& rule) { return rule.store == policy::Store::Redis; };
+    if (std::none_of(settings.rules.begin(), settings.rules.end(), uses))
+      table.mistake("store", "found without a rule that has its state in Redis");
+  }
+}
+
+limit::Rate read_threshold(const TableReader& table, admin::AlertOn on) {
+  const bool refusals = on == admin::AlertOn::Refusals;
+  const char* const wanted = refusals ? "refused_above" : "failures_above";
+  const char* const other = refusals ? "failures_above" : "refused_above";
+  if (table.has(other))
+    table.mistake(other, std::string("is not of ") + (refusals ? "a rule" : "an upstream or a store") +
+                             "; expected " + wanted);
+  else if (!table.mentions(wanted))
+    table.missing(wanted, "a rate such as \"100/min\"");
+  const auto rate = table.rate(wanted).value_or(limit::Rate{});
+  if (table.has(wanted) && rate.period < kShortestPeriod)
+    table.mistake(wanted, "found a period below a second; expected one of at least 1s");
+  return rate;
+}
+
+limit::Spacing read_posts(const TableReader& table) {
+  const auto rate = table.rate("posts").value_or(limit::Rate{});
+  const auto spacing = limit::Spacing::make(rate, rate.count);
+  if (spacing) return *spacing;
+  table.mistake("posts", spacing.error().message);
+  return *limit::Spacing::make(limit::Rate{}, 1);
+}
+
+admin::AlertSettings read_alert(const TableReader& table, const Settings& settings, const Reading& reading) {
+  admin::AlertSettings alert{
+      .name = {}, .subject = {}, .surge = {}, .webhook = {}, .posts = read_posts(table)};
+  read_subject(table, settings, alert);
+  if (!alert.subject.empty()) alert.surge.above = read_threshold(table, alert.on);
+  alert.name = table.has("name") ? table.text("name") : alert.subject;
+  if (table.has("name") && !is_plain_name(alert.name))
+    table.mistake("name", "expected 1 to 128 printable ASCII characters, without \" and \\");
+  alert.surge.lasting = table.duration("for");
+  alert.surge.repeat = table.duration("repeat");
+  read_webhook(table, reading, alert.webhook);
+  alert.attempts = static_cast<unsigned>(table.whole("attempts"));
+  alert.timeout = table.deadline("timeout");
+  if (alert.timeout > kLongestTimeout)
+    table.mistake("timeout", "expected at most 1min: others wait meanwhile");
+  return alert;
+}
+
+}  // namespace
+
+std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Settings& settings,
+                                              const Reading& reading) {
+  std::vector<admin::AlertSettings> alerts;
+  for (const auto& table : root.tables("alert", schema::kAlert)) {
+    auto alert = read_alert(table, settings, reading);
+    const auto same = [&](const admin::AlertSettings& other) { return other.name == alert.name; };
+    if (!alert.name.empty() && std::any_of(alerts.begin(), alerts.end(), same))
+      table.mistake("name", "found " + in_quotes(alert.name) + " twice; expected a name of its own");
+    alerts.push_back(std::move(alert));
+  }
+  if (alerts.size() > kMostAlerts)
+    root.mistake("alert", "found " + std::to_string(alerts.size()) + "; expected at most 100");
+  return alerts;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,72 @@
+// What rules read from bodies: the words of a match, the cost under a JSON pointer, and how much of them.
+#include "config/read/settings_sections.hpp"
+
+#include "weir/policy/body.hpp"
+
+#include <algorithm>
+
+namespace weir::app {
+
+namespace {
+
+// Such bodies are held in memory, one for each request that waits for the rest of its own.
+constexpr std::uint64_t kMostRead = 16U << 20;
+constexpr std::size_t kLongestPointer = 128;
+
+std::uint64_t read_max_body(const TableReader& table) {
+  const auto size = table.size("max_body").value_or(kMostRead);
+  if (size >= 1 && size <= kMostRead) return size;
+  table.mistake("max_body", "found " + std::to_string(size) +
+                                " bytes; expected 1 byte to 16MiB, for such bodies are held in memory");
+  return kMostRead;
+}
+
+// RFC 6901 §3, without what would have to be escaped where the pointer is told to clients.
+bool is_pointer(std::string_view text) {
+  if (!text.starts_with('/') || text.size() > kLongestPointer) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c < 0x20 || c == 0x7f || c == '"' || c == '\\') return false;
+    if (c == '~' && text.substr(i, 2) != "~0" && text.substr(i, 2) != "~1") return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void read_body_words(const TableReader& table, policy::Match& match) {
+  if (!table.has("body_contains")) {
+    if (table.has("max_body"))
+      table.missing("body_contains", "texts to look for, beside max_body, which says in how long a body");
+    return;
+  }
+  const auto words = table.texts("body_contains");
+  if (words.empty()) table.mistake("body_contains", "found none; expected texts such as \"wire transfer\"");
+  match.max_body = read_max_body(table);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto& word = words[i];
+    if (word.empty())
+      table.mistake_in("body_contains", i, "found \"\", which stands in every body; expected a text");
+    else if (word.size() > match.max_body)
+      table.mistake_in("body_contains", i, "found " + in_quotes(word) + ", which is longer than max_body");
+    match.body_words.push_back(policy::body_word(word));
+  }
+}
+
+void read_json_cost(const TableReader& table, policy::Rule& rule) {
+  rule.cost_from.kind = policy::CostSource::Kind::Json;
+  rule.cost_from.name = table.text("json");
+  rule.max_body = read_max_body(table);
+  if (!is_pointer(rule.cost_from.name))
+    table.mistake("json",
+                  "found " + in_quotes(rule.cost_from.name) +
+                      "; expected a JSON pointer (RFC 6901) such as \"/amount\" or \"/items/0/price\"");
+}
+
+std::uint64_t most_body(const policy::Rule& rule) {
+  auto most = std::max(rule.max_body, rule.match.max_body);
+  for (const auto& variant : rule.overrides) most = std::max(most, variant.match.max_body);
+  return most;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,170 @@
+// [client].
+#include "config/read/settings_sections.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::app {
+
+namespace {
+
+using policy::Source;
+
+struct SourceWord {
+  std::string_view key;
+  Source::Kind kind;
+};
+constexpr SourceWord kNamedSources[] = {{"header", Source::Kind::Header},
+                                        {"query", Source::Kind::Query},
+                                        {"cookie", Source::Kind::Cookie},
+                                        {"claim", Source::Kind::Claim}};
+
+// A table that names exactly one place in a request.
+Source read_source(const TableReader& client, std::string_view key, const TableSpec& spec) {
+  const auto table = client.table(key, spec);
+  Source source;
+  int found = 0;
+  for (const auto& [word, kind] : kNamedSources) {
+    if (spec.find(word) == nullptr || !table.has(word)) continue;
+    source = {kind, table.text(word)};
+    ++found;
+    const bool free = kind == Source::Kind::Query || kind == Source::Kind::Claim;
+    if (free ? source.name.empty() : !is_token(source.name))
+      table.mistake(word, "found " + in_quotes(source.name) + "; expected a name such as \"X-User-ID\"");
+  }
+  if (source.kind == Source::Kind::Claim && !client.mentions("jwt"))
+    table.mistake("claim", "nothing says how tokens are verified; expected [client] jwt = { … }");
+  if (spec.find("bearer") != nullptr && table.boolean("bearer")) {
+    source = {Source::Kind::Bearer, ""};
+    ++found;
+  }
+  if (found != 1 && !table.flawed())
+    client.mistake(key, "found " + std::to_string(found) +
+                            " places; expected one: { header = \"…\" }, { query = \"…\" } or " +
+                            (spec.find("bearer") != nullptr ? "{ bearer = true }"
+                                                            : "{ cookie = \"…\" }, { claim = \"…\" }"));
+  return source;
+}
+
+std::vector<base::Cidr> read_trusted(const TableReader& table) {
+  std::vector<base::Cidr> blocks;
+  const auto texts = table.texts("trusted_proxies");
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    // The peer of a unix socket has no address: the unspecified one, which no other peer can have.
+    if (const auto block = base::Cidr::parse(texts[i] == "unix:" ? "::" : texts[i]))
+      blocks.push_back(*block);
+    else
+      table.mistake_in("trusted_proxies", i, fault_of_block(texts[i], ", or \"unix:\""));
+  }
+  return blocks;
+}
+
+// "X-Auth-User", or "X-Auth-*" for all names that begin so.
+bool is_field_pattern(std::string_view text) noexcept {
+  if (text.ends_with('*')) text.remove_suffix(1);
+  return text.find('*') == std::string_view::npos && is_token(text);
+}
+
+// The usual fields, those that say who the client is, and those that the file adds; an empty list in the file
+// withholds nothing.
+http::FieldNames read_trusted_fields(const TableReader& table, const policy::ClientSettings& client) {
+  const auto texts = table.texts("trusted_fields");
+  if (table.has("trusted_fields") && texts.empty()) return {};
+  auto fields = http::usual_trusted_fields();
+  for (const auto* source : {&client.user, &client.org, &client.service})
+    if (source->kind == Source::Kind::Header && is_token(source->name)) fields.add(source->name);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (is_field_pattern(texts[i]))
+      fields.add(texts[i]);
+    else
+      table.mistake_in("trusted_fields", i,
+                       "found " + in_quotes(texts[i]) +
+                           "; expected a field's name such as \"X-Auth-User\", or \"X-Auth-*\" for all "
+                           "names that begin so");
+  }
+  return fields;
+}
+
+std::string read_token_key(const TableReader& table, const Reading& reading, bool shared) {
+  const std::string_view key = shared ? "secret" : "public_key";
+  const std::string_view other = shared ? "public_key" : "secret";
+  const auto algorithm = table.text("algorithm");
+  if (table.has(other))
+    table.mistake(other, "not of " + algorithm + "; expected " + std::string(key) + " in its place");
+  if (!table.has(key) && !table.flawed())
+    table.missing(key, shared ? "the secret that " + algorithm + " signs with"
+                              : "the PEM file of the public key that " + algorithm + " verifies with");
+  if (shared || !table.has(key)) return table.text(key);
+  const auto file = resolve(reading, table.text(key));
+  auto text = read_file(file);
+  if (text) return std::move(*text);
+  table.mistake(
+      key, in_quotes(file) + " cannot be read: " + text.error().message + "; expected a public key in PEM");
+  return {};
+}
+
+void read_tokens(const TableReader& table, const Reading& reading, policy::ClientSettings& client) {
+  policy::TokenSettings settings{.algorithm = table.text("algorithm"),
+                                 .key = {},
+                                 .issuer = table.text("issuer"),
+                                 .audience = table.text("audience"),
+                                 .leeway = table.duration("leeway"),
+                                 .require_exp = table.boolean("require_exp")};
+  if (!table.has("algorithm")) return;  // noted as missing already
+  const bool shared = settings.algorithm.starts_with("HS");
+  settings.key = read_token_key(table, reading, shared);
+  if (settings.key.empty()) {
+    if (shared && table.has("secret")) table.mistake("secret", "found nothing; expected a secret");
+    return;
+  }
+  if (auto tokens = policy::TokenVerifier::make(std::move(settings)))
+    client.tokens = std::move(*tokens);
+  else
+    table.mistake(shared ? "secret" : "public_key", tokens.error().message);
+}
+
+void read_countries(const TableReader& table, const Reading& reading, policy::ClientSettings& client) {
+  const auto file = resolve(reading, table.text("geo"));
+  if (auto countries = policy::Countries::open(file))
+    client.countries = std::move(*countries);
+  else
+    table.mistake("geo", in_quotes(file) + ": " + countries.error().message +
+                             "; expected a database of countries in MaxMind's format");
+}
+
+}  // namespace
+
+policy::ClientSettings read_client(const TableReader& table, Reading& reading) {
+  policy::ClientSettings client;
+  client.trusted_proxies = read_trusted(table);
+  client.address_field = table.choice<policy::AddressField>("address_from");
+  client.ipv6_prefix = static_cast<int>(table.whole("ipv6_prefix"));
+  if (table.has("api_key")) client.api_key = read_source(table, "api_key", schema::kApiKeySource);
+  if (table.has("user")) client.user = read_source(table, "user", schema::kSource);
+  if (table.has("org")) client.org = read_source(table, "org", schema::kSource);
+  if (table.has("service")) client.service = read_source(table, "service", schema::kSource);
+  if (table.has("device")) client.device = read_source(table, "device", schema::kSource);
+  client.trusted_fields = read_trusted_fields(table, client);
+  if (table.has("keys")) client.keys = read_key_ring(table, resolve(reading, table.text("keys")), reading);
+  reading.tokens = table.mentions("jwt");
+  reading.countries = table.mentions("geo");
+  if (table.has("jwt")) read_tokens(table.table("jwt", schema::kJwt), reading, client);
+  if (table.has("geo")) read_countries(table, reading, client);
+  client.unknown_keys = table.choice<policy::UnknownKeys>("unknown_keys");
+  return client;
+}
+
+// A file that cannot be read is a mistake of [client] keys, which names it.
+policy::KeyRing read_key_ring(const TableReader& client, const std::string& file, Reading& reading) {
+  const auto text = read_file(file);
+  if (!text) {
+    client.mistake("keys", in_quotes(file) + " cannot be read: " + text.error().message +
+                               "; expected a TOML file of [[key]] tables");
+    return {};
+  }
+  auto keys = read_keys(*text, file, *client.place().mistakes);
+  reading.tiers = std::move(keys.tiers);
+  return std::move(keys.ring);
+}
+
+}  // namespace weir::app

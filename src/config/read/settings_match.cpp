@@ -1,0 +1,214 @@
+// match = { … } of routes, rules and overrides.
+#include "config/read/settings_sections.hpp"
+
+#include "weir/base/host.hpp"
+#include "weir/base/ip_address.hpp"
+#include "weir/http/target.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace weir::app {
+
+namespace {
+
+std::string upper(std::string text) {
+  for (auto& c : text)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return text;
+}
+
+void read_path(const TableReader& table, policy::Match& match) {
+  if (!table.has("path")) return;
+  const auto text = table.text("path");
+  if (!text.starts_with('/') && !text.starts_with('~'))
+    return table.mistake("path",
+                         "found " + in_quotes(text) + "; expected \"/login\", \"/api/*\" or \"~regex\"");
+  if (text.starts_with('/') && text.find('?') != std::string::npos)
+    return table.mistake(
+        "path", "found " + in_quotes(text) + "; expected a path alone: match.query tests what follows \"?\"");
+  auto path = policy::PathMatch::parse(text);
+  if (!path) return table.mistake("path", path.error().message);
+  match.path = std::move(*path);
+}
+
+// A request's method in small letters is refused (400).
+void read_methods(const TableReader& table, policy::Match& match) {
+  match.methods = table.texts("methods");
+  if (table.has("methods") && match.methods.empty())
+    table.mistake("methods", "found none; expected methods such as \"GET\"");
+  for (std::size_t i = 0; i < match.methods.size(); ++i) {
+    const auto& method = match.methods[i];
+    if (!is_token(method))
+      table.mistake_in("methods", i, "found " + in_quotes(method) + "; expected a method such as \"GET\"");
+    else if (method == "CONNECT")
+      table.mistake_in("methods", i,
+                       "found \"CONNECT\", which weir refuses (405) before it looks at conditions; expected "
+                       "methods such as \"GET\"");
+    else if (upper(method) != method)
+      table.mistake_in(
+          "methods", i,
+          "found " + in_quotes(method) + ", and case counts; did you mean " + in_quotes(upper(method)) + "?");
+  }
+}
+
+// Requests' hosts are compared in lower case, without port and trailing dot.
+void read_host(const TableReader& table, policy::Match& match) {
+  if (!table.has("host")) return;
+  auto host = table.text("host");
+  for (auto& c : host)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  if (host.ends_with('.')) host.pop_back();
+  const bool v6 = host.starts_with('[') && host.ends_with(']');
+  const auto found = "found " + in_quotes(table.text("host"));
+  if (host.starts_with('~'))
+    return table.mistake("host",
+                         found +
+                             "; expected one name, such as \"api.example.com\": patterns are of paths, "
+                             "headers and parameters alone");
+  if (const auto address = base::IpAddress::parse(host); address && host.find(':') != std::string::npos)
+    return table.mistake("host",
+                         found + "; an IPv6 address stands in brackets: write host = \"[" + host + "]\"");
+  if (host.empty() || host.find('*') != std::string::npos || !http::valid_authority(host) ||
+      (!v6 && host.find(':') != std::string::npos))
+    return table.mistake("host", found + "; expected a name without port, such as \"api.example.com\"");
+  if (base::is_false_ipv4(host))
+    return table.mistake("host",
+                         found +
+                             "; expected an IPv4 address of four numbers from 0 to 255, or a name: no name "
+                             "ends in a number");
+  std::string scratch;
+  match.host = std::string(http::normalise_host(host, scratch));
+}
+
+void read_named(const TableReader& table, std::string_view key, bool fields,
+                std::vector<policy::NamedText>& into) {
+  for (const auto& entry : table.named(key)) {
+    const auto path = table.path() + "." + std::string(key) + "." + entry.key;
+    if (std::holds_alternative<Unreadable>(entry.value)) continue;
+    if (fields ? !is_token(entry.key) : entry.key.empty()) {
+      table.mistake_at(entry.line, path,
+                       "found a name that no request can have; expected one such as \"X-Tenant\"");
+    } else if (const auto* flag = std::get_if<bool>(&entry.value); flag != nullptr && *flag) {
+      into.push_back({entry.key, policy::TextMatch::present()});
+    } else if (entry.text() == nullptr) {
+      table.mistake_at(entry.line, path,
+                       "found " + std::string(flag != nullptr ? "false" : type_name(entry)) +
+                           "; expected \"text\", \"~regex\" or true for present");
+    } else if (auto text = policy::TextMatch::parse(*entry.text())) {
+      into.push_back({entry.key, std::move(*text)});
+    } else {
+      table.mistake_at(entry.line, path, text.error().message);
+    }
+  }
+}
+
+void read_addresses(const TableReader& table, policy::Match& match) {
+  const auto texts = table.texts("ip");
+  if (table.has("ip") && texts.empty())
+    table.mistake("ip", "found none; expected addresses or blocks such as \"10.0.0.0/8\"");
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (const auto block = base::Cidr::parse(texts[i]))
+      match.ip.push_back(*block);
+    else
+      table.mistake_in("ip", i, fault_of_block(texts[i]));
+  }
+}
+
+// ISO 3166-1 alpha-2, as databases of countries have them.
+bool is_country(std::string_view text) {
+  const auto letter = [](char c) { return c >= 'A' && c <= 'Z'; };
+  return text.size() == 2 && letter(text[0]) && letter(text[1]);
+}
+
+void read_countries(const TableReader& table, const Reading& reading, policy::Match& match) {
+  match.countries = table.texts("country");
+  if (!table.has("country")) return;
+  if (match.countries.empty()) table.mistake("country", "found none; expected countries such as \"CH\"");
+  for (std::size_t i = 0; i < match.countries.size(); ++i)
+    if (!is_country(match.countries[i]))
+      table.mistake_in("country", i,
+                       "found " + in_quotes(match.countries[i]) +
+                           "; expected two capital letters such as \"CH\" (ISO 3166-1)");
+  if (!reading.countries)
+    table.mistake("country",
+                  "nothing says where addresses are; expected [client] geo = \"GeoLite2-Country.mmdb\"");
+}
+
+void read_hours(const TableReader& table, policy::Match& match) {
+  if (!table.has("hours") && !table.has("days")) {
+    if (table.has("timezone")) table.missing("hours", "\"22:00-06:00\" or so beside timezone, or days");
+    return;
+  }
+  policy::Hours hours;
+  if (table.has("hours")) {
+    if (auto parsed = policy::parse_hours(table.text("hours")))
+      hours = *parsed;
+    else
+      table.mistake("hours", parsed.error().message);
+  }
+  if (table.has("days")) {
+    const auto names = table.texts("days");
+    if (names.empty()) table.mistake("days", "found none; expected days such as \"mon\"");
+    hours.days = 0;
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (const auto day = policy::parse_days({&names[i], 1}))
+        hours.days = static_cast<std::uint8_t>(hours.days | *day);
+      else
+        table.mistake_in("days", i, day.error().message);
+  }
+  if (auto zone = base::TimeZone::load(table.text("timezone")))
+    hours.zone = std::move(*zone);
+  else
+    table.mistake("timezone", zone.error().message);
+  match.hours = std::move(hours);
+}
+
+}  // namespace
+
+policy::Match read_match(const TableReader& table, const Reading& reading) {
+  policy::Match match;
+  read_path(table, match);
+  read_methods(table, match);
+  read_host(table, match);
+  read_named(table, "headers", true, match.headers);
+  read_named(table, "query", false, match.query);
+  match.tiers = table.texts("tier");
+  if (table.has("tier") && match.tiers.empty())
+    table.mistake("tier", "found none; expected the names of tiers");
+  read_addresses(table, match);
+  read_countries(table, reading, match);
+  read_hours(table, match);
+  read_body_words(table, match);
+  if (table.has("not")) {
+    auto negated = read_match(table.table("not", schema::kMatch), reading);
+    if (is_everything(negated))
+      table.mistake("not", "found no condition; expected at least one, or nothing ever matches");
+    match.max_body = std::max(match.max_body, negated.max_body);
+    match.negated = std::make_shared<const policy::Match>(std::move(negated));
+  }
+  return match;
+}
+
+std::string fault_of_block(std::string_view text, std::string_view alternative) {
+  const auto slash = text.find('/');
+  const auto address = base::IpAddress::parse(text.substr(0, slash));
+  unsigned prefix = 128;
+  if (slash != std::string_view::npos)
+    std::from_chars(text.data() + slash + 1, text.data() + text.size(), prefix);
+  if (address && address->is_v4() && text.find(':') != std::string_view::npos && prefix < 96)
+    return "found " + in_quotes(text) +
+           ", and IPv4-mapped addresses are compared as IPv4; expected a prefix of 96 or more, or the block "
+           "as "
+           "IPv4 writes it, such as \"10.0.0.0/8\"";
+  return "found " + in_quotes(text) + "; expected an address, " + (alternative.empty() ? "or " : "") +
+         "a block such as \"10.0.0.0/8\" without bits past its prefix" + std::string(alternative);
+}
+
+bool is_everything(const policy::Match& match) {
+  return !match.path && match.methods.empty() && !match.host && match.headers.empty() &&
+         match.query.empty() && match.tiers.empty() && match.ip.empty() && match.countries.empty() &&
+         !match.hours && match.body_words.empty() && !match.negated;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,76 @@
+// What requests have to be asked for at all: what nobody looks at is not looked up.
+#include "config/read/settings_sections.hpp"
+
+#include <algorithm>
+
+namespace weir::app {
+
+namespace {
+
+bool has(const policy::KeyPattern& pattern, policy::Attribute kind) {
+  return std::any_of(pattern.begin(), pattern.end(), [&](const policy::KeyPart& part) {
+    return std::any_of(part.begin(), part.end(),
+                       [&](const policy::AttributeRef& attribute) { return attribute.kind == kind; });
+  });
+}
+
+bool names_countries(const policy::Match& match) {
+  return !match.countries.empty() || (match.negated && names_countries(*match.negated));
+}
+
+bool names_countries(const policy::Rule& rule) {
+  return names_countries(rule.match) ||
+         std::any_of(rule.overrides.begin(), rule.overrides.end(),
+                     [](const policy::Variant& variant) { return names_countries(variant.match); });
+}
+
+}  // namespace
+
+bool keyed_by(const Settings& settings, policy::Attribute kind) {
+  return std::any_of(settings.rules.begin(), settings.rules.end(),
+                     [&](const policy::Rule& rule) { return has(rule.key, kind); }) ||
+         std::any_of(
+             settings.upstreams.begin(), settings.upstreams.end(),
+             [&](const upstream::UpstreamSettings& upstream) { return has(upstream.hash_key, kind); });
+}
+
+bool asks_for_bodies(const Settings& settings) {
+  return std::any_of(settings.rules.begin(), settings.rules.end(),
+                     [](const policy::Rule& rule) { return rule.max_body != 0; });
+}
+
+bool asks_for_claims(const Settings& settings) {
+  const auto& client = settings.client;
+  const policy::Source* sources[] = {&client.api_key, &client.user, &client.org, &client.service,
+                                     &client.device};
+  const auto claimed = [](const policy::Source* source) {
+    return source->kind == policy::Source::Kind::Claim;
+  };
+  return std::any_of(std::begin(sources), std::end(sources), claimed) ||
+         keyed_by(settings, policy::Attribute::Claim);
+}
+
+bool asks_for_countries(const Settings& settings) {
+  const auto by_rule = [](const policy::Rule& rule) { return names_countries(rule); };
+  const auto by_route = [](const policy::Route& route) { return names_countries(route.match); };
+  return keyed_by(settings, policy::Attribute::Country) ||
+         std::any_of(settings.rules.begin(), settings.rules.end(), by_rule) ||
+         std::any_of(settings.routes.begin(), settings.routes.end(), by_route);
+}
+
+bool is_elastic(const policy::Rule& rule) {
+  const auto elastic = [](const policy::Variant& variant) { return variant.elastic.has_value(); };
+  return rule.elastic || std::any_of(rule.tiers.begin(), rule.tiers.end(), elastic) ||
+         std::any_of(rule.overrides.begin(), rule.overrides.end(), elastic);
+}
+
+bool asks_for_answers(const Settings& settings) {
+  return std::any_of(settings.rules.begin(), settings.rules.end(),
+                     [](const policy::Rule& rule) { return rule.settlement.has_value(); });
+}
+
+bool asks_for_load(const Settings& settings) {
+  return std::any_of(settings.rules.begin(), settings.rules.end(), is_elastic);
+}
+
+}  // namespace weir::app

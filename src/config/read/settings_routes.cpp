@@ -1,0 +1,140 @@
+// [[route]].
+#include "config/read/settings_sections.hpp"
+
+#include "weir/http/upgrade.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace weir::app {
+
+namespace {
+
+// RFC 9110 §15.3.5, §15.3.6, §15.4.5.
+bool has_no_content(unsigned status) noexcept {
+  return status == 204 || status == 205 || status == 304;
+}
+
+policy::CannedResponse read_respond(const TableReader& table) {
+  policy::CannedResponse answer;
+  answer.status = static_cast<unsigned>(table.whole("status"));
+  answer.body = table.text("body");
+  answer.content_type = table.text("content_type");
+  if (has_no_content(answer.status) && !answer.body.empty())
+    table.mistake("body", "found beside status = " + std::to_string(answer.status) +
+                              ", whose answers have none; expected no body, or another status");
+  const auto visible = [](char c) { return c >= 0x20 && c < 0x7f; };
+  if (answer.content_type.empty() ||
+      !std::all_of(answer.content_type.begin(), answer.content_type.end(), visible))
+    table.mistake("content_type",
+                  "found " + in_quotes(answer.content_type) + "; expected one such as \"application/json\"");
+  return answer;
+}
+
+// 0 where it is absent.
+std::uint64_t positive_size(const TableReader& table, std::string_view key) {
+  const auto size = table.size(key);
+  if (size && *size == 0) table.mistake(key, "found 0; expected a size above zero, or no such key");
+  return size.value_or(0);
+}
+
+std::size_t find_upstream(const TableReader& table,
+                          const std::vector<upstream::UpstreamSettings>& upstreams) {
+  const auto name = table.text("upstream");
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < upstreams.size(); ++i) {
+    if (upstreams[i].name == name) return i;
+    names.push_back(upstreams[i].name);
+  }
+  if (names.empty())
+    table.mistake("upstream", "found " + in_quotes(name) +
+                                  "; expected an [[upstream]] of that name, and there is none at all");
+  else
+    table.mistake("upstream", "no upstream is called " + in_quotes(name) + suggestion(name, names));
+  return 0;
+}
+
+// The label of a route that has no name: where it leads by its path, told apart from those before it.
+std::string label_of(const policy::Route& route, const TableReader& match,
+                     const std::set<std::string>& taken) {
+  std::string label = route.match.host.value_or("");
+  label += route.match.path ? match.text("path") : (label.empty() ? "*" : "/*");
+  if (!taken.contains(label)) return label;
+  for (int i = 2;; ++i)
+    if (auto next = label + "#" + std::to_string(i); !taken.contains(next)) return next;
+}
+
+void name_route(const TableReader& table, const TableReader& match, std::set<std::string>& taken,
+                policy::Route& route) {
+  route.name = table.has("name") ? table.text("name") : label_of(route, match, taken);
+  if (table.has("name") && !is_plain_name(route.name))
+    table.mistake("name", "found " + in_quotes(route.name) +
+                              "; expected 1 to 128 printable ASCII characters but \" and \\");
+  else if (!taken.insert(route.name).second)
+    table.mistake("name", "found " + in_quotes(route.name) + " a second time; expected a name of its own");
+}
+
+// In small letters: protocols have no case (RFC 9110 §7.8), and what else asks for one compares exactly.
+std::vector<std::string> read_upgrades(const TableReader& table) {
+  auto protocols = table.texts("upgrade");
+  for (std::size_t i = 0; i < protocols.size(); ++i)
+    if (auto& protocol = protocols[i]; http::may_be_allowed(protocol))
+      std::transform(protocol.begin(), protocol.end(), protocol.begin(),
+                     [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
+    else
+      table.mistake_in("upgrade", i,
+                       "found " + in_quotes(protocol) +
+                           "; expected protocols such as \"websocket\", or [] for none; never HTTP, h2c or "
+                           "TLS, which would carry requests past weir");
+  if (!protocols.empty() && table.has("upgrade") && table.has("respond"))
+    table.mistake("upgrade", "only of an upstream");
+  return protocols;
+}
+
+policy::Route read_route(const TableReader& table, const std::vector<upstream::UpstreamSettings>& upstreams,
+                         const Reading& reading, std::set<std::string>& taken) {
+  policy::Route route;
+  const auto match = table.table("match", schema::kMatch);
+  route.match = read_match(match, reading);
+  if (route.match.max_body != 0)
+    match.mistake(
+        match.has("body_contains") ? "body_contains" : "not",
+        "found body_contains, and routes are chosen before bodies are read; expected it in a [[rule]]");
+  if (table.has("upstream") && table.has("respond"))
+    table.mistake("respond", "found beside upstream; expected one of them");
+  else if (table.has("respond"))
+    route.respond = read_respond(table.table("respond", schema::kRespond));
+  else if (!table.has("upstream"))
+    table.missing("upstream", "the name of an upstream, or respond = { status = …, body = \"…\" }");
+  else
+    route.upstream = find_upstream(table, upstreams);
+  if (!table.has("respond")) route.upstream_name = table.text("upstream");
+  route.honor_retry_after = table.boolean("honor_upstream_retry_after");
+  if (route.honor_retry_after && table.has("respond"))
+    table.mistake("honor_upstream_retry_after", "only of an upstream");
+  route.upgrades = read_upgrades(table);
+  route.max_head = positive_size(table, "max_head");
+  route.max_body = positive_size(table, "max_body");
+  route.priority = static_cast<policy::Priority>(table.whole("priority"));
+  route.ambiguous_paths = table.choice<policy::AmbiguousPaths>("ambiguous_paths");
+  name_route(table, match, taken, route);
+  return route;
+}
+
+}  // namespace
+
+std::vector<policy::Route> read_routes(const TableReader& root,
+                                       const std::vector<upstream::UpstreamSettings>& upstreams,
+                                       const Reading& reading) {
+  std::vector<policy::Route> routes;
+  std::set<std::string> taken;
+  for (const auto& table : root.tables("route", schema::kRoute)) {
+    routes.push_back(read_route(table, upstreams, reading, taken));
+    reading.lines["route " + in_quotes(routes.back().name)] = table.line();
+  }
+  const bool none = root.has("route") ? routes.empty() : !root.mentions("route");
+  if (none) root.missing("route", "at least one [[route]], or what listeners accept leads nowhere");
+  return routes;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,384 @@
+// [[rule]] and [state].
+#include "config/mistakes/other_spellings.hpp"
+#include "config/read/limiter_reader.hpp"
+#include "config/read/settings_sections.hpp"
+#include "config/warn/capacity.hpp"
+
+#include "weir/base/units.hpp"
+#include "weir/config/snapshot_path.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+namespace weir::app {
+
+namespace {
+
+// What the configuration lacks for an attribute; empty: nothing.
+std::string lacking_for(const policy::AttributeRef& attribute, const Reading& reading) {
+  switch (attribute.kind) {
+    case policy::Attribute::CertSubject:
+      return reading.certificates ? ""
+                                  : "no listener asks for certificates; expected [[listener]] tls = { "
+                                    "client_ca = \"ca.crt\" }";
+    case policy::Attribute::Claim:
+      return reading.tokens ? "" : "nothing says how tokens are verified; expected [client] jwt = { … }";
+    case policy::Attribute::Country:
+      return reading.countries
+                 ? ""
+                 : "nothing says where addresses are; expected [client] geo = \"GeoLite2-Country.mmdb\"";
+    default:
+      return "";
+  }
+}
+
+void read_cost_source(const TableReader& table, policy::Rule& rule) {
+  if (is_settled_cost(table)) return read_settled_cost(table, rule);
+  using Kind = policy::CostSource::Kind;
+  auto& source = rule.cost_from;
+  rule.cost = static_cast<limit::Cost>(table.whole("default"));
+  if (table.has("scale")) source.scale = static_cast<std::uint32_t>(table.whole("scale"));
+  const int places = int{table.has("header")} + int{table.has("query")} + int{table.has("json")};
+  if (places != 1) {
+    if (!table.flawed())
+      table.mistake("", "found " + std::string(places == 0 ? "no place" : "several places") +
+                            "; expected one: { header = \"…\" }, { query = \"…\" } or { json = \"/…\" }");
+    return;
+  }
+  if (table.has("json")) return read_json_cost(table, rule);
+  if (table.mentions("max_body"))
+    table.mistake("max_body", "only of a cost that is read from the body; expected json");
+  const bool header = table.has("header");
+  source.kind = header ? Kind::Header : Kind::Query;
+  source.name = table.text(header ? "header" : "query");
+  if (header ? !is_token(source.name) : !is_plain_name(source.name))
+    table.mistake(header ? "header" : "query", "found " + in_quotes(source.name) +
+                                                   "; expected a name such as \"" +
+                                                   (header ? "X-Cost" : "cost") + "\"");
+}
+
+void read_cost(const TableReader& table, policy::Rule& rule) {
+  const auto* node = table.node("cost");
+  if (node == nullptr) return;
+  if (node->table() != nullptr)
+    return read_cost_source({node, node->line, table.path() + ".cost", schema::kCost, table.place()}, rule);
+  const auto* cost = std::get_if<std::int64_t>(&node->value);
+  const bool fits = cost != nullptr && *cost >= 1 && *cost <= static_cast<std::int64_t>(limit::kMaxCost);
+  if (!fits)
+    return table.mistake(
+        "cost", "found " + (cost != nullptr ? std::to_string(*cost) : std::string(type_name(*node))) +
+                    "; expected a whole number from 1 to " + std::to_string(limit::kMaxCost));
+  rule.cost = static_cast<limit::Cost>(*cost);
+}
+
+// What reading the numbers of a rule, a tier or an override takes to know.
+struct Terms {
+  const Method& method;
+  unsigned replicas;
+};
+
+double read_load(const TableReader& table, std::string_view key) {
+  const auto* node = table.node(key);
+  if (node == nullptr) return 0;  // noted as missing already
+  const auto* fraction = std::get_if<Fraction>(&node->value);
+  const auto* whole = std::get_if<std::int64_t>(&node->value);
+  const double load = fraction != nullptr ? fraction->value
+                      : whole != nullptr  ? static_cast<double>(*whole)
+                                          : 0;
+  if (load >= 0.01 && load <= 1) return load;
+  const bool number = fraction != nullptr || whole != nullptr;
+  table.mistake(key, "found " + (number ? "a number out of range" : std::string(type_name(*node))) +
+                         "; expected a share of the load from 0.01 to 1, such as 0.7");
+  return 0;
+}
+
+// An elastic limit that has less of anything than the rule would refuse, while there is room, what the rule
+// itself admits.
+void refuse_less(const TableReader& table, const limit::Limiter& own, const limit::Limiter& elastic) {
+  const auto mistake = [&](std::string_view key, const std::string& raised) {
+    table.mistake(key, "found less than what it is to raise, " + raised + "; expected that or more");
+  };
+  const auto* adaptive = std::get_if<limit::AdaptiveConcurrency>(&own);
+  const bool counts = limit::holds(own);
+  if (limit::quota(elastic) < limit::quota(own))
+    mistake(adaptive != nullptr ? "max" : "limit",
+            std::to_string(limit::quota(own)) + (counts ? "" : " in a period, however long"));
+  if (adaptive != nullptr && std::get<limit::AdaptiveConcurrency>(elastic).min() < adaptive->min())
+    mistake("min", std::to_string(adaptive->min()));
+  if (limit::longest_wait(elastic) < limit::longest_wait(own))
+    mistake("max_wait", limit::longest_wait(own) == base::kForever
+                            ? "no bound at all"
+                            : base::to_string(limit::longest_wait(own)));
+}
+
+// `base`: what is there without it.
+policy::Elastic read_elastic(const TableReader& table, const Terms& terms, const Limiters& base) {
+  auto limiters = read_limiters(table, terms.method, terms.replicas, base.room);
+  const auto& own = base.rate;
+  const auto rate = limiters.rate;
+  const bool less_room = limiters.rate && limiters.room < base.room;
+  if (less_room)
+    table.mistake(key_of_room(terms.method),
+                  "found less than what it is to raise, " + std::to_string(base.room));
+  __extension__ using Product = unsigned __int128;
+  const auto product = [](const limit::Rate& a, const limit::Rate& b) {
+    return Product{a.count} * static_cast<std::uint64_t>(b.period.count());
+  };
+  if (own && rate && product(*rate, *own) < product(*own, *rate))
+    table.mistake("limit", "found a lower rate than the limit it is to raise, " + limit::to_string(*own));
+  else if (own && rate && !less_room)
+    refuse_less(table, base.limiter, limiters.limiter);
+  return {std::move(limiters.limiter), std::move(limiters.local_share), read_load(table, "while_load_below")};
+}
+
+// `Numbers`: a rule or a variant of one.
+template <class Numbers>
+void read_numbers(const TableReader& table, const Terms& terms, Numbers& numbers) {
+  auto limiters = read_limiters(table, terms.method, terms.replicas);
+  numbers.limiter = std::move(limiters.limiter);
+  numbers.local_share = std::move(limiters.local_share);
+  numbers.soft = std::move(limiters.soft);
+  numbers.soft_share = std::move(limiters.soft_share);
+  if (!table.has("elastic")) return;
+  if (table.has("soft")) table.mistake("elastic", "found beside soft; expected one of them");
+  numbers.elastic = read_elastic(table.table("elastic", schema::kElastic), terms, limiters);
+}
+
+enum class Over : std::uint8_t { Delay, Close };  // as messages_over has them
+
+limit::Limiter any_limiter() {
+  return *limit::TokenBucket::make({}, 1);
+}
+
+// A tier has one priority, wherever it is given.
+void read_tier_priority(const TableReader& tier, const std::string& name,
+                        policy::TierPriorities& priorities) {
+  if (!tier.has("priority")) return;
+  const auto priority = static_cast<policy::Priority>(tier.whole("priority"));
+  const auto known = priorities.emplace(name, priority).first->second;
+  if (known != priority)
+    tier.mistake("priority", "found " + std::to_string(priority) + ", and another rule gives this tier " +
+                                 std::to_string(known) + "; expected one priority for a tier");
+}
+
+void read_queue_per_client(const TableReader& table, Algorithm algorithm, policy::Rule& rule) {
+  if (!table.has("queue_per_client")) return;
+  if (algorithm != Algorithm::LeakyBucket)
+    table.mistake("queue_per_client", "only of leaky_bucket; expected algorithm = \"leaky_bucket\"");
+  rule.queue_per_client = static_cast<std::uint64_t>(table.whole("queue_per_client"));
+}
+
+void read_hold(const TableReader& table, Algorithm algorithm, policy::Rule& rule) {
+  rule.hold = table.choice<policy::Hold>("hold");
+  const bool counts = algorithm == Algorithm::Concurrency || algorithm == Algorithm::AdaptiveConcurrency;
+  if (rule.hold == policy::Hold::Answer && !counts)
+    table.mistake("hold",
+                  "only of rules that count requests under way; expected algorithm = \"concurrency\" or "
+                  "\"adaptive_concurrency\"");
+}
+
+void read_messages(const TableReader& table, policy::Rule& rule) {
+  const auto rate = table.rate("messages");
+  const bool closes = table.choice<Over>("messages_over") == Over::Close;
+  for (const auto& [key, given] :
+       {std::pair{"messages_burst", table.has("messages_burst")}, {"messages_over", closes}})
+    if (given && !table.mentions("messages"))
+      table.mistake(key, "found without messages; expected messages = \"20/s\" beside it");
+  if (!rate) return;
+  const auto burst =
+      table.has("messages_burst") ? static_cast<std::uint64_t>(table.whole("messages_burst")) : rate->count;
+  auto bucket = limit::TokenBucket::make(*rate, burst);
+  if (!bucket) return table.mistake("messages", bucket.error().message);
+  rule.messages = {*bucket, closes};
+}
+
+void read_tiers(const TableReader& table, const Terms& terms, policy::Rule& rule,
+                policy::TierPriorities& priorities) {
+  for (const auto& entry : table.named("tiers")) {
+    const auto path = table.path() + ".tiers." + entry.key;
+    if (entry.table() == nullptr) {
+      table.mistake_at(
+          entry.line, path,
+          "found " + std::string(type_name(entry)) + "; expected a table such as { limit = \"10/s\" }");
+      continue;
+    }
+    const TableReader tier(&entry, entry.line, path, schema::kTier, table.place());
+    rule.tiers.push_back({.tier = entry.key, .limiter = any_limiter()});
+    read_numbers(tier, terms, rule.tiers.back());
+    read_tier_priority(tier, entry.key, priorities);
+  }
+}
+
+void read_overrides(const TableReader& table, const Reading& reading, const Terms& terms,
+                    policy::Rule& rule) {
+  for (const auto& entry : table.tables("overrides", schema::kOverride)) {
+    if (const auto* conditions = entry.node("match"); conditions && conditions->table()->entries.empty())
+      entry.mistake("match",
+                    "found no condition; expected at least one, for without any the override stands in for "
+                    "the rule's own numbers, its tiers and all overrides after it");
+    auto match = read_match(entry.table("match", schema::kMatch), reading);
+    rule.overrides.push_back({.tier = {}, .match = std::move(match), .limiter = any_limiter()});
+    read_numbers(entry, terms, rule.overrides.back());
+  }
+}
+
+// A rule has no default constructor, because no limiter goes without numbers.
+policy::Rule blank_rule() {
+  return {.name = {},
+          .match = {},
+          .key = {},
+          .limiter = any_limiter(),
+          .overrides = {},
+          .tiers = {},
+          .refusal_body = {}};
+}
+
+void read_name(const TableReader& table, std::set<std::string>& taken, policy::Rule& rule) {
+  if (!table.has("name")) return;
+  rule.name = table.text("name");
+  if (!is_plain_name(rule.name))
+    table.mistake("name", "found " + in_quotes(rule.name) +
+                              "; expected 1 to 128 printable ASCII characters but \" and \\");
+  else if (!taken.insert(rule.name).second)
+    table.mistake("name", "found " + in_quotes(rule.name) + " a second time; expected a name of its own");
+}
+
+void read_store(const TableReader& table, const Settings& settings, const Reading& reading,
+                policy::Rule& rule) {
+  rule.store = table.has("store") ? table.choice<policy::Store>("store") : reading.store;
+  rule.on_store_failure = table.choice<policy::OnStoreFailure>("on_store_failure");
+  if (table.has("store") && rule.store == policy::Store::Redis && !settings.state.redis)
+    table.mistake("store",
+                  "found \"redis\" without a Redis; expected [state] redis = { url = \"redis://…\" }");
+  const bool store_is_wrong = table.mentions("store") && !table.has("store");
+  if (rule.on_store_failure != policy::OnStoreFailure::Local && rule.store == policy::Store::Memory &&
+      !store_is_wrong)
+    table.mistake(
+        "on_store_failure",
+        "only of a rule whose state is in Redis, for memory does not fail; expected store = \"redis\" "
+        "beside it");
+}
+
+policy::Rule read_rule(const TableReader& table, const Settings& settings, Reading& reading,
+                       std::set<std::string>& taken) {
+  auto rule = blank_rule();
+  read_name(table, taken, rule);
+  read_store(table, settings, reading, rule);
+  const bool falls_back =
+      rule.store == policy::Store::Redis && rule.on_store_failure == policy::OnStoreFailure::Local;
+  const auto method = read_method(table);
+  if (const auto why = not_in_redis(method); rule.store == policy::Store::Redis && !why.empty())
+    table.mistake("algorithm", why);
+  const Terms terms{method, falls_back ? settings.state.replicas : 0};
+  const Mistakes& mistakes = *table.place().mistakes;
+  const auto before = mistakes.count();
+  read_numbers(table, terms, rule);
+  const bool numbers_are_sound = mistakes.count() == before;
+  rule.match = read_match(table.table("match", schema::kMatch), reading);
+  rule.key = read_key(table, "key", reading);
+  rule.on_missing = table.choice<policy::OnMissing>("on_missing");
+  read_queue_per_client(table, method.algorithm, rule);
+  read_hold(table, method.algorithm, rule);
+  read_messages(table, rule);
+  read_tiers(table, terms, rule, reading.tier_priorities);
+  read_overrides(table, reading, terms, rule);
+  if (const auto variants = rule.overrides.size() + rule.tiers.size(); variants > policy::kMostVariants)
+    table.mistake(rule.overrides.empty() ? "tiers" : "overrides",
+                  "found " + std::to_string(variants) + " tiers and overrides; expected at most " +
+                      std::to_string(policy::kMostVariants) + " of a rule");
+  read_charge(table, rule);
+  read_cost(table, rule);
+  rule.max_body = most_body(rule);
+  check_settlement(table, rule);
+  rule.mode = table.choice<policy::Mode>("mode");
+  read_lease(table, numbers_are_sound, rule);
+  rule.refusal_status = static_cast<unsigned>(table.whole("status"));
+  if (table.has("body")) rule.refusal_body = table.text("body");
+  if (mistakes.count() == before) check_capacity(table, method, rule);
+  return rule;
+}
+
+bool is_same_file(const std::string& one, const std::string& other) {
+  std::error_code unknown;
+  return one == other || std::filesystem::equivalent(one, other, unknown);
+}
+
+void read_memory(const TableReader& table, const Reading& reading, StateSettings& state) {
+  state.max_keys = static_cast<std::size_t>(table.whole("max_keys"));
+  if (!table.has("snapshot")) return;
+  const auto others = reading.files;
+  state.snapshot = resolve(reading, table.text("snapshot"));
+  if (std::any_of(others.begin(), others.end(),
+                  [&](const auto& file) { return is_same_file(file, state.snapshot); }))
+    return table.mistake("snapshot",
+                         "found " + in_quotes(state.snapshot) +
+                             ", which is the configuration or a file that it names; expected one of its own, "
+                             "for weir writes over it");
+  if (const auto obstacle = obstacle_to_snapshot(state.snapshot))
+    table.mistake("snapshot", "found " + *obstacle + "; expected a file that weir may write");
+}
+
+}  // namespace
+
+StateSettings read_state(const TableReader& table, Reading& reading) {
+  StateSettings state;
+  read_memory(table.table("memory", schema::kMemory), reading, state);
+  state.key_secret = table.text("key_secret");
+  state.replicas = static_cast<unsigned>(table.whole("replicas"));
+  if (table.has("redis")) {
+    const auto redis = table.table("redis", schema::kRedis);
+    state.redis = read_redis(redis, reading);
+    reading.lines["[state.redis]"] = redis.line();
+  }
+  reading.store = table.choice<policy::Store>("store");
+  reading.store_is_said = table.has("store");
+  if (reading.store == policy::Store::Redis && !table.mentions("redis"))
+    table.mistake("store",
+                  "found \"redis\" without a Redis; expected redis = { url = \"redis://…\" } beside it");
+  return state;
+}
+
+policy::KeyPattern read_key(const TableReader& table, std::string_view key, const Reading& reading) {
+  policy::KeyPattern pattern;
+  const auto texts = table.texts(key);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    auto part = policy::parse_key_part(texts[i]);
+    if (!part) {
+      const auto ours = attribute_for(texts[i]);
+      table.mistake_in(key, i,
+                       ours.empty() ? part.error().message
+                                    : in_quotes(texts[i]) + " is not an attribute; write " + in_quotes(ours));
+      continue;
+    }
+    for (const auto& attribute : *part)
+      if (const auto lacking = lacking_for(attribute, reading); !lacking.empty())
+        table.mistake_in(key, i, lacking);
+    pattern.push_back(std::move(*part));
+  }
+  return pattern;
+}
+
+std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings, Reading& reading) {
+  std::vector<policy::Rule> rules;
+  std::set<std::string> taken;
+  std::size_t lines = 0;  // of the bill of a request that meets all of them
+  for (const auto& table : root.tables("rule", schema::kRule)) {
+    auto rule = read_rule(table, settings, reading, taken);
+    rule.index = rule.cells = static_cast<limit::RuleIndex>(rules.size());
+    rule.asks = policy::digest_of_asks(rule);
+    rule.marks = policy::marks_of(rule);
+    reading.lines["rule " + in_quotes(rule.name)] = table.line();
+    const auto before = lines;
+    lines += is_elastic(rule) ? 2 : 1;
+    rules.push_back(std::move(rule));
+    if (before <= limit::kMaxCharges && lines > limit::kMaxCharges)
+      table.mistake("", "found rule number " + std::to_string(rules.size()) + "; expected at most " +
+                            std::to_string(limit::kMaxCharges) + " rules" +
+                            (lines > rules.size() ? ", those with an elastic limit counted twice" : ""));
+  }
+  return rules;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,254 @@
+// [server], [[listener]], [admin] and [log].
+#include "config/read/settings_sections.hpp"
+
+#include "weir/base/ip_address.hpp"
+#include "weir/config/places.hpp"
+#include "weir/net/tls_context.hpp"
+#include "weir/net/tls_files.hpp"
+
+#include <algorithm>
+
+namespace weir::app {
+
+namespace {
+
+constexpr std::uint64_t kLeastHead = 1 << 10;
+constexpr std::uint64_t kMostHead = 1 << 20;
+constexpr std::size_t kShortestToken = 16;  // of an admin listener that other machines can reach
+
+void read_header_families(const TableReader& table, proxy::ServerSettings& server) {
+  constexpr std::string_view kFamilies[] = {"x", "ietf"};
+  server.x_ratelimit = server.ietf_ratelimit = false;
+  const auto families = table.texts("ratelimit_headers");
+  for (std::size_t i = 0; i < families.size(); ++i) {
+    const auto& family = families[i];
+    if (family == "x")
+      server.x_ratelimit = true;
+    else if (family == "ietf")
+      server.ietf_ratelimit = true;
+    else
+      table.mistake_in("ratelimit_headers", i, "found " + in_quotes(family) + suggestion(family, kFamilies));
+  }
+}
+
+void read_sizes(const TableReader& table, proxy::ServerSettings& server) {
+  const auto head = table.size("max_head");
+  if (head && (*head < kLeastHead || *head > kMostHead))
+    table.mistake("max_head", "found " + std::to_string(*head) + " bytes; expected a size from 1KiB to 1MiB");
+  const auto body = table.size("max_body");
+  if (body && *body == 0)
+    table.mistake("max_body", "found 0; expected a size above zero, or no such key for no bound");
+  const auto memory = table.size("max_body_memory");
+  if (memory && *memory == 0)
+    table.mistake("max_body_memory", "found 0; expected a size above zero, such as \"64MiB\"");
+  server.max_body_memory = memory.value_or(server.max_body_memory);
+  server.max_head = head.value_or(kMostHead);
+  server.max_body = body.value_or(0);
+}
+
+// What only OpenSSL can say, said before anything serves.
+void check_pair(const TableReader& table, const net::CertificateFiles& files) {
+  if (!holds_something(files.cert)) return;
+  if (const auto fault = net::fault_of_certificate(files.cert)) return table.mistake("cert", fault->message);
+  if (!holds_something(files.key)) return;
+  net::TlsSettings alone;
+  alone.certificates = {{files.cert, files.key}};
+  if (const auto made = net::make_tls_context(alone); !made)
+    return table.mistake("key", made.error().message);
+  if (!holds_something(files.ocsp)) return;
+  alone.certificates = {files};
+  if (const auto stapled = net::make_tls_context(alone); !stapled)
+    table.mistake("ocsp", stapled.error().message);
+}
+
+void read_client_ca(const TableReader& table, net::TlsSettings& tls, Reading& reading) {
+  tls.client_auth = table.choice<net::ClientAuth>("client_auth");
+  if (!table.has("client_ca")) {
+    if (table.has("client_auth")) table.missing("client_ca", "it beside client_auth, or neither");
+    return;
+  }
+  reading.certificates = true;
+  tls.client_ca = readable_file(table, "client_ca", reading);
+  if (holds_something(tls.client_ca))
+    if (const auto fault = net::fault_of_client_ca(tls.client_ca)) table.mistake("client_ca", fault->message);
+}
+
+net::TlsSettings read_tls(const TableReader& table, Reading& reading) {
+  net::TlsSettings tls;
+  for (const auto& entry : table.tables("certificates", schema::kCertificate)) {
+    tls.certificates.push_back({.cert = readable_file(entry, "cert", reading),
+                                .key = readable_file(entry, "key", reading),
+                                .ocsp = readable_file(entry, "ocsp", reading, "DER")});
+    check_pair(entry, tls.certificates.back());
+  }
+  if (table.has("certificates") && tls.certificates.empty())
+    table.mistake("certificates", "found none; expected at least one { cert = \"…\", key = \"…\" }");
+  tls.min_version = table.choice<net::TlsVersion>("min_version");
+  read_client_ca(table, tls, reading);
+  tls.ticket_rotation = table.deadline("ticket_rotation");
+  return tls;
+}
+
+bool is_loopback(const base::Endpoint& address) {
+  if (address.is_unix() || address.host == "localhost") return true;
+  const auto ip = base::IpAddress::parse(address.host);
+  static const auto v4 = base::Cidr::parse("127.0.0.0/8");
+  static const auto v6 = base::Cidr::parse("::1");
+  return ip && (v4->contains(*ip) || v6->contains(*ip));
+}
+
+// Whether a socket of the one takes connections to the other as well: [::] those of IPv4 too.
+bool covers(const base::IpAddress& one, const base::IpAddress& other) {
+  return one == other || one == base::IpAddress{} || (one == base::IpAddress::v4(0) && other.is_v4());
+}
+
+// Whether the second could not be bound beside the first. Names are not looked up.
+bool collide(const base::Endpoint& one, const base::Endpoint& other) {
+  if (one.is_unix() || other.is_unix()) return one == other;
+  if (one.port == 0 || one.port != other.port) return false;
+  const auto a = base::IpAddress::parse(one.host);
+  const auto b = base::IpAddress::parse(other.host);
+  if (!a || !b) return one.host == other.host;
+  return covers(*a, *b) || covers(*b, *a);
+}
+
+// Takes what the table has as `address`, which no listener read before may have.
+void take_address(const TableReader& table, const base::Endpoint& address, Reading& reading) {
+  for (const auto& [other, line] : reading.taken)
+    if (collide(address, other))
+      table.mistake("address", "found " + in_quotes(address.to_string()) + ", which collides with " +
+                                   in_quotes(other.to_string()) + " on line " + std::to_string(line) +
+                                   "; expected one of its own");
+  reading.taken.push_back({address, table.node("address")->line});
+}
+
+}  // namespace
+
+proxy::ServerSettings read_server(const TableReader& table) {
+  proxy::ServerSettings server;
+  server.workers = static_cast<unsigned>(table.whole("workers"));
+  server.drain = table.duration("drain");
+  server.upgrade_timeout = table.deadline("upgrade_timeout");
+  server.upgrade_pause = table.deadline("upgrade_pause");
+  read_header_families(table, server);
+  server.forwarded = table.boolean("forwarded");
+  server.underscores_in_headers = table.boolean("underscores_in_headers");
+  read_sizes(table, server);
+  server.bounds = {.parameters = static_cast<std::size_t>(table.whole("max_parameters")),
+                   .repeats = static_cast<std::size_t>(table.whole("max_repeats"))};
+  server.max_connections = static_cast<std::uint64_t>(table.whole("max_connections"));
+  server.max_connections_per_ip = static_cast<std::uint64_t>(table.whole("max_connections_per_ip"));
+  server.max_in_flight = static_cast<std::uint64_t>(table.whole("max_in_flight"));
+  server.head_timeout = table.deadline("head_timeout");
+  server.body_timeout = table.deadline("body_timeout");
+  server.write_timeout = table.deadline("write_timeout");
+  server.least_rate = {.octets_per_second = table.size("min_rate").value_or(0),
+                       .grace = table.deadline("min_rate_grace")};
+  server.idle_timeout = table.deadline("idle_timeout");
+  server.half_close = table.choice<proxy::HalfClose>("half_close");
+  server.certificate_check = table.duration("certificate_check");
+  return server;
+}
+
+std::vector<net::ListenerSettings> read_listeners(const TableReader& root, Reading& reading) {
+  std::vector<net::ListenerSettings> listeners;
+  for (const auto& table : root.tables("listener", schema::kListener)) {
+    net::ListenerSettings listener;
+    const auto address = table.address("address");
+    listener.address = address.value_or(base::Endpoint{});
+    listener.proxy_protocol = table.boolean("proxy_protocol");
+    if (table.has("tls")) listener.tls = read_tls(table.table("tls", schema::kTls), reading);
+    if (address) {
+      take_address(table, *address, reading);
+      reading.lines[name_of(listener)] = table.node("address")->line;
+    }
+    listeners.push_back(std::move(listener));
+  }
+  const bool none = root.has("listener") ? listeners.empty() : !root.mentions("listener");
+  if (none) root.missing("listener", "at least one [[listener]] with an address");
+  return listeners;
+}
+
+AdminSettings read_admin(const TableReader& root, Reading& reading) {
+  AdminSettings admin;
+  const auto table = root.table("admin", schema::kAdmin);
+  admin.address = table.address("address");
+  if (admin.address) {
+    take_address(table, *admin.address, reading);
+    reading.lines["[admin]"] = table.node("address")->line;
+  }
+  admin.token = table.text("token");
+  // RFC 6750 §2.1 allows less still; this is what a header can carry and no client cuts.
+  if (std::any_of(admin.token.begin(), admin.token.end(), [](char c) { return c <= ' ' || c > '~'; }))
+    table.mistake(
+        "token",
+        "found blanks, line breaks or other than ASCII in it; expected visible ASCII letters, as an "
+        "Authorization field can bring them");
+  admin.top = static_cast<std::size_t>(table.whole("top"));
+  if (!admin.address || is_loopback(*admin.address)) return admin;
+  // The length alone is told: a token belongs in no message.
+  if (!admin.token.empty() && admin.token.size() < kShortestToken)
+    table.mistake("token", "found " + std::to_string(admin.token.size()) + " characters, and " +
+                               admin.address->to_string() +
+                               " can be reached from other machines, which could guess it; expected " +
+                               std::to_string(kShortestToken) +
+                               " characters or more, such as \"openssl rand -hex 16\" prints");
+  if (admin.token.empty())
+    table.missing("token", "one, for " + admin.address->to_string() +
+                               " can be reached from other machines: set token = \"${WEIR_ADMIN_TOKEN}\", or "
+                               "keep to address = \"127.0.0.1:" +
+                               std::to_string(admin.address->port) + "\" or \"unix:/path\"");
+  return admin;
+}
+
+namespace {
+
+// Single fields by name, or a set of them.
+observe::LogFields read_log_fields(const TableReader& table) {
+  observe::LogFields fields;
+  std::vector<std::string_view> words{"usual"};
+  words.insert(words.end(), observe::kLogFieldNames.begin(), observe::kLogFieldNames.end());
+  const auto texts = table.texts("fields");
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto found = std::find(words.begin(), words.end(), texts[i]);
+    if (found == words.end())
+      table.mistake_in("fields", i, "found " + in_quotes(texts[i]) + suggestion(texts[i], words));
+    else if (found == words.begin())
+      fields.add_all(observe::LogFields::usual());
+    else if (const auto field = static_cast<observe::LogField>(found - words.begin() - 1);
+             field == observe::LogField::Replay)
+      fields.add_all(observe::LogFields::for_replay());
+    else
+      fields.add(field);
+  }
+  if (texts.empty())
+    table.mistake("fields", "found none; expected names of fields, or access = \"off\" for no log");
+  return fields;
+}
+
+// What the words would be the names of files for that mean something else everywhere; empty: nothing of it.
+std::string fault_of_log_name(const std::string& name) {
+  auto word = name;
+  for (auto& c : word)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const bool is_stream = word == "stdout" || word == "stderr";
+  if (!is_stream && (word != "off" || name == "off")) return {};
+  return "found " + in_quotes(name) + ", which would be a file of that name; expected " +
+         (is_stream ? "\"-\" for standard output" : "\"off\" for no log") + ", or " + in_quotes("./" + name) +
+         " for the file";
+}
+
+}  // namespace
+
+LogSettings read_log(const TableReader& table, const Reading& reading) {
+  LogSettings log;
+  log.access = table.text("access");
+  if (log.access.empty()) table.mistake("access", "found nothing; expected a file, \"-\" or \"off\"");
+  if (const auto fault = fault_of_log_name(log.access); !fault.empty()) table.mistake("access", fault);
+  if (log.access != "-" && log.access != "off") log.access = resolve(reading, log.access);
+  log.fields = read_log_fields(table);
+  log.level = table.choice<LogLevel>("level");
+  return log;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,102 @@
+// What answers settle: `charge` and the costs that answers tell.
+#include "config/read/settings_sections.hpp"
+
+#include "weir/limit/settle.hpp"
+
+#include <algorithm>
+
+namespace weir::app {
+
+namespace {
+
+constexpr std::uint64_t kMostBody = 16 << 20;
+
+policy::Settlement& settlement_of(policy::Rule& rule) {
+  if (!rule.settlement) rule.settlement.emplace();
+  return *rule.settlement;
+}
+
+bool is_pointer(std::string_view text) noexcept {
+  for (std::size_t at = text.find('~'); at != std::string_view::npos; at = text.find('~', at + 1))
+    if (at + 1 == text.size() || (text[at + 1] != '0' && text[at + 1] != '1')) return false;
+  return text.starts_with('/');
+}
+
+void read_place(const TableReader& cost, bool header, policy::Settlement& settlement) {
+  using Kind = policy::Settlement::Kind;
+  const auto key = header ? "response_header" : "response_json";
+  settlement.kind = header ? Kind::Header : Kind::Json;
+  settlement.name = cost.text(key);
+  if (header ? !is_token(settlement.name) : !is_pointer(settlement.name))
+    cost.mistake(
+        key, "found " + in_quotes(settlement.name) + "; expected " +
+                 (header ? "a name such as \"X-Tokens\"" : "a JSON pointer such as \"/usage/total_tokens\""));
+}
+
+void read_bound(const TableReader& cost, bool header, policy::Settlement& settlement) {
+  if (header && cost.mentions("max_body"))
+    cost.mistake("max_body", "only of response_json; a header needs no bound");
+  settlement.max_body = cost.size("max_body").value_or(settlement.max_body);
+  if (settlement.max_body < 1 || settlement.max_body > kMostBody)
+    cost.mistake("max_body", "found " + std::to_string(settlement.max_body) +
+                                 " bytes; expected 1 to 16MiB, for so much of each answer is copied");
+}
+
+}  // namespace
+
+void read_charge(const TableReader& rule, policy::Rule& into) {
+  if (!rule.has("charge")) return;
+  const auto charge = rule.table("charge", schema::kCharge);
+  if (!charge.has("status")) return;  // noted as missing already
+  const auto texts = charge.texts("status");
+  if (texts.empty()) charge.mistake("status", "found none; expected at least one status such as \"401\"");
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto range = policy::parse_statuses(texts[i]);
+    if (range)
+      settlement_of(into).charged.push_back(*range);
+    else
+      charge.mistake_in("status", i, range.error().message);
+  }
+}
+
+bool is_settled_cost(const TableReader& cost) {
+  return cost.mentions("response_header") || cost.mentions("response_json") || cost.mentions("reserve");
+}
+
+void read_settled_cost(const TableReader& cost, policy::Rule& into) {
+  auto& settlement = settlement_of(into);
+  const bool header = cost.has("response_header");
+  if (header == cost.has("response_json")) {
+    if (!cost.flawed())
+      cost.mistake("", "found " + std::string(header ? "two places" : "no place") +
+                           "; expected one: { response_header = \"…\", reserve = n } or { response_json = "
+                           "\"…\", reserve = n }");
+    return;
+  }
+  for (const auto key : {"header", "query", "json", "default"})
+    if (cost.mentions(key))
+      cost.mistake(key,
+                   "found beside a cost that the answer tells; expected reserve = n, and nothing of the "
+                   "request");
+  read_place(cost, header, settlement);
+  read_bound(cost, header, settlement);
+  if (cost.has("scale")) settlement.scale = static_cast<std::uint32_t>(cost.whole("scale"));
+  if (cost.has("reserve"))
+    into.cost = static_cast<limit::Cost>(cost.whole("reserve"));
+  else if (!cost.flawed())
+    cost.missing("reserve", "a whole number: what is charged until the answer tells");
+}
+
+void check_settlement(const TableReader& rule, const policy::Rule& read) {
+  const auto* key = rule.mentions("charge") ? "charge" : "cost";
+  if (!read.settlement) return;
+  if (limit::settles(read.limiter)) return;
+  const bool holds = limit::holds(read.limiter);
+  rule.mistake(key, holds
+                        ? "found beside an algorithm that counts what is under way, which every answer gives "
+                          "back; expected one that counts over time"
+                        : "found beside leaky_bucket, whose departures are over when the answer comes; "
+                          "expected another algorithm, in a rule of its own beside the queue");
+}
+
+}  // namespace weir::app

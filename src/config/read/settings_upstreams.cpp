@@ -1,0 +1,333 @@
+// [[upstream]].
+#include "config/read/settings_sections.hpp"
+
+#include "weir/base/host.hpp"
+#include "weir/base/units.hpp"
+#include "weir/config/places.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <utility>
+
+namespace weir::app {
+
+namespace {
+
+// A name or an address, as certificates have them.
+bool is_host_name(std::string_view text) {
+  const auto fits = [](char c) {
+    const char l = static_cast<char>(c | 0x20);
+    return (c >= '0' && c <= '9') || (l >= 'a' && l <= 'z') || c == '-' || c == '.' || c == ':' || c == '_';
+  };
+  return !text.empty() && text.size() <= 253 && std::all_of(text.begin(), text.end(), fits) &&
+         !base::is_false_ipv4(text);
+}
+
+struct ServerAddress {
+  base::Endpoint endpoint;
+  bool tls = false;
+};
+
+std::string about_numbers(std::string_view address) {
+  return base::is_false_ipv4(address.substr(0, address.find_first_of(":/")))
+             ? "; a host that ends in a number is an IPv4 address of four numbers from 0 to 255"
+             : "";
+}
+
+// What parse_endpoint() takes, or a URL of a server: without a port its scheme's.
+base::Result<ServerAddress> parse_server_address(std::string_view text) {
+  constexpr std::pair<std::string_view, const char*> kSchemes[] = {{"https://", ":443"}, {"http://", ":80"}};
+  for (const auto& [scheme, port] : kSchemes) {
+    if (!text.starts_with(scheme)) continue;
+    const std::string rest(text.substr(scheme.size()));
+    auto endpoint = base::parse_endpoint(rest);
+    if (!endpoint) endpoint = base::parse_endpoint(rest + port);
+    if (!endpoint || endpoint->is_unix() || endpoint->host.find_first_of("/?#@") != std::string::npos)
+      return base::Error{in_quotes(std::string(text)) + " is not the address of a server: " +
+                         about_port(rest) + "write " + std::string(scheme) + "host or " +
+                         std::string(scheme) + "host:port, without a path" + about_numbers(rest)};
+    return ServerAddress{std::move(*endpoint), scheme == "https://"};
+  }
+  auto endpoint = base::parse_endpoint(text);
+  if (!endpoint) {
+    const auto& said = endpoint.error().message;
+    if (said.ends_with("unix:/path")) return base::Error{said + ", or https:// before the first two"};
+    const bool no_port = said.find("the port is missing, as in") != std::string::npos;
+    return base::Error{said + (no_port ? ", or https://" + std::string(text) : "")};
+  }
+  return ServerAddress{std::move(*endpoint), false};
+}
+
+// Into the settings of a server. What is wrong, or nothing.
+std::string read_address(std::string_view text, upstream::ServerSettings& server) {
+  auto address = parse_server_address(text);
+  if (!address) return address.error().message;
+  server.tls = address->tls;
+  server.address = std::move(address->endpoint);
+  if (server.address.is_unix() || server.address.port != 0) return {};
+  return "found " + in_quotes(server.address.to_string()) + "; expected a port from 1 to 65535 to connect to";
+}
+
+std::optional<limit::TokenBucket> read_limit(const TableReader& server) {
+  const auto rate = server.rate("limit");
+  if (!rate) return std::nullopt;
+  auto bucket = limit::TokenBucket::make(*rate, rate->count);
+  if (bucket) return *bucket;
+  server.mistake("limit", bucket.error().message);
+  return std::nullopt;
+}
+
+void read_server_table(const TableReader& table, upstream::ServerSettings& server) {
+  server.weight = static_cast<std::uint32_t>(table.whole("weight"));
+  server.limit = read_limit(table);
+  server.max_in_flight = static_cast<std::uint32_t>(table.whole("max_in_flight"));
+  if (!table.has("server_name")) return;
+  server.tls_name = table.text("server_name");
+  if (!server.tls)
+    table.mistake("server_name", "only of an address that begins with https://");
+  else if (!is_host_name(server.tls_name))
+    table.mistake("server_name",
+                  "found " + in_quotes(server.tls_name) + "; expected a name such as \"api.example.com\"");
+}
+
+void read_server_of(const TableReader& upstream, const Node& node, std::size_t position,
+                    const Reading& reading, upstream::UpstreamSettings& into) {
+  upstream::ServerSettings server;
+  if (const auto* text = node.text()) {
+    if (const auto wrong = read_address(*text, server); !wrong.empty())
+      return upstream.mistake_in("servers", position, wrong);
+  } else if (node.table() != nullptr) {
+    const TableReader table(&node, node.line, upstream.path() + ".servers" + element_label("", position),
+                            schema::kServerOfUpstream, upstream.place());
+    const auto wrong = table.has("address") ? read_address(table.text("address"), server) : std::string();
+    if (!wrong.empty()) table.mistake("address", wrong);
+    read_server_table(table, server);
+    if (!wrong.empty() || !table.has("address")) return;
+  } else {
+    if (!std::holds_alternative<Unreadable>(node.value))
+      upstream.mistake_in("servers", position,
+                          "found a list with " + std::string(type_name(node)) +
+                              " in it; expected addresses such as \"127.0.0.1:9000\"");
+    return;
+  }
+  if (!reading.lines.emplace(name_of(into, server), node.line).second)
+    return upstream.mistake_in(
+        "servers", position,
+        "found " + in_quotes(server.address.to_string()) +
+            " again; expected each server once: its weight says how much of the requests is its");
+  into.servers.push_back(std::move(server));
+}
+
+void read_servers(const TableReader& table, const Reading& reading, upstream::UpstreamSettings& into) {
+  const auto* node = table.node("servers");
+  if (node == nullptr) return;
+  const auto* array = node->array();
+  if (array == nullptr)
+    return table.mistake("servers", "found " + std::string(type_name(*node)) +
+                                        "; expected a list of addresses such as [\"127.0.0.1:9000\"]");
+  if (array->empty())
+    table.mistake("servers", "found none; expected at least one address such as \"127.0.0.1:9000\"");
+  if (array->size() > upstream::kMaxServers)
+    table.mistake("servers", "found " + std::to_string(array->size()) + "; expected at most " +
+                                 std::to_string(upstream::kMaxServers) + " servers in one upstream");
+  for (std::size_t i = 0; i < array->size(); ++i) read_server_of(table, (*array)[i], i, reading, into);
+}
+
+upstream::Ejection read_ejection(const TableReader& upstream) {
+  const auto table = upstream.table("eject", schema::kEject);
+  upstream::Ejection ejection{.failures = static_cast<unsigned>(table.whole("failures")),
+                              .least = table.deadline("least"),
+                              .most = table.deadline("most"),
+                              .slow_start = upstream.duration("slow_start")};
+  if (ejection.most < ejection.least)
+    table.mistake("most", "found less than least; expected a time that is no shorter");
+  return ejection;
+}
+
+std::vector<policy::StatusRange> read_statuses(const TableReader& table) {
+  const auto texts = table.texts("status");
+  if (texts.empty()) table.mistake("status", "found none; expected at least one status such as \"200\"");
+  std::vector<policy::StatusRange> statuses;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto range = policy::parse_statuses(texts[i]);
+    if (!range)
+      table.mistake_in("status", i, range.error().message);
+    else if (range->first < 200)
+      table.mistake_in(
+          "status", i,
+          "found " + in_quotes(texts[i]) + "; expected statuses from 200 on, for 1xx is no answer yet");
+    else
+      statuses.push_back(*range);
+  }
+  return statuses;
+}
+
+std::optional<upstream::HealthCheck> read_health(const TableReader& upstream) {
+  if (!upstream.has("health")) return std::nullopt;
+  const auto table = upstream.table("health", schema::kHealth);
+  upstream::HealthCheck check{.path = table.text("path"),
+                              .interval = table.deadline("interval"),
+                              .timeout = table.deadline("timeout"),
+                              .unhealthy_after = static_cast<unsigned>(table.whole("unhealthy_after")),
+                              .healthy_after = static_cast<unsigned>(table.whole("healthy_after")),
+                              .statuses = read_statuses(table)};
+  const auto visible = [](char c) { return c > 0x20 && c < 0x7f; };
+  if (table.has("path") &&
+      (!check.path.starts_with('/') || !std::all_of(check.path.begin(), check.path.end(), visible)))
+    table.mistake("path", "found " + in_quotes(check.path) + "; expected a path such as \"/healthz\"");
+  return check;
+}
+
+// "20%", and "0%" for none.
+unsigned read_budget(const TableReader& table) {
+  const auto text = table.text("budget");
+  unsigned percent = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), percent);
+  if (parsed.ec != std::errc{} || std::string_view(parsed.ptr) != "%" || percent > 100)
+    table.mistake("budget", "found " + in_quotes(text) + "; expected a share from \"0%\" to \"100%\"");
+  return percent;
+}
+
+upstream::Retry read_retry(const TableReader& upstream) {
+  const auto table = upstream.table("retry", schema::kRetry);
+  upstream::Retry retry{.attempts = static_cast<unsigned>(table.whole("attempts")),
+                        .budget = read_budget(table),
+                        .backoff = table.duration("backoff")};
+  retry.broken = retry.late = false;
+  const auto on = table.texts("on");
+  for (std::size_t i = 0; i < on.size(); ++i) {
+    const auto range = policy::parse_statuses(on[i]);
+    if (on[i] == "broken")
+      retry.broken = true;
+    else if (on[i] == "late")
+      retry.late = true;
+    else if (range && range->first >= 200)
+      retry.statuses.push_back(*range);
+    else
+      table.mistake_in("on", i,
+                       "found " + in_quotes(on[i]) +
+                           "; expected \"broken\", \"late\", or a status such as \"503\" or \"5xx\"");
+  }
+  return retry;
+}
+
+// Name servers are others', and asked by every weir.
+base::Duration read_resolve(const TableReader& upstream) {
+  constexpr base::Duration kLeast{100'000};
+  const auto every = upstream.duration("resolve");
+  if (every > base::Duration{0} && every < kLeast)
+    upstream.mistake("resolve", "found less than " + base::to_string(kLeast) +
+                                    "; expected that or more, or \"0s\" to look names up at start alone");
+  return every;
+}
+
+upstream::Timeouts read_timeouts(const TableReader& upstream) {
+  const auto table = upstream.table("timeouts", schema::kTimeouts);
+  upstream::Timeouts timeouts{.connect = table.deadline("connect"),
+                              .response = table.deadline("response"),
+                              .idle = table.deadline("idle"),
+                              .tunnel = table.deadline("tunnel")};
+  timeouts.connect_total = table.has("connect_total") ? table.deadline("connect_total")
+                                                      : std::max(timeouts.connect_total, timeouts.connect);
+  if (timeouts.connect_total < timeouts.connect)
+    table.mistake("connect_total", "found less than connect; expected a time that is no shorter");
+  timeouts.abandoned = table.duration("abandoned");
+  if (table.has("total")) timeouts.total = table.deadline("total");
+  timeouts.expect_continue =
+      table.has("expect_continue")
+          ? table.deadline("expect_continue")
+          : std::min({timeouts.expect_continue, timeouts.response / 2, timeouts.total / 2});
+  return timeouts;
+}
+
+// `tls`, and the names that servers do not say themselves.
+void read_tls(const TableReader& upstream, const Reading& reading, upstream::UpstreamSettings& settings) {
+  const auto table = upstream.table("tls", schema::kUpstreamTls);
+  settings.tls = {.ca = readable_file(table, "ca", reading),
+                  .cert = readable_file(table, "cert", reading),
+                  .key = readable_file(table, "key", reading),
+                  .verify = table.boolean("verify")};
+  const auto name = table.text("server_name");
+  if (table.has("server_name") && !is_host_name(name))
+    table.mistake("server_name",
+                  "found " + in_quotes(name) + "; expected a name such as \"api.example.com\"");
+  for (auto& server : settings.servers)
+    if (server.tls && server.tls_name.empty()) server.tls_name = name.empty() ? server.address.host : name;
+  const auto speaks = [](const upstream::ServerSettings& server) { return server.tls; };
+  if (!upstream.has("tls")) return;
+  if (!settings.servers.empty() && std::none_of(settings.servers.begin(), settings.servers.end(), speaks))
+    upstream.mistake(
+        "tls",
+        "found without a server that speaks TLS; expected an address such as \"https://10.0.0.1:8443\"");
+  if (table.has("cert") != table.has("key"))
+    table.mistake(table.has("cert") ? "cert" : "key", "found alone; expected cert and key together");
+  const auto faulty = [](const std::string& file) { return !file.empty() && !holds_something(file); };
+  if (table.flawed() || table.has("cert") != table.has("key") || faulty(settings.tls.ca) ||
+      faulty(settings.tls.cert) || faulty(settings.tls.key))
+    return;  // said already
+  if (const auto made = net::make_tls_client_context(settings.tls); !made)
+    table.mistake("", made.error().message);
+}
+
+std::string read_name(const TableReader& table, std::set<std::string>& taken) {
+  auto name = table.text("name");
+  if (table.has("name") && !is_plain_name(name))
+    table.mistake(
+        "name", "found " + in_quotes(name) + "; expected 1 to 128 printable ASCII characters but \" and \\");
+  else if (table.has("name") && !taken.insert(name).second)
+    table.mistake("name", "found " + in_quotes(name) + " a second time; expected a name of its own");
+  return name;
+}
+
+void read_balance(const TableReader& table, const Reading& reading, upstream::UpstreamSettings& upstream) {
+  upstream.balance = table.choice<upstream::Balance>("balance");
+  if (!table.has("hash_key")) {
+    upstream.hash_key = {*policy::parse_key_part("api_key|ip")};
+    return;
+  }
+  upstream.hash_key = read_key(table, "hash_key", reading);
+  if (upstream.balance != upstream::Balance::Hash)
+    table.mistake("hash_key", "only of balance = \"hash\"");
+  else if (upstream.hash_key.empty() && table.texts("hash_key").empty())
+    table.mistake("hash_key", "found none; expected at least one attribute such as \"api_key|ip\"");
+}
+
+}  // namespace
+
+std::string about_port(std::string_view authority) {
+  const auto read = base::parse_endpoint(authority);
+  if (read || authority.find('@') != std::string_view::npos) return {};  // it may be a password
+  const auto fault = read.error();
+  const std::string_view said = fault.message;
+  const auto start = said.find("the port ");
+  if (start == std::string_view::npos || said.find("is missing") != std::string_view::npos) return {};
+  return std::string(said.substr(start, said.find("; write") - start)) + "; ";
+}
+
+std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root, const Reading& reading) {
+  std::vector<upstream::UpstreamSettings> upstreams;
+  std::set<std::string> taken;
+  for (const auto& table : root.tables("upstream", schema::kUpstream)) {
+    upstream::UpstreamSettings upstream;
+    upstream.name = read_name(table, taken);
+    read_servers(table, reading, upstream);
+    upstream.queue = static_cast<std::size_t>(table.whole("queue"));
+    upstream.max_wait = table.duration("max_wait");
+    read_balance(table, reading, upstream);
+    upstream.timeouts = read_timeouts(table);
+    upstream.ejection = read_ejection(table);
+    read_tls(table, reading, upstream);
+    upstream.health = read_health(table);
+    upstream.retry = read_retry(table);
+    upstream.resolve = read_resolve(table);
+    upstream.proxy_protocol = table.boolean("proxy_protocol");
+    // What it says of one client would be taken for the next one's.
+    upstream.max_idle = upstream.proxy_protocol ? 0 : static_cast<std::size_t>(table.whole("max_idle"));
+    reading.lines["upstream " + in_quotes(upstream.name)] = table.line();
+    upstreams.push_back(std::move(upstream));
+  }
+  return upstreams;
+}
+
+}  // namespace weir::app

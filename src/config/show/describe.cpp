@@ -1,0 +1,222 @@
+// What was understood, for people: the text of `weir check`.
+#include "config/read/settings_sections.hpp"
+#include "config/show/describe_front.hpp"
+#include "config/warn/overlap.hpp"
+
+#include "weir/base/units.hpp"
+#include "weir/limit/limiter.hpp"
+#include "weir/net/listener.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+
+namespace weir::app {
+
+namespace {
+
+std::string server_words(const upstream::ServerSettings& server) {
+  auto words = (server.tls ? " https://" : " ") + server.address.to_string();
+  if (server.tls && server.tls_name != server.address.host) words += " (as " + server.tls_name + ")";
+  if (server.weight != 1) words += " x" + std::to_string(server.weight);
+  if (server.max_in_flight != 0) words += " (at most " + std::to_string(server.max_in_flight) + " in flight)";
+  if (server.limit) words += " (at most " + limit::to_string(server.limit->spacing().rate()) + ")";
+  return words;
+}
+
+std::string upstream_line(const upstream::UpstreamSettings& upstream) {
+  constexpr std::string_view kBalances[] = {"round_robin", "least_in_flight", "random_two", "hash of "};
+  auto line = "upstream " + in_quotes(upstream.name) + ":";
+  for (const auto& server : upstream.servers) line += server_words(server);
+  if (upstream.servers.size() > 1)
+    line.append(", ").append(kBalances[static_cast<std::size_t>(upstream.balance)]);
+  if (upstream.servers.size() > 1 && upstream.balance == upstream::Balance::Hash)
+    line += policy::describe(upstream.hash_key);
+  const auto speaks_tls = [](const upstream::ServerSettings& server) { return server.tls; };
+  if (std::any_of(upstream.servers.begin(), upstream.servers.end(), speaks_tls))
+    line += !upstream.tls.verify      ? ", any certificate believed"
+            : upstream.tls.ca.empty() ? ", certificates by the system's authorities"
+                                      : ", certificates by " + upstream.tls.ca;
+  if (upstream.health) line += ", asked for " + upstream.health->path;
+  return line + "\n";
+}
+
+std::string statuses(const std::vector<policy::StatusRange>& ranges) {
+  std::string words;
+  for (const auto& range : ranges) {
+    words += ", " + std::to_string(range.first);
+    if (range.last != range.first) words += "-" + std::to_string(range.last);
+  }
+  return words;
+}
+
+std::string retry_words(const upstream::Retry& retry) {
+  if (retry.attempts == 1 || retry.budget == 0) return "nothing is sent again";
+  return "sent again to " + std::to_string(retry.attempts) + " servers at most, " +
+         std::to_string(retry.budget) + "% of requests, after " + base::to_string(retry.backoff) +
+         " at most at first, on" + (retry.broken ? " broken" : "") + (retry.late ? " late" : "") +
+         statuses(retry.statuses);
+}
+
+std::string name_lines(const upstream::UpstreamSettings& upstream) {
+  const auto named = [](const upstream::ServerSettings& server) { return net::is_name(server.address); };
+  if (std::none_of(upstream.servers.begin(), upstream.servers.end(), named)) return {};
+  if (upstream.resolve == base::Duration{0}) return "    names looked up at start alone\n";
+  return "    names looked up every " + base::to_string(upstream.resolve) + "\n";
+}
+
+// What happens when servers are slow or fail.
+std::string failure_lines(const upstream::UpstreamSettings& upstream) {
+  const auto& timeouts = upstream.timeouts;
+  const auto& ejection = upstream.ejection;
+  using base::to_string;
+  auto text = "    connect " + to_string(timeouts.connect) + ", of all " + to_string(timeouts.connect_total) +
+              "; response " + to_string(timeouts.response) + ", idle " + to_string(timeouts.idle) +
+              ", tunnel " + to_string(timeouts.tunnel) +
+              (timeouts.expect_continue >= std::min(timeouts.response, timeouts.total)
+                   ? std::string()
+                   : ", 100-continue after " + to_string(timeouts.expect_continue)) +
+              (timeouts.total == base::kForever ? std::string() : ", in all " + to_string(timeouts.total)) +
+              "\n";
+  text += "    out after " + std::to_string(ejection.failures) + " failures for " +
+          to_string(ejection.least) + " to " + to_string(ejection.most) + ", slow start " +
+          to_string(ejection.slow_start) + "\n";
+  text += "    " + retry_words(upstream.retry) + "\n";
+  if (!upstream.health) return text;
+  const auto& health = *upstream.health;
+  return text + "    asked every " + to_string(health.interval) + " for at most " +
+         to_string(health.timeout) + ": down after " + std::to_string(health.unhealthy_after) +
+         " faults, back after " + std::to_string(health.healthy_after) + " of" +
+         statuses(health.statuses).substr(1) + "\n";
+}
+
+std::string store_words(const policy::Rule& rule) {
+  if (rule.store == policy::Store::Memory) return "in memory";
+  switch (rule.on_store_failure) {
+    case policy::OnStoreFailure::Local:
+      return "in redis, else here " + (rule.local_share ? limit::describe(*rule.local_share) : std::string());
+    case policy::OnStoreFailure::Open:
+      return "in redis, else open";
+    case policy::OnStoreFailure::Closed:
+      break;
+  }
+  return "in redis, else closed";
+}
+
+std::string lease_words(const policy::Rule& rule) {
+  if (!rule.lease) return "";
+  return ", leases up to " +
+         std::to_string(policy::units_of(*rule.lease, rule.soft ? *rule.soft : rule.limiter));
+}
+
+// Nothing where every request takes one unit.
+std::string cost_words(const policy::Rule& rule) {
+  if (rule.settlement && rule.settlement->kind != policy::Settlement::Kind::None) {
+    const auto& settlement = *rule.settlement;
+    auto words = ", cost by " + policy::describe_cost(settlement);
+    if (settlement.scale != 0) words += " x " + std::to_string(settlement.scale);
+    return words + ", reserve " + std::to_string(rule.cost);
+  }
+  if (rule.cost_from.kind == policy::CostSource::Kind::None)
+    return rule.cost == 1 ? "" : ", cost " + std::to_string(rule.cost);
+  auto words = ", cost by " + policy::describe(rule.cost_from);
+  if (rule.cost_from.scale != 0) words += " x " + std::to_string(rule.cost_from.scale);
+  return words + ", else " + std::to_string(rule.cost);
+}
+
+// The numbers of a rule, a tier or an override.
+template <class Numbers>
+std::string limit_words(const Numbers& numbers) {
+  auto words = limit::describe(numbers.limiter);
+  if (numbers.soft) words += ", soft up to " + std::to_string(limit::quota(*numbers.soft));
+  if (numbers.elastic) {
+    std::array<char, 32> load;
+    const auto end = std::to_chars(load.begin(), load.end(), numbers.elastic->while_load_below).ptr;
+    words += ", elastic " + limit::describe(numbers.elastic->limiter) + " while load is below " +
+             std::string(load.begin(), end);
+  }
+  return words;
+}
+
+std::string rule_lines(const policy::Rule& rule) {
+  auto text = "    rule " + in_quotes(rule.name) + ": " + limit_words(rule) + ", " +
+              (rule.key.empty() ? std::string("one for everybody") : "per " + policy::describe(rule.key)) +
+              ", " + store_words(rule) + lease_words(rule) +
+              (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
+  if (rule.settlement && !rule.settlement->charged.empty())
+    text += ", " + policy::describe_charge(*rule.settlement);
+  text += cost_words(rule);
+  if (rule.messages) {
+    const auto& bucket = std::get<limit::TokenBucket>(*rule.messages->limiter);
+    text += ", messages " + limit::to_string(bucket.spacing().rate()) + ", burst " +
+            std::to_string(bucket.quota()) + (rule.messages->closes ? ", else closed" : ", else delayed");
+  }
+  if (rule.max_body != 0) text += ", reads bodies up to " + size_words(rule.max_body);
+  if (rule.queue_per_client != policy::kNoBound)
+    text += ", at most " + std::to_string(rule.queue_per_client) + " of one client";
+  text += "\n";
+  if (!is_everything(rule.match)) text += "      where " + rule.match.describe() + "\n";
+  for (const auto& variant : rule.overrides)
+    text += "      override " + variant.match.describe() + ": " + limit_words(variant) + "\n";
+  for (const auto& variant : rule.tiers)
+    text += "      tier " + variant.tier + ": " + limit_words(variant) + "\n";
+  return text;
+}
+
+std::string route_lines(const Settings& settings, const policy::Route& route) {
+  auto text = "route " + in_quotes(route.name) + ": " + route.match.describe() + " -> ";
+  text += route.respond ? "answer " + std::to_string(route.respond->status)
+                        : "upstream " + in_quotes(settings.upstreams[route.upstream].name);
+  for (const auto& protocol : route.upgrades)
+    if (!route.respond && protocol != "websocket") text += ", may change to " + protocol;
+  if (!route.respond && route.upgrades.empty()) text += ", without upgrades";
+  if (route.max_head != 0) text += ", heads up to " + size_words(route.max_head);
+  if (route.max_body != 0) text += ", bodies up to " + size_words(route.max_body);
+  if (route.honor_retry_after) text += ", Retry-After of 429 stands for all";
+  if (route.ambiguous_paths == policy::AmbiguousPaths::Pass) text += ", ambiguous paths pass";
+  if (route.priority != policy::kDefaultPriority) text += ", priority " + std::to_string(route.priority);
+  text += "\n";
+  std::string rules;
+  for (const auto& rule : settings.rules)
+    if (!plainly_disjoint(route.match, rule.match)) rules += rule_lines(rule);
+  return text + (rules.empty() ? "    no rule applies\n" : rules);
+}
+
+// Leases are of what is under way: said where some rule counts that there.
+std::string redis_line(const Settings& settings) {
+  const auto& redis = *settings.state.redis;
+  const bool holds = std::any_of(settings.rules.begin(), settings.rules.end(), [](const policy::Rule& rule) {
+    return rule.store == policy::Store::Redis && limit::holds(rule.limiter);
+  });
+  const std::string tls = redis.tls ? " by TLS" : "";
+  const std::string leases = tls + (holds ? ", leases of " + base::to_string(redis.lease_time) : "");
+  if (redis.topology == redis::Topology::Standalone)
+    return "redis " + redis.address.to_string() + leases + "\n";
+  if (redis.topology == redis::Topology::Cluster) {
+    std::string text = "redis cluster, which is asked for at";
+    for (const auto& address : redis.nodes) text += " " + address.to_string();
+    return text + leases + "\n";
+  }
+  std::string text = "redis " + in_quotes(redis.sentinel.master) + ", which sentinels know:";
+  for (const auto& address : redis.sentinel.addresses) text += " " + address.to_string();
+  return text + leases + "\n";
+}
+
+}  // namespace
+
+std::string describe(const Settings& settings) {
+  auto text = front_lines(settings);
+  if (settings.client.tokens) text += "tokens " + settings.client.tokens->settings().algorithm + "\n";
+  if (settings.client.countries) text += "countries by " + settings.client.countries->name() + "\n";
+  if (!settings.state.snapshot.empty()) text += "snapshot " + settings.state.snapshot + "\n";
+  if (settings.state.redis) text += redis_line(settings);
+  for (const auto& upstream : settings.upstreams)
+    text += upstream_line(upstream) + name_lines(upstream) + failure_lines(upstream);
+  for (const auto& [tier, priority] : settings.tier_priorities)
+    text += "tier " + in_quotes(tier) + ": priority " + std::to_string(priority) + "\n";
+  for (const auto& route : settings.routes) text += route_lines(settings, route);
+  return text + alert_lines(settings);
+}
+
+}  // namespace weir::app

@@ -1,0 +1,100 @@
+#include "config/show/describe_front.hpp"
+
+#include "weir/base/units.hpp"
+#include "weir/config/mistakes.hpp"
+
+namespace weir::app {
+
+namespace {
+
+using base::to_string;
+
+std::string listener_line(const net::ListenerSettings& listener) {
+  auto line = "listener " + listener.address.to_string();
+  if (!listener.tls) {
+    line += " plain";
+  } else {
+    line += listener.tls->min_version == net::TlsVersion::Tls13 ? " TLS from 1.3" : " TLS from 1.2";
+    for (const auto& files : listener.tls->certificates) line += ", " + files.cert;
+    if (!listener.tls->client_ca.empty())
+      line += (listener.tls->client_auth == net::ClientAuth::Require ? ", clients by "
+                                                                     : ", clients may show one by ") +
+              listener.tls->client_ca;
+  }
+  return line + (listener.proxy_protocol ? ", PROXY protocol first\n" : "\n");
+}
+
+std::string trust_line(const policy::ClientSettings& client) {
+  if (client.trusted_proxies.empty()) return "";
+  std::string line = "trusted proxies";
+  for (const auto& block : client.trusted_proxies) {
+    const auto text = block.to_string();
+    line += " " + (text == "::/128" ? "unix:" : text);
+  }
+  return line + ", clients by " +
+         (client.address_field == policy::AddressField::Forwarded ? "Forwarded" : "X-Forwarded-For") + "\n";
+}
+
+std::string bound_lines(const proxy::ServerSettings& server) {
+  auto text = "bounds: heads up to " + size_words(server.max_head) +
+              (server.max_body != 0 ? ", bodies up to " + size_words(server.max_body) : "") + ", " +
+              std::to_string(server.max_connections) + " connections";
+  if (server.max_connections_per_ip != 0)
+    text += ", " + std::to_string(server.max_connections_per_ip) + " of each address";
+  if (server.max_in_flight != 0) text += ", " + std::to_string(server.max_in_flight) + " requests in flight";
+  text += "\n    head " + to_string(server.head_timeout) + ", body " + to_string(server.body_timeout) +
+          ", write " + to_string(server.write_timeout) + ", idle " + to_string(server.idle_timeout);
+  if (server.half_close == proxy::HalfClose::End) text += "; a client that ends its sending has left";
+  if (server.least_rate.octets_per_second != 0)
+    text += "; at least " + std::to_string(server.least_rate.octets_per_second) + " bytes a second over " +
+            to_string(server.least_rate.grace);
+  return text + "\n";
+}
+
+std::string alert_line(const admin::AlertSettings& alert) {
+  auto line = "alert " + in_quotes(alert.name) + ": ";
+  switch (alert.on) {
+    case admin::AlertOn::Refusals:
+      line += "refusals of rule " + in_quotes(alert.subject);
+      break;
+    case admin::AlertOn::Upstream:
+      line += "failures of upstream " + in_quotes(alert.subject);
+      break;
+    case admin::AlertOn::Redis:
+      line += "failures of " + alert.subject;
+      break;
+  }
+  line += " above " + limit::to_string(alert.surge.above);
+  if (alert.surge.lasting.count() != 0) line += " for " + to_string(alert.surge.lasting);
+  // Without its path, which often is its secret.
+  line +=
+      std::string(" -> ") + (alert.webhook.tls ? "https://" : "http://") + alert.webhook.address.to_string();
+  if (alert.surge.repeat.count() != 0) line += ", again every " + to_string(alert.surge.repeat);
+  return line + ", at most " + limit::to_string(alert.posts.rate()) + " and " +
+         std::to_string(alert.attempts) + " attempts of " + to_string(alert.timeout) + "\n";
+}
+
+}  // namespace
+
+std::string front_lines(const Settings& settings) {
+  std::string text;
+  for (const auto& listener : settings.listeners) text += listener_line(listener);
+  if (settings.admin.address)
+    text += "admin " + settings.admin.address->to_string() +
+            (settings.admin.token.empty() ? "" : " with a token") + "\n";
+  return text + bound_lines(settings.server) + trust_line(settings.client);
+}
+
+std::string alert_lines(const Settings& settings) {
+  std::string text;
+  for (const auto& alert : settings.alerts) text += alert_line(alert);
+  return text;
+}
+
+std::string size_words(std::uint64_t bytes) {
+  if (bytes % (1 << 20) == 0) return std::to_string(bytes >> 20) + "MiB";
+  if (bytes % (1 << 10) == 0) return std::to_string(bytes >> 10) + "KiB";
+  return std::to_string(bytes) + " bytes";
+}
+
+}  // namespace weir::app

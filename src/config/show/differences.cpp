@@ -1,0 +1,109 @@
+#include "weir/config/differences.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <unordered_set>
+#include <utility>
+
+namespace weir::app {
+
+namespace {
+
+using Set = std::unordered_set<std::string>;
+using List = std::vector<std::string>;
+
+// What stands before the colon names the thing, as far as lines below it are concerned.
+std::string_view label_of(std::string_view line) {
+  return line.substr(0, line.find(": "));
+}
+
+// What a text says.
+struct Said {
+  List things;                        // each once, with what it stands under
+  Set known;                          // the same
+  Set labels;                         // of routes and rules
+  List uses;                          // which rule stands under which route: `route "a": rule "b"`
+  Set used;                           // the same
+  std::map<std::string, List> order;  // of things whose order decides, by what they stand under
+};
+
+void add(List& list, Set& known, std::string thing) {
+  if (known.insert(thing).second) list.push_back(std::move(thing));
+}
+
+// Rules stand under each route that they may apply to, and are the same everywhere.
+class Reader {
+ public:
+  void read(std::string_view line, std::size_t depth) {
+    while (!above_.empty() && above_.back().first >= depth) above_.pop_back();
+    const std::string parent(above_.empty() ? std::string_view() : above_.back().second);
+    const auto label = label_of(line);
+    const bool is_rule = !parent.empty() && line.starts_with("rule ");
+    const bool is_route = line.starts_with("route ");
+    if (is_rule || is_route) said_.labels.emplace(label);
+    if (is_rule) add(said_.uses, said_.used, parent + ": " + std::string(label));
+    std::string thing = parent.empty() || is_rule ? std::string(line) : parent + ": " + std::string(line);
+    const bool decides = is_route || line.starts_with("override ");
+    if (decides && !said_.known.contains(thing)) said_.order[parent].push_back(thing);
+    add(said_.things, said_.known, std::move(thing));
+    above_.emplace_back(depth, label);
+  }
+  [[nodiscard]] Said said() && { return std::move(said_); }
+
+ private:
+  Said said_;
+  std::vector<std::pair<std::size_t, std::string_view>> above_;  // how far it is set in, and its label
+};
+
+Said read(std::string_view text) {
+  Reader reader;
+  while (!text.empty()) {
+    const auto line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const auto depth = line.find_first_not_of(' ');
+    if (depth != std::string_view::npos) reader.read(line.substr(depth), depth);
+  }
+  return std::move(reader).said();
+}
+
+void tell(std::string_view sign, const Said& some, const Said& others, List& told) {
+  for (const auto& thing : some.things)
+    if (!others.known.contains(thing)) told.push_back(std::string(sign) + thing);
+  for (const auto& use : some.uses) {
+    const auto route = std::string(label_of(use));
+    const bool both = others.labels.contains(route) && others.labels.contains(use.substr(route.size() + 2));
+    if (both && !others.used.contains(use)) told.push_back(std::string(sign) + use);
+  }
+}
+
+// The first of the things that both have where one has the other before it.
+void tell_order(const Said& before, const Said& now, List& told) {
+  for (const auto& [parent, things] : now.order) {
+    const auto found = before.order.find(parent);
+    if (found == before.order.end()) continue;
+    List old_order, new_order;
+    std::copy_if(found->second.begin(), found->second.end(), std::back_inserter(old_order),
+                 [&](const auto& thing) { return now.known.contains(thing); });
+    std::copy_if(things.begin(), things.end(), std::back_inserter(new_order),
+                 [&](const auto& thing) { return before.known.contains(thing); });
+    const auto [was, is] =
+        std::mismatch(old_order.begin(), old_order.end(), new_order.begin(), new_order.end());
+    if (was != old_order.end() && is != new_order.end())
+      told.push_back("now in this order: " + *is + "; " + *was);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> differences(std::string_view before, std::string_view now) {
+  const auto old_said = read(before);
+  const auto new_said = read(now);
+  std::vector<std::string> told;
+  tell("no longer: ", old_said, new_said, told);
+  tell("now: ", new_said, old_said, told);
+  tell_order(old_said, new_said, told);
+  return told;
+}
+
+}  // namespace weir::app

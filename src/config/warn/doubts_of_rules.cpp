@@ -1,0 +1,165 @@
+// What rules say and their writers probably do not mean.
+#include "config/warn/capacity.hpp"
+#include "config/warn/doubts.hpp"
+#include "config/warn/overlap.hpp"
+
+#include "weir/limit/shares.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace weir::app {
+
+namespace {
+
+using policy::Attribute;
+
+void doubt_reach(const Settings& settings, Doubts& doubts) {
+  for (const auto& rule : settings.rules)
+    if (std::all_of(settings.routes.begin(), settings.routes.end(),
+                    [&](const policy::Route& route) { return plainly_disjoint(route.match, rule.match); }))
+      doubts.add(rule, "applies to no route: its host, methods or path are of none");
+}
+
+void doubt_overrides(const policy::Rule& rule, Doubts& doubts) {
+  const auto& all = rule.overrides;
+  for (auto at = all.begin(); at != all.end(); ++at) {
+    const auto before = std::find_if(
+        all.begin(), at, [&](const policy::Variant& one) { return plainly_covers(one.match, at->match); });
+    if (before != at)
+      doubts.add(rule, "has an override for " + at->match.describe() + " that never applies: the one for " +
+                           before->match.describe() + " before it takes every request that it would");
+  }
+}
+
+// A request that does not say its cost, of a rule whose cost requests say. One more than the rule ever admits
+// is how a configuration asks for the cost to be said.
+void doubt_unsaid_cost(const policy::Rule& rule, Doubts& doubts) {
+  if (rule.cost_from.kind == policy::CostSource::Kind::None) return;
+  const auto most = most_at_once(rule);
+  if (rule.cost > most + 1)
+    doubts.add(rule, "admits no request that does not say its cost: it costs " + std::to_string(rule.cost) +
+                         ", and at most " + std::to_string(most) + " can be spent at once");
+}
+
+// An error of a server says no cost, so the reserve stands.
+void doubt_charged_errors(const policy::Rule& rule, Doubts& doubts) {
+  if (!rule.settlement || rule.settlement->kind == policy::Settlement::Kind::None) return;
+  if (rule.settlement->charged.empty())
+    doubts.add(rule, "charges its reserve of " + std::to_string(rule.cost) +
+                         " for every error of a server too; write charge = { status = [\"2xx\"] } to charge "
+                         "successful answers only");
+}
+
+// The share that this weir enforces alone may admit no request, though the whole limit does.
+void doubt_local_share(const policy::Rule& rule, Doubts& doubts) {
+  if (!rule.local_share || admits_idle(*rule.local_share, rule.cost)) return;
+  if (!admits_idle(rule.limiter, rule.cost)) return;
+  doubts.add(rule, "admits nothing while Redis does not answer: a request costs " +
+                       std::to_string(rule.cost) +
+                       ", and this weir's share of the limit ([state] replicas) admits at most " +
+                       std::to_string(most_at_once(*rule.local_share)) + " at once");
+}
+
+// Whether clients wait in one queue together: no part of its key is one client's own.
+bool is_shared_queue(const policy::Rule& rule) {
+  constexpr Attribute kOfMany[] = {Attribute::Route,   Attribute::Host, Attribute::Method,  Attribute::Path,
+                                   Attribute::Country, Attribute::Tier, Attribute::Upstream};
+  const auto of_many = [&](const policy::AttributeRef& ref) {
+    return std::find(std::begin(kOfMany), std::end(kOfMany), ref.kind) != std::end(kOfMany);
+  };
+  return std::holds_alternative<limit::LeakyBucket>(*rule.limiter) &&
+         std::all_of(rule.key.begin(), rule.key.end(), [&](const policy::KeyPart& part) {
+           return std::all_of(part.begin(), part.end(), of_many);
+         });
+}
+
+// A full queue gives a place of a client with many to one with fewer, but not where Redis is asked as well.
+void doubt_queues(const Settings& settings, Doubts& doubts) {
+  const bool asks_redis = std::any_of(settings.rules.begin(), settings.rules.end(),
+                                      [](const auto& rule) { return rule.store == policy::Store::Redis; });
+  if (!asks_redis) return;
+  for (const auto& rule : settings.rules)
+    if (is_shared_queue(rule) && rule.queue_per_client == policy::kNoBound)
+      doubts.add(rule,
+                 "is a queue that clients share, without queue_per_client: one of them may take all its "
+                 "places, for where Redis is asked none is given to another");
+}
+
+// Whether the head of a request says nothing of whether its body is read.
+bool reads_every_body(const policy::Rule& rule) {
+  auto head = rule.match;
+  head.body_words.clear();
+  if (head.negated && head.negated->max_body != 0) head.negated.reset();
+  const bool some_only = std::any_of(rule.overrides.begin(), rule.overrides.end(),
+                                     [](const auto& variant) { return variant.match.max_body != 0; });
+  return rule.max_body != 0 && is_everything(head) && !some_only;
+}
+
+void doubt_bodies(const policy::Rule& rule, Doubts& doubts) {
+  if (reads_every_body(rule))
+    doubts.add(rule,
+               "reads every request's body into memory, and refuses those that are longer than its "
+               "max_body (413) or compressed (415): match.path or match.methods would spare the others");
+}
+
+void doubt_messages(const policy::Rule& rule, const Settings& settings, Doubts& doubts) {
+  const auto has_messages = [&](const policy::Route& route) {
+    return !route.respond && !plainly_disjoint(route.match, rule.match) &&
+           std::find(route.upgrades.begin(), route.upgrades.end(), "websocket") != route.upgrades.end();
+  };
+  if (rule.messages && std::none_of(settings.routes.begin(), settings.routes.end(), has_messages))
+    doubts.add(rule,
+               "counts messages, and no route that it applies to lets a connection change to a "
+               "WebSocket: its upgrade would have to name \"websocket\"");
+}
+
+// Entries of a log that is full; 0 of a limiter that keeps none, or few.
+std::uint64_t longest_log(const policy::Rule& rule) {
+  const auto* log = std::get_if<limit::SlidingLog>(&*rule.limiter);
+  return log != nullptr && log->is_exact() ? log->rate().count : 0;
+}
+
+// The clients of one rule may take all of the table but what is set aside for the others.
+void doubt_shares(const Settings& settings, Doubts& doubts) {
+  constexpr std::size_t kFewKeys = 100;
+  const auto& rules = settings.rules;
+  const auto keeps_log = [](const policy::Rule& rule) {
+    return std::holds_alternative<limit::SlidingLog>(*rule.limiter);
+  };
+  const auto logs = static_cast<std::size_t>(std::count_if(rules.begin(), rules.end(), keeps_log));
+  const auto share = limit::share_of_each(settings.state.max_keys, rules.size(), logs);
+  if (rules.size() > 1 && share.keys < kFewKeys)
+    doubts.add("[state.memory]", "max_keys = " + std::to_string(settings.state.max_keys) + " sets aside " +
+                                     std::to_string(share.keys) + " keys for each of the " +
+                                     std::to_string(rules.size()) +
+                                     " rules, and clients of one rule may take the rest; write max_keys = " +
+                                     std::to_string(4 * kFewKeys * rules.size()) + " or more");
+  for (const auto& rule : rules)
+    if (logs > 1 && longest_log(rule) > share.log_entries)
+      doubts.add(rule,
+                 "remembers up to " + std::to_string(longest_log(rule)) +
+                     " requests of a client, and max_keys = " + std::to_string(settings.state.max_keys) +
+                     " sets aside memory for " + std::to_string(share.log_entries) +
+                     " of each such rule; raise max_keys, or use sliding_window");
+}
+
+}  // namespace
+
+void doubt_rules(const Settings& settings, Doubts& doubts) {
+  if (settings.rules.empty()) doubts.add("there is no [[rule]]: every request is admitted");
+  doubt_keys(settings, doubts);
+  doubt_reach(settings, doubts);
+  doubt_queues(settings, doubts);
+  doubt_shares(settings, doubts);
+  for (const auto& rule : settings.rules) {
+    doubt_overrides(rule, doubts);
+    doubt_unsaid_cost(rule, doubts);
+    doubt_charged_errors(rule, doubts);
+    doubt_local_share(rule, doubts);
+    doubt_bodies(rule, doubts);
+    doubt_messages(rule, settings, doubts);
+  }
+}
+
+}  // namespace weir::app

@@ -1,0 +1,190 @@
+#include "weir/server/certificates.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+namespace weir::app {
+
+namespace {
+
+std::string date_of(std::chrono::sys_seconds at) {
+  const std::chrono::year_month_day day(std::chrono::floor<std::chrono::days>(at));
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%d-%02u-%02u", static_cast<int>(day.year()),
+                static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()));
+  return text.data();
+}
+
+std::string why_hidden(const net::TlsSettings& settings, const net::CertificateFiles& files,
+                       const net::Hidden& hidden) {
+  const auto never = "the certificate \"" + files.cert + "\" can never be shown: ";
+  if (!hidden.behind)
+    return never + "it names no host that a client could ask for; put it first to make it the default";
+  return never + "\"" + settings.certificates[*hidden.behind].cert +
+         "\" comes first, with a key of the same type, and no name is left for it; remove one of the two";
+}
+
+}  // namespace
+
+ListenerCertificates::ListenerCertificates(net::TlsSettings settings,
+                                           std::shared_ptr<net::TicketKeys> tickets)
+    : settings_(std::move(settings)), tickets_(std::move(tickets)) {}
+
+base::Result<ListenerCertificates> ListenerCertificates::read(const net::TlsSettings& settings,
+                                                              const ListenerCertificates* older) {
+  const bool goes_on = older != nullptr && older->settings_.ticket_rotation == settings.ticket_rotation;
+  ListenerCertificates made(
+      settings, goes_on ? older->tickets_ : std::make_shared<net::TicketKeys>(settings.ticket_rotation));
+  if (auto read = made.look(); !read) return read.error();
+  return made;
+}
+
+// The stamps come first: what is written while we read differs from them at the next look.
+base::Result<bool> ListenerCertificates::look() {
+  auto found = stamps();
+  if (found == stamps_) return false;
+  stamps_ = std::move(found);
+  if (auto missing = missing_file()) return base::Error{"\"" + *missing + "\" is no file"};
+  auto fresh = net::make_tls_context(settings_, tickets_);
+  if (!fresh) return fresh.error();
+  context_ = std::move(*fresh);
+  return true;
+}
+
+std::optional<std::string> ListenerCertificates::missing_file() const {
+  for (const auto& files : settings_.certificates)
+    for (const auto* path : {&files.cert, &files.key, &files.ocsp})
+      if (!path->empty() && net::stamp_of(*path) == net::FileStamp{}) return *path;
+  if (!settings_.client_ca.empty() && net::stamp_of(settings_.client_ca) == net::FileStamp{})
+    return settings_.client_ca;
+  return std::nullopt;
+}
+
+net::FileStamps ListenerCertificates::stamps() const {
+  net::FileStamps stamps;
+  for (const auto& files : settings_.certificates)
+    for (const auto* path : {&files.cert, &files.key, &files.ocsp}) stamps.push_back(net::stamp_of(*path));
+  stamps.push_back(net::stamp_of(settings_.client_ca));
+  return stamps;
+}
+
+base::Result<CertificateWatch::Shown> CertificateWatch::read(const net::ListenerSettings& settings,
+                                                             std::optional<std::size_t> number) const {
+  if (!settings.tls) return Shown{};
+  const auto older = number ? watched_.find(*number) : watched_.end();
+  auto read = ListenerCertificates::read(*settings.tls,
+                                         older != watched_.end() ? &older->second.certificates : nullptr);
+  if (!read) return read.error();
+  return Shown{std::move(*read)};
+}
+
+void CertificateWatch::show(std::size_t number, const net::ListenerSettings& settings, Shown shown) {
+  watched_.erase(number);
+  if (!shown) return;
+  const auto at = watched_.emplace(number, Watched{settings.address.to_string(), std::move(*shown)}).first;
+  warn_of(at->second.certificates);
+}
+
+SSL_CTX* CertificateWatch::context(std::size_t number) const noexcept {
+  const auto found = watched_.find(number);
+  return found != watched_.end() ? found->second.certificates.context() : nullptr;
+}
+
+void CertificateWatch::look() {
+  for (auto& [number, watched] : watched_) {
+    const auto where = "TLS on " + watched.address;
+    const auto changed = watched.certificates.look();
+    if (!changed) {
+      ++faulty_;
+      log_.warning(where + ": files changed, the certificates stay as they were: " + changed.error().message);
+    } else if (*changed) {
+      ++renewed_;
+      renew_(number, watched.certificates.context());
+      log_.info(where + ": certificates read anew");
+      warn_of(watched.certificates);
+    }
+  }
+}
+
+void CertificateWatch::look_every(base::Duration period) {
+  if (period.count() == 0) {
+    timer_.cancel();
+    return;
+  }
+  timer_.expires_after(period);
+  timer_.async_wait([this, period](const net::ErrorCode& error) {
+    if (error) return;
+    look();
+    look_every(period);
+  });
+}
+
+admin::TlsFigures CertificateWatch::figures() const {
+  admin::TlsFigures figures{.certificates = {}, .renewed = renewed_, .faulty = faulty_};
+  for (const auto& [number, watched] : watched_) {
+    const auto states = net::certificate_states(watched.certificates.context());
+    for (std::size_t j = 0; j < states.size(); ++j) {
+      const auto& files = watched.certificates.settings().certificates[j];
+      auto stapled_until = states[j].stapled_until;
+      if (!files.ocsp.empty() && !stapled_until)
+        stapled_until.emplace();  // a response that is good for nothing
+      figures.certificates.push_back({.listener = watched.address,
+                                      .file = files.cert,
+                                      .not_after = states[j].not_after,
+                                      .stapled_until = stapled_until});
+    }
+  }
+  return figures;
+}
+
+void CertificateWatch::warn_of(const ListenerCertificates& certificates) {
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  const auto states = net::certificate_states(certificates.context());
+  for (const auto& doubt : find_doubts(certificates.settings(), states, now)) log_.warning(doubt);
+}
+
+std::optional<std::string> doubt_of_end(const std::string& file, const std::string& who,
+                                        std::chrono::sys_seconds not_after, std::chrono::sys_seconds now) {
+  constexpr std::chrono::days kSoon{14};
+  const auto left = not_after - now;
+  if (left >= kSoon) return std::nullopt;
+  auto doubt = "the certificate \"" + file + "\" ";
+  if (left < std::chrono::seconds(0)) return doubt + "has expired: " + who + " will refuse it";
+  return doubt + "expires on " + date_of(not_after) + " (UTC)";
+}
+
+std::vector<std::string> find_doubts(const net::TlsSettings& settings,
+                                     const std::vector<net::CertificateState>& states,
+                                     std::chrono::sys_seconds now) {
+  std::vector<std::string> doubts;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const auto& files = settings.certificates[i];
+    if (states[i].hidden) doubts.push_back(why_hidden(settings, files, *states[i].hidden));
+    if (auto doubt = doubt_of_end(files.cert, "clients", states[i].not_after, now))
+      doubts.push_back(std::move(*doubt));
+    if (files.ocsp.empty()) continue;
+    if (!states[i].stapled_until)
+      doubts.push_back("the OCSP response \"" + files.ocsp +
+                       "\" speaks of another certificate and is not stapled");
+    else if (*states[i].stapled_until <= now)
+      doubts.push_back("the OCSP response \"" + files.ocsp + "\" is out of date and is not stapled");
+  }
+  return doubts;
+}
+
+std::vector<std::string> find_doubts(const std::vector<net::ListenerSettings>& listeners,
+                                     std::chrono::sys_seconds now) {
+  std::vector<std::string> doubts;
+  for (const auto& listener : listeners) {
+    if (!listener.tls) continue;
+    const auto shown = net::make_tls_context(*listener.tls);
+    if (!shown) continue;
+    for (auto& doubt : find_doubts(*listener.tls, net::certificate_states(shown->get()), now))
+      doubts.push_back(std::move(doubt));
+  }
+  return doubts;
+}
+
+}  // namespace weir::app

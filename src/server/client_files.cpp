@@ -1,0 +1,148 @@
+#include "weir/server/client_files.hpp"
+
+#include "weir/server/certificates.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::app {
+
+namespace {
+
+std::chrono::sys_seconds now() {
+  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+}
+
+std::optional<std::string> doubt(const ClientFiles::Use& use, std::chrono::sys_seconds at) {
+  if (!use.own.not_after) return std::nullopt;
+  return doubt_of_end(use.tls.cert, use.who(), *use.own.not_after, at);
+}
+
+void add(std::vector<ClientFiles::Use>& uses, ClientFiles::Use use) {
+  const auto same = [&](const ClientFiles::Use& other) { return other.is_same(use); };
+  if (std::any_of(uses.begin(), uses.end(), same)) return;  // webhooks that believe the same
+  use.read = net::stamps_of(use.tls);
+  uses.push_back(std::move(use));
+}
+
+}  // namespace
+
+std::string ClientFiles::Use::who() const {
+  switch (kind) {
+    case Kind::Upstream:
+      return "upstream \"" + name + "\"";
+    case Kind::Webhooks:
+      return "webhooks";
+    case Kind::Redis:
+      break;
+  }
+  return "redis";
+}
+
+std::vector<ClientFiles::Use> ClientFiles::uses_in(const Settings& settings) {
+  std::vector<Use> uses;
+  for (const auto& upstream : settings.upstreams)
+    if (std::any_of(upstream.servers.begin(), upstream.servers.end(),
+                    [](const upstream::ServerSettings& server) { return server.tls; }))
+      add(uses, {.kind = Kind::Upstream, .name = upstream.name, .tls = upstream.tls});
+  for (const auto& alert : settings.alerts)
+    if (alert.webhook.tls) add(uses, {.kind = Kind::Webhooks, .name = {}, .tls = {.ca = alert.webhook.ca}});
+  if (settings.state.redis && settings.state.redis->tls) {
+    const auto& tls = *settings.state.redis->tls;
+    add(uses, {.kind = Kind::Redis,
+               .name = {},
+               .tls = {.ca = tls.ca, .cert = tls.cert, .key = tls.key, .verify = tls.verify}});
+  }
+  return uses;
+}
+
+void ClientFiles::watch(std::vector<Use> uses) {
+  for (auto& use : uses) {
+    const auto before =
+        std::find_if(uses_.begin(), uses_.end(), [&](const Use& other) { return other.is_same(use); });
+    if (before != uses_.end()) {
+      use = std::move(*before);
+      continue;
+    }
+    if (use.tls.cert.empty()) continue;
+    if (auto read = net::try_files(use.tls)) use.own = *read;
+    warn_of(use);
+  }
+  uses_ = std::move(uses);
+}
+
+// The stamps come first: what is written while we read differs from them at the next look.
+std::vector<std::string> ClientFiles::look() {
+  std::vector<Use*> changed;
+  for (auto& use : uses_) {
+    auto found = net::stamps_of(use.tls);
+    if (found == use.read && use.fault.empty()) continue;
+    if (found != use.read) use.fault.clear();  // what is still wrong is said of the new files as well
+    use.read = std::move(found);
+    if (const auto tried = net::try_files(use.tls))
+      changed.push_back(&use);
+    else
+      refuse(use, tried.error().message);
+  }
+  std::vector<std::string> lines;
+  if (changed.empty()) return lines;
+  const auto renewed = renew_({changed.begin(), changed.end()});
+  for (auto* use : changed) {
+    if (!renewed) {
+      refuse(*use, renewed.error().message);
+      continue;
+    }
+    use->fault.clear();
+    if (const auto read = net::try_files(use->tls)) use->own = *read;
+    ++renewed_;
+    log_.info(lines.emplace_back("TLS to " + use->who() + ": files read anew"));
+    warn_of(*use);
+  }
+  return lines;
+}
+
+// Files that cannot be used are tried again at each look, and said to be faulty once.
+void ClientFiles::refuse(Use& use, const std::string& why) {
+  if (use.fault == why) return;
+  use.fault = why;
+  ++faulty_;
+  log_.warning("TLS to " + use.who() + ": files changed, what was read before stays in force: " + why);
+}
+
+void ClientFiles::warn_of(const Use& use) {
+  if (const auto what = doubt(use, now())) log_.warning(*what);
+}
+
+void ClientFiles::look_every(base::Duration period) {
+  if (period.count() == 0) {
+    timer_.cancel();
+    return;
+  }
+  timer_.expires_after(period);
+  timer_.async_wait([this, period](const net::ErrorCode& error) {
+    if (error) return;
+    (void)look();
+    look_every(period);
+  });
+}
+
+void ClientFiles::add_to(admin::TlsFigures& figures) const {
+  figures.renewed += renewed_;
+  figures.faulty += faulty_;
+  figures.watched += uses_.size();
+  for (const auto& use : uses_)
+    if (use.own.not_after)
+      figures.own.push_back({.shown_to = use.who(), .file = use.tls.cert, .not_after = *use.own.not_after});
+}
+
+std::vector<std::string> doubt_own_certificates(const Settings& settings, std::chrono::sys_seconds at) {
+  std::vector<std::string> doubts;
+  for (auto& use : ClientFiles::uses_in(settings)) {
+    if (use.tls.cert.empty()) continue;
+    if (const auto read = net::try_files(use.tls)) use.own = *read;
+    if (auto what = doubt(use, at)) doubts.push_back(std::move(*what));
+  }
+  return doubts;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,315 @@
+#include "server/inspector.hpp"
+
+#include "weir/base/hex.hpp"
+#include "weir/policy/key_values.hpp"
+#include "weir/policy/octet_text.hpp"
+#include "weir/proxy/explainer.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+#include <boost/asio/post.hpp>
+
+namespace weir::app {
+
+namespace {
+
+namespace asio = net::asio;
+
+// Long against what Redis is given for an answer, and twice within admin::ServerOptions::deadline: a key that
+// is given back is looked at before and after.
+constexpr std::chrono::seconds kPatience{4};
+
+// How it stands with nothing asked: as limit::standing() has it, of any limiter.
+limit::Outcome standing_in(const limit::KeyTable& table, limit::Charge charge, base::TimePoint now) {
+  const auto one = table.peek(charge, now);
+  charge.cost = 0;
+  return one.allowed ? table.peek(charge, now) : one;
+}
+
+policy::LimitState state_of(const policy::Rule& rule, const KeyPlace& place, limit::Outcome outcome,
+                            proxy::SharedQueue& queue) {
+  const bool whole = outcome.allowed && outcome.remaining == limit::quota_of(*place.charge.limiter, outcome);
+  if (whole && !outcome.overflow) outcome.reset_after = base::Duration{0};
+  outcome.delay = base::Duration{0};
+  auto state = policy::state_of(rule, place.applied, place.charge.key, outcome);
+  if (place.messages) state.choice += state.choice.empty() ? "messages" : ", messages";
+  if (place.messages) state.store = "memory";
+  if (limit::most_waiting(*place.charge.limiter) != 0) {
+    const std::lock_guard lock(queue.mutex);
+    state.waiting = queue.queue.waiting(place.charge.key);
+  }
+  return state;
+}
+
+std::string names_of(std::span<const policy::Rule> rules) {
+  std::string names;
+  for (const auto& rule : rules) names += (names.empty() ? "" : ", ") + rule.name;
+  return names.empty() ? "there is none" : "there are " + names;
+}
+
+// As an error quotes them.
+std::string quoted(std::span<const std::string> texts) {
+  std::string all;
+  for (const auto& text : texts) all += (all.empty() ? "" : " ") + policy::octet_text(text);
+  return "\"" + all + "\"";
+}
+
+std::string several(const policy::Rule& rule, std::span<const std::string> texts,
+                    std::span<const ShownKey> shown) {
+  constexpr std::size_t kMost = 8;
+  std::string digests;
+  for (const auto& one : shown.first(std::min(shown.size(), kMost)))
+    digests += (digests.empty() ? "" : ", ") + base::in_hex(one.name);
+  return std::to_string(shown.size()) + " clients of the rule " + rule.name + " are shown as " +
+         quoted(texts) + ": write the digest of one, such as " + digests;
+}
+
+// Returns true if nothing is charged to it, as far as its store knows.
+bool is_whole(const policy::LimitState& state, const KeyPlace& place) {
+  const auto& outcome = state.outcome;
+  return state.known && outcome.allowed && !outcome.overflow && state.waiting == 0 &&
+         outcome.remaining == limit::quota_of(*place.charge.limiter, outcome);
+}
+
+// Says so where each of several limiters may be the one that counts a digest.
+void note_one_of(std::vector<policy::LimitState>& limits) {
+  const bool same = limits.size() > 1 && std::all_of(limits.begin(), limits.end(), [&](const auto& state) {
+                      return state.digest == limits.front().digest;
+                    });
+  if (!same) return;
+  for (auto& state : limits) state.note = "one of these limits counts it; the digest does not say which";
+}
+
+constexpr const char* kAsShown =
+    "as weir top, the dashboard and the access log (key) show it: a digest, or a label such as user:paula";
+
+}  // namespace
+
+// By the first worker's connection. False: nobody answered in time, and the errand is that worker's.
+net::Awaitable<bool> Inspector::ask_redis(std::shared_ptr<RedisErrand> errand) {
+  if (!moment_.config()->names_agreed) {
+    for (auto& look : errand->looks) look.error = "weir does not know the secret of clients' names there yet";
+    co_return true;
+  }
+  const auto ready = std::make_shared<net::Timer>(executor_);
+  ready->expires_after(kPatience);
+  workers_.front()->run_errand(std::move(errand), [ready, executor = executor_] {
+    asio::post(executor, [ready] { ready->cancel(); });
+  });
+  net::ErrorCode ec;
+  co_await ready->async_wait(net::into(ec));
+  co_return ec == asio::error::operation_aborted;
+}
+
+net::Awaitable<void> Inspector::answer_by_redis(std::span<proxy::Look> looks) {
+  const auto errand = std::make_shared<RedisErrand>();
+  errand->looks.assign(looks.begin(), looks.end());
+  auto asking = ask_redis(errand);
+  const bool answered = co_await std::move(asking);
+  for (std::size_t i = 0; i < looks.size(); ++i) {
+    if (answered)
+      looks[i] = errand->looks[i];
+    else
+      looks[i].error = "the worker does not answer";
+  }
+}
+
+net::Awaitable<policy::Explanation> Inspector::explain(policy::Inquiry inquiry) {
+  const auto in_force = moment_.config();  // a reload may come while Redis is asked
+  const auto& config = *in_force;
+  const double load = config.elastic ? moment_.load() : 1;
+  proxy::Explainer explainer(config, table_, queue_, inquiry,
+                             {.limits = clock_.now(), .machine = net::Clock::machine_now()}, load);
+  if (!explainer.remote().empty()) co_await answer_by_redis(explainer.remote());
+  co_return explainer.explain();
+}
+
+// How the keys stand, those in Redis first.
+net::Awaitable<std::vector<policy::LimitState>> Inspector::look(const policy::Rule& rule,
+                                                                const KeyPlaces& places) {
+  const auto errand = std::make_shared<RedisErrand>();
+  errand->standing = true;
+  for (const auto& charge : places.forgotten_there) errand->forget.push_back(charge);
+  for (const auto& place : places.there) errand->looks.push_back({.charge = place.charge});
+  bool answered = true;
+  if (!places.there.empty()) {
+    auto asking = ask_redis(errand);
+    answered = co_await std::move(asking);
+  }
+  std::vector<policy::LimitState> states;
+  for (std::size_t i = 0; i < places.there.size(); ++i) {
+    const auto error = answered ? errand->looks[i].error : std::string("the worker does not answer");
+    auto state =
+        state_of(rule, places.there[i], answered ? errand->looks[i].outcome : limit::Outcome{}, queue_);
+    state.known = error.empty();
+    if (!error.empty()) state.note = "Redis did not answer: " + error;
+    states.push_back(std::move(state));
+  }
+  for (const auto& place : places.here) {
+    const auto outcome = standing_in(table_, place.charge, clock_.now());
+    auto state = state_of(rule, place, outcome, queue_);
+    if (!outcome.overflow && !table_.knows(place.charge.key)) state.note = "nothing is charged to it";
+    states.push_back(std::move(state));
+  }
+  co_return states;
+}
+
+// What came of it in Redis is known later; that it was asked for is not to be lost.
+void Inspector::note(const policy::Rule& rule, const KeyPlaces& places, const std::string& peer) {
+  std::string digests;
+  for (const auto* list : {&places.there, &places.here})
+    for (const auto& place : *list) digests += " " + base::in_hex(place.charge.key);
+  log_.audit("admin: " + peer + " gave back all of a key of rule " + rule.name + ":" + digests);
+}
+
+// A replay charges the requests again that were charged then, so it has to give back what was given back.
+void Inspector::note_for_replay(const policy::Rule& rule, std::uint64_t run, base::TimePoint at,
+                                std::span<const observe::ForgottenKey> keys) {
+  if (!access_log_.is_on() || !access_log_.fields().has(observe::LogField::Replay)) return;
+  std::string line;
+  observe::append_json(line, {.run = run,
+                              .at = at,
+                              .clock_ahead = -clock_.machine_ahead(),
+                              .rule = rule.name,
+                              .asks = rule.asks,
+                              .keys = keys});
+  access_log_.write_or_lose(line);
+}
+
+// In the table, in Redis, and in what this process holds or knows of it; and looks whether it is so.
+net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyPlaces places, std::uint64_t run,
+                                      admin::KeyAnswer& answer) {
+  const auto at = clock_.now();
+  std::vector<observe::ForgottenKey> forgotten;
+  for (const auto& key : places.forgotten_here)
+    (void)table_.forget(key, at, &forgotten.emplace_back(observe::ForgottenKey{.key = key}).turn);
+  for (const auto& place : places.there) places.forgotten_there.push_back(place.charge);
+  auto looking = look(rule, places);
+  const auto now = co_await std::move(looking);
+  answer.reset = true;
+  for (const auto& state : now) {
+    if (state.known) continue;
+    answer.status = 503;
+    answer.error = state.note + ": the key may not have been given back there";
+  }
+  if (answer.status == 503)
+    log_.audit("admin: Redis did not answer, and may not have given back the key of rule " + rule.name);
+  const auto there = limit::turn_at(clock_.now());
+  for (std::size_t i = 0; i < places.there.size(); ++i)
+    if (now[i].known) forgotten.push_back({.key = places.there[i].charge.key, .turn = there});
+  note_for_replay(rule, run, at, forgotten);
+}
+
+// A digest does not say which of several limiters counts it. If the table counts the same client under
+// another limiter of the rule, as for an elastic pair, that tells.
+std::optional<limit::Ledger> Inspector::ledger_of(const policy::Rule& rule, const ShownKey& shown) const {
+  if (shown.ledger) return shown.ledger;
+  const auto all = policy::limiters_of(rule);
+  for (const auto& from : all)
+    for (const auto& to : all)
+      if (&from != &to && table_.knows(policy::name_under(rule, from, to, shown.name)))
+        return policy::ledger_of(from.variant, from.elastic);
+  return std::nullopt;
+}
+
+bool Inspector::is_counted(const Found& found, const std::optional<observe::TopOfRule>& top) const {
+  std::size_t at = 0;  // look() tells of those in Redis first
+  for (const auto* list : {&found.places.there, &found.places.here})
+    for (const auto& place : *list) {
+      const auto& state = found.limits[at++];
+      if (state.known && !is_whole(state, place)) return true;
+      if (list == &found.places.here && table_.knows(place.charge.key)) return true;
+      if (top && lists(*top, place.charge.key)) return true;
+    }
+  return false;
+}
+
+// Returns what the texts may mean, the likeliest first: values of the rule's key, then what weir shows of a
+// client. One with an error ends the search.
+std::vector<Inspector::Found> Inspector::candidates(const proxy::Configuration& config,
+                                                    const policy::Rule& rule,
+                                                    const std::vector<std::string>& texts,
+                                                    const std::optional<observe::TopOfRule>& top) const {
+  std::vector<Found> all;
+  const auto values = policy::read_key_values(rule, config.client, texts);
+  if (values) {
+    auto& found = all.emplace_back();
+    found.places = find_places(rule, *values, config.names);
+    for (const auto& value : *values) found.key.push_back(policy::describe(value));
+  }
+  auto shown = top ? find_shown(rule, *top, texts) : std::vector<ShownKey>{};
+  if (shown.empty())
+    if (auto digest = read_digest(texts)) shown.push_back(std::move(*digest));
+  if (shown.size() > 1) {
+    all.push_back({.status = 400, .error = several(rule, texts, shown)});
+  } else if (!shown.empty()) {
+    auto& found = all.emplace_back();
+    found.places = find_places(rule, shown[0].name, ledger_of(rule, shown[0]), config.names);
+    found.key.push_back(std::move(shown[0].label));
+  } else if (!values) {
+    all.push_back({.status = 400, .error = values.error().message + "; or write the client " + kAsShown});
+  }
+  return all;
+}
+
+// Looks at the key that the texts mean. If Redis does not answer, it may be any.
+net::Awaitable<void> Inspector::find(const proxy::Configuration& config, const policy::Rule& rule,
+                                     const std::vector<std::string>& texts, Found& found) {
+  const auto top = moment_.top(rule.index);
+  found.status = 404;
+  found.error = "the rule " + rule.name + " counts nothing of " + quoted(texts) +
+                ": no such client was met, or all that it used is free again. Write the client by its key, " +
+                policy::describe(rule.key) + ", or " + kAsShown;
+  auto all = candidates(config, rule, texts, top);
+  for (auto& candidate : all) {
+    if (candidate.status == 200) {
+      auto looking = look(rule, candidate.places);
+      candidate.limits = co_await std::move(looking);
+      const bool unsure = std::any_of(candidate.limits.begin(), candidate.limits.end(),
+                                      [](const auto& state) { return !state.known; });
+      const bool counted = rule.key.empty() || is_counted(candidate, top);
+      if (!counted && !unsure) continue;
+      note_one_of(candidate.limits);
+      found = std::move(candidate);
+      if (counted) co_return;
+    } else if (found.status != 200) {
+      found = std::move(candidate);
+    }
+  }
+}
+
+net::Awaitable<admin::KeyAnswer> Inspector::keys(admin::KeyQuestion question) {
+  const auto in_force = moment_.config();  // a reload may come while Redis is asked
+  const auto& config = *in_force;
+  const auto named = std::find_if(config.rules.begin(), config.rules.end(),
+                                  [&](const policy::Rule& rule) { return rule.name == question.rule; });
+  admin::KeyAnswer answer;
+  const auto wrong = [&](unsigned status, std::string what) {
+    answer.status = status;
+    answer.error = std::move(what);
+  };
+  if (named == config.rules.end()) {
+    wrong(404, "no rule is called \"" + question.rule + "\": " + names_of(config.rules));
+    co_return answer;
+  }
+  const policy::Rule& rule = *named;
+  if (question.reset && holds(rule))
+    wrong(409, "the rule " + rule.name +
+                   " counts what is under way: that comes back when it ends, and not before");
+  if (answer.status != 200) co_return answer;
+  Found found;
+  auto finding = find(config, rule, question.key, found);
+  co_await std::move(finding);
+  if (found.status != 200) wrong(found.status, std::move(found.error));
+  if (answer.status != 200) co_return answer;
+  answer.key = std::move(found.key);
+  answer.limits = std::move(found.limits);
+  if (!question.reset) co_return answer;
+  note(rule, found.places, question.peer);
+  auto resetting = reset(rule, std::move(found.places), observe::run_of(config.names.table), answer);
+  co_await std::move(resetting);
+  co_return answer;
+}
+
+}  // namespace weir::app

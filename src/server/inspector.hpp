@@ -1,0 +1,93 @@
+// What the admin listener asks of limits: explanations of described requests, and single keys. The table is
+// asked at once; Redis by the first worker's connection, on that worker's thread.
+//
+// Belongs to the control thread.
+#pragma once
+
+#include "server/key_places.hpp"
+#include "server/key_search.hpp"
+#include "server/process/worker_thread.hpp"
+#include "server/redis_errand.hpp"
+
+#include "weir/admin/sources.hpp"
+#include "weir/limit/key_table.hpp"
+#include "weir/log/access_log.hpp"
+#include "weir/log/log.hpp"
+#include "weir/net/asio.hpp"
+#include "weir/net/clock.hpp"
+#include "weir/observe/access_record.hpp"
+#include "weir/observe/top_clients.hpp"
+#include "weir/proxy/configuration.hpp"
+#include "weir/proxy/shaper.hpp"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace weir::app {
+
+class Inspector {
+ public:
+  // Asked anew for each question.
+  struct Moment {
+    std::function<std::shared_ptr<const proxy::Configuration>()> config;  // in force
+    std::function<double()> load;                                         // of the system, 0 to 1
+    // The clients of a rule that /api/top lists, by Rule::index; nullopt if it counts nobody.
+    std::function<std::optional<observe::TopOfRule>(limit::RuleIndex)> top;
+  };
+  // All of it outlives the inspector.
+  Inspector(net::Executor executor, const net::Clock& clock, limit::KeyTable& table,
+            proxy::SharedQueue& queue, const std::vector<std::unique_ptr<WorkerThread>>& workers, Log& log,
+            AccessLog& access_log, Moment moment)
+      : executor_(executor),
+        clock_(clock),
+        table_(table),
+        queue_(queue),
+        workers_(workers),
+        log_(log),
+        access_log_(access_log),
+        moment_(std::move(moment)) {}
+
+  // As admin::Sources has them.
+  [[nodiscard]] net::Awaitable<policy::Explanation> explain(policy::Inquiry inquiry);
+  [[nodiscard]] net::Awaitable<admin::KeyAnswer> keys(admin::KeyQuestion question);
+
+ private:
+  // The key that a question leads to.
+  struct Found {
+    KeyPlaces places{};
+    std::vector<std::string> key{};  // as the answer names it
+    std::vector<policy::LimitState> limits{};
+    unsigned status = 200;
+    std::string error{};
+  };
+  net::Awaitable<bool> ask_redis(std::shared_ptr<RedisErrand> errand);
+  net::Awaitable<void> answer_by_redis(std::span<proxy::Look> looks);
+  net::Awaitable<std::vector<policy::LimitState>> look(const policy::Rule& rule, const KeyPlaces& places);
+  net::Awaitable<void> find(const proxy::Configuration& config, const policy::Rule& rule,
+                            const std::vector<std::string>& texts, Found& found);
+  [[nodiscard]] std::vector<Found> candidates(const proxy::Configuration& config, const policy::Rule& rule,
+                                              const std::vector<std::string>& texts,
+                                              const std::optional<observe::TopOfRule>& top) const;
+  [[nodiscard]] std::optional<limit::Ledger> ledger_of(const policy::Rule& rule, const ShownKey& shown) const;
+  [[nodiscard]] bool is_counted(const Found& found, const std::optional<observe::TopOfRule>& top) const;
+  net::Awaitable<void> reset(const policy::Rule& rule, KeyPlaces places, std::uint64_t run,
+                             admin::KeyAnswer& answer);
+  void note(const policy::Rule& rule, const KeyPlaces& places, const std::string& peer);
+  void note_for_replay(const policy::Rule& rule, std::uint64_t run, base::TimePoint at,
+                       std::span<const observe::ForgottenKey> keys);
+
+  const net::Executor executor_;
+  const net::Clock& clock_;
+  limit::KeyTable& table_;
+  proxy::SharedQueue& queue_;
+  const std::vector<std::unique_ptr<WorkerThread>>& workers_;
+  Log& log_;
+  AccessLog& access_log_;
+  const Moment moment_;
+};
+
+}  // namespace weir::app

@@ -1,0 +1,191 @@
+#include "server/listeners.hpp"
+
+#include "weir/config/places.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <unistd.h>
+
+namespace weir::app {
+
+namespace {
+
+// The address as configured, with the port that the system chose where 0 was asked.
+std::string name_with_port(base::Endpoint address, const net::ListeningSocket& socket) {
+  if (!address.is_unix()) address.port = socket.bound().port;
+  return address.to_string();
+}
+
+// Where the sockets listen, each address once.
+std::vector<std::string> places_of(const std::vector<net::ListeningSocket>& sockets) {
+  std::vector<std::string> places;
+  for (const auto& socket : sockets) {
+    auto place = socket.bound().to_string();
+    if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(std::move(place));
+  }
+  return places;
+}
+
+}  // namespace
+
+Listeners::Listeners(net::Executor executor, const Workers& workers, Log& log)
+    : workers_(workers), log_(log), certificates_(executor, log, [this](std::size_t number, SSL_CTX*) {
+        for (const auto& listener : listeners_)
+          if (listener.number == number)
+            for (const auto& worker : workers_) worker->renew(number, entrance(listener));
+      }) {}
+
+base::Result<std::vector<net::ListeningSocket>> Listeners::open(const base::Endpoint& address) const {
+  std::vector<net::ListeningSocket> sockets;
+  if (heritage_) sockets = heritage_(address);
+  // One of its own would be given connections before this process serves, and keep them if it never does:
+  // further workers share what was inherited.
+  if (const auto inherited = sockets.size(); inherited != 0) {
+    while (sockets.size() < workers_.size()) {
+      auto another = sockets[sockets.size() % inherited].share();
+      if (!another) return another.error();
+      sockets.push_back(std::move(*another));
+    }
+    return sockets;
+  }
+  auto opened = net::ListeningSocket::open_all(address);
+  if (!opened) return opened.error();
+  // One for each worker, address by address: begin() gives workers every n-th of n workers.
+  for (auto& first : *opened) {
+    const auto at = sockets.size();
+    sockets.push_back(std::move(first));
+    while (sockets.size() < at + workers_.size()) {
+      auto another = sockets[at].again();
+      if (!another) return another.error();
+      sockets.push_back(std::move(*another));
+    }
+  }
+  return sockets;
+}
+
+base::Result<std::vector<Listeners::Wanted>> Listeners::prepare(const Settings& settings) const {
+  std::vector<Wanted> wanted;
+  std::vector<bool> kept(listeners_.size());
+  for (const auto& each : settings.listeners) {
+    auto& one = wanted.emplace_back();
+    one.settings = each;
+    for (std::size_t i = 0; i < listeners_.size() && !one.number; ++i) {
+      if (kept[i] || !(listeners_[i].settings.address == each.address)) continue;
+      kept[i] = true;
+      one.number = listeners_[i].number;
+      one.changed = !(listeners_[i].settings == each);
+    }
+    if (const auto prepared = prepare(one); !prepared)
+      return placed(settings.places, name_of(each), prepared.error());
+  }
+  return wanted;
+}
+
+base::Result<void> Listeners::prepare(Wanted& wanted) const {
+  if (wanted.changed) {
+    auto shown = certificates_.read(wanted.settings, wanted.number);
+    if (!shown) return shown.error();
+    wanted.shown = std::move(*shown);
+  }
+  if (wanted.number) return {};
+  auto sockets = open(wanted.settings.address);
+  if (!sockets) return sockets.error();
+  wanted.sockets = std::move(*sockets);
+  for (const auto& socket : wanted.sockets) {
+    auto copy = socket.share();
+    if (!copy) return copy.error();
+    wanted.copies.push_back(std::move(*copy));
+  }
+  return {};
+}
+
+std::vector<std::string> Listeners::put_in_force(std::vector<Wanted> wanted, std::size_t most_sessions) {
+  std::vector<std::string> changes;
+  const bool other_bound = std::exchange(most_sessions_, most_sessions) != most_sessions;
+  auto before = std::exchange(listeners_, {});
+  for (auto& one : wanted) {
+    const bool is_new = !one.number;
+    const auto where = "listener " + one.settings.address.to_string();
+    auto& listener =
+        listeners_.emplace_back(Listener{is_new ? next_++ : *one.number, std::move(one.settings)});
+    if (one.changed) certificates_.show(listener.number, listener.settings, std::move(one.shown));
+    if (is_new) {
+      listener.sockets = std::move(one.copies);
+      listener.name = name_with_port(listener.settings.address, listener.sockets.front());
+      begin(listener, std::move(one.sockets));
+    } else {
+      const auto old = std::find_if(before.begin(), before.end(),
+                                    [&](const Listener& each) { return each.number == listener.number; });
+      listener.sockets = std::move(old->sockets);
+      listener.name = std::move(old->name);  // first: its entrances have it
+      before.erase(old);
+      if (one.changed || other_bound)
+        for (const auto& worker : workers_) worker->renew(listener.number, entrance(listener));
+    }
+    if (one.changed) changes.push_back(where + (is_new ? " added" : " changed"));
+  }
+  for (const auto& listener : before) {
+    leave(listener);
+    changes.push_back("listener " + listener.settings.address.to_string() + " removed");
+  }
+  return changes;
+}
+
+proxy::EntranceSettings Listeners::entrance(const Listener& listener) const {
+  return {net::share(certificates_.context(listener.number)), listener.settings.proxy_protocol, listener.name,
+          most_sessions_};
+}
+
+// Each socket has somebody who accepts there, whatever the number of workers was that they were opened for:
+// who waits in one of them would wait for ever.
+void Listeners::begin(Listener& listener, std::vector<net::ListeningSocket> sockets) {
+  const std::string what = std::string(listener.settings.tls ? "TLS " : "") + "listening on ";
+  for (const auto& where : places_of(sockets))
+    log_.info(what + where + (where == listener.name ? "" : ", an address of " + listener.name));
+  for (std::size_t i = 0; i < sockets.size(); ++i) {
+    workers_[i % workers_.size()]->listen_on(listener.number, std::move(sockets[i]), entrance(listener));
+  }
+}
+
+std::vector<std::pair<std::string, std::vector<int>>> Listeners::sockets() const {
+  std::vector<std::pair<std::string, std::vector<int>>> all;
+  for (const auto& listener : listeners_) {
+    auto& [address, sockets] = all.emplace_back(listener.settings.address.to_string(), std::vector<int>());
+    for (const auto& socket : listener.sockets) sockets.push_back(socket.native_handle());
+  }
+  return all;
+}
+
+void Listeners::adopt(ArrivedConnection arrived) {
+  const auto found = std::find_if(listeners_.begin(), listeners_.end(),
+                                  [&](const Listener& each) { return each.name == arrived.listener; });
+  arrived.introduction.last = found == listeners_.end();
+  const auto& listener = arrived.introduction.last ? listeners_.front() : *found;
+  workers_[adopter_++ % workers_.size()]->adopt(listener.number, std::move(arrived));
+}
+
+void Listeners::close() {
+  for (auto& listener : listeners_) listener.sockets.clear();
+}
+
+// At once, while the sockets are still open: who comes later may have put a file of its own there.
+void Listeners::end() {
+  for (const auto& listener : listeners_) remove_file(listener);
+  close();
+}
+
+void Listeners::remove_file(const Listener& listener) const {
+  const auto& address = listener.settings.address;
+  if (address.is_unix() && !(is_lent_ && is_lent_(address))) ::unlink(address.unix_path.c_str());
+}
+
+void Listeners::leave(const Listener& listener) {
+  const auto& address = listener.settings.address;
+  remove_file(listener);
+  for (const auto& worker : workers_) worker->leave(listener.number);
+  certificates_.forget(listener.number);
+  log_.info("no longer listening on " + address.to_string());
+}
+
+}  // namespace weir::app

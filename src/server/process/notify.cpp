@@ -1,0 +1,118 @@
+#include "server/process/notify.hpp"
+
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <system_error>
+#include <utility>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace weir::app {
+
+namespace {
+
+constexpr std::size_t kLongestName = sizeof(sockaddr_un::sun_path) - 1;
+
+template <class Number>
+bool parse(const char* text, Number& number) {
+  const auto* end = text + std::strlen(text);
+  const auto parsed = std::from_chars(text, end, number);
+  return parsed.ec == std::errc{} && parsed.ptr == end;
+}
+
+// Of the clock that the manager compares with, in microseconds.
+std::string monotonic_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::to_string(now.tv_sec * 1'000'000 + now.tv_nsec / 1'000);
+}
+
+}  // namespace
+
+NotifyEnvironment notify_environment() {
+  // NOLINTBEGIN(concurrency-mt-unsafe): nothing here sets variables
+  return {std::getenv("NOTIFY_SOCKET"), std::getenv("WATCHDOG_USEC"), std::getenv("WATCHDOG_PID")};
+  // NOLINTEND(concurrency-mt-unsafe)
+}
+
+Notify::Notify(const NotifyEnvironment& environment, std::function<void(const std::string&)> fault)
+    : fault_(std::move(fault)) {
+  if (environment.socket == nullptr || *environment.socket == '\0') return;
+  const std::string_view name = environment.socket;
+  if ((name.front() != '/' && name.front() != '@') || name.size() < 2 || name.size() > kLongestName) {
+    complain("NOTIFY_SOCKET is neither a path nor '@' and a name, of at most " +
+             std::to_string(kLongestName) + " bytes: the service manager is told nothing");
+    return;
+  }
+  name_ = name;
+  if (name_.front() == '@') name_.front() = '\0';
+  read_watchdog(environment);
+}
+
+void Notify::read_watchdog(const NotifyEnvironment& environment) {
+  if (environment.watchdog_usec == nullptr) return;
+  std::int64_t micros = 0;
+  pid_t meant = ::getpid();
+  if (!parse(environment.watchdog_usec, micros) || micros <= 0 ||
+      (environment.watchdog_pid != nullptr && !parse(environment.watchdog_pid, meant)))
+    return complain(
+        "WATCHDOG_USEC or WATCHDOG_PID is no number: the service manager's watchdog hears nothing");
+  if (meant == ::getpid()) watchdog_ = base::Duration(micros);
+}
+
+// Of the status the first line: what follows would be taken for fields of its own.
+void Notify::ready(std::string_view status) {
+  send("READY=1\nSTATUS=" + std::string(status.substr(0, status.find('\n'))));
+}
+
+void Notify::reloading() {
+  send("RELOADING=1\nMONOTONIC_USEC=" + monotonic_now() + "\nSTATUS=reading the configuration anew");
+}
+
+void Notify::stopping(std::string_view status, base::Duration longest) {
+  send("STOPPING=1\nSTATUS=" + std::string(status) +
+       "\nEXTEND_TIMEOUT_USEC=" + std::to_string(longest.count()));
+}
+
+void Notify::main_process(int number) {
+  send("MAINPID=" + std::to_string(number));
+}
+
+void Notify::status(std::string_view status) {
+  send("STATUS=" + std::string(status));
+}
+
+void Notify::alive() {
+  send("WATCHDOG=1");
+}
+
+// A socket for each message, as it may be a new one behind the same path.
+void Notify::send(const std::string& text) {
+  if (!is_on()) return;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, name_.data(), name_.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name_.size());
+  const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0)
+    return complain("no socket to tell the service manager: " + std::generic_category().message(errno));
+  const auto sent = ::sendto(fd, text.data(), text.size(), MSG_NOSIGNAL,
+                             reinterpret_cast<const sockaddr*>(&address), length);
+  const int error = errno;
+  ::close(fd);
+  if (sent < 0) complain("the service manager cannot be told: " + std::generic_category().message(error));
+}
+
+// Once: every beat would say it again.
+void Notify::complain(const std::string& what) {
+  if (fault_) std::exchange(fault_, nullptr)(what);
+}
+
+}  // namespace weir::app

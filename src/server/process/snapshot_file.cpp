@@ -1,0 +1,177 @@
+#include "server/process/snapshot_file.hpp"
+
+#include "weir/config/snapshot_path.hpp"
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace weir::app {
+
+namespace {
+
+std::string in_words(int error) {
+  return std::system_category().message(error);
+}
+
+class Stopwatch {
+ public:
+  [[nodiscard]] std::string read() const {
+    const auto passed = std::chrono::steady_clock::now() - began_;
+    return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(passed).count()) + " ms";
+  }
+
+ private:
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
+
+std::string count_of(std::uint64_t keys) {
+  return std::to_string(keys) + (keys == 1 ? " key" : " keys");
+}
+
+// A new file that takes the place of another once it is whole, and leaves nothing behind otherwise.
+class Replacement {
+ public:
+  explicit Replacement(const std::string& path) : path_(path), draft_(path + ".new") {
+    ::unlink(draft_.c_str());  // of a weir that was killed
+    fd_ = ::open(draft_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
+    if (fd_ < 0) fail();
+  }
+  ~Replacement() {
+    if (fd_ >= 0) ::close(fd_);
+    if (!done_) ::unlink(draft_.c_str());
+  }
+  Replacement(const Replacement&) = delete;
+  Replacement& operator=(const Replacement&) = delete;
+
+  void write(std::string_view bytes) {
+    size_ += bytes.size();
+    while (!bytes.empty() && fault_ == 0) {
+      const auto count = ::write(fd_, bytes.data(), bytes.size());
+      if (count > 0)
+        bytes.remove_prefix(static_cast<std::size_t>(count));
+      else if (errno != EINTR)
+        fail();
+    }
+  }
+
+  // On the disk before it is renamed, and the new name as well: a power cut leaves the old file or this one.
+  void take_its_place() {
+    if (fault_ == 0 && ::fsync(fd_) != 0) fail();
+    if (fault_ == 0 && ::rename(draft_.c_str(), path_.c_str()) != 0) fail();
+    if (fault_ != 0) return;
+    done_ = true;
+    const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return fail();
+    if (::fsync(folder) != 0) fail();
+    ::close(folder);
+  }
+
+  [[nodiscard]] int fault() const noexcept { return fault_; }  // errno; 0: none
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+
+ private:
+  void fail() { fault_ = errno; }
+
+  const std::string path_, draft_;
+  int fd_ = -1;
+  int fault_ = 0;
+  bool done_ = false;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace
+
+SnapshotFile::SnapshotFile(std::string path, std::span<const limit::SavedRule> rules, Log& log, bool reads)
+    : path_(std::move(path)), log_(log) {
+  if (!path_.empty() && reads) open(rules);
+}
+
+SnapshotFile::~SnapshotFile() {
+  close();
+}
+
+void SnapshotFile::close() noexcept {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+// O_NONBLOCK: what is a pipe by mistake must not wait for its writer.
+void SnapshotFile::open(std::span<const limit::SavedRule> rules) {
+  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd_ < 0 && errno == ENOENT) return log_.info("no snapshot at " + path_ + " yet: starting afresh");
+  if (fd_ < 0) return set_aside("cannot be opened (" + in_words(errno) + ")");
+  const auto checked = limit::check_snapshot(bytes(), rules);
+  if (fault_ != 0) return set_aside("cannot be read (" + in_words(fault_) + ")");
+  if (!checked) return set_aside(checked.error().message);
+  found_ = *checked;
+}
+
+limit::ByteSource SnapshotFile::bytes() {
+  ::lseek(fd_, 0, SEEK_SET);
+  return [this](std::span<char> into) {
+    std::size_t filled = 0;
+    while (filled < into.size()) {
+      const auto count = ::read(fd_, into.data() + filled, into.size() - filled);
+      if (count == 0) break;
+      if (count > 0) {
+        filled += static_cast<std::size_t>(count);
+      } else if (errno != EINTR) {
+        fault_ = errno;
+        break;
+      }
+    }
+    return filled;
+  };
+}
+
+void SnapshotFile::set_aside(const std::string& why) {
+  close();
+  const auto aside = path_ + ".damaged";
+  const bool moved = ::rename(path_.c_str(), aside.c_str()) == 0;
+  log_.warning("snapshot " + path_ + " " + why + "; " +
+               (moved ? "set aside as " + aside : "it cannot be set aside either (" + in_words(errno) + ")") +
+               ": starting afresh");
+}
+
+void SnapshotFile::restore(limit::KeyTable& table, std::span<const limit::SavedRule> rules,
+                           const limit::RestoreAt& at, const limit::Adopt& adopt) {
+  if (!found_) return;
+  const Stopwatch stopwatch;
+  const auto restored = limit::restore_snapshot(bytes(), rules, at, table, adopt);
+  close();
+  if (!restored)
+    return log_.warning("snapshot " + path_ + " changed while it was read, and " + restored.error().message);
+  auto line = "restored " + count_of(restored->keys) + " from " + path_ + " in " + stopwatch.read();
+  if (restored->drained != 0) line += "; the time of " + std::to_string(restored->drained) + " had passed";
+  if (restored->changed != 0)
+    line += "; " + std::to_string(restored->changed) + " were of rules that are gone or count otherwise";
+  if (at.shift.count() != 0)
+    line += "; moved by " + std::to_string(std::chrono::round<std::chrono::seconds>(at.shift).count()) +
+            " s, because the machine's clock was set";
+  if (restored->left_out == 0) return log_.info(line);
+  log_.warning(line + "; " + std::to_string(restored->left_out) + " found no room: raise max_keys");
+}
+
+void SnapshotFile::save(const limit::KeyTable& table, const limit::Snapshot& snapshot,
+                        std::span<const limit::SavedRule> rules) {
+  if (path_.empty()) return;
+  const Stopwatch stopwatch;
+  Replacement file(path_);
+  std::uint64_t keys = 0;
+  if (file.fault() == 0)
+    keys = limit::write_snapshot(table, snapshot, rules, [&](std::string_view more) { file.write(more); });
+  file.take_its_place();
+  if (file.fault() != 0)
+    return log_.error("no snapshot could be written to " + path_ + ": " + in_words(file.fault()));
+  log_.info("saved " + count_of(keys) + " to " + path_ + " in " + stopwatch.read() + " (" +
+            std::to_string(file.size()) + " bytes)");
+}
+
+}  // namespace weir::app

@@ -1,0 +1,64 @@
+#include "server/process/supervision.hpp"
+
+#include <chrono>
+#include <utility>
+
+namespace weir::app {
+
+namespace {
+
+constexpr std::chrono::milliseconds kLook{10};
+// After the drain: the snapshot and the last lines of the logs.
+constexpr std::chrono::seconds kForTheRest{60};
+
+}  // namespace
+
+Supervision::Supervision(net::Executor control, const NotifyEnvironment& environment, Log& log)
+    : notify_(environment, [&log](const std::string& what) { log.warning(what); }),
+      heartbeat_(control, [this] { notify_.alive(); }),
+      look_(control) {}
+
+void Supervision::start(std::vector<net::Executor> loops, std::function<bool()> accepts) {
+  if (!notify_.is_on()) return;
+  accepts_ = std::move(accepts);
+  if (!accepts_()) notify_.status("waiting for Redis before it takes requests");
+  await_ready();
+  if (const auto watchdog = notify_.watchdog(); watchdog.count() > 0)
+    heartbeat_.start(std::move(loops), watchdog / 2);
+}
+
+void Supervision::await_ready() {
+  if (accepts_()) return ready();
+  look_.expires_after(kLook);
+  look_.async_wait([this](const net::ErrorCode& error) {
+    if (!error) await_ready();
+  });
+}
+
+// Before it has served and while it ends, weir's state is another, whatever it reads.
+void Supervision::reloading() {
+  if (accepts_ && accepts_()) notify_.reloading();
+}
+
+void Supervision::ready() {
+  ready("serving");
+}
+
+void Supervision::ready(const std::string& status) {
+  if (accepts_ && accepts_()) notify_.ready(status);
+}
+
+void Supervision::stopping(base::Duration drain) {
+  look_.cancel();
+  heartbeat_.answer_alone();
+  notify_.stopping("finishing what was begun", drain + kForTheRest);
+}
+
+void Supervision::hand_over(int process) {
+  look_.cancel();
+  heartbeat_.stop();
+  accepts_ = nullptr;
+  notify_.main_process(process);
+}
+
+}  // namespace weir::app

@@ -1,0 +1,238 @@
+#include "server/process/worker_thread.hpp"
+
+#include "weir/net/reactor.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+namespace weir::app {
+
+namespace {
+
+constexpr std::chrono::milliseconds kDrainLook{10};
+constexpr std::chrono::milliseconds kRedisLook{2};
+
+std::unique_ptr<redis::Store> make_store(net::Executor executor, const WorkerParts& parts) {
+  if (parts.redis == nullptr) return nullptr;
+  auto say = [&log = parts.log](redis::LogLevel level, const std::string& line) {
+    log.write(level == redis::LogLevel::Warning ? LogLevel::Warning : LogLevel::Info, line);
+  };
+  return std::make_unique<redis::Store>(executor, *parts.redis, std::move(say), redis::StoreTuning{},
+                                        &parts.redis_refunds, parts.redis_units);
+}
+
+}  // namespace
+
+// One thread runs this context, and nothing but post() reaches it from outside: its I/O needs no locks.
+WorkerThread::WorkerThread(const WorkerParts& parts)
+    : context_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
+      counters_(parts.shape),
+      access_lines_(parts.access_log.is_on() ? std::make_unique<AccessLogLines>(
+                                                   parts.access_log, context_.get_executor(), counters_)
+                                             : nullptr),
+      redis_(make_store(context_.get_executor(), parts)),
+      worker_(context_.get_executor(), parts.shared, parts.edition, redis_.get(), counters_,
+              access_lines_.get()),
+      start_timer_(context_.get_executor()),
+      start_wait_(parts.redis != nullptr ? parts.redis->start_wait : base::Duration{0}),
+      waits_for_redis_(start_wait_.count() > 0),
+      drain_timer_(context_.get_executor()),
+      log_(parts.log) {
+  // Now, for it takes a descriptor, and at the end there may be none.
+  (void)net::Reactor::of(context_.get_executor());
+  if (parts.top != 0) counters_.top = std::make_unique<observe::TopClients>(parts.top);
+}
+
+WorkerThread::~WorkerThread() {
+  context_.stop();
+  join();
+  if (redis_) redis_->stop();  // nothing may be told to a session's call once it has gone
+  net::Reactor::of(context_.get_executor()).end_tasks();  // sessions, which refer to the worker
+}
+
+void WorkerThread::listen_on(std::size_t listener, net::ListeningSocket socket,
+                             proxy::EntranceSettings settings) {
+  net::asio::post(context_, [this, listener, lent = std::make_unique<net::ListeningSocket>(std::move(socket)),
+                             given = std::move(settings)]() mutable {
+    add(listener, std::move(*lent), std::move(given));
+  });
+}
+
+void WorkerThread::add(std::size_t listener, net::ListeningSocket socket, proxy::EntranceSettings settings) {
+  if (worker_.draining) return;
+  auto entrance = std::make_unique<proxy::Entrance>(
+      worker_, std::move(socket).into_acceptor(context_.get_executor()), std::move(settings),
+      [&log = log_](const std::string& what) { log.warning(what); });
+  if (opened_) entrance->open();
+  entrances_.emplace(listener, std::move(entrance));
+}
+
+void WorkerThread::start(bool opens) {
+  may_open_ = opens;
+  thread_ = std::thread([this] {
+    worker_.watchdog.start();
+    if (redis_) redis_->start();
+    open_when_ready(std::chrono::steady_clock::now() + start_wait_);
+    context_.run();
+  });
+}
+
+// The first requests should find their limits in Redis, not their fallbacks; but a Redis that is away delays
+// the start by no more than its `start_wait`. Meanwhile the kernel holds what connects.
+void WorkerThread::open_when_ready(std::chrono::steady_clock::time_point latest) {
+  const bool asks = redis_ && redis_->state() == redis::StoreState::Up && worker_.config().names_agreed;
+  const bool waits = redis_ && !asks && !worker_.draining;
+  if (waits && std::chrono::steady_clock::now() < latest) {
+    start_timer_.expires_after(kRedisLook);
+    start_timer_.async_wait([this, latest](const net::ErrorCode&) { open_when_ready(latest); });
+    return;
+  }
+  waits_for_redis_ = false;
+  open_if_allowed();
+}
+
+void WorkerThread::open_if_allowed() {
+  if (worker_.draining || opened_ || !may_open_ || waits_for_redis_) return;
+  for (const auto& [listener, entrance] : entrances_) entrance->open();
+  opened_ = true;
+}
+
+void WorkerThread::open() {
+  net::asio::post(context_, [this] {
+    may_open_ = true;
+    open_if_allowed();
+  });
+}
+
+void WorkerThread::pause(std::function<void()> done) {
+  net::asio::post(context_, [this, told = std::move(done)] {
+    worker_.paused_at = worker_.clock.now();
+    worker_.recess.begin();
+    for (const auto& [listener, entrance] : entrances_) entrance->hold();
+    told();
+  });
+}
+
+void WorkerThread::resume() {
+  net::asio::post(context_, [this] {
+    for (const auto& [listener, entrance] : entrances_) entrance->resume();
+    worker_.recess.end();
+  });
+}
+
+void WorkerThread::adopt(std::size_t listener, ArrivedConnection arrived) {
+  net::asio::post(context_,
+                  [this, listener, taken = std::make_unique<ArrivedConnection>(std::move(arrived))] {
+                    const auto found = entrances_.find(listener);
+                    try {
+                      if (found == entrances_.end())
+                        throw std::runtime_error("nobody listens there any more");
+                      found->second->adopt(taken->socket.release(), taken->introduction, taken->unread);
+                    } catch (const std::exception& error) {
+                      log_.warning(std::string("upgrade: a connection was dropped: ") + error.what());
+                    }
+                  });
+}
+
+void WorkerThread::retire(proxy::Passage& passage) {
+  net::asio::post(context_, [this, &passage] {
+    worker_.retiring = true;
+    worker_.passage = &passage;
+    begin_drain();
+    worker_.recess.end();
+  });
+}
+
+void WorkerThread::renew(std::size_t listener, proxy::EntranceSettings settings) {
+  net::asio::post(context_, [this, listener, fresh = std::move(settings)] {
+    const auto [first, last] = entrances_.equal_range(listener);
+    for (auto found = first; found != last; ++found)
+      found->second->renew(
+          {net::share(fresh.tls.get()), fresh.proxy_protocol, fresh.listener, fresh.most_sessions});
+  });
+}
+
+void WorkerThread::leave(std::size_t listener) {
+  net::asio::post(context_, [this, listener] {
+    forget_deserted();
+    const auto [first, last] = entrances_.equal_range(listener);
+    for (auto found = first; found != last; ++found) {
+      found->second->close();
+      left_.push_back(std::move(found->second));
+    }
+    entrances_.erase(first, last);
+  });
+}
+
+void WorkerThread::forget_deserted() {
+  std::erase_if(left_, [](const auto& entrance) { return entrance->is_deserted(); });
+}
+
+void WorkerThread::begin(std::shared_ptr<const proxy::Edition> edition) {
+  net::asio::post(context_, [this, fresh = std::move(edition)] {
+    try {
+      worker_.begin(fresh);
+    } catch (const std::bad_alloc&) {
+      log_.error("reload: no memory for it; one worker stays with the configuration before");
+    }
+  });
+}
+
+void WorkerThread::drain() {
+  net::asio::post(context_, [this] { begin_drain(); });
+}
+
+void WorkerThread::stop() {
+  net::asio::post(context_, [this] {
+    begin_drain();
+    worker_.hard_stop = true;
+  });
+}
+
+void WorkerThread::run_errand(std::shared_ptr<RedisErrand> errand, std::function<void()> done) {
+  net::asio::post(context_, [this, errand = std::move(errand), done = std::move(done)]() mutable {
+    net::spawn(context_.get_executor(), carry_out(*redis_, std::move(errand)),
+               [done = std::move(done)](const std::exception_ptr&) { done(); });
+  });
+}
+
+void WorkerThread::begin_drain() {
+  if (worker_.draining) return;
+  worker_.draining = true;
+  worker_.watchdog.wake_all();
+  for (const auto& [listener, entrance] : entrances_) entrance->close();
+  end_when_empty();
+}
+
+// An entrance that is closed may hold a client yet that it has accepted and not begun to serve: who stops at
+// once does not wait for that one.
+bool WorkerThread::is_empty() {
+  forget_deserted();
+  const bool deserted = std::all_of(entrances_.begin(), entrances_.end(),
+                                    [](const auto& entrance) { return entrance.second->is_deserted(); });
+  return worker_.sessions == 0 && (worker_.hard_stop || (deserted && left_.empty()));
+}
+
+void WorkerThread::end_when_empty() {
+  if (is_empty() && (!redis_ || redis_->finish())) return end();
+  drain_timer_.expires_after(kDrainLook);
+  drain_timer_.async_wait([this](const net::ErrorCode&) { end_when_empty(); });
+}
+
+void WorkerThread::end() {
+  worker_.watchdog.stop();
+  if (redis_) redis_->stop();
+  if (access_lines_) access_lines_->flush();
+  context_.stop();
+}
+
+void WorkerThread::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace weir::app

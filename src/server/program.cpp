@@ -1,0 +1,309 @@
+#include "server/program.hpp"
+
+#include "server/process/descriptors.hpp"
+
+#include "weir/base/units.hpp"
+#include "weir/config/places.hpp"
+#include "weir/config/settings_needs.hpp"
+#include "weir/policy/key_ring.hpp"
+#include "weir/policy/saved_rule.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+#include <sys/random.h>
+
+namespace weir::app {
+
+namespace {
+
+base::SipKey random_key() {
+  base::SipKey key;
+  if (::getrandom(&key, sizeof key, 0) != sizeof key) throw CannotStart("the system gives no random numbers");
+  return key;
+}
+
+// Every weir with the same key_secret makes the same names.
+base::SipKey shared_key(const std::string& secret) {
+  if (secret.empty()) return random_key();
+  const auto digest = policy::KeyRing::digest(secret);
+  base::SipKey key;
+  std::memcpy(&key, digest.data(), sizeof key);
+  return key;
+}
+
+// A process that had not agreed on a secret with others hands none over.
+bool has_shared_name_key(const Takeover* takeover) {
+  return takeover != nullptr && takeover->legacy().shared != base::SipKey{};
+}
+
+// Names stay what they are where another process has made them before.
+policy::NamingKeys naming_keys(const Settings& settings, const Takeover* takeover) {
+  const bool handed = has_shared_name_key(takeover) && settings.state.key_secret.empty();
+  return {.table = takeover != nullptr ? takeover->legacy().table : random_key(),
+          .shared = handed ? takeover->legacy().shared : shared_key(settings.state.key_secret),
+          .places = settings.state.redis && settings.state.redis->topology == redis::Topology::Cluster};
+}
+
+// By how much the clock of an earlier process has to be set to show what the machine's shows.
+base::Duration shift_to_now(const std::optional<limit::Snapshot>& found, const Takeover* takeover) {
+  if (takeover == nullptr)
+    return found ? limit::shift_of(*found, net::Clock::machine_now()) : base::Duration{0};
+  const auto ahead = net::Clock::at_offset(takeover->legacy().clock).machine_ahead();
+  return std::chrono::abs(ahead) <= limit::kClocksAgree ? base::Duration{0} : ahead;
+}
+
+// Time goes on where it was, unless the clock has to be set.
+net::Clock clock_after(base::Duration shift, const std::optional<limit::Snapshot>& found,
+                       const Takeover* takeover) {
+  if (takeover != nullptr) return net::Clock::at_offset(takeover->legacy().clock + shift);
+  return net::Clock(found && shift.count() == 0 ? found->saved_at : base::TimePoint{});
+}
+
+unsigned count_workers(const proxy::ServerSettings& server) {
+  return server.workers != 0 ? server.workers : std::max(1U, std::thread::hardware_concurrency());
+}
+
+constexpr std::chrono::seconds kForLastAnswers{1};
+
+// The last lines of the logs are written before the end, but a pipe that nobody reads would take none of them
+// for ever.
+void end_soon() {
+  std::thread([] {
+    constexpr std::chrono::seconds kForLastLines{2};
+    std::this_thread::sleep_for(kForLastLines);
+    std::_Exit(0);
+  }).detach();
+}
+
+}  // namespace
+
+Program::Program(const Settings& settings, LookedUp servers, std::string file, PassedSockets passed,
+                 Takeover* takeover)
+    : settings_(settings),
+      begun_with_(settings),
+      log_(settings.log.level),
+      access_log_(
+          settings.log.access, [this](const std::string& line) { log_.warning(line); }, settings.log.fields),
+      passed_(std::move(passed)),
+      takeover_(takeover),
+      snapshot_(settings.state.snapshot, policy::saved_rules(settings.rules), log_, takeover == nullptr),
+      shift_(shift_to_now(snapshot_.found(), takeover)),
+      clock_(clock_after(shift_, snapshot_.found(), takeover)),
+      names_(naming_keys(settings, takeover)),
+      names_agreed_(!needs_redis(settings) || !settings.state.key_secret.empty() ||
+                    has_shared_name_key(takeover)),
+      table_(settings.state.max_keys),
+      editions_(control_, table_, clock_, log_, [this] { tidy(); }),
+      worker_count_(count_workers(settings.server)),
+      queue_(worker_count_),
+      in_flight_(settings.server.max_in_flight),
+      crowd_(settings.server.max_connections_per_ip),
+      body_memory_(settings.server.max_body_memory),
+      prober_(control_.get_executor(), clock_),
+      resolver_(control_, clock_, [this](const std::string& line) { log_.warning(line); }),
+      shared_{clock_, table_, queue_, in_flight_, crowd_, body_memory_, &clock_step_},
+      reloading_(control_, std::move(file), settings_,
+                 [this](FreshConfiguration fresh) { return apply(std::move(fresh)); }),
+      upgrade_(control_.get_executor(), house(), log_) {
+  for (const auto& warning : settings.warnings) log_.warning(warning.where + ": " + warning.what);
+  // Names of a table that is filled from a snapshot are made under the key of the weir that wrote it.
+  if (snapshot_.found()) names_.table = snapshot_.found()->names;
+  for (const auto& line : servers.unknown)
+    log_.warning(line + "; the server is down until it can be looked up");
+  auto files = ClientFiles::uses_in(settings_);
+  start_workers(std::move(servers.servers));
+  client_files_.watch(std::move(files));
+  alerts_ = std::make_unique<admin::Alerts>(control_.get_executor(), settings_.alerts, sources(),
+                                            [this](const std::string& line) { log_.warning(line); });
+  start_admin();
+  for (const auto& place : passed_.unclaimed())
+    log_.warning("systemd passed a socket on " + place +
+                 ", which no listener has: add a [[listener]] with that address, or take it out of the unit");
+}
+
+void Program::start_workers(std::vector<std::vector<upstream::Server>> servers) {
+  auto edition = editions_.put_in_force(need(make_edition(settings_, std::move(servers))));
+  snapshot_.restore(table_, editions_.saved_rules(), {clock_.now(), shift_},
+                    [this](const limit::FormerRule& former) { return editions_.adopt(former); });
+  if (takeover_ == nullptr && table_.stats().keys == 0) access_log_.begin_run();
+  if (takes_leases(settings_))
+    redis_units_.emplace(settings_.state.redis->lease_keys, settings_.state.redis->lease_return);
+  const WorkerParts parts{.shared = shared_,
+                          .edition = std::move(edition),
+                          .shape = editions_.shape(),
+                          .redis = needs_redis(begun_with_) ? &*begun_with_.state.redis : nullptr,
+                          .redis_refunds = redis_refunds_,
+                          .redis_units = redis_units_ ? &*redis_units_ : nullptr,
+                          .access_log = access_log_,
+                          .log = log_,
+                          .top = begun_with_.admin.address ? begun_with_.admin.top : 0};
+  for (unsigned i = 0; i < worker_count_; ++i) workers_.push_back(std::make_unique<WorkerThread>(parts));
+  prober_.watch(editions_.current().fleets);
+  resolver_.watch(editions_.current().fleets);
+  listeners_.emplace(control_.get_executor(), workers_, log_);
+  listeners_->inherit([this](const base::Endpoint& address) { return inherited(address); },
+                      [this](const base::Endpoint& address) { return passed_.took(address); });
+  listeners_->put_in_force(need(listeners_->prepare(settings_)), most_sessions());
+}
+
+std::size_t Program::most_sessions() {
+  const auto descriptors = raise_descriptor_limit(settings_.server.max_connections);
+  if (!descriptors.warning.empty()) log_.warning(descriptors.warning);
+  return std::max<std::size_t>(1, descriptors.connections / worker_count_);
+}
+
+// Sockets that another process or systemd has left for a listener; none: it opens its own.
+std::vector<net::ListeningSocket> Program::inherited(const base::Endpoint& listener) {
+  auto sockets =
+      takeover_ != nullptr ? takeover_->take_listeners(listener) : std::vector<net::ListeningSocket>();
+  return sockets.empty() ? passed_.take(listener) : std::move(sockets);
+}
+
+void Program::start_admin() {
+  if (!settings_.admin.address) return;
+  admin::ServerOptions options;
+  options.address = *settings_.admin.address;
+  options.token = settings_.admin.token;
+  auto inherited =
+      takeover_ != nullptr ? takeover_->take_admin(options.address) : std::vector<net::ListeningSocket>();
+  if (inherited.empty()) inherited = passed_.take(options.address);
+  options.fault = [this](std::string_view what) { log_.warning(what); };
+  admin_ = need(placed(settings_.places, "[admin]",
+                       admin::Server::listen(control_, std::move(options), sources(), std::move(inherited))));
+  const auto name = settings_.admin.address->host;
+  for (const auto& place : admin_->places())
+    log_.info("admin on " + place.to_string() +
+              (net::is_name(*settings_.admin.address) ? ", an address of " + name : ""));
+}
+
+// For a snapshot that is written now.
+limit::Snapshot Program::here_and_now() const {
+  return {.names = names_.table, .saved_at = clock_.now(), .machine_at = net::Clock::machine_now()};
+}
+
+// The first asks for a drain, the second for an end.
+void Program::on_signal(int signal) {
+  if (signal == SIGUSR1) {
+    log_.info("SIGUSR1: opening the access log anew");
+    return access_log_.reopen();
+  }
+  if (signal == SIGUSR2) {
+    log_.info("SIGUSR2: giving place to a new process");
+    return upgrade({});
+  }
+  if (signal == SIGHUP) {
+    log_.info("SIGHUP: reading the configuration anew");
+    return reload({});
+  }
+  if (draining_) {
+    // Ctrl-C reaches both processes, and this one has had no first one yet.
+    if (departures_ && !std::exchange(told_to_end_, true)) return;
+    log_.info("stopping at once");
+    if (arrivals_) arrivals_->close();
+    for (const auto& worker : workers_) worker->stop();
+    return;
+  }
+  reload_owed_ = false;
+  upgrade_.abandon();
+  supervision_.stopping(settings_.server.drain);
+  if (arrivals_) arrivals_->end();  // first: workers that have nobody to serve end
+  listeners_->end();
+  for (const auto& worker : workers_) worker->drain();
+  drain();
+}
+
+// Workers have been told to; this is how long they may.
+void Program::drain() {
+  draining_ = true;
+  log_.info("draining: finishing what was begun, at most " +
+            std::to_string(base::ceil_seconds(settings_.server.drain)) + " s");
+  drain_deadline_.expires_after(settings_.server.drain);
+  drain_deadline_.async_wait([this](const net::ErrorCode& error) {
+    if (error) return;
+    log_.warning("the drain took too long: ending what is left");
+    if (arrivals_) arrivals_->close();
+    for (const auto& worker : workers_) worker->stop();
+  });
+}
+
+// Notes whether somebody has set the machine's clock, or whether it ran on while this machine slept.
+void Program::look_at_clocks() {
+  const auto ahead = clock_.machine_ahead();
+  switch (clock_step_.look(ahead)) {
+    case net::ClockStep::Change::None:
+      return;
+    case net::ClockStep::Change::Apart:
+      return log_.warning(
+          "clock: the machine's clock is " +
+          base::to_readable(std::chrono::round<std::chrono::seconds>(std::chrono::abs(ahead))) +
+          (ahead.count() < 0 ? " behind" : " ahead of") +
+          " the one that limits go by; limits, calendars and hours keep theirs until weir is "
+          "restarted or upgraded, and tokens, dates and logs follow the machine's");
+    case net::ClockStep::Change::Agree:
+      return log_.info("clock: the machine's clock and the one that limits go by agree again");
+  }
+}
+
+// Goes round the whole table about once a minute.
+void Program::sweep_later() {
+  constexpr std::chrono::milliseconds kEvery{100};
+  constexpr std::size_t kRounds = 600;
+  sweep_timer_.expires_after(kEvery);
+  sweep_timer_.async_wait([this](const net::ErrorCode& error) {
+    if (error) return;
+    look_at_clocks();
+    table_.sweep(clock_.now(), settings_.state.max_keys / (8 * kRounds) + 16);
+    sweep_later();
+  });
+}
+
+void Program::start_supervision() {
+  std::vector<net::Executor> loops;
+  for (const auto& worker : workers_) loops.push_back(worker->loop());
+  supervision_.start(std::move(loops), [this] { return readiness().ready; });
+}
+
+// Whoever asked the admin listener for this end is told of it, and what the process before this one passes on
+// goes through here to the next.
+void Program::end_control(std::chrono::steady_clock::time_point latest) {
+  constexpr std::chrono::milliseconds kLook{5};
+  const bool answers = admin_ && admin_->is_answering() && std::chrono::steady_clock::now() < latest;
+  const bool passes_on = departures_ && arrivals_ && arrivals_->are_expected();
+  if (!answers && !passes_on) return control_.stop();
+  sweep_timer_.expires_after(kLook);
+  sweep_timer_.async_wait([this, latest](const net::ErrorCode&) { end_control(latest); });
+}
+
+int Program::serve() {
+  signals_.listen([this](int signal) { on_signal(signal); });
+  sweep_later();
+  listeners_->look_at_certificates_every(settings_.server.certificate_check);
+  client_files_.look_every(settings_.server.certificate_check);
+  alerts_->start();
+  for (const auto& worker : workers_) worker->start(takeover_ == nullptr);
+  if (takeover_ != nullptr) take_over();
+  start_shared_secret();
+  if (admin_) admin_->start();
+  start_supervision();
+  std::thread joiner([this] {
+    for (const auto& worker : workers_) worker->join();
+    net::asio::post(control_, [this] { end_control(std::chrono::steady_clock::now() + kForLastAnswers); });
+  });
+  control_.run();
+  joiner.join();
+  if (departures_)
+    log_.info("upgrade: requests decided here since the other took over: " + std::to_string(decided_apart()));
+  else
+    snapshot_.save(table_, here_and_now(), editions_.saved_rules());
+  end_soon();
+  log_.info("stopped");
+  return 0;
+}
+
+}  // namespace weir::app

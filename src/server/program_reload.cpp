@@ -1,0 +1,134 @@
+#include "server/program.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+
+namespace weir::app {
+
+// What weir does by the configuration is done by what the file says now, or goes on as it is. The new process
+// of an upgrade may have read the file before it changed: whoever waits for an answer asks again, and of a
+// signal it is remembered (see upgrade()).
+void Program::reload(Reloading::Done done) {
+  if (upgrade_.is_under_way()) {
+    reload_owed_ = reload_owed_ || !done;
+    ReloadReport report;
+    report.mistakes = {"a new process is about to take over: ask again"};
+    log_.warning(done ? "reload: " + report.mistakes.front()
+                      : "reload: a new process is about to take over: the file is read once that is over");
+    if (done) done(report);
+    return;
+  }
+  supervision_.reloading();
+  reloading_.ask([this, told = std::move(done)](const ReloadReport& report) {
+    if (!draining_)
+      supervision_.ready(report.ok() ? "serving"
+                                     : "serving as before; a reload was refused: " + report.mistakes.front());
+    if (told) told(report);
+  });
+}
+
+// The log takes a hundred lines a second, and others have something to say as well.
+void Program::tell(LogLevel level, const std::vector<std::string>& lines) {
+  constexpr std::size_t kMost = 30;
+  for (std::size_t i = 0; i < std::min(kMost, lines.size()); ++i) log_.write(level, "reload: " + lines[i]);
+  if (lines.size() > kMost)
+    log_.write(level, "reload: " + std::to_string(lines.size() - kMost) +
+                          " lines more, which POST /api/reload tells and weir check");
+}
+
+ReloadReport Program::apply(FreshConfiguration fresh) {
+  ReloadReport report;
+  report.mistakes = std::move(fresh.mistakes);
+  const auto refuse = [&](std::string why) {
+    report.mistakes.push_back(std::move(why));
+    tell(LogLevel::Error, report.mistakes);
+    log_.write_always(LogLevel::Error, "reload: the configuration stays as it was");
+    return report;
+  };
+  if (draining_) return refuse("weir is stopping");
+  if (fresh.settings) report.mistakes = find_unchangeable(begun_with_, *fresh.settings, reloading_.file());
+  if (!report.mistakes.empty()) {
+    auto last = std::move(report.mistakes.back());
+    report.mistakes.pop_back();
+    return refuse(std::move(last));
+  }
+  if (auto fault = admin::Alerts::fault_of(fresh.settings->alerts)) return refuse(std::move(*fault));
+  auto listeners = listeners_->prepare(*fresh.settings);
+  if (!listeners) return refuse(listeners.error().message);
+  tidy();
+  for (const auto& line : fresh.unknown) log_.warning("reload: " + line);
+  auto files = ClientFiles::uses_in(*fresh.settings);
+  auto draft = make_edition(*fresh.settings, std::move(fresh.servers));
+  if (!draft) return refuse(draft.error().message);
+  report.changes = std::move(draft->changes);
+  std::move(fresh.differences.begin(), fresh.differences.end(), std::back_inserter(report.changes));
+  put_in_force(std::move(*fresh.settings), *draft, std::move(*listeners), std::move(files), report);
+  return report;
+}
+
+// Nothing here fails, but for want of memory.
+void Program::put_in_force(Settings settings, const Editions::Draft& draft,
+                           std::vector<Listeners::Wanted> listeners, std::vector<ClientFiles::Use> files,
+                           ReloadReport& report) {
+  settings_ = std::move(settings);
+  make_room_for_counters();
+  const auto edition = editions_.put_in_force(draft);
+  in_flight_.set_most(settings_.server.max_in_flight);
+  crowd_.set_most(settings_.server.max_connections_per_ip);
+  body_memory_.set_most(settings_.server.max_body_memory);
+  log_.set_level(settings_.log.level);
+  for (const auto& worker : workers_) worker->begin(edition);
+  for (auto& change : listeners_->put_in_force(std::move(listeners), most_sessions()))
+    report.changes.push_back(std::move(change));
+  listeners_->look_at_certificates();
+  listeners_->look_at_certificates_every(settings_.server.certificate_check);
+  prober_.watch(edition->fleets);
+  resolver_.watch(edition->fleets);
+  if (admin_) admin_->renew(sources());
+  alerts_->change(settings_.alerts, sources());
+  table_.put_in_order(clock_.now());
+  for (const auto& warning : settings_.warnings) {
+    log_.warning(warning.where + ": " + warning.what);
+    report.warnings.push_back(warning.where + ": warning: " + warning.what);
+  }
+  tell(LogLevel::Info, report.changes);
+  client_files_.watch(std::move(files));
+  for (auto& line : client_files_.look()) report.changes.push_back(std::move(line));
+  client_files_.look_every(settings_.server.certificate_check);
+  log_.write_always(LogLevel::Info, "reload: the configuration was read anew");
+}
+
+// Requests that are under way, and tunnels, go on as they began. Redis's connections look at the files
+// themselves.
+base::Result<void> Program::take_up(const std::vector<const ClientFiles::Use*>& changed) {
+  if (draining_) return {};
+  std::vector<std::string> upstreams;
+  for (const auto* use : changed) {
+    if (use->kind == ClientFiles::Kind::Upstream) upstreams.push_back(use->name);
+    if (use->kind == ClientFiles::Kind::Webhooks) alerts_->read_authorities();
+  }
+  if (upstreams.empty()) return {};
+  const auto draft = editions_.with_tls_read_again(upstreams);
+  if (!draft) return draft.error();
+  const auto edition = editions_.put_in_force(*draft);
+  for (const auto& worker : workers_) worker->begin(edition);
+  prober_.watch(edition->fleets);
+  resolver_.watch(edition->fleets);
+  return {};
+}
+
+void Program::make_room_for_counters() {
+  for (const auto& worker : workers_) worker->counters().make_room(editions_.shape());
+}
+
+// What no request needs any more.
+void Program::tidy() {
+  make_room_for_counters();  // a draft that was refused has named labels as well
+  std::vector<observe::Counters*> counters;
+  for (const auto& worker : workers_) counters.push_back(&worker->counters());
+  editions_.tidy(counters, held_elsewhere_.rules());
+}
+
+}  // namespace weir::app

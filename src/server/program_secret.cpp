@@ -1,0 +1,36 @@
+#include "server/program.hpp"
+
+#include "weir/config/settings_needs.hpp"
+
+namespace weir::app {
+
+base::Result<Editions::Draft> Program::make_edition(const Settings& settings,
+                                                    std::vector<std::vector<upstream::Server>> servers) {
+  auto draft = editions_.make(settings, std::move(servers), names_);
+  if (draft) draft->edition->config.names_agreed = names_agreed_;
+  return draft;
+}
+
+// Without key_secret the weirs of one Redis share the secret that it keeps.
+void Program::start_shared_secret() {
+  if (!needs_redis(begun_with_) || !begun_with_.state.key_secret.empty()) return;
+  const auto say = [this](redis::LogLevel level, const std::string& line) {
+    log_.write(level == redis::LogLevel::Warning ? LogLevel::Warning : LogLevel::Info, line);
+  };
+  shared_secret_.emplace(control_.get_executor(), *begun_with_.state.redis, names_.shared, say,
+                         [this](const base::SipKey& secret) { take_secret(secret); });
+  shared_secret_->start();
+}
+
+// Requests that begin from now on are named under it; those under way keep the names that they have.
+void Program::take_secret(const base::SipKey& secret) {
+  if (names_agreed_ && names_.shared == secret) return;
+  auto names = names_;
+  names.shared = secret;
+  const auto edition = editions_.put_in_force(editions_.renamed(names));
+  names_ = names;
+  names_agreed_ = true;
+  for (const auto& worker : workers_) worker->begin(edition);
+}
+
+}  // namespace weir::app

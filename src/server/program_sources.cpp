@@ -1,0 +1,190 @@
+#include "server/program.hpp"
+
+#include "weir/config/settings_needs.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace weir::app {
+
+admin::Sources Program::sources() {
+  admin::Sources sources;
+  sources.version = WEIR_VERSION;
+  sources.started = started_;
+  sources.now = [this] { return clock_.now(); };
+  for (const auto& worker : workers_) sources.counters.push_back(&worker->counters());
+  sources.routes = editions_.route_names();
+  for (const auto& rule : editions_.current().config.rules) sources.rules.push_back(admin::describe(rule));
+  sources.upstreams = editions_.upstream_names();
+  sources.servers = [this] { return servers(); };
+  sources.resolves = [this] { return resolves(); };
+  sources.key_table = [this] { return table_.stats(); };
+  sources.limits = [this] { return std::pair(editions_.limits(), limit::Limiters::kMost); };
+  sources.process = [this] { return process_.read(); };
+  sources.log_lines_lost = [this] { return access_log_.lost(); };
+  sources.load = [this] { return load(); };
+  sources.readiness = [this] { return readiness(); };
+  sources.certificates = [this] {
+    auto figures = listeners_->certificates();
+    client_files_.add_to(figures);
+    return figures;
+  };
+  if (!settings_.alerts.empty()) sources.alerts = [this] { return alerts_->figures(); };
+  sources.alert_faults = [this] { return alerts_->faults(); };
+  add_questions(sources);
+  if (needs_redis(begun_with_)) add_redis(sources);
+  return sources;
+}
+
+// What is asked of the process as a whole, and may take a while.
+void Program::add_questions(admin::Sources& sources) {
+  sources.reload = [this](const std::string& peer, admin::ReloadDone done) {
+    log_.audit("admin: " + peer + " asks for the configuration to be read anew");
+    reload([told = std::move(done)](const ReloadReport& report) {
+      told({report.mistakes, report.changes, report.warnings});
+    });
+  };
+  sources.longest_reload = kLongestReload;
+  sources.reloads = [this] {
+    return admin::ReloadFigures{.ok = reloading_.succeeded(),
+                                .failed = reloading_.failed(),
+                                .last_ok = reloading_.last_succeeded(),
+                                .last = std::chrono::floor<std::chrono::seconds>(reloading_.since())};
+  };
+  sources.upgrades = [this] {
+    return admin::UpgradeFigures{
+        .ok = upgraded_, .failed = failed_before_ + upgrade_.failed(), .lost = connections_lost_};
+  };
+  sources.longest_upgrade = longest_upgrade(settings_);
+  sources.upgrade = [this](const std::string& peer, admin::UpgradeDone done) {
+    log_.audit("admin: " + peer + " asks for a new process to take over");
+    upgrade([told = std::move(done)](const UpgradeReport& report) {
+      told({.fault = report.fault,
+            .process = report.successor,
+            .keys = report.keys,
+            .changed = report.changed,
+            .left_out = report.left_out,
+            .paused = report.paused});
+    });
+  };
+  sources.explain = [this](policy::Inquiry inquiry) { return inspector_.explain(std::move(inquiry)); };
+  sources.keys = [this](admin::KeyQuestion question) { return inspector_.keys(std::move(question)); };
+  if (begun_with_.admin.top != 0)
+    sources.top = [this](limit::RuleIndex label) { return std::pair(top_clients(label), clock_.now()); };
+}
+
+// Returns what all workers have counted of a rule's clients; nullopt if none of them has met any.
+std::optional<observe::TopOfRule> Program::top_clients(limit::RuleIndex label) const {
+  std::optional<observe::TopOfRule> all;
+  if (begun_with_.admin.top == 0) return all;
+  const auto now = clock_.now();
+  for (const auto& worker : workers_) worker->counters().top->read(label, now, all);
+  return all;
+}
+
+void Program::add_redis(admin::Sources& sources) {
+  if (redis_units_)
+    sources.leases = [this] {
+      const auto stats = redis_units_->stats();
+      return admin::LeaseFigures{.taken = stats.taken,
+                                 .spent = stats.spent,
+                                 .put_back = stats.put_back,
+                                 .returned = stats.returned,
+                                 .lost = stats.lost,
+                                 .held = stats.held(),
+                                 .crowded = stats.crowded};
+    };
+  sources.redis = [this] {
+    std::vector<admin::RedisFigures> figures;
+    for (const auto& worker : workers_) {
+      const auto& stats = worker->redis()->stats();
+      figures.push_back({.up = names_agreed_ && worker->redis()->state() == redis::StoreState::Up,
+                         .calls = stats.calls,
+                         .failures = stats.failures,
+                         .timeouts = stats.timeouts,
+                         .reconnects = stats.connects > 0 ? stats.connects - 1 : 0,
+                         .amendments = stats.refunds,
+                         .amendments_lost = stats.refunds_lost,
+                         .gaps_lost = stats.gaps_lost});
+    }
+    return figures;
+  };
+}
+
+std::vector<admin::ServerFigures> Program::servers() const {
+  std::vector<admin::ServerFigures> figures;
+  for (const auto& fleet : editions_.current().fleets)
+    for (std::size_t at = 0; at < fleet->size(); ++at) {
+      const auto& member = fleet->member(at);
+      figures.push_back({.upstream = fleet->settings().name,
+                         .server = member.name(),
+                         .healthy = member.serves(),
+                         .ejections = member.ejections()});
+    }
+  return figures;
+}
+
+std::vector<admin::ResolveFigures> Program::resolves() const {
+  std::vector<admin::ResolveFigures> figures;
+  for (const auto& each : resolver_.figures())
+    figures.push_back(
+        {.upstream = each.upstream, .same = each.same, .changed = each.changed, .failed = each.failed});
+  return figures;
+}
+
+// What workers measure is known only where some rule looks at it; the rest is asked anew.
+std::vector<std::pair<const char*, double>> Program::load() {
+  using proxy::LoadKind;
+  std::vector<std::pair<const char*, double>> load;
+  const auto name = [](LoadKind kind) { return proxy::kLoadKindNames[static_cast<std::size_t>(kind)]; };
+  const auto busiest = [&](LoadKind kind) {
+    double most = 0;
+    for (const auto& worker : workers_) most = std::max(most, worker->load().part(kind));
+    return most;
+  };
+  if (editions_.current().config.elastic)
+    for (const auto kind : {LoadKind::Lag, LoadKind::Cpu}) load.emplace_back(name(kind), busiest(kind));
+  load.emplace_back(name(LoadKind::Queue), queue_.fullness());
+  load.emplace_back(name(LoadKind::InFlight), std::min(1.0, in_flight_.fullness()));
+  return load;
+}
+
+Inspector::Moment Program::moment() {
+  return {[this] { return editions_.configuration(); }, [this] { return system_load(); },
+          [this](limit::RuleIndex label) { return top_clients(label); }};
+}
+
+// As the busiest worker measures it.
+double Program::system_load() {
+  double most = 0;
+  for (const auto& [kind, part] : load()) most = std::max(most, part);
+  return most;
+}
+
+admin::Readiness Program::readiness() const {
+  if (draining_ && !departures_) return {.ready = false, .detail = "draining"};
+  const auto waiting = std::find_if(workers_.begin(), workers_.end(),
+                                    [](const auto& worker) { return worker->waits_for_redis(); });
+  if (waiting != workers_.end())
+    return {.ready = false,
+            .detail = "waiting for redis before it takes requests",
+            .cause = why_not_redis(**waiting)};
+  const auto down = std::find_if(workers_.begin(), workers_.end(), [this](const auto& worker) {
+    return worker->redis() != nullptr &&
+           (!names_agreed_ || worker->redis()->state() != redis::StoreState::Up);
+  });
+  if (down == workers_.end()) return {.ready = true, .detail = ""};
+  return {.ready = true,
+          .detail = "redis is away or refuses; its rules go by on_store_failure",
+          .cause = why_not_redis(**down)};
+}
+
+// Returns the reason for which a worker does not ask Redis; empty if it is not known yet.
+std::string Program::why_not_redis(const WorkerThread& worker) const {
+  auto why = worker.redis()->why_down();
+  if (why.empty() && shared_secret_) why = shared_secret_->why();
+  return why;
+}
+
+}  // namespace weir::app

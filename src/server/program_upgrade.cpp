@@ -1,0 +1,171 @@
+#include "server/program.hpp"
+
+#include "weir/upgrade/handed_alerts.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace weir::app {
+
+// Who is told why not is told so at once.
+void Program::upgrade(Upgrade::Done done) {
+  const auto refuse = [&](const char* why) {
+    log_.error(std::string("upgrade: ") + why);
+    UpgradeReport report;
+    report.fault = why;
+    if (done) done(report);
+  };
+  if (draining_) return refuse("weir is stopping");
+  if (reloading_.is_under_way()) return refuse("the configuration is being read anew: ask again");
+  if (!readiness().ready) return refuse("weir does not serve yet");
+  upgrade_.begin({.start = settings_.server.upgrade_timeout, .pause = settings_.server.upgrade_pause},
+                 [this, told = std::move(done)](const UpgradeReport& report) {
+                   if (told) told(report);
+                   if (std::exchange(reload_owed_, false)) pay_reload(report);
+                 });
+}
+
+// Asked for by a signal while the upgrade was under way: whoever is weir now reads the file anew.
+void Program::pay_reload(const UpgradeReport& report) {
+  if (!report.ok()) return reload({});
+  log_.info("reload: process " + std::to_string(report.successor) + " is told to read the file anew");
+  ::kill(report.successor, SIGHUP);
+}
+
+Upgrade::House Program::house() {
+  return {
+      .legacy =
+          [this] {
+            return Legacy{.clock = clock_.offset(),
+                          .table = names_.table,
+                          .shared = names_agreed_ ? names_.shared : base::SipKey{},
+                          .upgraded = upgraded_,
+                          .failed = failed_before_ + upgrade_.failed()};
+          },
+      .bequests = [this] { return bequests(); },
+      .pause =
+          [this](const std::function<void()>& done) {
+            const auto left = std::make_shared<std::atomic<std::size_t>>(workers_.size());
+            for (const auto& worker : workers_)
+              worker->pause([left, done] {
+                if (--*left == 0) done();
+              });
+          },
+      .resume =
+          [this] {
+            held_news_.stop();
+            for (const auto& worker : workers_) worker->resume();
+          },
+      .state =
+          [this] {
+            const auto rules = editions_.saved_rules();
+            auto state = write_state(table_, here_and_now(), rules);
+            if (state) state->held = held_news_.begin(rules);
+            return state;
+          },
+      .announce = [this](pid_t successor) { supervision_.hand_over(successor); },
+      .alerts = [this](const std::vector<std::string>& voices) { return lines_of(alerts_->retire(voices)); },
+      .hand_over = [this](const UpgradeReport& report,
+                          net::OwnedDescriptor channel) { hand_over(report, std::move(channel)); }};
+}
+
+std::vector<Bequest> Program::bequests() const {
+  std::vector<Bequest> all;
+  for (auto& [address, sockets] : listeners_->sockets())
+    all.push_back({"listener", std::move(address), std::move(sockets)});
+  if (admin_) all.push_back({"admin", begun_with_.admin.address->to_string(), admin_->sockets()});
+  return all;
+}
+
+// What is left is to finish what was begun. The state on the disk is the other one's to write.
+void Program::hand_over(const UpgradeReport& report, net::OwnedDescriptor channel) {
+  departures_.emplace(std::move(channel));
+  log_.write_always(
+      LogLevel::Info,
+      "upgrade: process " + std::to_string(report.successor) + " has taken over, with the state of " +
+          kept_in_words(report.keys, report.changed, report.left_out) + "; requests waited " +
+          std::to_string(std::chrono::ceil<std::chrono::milliseconds>(report.paused).count()) + " ms");
+  if (admin_) admin_->retire();
+  if (shared_secret_) shared_secret_->stop();
+  listeners_->close();
+  for (const auto& worker : workers_) worker->retire(*departures_);
+  held_news_.tell([this](const std::vector<std::string>& lines) { departures_->tell_held(lines); });
+  drain();
+}
+
+// What the process before this one holds, of rules that are still there.
+void Program::change_held(const std::vector<std::string>& lines) {
+  for (const auto& text : lines) {
+    const auto line = held_line_of(text);
+    const auto place = line ? editions_.place_of(line->rule, line->key) : std::nullopt;
+    if (place) held_elsewhere_.change(*place, line->units, clock_.now());
+  }
+}
+
+// By counts that the process which has taken over does not know of.
+std::uint64_t Program::decided_apart() const {
+  std::uint64_t sum = 0;
+  for (const auto& worker : workers_) sum += worker->decided_apart();
+  return sum;
+}
+
+// Workers run already, so that Redis is there when requests come, and take none yet.
+void Program::take_over() {
+  constexpr std::chrono::milliseconds kLook{2};
+  takeover_->close_rest();
+  const auto waits = [](const auto& worker) { return worker->waits_for_redis(); };
+  while (std::any_of(workers_.begin(), workers_.end(), waits)) std::this_thread::sleep_for(kLook);
+  const auto state = takeover_->await_state();
+  const auto restored =
+      need(read_state(state.file.get(), editions_.saved_rules(), {clock_.now(), shift_}, table_,
+                      [this](const limit::FormerRule& former) { return editions_.adopt(former); }));
+  change_held(state.held);
+  const auto places = held_elsewhere_.units();
+  takeover_->await_word_to_open(restored);
+  for (const auto& worker : workers_) worker->open();
+  auto succession = takeover_->await_succession(alerts_->voices());
+  takeover_->remove_files_of_rest();
+  auto alerts = alerts_of(succession.alerts);
+  for (auto& alert : alerts) alert.since += shift_;
+  alerts_->go_on(alerts);
+  arrivals_.emplace(control_.get_executor(), std::move(succession.channel), predecessor());
+  auto line = "upgrade: took over, with the state of " +
+              kept_in_words(restored.keys, restored.changed, restored.left_out);
+  if (places != 0) line += "; " + std::to_string(places) + " units of concurrency are held by the one before";
+  if (shift_.count() != 0)
+    line += "; moved by " + std::to_string(std::chrono::round<std::chrono::seconds>(shift_).count()) +
+            " s, because the machine's clock was set";
+  log_.write_always(LogLevel::Info, line);
+}
+
+void Program::lose_connection(const char* why) {
+  ++connections_lost_;
+  log_.warning(std::string("upgrade: a connection was dropped: ") + why);
+}
+
+// What comes of the process before this one, until it has ended.
+Arrivals::House Program::predecessor() {
+  return {.take =
+              [this](ArrivedConnection arrived) {
+                if (!departures_) return listeners_->adopt(std::move(arrived));
+                // One that retires itself passes it on to the next.
+                if (departures_->take(arrived.socket.get(), arrived.listener, arrived.introduction,
+                                      arrived.unread) != proxy::Passed::Yes)
+                  lose_connection("the next process does not take it");
+              },
+          .lost = [this] { lose_connection("there are no descriptors left"); },
+          .change_held = [this](const std::vector<std::string>& lines) { change_held(lines); },
+          .ended =
+              [this] {
+                held_elsewhere_.give_back_all(clock_.now());
+                tidy();
+              }};
+}
+
+}  // namespace weir::app

@@ -1,0 +1,58 @@
+#include "weir/server/run.hpp"
+
+#include "server/program.hpp"
+
+#include "weir/config/places.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace weir::app {
+
+namespace {
+
+// And how many more there are.
+std::string first_of(const std::vector<std::string>& mistakes) {
+  if (mistakes.empty()) return "the configuration is wrong";
+  const auto more = mistakes.size() - 1;
+  return mistakes.front() + (more != 0 ? "; and " + std::to_string(more) + " more" : "");
+}
+
+// `takes_over`: from a weir that knows the addresses, and goes on where this one does not start.
+LookedUp servers_of(const Settings& settings, bool takes_over) {
+  auto found = look_up_servers(settings);
+  if (!found.mistakes.empty()) throw CannotStart(first_of(found.mistakes));
+  if (takes_over && !found.unknown.empty()) throw CannotStart(first_of(found.unknown));
+  return found;
+}
+
+}  // namespace
+
+int run(const std::string& file) {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow (LimitFSIZE=) is one that cannot be written
+  // No reasons to end before weir listens to them. Once it holds them back it hears of them all the same.
+  for (const int signal : {SIGHUP, SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
+  auto passed = PassedSockets::of_environment();
+  std::unique_ptr<Takeover> takeover;
+  try {
+    takeover = Takeover::of_environment();
+    const auto settings = load_settings(file);
+    Program program(settings, servers_of(settings, takeover != nullptr), file, std::move(passed),
+                    takeover.get());
+    return program.serve();
+  } catch (const ConfigError& error) {
+    if (takeover) takeover->fail(first_of(error.mistakes()));
+    throw;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "weir: %s\n", error.what());
+    if (takeover) takeover->fail(error.what());
+    return 1;
+  }
+}
+
+}  // namespace weir::app

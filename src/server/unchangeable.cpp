@@ -1,0 +1,69 @@
+#include "server/editions.hpp"
+
+#include "weir/config/settings_needs.hpp"
+#include "weir/proxy/worker.hpp"
+
+namespace weir::app {
+
+namespace {
+
+std::string word(const std::string& text) {
+  return "\"" + text + "\"";
+}
+std::string word(std::size_t number) {
+  return std::to_string(number);
+}
+std::string word(const std::optional<base::Endpoint>& address) {
+  return address ? word(address->to_string()) : "none";
+}
+
+class Comparison {
+ public:
+  explicit Comparison(const std::string& file) : file_(file) {}
+
+  template <class Value>
+  void same(const char* key, const Value& running, const Value& wanted) {
+    if (!(running == wanted)) mistake(key, "found " + word(wanted) + "; weir runs with " + word(running));
+  }
+  // Of what nobody should read in a log.
+  template <class Value>
+  void same_unsaid(const char* key, const Value& running, const Value& wanted) {
+    if (!(running == wanted)) mistake(key, "found another value than weir runs with");
+  }
+  void mistake(const char* key, const std::string& what) {
+    mistakes_.push_back(file_ + ": " + key + ": " + what +
+                        ", and it cannot change while weir runs: restart weir to change it");
+  }
+  [[nodiscard]] std::vector<std::string> mistakes() && { return std::move(mistakes_); }
+
+ private:
+  const std::string& file_;
+  std::vector<std::string> mistakes_;
+};
+
+}  // namespace
+
+std::vector<std::string> find_unchangeable(const Settings& running, const Settings& wanted,
+                                           const std::string& file) {
+  Comparison comparison(file);
+  comparison.same("server.workers", std::size_t{running.server.workers}, std::size_t{wanted.server.workers});
+  if (proxy::Worker::block_size(running.server) != proxy::Worker::block_size(wanted.server))
+    comparison.same("server.max_head", std::size_t{running.server.max_head},
+                    std::size_t{wanted.server.max_head});
+  comparison.same("admin.address", running.admin.address, wanted.admin.address);
+  comparison.same_unsaid("admin.token", running.admin.token, wanted.admin.token);
+  comparison.same("admin.top", running.admin.top, wanted.admin.top);
+  comparison.same_unsaid("log.fields", running.log.fields, wanted.log.fields);
+  comparison.same("log.access", running.log.access, wanted.log.access);
+  comparison.same("state.memory.max_keys", running.state.max_keys, wanted.state.max_keys);
+  comparison.same("state.memory.snapshot", running.state.snapshot, wanted.state.snapshot);
+  comparison.same_unsaid("state.key_secret", running.state.key_secret, wanted.state.key_secret);
+  comparison.same_unsaid("state.redis", running.state.redis, wanted.state.redis);
+  if (!needs_redis(running) && needs_redis(wanted))
+    comparison.mistake("rule.store", "found the first rule that keeps its state in Redis");
+  if (!takes_leases(running) && takes_leases(wanted))
+    comparison.mistake("rule.lease", "found the first rule that takes units in advance");
+  return std::move(comparison).mistakes();
+}
+
+}  // namespace weir::app

@@ -1,0 +1,78 @@
+#include "weir/upgrade/handed_state.hpp"
+
+#include <cerrno>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace weir::app {
+
+namespace {
+
+base::Error system_error(const char* what) {
+  return base::Error{std::string(what) + ": " + std::system_category().message(errno)};
+}
+
+// False, with errno: what could not be written.
+bool write_all(int file, std::string_view bytes) noexcept {
+  while (!bytes.empty()) {
+    const auto count = ::write(file, bytes.data(), bytes.size());
+    if (count > 0)
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    else if (errno != EINTR)
+      return false;
+  }
+  return true;
+}
+
+limit::ByteSource bytes_of(int file) {
+  ::lseek(file, 0, SEEK_SET);
+  return [file](std::span<char> into) {
+    std::size_t filled = 0;
+    while (filled < into.size()) {
+      const auto count = ::read(file, into.data() + filled, into.size() - filled);
+      if (count == 0 || (count < 0 && errno != EINTR)) break;
+      if (count > 0) filled += static_cast<std::size_t>(count);
+    }
+    return filled;
+  };
+}
+
+}  // namespace
+
+base::Result<HandedState> write_state(const limit::KeyTable& table, const limit::Snapshot& snapshot,
+                                      std::span<const limit::SavedRule> rules) {
+  HandedState state;
+  state.file = net::OwnedDescriptor(::memfd_create("weir-state", MFD_CLOEXEC));
+  if (state.file.get() < 0) return system_error("no file in memory for how limits stand");
+  bool whole = true;
+  state.keys = limit::write_snapshot(table, snapshot, rules, [&](std::string_view more) {
+    whole = whole && write_all(state.file.get(), more);
+  });
+  if (!whole) return system_error("how limits stand could not be written");
+  return state;
+}
+
+base::Result<limit::Restored> read_state(int file, std::span<const limit::SavedRule> rules,
+                                         const limit::RestoreAt& at, limit::KeyTable& table,
+                                         const limit::Adopt& adopt) {
+  const auto checked = limit::check_snapshot(bytes_of(file), rules);
+  if (!checked) return base::Error{"how limits stand " + checked.error().message};
+  return limit::restore_snapshot(bytes_of(file), rules, at, table, adopt);
+}
+
+std::string kept_in_words(std::uint64_t keys, std::uint64_t changed, std::uint64_t left_out) {
+  auto words = std::to_string(keys) + (keys == 1 ? " key" : " keys");
+  if (changed != 0)
+    words += "; " + std::to_string(changed) +
+             (changed == 1 ? " was of a rule that is gone or counts otherwise"
+                           : " were of rules that are gone or count otherwise");
+  if (left_out != 0) words += "; " + std::to_string(left_out) + " found no room: raise max_keys";
+  return words;
+}
+
+}  // namespace weir::app

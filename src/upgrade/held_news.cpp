@@ -1,0 +1,103 @@
+#include "weir/upgrade/held_news.hpp"
+
+#include <charconv>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+namespace weir::app {
+
+namespace {
+
+constexpr std::size_t kMessage = 32 << 10;  // octets
+
+}  // namespace
+
+std::string text_of(const HeldLine& line) {
+  return std::to_string(line.key.hi) + ' ' + std::to_string(line.key.lo) + ' ' + std::to_string(line.units) +
+         ' ' + std::string(line.rule);
+}
+
+std::optional<HeldLine> held_line_of(std::string_view text) {
+  HeldLine line;
+  const auto take = [&](auto& number) {
+    const auto end = text.find(' ');
+    if (end == std::string_view::npos) return false;
+    const auto parsed = std::from_chars(text.data(), text.data() + end, number);
+    const bool whole = parsed.ec == std::errc{} && parsed.ptr == text.data() + end;
+    text.remove_prefix(end + 1);
+    return whole;
+  };
+  if (!take(line.key.hi) || !take(line.key.lo) || !take(line.units)) return std::nullopt;
+  line.rule = text;
+  return line;
+}
+
+std::vector<std::vector<std::string>> in_messages(std::vector<std::string> lines) {
+  std::vector<std::vector<std::string>> messages;
+  std::size_t size = kMessage;
+  for (auto& line : lines) {
+    if (size + line.size() + 1 > kMessage) {
+      messages.emplace_back();
+      size = 0;
+    }
+    size += line.size() + 1;
+    messages.back().push_back(std::move(line));
+  }
+  return messages;
+}
+
+HeldNews::~HeldNews() {
+  table_.unwatch_held();
+}
+
+std::vector<std::string> HeldNews::begin(std::vector<limit::SavedRule> rules) {
+  rules_ = std::move(rules);
+  table_.watch_held(rules_, [this](const limit::HeldUnits& held) { note(held); });
+  return take();
+}
+
+void HeldNews::stop() {
+  table_.unwatch_held();
+  const std::lock_guard lock(mutex_);
+  news_.clear();
+}
+
+void HeldNews::tell(Tell tell) {
+  tell_ = std::move(tell);
+  send();
+}
+
+// What finds no memory is not told: it counts there as it did until this process ends.
+void HeldNews::note(const limit::HeldUnits& held) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    news_.push_back(held);
+    if (std::exchange(sending_, true)) return;
+    net::asio::post(control_, [this] { send(); });
+  } catch (...) {
+    return;
+  }
+}
+
+std::vector<std::string> HeldNews::take() {
+  std::vector<limit::HeldUnits> news;
+  {
+    const std::lock_guard lock(mutex_);
+    news.swap(news_);
+  }
+  std::vector<std::string> lines;
+  lines.reserve(news.size());
+  for (const auto& held : news) lines.push_back(text_of({held.key, held.units, rules_[held.rule].name}));
+  return lines;
+}
+
+void HeldNews::send() {
+  {
+    const std::lock_guard lock(mutex_);
+    sending_ = false;
+  }
+  for (const auto& message : in_messages(take())) tell_(message);
+}
+
+}  // namespace weir::app

@@ -1,0 +1,135 @@
+#include "weir/upgrade/passage.hpp"
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include <sys/socket.h>
+
+namespace weir::app {
+
+namespace {
+
+constexpr std::string_view kWord = "connection";
+constexpr std::string_view kHeld = "held";
+constexpr std::string_view kRelayed = "relayed";
+constexpr std::string_view kRelayedPlain = "relayed plain";
+// The lines before what was read, which may hold line breaks: see lines_of().
+constexpr std::size_t kLines = 4;
+
+constexpr std::size_t kMost = 60 << 10;  // octets, with whose other parts a message is not too long
+
+std::string text_of(const http::Ends& ends) {
+  return ends.source.to_string() + ' ' + std::to_string(ends.source_port) + ' ' +
+         ends.destination.to_string() + ' ' + std::to_string(ends.destination_port);
+}
+
+std::optional<std::uint16_t> port_of(std::string_view text) {
+  std::uint16_t port = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size()) return std::nullopt;
+  return port;
+}
+
+std::optional<http::Ends> ends_of(std::string_view text) {
+  std::array<std::string_view, 4> words;
+  for (auto& word : words) {
+    const auto end = text.find(' ');
+    word = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  const auto source = base::IpAddress::parse(words[0]), destination = base::IpAddress::parse(words[2]);
+  const auto source_port = port_of(words[1]), destination_port = port_of(words[3]);
+  if (!source || !destination || !source_port || !destination_port) return std::nullopt;
+  return http::Ends{*source, *destination, *source_port, *destination_port};
+}
+
+// The listener, "relayed", "relayed plain" or nothing, the two ends or nothing, the subject of the
+// certificate, what was read.
+std::vector<std::string> lines_of(std::string_view listener, const proxy::Introduction& introduction,
+                                  std::string_view unread) {
+  const auto how = !introduction.relayed ? std::string_view()
+                   : introduction.secure ? kRelayed
+                                         : kRelayedPlain;
+  return {std::string(listener), std::string(how), introduction.ends ? text_of(*introduction.ends) : "",
+          introduction.certificate_subject, std::string(unread)};
+}
+
+// Whoever divides lines has divided what was read as well.
+ArrivedConnection connection_of(UpgradeMessage& message) {
+  auto& lines = message.lines;
+  ArrivedConnection arrived{.socket = std::move(message.descriptors.front()),
+                            .listener = std::move(lines[0]),
+                            .introduction = {.ends = ends_of(lines[2]),
+                                             .certificate_subject = std::move(lines[3]),
+                                             .relayed = lines[1] == kRelayed || lines[1] == kRelayedPlain,
+                                             .secure = lines[1] == kRelayed},
+                            .unread = std::move(lines[kLines])};
+  for (std::size_t i = kLines + 1; i < lines.size(); ++i) (arrived.unread += '\n') += lines[i];
+  return arrived;
+}
+
+}  // namespace
+
+proxy::Passed Departures::take(int fd, std::string_view listener, const proxy::Introduction& introduction,
+                               std::string_view unread) noexcept {
+  using proxy::Passed;
+  if (introduction.certificate_subject.size() + unread.size() > kMost) return Passed::NotThis;
+  try {
+    const bool sent = send_message(channel_.get(), kWord, lines_of(listener, introduction, unread), {fd});
+    return sent ? Passed::Yes : Passed::Gone;
+  } catch (...) {  // no memory
+    return Passed::NotThis;
+  }
+}
+
+void Departures::tell_held(const std::vector<std::string>& lines) noexcept {
+  (void)send_message(channel_.get(), kHeld, lines);
+}
+
+Arrivals::Arrivals(net::Executor control, net::OwnedDescriptor channel, House house)
+    : channel_(control, channel.release()), house_(std::move(house)) {
+  await_next();
+}
+
+void Arrivals::await_next() {
+  channel_.async_wait(net::asio::posix::descriptor_base::wait_read, [this](const net::ErrorCode& error) {
+    if (error) return;
+    if (read_all()) return await_next();
+    close();
+    house_.ended();
+  });
+}
+
+// False: there will be no more.
+bool Arrivals::read_all() {
+  UpgradeMessage message;
+  for (;;) {
+    const auto arrival = receive_message(channel_.native_handle(), false, message);
+    if (arrival != Arrival::Message) return arrival == Arrival::Nothing && channel_.is_open();
+    if (message.word == kWord) {
+      if (message.cut || message.lines.size() <= kLines || message.descriptors.size() != 1)
+        house_.lost();
+      else
+        house_.take(connection_of(message));
+    } else if (message.word == kHeld) {
+      house_.change_held(message.lines);
+    }
+  }
+}
+
+// What lies in a socket that was shut down for reading can still be read, and nobody can add to it.
+void Arrivals::end() {
+  if (!channel_.is_open()) return;
+  ::shutdown(channel_.native_handle(), SHUT_RD);
+  (void)read_all();
+  close();
+}
+
+void Arrivals::close() noexcept {
+  net::ErrorCode ignored;
+  channel_.close(ignored);
+}
+
+}  // namespace weir::app

@@ -1,0 +1,174 @@
+#include "weir/upgrade/takeover.hpp"
+
+#include "weir/config/cannot_start.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace weir::app {
+
+namespace {
+
+constexpr const char* kProtocol = "weir upgrade 2";
+constexpr std::size_t kNumbers = 7;
+
+template <class Number>
+bool parse(std::string_view text, Number& number) {
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  return parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size();
+}
+
+// Of this process's parent alone: what is in the environment may be old, or somebody's mistake.
+bool is_from_parent(int channel) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(channel, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == ::getppid();
+}
+
+}  // namespace
+
+std::vector<std::string> lines_of(const Legacy& legacy) {
+  return {kProtocol,
+          std::to_string(legacy.clock.count()),
+          std::to_string(legacy.table.k0),
+          std::to_string(legacy.table.k1),
+          std::to_string(legacy.shared.k0),
+          std::to_string(legacy.shared.k1),
+          std::to_string(legacy.upgraded),
+          std::to_string(legacy.failed)};
+}
+
+std::optional<Legacy> legacy_of(const std::vector<std::string>& lines) {
+  if (lines.size() != kNumbers + 1 || lines[0] != kProtocol) return std::nullopt;
+  Legacy legacy;
+  base::Duration::rep clock = 0;
+  const bool whole = parse(lines[1], clock) && parse(lines[2], legacy.table.k0) &&
+                     parse(lines[3], legacy.table.k1) && parse(lines[4], legacy.shared.k0) &&
+                     parse(lines[5], legacy.shared.k1) && parse(lines[6], legacy.upgraded) &&
+                     parse(lines[7], legacy.failed);
+  if (!whole) return std::nullopt;
+  legacy.clock = base::Duration(clock);
+  return legacy;
+}
+
+std::unique_ptr<Takeover> Takeover::of_environment() {
+  const char* said = std::getenv(kVariable);  // NOLINT(concurrency-mt-unsafe): there is one thread
+  if (said == nullptr) return nullptr;
+  int fd = -1;
+  const bool number = parse(std::string_view(said), fd) && fd > STDERR_FILENO;
+  ::unsetenv(kVariable);  // NOLINT(concurrency-mt-unsafe): likewise
+  if (!number || !is_from_parent(fd)) return nullptr;
+  ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  std::unique_ptr<Takeover> takeover(new Takeover(net::OwnedDescriptor(fd)));
+  takeover->read_inheritance();
+  return takeover;
+}
+
+void Takeover::read_inheritance() {
+  UpgradeMessage message;
+  while (receive_message(channel_.get(), true, message) == Arrival::Message) {
+    if (message.cut) {
+      const std::string why = "there are not descriptors enough for the sockets that are handed over";
+      fail(why);
+      throw CannotStart(why);
+    }
+    if (message.word == "inherited") return;
+    if (message.word == "hello") {
+      const auto legacy = legacy_of(message.lines);
+      if (!legacy) break;
+      legacy_ = *legacy;
+    } else if (message.lines.size() == 1) {
+      inherited_.push_back(
+          {std::move(message.word), std::move(message.lines[0]), std::move(message.descriptors)});
+    }
+  }
+  const std::string why = "the weir that runs hands over in a way that this one does not know: restart it";
+  fail(why);
+  throw CannotStart(why);
+}
+
+std::vector<net::ListeningSocket> Takeover::take(std::string_view word, const base::Endpoint& address) {
+  std::vector<net::ListeningSocket> taken;
+  const auto text = address.to_string();
+  for (auto& one : inherited_) {  // many sockets come in several messages
+    if (one.word != word || one.address != text) continue;
+    for (auto& each : std::exchange(one.sockets, {})) {
+      auto socket = net::ListeningSocket::inherit(each.release(), address);
+      if (socket) taken.push_back(std::move(*socket));
+    }
+  }
+  return taken;
+}
+
+std::vector<net::ListeningSocket> Takeover::take_listeners(const base::Endpoint& address) {
+  return take("listener", address);
+}
+
+std::vector<net::ListeningSocket> Takeover::take_admin(const base::Endpoint& address) {
+  return take("admin", address);
+}
+
+void Takeover::close_rest() {
+  for (const auto& one : inherited_) {
+    const auto address = base::parse_endpoint(one.address);
+    if (!one.sockets.empty() && address && address->is_unix()) files_.push_back(address->unix_path);
+  }
+  inherited_.clear();
+}
+
+void Takeover::remove_files_of_rest() noexcept {
+  for (const auto& file : files_) ::unlink(file.c_str());
+}
+
+void Takeover::fail(std::string_view why) noexcept {
+  try {
+    std::string line(why);
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    if (!send_message(channel_.get(), "failed", {std::move(line)})) return;  // nobody is there to be told
+  } catch (const std::bad_alloc&) {  // it is heard of when this process ends
+  }
+}
+
+std::optional<UpgradeMessage> Takeover::await(std::string_view word) {
+  UpgradeMessage message;
+  while (receive_message(channel_.get(), true, message) == Arrival::Message)
+    if (message.word == word) return message;
+  return std::nullopt;
+}
+
+InheritedState Takeover::await_state() {
+  InheritedState state;
+  UpgradeMessage message;
+  bool is_there = send_message(channel_.get(), "ready");
+  while (is_there && message.word != "state") {
+    is_there = receive_message(channel_.get(), true, message) == Arrival::Message;
+    if (is_there && message.word == "held")
+      std::move(message.lines.begin(), message.lines.end(), std::back_inserter(state.held));
+  }
+  if (!is_there || message.descriptors.size() != 1)
+    throw CannotStart("the weir that was to hand over is gone, or goes on");
+  state.file = std::move(message.descriptors.front());
+  return state;
+}
+
+void Takeover::await_word_to_open(const limit::Restored& restored) {
+  const auto lines = {std::to_string(restored.keys), std::to_string(restored.changed),
+                      std::to_string(restored.left_out)};
+  if (send_message(channel_.get(), "restored", lines)) (void)await("open");
+}
+
+Succession Takeover::await_succession(const std::vector<std::string>& voices) {
+  const bool told = send_message(channel_.get(), "serving", voices);
+  auto over = told ? await("over") : std::nullopt;
+  return {std::move(channel_), over ? std::move(over->lines) : std::vector<std::string>{}};
+}
+
+}  // namespace weir::app

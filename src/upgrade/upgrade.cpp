@@ -1,0 +1,196 @@
+#include "weir/upgrade/upgrade.hpp"
+
+#include "upgrade/successor.hpp"
+
+#include "weir/upgrade/held_news.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <exception>
+#include <iterator>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+#include <unistd.h>
+
+namespace weir::app {
+
+Upgrade::Upgrade(net::Executor control, House house, Log& log)
+    : control_(control), house_(std::move(house)), log_(log), channel_(control), deadline_(control) {}
+
+Upgrade::~Upgrade() {
+  if (is_under_way()) (void)end_successor(report_.successor);
+}
+
+void Upgrade::begin(const Bounds& bounds, Done done) {
+  if (done) told_.push_back(std::move(done));
+  bounds_ = bounds;
+  note(UpgradeEvent::Begun);
+}
+
+void Upgrade::abandon() {
+  if (is_under_way()) note(UpgradeEvent::Failed, "weir is to end");
+}
+
+void Upgrade::note(UpgradeEvent event, std::string why) {
+  const auto [next, act] = step(stage_, event);
+  stage_ = next;
+  perform(act, std::move(why));
+}
+
+void Upgrade::perform(UpgradeAct act, std::string why) {
+  switch (act) {
+    case UpgradeAct::None:
+      return;
+    case UpgradeAct::Start:
+      return start();
+    case UpgradeAct::Pause:
+      paused_at_ = Clock::now();
+      be_late_after(bounds_.pause, "it did not take over within upgrade_pause");
+      return house_.pause([this, attempt = attempt_] {
+        net::asio::post(control_, [this, attempt] {
+          if (attempt == attempt_) note(UpgradeEvent::Paused);
+        });
+      });
+    case UpgradeAct::SendState:
+      return send_state();
+    case UpgradeAct::LetOpen:
+      be_late_after(bounds_.pause - std::chrono::duration_cast<base::Duration>(Clock::now() - paused_at_),
+                    "it did not open within upgrade_pause");
+      if (send_message(channel_.native_handle(), "open")) return;
+      return note(UpgradeEvent::Failed);
+    case UpgradeAct::HandOver:
+      return hand_over();
+    case UpgradeAct::GiveUpAndResume:
+      give_up(std::move(why));
+      return house_.resume();
+    case UpgradeAct::GiveUp:
+      return give_up(std::move(why));
+  }
+}
+
+void Upgrade::start() {
+  ++attempt_;
+  report_ = {};
+  if (::getpid() == 1) {
+    // Of a container: the kernel ends all that is left in it with its process 1.
+    return note(UpgradeEvent::Failed,
+                "weir is process 1 of a container, which ends with it: start another container");
+  }
+  auto ends = upgrade_channel();
+  if (!ends) return note(UpgradeEvent::Failed, "the system has no descriptors left");
+  const auto started = start_successor(ends->second.get());
+  if (!started) return note(UpgradeEvent::Failed, started.error().message);
+  report_.successor = *started;
+  log_.write_always(LogLevel::Info, "upgrade: started process " + std::to_string(*started));
+  channel_.assign(ends->first.release());
+  if (!bequeath(channel_.native_handle())) return note(UpgradeEvent::Failed);
+  be_late_after(bounds_.start, "it was not ready within upgrade_timeout");
+  await_word();
+}
+
+bool Upgrade::bequeath(int channel) {
+  if (!send_message(channel, "hello", lines_of(house_.legacy()))) return false;
+  for (const auto& bequest : house_.bequests())
+    for (std::size_t at = 0; at < bequest.sockets.size(); at += kMostDescriptors) {
+      const auto last = std::min(at + kMostDescriptors, bequest.sockets.size());
+      const std::vector<int> some(bequest.sockets.begin() + static_cast<std::ptrdiff_t>(at),
+                                  bequest.sockets.begin() + static_cast<std::ptrdiff_t>(last));
+      if (!send_message(channel, bequest.word, {bequest.address}, some)) return false;
+    }
+  return send_message(channel, "inherited");
+}
+
+void Upgrade::await_word() {
+  channel_.async_wait(net::asio::posix::descriptor_base::wait_read, [this](const net::ErrorCode& error) {
+    if (error) return;
+    read_words();
+    if (is_under_way()) await_word();
+  });
+}
+
+void Upgrade::read_words() {
+  UpgradeMessage message;
+  while (is_under_way()) {
+    const auto arrival = receive_message(channel_.native_handle(), false, message);
+    if (arrival == Arrival::Nothing) return;
+    if (arrival == Arrival::End) return note(UpgradeEvent::Failed);
+    hear(message);
+  }
+}
+
+void Upgrade::hear(const UpgradeMessage& message) {
+  if (message.word == "ready") return note(UpgradeEvent::Ready);
+  if (message.word == "restored") {
+    count_restored(message.lines);
+    return note(UpgradeEvent::Restored);
+  }
+  // One that has died since would be named to whoever supervises, and nobody would serve.
+  if (message.word == "serving") {
+    voices_ = message.lines;
+    return note(has_ended(report_.successor) ? UpgradeEvent::Failed : UpgradeEvent::Serving);
+  }
+  note(UpgradeEvent::Failed, message.lines.empty() ? "it said \"" + message.word + "\"" : message.lines[0]);
+}
+
+// Of whoever tells no numbers all is taken to have gone over.
+void Upgrade::count_restored(const std::vector<std::string>& lines) {
+  std::uint64_t* const counts[] = {&report_.keys, &report_.changed, &report_.left_out};
+  for (std::size_t i = 0; i < std::min(lines.size(), std::size(counts)); ++i)
+    std::from_chars(lines[i].data(), lines[i].data() + lines[i].size(), *counts[i]);
+}
+
+// What it said meanwhile counts: a word that is there already is not late. A handler that was due already
+// when another bound was set is that bound's no more.
+void Upgrade::be_late_after(base::Duration bound, const char* at_what) {
+  deadline_.expires_after(bound);
+  deadline_.async_wait([this, at_what](const net::ErrorCode& error) {
+    if (error || !is_under_way() || deadline_.expiry() > net::Timer::clock_type::now()) return;
+    const auto before = stage_;
+    read_words();
+    if (is_under_way() && stage_ == before) note(UpgradeEvent::Failed, at_what);
+  });
+}
+
+void Upgrade::send_state() {
+  auto state = house_.state();
+  if (!state) return note(UpgradeEvent::Failed, state.error().message);
+  report_.keys = state->keys;
+  for (const auto& message : in_messages(std::move(state->held)))
+    if (!send_message(channel_.native_handle(), "held", message)) return note(UpgradeEvent::Failed);
+  if (!send_message(channel_.native_handle(), "state", {}, {state->file.get()})) note(UpgradeEvent::Failed);
+}
+
+// From here on the other one is weir: "over" comes once whoever supervises has been told.
+void Upgrade::hand_over() {
+  deadline_.cancel();
+  report_.paused = std::chrono::duration_cast<base::Duration>(Clock::now() - paused_at_);
+  house_.announce(report_.successor);
+  if (!send_message(channel_.native_handle(), "over", house_.alerts(voices_)))
+    log_.error("upgrade: the new process is gone");
+  house_.hand_over(report_, net::OwnedDescriptor(channel_.release()));
+  finish(report_);
+}
+
+void Upgrade::give_up(std::string why) {
+  deadline_.cancel();
+  std::string of;
+  if (report_.successor != 0) {
+    const auto ended = end_successor(report_.successor);
+    if (why.empty()) why = ended;
+    of = "process " + std::to_string(report_.successor) + ": ";
+  }
+  net::ErrorCode ignored;
+  channel_.close(ignored);
+  ++failed_;
+  report_.fault = std::move(why);
+  log_.write_always(LogLevel::Error, "upgrade: " + of + report_.fault + "; this weir goes on as it was");
+  finish(report_);
+}
+
+void Upgrade::finish(const UpgradeReport& report) {
+  for (const auto& done : std::exchange(told_, {}))
+    if (done) done(report);
+}
+
+}  // namespace weir::app

@@ -1,0 +1,264 @@
+#include "weir/cli/command_line.hpp"
+
+#include "cli/admin_access.hpp"
+#include "unit/config/configuration.hpp"
+
+#include "weir/server/run.hpp"
+
+#include <cstdlib>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace weir::app::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+struct Said {
+  int code;
+  std::string out;
+  std::string err;
+};
+
+Said say(std::vector<std::string> words) {
+  words.insert(words.begin(), "weir");
+  std::vector<char*> argv;
+  for (auto& word : words) argv.push_back(word.data());
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  const int code = run_command_line(static_cast<int>(argv.size()), argv.data());
+  auto out = ::testing::internal::GetCapturedStdout();
+  return {code, std::move(out), ::testing::internal::GetCapturedStderr()};
+}
+
+TEST(CommandLine, ShowsItsVersion) {
+  for (const char* way : {"version", "--version"}) {
+    SCOPED_TRACE(way);
+    EXPECT_THAT(say({way}).out,
+                testing::MatchesRegex("weir " WEIR_VERSION
+                                      "( \\(commit [0-9a-f]+, 20[0-9]{2}-[0-9]{2}-[0-9]{2}\\))?\n"));
+  }
+  EXPECT_EQ(say({"--help"}).code, 0);
+  EXPECT_THAT(say({"run", "--help"}).out, HasSubstr("--config"));
+}
+
+TEST(CommandLine, AWrongOneExitsWithTwoAndSaysWhy) {
+  const std::pair<std::vector<std::string>, std::string> wrong[] = {
+      {{},
+       "weir: no command; expected one of \"run\", \"reload\", \"upgrade\", \"check\", \"redis-check\", "
+       "\"explain\", "
+       "\"keys\", "
+       "\"top\", "
+       "\"replay\", \"echo\", \"health\", \"schema\", \"version\"\n"},
+      {{"chek"}, "weir: no command is called \"chek\"; did you mean \"check\"?\n"},
+      {{"run"}, "weir: --config is required\n"},
+      {{"run", "--confg", "a"}, "weir: The following argument was not expected: --confg\n"},
+      {{"redis-check"}, "weir: --config is required\n"},
+      {{"echo"}, "weir: --listen is required\n"},
+      {{"echo", "--listen", "nowhere"}, "weir: --listen: \"nowhere\" is not an address"},
+      {{"echo", "--listen", "a:1", "--delay", "5"}, "weir: --delay: \"5\" is not a duration"},
+      {{"echo", "--listen", "a:1", "--workers", "0"}, "weir: --workers: "},
+      {{"health", "--admin", "9900"}, "weir: --admin: \"9900\" is not an address"},
+      {{"version", "now"}, "weir: "},
+      {{"keys"}, "weir: keys: no command; expected one of \"show\", \"reset\"\n"},
+      {{"keys", "rest", "login"}, "weir: keys: no command is called \"rest\"; did you mean \"reset\"?\n"},
+      {{"keys", "show"}, "weir: rule is required\n"},
+  };
+  for (const auto& [words, sentence] : wrong) {
+    const auto said = say(words);
+    EXPECT_EQ(said.code, 2) << sentence;
+    EXPECT_THAT(said.err, StartsWith(sentence));
+    EXPECT_THAT(said.out, IsEmpty());
+  }
+}
+
+TEST(CommandLine, WhatIsTypedGoesBeforeTheFileAndTheFileBeforeWhatIsUsual) {
+  const auto access = [](const TypedAccess& typed, const Settings* file) {
+    const auto found = find_access(typed, file).value();
+    return found ? found->address.to_string() + " " + found->token : "nobody";
+  };
+  Settings file;
+  ASSERT_EQ(::unsetenv("WEIR_ADMIN_TOKEN"), 0);
+  EXPECT_EQ(access({"", ""}, nullptr), "127.0.0.1:9900 ");
+  EXPECT_EQ(access({"", ""}, &file), "nobody");
+  EXPECT_EQ(access({"[::1]:1", ""}, &file), "[::1]:1 ");
+  file.admin = {.address = *base::parse_endpoint("127.0.0.1:2"), .token = "filed"};
+  EXPECT_EQ(access({"", ""}, &file), "127.0.0.1:2 filed");
+  EXPECT_EQ(access({"[::1]:1", "typed"}, &file), "[::1]:1 typed");
+  ASSERT_EQ(::setenv("WEIR_ADMIN_TOKEN", "known", 1), 0);
+  EXPECT_EQ(access({"", ""}, &file), "127.0.0.1:2 filed");
+  EXPECT_EQ(access({"", ""}, nullptr), "127.0.0.1:9900 known");
+  EXPECT_EQ(access({"", "typed"}, nullptr), "127.0.0.1:9900 typed");
+  ASSERT_EQ(::unsetenv("WEIR_ADMIN_TOKEN"), 0);
+  EXPECT_FALSE(find_access({"9900", ""}, nullptr));
+}
+
+TEST(CommandLine, CheckShowsWhatWasUnderstood) {
+  const Folder folder;
+  const auto said = say({"check", "--config", folder.write(kFile, kLeast)});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_EQ(
+      said.out,
+      "listener 127.0.0.1:8080 plain\n"
+      "bounds: heads up to 16KiB, 16384 connections\n"
+      "    head 10s, body 30s, write 30s, idle 75s; at least 500 bytes a second over 20s\n"
+      "upstream \"api\": 127.0.0.1:9001\n"
+      "    connect 1s, of all 5s; response 30s, idle 1min, tunnel 5min, 100-continue after 1s\n"
+      "    out after 3 failures for 1s to 30s, slow start 5s\n"
+      "    sent again to 2 servers at most, 20% of requests, after 25ms at most at first, on broken late\n"
+      "route \"*\": everything -> upstream \"api\"\n"
+      "    rule \"all\": token_bucket 10/s, burst 10, per [api_key|ip], in memory\n");
+  EXPECT_THAT(said.err, HasSubstr("warning: rule \"all\""));
+}
+
+TEST(CommandLine, CheckTellsMachinesWhatWasUnderstood) {
+  const Folder folder;
+  const auto file = folder.write(kFile, with("[log]\naccess = \"none/access.log\"\n"));
+  const auto said = say({"check", "--json", "--config", file});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_THAT(said.out, StartsWith(R"({"ok":true,"mistakes":[],"warnings":[{"where":")" + file));
+  EXPECT_THAT(said.out, HasSubstr("cannot be opened: No such file or directory"));
+  EXPECT_THAT(
+      said.out,
+      HasSubstr(R"("listeners":["127.0.0.1:8080"],"upstreams":[{"name":"api","servers":["127.0.0.1:9001"]}],)"
+                R"("routes":["*"],"rules":[{"name":"all","algorithm":"token_bucket",)"
+                R"("limit":"token_bucket 10/s, burst 10","match":"everything","key":"[api_key|ip]",)"
+                R"("store":"memory","mode":"enforce"}]})"
+                "\n"));
+}
+
+TEST(CommandLine, CheckTellsMachinesEveryMistake) {
+  const Folder folder;
+  const auto file = folder.write(kFile, with("[server]\nworkers = -1\n"));
+  const auto said = say({"check", "--json", "--config", file});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_EQ(said.out, R"({"ok":false,"mistakes":[")" + file +
+                          ":12: server.workers: found -1; expected a whole number from 0 to 256\"],"
+                          "\"warnings\":[]}\n");
+}
+
+TEST(CommandLine, CheckWarnsOfAnAccessLogThatCannotBeOpened) {
+  const Folder folder;
+  const auto file = folder.write(kFile, with("[log]\naccess = \"none/access.log\"\n"));
+  const auto said = say({"check", "--config", file});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_THAT(said.err, HasSubstr(file + ": warning: log.access: " + folder.file("none/access.log") +
+                                  " cannot be opened: No such file or directory"));
+}
+
+TEST(CommandLine, StrictCheckExitsWithOneWhereThereIsAWarning) {
+  const Folder folder;
+  const auto warned = folder.write(kFile, kLeast);
+  EXPECT_EQ(say({"check", "--config", warned}).code, 0);
+  const auto said = say({"check", "--strict", "--config", warned});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.out, HasSubstr("rule \"all\""));
+  EXPECT_THAT(said.err, HasSubstr("warning: rule \"all\""));
+  const auto clean = folder.write("clean.toml", with("key = [\"ip\"]\n"));
+  EXPECT_EQ(say({"check", "--strict", "--config", clean}).code, 0);
+  const auto log = folder.write("log.toml", with("key = [\"ip\"]\n[log]\naccess = \"none/access.log\"\n"));
+  EXPECT_EQ(say({"check", "--strict", "--config", log}).code, 1);
+  const auto wrong = folder.write("wrong.toml", with("[server]\nworkers = -1\n"));
+  EXPECT_EQ(say({"check", "--strict", "--config", wrong}).code, 2);
+}
+
+TEST(CommandLine, CheckPrintsEveryMistakeAndExitsWithTwo) {
+  const Folder folder;
+  const auto file = folder.write(kFile, with("[server]\nworkers = -1\ndrian = \"1s\"\n"));
+  for (const auto* command : {"check", "run"}) {
+    const auto said = say({command, "--config", file});
+    EXPECT_EQ(said.code, 2);
+    EXPECT_THAT(said.out, IsEmpty());
+    EXPECT_EQ(said.err, file + ":12: server.workers: found -1; expected a whole number from 0 to 256\n" +
+                            file +
+                            ":13: server.drian: unknown key; did you mean \"drain\"?\n"
+                            "weir: 2 mistakes in the configuration\n");
+  }
+}
+
+// A server on a free port of loopback that reads one request and gives the answer, or none and waits.
+class OneAnswer {
+ public:
+  explicit OneAnswer(std::string answer) : listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    if (::bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 || ::listen(listener_, 1) != 0 ||
+        ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) != 0)
+      throw std::runtime_error("listen");
+    port_ = ntohs(address.sin_port);
+    if (!answer.empty()) thread_ = std::thread([this, text = std::move(answer)] { serve(text); });
+  }
+  ~OneAnswer() {
+    if (thread_.joinable()) thread_.join();
+    ::close(listener_);
+  }
+  OneAnswer(const OneAnswer&) = delete;
+  OneAnswer& operator=(const OneAnswer&) = delete;
+
+  [[nodiscard]] base::Endpoint address() const { return {"127.0.0.1", port_, ""}; }
+  [[nodiscard]] const std::string& request() {  // once it was answered
+    thread_.join();
+    return request_;
+  }
+
+ private:
+  void serve(const std::string& answer) {
+    const int client = ::accept(listener_, nullptr, nullptr);
+    char buffer[1024];
+    while (request_.find("\r\n\r\n") == std::string::npos) {
+      const auto got = ::recv(client, buffer, sizeof buffer, 0);
+      if (got <= 0) break;
+      request_.append(buffer, static_cast<std::size_t>(got));
+    }
+    (void)::send(client, answer.data(), answer.size(), MSG_NOSIGNAL);
+    ::close(client);
+  }
+
+  int listener_;
+  std::uint16_t port_ = 0;
+  std::string request_;
+  std::thread thread_;
+};
+
+TEST(Health, IsGoodWhenTheAdminListenerAnswers200) {
+  OneAnswer server("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+  EXPECT_EQ(run_health(server.address()), 0);
+  EXPECT_EQ(server.request(), "GET /healthz HTTP/1.1\r\nHost: " + server.address().to_string() +
+                                  "\r\nConnection: close\r\n\r\n");
+}
+
+TEST(Health, IsBadWhenItAnswersAnythingElse) {
+  for (const auto* answer : {"HTTP/1.1 503 Service Unavailable\r\n\r\n", "HTTP/1.1", "SSH-2.0-x 200\r\n"}) {
+    OneAnswer server(answer);
+    EXPECT_EQ(say({"health", "--admin", server.address().to_string()}).code, 1) << answer;
+  }
+}
+
+TEST(Health, IsBadWhenNobodyListens) {
+  std::uint16_t port = 0;
+  { port = OneAnswer("").address().port; }
+  const auto said = say({"health", "--admin", "127.0.0.1:" + std::to_string(port)});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.err, HasSubstr("cannot connect: Connection refused"));
+  EXPECT_EQ(say({"health", "--admin", "unix:/nowhere/weir.sock"}).code, 1);
+}
+
+TEST(Health, WaitsTwoSecondsForAnAnswerAndNoLonger) {
+  const OneAnswer silent("");
+  const auto start = std::chrono::steady_clock::now();
+  const auto said = say({"health", "--admin", silent.address().to_string()});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.err, HasSubstr("no answer within 2 seconds"));
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+}
+
+}  // namespace
+}  // namespace weir::app::test

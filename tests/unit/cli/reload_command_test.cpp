@@ -1,0 +1,28 @@
+// What weir reload says where the running weir does not know yet.
+#include "weir/cli/reload_command.hpp"
+
+#include "unit/admin/served_admin.hpp"
+
+#include <gmock/gmock.h>
+
+namespace weir::app {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+class ReloadCommandTest : public admin::ServerTest {};
+
+TEST_F(ReloadCommandTest, WhatIsBeingReadStillIsNeitherTakenNorRefused) {
+  sources_.reload = [](const std::string&, const admin::ReloadDone&) {};
+  sources_.longest_reload = std::chrono::milliseconds(1);
+  begin();
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run_reload({.address = server_->bound(), .token = {}}), 3);
+  const auto said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr(": not known yet: The file is being read still"));
+  EXPECT_THAT(said, EndsWith("the log will say what comes of it.\n"));
+}
+
+}  // namespace
+}  // namespace weir::app

@@ -1,0 +1,101 @@
+// [[alert]]: what is read, and what is said of wrong ones, to the letter.
+#include "unit/config/configuration.hpp"
+
+#include <gmock/gmock.h>
+
+namespace weir::app::test {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr const char* kRule = "[[rule]]\nname = \"login\"\nlimit = \"5/min\"\n";
+
+std::string alert(const std::string& lines) {
+  return with(std::string(kRule) + "[[alert]]\n" + lines);
+}
+std::vector<std::string> mistakes(const std::string& lines) {
+  auto found = mistakes_in(alert(lines), "weir.toml");
+  for (auto& line : found) line.erase(0, line.find("alert"));
+  return found;
+}
+constexpr const char* kHook = "webhook = \"https://hooks.example.com/weir?x=1#y\"\n";
+
+TEST(Alerts, AreReadWithTheirDefaults) {
+  const auto settings = parse_settings(
+      alert(std::string("rule = \"login\"\nrefused_above = \"100/min\"\n") + kHook), "weir.toml");
+  ASSERT_EQ(settings.alerts.size(), 1U);
+  const auto& read = settings.alerts[0];
+  EXPECT_EQ(read.name, "login");
+  EXPECT_EQ(read.on, admin::AlertOn::Refusals);
+  EXPECT_EQ(read.surge.above.count, 100U);
+  EXPECT_EQ(read.surge.lasting, base::Duration{0});
+  EXPECT_EQ(read.surge.repeat, std::chrono::hours(4));
+  EXPECT_EQ(read.webhook.address.to_string(), "hooks.example.com:443");
+  EXPECT_TRUE(read.webhook.tls);
+  EXPECT_EQ(read.webhook.target, "/weir?x=1");
+  EXPECT_EQ(read.posts.capacity(), 6U);
+  EXPECT_EQ(read.attempts, 5U);
+  EXPECT_EQ(read.timeout, std::chrono::seconds(5));
+}
+
+TEST(Alerts, ThereIsOneThingToWatch) {
+  EXPECT_THAT(mistakes(std::string("refused_above = \"1/s\"\n") + kHook),
+              ElementsAre("alert[#1]: found 0 of rule, upstream and store; expected one"));
+  EXPECT_THAT(
+      mistakes(std::string("rule = \"login\"\nupstream = \"api\"\nrefused_above = \"1/s\"\n") + kHook),
+      ElementsAre("alert[#1]: found 2 of rule, upstream and store; expected one"));
+  EXPECT_THAT(mistakes(std::string("rule = \"logon\"\nrefused_above = \"1/s\"\n") + kHook),
+              ElementsAre("alert[#1].rule: found \"logon\"; expected the name of a rule"));
+  EXPECT_THAT(mistakes(std::string("upstream = \"nobody\"\nfailures_above = \"1/s\"\n") + kHook),
+              ElementsAre("alert[#1].upstream: found \"nobody\"; expected the name of an upstream"));
+  EXPECT_THAT(mistakes(std::string("store = \"redis\"\nfailures_above = \"1/s\"\n") + kHook),
+              ElementsAre("alert[#1].store: found without a rule that has its state in Redis"));
+}
+
+TEST(Alerts, TheThresholdIsThatOfWhatIsWatched) {
+  EXPECT_THAT(mistakes(std::string("rule = \"login\"\n") + kHook),
+              ElementsAre("alert[#1].refused_above: missing; expected a rate such as \"100/min\""));
+  EXPECT_THAT(mistakes(std::string("rule = \"login\"\nfailures_above = \"1/s\"\n") + kHook),
+              ElementsAre("alert[#1].failures_above: is not of a rule; expected refused_above"));
+  EXPECT_THAT(
+      mistakes(std::string("rule = \"login\"\nrefused_above = \"5/100ms\"\n") + kHook),
+      ElementsAre("alert[#1].refused_above: found a period below a second; expected one of at least 1s"));
+}
+
+TEST(Alerts, AWebhookIsAnAddressWithoutAUser) {
+  for (const char* wrong : {"hooks.example.com", "ftp://a/b", "https://", "https://user@a/b", "https://a:0/",
+                            "https://a/ b", "https://unix:/run/x"})
+    EXPECT_THAT(
+        mistakes("rule = \"login\"\nrefused_above = \"1/s\"\nwebhook = \"" + std::string(wrong) + "\"\n"),
+        ElementsAre("alert[#1].webhook: found what is no address of a webhook; expected one such as "
+                    "\"https://hooks.example.com/weir\", at most 2048 characters, without a user"))
+        << wrong;
+  EXPECT_THAT(mistakes("rule = \"login\"\nrefused_above = \"1/s\"\nwebhook = \"http://a/b\"\nca = \"x\"\n"),
+              ElementsAre("alert[#1].ca: only of a webhook at https://"));
+  EXPECT_THAT(
+      mistakes(std::string("rule = \"login\"\nrefused_above = \"1/s\"\nauthorization = \"a\\nb\"\n") + kHook),
+      ElementsAre(
+          "alert[#1].authorization: found characters that no field may have; expected visible ASCII"));
+}
+
+TEST(Alerts, NamesAreTheirOwn) {
+  const std::string one = std::string("rule = \"login\"\nrefused_above = \"1/s\"\n") + kHook;
+  EXPECT_THAT(mistakes(one + "[[alert]]\n" + one),
+              ElementsAre("alert[#2].name: found \"login\" twice; expected a name of its own"));
+}
+
+TEST(AlertMistakes, SayWhatIsWrongWithAPortAndNeverAPassword) {
+  const auto of = [](const std::string& webhook) {
+    const auto mistakes = mistakes_in(
+        with("[[alert]]\nstore = \"redis\"\nfailures_above = \"1/s\"\nwebhook = \"" + webhook + "\"\n"));
+    return ::testing::PrintToString(mistakes);
+  };
+  EXPECT_THAT(of("http://a:99999/hook"),
+              ::testing::HasSubstr("the port 99999 is above 65535; expected one such as"));
+  EXPECT_THAT(of("https://a:b"),
+              ::testing::HasSubstr("is not a number from 0 to 65535; expected one such as"));
+  EXPECT_THAT(of("http://u:s3cret@a/"), ::testing::Not(::testing::HasSubstr("s3cret")));
+}
+
+}  // namespace
+}  // namespace weir::app::test

@@ -1,0 +1,96 @@
+// Small configurations and what comes of them, for the tests of this room.
+#pragma once
+
+#include "weir/config/settings.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace weir::app::test {
+
+inline const std::string kFile = "weir.toml";
+
+// The least that serves. Ten lines: what is added stands from line 11 on.
+inline const std::string kLeast = R"([[listener]]
+address = "127.0.0.1:8080"
+[[upstream]]
+name = "api"
+servers = ["127.0.0.1:9001"]
+[[route]]
+upstream = "api"
+[[rule]]
+name = "all"
+limit = "10/s"
+)";
+
+inline std::string with(const std::string& more) {
+  return kLeast + more;
+}
+
+// A rule "x" on line 11 with a limit on line 13, so that what is added stands from line 14 on.
+inline std::string with_rule(const std::string& more) {
+  return with("[[rule]]\nname = \"x\"\nlimit = \"10/s\"\n" + more);
+}
+
+// A rule "y" on line 13 whose state is in Redis, so that what is added stands from line 16 on.
+inline std::string leased(const std::string& more) {
+  return with("[state]\nredis = { url = \"redis://a\" }\n[[rule]]\nname = \"y\"\nstore = \"redis\"\n" + more);
+}
+
+inline std::vector<std::string> mistakes_in(const std::string& text, const std::string& file = kFile) {
+  try {
+    (void)parse_settings(text, file);
+  } catch (const ConfigError& error) {
+    return error.mistakes();
+  }
+  return {};
+}
+
+// A folder of its own that goes with its owner.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "weir-test-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
+    path_ = name;
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ / name) << text;
+    return (path_ / name).string();
+  }
+  [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// A variable of the environment for as long as it lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Variable() { ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+// The configurations that come with weir.
+inline std::string shipped(const std::string& name) {
+  return (std::filesystem::path(WEIR_TREE) / "config" / name).string();
+}
+
+inline std::string contents(const std::string& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace weir::app::test

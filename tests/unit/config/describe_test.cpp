@@ -1,0 +1,235 @@
+// The text of `weir check`.
+#include "unit/config/configuration.hpp"
+#include "unit/policy/country_file.hpp"
+
+#include <gmock/gmock.h>
+
+namespace weir::app::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// What stands below the route of that path, up to the next one.
+std::string rules_below(const std::string& route, const std::string& rule) {
+  const auto text = describe(parse_settings(
+      "[[listener]]\naddress = \"127.0.0.1:1\"\n[[route]]\nname = \"r\"\nmatch = " + route +
+          "\nrespond = {}\n[[rule]]\nname = \"x\"\nlimit = \"1/s\"\nkey = [\"ip\"]\nmatch = " + rule + "\n",
+      kFile));
+  return text.substr(text.find("route "));
+}
+
+TEST(Describe, LeavesOutRulesThatPlainlyNeverApply) {
+  const auto none = HasSubstr("no rule applies");
+  EXPECT_THAT(rules_below(R"({ path = "/a" })", R"({ path = "/b" })"), none);
+  EXPECT_THAT(rules_below(R"({ path = "/a" })", R"({ path = "/b/*" })"), none);
+  EXPECT_THAT(rules_below(R"({ path = "/b/*" })", R"({ path = "/a" })"), none);
+  EXPECT_THAT(rules_below(R"({ path = "/a/*" })", R"({ path = "/b/*" })"), none);
+  EXPECT_THAT(rules_below(R"({ methods = "GET" })", R"({ methods = ["POST", "PUT"] })"), none);
+  EXPECT_THAT(rules_below(R"({ host = "a" })", R"({ host = "b" })"), none);
+}
+
+TEST(Describe, ListsRulesThatMayApplyWithTheirCondition) {
+  const auto listed = HasSubstr("rule \"x\": token_bucket 1/s, burst 1");
+  EXPECT_THAT(rules_below(R"({ path = "/a" })", R"({ path = "/a" })"), listed);
+  EXPECT_THAT(rules_below(R"({ path = "/a/*" })", R"({ path = "/a/b" })"), listed);
+  EXPECT_THAT(rules_below(R"({ path = "/a/*" })", R"({ path = "/a/b/*" })"), listed);
+  EXPECT_THAT(rules_below(R"({ path = "/a" })", R"({ path = "~^/b" })"), Not(listed));
+  EXPECT_THAT(rules_below(R"({ path = "/a/*" })", R"({ path = "~^/b" })"), listed);
+  EXPECT_THAT(rules_below(R"({ methods = "GET" })", R"({ path = "/b" })"),
+              AllOf(listed, HasSubstr("where path /b")));
+  EXPECT_THAT(rules_below("{}", "{}"), AllOf(listed, Not(HasSubstr("where"))));
+}
+
+TEST(Describe, SaysWhatTellsClientsApart) {
+  const Folder folder;
+  policy::CountryFile countries;
+  countries.add("203.0.113.0", 24, "CH");
+  folder.write("c.mmdb", countries.bytes());
+  const auto text =
+      describe(parse_settings(with_rule("key = [\"claim:sub|ip\"]\nmatch = { country = [\"CH\", \"LI\"], "
+                                        "hours = \"22:00-06:00\", days = \"fri\", "
+                                        "timezone = \"Europe/Zurich\", query = { q = \"a b\" } }\noverrides "
+                                        "= [{ match = { path = \"/a\" }, limit = "
+                                        "\"1/s\" }]\n"
+                                        "[client]\ngeo = \"c.mmdb\"\njwt = { algorithm = \"HS256\", secret = "
+                                        "\"0123456789abcdef0123456789abcdef\" }\n"),
+                              folder.file(kFile)));
+  EXPECT_THAT(text, HasSubstr("tokens HS256\n"));
+  EXPECT_THAT(text, HasSubstr("countries by Test-Country\n"));
+  EXPECT_THAT(text, HasSubstr("per [claim:sub|ip]"));
+  EXPECT_THAT(text,
+              HasSubstr("where query q = a b, country CH LI, hours 22:00-06:00 on fri in Europe/Zurich\n"));
+  EXPECT_THAT(text, HasSubstr("override path /a: token_bucket 1/s, burst 1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("0123456789abcdef")));
+}
+
+TEST(Describe, SaysWhatARequestCosts) {
+  const auto of = [](const std::string& cost) {
+    return describe(parse_settings(with_rule("cost = " + cost + "\n"), kFile));
+  };
+  EXPECT_THAT(of("5"), HasSubstr(", cost 5\n"));
+  EXPECT_THAT(of("{ query = \"n\" }"), HasSubstr(", cost by query n, else 1\n"));
+  EXPECT_THAT(of("{ header = \"X-Cost\", scale = 100, default = 3 }"),
+              HasSubstr(", cost by header X-Cost x 100, else 3\n"));
+}
+
+TEST(Describe, SaysWhatIsReadOfBodies) {
+  const auto text = describe(parse_settings(
+      with_rule(
+          "cost = { json = \"/amount\", scale = 100 }\n"
+          "match = { path = \"/m\", body_contains = [\"Free\", \"wire transfer\"], max_body = 1000 }\n"),
+      kFile));
+  EXPECT_THAT(text, HasSubstr(", cost by json /amount x 100, else 1, reads bodies up to 64KiB\n"));
+  EXPECT_THAT(text, HasSubstr("where path /m, body with \"free\" \"wire transfer\"\n"));
+  EXPECT_THAT(
+      describe(parse_settings(with_rule("match = { body_contains = \"a\", max_body = 1000 }\n"), kFile)),
+      HasSubstr(", reads bodies up to 1000 bytes\n"));
+  EXPECT_THAT(describe(parse_settings(kLeast, kFile)), Not(HasSubstr("bodies")));
+}
+
+TEST(Describe, SaysWhatIsSoftAndElastic) {
+  const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
+  EXPECT_THAT(of("soft = \"20%\"\n"),
+              HasSubstr("rule \"x\": token_bucket 10/s, burst 10, soft up to 12, per"));
+  EXPECT_THAT(of("elastic = { limit = \"20/s\", while_load_below = 0.7 }\n"),
+              HasSubstr("burst 10, elastic token_bucket 20/s, burst 20 while load is below 0.7, per"));
+}
+
+TEST(Describe, TellsWhatAnswersSettle) {
+  const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
+  EXPECT_THAT(of("charge = { status = [\"401\", \"5xx\", \"300-303\"] }\n"),
+              HasSubstr(", in memory, charged on 401, 5xx, 300-303\n"));
+  EXPECT_THAT(of("cost = { response_header = \"X-Tokens\", reserve = 7 }\n"),
+              HasSubstr(", in memory, cost by header X-Tokens of the answer, reserve 7\n"));
+  EXPECT_THAT(of("charge = { status = \"2xx\" }\n"
+                 "cost = { response_json = \"/usage/total\", reserve = 5, scale = 100 }\n"),
+              HasSubstr(", charged on 2xx, cost by json /usage/total of the answer x 100, reserve 5\n"));
+}
+
+TEST(Describe, TellsWhatHappensWhenServersFail) {
+  EXPECT_THAT(
+      describe(parse_settings(kLeast, kFile)),
+      HasSubstr("\n    connect 1s, of all 5s; response 30s, idle 1min, tunnel 5min, 100-continue after 1s\n"
+                "    out after 3 failures for 1s to 30s, slow start 5s\n"
+                "    sent again to 2 servers at most, 20% of requests, after 25ms at most at first, "
+                "on broken late\n"));
+  const auto text =
+      describe(parse_settings(with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\", \"https://b\"]\n"
+                                   "timeouts = { connect = \"7s\", response = \"9s\", expect_continue = "
+                                   "\"9s\", total = \"20s\" }\nretry = { attempts = 1 }\n"
+                                   "health = { path = \"/\", status = [\"200-299\", \"404\"] }\n"),
+                              kFile));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "upstream \"b\": a:1 https://b:443, least_in_flight, certificates by the system's authorities"));
+  EXPECT_THAT(text, HasSubstr("connect 7s, of all 7s; response 9s, idle 1min, tunnel 5min, in all 20s\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("    nothing is sent again\n"
+                "    asked every 2s for at most 1s: down after 3 faults, back after 2 of 200-299, 404\n"));
+}
+
+TEST(Describe, TellsHowOftenNamesAreLookedUp) {
+  const auto of = [](const char* more) {
+    return describe(parse_settings(with(std::string("[[upstream]]\nname = \"b\"\n") + more), kFile));
+  };
+  EXPECT_THAT(describe(parse_settings(kLeast, kFile)), Not(HasSubstr("looked up"))) << "an address";
+  EXPECT_THAT(of("servers = [\"a:1\"]\n"), HasSubstr("\n    names looked up every 30s\n"));
+  EXPECT_THAT(of("servers = [\"[::1]:1\", \"a:1\"]\nresolve = \"0s\"\n"),
+              HasSubstr("\n    names looked up at start alone\n"));
+  EXPECT_THAT(of("servers = [\"[::1]:1\", \"unix:/a\"]\n"), Not(HasSubstr("looked up")));
+}
+
+TEST(Describe, TellsMessagesAndUpgrades) {
+  const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
+  EXPECT_THAT(of("messages = \"20/s\"\n"), HasSubstr(", in memory, messages 20/s, burst 20, else delayed\n"));
+  EXPECT_THAT(of("messages = \"2/s\"\nmessages_burst = 9\nmessages_over = \"close\"\n"),
+              HasSubstr(", messages 2/s, burst 9, else closed\n"));
+  EXPECT_THAT(of("[[route]]\nname = \"a\"\nupstream = \"api\"\nupgrade = []\n"),
+              HasSubstr("route \"a\": everything -> upstream \"api\", without upgrades\n"));
+  EXPECT_THAT(of("[[route]]\nname = \"a\"\nupstream = \"api\"\nupgrade = [\"websocket\", \"chat\"]\n"),
+              HasSubstr("upstream \"api\", may change to chat\n"));
+}
+
+TEST(Describe, TellsWhomItBelievesAndHowMuchItTakes) {
+  EXPECT_THAT(describe(parse_settings(kLeast, kFile)),
+              HasSubstr("listener 127.0.0.1:8080 plain\n"
+                        "bounds: heads up to 16KiB, 16384 connections\n"
+                        "    head 10s, body 30s, write 30s, idle 75s; at least 500 bytes a second over 20s\n"
+                        "upstream"));
+  const auto text = describe(
+      parse_settings("[server]\nmax_head = \"8KiB\"\nmax_body = \"3MiB\"\nmax_connections_per_ip = 20\n"
+                     "max_in_flight = 300\nmin_rate = 0\n[client]\ntrusted_proxies = [\"10.0.0.0/8\", "
+                     "\"unix:\"]\naddress_from = \"forwarded\"\n[[listener]]\naddress = "
+                     "\"127.0.0.1:81\"\nproxy_protocol = true\n" +
+                         kLeast,
+                     kFile));
+  EXPECT_THAT(text, HasSubstr("listener 127.0.0.1:81 plain, PROXY protocol first\n"));
+  EXPECT_THAT(text, HasSubstr("bounds: heads up to 8KiB, bodies up to 3MiB, 16384 connections, 20 of each "
+                              "address, 300 requests in flight\n"));
+  EXPECT_THAT(text, HasSubstr("idle 75s\ntrusted proxies 10.0.0.0/8 unix:, clients by Forwarded\n"));
+}
+
+TEST(Describe, TellsTheBoundsOfRoutes) {
+  EXPECT_THAT(describe(parse_settings(with("[[route]]\nname = \"a\"\nupstream = \"api\"\nmax_head = "
+                                           "\"4KiB\"\nmax_body = 1000\nhonor_upstream_retry_after = true\n"),
+                                      kFile)),
+              HasSubstr("upstream \"api\", heads up to 4KiB, bodies up to 1000 bytes, Retry-After of 429 "
+                        "stands for all\n"));
+}
+
+TEST(Describe, TellsAlertsWithoutTheirSecrets) {
+  const auto text = describe(parse_settings(
+      with("[[alert]]\nrule = \"all\"\nrefused_above = \"100/min\"\nfor = \"30s\"\n"
+           "webhook = \"https://hooks.example.com/SECRET\"\nauthorization = \"Bearer HUSH\"\n"
+           "[[alert]]\nupstream = \"api\"\nname = \"down\"\nfailures_above = \"5/s\"\nrepeat = \"0s\"\n"
+           "webhook = \"http://127.0.0.1:9093/\"\n"),
+      kFile));
+  EXPECT_THAT(text,
+              HasSubstr("alert \"all\": refusals of rule \"all\" above 100/min for 30s -> "
+                        "https://hooks.example.com:443, again every 4h, at most 6/min and 5 attempts of "
+                        "5s\n"));
+  EXPECT_THAT(text, HasSubstr("alert \"down\": failures of upstream \"api\" above 5/s -> "
+                              "http://127.0.0.1:9093, at most 6/min"));
+  EXPECT_THAT(text, Not(HasSubstr("SECRET")));
+  EXPECT_THAT(text, Not(HasSubstr("HUSH")));
+}
+
+TEST(Describe, TellsPrioritiesThatAreNotTheDefault) {
+  const auto text =
+      describe(parse_settings(with_rule("algorithm = \"leaky_bucket\"\nqueue_per_client = 3\n"
+                                        "tiers = { pro = { limit = \"20/s\", priority = 1 } }\n"
+                                        "[[route]]\nname = \"batch\"\nupstream = \"api\"\npriority = 9\n"),
+                              kFile));
+  EXPECT_THAT(text, HasSubstr("tier \"pro\": priority 1\n"));
+  EXPECT_THAT(text, HasSubstr("route \"*\": everything -> upstream \"api\"\n"));
+  EXPECT_THAT(text, HasSubstr("route \"batch\": everything -> upstream \"api\", priority 9\n"));
+  EXPECT_THAT(text, HasSubstr(", at most 3 of one client\n"));
+}
+
+TEST(Describe, SaysHowLongPlacesInRedisLast) {
+  const std::string state =
+      "store = \"redis\"\n[state]\nredis = { url = \"redis://a\", lease_time = \"3s\" }\n";
+  const auto of = [&](const std::string& rule) {
+    return describe(parse_settings(std::string(kLeast) + "[[rule]]\nname = \"y\"\n" + rule + state, kFile));
+  };
+  EXPECT_THAT(of("limit = 5\nalgorithm = \"concurrency\"\n"), HasSubstr("redis a:6379, leases of 3s\n"));
+  EXPECT_THAT(of("limit = \"5/s\"\n"), HasSubstr("redis a:6379\n"));
+}
+
+TEST(Describe, SaysHowMuchIsTakenInAdvance) {
+  const std::string state = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\n";
+  const auto of = [&](const std::string& rule) {
+    return describe(parse_settings(std::string(kLeast) + "[[rule]]\nname = \"y\"\n" + rule + state, kFile));
+  };
+  EXPECT_THAT(of("limit = \"200/s\"\nlease = \"10%\"\n"), HasSubstr(", leases up to 20"));
+  EXPECT_THAT(of("limit = \"200/s\"\nlease = \"10%\"\nsoft = \"50%\"\n"), HasSubstr(", leases up to 30"));
+  EXPECT_THAT(of("limit = \"200/s\"\nlease = 7\n"), HasSubstr(", leases up to 7"));
+  EXPECT_THAT(of("limit = \"200/s\"\n"), Not(HasSubstr("leases")));
+}
+
+}  // namespace
+}  // namespace weir::app::test

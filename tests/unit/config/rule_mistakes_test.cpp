@@ -1,0 +1,400 @@
+// Wrong configurations and what is said of each, to the letter: rules.
+#include "unit/config/wrong_configuration.hpp"
+
+#include <gmock/gmock.h>
+
+namespace weir::app::test {
+namespace {
+
+const WrongConfiguration kWrong[] = {
+    {"TierOfTwoPriorities",
+     with_rule(
+         "tiers = { pro = { limit = \"1/s\", priority = 1 } }\n[[rule]]\nname = \"y\"\nlimit = \"1/s\"\n"
+         "tiers = { pro = { limit = \"2/s\", priority = 2 } }\n"),
+     {"weir.toml:18: rule[y].tiers.pro.priority: found 2, and another rule gives this tier 1; expected one "
+      "priority for a tier"}},
+    {"QueuePerClientOfABucket",
+     with_rule("queue_per_client = 3\n"),
+     {"weir.toml:14: rule[x].queue_per_client: only of leaky_bucket; expected algorithm = \"leaky_bucket\""}},
+    {"BurstOfNoMessages",
+     with_rule("messages_burst = 3\n"),
+     {"weir.toml:14: rule[x].messages_burst: found without messages; expected messages = \"20/s\" beside "
+      "it"}},
+    {"KeyOfACookieThatNobodyHas",
+     with_rule("key = [\"cookie:a;b\", \"cookie:a b\", \"cookie:a=b\", \"cookie:a[b]\"]\n"),
+     {"weir.toml:14: rule[x].key: \"cookie:a;b\" names a cookie that no request can have: write a name "
+      "without blanks, '=' and ';'",
+      "weir.toml:14: rule[x].key: \"cookie:a b\" names a cookie that no request can have: write a name "
+      "without blanks, '=' and ';'",
+      "weir.toml:14: rule[x].key: \"cookie:a=b\" names a cookie that no request can have: write a name "
+      "without blanks, '=' and ';'"}},
+    {"OverrideWithoutAnyCondition",
+     with_rule("overrides = [{ match = {}, limit = \"1/s\" }]\n"),
+     {"weir.toml:14: rule[x].overrides[#1].match: found no condition; expected at least one, for without any "
+      "the "
+      "override stands in for the rule's own numbers, its tiers and all overrides after it"}},
+    {"StoreFailureOfMemory",
+     with_rule("on_store_failure = \"closed\"\n"),
+     {"weir.toml:14: rule[x].on_store_failure: only of a rule whose state is in Redis, for memory does not "
+      "fail; expected store = \"redis\" beside it"}},
+    {"HoldOfARate",
+     with_rule("hold = \"answer\"\n"),
+     {"weir.toml:14: rule[x].hold: only of rules that count requests under way; expected algorithm = "
+      "\"concurrency\" or \"adaptive_concurrency\""}},
+    {"RuleWithoutName",
+     with("[[rule]]\nlimit = \"1/s\"\n"),
+     {"weir.toml:11: rule[#2].name: missing; expected a string: unique; stands in headers, logs and "
+      "metrics"}},
+    {"RuleWithoutLimit",
+     with("[[rule]]\nname = \"x\"\n"),
+     {"weir.toml:11: rule[x].limit: missing; expected a rate such as \"10/s\""}},
+    {"RuleLimt",
+     with("[[rule]]\nname = \"x\"\nlimt = \"10/s\"\n"),
+     {"weir.toml:11: rule[x].limit: missing; expected a rate such as \"10/s\"",
+      "weir.toml:13: rule[x].limt: unknown key; did you mean \"limit\"?"}},
+    {"RuleTwice",
+     with("[[rule]]\nname = \"all\"\nlimit = \"1/s\"\n"),
+     {"weir.toml:12: rule[all].name: found \"all\" a second time; expected a name of its own"}},
+    {"RuleNameWithAQuote",
+     with("[[rule]]\nname = \"a\\\"b\"\nlimit = \"1/s\"\n"),
+     {"weir.toml:12: rule[a\"b].name: found \"a\"b\"; expected 1 to 128 printable ASCII characters but \" "
+      "and \\"}},
+    {"RuleNameEmpty",
+     with("[[rule]]\nname = \"\"\nlimit = \"1/s\"\n"),
+     {"weir.toml:12: rule[#2].name: found \"\"; expected 1 to 128 printable ASCII characters but \" and \\"}},
+    {"RuleNameOfUnicode",
+     with("[[rule]]\nname = \"ü\"\nlimit = \"1/s\"\n"),
+     {"weir.toml:12: rule[ü].name: found \"ü\"; expected 1 to 128 printable ASCII characters but \" and \\"}},
+    {"RuleLimitANumber",
+     with("[[rule]]\nname = \"x\"\nlimit = 10\n"),
+     {"weir.toml:13: rule[x].limit: found a whole number; expected a rate such as \"10/s\": write limit = "
+      "\"10/s\""}},
+    {"RuleLimitWithoutPeriod",
+     with("[[rule]]\nname = \"x\"\nlimit = \"10\"\n"),
+     {"weir.toml:13: rule[x].limit: \"10\" is not a rate (no '/'): write COUNT/PERIOD with a period in s, "
+      "min, h or day, as \"10/s\" or \"20/10s\""}},
+    {"RuleLimitPerMonth",
+     with("[[rule]]\nname = \"x\"\nlimit = \"10/month\"\n"),
+     {"weir.toml:13: rule[x].limit: \"10/month\" is not a rate: months differ in length; with "
+      "algorithm = \"fixed_window\" and align = \"month\" it is one, else write days"}},
+    {"RuleLimitZero",
+     with("[[rule]]\nname = \"x\"\nlimit = \"0/s\"\n"),
+     {"weir.toml:13: rule[x].limit: \"0/s\" is not a rate (the count must be from 1 to 1000000000): write "
+      "COUNT/PERIOD with a period in s, min, h or day, as \"10/s\" or \"20/10s\""}},
+    {"RuleBurstZero",
+     with_rule("burst = 0\n"),
+     {"weir.toml:14: rule[x].burst: found 0; expected at least 1, or nothing would ever pass"}},
+    {"RuleBurstNegative",
+     with_rule("burst = -1\n"),
+     {"weir.toml:14: rule[x].burst: found -1; expected a whole number from 0 to 1000000000"}},
+    {"RuleQueueOfATokenBucket",
+     with_rule("queue = 3\nmax_wait = \"1s\"\n"),
+     {"weir.toml:14: rule[x].queue: only of leaky_bucket; expected burst, or algorithm = \"leaky_bucket\"",
+      "weir.toml:15: rule[x].max_wait: only of leaky_bucket; expected algorithm = \"leaky_bucket\""}},
+    {"RuleBurstOfALeakyBucket",
+     with_rule("algorithm = \"leaky_bucket\"\nburst = 3\n"),
+     {"weir.toml:15: rule[x].burst: not of leaky_bucket; expected queue, or another algorithm"}},
+    {"RuleRefillOfGcra",
+     with_rule("algorithm = \"gcra\"\nrefill = \"continuous\"\n"),
+     {"weir.toml:15: rule[x].refill: only of token_bucket; expected algorithm = \"token_bucket\""}},
+    {"RuleAlgorithmUnknown",
+     with_rule("algorithm = \"tokenbucket\"\n"),
+     {"weir.toml:14: rule[x].algorithm: found \"tokenbucket\"; did you mean \"token_bucket\"?"}},
+    {"RuleKeyAString",
+     with_rule("key = \"ip\"\n"),
+     {"weir.toml:14: rule[x].key: found a string; expected a list of strings: write key = [\"ip\"]"}},
+    {"RuleKeyCountry",
+     with_rule("key = [\"ip|country\"]\n"),
+     {"weir.toml:14: rule[x].key: nothing says where addresses are; expected [client] geo = "
+      "\"GeoLite2-Country.mmdb\""}},
+    {"RuleKeyClaim",
+     with_rule("key = [\"claim:sub\"]\n"),
+     {"weir.toml:14: rule[x].key: nothing says how tokens are verified; expected [client] jwt = { … }"}},
+    {"RuleKeyCertificate",
+     with_rule("key = [\"cert:subject\"]\n"),
+     {"weir.toml:14: rule[x].key: no listener asks for certificates; expected [[listener]] tls = { client_ca "
+      "= "
+      "\"ca.crt\" }"}},
+    {"RuleOnMissing",
+     with_rule("on_missing = \"skp\"\n"),
+     {"weir.toml:14: rule[x].on_missing: found \"skp\"; did you mean \"skip\"?"}},
+    {"RuleTierWithoutLimit",
+     with_rule("tiers = { free = { burst = 3 } }\n"),
+     {"weir.toml:14: rule[x].tiers.free.limit: missing; expected a rate such as \"10/s\""}},
+    {"RuleTierANumber",
+     with_rule("tiers = { free = 5 }\n"),
+     {"weir.toml:14: rule[x].tiers.free: found a whole number; expected a table such as { limit = \"10/s\" "
+      "}"}},
+    {"RuleTierUnknownKey",
+     with_rule("tiers = { free = { limit = \"1/s\", brust = 3 } }\n"),
+     {"weir.toml:14: rule[x].tiers.free.brust: unknown key; did you mean \"burst\"?"}},
+    {"RuleOverrideWithoutMatch",
+     with_rule("overrides = [{ limit = \"1/s\" }]\n"),
+     {"weir.toml:14: rule[x].overrides[#1].match: missing; expected a table"}},
+    {"RuleCostZero",
+     with_rule("cost = 0\n"),
+     {"weir.toml:14: rule[x].cost: found 0; expected a whole number from 1 to 2147483648"}},
+    {"RuleCostTooLarge",
+     with_rule("cost = 2147483649\n"),
+     {"weir.toml:14: rule[x].cost: found 2147483649; expected a whole number from 1 to 2147483648"}},
+    {"RuleCostFromNoPointer",
+     with_rule("cost = { json = \"amount\" }\n"),
+     {"weir.toml:14: rule[x].cost.json: found \"amount\"; expected a JSON pointer (RFC 6901) such as "
+      "\"/amount\" or \"/items/0/price\""}},
+    {"RuleCostFromAPointerWithALooseTilde",
+     with_rule("cost = { json = \"/a~2\" }\n"),
+     {"weir.toml:14: rule[x].cost.json: found \"/a~2\"; expected a JSON pointer (RFC 6901) such as "
+      "\"/amount\" or \"/items/0/price\""}},
+    {"RuleCostFromAPointerThatNeedsEscaping",
+     with_rule("cost = { json = '/a\"' }\n"),
+     {"weir.toml:14: rule[x].cost.json: found \"/a\"\"; expected a JSON pointer (RFC 6901) such as "
+      "\"/amount\" or \"/items/0/price\""}},
+    {"RuleCostFromAVastBody",
+     with_rule("cost = { json = \"/a\", max_body = \"17MiB\" }\n"),
+     {"weir.toml:14: rule[x].cost.max_body: found 17825792 bytes; expected 1 byte to 16MiB, for such bodies "
+      "are held in memory"}},
+    {"RuleCostFromAHeaderOfABody",
+     with_rule("cost = { header = \"X-Cost\", max_body = \"1KiB\" }\n"),
+     {"weir.toml:14: rule[x].cost.max_body: only of a cost that is read from the body; expected json"}},
+    {"RuleCostFromAnAnswerWithoutReserve",
+     with_rule("cost = { response_header = \"X-Cost\" }\n"),
+     {"weir.toml:14: rule[x].cost.reserve: missing; expected a whole number: what is charged until the "
+      "answer "
+      "tells"}},
+    {"RuleCostReserveFromNowhere",
+     with_rule("cost = { reserve = 5 }\n"),
+     {"weir.toml:14: rule[x].cost: found no place; expected one: { response_header = \"…\", reserve = n } or "
+      "{ "
+      "response_json = \"…\", reserve = n }"}},
+    {"RuleCostFromTwoPlacesOfTheAnswer",
+     with_rule("cost = { response_header = \"X-Cost\", response_json = \"/cost\", reserve = 5 }\n"),
+     {"weir.toml:14: rule[x].cost: found two places; expected one: { response_header = \"…\", reserve = n } "
+      "or { "
+      "response_json = \"…\", reserve = n }"}},
+    {"RuleCostFromAnAnswerAndTheRequest",
+     with_rule("cost = { response_header = \"X-Cost\", reserve = 5, default = 3 }\n"),
+     {"weir.toml:14: rule[x].cost.default: found beside a cost that the answer tells; expected reserve = n, "
+      "and "
+      "nothing of the request"}},
+    {"RuleCostReserveNothing",
+     with_rule("cost = { response_header = \"X-Cost\", reserve = 0 }\n"),
+     {"weir.toml:14: rule[x].cost.reserve: found 0; expected a whole number from 1 to 2147483648"}},
+    {"RuleCostNoPointer",
+     with_rule("cost = { response_json = \"usage.total\", reserve = 5 }\n"),
+     {"weir.toml:14: rule[x].cost.response_json: found \"usage.total\"; expected a JSON pointer such as "
+      "\"/usage/total_tokens\""}},
+    {"RuleCostFaultyPointer",
+     with_rule("cost = { response_json = \"/a~2\", reserve = 5 }\n"),
+     {"weir.toml:14: rule[x].cost.response_json: found \"/a~2\"; expected a JSON pointer such as "
+      "\"/usage/total_tokens\""}},
+    {"RuleCostBoundOfAHeader",
+     with_rule("cost = { response_header = \"X-Cost\", reserve = 5, max_body = \"1KiB\" }\n"),
+     {"weir.toml:14: rule[x].cost.max_body: only of response_json; a header needs no bound"}},
+    {"RuleCostBoundTooLarge",
+     with_rule("cost = { response_json = \"/a\", reserve = 5, max_body = \"17MiB\" }\n"),
+     {"weir.toml:14: rule[x].cost.max_body: found 17825792 bytes; expected 1 to 16MiB, for so much of each "
+      "answer is copied"}},
+    {"RuleCostFromNowhere",
+     with_rule("cost = { default = 2 }\n"),
+     {"weir.toml:14: rule[x].cost: found no place; expected one: { header = \"…\" }, { query = \"…\" } or "
+      "{ json = \"/…\" }"}},
+    {"RuleCostFromTwoPlaces",
+     with_rule("cost = { header = \"a\", query = \"b\" }\n"),
+     {"weir.toml:14: rule[x].cost: found several places; expected one: { header = \"…\" }, { query = \"…\" } "
+      "or { json = \"/…\" }"}},
+    {"RuleCostFromNoHeader",
+     with_rule("cost = { header = \"X Cost\" }\n"),
+     {"weir.toml:14: rule[x].cost.header: found \"X Cost\"; expected a name such as \"X-Cost\""}},
+    {"RuleCostDefaultAndScale",
+     with_rule("cost = { query = \"n\", default = 0, scale = 0 }\n"),
+     {"weir.toml:14: rule[x].cost.default: found 0; expected a whole number from 1 to 2147483648",
+      "weir.toml:14: rule[x].cost.scale: found 0; expected a whole number from 1 to 1000000000"}},
+    {"RuleCostKey",
+     with_rule("cost = { haeder = \"X-Cost\" }\n"),
+     {"weir.toml:14: rule[x].cost.haeder: unknown key; did you mean \"header\"?"}},
+    {"RuleCostAString",
+     with_rule("cost = \"1\"\n"),
+     {"weir.toml:14: rule[x].cost: found a string; expected a whole number from 1 to 2147483648"}},
+    {"RuleStoreWithoutRedis",
+     with_rule("store = \"redis\"\n"),
+     {"weir.toml:14: rule[x].store: found \"redis\" without a Redis; expected [state] redis = { url = "
+      "\"redis://…\" }"}},
+    {"RuleStatus",
+     with_rule("status = 200\n"),
+     {"weir.toml:14: rule[x].status: found 200; expected a whole number from 400 to 599"}},
+    {"RuleMode",
+     with_rule("mode = \"shado\"\n"),
+     {"weir.toml:14: rule[x].mode: found \"shado\"; did you mean \"shadow\"?"}},
+    {"RuleChargeNothing",
+     with_rule("charge = {}\n"),
+     {"weir.toml:14: rule[x].charge.status: missing; expected a string or a list of strings"}},
+    {"RuleChargeNoStatus",
+     with_rule("charge = { status = [] }\n"),
+     {"weir.toml:14: rule[x].charge.status: found none; expected at least one status such as \"401\""}},
+    {"RuleChargeWrongStatuses",
+     with_rule("charge = { status = [\"40\", \"6xx\", \"504-500\", \"401\"] }\n"),
+     {"weir.toml:14: rule[x].charge.status: found \"40\"; expected a status such as \"401\", a class such as "
+      "\"5xx\", or a range such as \"500-504\", from 100 to 599",
+      "weir.toml:14: rule[x].charge.status: found \"6xx\"; expected a status such as \"401\", a class such "
+      "as "
+      "\"5xx\", or a range such as \"500-504\", from 100 to 599",
+      "weir.toml:14: rule[x].charge.status: found \"504-500\", which ends before it begins; expected a "
+      "status "
+      "such as \"401\", a class such as \"5xx\", or a range such as \"500-504\", from 100 to 599"}},
+    {"RuleChargeOfAQueue",
+     with_rule("algorithm = \"leaky_bucket\"\ncharge = { status = \"5xx\" }\n"),
+     {"weir.toml:15: rule[x].charge: found beside leaky_bucket, whose departures are over when the answer "
+      "comes; "
+      "expected another algorithm, in a rule of its own beside the queue"}},
+    {"RuleSettledCostOfConcurrency",
+     with("[[rule]]\nname = \"x\"\nlimit = 3\nalgorithm = \"concurrency\"\n"
+          "cost = { response_header = \"X-Cost\", reserve = 1 }\n"),
+     {"weir.toml:15: rule[x].cost: found beside an algorithm that counts what is under way, which every "
+      "answer "
+      "gives back; expected one that counts over time"}},
+    {"RuleSoftWithoutPercent",
+     with_rule("soft = \"10\"\n"),
+     {"weir.toml:14: rule[x].soft: found \"10\"; expected a share from \"1%\" to \"100%\""}},
+    {"RuleSoftTooMuch",
+     with_rule("soft = \"101%\"\n"),
+     {"weir.toml:14: rule[x].soft: found \"101%\"; expected a share from \"1%\" to \"100%\""}},
+    {"RuleSoftLessThanOne",
+     with_rule("soft = \"5%\"\n"),
+     {"weir.toml:14: rule[x].soft: found \"5%\" of 10, which is less than one request; expected a larger "
+      "share"}},
+    {"RuleSoftANumber",
+     with_rule("soft = 0.1\n"),
+     {"weir.toml:14: rule[x].soft: found a fraction; expected a string"}},
+    {"RuleElasticWithoutLoad",
+     with_rule("elastic = { limit = \"20/s\" }\n"),
+     {"weir.toml:14: rule[x].elastic.while_load_below: missing; expected a share of the load from 0.01 to 1, "
+      "such "
+      "as 0.7"}},
+    {"RuleElasticLoad",
+     with_rule("elastic = { limit = \"20/s\", while_load_below = 70 }\n"),
+     {"weir.toml:14: rule[x].elastic.while_load_below: found a number out of range; expected a share of the "
+      "load "
+      "from 0.01 to 1, such as 0.7"}},
+    {"RuleElasticLoadAString",
+     with_rule("elastic = { limit = \"20/s\", while_load_below = \"70%\" }\n"),
+     {"weir.toml:14: rule[x].elastic.while_load_below: found a string; expected a share of the load from "
+      "0.01 to "
+      "1, such as 0.7"}},
+    {"RuleElasticLower",
+     with_rule("elastic = { limit = \"599/min\", while_load_below = 0.5 }\n"),
+     {"weir.toml:14: rule[x].elastic.limit: found a lower rate than the limit it is to raise, 10/s"}},
+    {"RuleElasticLimit",
+     with_rule("elastic = { limit = \"20\", while_load_below = 1 }\n"),
+     {"weir.toml:14: rule[x].elastic.limit: \"20\" is not a rate (no '/'): write COUNT/PERIOD with a period "
+      "in s, "
+      "min, h or day, as \"10/s\" or \"20/10s\""}},
+    {"RuleElasticBurst",
+     with_rule("elastic = { limit = \"20/s\", burst = 9, while_load_below = 0.5 }\n"),
+     {"weir.toml:14: rule[x].elastic.burst: found less than what it is to raise, 10"}},
+    {"RuleElasticAndSoft",
+     with_rule("soft = \"10%\"\nelastic = { limit = \"20/s\", while_load_below = 0.5 }\n"),
+     {"weir.toml:15: rule[x].elastic: found beside soft; expected one of them"}},
+    {"RuleLease",
+     with_rule("lease = 10\n"),
+     {"weir.toml:14: rule[x].lease: found in a rule whose state is here, where nothing is a trip away; "
+      "expected store = \"redis\""}},
+    {"RuleLeaseBesideABurstThatIsWrong",
+     leased("limit = \"1/day\"\nburst = 60000\nlease = \"10%\"\n"),
+     {"weir.toml:16: rule[y].limit: a capacity of 60000 takes over 100 years to fill at 1/day: lower it or "
+      "raise the rate"}},
+    {"RuleLeaseTooMuch",
+     leased("limit = \"100/s\"\nlease = \"26%\"\n"),
+     {"weir.toml:17: rule[y].lease: found \"26%\"; expected a share from \"1%\" to \"25%\", or a number up "
+      "to "
+      "a quarter of the limit, or of the burst, 25"}},
+    {"RuleLeaseNumber",
+     leased("limit = \"100/s\"\nlease = 26\n"),
+     {"weir.toml:17: rule[y].lease: found 26; expected a share from \"1%\" to \"25%\", or a number up to a "
+      "quarter of the limit, or of the burst, 25"}},
+    {"RuleLeaseBelowTheCost",
+     leased("limit = \"100/s\"\nlease = 19\ncost = 10\n"),
+     {"weir.toml:17: rule[y].lease: found 19, which is less than two requests of cost 10 and saves "
+      "no trip; expected more, or no lease"}},
+    {"RuleLeaseTooLittle",
+     leased("limit = \"10/s\"\nlease = \"10%\"\n"),
+     {"weir.toml:17: rule[y].lease: found \"10%\" of 10, which is less than two units and saves no trip; "
+      "expected more, or no lease"}},
+    {"RuleLeaseOfAQueue",
+     leased("limit = \"100/s\"\nlease = 10\nalgorithm = \"leaky_bucket\"\n"),
+     {"weir.toml:17: rule[y].lease: found beside leaky_bucket, whose departures are promised one after "
+      "another; expected token_bucket, gcra, fixed_window or sliding_window"}},
+    {"RuleLeaseOfALog",
+     leased("limit = \"100/s\"\nlease = 10\nalgorithm = \"sliding_log\"\n"),
+     {"weir.toml:17: rule[y].lease: found beside sliding_log, which enters each request at its own instant; "
+      "expected sliding_window"}},
+    {"RuleLeaseOfSteps",
+     leased("limit = \"100/s\"\nlease = 10\nrefill = \"stepwise\"\n"),
+     {"weir.toml:17: rule[y].lease: found beside refill = \"stepwise\", whose periods begin when the bucket "
+      "is "
+      "first drawn on; expected refill = \"continuous\""}},
+    {"RuleLeaseOfConcurrency",
+     leased("limit = 100\nlease = 10\nalgorithm = \"concurrency\"\n"),
+     {"weir.toml:17: rule[y].lease: found beside an algorithm that counts what is under way; expected one "
+      "that "
+      "counts over time"}},
+    {"RuleLeaseInShadow",
+     leased("limit = \"100/s\"\nlease = 10\nmode = \"shadow\"\n"),
+     {"weir.toml:17: rule[y].lease: found in a shadow rule, which has to charge what enforcing would have "
+      "charged, and when; expected mode = \"enforce\""}},
+    {"RuleLeaseAndElastic",
+     leased("limit = \"100/s\"\nlease = 10\nelastic = { limit = \"200/s\", while_load_below = 0.5 }\n"),
+     {"weir.toml:17: rule[y].lease: found beside elastic, its own or a tier's or an override's, whose two "
+      "limits have to count alike; expected one of them"}},
+    {"RuleLeaseAndElasticOfATier",
+     leased("limit = \"100/s\"\nlease = 10\n"
+            "tiers.pro = { limit = \"100/s\", elastic = { limit = \"200/s\", while_load_below = 0.5 } }\n"),
+     {"weir.toml:17: rule[y].lease: found beside elastic, its own or a tier's or an override's, whose two "
+      "limits have to count alike; expected one of them"}},
+    {"RuleLeaseAndElasticOfAnOverride",
+     leased("limit = \"100/s\"\nlease = 10\noverrides = [{ match = { path = \"/x\" }, limit = \"100/s\", "
+            "elastic = { limit = \"200/s\", while_load_below = 0.5 } }]\n"),
+     {"weir.toml:17: rule[y].lease: found beside elastic, its own or a tier's or an override's, whose two "
+      "limits have to count alike; expected one of them"}},
+    {"RuleLeaseAndCharge",
+     leased("limit = \"100/s\"\nlease = 10\ncharge = { status = [\"401\"] }\n"),
+     {"weir.toml:17: rule[y].lease: found beside a cost or charge that the answer tells, which is settled "
+      "where "
+      "it was charged; expected one of them"}},
+    {"VariableUnset",
+     with_rule("body = \"${WEIR_TEST_UNSET}\"\n"),
+     {"weir.toml:14: rule[x].body: environment variable WEIR_TEST_UNSET is not set; set it, or write "
+      "${WEIR_TEST_UNSET:-text} for a default"}},
+    {"VariableUnclosed",
+     with_rule("body = \"${WEIR_TEST_UNSET\"\n"),
+     {"weir.toml:14: rule[x].body: \"${\" without \"}\"; expected ${NAME} or ${NAME:-text}"}},
+    {"VariableOfNoName",
+     with_rule("body = \"${1A}\"\n"),
+     {"weir.toml:14: rule[x].body: \"${1A}\" names no environment variable; expected ${NAME} or "
+      "${NAME:-text}"}},
+};
+
+class RuleMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
+
+TEST_P(RuleMistakes, NamesFileLineKeyAndWhatWasExpected) {
+  EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
+}
+
+// Their numbers are 16 bits: one more shared the counts of the first.
+TEST(Variants, AreAsManyAsHaveANumber) {
+  const auto with_overrides = [](std::size_t count) {
+    std::string text = "overrides = [";
+    for (std::size_t i = 0; i < count; ++i) text += "{match={path=\"/\"},limit=\"1/s\"},";
+    return with_rule(text + "]\ntiers = { a = { limit = \"1/s\" } }\n");
+  };
+  EXPECT_THAT(
+      mistakes_in(with_overrides(65'534)),
+      ::testing::ElementsAre("weir.toml:14: rule[x].overrides: found 65535 tiers and overrides; expected at "
+                             "most 65534 of a rule"));
+  EXPECT_THAT(mistakes_in(with_overrides(65'533)), ::testing::IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(App, RuleMistakes, ::testing::ValuesIn(kWrong),
+                         [](const auto& wrong) { return wrong.param.name; });
+
+}  // namespace
+}  // namespace weir::app::test

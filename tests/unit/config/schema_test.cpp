@@ -1,0 +1,189 @@
+// Laws over every key that the schema declares, wherever it stands.
+#include "config/schema/schema.hpp"
+
+#include "unit/config/configuration.hpp"
+
+#include <random>
+
+#include <gmock/gmock.h>
+
+namespace weir::app::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// How to open each table, so that a key may follow, and how messages call it.
+struct Door {
+  const TableSpec* spec;
+  std::string path;
+  std::string opening;
+};
+
+const std::vector<Door>& doors() {
+  static const std::vector<Door> kDoors = {
+      {&schema::kServer, "server.", "[server]\n"},
+      {&schema::kLog, "log.", "[log]\n"},
+      {&schema::kAdmin, "admin.", "[admin]\n"},
+      {&schema::kListener, "listener[#2].", "[[listener]]\n"},
+      {&schema::kTls, "listener[#2].tls.", "[[listener]]\naddress = \"127.0.0.1:0\"\n[listener.tls]\n"},
+      {&schema::kCertificate, "listener[#2].tls.certificates[#1].",
+       "[[listener]]\naddress = \"127.0.0.1:0\"\n[[listener.tls.certificates]]\n"},
+      {&schema::kClient, "client.", "[client]\n"},
+      {&schema::kApiKeySource, "client.api_key.", "[client.api_key]\n"},
+      {&schema::kSource, "client.user.", "[client.user]\n"},
+      {&schema::kJwt, "client.jwt.", "[client.jwt]\n"},
+      {&schema::kState, "state.", "[state]\n"},
+      {&schema::kMemory, "state.memory.", "[state.memory]\n"},
+      {&schema::kRedis, "state.redis.", "[state.redis]\n"},
+      {&schema::kRedisTls, "state.redis.tls.", "[state.redis]\nurl = \"rediss://a\"\n[state.redis.tls]\n"},
+      {&schema::kUpstream, "upstream[#2].", "[[upstream]]\n"},
+      {&schema::kServerOfUpstream, "upstream[u].servers[#1].",
+       "[[upstream]]\nname = \"u\"\n[[upstream.servers]]\n"},
+      {&schema::kTimeouts, "upstream[u].timeouts.",
+       "[[upstream]]\nname = \"u\"\nservers = [\"a:1\"]\n[upstream.timeouts]\n"},
+      {&schema::kEject, "upstream[u].eject.",
+       "[[upstream]]\nname = \"u\"\nservers = [\"a:1\"]\n[upstream.eject]\n"},
+      {&schema::kHealth, "upstream[u].health.",
+       "[[upstream]]\nname = \"u\"\nservers = [\"a:1\"]\n[upstream.health]\n"},
+      {&schema::kRetry, "upstream[u].retry.",
+       "[[upstream]]\nname = \"u\"\nservers = [\"a:1\"]\n[upstream.retry]\n"},
+      {&schema::kRoute, "route[#2].", "[[route]]\n"},
+      {&schema::kRespond, "route[#2].respond.", "[[route]]\n[route.respond]\n"},
+      {&schema::kMatch, "route[#2].match.", "[[route]]\n[route.match]\n"},
+      {&schema::kMatch, "rule[x].match.not.", "[[rule]]\nname = \"x\"\n[rule.match.not]\n"},
+      {&schema::kRule, "rule[#2].", "[[rule]]\n"},
+      {&schema::kCost, "rule[x].cost.", "[[rule]]\nname = \"x\"\n[rule.cost]\n"},
+      {&schema::kCharge, "rule[x].charge.", "[[rule]]\nname = \"x\"\n[rule.charge]\n"},
+      {&schema::kElastic, "rule[x].elastic.", "[[rule]]\nname = \"x\"\n[rule.elastic]\n"},
+      {&schema::kTier, "rule[x].tiers.free.", "[[rule]]\nname = \"x\"\n[rule.tiers.free]\n"},
+      {&schema::kOverride, "rule[x].overrides[#1].", "[[rule]]\nname = \"x\"\n[[rule.overrides]]\n"},
+  };
+  return kDoors;
+}
+
+std::vector<std::string> mistakes_behind(const Door& door, const std::string& key, const std::string& value) {
+  return mistakes_in(with(door.opening + key + " = " + value + "\n"));
+}
+
+std::string literal(const KeySpec& key) {
+  const std::string text(key.fallback);
+  switch (key.kind) {
+    case Kind::Bool:
+    case Kind::Whole:
+    case Kind::Mixed:
+      return text;
+    case Kind::Texts: {
+      std::string list = "[\"" + text + "\"]";
+      for (auto space = list.find(' '); space != std::string::npos; space = list.find(' ', space + 4))
+        list.replace(space, 1, "\", \"");
+      return list;
+    }
+    default:
+      return "\"" + text + "\"";
+  }
+}
+
+TEST(Schema, RefusesWhatNoTableKnows) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz_";
+  for (const auto& door : doors()) {
+    for (int i = 0; i < 40; ++i) {
+      std::string word(1 + random() % 12, 'a');
+      for (auto& c : word) c = kLetters[random() % kLetters.size()];
+      if (door.spec->find(word) != nullptr) continue;
+      EXPECT_THAT(mistakes_behind(door, word, "1"),
+                  Contains(HasSubstr(": " + door.path + word + ": unknown key; ")));
+    }
+  }
+}
+
+TEST(Schema, GuessesWhatWasMeant) {
+  for (const auto& door : doors()) {
+    for (const auto& key : door.spec->keys) {
+      if (key.name.size() < 4) continue;
+      auto word = std::string(key.name);
+      word.erase(2, 1);
+      if (door.spec->find(word) != nullptr) continue;
+      EXPECT_THAT(mistakes_behind(door, word, "1"),
+                  Contains(HasSubstr(door.path + word + ": unknown key; did you mean \"" +
+                                     std::string(key.name) + "\"?")));
+    }
+  }
+}
+
+TEST(Schema, RefusesADateForEveryKey) {
+  for (const auto& door : doors())
+    for (const auto& key : door.spec->keys) {
+      if (!key.instead.empty()) continue;
+      const auto path = door.path + std::string(key.name) + ": ";
+      // The name of an element is what messages call it, unless it is no string.
+      EXPECT_THAT(
+          mistakes_behind(door, std::string(key.name), "1979-05-27"),
+          Contains(AllOf(HasSubstr(path), HasSubstr("found a date or time"), HasSubstr("; expected "))));
+    }
+}
+
+TEST(Schema, SaysWhereAKeyBelongsThatIsAnotherTables) {
+  int refused = 0;
+  for (const auto& door : doors())
+    for (const auto& key : door.spec->keys) {
+      if (key.instead.empty()) continue;
+      EXPECT_THAT(mistakes_behind(door, std::string(key.name), "1"),
+                  Contains(HasSubstr(door.path + std::string(key.name) + ": unknown key here; write " +
+                                     std::string(key.instead))));
+      ++refused;
+    }
+  EXPECT_GT(refused, 0);
+}
+
+TEST(Schema, EveryDefaultIsAValueThatItsKeyTakes) {
+  for (const auto& door : doors())
+    for (const auto& key : door.spec->keys) {
+      if (key.fallback.empty()) continue;
+      EXPECT_THAT(mistakes_behind(door, std::string(key.name), literal(key)),
+                  Not(Contains(HasSubstr(door.path + std::string(key.name) + ": "))))
+          << literal(key);
+    }
+}
+
+TEST(Schema, SaysOfEveryKeyWhatItIsFor) {
+  for (const auto& door : doors())
+    for (const auto& key : door.spec->keys)
+      EXPECT_TRUE(!key.about.empty() || !key.instead.empty()) << key.name;
+}
+
+TEST(Schema, RefusesAtTheTopAndInTheKeysFile) {
+  EXPECT_THAT(mistakes_in("rules = 1\n" + kLeast),
+              Contains("weir.toml:1: rules: unknown key; did you mean \"rule\"?"));
+  const Folder folder;
+  const auto keys = folder.write("keys.toml", "[[key]]\nkey = \"a\"\nteir = \"free\"\n");
+  EXPECT_THAT(mistakes_in(with("[client]\nkeys = \"keys.toml\"\n"), folder.file(kFile)),
+              ::testing::ElementsAre(keys + ":3: key[#1].teir: unknown key; did you mean \"tier\"?"));
+}
+
+// config/weir.toml is the reference that people copy from: it shows every key of this version, with its
+// default.
+TEST(Schema, IsShownWholeInTheReferenceConfiguration) {
+  const auto text = contents(shipped("weir.toml"));
+  ASSERT_THAT(text, Not(IsEmpty()));
+  for (const auto& door : doors())
+    for (const auto& key : door.spec->keys) {
+      if (!key.instead.empty()) continue;
+      const auto name = std::string(key.name);
+      const bool table = text.find("[" + name + "]") != std::string::npos ||
+                         text.find("." + name + "]") != std::string::npos;
+      const bool bare = text.find(name + " = ") != std::string::npos;
+      EXPECT_TRUE(table || bare) << door.path << name;
+      if (key.fallback.empty() || key.kind == Kind::Texts || name == "bearer" || name == "max_keys") continue;
+      EXPECT_THAT(text, HasSubstr(name + " = " + literal(key))) << door.path << name;
+    }
+}
+
+}  // namespace
+}  // namespace weir::app::test

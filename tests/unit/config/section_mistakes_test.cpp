@@ -1,0 +1,399 @@
+// Wrong configurations and what is said of each, to the letter: the server, its clients and its state.
+#include "unit/config/wrong_configuration.hpp"
+
+#include <gmock/gmock.h>
+
+namespace weir::app::test {
+namespace {
+
+const WrongConfiguration kWrong[] = {
+    {"SyntaxOfAString",
+     "[server]\nworkers = \"two\n",
+     {"weir.toml:2: found a quote that is not closed on its line; write workers = \"two\""}},
+    {"SyntaxOfAKey",
+     "[server]\nworkers\n",
+     {"weir.toml:2: found no = behind workers; write workers = value"}},
+    {"KeyTwice",
+     "[server]\nworkers = 1\nworkers = 2\n",
+     {"weir.toml:3: found the key workers a second time; keep one of the two lines"}},
+    {"EmptyFile",
+     "",
+     {"weir.toml:1: listener: missing; expected at least one [[listener]] with an address",
+      "weir.toml:1: route: missing; expected at least one [[route]], or what listeners accept leads "
+      "nowhere"}},
+    {"NoRoute",
+     "[[listener]]\naddress = \"127.0.0.1:0\"\n",
+     {"weir.toml:1: route: missing; expected at least one [[route]], or what listeners accept leads "
+      "nowhere"}},
+    {"NoListener",
+     "[[upstream]]\nname = \"api\"\nservers = [\"a:1\"]\n[[route]]\nupstream = \"api\"\n",
+     {"weir.toml:1: listener: missing; expected at least one [[listener]] with an address"}},
+    {"TableInPlaceOfList",
+     "listener = { address = \"127.0.0.1:0\" }\nroute = []\n",
+     {"weir.toml:1: listener: found a table; expected a list of tables: write [[listener]] in place of "
+      "[listener]",
+      "weir.toml:2: route: missing; expected at least one [[route]], or what listeners accept leads "
+      "nowhere"}},
+    {"Misspelt",
+     "[[listeners]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = {}\n",
+     {"weir.toml:1: listeners: unknown key; write [[listener]] in place of [[listeners]]",
+      "weir.toml:1: listener: missing; expected at least one [[listener]] with an address"}},
+    {"ServerIsAList",
+     "server = []\n[[listener]]\naddress = \"a:1\"\n[[route]]\nrespond = {}\n",
+     {"weir.toml:1: server: found a list; expected a table"}},
+    {"UnknownKeyFarFromAll",
+     with("[admin]\naddress = \"127.0.0.1:1\"\nzzzzzzzz = 1\n"),
+     {"weir.toml:13: admin.zzzzzzzz: unknown key; expected one of \"address\", \"token\", \"top\""}},
+    {"WorkersNegative",
+     with("[server]\nworkers = -1\n"),
+     {"weir.toml:12: server.workers: found -1; expected a whole number from 0 to 256"}},
+    {"WorkersAString",
+     with("[server]\nworkers = \"two\"\n"),
+     {"weir.toml:12: server.workers: found a string; expected a whole number from 0 to 256"}},
+    {"WorkersAFraction",
+     with("[server]\nworkers = 1.5\n"),
+     {"weir.toml:12: server.workers: found a fraction; expected a whole number from 0 to 256"}},
+    {"DrainWithoutUnit",
+     with("[server]\ndrain = \"30\"\n"),
+     {"weir.toml:12: server.drain: \"30\" is not a duration; write drain = \"30s\""}},
+    {"DrainANumber",
+     with("[server]\ndrain = 30\n"),
+     {"weir.toml:12: server.drain: found a whole number; expected a duration such as \"250ms\": write drain "
+      "= \"30s\""}},
+    {"DeadlineWithoutUnit",
+     with("[server]\nidle_timeout = \"5\"\n"),
+     {"weir.toml:12: server.idle_timeout: \"5\" is not a duration; write idle_timeout = \"5s\""}},
+    {"DeadlineOfZero",
+     with("[server]\nidle_timeout = \"0s\"\n"),
+     {"weir.toml:12: server.idle_timeout: found no time at all; expected a duration above zero"}},
+    {"HeaderFamilyUnknown",
+     with("[server]\nratelimit_headers = [\"ieft\"]\n"),
+     {"weir.toml:12: server.ratelimit_headers: found \"ieft\"; did you mean \"ietf\"?"}},
+    {"HeaderFamiliesAString",
+     with("[server]\nratelimit_headers = \"x\"\n"),
+     {"weir.toml:12: server.ratelimit_headers: found a string; expected a list of strings: write "
+      "ratelimit_headers = [\"x\"]"}},
+    {"HeaderFamiliesWithANumber",
+     with("[server]\nratelimit_headers = [\"x\", 1]\n"),
+     {"weir.toml:12: server.ratelimit_headers: found a list with a whole number in it; expected a list of "
+      "strings: write ratelimit_headers = [\"x\", \"1\"]"}},
+    {"ForwardedAString",
+     with("[server]\nforwarded = \"yes\"\n"),
+     {"weir.toml:12: server.forwarded: found a string; expected true or false: write forwarded = true"}},
+    {"UnderscoresAString",
+     with("[server]\nunderscores_in_headers = \"on\"\n"),
+     {"weir.toml:12: server.underscores_in_headers: found a string; expected true or false: write "
+      "underscores_in_headers = true"}},
+    {"HeadTooSmall",
+     with("[server]\nmax_head = \"100B\"\n"),
+     {"weir.toml:12: server.max_head: found 100 bytes; expected a size from 1KiB to 1MiB"}},
+    {"HeadTooLarge",
+     with("[server]\nmax_head = \"1GiB\"\n"),
+     {"weir.toml:12: server.max_head: found 1073741824 bytes; expected a size from 1KiB to 1MiB"}},
+    {"BodyOfZero",
+     with("[server]\nmax_body = 0\n"),
+     {"weir.toml:12: server.max_body: found 0; expected a size above zero, or no such key for no bound"}},
+    {"BodyNegative",
+     with("[server]\nmax_body = -5\n"),
+     {"weir.toml:12: server.max_body: found -5; expected a size such as \"64KiB\""}},
+    {"BodyWithoutUnit",
+     with("[server]\nmax_body = \"10 MB\"\n"),
+     {"weir.toml:12: server.max_body: \"10 MB\" is not a size; write max_body = \"10MB\""}},
+    {"LogLevelUnknown",
+     with("[log]\nlevel = \"inf\"\n"),
+     {"weir.toml:12: log.level: found \"inf\"; did you mean \"info\"?"}},
+    {"LogNowhere",
+     with("[log]\naccess = \"\"\n"),
+     {"weir.toml:12: log.access: found nothing; expected a file, \"-\" or \"off\""}},
+    {"AdminWithoutAddress",
+     with("[admin]\ntoken = \"t\"\n"),
+     {"weir.toml:11: admin.address: missing; expected an address such as \"127.0.0.1:8080\""}},
+    {"AdminOpenToAll",
+     with("[admin]\naddress = \"0.0.0.0:9900\"\n"),
+     {"weir.toml:11: admin.token: missing; expected one, for 0.0.0.0:9900 can be reached from other "
+      "machines: set token = \"${WEIR_ADMIN_TOKEN}\", or keep to address = \"127.0.0.1:9900\" or "
+      "\"unix:/path\""}},
+    {"AdminTokenThatNobodyCanSay",
+     with("[admin]\naddress = \"127.0.0.1:9900\"\ntoken = \"a b\"\n"),
+     {"weir.toml:13: admin.token: found blanks, line breaks or other than ASCII in it; expected visible "
+      "ASCII "
+      "letters, as an Authorization field can bring them"}},
+    {"LogOfNoFields",
+     with("[log]\nfields = []\n"),
+     {"weir.toml:12: log.fields: found none; expected names of fields, or access = \"off\" for no log"}},
+    {"SnapshotOverTheConfiguration",
+     with("[state.memory]\nsnapshot = \"./weir.toml\"\n"),
+     {"weir.toml:12: state.memory.snapshot: found \"weir.toml\", which is the configuration or a file that "
+      "it "
+      "names; expected one of its own, for weir writes over it"}},
+    {"SnapshotOverTheLog",
+     with("[log]\naccess = \"a\"\n[state.memory]\nsnapshot = \"a\"\n"),
+     {"weir.toml:14: state.memory.snapshot: found \"a\", which is the configuration or a file that it names; "
+      "expected one of its own, for weir writes over it"}},
+    {"AdminOpenToAllByV6",
+     with("[admin]\naddress = \"[::]:9900\"\n"),
+     {"weir.toml:11: admin.token: missing; expected one, for [::]:9900 can be reached from other "
+      "machines: set token = \"${WEIR_ADMIN_TOKEN}\", or keep to address = \"127.0.0.1:9900\" or "
+      "\"unix:/path\""}},
+    {"AdminOpenByEmptyToken",
+     with("[admin]\naddress = \"10.0.0.1:9900\"\ntoken = \"\"\n"),
+     {"weir.toml:13: admin.token: missing; expected one, for 10.0.0.1:9900 can be reached from other "
+      "machines: set token = \"${WEIR_ADMIN_TOKEN}\", or keep to address = \"127.0.0.1:9900\" or "
+      "\"unix:/path\""}},
+    {"ListenerWithoutPort",
+     with("[[listener]]\naddress = \"localhost\"\n"),
+     {"weir.toml:12: listener[#2].address: \"localhost\" is not an address: the port is missing, as in "
+      "localhost:8080"}},
+    {"ListenerPortTooLarge",
+     with("[[listener]]\naddress = \"localhost:65536\"\n"),
+     {"weir.toml:12: listener[#2].address: \"localhost:65536\" is not an address: the port 65536 is above "
+      "65535"}},
+    {"ListenerTwice",
+     with("[[listener]]\naddress = \"127.0.0.1:8080\"\n"),
+     {"weir.toml:12: listener[#2].address: found \"127.0.0.1:8080\", which collides with \"127.0.0.1:8080\" "
+      "on line 2; expected one of its own"}},
+    {"RateWithoutTime",
+     with("[server]\nmin_rate_grace = \"0s\"\n"),
+     {"weir.toml:12: server.min_rate_grace: found no time at all; expected a duration above zero"}},
+    {"TlsWithoutCertificates",
+     with("[[listener]]\naddress = \"a:1\"\ntls = {}\n"),
+     {"weir.toml:13: listener[#2].tls.certificates: missing; expected a list of tables"}},
+    {"TlsWithNoCertificate",
+     with("[[listener]]\naddress = \"a:1\"\ntls = { certificates = [] }\n"),
+     {"weir.toml:13: listener[#2].tls.certificates: found none; expected at least one { cert = \"…\", key = "
+      "\"…\" }"}},
+    {"TlsCertificateMissing",
+     with("[[listener]]\naddress = \"a:1\"\ntls = { certificates = [{ cert = \"/nowhere/edge.crt\", key = "
+          "\"/nowhere/edge.key\" }] }\n"),
+     {"weir.toml:13: listener[#2].tls.certificates[#1].cert: \"/nowhere/edge.crt\" cannot be read: No such "
+      "file or directory; expected a PEM file",
+      "weir.toml:13: listener[#2].tls.certificates[#1].key: \"/nowhere/edge.key\" cannot be read: No such "
+      "file or directory; expected a PEM file"}},
+    {"TlsCertificateWithoutKey",
+     with("[[listener]]\naddress = \"a:1\"\ntls = { certificates = [{ cert = \"/nowhere/edge.crt\" }] }\n"),
+     {"weir.toml:13: listener[#2].tls.certificates[#1].key: missing; expected a string: PEM file: its "
+      "private key",
+      "weir.toml:13: listener[#2].tls.certificates[#1].cert: \"/nowhere/edge.crt\" cannot be read: No such "
+      "file or directory; expected a PEM file"}},
+    {"TlsVersionTooOld",
+     with("[[listener]]\naddress = \"a:1\"\n[listener.tls]\ncertificates = [{ cert = \"/nowhere\", key = "
+          "\"/nowhere\" }]\nmin_version = \"1.0\"\n"),
+     {"weir.toml:14: listener[#2].tls.certificates[#1].cert: \"/nowhere\" cannot be read: No such file or "
+      "directory; "
+      "expected a PEM file",
+      "weir.toml:14: listener[#2].tls.certificates[#1].key: \"/nowhere\" cannot be read: No such file or "
+      "directory; "
+      "expected a PEM file",
+      "weir.toml:15: listener[#2].tls.min_version: found \"1.0\"; did you mean \"1.2\"?"}},
+    {"ClientAuthorityMissing",
+     with("[[listener]]\naddress = \"a:1\"\n[listener.tls]\nclient_ca = \"/nowhere/ca.crt\"\n"
+          "certificates = []\n"),
+     {"weir.toml:14: listener[#2].tls.client_ca: \"/nowhere/ca.crt\" cannot be read: No such file or "
+      "directory; expected a "
+      "PEM file",
+      "weir.toml:15: listener[#2].tls.certificates: found none; expected at least one { cert = \"…\", key = "
+      "\"…\" }"}},
+    {"ClientAuthWithoutAuthority",
+     with("[[listener]]\naddress = \"a:1\"\n[listener.tls]\nclient_auth = \"optional\"\n"
+          "certificates = []\n"),
+     {"weir.toml:13: listener[#2].tls.client_ca: missing; expected it beside client_auth, or neither",
+      "weir.toml:15: listener[#2].tls.certificates: found none; expected at least one { cert = \"…\", key = "
+      "\"…\" }"}},
+    {"ClientAuthUnknown",
+     with("[[listener]]\naddress = \"a:1\"\n[listener.tls]\nclient_auth = \"required\"\n"
+          "certificates = []\n"),
+     {"weir.toml:14: listener[#2].tls.client_auth: found \"required\"; did you mean \"require\"?",
+      "weir.toml:15: listener[#2].tls.certificates: found none; expected at least one { cert = \"…\", key = "
+      "\"…\" }"}},
+    {"TrustedHostBits",
+     with("[client]\ntrusted_proxies = [\"10.0.0.1/8\"]\n"),
+     {"weir.toml:12: client.trusted_proxies: found \"10.0.0.1/8\"; expected an address, a block such as "
+      "\"10.0.0.0/8\" without bits past its prefix, or \"unix:\""}},
+    {"TrustedName",
+     with("[client]\ntrusted_proxies = [\"10.0.0.0/8\", \"proxy.local\"]\n"),
+     {"weir.toml:12: client.trusted_proxies: found \"proxy.local\"; expected an address, a block such as "
+      "\"10.0.0.0/8\" without bits past its prefix, or \"unix:\""}},
+    {"TrustedFieldOfNothing",
+     with("[client]\ntrusted_fields = [\"*\"]\n"),
+     {"weir.toml:12: client.trusted_fields: found \"*\"; expected a field's name such as \"X-Auth-User\", or "
+      "\"X-Auth-*\" for all names that begin so"}},
+    {"TrustedFieldThatIsNoName",
+     with("[client]\ntrusted_fields = [\"X-*-User\"]\n"),
+     {"weir.toml:12: client.trusted_fields: found \"X-*-User\"; expected a field's name such as "
+      "\"X-Auth-User\", or \"X-Auth-*\" for all names that begin so"}},
+    {"PrefixTooLong",
+     with("[client]\nipv6_prefix = 129\n"),
+     {"weir.toml:12: client.ipv6_prefix: found 129; expected a whole number from 1 to 128"}},
+    {"ApiKeyFromTwoPlaces",
+     with("[client]\napi_key = { header = \"A\", bearer = true }\n"),
+     {"weir.toml:12: client.api_key: found 2 places; expected one: { header = \"…\" }, { query = \"…\" } or "
+      "{ bearer = true }"}},
+    {"ApiKeyFromNowhere",
+     with("[client]\napi_key = {}\n"),
+     {"weir.toml:12: client.api_key: found 0 places; expected one: { header = \"…\" }, { query = \"…\" } or "
+      "{ bearer = true }"}},
+    {"ApiKeyFromACookie",
+     with("[client]\napi_key = { cookie = \"k\" }\n"),
+     {"weir.toml:12: client.api_key.cookie: unknown key; expected one of \"header\", \"query\", \"bearer\""}},
+    {"ApiKeyAString",
+     with("[client]\napi_key = \"X-API-Key\"\n"),
+     {"weir.toml:12: client.api_key: found a string; expected a table: write api_key = { header = "
+      "\"X-API-Key\" }"}},
+    {"UserHeaderNoToken",
+     with("[client]\nuser = { header = \"X User\" }\n"),
+     {"weir.toml:12: client.user.header: found \"X User\"; expected a name such as \"X-User-ID\""}},
+    {"UserClaim",
+     with("[client]\nuser = { claim = \"sub\" }\n"),
+     {"weir.toml:12: client.user.claim: nothing says how tokens are verified; expected [client] jwt = { … "
+      "}"}},
+    {"Jwt",
+     with("[client]\njwt = { algorithm = \"ES256\" }\n"),
+     {"weir.toml:12: client.jwt.public_key: missing; expected the PEM file of the public key that ES256 "
+      "verifies "
+      "with"}},
+    {"JwtWithoutAlgorithm",
+     with("[client]\njwt = { secret = \"s\" }\n"),
+     {"weir.toml:12: client.jwt.algorithm: missing; expected \"HS256\" or \"HS384\" or \"HS512\" or "
+      "\"RS256\" or "
+      "\"RS384\" or \"RS512\" or \"ES256\" or \"ES384\" or \"ES512\""}},
+    {"JwtOfAlgorithmNone",
+     with("[client]\njwt = { algorithm = \"none\" }\n"),
+     {"weir.toml:12: client.jwt.algorithm: found \"none\"; expected one of \"HS256\", \"HS384\", \"HS512\", "
+      "\"RS256\", \"RS384\", \"RS512\", \"ES256\", \"ES384\", \"ES512\""}},
+    {"JwtSecretOfAPublicAlgorithm",
+     with("[client]\njwt = { algorithm = \"RS256\", secret = \"s\" }\n"),
+     {"weir.toml:12: client.jwt.secret: not of RS256; expected public_key in its place",
+      "weir.toml:12: client.jwt.public_key: missing; expected the PEM file of the public key that RS256 "
+      "verifies "
+      "with"}},
+    {"JwtKeyFileAbsent",
+     with("[client]\njwt = { algorithm = \"RS256\", public_key = \"/nowhere/jwt.pem\" }\n"),
+     {"weir.toml:12: client.jwt.public_key: \"/nowhere/jwt.pem\" cannot be read: No such file or directory; "
+      "expected a public key in "
+      "PEM"}},
+    {"JwtSecretTooShort",
+     with("[client]\njwt = { algorithm = \"HS256\", secret = \"hunter2\" }\n"),
+     {"weir.toml:12: client.jwt.secret: is shorter than the hash of HS256: it takes 32 octets (RFC 7518 "
+      "§3.2)"}},
+    {"JwtSecretEmpty",
+     with("[client]\njwt = { algorithm = \"HS256\", secret = \"\" }\n"),
+     {"weir.toml:12: client.jwt.secret: found nothing; expected a secret"}},
+    {"UnknownKeysUnknown",
+     with("[client]\nunknown_keys = \"rejct\"\n"),
+     {"weir.toml:12: client.unknown_keys: found \"rejct\"; did you mean \"reject\"?"}},
+    {"KeysFileMissing",
+     with("[client]\nkeys = \"/nowhere/keys.toml\"\n"),
+     {"weir.toml:12: client.keys: \"/nowhere/keys.toml\" cannot be read: No such file or directory; expected "
+      "a TOML file of [[key]] "
+      "tables"}},
+    {"StoreUnknown",
+     with("[state]\nstore = \"rediss\"\n"),
+     {"weir.toml:12: state.store: found \"rediss\"; did you mean \"redis\"?"}},
+    {"StoreRedisWithoutRedis",
+     with("[state]\nstore = \"redis\"\n"),
+     {"weir.toml:12: state.store: found \"redis\" without a Redis; expected redis = { url = \"redis://…\" } "
+      "beside it"}},
+    {"RedisLeaseTooShort",
+     with("[state]\nredis = { url = \"redis://a\", lease_time = \"999ms\" }\n"),
+     {"weir.toml:12: state.redis.lease_time: found 999ms; expected 1s to 1h, renewed thrice as often"}},
+    {"RedisLeaseTooLong",
+     with("[state]\nredis = { url = \"redis://a\", lease_time = \"61min\" }\n"),
+     {"weir.toml:12: state.redis.lease_time: found 61min; expected 1s to 1h, renewed thrice as often"}},
+    {"RedisLeaseReturn",
+     with("[state]\nredis = { url = \"redis://a\", lease_return = \"99ms\" }\n"),
+     {"weir.toml:12: state.redis.lease_return: found 99ms; expected 100ms to 1min"}},
+    {"LogThatIsOffInCapitals",
+     with("[log]\naccess = \"OFF\"\n"),
+     {"weir.toml:12: log.access: found \"OFF\", which would be a file of that name; expected \"off\" for no "
+      "log, or \"./OFF\" for the file"}},
+    {"LogToAStream",
+     with("[log]\naccess = \"StdErr\"\n"),
+     {"weir.toml:12: log.access: found \"StdErr\", which would be a file of that name; expected \"-\" for "
+      "standard output, or \"./StdErr\" for the file"}},
+    {"PasswordBesideThatOfTheUrl",
+     with("[state]\nredis = { url = \"redis://u:hunter2@a\", password = \"hunter3\" }\n"),
+     {"weir.toml:12: state.redis.password: found beside a user and password in url; expected one of the "
+      "two"}},
+    {"UserWithoutAPassword",
+     with("[state]\nredis = { url = \"redis://a\", username = \"weir\" }\n"),
+     {"weir.toml:12: state.redis.password: missing; expected that of username"}},
+    {"PasswordInANode",
+     with("[state]\nredis = { url = \"redis://a\", topology = \"cluster\", nodes = "
+          "[\"redis://u:hunter2@a:1\"] }\n"),
+     {"weir.toml:12: state.redis.nodes: found an address with more than host and port; expected "
+      "\"host:port\", "
+      "and the password in url or password"}},
+    {"RedisWithoutUrl",
+     with("[state]\nredis = { timeout = \"5ms\" }\n"),
+     {"weir.toml:12: state.redis.url: missing; expected a string: "
+      "redis[s]://[user:password@]host[:port][/database], or unix://[user:password@]/path[?db=N]"}},
+    {"RedisByTls",
+     with("[state]\nredis = { url = \"rediss://cache\", tls = { ca = \"/nowhere/ca.crt\" } }\n"),
+     {"weir.toml:12: state.redis.tls: the servers' authorities \"/nowhere/ca.crt\" cannot be read: No such "
+      "file or directory"}},
+    {"RedisTlsOfACertificateWithoutItsKey",
+     with("[state]\nredis = { url = \"rediss://cache\", tls = { cert = \"/nowhere/weir.crt\" } }\n"),
+     {"weir.toml:12: state.redis.tls.key: missing; expected a PEM file: a certificate and its key go "
+      "together"}},
+    {"RedisTlsWithoutItsUrl",
+     with("[state]\nredis = { url = \"redis://cache\", tls = { verify = false } }\n"),
+     {"weir.toml:12: state.redis.tls: found without TLS; expected a url of rediss:// beside it, or no such "
+      "key"}},
+    {"RedisTimeoutZero",
+     with("[state]\nredis = { url = \"redis://a\", timeout = \"0ms\" }\n"),
+     {"weir.toml:12: state.redis.timeout: found no time at all; expected a duration above zero"}},
+    {"RedisPrefix",
+     with("[state]\nredis = { url = \"redis://a\", prefix = \"{x}\" }\n"),
+     {"weir.toml:12: state.redis.prefix: found \"{x}\"; expected 1 to 128 printable ASCII characters but \" "
+      "\\ { and }"}},
+    {"SentinelWithoutSentinels",
+     with("[state]\nredis = { url = \"redis://a\", topology = \"sentinel\" }\n"),
+     {"weir.toml:12: state.redis.sentinels: missing; expected a list of addresses such as \"10.0.0.1:26379\"",
+      "weir.toml:12: state.redis.master: missing; expected the name that the Sentinels have for it"}},
+    {"SentinelWithWrongAddresses",
+     with("[state]\nredis = { url = \"unix:///a\", topology = \"sentinel\", master = \"m\", sentinels = "
+          "[\"unix:/b\"], sentinel_user = \"u\" }\n"),
+     {"weir.toml:12: state.redis.url: found a unix socket; expected redis://, for Sentinels tell of hosts "
+      "and "
+      "ports",
+      "weir.toml:12: state.redis.sentinels: found \"unix:/b\"; expected \"host:port\"",
+      "weir.toml:12: state.redis.sentinel_password: missing; expected that of sentinel_user"}},
+    {"SentinelWithNoAddress",
+     with("[state]\nredis = { url = \"redis://a\", topology = \"sentinel\", master = \"m\", sentinels = [] "
+          "}\n"),
+     {"weir.toml:12: state.redis.sentinels: found none; expected at least one"}},
+    {"SentinelsWithoutTheirTopology",
+     with("[state]\nredis = { url = \"redis://a\", sentinels = [\"a:1\"], master = \"m\" }\n"),
+     {"weir.toml:12: state.redis.sentinels: found without topology = \"sentinel\", which it is for",
+      "weir.toml:12: state.redis.master: found without topology = \"sentinel\", which it is for"}},
+    {"RedisCluster",
+     with("[state]\nredis = { url = \"redis://a\", topology = \"cluster\" }\n"),
+     {"weir.toml:12: state.redis.nodes: missing; expected a list of addresses such as \"10.0.0.1:6379\""}},
+    {"RedisClusterHasOneDatabase",
+     with("[state]\nredis = { url = \"redis://a/2\", topology = \"cluster\", nodes = [\"a\"] }\n"),
+     {"weir.toml:12: state.redis.url: found database 2; expected none, for a cluster has but 0",
+      "weir.toml:12: state.redis.nodes: \"a\" is not an address: the port is missing, as in a:8080"}},
+    {"NodesWithoutACluster",
+     with("[state]\nredis = { url = \"redis://a\", nodes = [\"a:1\"] }\n"),
+     {"weir.toml:12: state.redis.nodes: found without topology = \"cluster\", which it is for"}},
+    {"MaxKeysZero",
+     with("[state]\nmemory = { max_keys = 0 }\n"),
+     {"weir.toml:12: state.memory.max_keys: found 0; expected a whole number from 1 to 1073741824"}},
+    {"Snapshot",
+     with("[state]\nmemory = { snapshot = \"none/weir.state\" }\n"),
+     {"weir.toml:12: state.memory.snapshot: found a file in \"none\", which is no folder; expected a file "
+      "that "
+      "weir may write"}},
+};
+
+class SectionMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
+
+TEST_P(SectionMistakes, NamesFileLineKeyAndWhatWasExpected) {
+  EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
+}
+
+INSTANTIATE_TEST_SUITE_P(App, SectionMistakes, ::testing::ValuesIn(kWrong),
+                         [](const auto& wrong) { return wrong.param.name; });
+
+}  // namespace
+}  // namespace weir::app::test

@@ -1,0 +1,153 @@
+// What the configuration says of rules beyond their limiters: bodies, tokens, soft and elastic limits,
+// settlements.
+#include "unit/config/configuration.hpp"
+#include "unit/net/tls.hpp"
+#include "unit/policy/country_file.hpp"
+
+#include "weir/config/settings.hpp"
+
+#include <gmock/gmock.h>
+
+namespace weir::app::test {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+Settings parse(const std::string& text) {
+  return parse_settings(text, kFile);
+}
+
+TEST(Settings, BodiesAreReadUpToTheLargestBoundOfARule) {
+  const auto of = [](const std::string& more) { return parse_settings(with_rule(more), kFile).rules[1]; };
+  EXPECT_EQ(of("").max_body, 0u);
+  const auto words = of("match = { body_contains = [\"Free\", \"Wire Transfer\"] }\n");
+  EXPECT_EQ(words.max_body, 65536u);
+  EXPECT_EQ(words.match.body_words, (std::vector<std::string>{"free", "wire transfer"}));
+  EXPECT_EQ(of("match = { not = { body_contains = \"a\", max_body = 5 } }\n").max_body, 5u);
+  EXPECT_EQ(of("overrides = [{ match = { body_contains = \"a\", max_body = \"1MiB\" }, limit = \"1/s\" }]\n")
+                .max_body,
+            1u << 20);
+  const auto cost =
+      of("cost = { json = \"/a~1b/0\", default = 3, scale = 100, max_body = \"1KiB\" }\n"
+         "match = { body_contains = \"a\", max_body = 5 }\n");
+  EXPECT_EQ(cost.max_body, 1024u);
+  EXPECT_EQ(cost.cost, 3u);
+  EXPECT_EQ(cost.cost_from.kind, policy::CostSource::Kind::Json);
+  EXPECT_EQ(cost.cost_from.name, "/a~1b/0");
+  EXPECT_EQ(cost.cost_from.scale, 100u);
+}
+
+// What nobody asks for is not looked up: requests would pay for it.
+TEST(Settings, TokensAndCountriesAreKeptWhereTheyAreAskedFor) {
+  const Folder folder;
+  policy::CountryFile countries;
+  countries.add("203.0.113.0", 24, "CH");
+  folder.write("c.mmdb", countries.bytes());
+  const std::string client =
+      "[client]\ngeo = \"c.mmdb\"\njwt = { algorithm = \"HS256\", secret = "
+      "\"0123456789abcdef0123456789abcdef\" }\n";
+  const auto of = [&](const std::string& more) {
+    return parse_settings(with_rule(more), folder.file(kFile)).client;
+  };
+  EXPECT_FALSE(of(client).tokens);
+  EXPECT_FALSE(of(client).countries);
+  for (const auto* asking : {"key = [\"claim:sub\"]\n", "key = [\"ip\", \"user|claim:sub\"]\n"})
+    EXPECT_TRUE(of(asking + client).tokens) << asking;
+  EXPECT_TRUE(of(client + "user = { claim = \"sub\" }\n").tokens);
+  for (const auto* asking : {"key = [\"country\"]\n", "match = { country = \"CH\" }\n",
+                             "match = { not = { country = [\"CH\"] } }\n",
+                             "overrides = [{ match = { country = \"CH\" }, limit = \"1/s\" }]\n",
+                             "[[route]]\nname = \"n\"\nmatch = { country = \"CH\" }\nupstream = \"api\"\n"})
+    EXPECT_TRUE(of(asking + client).countries) << asking;
+}
+
+TEST(Settings, TrustedFieldsAreTheUsualOnesThoseThatSayWhoIsAskingAndMore) {
+  const auto of = [](const std::string& client) {
+    return parse(with_rule("[client]\n" + client)).client.trusted_fields;
+  };
+  EXPECT_TRUE(of("").contains("X-Real-IP"));
+  EXPECT_FALSE(of("").contains("X-User-ID"));
+  const std::string sources =
+      "user = { header = \"X-User-ID\" }\norg = { cookie = \"X-Org\" }\ndevice = { header = \"X-Device\" }\n";
+  EXPECT_TRUE(of(sources).contains("x_user_id"));
+  EXPECT_FALSE(of(sources).contains("X-Org"));
+  EXPECT_FALSE(of(sources).contains("X-Device"));
+  EXPECT_FALSE(of(sources).contains("X-API-Key"));
+  EXPECT_TRUE(of("trusted_fields = [\"X-Auth-*\"]\n").contains("X-Auth-User"));
+  EXPECT_TRUE(of("trusted_fields = [\"X-Auth-*\"]\n").contains("X-Real-IP"));
+  EXPECT_TRUE(of("trusted_fields = []\n" + sources).empty());
+}
+
+TEST(Settings, ASoftLimitIsTheSameWithMoreRoom) {
+  const auto of = [](const std::string& more) {
+    const auto rule = parse(with_rule(more)).rules[1];
+    return limit::describe(rule.limiter) + "; " + limit::describe(rule.soft.value());
+  };
+  EXPECT_EQ(of("soft = \"10%\"\n"), "token_bucket 10/s, burst 10; token_bucket 10/s, burst 11");
+  EXPECT_EQ(of("burst = 19\nsoft = \"10%\"\n"), "token_bucket 10/s, burst 19; token_bucket 10/s, burst 20");
+  EXPECT_EQ(of("algorithm = \"gcra\"\nburst = 9\nsoft = \"10%\"\n"),
+            "gcra 10/s, burst 9; gcra 10/s, burst 10");
+  const auto tiered =
+      parse(with_rule("soft = \"50%\"\ntiers = { free = { limit = \"2/s\" }, pro = { limit = "
+                      "\"4/s\", soft = \"25%\" } }\n"));
+  const auto& tiers = tiered.rules[1].tiers;
+  EXPECT_FALSE(tiers.at(0).soft);  // stands alone
+  EXPECT_EQ(limit::describe(tiers.at(1).soft.value()), "token_bucket 4/s, burst 5");
+  const auto shared =
+      parse(with_rule("store = \"redis\"\nburst = 20\nsoft = \"50%\"\n[state]\nreplicas = 2\nredis = { url = "
+                      "\"redis://a\" }\n"));
+  EXPECT_EQ(limit::describe(shared.rules[1].soft_share.value()), "token_bucket 10/2s, burst 15");
+}
+
+TEST(Settings, AnElasticLimit) {
+  const auto rule =
+      parse(with_rule("elastic = { limit = \"20/s\", burst = 50, while_load_below = 0.7 }\n")).rules[1];
+  ASSERT_TRUE(rule.elastic);
+  EXPECT_EQ(limit::describe(rule.elastic->limiter), "token_bucket 20/s, burst 50");
+  const auto wide =
+      parse(with_rule("burst = 70\nelastic = { limit = \"20/s\", while_load_below = 0.7 }\n")).rules[1];
+  EXPECT_EQ(limit::describe(wide.elastic->limiter), "token_bucket 20/s, burst 70")
+      << "the rule's, which is more";
+  EXPECT_EQ(rule.elastic->while_load_below, 0.7);
+  EXPECT_EQ(limit::describe(rule.limiter), "token_bucket 10/s, burst 10");
+}
+
+// A request that meets all rules has one line for each, and two for one with an elastic limit.
+TEST(Settings, ElasticRulesCountTwice) {
+  std::string text = kLeast;
+  for (int i = 0; i < 15; ++i)
+    text += "[[rule]]\nname = \"" + std::to_string(i) +
+            "\"\nlimit = \"1/s\"\nelastic = { limit = \"2/s\", while_load_below = 1 }\n";
+  text += "[[rule]]\nname = \"one\"\nlimit = \"1/s\"\n";
+  EXPECT_THAT(mistakes_in(text), IsEmpty());
+  EXPECT_THAT(
+      mistakes_in(text + "[[rule]]\nname = \"last\"\nlimit = \"1/s\"\n"),
+      ElementsAre("weir.toml:74: rule[last]: found rule number 18; expected at most 32 rules, those with an "
+                  "elastic limit counted twice"));
+}
+
+TEST(Settings, ReadsWhatAnswersSettle) {
+  const auto rule = parse(with_rule("burst = 50\ncharge = { status = [\"401\", \"5xx\", \"300-303\"] }\n"
+                                    "cost = { response_json = \"/usage/total\", reserve = 50, scale = 10, "
+                                    "max_body = \"4KiB\" }\n"))
+                        .rules[1];
+  ASSERT_TRUE(rule.settlement);
+  EXPECT_THAT(rule.settlement->charged,
+              ElementsAre(policy::StatusRange{401, 401}, policy::StatusRange{500, 599},
+                          policy::StatusRange{300, 303}));
+  EXPECT_EQ(rule.settlement->kind, policy::Settlement::Kind::Json);
+  EXPECT_EQ(rule.settlement->name, "/usage/total");
+  EXPECT_EQ(rule.settlement->scale, 10U);
+  EXPECT_EQ(rule.settlement->max_body, 4096U);
+  EXPECT_EQ(rule.cost, 50U);
+  EXPECT_FALSE(parse(with_rule("cost = 3\n")).rules[1].settlement);
+  const auto by_header =
+      parse(with_rule("cost = { response_header = \"X-Tokens\", reserve = 9 }\n")).rules[1];
+  EXPECT_EQ(by_header.settlement->kind, policy::Settlement::Kind::Header);
+  EXPECT_TRUE(by_header.settlement->charged.empty());
+}
+
+}  // namespace
+}  // namespace weir::app::test

@@ -1,0 +1,387 @@
+#include "weir/config/settings.hpp"
+
+#include "unit/config/configuration.hpp"
+#include "unit/net/tls.hpp"
+#include "unit/policy/country_file.hpp"
+
+#include <gmock/gmock.h>
+
+namespace weir::app::test {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+Settings parse(const std::string& text) {
+  return parse_settings(text, kFile);
+}
+
+std::string limiter_of(const std::string& more) {
+  return limit::describe(parse(with_rule(more)).rules[1].limiter);
+}
+
+TEST(Settings, TheLeastThatServesTakesEveryDefault) {
+  const auto settings = parse(kLeast);
+  ASSERT_EQ(settings.rules.size(), 1u);
+  const auto& rule = settings.rules[0];
+  EXPECT_EQ(limit::describe(rule.limiter), "token_bucket 10/s, burst 10");
+  EXPECT_EQ(policy::describe(rule.key), policy::describe({*policy::parse_key_part("api_key|ip")}));
+  EXPECT_EQ(rule.cost, 1u);
+  EXPECT_EQ(rule.store, policy::Store::Memory);
+  EXPECT_EQ(rule.mode, policy::Mode::Enforce);
+  EXPECT_EQ(rule.on_missing, policy::OnMissing::Skip);
+  EXPECT_EQ(rule.refusal_status, 429u);
+  EXPECT_FALSE(rule.refusal_body);
+  EXPECT_FALSE(rule.local_share);
+  EXPECT_EQ(settings.routes.at(0).name, "*");
+  EXPECT_FALSE(settings.admin.address);
+  EXPECT_EQ(settings.listeners.at(0).address.port, 8080);
+}
+
+// The schema's defaults and those of the types that others use in their tests are one.
+TEST(Settings, DefaultsAreThoseOfTheTypes) {
+  const auto settings = parse(kLeast);
+  const proxy::ServerSettings server;
+  EXPECT_EQ(settings.server.workers, server.workers);
+  EXPECT_EQ(settings.server.drain, server.drain);
+  EXPECT_EQ(settings.server.x_ratelimit, server.x_ratelimit);
+  EXPECT_EQ(settings.server.ietf_ratelimit, server.ietf_ratelimit);
+  EXPECT_EQ(settings.server.forwarded, server.forwarded);
+  EXPECT_EQ(settings.server.underscores_in_headers, server.underscores_in_headers);
+  EXPECT_EQ(settings.server.max_head, server.max_head);
+  EXPECT_EQ(settings.server.max_body, server.max_body);
+  EXPECT_EQ(settings.server.max_connections, server.max_connections);
+  EXPECT_EQ(settings.server.head_timeout, server.head_timeout);
+  EXPECT_EQ(settings.server.body_timeout, server.body_timeout);
+  EXPECT_EQ(settings.server.write_timeout, server.write_timeout);
+  EXPECT_EQ(settings.server.idle_timeout, server.idle_timeout);
+  EXPECT_EQ(settings.server.max_connections_per_ip, server.max_connections_per_ip);
+  EXPECT_EQ(settings.server.least_rate.octets_per_second, server.least_rate.octets_per_second);
+  EXPECT_EQ(settings.server.least_rate.grace, server.least_rate.grace);
+  EXPECT_EQ(settings.client.address_field, policy::ClientSettings{}.address_field);
+  EXPECT_EQ(settings.log.access, LogSettings{}.access);
+  EXPECT_EQ(settings.log.level, LogSettings{}.level);
+  EXPECT_EQ(settings.state.max_keys, StateSettings{}.max_keys);
+  EXPECT_EQ(settings.state.replicas, StateSettings{}.replicas);
+  EXPECT_EQ(settings.client.ipv6_prefix, policy::ClientSettings{}.ipv6_prefix);
+  EXPECT_EQ(settings.client.api_key.name, policy::ClientSettings{}.api_key.name);
+  const upstream::UpstreamSettings upstream;
+  EXPECT_EQ(settings.upstreams.at(0).balance, upstream.balance);
+  EXPECT_EQ(settings.upstreams.at(0).max_idle, upstream.max_idle);
+  EXPECT_EQ(settings.upstreams.at(0).queue, upstream.queue);
+  EXPECT_EQ(settings.upstreams.at(0).max_wait, upstream.max_wait);
+  EXPECT_EQ(settings.upstreams.at(0).timeouts.connect, upstream.timeouts.connect);
+  EXPECT_EQ(settings.upstreams.at(0).timeouts.response, upstream.timeouts.response);
+  EXPECT_EQ(settings.upstreams.at(0).timeouts.expect_continue, upstream.timeouts.expect_continue);
+  EXPECT_EQ(settings.upstreams.at(0).timeouts.idle, upstream.timeouts.idle);
+  const auto redis = *parse(with("[state]\nredis = { url = \"redis://a\" }\n")).state.redis;
+  EXPECT_EQ(redis.timeout, redis::RedisSettings{}.timeout);
+  EXPECT_EQ(redis.prefix, redis::RedisSettings{}.prefix);
+}
+
+TEST(Settings, WhoWaitsForTheServersWordDoesSoForHalfItsTimeAtMost) {
+  const auto of = [](const std::string& timeouts) {
+    const auto text = "[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntimeouts = { " + timeouts + " }\n";
+    return parse(with(text)).upstreams.back().timeouts.expect_continue;
+  };
+  EXPECT_EQ(of("response = \"2s\""), 1s);
+  EXPECT_EQ(of("response = \"1s\""), 500ms);
+  EXPECT_EQ(of("total = \"800ms\""), 400ms);
+  EXPECT_EQ(of("response = \"1s\", expect_continue = \"3s\""), 3s);
+}
+
+TEST(Settings, EachAlgorithmHasItsOwnDefaults) {
+  EXPECT_EQ(limiter_of("burst = 100\n"), "token_bucket 10/s, burst 100");
+  EXPECT_EQ(limiter_of("algorithm = \"gcra\"\n"), "gcra 10/s, burst 0");
+  EXPECT_EQ(limiter_of("algorithm = \"gcra\"\nburst = 5\n"), "gcra 10/s, burst 5");
+  EXPECT_EQ(limiter_of("algorithm = \"leaky_bucket\"\n"), "leaky_bucket 10/s, queue 10");
+  EXPECT_EQ(limiter_of("algorithm = \"leaky_bucket\"\nqueue = 3\nmax_wait = \"2s\"\n"),
+            "leaky_bucket 10/s, queue 3, max_wait 2s");
+}
+
+TEST(Settings, TiersAndOverridesStandAlone) {
+  const auto rule =
+      parse(with_rule("burst = 100\n"
+                      "tiers = { free = { limit = \"2/s\" }, pro = { limit = \"50/s\", burst = 200 } }\n"
+                      "overrides = [{ match = { path = \"/search\" }, limit = \"1/s\" }]\n"))
+          .rules[1];
+  ASSERT_EQ(rule.tiers.size(), 2u);
+  EXPECT_EQ(rule.tiers[0].tier, "free");
+  EXPECT_EQ(limit::describe(rule.tiers[0].limiter), "token_bucket 2/s, burst 2");
+  EXPECT_EQ(limit::describe(rule.tiers[1].limiter), "token_bucket 50/s, burst 200");
+  ASSERT_EQ(rule.overrides.size(), 1u);
+  EXPECT_EQ(limit::describe(rule.overrides[0].limiter), "token_bucket 1/s, burst 1");
+}
+
+TEST(Settings, PrioritiesOfRoutesAndTiers) {
+  const auto settings =
+      parse(with_rule("algorithm = \"leaky_bucket\"\nqueue_per_client = 3\n"
+                      "tiers = { pro = { limit = \"20/s\", priority = 1 }, free = { limit = \"1/s\" } }\n"
+                      "[[route]]\nname = \"batch\"\nupstream = \"api\"\npriority = 9\n"
+                      "[server]\nmax_in_flight = 50\n"));
+  EXPECT_EQ(settings.routes[0].priority, policy::kDefaultPriority);
+  EXPECT_EQ(settings.routes[1].priority, 9);
+  EXPECT_EQ(settings.tier_priorities, (policy::TierPriorities{{"pro", 1}}));
+  EXPECT_EQ(settings.rules[0].queue_per_client, policy::kNoBound);
+  EXPECT_EQ(settings.rules[1].queue_per_client, 3U);
+  EXPECT_EQ(settings.server.max_in_flight, 50U);
+}
+
+TEST(Settings, TheShareOfOneReplicaKeepsTheRateExact) {
+  const std::string redis = "[state]\nreplicas = 3\nredis = { url = \"redis://a\" }\n";
+  const auto share = [&](const std::string& more) {
+    return parse(with_rule("store = \"redis\"\n" + more + redis)).rules[1].local_share;
+  };
+  EXPECT_EQ(limit::describe(*share("burst = 100\n")), "token_bucket 10/3s, burst 33");
+  EXPECT_EQ(limit::describe(*share("burst = 2\n")), "token_bucket 10/3s, burst 1");
+  EXPECT_EQ(limit::describe(*share("algorithm = \"gcra\"\nburst = 2\n")), "gcra 10/3s, burst 0");
+  EXPECT_EQ(limit::describe(*share("algorithm = \"leaky_bucket\"\nqueue = 7\nmax_wait = \"1s\"\n")),
+            "leaky_bucket 10/3s, queue 2, max_wait 1s");
+  EXPECT_EQ(limit::describe(*share("algorithm = \"leaky_bucket\"\nqueue = 0\n")),
+            "leaky_bucket 10/3s, queue 0");
+  EXPECT_FALSE(share("on_store_failure = \"open\"\n"));
+  EXPECT_FALSE(share("on_store_failure = \"closed\"\n"));
+  const auto tiers =
+      parse(with_rule("store = \"redis\"\ntiers = { free = { limit = \"9/s\" } }\n" + redis)).rules[1].tiers;
+  EXPECT_EQ(limit::describe(*tiers.at(0).local_share), "token_bucket 9/3s, burst 3");
+}
+
+TEST(Settings, TheStateStoreIsTheDefaultOfRules) {
+  const auto rules = parse(with("[state]\nstore = \"redis\"\nredis = { url = \"redis://a\" }\n"
+                                "[[rule]]\nname = \"here\"\nlimit = \"1/s\"\nstore = \"memory\"\n"))
+                         .rules;
+  EXPECT_EQ(rules[0].store, policy::Store::Redis);
+  EXPECT_EQ(rules[1].store, policy::Store::Memory);
+  EXPECT_EQ(rules[1].index, 1u);
+}
+
+TEST(Settings, ReadsTheEnvironment) {
+  const Variable name("WEIR_TEST_NAME", "from outside");
+  const Variable empty("WEIR_TEST_EMPTY", "");
+  const auto body = [](const std::string& text) {
+    return *parse(with_rule("body = \"" + text + "\"\n")).rules[1].refusal_body;
+  };
+  EXPECT_EQ(body("<${WEIR_TEST_NAME}>"), "<from outside>");
+  EXPECT_EQ(body("${WEIR_TEST_NAME}${WEIR_TEST_NAME:-no}"), "from outsidefrom outside");
+  EXPECT_EQ(body("${WEIR_TEST_UNSET:-a default}"), "a default");
+  EXPECT_EQ(body("${WEIR_TEST_UNSET:-}."), ".");
+  EXPECT_EQ(body("${WEIR_TEST_EMPTY}."), ".");
+  EXPECT_EQ(body("${WEIR_TEST_EMPTY:-default}"), "default");
+  EXPECT_EQ(body("$5 and } {"), "$5 and } {");
+}
+
+TEST(Settings, WhatComesFromTheEnvironmentIsNotExpandedAgain) {
+  const Variable name("WEIR_TEST_NAME", "${HOME}");
+  EXPECT_EQ(*parse(with_rule("body = \"${WEIR_TEST_NAME}\"\n")).rules[1].refusal_body, "${HOME}");
+}
+
+TEST(Settings, MoreRulesThanARequestMayMeetAreRefused) {
+  std::string text = kLeast;
+  for (int i = 0; i < 31; ++i) text += "[[rule]]\nname = \"r" + std::to_string(i) + "\"\nlimit = \"1/s\"\n";
+  EXPECT_THAT(mistakes_in(text), IsEmpty());
+  text += "[[rule]]\nname = \"last\"\nlimit = \"1/s\"\n";
+  EXPECT_THAT(mistakes_in(text),
+              ElementsAre("weir.toml:104: rule[last]: found rule number 33; expected at most 32 rules"));
+}
+
+// Which of them a request has tried is kept in a word: the 65th had no bit.
+TEST(Settings, MoreServersThanOneUpstreamMayHaveAreRefused) {
+  const auto of = [](std::size_t count) {
+    std::string servers;
+    for (std::size_t i = 0; i < count; ++i) servers += "\"10.0.0.1:" + std::to_string(9000 + i) + "\", ";
+    return mistakes_in(with("[[upstream]]\nname = \"b\"\nservers = [" + servers + "]\n"));
+  };
+  EXPECT_THAT(of(upstream::kMaxServers), IsEmpty());
+  EXPECT_THAT(of(upstream::kMaxServers + 1),
+              ElementsAre("weir.toml:13: upstream[b].servers: found 65; expected at most 64 servers in one "
+                          "upstream"));
+}
+
+TEST(Settings, EveryMistakeIsFoundAndInTheOrderOfTheFile) {
+  const auto mistakes = mistakes_in(with_rule("cost = 0\nburts = 1\n") + "[server]\nworkers = -1\n");
+  EXPECT_THAT(mistakes, ElementsAre(HasSubstr("weir.toml:14: "), HasSubstr("weir.toml:15: "),
+                                    HasSubstr("weir.toml:17: ")));
+}
+
+TEST(Settings, AnUnknownAttributeIsNamedWithTheNearest) {
+  EXPECT_THAT(mistakes_in(with_rule("key = [\"api_kee\"]\n")),
+              ElementsAre(AllOf(HasSubstr("weir.toml:14: rule[x].key: "), HasSubstr("api_kee"),
+                                HasSubstr("\"api_key\""))));
+}
+
+TEST(Settings, RoutesAreLabelledApart) {
+  const auto routes =
+      parse(with("[[route]]\nmatch = { path = \"/a\", host = \"B.example.\" }\nupstream = \"api\"\n"
+                 "[[route]]\nmatch = { path = \"/a\" }\nrespond = { status = 204 }\n"
+                 "[[route]]\nmatch = { path = \"/a\", methods = \"GET\" }\nupstream = \"api\"\n"))
+          .routes;
+  EXPECT_EQ(routes[1].name, "b.example/a");
+  EXPECT_EQ(routes[2].name, "/a");
+  EXPECT_EQ(routes[2].respond->status, 204u);
+  EXPECT_EQ(routes[3].name, "/a#2");
+}
+
+TEST(Settings, KeysFileGivesHoldersAndKeepsNoKey) {
+  const Folder folder;
+  folder.write("keys.toml",
+               "[[key]]\nkey = \"secret-1\"\nuser = \"ann\"\ntier = \"free\"\n"
+               // of "abc", FIPS 180-2 appendix B.1
+               "[[key]]\nsha256 = \"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\"\norg "
+               "= \"acme\"\n");
+  const auto settings =
+      parse_settings(with("[client]\nkeys = \"keys.toml\"\nunknown_keys = \"reject\"\n"), folder.file(kFile));
+  ASSERT_TRUE(settings.client.keys);
+  EXPECT_EQ(settings.client.keys->find("secret-1")->user, "ann");
+  EXPECT_EQ(settings.client.keys->find("abc")->org, "acme");
+  EXPECT_EQ(settings.client.keys->find("abcd"), nullptr);
+  EXPECT_EQ(settings.client.unknown_keys, policy::UnknownKeys::Reject);
+}
+
+TEST(Settings, MistakesOfAKeysFileNeverShowAKey) {
+  const Folder folder;
+  const auto keys = folder.write("keys.toml",
+                                 "[[key]]\nkey = \"secret-1\"\n[[key]]\nkey = \"secret-1\"\n"
+                                 "[[key]]\nsha256 = \"secret-2\"\n[[key]]\nuser = \"bob\"\n"
+                                 "[[key]]\nkey = \"secret-3\"\nsha256 = \"secret-4\"\n[[key]]\nkey = \"\"\n");
+  const auto mistakes = mistakes_in(with("[client]\nkeys = \"keys.toml\"\n"), folder.file(kFile));
+  EXPECT_THAT(
+      mistakes,
+      ElementsAre(keys + ":3: key[#2]: found a key that stands in this file already; expected each key once",
+                  keys + ":6: key[#3].sha256: not a SHA-256; expected 64 hexadecimal digits",
+                  keys + ":7: key[#4]: found neither key nor sha256; expected one of them",
+                  keys + ":9: key[#5]: found both key and sha256; expected one of them",
+                  keys + ":13: key[#6].key: found nothing; expected an API key"));
+}
+
+TEST(Settings, ARedisUrlThatIsWrongDoesNotShowItsPassword) {
+  const auto mistakes = mistakes_in(with("[state]\nredis = { url = \"redis://user:hunter2@:x/y\" }\n"));
+  EXPECT_THAT(mistakes, ElementsAre(HasSubstr("weir.toml:12: state.redis.url: ")));
+  EXPECT_THAT(mistakes, Not(Contains(HasSubstr("hunter2"))));
+}
+
+TEST(Settings, EachWordForALevelIsThatLevel) {
+  constexpr std::pair<const char*, LogLevel> kWords[] = {
+      {"trace", LogLevel::Trace},  {"debug", LogLevel::Debug}, {"info", LogLevel::Info},
+      {"warn", LogLevel::Warning}, {"error", LogLevel::Error}, {"off", LogLevel::Off}};
+  for (const auto& [word, level] : kWords)
+    EXPECT_EQ(parse(with("[log]\nlevel = \"" + std::string(word) + "\"\n")).log.level, level) << word;
+}
+
+TEST(Settings, PathsStartAtTheFolderOfTheConfiguration) {
+  const Folder folder;
+  const net::Certificates made;
+  const auto certificate = folder.write("edge.crt", contents(made.cert()));
+  folder.write("edge.key", contents(made.key()));
+  folder.write(
+      kFile,
+      with("[[listener]]\naddress = \"127.0.0.1:0\"\n"
+           "tls = { certificates = [{ cert = \"edge.crt\", key = \"edge.key\" }], min_version = \"1.3\" }\n"
+           "[log]\naccess = \"access.log\"\n"));
+  const auto settings = load_settings(folder.file(kFile));
+  EXPECT_EQ(settings.listeners[1].tls->certificates.at(0).cert, certificate);
+  EXPECT_EQ(settings.listeners[1].tls->min_version, net::TlsVersion::Tls13);
+  EXPECT_EQ(settings.log.access, folder.file("access.log"));
+}
+
+TEST(Settings, AFileThatCannotBeReadIsNamed) {
+  const Folder folder;
+  const std::pair<std::string, std::string> unreadable[] = {
+      {folder.file("absent.toml"), "No such file or directory"}, {folder.file(""), "Is a directory"}};
+  for (const auto& [file, reason] : unreadable) {
+    try {
+      (void)load_settings(file);
+      ADD_FAILURE() << file;
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.mistakes(),
+                  ElementsAre(file + ": cannot be read: " + reason + "; expected a TOML file"));
+    }
+  }
+}
+
+TEST(Settings, AnAdminListenerOffLoopbackNeedsAToken) {
+  for (const auto* address : {"127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1", "unix:/run/weir.sock"})
+    EXPECT_THAT(mistakes_in(with("[admin]\naddress = \"" + std::string(address) + "\"\n")), IsEmpty())
+        << address;
+  EXPECT_THAT(mistakes_in(with("[admin]\naddress = \"0.0.0.0:1\"\ntoken = \"0123456789abcdef\"\n")),
+              IsEmpty());
+}
+
+TEST(Settings, AnAdminListenerOffLoopbackRefusesAShortTokenAndDoesNotTellIt) {
+  const auto of = [](const std::string& address) {
+    return mistakes_in(with("[admin]\naddress = \"" + address + "\"\ntoken = \"0123456789abcde\"\n"));
+  };
+  for (const auto* address : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "admin.example:1", "203.0.113.7:1"})
+    EXPECT_THAT(
+        of(address),
+        ElementsAre("weir.toml:13: admin.token: found 15 characters, and " + std::string(address) +
+                    " can be reached from other machines, which could guess it; expected 16 characters or "
+                    "more, such as \"openssl rand -hex 16\" prints"));
+  for (const auto* address : {"127.0.0.1:1", "[::1]:1", "unix:/run/weir.sock"})
+    EXPECT_THAT(of(address), IsEmpty());
+}
+
+// `weir check` passed what could not be bound: only two equal listeners were noticed.
+TEST(Settings, AddressesThatCollideAreRefused) {
+  const auto beside = [](const std::string& one, const std::string& other) {
+    return mistakes_in(with("[[listener]]\naddress = \"" + one +
+                            "\"\n[admin]\ntoken = \"0123456789abcdef\"\naddress = \"" + other + "\"\n"));
+  };
+  EXPECT_THAT(beside("127.0.0.1:1", "127.0.0.1:8080"),
+              ElementsAre("weir.toml:15: admin.address: found \"127.0.0.1:8080\", which collides with "
+                          "\"127.0.0.1:8080\" on line 2; expected one of its own"));
+  EXPECT_THAT(beside("0.0.0.0:8080", "127.0.0.1:1"),
+              ElementsAre("weir.toml:12: listener[#2].address: found \"0.0.0.0:8080\", which collides with "
+                          "\"127.0.0.1:8080\" on line 2; expected one of its own"));
+  const std::pair<const char*, const char*> colliding[] = {{"0.0.0.0:1", "127.0.0.1:1"},
+                                                           {"127.0.0.1:1", "0.0.0.0:1"},
+                                                           {"[::]:1", "[::1]:1"},
+                                                           {"[::1]:1", "[::]:1"},
+                                                           {"[::1]:1", "[0:0:0:0:0:0:0:1]:1"},
+                                                           {"localhost:1", "localhost:1"},
+                                                           {"unix:/a", "unix:/a"},
+                                                           {"0.0.0.0:1", "[::]:1"},
+                                                           {"[::]:1", "127.0.0.1:1"}};
+  for (const auto& [one, other] : colliding)
+    EXPECT_THAT(beside(one, other), ElementsAre(HasSubstr("on line 12"))) << one << " " << other;
+  const std::pair<const char*, const char*> apart[] = {
+      {"127.0.0.1:0", "127.0.0.1:0"}, {"0.0.0.0:0", "127.0.0.1:0"}, {"0.0.0.0:1", "127.0.0.1:2"},
+      {"127.0.0.1:1", "127.0.0.2:1"}, {"0.0.0.0:1", "[::1]:1"},     {"a:1", "b:1"},
+      {"unix:/a", "unix:/b"},         {"unix:/a", "127.0.0.1:1"}};
+  for (const auto& [one, other] : apart) EXPECT_THAT(beside(one, other), IsEmpty()) << one << " " << other;
+}
+
+TEST(Settings, ACertificateAndAKeyThatDoNotBelongTogetherAreNamed) {
+  const net::Certificates made;
+  EXPECT_THAT(
+      mistakes_in(with("[[listener]]\naddress = \"127.0.0.1:0\"\ntls = { certificates = [{ cert = \"" +
+                       made.cert() + "\", key = \"" + made.other_key() + "\" }] }\n")),
+      ElementsAre(AllOf(HasSubstr("weir.toml:13: listener[#2].tls.certificates[#1].key: the key"),
+                        HasSubstr("does not belong to the certificate"))));
+}
+
+TEST(Settings, ClientsAreAskedForCertificatesWhereAnAuthorityIsNamed) {
+  const net::Certificates made;
+  const auto tls = [&](const std::string& more) {
+    return with_rule(
+        "key = [\"cert:subject\"]\n[[listener]]\naddress = \"127.0.0.1:0\"\ntls = { certificates "
+        "= [{ cert = \"" +
+        made.cert() + "\", key = \"" + made.key() + "\" }], " + more + " }\n");
+  };
+  const auto required = parse_settings(tls("client_ca = \"" + made.cert() + "\""), kFile).listeners[1];
+  EXPECT_EQ(required.tls->client_ca, made.cert());
+  EXPECT_EQ(required.tls->client_auth, net::ClientAuth::Require);
+  const auto optional =
+      parse_settings(tls("client_auth = \"optional\", client_ca = \"" + made.cert() + "\""), kFile);
+  EXPECT_EQ(optional.listeners[1].tls->client_auth, net::ClientAuth::Optional);
+  EXPECT_THAT(describe(optional), HasSubstr(", clients may show one by " + made.cert()));
+  EXPECT_THAT(mistakes_in(tls("client_ca = \"" + made.key() + "\"")),
+              ElementsAre(AllOf(HasSubstr("listener[#2].tls.client_ca: the clients' authorities"),
+                                HasSubstr("expected the authority's certificate"))));
+}
+
+}  // namespace
+}  // namespace weir::app::test

@@ -1,0 +1,95 @@
+// The configurations that come with weir: that they are good, and all that they show as well.
+#include "unit/config/configuration.hpp"
+#include "unit/net/tls.hpp"
+#include "unit/policy/country_file.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include <gmock/gmock.h>
+
+namespace weir::app::test {
+namespace {
+
+using ::testing::IsEmpty;
+
+// The files that the shipped configurations name.
+void write_what_is_named(const Folder& folder) {
+  const net::Certificates made;
+  folder.write("edge.crt", contents(made.cert()));
+  folder.write("edge.key", contents(made.key()));
+  folder.write("ca.crt", contents(made.cert()));
+  folder.write("keys.toml", "[[key]]\nkey = \"k\"\ntier = \"free\"\n[[key]]\nkey = \"l\"\ntier = \"pro\"\n");
+  policy::CountryFile countries;
+  countries.add("203.0.113.0", 24, "CH");
+  folder.write("GeoLite2-Country.mmdb", countries.bytes());
+}
+
+TEST(Shipped, TheConfigurationsAreGood) {
+  const Folder folder;
+  write_what_is_named(folder);
+  const Variable demo("WEIR_DEMO_DIR", folder.file("").c_str());
+  EXPECT_THAT(load_settings(shipped("demo.toml")).warnings, IsEmpty());
+  EXPECT_EQ(load_settings(shipped("weir.toml")).rules.size(), 2u);
+  auto whole = contents(shipped("weir.toml"));
+  for (auto at = whole.find("\n#: "); at != std::string::npos; at = whole.find("\n#: "))
+    whole.erase(at + 1, 3);
+  const auto settings = parse_settings(whole, folder.file(kFile));
+  EXPECT_EQ(settings.rules.size(), 11u);
+  EXPECT_TRUE(settings.state.redis);
+}
+
+// The lines of weir.toml, and which of them belong together: those that "#:" comments out after a table that
+// it comments out too. Every other line is alone.
+struct Parts {
+  std::vector<std::string> lines;
+  std::vector<std::vector<std::size_t>> parts;  // that are commented out
+
+  explicit Parts(const std::string& text) {
+    std::istringstream stream(text);
+    bool in_part = false;
+    for (std::string line; std::getline(stream, line); lines.push_back(line)) {
+      if (line.starts_with("#: [")) parts.emplace_back();
+      if (line.starts_with("#: [") || line.starts_with("["))
+        in_part = line.starts_with("#");
+      else if (line.starts_with("#: ") && !in_part)
+        parts.emplace_back();
+      if (line.starts_with("#: ")) parts.back().push_back(lines.size());
+    }
+  }
+  // The whole with those parts uncommented that hold one of `words`.
+  [[nodiscard]] std::string with(const std::vector<std::size_t>& chosen,
+                                 const std::vector<std::string>& words) const {
+    auto all = lines;
+    const auto uncomment = [&](std::size_t at) { all[at] = lines[at].substr(3); };
+    for (const auto at : chosen) uncomment(at);
+    for (const auto& part : parts)
+      for (const auto& word : words)
+        if (lines[part.front()].starts_with("#: " + word)) std::for_each(part.begin(), part.end(), uncomment);
+    std::string text;
+    for (const auto& line : all) text += line + "\n";
+    return text;
+  }
+};
+
+TEST(Shipped, EachPartThatIsCommentedOutMayBeUncommented) {
+  const Folder folder;
+  write_what_is_named(folder);
+  const Variable demo("WEIR_DEMO_DIR", folder.file("").c_str());
+  const Parts file(contents(shipped("weir.toml")));
+  EXPECT_GT(file.parts.size(), 20u);
+  for (const auto& part : file.parts) {
+    std::vector<std::string> needs;
+    for (const auto at : part) {
+      const auto& line = file.lines[at];
+      if (line.starts_with("#: country ")) needs.push_back("geo ");
+      if (line.starts_with("#: messages_burst ")) needs.push_back("messages ");
+      if (line.starts_with("#: store = \"redis\"")) needs.push_back("[state.redis]");
+    }
+    EXPECT_THAT(mistakes_in(file.with(part, needs), folder.file(kFile)), IsEmpty())
+        << file.lines[part.front()];
+  }
+}
+
+}  // namespace
+}  // namespace weir::app::test

@@ -1,0 +1,127 @@
+// What is said of a line that is not TOML: never the parser's words, where people often write so.
+#include "config/mistakes/toml_fault.hpp"
+
+#include "unit/config/configuration.hpp"
+
+#include <gmock/gmock.h>
+
+namespace weir::app::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string fault_in(const std::string& text) {
+  const auto mistakes = mistakes_in(text);
+  return mistakes.size() == 1 ? mistakes.front() : std::to_string(mistakes.size()) + " mistakes";
+}
+
+struct Case {
+  std::string text;
+  std::string fault;
+};
+
+void expect(const std::vector<Case>& cases) {
+  for (const auto& [text, fault] : cases) EXPECT_EQ(fault_in(text), "weir.toml:1: " + fault) << text;
+}
+
+TEST(TomlFault, NamesAnUnclosedQuoteAndTheLineToWrite) {
+  expect(
+      {{"limit = \"10/s\nkey = 3\n", "found a quote that is not closed on its line; write limit = \"10/s\""},
+       {"limit = '10/s\n", "found a quote that is not closed on its line; write limit = '10/s'"},
+       {"limit = \"10/s", "found a quote that is not closed on its line; write limit = \"10/s\""},
+       {"limit = \"10/s  # ten\n", "found a quote that is not closed on its line; write limit = \"10/s\""},
+       {"key = [\"ip]\n", "found a quote that is not closed on its line; write key = [\"ip\"]"},
+       {"match = { path = \"/a }\n",
+        "found a quote that is not closed on its line; write match = { path = \"/a\" }"}});
+}
+
+TEST(TomlFault, PutsQuotesAroundAValueThatHasNone) {
+  expect({{"limit = 10/s\n", "found 10/s without quotes; write limit = \"10/s\""},
+          {"limit = 10/second # so many\n", "found 10/second without quotes; write limit = \"10/second\""},
+          {"limit = 10/s;\n", "found 10/s without quotes; write limit = \"10/s\""},
+          {"drain = 30s\n", "found 30s without quotes; write drain = \"30s\""},
+          {"max_head = 64KiB\n", "found 64KiB without quotes; write max_head = \"64KiB\""},
+          {"soft = 10%\n", "found 10% without quotes; write soft = \"10%\""},
+          {"name = api\n", "found api without quotes; write name = \"api\""},
+          {"address = 127.0.0.1:8080\n",
+           "found 127.0.0.1:8080 without quotes; write address = \"127.0.0.1:8080\""},
+          {"address = [::1]:80\n", "found [::1]:80 without quotes; write address = \"[::1]:80\""},
+          {"key = [ip]\n", "found ip without quotes; write \"ip\""},
+          {"match = { path = /login }\n", "found /login without quotes; write path = \"/login\""},
+          {"limit = \u201c10/s\u201d\n", "found quotes that are not straight; write limit = \"10/s\""}});
+  EXPECT_EQ(fault_in("servers = [\n  \"a:1\",\n  10.0.0.1:80,\n]\n"),
+            "weir.toml:3: found 10.0.0.1:80 without quotes; write \"10.0.0.1:80\"");
+}
+
+TEST(TomlFault, KnowsWhatOtherFormatsWrite) {
+  expect({{"limit: \"10/s\"\n", "found no = behind limit; write limit = \"10/s\""},
+          {"limit 10/s;\n", "found no = behind limit; write limit = \"10/s\""},
+          {"burst 20\n", "found no = behind burst; write burst = 20"},
+          {"rule {\n", "found a block; write [[rule]], and its keys below it"},
+          {"server {\n", "found a block; write [server], and its keys below it"},
+          {"// note\n", "found //; a comment begins with #"},
+          {"forwarded = yes\n",
+           "found yes; write forwarded = true, or forwarded = \"yes\" where a text is meant"},
+          {"forwarded = False\n",
+           "found False; write forwarded = false, or forwarded = \"False\" where a text is meant"},
+          {"limit = null\n", "found null; leave the key out instead"},
+          {"burst = 05\n", "found a number that begins with 0; write burst = 5"},
+          {"limit =\n", "found no value; write one behind limit ="},
+          {"limit = \"10/s\";\n", "found ; behind the value; write limit = \"10/s\""},
+          {"limit = \"10/s\",\n", "found , behind the value; write limit = \"10/s\""},
+          {"limit = \"10/s\" burst = 2\n",
+           "found two keys on one line; write limit = \"10/s\", and what follows on a line of its own"},
+          {"path = \"~\\d+\"\n",
+           "found a backslash between double quotes, where it begins an escape; write '~\\d+', for single "
+           "quotes know "
+           "no escapes"},
+          {"match = { path = \"/a\", }\n", "found a comma before }; write the table without it"},
+          {"match = { path = \"/a\",\n",
+           "found a table { … } that goes on behind its line; write all of it on one line, or as a header of "
+           "its own, "
+           "such as [rule.match]"},
+          {"servers = [\"a:1\" \"b:2\"]\n", "found no comma between two values; write one before \"b:2\"]"}});
+}
+
+TEST(TomlFault, NamesHeadersThatDoNotMatchOrStandTwice) {
+  expect({{"[[rule]\n", "found a header whose brackets do not match; write [[rule]]"},
+          {"[rule]]\n", "found a header whose brackets do not match; write [[rule]]"},
+          {"[server\n", "found a header whose brackets do not match; write [server]"}});
+  EXPECT_EQ(fault_in("[rule]\na = 1\n[rule]\n"),
+            "weir.toml:3: found [rule] a second time; write [[rule]] each time");
+  EXPECT_EQ(fault_in("[[rule]]\na = 1\n[rule]\n"),
+            "weir.toml:3: found both [rule] and [[rule]]; write [[rule]] each time");
+  EXPECT_EQ(fault_in("[server]\na = 1\n[server]\n"),
+            "weir.toml:3: found [server] a second time; keep one, with all of its keys below it");
+  EXPECT_EQ(fault_in("a = 1\na = 2\n"),
+            "weir.toml:2: found the key a a second time; keep one of the two lines");
+  EXPECT_EQ(fault_in("key = [\"ip\"\nburst = 3\n"),
+            "weir.toml:2: found a list above that nothing closes; write ] before this line");
+}
+
+// What the parser stops at, wherever a good line is broken: a sentence of ours, and never the value of a
+// secret.
+TEST(TomlFault, SaysNothingInTheParsersWordsOfAnyCutLine) {
+  const std::string line = "limit = \"10/s\" # ten\n";
+  for (std::size_t cut = 0; cut + 1 < line.size(); ++cut)
+    for (const auto& mistake : mistakes_in(line.substr(0, cut) + "\n"))
+      EXPECT_THAT(mistake, Not(HasSubstr("Error while"))) << cut;
+  for (const std::string secret :
+       {"token = \"s3cret\n", "secret = s3cret\n", "key_secret = 's3cret\n", "url = \"redis://:s3cret@a\n",
+        "authorization = s3cret\n", "key = s3cret\n", "jwt = { secret = \"s3cret }\n"})
+    EXPECT_THAT(fault_in(secret), Not(HasSubstr("s3cret"))) << secret;
+  EXPECT_THAT(fault_in("algorithm = token_bucket\n"), HasSubstr("write algorithm = \"token_bucket\""));
+}
+
+TEST(TomlFault, AKeyOfEndlessPartsIsAMistakeAndNotTheEnd) {
+  std::string key = "a";
+  for (int i = 0; i < 20'000; ++i) key += ".a";
+  for (const auto& line : {key + " = 1", "[" + key + "]", "x = { " + key + " = 1 }"})
+    EXPECT_THAT(mistakes_in("\n" + line + "\n"),
+                ElementsAre("weir.toml:2: not TOML: a key of more than a thousand parts"));
+}
+
+}  // namespace
+}  // namespace weir::app::test

@@ -1,0 +1,187 @@
+// Wrong configurations and what is said of each, to the letter: upstreams and routes.
+#include "unit/config/wrong_configuration.hpp"
+
+#include <gmock/gmock.h>
+
+namespace weir::app::test {
+namespace {
+
+const WrongConfiguration kWrong[] = {
+    {"UpstreamWithoutName",
+     with("[[upstream]]\nservers = [\"a:1\"]\n"),
+     {"weir.toml:11: upstream[#2].name: missing; expected a string: what routes call it"}},
+    {"UpstreamTwice",
+     with("[[upstream]]\nname = \"api\"\nservers = [\"a:1\"]\n"),
+     {"weir.toml:12: upstream[api].name: found \"api\" a second time; expected a name of its own"}},
+    {"UpstreamWithoutServers",
+     with("[[upstream]]\nname = \"b\"\n"),
+     {"weir.toml:11: upstream[b].servers: missing; expected addresses, or tables with one"}},
+    {"UpstreamServersEmpty",
+     with("[[upstream]]\nname = \"b\"\nservers = []\n"),
+     {"weir.toml:13: upstream[b].servers: found none; expected at least one address such as "
+      "\"127.0.0.1:9000\""}},
+    {"UpstreamServersAString",
+     with("[[upstream]]\nname = \"b\"\nservers = \"a:1\"\n"),
+     {"weir.toml:13: upstream[b].servers: found a string; expected a list of addresses such as "
+      "[\"127.0.0.1:9000\"]"}},
+    {"UpstreamServerOfANumber",
+     with("[[upstream]]\nname = \"b\"\nservers = [9000]\n"),
+     {"weir.toml:13: upstream[b].servers: found a list with a whole number in it; expected addresses such as "
+      "\"127.0.0.1:9000\""}},
+    {"UpstreamServerTwice",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\", \"b:2\", { address = \"a:1\", weight = 2 }]\n"),
+     {"weir.toml:13: upstream[b].servers: found \"a:1\" again; expected each server once: its weight says "
+      "how much of the "
+      "requests is its"}},
+    {"UpstreamServerWithoutPort",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a\"]\n"),
+     {"weir.toml:13: upstream[b].servers: \"a\" is not an address: the port is missing, as in a:8080, or "
+      "https://a"}},
+    {"UpstreamServerPortZero",
+     with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:0\" }]\n"),
+     {"weir.toml:13: upstream[b].servers[#1].address: found \"a:0\"; expected a port from 1 to 65535 to "
+      "connect to"}},
+    {"UpstreamServerWeight",
+     with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:1\", weight = 0 }]\n"),
+     {"weir.toml:13: upstream[b].servers[#1].weight: found 0; expected a whole number from 1 to 100"}},
+    {"UpstreamHashKeyOfNothing",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nbalance = \"hash\"\nhash_key = []\n"),
+     {"weir.toml:15: upstream[b].hash_key: found none; expected at least one attribute such as "
+      "\"api_key|ip\""}},
+    {"UpstreamHashKeyOfAStranger",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nbalance = \"hash\"\nhash_key = [\"api_kee\"]\n"),
+     {"weir.toml:15: upstream[b].hash_key: \"api_kee\" is not an attribute; the nearest is "
+      "\"api_key\""}},
+    {"UpstreamHashKeyOfAnotherBalance",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhash_key = [\"ip\"]\n"),
+     {"weir.toml:14: upstream[b].hash_key: only of balance = \"hash\""}},
+    {"UpstreamEjection",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\neject = { least = \"2s\", most = \"1s\" }\n"),
+     {"weir.toml:14: upstream[b].eject.most: found less than least; expected a time that is no shorter"}},
+    {"UpstreamBalance",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nbalance = \"fair\"\n"),
+     {"weir.toml:14: upstream[b].balance: found \"fair\"; expected one of \"round_robin\", "
+      "\"least_in_flight\", \"random_two\", \"hash\""}},
+    {"UpstreamHealthWithoutPath",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhealth = { interval = \"1s\" }\n"),
+     {"weir.toml:14: upstream[b].health.path: missing; expected a string: what is asked for, by GET"}},
+    {"UpstreamHealthPath",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhealth = { path = \"healthz\", status = \"fine\" "
+          "}\n"),
+     {"weir.toml:14: upstream[b].health.status: found \"fine\"; expected a status such as \"401\", a class "
+      "such "
+      "as \"5xx\", or a range such as \"500-504\", from 100 to 599",
+      "weir.toml:14: upstream[b].health.path: found \"healthz\"; expected a path such as \"/healthz\""}},
+    {"UpstreamRetryBudget",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nretry = { budget = \"1/s\" }\n"),
+     {"weir.toml:14: upstream[b].retry.budget: found \"1/s\"; expected a share from \"0%\" to \"100%\""}},
+    {"UpstreamServerLimit",
+     with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:1\", limit = \"fast\" }]\n"),
+     {"weir.toml:13: upstream[b].servers[#1].limit: \"fast\" is not a rate (no '/'): write COUNT/PERIOD with "
+      "a "
+      "period in s, min, h or day, as \"10/s\" or \"20/10s\""}},
+    {"UpstreamRetryOn",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nretry = { on = [\"late\", \"never\"] }\n"),
+     {"weir.toml:14: upstream[b].retry.on: found \"never\"; expected \"broken\", \"late\", or a status such "
+      "as "
+      "\"503\" or \"5xx\""}},
+    {"RouteHonorsNobody",
+     with("[[route]]\nhonor_upstream_retry_after = true\nrespond = { status = 204 }\n"),
+     {"weir.toml:12: route[#2].honor_upstream_retry_after: only of an upstream"}},
+    {"HealthyAtAnInterimStatus",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhealth = { path = \"/\", status = \"100\" }\n"),
+     {"weir.toml:14: upstream[b].health.status: found \"100\"; expected statuses from 200 on, for 1xx is no "
+      "answer yet"}},
+    {"ConnectTotalBelowConnect",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntimeouts = { connect = \"2s\", connect_total = "
+          "\"1s\" }\n"),
+     {"weir.toml:14: upstream[b].timeouts.connect_total: found less than connect; expected a time that is no "
+      "shorter"}},
+    {"ResolveTooOften",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nresolve = \"99ms\"\n"),
+     {"weir.toml:14: upstream[b].resolve: found less than 100ms; expected that or more, or \"0s\" to look "
+      "names up at start alone"}},
+    {"ServerByAUrlWithAPath",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"https://a/x\"]\n"),
+     {"weir.toml:13: upstream[b].servers: \"https://a/x\" is not the address of a server: write https://host "
+      "or "
+      "https://host:port, without a path"}},
+    {"TlsForNobody",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntls = { verify = false }\n"),
+     {"weir.toml:14: upstream[b].tls: found without a server that speaks TLS; expected an address such as "
+      "\"https://10.0.0.1:8443\""}},
+    {"ServerNameWithoutTls",
+     with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:1\", server_name = \"b\" }]\n"),
+     {"weir.toml:13: upstream[b].servers[#1].server_name: only of an address that begins with https://"}},
+    {"UpgradeToWhatCarriesRequests",
+     with("[[route]]\nupstream = \"api\"\nupgrade = [\"websocket\", \"h2c\"]\n"),
+     {"weir.toml:13: route[#2].upgrade: found \"h2c\"; expected protocols such as \"websocket\", or [] for "
+      "none; "
+      "never HTTP, h2c or TLS, which would carry requests past weir"}},
+    {"UpstreamTimeout",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntimeouts = { connect = \"0s\", respons = \"1s\" "
+          "}\n"),
+     {"weir.toml:14: upstream[b].timeouts.respons: unknown key; did you mean \"response\"?",
+      "weir.toml:14: upstream[b].timeouts.connect: found no time at all; expected a duration above zero"}},
+    {"RouteToNowhere",
+     with("[[route]]\nupstream = \"apo\"\n"),
+     {"weir.toml:12: route[#2].upstream: no upstream is called \"apo\"; did you mean \"api\"?"}},
+    {"RouteToAnythingElse",
+     with("[[route]]\nupstream = \"elsewhere\"\n"),
+     {"weir.toml:12: route[#2].upstream: no upstream is called \"elsewhere\"; expected \"api\""}},
+    {"RouteWithoutEnd",
+     with("[[route]]\nmatch = { path = \"/a\" }\n"),
+     {"weir.toml:11: route[#2].upstream: missing; expected the name of an upstream, or respond = { status = "
+      "…, body = \"…\" }"}},
+    {"RouteWithTwoEnds",
+     with("[[route]]\nupstream = \"api\"\nrespond = {}\n"),
+     {"weir.toml:13: route[#2].respond: found beside upstream; expected one of them"}},
+    {"RouteNameTwice",
+     with("[[route]]\nname = \"a\"\nupstream = \"api\"\n[[route]]\nname = \"a\"\nupstream = \"api\"\n"),
+     {"weir.toml:15: route[a].name: found \"a\" a second time; expected a name of its own"}},
+    {"RoutePriority",
+     with("[[route]]\nupstream = \"api\"\npriority = 10\n"),
+     {"weir.toml:13: route[#2].priority: found 10; expected a whole number from 0 to 9"}},
+    {"RespondStatus",
+     with("[[route]]\nrespond = { status = 99 }\n"),
+     {"weir.toml:12: route[#2].respond.status: found 99; expected a whole number from 200 to 599"}},
+    {"RespondContentType",
+     with("[[route]]\nrespond = { content_type = \"a\\r\\nb\" }\n"),
+     {"weir.toml:12: route[#2].respond.content_type: found \"a\\x0d\\x0ab\"; expected one such as "
+      "\"application/json\""}},
+    {"RespondWithABodyThatNoAnswerHas",
+     with("[[route]]\nrespond = { status = 204, body = \"a\" }\n[[route]]\nrespond = { status = 304, body = "
+          "\"a\" }\n"
+          "[[route]]\nrespond = { status = 205, body = \"\" }\n"),
+     {"weir.toml:12: route[#2].respond.body: found beside status = 204, whose answers have none; expected no "
+      "body, or another status",
+      "weir.toml:14: route[#3].respond.body: found beside status = 304, whose answers have none; expected no "
+      "body, or another status"}},
+    {"UpstreamServerThatIsNoIpv4Address",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"256.1.1.1:80\", \"https://1.2.3\"]\n"),
+     {"weir.toml:13: upstream[b].servers: \"256.1.1.1:80\" is not an address: a host that ends in a number "
+      "is an IPv4 address, and \"256.1.1.1\" is none; write four numbers from 0 to 255, or a name",
+      "weir.toml:13: upstream[b].servers: \"https://1.2.3\" is not the address of a server: write "
+      "https://host or https://host:port, without a path; a host that ends in a number is an IPv4 address of "
+      "four numbers from 0 to 255"}},
+    {"RouteByItsBody",
+     with("[[route]]\nupstream = \"api\"\nmatch = { body_contains = \"a\" }\n"),
+     {"weir.toml:13: route[#2].match.body_contains: found body_contains, and routes are chosen before bodies "
+      "are read; expected it in a [[rule]]"}},
+    {"RouteByWhatItsBodyLacks",
+     with("[[route]]\nupstream = \"api\"\nmatch = { not = { body_contains = \"a\" } }\n"),
+     {"weir.toml:13: route[#2].match.not: found body_contains, and routes are chosen before bodies are read; "
+      "expected it in a [[rule]]"}},
+};
+
+class UpstreamMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
+
+TEST_P(UpstreamMistakes, NamesFileLineKeyAndWhatWasExpected) {
+  EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
+}
+
+INSTANTIATE_TEST_SUITE_P(App, UpstreamMistakes, ::testing::ValuesIn(kWrong),
+                         [](const auto& wrong) { return wrong.param.name; });
+
+}  // namespace
+}  // namespace weir::app::test

@@ -1,0 +1,337 @@
+// What `weir check` warns of: what may be configured, and is probably not meant.
+#include "unit/config/warnings.hpp"
+
+#include "unit/policy/country_file.hpp"
+
+#include <gmock/gmock.h>
+
+namespace weir::app::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(Warnings, OfKeysThatClientsCanInvent) {
+  const auto of = [](const std::string& key) { return warnings_of(with_rule("key = " + key + "\n")); };
+  const auto warned = Contains(HasSubstr("rule \"x\" tells clients apart by API keys"));
+  EXPECT_THAT(warnings_of(kLeast), Contains(HasSubstr("who invents keys gets a fresh limit with each")));
+  for (const char* key :
+       {R"(["api_key"])", R"(["ip", "api_key"])", R"(["route", "api_key|ip"])", R"(["user|api_key|ip"])"})
+    EXPECT_THAT(of(key), warned) << key;
+  for (const char* key : {"[]", R"(["ip"])", R"(["ip|api_key"])", R"(["path|api_key", "route"])"})
+    EXPECT_THAT(of(key), Not(warned)) << key;
+}
+
+TEST(Warnings, OfBodiesThatAllMemoryCouldNotHold) {
+  const auto of = [](const std::string& memory, const std::string& rule) {
+    return warnings_of("[server]\nmax_body_memory = \"" + memory + "\"\n" + with_rule(rule));
+  };
+  const auto warned = Contains(AllOf(HasSubstr("rule \"x\" may read bodies of 131072 bytes"),
+                                     HasSubstr("max_body_memory holds 131071")));
+  for (const char* rule : {"match = { body_contains = \"a\", max_body = \"128KiB\" }\n",
+                           "cost = { json = \"/n\", max_body = \"128KiB\" }\n",
+                           "cost = { response_json = \"/n\", reserve = 1, max_body = \"128KiB\" }\n"}) {
+    EXPECT_THAT(of("131071", rule), warned) << rule;
+    EXPECT_THAT(of("128KiB", rule), Not(Contains(HasSubstr("max_body_memory")))) << rule;
+  }
+  EXPECT_THAT(of("1KiB", ""), Not(Contains(HasSubstr("max_body_memory")))) << "it reads no body";
+}
+
+TEST(Warnings, OfKeysThatClientsWriteAsTheyLike) {
+  const auto of = [](const std::string& rules) { return warnings_of(with_rule(rules)); };
+  const auto warned = Contains(HasSubstr("which clients write as they like"));
+  for (const char* key : {R"(["header:X-Tenant"])", R"(["path"])", R"(["ip", "query:id"])",
+                          R"(["cookie:a|ip"])", R"(["user|header:a"])", R"(["method|path"])"})
+    EXPECT_THAT(of("key = " + std::string(key) + "\n"), warned) << key;
+  for (const char* key : {R"(["ip|header:X-Tenant"])", R"(["ip", "route"])", "[]"})
+    EXPECT_THAT(of("key = " + std::string(key) + "\n"), Not(warned)) << key;
+  const std::string by_header = "key = [\"header:a\"]\nmatch = { path = \"/a/*\" }\n";
+  const std::string beside = "[[rule]]\nname = \"beside\"\nlimit = \"9/s\"\n";
+  EXPECT_THAT(of(by_header + beside + "key = [\"ip\"]\n"), Not(warned));
+  EXPECT_THAT(of(by_header + beside + "key = []\nmatch = { path = \"/a/*\" }\n"), Not(warned));
+  for (const char* other :
+       {"key = [\"ip\"]\nmatch = { path = \"/b/*\" }\n", "key = [\"ip\"]\nmode = \"shadow\"\n",
+        "key = [\"api_key|ip\"]\n", "key = [\"cookie:b\"]\n", "key = [\"user\"]\n"})
+    EXPECT_THAT(of(by_header + beside + other), warned) << other;
+}
+
+TEST(Warnings, OfRoutesBehindOneThatTakesAll) {
+  EXPECT_THAT(located_warnings_of(
+                  with("[[route]]\nname = \"late\"\nmatch = { path = \"/a\" }\nupstream = \"api\"\n")),
+              Contains("weir.toml:11: route \"late\" is never reached: route \"*\" before it (weir.toml:6) "
+                       "takes every request; the narrower one has to come first"));
+}
+
+// Two routes by their conditions, the second on line 7.
+std::vector<std::string> warnings_of_routes(const std::string& first, const std::string& second) {
+  return located_warnings_of(
+      "[[listener]]\naddress = \"127.0.0.1:1\"\n[[route]]\nname = \"first\"\nmatch = " + first +
+      "\nrespond = {}\n[[route]]\nname = \"second\"\nmatch = " + second + "\nrespond = {}\n");
+}
+
+TEST(Warnings, OfRoutesBehindOneThatTakesAllThatTheyWould) {
+  const auto hidden = Contains(
+      "weir.toml:7: route \"second\" is never reached: route \"first\" before it (weir.toml:3) "
+      "takes every request that it would; the narrower one has to come first");
+  const std::pair<const char*, const char*> hiding[] = {
+      {R"({ path = "/a" })", R"({ path = "/a" })"},
+      {R"({ path = "/api/*" })", R"({ path = "/api/v1/*", methods = "GET" })"},
+      {R"({ path = "/api*" })", R"({ path = "/api/*" })"},
+      {R"({ path = "~^/api/" })", R"({ path = "/api/login" })"},
+      {R"({ path = "~^/api/" })", R"({ path = "~^/api/" })"},
+      {R"({ methods = ["GET", "HEAD"] })", R"({ methods = "GET", path = "/a" })"},
+      {R"({ host = "a.example" })", R"({ host = "A.example", path = "/a" })"},
+      {R"({ headers = { X-A = true } })", R"({ headers = { x-a = "1" } })"},
+      {R"({ query = { q = "~^1" } })", R"({ query = { q = "12" } })"},
+      {R"({ ip = "10.0.0.0/8" })", R"({ ip = ["10.1.0.0/16", "10.2.0.1"] })"},
+      {R"({ hours = "22:00-06:00" })", R"({ hours = "22:00-06:00", path = "/a" })"},
+      {R"({ not = { path = "/a/b" } })", R"({ not = { path = "/a/*" } })"},
+  };
+  for (const auto& [first, second] : hiding)
+    EXPECT_THAT(warnings_of_routes(first, second), hidden) << first << " " << second;
+}
+
+TEST(Warnings, OfNoRouteThatSomethingReaches) {
+  const std::pair<const char*, const char*> reached[] = {
+      {R"({ path = "/api/v1/*" })", R"({ path = "/api/*" })"},
+      {R"({ path = "/api/*" })", R"({ path = "/api" })"},
+      {R"({ path = "/*" })", R"({ methods = "OPTIONS" })"},
+      {R"({ path = "~^/api/" })", R"({ path = "/api/*" })"},
+      {R"({ methods = "GET" })", R"({ path = "/a" })"},
+      {R"({ host = "a.example" })", R"({ host = "b.example" })"},
+      {R"({ headers = { X-A = "present" } })", R"({ headers = { X-A = true } })"},
+      {R"({ query = { q = "1" } })", R"({ query = { Q = "1" } })"},
+      {R"({ ip = "10.0.0.0/8" })", R"({ ip = ["10.1.0.0/16", "11.0.0.1"] })"},
+      {R"({ hours = "22:00-06:00" })", R"({ hours = "22:00-05:00" })"},
+      {R"({ not = { path = "/a/*" } })", R"({ not = { path = "/a/b" } })"},
+      {R"({ path = "/a", not = { methods = "GET" } })", R"({ path = "/a" })"},
+  };
+  for (const auto& [first, second] : reached)
+    EXPECT_THAT(warnings_of_routes(first, second), Not(Contains(HasSubstr("never reached"))))
+        << first << " " << second;
+}
+
+TEST(Warnings, OfFallbacksThatNothingFallsBackOn) {
+  const auto of = [](const std::string& key) {
+    return located_warnings_of(with_rule("key = [\"" + key + "\"]\n"));
+  };
+  EXPECT_THAT(of("ip|api_key"),
+              Contains("weir.toml:11: rule \"x\" is keyed by \"ip|api_key\", and every request has an ip: "
+                       "\"api_key\" is never looked at; did you mean \"api_key|ip\"?"));
+  EXPECT_THAT(of("user|path|api_key|org"),
+              Contains(HasSubstr("every request has a path: \"api_key|org\" is never "
+                                 "looked at; did you mean \"user|api_key|org|path\"?")));
+  EXPECT_THAT(of("ip|path"), Contains(HasSubstr("did you mean [\"ip\", \"path\"], all of them together?")));
+  EXPECT_THAT(of("ip|host"), Contains(HasSubstr("did you mean [\"ip\", \"host\"], all of them together?")));
+  EXPECT_THAT(of("user|ip|header:X"), Contains(HasSubstr("did you mean \"user|ip\"?")));
+  EXPECT_THAT(of("user|ip|api_key"), Contains(HasSubstr("did you mean \"user|api_key|ip\"?")));
+  for (const char* key : {"api_key|ip", "ip", "user|api_key|ip"})
+    EXPECT_THAT(of(key), Not(Contains(HasSubstr("never looked at")))) << key;
+}
+
+TEST(Warnings, OfARuleThatMeetsNoRoute) {
+  const auto warned = Contains("rule \"x\" applies to no route: its host, methods or path are of none");
+  const std::string routes =
+      "[[listener]]\naddress = \"127.0.0.1:0\"\n[[route]]\nmatch = { path = \"/api/*\" }\n"
+      "respond = { status = 200 }\n[[rule]]\nname = \"x\"\nlimit = \"1/s\"\n";
+  EXPECT_THAT(warnings_of(routes + "match = { path = \"/apl/*\" }\n"), warned);
+  EXPECT_THAT(warnings_of(routes + "match = { path = \"/api/a\" }\n"), Not(warned));
+}
+
+TEST(Warnings, OfOverridesBehindOneThatTakesAllThatTheyWould) {
+  const auto of = [](const std::string& first, const std::string& second) {
+    return warnings_of(with_rule("overrides = [{ match = { path = \"" + first +
+                                 "\" }, limit = \"1/s\" }, { match = { path = \"" + second +
+                                 "\" }, limit = \"2/s\" }]\n"));
+  };
+  EXPECT_THAT(of("/a/*", "/a/b"),
+              Contains("rule \"x\" has an override for path /a/b that never applies: the one for "
+                       "path /a/* before it takes every request that it would"));
+  EXPECT_THAT(of("/a/b", "/a/*"), Not(Contains(HasSubstr("never applies"))));
+}
+
+TEST(Warnings, OfTrustInEverybody) {
+  const auto warned = Contains(HasSubstr("trusted_proxies takes every address"));
+  EXPECT_THAT(warnings_of(with("[client]\ntrusted_proxies = [\"0.0.0.0/0\"]\n")), warned);
+  EXPECT_THAT(warnings_of(with("[client]\ntrusted_proxies = [\"::/0\"]\n")), warned);
+  EXPECT_THAT(warnings_of(with("[client]\ntrusted_proxies = [\"0.0.0.0/1\", \"10.0.0.0/8\"]\n")),
+              Not(warned));
+}
+
+TEST(Warnings, OfTiersThatNobodyHas) {
+  EXPECT_THAT(warnings_of(with_rule("tiers = { gold = { limit = \"1/s\" } }\n")),
+              Contains(HasSubstr("rule \"x\" names the tier \"gold\"")));
+  const Folder folder;
+  folder.write("keys.toml", "[[key]]\nkey = \"k\"\ntier = \"free\"\n");
+  const auto warnings =
+      warnings_of(with_rule("tiers = { free = { limit = \"1/s\" }, gold = { limit = \"1/s\" } }\n"
+                            "[client]\nkeys = \"keys.toml\"\n"),
+                  folder.file(kFile));
+  EXPECT_THAT(warnings, ::testing::ElementsAre(
+                            "rule \"x\" names the tier \"gold\", which no key of the keys file has"));
+}
+
+TEST(Warnings, DoNotAskForASecretThatWeirsAgreeOnByThemselves) {
+  const std::string redis = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\n";
+  EXPECT_THAT(warnings_of(with_rule(redis)), Not(Contains(HasSubstr("key_secret"))));
+}
+
+TEST(Warnings, OfALongWaitForASlowRedis) {
+  const auto of = [](const std::string& timeout) {
+    return warnings_of(with_rule(
+        "store = \"redis\"\n[state]\nkey_secret = \"s\"\nredis = { url = \"redis://a\", timeout = \"" +
+        timeout + "\" }\n"));
+  };
+  const auto warned = Contains(HasSubstr("each request that asks it may wait for 2s"));
+  EXPECT_THAT(of("2s"), warned);
+  EXPECT_THAT(of("1s"), Not(Contains(HasSubstr("may wait for"))));
+}
+
+TEST(Warnings, OfLeasesThatRunOutBeforeASilentConnectionIsGivenUp) {
+  const auto of = [](const std::string& store, const std::string& lease) {
+    return warnings_of(
+        with("[[rule]]\nname = \"x\"\nlimit = 10\nalgorithm = \"concurrency\"\nstore = \"" + store +
+             "\"\n[state]\nkey_secret = \"s\"\nredis = { url = \"redis://a\", timeout = \"1s\", " +
+             "lease_time = \"" + lease + "\" }\n"));
+  };
+  const auto warned = Contains(HasSubstr("lease_time is less than three times timeout"));
+  EXPECT_THAT(of("redis", "2s"), warned);
+  EXPECT_THAT(of("redis", "3s"), Not(warned));
+  EXPECT_THAT(of("memory", "2s"), Not(warned));
+}
+
+TEST(Warnings, ASharedQueueThatOneClientMayFill) {
+  const auto warned =
+      Contains(HasSubstr("rule \"x\" is a queue that clients share, without queue_per_client"));
+  const std::string queue = "algorithm = \"leaky_bucket\"\n";
+  const std::string asks_redis =
+      "[[rule]]\nname = \"y\"\nlimit = \"1/s\"\nstore = \"redis\"\n[state]\nredis = { url = \"redis://a\" "
+      "}\n";
+  const auto of = [&](const std::string& more) { return warnings_of(with_rule(queue + more)); };
+  EXPECT_THAT(of("key = []\n" + asks_redis), warned);
+  EXPECT_THAT(of("key = [\"route\", \"host|tier\"]\n" + asks_redis), warned);
+  EXPECT_THAT(of("key = [\"ip\"]\n" + asks_redis), Not(warned));
+  EXPECT_THAT(of("key = []\nqueue_per_client = 3\n" + asks_redis), Not(warned));
+  EXPECT_THAT(of("key = []\n"), Not(warned)) << "places are given to others";
+  EXPECT_THAT(warnings_of(with_rule("key = []\n" + asks_redis)), Not(warned)) << "no queue";
+}
+
+TEST(Warnings, OfWhatNeverApplies) {
+  const auto every_body = HasSubstr("rule \"x\" reads every request's body into memory");
+  EXPECT_THAT(warnings_of(with_rule("cost = { json = \"/a\" }\n")), Contains(every_body));
+  EXPECT_THAT(warnings_of(with_rule("match = { not = { body_contains = \"a\" } }\n")), Contains(every_body));
+  EXPECT_THAT(warnings_of(with_rule("match = { path = \"/a\", body_contains = \"a\" }\n")),
+              Not(Contains(every_body)));
+  EXPECT_THAT(warnings_of(with_rule("key = [\"user\"]\n")), Contains(HasSubstr("which no request has")));
+  EXPECT_THAT(warnings_of(with("[client]\nuser = { header = \"X-User\" }\n")),
+              Contains(HasSubstr("believed from trusted proxies alone")));
+  EXPECT_THAT(warnings_of(with("[[upstream]]\nname = \"spare\"\nservers = [\"a:1\"]\n")),
+              Contains("upstream \"spare\" is used by no route"));
+}
+
+TEST(Warnings, OfPeersWhoseWordNobodyBelieves) {
+  const auto of = [](const std::string& listener, const std::string& more = "") {
+    return warnings_of(with("[[listener]]\n" + listener + more));
+  };
+  const auto one_client = Contains(HasSubstr("listener unix:/tmp/x has peers without addresses"));
+  const auto unbelieved = Contains(HasSubstr("listener 127.0.0.1:81 expects the PROXY protocol"));
+  const std::string by_file = "address = \"unix:/tmp/x\"\n";
+  const std::string by_proxy = "address = \"127.0.0.1:81\"\nproxy_protocol = true\n";
+  EXPECT_THAT(of(by_file), one_client);
+  EXPECT_THAT(of(by_file, "[client]\ntrusted_proxies = [\"10.0.0.0/8\"]\n"), one_client);
+  EXPECT_THAT(of(by_file, "[client]\ntrusted_proxies = [\"unix:\"]\n"), Not(one_client));
+  EXPECT_THAT(of(by_proxy), unbelieved);
+  EXPECT_THAT(of(by_proxy, "[client]\ntrusted_proxies = [\"10.0.0.0/8\"]\n"), Not(unbelieved));
+  EXPECT_THAT(of("address = \"127.0.0.1:81\"\n"), Not(unbelieved));
+}
+
+TEST(Warnings, OfBoundsThatBoundNothing) {
+  const auto of = [](const std::string& size) {
+    return warnings_of(with("[[route]]\nname = \"a\"\nupstream = \"api\"\nmax_head = \"" + size + "\"\n"));
+  };
+  EXPECT_THAT(of("17KiB"), Contains(HasSubstr("route \"a\" has a max_head above that of [server]")));
+  EXPECT_THAT(of("16KiB"), Not(Contains(HasSubstr("max_head"))));
+}
+
+TEST(Warnings, OfQueuesForNobody) {
+  const auto of = [](const std::string& servers, const std::string& more) {
+    return warnings_of(with("[[upstream]]\nname = \"b\"\nservers = [" + servers + "]\n" + more + "\n" +
+                            "[[route]]\nmatch = { path = \"/b\" }\nupstream = \"b\"\n"));
+  };
+  const auto warned = Contains(HasSubstr("upstream \"b\" has a queue or max_wait for nobody"));
+  EXPECT_THAT(of(R"("a:1")", "queue = 9"), warned);
+  EXPECT_THAT(of(R"("a:1")", "max_wait = \"2s\""), warned);
+  EXPECT_THAT(of(R"("a:1")", "queue = 256\nmax_wait = \"1s\""), Not(warned));
+  EXPECT_THAT(of(R"({ address = "a:1", max_in_flight = 1 })", "queue = 9"), Not(warned));
+  EXPECT_THAT(of(R"("a:1", { address = "a:2", limit = "1/s" })", "queue = 9"), Not(warned));
+}
+
+TEST(Warnings, OfMessagesWhereNoConnectionHasAny) {
+  const auto of = [](const std::string& upgrade, const std::string& match) {
+    return warnings_of(
+        "[[listener]]\naddress = \"127.0.0.1:1\"\n[[upstream]]\nname = \"api\"\nservers = "
+        "[\"a:1\"]\n[[route]]\nmatch = { path = \"/ws/*\" }\nupstream = \"api\"\n" +
+        upgrade + "[[rule]]\nname = \"x\"\nlimit = \"1/s\"\nmessages = \"9/s\"\n" + match);
+  };
+  const auto warned = Contains(HasSubstr("rule \"x\" counts messages, and no route"));
+  EXPECT_THAT(of("", ""), Not(warned));
+  EXPECT_THAT(of("upgrade = [\"WebSocket\"]\n", ""), Not(warned)) << "protocols have no case";
+  EXPECT_THAT(of("upgrade = []\n", ""), warned);
+  EXPECT_THAT(of("upgrade = [\"chat\"]\n", ""), warned);
+  EXPECT_THAT(of("", "match = { path = \"/api/*\" }\n"), warned);
+}
+
+TEST(Warnings, OfUnsaidCostsThatNobodyCanPay) {
+  const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
+  EXPECT_THAT(of("cost = { header = \"X-Cost\", default = 12 }\n"),
+              Contains(HasSubstr("admits no request that does not say its cost: it costs 12")));
+  EXPECT_THAT(of("cost = { header = \"X-Cost\", default = 11 }\n"), Not(Contains(HasSubstr("admits"))))
+      << "one more than fits is how one asks for a cost to be said";
+}
+
+TEST(Warnings, OfAShareTooSmallForOneRequest) {
+  const auto of = [](const std::string& cost, const std::string& replicas) {
+    return warnings_of(with_rule("store = \"redis\"\ncost = " + cost + "\n[state]\nreplicas = " + replicas +
+                                 "\nredis = { url = \"redis://a\" }\n"));
+  };
+  EXPECT_THAT(of("6", "2"),
+              Contains("rule \"x\" admits nothing while Redis does not answer: a request costs 6, and this "
+                       "weir's share of the limit ([state] replicas) admits at most 5 at once"));
+  EXPECT_THAT(of("5", "2"), Not(Contains(HasSubstr("admits nothing"))));
+  EXPECT_THAT(of("6", "1"), Not(Contains(HasSubstr("admits nothing"))));
+}
+
+TEST(Warnings, OfErrorsThatUseUpABudget) {
+  const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
+  const auto warned = Contains(HasSubstr("rule \"x\" charges its reserve of 5 for every error of a server"));
+  for (const char* place : {"response_json = \"/usage/total_tokens\"", "response_header = \"X-Tokens\""}) {
+    const auto cost = "cost = { " + std::string(place) + ", reserve = 5 }\n";
+    EXPECT_THAT(of(cost), warned);
+    EXPECT_THAT(of(cost + "mode = \"shadow\"\n"), warned);
+    EXPECT_THAT(of(cost + "charge = { status = \"2xx\" }\n"), Not(warned));
+  }
+  EXPECT_THAT(of("cost = 5\n"), Not(warned));
+  EXPECT_THAT(of("cost = { header = \"X-Cost\" }\n"), Not(warned));
+  EXPECT_THAT(of("charge = { status = \"401\" }\n"), Not(warned));
+}
+
+TEST(Warnings, OfWhatNobodyAsksFor) {
+  const Folder folder;
+  policy::CountryFile countries;
+  countries.add("203.0.113.0", 24, "CH");
+  folder.write("c.mmdb", countries.bytes());
+  const auto of = [&](const std::string& more) {
+    return warnings_of(with_rule(more + "[client]\ngeo = \"c.mmdb\"\njwt = { algorithm = \"HS256\", secret = "
+                                        "\"0123456789abcdef0123456789abcdef\" }\n"),
+                       folder.file(kFile));
+  };
+  const auto unasked = HasSubstr("nothing asks for a c");
+  EXPECT_THAT(of(""), AllOf(Contains("[client] jwt is configured, and nothing asks for a claim"),
+                            Contains("[client] geo is configured, and nothing asks for a country")));
+  EXPECT_THAT(of("key = [\"claim:sub|country\"]\n"), Not(Contains(unasked)));
+}
+
+}  // namespace
+}  // namespace weir::app::test

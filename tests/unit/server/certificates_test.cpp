@@ -1,0 +1,96 @@
+#include "weir/server/certificates.hpp"
+
+#include "unit/net/tls.hpp"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+namespace weir::app {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(ListenerCertificates, AreReadAnewWhenAFileChangedAndOnlyThen) {
+  const net::Certificates folder;
+  const net::Certificates other;
+  const auto settings = folder.settings();
+  auto read = ListenerCertificates::read(settings).value();
+  const auto* first = read.context();
+  EXPECT_FALSE(read.look().value());
+  EXPECT_EQ(read.context(), first);
+  std::filesystem::copy_file(other.cert(), folder.cert(), std::filesystem::copy_options::overwrite_existing);
+  EXPECT_FALSE(read.look()) << "the key is not that of the new certificate yet";
+  EXPECT_EQ(read.context(), first);
+  EXPECT_FALSE(read.look().value()) << "told once";
+  std::filesystem::copy_file(other.key(), folder.key(), std::filesystem::copy_options::overwrite_existing);
+  EXPECT_TRUE(read.look().value());
+  EXPECT_NE(read.context(), first);
+}
+
+TEST(ListenerCertificates, ALinkThatPointsElsewhereIsAChange) {
+  const net::Certificates folder;
+  const auto link = folder.cert() + ".link";
+  std::filesystem::create_symlink(folder.cert(), link);
+  auto settings = folder.settings();
+  settings.certificates[0].cert = link;
+  auto read = ListenerCertificates::read(settings).value();
+  const auto copy = folder.cert() + ".copy";
+  std::filesystem::copy_file(folder.cert(), copy);
+  std::filesystem::remove(link);
+  EXPECT_FALSE(read.look()) << "nothing there";
+  std::filesystem::create_symlink(copy, link);
+  EXPECT_TRUE(read.look().value());
+}
+
+TEST(ListenerCertificates, APipeIsNotWaitedFor) {
+  const net::Certificates folder;
+  const auto settings = folder.settings();
+  auto read = ListenerCertificates::read(settings).value();
+  std::filesystem::remove(folder.cert());
+  ASSERT_EQ(::mkfifo(folder.cert().c_str(), 0600), 0);
+  const auto looked = read.look();
+  ASSERT_FALSE(looked);
+  EXPECT_THAT(looked.error().message, HasSubstr("cert.pem\" is no file"));
+}
+
+TEST(ListenerCertificates, WhatAPersonShouldDoIsSaidInTime) {
+  const net::TlsSettings settings{.certificates = {{.cert = "a.crt", .key = "a.key", .ocsp = "a.ocsp"}}};
+  const std::chrono::sys_seconds now{100h};
+  const auto doubts = [&](std::chrono::seconds left, std::optional<std::chrono::sys_seconds> stapled = {}) {
+    return find_doubts(settings, {{.not_after = now + left, .stapled_until = stapled}}, now);
+  };
+  const auto good = now + 1h;
+  EXPECT_THAT(doubts(std::chrono::days(14), good), IsEmpty());
+  EXPECT_THAT(doubts(std::chrono::days(13), good),
+              ElementsAre("the certificate \"a.crt\" expires on 1970-01-18 (UTC)"));
+  EXPECT_THAT(doubts(-1s, good), ElementsAre(HasSubstr("has expired")));
+  EXPECT_THAT(doubts(std::chrono::days(90)),
+              ElementsAre(HasSubstr("\"a.ocsp\" speaks of another certificate")));
+  EXPECT_THAT(doubts(std::chrono::days(90), now), ElementsAre(HasSubstr("\"a.ocsp\" is out of date")));
+  EXPECT_THAT(doubts(std::chrono::days(90), now + 1s), IsEmpty());
+}
+
+TEST(ListenerCertificates, OneThatNoClientCanGetIsWarnedOf) {
+  const net::TlsSettings settings{.certificates = {{"a.crt", "a.key"}, {"b.crt", "b.key"}}};
+  const std::chrono::sys_seconds now{100h};
+  const auto doubts = [&](std::optional<net::Hidden> hidden) {
+    const auto good = now + std::chrono::days(90);
+    return find_doubts(settings, {{.not_after = good}, {.not_after = good, .hidden = hidden}}, now);
+  };
+  EXPECT_THAT(doubts({}), IsEmpty());
+  EXPECT_THAT(
+      doubts(net::Hidden{.behind = 0}),
+      ElementsAre("the certificate \"b.crt\" can never be shown: \"a.crt\" comes first, with a key of the "
+                  "same type, and no name is left for it; remove one of the two"));
+  EXPECT_THAT(doubts(net::Hidden{}),
+              ElementsAre(HasSubstr("\"b.crt\" can never be shown: it names no host")));
+}
+
+}  // namespace
+}  // namespace weir::app

@@ -1,0 +1,209 @@
+// Which numbers, limiters and fleets a reload leaves as they are, and when what nobody uses any more is free.
+#include "server/editions.hpp"
+
+#include "unit/config/configuration.hpp"
+
+#include "weir/limit/held_elsewhere.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+namespace weir::app::test {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using Held = std::shared_ptr<const proxy::Edition>;  // by a request, and by those that are in force
+
+std::string rule(const std::string& name, const std::string& numbers) {
+  return "[[rule]]\nname = \"" + name + "\"\nkey = [\"ip\"]\n" + numbers + "\n";
+}
+
+const std::string kFive = "limit = \"5/day\"\nalgorithm = \"fixed_window\"";
+const std::string kNine = "limit = \"9/day\"\nalgorithm = \"fixed_window\"";
+const std::string kLog = "limit = \"5/day\"\nalgorithm = \"sliding_log\"";
+const std::string kTwoAtOnce = "limit = 2\nalgorithm = \"concurrency\"";
+const std::string kThreeAtOnce = "limit = 3\nalgorithm = \"concurrency\"";
+
+class EditionsTest : public testing::Test {
+ protected:
+  Held reload(const std::string& rules, const std::string& servers = "\"127.0.0.1:9001\"") {
+    const auto settings = parse_settings(
+        "[[listener]]\naddress = \"127.0.0.1:8080\"\n"
+        "[[upstream]]\nname = \"api\"\nservers = [" +
+            servers +
+            "]\n"
+            "[[route]]\nupstream = \"api\"\n" +
+            rules,
+        kFile);
+    editions_.tidy({}, elsewhere_.rules());
+    const auto draft =
+        editions_.make(settings, {*upstream::resolve_servers(settings.upstreams[0])}, {}).value();
+    changes_ = draft.changes;
+    auto held = editions_.put_in_force(draft);
+    table_.put_in_order(clock_.now());
+    return held;
+  }
+  // Its last request has left.
+  void end(Held& held) {
+    held.reset();
+    control_.restart();
+    control_.poll();
+    editions_.tidy({}, elsewhere_.rules());
+  }
+  static const policy::Rule& only(const Held& held) { return held->config.rules.front(); }
+  // Somebody is charged, and stays in the table.
+  bool charge(const Held& held, std::uint64_t client = 1) {
+    const limit::Charge line{{client, client}, only(held).limiter.get(), 1, only(held).cells};
+    limit::Outcome outcome;
+    return table_.charge({&line, 1}, clock_.now(), {&outcome, 1});
+  }
+
+  net::asio::io_context control_;
+  limit::KeyTable table_{1000};
+  limit::HeldElsewhere elsewhere_{table_};
+  net::Clock clock_;
+  Log log_{LogLevel::Off};
+  int gone_ = 0;
+  Editions editions_{control_, table_, clock_, log_, [this] { ++gone_; }};
+  std::vector<std::string> changes_;
+};
+
+TEST_F(EditionsTest, WhatDidNotChangeStaysTheSame) {
+  const auto first = reload(rule("a", kFive));
+  const auto second = reload(rule("b", kFive) + rule("a", kFive));
+  const auto& is = second->config.rules[1];
+  EXPECT_EQ(is.cells, only(first).cells);
+  EXPECT_EQ(is.index, only(first).index);
+  EXPECT_EQ(is.limiter.get(), only(first).limiter.get());
+  EXPECT_NE(second->config.rules[0].cells, is.cells);
+  EXPECT_EQ(second->fleets, first->fleets);
+  EXPECT_EQ(changes_, std::vector<std::string>{"rule \"b\" added"});
+}
+
+TEST_F(EditionsTest, OtherServersAreAnotherFleet) {
+  const auto first = reload("");
+  const auto second = reload("", "\"127.0.0.1:9002\"");
+  EXPECT_NE(second->fleets, first->fleets);
+  EXPECT_EQ(changes_, std::vector<std::string>{"upstream \"api\" changed"});
+}
+
+TEST_F(EditionsTest, NumbersThatComeBackAreTheirOldOnes) {
+  const auto first = reload(rule("a", kFive));
+  const auto second = reload(rule("a", kNine));
+  EXPECT_THAT(changes_, Contains(HasSubstr("keep the share")));
+  EXPECT_NE(only(second).cells, only(first).cells);
+  EXPECT_EQ(only(second).index, only(first).index) << "counters go by the name";
+  EXPECT_EQ(only(reload(rule("a", kFive))).cells, only(first).cells);
+}
+
+// Its keys have begun anew meanwhile: what its requests are charged is not what the first one's were.
+TEST_F(EditionsTest, AnAlgorithmThatComesBackIsAnother) {
+  const auto first = reload(rule("a", kFive));
+  const auto second = reload(rule("a", kLog));
+  EXPECT_THAT(changes_, Contains(HasSubstr("begin anew")));
+  const auto third = reload(rule("a", kFive));
+  EXPECT_THAT(changes_, Contains(HasSubstr("begin anew")));
+  EXPECT_NE(only(third).cells, only(first).cells);
+  EXPECT_NE(only(third).cells, only(second).cells);
+  const auto fourth = reload(rule("a", kLog));
+  EXPECT_NE(only(fourth).cells, only(second).cells);
+  EXPECT_EQ(only(reload(rule("a", kLog))).cells, only(fourth).cells);
+}
+
+TEST_F(EditionsTest, PlacesKeepTheirNumberWhileTheAlgorithmStays) {
+  const auto first = reload(rule("a", kTwoAtOnce));
+  EXPECT_EQ(only(reload(rule("a", kThreeAtOnce))).cells, only(first).cells);
+  EXPECT_EQ(only(reload(rule("a", kTwoAtOnce))).cells, only(first).cells);
+  reload(rule("a", kFive));
+  EXPECT_NE(only(reload(rule("a", kTwoAtOnce))).cells, only(first).cells);
+}
+
+TEST_F(EditionsTest, ARuleThatIsGoneIsForgottenWithItsLastRequest) {
+  auto first = reload(rule("a", kFive));
+  ASSERT_TRUE(charge(first));
+  const auto second = reload("");
+  EXPECT_EQ(editions_.count(), 2);
+  EXPECT_EQ(table_.stats().keys, 1) << "a request is under way";
+  end(first);
+  EXPECT_EQ(gone_, 1);
+  EXPECT_EQ(editions_.count(), 1);
+  EXPECT_EQ(table_.stats().keys, 0);
+  const auto third = reload(rule("other", kFive));
+  EXPECT_EQ(only(third).cells, 0) << "its number is free";
+  EXPECT_EQ(only(third).index, 0);
+}
+
+TEST_F(EditionsTest, ARuleThatComesBackWhileARequestIsUnderWayGoesOn) {
+  const auto first = reload(rule("a", kFive));
+  ASSERT_TRUE(charge(first));
+  reload("");
+  const auto third = reload(rule("a", kFive));
+  EXPECT_EQ(only(third).cells, only(first).cells);
+  EXPECT_EQ(table_.stats().keys, 1);
+}
+
+// The process before this one may give places back: not those of a rule that came later.
+TEST_F(EditionsTest, ARuleIsNotForgottenWhileAnotherProcessHoldsPlacesOfIt) {
+  auto first = reload(rule("a", kTwoAtOnce));
+  elsewhere_.change({.key = {1, 1}, .limiter = only(first).limiter.get(), .rule = only(first).cells}, 2,
+                    clock_.now());
+  const auto second = reload("");
+  end(first);
+  EXPECT_EQ(table_.stats().keys, 1);
+  const auto third = reload(rule("a", kTwoAtOnce));
+  EXPECT_FALSE(charge(third)) << "both places are taken still";
+  elsewhere_.give_back_all(clock_.now());
+  EXPECT_THAT(elsewhere_.rules(), IsEmpty());
+  EXPECT_TRUE(charge(third));
+}
+
+TEST_F(EditionsTest, KeysMoveOnAndTheirNumberIsFree) {
+  auto first = reload(rule("a", kFive));
+  ASSERT_TRUE(charge(first));
+  const auto second = reload(rule("a", kNine));
+  EXPECT_EQ(table_.stats().keys_by_rule[only(second).cells], 1);
+  end(first);
+  const auto third = reload(rule("a", kNine) + rule("b", kFive));
+  EXPECT_EQ(only(third).cells, only(second).cells);
+  EXPECT_EQ(third->config.rules[1].cells, 0);
+}
+
+TEST_F(EditionsTest, KeysThatBeginAnewAreForgottenAtOnce) {
+  const auto first = reload(rule("a", kTwoAtOnce));
+  ASSERT_TRUE(charge(first));
+  reload(rule("a", kLog));
+  EXPECT_EQ(table_.stats().keys, 0) << "whatever was under way";
+}
+
+// A request that lasts keeps its configuration, and each change of the algorithm takes a number.
+TEST_F(EditionsTest, WhereAllNumbersAreTakenItSaysSo) {
+  std::vector<Held> under_way;
+  const auto settings = [](const std::string& numbers) {
+    return parse_settings(with(rule("a", numbers)), kFile);
+  };
+  const auto make = [&](const std::string& numbers) {
+    const auto read = settings(numbers);
+    return editions_.make(read, {*upstream::resolve_servers(read.upstreams[0])}, {});
+  };
+  for (std::size_t i = 0; i + 1 < limit::kMaxRules; ++i) {
+    const auto draft = make(i % 2 == 0 ? kFive : kLog);
+    ASSERT_TRUE(draft) << i << ": " << draft.error().message;
+    under_way.push_back(editions_.put_in_force(*draft));
+  }
+  const auto refused = make(limit::kMaxRules % 2 == 0 ? kLog : kFive);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("too many rules"));
+  under_way.clear();
+  control_.poll();
+  editions_.tidy({});
+  EXPECT_TRUE(make(kLog));
+}
+
+}  // namespace
+}  // namespace weir::app::test

@@ -1,0 +1,73 @@
+#include "server/process/heartbeat.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::app::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A control loop and two workers' loops, turned by hand: what runs when is the test's choice.
+class HeartbeatOf : public ::testing::Test {
+ protected:
+  void start() { heart_.start({one_.get_executor(), other_.get_executor()}, kNever); }
+  static void turn(net::asio::io_context& loop) {
+    loop.restart();
+    loop.poll();
+  }
+
+  static constexpr auto kNever = 1h;  // no second round unless a test makes one
+  int beats_ = 0;
+  net::asio::io_context control_, one_, other_;
+  Heartbeat heart_{control_.get_executor(), [this] { ++beats_; }};
+};
+
+TEST_F(HeartbeatOf, TwoLoopsBeatsWhenBothHaveAnswered) {
+  start();
+  turn(one_);
+  turn(control_);
+  EXPECT_EQ(beats_, 0);
+  turn(other_);
+  EXPECT_EQ(beats_, 0);
+  turn(control_);
+  EXPECT_EQ(beats_, 1);
+}
+
+TEST_F(HeartbeatOf, ALoopThatStandsStillIsSilent) {
+  heart_.start({one_.get_executor(), other_.get_executor()}, 1ms);
+  const auto until = std::chrono::steady_clock::now() + 30ms;
+  while (std::chrono::steady_clock::now() < until) {
+    turn(one_);
+    turn(control_);
+  }
+  EXPECT_EQ(beats_, 0);
+  // It goes on: that is heard, once for the one round that stood open.
+  turn(other_);
+  turn(control_);
+  EXPECT_EQ(beats_, 1);
+}
+
+TEST_F(HeartbeatOf, LoopsThatTurnBeatsAgainAndAgain) {
+  heart_.start({one_.get_executor(), other_.get_executor()}, 1ms);
+  const auto until = std::chrono::steady_clock::now() + 10s;
+  while (beats_ < 5 && std::chrono::steady_clock::now() < until) {
+    turn(one_);
+    turn(other_);
+    turn(control_);
+  }
+  EXPECT_EQ(beats_, 5);
+}
+
+TEST_F(HeartbeatOf, LoopsThatEndBeatsAlone) {
+  start();
+  heart_.answer_alone();
+  turn(one_);
+  turn(other_);
+  turn(control_);
+  EXPECT_EQ(beats_, 0);  // answers to a round that is over
+  heart_.start({}, kNever);
+  EXPECT_EQ(beats_, 1);
+}
+
+}  // namespace
+}  // namespace weir::app::test

@@ -1,0 +1,82 @@
+// The snapshot's file: whole or not there, its owner's alone, and set aside when it is of no use.
+#include "server/process/snapshot_file.hpp"
+
+#include "unit/config/configuration.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace weir::app::test {
+namespace {
+
+using base::TimePoint;
+using namespace std::chrono_literals;
+
+constexpr TimePoint kSaved{std::chrono::microseconds{1'700'000'000'000'000}};
+
+class SnapshotFileTest : public testing::Test {
+ protected:
+  void save(TimePoint at = kSaved) { SnapshotFile(path_, {}, log_).save(table_, {{1, 2}, at}, {}); }
+  [[nodiscard]] bool is_found() { return SnapshotFile(path_, {}, log_).found().has_value(); }
+  [[nodiscard]] bool is_set_aside() const {
+    return !std::filesystem::exists(path_) && std::filesystem::exists(path_ + ".damaged");
+  }
+
+  Folder folder_;
+  const std::string path_ = folder_.file("weir.state");
+  Log log_{LogLevel::Off};
+  limit::KeyTable table_{10};
+};
+
+TEST_F(SnapshotFileTest, IsItsOwnersAloneAndLeavesNoDraft) {
+  folder_.write("weir.state.new", "of a weir that was killed");
+  save();
+  EXPECT_TRUE(is_found());
+  struct stat file {};
+  ASSERT_EQ(::stat(path_.c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0600);
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".new"));
+  EXPECT_EQ(SnapshotFile(path_, {}, log_).found()->names.k1, 2);
+}
+
+TEST_F(SnapshotFileTest, IsReadAgainAfterAWeirThatDidNotEndWell) {
+  save();
+  EXPECT_TRUE(is_found());
+  EXPECT_TRUE(is_found());
+}
+
+TEST_F(SnapshotFileTest, DamageIsSetAsideAndTheNextOneTakesItsPlace) {
+  for (const auto& damage :
+       {std::string(), std::string("weirkeys"), std::string("nothing of ours"), std::string(4096, '\0')}) {
+    folder_.write("weir.state", damage);
+    EXPECT_FALSE(is_found());
+    EXPECT_TRUE(is_set_aside());
+    save();
+    EXPECT_TRUE(is_found());
+  }
+}
+
+TEST_F(SnapshotFileTest, WhatIsNoFileIsSetAsideToo) {
+  std::filesystem::create_directory(path_);
+  EXPECT_FALSE(is_found());
+  EXPECT_TRUE(is_set_aside());
+}
+
+// Its instants are moved to this machine's clock, however far that was set since.
+TEST_F(SnapshotFileTest, ASnapshotOfAnotherTimeIsRead) {
+  save(kSaved + 10'000h);
+  EXPECT_TRUE(is_found());
+}
+
+TEST_F(SnapshotFileTest, AFolderThatCannotTakeItIsNoFault) {
+  const auto nowhere = folder_.file("none/weir.state");
+  SnapshotFile(nowhere, {}, log_).save(table_, {{}, kSaved}, {});
+  EXPECT_FALSE(std::filesystem::exists(nowhere));
+}
+
+}  // namespace
+}  // namespace weir::app::test

@@ -1,0 +1,94 @@
+// A worker's loop on its own thread: what it leaves behind when it ends.
+#include "server/process/worker_thread.hpp"
+
+#include <memory>
+#include <utility>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+namespace weir::app {
+namespace {
+
+using Tcp = net::asio::ip::tcp;
+
+struct House {
+  net::Clock clock;
+  limit::KeyTable table{1000};
+  proxy::SharedQueue queue{1};
+  proxy::InFlight in_flight{0};
+  proxy::Crowd crowd{0};
+  proxy::BodyMemory body_memory{1 << 20};
+  proxy::Shared shared{.clock = clock,
+                       .table = table,
+                       .queue = queue,
+                       .in_flight = in_flight,
+                       .crowd = crowd,
+                       .body_memory = body_memory};
+  redis::LastRefunds refunds;
+  AccessLog access_log{"off", {}};
+  Log log{LogLevel::Off};
+  WorkerThread worker{{.shared = shared,
+                       .edition = std::make_shared<proxy::Edition>(),
+                       .shape = {.routes = 0, .rules = 0, .upstreams = 0},
+                       .redis = nullptr,
+                       .redis_refunds = refunds,
+                       .redis_units = nullptr,
+                       .access_log = access_log,
+                       .log = log,
+                       .top = 0}};
+};
+
+// Otherwise the client waits until the process has gone, which others' requests may put off as long as
+// `drain`.
+TEST(WorkerThread, WhoComesInAsTheDrainBeginsIsLetGoWithTheLoop) {
+  House house;
+  auto listening = net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0"));
+  ASSERT_TRUE(listening.has_value());
+  const auto port = listening->address().port;
+  net::asio::io_context context;
+  Tcp::socket client(context);
+  client.connect({net::asio::ip::address_v4::loopback(), port});
+
+  // The loop finds the client waiting as it opens, and is told of it after the drain.
+  house.worker.listen_on(0, std::move(*listening), {.tls = {}, .most_sessions = 100});
+  house.worker.drain();
+  house.worker.start();
+  house.worker.join();
+
+  client.non_blocking(true);
+  char byte = 0;
+  net::ErrorCode ec;
+  client.read_some(net::asio::buffer(&byte, 1), ec);
+  EXPECT_TRUE(ec == net::asio::error::eof || ec == net::asio::error::connection_reset) << ec.message();
+}
+
+// As long as this lives, and what is open stays open.
+class NoDescriptorsLeft {
+ public:
+  NoDescriptorsLeft() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none{0, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptorsLeft() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptorsLeft(const NoDescriptorsLeft&) = delete;
+  NoDescriptorsLeft& operator=(const NoDescriptorsLeft&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+// One that never had a client.
+TEST(WorkerThread, EndsInOrderWhereTheSystemHasNoDescriptorsLeft) {
+  auto house = std::make_unique<House>();
+  const NoDescriptorsLeft none;
+  house->worker.drain();
+  house->worker.start();
+  house->worker.join();
+  house.reset();
+}
+
+}  // namespace
+}  // namespace weir::app

@@ -1,0 +1,283 @@
+// The order of an upgrade, and what the two processes tell each other.
+#include "weir/upgrade/handed_alerts.hpp"
+#include "weir/upgrade/handed_state.hpp"
+#include "weir/upgrade/passage.hpp"
+#include "weir/upgrade/takeover.hpp"
+#include "weir/upgrade/upgrade_channel.hpp"
+#include "weir/upgrade/upgrade_steps.hpp"
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace weir::app {
+namespace {
+
+using enum UpgradeStage;
+using Event = UpgradeEvent;
+using Act = UpgradeAct;
+
+TEST(UpgradeSteps, LeadToTheOtherServing) {
+  EXPECT_EQ(step(Idle, Event::Begun), (UpgradeStep{Starting, Act::Start}));
+  EXPECT_EQ(step(Starting, Event::Ready), (UpgradeStep{Pausing, Act::Pause}));
+  EXPECT_EQ(step(Pausing, Event::Paused), (UpgradeStep{Restoring, Act::SendState}));
+  EXPECT_EQ(step(Restoring, Event::Restored), (UpgradeStep{Opening, Act::LetOpen}));
+  EXPECT_EQ(step(Opening, Event::Serving), (UpgradeStep{Idle, Act::HandOver}));
+}
+
+TEST(UpgradeSteps, DecideAgainWhereverTheyFailAfterThePause) {
+  EXPECT_EQ(step(Starting, Event::Failed), (UpgradeStep{Idle, Act::GiveUp}));
+  for (const auto stage : {Pausing, Restoring, Opening})
+    EXPECT_EQ(step(stage, Event::Failed), (UpgradeStep{Idle, Act::GiveUpAndResume}));
+}
+
+TEST(UpgradeSteps, TakeAWordOutOfTurnForAFault) {
+  for (const auto event : {Event::Restored, Event::Serving})
+    EXPECT_EQ(step(Starting, event), (UpgradeStep{Idle, Act::GiveUp}));
+  EXPECT_EQ(step(Pausing, Event::Restored), (UpgradeStep{Idle, Act::GiveUpAndResume}));
+  EXPECT_EQ(step(Restoring, Event::Serving), (UpgradeStep{Idle, Act::GiveUpAndResume}));
+  EXPECT_EQ(step(Opening, Event::Ready), (UpgradeStep{Idle, Act::GiveUpAndResume}));
+}
+
+TEST(UpgradeSteps, PassOverWhatIsOfAnEarlierAttemptAndASecondWish) {
+  for (const auto stage : {Idle, Starting, Restoring, Opening})
+    EXPECT_EQ(step(stage, Event::Paused), (UpgradeStep{stage, Act::None}));
+  for (const auto stage : {Starting, Pausing, Restoring, Opening})
+    EXPECT_EQ(step(stage, Event::Begun), (UpgradeStep{stage, Act::None}));
+  for (const auto event : {Event::Ready, Event::Restored, Event::Serving, Event::Failed})
+    EXPECT_EQ(step(Idle, event), (UpgradeStep{Idle, Act::None}));
+}
+
+TEST(Legacy, ComesOverWhole) {
+  const Legacy left{.clock = base::Duration(-7),
+                    .table = {1, ~std::uint64_t{0}},
+                    .shared = {3, 4},
+                    .upgraded = 5,
+                    .failed = 6};
+  const auto come = legacy_of(lines_of(left));
+  ASSERT_TRUE(come);
+  EXPECT_EQ(come->clock, left.clock);
+  EXPECT_EQ(come->table.k1, left.table.k1);
+  EXPECT_EQ(come->shared.k0, 3u);
+  EXPECT_EQ(come->upgraded, 5u);
+  EXPECT_EQ(come->failed, 6u);
+}
+
+TEST(Legacy, OfAnotherProtocolIsNotTaken) {
+  auto lines = lines_of(Legacy{});
+  lines[0] += "0";
+  EXPECT_FALSE(legacy_of(lines));
+  lines = lines_of(Legacy{});
+  lines[3] = "-1";
+  EXPECT_FALSE(legacy_of(lines));
+  lines = lines_of(Legacy{});
+  lines.pop_back();
+  EXPECT_FALSE(legacy_of(lines));
+  EXPECT_FALSE(legacy_of({}));
+}
+
+TEST(HandedAlerts, ComeOverWhole) {
+  const std::vector<admin::AlertStanding> left{{.voice = "1.2",
+                                                .firing = true,
+                                                .unsaid = false,
+                                                .since = base::TimePoint(base::Duration(-3)),
+                                                .seen = 4},
+                                               {.voice = "5.6",
+                                                .firing = false,
+                                                .unsaid = true,
+                                                .since = base::TimePoint(base::Duration(7)),
+                                                .seen = 0}};
+  EXPECT_EQ(alerts_of(lines_of(left)), left);
+  EXPECT_TRUE(alerts_of({"", "x", "1.2 2 0 1 1", "1.2 1 0 1"}).empty());
+}
+
+TEST(UpgradeChannel, CarriesLinesAndDescriptors) {
+  auto ends = upgrade_channel();
+  ASSERT_TRUE(ends);
+  UpgradeMessage message;
+  EXPECT_EQ(receive_message(ends->second.get(), false, message), Arrival::Nothing);
+  const std::vector<int> many(kMostDescriptors, STDIN_FILENO);
+  ASSERT_TRUE(send_message(ends->first.get(), "listener", {"127.0.0.1:80", ""}, many));
+  ASSERT_TRUE(send_message(ends->first.get(), "inherited"));
+  ASSERT_EQ(receive_message(ends->second.get(), true, message), Arrival::Message);
+  EXPECT_EQ(message.word, "listener");
+  EXPECT_EQ(message.lines, (std::vector<std::string>{"127.0.0.1:80", ""}));
+  EXPECT_EQ(message.descriptors.size(), kMostDescriptors);
+  ASSERT_EQ(receive_message(ends->second.get(), true, message), Arrival::Message);
+  EXPECT_EQ(message.word, "inherited");
+  EXPECT_TRUE(message.lines.empty() && message.descriptors.empty());
+  ends->first = net::OwnedDescriptor();
+  EXPECT_FALSE(send_message(ends->first.get(), "over"));
+}
+
+TEST(UpgradeChannel, EndsWithTheOtherEnd) {
+  auto ends = upgrade_channel();
+  ASSERT_TRUE(ends);
+  ::close(ends->first.release());
+  UpgradeMessage message;
+  EXPECT_EQ(receive_message(ends->second.get(), true, message), Arrival::End);
+  EXPECT_FALSE(send_message(ends->second.get(), "ready"));
+}
+
+// Sends it with the first one's standard input, and returns what arrived.
+std::vector<ArrivedConnection> passed(const proxy::Introduction& introduction, const std::string& unread) {
+  auto ends = upgrade_channel();
+  net::asio::io_context context;
+  std::vector<ArrivedConnection> arrived;
+  bool ended = false;
+  Arrivals arrivals(context.get_executor(), std::move(ends->second),
+                    {.take = [&](ArrivedConnection one) { arrived.push_back(std::move(one)); },
+                     .lost = [] { ADD_FAILURE() << "none is"; },
+                     .change_held = [](const auto&) {},
+                     .ended = [&] { ended = true; }});
+  {
+    Departures departures(std::move(ends->first));
+    EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", introduction, unread), proxy::Passed::Yes);
+  }
+  context.run();
+  EXPECT_FALSE(arrivals.are_expected());
+  EXPECT_TRUE(ended);
+  return arrived;
+}
+
+TEST(Passage, BringsAConnectionWhole) {
+  const http::Ends ends{*base::IpAddress::parse("203.0.113.7"), *base::IpAddress::parse("2001:db8::1"), 51234,
+                        443};
+  const auto arrived =
+      passed({.ends = ends, .certificate_subject = "CN=a b,O=c", .relayed = true, .secure = true},
+             "GET / HTTP/1.1\r\n\nHost: x\n");
+  ASSERT_EQ(arrived.size(), 1u);
+  const auto& [socket, listener, told, unread] = arrived.front();
+  EXPECT_GE(socket.get(), 0);
+  EXPECT_EQ(listener, "127.0.0.1:80");
+  EXPECT_EQ(told.ends, ends);
+  EXPECT_EQ(told.certificate_subject, "CN=a b,O=c");
+  EXPECT_TRUE(told.relayed && told.secure);
+  EXPECT_EQ(unread, "GET / HTTP/1.1\r\n\nHost: x\n");
+}
+
+TEST(Passage, BringsAConnectionOfWhichTheSocketSaysAll) {
+  const auto arrived = passed({}, "");
+  ASSERT_EQ(arrived.size(), 1u);
+  EXPECT_FALSE(arrived.front().introduction.ends);
+  EXPECT_FALSE(arrived.front().introduction.relayed);
+  EXPECT_EQ(arrived.front().introduction.certificate_subject, "");
+  EXPECT_EQ(arrived.front().unread, "");
+}
+
+TEST(Passage, TellsWhatIsRelayedOfAPlainConnection) {
+  const auto arrived = passed({.ends = {}, .certificate_subject = "", .relayed = true}, "");
+  ASSERT_EQ(arrived.size(), 1u);
+  EXPECT_TRUE(arrived.front().introduction.relayed);
+  EXPECT_FALSE(arrived.front().introduction.secure);
+}
+
+TEST(Passage, WhoEndsTakesWhatIsOnItsWayAndNothingMore) {
+  auto ends = upgrade_channel();
+  net::asio::io_context context;
+  std::size_t arrived = 0;
+  Arrivals arrivals(context.get_executor(), std::move(ends->second),
+                    {.take = [&](const ArrivedConnection&) { ++arrived; },
+                     .lost = [] { ADD_FAILURE() << "none is"; },
+                     .change_held = [](const auto&) {},
+                     .ended = [] { ADD_FAILURE() << "it has not"; }});
+  Departures departures(std::move(ends->first));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::Passed::Yes);
+  arrivals.end();
+  EXPECT_EQ(arrived, 3u);
+  EXPECT_FALSE(arrivals.are_expected());
+  EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::Passed::Gone);
+  arrivals.end();  // again
+  context.run();
+  EXPECT_EQ(arrived, 3u);
+}
+
+// Lets this process have no more descriptors than it has, and more again at the end.
+class NoDescriptorLeft {
+ public:
+  NoDescriptorLeft() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const net::OwnedDescriptor next(::dup(STDIN_FILENO));
+    const rlimit none{static_cast<rlim_t>(next.get()), before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptorLeft() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptorLeft(const NoDescriptorLeft&) = delete;
+  NoDescriptorLeft& operator=(const NoDescriptorLeft&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(Passage, SaysThatAConnectionIsLostForWantOfADescriptor) {
+  auto ends = upgrade_channel();
+  net::asio::io_context context;
+  std::vector<std::string> told;
+  Arrivals arrivals(context.get_executor(), std::move(ends->second),
+                    {.take = [&](const ArrivedConnection&) { told.emplace_back("taken"); },
+                     .lost = [&] { told.emplace_back("lost"); },
+                     .change_held = [](const auto&) {},
+                     .ended = [] {}});
+  Departures departures(std::move(ends->first));
+  EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::Passed::Yes);
+  {
+    const NoDescriptorLeft none;
+    context.run_one();
+  }
+  EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::Passed::Yes);
+  arrivals.end();
+  EXPECT_EQ(told, (std::vector<std::string>{"lost", "taken"}));
+}
+
+TEST(Passage, TellsWhatIsHeldBesideConnections) {
+  auto ends = upgrade_channel();
+  net::asio::io_context context;
+  std::vector<std::string> told;
+  Arrivals arrivals(context.get_executor(), std::move(ends->second),
+                    {.take = [&](const ArrivedConnection&) { told.emplace_back("a connection"); },
+                     .lost = [] { ADD_FAILURE() << "none is"; },
+                     .change_held =
+                         [&](const std::vector<std::string>& lines) {
+                           told.insert(told.end(), lines.begin(), lines.end());
+                         },
+                     .ended = [&] { told.emplace_back("ended"); }});
+  {
+    Departures departures(std::move(ends->first));
+    departures.tell_held({"1 2 3 a", "1 2 -3 a"});
+    EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::Passed::Yes);
+  }
+  context.run();
+  EXPECT_EQ(told, (std::vector<std::string>{"1 2 3 a", "1 2 -3 a", "a connection", "ended"}));
+}
+
+TEST(Passage, TakesNothingThatAMessageDoesNotHold) {
+  auto ends = upgrade_channel();
+  Departures departures(std::move(ends->first));
+  const std::string half(32 << 10, 'x');
+  EXPECT_EQ(departures.take(STDIN_FILENO, "", {.ends = {}, .certificate_subject = half}, half),
+            proxy::Passed::NotThis);
+  UpgradeMessage message;
+  EXPECT_EQ(receive_message(ends->second.get(), false, message), Arrival::Nothing);
+}
+
+TEST(HandedState, IsNotReadWhereItIsNotWhole) {
+  limit::KeyTable table(100);
+  auto state = write_state(table, {.names = {}, .saved_at = base::TimePoint(base::Duration(1))}, {});
+  ASSERT_TRUE(state);
+  EXPECT_EQ(state->keys, 0u);
+  limit::KeyTable other(100);
+  EXPECT_TRUE(read_state(state->file.get(), {}, {}, other));
+  ASSERT_EQ(::ftruncate(state->file.get(), 16), 0);
+  const auto cut = read_state(state->file.get(), {}, {}, other);
+  ASSERT_FALSE(cut);
+  EXPECT_EQ(cut.error().message, "how limits stand ends early");
+}
+
+}  // namespace
+}  // namespace weir::app
