@@ -1,13 +1,13 @@
 #include "weir/redis/shared_secret.hpp"
 
-#include "redis/classify.hpp"
-#include "redis/cluster_slots.hpp"
-#include "redis/command.hpp"
-#include "redis/complaint.hpp"
-#include "redis/conversation.hpp"
-#include "redis/greeting.hpp"
-#include "redis/run_ended.hpp"
-#include "redis/sentinels.hpp"
+#include "redis/cluster/cluster_slots.hpp"
+#include "redis/connection/classify.hpp"
+#include "redis/connection/command.hpp"
+#include "redis/connection/complaint.hpp"
+#include "redis/connection/conversation.hpp"
+#include "redis/connection/greeting.hpp"
+#include "redis/connection/run_ended.hpp"
+#include "redis/connection/sentinels.hpp"
 
 #include "weir/base/hex.hpp"
 
@@ -185,8 +185,8 @@ net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_at(Target 
   co_return found;
 }
 
-// MGET answers as if a key were absent whose value is no text: EXISTS tells the two apart. TYPE may be denied,
-// for weir itself needs it nowhere.
+// MGET answers as if a key were absent whose value is no text: EXISTS tells the two apart. TYPE may be
+// denied, for weir itself needs it nowhere.
 net::Awaitable<SecretLook> SharedSecret::Asking::look_at(Target target) {
   using State = SecretLook::State;
   std::string question, presence, type;

@@ -1,6 +1,6 @@
 // What POST /api/explain is sent: any text is refused with a sentence, or read as a request that, written as
 // JSON again, reads the same.
-#include "admin/inquiry_reader.hpp"
+#include "admin/pages/inquiry_reader.hpp"
 #include "fuzz/input.hpp"
 
 #include <string_view>

@@ -2,7 +2,7 @@
 // what the head decides the body does not change, and a value that is said once more, but differently, is no
 // value.
 #include "fuzz/input.hpp"
-#include "policy/said.hpp"
+#include "policy/identity/said.hpp"
 
 #include "weir/http/head_parser.hpp"
 #include "weir/http/target.hpp"

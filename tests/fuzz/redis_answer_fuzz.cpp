@@ -2,8 +2,8 @@
 // decide, or the reply is taken for nonsense. Redirections and slot maps of a cluster: an address is
 // complete, a slot is one of 16,384.
 #include "fuzz/input.hpp"
-#include "redis/bill.hpp"
-#include "redis/cluster_slots.hpp"
+#include "redis/cluster/cluster_slots.hpp"
+#include "redis/scripts/bill.hpp"
 
 #include "weir/limit/key_table.hpp"
 

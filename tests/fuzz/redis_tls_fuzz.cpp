@@ -2,7 +2,7 @@
 // What the codec opens is always a beginning of what the server wrote, and whatever comes ends in an error or
 // in a wait for more.
 #include "fuzz/input.hpp"
-#include "redis/tls.hpp"
+#include "redis/connection/tls.hpp"
 
 #include <algorithm>
 #include <array>

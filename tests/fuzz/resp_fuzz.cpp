@@ -1,6 +1,6 @@
 // What Redis says, and what it does not: replies come the same whole and in pieces, and memory is bounded.
 #include "fuzz/input.hpp"
-#include "redis/resp.hpp"
+#include "redis/connection/resp.hpp"
 
 #include <algorithm>
 #include <string>

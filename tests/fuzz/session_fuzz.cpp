@@ -1,7 +1,7 @@
 // A whole session: the octets of a client and of servers, as the fuzzer likes. Before the first octet 255
 // stands what the client says, behind it what servers answer, one answer up to each further octet 255.
 #include "fuzz/input.hpp"
-#include "unit/proxy/session_laws.hpp"
+#include "unit/proxy/client/session_laws.hpp"
 
 #include <string>
 #include <string_view>

@@ -59,7 +59,7 @@ class Leases(TestCase):
         return self.redis.command("GET", key.decode())
 
     def counted(self, state):
-        """What a fixed window has admitted (src/redis/charge.lua)."""
+        """What a fixed window has admitted (src/redis/scripts/charge.lua)."""
         kind, _, used = struct.unpack("<Bdd", state[:17])
         self.assertEqual(kind, 3)
         return used

@@ -10,7 +10,7 @@ import time
 from harness import Client, Redis, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule, together
 from redis_failure_test import Way
 
-# What all permits of a key hold (src/redis/held_state.lua).
+# What all permits of a key hold (src/redis/scripts/held_state.lua).
 HELD = """local state = redis.call('MGET', KEYS[1])[1]
 if state then return state:byte() == 7 and #state % 27 == 22 and (struct.unpack('<I7', state, 2)) or 0 end
 return -(redis.call('ZSCORE', KEYS[1], '') or 0)"""

@@ -18,7 +18,8 @@
 //   GET, DELETE /api/keys            the state of one key, and giving it back
 //
 // From /metrics on, where a token is set `Authorization: Bearer TOKEN` is asked for, and where none is only
-// who asks by address is answered (src/admin/admission.hpp). src/admin/pages.cpp has the table of pages.
+// who asks by address is answered (src/admin/pages/admission.hpp). src/admin/pages/pages.cpp has the table of
+// pages.
 //
 // What throws while it is worked on is counted and said, and the listener goes on; where there is no memory
 // left even to wait, the process ends.

@@ -8,9 +8,10 @@
 //  2. Only a drained key (its state equals a fresh one) is ever forgotten. So churning keys buys no fresh
 //     state.
 //  3. When both buckets of a newcomer are full of live keys that cannot move to their other buckets, or
-//     its rule has its share (limit/quota.hpp), it shares the overflow cell of its ledger (limit/charge.hpp), which refuses earlier than a cell of
-//     its own would: memory runs out on the safe side. Until that cell has drained, newcomers that find
-//     room begin as it stands, for it may hold charges of theirs; but for what is held.
+//     its rule has its share (limit/table/quota.hpp), it shares the overflow cell of its ledger
+//     (limit/charge.hpp), which refuses earlier than a cell of its own would: memory runs out on the safe
+//     side. Until that cell has drained, newcomers that find room begin as it stands, for it may hold charges
+//     of theirs; but for what is held.
 //  4. A bill is checked and charged under the locks of all its shards, taken in ascending order, then the
 //     overflow cells', then the log store's: all or nothing, and no two bills wait for each other in a
 //     circle.

@@ -27,13 +27,13 @@ struct Outcome {
   base::Duration delay{0};
   // The key table was full, and the cell that the rule's newcomers share has answered.
   bool overflow = false;
-  // Admitted from units that this process took in advance of Redis (src/redis/stock.hpp).
+  // Admitted from units that this process took in advance of Redis (src/redis/prefetch/stock.hpp).
   bool in_advance = false;
   // The limit as it stood, where it moves with the key (adaptive_concurrency); zero where quota() says it.
   // Narrow, to share a word with `overflow`: outcomes are on the hot path.
   std::uint32_t limit = 0;
-  // Of a bucket with a lease: where its slots begin (src/redis/lot.hpp), for they are given back where they
-  // are.
+  // Of a bucket with a lease: where its slots begin (src/redis/prefetch/lot.hpp), for they are given back
+  // where they are.
   Ticks slots_begin = 0;
   base::TimePoint debited_at{};  // of what was taken in advance: when Redis was charged for it
   friend bool operator==(const Outcome&, const Outcome&) = default;

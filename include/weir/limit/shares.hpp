@@ -1,4 +1,4 @@
-// What the key table sets aside for each rule, whatever other rules' clients do (src/limit/quota.hpp).
+// What the key table sets aside for each rule, whatever other rules' clients do (src/limit/table/quota.hpp).
 #pragma once
 
 #include <cstddef>

@@ -17,8 +17,8 @@
 //    aim clients at one bucket of the table. So the bytes are a secret; the file is its owner's alone.
 //  * Instants by the clock that limits went by, and what that clock and the machine's showed. Whoever
 //  restores
-//    moves the instants to the clock of its own (shift_of, src/limit/time_shift.hpp). The time in between
-//    counts as passed, as the machine's clock tells it.
+//    moves the instants to the clock of its own (shift_of, src/limit/snapshot/time_shift.hpp). The time in
+//    between counts as passed, as the machine's clock tells it.
 //  * Cells of rules whose numbers are the same as then (SavedRule), and those of a rule that has changed,
 //    which move on with their share as after a reload: whoever restores gives the rule as it was then a
 //    RuleIndex of its own.

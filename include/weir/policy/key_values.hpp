@@ -1,5 +1,5 @@
 // What a client's name in a rule was made of, for people: to show it, and to find a key by what they write.
-// The digests come of the same code as those of requests (src/policy/name_key.cpp). Pure.
+// The digests come of the same code as those of requests (src/policy/identity/name_key.cpp). Pure.
 #pragma once
 
 #include "weir/base/result.hpp"

@@ -1,5 +1,6 @@
 // Units of hot keys that this process has taken from Redis in advance, already debited there: requests are
-// admitted from them without a trip. What all of a weir's workers hold; the arithmetic is redis/stock.hpp's.
+// admitted from them without a trip. What all of a weir's workers hold; the arithmetic is
+// redis/prefetch/stock.hpp's.
 //
 // Shared by the stores of all workers and outlives their loops; any thread may call anything.
 #pragma once
@@ -20,7 +21,8 @@ namespace weir::redis {
 struct Refund;
 struct Trip;
 
-// Whether what is debited now may be spent later with nobody admitted who should not be (redis/lot.hpp).
+// Whether what is debited now may be spent later with nobody admitted who should not be
+// (redis/prefetch/lot.hpp).
 [[nodiscard]] bool can_be_leased(const limit::Limiter& limiter) noexcept;
 
 // In units, since the start. What is held now: taken + put_back − spent − returned − lost.

@@ -1,4 +1,4 @@
-#include "admin/admission.hpp"
+#include "admin/pages/admission.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

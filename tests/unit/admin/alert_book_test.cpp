@@ -1,4 +1,4 @@
-#include "admin/alert_book.hpp"
+#include "admin/alerts/alert_book.hpp"
 
 #include "unit/admin/login_alerts.hpp"
 

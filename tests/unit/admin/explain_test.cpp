@@ -1,4 +1,4 @@
-#include "admin/admission.hpp"
+#include "admin/pages/admission.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/json.hpp>

@@ -1,5 +1,5 @@
 // The JSON of /api/explain by itself; what the page says of its faults: explain_test.
-#include "admin/inquiry_reader.hpp"
+#include "admin/pages/inquiry_reader.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "admin/answer.hpp"
+#include "admin/pages/answer.hpp"
 
 #include "weir/admin/recorder.hpp"
 

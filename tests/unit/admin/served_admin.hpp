@@ -1,7 +1,7 @@
 // An admin server on a port of its own, and a client that says raw bytes.
 #pragma once
 
-#include "admin/admission.hpp"
+#include "admin/pages/admission.hpp"
 
 #include "weir/admin/server.hpp"
 

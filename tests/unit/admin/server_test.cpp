@@ -1,6 +1,6 @@
 #include "weir/admin/server.hpp"
 
-#include "admin/admission.hpp"
+#include "admin/pages/admission.hpp"
 #include "unit/admin/served_admin.hpp"
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // Chunks that come back are there for others, all of them.
-#include "limit/log_store.hpp"
+#include "limit/log/log_store.hpp"
 
 #include <cstddef>
 #include <set>

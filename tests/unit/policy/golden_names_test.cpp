@@ -18,7 +18,8 @@ namespace weir::policy {
 namespace {
 
 constexpr const char* kWhatToDo =
-    "names have changed: raise kSnapshotVersion (limit/snapshot_words.hpp) and the version of the names in "
+    "names have changed: raise kSnapshotVersion (limit/snapshot/snapshot_words.hpp) and the version of the "
+    "names in "
     "Redis, say so in the notes on upgrades, and then write the new names here";
 
 constexpr NamingKeys kKeys{

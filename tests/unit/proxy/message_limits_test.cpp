@@ -1,7 +1,7 @@
 // Which rules count the messages of a WebSocket, and under whose name.
-#include "proxy/message_limits.hpp"
+#include "proxy/exchange/message_limits.hpp"
 
-#include "proxy/gate.hpp"
+#include "proxy/admission/gate.hpp"
 #include "unit/proxy/lone_worker.hpp"
 
 #include <gtest/gtest.h>

@@ -1,0 +1,161 @@
+#include "weir/admin/alerts.hpp"
+
+#include "admin/alerts/alert_book.hpp"
+#include "admin/alerts/webhook.hpp"
+#include "admin/metrics/faults.hpp"
+
+#include <random>
+#include <utility>
+
+namespace weir::admin {
+
+namespace {
+
+constexpr std::chrono::seconds kTurn{1};
+
+}  // namespace
+
+struct Alerts::Impl {
+  Impl(net::Executor on, std::vector<AlertSettings> settings, Sources read,
+       std::function<void(const std::string&)> told)
+      : executor(on),
+        sources(std::move(read)),
+        say(std::move(told)),
+        timer(on),
+        watchdog(on),
+        book(sources.version, say) {
+    book.change(std::move(settings), {});
+  }
+
+  void turn();
+  void post_what_is_due();
+  net::Task<void> post(std::shared_ptr<Alert> alert, std::string body);
+  void note_end(Alert& alert, const Post::End& end);
+
+  net::Executor executor;
+  Sources sources;
+  std::function<void(const std::string&)> say;
+  net::Timer timer;
+  net::Watchdog watchdog;
+  AlertBook book;
+  const Faults::Say say_fault{[this](std::string_view what) { say(std::string(what)); }};
+  Faults faults{"alerts: looking and posting", say_fault};
+  std::mt19937_64 random{std::random_device{}()};
+};
+
+// Once a second. What fails in it, for want of memory, is tried in the next one.
+void Alerts::Impl::turn() {
+  try {
+    book.look(sources, sources.now());
+    post_what_is_due();
+    faults.works();
+  } catch (...) {
+    faults.note();
+  }
+  timer.expires_after(kTurn);
+  timer.async_wait([this](const net::ErrorCode& error) {
+    if (!error) turn();
+  });
+}
+
+// Each over a connection of its own, so nobody waits for another one's receiver.
+void Alerts::Impl::post_what_is_due() {
+  for (const auto& alert : book.speakers()) {
+    const std::string* const due = alert->delivery.begin(sources.now());
+    if (due == nullptr) continue;
+    try {
+      net::spawn(executor, post(alert, *due), [](const std::exception_ptr&) {});
+    } catch (const std::exception& fault) {
+      faults.note();
+      note_end(*alert, {fault.what()});
+    }
+  }
+}
+
+net::Task<void> Alerts::Impl::post(std::shared_ptr<Alert> alert, std::string body) {
+  const auto& settings = alert->settings;
+  const auto tls = net::share(alert->tls.get());  // the alert may get another one meanwhile
+  Post::End end;
+  try {
+    Post attempt(executor, watchdog, *alert->lookup);
+    end = co_await attempt.send(settings.webhook, tls.get(), settings.timeout, body);
+  } catch (const std::exception& fault) {
+    end = {fault.what()};
+  }
+  note_end(*alert, end);
+}
+
+void Alerts::Impl::note_end(Alert& alert, const Post::End& end) {
+  using End = observe::Delivery::End;
+  auto& delivery = alert.delivery;
+  const bool was_overdue = delivery.is_overdue();
+  const bool was_replaced = delivery.is_replaced();
+  const auto came_of_it =
+      end.fault.empty() ? delivery.sent() : delivery.failed(end.hopeless, sources.now(), random());
+  auto& figures = *alert.figures;
+  if (came_of_it == End::Sent) ++figures.posted;
+  if (came_of_it == End::Again) ++figures.retried;
+  if (came_of_it == End::Sent) return;
+  if (!was_overdue && (came_of_it == End::GivenUp || delivery.is_overdue())) ++figures.failed;
+  const auto& settings = alert.settings;
+  const auto* const next = was_replaced               ? "; a newer message takes its place"
+                           : came_of_it == End::Again ? "; trying again"
+                                                      : "; giving up";
+  say("alert " + settings.name + ": its webhook at " + settings.webhook.address.to_string() +
+      (end.may_have_taken ? " may not have taken it: " : " did not take it: ") + end.fault + next);
+}
+
+Alerts::Alerts(net::Executor executor, std::vector<AlertSettings> settings, Sources sources,
+               std::function<void(const std::string&)> say)
+    : impl_(std::make_unique<Impl>(executor, std::move(settings), std::move(sources), std::move(say))) {
+  (void)net::Reactor::of(executor);  // now, for it takes a descriptor, and at the end there may be none
+}
+
+Alerts::~Alerts() {
+  net::Reactor::of(impl_->executor).end_tasks();
+}
+
+std::optional<std::string> Alerts::fault_of(const std::vector<AlertSettings>& settings) {
+  try {
+    for (const auto& each : settings) (void)AlertBook::make(each);
+    return std::nullopt;
+  } catch (const std::exception& fault) {
+    return fault.what();
+  }
+}
+
+void Alerts::start() {
+  impl_->watchdog.start();
+  impl_->turn();
+}
+
+void Alerts::change(std::vector<AlertSettings> settings, Sources sources) {
+  impl_->book.change(std::move(settings), impl_->sources.now());
+  impl_->sources = std::move(sources);
+}
+
+void Alerts::read_authorities() {
+  impl_->book.read_authorities();
+}
+
+std::vector<std::string> Alerts::voices() const {
+  return impl_->book.voices();
+}
+
+std::vector<AlertStanding> Alerts::retire(const std::vector<std::string>& voices) {
+  return impl_->book.retire(voices, impl_->sources.now());
+}
+
+void Alerts::go_on(const std::vector<AlertStanding>& standings) {
+  impl_->book.go_on(standings, impl_->sources.now());
+}
+
+std::vector<AlertFigures> Alerts::figures() const {
+  return impl_->book.figures();
+}
+
+std::uint64_t Alerts::faults() const noexcept {
+  return impl_->faults.count();
+}
+
+}  // namespace weir::admin

@@ -1,0 +1,87 @@
+// The metrics page, by prometheus-cpp's serialiser alone: its registry counts with locks and keeps what it
+// has seen, while weir's counters are read here when somebody asks.
+#include "admin/metrics/metrics_page.hpp"
+#include "admin/pages/answer.hpp"
+
+#include <prometheus/text_serializer.h>
+
+namespace weir::admin {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+MetricFamily Family::build() const {
+  MetricFamily family{name_, help_, type_, {}};
+  for (const auto& [labels, value] : values_) {
+    ClientMetric& metric = family.metric.emplace_back();
+    metric.label = labels;
+    (type_ == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
+  }
+  return family;
+}
+
+std::string MetricsPage::text() const {
+  return prometheus::TextSerializer().Serialize(families_);
+}
+
+void MetricsPage::total(observe::Tally observe::Counters::*tally, std::string name, std::string help) {
+  const auto read = [&](const observe::Counters& counters) { return (counters.*tally).value(); };
+  put(counter(std::move(name), std::move(help)).add({}, sum(read)));
+}
+
+void MetricsPage::level(observe::Gauge observe::Counters::*level, std::string name, std::string help) {
+  const auto read = [&](const observe::Counters& counters) { return (counters.*level).value(); };
+  put(gauge(std::move(name), std::move(help)).add({}, sum(read)));
+}
+
+void MetricsPage::each_upstream(observe::Tally observe::UpstreamTallies::*tally, std::string name,
+                                std::string help) {
+  put_each_upstream(counter(std::move(name), std::move(help)), tally);
+}
+
+void MetricsPage::each_upstream(observe::Gauge observe::UpstreamTallies::*level, std::string name,
+                                std::string help) {
+  put_each_upstream(gauge(std::move(name), std::move(help)), level);
+}
+
+template <class Figure>
+void MetricsPage::put_each_upstream(Family family, Figure observe::UpstreamTallies::*figure) {
+  for (std::size_t i = 0; i < sources_.upstreams.size(); ++i) {
+    if (sources_.upstreams[i].empty()) continue;
+    const auto read = [&](const observe::Counters& counters) {
+      return (counters.upstream(i).*figure).value();
+    };
+    family.add({{"upstream", sources_.upstreams[i]}}, sum(read));
+  }
+  put(family);
+}
+
+void MetricsPage::durations(const observe::Histogram observe::Counters::*histogram, std::string name,
+                            std::string help) {
+  constexpr double kMicrosPerSecond = 1e6;
+  observe::Histogram::Reading reading;
+  for (const auto* counters : sources_.counters) reading += (counters->*histogram).read();
+  ClientMetric metric;
+  metric.histogram.sample_count = reading.count;
+  metric.histogram.sample_sum = static_cast<double>(reading.sum_us) / kMicrosPerSecond;
+  std::uint64_t below = 0;
+  for (std::size_t i = 0; i < observe::Histogram::kBounds.size(); ++i) {
+    below += reading.counts[i];
+    metric.histogram.bucket.push_back({below, observe::Histogram::kBounds[i] / kMicrosPerSecond});
+  }
+  families_.push_back({std::move(name), std::move(help), MetricType::Histogram, {std::move(metric)}});
+}
+
+std::string metrics_text(const Sources& sources) {
+  MetricsPage page(sources);
+  tell_traffic(page);
+  tell_rules(page);
+  tell_upstreams(page);
+  tell_state(page);
+  tell_alerts(page);
+  tell_process(page);
+  return page.text();
+}
+
+}  // namespace weir::admin

@@ -1,0 +1,72 @@
+// What each rule says, and what answers make of it.
+#include "admin/metrics/metrics_page.hpp"
+
+namespace weir::admin {
+
+namespace {
+
+using observe::Counters;
+
+// Of rules whose charges wait for answers: others would only show nothing.
+void tell_settlements(MetricsPage& page) {
+  Family settled =
+      page.counter("weir_settlements_total", "What became of charges that their answers settle.");
+  for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule) {
+    if (!page.sources().rules[rule].settles) continue;
+    for (std::size_t i = 0; i < observe::kSettled; ++i) {
+      const auto index = page.sources().rules[rule].label;
+      const auto outcome = static_cast<observe::Settled>(i);
+      settled.add({{"outcome", observe::kSettledNames[i]}, {"rule", page.sources().rules[rule].name}},
+                  page.sum([&](const Counters& c) { return c.settlements(index, outcome).value(); }));
+    }
+  }
+  page.put(settled);
+}
+
+void tell_messages(MetricsPage& page) {
+  Family messages =
+      page.counter("weir_messages_total", "What each rule said to the WebSocket messages that it counts.");
+  for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule) {
+    if (!page.sources().rules[rule].messages) continue;
+    for (std::size_t i = 0; i < observe::kMessageOutcomes; ++i) {
+      const auto index = page.sources().rules[rule].label;
+      const auto outcome = static_cast<observe::MessageOutcome>(i);
+      messages.add({{"outcome", observe::kMessageOutcomeNames[i]}, {"rule", page.sources().rules[rule].name}},
+                   page.sum([&](const Counters& c) { return c.messages(index, outcome).value(); }));
+    }
+  }
+  page.put(messages);
+}
+
+void tell_load(MetricsPage& page) {
+  if (!page.sources().load) return;
+  Family load =
+      page.gauge("weir_load", "What elastic limits look at, from 0 to 1: the busiest worker's, by kind.");
+  for (const auto& [kind, value] : page.sources().load()) load.add({{"kind", kind}}, value);
+  page.put(load);
+}
+
+void tell_decisions(MetricsPage& page) {
+  Family decisions = page.counter("weir_decisions_total", "What each rule said to the requests that met it.");
+  for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule)
+    for (std::size_t i = 0; i < observe::kRuleOutcomes; ++i) {
+      const auto index = page.sources().rules[rule].label;
+      const auto outcome = static_cast<observe::RuleOutcome>(i);
+      decisions.add({{"outcome", observe::kRuleOutcomeNames[i]}, {"rule", page.sources().rules[rule].name}},
+                    page.sum([&](const Counters& c) { return c.decisions(index, outcome).value(); }));
+    }
+  page.put(decisions);
+  page.total(&Counters::store_failures, "weir_store_failures_total",
+             "Decisions that Redis did not answer in time.");
+}
+
+}  // namespace
+
+void tell_rules(MetricsPage& page) {
+  tell_decisions(page);
+  tell_settlements(page);
+  tell_messages(page);
+  tell_load(page);
+}
+
+}  // namespace weir::admin

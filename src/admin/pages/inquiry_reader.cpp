@@ -1,0 +1,73 @@
+#include "admin/pages/inquiry_reader.hpp"
+
+#include <boost/json.hpp>
+
+namespace weir::admin {
+
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::string_view kMembers = "method, host, path, ip, headers, body and certificate";
+
+using Fault = InquiryFault;
+
+Fault take_text(const json::value& value, std::string_view name, std::string& text) {
+  if (!value.is_string()) return "\"" + std::string(name) + "\" is not a string";
+  text = std::string_view(value.as_string().data(), value.as_string().size());
+  return std::nullopt;
+}
+
+// {"X-Tenant": "acme", "Cookie": ["a=1", "b=2"]}: a list for a field of several lines.
+Fault take_headers(const json::value& value, policy::Inquiry& inquiry) {
+  if (!value.is_object()) return "\"headers\" is not an object of names and values";
+  for (const auto& member : value.as_object()) {
+    const auto& said = member.value();
+    const auto add = [&](const json::value& line) {
+      auto& header = inquiry.headers.emplace_back(std::string(member.key()), std::string());
+      return take_text(line, header.first, header.second);
+    };
+    if (!said.is_array()) {
+      if (auto fault = add(said)) return fault;
+      continue;
+    }
+    for (const auto& line : said.as_array())
+      if (auto fault = add(line)) return fault;
+  }
+  return std::nullopt;
+}
+
+Fault take_address(const json::value& value, policy::Inquiry& inquiry) {
+  std::string text;
+  if (auto fault = take_text(value, "ip", text)) return fault;
+  const auto address = base::IpAddress::parse(text);
+  if (!address) return "\"ip\" is not an IP address, as \"203.0.113.7\"";
+  inquiry.peer = *address;
+  return std::nullopt;
+}
+
+Fault take_member(std::string_view name, const json::value& value, policy::Inquiry& inquiry) {
+  if (name == "method") return take_text(value, name, inquiry.method);
+  if (name == "host") return take_text(value, name, inquiry.host.emplace());
+  if (name == "path") return take_text(value, name, inquiry.target);
+  if (name == "ip") return take_address(value, inquiry);
+  if (name == "headers") return take_headers(value, inquiry);
+  if (name == "body") return take_text(value, name, inquiry.body);
+  if (name == "certificate") return take_text(value, name, inquiry.certificate_subject);
+  return "there is no member \"" + std::string(name) + "\": they are " + std::string(kMembers);
+}
+
+}  // namespace
+
+InquiryFault read_inquiry(std::string_view text, policy::Inquiry& inquiry) {
+  json::error_code ec;
+  const auto said = json::parse(json::string_view(text.data(), text.size()), ec);
+  if (ec || !said.is_object()) return "the body is not a JSON object of " + std::string(kMembers);
+  inquiry.peer = *base::IpAddress::parse("127.0.0.1");
+  inquiry.host.reset();
+  for (const auto& [name, value] : said.as_object())
+    if (auto fault = take_member({name.data(), name.size()}, value, inquiry)) return fault;
+  return std::nullopt;
+}
+
+}  // namespace weir::admin

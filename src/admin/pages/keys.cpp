@@ -1,0 +1,68 @@
+// GET and DELETE /api/keys?rule=R&key=A&key=B: the state of one key, and giving all of it back.
+#include "admin/pages/limit_json.hpp"
+#include "admin/pages/pages.hpp"
+
+#include "weir/http/percent.hpp"
+#include "weir/observe/json_value.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace weir::admin {
+
+namespace {
+
+namespace json = boost::json;
+
+// The name and the value of the first parameter, decoded and taken off the front.
+std::pair<std::string, std::string> take_parameter(std::string_view& query) {
+  const auto parameter = query.substr(0, query.find('&'));
+  query.remove_prefix(std::min(parameter.size() + 1, query.size()));
+  const auto name = parameter.substr(0, parameter.find('='));
+  const auto value = parameter.substr(std::min(name.size() + 1, parameter.size()));
+  const auto decoded = [](std::string_view raw) {
+    std::string scratch;
+    return std::string(http::percent_decoded(raw, scratch, http::Plus::Blank));
+  };
+  return {decoded(name), decoded(value)};
+}
+
+// What is wrong with it, as a sentence; empty: nothing.
+std::string read_question(std::string_view query, KeyQuestion& question) {
+  while (!query.empty()) {
+    auto [name, value] = take_parameter(query);
+    if (name == "key")
+      question.key.push_back(std::move(value));
+    else if (name == "rule" && question.rule.empty())
+      question.rule = std::move(value);
+    else
+      return "there is no parameter \"" + name + "\": they are one rule, and key for each part of its key";
+  }
+  return question.rule.empty() ? "the parameter rule is missing: ask as ?rule=login&key=203.0.113.7" : "";
+}
+
+}  // namespace
+
+net::Awaitable<Answer> answer_keys(const Sources& sources, const Question& asked) {
+  KeyQuestion question{.rule = {}, .key = {}, .reset = asked.method == "DELETE", .peer = asked.peer};
+  const auto fault = read_question(query_of(asked), question);
+  if (!fault.empty()) co_return error_answer(400, "bad_request", fault);
+  const auto rule = question.rule;
+  auto asking = sources.keys(std::move(question));
+  const auto said = co_await std::move(asking);
+  if (said.status != 200)
+    co_return error_answer(said.status,
+                           said.status == 404   ? "not_found"
+                           : said.status == 409 ? "under_way"
+                           : said.status == 503 ? "unavailable"
+                                                : "bad_request",
+                           said.error);
+  json::array limits;
+  for (const auto& limit : said.limits) limits.push_back(limit_json(limit));
+  json::object body{{"rule", rule}, {"key", texts_json(said.key)}, {"limits", std::move(limits)}};
+  if (said.reset) body["reset"] = true;
+  co_return Answer{.status = 200, .body = observe::json_text(body)};
+}
+
+}  // namespace weir::admin

@@ -1,0 +1,120 @@
+#include "admin/pages/pages.hpp"
+
+#include "admin/pages/static.hpp"
+#include "admin/pages/top.hpp"
+
+#include "weir/observe/json_value.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <boost/json.hpp>
+
+namespace weir::admin {
+
+namespace {
+
+namespace json = boost::json;
+
+Answer say_health(const Sources&, const Question&) {
+  return {.status = 200, .body = "ok\n", .content_type = "text/plain; charset=utf-8"};
+}
+
+Answer say_readiness(const Sources& sources, const Question& question) {
+  const Readiness now = sources.readiness ? sources.readiness() : Readiness{true, {}};
+  json::object body{{"ready", now.ready}};
+  if (!now.detail.empty()) body["detail"] = now.detail;
+  if (!now.cause.empty() && question.is_operators) body["cause"] = now.cause;
+  return {.status = now.ready ? 200U : 503U, .body = observe::json_text(body)};
+}
+
+// For the dashboard, in whose browser's log a 401 would stand.
+Answer say_access(const Sources&, const Question& question) {
+  return {.status = 200, .body = observe::json_text(json::object{{"admitted", question.has_token}})};
+}
+
+Answer say_metrics(const Sources& sources, const Question&) {
+  return {.status = 200,
+          .body = metrics_text(sources),
+          .content_type = "text/plain; version=0.0.4; charset=utf-8"};
+}
+
+Answer say_rules(const Sources& sources, const Question&) {
+  return {.status = 200, .body = rules_json(sources)};
+}
+
+Answer say_overview(const Sources& sources, const Question&) {
+  return {.status = 200, .body = overview_json(sources)};
+}
+
+Answer say_history(const Sources& sources, const Question&) {
+  return {.status = 200, .body = history_json(sources)};
+}
+
+Answer say_file(const Sources&, const Question& question) {
+  const StaticFile* const file = find_static(path_of(question));
+  if (file == nullptr) return error_answer(404, "not_found", "There is no such file.");
+  return unless_known(
+      {.body = std::string(file->content), .content_type = file->content_type, .etag = file->etag()},
+      question);
+}
+
+using enum Page::For;
+
+constexpr std::array kPages{
+    Page{"/healthz", "GET", Anybody, say_health},
+    Page{"/readyz", "GET", Anybody, say_readiness},
+    Page{"/metrics", "GET", Operator, say_metrics},
+    Page{"/api/access", "GET", Anybody, say_access},
+    Page{"/api/rules", "GET", Operator, say_rules},
+    Page{"/api/reload", "POST", Operator, ask_reload, Page::Body::None, &Sources::longest_reload},
+    Page{"/api/upgrade", "POST", Operator, ask_upgrade, Page::Body::None, &Sources::longest_upgrade},
+    Page{"/api/explain", "POST", Operator, answer_explain, Page::Body::Json},
+    Page{"/api/keys", "GET", Operator, answer_keys},
+    Page{"/api/keys", "DELETE", Operator, answer_keys},
+    Page{"/api/top", "GET", Operator, say_top},
+    Page{"/api/overview", "GET", Operator, say_overview},
+    Page{"/api/history", "GET", Operator, say_history},
+    Page{"/", "GET", Anybody, say_file},
+    Page{"/web/page.css", "GET", Anybody, say_file},
+    Page{"/web/dygraph.js", "GET", Anybody, say_file},
+    Page{"/web/main.js", "GET", Anybody, say_file},
+    Page{"/web/api.js", "GET", Anybody, say_file},
+    Page{"/web/charts.js", "GET", Anybody, say_file},
+    Page{"/web/dom.js", "GET", Anybody, say_file},
+    Page{"/web/explain.js", "GET", Anybody, say_file},
+    Page{"/web/panels.js", "GET", Anybody, say_file},
+    Page{"/web/rates.js", "GET", Anybody, say_file},
+    Page{"/web/top.js", "GET", Anybody, say_file},
+    Page{"/web/verdict.js", "GET", Anybody, say_file},
+    Page{"/web/words.js", "GET", Anybody, say_file},
+    Page{"/web/icon.svg", "GET", Anybody, say_file},
+};
+
+}  // namespace
+
+bool answers(const Page& page, std::string_view method) noexcept {
+  return method == page.method || (method == "HEAD" && page.method == "GET");
+}
+
+const Page* find_page(std::string_view path, std::string_view method) noexcept {
+  const Page* found = nullptr;
+  for (const Page& page : kPages) {
+    if (page.path != path) continue;
+    if (answers(page, method)) return &page;
+    if (found == nullptr) found = &page;
+  }
+  return found;
+}
+
+std::string methods_of(std::string_view path) {
+  std::string methods;
+  for (const Page& page : kPages) {
+    if (page.path != path) continue;
+    methods += methods.empty() ? "" : ", ";
+    methods += page.method == "GET" ? "GET, HEAD" : page.method;
+  }
+  return methods;
+}
+
+}  // namespace weir::admin

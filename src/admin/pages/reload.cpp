@@ -1,0 +1,61 @@
+// POST /api/reload: the configuration is read anew, and what came of it.
+#include "admin/pages/pages.hpp"
+
+#include "weir/observe/json_value.hpp"
+
+#include <memory>
+
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/json.hpp>
+
+namespace weir::admin {
+
+namespace {
+
+namespace json = boost::json;
+
+// Shared with whoever tells: it may come after nobody waits any more.
+struct Told {
+  explicit Told(const net::Executor& executor) : timer(executor) {}
+  net::Timer timer;
+  std::optional<ReloadOutcome> outcome;
+};
+
+json::array lines(const std::vector<std::string>& texts) {
+  json::array array;
+  for (const auto& text : texts) array.emplace_back(text);
+  return array;
+}
+
+Answer answer_of(const ReloadOutcome& outcome) {
+  if (outcome.mistakes.empty())
+    return {.status = 200,
+            .body = observe::json_text(
+                json::object{{"changes", lines(outcome.changes)}, {"warnings", lines(outcome.warnings)}})};
+  return {
+      .status = 422,
+      .body = observe::json_text(json::object{{"error", "configuration_refused"},
+                                              {"message", "The file is not in force; nothing was changed."},
+                                              {"mistakes", lines(outcome.mistakes)}})};
+}
+
+}  // namespace
+
+net::Awaitable<Answer> ask_reload(const Sources& sources, const Question& question) {
+  if (!sources.reload) co_return error_answer(404, "not_found", "Nothing is reloaded here.");
+  const net::Executor executor = co_await net::asio::this_coro::executor;
+  const auto told = std::make_shared<Told>(executor);
+  told->timer.expires_after(sources.longest_reload);
+  sources.reload(question.peer, [told](const ReloadOutcome& outcome) {
+    told->outcome = outcome;
+    told->timer.cancel();
+  });
+  net::ErrorCode ignored;
+  if (!told->outcome) co_await told->timer.async_wait(net::into(ignored));
+  if (told->outcome) co_return answer_of(*told->outcome);
+  co_return error_answer(504, "still_reading",
+                         "The file is being read still; the log will say what comes of it.");
+}
+
+}  // namespace weir::admin

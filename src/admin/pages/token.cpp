@@ -1,0 +1,42 @@
+#include "admin/pages/token.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+
+namespace weir::admin {
+
+namespace {
+
+// `scheme` in lower case; a scheme's letters may come in any (RFC 9110 §11.1).
+bool begins_with_scheme(std::string_view authorization, std::string_view scheme) {
+  const auto same = [](char came, char wanted) {
+    return (came >= 'A' && came <= 'Z' ? static_cast<char>(came - 'A' + 'a') : came) == wanted;
+  };
+  return authorization.size() >= scheme.size() &&
+         std::equal(scheme.begin(), scheme.end(), authorization.begin(),
+                    [&](char wanted, char came) { return same(came, wanted); });
+}
+
+}  // namespace
+
+Token::Token(std::string_view token) : asked_(!token.empty()), digest_(digest(token)) {}
+
+Token::Digest Token::digest(std::string_view text) {
+  Digest out;
+  if (EVP_Digest(text.data(), text.size(), out.data(), nullptr, EVP_sha256(), nullptr) != 1)
+    throw std::runtime_error("SHA-256 is not available");
+  return out;
+}
+
+bool Token::admits(std::string_view authorization) const {
+  if (!asked_) return true;
+  constexpr std::string_view kScheme = "bearer ";
+  if (!begins_with_scheme(authorization, kScheme)) return false;
+  const Digest offered = digest(authorization.substr(kScheme.size()));
+  return CRYPTO_memcmp(offered.data(), digest_.data(), digest_.size()) == 0;
+}
+
+}  // namespace weir::admin

@@ -1,0 +1,54 @@
+// POST /api/upgrade: a new process of weir's binary takes over, and what came of it.
+#include "admin/pages/pages.hpp"
+
+#include "weir/observe/json_value.hpp"
+
+#include <chrono>
+#include <memory>
+
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/json.hpp>
+
+namespace weir::admin {
+
+namespace {
+
+namespace json = boost::json;
+
+// Shared with whoever tells: it may come after nobody waits any more.
+struct Told {
+  explicit Told(const net::Executor& executor) : timer(executor) {}
+  net::Timer timer;
+  std::optional<UpgradeOutcome> outcome;
+};
+
+Answer answer_of(const UpgradeOutcome& outcome) {
+  if (!outcome.fault.empty()) return error_answer(409, "not_upgraded", outcome.fault);
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  return {.status = 200,
+          .body = observe::json_text(json::object{{"process", outcome.process},
+                                                  {"keys", outcome.keys},
+                                                  {"changed", outcome.changed},
+                                                  {"left_out", outcome.left_out},
+                                                  {"paused_ms", Milliseconds(outcome.paused).count()}})};
+}
+
+}  // namespace
+
+net::Awaitable<Answer> ask_upgrade(const Sources& sources, const Question& question) {
+  if (!sources.upgrade) co_return error_answer(404, "not_found", "Nothing is upgraded here.");
+  const net::Executor executor = co_await net::asio::this_coro::executor;
+  const auto told = std::make_shared<Told>(executor);
+  told->timer.expires_after(sources.longest_upgrade);
+  sources.upgrade(question.peer, [told](const UpgradeOutcome& outcome) {
+    told->outcome = outcome;
+    told->timer.cancel();
+  });
+  net::ErrorCode ignored;
+  if (!told->outcome) co_await told->timer.async_wait(net::into(ignored));
+  if (told->outcome) co_return answer_of(*told->outcome);
+  co_return error_answer(504, "still_upgrading", "It takes longer; the log will say what came of it.");
+}
+
+}  // namespace weir::admin

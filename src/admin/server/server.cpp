@@ -1,0 +1,357 @@
+#include "weir/admin/server.hpp"
+
+#include "admin/metrics/faults.hpp"
+#include "admin/pages/admission.hpp"
+#include "admin/pages/messages.hpp"
+#include "admin/server/connections.hpp"
+
+#include "weir/admin/recorder.hpp"
+#include "weir/net/listener.hpp"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <utility>
+#include <variant>
+
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <unistd.h>
+
+namespace weir::admin {
+
+namespace {
+
+namespace asio = net::asio;
+namespace http = boost::beast::http;
+
+using net::Acceptor;
+using net::Awaitable;
+using net::ErrorCode;
+using net::into;
+
+constexpr std::size_t kMaxHead = 8 << 10;   // bytes
+constexpr std::size_t kMaxBody = 64 << 10;  // bytes
+constexpr std::size_t kMaxDiscarded =
+    64 << 10;  // bytes read after the last answer, so that it is not lost to a reset
+constexpr base::Duration kAcceptPause{100'000};  // after an accept that failed: out of descriptors, mostly
+
+}  // namespace
+
+namespace {
+
+// Where connections come in: one for each address of the listener.
+struct Door {
+  explicit Door(net::ListeningSocket listening, net::Executor executor)
+      : acceptor(std::move(listening).into_acceptor(executor)), vacancy(executor) {}
+  Acceptor acceptor;
+  net::Timer vacancy;  // after an accept that failed; cancelled when a connection ends
+};
+
+}  // namespace
+
+struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
+  // REQUIRES at least one socket.
+  Impl(asio::io_context& io, ServerOptions given, Sources read, std::vector<net::ListeningSocket> listening)
+      : options(std::move(given)),
+        admission{Token(options.token), options.address},
+        bound(listening.front().address()),
+        executor(io.get_executor()),
+        sweep_timer(io.get_executor()),
+        record_timer(io.get_executor()) {
+    for (auto& socket : listening) places.push_back(socket.bound());
+    for (auto& socket : listening) doors.emplace_back(std::move(socket), executor);
+    read_from(std::move(read));
+  }
+
+  void read_from(Sources fresh) {
+    fresh.recorder = &recorder;
+    fresh.admin_faults = [this] {
+      return accepting.count() + sweeping.count() + recording.count() + answering.count();
+    };
+    sources = std::make_shared<const Sources>(std::move(fresh));
+  }
+
+  void stop();
+
+  Awaitable<void> accept(Door& door);
+  void look_for_room();
+  Awaitable<void> repeat(net::Timer& timer, base::Duration pause, Faults& faults, void (Impl::*step)());
+  void sweep();
+  void record();
+  [[nodiscard]] base::Duration sweep_pause() const;
+  Awaitable<void> serve(net::Socket socket);
+  Awaitable<bool> serve_one(Connection& connection, boost::beast::flat_buffer& buffer);
+  Awaitable<Answer> answer(Connection& connection, boost::beast::flat_buffer& buffer, Parser& parser);
+  static Awaitable<std::optional<Answer>> read_body(Connection& connection, boost::beast::flat_buffer& buffer,
+                                                    Parser& parser);
+  Awaitable<bool> send(Connection& connection, Response response);
+  Awaitable<void> discard(Connection& connection);
+  void spawn(Awaitable<void> task);
+
+  ServerOptions options;
+  // Shared with the answers under way, which may wait while there are newer ones.
+  std::shared_ptr<const Sources> sources;
+  Admission admission;
+  base::Endpoint bound;
+  std::vector<base::Endpoint> places;  // of each door
+  net::Executor executor;
+  std::deque<Door> doors;
+  net::Timer sweep_timer;
+  net::Timer record_timer;
+  Recorder recorder;
+  Faults accepting{"admin: accepting", options.fault};
+  Faults sweeping{"admin: ending what is late", options.fault};
+  Faults recording{"admin: recording", options.fault};
+  Faults answering{"admin: answering", options.fault};
+  Connections connections;
+  bool stopped = false;
+  bool retired = false;
+  bool owns_file = true;  // a unix socket's; not one that another process listens on
+};
+
+void Server::Impl::stop() {
+  if (stopped) return;
+  stopped = true;
+  ErrorCode ignored;
+  if (doors.front().acceptor.is_open() && bound.is_unix() && owns_file) ::unlink(bound.unix_path.c_str());
+  for (auto& door : doors) door.acceptor.close(ignored);
+  look_for_room();
+  sweep_timer.cancel();
+  record_timer.cancel();
+  connections.close_all();
+}
+
+void Server::Impl::look_for_room() {
+  for (auto& door : doors) door.vacancy.cancel();
+}
+
+void Server::Impl::spawn(Awaitable<void> task) {
+  asio::co_spawn(executor, std::move(task), [self = shared_from_this()](std::exception_ptr failure) {
+    self->look_for_room();
+    if (!failure || self->stopped) return;
+    try {
+      std::rethrow_exception(failure);
+    } catch (...) {
+      self->answering.note();
+    }
+  });
+}
+
+// Where there is no memory for a connection it is closed, and others are taken after a pause.
+Awaitable<void> Server::Impl::accept(Door& door) {
+  const auto self = shared_from_this();
+  ErrorCode ec;
+  while (!stopped && !retired) {
+    if (ec) {
+      door.vacancy.expires_after(kAcceptPause);
+      co_await door.vacancy.async_wait(into(ec));
+    }
+    try {
+      net::Socket socket(executor);
+      co_await door.acceptor.async_accept(socket, into(ec));
+      if (stopped) break;
+      if (!ec) spawn(serve(std::move(socket)));
+      accepting.works();
+    } catch (...) {
+      accepting.note();
+      ec = asio::error::no_memory;
+    }
+  }
+}
+
+// One step after another until stop(), whatever becomes of each.
+Awaitable<void> Server::Impl::repeat(net::Timer& timer, base::Duration pause, Faults& faults,
+                                     void (Impl::*step)()) {
+  const auto self = shared_from_this();
+  while (!stopped) {
+    try {
+      (this->*step)();
+      faults.works();
+    } catch (...) {
+      faults.note();
+    }
+    ErrorCode ec;
+    timer.expires_after(pause);
+    co_await timer.async_wait(into(ec));
+  }
+}
+
+// Closes what has outlived its deadline; whoever waits on that socket then ends.
+void Server::Impl::sweep() {
+  connections.end_late();
+}
+
+// For who opens the dashboard later.
+void Server::Impl::record() {
+  if (sources->now) recorder.look(*sources, sources->now());
+}
+
+base::Duration Server::Impl::sweep_pause() const {
+  return std::min<base::Duration>(std::min(options.head_deadline, options.deadline) / 4,
+                                  std::chrono::seconds(1));
+}
+
+Awaitable<void> Server::Impl::serve(net::Socket socket) {
+  const auto self = shared_from_this();
+  connections.make_room(options.max_connections);
+  Connection connection(std::move(socket), connections);
+  connection.begin(options.head_deadline);
+  boost::beast::flat_buffer buffer(kMaxHead);
+  bool more = true;
+  while (more) {
+    more = co_await serve_one(connection, buffer);
+    connection.begin(options.deadline);
+  }
+}
+
+// One request and its answer. False when it was the connection's last.
+Awaitable<bool> Server::Impl::serve_one(Connection& connection, boost::beast::flat_buffer& buffer) {
+  Parser parser;
+  parser.header_limit(kMaxHead);
+  parser.body_limit(kMaxBody);
+  ErrorCode ec;
+  co_await http::async_read_header(connection.socket, buffer, parser, into(ec));
+  if (stopped) co_return false;
+  connection.answers = true;
+  std::optional<Answer> said;
+  if (ec)
+    said = fault_answer(ec);
+  else
+    said = co_await answer(connection, buffer, parser);
+  if (!said || stopped) co_return false;
+  connection.begin(options.deadline);
+  // What of a body was not read would be taken for the next request.
+  const bool whole = !ec && parser.is_done();
+  auto response = to_response(std::move(*said), whole ? &parser : nullptr);
+  if (retired) response.keep_alive(false);
+  answering.works();
+  const bool kept = co_await send(connection, std::move(response));
+  connection.answers = false;
+  co_return kept;
+}
+
+Awaitable<Answer> Server::Impl::answer(Connection& connection, boost::beast::flat_buffer& buffer,
+                                       Parser& parser) {
+  if (auto fault = fault_of_host(parser)) co_return std::move(*fault);
+  Question question = question_of(parser, connection.socket);
+  auto admitted = admit(admission, question);
+  if (auto* refusal = std::get_if<Answer>(&admitted)) co_return std::move(*refusal);
+  const Page& page = *std::get<const Page*>(admitted);
+  question.has_token = admission.token.admits(question.authorization);
+  question.is_operators = !fault_of_asker(admission, question);
+  const auto read = sources;
+  if (question.has_body) {
+    connection.begin(options.deadline);
+    auto fault = co_await read_body(connection, buffer, parser);
+    if (fault) co_return std::move(*fault);
+    question.body = parser.get().body();
+  }
+  connection.begin(options.deadline +
+                   (page.patience != nullptr ? (*read).*page.patience : base::Duration{0}));
+  if (const auto* say = std::get_if<Page::Say>(&page.handler))
+    co_return unless_known((*say)(*read, question), question);
+  auto asked = std::get<Page::Ask>(page.handler)(*read, question);
+  auto said = co_await std::move(asked);
+  co_return unless_known(std::move(said), question);
+}
+
+// What is wrong with it; nullopt when it is there.
+Awaitable<std::optional<Answer>> Server::Impl::read_body(Connection& connection,
+                                                         boost::beast::flat_buffer& buffer, Parser& parser) {
+  ErrorCode ec;
+  if (boost::beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+    static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+    const auto bytes = asio::buffer(kContinue);
+    co_await asio::async_write(connection.socket, bytes, into(ec));
+  }
+  connection.reads_body = true;  // before, a late client is cut off: a 408 would follow a part of the 100
+  if (!ec) co_await http::async_read(connection.socket, buffer, parser, into(ec));
+  connection.reads_body = false;
+  co_return fault_of_body(ec, std::exchange(connection.late, false));
+}
+
+// False when the connection is not to be used again.
+Awaitable<bool> Server::Impl::send(Connection& connection, Response response) {
+  ErrorCode ec;
+  co_await http::async_write(connection.socket, response, into(ec));
+  if (ec || stopped) co_return false;
+  if (response.keep_alive()) co_return true;
+  co_await discard(connection);
+  co_return false;
+}
+
+// Closing with unread bytes would reset the connection and take the answer with it (RFC 9112 §9.6): read them
+// first.
+Awaitable<void> Server::Impl::discard(Connection& connection) {
+  ErrorCode ec;
+  connection.socket.shutdown(asio::socket_base::shutdown_send, ec);
+  std::array<char, 1024> bytes;
+  const auto into_bytes = asio::buffer(bytes);
+  std::size_t sum = 0;
+  while (!ec && sum < kMaxDiscarded) {
+    const std::size_t read = co_await connection.socket.async_read_some(into_bytes, into(ec));
+    sum += read;
+  }
+}
+
+base::Result<std::unique_ptr<Server>> Server::listen(asio::io_context& io, ServerOptions options,
+                                                     Sources sources,
+                                                     std::vector<net::ListeningSocket> inherited) {
+  const bool is_first = inherited.empty();
+  auto listening = is_first ? net::ListeningSocket::open_all(options.address)
+                            : base::Result<std::vector<net::ListeningSocket>>(std::move(inherited));
+  if (!listening) return base::Error{"admin: " + listening.error().message};
+  auto impl = std::make_shared<Impl>(io, std::move(options), std::move(sources), std::move(*listening));
+  impl->owns_file = is_first;
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+Server::Server(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+
+Server::~Server() {
+  stop();
+}
+
+void Server::start() {
+  impl_->owns_file = true;
+  auto& impl = *impl_;
+  for (auto& door : impl.doors) impl.spawn(impl.accept(door));
+  impl.spawn(impl.repeat(impl.sweep_timer, impl.sweep_pause(), impl.sweeping, &Impl::sweep));
+  impl.spawn(impl.repeat(impl.record_timer, Recorder::kStep, impl.recording, &Impl::record));
+}
+
+void Server::renew(Sources sources) {
+  impl_->read_from(std::move(sources));
+}
+
+void Server::stop() {
+  impl_->stop();
+}
+
+void Server::retire() {
+  impl_->retired = true;
+  for (auto& door : impl_->doors) net::close_acceptor(door.acceptor);
+}
+
+bool Server::is_answering() const noexcept {
+  return impl_->connections.is_answering();
+}
+
+std::vector<int> Server::sockets() const {
+  std::vector<int> sockets;
+  for (auto& door : impl_->doors) sockets.push_back(door.acceptor.native_handle());
+  return sockets;
+}
+
+const std::vector<base::Endpoint>& Server::places() const noexcept {
+  return impl_->places;
+}
+
+const base::Endpoint& Server::bound() const noexcept {
+  return impl_->bound;
+}
+
+}  // namespace weir::admin

@@ -1,0 +1,240 @@
+#include "weir/limit/concurrency.hpp"
+
+#include "limit/algorithms/arithmetic.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <string>
+
+namespace weir::limit {
+
+namespace {
+
+// What both say: `in_flight` of `limit`, asked for `cost` more; `most`: what an idle one could ever grant.
+Outcome granted(std::uint64_t in_flight, std::uint64_t limit, std::uint64_t most, Cost cost) noexcept {
+  Outcome out;
+  const std::uint64_t room = beyond(limit, in_flight);
+  out.allowed = cost <= room;
+  out.remaining = out.allowed ? room - cost : room;
+  if (out.allowed) return out;
+  out.retry_after = cost > most ? base::kForever : kHint;
+  out.more_after = out.retry_after;
+  return out;
+}
+
+constexpr std::uint64_t kScale = 256;      // of a limit in the state
+constexpr std::uint64_t kGradient = 1024;  // a gradient of 1
+constexpr std::uint64_t kWorst = kGradient / 2;
+constexpr std::uint64_t kGrain = 16'000'000;
+constexpr unsigned kLimitBits = 22, kFlightBits = 14, kUsedBits = 28;
+static_assert(kLimitBits + kFlightBits + kUsedBits == 64);
+static_assert(AdaptiveConcurrency::kMost * kScale < (1U << kLimitBits));
+static_assert(AdaptiveConcurrency::kMost < (1U << kFlightBits));
+
+constexpr std::uint64_t low_bits(std::uint64_t word, unsigned bits) noexcept {
+  return word & ((std::uint64_t{1} << bits) - 1);
+}
+
+// Of latencies in the state, in 1/64 µs: floating, so that 19 bits reach from nothing to years.
+constexpr std::uint64_t kPerMicro = 64;
+constexpr unsigned kMantissaBits = 14, kLatencyBits = 19, kSeenBits = 7;
+static_assert(3 * kLatencyBits + kSeenBits == 64);
+
+constexpr std::uint64_t packed(std::uint64_t latency) noexcept {
+  const auto width = static_cast<unsigned>(std::bit_width(latency));
+  if (width <= kMantissaBits) return latency;
+  const unsigned shift = width - kMantissaBits;
+  return (std::uint64_t{shift} << kMantissaBits) + (latency >> shift);
+}
+constexpr std::uint64_t unpacked(std::uint64_t bits) noexcept {
+  return (bits & ((1U << kMantissaBits) - 1)) << (bits >> kMantissaBits);
+}
+
+// Bits that look like chance, of a moment: what 19 bits cannot tell apart is rounded up as often as its
+// remainder says, so that a step of 1/4096 is neither lost nor always the same. (Multiplicative hashing by
+// the golden ratio; Knuth, volume 3, §6.4.)
+constexpr std::uint64_t chance_at(std::uint64_t moment) noexcept {
+  const std::uint64_t mixed = moment * 0x9e37'79b9'7f4a'7c15;
+  return mixed ^ (mixed >> 32);
+}
+
+constexpr std::uint64_t rounded(std::uint64_t latency, std::uint64_t chance) noexcept {
+  const auto width = static_cast<unsigned>(std::bit_width(latency));
+  const unsigned shift = width > kMantissaBits ? width - kMantissaBits : 0;
+  return unpacked(packed(latency + low_bits(chance, shift)));
+}
+
+// Moves `from` towards `to` by 1/window of the way.
+constexpr std::uint64_t nearer(std::uint64_t from, std::uint64_t to, std::uint64_t window,
+                               std::uint64_t chance) noexcept {
+  const std::uint64_t way = to > from ? to - from : from - to;
+  const std::uint64_t step = (way + (chance >> 40) % window) / window;
+  return rounded(to > from ? from + step : from - step, chance);
+}
+
+// Of how many answers the quick mean is: four round trips' worth. The slow one: of so many times as many.
+constexpr std::uint64_t kFewest = 32, kMostAnswers = 512, kSlower = 8;
+
+constexpr std::uint64_t window_at(std::uint64_t limit) noexcept {
+  return std::clamp(4 * limit, kFewest, kMostAnswers);
+}
+
+// ⌊√n⌋, by Newton's method from above.
+constexpr std::uint64_t root(std::uint64_t n) noexcept {
+  if (n < 2) return n;
+  std::uint64_t x = n;
+  for (std::uint64_t y = (x + 1) / 2; y < x; y = (x + n / x) / 2) x = y;
+  return x;
+}
+
+}  // namespace
+
+base::Result<Concurrency> Concurrency::make(std::uint64_t limit) {
+  if (limit == 0) return base::Error{"the limit must be at least 1"};
+  return Concurrency(limit);
+}
+
+Step Concurrency::step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
+  Step result{.outcome = granted(cell.words[0], limit_, limit_, cost), .next = cell, .drained_at = now};
+  if (result.outcome.allowed) result.next.words[0] += cost;
+  if (result.next.words[0] != 0) result.drained_at = kNever;
+  return result;
+}
+
+Cell Concurrency::charge_beyond(const Cell& cell, base::TimePoint, Cost cost) const noexcept {
+  return {{cell.words[0] + cost, 0}};
+}
+
+Cell Concurrency::release(const Cell& cell, Cost cost) const noexcept {
+  return {{beyond(cell.words[0], cost), 0}};
+}
+
+base::TimePoint Concurrency::drained_at(const Cell& cell) const noexcept {
+  return cell.words[0] != 0 ? kNever : base::TimePoint{};
+}
+
+base::Result<AdaptiveConcurrency> AdaptiveConcurrency::make(std::uint64_t min, std::uint64_t max) {
+  if (min == 0) return base::Error{"min must be at least 1"};
+  if (max < min) return base::Error{"max must be at least min"};
+  if (max > kMost) return base::Error{"max must be at most " + std::to_string(kMost)};
+  return AdaptiveConcurrency(min, max);
+}
+
+AdaptiveConcurrency::AdaptiveConcurrency(std::uint64_t min, std::uint64_t max) noexcept
+    : min_(min), max_(max), start_(root(min * max) * kScale) {}
+
+AdaptiveConcurrency::State AdaptiveConcurrency::state_of(const Cell& cell,
+                                                         base::TimePoint now) const noexcept {
+  const std::uint64_t word = cell.words[0];
+  State state{.limit = low_bits(word, kLimitBits),
+              .in_flight = in_flight(cell),
+              .used = word >> (kLimitBits + kFlightBits),
+              .best = unpacked(cell.words[1] >> (2 * kLatencyBits + kSeenBits)),
+              .slow = unpacked(low_bits(cell.words[1] >> (kLatencyBits + kSeenBits), kLatencyBits)),
+              .quick = unpacked(low_bits(cell.words[1] >> kSeenBits, kLatencyBits)),
+              .seen = low_bits(cell.words[1], kSeenBits)};
+  if (drained_at(cell) <= now) state = {start_, 0, 0, 0, 0, 0, 0};
+  state.limit = std::clamp(state.limit, min_ * kScale, max_ * kScale);
+  return state;
+}
+
+Cell AdaptiveConcurrency::cell_of(const State& state) noexcept {
+  return {{(state.used << (kLimitBits + kFlightBits)) | (state.in_flight << kLimitBits) | state.limit,
+           (packed(state.best) << (2 * kLatencyBits + kSeenBits)) |
+               (packed(state.slow) << (kLatencyBits + kSeenBits)) | (packed(state.quick) << kSeenBits) |
+               state.seen}};
+}
+
+std::uint64_t AdaptiveConcurrency::in_flight(const Cell& cell) const noexcept {
+  return low_bits(cell.words[0] >> kLimitBits, kFlightBits);
+}
+
+base::TimePoint AdaptiveConcurrency::drained_at(const Cell& cell) const noexcept {
+  if (cell == Cell{}) return {};
+  if (in_flight(cell) != 0) return kNever;
+  return instant(((cell.words[0] >> (kLimitBits + kFlightBits)) + 1) * kGrain) + kMemory;
+}
+
+std::uint64_t AdaptiveConcurrency::limit(const Cell& cell, base::TimePoint now) const noexcept {
+  return state_of(cell, now).limit / kScale;
+}
+
+Step AdaptiveConcurrency::step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
+  State state = state_of(cell, now);
+  Step result{.outcome = granted(state.in_flight, state.limit / kScale, max_, cost),
+              .next = cell,
+              .drained_at = drained_at(cell)};
+  result.outcome.limit = static_cast<std::uint32_t>(state.limit / kScale);
+  if (!result.outcome.allowed) return result;
+  state.in_flight += cost;
+  result.next = cell_of(state);
+  result.drained_at = kNever;
+  return result;
+}
+
+Cell AdaptiveConcurrency::charge_beyond(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
+  State state = state_of(cell, now);
+  state.in_flight = std::min(state.in_flight + cost, (std::uint64_t{1} << kFlightBits) - 1);
+  return cell_of(state);
+}
+
+// The limit after one answer. It rises half way in as many answers as it admits at once, and falls half as
+// fast, for the mean that it falls by is as slow; never less than the smallest step, so that rounding does
+// not hold it.
+std::uint64_t AdaptiveConcurrency::adapted(const State& state, std::uint64_t gradient) const noexcept {
+  const std::uint64_t whole = state.limit / kScale;
+  if (gradient < kGradient) {
+    const std::uint64_t fall = state.limit * (kGradient - gradient) / kGradient / (4 * whole);
+    return std::max(state.limit - std::max<std::uint64_t>(fall, 1), min_ * kScale);
+  }
+  if (2 * state.in_flight < whole) return state.limit;
+  const std::uint64_t rise = root(whole) * kScale / (2 * whole);
+  return std::min(state.limit + std::max<std::uint64_t>(rise, 1), max_ * kScale);
+}
+
+// The means and the best after one more answer. The first ones count alike, so that none of them stands for
+// all.
+void AdaptiveConcurrency::learn(State& state, base::Duration latency, std::uint64_t chance) const noexcept {
+  constexpr std::uint64_t kLongest = std::numeric_limits<std::uint32_t>::max();
+  constexpr std::uint64_t kFirst = (std::uint64_t{1} << kSeenBits) - 1;
+  const std::uint64_t sample = std::clamp<std::uint64_t>(micros(latency), 1, kLongest) * kPerMicro;
+  const std::uint64_t whole = state.limit / kScale;
+  const std::uint64_t window = window_at(whole);
+  const bool first = state.seen < kFirst;
+  const bool alone = state.in_flight <= min_;
+  if (first) ++state.seen;
+  const auto among = [&](std::uint64_t answers) { return first ? std::min(answers, state.seen) : answers; };
+  state.quick = nearer(state.quick, sample, among(window), chance);
+  state.slow = nearer(state.slow, sample, among(alone ? 2 * window : kSlower * window), chance);
+  const bool roomy = 4 * state.in_flight <= 3 * whole;
+  if ((first && state.seen <= 2 * whole) || state.slow < state.best)
+    state.best = state.slow;
+  else if (alone)
+    state.best = nearer(state.best, state.slow, kFewest, chance);
+  else if (roomy && 4 * state.quick <= 5 * state.best)
+    state.best = nearer(state.best, state.quick, kSlower * window, chance);
+  // A quarter less is more than chance: before the slow mean has seen it, the limit would have risen on it.
+  state.best = std::min(state.best, rounded(state.quick * 5 / 4, 0));
+}
+
+Cell AdaptiveConcurrency::release(const Cell& cell, base::TimePoint now, Cost cost,
+                                  const Ending& ending) const noexcept {
+  State state = state_of(cell, now);
+  if (state.in_flight == 0) return cell;  // it was given back already
+  if (ending.failed) {
+    state.limit = adapted(state, kWorst);  // as the slowest answer
+  } else if (ending.latency) {
+    learn(state, *ending.latency, chance_at(micros(now) + state.in_flight));
+    const std::uint64_t gradient = kGradient * 3 / 2 * state.best / state.quick;
+    // What is learned alone is worth something once it is known: the limit waits for it.
+    const bool knows = state.in_flight > min_ || 8 * state.quick <= 9 * state.best;
+    if (gradient < kGradient || knows) state.limit = adapted(state, std::clamp(gradient, kWorst, kGradient));
+  }
+  state.in_flight = beyond(state.in_flight, cost);
+  if (state.in_flight == 0 && state.best == 0 && state.limit == start_) return {};  // nothing was learned
+  state.used = std::min(micros(now) / kGrain, (std::uint64_t{1} << kUsedBits) - 1);
+  return cell_of(state);
+}
+
+}  // namespace weir::limit

@@ -1,0 +1,129 @@
+#include "weir/limit/spacing.hpp"
+
+#include "limit/algorithms/arithmetic.hpp"
+
+#include "weir/base/units.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+namespace weir::limit {
+
+namespace {
+
+// How many microseconds of a queue one request may take, though the queue is shorter: a client that tells its
+// cost could otherwise keep a queue that others share shut for years.
+constexpr Ticks kDearest = 60'000'000;
+
+constexpr base::Duration ceil_micros(Ticks ticks, std::uint64_t per_micro) noexcept {
+  constexpr Ticks kMost = std::numeric_limits<std::int64_t>::max();
+  const Ticks micros = divide(ticks + (per_micro - 1), per_micro);
+  return base::Duration(static_cast<std::int64_t>(std::min(micros, kMost)));
+}
+
+// Units are whole words but for the dearest requests of the slowest queues.
+constexpr Ticks divide_by(Ticks a, Ticks unit) noexcept {
+  constexpr Ticks kMost64 = std::numeric_limits<std::uint64_t>::max();
+  return unit <= kMost64 ? divide(a, static_cast<std::uint64_t>(unit)) : a / unit;
+}
+
+}  // namespace
+
+base::Result<Spacing> Spacing::make(Rate rate, std::uint64_t capacity, base::Duration max_wait) {
+  if (capacity == 0) return base::Error{"the capacity must be at least 1"};
+  Spacing s;
+  s.rate_ = rate;
+  s.capacity_ = capacity;
+  s.interval_ = static_cast<std::uint64_t>(rate.period.count());
+  s.depth_ = Ticks{capacity} * s.interval_;
+  if (s.depth_ / rate.count > kHundredYears)
+    return base::Error{"a capacity of " + std::to_string(capacity) + " takes over 100 years to fill at " +
+                       to_string(rate) + ": lower it or raise the rate"};
+  s.max_wait_ = max_wait;
+  s.longest_ = max_wait == base::kForever ? std::numeric_limits<Ticks>::max()
+                                          : Ticks(static_cast<std::uint64_t>(max_wait.count())) * rate.count;
+  s.window_ = ceil_micros(s.depth_, rate.count);
+  return s;
+}
+
+base::Result<Spacing> Spacing::make_queue(Rate rate, std::uint64_t capacity, base::Duration max_wait) {
+  auto made = make(rate, capacity, max_wait);
+  if (made) made->counts_requests_ = true;
+  return made;
+}
+
+// A look costs nothing (0), and sees what a request of cost 1 would. A request that is too dear fits never.
+Spacing::Measure Spacing::measure(Cost cost) const noexcept {
+  if (!counts_requests_) return {interval_, depth_, std::min(depth_, longest_)};
+  if (cost > largest_cost()) return {Ticks{cost} * interval_, 0, 0};
+  const Ticks each = std::max<Cost>(cost, 1);
+  const Ticks depth = std::min(depth_ * each, Ticks{kHundredYears} * rate_.count);
+  return {interval_ * each, depth, std::min(depth, longest_)};
+}
+
+// How many units could be charged now to a key whose TAT lies `wait` ahead.
+Ticks Spacing::spendable(Ticks wait, const Measure& by) noexcept {
+  if (wait > by.longest) return 0;
+  const Ticks by_depth = wait >= by.depth ? 0 : divide_by(by.depth - wait, by.unit);
+  if (by.longest >= by.depth) return by_depth;
+  return std::min(by_depth, divide_by(by.longest - wait, by.unit) + 1);
+}
+
+base::Duration Spacing::window(Cost cost) const noexcept {
+  return cost == 1 ? window_ : ceil_micros(measure(cost).depth, rate_.count);
+}
+
+std::uint64_t Spacing::largest_cost() const noexcept {
+  if (!counts_requests_) return capacity_;
+  const Ticks most = divide(kDearest * rate_.count, interval_);
+  return static_cast<std::uint64_t>(std::min(std::max(most, Ticks{capacity_}), Ticks{kMaxCost}));
+}
+
+Ticks Spacing::room(Cost cost) const noexcept {
+  const auto by = measure(cost);
+  return std::min(by.depth - Ticks{cost} * interval_, by.longest);
+}
+
+Spacing::Step Spacing::step(Ticks tat, base::TimePoint now, Cost cost) const noexcept {
+  const Ticks at = ticks(now);
+  const Ticks from = std::max(tat, at);
+  const Ticks wait = from - at;
+  const Ticks need = Ticks{cost} * interval_;
+  const auto by = measure(cost);
+
+  Step result{.outcome = {}, .tat = tat, .wait = ceil_micros(wait, rate_.count)};
+  Outcome& out = result.outcome;
+  out.allowed = wait + need <= by.depth && wait <= by.longest;
+  const Ticks left = out.allowed ? wait + need : wait;
+  const Ticks remaining = spendable(left, by);
+  out.remaining = static_cast<Cost>(remaining);
+  out.reset_after = ceil_micros(left, rate_.count);
+  if (out.allowed) {
+    result.tat = from + need;
+    // One more fits once both bounds leave room for it.
+    const Ticks ahead = left + remaining * by.unit;
+    out.more_after =
+        ceil_micros(std::max(beyond(ahead + by.unit, by.depth), beyond(ahead, by.longest)), rate_.count);
+    return result;
+  }
+  if (need > by.depth) {
+    out.retry_after = base::kForever;
+  } else {
+    out.retry_after =
+        ceil_micros(std::max(beyond(wait + need, by.depth), beyond(wait, by.longest)), rate_.count);
+  }
+  out.more_after = out.retry_after;
+  return result;
+}
+
+Ticks Spacing::refund(Ticks tat, Cost cost) const noexcept {
+  const Ticks back = Ticks{cost} * interval_;
+  return tat > back ? tat - back : 0;
+}
+
+base::TimePoint Spacing::instant(Ticks tat) const noexcept {
+  return base::TimePoint(ceil_micros(tat, rate_.count));
+}
+
+}  // namespace weir::limit

@@ -1,0 +1,184 @@
+#include "weir/limit/rescale.hpp"
+
+#include "limit/algorithms/arithmetic.hpp"
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+
+namespace weir::limit {
+
+namespace {
+
+constexpr std::uint64_t kMostCount = 0xffff'ffff;  // of a window, as in limit/settle.hpp
+
+// ⌈a × b / c⌉, at most `most`, of whole 128 bits: by doubling, so that nothing overflows (the product has
+// twice as many). REQUIRES a, b, c below 2^126, c ≥ 1.
+Ticks scaled(Ticks a, Ticks b, Ticks c, Ticks most) noexcept {
+  const Ticks whole = b / c;
+  if (whole != 0 && a > most / whole) return most;
+  Ticks quotient = a * whole;
+  Ticks rest = 0;  // of a × (b mod c), by the bits of a from the highest on
+  Ticks more = 0;
+  const Ticks part = b % c;
+  for (int bit = 127; part != 0 && bit >= 0; --bit) {
+    more <<= 1;
+    rest <<= 1;
+    if (rest >= c) {
+      rest -= c;
+      ++more;
+    }
+    if ((a >> bit & 1) == 0) continue;
+    rest += part;
+    if (rest >= c) {
+      rest -= c;
+      ++more;
+    }
+  }
+  quotient += more + (rest != 0 ? 1 : 0);
+  return std::min(quotient, most);
+}
+
+// ⌈count × to / from⌉ of counts that fit a word.
+std::uint64_t scaled_count(std::uint64_t count, std::uint64_t to, std::uint64_t from) noexcept {
+  return static_cast<std::uint64_t>(std::min(divide_up(Ticks{count} * to, from), Ticks{kMostCount}));
+}
+
+// A length within one period as the same part of another, rounded down.
+std::uint64_t scaled_length(std::uint64_t length, std::uint64_t to, std::uint64_t from) noexcept {
+  return static_cast<std::uint64_t>(divide(Ticks{length} * to, from));
+}
+
+Ticks depth_of(const Spacing& spacing) noexcept {
+  return Ticks{spacing.capacity()} * micros(spacing.rate().period);
+}
+
+template <class L>
+concept Bucket = std::is_same_v<L, TokenBucket> || std::is_same_v<L, Gcra>;
+template <class L>
+concept Holding = std::is_same_v<L, Concurrency> || std::is_same_v<L, AdaptiveConcurrency>;
+
+// The wait until full is a share of the depth, in ticks of each its own: its fraction of a tick rounds up.
+template <Bucket L>
+Cell carried(const L& from, const Cell& cell, const L& to, base::TimePoint now) noexcept {
+  const Ticks wait = beyond(tat_of(cell), from.spacing().ticks(now));
+  if (wait == 0) return {};
+  const Ticks most =
+      std::max(depth_of(to.spacing()), Ticks{kHundredYears} * to.spacing().rate().count);  // of a debt
+  return cell_of(to.spacing().ticks(now) +
+                 scaled(wait, depth_of(to.spacing()), depth_of(from.spacing()), most));
+}
+
+Cell carried(const LeakyBucket& from, const Cell& cell, const LeakyBucket& to, base::TimePoint now) noexcept {
+  const auto departs = from.spacing().instant(tat_of(cell));
+  return departs > now ? cell_of(to.spacing().ticks(departs)) : Cell{};
+}
+
+Cell carried(const SteppedBucket& from, const Cell& cell, const SteppedBucket& to,
+             base::TimePoint now) noexcept {
+  const std::uint64_t period = micros(from.rate().period);
+  const std::uint64_t elapsed = beyond(micros(now), cell.words[0]);
+  const auto refilled = Ticks{elapsed / period} * from.rate().count;
+  const auto spent = static_cast<std::uint64_t>(beyond<Ticks>(cell.words[1], refilled));
+  if (spent == 0) return {};
+  const auto over = scaled_length(elapsed % period, micros(to.rate().period), period);
+  return {{std::max(micros(now), cell.words[0]) - over, scaled_count(spent, to.quota(), from.quota())}};
+}
+
+Cell carried(const FixedWindow& from, const Cell& cell, const FixedWindow& to, base::TimePoint now) noexcept {
+  if (from.drained_at(cell) <= now) return {};
+  const auto used = scaled_count(cell.words[1], to.quota(), from.quota());
+  const bool alike = from.align() == to.align() && from.rate().period == to.rate().period &&
+                     (from.calendar() == nullptr || from.calendar()->zone() == to.calendar()->zone());
+  return {{alike ? cell.words[0] : micros(to.window_at(now).end), used}};
+}
+
+Cell carried(const SlidingLog& from, const Cell& cell, const SlidingLog& to, base::TimePoint now) noexcept {
+  if (cell.words[1] == 0) return {};
+  const std::array<LogEntry, 1> entry{LogEntry{cell.words[0], cell.words[1]}};
+  const auto carried = rescaled(from, entry, to, now);
+  return carried.empty() ? Cell{} : Cell{{carried.front().mark, carried.front().cost}};
+}
+
+Cell carried(const SlidingWindow& from, const Cell& cell, const SlidingWindow& to,
+             base::TimePoint now) noexcept {
+  return to.rescaled(from, cell, now);
+}
+
+template <Holding L>
+Cell carried(const L&, const Cell& cell, const L&, base::TimePoint) noexcept {
+  return cell;
+}
+
+// Costs of queues are departures, and of what is under way requests: they stay what they are.
+bool has_share(const Limiter& limiter) noexcept {
+  return !holds(limiter) && !std::holds_alternative<LeakyBucket>(limiter);
+}
+
+}  // namespace
+
+// Both counts where they are, or their weighted sum in the window of the new period that is under way.
+Cell SlidingWindow::rescaled(const SlidingWindow& from, const Cell& cell,
+                             base::TimePoint now) const noexcept {
+  if (from.drained_at(cell) <= now) return {};
+  const std::uint64_t at = std::max(micros(now), cell.words[0]);
+  const Counts counts = from.counts_at(cell, at);
+  const auto in_share = [&](std::uint64_t count) { return scaled_count(count, quota(), from.quota()); };
+  if (from.period() == period())
+    return cell_of({counts.start, in_share(counts.previous), in_share(counts.current)});
+  const auto weighted = divide_up(counts.previous * Ticks{counts.start + from.period() - at}, from.period());
+  const auto used = counts.current + static_cast<std::uint64_t>(weighted);
+  return cell_of({at - at % period(), 0, in_share(used)});
+}
+
+Cell rescaled(const Limiter& from, const Cell& cell, const Limiter& to, base::TimePoint now) noexcept {
+  if (from == to) return cell;
+  if (!rescales(from, to)) return {};
+  return std::visit([&]<class L>(const L& l) { return carried(std::get<L>(from), cell, l, now); }, to);
+}
+
+// Entries that come to lie at one mark become one. What is entered cumulatively rounds up, so that the sum is
+// the share of the sum.
+std::vector<LogEntry> rescaled(const SlidingLog& from, std::span<const LogEntry> entries,
+                               const SlidingLog& to, base::TimePoint now) {
+  std::vector<LogEntry> carried;
+  carried.reserve(entries.size());
+  const bool alike = from.rate().period == to.rate().period && from.marks() == to.marks();
+  Cost before = 0;
+  Cost entered = 0;
+  for (const auto& entry : entries) {
+    const auto expiry = from.expiry_of(entry.mark);
+    if (expiry <= now) continue;
+    before += entry.cost;
+    const auto share = scaled_count(before, to.quota(), from.quota());
+    const Cost cost = std::min(share - entered, to.most_entered());
+    if (cost == 0) continue;
+    entered += cost;
+    const auto left = static_cast<std::int64_t>(static_cast<std::uint64_t>(
+        divide_up(Ticks{micros(expiry - now)} * micros(to.rate().period), micros(from.rate().period))));
+    const auto mark = alike ? entry.mark : to.carry_over({{0, cost}}, now + base::Duration(left)).words[0];
+    if (!carried.empty() && mark <= carried.back().mark)
+      carried.back().cost = std::min(carried.back().cost + cost, to.most_entered());
+    else
+      carried.push_back({mark, cost});
+  }
+  return carried;
+}
+
+bool rescales(const Limiter& from, const Limiter& to) noexcept {
+  return from.index() == to.index();
+}
+
+Cost rescaled_refund(const Limiter& from, Cost cost, const Limiter& to) noexcept {
+  if (!rescales(from, to)) return 0;
+  if (!has_share(to)) return cost;
+  return static_cast<Cost>(divide(Ticks{cost} * quota(to), quota(from)));
+}
+
+Cost rescaled_debt(const Limiter& from, Cost cost, const Limiter& to) noexcept {
+  if (!rescales(from, to)) return 0;
+  if (!has_share(to)) return cost;
+  return static_cast<Cost>(std::min(divide_up(Ticks{cost} * quota(to), quota(from)), Ticks{kMaxCost}));
+}
+
+}  // namespace weir::limit

@@ -1,0 +1,133 @@
+// A snapshot's words on their way out and in, and the digest of those that passed.
+#pragma once
+
+#include "limit/table/overflow.hpp"
+
+#include "weir/limit/snapshot.hpp"
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <string>
+
+namespace weir::limit {
+
+static_assert(std::endian::native == std::endian::little, "words are copied in the machine's order");
+
+inline constexpr std::uint64_t kSnapshotMagic = 0x7379'656b'7269'6577;  // "weirkeys"
+inline constexpr std::uint64_t kSnapshotVersion =
+    5;  // also where names change (policy/identity/name_key.cpp)
+inline constexpr std::uint64_t kOneClockVersion = 4;  // likewise, without what the machine's clock showed
+inline constexpr std::uint64_t kSnapshotEnd = ~std::uint64_t{0};
+inline constexpr std::size_t kLongestRuleName = 128;
+inline constexpr std::size_t kMostVariants = std::size_t{1} << 16;
+inline constexpr std::size_t kMostLimiters = 8 * kMostVariants;
+inline constexpr std::size_t kMostSharedCells = Overflow::kMostCells;
+
+// Of a key's first word: drained_at from kDrainedAt on, then whether it is a log, then the rule.
+inline constexpr unsigned kDrainedAt = 9;
+inline constexpr std::uint64_t kIsLog = std::uint64_t{1} << 8;
+inline constexpr std::uint64_t kLatest = (std::uint64_t{1} << 55) - 2;  // µs
+
+inline constexpr std::size_t kWordsAtOnce = 8'192;
+
+class WordWriter {
+ public:
+  explicit WordWriter(const ByteSink& sink) : sink_(sink) {}
+
+  void put(std::uint64_t word) {
+    digest_.part(word);
+    words_[count_++] = word;
+    if (count_ == words_.size()) flush();
+  }
+  void put(const base::Digest128& digest) {
+    put(digest.lo);
+    put(digest.hi);
+  }
+  void put(const Cell& cell) {
+    for (const auto word : cell.words) put(word);
+  }
+  // The length, then the characters, padded with zeros.
+  void put(const std::string& text) {
+    put(text.size());
+    for (std::size_t at = 0; at < text.size(); at += sizeof(std::uint64_t)) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, text.data() + at, std::min(sizeof word, text.size() - at));
+      put(word);
+    }
+  }
+  void finish() {
+    put(digest_.digest());
+    flush();
+  }
+
+ private:
+  void flush() {
+    if (count_ != 0) sink_({reinterpret_cast<const char*>(words_.data()), count_ * sizeof(std::uint64_t)});
+    count_ = 0;
+  }
+
+  const ByteSink& sink_;
+  base::SipHash128 digest_{{}};
+  std::array<std::uint64_t, kWordsAtOnce> words_;
+  std::size_t count_ = 0;
+};
+
+// Once the bytes have ended it gives zeros, and `ended` says so.
+class WordReader {
+ public:
+  explicit WordReader(const ByteSource& source) : source_(source) {}
+
+  std::uint64_t take() {
+    if (at_ == count_ && !refill()) {
+      ended_ = true;
+      return 0;
+    }
+    digest_.part(words_[at_]);
+    return words_[at_++];
+  }
+  base::Digest128 take_digest() {
+    const std::uint64_t lo = take();
+    return {lo, take()};
+  }
+  Cell take_cell() {
+    const std::uint64_t first = take();
+    return {{first, take()}};
+  }
+  // REQUIRES the length, which stands before it.
+  std::string take_text(std::size_t length) {
+    std::string text(length, '\0');
+    for (std::size_t at = 0; at < length; at += sizeof(std::uint64_t)) {
+      const std::uint64_t word = take();
+      std::memcpy(text.data() + at, &word, std::min(sizeof word, length - at));
+    }
+    return text;
+  }
+  // Whether the digest that comes next is that of what came before, and nothing follows.
+  bool take_end() {
+    auto before = digest_;
+    const bool right = take_digest() == before.digest();
+    return right && !ended_ && at_ == count_ && !refill() && !torn_;
+  }
+  [[nodiscard]] bool ended() const noexcept { return ended_; }
+
+ private:
+  bool refill() {
+    const std::size_t bytes = source_({reinterpret_cast<char*>(words_.data()), sizeof words_});
+    count_ = bytes / sizeof(std::uint64_t);
+    torn_ = torn_ || bytes % sizeof(std::uint64_t) != 0;
+    at_ = 0;
+    return count_ != 0;
+  }
+
+  const ByteSource& source_;
+  base::SipHash128 digest_{{}};
+  std::array<std::uint64_t, kWordsAtOnce> words_;
+  std::size_t count_ = 0;
+  std::size_t at_ = 0;
+  bool torn_ = false;  // it ended within a word
+  bool ended_ = false;
+};
+
+}  // namespace weir::limit

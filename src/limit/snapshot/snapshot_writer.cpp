@@ -1,0 +1,88 @@
+#include "limit/snapshot/snapshot_limiter.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace weir::limit {
+
+namespace {
+
+std::uint64_t micros_of(base::TimePoint at) noexcept {
+  return static_cast<std::uint64_t>(at.time_since_epoch().count());
+}
+
+void put_rule(WordWriter& out, const SavedRule& rule) {
+  out.put(rule.name);
+  out.put(rule.limiters.size());
+  std::unordered_map<const Limiter*, std::uint64_t> places;  // from 1; 0: none of them
+  std::uint64_t place = 0;
+  for (const auto* limiter : rule.limiters) {
+    put_limiter(out, *limiter);
+    places.emplace(limiter, ++place);
+  }
+  out.put(rule.variants.size());
+  for (const auto& variant : rule.variants) {
+    out.put(variant.name);
+    out.put(variant.numbers);
+    out.put(variant.ledger);
+    out.put(places[variant.limiter]);
+  }
+}
+
+// What the cell is found again by; null where its variant is gone since.
+const SavedRule::Variant* variant_of(const SharedCell& shared, std::span<const SavedRule> rules) {
+  const auto& variants = rules[shared.rule].variants;
+  const auto found = std::find_if(variants.begin(), variants.end(), [&](const SavedRule::Variant& variant) {
+    return variant.ledger == shared.ledger;
+  });
+  return found != variants.end() ? &*found : nullptr;
+}
+
+void put_shared(WordWriter& out, const SharedCell& shared, const SavedRule::Variant& variant) {
+  out.put(shared.rule);
+  out.put(variant.name);
+  out.put(fingerprint(shared.units));
+  out.put(shared.cell);
+}
+
+void put_key(WordWriter& out, const SavedKey& saved) {
+  const bool is_log = !saved.log.empty();
+  out.put((micros_of(saved.drained_at) << kDrainedAt) | (is_log ? kIsLog : 0) | saved.rule);
+  out.put(saved.key);
+  if (!is_log) return out.put(saved.cell);
+  out.put(saved.log.size());
+  for (const auto& [mark, cost] : saved.log) {
+    out.put(mark);
+    out.put(cost);
+  }
+}
+
+}  // namespace
+
+std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
+                             std::span<const SavedRule> rules, const ByteSink& sink) {
+  WordWriter out(sink);
+  out.put(kSnapshotMagic);
+  out.put(kSnapshotVersion);
+  out.put(micros_of(snapshot.saved_at));
+  out.put(micros_of(snapshot.machine_at.value_or(snapshot.saved_at)));
+  out.put(snapshot.names.k0);
+  out.put(snapshot.names.k1);
+  out.put(rules.size());
+  for (const auto& rule : rules) put_rule(out, rule);
+  auto shared = table.shared_cells(snapshot.saved_at);
+  std::erase_if(shared, [&](const SharedCell& cell) { return variant_of(cell, rules) == nullptr; });
+  out.put(shared.size());
+  for (const auto& cell : shared) put_shared(out, cell, *variant_of(cell, rules));
+  std::uint64_t keys = 0;
+  table.visit(snapshot.saved_at, rules, [&](const SavedKey& saved) {
+    put_key(out, saved);
+    ++keys;
+  });
+  out.put(kSnapshotEnd);
+  out.put(keys);
+  out.finish();
+  return keys;
+}
+
+}  // namespace weir::limit

@@ -1,0 +1,344 @@
+#include "limit/table/key_table_locks.hpp"
+
+#include <cassert>
+#include <limits>
+
+#include <boost/container/static_vector.hpp>
+
+namespace weir::limit {
+
+// A log's cell is no other limiter's.
+void KeyTable::Impl::renew(Slot& slot) noexcept {
+  if (slot.due.is_log()) logs.give_back_ring(LogReader::tail_of(slot.cell));
+  slot.cell = {};
+}
+
+// Finds the line's state, pins its slot and computes the step.
+auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& locks) -> Line {
+  Shard& shard = shard_of(charge.key);
+  Line line;
+  line.slot = shard.find(charge.key);
+  line.limiter = charge.limiter;
+  line.rule = charge.rule;
+  if (line.slot != nullptr) {
+    if (line.slot->due.rule() != charge.rule) [[unlikely]] {
+      const Met met = meet(*line.slot, charge, now);
+      if (met.apart) return check_shared(charge, now, locks);
+      line.limiter = met.charge.limiter;
+      line.rule = met.charge.rule;
+    }
+    line.due = line.slot->due;
+    if (line.due.is_log() != std::holds_alternative<SlidingLog>(*line.limiter)) [[unlikely]]
+      renew(*line.slot);
+    line.slot->due = Due::pinned(line.due.rule());
+  } else {
+    line.slot = shard.claim(charge.key, charge.rule, now);
+    if (line.slot == nullptr) return check_shared(charge, now, locks);
+    line.claimed = true;
+    if (overflow.may_be_live(charge.rule, now)) [[unlikely]] {
+      locks.lock_overflow();
+      line.slot->cell = inherited(charge, now);
+      line.inherits = line.slot->cell != Cell{};
+    }
+    // But for a queue, whose departures count from the request's own instant.
+    if (!std::holds_alternative<LeakyBucket>(*charge.limiter)) now = std::max(now, shard.forgotten_at());
+  }
+  if (const auto* log = std::get_if<SlidingLog>(line.limiter)) [[unlikely]]
+    check_log(*log, charge, now, line);
+  else
+    line.step = step(*line.limiter, line.slot->cell, now, charge.cost);
+  return line;
+}
+
+// By the cell that the newcomers of its ledger share.
+auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Locks& locks) -> Line {
+  Line line;
+  line.limiter = charge.limiter;
+  line.rule = charge.rule;
+  locks.lock_overflow();
+  line.step =
+      step(*charge.limiter, overflow.cell(charge.rule, charge.ledger, *charge.limiter), now, charge.cost);
+  line.step.outcome.overflow = true;
+  return line;
+}
+
+// The table had no room for some keys of this ledger, and this may be one of them: until all that they were
+// charged together has drained, who finds room begins with that much. Otherwise making the table full would
+// buy a fresh limit. Places in flight are not inherited: nobody would give them back there.
+Cell KeyTable::Impl::inherited(const Charge& charge, base::TimePoint now) const noexcept {
+  if (holds(*charge.limiter)) return {};
+  const Cell shared = overflow.cell(charge.rule, charge.ledger, *charge.limiter);
+  return drained_at(*charge.limiter, shared) > now ? shared : Cell{};
+}
+
+// The same by who does not hold that lock.
+Cell KeyTable::Impl::fresh(const Charge& charge, base::TimePoint now) const {
+  if (!overflow.may_be_live(charge.rule, now)) return {};
+  const std::lock_guard lock(overflow.mutex);
+  return inherited(charge, now);
+}
+
+// What is charged may need a chunk, so it is put by before the bill is known to pass. Without one the entry
+// is merged with the one before it: that key is refused earlier than it need be, never admitted too soon.
+void KeyTable::Impl::check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now,
+                               Line& line) {
+  Log log(line.slot->cell, logs, limiter.cost_bits());
+  log.forget(std::max(limiter.mark_of(now), log.newest()), limiter.marks());
+  const auto answer = limiter.ask(log, now, charge.cost);
+  line.step.outcome = answer.outcome;
+  line.step.drained_at = answer.drained_at;
+  line.mark = answer.mark;
+  if (!answer.outcome.allowed || !log.wants_chunk(answer.mark)) return;
+  line.spare = logs.take(line.rule);
+  if (line.spare == 0 && log.tail() == 0) line.step.outcome.more_after = answer.outcome.reset_after;
+}
+
+void KeyTable::Impl::follow(const Charge& charge, const Line& decider, base::TimePoint now,
+                            Line& line) const {
+  const Limiter& limiter = *line.limiter;
+  const bool fits = line.step.outcome.allowed;
+  line.step.outcome = counted(limiter, line.step.outcome, decider.step.outcome.allowed);
+  if (fits || !line.step.outcome.allowed) return;
+  line.most = most_counted(limiter, *decider.limiter);
+  const auto* log = std::get_if<SlidingLog>(&limiter);
+  if (log != nullptr && line.slot != nullptr) {
+    line.step.drained_at = log->expiry_of(line.mark);
+    return;  // finish() makes room for it
+  }
+  const Cell cell =
+      line.slot != nullptr ? line.slot->cell : overflow.cell(charge.rule, charge.ledger, limiter);
+  line.step.next = charge_beyond(limiter, cell, now, charge.cost, line.most);
+  line.step.drained_at = drained_at(limiter, line.step.next);
+}
+
+// The oldest entries go; a chunk, if the new one needs it then.
+LogStore::Ref KeyTable::Impl::make_room(Log& log, const Charge& charge, const Line& line) {
+  log.take_back_from({0, beyond(log.total() + charge.cost, line.most)});
+  return log.wants_chunk(line.mark) ? logs.take(line.rule) : 0;
+}
+
+void KeyTable::Impl::enter(const SlidingLog& limiter, const Charge& charge, const Line& line) {
+  Log log(line.slot->cell, logs, limiter.cost_bits());
+  const auto spare = line.most != 0 ? make_room(log, charge, line) : line.spare;
+  if (spare == 0 && log.wants_chunk(line.mark)) logs.note_merged();
+  log.push({line.mark, charge.cost}, spare);
+  shard_of(charge.key).settle(*line.slot, line.slot->cell, Due(line.step.drained_at, line.rule, true));
+}
+
+void KeyTable::Impl::finish(const Charge& charge, const Line& line, bool charged) {
+  Shard& shard = shard_of(charge.key);
+  if (line.slot == nullptr) {
+    if (!charged) return;
+    overflow.note_charge();
+    overflow.put(charge.rule, charge.ledger, *charge.limiter, line.step.next);
+  } else if (charged) {
+    if (const auto* log = std::get_if<SlidingLog>(line.limiter)) [[unlikely]]
+      return enter(*log, charge, line);
+    if (shard.watched) [[unlikely]]
+      tell_held(charge, *line.limiter, line.slot->cell, line.step.next);
+    shard.settle(*line.slot, line.step.next, Due(line.step.drained_at, line.rule, false));
+  } else {
+    if (line.spare != 0) [[unlikely]]
+      logs.give_back(line.spare);
+    if (line.claimed)
+      shard.release(*line.slot);
+    else
+      line.slot->due = line.due;
+  }
+}
+
+template <class Change, class ChangeLog, class Anew>
+bool KeyTable::Impl::amend(const Charge& asked, const Where& where, Change change, ChangeLog change_log,
+                           Anew anew) {
+  if (where.overflow) {
+    const Limiter& limiter = *asked.limiter;
+    const std::lock_guard lock(overflow.mutex);
+    const Cell before = overflow.cell(asked.rule, asked.ledger, limiter);
+    const Cell after = change(asked, before);
+    overflow.put(asked.rule, asked.ledger, limiter, after);
+    return after != before;
+  }
+  Shard& shard = shard_of(asked.key);
+  const std::lock_guard lock(shard.mutex);
+  shard.turn = turn_after(shard.turn, where.now);
+  if (where.turn != nullptr) *where.turn = shard.turn;
+  if (where.charged <= shard.last_reset() && resets.noted_since(asked.key, where.charged)) return false;
+  Slot* slot = shard.find(asked.key);
+  if (slot == nullptr) {
+    anew(shard);
+    return true;
+  }
+  if (slot->due.rule() != asked.rule && !lives_on(*slot, asked)) return false;
+  const Charge charge = slot->due.rule() == asked.rule ? asked : meet(*slot, asked, where.now).charge;
+  const Limiter& limiter = *charge.limiter;
+  const auto* sliding = std::get_if<SlidingLog>(&limiter);
+  if (slot->due.is_log() != (sliding != nullptr)) return false;  // of another algorithm
+  if (sliding != nullptr) {
+    Log log(slot->cell, logs, sliding->cost_bits());
+    const bool changed = change_log(charge, *sliding, log);
+    const auto drained = log.total() != 0 ? sliding->expiry_of(log.newest()) : base::TimePoint{};
+    shard.settle(*slot, slot->cell, Due(drained, charge.rule, true));
+    return changed;
+  }
+  const Cell cell = change(charge, slot->cell);
+  const bool changed = cell != slot->cell;
+  if (shard.watched) [[unlikely]]
+    tell_held(charge, limiter, slot->cell, cell);
+  shard.settle(*slot, cell, Due(drained_at(limiter, cell), charge.rule, false));
+  return changed;
+}
+
+bool KeyTable::Impl::settle_log(const SlidingLog& limiter, RuleIndex rule, Log& log, const Settled& settled,
+                                Cost reserved) {
+  if (settled.actual == reserved)
+    return false;  // under the numbers of a reload, if not those it was asked in
+  const auto mark = limiter.mark_of(settled.charged_at);
+  if (mark + limiter.marks() <= std::max(limiter.mark_of(settled.now), log.newest()))
+    return false;  // it counts no more
+  if (settled.actual < reserved) {
+    log.take_back_from({mark, reserved - settled.actual});
+    return true;
+  }
+  if (log.add_from({mark, settled.actual - reserved}, limiter.most_entered())) return true;
+  const LogEntry whole{
+      mark, std::min({settled.actual, limiter.most_entered(), SlidingLog::kMostTotal - log.total()})};
+  if (whole.cost == 0) return false;  // it owes the most that a log can say
+  log.push(whole, log.wants_chunk(mark) ? logs.take(rule) : 0);
+  return true;
+}
+
+// What was reserved has been paid for, and the key was forgotten; there is more to pay.
+void KeyTable::Impl::settle_anew(const Charge& charge, const Settled& settled, Shard& shard) {
+  if (settled.actual <= charge.cost) return;
+  const Limiter& limiter = *charge.limiter;
+  const Cell cell =
+      limit::settle(limiter, fresh(charge, settled.now), settled.charged_at, charge.cost, settled.actual);
+  const auto drained = drained_at(limiter, cell);
+  if (drained <= settled.now) return;
+  if (Slot* slot = shard.claim(charge.key, charge.rule, settled.now)) {
+    const bool is_log = std::holds_alternative<SlidingLog>(limiter);
+    return shard.settle(*slot, cell, Due(drained, charge.rule, is_log));
+  }
+  const std::lock_guard last(overflow.mutex);
+  const Cell shared = overflow.cell(charge.rule, charge.ledger, limiter);
+  overflow.put(charge.rule, charge.ledger, limiter,
+               limit::settle(limiter, shared, settled.charged_at, charge.cost, settled.actual));
+}
+
+KeyTable::KeyTable(std::size_t max_keys) : impl_(std::make_unique<Impl>(max_keys)) {}
+KeyTable::~KeyTable() = default;
+
+bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
+                      Turn* turn) {
+  assert(charges.size() == outcomes.size() && charges.size() <= kMaxCharges);
+  Impl::Locks locks(*impl_, charges);
+  const Turn taken = locks.take_turn(now);
+  if (turn != nullptr) *turn = taken;
+  boost::container::static_vector<Impl::Line, kMaxCharges> lines;
+  bool admitted = true;
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    Impl::Line& line = lines.emplace_back(impl_->check(charges[i], now, locks));
+    if (follows(charges, i)) [[unlikely]]
+      impl_->follow(charges[i], lines[i - 1], now, line);
+    outcomes[i] = line.step.outcome;
+    if (line.inherits && !outcomes[i].allowed) [[unlikely]]
+      outcomes[i].overflow = true;  // it is refused for what others were charged as well
+    if (!charges[i].enforced || line.step.outcome.allowed) continue;
+    admitted = false;
+    if (outcomes[i].overflow) [[unlikely]]
+      impl_->overflow.note_refusal();  // whoever says so has locked it
+  }
+  for (std::size_t i = 0; i < charges.size(); ++i)
+    impl_->finish(charges[i], lines[i], admitted && lines[i].step.outcome.allowed);
+  return admitted;
+}
+
+void KeyTable::refund(std::span<const Charge> charges, base::TimePoint charged_at,
+                      std::span<const Outcome> outcomes, base::TimePoint now) {
+  for (std::size_t i = 0; i < charges.size(); ++i)
+    if (outcomes[i].allowed) refund(charges[i], charged_at + outcomes[i].delay, now, outcomes[i].overflow);
+}
+
+namespace {
+
+// What was charged under other numbers than those which the cell is in now comes to as large a share of them.
+Cost share_back(const Charge& asked, const Charge& charge, Cost cost) noexcept {
+  return asked.limiter == charge.limiter ? cost : rescaled_refund(*asked.limiter, cost, *charge.limiter);
+}
+Cost share_owed(const Charge& asked, const Charge& charge, Cost cost) noexcept {
+  return asked.limiter == charge.limiter ? cost : rescaled_debt(*asked.limiter, cost, *charge.limiter);
+}
+
+}  // namespace
+
+bool KeyTable::refund(const Charge& asked, base::TimePoint departure, base::TimePoint now, bool overflow,
+                      Turn* turn) {
+  return impl_->amend(
+      asked, {turn_at(departure), overflow, now, turn},
+      [&](const Charge& charge, const Cell& cell) {
+        return limit::refund(*charge.limiter, cell, departure, share_back(asked, charge, asked.cost));
+      },
+      [&](const Charge& charge, const SlidingLog& limiter, Log& log) {
+        return impl_->settle_log(limiter, charge.rule, log, {departure, 0, now},
+                                 share_back(asked, charge, asked.cost));
+      });
+}
+
+void KeyTable::release(const Charge& asked, base::TimePoint now, const Ending& ending, bool overflow,
+                       Turn* turn) {
+  constexpr Turn kSinceAnyReset = std::numeric_limits<Turn>::max();  // for what is held is never reset
+  (void)impl_->amend(
+      asked, {kSinceAnyReset, overflow, now, turn},
+      [&](const Charge& charge, const Cell& cell) {
+        return limit::release(*charge.limiter, cell, now, asked.cost, ending);
+      },
+      [](const Charge&, const SlidingLog&, Log&) { return false; });
+}
+
+void KeyTable::settle(const Charge& asked, const Settled& settled, bool overflow, Turn* turn) {
+  if (settled.actual == asked.cost) return;
+  const auto change = [&](const Charge& charge, const Cell& cell) {
+    const auto reserved = share_back(asked, charge, asked.cost);
+    const auto actual = share_owed(asked, charge, settled.actual);
+    if (actual > reserved && settled.actual < asked.cost) return cell;  // less than a unit of the new ones
+    return limit::settle(*charge.limiter, cell, settled.charged_at, reserved, actual);
+  };
+  const auto change_log = [&](const Charge& charge, const SlidingLog& limiter, Log& log) {
+    const auto reserved = share_back(asked, charge, asked.cost);
+    const auto actual = share_owed(asked, charge, settled.actual);
+    if (actual > reserved && settled.actual < asked.cost) return false;
+    return impl_->settle_log(limiter, charge.rule, log, {settled.charged_at, actual, settled.now}, reserved);
+  };
+  const auto anew = [&](Shard& shard) { impl_->settle_anew(asked, settled, shard); };
+  (void)impl_->amend(asked, {turn_at(settled.charged_at), overflow, settled.now, turn}, change, change_log,
+                     anew);
+}
+
+bool KeyTable::forget(const Key& key, base::TimePoint now, Turn* turn) {
+  Shard& shard = impl_->shard_of(key);
+  const std::lock_guard lock(shard.mutex);
+  shard.turn = turn_after(shard.turn, now);
+  if (turn != nullptr) *turn = shard.turn;
+  impl_->resets.note(key, shard.turn);  // what drained meanwhile may still be owed for
+  shard.note_reset();
+  Slot* slot = shard.find(key);
+  if (slot == nullptr) return false;
+  shard.release(*slot);
+  return true;
+}
+
+std::size_t KeyTable::sweep(base::TimePoint now, std::size_t buckets) {
+  const std::uint64_t all = impl_->shape.shards * impl_->shape.buckets;
+  const std::uint64_t count = std::min<std::uint64_t>(buckets, all);
+  const std::uint64_t first = impl_->hand.fetch_add(count, std::memory_order_relaxed);
+  std::size_t forgotten = 0;
+  for (std::uint64_t i = first; i != first + count; ++i) {
+    const std::uint64_t bucket = i % all;
+    Shard& shard = impl_->shards[bucket / impl_->shape.buckets];
+    const std::lock_guard lock(shard.mutex);  // for one bucket: no request waits for more
+    forgotten += shard.sweep(static_cast<std::uint32_t>(bucket % impl_->shape.buckets), now);
+  }
+  return forgotten;
+}
+
+}  // namespace weir::limit

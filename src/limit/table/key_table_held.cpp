@@ -1,0 +1,61 @@
+// What concurrency holds of the keys of a table, told to another process or by one.
+#include "limit/table/key_table_locks.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <mutex>
+#include <utility>
+
+namespace weir::limit {
+
+void KeyTable::Impl::tell_held(const Charge& charge, const Limiter& limiter, const Cell& before,
+                               const Cell& after) const noexcept {
+  const auto was = in_flight(limiter, before), is = in_flight(limiter, after);
+  if (was != is) see_held({charge.key, charge.rule, static_cast<std::int64_t>(is - was)});
+}
+
+// A slot does not say which of its rule's limiters its cell is of; but one that never drains is of one that
+// holds, and a rule has one kind of those.
+void KeyTable::watch_held(std::span<const SavedRule> rules, HeldSink see) {
+  unwatch_held();
+  impl_->see_held = std::move(see);
+  for (std::size_t i = 0; i < impl_->shape.shards; ++i) {
+    Shard& shard = impl_->shards[i];
+    const std::lock_guard lock(shard.mutex);
+    shard.watched = true;
+    shard.for_each([&](const Slot& slot) {
+      if (!slot.due.never_drains()) return;
+      const auto& limiters = rules[slot.due.rule()].limiters;
+      const auto holding = std::find_if(limiters.begin(), limiters.end(),
+                                        [](const Limiter* limiter) { return holds(*limiter); });
+      if (holding == limiters.end()) return;
+      const auto units = static_cast<std::int64_t>(in_flight(**holding, slot.cell));
+      if (units != 0) impl_->see_held({slot.key, slot.due.rule(), units});
+    });
+  }
+}
+
+void KeyTable::unwatch_held() {
+  for (std::size_t i = 0; i < impl_->shape.shards; ++i) {
+    const std::lock_guard lock(impl_->shards[i].mutex);
+    impl_->shards[i].watched = false;
+  }
+  impl_->see_held = {};
+}
+
+bool KeyTable::hold(const Charge& charge, base::TimePoint now) {
+  assert(holds(*charge.limiter));
+  Impl::Locks locks(*impl_, {&charge, 1});
+  (void)locks.take_turn(now);
+  Impl::Line line = impl_->check(charge, now, locks);
+  if (!line.step.outcome.allowed) {
+    const Cell cell = line.slot != nullptr ? line.slot->cell
+                                           : impl_->overflow.cell(charge.rule, charge.ledger, *line.limiter);
+    line.step.next = charge_beyond(*line.limiter, cell, now, charge.cost, 0);
+    line.step.drained_at = drained_at(*line.limiter, line.step.next);
+  }
+  impl_->finish(charge, line, true);
+  return line.step.outcome.overflow;
+}
+
+}  // namespace weir::limit

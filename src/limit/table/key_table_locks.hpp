@@ -1,0 +1,59 @@
+// What a bill locks while it is checked and charged.
+#pragma once
+
+#include "limit/table/key_table_impl.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+
+namespace weir::limit {
+
+// The locks of a bill: its shards' in ascending order, then the overflow cells' if need be.
+class KeyTable::Impl::Locks {
+ public:
+  Locks(const Impl& table, std::span<const Charge> charges) : table_(table) {
+    for (const Charge& charge : charges) {
+      const std::size_t index = table_.index_of(charge.key);
+      shards_[index / 64] |= std::uint64_t{1} << (index % 64);
+      table_.shards[index].prefetch(charge.key);
+    }
+    for_each([](Shard& shard) { shard.mutex.lock(); });
+  }
+  ~Locks() {
+    for_each([](Shard& shard) { shard.mutex.unlock(); });
+  }
+  Locks(const Locks&) = delete;
+  Locks& operator=(const Locks&) = delete;
+
+  // Of the bill that holds them.
+  Turn take_turn(base::TimePoint now) {
+    Turn last = 0;
+    for_each([&](const Shard& shard) { last = std::max(last, shard.turn); });
+    const Turn turn = turn_after(last, now);
+    for_each([&](Shard& shard) { shard.turn = turn; });
+    return turn;
+  }
+
+  void lock_overflow() {
+    if (!overflow_) overflow_ = std::unique_lock(table_.overflow.mutex);
+  }
+
+ private:
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (std::size_t word = 0; word < shards_.size(); ++word)
+      for (std::uint64_t left = shards_[word]; left != 0; left &= left - 1)
+        visit(table_.shards[word * 64 + static_cast<std::size_t>(std::countr_zero(left))]);
+  }
+
+  const Impl& table_;
+  std::array<std::uint64_t, kMaxShards / 64> shards_{};
+  std::unique_lock<std::mutex> overflow_;
+};
+
+}  // namespace weir::limit

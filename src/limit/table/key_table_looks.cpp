@@ -1,0 +1,76 @@
+// Where keys stand: what is asked of the table and changes nothing, but that a cell may move on
+// (limit/table/readings.hpp).
+#include "limit/table/key_table_impl.hpp"
+
+namespace weir::limit {
+
+Outcome KeyTable::standing(const Charge& asked, base::TimePoint now, bool overflow) const {
+  if (overflow) {
+    const std::lock_guard lock(impl_->overflow.mutex);
+    const Cell shared = impl_->overflow.cell(asked.rule, asked.ledger, *asked.limiter);
+    auto outcome = limit::standing(*asked.limiter, shared, now);
+    outcome.overflow = true;
+    return outcome;
+  }
+  const Shard& shard = impl_->shard_of(asked.key);
+  const std::lock_guard lock(shard.mutex);
+  Slot* slot = shard.find(asked.key);
+  const Charge charge =
+      slot == nullptr || slot->due.rule() == asked.rule ? asked : impl_->meet(*slot, asked, now).charge;
+  const auto* sliding = std::get_if<SlidingLog>(charge.limiter);
+  if (slot == nullptr || slot->due.is_log() != (sliding != nullptr)) return full(*charge.limiter);
+  if (sliding == nullptr) return limit::standing(*charge.limiter, slot->cell, now);
+  const LogReader log(slot->cell, impl_->logs, sliding->cost_bits());
+  if (log.total() == 0 || sliding->expiry_of(log.newest()) <= now) return full(*charge.limiter);
+  const auto one = sliding->ask(log, now, 1).outcome;
+  return one.allowed ? sliding->ask(log, now, 0).outcome : one;
+}
+
+Outcome KeyTable::peek(const Charge& asked, base::TimePoint now) const {
+  Shard& shard = impl_->shard_of(asked.key);
+  const std::lock_guard lock(shard.mutex);
+  Slot* slot = shard.find(asked.key);
+  const Charge charge =
+      slot == nullptr || slot->due.rule() == asked.rule ? asked : impl_->meet(*slot, asked, now).charge;
+  const auto* sliding = std::get_if<SlidingLog>(charge.limiter);
+  if (slot != nullptr && slot->due.is_log() == (sliding != nullptr)) {
+    if (sliding != nullptr)
+      return sliding->ask(LogReader(slot->cell, impl_->logs, sliding->cost_bits()), now, charge.cost).outcome;
+    return step(*charge.limiter, slot->cell, now, charge.cost).outcome;
+  }
+  if (slot != nullptr) return step(*charge.limiter, Cell{}, now, charge.cost).outcome;
+  if (shard.has_room(charge.key, charge.rule, now))
+    return step(*charge.limiter, impl_->fresh(charge, now), now, charge.cost).outcome;
+  const std::lock_guard last(impl_->overflow.mutex);
+  const Cell shared = impl_->overflow.cell(charge.rule, charge.ledger, *charge.limiter);
+  auto outcome = step(*charge.limiter, shared, now, charge.cost).outcome;
+  outcome.overflow = true;
+  return outcome;
+}
+
+bool KeyTable::knows(const Key& key) const {
+  const Shard& shard = impl_->shard_of(key);
+  const std::lock_guard lock(shard.mutex);
+  return shard.find(key) != nullptr;
+}
+
+KeyTable::Stats KeyTable::stats() const {
+  Stats stats;
+  stats.slots = impl_->shape.shards * impl_->shape.buckets * kBucketSlots;
+  for (std::size_t i = 0; i < impl_->shape.shards; ++i) {
+    const Shard& shard = impl_->shards[i];
+    const std::lock_guard lock(shard.mutex);
+    for (std::size_t rule = 0; rule < kMaxRules; ++rule)
+      stats.keys_by_rule[rule] += shard.keys_by_rule()[rule];
+  }
+  for (const auto keys : stats.keys_by_rule) stats.keys += keys;
+  stats.log_chunks = impl_->logs.size();
+  stats.log_chunks_used = impl_->logs.in_use();
+  stats.log_merged = impl_->logs.merged();
+  const std::lock_guard lock(impl_->overflow.mutex);
+  stats.overflowed = impl_->overflow.charges();
+  stats.overflow_refused = impl_->overflow.refusals();
+  return stats;
+}
+
+}  // namespace weir::limit

@@ -1,0 +1,140 @@
+// The keys of a table whose rules a reload has changed.
+#include "limit/table/key_table_impl.hpp"
+
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace weir::limit {
+
+// What counts requests under way has to know them again when they end, and a request that began before the
+// cell did knows nothing of its life: those have a place in the cell that they share.
+auto KeyTable::Impl::meet(Slot& slot, const Charge& charge, base::TimePoint now) noexcept -> Met {
+  const auto meeting = readings.meeting(slot.due.rule(), charge);
+  if (!meeting) return {charge};
+  if (!meeting->cell_is_newer) {
+    carry(slot, meeting->one_life ? meeting->of_cell : nullptr, *charge.limiter, charge.rule, now);
+    return {charge};
+  }
+  if (meeting->of_cell == nullptr) return {charge};
+  Met met{charge};
+  met.charge.limiter = meeting->of_cell;
+  met.charge.rule = slot.due.rule();
+  met.apart = !meeting->one_life && (holds(*charge.limiter) || holds(*meeting->of_cell));
+  return met;
+}
+
+bool KeyTable::Impl::lives_on(const Slot& slot, const Charge& charge) const {
+  const auto meeting = readings.meeting(slot.due.rule(), charge);
+  return meeting && meeting->one_life;
+}
+
+// `from`: null where it is not known what the cell is in, or that was another life.
+void KeyTable::Impl::carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
+                           base::TimePoint now) noexcept {
+  Shard& shard = shard_of(slot.key);
+  const auto* log = std::get_if<SlidingLog>(&to);
+  const bool alike = from != nullptr && rescales(*from, to) && slot.due.is_log() == (log != nullptr);
+  if (!alike)
+    renew(slot);
+  else if (log != nullptr)
+    carry_log(slot, std::get<SlidingLog>(*from), *log, rule, now);
+  else
+    slot.cell = rescaled(*from, slot.cell, to, now);
+  const auto drained = log == nullptr ? drained_at(to, slot.cell)
+                       : LogReader(slot.cell, logs, log->cost_bits()).total() != 0
+                           ? log->expiry_of(slot.cell.words[0])
+                           : base::TimePoint{};
+  shard.settle(slot, slot.cell, Due(drained, rule, log != nullptr));
+}
+
+// Without memory for its entries it is kept as one, which counts as if it were all new.
+void KeyTable::Impl::carry_log(Slot& slot, const SlidingLog& from, const SlidingLog& to, RuleIndex rule,
+                               base::TimePoint now) noexcept {
+  const LogReader reader(slot.cell, logs, from.cost_bits());
+  const Cell lone{{reader.newest(), reader.total()}};
+  const auto ring = reader.tail();
+  try {
+    std::vector<LogEntry> entries;
+    reader.walk([&](const LogEntry& entry) {
+      entries.push_back(entry);
+      return true;
+    });
+    const auto carried = rescaled(from, entries, to, now);
+    logs.give_back_ring(ring);
+    slot.cell = {};
+    fill(slot, rule, carried, to.cost_bits());
+  } catch (const std::bad_alloc&) {
+    logs.give_back_ring(ring);
+    slot.cell = lone;
+  }
+}
+
+void KeyTable::Impl::share_out() {
+  const Accounts accounts = readings.accounts();
+  const Split slots = shape.split_of_slots(accounts.rules.count());
+  for (std::size_t i = 0; i < shape.shards; ++i) {
+    const std::lock_guard lock(shards[i].mutex);
+    shards[i].quota.share_out(accounts, accounts.rules, slots);
+  }
+  logs.share_out(accounts, shape.split_of_chunks(accounts.logs.count()));
+}
+
+void KeyTable::introduce(RuleIndex index, const SavedRule& rule, base::TimePoint now) {
+  RuleIndex before = index;
+  const SavedRule* older = impl_->readings.newest(rule.name, before);
+  std::vector<SharedCell> shared;
+  if (older != nullptr && before != index) {
+    const std::lock_guard lock(impl_->overflow.mutex);
+    impl_->overflow.for_each([&](RuleIndex of, Ledger ledger, const Limiter& units, const Cell& cell) {
+      const auto* was = of == before ? older->variant_of(ledger) : nullptr;
+      if (was == nullptr || holds(units)) return;
+      for (const auto& is : rule.variants)
+        if (is.name == was->name && is.limiter != nullptr)
+          shared.push_back({index, is.ledger, *is.limiter, rescaled(units, cell, *is.limiter, now)});
+    });
+  }
+  impl_->readings.introduce(index, rule);
+  impl_->share_out();
+  for (const auto& cell : shared) restore(cell);
+}
+
+bool KeyTable::introduce_former(RuleIndex index, const SavedRule& rule) {
+  if (!impl_->readings.introduce_former(index, rule)) return false;
+  impl_->share_out();
+  return true;
+}
+
+bool KeyTable::goes_on(RuleIndex index) const {
+  return impl_->readings.goes_on(index);
+}
+
+void KeyTable::forget(RuleIndex index) {
+  impl_->readings.forget(index);
+  impl_->share_out();
+}
+
+void KeyTable::put_in_order(base::TimePoint now) {
+  const auto fates = impl_->readings.fates();
+  for (std::size_t i = 0; i < impl_->shape.shards; ++i) {
+    Shard& shard = impl_->shards[i];
+    const std::lock_guard lock(shard.mutex);
+    shard.for_each([&](Slot& slot) {
+      const auto& fate = fates[slot.due.rule()];
+      if (fate.forgotten)
+        shard.release(slot);
+      else if (fate.from != nullptr && fate.to != nullptr)
+        impl_->carry(slot, fate.from, *fate.to, fate.next, now);
+    });
+  }
+}
+
+void KeyTable::retire(RuleIndex index) {
+  impl_->readings.retire(index);
+  impl_->share_out();
+  const std::lock_guard lock(impl_->overflow.mutex);
+  impl_->overflow.forget(index);
+}
+
+}  // namespace weir::limit

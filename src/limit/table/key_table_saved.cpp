@@ -1,0 +1,75 @@
+// The keys of a table on their way into a snapshot and back.
+#include "limit/table/key_table_impl.hpp"
+
+#include <mutex>
+#include <vector>
+
+namespace weir::limit {
+
+SavedKey KeyTable::Impl::saved(const Slot& slot, std::span<const SavedRule> rules) const {
+  SavedKey saved{.key = slot.key, .rule = slot.due.rule(), .drained_at = slot.due.drained_at()};
+  if (!slot.due.is_log()) {
+    saved.cell = slot.cell;
+    return saved;
+  }
+  LogReader(slot.cell, logs, rules[saved.rule].log_cost_bits()).walk([&](const LogEntry& entry) {
+    saved.log.push_back(entry);
+    return true;
+  });
+  return saved;
+}
+
+// In a store too small for all of them the newest entry moves on, as it does for a charge.
+void KeyTable::Impl::fill(Slot& slot, RuleIndex rule, std::span<const LogEntry> entries,
+                          unsigned cost_bits) noexcept {
+  Log log(slot.cell, logs, cost_bits);
+  for (const auto& entry : entries) {
+    const bool wanted = log.wants_chunk(entry.mark);
+    const LogStore::Ref spare = wanted ? logs.take_beyond_share(rule) : 0;
+    if (wanted && spare == 0) logs.note_merged();
+    log.push(entry, spare);
+  }
+}
+
+void KeyTable::visit(base::TimePoint now, std::span<const SavedRule> rules,
+                     const std::function<void(const SavedKey&)>& see) const {
+  std::vector<SavedKey> found;
+  for (std::size_t i = 0; i < impl_->shape.shards; ++i) {
+    found.clear();
+    {
+      const std::lock_guard lock(impl_->shards[i].mutex);
+      impl_->shards[i].for_each([&](const Slot& slot) {
+        if (!slot.due.drained(now) && !slot.due.never_drains()) found.push_back(impl_->saved(slot, rules));
+      });
+    }
+    for (const auto& key : found) see(key);
+  }
+}
+
+std::vector<SharedCell> KeyTable::shared_cells(base::TimePoint now) const {
+  std::vector<SharedCell> cells;
+  const std::lock_guard lock(impl_->overflow.mutex);
+  impl_->overflow.for_each([&](RuleIndex rule, Ledger ledger, const Limiter& units, const Cell& cell) {
+    if (!holds(units) && drained_at(units, cell) > now) cells.push_back({rule, ledger, units, cell});
+  });
+  return cells;
+}
+
+bool KeyTable::restore(const SavedKey& saved, unsigned cost_bits, base::TimePoint now) {
+  Shard& shard = impl_->shard_of(saved.key);
+  const std::lock_guard lock(shard.mutex);
+  if (shard.find(saved.key) != nullptr) return true;
+  Slot* slot = shard.claim_beyond_share(saved.key, saved.rule, now);
+  if (slot == nullptr) return false;
+  if (!saved.log.empty()) impl_->fill(*slot, saved.rule, saved.log, cost_bits);
+  const bool is_log = !saved.log.empty();
+  shard.settle(*slot, is_log ? slot->cell : saved.cell, Due(saved.drained_at, saved.rule, is_log));
+  return true;
+}
+
+void KeyTable::restore(const SharedCell& shared) {
+  const std::lock_guard lock(impl_->overflow.mutex);
+  impl_->overflow.put(shared.rule, shared.ledger, shared.units, shared.cell);
+}
+
+}  // namespace weir::limit

@@ -1,0 +1,64 @@
+// How many shards, buckets and chunks a table of so many keys has, and how large they are.
+#pragma once
+
+#include "limit/log/log_store.hpp"
+#include "limit/table/shard.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace weir::limit {
+
+inline constexpr std::size_t kMaxShards = 256;
+inline constexpr std::size_t kMaxKeys = std::size_t{1} << 30;
+// Below so many keys a shard, chance spreads keys too unevenly over shards.
+inline constexpr std::size_t kKeysPerShard = 1024;
+
+// A fifth more slots than keys. 256 shards share a million random keys to within 5 % (three standard
+// deviations), so the fullest is at most 88 % full, where two choices and a move over find room for
+// everybody.
+constexpr std::size_t with_slack(std::size_t keys) noexcept {
+  return keys + keys / 5;
+}
+
+// What the bound leaves beside the slots is for logs; a small table has room for some all the same.
+inline constexpr std::size_t kBytesPerKey = 64;
+inline constexpr std::size_t kLeastForLogs = std::size_t{1} << 20;
+
+constexpr std::size_t round_up(std::size_t value, std::size_t unit) noexcept {
+  return (value + unit - 1) / unit * unit;
+}
+
+struct Shape {
+  std::size_t shards;      // a power of two
+  std::uint32_t buckets;   // in each shard
+  std::size_t tags_size;   // in bytes, a shard
+  std::size_t shard_size;  // tags and slots, in bytes
+  std::size_t chunks;      // of the log store
+
+  explicit Shape(std::size_t keys) noexcept {
+    shards = std::bit_floor(std::clamp(keys / kKeysPerShard, std::size_t{1}, kMaxShards));
+    const std::size_t slots = round_up(with_slack(keys), shards) / shards;
+    buckets =
+        static_cast<std::uint32_t>(std::max(round_up(slots, kBucketSlots) / kBucketSlots, std::size_t{2}));
+    tags_size = round_up(buckets * kBucketSlots * sizeof(Shard::Tag), kCacheLine);
+    shard_size = round_up(tags_size + buckets * kBucketSlots * sizeof(Slot), kCacheLine);
+    const std::size_t bound = keys * kBytesPerKey;
+    const std::size_t for_logs = bound - std::min(bound, shards * shard_size);
+    chunks = std::max(for_logs, kLeastForLogs) / sizeof(LogStore::Chunk);
+  }
+
+  [[nodiscard]] std::size_t shard_slots() const noexcept { return buckets * kBucketSlots; }
+  // In each shard. A twelfth of its slots stays free, so that a newcomer whose rule has a place left finds
+  // it: in a shard that is fuller, both buckets of some are.
+  [[nodiscard]] Split split_of_slots(std::size_t rules) const noexcept {
+    return split(shard_slots(), shard_slots() - shard_slots() / 12, rules);
+  }
+  [[nodiscard]] Split split_of_chunks(std::size_t rules) const noexcept {
+    return split(chunks, chunks, rules);
+  }
+};
+
+}  // namespace weir::limit

@@ -1,0 +1,190 @@
+#include "limit/table/shard.hpp"
+
+#include "limit/log/log.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace weir::limit {
+
+namespace {
+
+// The lanes of a bucket's tags that equal `tag`: one bit each, lane i at bit 16 × (i mod 4) + 15 of word i
+// / 4. Arithmetic on whole words ("SIMD within a register"; Warren, Hacker's Delight, §6-1), so it runs
+// anywhere.
+struct Lanes {
+  std::array<std::uint64_t, 2> words;
+
+  static Lanes equal(const Shard::Tag* tags, Shard::Tag tag) noexcept {
+    constexpr std::uint64_t kOnes = 0x0001'0001'0001'0001;
+    constexpr std::uint64_t kLow = 0x7fff'7fff'7fff'7fff;
+    Lanes lanes{};
+    std::memcpy(lanes.words.data(), tags, sizeof lanes.words);
+    for (auto& word : lanes.words) {
+      const std::uint64_t differing = word ^ (kOnes * tag);
+      word = ~(((differing & kLow) + kLow) | differing | kLow);
+    }
+    return lanes;
+  }
+  [[nodiscard]] bool none() const noexcept { return (words[0] | words[1]) == 0; }
+  [[nodiscard]] int count() const noexcept { return std::popcount(words[0]) + std::popcount(words[1]); }
+  // REQUIRES !none().
+  [[nodiscard]] std::size_t first() const noexcept {
+    return static_cast<std::size_t>(words[0] != 0 ? std::countr_zero(words[0]) / 16
+                                                  : 4 + std::countr_zero(words[1]) / 16);
+  }
+  void drop_first() noexcept {
+    auto& word = words[0] != 0 ? words[0] : words[1];
+    word &= word - 1;
+  }
+};
+
+static_assert(std::endian::native == std::endian::little, "the first lane is the lowest of its word");
+
+constexpr std::size_t start_of(std::uint32_t bucket) noexcept {
+  return std::size_t{bucket} * kBucketSlots;
+}
+
+// Maps 32 random bits to 0 … n - 1 (Lemire, "Fast random integer generation in an interval", 2019).
+constexpr std::uint32_t scaled(std::uint64_t bits, std::uint32_t n) noexcept {
+  return static_cast<std::uint32_t>(((bits & 0xffff'ffff) * n) >> 32);
+}
+
+}  // namespace
+
+void Shard::open(Tag* tags, Slot* slots, std::uint32_t buckets, LogStore& logs) noexcept {
+  tags_ = tags;
+  logs_ = &logs;
+  slots_ = slots;
+  buckets_ = buckets;
+}
+
+// lo gives both buckets, hi's low end the tag; hi's high end has chosen the shard.
+Shard::Homes Shard::homes(const Key& key) const noexcept {
+  const auto tag = static_cast<Tag>(key.hi);
+  return {scaled(key.lo, buckets_), scaled(key.lo >> 32, buckets_), tag != 0 ? tag : Tag{1}};
+}
+
+void Shard::prefetch(const Key& key) const noexcept {
+  const Homes home = homes(key);
+  __builtin_prefetch(tags_ + start_of(home.first));
+  __builtin_prefetch(tags_ + start_of(home.second));
+}
+
+Slot* Shard::find_in(std::uint32_t bucket, Tag tag, const Key& key) const noexcept {
+  for (auto lanes = Lanes::equal(tags_ + start_of(bucket), tag); !lanes.none(); lanes.drop_first()) {
+    Slot& slot = slots_[start_of(bucket) + lanes.first()];
+    if (slot.key == key) return &slot;
+  }
+  return nullptr;
+}
+
+Slot* Shard::find(const Key& key) const noexcept {
+  const Homes home = homes(key);
+  Slot* slot = find_in(home.first, home.tag, key);
+  return slot != nullptr ? slot : find_in(home.second, home.tag, key);
+}
+
+Slot* Shard::empty_in(std::uint32_t bucket) const noexcept {
+  const auto empty = Lanes::equal(tags_ + start_of(bucket), 0);
+  return empty.none() ? nullptr : slots_ + start_of(bucket) + empty.first();
+}
+
+Slot* Shard::drained_in(std::uint32_t bucket, base::TimePoint now) const noexcept {
+  for (Slot* slot = slots_ + start_of(bucket); slot != slots_ + start_of(bucket) + kBucketSlots; ++slot)
+    if (tag_of(*slot) != 0 && slot->due.drained(now)) return slot;
+  return nullptr;
+}
+
+// A neighbour whose other bucket has an empty slot. REQUIRES a full bucket. Drained slots there are left to
+// the sweep: looking for them would read 128 slots for every newcomer while the table is full, which is when
+// it is under attack.
+Shard::Vacancy Shard::movable_in(std::uint32_t bucket) const noexcept {
+  Slot* const slots = slots_ + start_of(bucket);
+  std::array<std::uint32_t, kBucketSlots> others;
+  for (std::size_t i = 0; i < kBucketSlots; ++i) {  // all asked for at once: they lie far apart
+    const Homes home = homes(slots[i].key);
+    others[i] = home.first == bucket ? home.second : home.first;
+    __builtin_prefetch(tags_ + start_of(others[i]));
+  }
+  for (std::size_t i = 0; i < kBucketSlots; ++i) {
+    if (slots[i].due.is_pinned()) continue;
+    if (Slot* free = empty_in(others[i])) return {&slots[i], free};
+  }
+  return {};
+}
+
+Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcept {
+  const Homes home = homes(key);
+  const auto first = Lanes::equal(tags_ + start_of(home.first), 0).count();
+  const auto second = Lanes::equal(tags_ + start_of(home.second), 0).count();
+  if (first + second > 0) return {empty_in(first >= second ? home.first : home.second)};
+  // Both buckets are full: their slots will be read to the last, which under attack are in no cache.
+  for (const auto bucket : {home.first, home.second})
+    for (std::size_t at = 0; at < kBucketSlots * sizeof(Slot); at += kCacheLine)
+      __builtin_prefetch(reinterpret_cast<const std::byte*>(slots_ + start_of(bucket)) + at);
+  if (Slot* slot = drained_in(home.first, now)) return {slot};
+  if (Slot* slot = drained_in(home.second, now)) return {slot};
+  if (const auto movable = movable_in(home.first); movable.slot != nullptr) return movable;
+  return movable_in(home.second);
+}
+
+// Drained keys that no sweep has met yet count as well. So who finds the share used up sweeps its two
+// buckets, and some more where those are of no use, so that all buckets have their turn.
+bool Shard::within_share(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
+  constexpr int kMoreBuckets = 4;
+  if (quota.may_take(rule)) return true;
+  const Homes home = homes(key);
+  (void)sweep(home.first, now);
+  (void)sweep(home.second, now);
+  for (int more = 0; more < kMoreBuckets && !quota.may_take(rule); ++more) {
+    hand_ = hand_ + 1 < buckets_ ? hand_ + 1 : 0;
+    (void)sweep(hand_, now);
+  }
+  return quota.may_take(rule);
+}
+
+Slot* Shard::claim_beyond_share(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
+  const auto [slot, move_to] = vacancy(key, now);
+  if (slot == nullptr) return nullptr;
+  if (move_to != nullptr) {
+    *move_to = *slot;
+    tag_of(*move_to) = tag_of(*slot);
+  } else if (tag_of(*slot) != 0) {
+    release(*slot);
+    forgotten_at_ = std::max(forgotten_at_, now);
+  }
+  *slot = {key, Cell{}, Due::pinned(rule)};
+  tag_of(*slot) = homes(key).tag;
+  quota.take(rule);
+  return slot;
+}
+
+void Shard::settle(Slot& slot, const Cell& cell, Due due) noexcept {
+  if (slot.due.rule() != due.rule()) {  // a reload gave its rule another number
+    quota.give_back(slot.due.rule());
+    quota.take(due.rule());
+  }
+  slot.cell = cell;
+  slot.due = due;
+}
+
+void Shard::release(Slot& slot) noexcept {
+  if (slot.due.is_log()) logs_->give_back_ring(LogReader::tail_of(slot.cell));
+  quota.give_back(slot.due.rule());
+  tag_of(slot) = 0;
+}
+
+std::size_t Shard::sweep(std::uint32_t bucket, base::TimePoint now) noexcept {
+  std::size_t forgotten = 0;
+  if (Lanes::equal(tags_ + start_of(bucket), 0).count() == kBucketSlots) return 0;
+  while (Slot* slot = drained_in(bucket, now)) {
+    release(*slot);
+    ++forgotten;
+  }
+  if (forgotten != 0) forgotten_at_ = std::max(forgotten_at_, now);
+  return forgotten;
+}
+
+}  // namespace weir::limit

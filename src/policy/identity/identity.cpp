@@ -1,0 +1,141 @@
+#include "weir/policy/identity.hpp"
+
+#include "policy/identity/embedded_ipv4.hpp"
+#include "policy/identity/said.hpp"
+#include "policy/rules/pieces.hpp"
+
+#include <utility>
+
+namespace weir::policy {
+
+namespace {
+
+// "Bearer TOKEN"; the scheme is compared without case (RFC 9110 §11.1), and a tab behind it is as good as a
+// blank, as to servers that split by white space. Beside it no other scheme may stand:
+// the upstream might go by that one.
+std::optional<std::string_view> bearer(const http::Fields& fields) noexcept {
+  constexpr std::string_view kScheme = "Bearer";
+  Said said;
+  for (const auto& field : fields)
+    if (field.id == http::FieldId::Authorization) said.add(field.value);
+  const auto value = said.value();
+  if (!value) return std::nullopt;
+  if (!http::equal_ignoring_case(value->substr(0, kScheme.size()), kScheme)) return std::string_view{};
+  const auto rest = value->substr(kScheme.size());
+  if (!rest.starts_with(' ') && !rest.starts_with('\t')) return std::string_view{};
+  return trimmed(rest);
+}
+
+// nullopt: it is said in ways that differ. `decoded` holds the value of a query parameter or cookie where
+// that came encoded. Claims are read later, by verify_token().
+std::optional<std::string_view> read(const Source& source, const http::RequestHead& head,
+                                     std::string& decoded) {
+  switch (source.kind) {
+    case Source::Kind::None:
+    case Source::Kind::Claim:
+      break;
+    case Source::Kind::Header:
+      return said_in_header(head.fields, source.name);
+    case Source::Kind::Query:
+      return said_in_query(head, source.name);
+    case Source::Kind::Cookie:
+      return said_in_cookies(head, source.name, decoded);
+    case Source::Kind::Bearer:
+      return bearer(head.fields);
+  }
+  return std::string_view{};
+}
+
+// Keeps the first ambiguity that is met.
+std::string_view resolve(std::optional<std::string_view> said, std::string_view ambiguity,
+                         ClientIdentity& client) noexcept {
+  if (!said && client.ambiguity.empty()) client.ambiguity = ambiguity;
+  return said.value_or(std::string_view{});
+}
+
+// All that the request itself says of its client.
+void read_attributes(const ClientSettings& settings, const http::RequestHead& head, Credentials& credentials,
+                     ClientIdentity& client) {
+  auto decoded = credentials.decoded.begin();
+  const auto from = [&](const Source& source, std::string_view ambiguity) {
+    return resolve(read(source, head, *decoded++), ambiguity, client);
+  };
+  const auto vouched = [&](const Source& source, std::string_view ambiguity) {
+    return client.peer_trusted ? from(source, ambiguity) : std::string_view{};
+  };
+  client.api_key = from(settings.api_key, "the request carries more than one API key");
+  client.device = from(settings.device, "the request names more than one device");
+  client.user = vouched(settings.user, "the request names more than one user");
+  client.org = vouched(settings.org, "the request names more than one organisation");
+  client.service = vouched(settings.service, "the request names more than one service");
+}
+
+// What the keys file says of the key, or what is done with one that it does not know.
+void look_up(const ClientSettings& settings, ClientIdentity& client) {
+  if (const KeyHolder* holder = settings.keys->find(client.api_key)) {
+    client.key_vouched = true;
+    client.tier = holder->tier;
+    if (!holder->user.empty()) client.user = holder->user;
+    if (!holder->org.empty()) client.org = holder->org;
+    if (!holder->service.empty()) client.service = holder->service;
+    return;
+  }
+  if (settings.unknown_keys == UnknownKeys::Accept) return;
+  client.key_rejected = settings.unknown_keys == UnknownKeys::Reject;
+  client.api_key = {};
+}
+
+}  // namespace
+
+ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& peer,
+                        const http::RequestHead& head, Credentials& credentials) {
+  ClientIdentity client;
+  client.source = &settings;
+  client.peer = peer;
+  client.peer_trusted = is_trusted(settings, peer);
+  client.address = client.peer_trusted ? forwarded_client(settings, peer, head.fields) : peer;
+  client.network = network_of(settings, client.address);
+  client.certificate_subject = credentials.certificate_subject;
+  if (settings.countries)
+    client.country = settings.countries->of(embedded_ipv4(client.address).value_or(client.address));
+  if (settings.tokens)
+    client.token = resolve(bearer(head.fields), "the request carries more than one bearer token", client);
+  read_attributes(settings, head, credentials, client);
+  if (settings.keys && !client.api_key.empty()) look_up(settings, client);
+  return client;
+}
+
+// A claim is its issuer's word, whoever the peer is.
+std::optional<TokenFault> verify_token(ClientIdentity& client, Credentials& credentials) {
+  if (client.token.empty()) return std::nullopt;
+  const auto& settings = *client.source;
+  const auto token = std::exchange(client.token, std::string_view{});
+  client.token_fault = settings.tokens->verify(token, credentials.machine_now, credentials.claims);
+  if (client.token_fault) return client.token_fault;
+  client.claims = &credentials.claims;
+  const auto take = [&](const Source& source, std::string_view& attribute) {
+    if (source.kind == Source::Kind::Claim && attribute.empty())
+      attribute = credentials.claims.find(source.name);
+  };
+  take(settings.user, client.user);
+  take(settings.org, client.org);
+  take(settings.service, client.service);
+  take(settings.device, client.device);
+  return std::nullopt;
+}
+
+bool is_trusted(const ClientSettings& settings, const base::IpAddress& address) noexcept {
+  return is_trusted(settings.trusted_proxies, address);
+}
+
+base::IpAddress network_of(const ClientSettings& settings, const base::IpAddress& address) noexcept {
+  if (address.is_v4() || is_single_host(address)) return address;
+  return embedded_ipv4(address).value_or(address.masked(settings.ipv6_prefix));
+}
+
+base::IpAddress forwarded_client(const ClientSettings& settings, const base::IpAddress& peer,
+                                 const http::Fields& fields) noexcept {
+  return client_address(settings.trusted_proxies, settings.address_field, peer, fields);
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,358 @@
+// How a client's name in a rule is made: a digest of who it is, xor a digest of the rule, its mark. What goes
+// into each, in this order, every item with its length or of fixed size, so that no two sequences read the
+// same:
+//
+//   who, under the secret key   for each part of the rule's key: kind of the attribute | its name, if it has
+//                               one | its value (of a header: 1, then its value)
+//   mark, under no key          rule name | with its state in Redis 4 and in which form, but for the first |
+//                               3 where it is the elastic limit | 0, or 1 and the override's identity, or 2
+//                               and the tier's name
+//
+// So rules that tell clients apart alike digest a client once, and a mark is known before any request. Two
+// names are one only where the digests of two clients differ by just what two marks do, and whoever does not
+// have the key knows nothing of the former: what holds of one digest of 128 bits holds of the sum.
+//
+// Several weirs share these names in Redis, and a reload keeps them: nothing may go in that is a position in
+// the configuration. An override, which has no name, is known by what it matches (override_identity.hpp).
+#include "policy/identity/override_identity.hpp"
+#include "policy/identity/said.hpp"
+
+#include "weir/policy/evaluation.hpp"
+#include "weir/policy/key_values.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace weir::policy {
+
+namespace {
+
+using base::SipHash128;
+
+// In which form the scripts keep a limiter's state: weirs whose rule has another one, for another algorithm
+// or by another version's scripts, count apart, where else each would take the other's state for none. A form
+// that changes has another number, never one that was (4: of logs without sums; 2, 3: of windows that did not
+// say since when they count).
+std::uint64_t form_of(const limit::Limiter& limiter) noexcept {
+  if (limit::spacing(limiter) != nullptr) return 0;
+  if (std::holds_alternative<limit::SteppedBucket>(limiter)) return 1;
+  if (std::holds_alternative<limit::FixedWindow>(limiter)) return 7;
+  if (std::holds_alternative<limit::SlidingWindow>(limiter)) return 8;
+  return std::holds_alternative<limit::SlidingLog>(limiter) ? 5 : 6;
+}
+
+const limit::Limiter& limiter_of_variant(const Rule& rule, std::uint16_t variant) noexcept {
+  if (variant == 0) return *rule.limiter;
+  const auto at = variant - std::size_t{1};
+  const auto overrides = rule.overrides.size();
+  return *(at < overrides ? rule.overrides[at] : rule.tiers[at - overrides]).limiter;
+}
+
+// `overrides`: override_identities(rule).
+base::Digest128 mark_of(const Rule& rule, std::span<const std::uint64_t> overrides, std::uint16_t variant,
+                        bool elastic) noexcept {
+  SipHash128 hash({});
+  hash.part(rule.name);
+  const auto form = rule.store == Store::Redis ? form_of(limiter_of_variant(rule, variant)) : 0;
+  if (form != 0) {
+    hash.part(std::uint64_t{4});
+    hash.part(form);
+  }
+  if (elastic) hash.part(std::uint64_t{3});
+  if (variant == 0) {
+    hash.part(std::uint64_t{0});
+  } else if (variant <= rule.overrides.size()) {
+    hash.part(std::uint64_t{1});
+    hash.part(overrides[variant - std::size_t{1}]);
+  } else {
+    hash.part(std::uint64_t{2});
+    hash.part(rule.tiers[variant - rule.overrides.size() - 1].tier);
+  }
+  return hash.digest();
+}
+
+limit::Key marked(const base::Digest128& who, const Rule& rule, const AppliedLimiter& applied) {
+  const auto mark = rule.marks.empty()
+                        ? mark_of(rule, override_identities(rule), applied.variant, applied.elastic)
+                        : rule.marks[ledger_of(applied.variant, applied.elastic)];
+  return {who.lo ^ mark.lo, who.hi ^ mark.hi};
+}
+
+// Each of these: false, and nothing hashed, when there is no value. Of a header there was a time when lines
+// that differ made a name of their own.
+bool add_value(SipHash128& hash, const AttributeRef& attribute, std::string_view value) noexcept {
+  if (value.empty()) return false;
+  hash.part(static_cast<std::uint64_t>(attribute.kind));
+  if (!attribute.name.empty()) hash.part(attribute.name);
+  if (attribute.kind == Attribute::Header) hash.part(std::uint64_t{1});
+  hash.part(value);
+  return true;
+}
+
+// These two apart, so that the other attributes do without room for a string.
+template <class Use>
+[[gnu::noinline]] bool use_query(const AttributeRef& attribute, const http::RequestHead& head, Use& use) {
+  const auto value = said_in_query(head, attribute.name);
+  return use(value.value_or(std::string_view{}));
+}
+
+template <class Use>
+[[gnu::noinline]] bool use_cookie(const AttributeRef& attribute, const http::RequestHead& head, Use& use) {
+  std::string decoded;
+  const auto value = said_in_cookies(head, attribute.name, decoded);
+  return use(value.value_or(std::string_view{}));
+}
+
+// Calls use(value) with what the request says; empty where it says nothing, or says it in ways that differ:
+// ambiguity_in_key() says so before.
+template <class Use>
+bool use_value(const AttributeRef& attribute, const Request& request, Use use) {
+  const auto& client = request.client;
+  switch (attribute.kind) {
+    case Attribute::Ip:
+      return use(client.network.view());
+    case Attribute::ApiKey:
+      return use(client.api_key);
+    case Attribute::User:
+      return use(client.user);
+    case Attribute::Org:
+      return use(client.org);
+    case Attribute::Tier:
+      return use(client.tier);
+    case Attribute::Service:
+      return use(client.service);
+    case Attribute::Device:
+      return use(client.device);
+    case Attribute::Route:
+      return use(request.route);
+    case Attribute::Upstream:
+      return use(request.upstream);
+    case Attribute::Host:
+      return use(request.host);
+    case Attribute::Method:
+      return use(request.head->method);
+    case Attribute::Path:
+      return use(request.path);
+    case Attribute::Header:
+      return use(said_in_header(request.head->fields, attribute.name).value_or(std::string_view{}));
+    case Attribute::Query:
+      return use_query(attribute, *request.head, use);
+    case Attribute::Cookie:
+      return use_cookie(attribute, *request.head, use);
+    case Attribute::Country:
+      return use(client.country);
+    case Attribute::Claim:
+      return client.claims != nullptr && use(client.claims->find(attribute.name));
+    case Attribute::CertSubject:
+      return use(client.certificate_subject);
+  }
+  return false;
+}
+
+bool add_attribute(SipHash128& hash, const AttributeRef& attribute, const Request& request) {
+  return use_value(attribute, request,
+                   [&](std::string_view value) { return add_value(hash, attribute, value); });
+}
+
+inline bool has_part(SipHash128& hash, const KeyPart& part, const Request& request) {
+  return std::any_of(part.begin(), part.end(),
+                     [&](const AttributeRef& attribute) { return add_attribute(hash, attribute, request); });
+}
+
+// Whether the request says it in ways that differ.
+bool is_ambiguous(const AttributeRef& attribute, const Request& request) {
+  std::string decoded;
+  const auto& head = *request.head;
+  switch (attribute.kind) {
+    case Attribute::Header:
+      return !said_in_header(head.fields, attribute.name);
+    case Attribute::Query:
+      return !said_in_query(head, attribute.name);
+    case Attribute::Cookie:
+      return !said_in_cookies(head, attribute.name, decoded);
+    case Attribute::Path:
+      return request.readings != nullptr && request.readings->equal;
+    default:
+      return false;
+  }
+}
+
+// Of what a request may say twice, or so that servers read several things in it.
+bool may_be_ambiguous(const AttributeRef& attribute) noexcept {
+  return attribute.kind == Attribute::Header || attribute.kind == Attribute::Query ||
+         attribute.kind == Attribute::Cookie || attribute.kind == Attribute::Path;
+}
+
+const char* place_of(Attribute kind) noexcept {
+  if (kind == Attribute::Path) return "path";
+  return kind == Attribute::Header ? "header" : kind == Attribute::Query ? "query parameter" : "cookie";
+}
+
+// Of the alternatives those behind one that is present are not looked at.
+const AttributeRef* ambiguous_in(const KeyPart& part, const Request& request) {
+  SipHash128 unused({});
+  for (const auto& attribute : part) {
+    if (is_ambiguous(attribute, request)) return &attribute;
+    if (part.size() > 1 && add_attribute(unused, attribute, request)) break;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<Ambiguity> ambiguity_in_key(const Rule& rule, const Request& request) {
+  for (const auto& part : rule.key) {
+    if (std::none_of(part.begin(), part.end(), may_be_ambiguous)) continue;
+    if (const auto* found = ambiguous_in(part, request)) return Ambiguity{place_of(found->kind), found->name};
+  }
+  return std::nullopt;
+}
+
+bool has_value(const AttributeRef& attribute, const Request& request) {
+  return use_value(attribute, request, [](std::string_view value) { return !value.empty(); });
+}
+
+std::optional<base::Digest128> name_api_key(const ClientIdentity& client, const NamingKeys& keys) {
+  if (client.api_key.empty()) return std::nullopt;
+  SipHash128 hash(keys.shared);
+  add_value(hash, AttributeRef{Attribute::ApiKey, {}}, client.api_key);
+  return hash.digest();
+}
+
+const KeyPart* missing_part(const Rule& rule, const Request& request) {
+  SipHash128 unused({});
+  const auto found = std::find_if(rule.key.begin(), rule.key.end(),
+                                  [&](const KeyPart& part) { return !has_part(unused, part, request); });
+  return found == rule.key.end() ? nullptr : &*found;
+}
+
+std::vector<base::Digest128> marks_of(const Rule& rule) {
+  std::vector<base::Digest128> marks;
+  const auto variants = 1 + rule.overrides.size() + rule.tiers.size();
+  marks.reserve(2 * variants);
+  const auto overrides = override_identities(rule);
+  for (std::size_t variant = 0; variant < variants; ++variant)
+    for (const bool elastic : {false, true})
+      marks.push_back(mark_of(rule, overrides, static_cast<std::uint16_t>(variant), elastic));
+  return marks;
+}
+
+namespace {
+
+std::optional<base::Digest128> digest_of_client(const Rule& rule, const Request& request, base::SipKey key) {
+  SipHash128 hash(key);
+  for (const auto& part : rule.key) {
+    if (has_part(hash, part, request)) continue;
+    if (rule.on_missing != OnMissing::Ip) return std::nullopt;
+    add_attribute(hash, AttributeRef{Attribute::Ip, {}}, request);
+  }
+  return hash.digest();
+}
+
+}  // namespace
+
+std::optional<limit::Key> Namer::name(const Rule& rule, const AppliedLimiter& applied, base::SipKey key) {
+  const bool same = last_ != nullptr && key == key_ && last_->on_missing == rule.on_missing &&
+                    (last_ == &rule || last_->key == rule.key);
+  if (!same) {
+    who_ = digest_of_client(rule, request_, key);
+    last_ = &rule;
+    key_ = key;
+  }
+  if (!who_) return std::nullopt;
+  return marked(*who_, rule, applied);
+}
+
+std::optional<limit::Key> name_key(const Rule& rule, const AppliedLimiter& applied, const Request& request,
+                                   base::SipKey key) {
+  return Namer(request).name(rule, applied, key);
+}
+
+std::vector<KeyValue> key_values(const Rule& rule, const Request& request) {
+  std::vector<KeyValue> values;
+  const auto add = [&](const AttributeRef& attribute) {
+    return use_value(attribute, request, [&](std::string_view value) {
+      if (!value.empty()) values.push_back({attribute, std::string(value)});
+      return !value.empty();
+    });
+  };
+  for (const auto& part : rule.key)
+    if (std::none_of(part.begin(), part.end(), add)) add({Attribute::Ip, {}});
+  return values;
+}
+
+limit::Key name_values(const Rule& rule, const AppliedLimiter& applied, std::span<const KeyValue> values,
+                       base::SipKey key) {
+  SipHash128 hash(key);
+  for (const auto& [attribute, value] : values) add_value(hash, attribute, value);
+  return marked(hash.digest(), rule, applied);
+}
+
+// A name is the client's digest xor the limiter's mark.
+limit::Key name_under(const Rule& rule, const AppliedLimiter& from, const AppliedLimiter& to,
+                      const limit::Key& name) {
+  return marked(marked(name, rule, from), rule, to);
+}
+
+namespace {
+
+// How little an attribute says of who a client is: the same client has one API key, and asks for many paths.
+unsigned vagueness(const KeyPart& part) noexcept {
+  constexpr Attribute kByWorth[] = {
+      Attribute::ApiKey, Attribute::User,    Attribute::Claim,   Attribute::CertSubject, Attribute::Org,
+      Attribute::Device, Attribute::Service, Attribute::Ip,      Attribute::Header,      Attribute::Cookie,
+      Attribute::Query,  Attribute::Tier,    Attribute::Country, Attribute::Host,        Attribute::Route,
+      Attribute::Path,   Attribute::Upstream};
+  const auto* found = std::find(std::begin(kByWorth), std::end(kByWorth), part.front().kind);
+  return static_cast<unsigned>(found - std::begin(kByWorth));
+}
+
+// Null where the key has no part.
+const KeyPart* most_telling(const Rule& rule) noexcept {
+  const KeyPart* telling = nullptr;
+  for (const auto& part : rule.key)
+    if (telling == nullptr || vagueness(part) < vagueness(*telling)) telling = &part;
+  return telling;
+}
+
+}  // namespace
+
+// Of attributes alone, without the rule's name; rules for all clients together share a place.
+limit::Place place_of_values(const Rule& rule, std::span<const KeyValue> values, base::SipKey key) {
+  SipHash128 hash(key);
+  const KeyPart* const telling = most_telling(rule);
+  if (telling != nullptr) {
+    const auto& [attribute, value] = values[static_cast<std::size_t>(telling - rule.key.data())];
+    add_value(hash, attribute, value);
+  }
+  return static_cast<limit::Place>(hash.digest().lo);
+}
+
+limit::Place place_of_client(const Rule& rule, const Request& request, base::SipKey key) {
+  SipHash128 hash(key);
+  const KeyPart* const telling = most_telling(rule);
+  if (telling != nullptr && !has_part(hash, *telling, request))
+    add_attribute(hash, AttributeRef{Attribute::Ip, {}}, request);
+  return static_cast<limit::Place>(hash.digest().lo);
+}
+
+std::optional<limit::Key> Namer::name_in_redis(const Rule& rule, const AppliedLimiter& applied,
+                                               const NamingKeys& keys) {
+  const auto key = name(rule, applied, keys.shared);
+  if (!key || !keys.places) return key;
+  return limit::at_place(*key, place_of_client(rule, request_, keys.shared));
+}
+
+std::optional<limit::Key> name_in_redis(const Rule& rule, const AppliedLimiter& applied,
+                                        const Request& request, const NamingKeys& keys) {
+  return Namer(request).name_in_redis(rule, applied, keys);
+}
+
+base::Digest128 name_client(const KeyPattern& pattern, const Request& request, base::SipKey key) {
+  SipHash128 hash(key);
+  for (const auto& part : pattern)
+    if (!has_part(hash, part, request)) add_attribute(hash, AttributeRef{Attribute::Ip, {}}, request);
+  return hash.digest();
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,143 @@
+#include "weir/policy/token.hpp"
+
+#include "policy/rules/base64url.hpp"
+#include "policy/rules/signature.hpp"
+
+#include "weir/base/plain_number.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <boost/json.hpp>
+
+namespace weir::policy {
+
+namespace {
+
+std::string text_of(const boost::json::value& value) {
+  if (const auto* text = value.if_string()) return {text->data(), text->size()};
+  if (const auto* number = value.if_double()) return base::plain_number(*number);
+  return value.is_number() || value.is_bool() ? boost::json::serialize(value) : std::string();
+}
+
+// The second of an instant that a claim names; nullopt where the claim is no number.
+std::optional<double> seconds_of(const boost::json::value& value) {
+  boost::system::error_code no_number;
+  const auto seconds = value.to_number<double>(no_number);
+  return no_number ? std::nullopt : std::optional(seconds);
+}
+
+std::optional<TokenFault> fault_in_dates(const boost::json::object& claims, base::TimePoint now,
+                                         const TokenSettings& settings) {
+  const auto in_seconds = [](base::TimePoint at) {
+    return static_cast<double>(at.time_since_epoch().count()) / 1e6;
+  };
+  if (const auto* expiry = claims.if_contains("exp")) {
+    const auto end = seconds_of(*expiry);
+    if (!end) return TokenFault::Malformed;
+    if (in_seconds(now - settings.leeway) >= *end) return TokenFault::Expired;
+  } else if (settings.require_exp) {
+    return TokenFault::Claim;
+  }
+  if (const auto* not_before = claims.if_contains("nbf")) {
+    const auto begin = seconds_of(*not_before);
+    if (!begin) return TokenFault::Malformed;
+    if (in_seconds(now + settings.leeway) < *begin) return TokenFault::NotYet;
+  }
+  return std::nullopt;
+}
+
+bool is_text(const boost::json::value& value, std::string_view wanted) {
+  const auto* text = value.if_string();
+  return text != nullptr && std::string_view(text->data(), text->size()) == wanted;
+}
+
+bool is_for(const boost::json::value& audience, const std::string& wanted) {
+  const auto* list = audience.if_array();
+  if (list == nullptr) return is_text(audience, wanted);
+  return std::any_of(list->begin(), list->end(),
+                     [&](const boost::json::value& one) { return is_text(one, wanted); });
+}
+
+std::optional<TokenFault> fault_in_parties(const boost::json::object& claims, const TokenSettings& settings) {
+  const auto* issuer = claims.if_contains("iss");
+  if (!settings.issuer.empty() && (issuer == nullptr || !is_text(*issuer, settings.issuer)))
+    return TokenFault::Issuer;
+  const auto* audience = claims.if_contains("aud");
+  if (!settings.audience.empty() && (audience == nullptr || !is_for(*audience, settings.audience)))
+    return TokenFault::Audience;
+  return std::nullopt;
+}
+
+// An object of JSON in base64url; of members of one name the last counts (RFC 7519 §4).
+std::optional<boost::json::object> object_in(std::string_view part) {
+  const auto text = decode_base64url(part);
+  if (!text) return std::nullopt;
+  boost::system::error_code malformed;
+  auto value = boost::json::parse(boost::json::string_view(text->data(), text->size()), malformed);
+  if (malformed || !value.is_object()) return std::nullopt;
+  return std::move(value.get_object());
+}
+
+// Extensions that a token calls critical are not understood here (RFC 7515 §4.1.11).
+std::optional<TokenFault> fault_in_header(std::string_view part, std::string_view algorithm) {
+  const auto header = object_in(part);
+  if (!header) return TokenFault::Malformed;
+  const auto* named = header->if_contains("alg");
+  if (named == nullptr || !is_text(*named, algorithm) || header->contains("crit"))
+    return TokenFault::Algorithm;
+  return std::nullopt;
+}
+
+// The three parts of a token, and what of it is signed: the first two, with the dot between them.
+struct Parts {
+  std::string_view header, payload, signature, signed_text;
+};
+
+std::optional<Parts> split(std::string_view token) {
+  const auto first = token.find('.');
+  const auto second = first == std::string_view::npos ? first : token.find('.', first + 1);
+  if (second == std::string_view::npos || token.find('.', second + 1) != std::string_view::npos)
+    return std::nullopt;
+  return Parts{token.substr(0, first), token.substr(first + 1, second - first - 1), token.substr(second + 1),
+               token.substr(0, second)};
+}
+
+}  // namespace
+
+std::string_view Claims::find(std::string_view name) const noexcept {
+  const auto found =
+      std::find_if(claims_.begin(), claims_.end(), [&](const auto& claim) { return claim.first == name; });
+  return found == claims_.end() ? std::string_view{} : found->second;
+}
+
+base::Result<TokenVerifier> TokenVerifier::make(TokenSettings settings) {
+  const auto* algorithm = find_algorithm(settings.algorithm);
+  if (algorithm == nullptr)
+    return base::Error{"\"" + settings.algorithm +
+                       "\" is no algorithm of signatures: write one such as \"ES256\""};
+  auto key = parse_key(*algorithm, settings.key);
+  if (!key) return key.error();
+  return TokenVerifier(std::move(settings), *algorithm, std::move(*key));
+}
+
+std::optional<TokenFault> TokenVerifier::verify(std::string_view token, base::TimePoint now,
+                                                Claims& claims) const {
+  claims.clear();
+  const auto parts = split(token);
+  if (!parts) return TokenFault::Malformed;
+  if (const auto fault = fault_in_header(parts->header, settings_.algorithm)) return fault;
+  const auto signature = decode_base64url(parts->signature);
+  if (!signature) return TokenFault::Malformed;
+  if (!is_signature(*algorithm_, settings_.key, key_.get(), parts->signed_text, *signature))
+    return TokenFault::Signature;
+  const auto found = object_in(parts->payload);
+  if (!found) return TokenFault::Malformed;
+  if (const auto fault = fault_in_dates(*found, now, settings_)) return fault;
+  if (const auto fault = fault_in_parties(*found, settings_)) return fault;
+  for (const auto& [name, value] : *found)
+    if (auto text = text_of(value); !text.empty()) claims.add(std::string(name), std::move(text));
+  return std::nullopt;
+}
+
+}  // namespace weir::policy

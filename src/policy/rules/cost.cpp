@@ -1,0 +1,121 @@
+#include "weir/policy/cost.hpp"
+
+#include "policy/rules/decimal.hpp"
+#include "policy/rules/json_number.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace weir::policy {
+
+namespace {
+
+__extension__ using Product = unsigned __int128;
+
+constexpr std::size_t kMostDigits = 18;  // before the point; so that nothing below overflows
+constexpr std::size_t kMostPlaces = 18;  // behind it; of more, all that counts is whether one is not 0
+
+// The value of a run of digits; nullopt where it is none, or too long.
+std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept {
+  if (text.empty() || text.size() > kMostDigits) return std::nullopt;
+  std::uint64_t value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// What stands behind the point, in units of the last place that is kept; rounded up.
+std::optional<std::uint64_t> parse_places(std::string_view text) noexcept {
+  const auto rest = text.substr(std::min(text.size(), kMostPlaces));
+  if (!std::all_of(rest.begin(), rest.end(), [](char c) { return c >= '0' && c <= '9'; }))
+    return std::nullopt;
+  const bool more = rest.find_first_not_of('0') != std::string_view::npos;
+  const auto kept = parse_digits(text.substr(0, kMostPlaces));
+  return kept ? std::optional(*kept + (more ? 1 : 0)) : std::nullopt;
+}
+
+std::uint64_t power_of_ten(std::size_t exponent) noexcept {
+  std::uint64_t power = 1;
+  while (exponent-- > 0) power *= 10;
+  return power;
+}
+
+std::optional<limit::Cost> cost_in_header(const CostSource& source, const http::Fields& fields,
+                                          limit::Cost otherwise) {
+  const http::Field* first = nullptr;
+  for (const auto& field : fields) {
+    if (!http::equal_ignoring_case(field.name, source.name)) continue;
+    if (first != nullptr && field.value != first->value) return std::nullopt;
+    if (first == nullptr) first = &field;
+  }
+  return first == nullptr ? otherwise : parse_cost(first->value, source.scale);
+}
+
+std::optional<limit::Cost> cost_in_query(const CostSource& source, const http::RequestHead& head,
+                                         limit::Cost otherwise) {
+  const auto found = head.query_values(source.name);
+  if (!found.complete) return std::nullopt;
+  std::optional<limit::Cost> cost;
+  for (const auto& parameter : found.values) {
+    const auto said = parse_cost(parameter.decoded, source.scale);
+    if (!said || (cost && said != cost)) return std::nullopt;
+    cost = said;
+  }
+  return cost.value_or(otherwise);
+}
+
+}  // namespace
+
+std::optional<limit::Cost> parse_cost(std::string_view text, std::uint32_t scale) {
+  if (text.find_first_of("eE") != std::string_view::npos) {
+    const auto digits = plain_digits(text);
+    return digits ? parse_cost(*digits, scale) : std::nullopt;
+  }
+  const auto point = std::min(text.find('.'), text.size());
+  if (point + 1 == text.size()) return std::nullopt;
+  const auto fraction = text.substr(std::min(point + 1, text.size()));
+  if (scale == 0 && fraction.find_first_not_of('0') != std::string_view::npos) return std::nullopt;
+  const auto whole = parse_digits(text.substr(0, point));
+  const auto part = fraction.empty() ? 0 : parse_places(fraction);
+  if (!whole || !part) return std::nullopt;
+  const Product factor = std::max<std::uint32_t>(scale, 1);
+  const Product unit = power_of_ten(std::min(fraction.size(), kMostPlaces));
+  const Product cost = *whole * factor + (*part * factor + unit - 1) / unit;
+  if (cost < 1 || cost > limit::kMaxCost) return std::nullopt;
+  return static_cast<limit::Cost>(cost);
+}
+
+std::optional<limit::Cost> cost_in_head(const CostSource& source, const http::RequestHead& head,
+                                        limit::Cost otherwise) {
+  return source.kind == CostSource::Kind::Header ? cost_in_header(source, head.fields, otherwise)
+                                                 : cost_in_query(source, head, otherwise);
+}
+
+std::optional<limit::Cost> cost_in_body(const CostSource& source, std::string_view body,
+                                        limit::Cost otherwise) {
+  if (body.empty()) return otherwise;
+  const auto number = find_json_number(body, source.name);
+  if (number.found == JsonNumber::Found::Nothing) return otherwise;
+  if (number.found != JsonNumber::Found::Number) return std::nullopt;
+  return parse_cost(number.digits, source.scale);
+}
+
+bool is_too_deep(const CostSource& source, std::string_view body) {
+  return find_json_number(body, source.name).found == JsonNumber::Found::TooDeep;
+}
+
+std::string describe(const CostSource& source) {
+  switch (source.kind) {
+    case CostSource::Kind::None:
+      break;
+    case CostSource::Kind::Header:
+      return "header " + source.name;
+    case CostSource::Kind::Query:
+      return "query " + source.name;
+    case CostSource::Kind::Json:
+      return "json " + source.name;
+  }
+  return "request";
+}
+
+}  // namespace weir::policy

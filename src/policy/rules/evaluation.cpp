@@ -1,0 +1,384 @@
+#include "weir/policy/evaluation.hpp"
+
+#include "policy/identity/said.hpp"
+
+#include "weir/policy/claims.hpp"
+#include "weir/policy/inspection.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace weir::policy {
+
+bool Bill::add(const Line& line, const limit::Charge& charge) {
+  if (charges_.size() == limit::kMaxCharges) return false;
+  charges_.push_back(charge);
+  lines_.push_back(line);
+  outcomes_.emplace_back();
+  return true;
+}
+
+void Bill::clear() noexcept {
+  charges_.clear();
+  lines_.clear();
+  outcomes_.clear();
+}
+
+void Bill::remove(limit::LineSet lines) noexcept {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < charges_.size(); ++i) {
+    if ((lines >> i & 1U) != 0) continue;
+    charges_[kept] = charges_[i];
+    lines_[kept] = lines_[i];
+    outcomes_[kept++] = outcomes_[i];
+  }
+  for (std::size_t i = charges_.size(); i > kept; --i) {
+    charges_.pop_back();
+    lines_.pop_back();
+    outcomes_.pop_back();
+  }
+}
+
+namespace {
+
+bool is_credential(const AttributeRef& attribute) noexcept {
+  switch (attribute.kind) {
+    case Attribute::ApiKey:
+    case Attribute::User:
+    case Attribute::Org:
+    case Attribute::Service:
+    case Attribute::Claim:
+    case Attribute::CertSubject:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Names of the configuration in a sentence that stands in JSON.
+std::string printable(std::string_view name) {
+  std::string text(name);
+  const auto odd = [](unsigned char c) { return c < 0x20 || c >= 0x7f || c == '"' || c == '\\'; };
+  std::replace_if(text.begin(), text.end(), odd, '?');
+  return text;
+}
+
+// 0: what the request says is faulty.
+limit::Cost cost_of(const Rule& rule, const Request& request) {
+  const auto& from = rule.cost_from;
+  if (from.kind == CostSource::Kind::None) return rule.cost;
+  if (from.kind == CostSource::Kind::Json)
+    return cost_in_body(from, request.body.text, rule.cost).value_or(0);
+  return cost_in_head(from, *request.head, rule.cost).value_or(0);
+}
+
+void put(Bill& bill, const Line& line, const limit::Key& key, limit::Cost cost) {
+  const bool enforced = line.rule->mode == Mode::Enforce && !line.applied.counted;
+  const auto& lease = line.rule->lease;
+  [[maybe_unused]] const bool added =
+      bill.add(line, {key, line.applied.limiter, cost, line.rule->cells, enforced,
+                      ledger_of(line.applied.variant, line.applied.elastic),
+                      lease ? units_of(*lease, *line.applied.limiter) : 0, line.applied.counted});
+  assert(added);
+}
+
+}  // namespace
+
+unsigned status_of(const Objection& objection) noexcept {
+  if (objection.body == RequestBody::State::Coded) return 415;
+  if (objection.body != RequestBody::State::Whole) return 413;
+  return objection.part != nullptr &&
+                 std::any_of(objection.part->begin(), objection.part->end(), is_credential)
+             ? 401
+             : 400;
+}
+
+bool is_about_path(const Objection& objection) noexcept {
+  return objection.ambiguity && objection.ambiguity->name.empty();
+}
+
+std::string describe(const http::Excess& excess) {
+  using Kind = http::Excess::Kind;
+  if (excess.kind == Kind::Parameters) return "the request's query has too many parameters";
+  if (excess.kind == Kind::Cookies) return "the request has too many cookies";
+  return "the request repeats the " + std::string(excess.place) + " " + printable(excess.name) + " too often";
+}
+
+std::string describe(const Objection& objection) {
+  if (objection.excess) return describe(objection.excess);
+  if (is_about_path(objection))
+    return "servers may read the path in several ways, which the rule " + objection.rule->name +
+           " treats differently";
+  if (objection.ambiguity)
+    return "the request says the " + std::string(objection.ambiguity->place) + " " +
+           printable(objection.ambiguity->name) + " in several ways that differ";
+  if (objection.token && *objection.token != TokenFault::Missing)
+    return "the bearer token is not accepted: " + std::string(sentence_of(*objection.token));
+  if (objection.part != nullptr) return "this request lacks what identifies its client";
+  if (objection.body == RequestBody::State::Coded)
+    return "the rule " + objection.rule->name + " cannot read a request body with a Content-Encoding";
+  if (objection.body != RequestBody::State::Whole)
+    return "the rule " + objection.rule->name + " reads request bodies of up to " +
+           std::to_string(objection.rule->max_body) + " bytes, and this one is longer";
+  if (objection.too_deep)
+    return "the rule " + objection.rule->name + " reads JSON whose arrays and objects are nested at most " +
+           std::to_string(kDeepestJson) + " deep";
+  return "the cost in the " + describe(objection.rule->cost_from) + " is not a " +
+         (objection.rule->cost_from.scale == 0 ? "whole number" : "number") + " that comes to 1 up to " +
+         std::to_string(limit::kMaxCost);
+}
+
+namespace {
+
+// What the rule's overrides, its key or its cost ask for and the request says in ways that differ.
+std::optional<Ambiguity> ambiguity_met(const Rule& rule, const Request& request) {
+  for (const auto& variant : rule.overrides)
+    if (const auto found = variant.match.ambiguity(request)) return found;
+  return ambiguity_in_key(rule, request);
+}
+
+Objection object_to_cost(const Rule& rule, const Request& request) {
+  const auto& from = rule.cost_from;
+  std::optional<Ambiguity> ambiguity;
+  if (from.kind == CostSource::Kind::Header && !said_in_header(request.head->fields, from.name))
+    ambiguity = {"header", from.name};
+  if (from.kind == CostSource::Kind::Query && !said_in_query(*request.head, from.name))
+    ambiguity = {"query parameter", from.name};
+  const bool too_deep = from.kind == CostSource::Kind::Json && is_too_deep(from, request.body.text);
+  return {.rule = &rule, .ambiguity = ambiguity, .too_deep = too_deep};
+}
+
+Objection object_to_key(const Rule& rule, const Request& request) {
+  const auto* part = missing_part(rule, request);
+  return {.rule = &rule,
+          .part = part,
+          .token = part != nullptr ? token_fault_behind(*part, request.client) : std::nullopt};
+}
+
+}  // namespace
+
+Objection Evaluation::meet(const Rule& rule, const Request& request, const NamingKeys& keys) {
+  Namer namer(request);
+  return meet(rule, request, keys, namer);
+}
+
+Objection Evaluation::meet(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer) {
+  auto objection = meet_rule(rule, request, keys, namer);
+  if (objection.ambiguity) objection.excess = request.head->excess();
+  return objection;
+}
+
+Objection Evaluation::meet_rule(const Rule& rule, const Request& request, const NamingKeys& keys,
+                                Namer& namer) {
+  if (rule.max_body != 0) {
+    const auto hidden = hidden_body(rule, request);
+    if (hidden != RequestBody::State::Whole) return {.rule = &rule, .body = hidden};
+  }
+  if (const auto found = rule.match.ambiguity(request)) return {.rule = &rule, .ambiguity = found};
+  if (!rule.match.holds(request)) return {};
+  if (const auto found = ambiguity_met(rule, request)) return {.rule = &rule, .ambiguity = found};
+  const bool here = rule.store == Store::Memory;
+  const auto name = [&](const AppliedLimiter& limiter) {
+    return here ? namer.name(rule, limiter, keys.table) : namer.name_in_redis(rule, limiter, keys);
+  };
+  const auto applied = applied_limiter(rule, request);
+  const auto key = name(applied);
+  if (!key && rule.on_missing != OnMissing::Reject) return {};
+  if (!key) return object_to_key(rule, request);
+  const auto cost = cost_of(rule, request);
+  if (cost == 0) return object_to_cost(rule, request);
+  auto& bill = here ? local : remote;
+  put(bill, {&rule, applied}, *key, cost);
+  if (!applied.paired) return {};
+  const auto other = counted_limiter(rule, applied);
+  put(bill, {&rule, other}, *name(other), cost);
+  return {};
+}
+
+template <class Takes>
+Objection Evaluation::collect_those(std::span<const Rule> rules, const Request& request,
+                                    const NamingKeys& keys, Takes takes) {
+  local.clear();
+  remote.clear();
+  Namer namer(request);
+  for (const Rule& rule : rules) {
+    if (!takes(rule)) continue;
+    const auto objection = meet(rule, request, keys, namer);
+    if (!objection || rule.mode == Mode::Shadow) continue;
+    local.clear();
+    remote.clear();
+    return objection;
+  }
+  return {};
+}
+
+Objection Evaluation::collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys) {
+  return collect_those(rules, request, keys, [](const Rule&) { return true; });
+}
+
+Objection Evaluation::collect_by_head(std::span<const Rule> rules, const Request& request,
+                                      const NamingKeys& keys) {
+  return collect_those(rules, request, keys, [&](const Rule& rule) { return !asks_for_body(rule, request); });
+}
+
+Objection Evaluation::collect_unverified(std::span<const Rule> rules, const Request& request,
+                                         const NamingKeys& keys) {
+  return collect_those(rules, request, keys, [&](const Rule& rule) {
+    return !needs_claims(rule, request) && !asks_for_body(rule, request);
+  });
+}
+
+const Rule* Evaluation::fall_back(const Request& request, const NamingKeys& keys, Bill& fallback,
+                                  limit::LineSet unasked) const {
+  const auto charges = remote.charges();
+  const auto asked = [&](std::size_t line) { return (unasked >> line & 1U) == 0; };
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    if (asked(i)) continue;
+    const Rule& rule = *remote.line(i).rule;
+    if (charges[i].enforced && rule.on_store_failure == OnStoreFailure::Closed) return &rule;
+  }
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    if (asked(i)) continue;
+    auto [rule, applied] = remote.line(i);
+    if (rule->on_store_failure != OnStoreFailure::Local) continue;
+    applied = local_limiter(*rule, applied);
+    const auto key = name_key(*rule, applied, request, keys.table);
+    assert(key);  // it had a name in Redis, of the same parts
+    auto charge = charges[i];
+    charge.key = *key;
+    charge.limiter = applied.limiter;
+    [[maybe_unused]] const bool added = fallback.add({rule, applied}, charge);
+    assert(added);
+  }
+  return nullptr;
+}
+
+namespace {
+
+__extension__ using Product = unsigned __int128;
+
+struct Answer {
+  const Line* line = nullptr;
+  const limit::Outcome* outcome = nullptr;
+  std::uint64_t margin = 0;  // that the enforced limiter has beyond the one that clients are told of
+
+  [[nodiscard]] const limit::Limiter& told() const noexcept { return *line->applied.told; }
+  [[nodiscard]] limit::Cost remaining() const noexcept {
+    return outcome->remaining > margin ? outcome->remaining - margin : 0;
+  }
+};
+
+Answer answer_of(const Line& line, const limit::Outcome& outcome) noexcept {
+  const auto& applied = line.applied;
+  const bool same = applied.told == applied.limiter;
+  return {&line, &outcome, same ? 0 : limit::quota(*applied.limiter) - limit::quota(*applied.told)};
+}
+
+// Whether `a` has the smaller share of its quota left: remaining / quota, compared without dividing. A quota
+// of nothing (a leaky bucket without a queue) has nothing left.
+bool tighter(const Answer& a, const Answer& b) noexcept {
+  const auto quota_a = std::max<std::uint64_t>(limit::quota_of(a.told(), *a.outcome), 1);
+  const auto quota_b = std::max<std::uint64_t>(limit::quota_of(b.told(), *b.outcome), 1);
+  return Product{a.remaining()} * quota_b < Product{b.remaining()} * quota_a;
+}
+
+// Until what clients are told remains grows. Over the limit the margin has to come back first; of what does
+// not give its units back one after another that is known only for all of it.
+base::Duration more_after(const Answer& answer) noexcept {
+  const auto& outcome = *answer.outcome;
+  if (outcome.remaining >= answer.margin) return outcome.more_after;
+  const auto* spacing = limit::spacing(*answer.line->applied.limiter);
+  if (spacing == nullptr) return outcome.reset_after;
+  const auto rate = spacing->rate();
+  const auto lacking =
+      Product{answer.margin - outcome.remaining} * static_cast<std::uint64_t>(rate.period.count());
+  const auto rest = static_cast<base::Duration::rep>((lacking + rate.count - 1) / rate.count);
+  return outcome.more_after + base::Duration(rest);
+}
+
+// The answers that speak for all, as far as they have been heard.
+class Spokesmen {
+ public:
+  explicit Spokesmen(base::TimePoint now) noexcept : now_(now) {}
+
+  void hear(const Answer& answer) noexcept {
+    const auto& outcome = *answer.outcome;
+    if (!outcome.allowed) return hear_refusal(answer);
+    if (outcome.delay > (slowest_.outcome ? slowest_.outcome->delay : base::Duration{0})) slowest_ = answer;
+    if (!tightest_.outcome || tighter(answer, tightest_)) tightest_ = answer;
+    exceeded_ = exceeded_ || outcome.remaining < answer.margin;
+  }
+
+  [[nodiscard]] Decision decision() const noexcept {
+    Decision decision;
+    if (refusal_.outcome) {
+      decision.verdict = Verdict::Reject;
+    } else if (slowest_.outcome) {
+      decision.verdict = Verdict::Delay;
+      decision.start_at = now_ + slowest_.outcome->delay;
+      decision.delayed_by = slowest_.line->rule;
+    }
+    const Answer& speaker = refusal_.outcome ? refusal_ : tightest_;
+    if (!speaker.outcome) return decision;
+    decision.rule = speaker.line->rule;
+    decision.limiter = &speaker.told();
+    decision.outcome = *speaker.outcome;
+    if (refusal_.outcome) {
+      decision.outcome.retry_after = wait_;
+      decision.outcome.more_after = std::min(decision.outcome.more_after, wait_);
+    }
+    if (speaker.margin != 0) {
+      decision.outcome.remaining = speaker.remaining();
+      if (speaker.outcome->allowed) decision.outcome.more_after = more_after(speaker);
+    }
+    decision.exceeded = exceeded_ && !refusal_.outcome;
+    return decision;
+  }
+
+ private:
+  void hear_refusal(const Answer& answer) noexcept {
+    const auto wait = wait_under(*answer.line->rule, answer.outcome->retry_after, now_);
+    if (refusal_.outcome && wait <= wait_) return;
+    refusal_ = answer;
+    wait_ = wait;
+  }
+
+  base::TimePoint now_;
+  Answer refusal_, slowest_, tightest_;
+  base::Duration wait_{0};  // of the refusal
+  bool exceeded_ = false;
+};
+
+}  // namespace
+
+base::Duration wait_under(const Rule& rule, base::Duration retry_after, base::TimePoint now) noexcept {
+  if (!rule.match.hours) return retry_after;
+  const auto over = rule.match.hours->end_from(now);
+  return over ? std::min(retry_after, std::max(*over - now, base::Duration(0))) : retry_after;
+}
+
+Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcept {
+  Spokesmen spokesmen(now);
+  for (const Bill* bill : bills) {
+    const auto outcomes = bill->outcomes();
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+      if (!bill->charges()[i].enforced) continue;
+      spokesmen.hear(answer_of(bill->line(i), outcomes[i]));
+    }
+  }
+  return spokesmen.decision();
+}
+
+BillLine longest_delay(std::span<const Bill* const> bills) noexcept {
+  BillLine slowest;
+  base::Duration longest{-1};
+  for (const Bill* bill : bills)
+    for (std::size_t i = 0; i < bill->charges().size(); ++i) {
+      if (!bill->charges()[i].enforced || bill->outcomes()[i].delay <= longest) continue;
+      longest = bill->outcomes()[i].delay;
+      slowest = {bill, i};
+    }
+  return slowest;
+}
+
+}  // namespace weir::policy

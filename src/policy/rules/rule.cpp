@@ -1,0 +1,254 @@
+#include "weir/policy/rule.hpp"
+
+#include "policy/rules/pieces.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace weir::policy {
+
+namespace {
+
+struct Word {
+  std::string_view text;
+  Attribute kind;
+  bool named;
+};
+
+constexpr std::array kWords = {
+    Word{"ip", Attribute::Ip, false},
+    Word{"api_key", Attribute::ApiKey, false},
+    Word{"user", Attribute::User, false},
+    Word{"org", Attribute::Org, false},
+    Word{"tier", Attribute::Tier, false},
+    Word{"service", Attribute::Service, false},
+    Word{"device", Attribute::Device, false},
+    Word{"route", Attribute::Route, false},
+    Word{"host", Attribute::Host, false},
+    Word{"method", Attribute::Method, false},
+    Word{"path", Attribute::Path, false},
+    Word{"header", Attribute::Header, true},
+    Word{"query", Attribute::Query, true},
+    Word{"cookie", Attribute::Cookie, true},
+    Word{"country", Attribute::Country, false},
+    Word{"claim", Attribute::Claim, true},
+    Word{"cert:subject", Attribute::CertSubject, false},
+    Word{"upstream", Attribute::Upstream, false},
+};
+
+// How many letters must be put in, left out or replaced (Levenshtein), one row at a time.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string_view nearest(std::string_view word) {
+  const auto closer = [&](const Word& a, const Word& b) {
+    return distance(word, a.text) < distance(word, b.text);
+  };
+  return std::min_element(kWords.begin(), kWords.end(), closer)->text;
+}
+
+const Word& word_of(Attribute kind) {
+  return *std::find_if(kWords.begin(), kWords.end(), [&](const Word& w) { return w.kind == kind; });
+}
+
+// RFC 9110 §5.6.2.
+bool is_token(std::string_view text) {
+  constexpr std::string_view kSigns = "!#$%&'*+-.^_`|~";
+  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           kSigns.find(c) != std::string_view::npos;
+  });
+}
+
+// What a Cookie field can bring between its separators (RFC 6265 §4.2.1 would allow less).
+bool may_name_cookie(std::string_view text) {
+  return std::none_of(text.begin(), text.end(),
+                      [](unsigned char c) { return c <= ' ' || c == '=' || c == ';' || c == 0x7f; });
+}
+
+// Field names have no case, so theirs is taken away: "X-Tenant" and "x-tenant" are to be one key in Redis.
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
+  return out;
+}
+
+base::Result<AttributeRef> parse_attribute(std::string_view text) {
+  const auto wrong = [&](const std::string& why) {
+    return base::Error{"\"" + std::string(text) + "\" " + why};
+  };
+  if (text == "cert:subject") return AttributeRef{Attribute::CertSubject, {}};  // a colon, and no name
+  const auto colon = text.find(':');
+  const auto kind = text.substr(0, colon);
+  const auto name = colon == std::string_view::npos ? std::string_view{} : text.substr(colon + 1);
+  if (kind == "cert") return wrong("is not known of a certificate: write \"cert:subject\"");
+  const auto word = std::find_if(kWords.begin(), kWords.end(), [&](const Word& w) { return w.text == kind; });
+  if (word == kWords.end())
+    return wrong("is not an attribute; the nearest is \"" + std::string(nearest(kind)) + "\"");
+  if (!word->named && colon != std::string_view::npos)
+    return wrong("has a name too many: write \"" + std::string(kind) + "\"");
+  if (!word->named) return AttributeRef{word->kind, {}};
+  if (name.empty()) return wrong("needs a name, as \"" + std::string(kind) + ":NAME\"");
+  if (word->kind == Attribute::Cookie && !may_name_cookie(name))
+    return wrong("names a cookie that no request can have: write a name without blanks, '=' and ';'");
+  if (word->kind != Attribute::Header) return AttributeRef{word->kind, std::string(name)};
+  if (!is_token(name)) return wrong("does not name a header field");
+  return AttributeRef{word->kind, lower(name)};
+}
+
+std::string describe(const KeyPart& part) {
+  std::string text;
+  for (const auto& attribute : part) text += (text.empty() ? "" : "|") + policy::describe(attribute);
+  return text;
+}
+
+// `Numbers`, here and below: a rule or a variant of one.
+template <class Numbers>
+AppliedLimiter own_limiter(const Numbers& numbers, std::uint16_t variant) {
+  return {numbers.soft ? numbers.soft->get() : numbers.limiter.get(), numbers.limiter.get(), variant};
+}
+
+AppliedLimiter elastic_limiter(const Elastic& elastic, std::uint16_t variant) {
+  return {elastic.limiter.get(), elastic.limiter.get(), variant, true, true};
+}
+
+template <class Numbers>
+AppliedLimiter applied(const Numbers& numbers, std::size_t variant, double load) {
+  const auto number = static_cast<std::uint16_t>(variant);
+  auto own = own_limiter(numbers, number);
+  if (!numbers.elastic) return own;
+  if (load < numbers.elastic->while_load_below) return elastic_limiter(*numbers.elastic, number);
+  own.paired = true;
+  return own;
+}
+
+// Calls back with the rule itself, an override or a tier.
+template <class Ask>
+AppliedLimiter ask_variant(const Rule& rule, std::uint16_t variant, Ask ask) {
+  if (variant == 0) return ask(rule);
+  const std::size_t place = variant - 1U;
+  if (place < rule.overrides.size()) return ask(rule.overrides[place]);
+  return ask(rule.tiers[place - rule.overrides.size()]);
+}
+
+template <class Numbers>
+AppliedLimiter local_share(const Numbers& numbers, AppliedLimiter applied) {
+  if (applied.elastic) {
+    const auto& share = numbers.elastic->local_share;
+    if (share) applied.limiter = applied.told = share->get();
+  } else if (numbers.local_share) {
+    applied.told = numbers.local_share->get();
+    applied.limiter = numbers.soft_share ? numbers.soft_share->get() : applied.told;
+  }
+  return applied;
+}
+
+}  // namespace
+
+base::Result<KeyPart> parse_key_part(std::string_view text) {
+  KeyPart part;
+  std::string_view rest = text;
+  do {
+    const bool more = rest.find('|') != std::string_view::npos;
+    const auto attribute = parse_attribute(take_piece(rest, '|'));
+    if (!attribute) return attribute.error();
+    part.push_back(*attribute);
+    if (more && rest.empty())
+      return base::Error{"\"" + std::string(text) + "\" ends with '|': name what to fall back on"};
+  } while (!rest.empty());
+  return part;
+}
+
+std::string describe(const AttributeRef& attribute) {
+  return std::string(word_of(attribute.kind).text) + (attribute.name.empty() ? "" : ":" + attribute.name);
+}
+
+std::string describe(const KeyPattern& pattern) {
+  std::string text;
+  for (const auto& part : pattern) text += (text.empty() ? "" : ", ") + describe(part);
+  return "[" + text + "]";
+}
+
+bool names_nobody(const KeyPattern& pattern) noexcept {
+  return std::all_of(pattern.begin(), pattern.end(), [](const KeyPart& part) {
+    return std::all_of(part.begin(), part.end(), [](const AttributeRef& attribute) {
+      return attribute.kind == Attribute::Route || attribute.kind == Attribute::Upstream;
+    });
+  });
+}
+
+limit::Cost units_of(const Lease& lease, const limit::Limiter& limiter) noexcept {
+  const auto quota = limit::quota(limiter);
+  return std::min(lease.percent != 0 ? quota * lease.percent / 100 : lease.units, quota / 4);
+}
+
+AppliedLimiter applied_limiter(const Rule& rule, const Request& request) {
+  for (std::size_t i = 0; i < rule.overrides.size(); ++i)
+    if (rule.overrides[i].match.holds(request)) return applied(rule.overrides[i], 1 + i, request.load);
+  if (!request.client.tier.empty())
+    for (std::size_t i = 0; i < rule.tiers.size(); ++i)
+      if (rule.tiers[i].tier == request.client.tier)
+        return applied(rule.tiers[i], 1 + rule.overrides.size() + i, request.load);
+  return applied(rule, 0, request.load);
+}
+
+AppliedLimiter limiter_of(const Rule& rule, std::uint16_t variant, bool elastic) {
+  return ask_variant(rule, variant, [&](const auto& numbers) {
+    if (numbers.elastic && elastic) return elastic_limiter(*numbers.elastic, variant);
+    auto own = own_limiter(numbers, variant);
+    own.paired = numbers.elastic.has_value();
+    return own;
+  });
+}
+
+AppliedLimiter counted_limiter(const Rule& rule, const AppliedLimiter& applied) {
+  auto other = ask_variant(rule, applied.variant, [&](const auto& numbers) {
+    return applied.elastic ? own_limiter(numbers, applied.variant)
+                           : elastic_limiter(*numbers.elastic, applied.variant);
+  });
+  other.paired = other.counted = true;
+  return other;
+}
+
+AppliedLimiter local_limiter(const Rule& rule, const AppliedLimiter& applied) {
+  return ask_variant(rule, applied.variant,
+                     [&](const auto& numbers) { return local_share(numbers, applied); });
+}
+
+// Over text, so that it is the same in every weir that reads the same file.
+std::uint32_t digest_of_asks(const Rule& rule) {
+  base::SipHash128 hash({});
+  hash.part(rule.match.describe());
+  hash.part(describe(rule.key));
+  hash.part(static_cast<std::uint64_t>(rule.on_missing));
+  hash.part(static_cast<std::uint64_t>(rule.store));
+  hash.part(describe(rule.cost_from));
+  hash.part(std::uint64_t{rule.cost_from.scale});
+  if (rule.cost_from.kind != CostSource::Kind::None) hash.part(std::uint64_t{rule.cost});
+  hash.part(rule.max_body);
+  for (const auto& variant : rule.overrides) hash.part(variant.match.describe());
+  for (const auto& variant : rule.tiers) hash.part(variant.tier);
+  if (rule.settlement) {
+    hash.part(describe_charge(*rule.settlement));
+    hash.part(describe_cost(*rule.settlement));
+    hash.part(std::uint64_t{rule.settlement->scale});
+    hash.part(rule.settlement->max_body);
+  }
+  return static_cast<std::uint32_t>(hash.digest().lo);
+}
+
+}  // namespace weir::policy

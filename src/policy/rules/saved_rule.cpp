@@ -1,0 +1,97 @@
+#include "weir/policy/saved_rule.hpp"
+
+#include "policy/identity/override_identity.hpp"
+
+#include <optional>
+
+namespace weir::policy {
+
+namespace {
+
+using base::SipHash128;
+
+// Gathers the variants of one rule. Names follow what tells variants apart in a key's name (name_key.cpp).
+class Gathering {
+ public:
+  explicit Gathering(const Rule& rule) : store_(rule.store), saved_{.name = rule.name, .variants = {}} {}
+
+  // In the order of AppliedLimiter::variant. `kind`: 0 the rule, 1 an override by its identity, 2 a tier by
+  // its name.
+  template <class Numbers>
+  void add(std::uint64_t kind, std::uint64_t identity, std::string_view tier, const Numbers& numbers) {
+    const std::uint16_t variant = next_++;
+    add_limiters(name_of(kind, identity, tier, false), ledger_of(variant, false),
+                 {numbers.limiter.get(), in(numbers.local_share), in(numbers.soft), in(numbers.soft_share)},
+                 enforced(numbers));
+    if (!numbers.elastic) return;
+    add_limiters(name_of(kind, identity, tier, true), ledger_of(variant, true),
+                 {numbers.elastic->limiter.get(), in(numbers.elastic->local_share)},
+                 store_ == Store::Redis && numbers.elastic->local_share ? in(numbers.elastic->local_share)
+                                                                        : numbers.elastic->limiter.get());
+  }
+  void add_messages(const Rule& rule) {
+    if (rule.messages)
+      add_limiters(name_of(3, 0, "", false), message_ledger(rule), {rule.messages->limiter.get()},
+                   rule.messages->limiter.get());
+  }
+  [[nodiscard]] limit::SavedRule take() && { return std::move(saved_); }
+
+ private:
+  static const limit::Limiter* in(const std::optional<limit::SharedLimiter>& limiter) {
+    return limiter ? limiter->get() : nullptr;
+  }
+  // The one that the table is asked for, as applied_limiter() and local_limiter() have it.
+  template <class Numbers>
+  const limit::Limiter* enforced(const Numbers& numbers) const {
+    if (store_ == Store::Redis && numbers.local_share)
+      return numbers.soft_share ? in(numbers.soft_share) : in(numbers.local_share);
+    return numbers.soft ? in(numbers.soft) : numbers.limiter.get();
+  }
+  static std::uint64_t name_of(std::uint64_t kind, std::uint64_t identity, std::string_view tier,
+                               bool elastic) {
+    SipHash128 hash({});
+    hash.part(kind);
+    hash.part(identity);
+    hash.part(tier);
+    hash.part(std::uint64_t{elastic});
+    return hash.digest().lo;
+  }
+  // Which of them enforces depends on which there are, and on where the rule keeps its state.
+  void add_limiters(std::uint64_t name, limit::Ledger ledger,
+                    std::initializer_list<const limit::Limiter*> limiters, const limit::Limiter* enforced) {
+    SipHash128 hash({});
+    hash.part(static_cast<std::uint64_t>(store_));
+    for (const limit::Limiter* limiter : limiters) {
+      hash.part(std::uint64_t{limiter != nullptr});
+      if (limiter == nullptr) continue;
+      hash.part(limit::fingerprint(*limiter).lo);
+      saved_.limiters.push_back(limiter);
+    }
+    saved_.variants.push_back({name, hash.digest().lo, ledger, enforced});
+  }
+
+  Store store_;
+  std::uint16_t next_ = 0;
+  limit::SavedRule saved_;
+};
+
+limit::SavedRule saved_rule(const Rule& rule) {
+  Gathering gathering(rule);
+  gathering.add(0, 0, "", rule);
+  const auto identities = override_identities(rule);
+  for (std::size_t i = 0; i < identities.size(); ++i) gathering.add(1, identities[i], "", rule.overrides[i]);
+  for (const auto& variant : rule.tiers) gathering.add(2, 0, variant.tier, variant);
+  gathering.add_messages(rule);
+  return std::move(gathering).take();
+}
+
+}  // namespace
+
+std::vector<limit::SavedRule> saved_rules(std::span<const Rule> rules) {
+  std::vector<limit::SavedRule> saved;
+  saved.reserve(rules.size());
+  for (const auto& rule : rules) saved.push_back(saved_rule(rule));
+  return saved;
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,121 @@
+#include "weir/policy/settlement.hpp"
+
+#include "policy/rules/decimal.hpp"
+#include "policy/rules/json_number.hpp"
+
+#include "weir/policy/cost.hpp"
+
+#include <algorithm>
+
+namespace weir::policy {
+
+namespace {
+
+constexpr unsigned kFirstStatus = 100, kLastStatus = 599;
+
+std::optional<unsigned> parse_status(std::string_view text) noexcept {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (text.size() != 3 || !std::all_of(text.begin(), text.end(), digit)) return std::nullopt;
+  unsigned status = 0;
+  for (const char c : text) status = status * 10 + static_cast<unsigned>(c - '0');
+  if (status < kFirstStatus || status > kLastStatus) return std::nullopt;
+  return status;
+}
+
+// Whether a number in plain digits is one that the rule takes: where it takes whole numbers, 5.0 is one.
+bool is_taken(std::string_view digits, std::uint32_t scale) noexcept {
+  const auto point = std::min(digits.find('.'), digits.size());
+  return scale != 0 || digits.find_first_not_of("0.", point) == std::string_view::npos;
+}
+
+// A request may not cost nothing, nor more than kMaxCost; an answer may cost nothing, and one that says more
+// than that costs that: if its reserve stood, the dearest answers would be the cheapest.
+Told read_amount(std::string_view text, std::uint32_t scale) {
+  if (!is_taken(text, scale)) return {Told::State::Unreadable, 0};
+  if (text.find_first_not_of("0.") == std::string_view::npos) return {Told::State::Amount, 0};
+  auto zeros = text.find_first_not_of('0');
+  if (text[zeros] == '.') --zeros;
+  const auto cost = parse_cost(text.substr(zeros), scale);
+  return {Told::State::Amount, cost.value_or(limit::kMaxCost)};
+}
+
+std::string describe(const StatusRange& range) {
+  auto first = std::to_string(range.first);
+  if (range.first == range.last) return first;
+  if (range.first % 100 == 0 && range.last == range.first + 99) return first.substr(0, 1) + "xx";
+  return first + "-" + std::to_string(range.last);
+}
+
+}  // namespace
+
+base::Result<StatusRange> parse_statuses(std::string_view text) {
+  const auto wrong = [&](std::string_view why) {
+    return base::Error{"found \"" + std::string(text) + "\"" + std::string(why) +
+                       "; expected a status such as \"401\", a class such as \"5xx\", or a range such as "
+                       "\"500-504\", from 100 to 599"};
+  };
+  if (text.size() == 3 && text.ends_with("xx") && text.front() >= '1' && text.front() <= '5') {
+    const auto first = static_cast<unsigned>(text.front() - '0') * 100;
+    return StatusRange{first, first + 99};
+  }
+  const auto dash = std::min(text.find('-'), text.size());
+  const auto first = parse_status(text.substr(0, dash));
+  const auto last = dash != text.size() ? parse_status(text.substr(dash + 1)) : first;
+  if (!first || !last) return wrong("");
+  if (*first > *last) return wrong(", which ends before it begins");
+  return StatusRange{*first, *last};
+}
+
+bool is_charged(const Settlement& settlement, unsigned status) noexcept {
+  const auto holds = [status](const StatusRange& r) { return r.first <= status && status <= r.last; };
+  const auto& charged = settlement.charged;
+  return charged.empty() || std::any_of(charged.begin(), charged.end(), holds);
+}
+
+Told told_in_head(const Settlement& settlement, const http::Fields& fields) {
+  const http::Field* first = nullptr;
+  for (const auto& field : fields) {
+    if (!http::equal_ignoring_case(field.name, settlement.name)) continue;
+    if (first != nullptr && field.value != first->value) return {Told::State::Unreadable};
+    if (first == nullptr) first = &field;
+  }
+  if (first == nullptr) return {};
+  const auto digits = plain_digits(first->value);
+  return digits ? read_amount(*digits, settlement.scale) : Told{Told::State::Unreadable};
+}
+
+Told told_in_body(const Settlement& settlement, std::string_view body) {
+  if (body.empty()) return {};
+  const auto number = find_json_number(body, settlement.name);
+  switch (number.found) {
+    case JsonNumber::Found::Nothing:
+      return {};
+    case JsonNumber::Found::Number:
+      return read_amount(number.digits, settlement.scale);
+    case JsonNumber::Found::Faulty:
+    case JsonNumber::Found::TooDeep:
+      break;
+  }
+  return {Told::State::Unreadable};
+}
+
+std::string describe_charge(const Settlement& settlement) {
+  std::string words;
+  for (const auto& range : settlement.charged)
+    words += (words.empty() ? "charged on " : ", ") + describe(range);
+  return words;
+}
+
+std::string describe_cost(const Settlement& settlement) {
+  switch (settlement.kind) {
+    case Settlement::Kind::None:
+      break;
+    case Settlement::Kind::Header:
+      return "header " + settlement.name + " of the answer";
+    case Settlement::Kind::Json:
+      return "json " + settlement.name + " of the answer";
+  }
+  return "request";
+}
+
+}  // namespace weir::policy

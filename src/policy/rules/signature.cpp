@@ -1,0 +1,143 @@
+#include "policy/rules/signature.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include <openssl/bio.h>
+#include <openssl/bn.h>
+#include <openssl/crypto.h>
+#include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/hmac.h>
+#include <openssl/pem.h>
+
+namespace weir::policy {
+
+namespace {
+
+constexpr std::array kAlgorithms = {
+    TokenAlgorithm{"HS256", EVP_sha256, EVP_PKEY_HMAC, 256, {}},
+    TokenAlgorithm{"HS384", EVP_sha384, EVP_PKEY_HMAC, 384, {}},
+    TokenAlgorithm{"HS512", EVP_sha512, EVP_PKEY_HMAC, 512, {}},
+    TokenAlgorithm{"RS256", EVP_sha256, EVP_PKEY_RSA, 2048, {}},
+    TokenAlgorithm{"RS384", EVP_sha384, EVP_PKEY_RSA, 2048, {}},
+    TokenAlgorithm{"RS512", EVP_sha512, EVP_PKEY_RSA, 2048, {}},
+    TokenAlgorithm{"ES256", EVP_sha256, EVP_PKEY_EC, 256, "prime256v1"},
+    TokenAlgorithm{"ES384", EVP_sha384, EVP_PKEY_EC, 384, "secp384r1"},
+    TokenAlgorithm{"ES512", EVP_sha512, EVP_PKEY_EC, 521, "secp521r1"},
+};
+
+template <auto Free>
+struct Freed {
+  template <class T>
+  void operator()(T* resource) const noexcept {
+    Free(resource);
+  }
+};
+using Bio = std::unique_ptr<BIO, Freed<BIO_free_all>>;
+using Number = std::unique_ptr<BIGNUM, Freed<BN_free>>;
+using EcSignature = std::unique_ptr<ECDSA_SIG, Freed<ECDSA_SIG_free>>;
+using Context = std::unique_ptr<EVP_MD_CTX, Freed<EVP_MD_CTX_free>>;
+
+const unsigned char* octets_of(std::string_view text) noexcept {
+  return reinterpret_cast<const unsigned char*>(text.data());
+}
+
+// Empty: the key goes with the algorithm.
+std::string fault_in_curve(const TokenAlgorithm& algorithm, EVP_PKEY* key) {
+  const std::string word(algorithm.word);
+  if (const int size = EVP_PKEY_get_bits(key); size != algorithm.bits)
+    return "is on a curve of " + std::to_string(size) + " bits, and " + word + " is on one of " +
+           std::to_string(algorithm.bits);
+  std::array<char, 64> name{};
+  if (EVP_PKEY_get_group_name(key, name.data(), name.size(), nullptr) == 1 && algorithm.curve == name.data())
+    return "";
+  return "is on the curve " + std::string(name.data()) + ", and " + word + " is on " +
+         std::string(algorithm.curve);
+}
+
+std::string fault_in_public_key(const TokenAlgorithm& algorithm, EVP_PKEY* key) {
+  if (EVP_PKEY_get_base_id(key) != algorithm.key_type) return "is no key for " + std::string(algorithm.word);
+  if (algorithm.key_type == EVP_PKEY_EC) return fault_in_curve(algorithm, key);
+  const int size = EVP_PKEY_get_bits(key);
+  return size >= algorithm.bits ? ""
+                                : "has " + std::to_string(size) + " bits; " + std::string(algorithm.word) +
+                                      " takes " + std::to_string(algorithm.bits) + " or more";
+}
+
+bool is_hmac(const TokenAlgorithm& algorithm, std::string_view secret, std::string_view text,
+             std::string_view signature) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  const auto* made = HMAC(algorithm.hash(), secret.data(), static_cast<int>(secret.size()), octets_of(text),
+                          text.size(), digest.data(), &size);
+  return made != nullptr && signature.size() == size &&
+         CRYPTO_memcmp(digest.data(), signature.data(), size) == 0;
+}
+
+// A token has r and s one after another, each as long as the curve's numbers (RFC 7518 §3.4); OpenSSL reads
+// them in DER. Empty: the length is wrong.
+std::string in_der(const TokenAlgorithm& algorithm, std::string_view signature) {
+  const auto size = (static_cast<std::size_t>(algorithm.bits) + 7) / 8;
+  if (signature.size() != 2 * size) return {};
+  const auto number = [&](std::size_t from) {
+    return Number(BN_bin2bn(octets_of(signature.substr(from)), static_cast<int>(size), nullptr));
+  };
+  auto r = number(0);
+  auto s = number(size);
+  const EcSignature both(ECDSA_SIG_new());
+  if (!r || !s || !both || ECDSA_SIG_set0(both.get(), r.get(), s.get()) != 1) return {};
+  (void)r.release();  // the signature owns them now
+  (void)s.release();
+  unsigned char* der = nullptr;
+  const int length = i2d_ECDSA_SIG(both.get(), &der);
+  if (length <= 0) return {};
+  std::string text(reinterpret_cast<const char*>(der), static_cast<std::size_t>(length));
+  OPENSSL_free(der);
+  return text;
+}
+
+}  // namespace
+
+const TokenAlgorithm* find_algorithm(std::string_view word) noexcept {
+  const auto* found = std::find_if(kAlgorithms.begin(), kAlgorithms.end(),
+                                   [&](const TokenAlgorithm& each) { return each.word == word; });
+  return found == kAlgorithms.end() ? nullptr : found;
+}
+
+base::Result<std::shared_ptr<EVP_PKEY>> parse_key(const TokenAlgorithm& algorithm, const std::string& key) {
+  if (algorithm.key_type == EVP_PKEY_HMAC) {
+    if (static_cast<int>(key.size()) * 8 >= algorithm.bits) return std::shared_ptr<EVP_PKEY>();
+    return base::Error{"is shorter than the hash of " + std::string(algorithm.word) + ": it takes " +
+                       std::to_string(algorithm.bits / 8) + " octets (RFC 7518 §3.2)"};
+  }
+  const Bio bio(BIO_new_mem_buf(key.data(), static_cast<int>(key.size())));
+  std::shared_ptr<EVP_PKEY> parsed(PEM_read_bio_PUBKEY(bio.get(), nullptr, nullptr, nullptr),
+                                   Freed<EVP_PKEY_free>{});
+  ERR_clear_error();
+  if (!parsed) return base::Error{"is no public key in PEM"};
+  if (auto fault = fault_in_public_key(algorithm, parsed.get()); !fault.empty())
+    return base::Error{std::move(fault)};
+  return parsed;
+}
+
+bool is_signature(const TokenAlgorithm& algorithm, std::string_view secret, EVP_PKEY* key,
+                  std::string_view text, std::string_view signature) {
+  if (algorithm.key_type == EVP_PKEY_HMAC) return is_hmac(algorithm, secret, text, signature);
+  std::string der;
+  if (algorithm.key_type == EVP_PKEY_EC) {
+    der = in_der(algorithm, signature);
+    if (der.empty()) return false;
+    signature = der;
+  }
+  const Context context(EVP_MD_CTX_new());
+  const bool good =
+      context && EVP_DigestVerifyInit(context.get(), nullptr, algorithm.hash(), nullptr, key) == 1 &&
+      EVP_DigestVerify(context.get(), octets_of(signature), signature.size(), octets_of(text), text.size()) ==
+          1;
+  if (!good) ERR_clear_error();  // TLS connections of this thread read the same queue
+  return good;
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,173 @@
+#include "proxy/admission/settlements.hpp"
+
+#include <algorithm>
+
+namespace weir::proxy {
+
+namespace {
+
+using observe::Settled;
+using policy::Settlement;
+using policy::Told;
+
+bool is_coded(const http::ResponseHead& head) noexcept {
+  const auto* coding = http::find_field(head.fields, "content-encoding");
+  return coding != nullptr && !http::equal_ignoring_case(coding->value, "identity");
+}
+
+}  // namespace
+
+template <class Visit>
+void Settlements::for_each_line(Visit visit) {
+  for (const auto& account : accounts_) {
+    const auto& bill = *account.bill;
+    for (std::size_t i = 0; i < bill.charges().size(); ++i) {
+      const auto& settlement = bill.line(i).rule->settlement;
+      if (settlement && bill.outcomes()[i].allowed) visit(Line{account, i}, *settlement);
+    }
+  }
+}
+
+void Settlements::begin(policy::Bill& bill, Store store, base::TimePoint charged_at) {
+  accounts_.push_back({&bill, store, charged_at});
+  for_each_line([this](const Line&, const Settlement&) { wait_ = Wait::Answer; });
+}
+
+bool Settlements::want_body() {
+  bool wanted = false;
+  if (!due()) return wanted;
+  for_each_line([&](const Line& line, const Settlement& settlement) {
+    const bool enforced = line.rule().mode == policy::Mode::Enforce;  // a shadow rule changes no traffic
+    wanted = wanted || (settlement.kind == Settlement::Kind::Json && enforced);
+  });
+  return wanted;
+}
+
+bool Settlements::answered(unsigned status, const http::ResponseHead* head, base::TimePoint now) {
+  wait_ = Wait::Nothing;
+  status_ = status;
+  now_ = now;
+  bool changed = false;
+  for_each_line([&](const Line& line, const Settlement& settlement) {
+    changed = settle_by_head(line, settlement, head) || changed;
+  });
+  return changed;
+}
+
+// What its body is to say is left for later.
+bool Settlements::settle_by_head(const Line& line, const Settlement& settlement,
+                                 const http::ResponseHead* head) {
+  if (!policy::is_charged(settlement, status_)) return settle_to(line, 0);
+  if (settlement.kind == Settlement::Kind::None) {
+    count(line, Settled::Charged);
+    return false;
+  }
+  if (head == nullptr) return settle(line, {});
+  if (settlement.kind == Settlement::Kind::Header)
+    return settle(line, policy::told_in_head(settlement, head->fields));
+  if (head->framing == http::Framing::None) return settle(line, {});
+  length_ = head->framing == http::Framing::Length ? head->content_length : 0;
+  if (is_coded(*head) || length_ > settlement.max_body) return settle(line, {Told::State::Unreadable});
+  most_ = std::max(most_, settlement.max_body);
+  wait_ = Wait::Body;
+  return false;
+}
+
+bool Settlements::settle(const Line& line, const Told& told) {
+  if (told.state == Told::State::Amount) return settle_to(line, told.amount);
+  count(line, told.state == Told::State::Nothing ? Settled::Untold : Settled::Unreadable);
+  return false;
+}
+
+bool Settlements::settle_to(const Line& line, limit::Cost actual) {
+  const auto reserved = line.charge().cost;
+  count(line, actual == reserved  ? Settled::Charged
+              : actual == 0       ? Settled::Refunded
+              : actual < reserved ? Settled::Surplus
+                                  : Settled::Debt);
+  if (actual == reserved) return false;
+  if (line.account.store == Store::Table)
+    settle_here(line, actual);
+  else
+    settle_in_redis(line, actual);
+  return true;
+}
+
+// The key's standing is told as of now; `reset_after` counts from the charge, as that of all other lines
+// does.
+void Settlements::settle_here(const Line& line, limit::Cost actual) {
+  const auto& charge = line.charge();
+  const auto charged_at = line.account.charged_at;
+  auto& outcome = line.outcome();
+  const bool overflow = outcome.overflow;
+  limit::Turn turn = 0;
+  worker_.table.settle(charge, {.charged_at = charged_at, .actual = actual, .now = now_}, overflow, &turn);
+  note(line, actual, turn);
+  outcome = worker_.table.standing(charge, now_, overflow);
+  outcome.reset_after += now_ - charged_at;
+  outcome.allowed = true;
+  outcome.overflow = overflow;
+}
+
+void Settlements::note(const Line& line, limit::Cost actual, limit::Turn turn) noexcept {
+  auto settled = amendment_of(line.charge(), now_, turn);
+  settled.kind = observe::Amendment::Kind::Settle;
+  settled.cost = actual;
+  space_.journal.note(settled);
+}
+
+// What remains is told without asking again: more by the surplus, less by the debt. When it grows is left as
+// it was told, but for a key that is whole.
+void Settlements::settle_in_redis(const Line& line, limit::Cost actual) {
+  note(line, actual, 0);
+  const auto& charge = line.charge();
+  auto& outcome = line.outcome();
+  worker_.redis->settle(charge, line.account.charged_at + base::Duration(outcome.ahead), actual);
+  const auto most = limit::quota(*charge.limiter);
+  if (actual > charge.cost)
+    outcome.remaining -= std::min(outcome.remaining, actual - charge.cost);
+  else
+    outcome.remaining = std::min(outcome.remaining + (charge.cost - actual), most);
+  if (outcome.remaining == most) outcome.reset_after = outcome.more_after = base::Duration(0);
+}
+
+// Once a request: not again for the limiter that an elastic rule only keeps in step.
+void Settlements::count(const Line& line, Settled outcome) {
+  if (!line.account.bill->line(line.number).applied.counted)
+    worker_.counters.settlements(line.rule().index, outcome).add();
+}
+
+void Settlements::see(std::string_view piece) {
+  if (wait_ != Wait::Body || too_long_) return;
+  auto& copy = space_.copy;
+  too_long_ = copy.size() + piece.size() > most_ || !copy.append(piece, length_ != 0 ? length_ : most_);
+  if (too_long_) return copy.clear();
+  // A client that has all that was announced may ask again at once: it is settled before that.
+  if (length_ != 0 && copy.size() == length_) settle_by_body(true);
+}
+
+void Settlements::complete() {
+  if (wait_ == Wait::Body) settle_by_body(true);
+}
+
+void Settlements::stand() {
+  if (wait_ == Wait::Body) settle_by_body(false);
+  if (wait_ == Wait::Answer)
+    for_each_line([this](const Line& line, const Settlement&) { count(line, Settled::Unanswered); });
+  wait_ = Wait::Nothing;
+}
+
+// The bounds of several rules may differ. What was settled by the head is left alone.
+void Settlements::settle_by_body(bool whole) {
+  wait_ = Wait::Nothing;
+  now_ = worker_.clock.now();
+  for_each_line([&](const Line& line, const Settlement& settlement) {
+    if (settlement.kind != Settlement::Kind::Json || !policy::is_charged(settlement, status_)) return;
+    if (length_ > settlement.max_body) return;
+    const bool read = whole && !too_long_ && space_.copy.size() <= settlement.max_body;
+    (void)settle(line,
+                 read ? policy::told_in_body(settlement, space_.copy.view()) : Told{Told::State::Unreadable});
+  });
+}
+
+}  // namespace weir::proxy

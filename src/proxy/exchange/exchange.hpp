@@ -1,0 +1,200 @@
+// One request and its answer: identify, decide, then refuse, hold, or pass on; and the account of it on every
+// ending.
+#pragma once
+
+#include "proxy/admission/gate.hpp"
+#include "proxy/exchange/barrier.hpp"
+#include "proxy/exchange/exchange_space.hpp"
+
+#include "weir/http/answer.hpp"
+#include "weir/http/head_parser.hpp"
+#include "weir/net/asio.hpp"
+#include "weir/net/signal.hpp"
+#include "weir/proxy/relay.hpp"
+#include "weir/proxy/shaper.hpp"
+#include "weir/upstream/pool.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weir::proxy {
+
+class Session;
+class Tunnel;
+class Worker;
+
+class Exchange {
+ public:
+  explicit Exchange(Session& session);
+  ~Exchange();  // accounts
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  // Reads the head that stands at the front of the session's inbox, and pins it there.
+  [[nodiscard]] std::optional<http::Fault> read_head(std::size_t size);
+
+  // What read_head() read, as it came.
+  [[nodiscard]] std::string_view head_bytes() const noexcept { return head_bytes_; }
+
+  enum class Ending : std::uint8_t {
+    KeepAlive,  // the next request can follow
+    DropRest,   // it can once rest_of_body() was dropped
+    Linger,     // close, but let the client read what was answered
+    Close,      // close at once
+    Abort,      // close so that what was answered cannot look complete
+  };
+  [[nodiscard]] net::Task<Ending> run();
+  // After Ending::DropRest: what the client still sends of a request that was answered, within a bound.
+  [[nodiscard]] const BodySource& rest_of_body() const noexcept { return *request_body_; }
+
+  void cancel() noexcept;  // ends whatever waits: a departure, an upstream
+
+ private:
+  [[nodiscard]] net::Task<Ending> turn_away(Barrier barrier);
+  void note_client_error(observe::ClientError error, std::string_view failure);
+  [[nodiscard]] bool is_refused_unverified(Ruling& ruling);
+  void verify_token();
+  void note_token_fault(policy::TokenFault fault);
+  [[nodiscard]] net::Task<Ending> inspect();  // shows the body to the rules that ask for it, then decides
+  [[nodiscard]] net::Task<Ending> read_body(std::uint64_t most);
+  [[nodiscard]] net::Task<BodySource::Status> gather_body(std::uint64_t most);
+  void release_body() noexcept;
+  [[nodiscard]] net::Task<bool> await_body();
+  [[nodiscard]] net::Task<bool> say_continue();
+  [[nodiscard]] net::Task<bool> write_continue();
+  [[nodiscard]] net::Task<Ending> give_up_body(BodySource::Status status);
+  [[nodiscard]] net::Task<Ending> refuse_unread(unsigned status, std::string_view what);
+  [[nodiscard]] net::Task<Ending> decide();
+  // What can be said without waiting is said in plain functions: the task that they return has ended already.
+  [[nodiscard]] net::Task<Ending> ask_redis();
+  [[nodiscard]] net::Task<Ending> carry_out(const Ruling& ruling);
+  [[nodiscard]] net::Task<Ending> await_turn();
+  [[nodiscard]] net::Task<Ending> leave_queue(const Shaper::Turn& turn, const Gate::Delayed& delayed);
+  [[nodiscard]] net::Task<Ending> pass_on();
+  [[nodiscard]] net::Task<Ending> answer_last();
+  [[nodiscard]] net::Task<Ending> refuse(const Ruling& ruling);
+  [[nodiscard]] net::Task<Ending> refuse_by(const policy::Rule& rule, base::Duration retry_after);
+  [[nodiscard]] net::Task<Ending> refuse_waiting(const Gate::Delayed& delayed, base::Duration retry_after);
+  [[nodiscard]] net::Task<Ending> shed();
+  [[nodiscard]] net::Task<Ending> give_way(base::Duration retry_after);
+  [[nodiscard]] bool enter() noexcept;
+  void leave() noexcept;
+  [[nodiscard]] net::Task<Ending> error(unsigned status, std::string_view what);
+  // Returns the HTTP-date of `latest_`.
+  [[nodiscard]] std::string_view date() { return worker_.http_date(machine_started_ + (latest_ - started_)); }
+  [[nodiscard]] net::Task<Ending> answer(http::Answer answer);
+  [[nodiscard]] net::Task<Ending> send(const http::Answer& answer);
+  [[nodiscard]] net::Task<Ending> send_rest(std::size_t sent, bool keep_alive);
+  [[nodiscard]] Ending give_up_writing(bool late);
+  [[nodiscard]] Ending answered_with(const net::ErrorCode& ec, std::size_t sent, bool keep_alive);
+  [[nodiscard]] bool drop_body();
+  void name_request();
+  void note_standing(const policy::Decision& decision);
+  void settle(unsigned status, const http::ResponseHead* head);
+
+  // Where the exchange with the upstream stands; what each step hands to the next.
+  struct Attempt;
+  [[nodiscard]] net::Task<Ending> forward(upstream::Pool& pool);
+  void write_request(Attempt& attempt);
+  void write_head(const Attempt& attempt, std::string_view host);
+  void begin_attempts(upstream::Pool& pool, Attempt& attempt);
+  void arm(Attempt& attempt, base::Duration wait) noexcept;
+  [[nodiscard]] bool lease_server(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] net::Task<bool> await_room(upstream::Pool& pool, Attempt& attempt);
+  void note_crowd(Attempt& attempt);
+  [[nodiscard]] net::Task<bool> try_again(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] bool is_unwanted(const Attempt& attempt) const noexcept;
+  [[nodiscard]] bool disappoints(const upstream::Pool& pool, const Attempt& attempt) const noexcept;
+  [[nodiscard]] net::Task<bool> repeat(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] net::Task<void> pause(base::Duration wait);
+  [[nodiscard]] net::Task<Ending> answer_paused(base::Duration wait);
+  void note_pause(upstream::Pool& pool);
+  void give_back_charge();
+  [[nodiscard]] net::Task<bool> connect(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] net::Task<bool> exchange_heads(upstream::Pool& pool, Attempt& attempt);
+  enum class HeadState : std::uint8_t { Missing, Interim, Whole, Faulty };
+  [[nodiscard]] HeadState look_at_answer(Attempt& attempt, std::size_t& searched);
+  void note_silence(Attempt& attempt);
+  void note_answer() noexcept;
+  void note_lasting_answer(const upstream::Pool& pool) noexcept;
+  [[nodiscard]] net::Task<net::ErrorCode> relay_interim(Attempt& attempt);
+  [[nodiscard]] net::Task<Ending> relay_answer(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] bool may_switch(Attempt& attempt) const noexcept;
+  [[nodiscard]] net::Task<Ending> tunnel(upstream::Pool& pool, const Attempt& attempt);
+  [[nodiscard]] Ending leave_tunnel(observe::TunnelEnd end);
+  [[nodiscard]] net::Task<Relay::Need> relay_rest(upstream::Pool& pool, Relay& relay, Relay::Need need);
+  struct Reading;  // how a client takes its answer
+  [[nodiscard]] bool keeps_reading(Reading& reading, base::Duration waited, std::uint64_t sent,
+                                   const net::ErrorCode& ec);
+  [[nodiscard]] net::Task<Ending> break_off(Attempt& attempt, const Relay& relay, Relay::Need need,
+                                            bool until_close);
+  [[nodiscard]] net::Task<void> read_on(const upstream::Pool& pool, BodySource& body);
+  [[nodiscard]] net::Task<Ending> give_up(Attempt& attempt);
+  [[nodiscard]] bool body_failed() const noexcept;
+  [[nodiscard]] bool is_request_sent() const noexcept;
+  void note_body_fault(unsigned status);
+  [[nodiscard]] net::Task<Ending> refuse_body(unsigned status);
+  [[nodiscard]] observe::UpstreamTallies& tallies() noexcept;
+  bool count_failure() noexcept;  // whether the server is to blame
+  [[nodiscard]] bool is_theirs() const noexcept;
+  [[nodiscard]] net::Task<void> upload(Attempt& attempt);
+  void await_more(Attempt& attempt, bool reading) noexcept;
+  void arm_since_head(Attempt& attempt, base::Duration time) noexcept;
+  void await_word(Attempt& attempt) noexcept;
+  [[nodiscard]] bool word_is_overdue() const noexcept;
+  [[nodiscard]] net::Task<bool> prompt_client(Attempt& attempt);
+  void begin_body(Attempt& attempt) noexcept;
+  void end_body(Attempt& attempt) noexcept;
+  [[nodiscard]] net::Signal::Wait end_upload() noexcept;
+  void start_upload(const upstream::Pool& pool, Attempt& attempt, std::size_t sent);
+  [[nodiscard]] bool repeatable(const Attempt& attempt) const noexcept;
+  [[nodiscard]] limit::Ending how_it_went() const noexcept;
+  void account(base::TimePoint now) noexcept;
+  void log(base::TimePoint now);
+  void log_in_full(observe::AccessRecord& record, observe::LogFields fields);
+  [[nodiscard]] observe::ReplayRecord replay_record() const;
+
+  Session& session_;
+  Worker& worker_;
+  const Terms::Stay stay_;  // in the edition that it began with
+  const Configuration& config_;
+  std::unique_ptr<ExchangeSpace> space_;
+  Gate gate_;
+  std::optional<std::size_t> route_;
+  std::string_view head_bytes_;
+  policy::Priority priority_ = policy::kDefaultPriority;
+  bool in_flight_ = false;            // counted by the worker's InFlight
+  Shaper::Ticket* ticket_ = nullptr;  // while waiting for a departure
+  upstream::Lease lease_;
+  net::Timer* pause_ = nullptr;  // between two attempts
+  Tunnel* tunnel_ = nullptr;     // while it lasts
+  std::optional<BodySource> request_body_;
+  struct Upload;
+  std::unique_ptr<Upload> upload_;  // of a request that could not be sent at once
+  bool no_memory_ = false;          // the body that a rule reads exceeds max_body_memory
+  bool client_stalls_ = false;      // it does not take the answer that waits for it
+  bool slow_ = false;               // it sent what a rule reads, or took its answer, slower than min_rate
+  // For the account.
+  base::TimePoint started_{};
+  base::TimePoint machine_started_{};  // the same by the machine's clock, which is read this once
+  base::TimePoint latest_{};           // the clock as it was read last: after each wait
+  base::TimePoint asked_at_{};         // when the limits were: started_, or when the body had come
+  base::TimePoint departed_{};
+  base::TimePoint sent_{};
+  base::TimePoint answered_{};
+  const std::string* server_ = nullptr;  // the upstream's that was asked last
+  unsigned status_ = 0;
+  std::uint64_t bytes_out_ = 0;
+  std::uint64_t bytes_up_ = 0;  // of a tunnel
+  policy::Decision decision_;
+  bool decided_ = false;                  // decision_ is one; else
+  const policy::Rule* unmet_ = nullptr;   // whose objection was answered
+  const policy::Rule* closed_ = nullptr;  // whose store was away
+  std::string_view failure_;              // a word for the log; static text
+  bool begun_ = false;
+};
+
+}  // namespace weir::proxy

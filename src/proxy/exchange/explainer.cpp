@@ -1,0 +1,330 @@
+#include "weir/proxy/explainer.hpp"
+
+#include "proxy/admission/standing.hpp"
+#include "proxy/exchange/barrier.hpp"
+
+#include "weir/base/units.hpp"
+#include "weir/http/answer.hpp"
+#include "weir/policy/claims.hpp"
+#include "weir/policy/priority.hpp"
+#include "weir/redis/clock_ahead.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace weir::proxy {
+
+namespace {
+
+// Field lines as names and values.
+void add_fields(std::vector<std::pair<std::string, std::string>>& headers, std::string_view lines) {
+  while (!lines.empty()) {
+    const auto line = lines.substr(0, lines.find("\r\n"));
+    const auto colon = line.find(':');
+    if (colon != std::string_view::npos && colon + 2 <= line.size())
+      headers.emplace_back(line.substr(0, colon), line.substr(colon + 2));
+    lines.remove_prefix(std::min(line.size() + 2, lines.size()));
+  }
+}
+
+std::vector<std::string> parts_of(const policy::KeyPattern& key) {
+  std::vector<std::string> parts;
+  for (const auto& part : key) {
+    auto text = policy::describe(policy::KeyPattern{part});
+    parts.push_back(text.substr(1, text.size() - 2));
+  }
+  return parts;
+}
+
+// Whether a rule that is not enforced would refuse it.
+bool shadow_refuses(std::span<const policy::Bill* const> bills) {
+  for (const auto* bill : bills)
+    for (std::size_t i = 0; i < bill->charges().size(); ++i)
+      if (!bill->charges()[i].enforced && !bill->line(i).applied.counted && !bill->outcomes()[i].allowed)
+        return true;
+  return false;
+}
+
+}  // namespace
+
+Explainer::Explainer(const Configuration& config, const limit::KeyTable& table, SharedQueue& queue,
+                     const policy::Inquiry& inquiry, const policy::InquiryTime& time, double load)
+    : config_(config), table_(table), queue_(queue), time_(time), now_(time.limits) {
+  read(inquiry, load);
+  if (!settled_) find_route();
+  if (!settled_) meet_rules();
+}
+
+void Explainer::read(const policy::Inquiry& asked, double load) {
+  auto inquiry = asked;
+  if (auto host = policy::fitting_host(asked, config_.routes, config_.client, time_, load)) {
+    told_.route.assumed_host = *host;
+    inquiry.host = std::move(host);
+  }
+  told_.client.address = told_.client.peer = inquiry.peer.to_string();
+  if (const auto fault = described_.read(inquiry, config_.client, time_, load))
+    return turn_away(fault->status, fault->what);
+  told_.client = policy::explain_client(described_.request().client);
+  if (described_.head_size() > config_.server.max_head) turn_away(431, "the request head is too large");
+}
+
+void Explainer::find_route() {
+  auto& request = described_.request();
+  const auto at = policy::choose_route(config_.routes, request);
+  for (std::size_t i = 0; i < at.value_or(config_.routes.size()); ++i)
+    told_.route.others.emplace_back(config_.routes[i].name, config_.routes[i].match.why_not(request));
+  route_ = at ? &config_.routes[*at] : nullptr;
+  if (route_ != nullptr) told_.route.name = route_->name;
+  if (route_ != nullptr)
+    told_.route.target = route_->respond ? "answers " + std::to_string(route_->respond->status)
+                                         : "upstream " + config_.upstreams[route_->upstream].name;
+  told_.route.priority = policy::priority_of(request, route_, config_.tier_priorities);
+  const auto most = route_ != nullptr && route_->max_body != 0 ? route_->max_body : config_.server.max_body;
+  const auto barrier = barrier_to(request, route_, described_.head_size(), most);
+  if (barrier == Barrier::None) return;
+  if (barrier == Barrier::Excess) return turn_away(400, policy::describe(request.head->excess()));
+  const auto said = answer_at(barrier, request);
+  turn_away(said.status, said.what);
+}
+
+void Explainer::meet_rules() {
+  auto& request = described_.request();
+  const bool unverified = policy::needs_claims(config_.rules, request);
+  policy::Objection objection;
+  if (unverified) objection = evaluation_.collect_unverified(config_.rules, request, config_.names);
+  const bool refused = objection || (unverified && peek_refuses());
+  described_.verify_token();
+  told_.client = policy::explain_client(request.client);
+  described_.show_body(config_.rules);
+  meetings_ = policy::meet_all(config_.rules, request, config_.names);
+  if (!refused) objection = evaluation_.collect(config_.rules, request, config_.names);
+  if (objection) return object(objection);
+  (void)peek_refuses();
+  for (const auto& charge : evaluation_.remote.charges()) looks_.push_back({.charge = charge});
+}
+
+// Looks at the lines of the table. Returns true if one of them refuses, as Gate::refused_here() has it.
+bool Explainer::peek_refuses() {
+  bool refuses = false;
+  const auto& bill = evaluation_.local;
+  auto outcomes = evaluation_.local.outcomes();
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const auto& charge = bill.charges()[i];
+    outcomes[i] = table_.peek(charge, now_);
+    const bool queues = std::holds_alternative<limit::LeakyBucket>(*charge.limiter);
+    refuses = refuses || (charge.enforced && !queues && !outcomes[i].allowed);
+  }
+  return refuses;
+}
+
+void Explainer::object(const policy::Objection& objection) {
+  settle(policy::describe(objection));
+  std::string fields, body;
+  append_objection(fields, body, objection, config_.client);
+  tell_answer(policy::status_of(objection), "application/json", fields, body);
+  told_.verdict.rule = objection.rule->name;
+}
+
+// It is answered before any limit is asked.
+void Explainer::settle(const std::string& what) {
+  settled_ = true;
+  told_.verdict.verdict = "refuse";
+  told_.verdict.why = "no limit is asked: " + what;
+}
+
+void Explainer::turn_away(unsigned status, std::string_view what) {
+  settle(std::string(what));
+  std::string fields, body;
+  append_error(fields, body, status, what, config_.client);
+  tell_answer(status, "application/json", fields, body);
+}
+
+policy::Explanation Explainer::explain() {
+  if (!settled_) take_answers();
+  tell_rules();
+  if (!settled_) decide();
+  return std::move(told_);
+}
+
+void Explainer::take_answers() {
+  auto outcomes = evaluation_.remote.outcomes();
+  for (std::size_t i = 0; i < looks_.size(); ++i) {
+    outcomes[i] = looks_[i].outcome;
+    if (redis_now_ == base::TimePoint{}) redis_now_ = looks_[i].clock;
+    outcomes[i].ahead = redis::clock_ahead(looks_[i].clock, redis_now_);
+    if (!looks_[i].error.empty()) unasked_ |= limit::LineSet{1} << i;
+  }
+}
+
+void Explainer::tell_rules() {
+  for (const auto& rule : config_.rules)
+    told_.rules.push_back({.name = rule.name,
+                           .mode = rule.mode == policy::Mode::Shadow ? "shadow" : "enforce",
+                           .store = rule.store == policy::Store::Redis ? "redis" : "memory",
+                           .match = rule.match.describe(),
+                           .why = meetings_.empty() ? "no limit is asked" : "",
+                           .parts = parts_of(rule.key)});
+  for (std::size_t i = 0; i < meetings_.size(); ++i) {
+    auto& told = told_.rules[i];
+    told.why = meetings_[i].why_not;
+    told.applies = told.why.empty();
+    told.key = meetings_[i].key;
+    told.cost = meetings_[i].cost;
+  }
+}
+
+// The states of the lines, each at its rule.
+void Explainer::tell_bill(const policy::Bill& bill, std::string_view note) {
+  for (std::size_t i = 0; i < bill.charges().size(); ++i) {
+    const auto& [rule, applied] = bill.line(i);
+    const auto& charge = bill.charges()[i];
+    const auto key = &bill == &fallback_
+                         ? policy::name_in_redis(*rule, applied, described_.request(), config_.names)
+                         : std::optional(charge.key);
+    auto state = policy::state_of(*rule, applied, key.value_or(charge.key), bill.outcomes()[i]);
+    if (!note.empty()) state.note = note;
+    if (!note.empty()) state.store = "memory";
+    const bool remote = &bill == &evaluation_.remote;
+    if (remote && looks_[i].held_here) state.note = "paid from units that this weir took in advance";
+    if (remote && !looks_[i].error.empty()) state.note = "Redis did not answer: " + looks_[i].error;
+    state.known = !remote || looks_[i].error.empty();
+    if (limit::most_waiting(*charge.limiter) != 0) {
+      const std::lock_guard lock(queue_.mutex);
+      state.waiting = queue_.queue.waiting(charge.key);
+    }
+    const auto at =
+        std::find_if(told_.rules.begin(), told_.rules.end(),
+                     [name = std::string_view(rule->name)](const auto& told) { return told.name == name; });
+    at->limits.push_back(std::move(state));
+  }
+}
+
+void Explainer::decide() {
+  const auto* closed = unasked_ == 0
+                           ? nullptr
+                           : evaluation_.fall_back(described_.request(), config_.names, fallback_, unasked_);
+  auto outcomes = fallback_.outcomes();
+  for (std::size_t i = 0; i < outcomes.size(); ++i) outcomes[i] = table_.peek(fallback_.charges()[i], now_);
+  tell_bill(evaluation_.local, {});
+  tell_bill(evaluation_.remote, {});
+  tell_bill(fallback_, "Redis did not answer: this weir's own share, by on_store_failure = \"local\"");
+  evaluation_.remote.remove(unasked_);
+  if (closed != nullptr) {
+    turn_away(503, "the limiter's store cannot be reached; please retry");
+    told_.verdict.why =
+        "the store of rule " + closed->name + " is away, and its on_store_failure is \"closed\"";
+    told_.verdict.rule = closed->name;
+    return;
+  }
+  const std::array<const policy::Bill*, 3> bills{&evaluation_.local, &evaluation_.remote, &fallback_};
+  tell_verdict(policy::decide(bills, now_), bills);
+}
+
+// Whether its client has all the places that it may have in the queue that it would wait in.
+bool Explainer::refuse_where_crowded(policy::Decision& decision, std::span<const policy::Bill* const> bills) {
+  const auto slowest = policy::longest_delay(bills);
+  const auto& rule = *slowest.bill->line(slowest.line).rule;
+  const auto& charge = slowest.bill->charges()[slowest.line];
+  const auto client = policy::name_client(described_.request(), config_.names.table);
+  const std::lock_guard lock(queue_.mutex);
+  const auto until = queue_.queue.crowded_until(charge.key, client, rule.queue_per_client);
+  if (until) refuse_wait(decision, rule, *charge.limiter, *until - now_, now_);
+  return until.has_value();
+}
+
+// As Gate::reset_at has it.
+base::TimePoint Explainer::reset_at(const policy::Decision& decision) const noexcept {
+  const auto& remote = evaluation_.remote;
+  const auto& outcome = decision.outcome;
+  for (std::size_t i = 0; i < remote.charges().size(); ++i)
+    if (remote.line(i).rule == decision.rule)
+      return redis_now_ + base::Duration(outcome.ahead) + outcome.reset_after;
+  return now_ + outcome.reset_after;
+}
+
+// Where limits let it through.
+bool Explainer::answers_itself() const {
+  return route_ == nullptr || route_->respond || ends_here(*route_, described_.head());
+}
+
+std::string Explainer::destination() const {
+  if (route_ == nullptr) return "no route matches";
+  return route_->respond ? "route " + route_->name + " answers" : "it goes to " + told_.route.target;
+}
+
+std::string Explainer::sentence(const policy::Decision& decision,
+                                std::span<const policy::Bill* const> bills) const {
+  switch (decision.verdict) {
+    case policy::Verdict::Reject:
+      if (decision.outcome.retry_after == base::kForever)
+        return "rule " + decision.rule->name + " refuses: this costs more than it can ever admit";
+      return "rule " + decision.rule->name + " refuses, for " +
+             base::to_readable(decision.outcome.retry_after);
+    case policy::Verdict::Delay:
+      return "rule " + decision.delayed_by->name + " makes it wait " +
+             base::to_readable(decision.start_at - now_);
+    case policy::Verdict::Forward:
+      break;
+  }
+  const std::string which = shadow_refuses(bills) ? " enforced rule " : " rule ";
+  if (decision.rule == nullptr) return destination() + "; no" + which + "limits it";
+  const auto admitted = "every" + which + "admits it";
+  return route_ == nullptr ? destination() + "; " + admitted : admitted + "; " + destination();
+}
+
+void Explainer::tell_verdict(policy::Decision decision, std::span<const policy::Bill* const> bills) {
+  auto& verdict = told_.verdict;
+  verdict.why = sentence(decision, bills);
+  if (decision.verdict == policy::Verdict::Delay && refuse_where_crowded(decision, bills))
+    verdict.why =
+        "its client has all the places that queue_per_client of rule " + decision.rule->name + " allows it";
+  if (decision.rule != nullptr) verdict.rule = decision.rule->name;
+  std::string fields, body;
+  append_standing(fields, decision, config_.server, reset_at(decision));
+  if (decision.verdict == policy::Verdict::Reject) {
+    verdict.verdict = "refuse";
+    verdict.retry_after = decision.outcome.retry_after;
+    const auto refusal =
+        append_refusal(fields, body, *decision.rule, decision.outcome.retry_after, described_.head().fields);
+    return tell_answer(refusal.status, refusal.content_type, fields, body);
+  }
+  verdict.verdict = answers_itself() ? "answer" : "forward";
+  if (decision.verdict == policy::Verdict::Delay) {
+    verdict.verdict = "delay";
+    verdict.delay = decision.start_at - now_;
+    verdict.rule = decision.delayed_by->name;
+  }
+  tell_arrival(fields);
+}
+
+// What it gets where limits let it through.
+void Explainer::tell_arrival(std::string_view fields) {
+  std::string body;
+  if (route_ == nullptr) {
+    http::append_error_json(body, 404, "no route matches this request");
+    return tell_answer(404, "application/json", fields, body);
+  }
+  if (ends_here(*route_, described_.head())) return tell_last(fields);
+  if (!route_->respond) return tell_answer(0, {}, fields, {});
+  tell_answer(route_->respond->status, route_->respond->content_type, fields, route_->respond->body);
+}
+
+void Explainer::tell_last(std::string_view fields) {
+  const auto said = answer_as_last(described_.head());
+  std::string body;
+  if (!said.what.empty()) http::append_error_json(body, said.status, said.what);
+  told_.verdict.why += ", but Max-Forwards ends it here";
+  tell_answer(said.status, "application/json", fields, body);
+}
+
+void Explainer::tell_answer(unsigned status, std::string_view content_type, std::string_view fields,
+                            std::string_view body) {
+  auto& verdict = told_.verdict;
+  verdict.status = status;
+  verdict.headers.clear();
+  if (!content_type.empty()) verdict.headers.emplace_back("Content-Type", content_type);
+  add_fields(verdict.headers, fields);
+  verdict.body = body;
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,71 @@
+#include "proxy/exchange/message_limits.hpp"
+
+#include "proxy/exchange/exchange_space.hpp"
+
+#include "weir/limit/key_table.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace weir::proxy {
+
+using observe::MessageOutcome;
+
+static_assert(limit::kMaxCharges <= std::numeric_limits<std::uint32_t>::digits, "a bit for each");
+
+MessageLimits::MessageLimits(Worker& worker, const ExchangeSpace& space) : worker_(worker) {
+  gather(space.evaluation.local);
+  gather(space.evaluation.remote);
+  for (const auto& line : space.unasked) add(*line.rule, line.charge);
+}
+
+void MessageLimits::gather(const policy::Bill& bill) {
+  for (std::size_t i = 0; i < bill.charges().size(); ++i) {
+    const auto& [rule, applied] = bill.line(i);
+    if (!applied.counted && rule->messages) add(*rule, bill.charges()[i]);
+  }
+}
+
+void MessageLimits::add(const policy::Rule& rule, const limit::Charge& of_requests) {
+  if (charges_.size() == charges_.capacity()) return;
+  charges_.push_back({.key = policy::message_key(of_requests.key),
+                      .limiter = rule.messages->limiter.get(),
+                      .rule = of_requests.rule,
+                      .enforced = of_requests.enforced,
+                      .ledger = policy::message_ledger(rule)});
+  rules_.push_back(&rule);
+  enforced_ = enforced_ || of_requests.enforced;
+}
+
+MessageLimits::Ruling MessageLimits::ask() {
+  Ruling ruling;
+  if (charges_.empty()) return ruling;
+  const std::span charges(charges_.data(), charges_.size());
+  ruling.admitted =
+      worker_.table.charge(charges, worker_.clock.now(), std::span(outcomes_).first(charges.size()));
+  for (std::size_t i = 0; i < charges.size() && !ruling.admitted; ++i) {
+    if (outcomes_[i].allowed || !charges[i].enforced) continue;
+    refused_by_ |= std::uint32_t{1} << i;
+    ruling.closes = ruling.closes || rules_[i]->messages->closes;
+    ruling.wait = std::max(ruling.wait, outcomes_[i].retry_after);
+  }
+  if (ruling.admitted || ruling.closes) count(ruling.admitted);
+  return ruling;
+}
+
+// Each message once. Of one that ends the connection the refusals count.
+void MessageLimits::count(bool admitted) {
+  for (std::size_t i = 0; i < charges_.size(); ++i) {
+    const bool refused = (refused_by_ >> i & 1U) != 0;
+    const auto rule = rules_[i]->index;
+    if (!charges_[i].enforced && !outcomes_[i].allowed)
+      worker_.counters.messages(rule, MessageOutcome::ShadowRefused).add();
+    else if (admitted)
+      worker_.counters.messages(rule, refused ? MessageOutcome::Delayed : MessageOutcome::Admitted).add();
+    else if (refused)
+      worker_.counters.messages(rule, MessageOutcome::Refused).add();
+  }
+  refused_by_ = 0;
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,103 @@
+#include "weir/proxy/worker.hpp"
+
+#include "proxy/exchange/exchange_space.hpp"
+
+#include <array>
+#include <cstdio>
+#include <ctime>
+#include <random>
+#include <utility>
+
+namespace weir::proxy {
+
+namespace {
+
+constexpr std::size_t kKeptSpaces = 256;
+constexpr std::size_t kBlockSize = 32 << 10;
+
+void append_hex(std::string& out, std::uint64_t word) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::array<char, 16> digits;
+  for (auto at = digits.rbegin(); at != digits.rend(); ++at, word >>= 4) *at = kHex[word & 15U];
+  out.append(digits.data(), digits.size());
+}
+
+}  // namespace
+
+// Room for a head and as much of a body behind it.
+std::size_t Worker::block_size(const ServerSettings& server) noexcept {
+  return std::max<std::size_t>(kBlockSize, 2 * static_cast<std::size_t>(server.max_head));
+}
+
+Worker::Worker(net::Executor an_executor, const Shared& shared, std::shared_ptr<const Edition> edition,
+               redis::Store* a_redis, observe::Counters& some_counters, observe::AccessSink* an_access_log)
+    : executor(an_executor),
+      clock(shared.clock),
+      table(shared.table),
+      redis(a_redis),
+      counters(some_counters),
+      access_log(an_access_log),
+      watchdog(an_executor),
+      shaper(an_executor, shared.clock, shared.queue, shared.table, a_redis),
+      load(net::Watchdog::kTick),
+      in_flight(shared.in_flight),
+      crowd(shared.crowd),
+      body_memory(shared.body_memory),
+      clock_step(shared.clock_step),
+      clearing(watchdog),
+      terms(an_executor, watchdog, std::move(edition)),
+      blocks(block_size(config().server)) {
+  spaces_.reserve(kKeptSpaces);
+  append_hex(id_prefix_, (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}());
+  if (config().elastic) load_probe_.emplace(*this);
+}
+
+void Worker::begin(std::shared_ptr<const Edition> edition) {
+  terms.begin(std::move(edition));
+  if (!config().elastic)
+    load_probe_.reset();
+  else if (!load_probe_)
+    load_probe_.emplace(*this);
+}
+
+Worker::~Worker() = default;
+
+void Worker::LoadProbe::on_tick() noexcept {
+  worker_.load.measure({.now = worker_.clock.now(),
+                        .computed = thread_time(),
+                        .queue = worker_.shaper.fullness(),
+                        .in_flight = worker_.in_flight.fullness()});
+}
+
+std::unique_ptr<ExchangeSpace> Worker::take_space() {
+  if (spaces_.empty()) return std::make_unique<ExchangeSpace>(*this);
+  auto space = std::move(spaces_.back());
+  spaces_.pop_back();
+  return space;
+}
+
+void Worker::give_back(std::unique_ptr<ExchangeSpace> space) {
+  if (spaces_.size() >= kKeptSpaces) return;
+  space->clear();
+  spaces_.push_back(std::move(space));
+}
+
+std::string_view Worker::http_date(base::TimePoint machine_now) {
+  const auto second = std::chrono::floor<std::chrono::seconds>(machine_now);
+  if (second != date_second_) {
+    date_second_ = second;
+    const std::time_t time = second.time_since_epoch().count();
+    std::tm parts{};
+    gmtime_r(&time, &parts);
+    std::array<char, 40> text{};
+    date_.assign(text.data(), std::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S GMT", &parts));
+  }
+  return date_;
+}
+
+void Worker::make_request_id(std::string& out) {
+  out = id_prefix_;
+  append_hex(out, ++id_count_);
+}
+
+}  // namespace weir::proxy

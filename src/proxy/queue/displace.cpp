@@ -1,0 +1,67 @@
+// A full queue and a newcomer that has a better claim to a place than who waits last: that one gives way.
+#include "proxy/admission/gate.hpp"
+
+#include "weir/policy/priority.hpp"
+
+#include <algorithm>
+#include <variant>
+
+namespace weir::proxy {
+
+namespace {
+
+// The line of the queue that alone refused; nullopt where anything else did as well, or none can ever help.
+std::optional<std::size_t> full_queue(const policy::Bill& bill) {
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < bill.charges().size(); ++i) {
+    const auto& charge = bill.charges()[i];
+    const auto& outcome = bill.outcomes()[i];
+    if (outcome.allowed || !charge.enforced) continue;
+    const bool queue = std::holds_alternative<limit::LeakyBucket>(*charge.limiter);
+    if (found || !queue || outcome.retry_after == base::kForever) return std::nullopt;
+    found = i;
+  }
+  return found;
+}
+
+}  // namespace
+
+// Only for bills that are whole in the table: what Redis may still say would come too late for who gave way.
+bool Gate::displace(base::TimePoint now, policy::Priority priority) {
+  auto& bill = space_.evaluation.local;
+  if (!worker_.shaper.may_displace(priority) || !space_.evaluation.remote.empty()) return false;
+  const auto line = full_queue(bill);
+  if (!line) return false;
+  const auto& charge = bill.charges()[*line];
+  auto& outcome = bill.outcomes()[*line];
+  const Newcomer newcomer{.lane = charge.key,
+                          .client = policy::name_client(space_.request, config_.names.table),
+                          .priority = priority,
+                          .cost = charge.cost,
+                          .most = bill.line(*line).rule->queue_per_client};
+  won_ = worker_.shaper.displace(newcomer, [this, now, skipped = *line] { return charge_but(skipped, now); });
+  if (!won_) return false;
+  outcome.allowed = true;
+  outcome.retry_after = base::Duration(0);
+  outcome.overflow = won_->departure.overflow;
+  outcome.delay =
+      std::max(won_->departure.at - now, base::Duration(1));  // others of its lane may be due first
+  return true;
+}
+
+// All lines but one, all or none of them. Where none, the outcomes stay as they were. Allocates nothing, for
+// the queue's mutex is held.
+bool Gate::charge_but(std::size_t line, base::TimePoint now) {
+  auto& bill = space_.evaluation.local;
+  boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges(bill.charges().begin(),
+                                                                             bill.charges().end());
+  charges.erase(charges.begin() + static_cast<std::ptrdiff_t>(line));
+  std::array<limit::Outcome, limit::kMaxCharges> room;
+  const std::span outcomes(room.data(), charges.size());
+  if (!charges.empty() && !worker_.table.charge(charges, now, outcomes, &space_.journal.charged))
+    return false;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) bill.outcomes()[i < line ? i : i + 1] = outcomes[i];
+  return true;
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,148 @@
+// The part of an exchange that is about others: waiting for its turn in the shaper, and being shed.
+#include "proxy/admission/standing.hpp"
+#include "proxy/client/session.hpp"
+#include "proxy/exchange/exchange.hpp"
+
+#include "weir/http/forwarding.hpp"
+#include "weir/policy/priority.hpp"
+
+#include <utility>
+
+namespace weir::proxy {
+
+namespace {
+
+// Where no max_wait bounds the wait, others of a better priority could go first for ever: nobody waits longer
+// than twice the time in which a queue full of requests like it empties, and a second.
+base::Duration longest_stay(const limit::Charge& charge) noexcept {
+  const auto said = limit::longest_wait(*charge.limiter);
+  if (said != base::kForever) return said;
+  return 2 * limit::spacing(*charge.limiter)->window(charge.cost) + std::chrono::seconds(1);
+}
+
+// Whatever ends the wait, an exception too.
+class Counted {
+ public:
+  explicit Counted(observe::Gauge& gauge) noexcept : gauge_(gauge) { gauge_.add(); }
+  ~Counted() { gauge_.remove(); }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  observe::Gauge& gauge_;
+};
+
+}  // namespace
+
+// What a deadline is for: others of a higher priority may go first for so long that it passes. The queue ends
+// the wait as soon as it sees that coming for who is last, and the session's timer for everybody else.
+net::Task<Exchange::Ending> Exchange::await_turn() {
+  const auto delayed = gate_.delayed();
+  const auto longest = longest_stay(delayed.departure.charge);
+  Shaper::Ticket ticket(worker_.shaper, policy::name_client(space_->request, config_.names.table), priority_,
+                        delayed.not_before, latest_ + longest);
+  ticket_ = &ticket;
+  const bool counted = in_flight_;
+  leave();
+  session_.begin_wait_for_others();
+  session_.arm(longest);
+  gate_.entrust(delayed.departure);
+  Shaper::Turn turn{};
+  {
+    const Counted waits(worker_.counters.queue_depth);
+    turn = co_await worker_.shaper.wait(ticket, delayed.departure, delayed.rule->queue_per_client);
+  }
+  session_.disarm();
+  session_.end_wait_for_others();
+  ticket_ = nullptr;
+  latest_ = worker_.clock.now();
+  if (turn.end == Shaper::End::Departed && session_.has_gone()) {
+    worker_.shaper.pass_on(ticket.departure());
+    turn.end = Shaper::End::Left;
+  }
+  if (turn.end != Shaper::End::Departed) co_return co_await leave_queue(turn, delayed);
+  gate_.note_taken(ticket.departure());
+  departed_ = latest_;
+  if (!worker_.hard_stop) session_.clear_late();
+  if (counted) worker_.in_flight.enter_again();
+  in_flight_ = counted;
+  co_return co_await pass_on();
+}
+
+net::Task<Exchange::Ending> Exchange::leave_queue(const Shaper::Turn& turn, const Gate::Delayed& delayed) {
+  const bool stopped = worker_.hard_stop && !session_.left();
+  if (turn.end == Shaper::End::Left && !stopped && !session_.late())
+    gate_.forgo();
+  else
+    gate_.refund();
+  if (turn.end == Shaper::End::Crowded) {
+    worker_.counters.queue_crowded.add();
+    failure_ = "queue_crowded";
+    return refuse_waiting(delayed, turn.retry_after);
+  }
+  const bool answerable = !worker_.hard_stop && !session_.left();
+  const bool levelled = turn.end == Shaper::End::Levelled;
+  if ((levelled || turn.end == Shaper::End::Displaced) && answerable) {
+    session_.clear_late();
+    const auto retry_after = worker_.table.peek(delayed.charge, latest_).retry_after;
+    if (!levelled) return give_way(policy::wait_under(*delayed.rule, retry_after, latest_));
+    // Refused as whoever finds the queue full: that its client had the most places is its client's own doing.
+    worker_.counters.queue_levelled.add();
+    failure_ = "queue_levelled";
+    return refuse_waiting(delayed, retry_after);
+  }
+  if ((turn.end == Shaper::End::Overtaken || session_.late()) && answerable) {
+    session_.clear_late();
+    worker_.counters.queue_overdue.add();
+    failure_ = "queue_overdue";
+    return refuse_waiting(delayed, turn.retry_after);  // it might join at once, to be overtaken again
+  }
+  if (stopped) {
+    session_.clear_late();
+    failure_ = "stopped";
+    return error(503, "this server is stopping; please retry");
+  }
+  failure_ = "client_left";
+  worker_.counters.client_errors(observe::ClientError::Left).add();
+  return net::Task<Ending>::ended(Ending::Close);
+}
+
+net::Task<Exchange::Ending> Exchange::refuse_waiting(const Gate::Delayed& delayed,
+                                                     base::Duration retry_after) {
+  refuse_wait(decision_, *delayed.rule, *delayed.departure.charge.limiter, retry_after, latest_);
+  note_standing(decision_);
+  return refuse_by(*delayed.rule, decision_.outcome.retry_after);
+}
+
+// What weir answers itself is neither counted nor shed: a health check must not fail because others have much
+// to do.
+bool Exchange::enter() noexcept {
+  if (!route_ || config_.routes[*route_].respond || !worker_.in_flight.bounded()) return true;
+  in_flight_ = worker_.in_flight.enter(priority_);
+  return in_flight_;
+}
+
+void Exchange::leave() noexcept {
+  if (std::exchange(in_flight_, false)) worker_.in_flight.leave();
+}
+
+net::Task<Exchange::Ending> Exchange::shed() {
+  worker_.counters.shed[priority_].add();
+  failure_ = "shed";
+  space_->standing = "Retry-After: 1\r\n";  // a hint: nobody knows when others will have ended
+  return error(503, "more requests are under way than this server takes; please retry");
+}
+
+// 503 and not 429: it had kept every limit, and was admitted; load sent it away, the lowest priority first.
+// The limiter says when it has room again for what this one costs.
+net::Task<Exchange::Ending> Exchange::give_way(base::Duration retry_after) {
+  worker_.counters.shed[priority_].add();
+  worker_.counters.queue_displaced.add();
+  failure_ = "queue_displaced";
+  space_->standing = "Retry-After: ";
+  http::append_number(space_->standing, http::retry_after_seconds(retry_after).value_or(1));
+  space_->standing += "\r\n";
+  return error(503, "others go first, and no turn is left in the queue; please retry");
+}
+
+}  // namespace weir::proxy

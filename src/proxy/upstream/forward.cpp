@@ -1,0 +1,386 @@
+// The part of an exchange that speaks with an upstream.
+#include "proxy/admission/standing.hpp"
+#include "proxy/client/session.hpp"
+#include "proxy/upstream/attempt.hpp"
+#include "proxy/upstream/upload.hpp"
+
+#include "weir/http/chunked.hpp"
+#include "weir/http/forwarding.hpp"
+#include "weir/http/upgrade.hpp"
+#include "weir/net/signal.hpp"
+
+#include <algorithm>
+#include <exception>
+
+#include <sys/socket.h>
+
+namespace weir::proxy {
+
+namespace {
+
+// Whether what came of an answer's body is none from its first octet on.
+bool begins_badly(const http::ResponseHead& head, std::string_view body) noexcept {
+  return head.framing == http::Framing::Chunked &&
+         http::ChunkDecoder(http::ChunkDecoder::Sender::Server).next(body).status ==
+             http::ChunkDecoder::Status::Bad;
+}
+
+// Makes the kernel end a connection with a reset, so that an answer delimited by its end does not look
+// complete.
+void end_by_reset(net::Stream& stream) noexcept {
+  const linger now{1, 0};
+  ::setsockopt(stream.native_handle(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
+}  // namespace
+
+// Writes the request for the upstream, and takes what of the body came with it.
+void Exchange::write_request(Attempt& attempt) {
+  auto& space = *space_;
+  name_request();
+  if (space.head.wants_upgrade)
+    attempt.upgrade = http::protocol_to_ask(space.head, config_.routes[*route_].upgrades);
+  write_head(attempt, {});
+  attempt.whole = space.head.framing == http::Framing::None;
+  if (space.head.framing == http::Framing::Length && request_body_->at_hand() >= space.head.content_length)
+    attempt.whole = request_body_->take(attempt.body) == BodySource::Status::Piece;
+  if (attempt.whole) {
+    std::string_view nothing;
+    (void)request_body_->take(nothing);  // meets the end
+  }
+}
+
+// `host`: the server's, for a request that names none.
+void Exchange::write_head(const Attempt& attempt, std::string_view host) {
+  auto& space = *space_;
+  space.out.clear();
+  http::write_request_head(
+      space.out, space.head,
+      {.peer = session_.peer == base::IpAddress() ? std::string_view() : session_.peer_text,
+       .proto = session_.is_secure() ? "https" : "http",
+       .request_id = space.request_id,
+       .peer_trusted = space.request.client.peer_trusted,
+       .told_by_forwarded = config_.client.address_field == policy::AddressField::Forwarded,
+       .add_forwarded = config_.server.forwarded,
+       .underscores = config_.server.underscores_in_headers,
+       .trusted_fields = &config_.client.trusted_fields,
+       .whole_and_plain = gate_.settlements().want_body(),
+       .upgrade = attempt.upgrade,
+       .host = host});
+}
+
+// Whatever its ending, an exception too: the upload, which works on this exchange, ends first.
+net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
+  Attempt attempt;
+  auto ending = Ending::Close;
+  std::exception_ptr thrown;
+  try {
+    write_request(attempt);
+    begin_attempts(pool, attempt);
+    bool answered = false;
+    for (bool again = true; again;) {
+      answered = false;
+      bool leased = !pool.fleet().queue().is_awaited() && lease_server(pool, attempt);
+      if (!leased) leased = co_await await_room(pool, attempt);
+      if (!leased) note_crowd(attempt);
+      if (!leased) break;
+      if (space_->head.authority.empty()) write_head(attempt, lease_.member().host());
+      bool connected = lease_.connected();
+      if (connected)
+        tallies().reused.add();
+      else
+        connected = co_await connect(pool, attempt);
+      if (session_.left()) break;
+      if (!connected) continue;
+      answered = co_await exchange_heads(pool, attempt);
+      again = answered && disappoints(pool, attempt);
+      if (again) note_answer();
+      if (upload_ && (again || !answered)) co_await end_upload();
+      if (!answered)
+        again = co_await try_again(pool, attempt);
+      else if (again)
+        again = co_await repeat(pool, attempt);
+      if (!lease_) answered = false;  // the answer was let go for another server's, and there is none
+    }
+    if (answered && space_->response.status == 101) {
+      note_answer();
+      ending = co_await tunnel(pool, attempt);
+    } else if (answered)
+      ending = co_await relay_answer(pool, attempt);
+    else
+      ending = co_await give_up(attempt);
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  if (upload_) co_await end_upload();
+  if (thrown) std::rethrow_exception(thrown);
+  co_return ending;
+}
+
+// Sends the request and waits for the head of the answer.
+net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt) {
+  auto& space = *space_;
+  auto& stream = lease_.stream();
+  upload_.reset();  // of the attempt before, which has ended
+  sent_ = latest_;
+  ++attempt.servers;
+  attempt.silent = attempt.heard = attempt.client_ended = false;
+  attempt.status = 502;
+  arm(attempt, pool.settings().timeouts.response);
+  net::ErrorCode ec;
+  const auto sent = stream.try_write(space.out, attempt.body, ec);
+  // A connection that had waited may be gone: then nobody has a byte of it.
+  attempt.handed_over = attempt.handed_over || sent > 0 || !ec;
+  if (attempt.handed_over) gate_.keep();
+  const bool all = attempt.whole && sent == space.out.size() + attempt.body.size();
+  if (!ec && !all) start_upload(pool, attempt, sent);
+  if (!ec && all && !repeatable(attempt)) release_body();
+  // A server that closes its end early, or takes no more, may have answered before; so even now the answer is
+  // read.
+  const bool reads_on = gate_.needs_answer(pool.settings().timeouts.abandoned);
+  session_.outlive_client(reads_on);
+  session_.begin_wait_for_others();
+  space.answer.release();
+  std::size_t searched = 0;
+  unsigned pieces = 0;
+  auto state = look_at_answer(attempt, searched);
+  while (state == HeadState::Missing || state == HeadState::Interim) {
+    if (state == HeadState::Interim) {
+      attempt.heard = true;
+      ec = co_await relay_interim(attempt);
+      attempt.client_broken = attempt.client_broken || ec.failed();
+      attempt.client_ended = ec && (session_.late() || session_.left() || !reads_on);
+      if (attempt.client_ended) break;
+      ec = {};
+      co_await net::Pause(worker_.executor);  // there is no end to how many may come
+      if (session_.late() || session_.left()) ec = net::asio::error::operation_aborted;
+    } else {
+      char* at = space.answer.space();
+      const auto count = stream.try_read(at, space.answer.room(), ec);
+      space.answer.received(count);
+      if (ec == net::asio::error::would_block) ec = co_await stream.wait_readable();
+      if (!ec && ++pieces % Relay::kPiecesInTurn == 0) {
+        co_await net::Pause(worker_.executor);
+        if (session_.late() || session_.left()) ec = net::asio::error::operation_aborted;
+      }
+    }
+    if (ec && word_is_overdue()) {
+      const bool prompted = co_await prompt_client(attempt);
+      if (prompted) ec = {};
+    }
+    if (ec) note_silence(attempt);
+    if (ec) break;
+    state = look_at_answer(attempt, searched);
+  }
+  session_.end_wait_for_others();
+  session_.outlive_client(false);
+  if (state != HeadState::Whole) latest_ = worker_.clock.now();
+  co_return state == HeadState::Whole;
+}
+
+// Reads the answer's head where it is whole; `searched`: where its end was looked for already.
+Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& searched) {
+  auto& space = *space_;
+  auto& answer = space.answer;
+  const auto most = config_.server.max_head;
+  const auto come = answer.unread().size();
+  const auto size = http::find_answer_head_end(answer.unread(), searched);
+  const bool too_large = size > most || (size == 0 && come >= most);
+  if (size == 0 || too_large) {  // what is no head at all is not a large one, nor will it be one
+    const auto begun = answer.unread().substr(0, size != 0 ? size : come);
+    if (const auto fault = http::find_early_answer_fault(begun, too_large ? 0 : searched)) {
+      attempt.what = fault->what;
+      return HeadState::Faulty;
+    }
+  }
+  if (too_large) {
+    attempt.oversized = true;
+    attempt.what = "the upstream's answer has too large a head";
+    return HeadState::Faulty;
+  }
+  searched = size != 0 ? 0 : come;
+  if (size == 0)  // the upload may have failed before there was a wait to be ended
+    return body_failed() ? HeadState::Faulty : HeadState::Missing;
+  answer.make_room_behind(size);
+  const bool to_head = space.head.method == "HEAD";
+  const auto fault = http::parse_response_head(answer.unread().substr(0, size), to_head, space.response);
+  if (fault) {
+    attempt.oversized = fault->status == 431;
+    attempt.what = fault->what;
+  }
+  if (fault || (space.response.status == 101 && !may_switch(attempt))) return HeadState::Faulty;
+  if (space.response.status < 200 && space.response.status != 101) {
+    answer.use(size);
+    return HeadState::Interim;
+  }
+  answer.use_and_pin(size);
+  if (begins_badly(space.response, answer.unread())) {  // nobody has a byte of it: it may come from another
+    attempt.what = "the upstream's answer is malformed";
+    return HeadState::Faulty;
+  }
+  latest_ = answered_ = worker_.clock.now();
+  return HeadState::Whole;
+}
+
+// The server has answered, as far as that was wanted. It is said of it as it is now.
+void Exchange::note_answer() noexcept {
+  if (!lease_.moved()) lease_.member().answered(sent_, latest_);
+}
+
+// One that comes for so long is an answer, though it may have no end (a stream of events).
+void Exchange::note_lasting_answer(const upstream::Pool& pool) noexcept {
+  if (worker_.clock.now() - answered_ >= pool.settings().timeouts.response) note_answer();
+}
+
+// The connection ended, or the wait did, before the head of an answer was whole.
+void Exchange::note_silence(Attempt& attempt) {
+  const bool nothing_came = space_->answer.empty() && !attempt.heard;
+  attempt.silent = nothing_came;
+  attempt.status = session_.late() ? 504 : 502;
+  attempt.what = session_.late() ? "the upstream did not answer in time"
+                 : nothing_came  ? "the upstream closed the connection without an answer"
+                                 : "the upstream's answer ended within its head";
+}
+
+net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt& attempt) {
+  auto& space = *space_;
+  const bool request_sent = is_request_sent();
+  if (request_sent) release_body();  // no other server is asked after this
+  const auto form = http::response_form(space.head, space.response,
+                                        space.head.keep_alive && !session_.is_leaving() && request_sent);
+  if (space.response.status == 429 && config_.routes[*route_].honor_retry_after) note_pause(pool);
+  if (gate_.settlements().due()) settle(space.response.status, &space.response);
+  space.out.clear();
+  keep_stricter(space.response.fields, space.standing);
+  http::write_response_head(space.out, space.response, form, space.standing, date());
+  status_ = space.response.status;
+  BodySource body(lease_.stream(), space.answer, space.response.framing, space.response.content_length,
+                  BodySource::kUnbounded, http::ChunkDecoder::Sender::Server);
+  Relay relay(body, session_.client, form.framing, space.out, gate_.settlements().watch());
+  auto need = relay.advance();
+  if (need == Relay::Need::Bytes || need == Relay::Need::Room) need = co_await relay_rest(pool, relay, need);
+  worker_.counters.bytes_out.add(relay.sent());
+  bytes_out_ = body.received();
+  if (need != Relay::Need::Nothing) {
+    const bool until_close = form.framing == http::Framing::UntilClose;
+    const bool abandoned =
+        session_.left() || need == Relay::Need::SinkBroken || (need == Relay::Need::Room && !body_failed());
+    const auto ending = co_await break_off(attempt, relay, need, until_close);
+    if (abandoned && is_request_sent()) co_await read_on(pool, body);
+    co_return ending;
+  }
+  note_answer();
+  const bool in_step = space.response.keep_alive && space.answer.empty() && request_sent &&
+                       space.response.framing != http::Framing::UntilClose;
+  if (in_step) lease_.keep();
+  co_return form.keep_alive ? Ending::KeepAlive : Ending::Linger;
+}
+
+// The answer did not reach the client whole: `need` says why. `until_close`: its end would look like one.
+net::Task<Exchange::Ending> Exchange::break_off(Attempt& attempt, const Relay& relay, Relay::Need need,
+                                                bool until_close) {
+  if (need == Relay::Need::SinkBroken || need == Relay::Need::Room) note_answer();  // so far it was well
+  const bool gone = need == Relay::Need::SinkBroken || session_.left();
+  if (gone || (need == Relay::Need::Room && !body_failed())) {
+    const bool late = session_.late();
+    failure_ = slow_ ? "slow_read" : late ? "write_timeout" : "client_left";
+    worker_.counters
+        .client_errors(slow_  ? observe::ClientError::SlowRead
+                       : late ? observe::ClientError::WriteTimeout
+                              : observe::ClientError::Left)
+        .add();
+    return net::Task<Ending>::ended(Ending::Abort);
+  }
+  // The server may have waited for a body that its client waited with: whose silence it was nobody knows.
+  const bool owed = upload_ && upload_->expectant;
+  if (!owed && count_failure() && !lease_.moved()) lease_.member().failed(sent_, worker_.clock.now());
+  if (relay.untouched()) {
+    answered_ = {};
+    attempt.what = "the upstream's answer is malformed";
+    return give_up(attempt);
+  }
+  failure_ = worker_.hard_stop ? "stopped" : "upstream_truncated";
+  if (body_failed()) note_body_fault(upload_->fault);
+  if (until_close) end_by_reset(session_.client);
+  return net::Task<Ending>::ended(Ending::Abort);
+}
+
+// Whether a client that was waited for takes its answer, and fast enough. The kernel says that there is room
+// only once much of its buffer has gone, so what counts is what was acknowledged meanwhile.
+bool Exchange::keeps_reading(Reading& reading, base::Duration waited, std::uint64_t sent,
+                             const net::ErrorCode& ec) {
+  const auto unread = session_.client.unacknowledged();
+  const auto taken = sent > unread ? sent - unread : 0;
+  const bool moves = !ec || taken > reading.taken;
+  reading.taken = taken;
+  reading.stalled = moves ? base::Duration{} : reading.stalled + waited;
+  slow_ = reading.pace.counts() && !reading.pace.note(waited, taken);
+  if (slow_ || !ec) return !slow_;
+  const bool ended = !session_.late() || worker_.hard_stop || session_.left();
+  if (ended || reading.stalled >= config_.server.write_timeout) return false;
+  session_.clear_late();
+  return true;
+}
+
+// Moves what could not be moved at once; what was needed when it ended.
+net::Task<Relay::Need> Exchange::relay_rest(upstream::Pool& pool, Relay& relay, Relay::Need need) {
+  const auto& server = config_.server;
+  Reading client{.pace = Pace(server.least_rate)};
+  const auto look =
+      client.pace.counts() ? std::min(server.least_rate.grace, server.write_timeout) : server.write_timeout;
+  for (unsigned pieces = 1; need == Relay::Need::Bytes || need == Relay::Need::Room; ++pieces) {
+    const bool reading = need == Relay::Need::Bytes;
+    if (pieces % Relay::kPiecesInTurn == 0) {
+      co_await net::Pause(worker_.executor);
+      if (session_.late() || session_.left()) break;
+    }
+    if (lease_.member().suspect()) note_lasting_answer(pool);
+    if (body_failed()) break;  // it may have failed before there was a wait to be ended
+    session_.arm(reading ? pool.settings().timeouts.response : look);
+    if (reading) session_.begin_wait_for_others();
+    client_stalls_ = !reading;
+    const auto since = reading ? base::TimePoint{} : worker_.clock.now();
+    const auto ec = co_await relay.wait(need);
+    latest_ = worker_.clock.now();
+    client_stalls_ = false;
+    session_.end_wait_for_others();
+    const bool on = reading ? !ec : keeps_reading(client, latest_ - since, relay.sent(), ec);
+    if (!on) break;
+    need = relay.advance();
+  }
+  co_return need;
+}
+
+// No server has the request.
+void Exchange::give_back_charge() {
+  gate_.refund();
+  // It tells of a charge that was given back; what is held stays so until the exchange ends.
+  if (decision_.limiter != nullptr && !limit::holds(*decision_.limiter)) space_->standing.clear();
+}
+
+// No server answers, or there is no client to answer: says so, and gives back what was charged if no server
+// got the request.
+net::Task<Exchange::Ending> Exchange::give_up(Attempt& attempt) {
+  if (upload_) co_await end_upload();
+  lease_ = {};
+  if (!attempt.handed_over) give_back_charge();
+  if (is_unwanted(attempt)) {
+    failure_ = "client_left";
+    worker_.counters.client_errors(observe::ClientError::Left).add();
+    co_return attempt.client_broken ? Ending::Abort : Ending::Close;
+  }
+  session_.clear_late();
+  if (worker_.hard_stop) {
+    failure_ = "stopped";
+    co_return co_await error(503, "this server is stopping; please retry");
+  }
+  failure_ = "upstream_failed";
+  if (body_failed()) co_return co_await refuse_body(upload_->fault);
+  if (attempt.room_after) {
+    failure_ = "upstream_crowded";
+    http::append_retry_after(space_->standing, http::retry_after_seconds(*attempt.room_after).value_or(1));
+  }
+  co_return co_await error(attempt.status, attempt.what);
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,245 @@
+#include "proxy/upstream/tunnel.hpp"
+
+#include "weir/proxy/relay.hpp"
+
+#include <string>
+#include <utility>
+
+namespace weir::proxy {
+
+using http::FrameScanner;
+using observe::TunnelEnd;
+
+namespace {
+
+// What the end of a frame may take that comes before our Close.
+constexpr base::Duration kFarewell{2'000'000};
+
+}  // namespace
+
+Tunnel::Tunnel(Session& session, net::Stream& server, Inbox& early, base::Duration idle,
+               MessageLimits* limits)
+    : session_(session),
+      idle_(idle),
+      linger_(idle),
+      up_{session.client, server, session.inbox, true},
+      down_{server, session.client, early},
+      limits_(limits),
+      pause_(session.worker.executor),
+      finished_(session.worker.executor) {
+  if (limits_ != nullptr) up_.scanner.emplace(FrameScanner::Sender::Client);
+  if (limits_ != nullptr) down_.scanner.emplace(FrameScanner::Sender::Server);
+  session_.worker.counters.tunnels_open.add();
+}
+
+Tunnel::~Tunnel() {
+  session_.worker.counters.tunnels_open.remove();
+}
+
+net::Task<TunnelEnd> Tunnel::run() {
+  session_.arm(idle_);
+  net::spawn(session_.worker.executor, pump(up_), [this](const std::exception_ptr& thrown) {
+    if (thrown) thrown_ = thrown;
+    if (thrown) stop(TunnelEnd::Stopped);
+    finished_.raise();
+  });
+  try {
+    co_await pump(down_);
+  } catch (...) {
+    thrown_ = std::current_exception();
+    stop(TunnelEnd::Stopped);
+  }
+  co_await finished_.wait();
+  session_.disarm();
+  session_.worker.counters.tunnels(end_).add();
+  if (thrown_) std::rethrow_exception(thrown_);
+  if (end_ == TunnelEnd::Stopped)
+    for (auto* way : {&up_, &down_})
+      if (at_boundary(*way)) say_close(*way, http::kGoingAway);
+  co_return end_;
+}
+
+// One way, until its source ends its sending or the tunnel is over.
+net::Task<void> Tunnel::pump(Way& way) {
+  for (unsigned pieces = 1; !over_; ++pieces) {
+    if (pieces % Relay::kPiecesInTurn == 0) {
+      co_await net::Pause(session_.worker.executor);
+      if (session_.late()) stop(broken(way, true));
+      if (over_) co_return;
+    }
+    scan(way);
+    const bool reading = way.ready == 0;
+    if (reading && &way == &up_ && refusal_ != 0) co_return refuse(refusal_);
+    if (&way == &down_ && farewell_ != 0 && at_boundary(way)) co_return refuse(farewell_);
+    if (reading && way.held > 0) {
+      co_await hold(way);
+      continue;
+    }
+    if (reading && way.ended) co_return pass_end(way);
+    auto ec = reading ? receive(way) : send(way);
+    if (ec == net::asio::error::eof) {
+      way.scanner.reset();  // what is left of a frame goes on as it is
+      way.ended = true;
+      continue;
+    }
+    if (ec == net::asio::error::would_block) ec = co_await await(way, reading);
+    if (ec) stop(broken(way, reading));
+  }
+}
+
+void Tunnel::pass_end(Way& way) {
+  way.to.shutdown_send();
+  if (&way == &down_) idle_ = linger_;
+  moved();
+}
+
+net::Task<net::ErrorCode> Tunnel::await(Way& way, bool reading) {
+  if (reading) rest(way);
+  way.stuck = !reading;
+  net::ErrorCode ec;
+  if (reading)
+    ec = co_await way.from.wait_readable();
+  else
+    ec = co_await way.to.wait_writable();
+  way.stuck = false;
+  co_return ec;
+}
+
+// Finds out how much of what is at hand may go on.
+void Tunnel::scan(Way& way) {
+  const auto unread = way.inbox.unread();
+  if (!way.scanner) way.ready = unread.size();
+  while (way.ready < unread.size() && way.held == 0 && (&way == &down_ || refusal_ == 0)) {
+    if (farewell_ != 0 && way.scanner->between_frames()) return;
+    const auto piece = way.scanner->next(unread.substr(way.ready));
+    if (piece.kind == FrameScanner::Kind::NeedMore || !pass(way, piece)) return;
+    way.ready += piece.size;
+  }
+}
+
+// Whether the piece may go on now.
+bool Tunnel::pass(Way& way, const FrameScanner::Piece& piece) {
+  using Kind = FrameScanner::Kind;
+  if (piece.kind == Kind::Faulty) {
+    if (&way == &up_ && limits_->enforced())
+      refusal_ = http::kProtocolError;
+    else
+      way.scanner.reset();
+    if (!way.scanner) way.ready = way.inbox.unread().size();
+    return false;
+  }
+  const bool counts = piece.kind == Kind::Message || piece.kind == Kind::Ping || piece.kind == Kind::Pong;
+  if (&way != &up_ || !counts) return true;
+  const auto ruling = limits_->ask();
+  if (ruling.admitted) return true;
+  if (ruling.closes) refusal_ = http::kPolicyViolation;
+  wait_ = ruling.wait;
+  way.held = piece.size;
+  return false;
+}
+
+// The message at the front waits, and asks again.
+net::Task<void> Tunnel::hold(Way& way) {
+  if (!down_.stuck) session_.arm(idle_ + wait_);
+  way.stuck = true;
+  pause_.expires_after(wait_);
+  session_.end_at_half_close(
+      true);  // else a message that waits for a day keeps the tunnel of a client that left
+  session_.begin_wait_for_others();
+  const auto ended = co_await net::Expiry(pause_);
+  session_.end_wait_for_others();
+  session_.end_at_half_close(false);
+  way.stuck = false;
+  if (ended || session_.late() || session_.left()) co_return stop(broken(way, true));
+  const auto ruling = limits_->ask();
+  wait_ = ruling.wait;
+  if (ruling.closes) refusal_ = http::kPolicyViolation;
+  if (!ruling.admitted) co_return;
+  way.ready = std::exchange(way.held, 0);
+}
+
+// Called of the way up when all before has gone, then perhaps of the way down when its frame has.
+void Tunnel::refuse(std::uint16_t code) {
+  if (farewell_ == 0) say_close(up_, code);
+  farewell_ = code;
+  session_.arm(kFarewell);
+  if (!at_boundary(down_)) {
+    if (!down_.scanner) stop(broken(down_, true));
+    return;
+  }
+  say_close(down_, code);
+  stop(broken(down_, true));
+}
+
+// What was sent ends with a frame.
+bool Tunnel::at_boundary(const Way& way) const noexcept {
+  return way.scanner && way.ready == 0 && (way.held > 0 || way.scanner->between_frames());
+}
+
+// As far as it is taken at once: nobody waits for it. Who has been told a Close is told no other.
+void Tunnel::say_close(Way& way, std::uint16_t code) {
+  if (way.scanner && way.scanner->closed()) return;
+  const std::string_view reason = code == http::kPolicyViolation ? "too many messages"
+                                  : code == http::kGoingAway     ? "going away"
+                                                                 : "not a frame";
+  std::string frame;
+  if (&way == &up_)
+    http::append_close_frame(frame, code, reason, {0x5a, 0xc3, 0x17, 0x9e});  // nobody chooses what it covers
+  else
+    http::append_close_frame(frame, code, reason);
+  net::ErrorCode ignored;
+  way.bytes += way.to.try_write(frame, {}, ignored);
+}
+
+net::ErrorCode Tunnel::receive(Way& way) {
+  net::ErrorCode ec;
+  char* at = way.inbox.space();
+  const auto count = way.from.try_read(at, way.inbox.room(), ec);
+  way.inbox.received(count);
+  if (&way == &up_) session_.worker.counters.bytes_in.add(count);
+  return ec;
+}
+
+// Sends what is at hand: would_block when not all of it was taken.
+net::ErrorCode Tunnel::send(Way& way) {
+  net::ErrorCode ec;
+  const auto bytes = way.inbox.unread().substr(0, way.ready);
+  const auto sent = way.begun ? way.to.try_rest(bytes, {}, ec) : way.to.try_write(bytes, {}, ec);
+  way.begun = sent < bytes.size();
+  way.inbox.use(sent);
+  way.ready -= sent;
+  way.bytes += sent;
+  if (&way == &down_) session_.worker.counters.bytes_out.add(sent);
+  if (sent > 0) moved();
+  if (!ec && way.ready > 0) ec = net::asio::error::would_block;
+  return ec;
+}
+
+void Tunnel::moved() noexcept {
+  if (!up_.stuck && !down_.stuck && farewell_ == 0) session_.arm(idle_);
+}
+
+// Nothing is at hand: who waits needs no memory for it.
+void Tunnel::rest(Way& way) {
+  if (!way.pinned && way.inbox.empty()) way.inbox.release();
+  way.from.trim();
+}
+
+// The first reason counts.
+void Tunnel::stop(TunnelEnd end) noexcept {
+  if (over_) return;
+  over_ = true;
+  end_ = end;
+  up_.from.cancel();
+  up_.to.cancel();
+  pause_.cancel();
+}
+
+TunnelEnd Tunnel::broken(const Way& way, bool reading) const noexcept {
+  if (farewell_ != 0) return farewell_ == http::kPolicyViolation ? TunnelEnd::Refused : TunnelEnd::Faulty;
+  if (session_.worker.hard_stop) return TunnelEnd::Stopped;
+  if (session_.late()) return TunnelEnd::Idle;
+  return (&way == &up_) == reading ? TunnelEnd::ClientBroke : TunnelEnd::ServerBroke;
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,251 @@
+// The map, and the sessions it asks for. What becomes of bills is in cluster_bill.cpp.
+#include "redis/cluster/cluster.hpp"
+
+#include "redis/connection/classify.hpp"
+#include "redis/connection/command.hpp"
+#include "redis/connection/greeting.hpp"
+#include "redis/connection/run_ended.hpp"
+#include "redis/scripts/bill.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <utility>
+
+namespace weir::redis {
+
+namespace {
+
+namespace asio = net::asio;
+using namespace std::chrono_literals;
+
+// One node may take so long to say what it knows: a frozen one keeps the next from being asked.
+constexpr base::Duration kPatience = 300ms;
+// Between two questions after the map; while some of it is not served, up to the second of them.
+constexpr base::Duration kLeastPause = 50ms;
+constexpr base::Duration kMostPause = 400ms;
+constexpr base::Duration kRest = 1h;  // with nothing to ask after
+
+}  // namespace
+
+Store::Cluster::Cluster(net::Executor executor, const RedisSettings& settings, StoreLog log,
+                        const StoreTuning& tuning, LastRefunds* refunds)
+    : executor_(executor),
+      settings_(settings),
+      log_(std::move(log)),
+      tuning_(tuning),
+      refunds_(refunds != nullptr ? *refunds : own_refunds_),
+      denied_(refunds_),
+      holding_(std::make_shared<Holding>(executor, settings.lease_time, static_cast<Teller&>(*this), stats_)),
+      common_{*this, stats_, denied_, *holding_},
+      asked_(executor, kPatience, settings.tls ? std::make_shared<TlsClient>(*settings.tls) : nullptr),
+      timer_(executor) {}
+
+void Store::Cluster::start() {
+  asio::co_spawn(executor_, watch(shared_from_this()), RunEnded{log_, "the cluster's"});
+}
+
+void Store::Cluster::stop() {
+  if (stopped_) return;
+  holding_->give_up();
+  stopped_ = true;
+  state_.store(StoreState::Down, std::memory_order_relaxed);
+  for (const auto& session : sessions_) session->stop();
+  asked_.close();
+  timer_.cancel();
+}
+
+net::Awaitable<void> Store::Cluster::watch(std::shared_ptr<Cluster> self) {
+  Cluster& cluster = *self;
+  base::Duration rest = kLeastPause;
+  while (!cluster.stopped_) {
+    cluster.wanted_ = false;
+    try {
+      co_await cluster.read_map();
+    } catch (const std::bad_alloc&) {  // it is read again
+      cluster.wanted_ = true;
+    }
+    const bool calm = cluster.is_whole();
+    rest = calm ? kLeastPause : std::min(2 * rest, kMostPause);
+    co_await cluster.pause(rest);
+    if (!calm || cluster.wanted_ || cluster.stopped_) continue;
+    cluster.resting_ = true;
+    co_await cluster.pause(kRest);
+    cluster.resting_ = false;
+  }
+}
+
+// With jitter, so that the workers of many weirs do not ask at once.
+net::Awaitable<void> Store::Cluster::pause(base::Duration length) {
+  std::uniform_int_distribution<std::int64_t> jitter(length.count() / 2, length.count());
+  timer_.expires_after(base::Duration(jitter(random_)));
+  net::ErrorCode ignored;
+  if (!stopped_) co_await timer_.async_wait(net::into(ignored));
+}
+
+void Store::Cluster::look() {
+  wanted_ = true;
+  if (resting_) timer_.cancel();
+}
+
+// Those that are up first; beginning with another each time, for one that is cut off from the others may
+// know an old map.
+std::vector<base::Endpoint> Store::Cluster::whom_to_ask() const {
+  std::vector<base::Endpoint> nodes;
+  const auto add = [&](const base::Endpoint& node) {
+    if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
+  };
+  for (std::size_t i = 0; i < sessions_.size(); ++i) {
+    const auto& session = *sessions_[(turn_ + i) % sessions_.size()];
+    if (session.state() == StoreState::Up) add(session.address());
+  }
+  for (const auto& seed : settings_.nodes) add(seed);
+  for (const auto& session : sessions_) add(session->address());
+  return nodes;
+}
+
+net::Awaitable<void> Store::Cluster::read_map() {
+  const auto nodes = whom_to_ask();
+  ++turn_;
+  std::string why;
+  net::ErrorCode ec = StoreError::Away;
+  for (std::size_t i = 0; i < nodes.size() && ec && !stopped_; ++i) ec = co_await ask(nodes[i], why);
+  asked_.close();
+  if (stopped_) co_return;
+  if (ec) last_error_ = why;
+  tell_state();
+  if (!ec) {
+    (void)complaint_.settle();
+    co_return;
+  }
+  const auto line = "redis: no node of the cluster says who keeps what: " + why;
+  if (log_ && complaint_.raise(line, std::chrono::steady_clock::now())) log_(LogLevel::Warning, line);
+}
+
+net::Awaitable<net::ErrorCode> Store::Cluster::ask(const base::Endpoint& node, std::string& why) {
+  Greeting greeting = sign_in(settings_);
+  greeting.say(Step::Must, {"CLUSTER", "NODES"});
+  net::ErrorCode ec = co_await asked_.open(node);
+  if (!ec) ec = co_await asked_.say(greeting.bytes);
+  for (std::size_t i = 0; i < greeting.steps.size() && !ec; ++i) {
+    ec = co_await asked_.hear();
+    if (ec || asked_.reply().kind != Reply::Kind::Error) continue;
+    why = node.to_string() + ": " + readable(asked_.reply().text);
+    co_return StoreError::NotAllowed;
+  }
+  if (ec) {
+    why = node.to_string() + ": " + asked_.why();
+    co_return ec;
+  }
+  auto map = SlotMap::read(asked_.reply().text, node);
+  if (!map || map->served() == 0) {
+    why = node.to_string() + " knows no node that keeps anything";
+    co_return StoreError::Away;
+  }
+  if (!stopped_) take(*std::move(map));
+  co_return net::ErrorCode();
+}
+
+// Who is a master still keeps its session, and one that keeps nothing yet may be asked for what is on its
+// way.
+void Store::Cluster::take(SlotMap map) {
+  std::vector<std::shared_ptr<Session>> by_master(map.masters().size());  // first, for it may throw
+  map_ = std::move(map);
+  by_master_ = std::move(by_master);
+  for (std::size_t slot = 0; slot < kSlots; ++slot) {
+    const auto* master = map_->owner(static_cast<Slot>(slot));
+    if (master == nullptr) continue;
+    auto& session = by_master_[static_cast<std::size_t>(master - map_->masters().data())];
+    if (!session) session = session_at(*master);
+  }
+  for (std::size_t i = sessions_.size(); i-- > 0;) {
+    const auto session = sessions_[i];
+    const auto masters = map_->masters();
+    if (std::find(masters.begin(), masters.end(), session->address()) != masters.end()) continue;
+    sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(i));
+    leave(session);
+  }
+}
+
+std::shared_ptr<Store::Session> Store::Cluster::session_at(const base::Endpoint& address) {
+  const auto found = std::find_if(sessions_.begin(), sessions_.end(),
+                                  [&](const auto& session) { return session->address() == address; });
+  if (found != sessions_.end()) return *found;
+  RedisSettings settings = settings_;
+  settings.address = address;
+  const auto session = std::make_shared<Session>(executor_, settings, log_, tuning_, &refunds_, &common_);
+  sessions_.reserve(sessions_.size() + 1);
+  session->start();  // after what may throw: what is kept has begun
+  sessions_.push_back(session);
+  return session;
+}
+
+// What is under way there has its answer, or its deadline, before it is closed.
+void Store::Cluster::leave(const std::shared_ptr<Session>& session) {
+  auto timer = std::make_shared<net::Timer>(executor_, 2 * settings_.timeout);
+  timer->async_wait([self = shared_from_this(), session, timer](net::ErrorCode) { session->stop(); });
+}
+
+Store::Session* Store::Cluster::owner(Slot slot) const noexcept {
+  if (!map_) return nullptr;
+  const auto* master = map_->owner(slot);
+  return master == nullptr ? nullptr
+                           : by_master_[static_cast<std::size_t>(master - map_->masters().data())].get();
+}
+
+// The node that keeps, or is about to take, what is told of.
+Store::Session* Store::Cluster::follow(const Redirection& redirection) {
+  const auto session = session_at(redirection.to);
+  if (redirection.kind == Redirection::Kind::Ask || !map_) return session.get();
+  by_master_.reserve(map_->masters().size() + 1);  // first, for it may throw
+  map_->move(redirection.slot, redirection.to);
+  by_master_.resize(map_->masters().size());
+  by_master_[static_cast<std::size_t>(map_->owner(redirection.slot) - map_->masters().data())] = session;
+  look();
+  return session.get();
+}
+
+limit::Place Store::Cluster::place_at(const Session& session) const noexcept {
+  for (unsigned i = 0; i <= 0xffff; ++i) {
+    const auto place = static_cast<limit::Place>(i);
+    if (owner(slot_of(place)) == &session) return place;
+  }
+  return 0;
+}
+
+bool Store::Cluster::is_whole() const noexcept {
+  return map_ && map_->served() == kSlots &&
+         std::all_of(by_master_.begin(), by_master_.end(),
+                     [](const auto& session) { return !session || session->state() == StoreState::Up; });
+}
+
+// REQUIRES that it is not whole.
+std::string Store::Cluster::what_is_missing() const {
+  if (!map_) return last_error_;
+  for (const auto& session : by_master_) {
+    if (session && session->state() != StoreState::Up)
+      return session->address().to_string() + ": " +
+             (session->last_error().empty() ? "is being connected to" : session->last_error());
+  }
+  return std::to_string(kSlots - map_->served()) + " slots are served by nobody";
+}
+
+void Store::Cluster::tell_state() {
+  if (stopped_) return;
+  const bool whole = is_whole();
+  state_.store(whole ? StoreState::Up : StoreState::Down, std::memory_order_relaxed);
+  why_down_.set(whole ? "" : what_is_missing());
+}
+
+void Store::Cluster::changed(const Session& session) {
+  tell_state();
+  if (session.state() == StoreState::Up) {
+    holding_->renew();  // it may have lost what is held there
+  } else {
+    last_error_ = session.address().to_string() + ": " + session.last_error();
+    denied_.forget_all();
+    look();
+  }
+}
+
+}  // namespace weir::redis

@@ -1,0 +1,118 @@
+// A store's inside where a Redis Cluster is behind it: who keeps which keys, one session for each master, and
+// the bills that several of them have to answer.
+//
+//   seeds ──CLUSTER NODES──► map of slots ──► a session for each master that keeps some
+//     ▲                                          │ MOVED, a connection lost, a breaker opened
+//     └──────────── read anew ◄──────────────────┘
+//
+// Each session has a breaker of its own, so a node that is gone concerns the keys on it alone. They share
+// what is the worker's: the deny cache, what is held, the counters. Belongs to the store and its thread.
+#pragma once
+
+#include "redis/cluster/cluster_slots.hpp"
+#include "redis/connection/complaint.hpp"
+#include "redis/connection/conversation.hpp"
+#include "redis/connection/session.hpp"
+#include "redis/store/holding.hpp"
+
+#include "weir/redis/store.hpp"
+
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::redis {
+
+class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>, public Store::Backend {
+ public:
+  Cluster(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
+          LastRefunds* refunds);
+
+  void start() override;
+  void stop() override;
+
+  [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
+                                                 base::TimePoint& server_now,
+                                                 limit::LineSet& unasked) override;
+  [[nodiscard]] net::ErrorCode begin(Call& call) override;
+  [[nodiscard]] std::optional<base::TimePoint> refuses(Charges charges, Outcomes outcomes) noexcept override;
+  void refund(std::span<const Refund> refunds) override;
+  [[nodiscard]] bool forget(const limit::Charge& charge) override;
+  [[nodiscard]] bool is_quiet() const noexcept override;
+  void hold(const limit::Charge& charge) override { holding_->hold(charge); }
+  void release(const limit::Charge& charge) override { holding_->release(charge); }
+  [[nodiscard]] base::TimePoint server_time(const limit::Key& key,
+                                            Pipeline::Time now) const noexcept override;
+  [[nodiscard]] StoreState state() const noexcept override { return state_.load(std::memory_order_relaxed); }
+  [[nodiscard]] const StoreStats& stats() const noexcept override { return stats_; }
+  [[nodiscard]] const std::string& last_error() const noexcept override { return last_error_; }
+
+  // Of the sessions: `from` was told `error`. Whether the call, or the command, is in better hands now; a
+  // call that has to be asked in pieces is answered at once, and says so.
+  [[nodiscard]] bool sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
+                              Session& from);
+  [[nodiscard]] bool sends_on(Pipeline::Entry& entry, std::string_view error, Session& from);
+  // One of them is up, or is not any more.
+  void changed(const Session& session);
+  // A place in a slot that it keeps, if it keeps any.
+  [[nodiscard]] limit::Place place_at(const Session& session) const noexcept;
+
+ private:
+  class Parts;
+  struct Round;
+
+  static net::Awaitable<void> watch(std::shared_ptr<Cluster> self);
+  net::Awaitable<void> read_map();
+  net::Awaitable<net::ErrorCode> ask(const base::Endpoint& node, std::string& why);
+  net::Awaitable<void> pause(base::Duration length);
+  void take(SlotMap map);
+  void look();
+
+  [[nodiscard]] std::vector<base::Endpoint> whom_to_ask() const;
+  [[nodiscard]] std::shared_ptr<Session> session_at(const base::Endpoint& address);
+  [[nodiscard]] Session* owner(Slot slot) const noexcept;
+  [[nodiscard]] Session* follow(const Redirection& redirection);
+  void leave(const std::shared_ptr<Session>& session);
+  [[nodiscard]] bool is_there() const noexcept override { return map_.has_value(); }
+  [[nodiscard]] bool is_whole() const noexcept;
+  [[nodiscard]] std::string what_is_missing() const;
+  void tell_state();
+  static void count(std::atomic<std::uint64_t>& counter) noexcept {
+    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] unsigned send(Parts& parts, Pipeline::Time deadline);
+  void give_back(const Parts& parts);
+
+  net::Executor executor_;
+  const RedisSettings settings_;
+  const StoreLog log_;
+  const StoreTuning tuning_;
+  LastRefunds own_refunds_;
+  LastRefunds& refunds_;
+  StoreStats stats_;
+  DenyCache denied_;
+  std::shared_ptr<Holding> holding_;  // shared with its timer under way
+  Common common_;
+
+  std::optional<SlotMap> map_;
+  std::vector<std::shared_ptr<Session>> by_master_;  // in the order of map_->masters(); null: keeps nothing
+  std::vector<std::shared_ptr<Session>> sessions_;   // all that are in use
+  std::atomic<StoreState> state_{StoreState::Down};
+  std::string last_error_;
+  Complaint complaint_;
+  bool stopped_ = false;
+
+  Conversation asked_;
+  net::Timer timer_;      // paces the questions after the map
+  bool wanted_ = false;   // somebody has reason to think that the map has changed
+  bool resting_ = false;  // timer_ is set for as long as nobody does
+  std::size_t turn_ = 0;
+  std::mt19937 random_{std::random_device{}()};
+};
+
+}  // namespace weir::redis

@@ -1,0 +1,295 @@
+// Bills of a cluster. A script may touch the keys of one slot alone (redis.io, "Redis cluster
+// specification"), so a bill is asked in parts, one a slot, all at once; what some have charged is given back
+// if others refuse.
+#include "redis/cluster/cluster.hpp"
+#include "redis/scripts/bill.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <coroutine>
+#include <limits>
+#include <new>
+#include <utility>
+#include <variant>
+
+#include <boost/container/static_vector.hpp>
+
+namespace weir::redis {
+
+namespace {
+
+// So often is a bill or a command sent on to another node: beyond, the nodes do not agree.
+constexpr unsigned kMostHops = 6;
+
+constexpr limit::LineSet bit(std::size_t line) noexcept {
+  return limit::LineSet{1} << line;
+}
+
+}  // namespace
+
+// What is asked of a bill in one round, and what is known of its lines afterwards. Lives in the frame of the
+// coroutine that waits, for the calls point into it.
+class Store::Cluster::Parts {
+ public:
+  using Calls = boost::container::static_vector<Call, limit::kMaxCharges>;
+
+  Parts(Charges charges, Outcomes outcomes)
+      : bill_(charges), told_(outcomes), left_(limit::all_lines(charges.size())) {
+    for (std::size_t i = 0; i < charges.size(); ++i) slots_[i] = slot_of(limit::place_of(charges[i].key));
+  }
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+
+  // Makes calls of what has no answer yet: one a slot; the second time, where slots are moving, one a line.
+  void divide() {
+    calls_.clear();
+    const bool singly = std::exchange(divided_, true);
+    std::size_t end = 0;
+    for (std::size_t i = 0; i < bill_.size(); ++i) {
+      if ((left_ & bit(i)) == 0) continue;
+      const std::size_t begin = end;
+      for (std::size_t j = i; j < (singly ? i + 1 : bill_.size()); ++j)
+        if (slots_[j] == slots_[i]) put(j, end);
+      calls_.push_back({.charges = std::span(charges_).subspan(begin, end - begin),
+                        .outcomes = std::span(outcomes_).subspan(begin, end - begin),
+                        .slot = slots_[i],
+                        .alone = singly});
+    }
+  }
+  [[nodiscard]] Calls& calls() noexcept { return calls_; }
+
+  // What the calls have come to. True: some lines have to be asked again, each for itself.
+  [[nodiscard]] bool take_answers() noexcept {
+    for (const Call& call : calls_)
+      for (std::size_t i = 0; i < call.charges.size(); ++i) take_answer(call, i);
+    return left_ != 0;
+  }
+
+  [[nodiscard]] bool refused() const noexcept { return refused_; }
+  [[nodiscard]] limit::LineSet failed() const noexcept { return failed_; }
+  [[nodiscard]] net::ErrorCode error() const noexcept { return error_; }
+  // Of the first that was answered; the outcomes are told how far the others' clocks are from it.
+  [[nodiscard]] base::TimePoint tell_clock() noexcept {
+    const auto answered = limit::all_lines(bill_.size()) & ~failed_;
+    if (answered == 0) return {};
+    const auto clock = clocks_[static_cast<std::size_t>(std::countr_zero(answered))];
+    for (std::size_t i = 0; i < bill_.size(); ++i)
+      if ((answered & bit(i)) != 0) told_[i].ahead = clock_ahead(clocks_[i], clock);
+    return clock;
+  }
+  // Visits what gives back the lines that were charged.
+  void each_charged(auto visit) const {
+    for (auto rest = charged_; rest != 0; rest &= rest - 1) {
+      const auto line = static_cast<std::size_t>(std::countr_zero(rest));
+      visit(refund_of(bill_[line], clocks_[line], told_[line]));
+    }
+  }
+
+ private:
+  void put(std::size_t line, std::size_t& end) noexcept {
+    if ((left_ & bit(line)) == 0) return;
+    left_ &= ~bit(line);
+    lines_[end] = static_cast<std::uint8_t>(line);
+    charges_[end++] = bill_[line];
+  }
+  void take_answer(const Call& call, std::size_t i) noexcept {
+    const auto at = static_cast<std::size_t>(call.charges.data() - charges_.data()) + i;
+    const std::size_t line = lines_[at];
+    if (call.apart) {
+      left_ |= bit(line);
+    } else if (call.error) {
+      failed_ |= bit(line);
+      error_ = call.error;
+    } else {
+      told_[line] = call.outcomes[i];
+      clocks_[line] = call.server_now;
+      refused_ = refused_ || (call.charges[i].enforced && !call.outcomes[i].allowed);
+      if (call.charged() && call.outcomes[i].allowed) charged_ |= bit(line);
+    }
+  }
+
+  Charges bill_;
+  Outcomes told_;
+  limit::LineSet left_;  // neither asked nor answered
+  limit::LineSet failed_ = 0, charged_ = 0;
+  bool divided_ = false, refused_ = false;
+  net::ErrorCode error_;
+  std::array<Slot, limit::kMaxCharges> slots_{};
+  std::array<base::TimePoint, limit::kMaxCharges> clocks_{};
+  // Of the calls, end to end, and which of the bill's each of them is.
+  std::array<limit::Charge, limit::kMaxCharges> charges_{};
+  std::array<limit::Outcome, limit::kMaxCharges> outcomes_{};
+  std::array<std::uint8_t, limit::kMaxCharges> lines_{};
+  Calls calls_;
+};
+
+// Suspends the coroutine that awaits it until the last of the calls has its answer.
+struct Store::Cluster::Round {
+  Parts& parts;
+  unsigned waiting;
+  bool await_ready() const noexcept { return waiting == 0; }
+  void await_suspend(std::coroutine_handle<> caller) noexcept {
+    for (Call& call : parts.calls()) {
+      call.caller = caller;
+      call.waiting = &waiting;
+    }
+  }
+  void await_resume() const noexcept {}
+};
+
+net::Task<net::ErrorCode> Store::Cluster::charge(Charges charges, Outcomes outcomes,
+                                                 base::TimePoint& server_now, limit::LineSet& unasked) {
+  const auto self = shared_from_this();  // the store may go while we wait
+  count(stats_.calls);
+  const auto deadline = std::chrono::steady_clock::now() + settings_.timeout;
+  Parts parts(charges, outcomes);
+  do {
+    parts.divide();
+    Round round{parts, send(parts, deadline)};
+    co_await round;
+  } while (parts.take_answers());
+  if (parts.refused()) give_back(parts);
+  server_now = parts.tell_clock();
+  unasked = parts.failed();
+  if (unasked != 0) count(stats_.failures);
+  co_return parts.error();
+}
+
+// In parallel; how many of the calls somebody will answer.
+unsigned Store::Cluster::send(Parts& parts, Pipeline::Time deadline) {
+  unsigned sent = 0;
+  for (Call& call : parts.calls()) {
+    call.deadline = deadline;
+    call.permit = holding_->next_permit();
+    Session* session = owner(call.slot);
+    call.error = StoreError::Overloaded;
+    try {
+      call.error = stopped_             ? net::ErrorCode(StoreError::Stopped)
+                   : session == nullptr ? net::ErrorCode(StoreError::Away)
+                                        : session->enqueue(call);
+    } catch (const std::bad_alloc&) {  // nobody refers to this one; others may be on their way
+    }
+    if (!call.error) ++sent;
+  }
+  return sent;
+}
+
+// A bill that some node refused was admitted by nobody. Where there is no memory to say so, what the others
+// charged stands.
+void Store::Cluster::give_back(const Parts& parts) {
+  std::array<Refund, limit::kMaxCharges> lines;
+  std::size_t n = 0;
+  parts.each_charged([&](const Refund& line) {
+    if (limit::holds(*line.charge.limiter))
+      holding_->release(line.charge);
+    else
+      lines[n++] = line;
+  });
+  try {
+    refund(std::span(lines).first(n));
+  } catch (const std::bad_alloc&) {
+    count(stats_.refunds_lost);
+  }
+}
+
+// Line by line, for those of another slot need not be known: then Retry-After is of those that are.
+std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes outcomes) noexcept {
+  const auto now = std::chrono::steady_clock::now();
+  const auto slot = slot_of(limit::place_of(charges.front().key));
+  const bool one_slot = std::all_of(charges.begin(), charges.end(), [&](const limit::Charge& charge) {
+    return slot_of(limit::place_of(charge.key)) == slot;
+  });
+  if (one_slot) return denied_.refuses(charges, outcomes, now);
+  const bool waits_or_holds = std::any_of(charges.begin(), charges.end(), [](const limit::Charge& charge) {
+    return std::holds_alternative<limit::LeakyBucket>(*charge.limiter) || limit::holds(*charge.limiter);
+  });
+  if (waits_or_holds) return std::nullopt;
+  std::optional<base::TimePoint> clock;
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    const auto known = denied_.refuses(charges.subspan(i, 1), outcomes.subspan(i, 1), now);
+    if (!known) outcomes[i] = {.allowed = true};
+    if (!clock) clock = known;
+    if (known) outcomes[i].ahead = clock_ahead(*known, *clock);
+  }
+  return clock;
+}
+
+// To whoever keeps each key; those of one key stay in their order.
+void Store::Cluster::refund(std::span<const Refund> refunds) {
+  for (; !refunds.empty(); refunds = refunds.subspan(1)) {
+    const auto line = refunds.first(1);
+    if (Session* session = owner(slot_of(limit::place_of(line.front().charge.key)))) {
+      session->refund(line);
+    } else {
+      count(stats_.refunds);
+      count(stats_.refunds_lost);
+    }
+  }
+}
+
+bool Store::Cluster::is_quiet() const noexcept {
+  return std::all_of(sessions_.begin(), sessions_.end(),
+                     [](const auto& session) { return session->is_quiet(); });
+}
+
+net::ErrorCode Store::Cluster::begin(Call& call) {
+  count(stats_.calls);
+  call.slot = slot_of(limit::place_of(call.charges.front().key));
+  call.deadline = std::chrono::steady_clock::now() + settings_.timeout;
+  Session* session = owner(call.slot);
+  const auto refused = stopped_             ? net::ErrorCode(StoreError::Stopped)
+                       : session == nullptr ? net::ErrorCode(StoreError::Away)
+                                            : session->enqueue(call);
+  if (refused) count(stats_.failures);
+  return refused;
+}
+
+bool Store::Cluster::forget(const limit::Charge& charge) {
+  Session* session = owner(slot_of(limit::place_of(charge.key)));
+  return session != nullptr && session->forget(charge);
+}
+
+base::TimePoint Store::Cluster::server_time(const limit::Key& key, Pipeline::Time now) const noexcept {
+  if (const Session* session = owner(slot_of(limit::place_of(key)))) return session->server_time(key, now);
+  return std::chrono::time_point_cast<base::Duration>(std::chrono::system_clock::now());
+}
+
+// MOVED: for good. While a slot moves (ASK, TRYAGAIN) a key is at one node or at the other, and only of a
+// single key is it told which.
+bool Store::Cluster::sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
+                              Session& from) {
+  const auto to = redirection_in(error, from.address());
+  if (error.starts_with("CLUSTERDOWN")) look();
+  if (stopped_ || (!to && !error.starts_with("TRYAGAIN")) || ++call.hops > kMostHops) return false;
+  call.asking = false;
+  Session* next = &from;
+  if (to && to->kind == Redirection::Kind::Moved) {
+    next = follow(*to);
+  } else if (entry.bills.size() > 1) {
+    call.alone = true;
+  } else if (call.charges.size() > 1) {
+    call.apart = true;
+    from.answer(call, StoreError::Loading);
+    return true;
+  } else if (to) {
+    next = follow(*to);
+    call.asking = call.alone = true;
+  }
+  return next != nullptr && !next->enqueue(call);
+}
+
+bool Store::Cluster::sends_on(Pipeline::Entry& entry, std::string_view error, Session& from) {
+  const auto to = redirection_in(error, from.address());
+  if (stopped_) return false;
+  const bool moves = to ? to->kind == Redirection::Kind::Ask : error.starts_with("TRYAGAIN");
+  if (moves && entry.lines.size() > 1) {
+    for (const Refund& line : entry.lines) from.refund_alone(line);
+    return true;
+  }
+  if (!to || ++entry.hops > kMostHops) return false;
+  Session* next = follow(*to);
+  return next != nullptr && next->send(entry, to->kind == Redirection::Kind::Ask);
+}
+
+}  // namespace weir::redis

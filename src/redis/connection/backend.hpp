@@ -1,0 +1,55 @@
+// What stands behind a store: the one connection, or those to the masters of a cluster.
+#pragma once
+
+#include "redis/connection/pipeline.hpp"
+#include "redis/connection/reason.hpp"
+#include "redis/store/holding.hpp"
+
+#include "weir/base/time.hpp"
+#include "weir/limit/charge.hpp"
+#include "weir/limit/outcome.hpp"
+#include "weir/limit/place.hpp"
+#include "weir/net/task.hpp"
+#include "weir/redis/store.hpp"
+
+#include <span>
+#include <string>
+
+namespace weir::redis {
+
+// Belongs to the worker. What is said of Store's functions of these names holds here.
+class Store::Backend : public Teller {
+ public:
+  virtual ~Backend() = default;
+
+  virtual void start() = 0;
+  virtual void stop() = 0;
+
+  [[nodiscard]] virtual net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
+                                                         base::TimePoint& server_now,
+                                                         limit::LineSet& unasked) = 0;
+  // Sends a bill of one line. An error: nothing was sent and nobody will resume the call.
+  [[nodiscard]] virtual net::ErrorCode begin(Call& call) = 0;
+  [[nodiscard]] virtual std::optional<base::TimePoint> refuses(Charges charges,
+                                                               Outcomes outcomes) noexcept = 0;
+  // False: it could not be sent.
+  [[nodiscard]] virtual bool forget(const limit::Charge& charge) = 0;
+  virtual void hold(const limit::Charge& charge) = 0;
+  virtual void release(const limit::Charge& charge) = 0;
+
+  // Whatever was asked and told has its answer, or there is nobody to give one.
+  [[nodiscard]] virtual bool is_quiet() const noexcept = 0;
+
+  // Redis's clock of the moment where the key is kept, as far as is known.
+  [[nodiscard]] virtual base::TimePoint server_time(const limit::Key& key,
+                                                    Pipeline::Time now) const noexcept = 0;
+  [[nodiscard]] virtual StoreState state() const noexcept = 0;
+  [[nodiscard]] virtual const StoreStats& stats() const noexcept = 0;
+  [[nodiscard]] virtual const std::string& last_error() const noexcept = 0;
+  [[nodiscard]] std::string why_down() const { return why_down_.get(); }
+
+ protected:
+  Reason why_down_;
+};
+
+}  // namespace weir::redis

@@ -1,0 +1,100 @@
+#include "redis/connection/conversation.hpp"
+
+#include "redis/connection/wire.hpp"
+
+#include "weir/base/units.hpp"
+#include "weir/redis/error.hpp"
+
+#include <utility>
+
+namespace weir::redis {
+
+struct Conversation::Line {
+  Line(net::Executor executor, std::shared_ptr<TlsClient> tls)
+      : wire(executor, std::move(tls)), timer(executor) {}
+
+  Wire wire;
+  net::Timer timer;
+  std::uint64_t wait = 0;  // counts the waits, so that a late timer ends none but its own
+  bool late = false;       // the wait under way, or the last, has lasted too long
+};
+
+Conversation::Conversation(net::Executor executor, base::Duration patience, std::shared_ptr<TlsClient> tls)
+    : line_(std::make_shared<Line>(executor, std::move(tls))), patience_(patience) {}
+
+Conversation::~Conversation() {
+  close();
+}
+
+void Conversation::close() noexcept {
+  ++line_->wait;
+  line_->timer.cancel();
+  line_->wire.close();
+}
+
+void Conversation::arm() {
+  line_->late = false;
+  line_->timer.expires_after(patience_);
+  line_->timer.async_wait([weak = std::weak_ptr(line_), wait = ++line_->wait](net::ErrorCode ec) {
+    const auto line = weak.lock();
+    if (ec || !line || line->wait != wait) return;
+    line->late = true;
+    line->wire.cancel();
+  });
+}
+
+net::ErrorCode Conversation::disarm(net::ErrorCode ec) {
+  ++line_->wait;
+  line_->timer.cancel();
+  if (!ec || ec == StoreError::BadReply) return ec;
+  if (line_->late) {
+    why_ = "no answer within " + base::to_string(patience_) +
+           (line_->wire.is_shaking() ? " to TLS; is it a port without?" : "");
+    return StoreError::Timeout;
+  }
+  why_ = line_->wire.why();
+  return StoreError::ConnectionLost;
+}
+
+net::Awaitable<net::ErrorCode> Conversation::open(const base::Endpoint& address) {
+  close();
+  reader_.reset();
+  arm();
+  const net::ErrorCode ec = co_await line_->wire.open(address, patience_);
+  co_return disarm(ec);
+}
+
+net::Awaitable<net::ErrorCode> Conversation::ask(std::string_view command) {
+  net::ErrorCode ec = co_await say(command);
+  if (!ec) ec = co_await hear();
+  co_return ec;
+}
+
+net::Awaitable<net::ErrorCode> Conversation::say(std::string_view bytes) {
+  arm();
+  const net::ErrorCode ec = co_await line_->wire.write(bytes);
+  co_return disarm(ec);
+}
+
+net::Awaitable<net::ErrorCode> Conversation::hear() {
+  arm();
+  const net::ErrorCode ec = co_await read_reply();
+  co_return disarm(ec);
+}
+
+net::Awaitable<net::ErrorCode> Conversation::read_reply() {
+  for (;;) {
+    const auto next = reader_.next();
+    if (next == ReplyReader::Next::Ready) co_return net::ErrorCode();
+    if (next == ReplyReader::Next::Malformed) {
+      why_ = "what answers is not a Redis";
+      co_return StoreError::BadReply;
+    }
+    net::ErrorCode ec;
+    const std::size_t n = co_await line_->wire.read_some(input_.data(), input_.size(), ec);
+    if (ec) co_return ec;
+    reader_.feed({input_.data(), n});
+  }
+}
+
+}  // namespace weir::redis

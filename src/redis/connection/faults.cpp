@@ -1,0 +1,52 @@
+#include "redis/connection/faults.hpp"
+
+#include "weir/limit/limiter.hpp"
+
+#include <algorithm>
+
+namespace weir::redis {
+
+namespace {
+
+constexpr std::chrono::seconds kPause{10};
+
+bool is_within(Faults::Kinds some, Faults::Kinds all) noexcept {
+  return (some & all) == some;
+}
+
+}  // namespace
+
+Faults::Kinds Faults::kinds_of(std::span<const limit::Charge> lines) noexcept {
+  Kinds kinds = 0;
+  for (const auto& line : lines) kinds |= Kinds{1} << line.limiter->index();
+  return kinds;
+}
+
+std::string Faults::names_of(std::span<const limit::Charge> lines) {
+  std::string names;
+  Kinds named = 0;
+  for (const auto& line : lines) {
+    const Kinds kind = kinds_of({&line, 1});
+    if (!is_within(kind, named))
+      names.append(named == 0 ? "" : ", ").append(limit::algorithm_name(*line.limiter));
+    named |= kind;
+  }
+  return names;
+}
+
+// Of a call that asks for more than one that was said to fail, it is known.
+bool Faults::note(Kinds kinds, Time now) {
+  const bool known =
+      std::any_of(said_.begin(), said_.end(), [&](Kinds said) { return is_within(said, kinds); });
+  if (known || now < next_) return false;
+  std::erase_if(said_, [&](Kinds said) { return is_within(kinds, said); });
+  said_.push_back(kinds);
+  next_ = now + kPause;
+  return true;
+}
+
+void Faults::went_well(Kinds kinds) noexcept {
+  std::erase_if(said_, [&](Kinds said) { return is_within(said, kinds); });
+}
+
+}  // namespace weir::redis

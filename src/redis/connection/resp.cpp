@@ -1,0 +1,129 @@
+#include "redis/connection/resp.hpp"
+
+#include <new>
+
+#include <hiredis/read.h>
+
+namespace weir::redis {
+
+namespace {
+
+// A reply of ours has some 70 numbers; the longest that is not ours is an error's text.
+constexpr std::size_t kMaxUnread = 1 << 20;
+constexpr std::size_t kMaxNumbers = 4096;
+constexpr std::size_t kMaxWords = 1024;
+constexpr std::size_t kMaxReply = 1 << 20;
+constexpr std::size_t kElement = 16;  // octets that an element without any is counted as
+constexpr int kMaxDepth = 8;
+
+bool is_too_deep(const redisReadTask* task) noexcept {
+  int depth = 0;
+  for (; task != nullptr && depth <= kMaxDepth; task = task->parent) ++depth;
+  return depth > kMaxDepth;
+}
+
+}  // namespace
+
+// hiredis calls these as it recognises objects. They write into the reader's one Reply; the "object" that
+// hiredis passes around is that Reply's address, only told apart from null.
+struct ReplyBuilder {
+  static Reply& reply_of(const redisReadTask* task) {
+    return static_cast<ReplyReader*>(task->privdata)->reply_;
+  }
+  // hiredis takes null for want of memory, and fails.
+  static bool takes(const redisReadTask* task, std::size_t octets) {
+    return static_cast<ReplyReader*>(task->privdata)->takes(octets);
+  }
+
+  static void* text(const redisReadTask* task, char* bytes, std::size_t size) {
+    if (!takes(task, size)) return nullptr;
+    Reply& reply = reply_of(task);
+    if (task->parent != nullptr) {
+      reply.kind = Reply::Kind::Other;
+      if (reply.words.size() < kMaxWords) reply.words.emplace_back(bytes, size);
+      return &reply;
+    }
+    reply.kind = task->type == REDIS_REPLY_ERROR    ? Reply::Kind::Error
+                 : task->type == REDIS_REPLY_STATUS ? Reply::Kind::Status
+                                                    : Reply::Kind::Text;
+    reply.text.assign(bytes, size);
+    return &reply;
+  }
+
+  static void* array(const redisReadTask* task, int) {
+    if (!takes(task, 0) || is_too_deep(task)) return nullptr;
+    Reply& reply = reply_of(task);
+    reply.kind = task->parent == nullptr ? Reply::Kind::Numbers : Reply::Kind::Other;
+    return &reply;
+  }
+
+  static void* number(const redisReadTask* task, long long value) {
+    if (!takes(task, 0)) return nullptr;
+    Reply& reply = reply_of(task);
+    if (task->parent == nullptr) reply.kind = Reply::Kind::Number;
+    if (reply.numbers.size() < kMaxNumbers)
+      reply.numbers.push_back(value);
+    else
+      reply.kind = Reply::Kind::Other;
+    return &reply;
+  }
+
+  static void* nil(const redisReadTask* task) {
+    if (!takes(task, 0)) return nullptr;
+    Reply& reply = reply_of(task);
+    reply.kind = task->parent == nullptr ? Reply::Kind::Nil : Reply::Kind::Other;
+    return &reply;
+  }
+
+  static void release(void*) {}
+
+  static const redisReplyObjectFunctions kFunctions;
+};
+
+const redisReplyObjectFunctions ReplyBuilder::kFunctions{text, array, number, nil, release};
+
+void ReplyReader::Free::operator()(void* reader) const noexcept {
+  redisReaderFree(static_cast<redisReader*>(reader));
+}
+
+ReplyReader::ReplyReader() {
+  reset();
+}
+ReplyReader::~ReplyReader() = default;
+
+void ReplyReader::reset() {
+  // hiredis only reads the table; its signature does not say so.
+  redisReader* reader =
+      redisReaderCreateWithFunctions(const_cast<redisReplyObjectFunctions*>(&ReplyBuilder::kFunctions));
+  if (reader == nullptr) throw std::bad_alloc();
+  reader->privdata = this;
+  reader_.reset(reader);
+  size_ = 0;
+  reply_.numbers.clear();
+  reply_.words.clear();
+}
+
+bool ReplyReader::takes(std::size_t octets) noexcept {
+  size_ += octets + kElement;
+  return size_ <= kMaxReply;
+}
+
+void ReplyReader::feed(std::string_view bytes) {
+  // Its only failure is want of memory, which it remembers and next() reports.
+  redisReaderFeed(static_cast<redisReader*>(reader_.get()), bytes.data(), bytes.size());
+}
+
+ReplyReader::Next ReplyReader::next() {
+  auto* reader = static_cast<redisReader*>(reader_.get());
+  if (reader->ridx == -1) {  // between replies, not within one
+    size_ = 0;
+    reply_.numbers.clear();
+    reply_.words.clear();
+  }
+  void* object = nullptr;
+  if (redisReaderGetReply(reader, &object) != REDIS_OK) return Next::Malformed;
+  if (object != nullptr) return Next::Ready;
+  return reader->len - reader->pos > kMaxUnread ? Next::Malformed : Next::Incomplete;
+}
+
+}  // namespace weir::redis

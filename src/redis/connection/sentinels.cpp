@@ -1,0 +1,212 @@
+#include "redis/connection/sentinels.hpp"
+
+#include "redis/connection/classify.hpp"
+#include "redis/connection/command.hpp"
+#include "redis/connection/greeting.hpp"
+
+#include "weir/redis/error.hpp"
+
+#include <charconv>
+#include <new>
+#include <utility>
+
+namespace weir::redis {
+
+namespace {
+
+namespace asio = net::asio;
+using namespace std::chrono_literals;
+
+// A Sentinel that says nothing for so long is asked whether it is there, and left where it is not.
+constexpr base::Duration kSilence = 2s;
+constexpr base::Duration kPause = 300ms;  // after all Sentinels have failed
+
+std::optional<base::Endpoint> endpoint_of(std::string_view host, std::string_view port) {
+  base::Endpoint endpoint{std::string(host), 0, ""};
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
+  if (error != std::errc{} || end != port.data() + port.size() || endpoint.port == 0 || host.empty())
+    return std::nullopt;
+  return endpoint;
+}
+
+// Takes the first word off `text`.
+std::string_view take_word(std::string_view& text) {
+  const auto word = text.substr(0, text.find(' '));
+  text.remove_prefix(std::min(text.size(), word.size() + 1));
+  return word;
+}
+
+bool is_refusal(const Reply& reply) noexcept {
+  return reply.kind == Reply::Kind::Error;
+}
+
+}  // namespace
+
+std::optional<base::Endpoint> master_in(const Reply& reply) {
+  if (reply.kind != Reply::Kind::Other || reply.words.size() != 2) return std::nullopt;
+  return endpoint_of(reply.words[0], reply.words[1]);
+}
+
+// "NAME OLD-ADDRESS OLD-PORT NEW-ADDRESS NEW-PORT"
+std::optional<base::Endpoint> switched_to(const Reply& reply, std::string_view master) {
+  if (reply.words.size() != 3 || reply.words[0] != "message" || reply.words[1] != "+switch-master")
+    return std::nullopt;
+  std::string_view text = reply.words[2];
+  if (take_word(text) != master) return std::nullopt;
+  take_word(text);
+  take_word(text);
+  const auto host = take_word(text);
+  return endpoint_of(host, text);
+}
+
+Sentinels::Sentinels(net::Executor executor, const SentinelSettings& settings, base::Duration patience,
+                     const std::shared_ptr<TlsClient>& tls)
+    : settings_(settings),
+      patience_(patience),
+      asked_(executor, patience, tls),
+      heard_(executor, kSilence, tls),
+      pause_(executor) {
+  Greeting greeting;
+  say_who(greeting, settings_.user, settings_.password);
+  hello_ = std::move(greeting.bytes);
+  append_command(question_, {"SENTINEL", "get-master-addr-by-name", settings_.master});
+}
+
+net::Awaitable<net::ErrorCode> Sentinels::locate(base::Endpoint& master) {
+  net::ErrorCode ec = StoreError::Away;
+  cancelled_ = stopped_;
+  for (std::size_t i = 0; i < settings_.addresses.size() && !cancelled_; ++i) {
+    const std::size_t index = (first_ + i) % settings_.addresses.size();
+    ec = co_await ask_one(settings_.addresses[index], master);
+    if (ec) continue;
+    first_ = index;
+    located_ = master;
+    on_its_word_ = true;
+    break;
+  }
+  asked_.close();
+  co_return ec;
+}
+
+void Sentinels::believe() noexcept {
+  on_its_word_ = false;
+  if (last_heard_.port != 0 && last_heard_ != located_) heard_.close();
+}
+
+void Sentinels::doubt() noexcept {
+  if (std::exchange(on_its_word_, false)) first_ = (first_ + 1) % settings_.addresses.size();
+}
+
+net::Awaitable<net::ErrorCode> Sentinels::greet(Conversation& with, const base::Endpoint& sentinel) {
+  net::ErrorCode ec = co_await with.open(sentinel);
+  if (ec || hello_.empty()) co_return ec;
+  ec = co_await with.ask(hello_);
+  if (!ec && is_refusal(with.reply())) ec = StoreError::NotAllowed;
+  co_return ec;
+}
+
+net::Awaitable<net::ErrorCode> Sentinels::ask_one(const base::Endpoint& sentinel, base::Endpoint& master) {
+  net::ErrorCode ec = co_await greet(asked_, sentinel);
+  if (!ec) ec = co_await asked_.ask(question_);
+  const std::string who = "sentinel " + sentinel.to_string();
+  if (ec == StoreError::NotAllowed || (!ec && is_refusal(asked_.reply()))) {
+    why_ = who + ": " + readable(asked_.reply().text);
+    co_return StoreError::NotAllowed;
+  }
+  if (ec) {
+    why_ = who + ": " + asked_.why();
+    co_return StoreError::Away;
+  }
+  auto found = master_in(asked_.reply());
+  if (!found) {
+    why_ = who + " knows no master called " + settings_.master;
+    co_return StoreError::Away;
+  }
+  master = *std::move(found);
+  co_return ec;
+}
+
+void Sentinels::follow(std::function<void()> moved, std::function<void(std::exception_ptr)> ended) {
+  moved_ = std::move(moved);
+  const auto executor = pause_.get_executor();
+  asio::co_spawn(executor, watch(shared_from_this()), std::move(ended));
+}
+
+void Sentinels::cancel() noexcept {
+  cancelled_ = true;
+  asked_.close();
+}
+
+void Sentinels::stop() noexcept {
+  stopped_ = true;
+  cancel();
+  heard_.close();
+  pause_.cancel();
+}
+
+net::Awaitable<void> Sentinels::watch(std::shared_ptr<Sentinels> self) {
+  Sentinels& sentinels = *self;
+  while (!sentinels.stopped_) {
+    const auto& addresses = sentinels.settings_.addresses;
+    const std::size_t first = sentinels.first_;
+    for (std::size_t i = 0; i < addresses.size() && sentinels.first_ == first && !sentinels.stopped_; ++i) {
+      sentinels.listened_ = (first + i) % addresses.size();
+      try {
+        const net::ErrorCode ec = co_await sentinels.listen(addresses[sentinels.listened_]);
+        (void)ec;                        // the next one, then; that none knows, locate() says
+      } catch (const std::bad_alloc&) {  // likewise
+      }
+    }
+    if (sentinels.stopped_) break;
+    sentinels.pause_.expires_after(kPause);
+    net::ErrorCode ignored;
+    co_await sentinels.pause_.async_wait(net::into(ignored));
+  }
+}
+
+// Until the connection ends, and why it did.
+net::Awaitable<net::ErrorCode> Sentinels::listen(const base::Endpoint& sentinel) {
+  std::string ping;
+  append_command(ping, {"PING"});
+  last_heard_ = {};
+  net::ErrorCode ec = co_await greet(heard_, sentinel);
+  if (!ec) ec = co_await subscribe();
+  bool pinged = false;
+  while (!stopped_ && (!ec || ec == StoreError::Timeout)) {
+    if (ec && std::exchange(pinged, true)) break;
+    if (ec) {
+      ec = co_await heard_.say(ping);
+    } else {
+      pinged = false;
+      if (const auto master = switched_to(heard_.reply(), settings_.master)) hear(*master);
+    }
+    if (!ec) ec = co_await heard_.hear();
+  }
+  heard_.close();
+  co_return ec;
+}
+
+// The question goes in one write with the subscription, so that no switch comes between the two.
+net::Awaitable<net::ErrorCode> Sentinels::subscribe() {
+  std::string both = question_;
+  append_command(both, {"SUBSCRIBE", "+switch-master"});
+  net::ErrorCode ec = co_await heard_.ask(both);
+  if (ec) co_return ec;
+  const auto master = master_in(heard_.reply());
+  if (!master) co_return StoreError::Away;
+  hear(*master);
+  ec = co_await heard_.hear();
+  if (!ec && is_refusal(heard_.reply())) ec = StoreError::NotAllowed;
+  co_return ec;
+}
+
+// Whoever says otherwise is asked next.
+void Sentinels::hear(const base::Endpoint& master) {
+  last_heard_ = master;
+  if (stopped_ || master == located_ || located_.port == 0) return;
+  first_ = listened_;
+  on_its_word_ = false;
+  moved_();
+}
+
+}  // namespace weir::redis

@@ -1,0 +1,345 @@
+// The session's connection: dialling, signing in, serving, falling and trying again.
+#include "redis/connection/session.hpp"
+
+#include "redis/cluster/cluster.hpp"
+#include "redis/connection/classify.hpp"
+#include "redis/connection/greeting.hpp"
+#include "redis/connection/run_ended.hpp"
+
+#include "weir/base/units.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+
+namespace weir::redis {
+
+namespace {
+
+namespace asio = net::asio;
+
+std::shared_ptr<TlsClient> tls_of(const RedisSettings& settings) {
+  return settings.tls ? std::make_shared<TlsClient>(*settings.tls) : nullptr;
+}
+
+// To connect, sign in and load the scripts: of a Redis that is far away each trip takes its time.
+base::Duration time_to_open(const RedisSettings& settings, const StoreTuning& tuning) noexcept {
+  constexpr base::Duration kMost = std::chrono::seconds(2);
+  return std::max(tuning.open_timeout, std::min(8 * settings.timeout, kMost));
+}
+
+}  // namespace
+
+Store::Session::Session(net::Executor executor, const RedisSettings& settings, StoreLog log,
+                        const StoreTuning& tuning, LastRefunds* refunds, Common* common)
+    : executor_(executor),
+      settings_(settings),
+      log_(std::move(log)),
+      tuning_(tuning),
+      common_(common),
+      stats_(common != nullptr ? common->stats : own_stats_),
+      tls_(tls_of(settings)),
+      wire_(executor, tls_),
+      pause_timer_(executor),
+      refunds_(refunds != nullptr ? *refunds : own_refunds_),
+      own_denied_(common != nullptr ? nullptr : std::make_unique<DenyCache>(refunds_)),
+      denied_(common != nullptr ? common->denied : *own_denied_),
+      pipeline_(tuning.max_pending, patience_of(settings), settings.timeout),
+      deadline_timer_(executor),
+      own_holding_(common != nullptr ? nullptr
+                                     : std::make_shared<Holding>(executor, settings.lease_time,
+                                                                 static_cast<Teller&>(*this), stats_)),
+      holding_(common != nullptr ? common->holding : *own_holding_) {
+  if (settings_.topology == Topology::Sentinel) {
+    // So that one attempt has time for all of them, and for the master.
+    const auto patience =
+        time_to_open(settings_, tuning) / (static_cast<int>(settings_.sentinel.addresses.size()) + 1);
+    const auto tls = settings_.sentinel.tls ? tls_ : nullptr;
+    sentinels_ = std::make_shared<Sentinels>(executor, settings_.sentinel, patience, tls);
+  } else {
+    address_ = settings_.address;
+  }
+  learn_server_time(std::chrono::time_point_cast<base::Duration>(std::chrono::system_clock::now()));
+}
+
+void Store::Session::start() {
+  if (stopped_) return;
+  asio::co_spawn(executor_, run(shared_from_this()), RunEnded{log_, "the connection's"});
+  if (!sentinels_) return;
+  const auto moved = [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->move_on();
+  };
+  sentinels_->follow(moved, RunEnded{log_, "the Sentinels'"});
+}
+
+void Store::Session::stop() {
+  if (std::exchange(stopped_, true)) return;
+  if (own_holding_) own_holding_->give_up();
+  flush();  // what was given back or settled last
+  state_.store(StoreState::Down, std::memory_order_relaxed);
+  refusal_ = StoreError::Stopped;
+  opening_ = 0;
+  hang_up();
+  if (sentinels_) sentinels_->stop();
+  pause_timer_.cancel();
+  deadline_timer_.cancel();
+  // Not from here: whoever waits may own what is just being destroyed.
+  asio::post(executor_, [waiting = fail_all(StoreError::Stopped)]() mutable {
+    for (const auto caller : waiting) caller.resume();
+  });
+}
+
+net::Awaitable<void> Store::Session::run(std::shared_ptr<Session> self) {
+  Session& session = *self;
+  while (!session.stopped_) {
+    net::ErrorCode ec = asio::error::no_memory;
+    try {
+      ec = co_await session.attend();
+    } catch (const std::bad_alloc&) {  // this connection falls, and another one is tried
+    }
+    if (session.stopped_) break;
+    session.fall(ec);
+    co_await session.pause();
+  }
+}
+
+net::Awaitable<net::ErrorCode> Store::Session::attend() {
+  net::ErrorCode ec = co_await open();
+  if (!ec && !stopped_) {
+    rise();
+    ec = co_await serve();
+  }
+  co_return ec;
+}
+
+net::Awaitable<net::ErrorCode> Store::Session::open() {
+  state_.store(StoreState::Probing, std::memory_order_relaxed);
+  opening_ = ++openings_;
+  bound_opening(time_to_open(settings_, tuning_));
+  reader_.reset();
+  net::ErrorCode ec = co_await reach();
+  if (!ec) ec = co_await sign_in();
+  const bool signed_in = !ec && opening_ != 0;
+  if (signed_in) ec = co_await try_a_charge();
+  if (opening_ == 0) {
+    ec = StoreError::Timeout;
+    last_error_ = signed_in            ? "no answer to a trial within " + base::to_string(settings_.timeout)
+                  : wire_.is_shaking() ? "it does not answer to TLS; is it a port without?"
+                                       : "no answer to the attempt to connect";
+  }
+  opening_ = 0;
+  pause_timer_.cancel();
+  if (sentinels_ && ec) sentinels_->doubt();
+  if (sentinels_ && !ec) sentinels_->believe();
+  co_return ec;
+}
+
+// So long from now on for what is under way.
+void Store::Session::bound_opening(base::Duration length) {
+  pause_timer_.expires_after(length);
+  pause_timer_.async_wait([self = shared_from_this(), attempt = opening_](net::ErrorCode ec) {
+    if (!ec && self->opening_ == attempt) self->give_up_opening();
+  });
+}
+
+void Store::Session::give_up_opening() {
+  opening_ = 0;
+  if (sentinels_) sentinels_->cancel();
+  hang_up();
+}
+
+// Finds out where to connect, and does.
+net::Awaitable<net::ErrorCode> Store::Session::reach() {
+  net::ErrorCode ec;
+  if (sentinels_) ec = co_await sentinels_->locate(address_);
+  if (ec) last_error_ = sentinels_->why();
+  if (ec || opening_ == 0) co_return ec;
+  ec = co_await wire_.open(address_, time_to_open(settings_, tuning_));
+  if (ec) last_error_ = wire_.why();
+  co_return ec;
+}
+
+net::Awaitable<net::ErrorCode> Store::Session::sign_in() {
+  const Greeting greeting = greet(settings_);
+  net::ErrorCode ec = co_await send_greeting(greeting.bytes);
+  if (ec) co_return ec;
+  for (const Step step : greeting.steps) {
+    ec = co_await read_reply();
+    if (ec) co_return ec;
+    const Reply& reply = reader_.reply();
+    const bool forgiven = (step == Step::May || step == Step::Role) && !is_turned_away(reply.text);
+    if (reply.kind == Reply::Kind::Error && !forgiven) {
+      last_error_ = advised(reply.text);
+      co_return classify(reply.text);
+    }
+    if (step == Step::Role && is_no_master(reply)) {
+      last_error_ = "it is a " + readable(reply.words.front()) + ", no master";
+      co_return StoreError::ReadOnly;
+    }
+    if (step == Step::LoadCharge) charge_sha_ = reply.text;
+    if (step == Step::LoadRefund) refund_sha_ = reply.text;
+  }
+  co_return ec;
+}
+
+net::Awaitable<net::ErrorCode> Store::Session::send_greeting(std::string_view bytes) {
+  const net::ErrorCode ec = co_await wire_.write(bytes);
+  if (!ec) co_return ec;
+  const std::string why = wire_.why();
+  const net::ErrorCode unheard = co_await read_reply();  // whoever turns us away says why, and hangs up
+  last_error_ = unheard ? why : readable(reader_.reply().text);
+  co_return StoreError::ConnectionLost;
+}
+
+// It writes, which a replica, a full or a write-protected Redis refuses where it would answer a PING. Of a
+// key that another node keeps by now it is enough that this one says so.
+net::Awaitable<net::ErrorCode> Store::Session::try_a_charge() {
+  const limit::Limiter roomy =
+      limit::TokenBucket::make({1'000'000, std::chrono::seconds(1)}, 1'000'000).value();
+  const limit::Place place = common_ != nullptr ? common_->cluster.place_at(*this) : limit::Place{0};
+  const limit::Charge charge{limit::at_place({}, place), &roomy};
+  const Demand demand{{&charge, 1}};
+  const std::string prefix = settings_.prefix + ":probe";
+  const CallNumber number = holding_.next_number();
+  std::string command;
+  append_charge(command, charge_sha_, {prefix, common_ != nullptr}, {&demand, 1}, {}, number);
+  bound_opening(settings_.timeout);
+  const auto asked = std::chrono::steady_clock::now();
+  net::ErrorCode ec = co_await send_greeting(command);
+  if (!ec) ec = co_await read_reply();
+  if (ec) co_return ec;
+  pipeline_.note_trip(std::chrono::steady_clock::now() - asked);
+  const Reply& reply = reader_.reply();
+  if (reply.kind == Reply::Kind::Error) {
+    if (common_ != nullptr && redirection_in(reply.text, address_)) co_return ec;
+    last_error_ = advised(reply.text);
+    co_return classify(reply.text);
+  }
+  limit::Outcome outcome;
+  base::TimePoint now;
+  if (is_answer_to(number, reply) &&
+      read_outcomes(reply, {&charge, 1}, {&outcome, 1}, now) == Reading::Answer)
+    co_return ec;
+  last_error_ = "an answer that is not our script's";
+  co_return StoreError::BadReply;
+}
+
+net::Awaitable<net::ErrorCode> Store::Session::read_reply() {
+  for (;;) {
+    const auto next = reader_.next();
+    if (next == ReplyReader::Next::Ready) co_return net::ErrorCode();
+    if (next == ReplyReader::Next::Malformed) {
+      last_error_ = "what answers is not a Redis";
+      co_return StoreError::BadReply;
+    }
+    net::ErrorCode ec;
+    const std::size_t n = co_await wire_.read_some(input_.data(), input_.size(), ec);
+    if (ec) {
+      last_error_ = wire_.why();
+      co_return StoreError::ConnectionLost;
+    }
+    reader_.feed({input_.data(), n});
+  }
+}
+
+// Until the connection ends, and why it did.
+net::Awaitable<net::ErrorCode> Store::Session::serve() {
+  for (;;) {
+    // Before the first read too: what was said beyond the greeting's replies must not pass for an answer.
+    if (!handle_replies()) co_return StoreError::BadReply;
+    if (state() != StoreState::Up) co_return refusal_;
+    net::ErrorCode ec;
+    const std::size_t n = co_await wire_.read_some(input_.data(), input_.size(), ec);
+    if (state() != StoreState::Up) co_return refusal_;
+    if (ec) {
+      if (ec != asio::error::operation_aborted)
+        last_error_ = wire_.why();  // else whoever hung up has said why
+      co_return StoreError::ConnectionLost;
+    }
+    reader_.feed({input_.data(), n});
+  }
+}
+
+void Store::Session::rise() {
+  state_.store(StoreState::Up, std::memory_order_relaxed);
+  refusal_ = StoreError::Away;
+  failures_in_row_ = 0;
+  flush_scheduled_ = blocked_ = loading_charge_ = loading_refund_ = false;
+  wire_.keep_to_it();
+  why_down_.set("");
+  faults_.forget();
+  if (common_ == nullptr || tried_ || stats_.connects.load(std::memory_order_relaxed) == 0)
+    count(stats_.connects);
+  tried_ = true;
+  if (complaint_.settle() && log_) log_(LogLevel::Info, name() + " is up");
+  if (common_ != nullptr) common_->cluster.changed(*this);
+  if (own_holding_) own_holding_->renew();  // what is held may have expired, or Redis may have lost it
+  if (!pipeline_.empty()) schedule_flush();
+}
+
+void Store::Session::fall(net::ErrorCode why) {
+  state_.store(StoreState::Down, std::memory_order_relaxed);
+  hang_up();
+  why_down_.set(last_error_);
+  const auto line = name() + " is down: " + why.message() + ", " + last_error_;
+  if (complaint_.raise(line, std::chrono::steady_clock::now()) && log_) {
+    const auto unsaid = complaint_.unsaid();
+    log_(LogLevel::Warning, unsaid == 0 ? line
+                                        : line + "; it was down " + std::to_string(unsaid) +
+                                              " times more since the last of these lines");
+  }
+  denied_.forget_all();
+  tried_ = true;
+  if (common_ != nullptr) common_->cluster.changed(*this);
+  auto waiting = fail_all(StoreError::ConnectionLost);
+  for (const auto caller : waiting) caller.resume();
+}
+
+// Exponential, with full jitter, so that weirs that lost one Redis together do not come back together.
+net::Awaitable<void> Store::Session::pause() {
+  const auto bound =
+      std::min(tuning_.longest_backoff, tuning_.first_backoff * (1U << std::min(attempts_, 20U)));
+  ++attempts_;
+  std::uniform_int_distribution<std::int64_t> jitter(0, bound.count());
+  pause_timer_.expires_after(base::Duration(jitter(random_)));
+  net::ErrorCode ec;
+  if (!stopped_) co_await pause_timer_.async_wait(net::into(ec));
+}
+
+// "redis cache:6379", and for whom it stands.
+std::string Store::Session::name() const {
+  if (common_ != nullptr) return "redis " + address_.to_string() + " of the cluster";
+  if (!sentinels_) return "redis " + address_.to_string();
+  const std::string& master = settings_.sentinel.master;
+  return "redis " + master + (address_.port != 0 ? " at " + address_.to_string() : "");
+}
+
+// The Sentinels say that the master is elsewhere: whatever is under way where it was is left at once.
+void Store::Session::move_on() {
+  if (stopped_) return;
+  attempts_ = 0;
+  if (state() == StoreState::Up) {
+    last_error_ = "the Sentinels have made another one the master";
+    break_off(StoreError::Away);
+  } else if (opening_ != 0) {
+    give_up_opening();
+  } else {
+    pause_timer_.cancel();
+  }
+}
+
+// Of a connection that is up, whoever reads from it: what is under way on it fails, and another one is made.
+void Store::Session::break_off(StoreError refusal) noexcept {
+  refusal_ = refusal;
+  state_.store(StoreState::Down, std::memory_order_relaxed);
+  hang_up();
+}
+
+void Store::Session::hang_up() noexcept {
+  wire_.close();
+}
+
+}  // namespace weir::redis

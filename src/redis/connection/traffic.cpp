@@ -1,0 +1,310 @@
+// What leaves on the session's connection, and until when it is waited for.
+#include "redis/cluster/cluster.hpp"
+#include "redis/connection/classify.hpp"
+#include "redis/connection/command.hpp"
+#include "redis/connection/session.hpp"
+
+#include "weir/base/units.hpp"
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+namespace weir::redis {
+
+namespace {
+
+namespace asio = net::asio;
+using Purpose = Pipeline::Purpose;
+
+// Whose states may move earlier. Of concurrency nothing is kept that could be outdated (DenyCache), and every
+// request that ends lets go of something.
+LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
+  LastRefunds::Groups groups;
+  for (const auto& line : refunds)
+    if (!limit::holds(*line.charge.limiter)) groups.push_back(LastRefunds::group_of(line.charge.key));
+  return groups;
+}
+
+// How many lines a call that was sent may have charged without anybody having heard of it.
+std::size_t unheard_charges(const Pipeline::Entry& entry) noexcept {
+  std::size_t lines = 0;
+  if (entry.purpose != Purpose::Charge || entry.number == 0) return 0;  // of those gathered none was sent
+  for (const auto& bill : entry.bills)
+    if (bill.call == nullptr || !bill.call->looks)
+      for (const auto& line : bill.lines()) lines += line.enforced ? 1U : 0U;
+  return lines;
+}
+
+}  // namespace
+
+net::Task<net::ErrorCode> Store::Session::charge(Charges charges, Outcomes outcomes,
+                                                 base::TimePoint& server_now, limit::LineSet& unasked) {
+  Call call{charges, outcomes};
+  unasked = limit::all_lines(charges.size());
+  const auto refused = begin(call);
+  if (refused) co_return refused;
+  co_await Park{call};
+  // From here on the session itself may be gone: only the call is touched.
+  if (!call.error) server_now = call.server_now;
+  co_return call.error;
+}
+
+net::ErrorCode Store::Session::begin(Call& call) {
+  count(stats_.calls);
+  call.deadline = std::chrono::steady_clock::now() + settings_.timeout;
+  call.permit = holding_.next_permit();
+  const auto refused = enqueue(call);
+  if (refused) count(stats_.failures);
+  return refused;
+}
+
+net::ErrorCode Store::Session::enqueue(Call& call) {
+  if (!takes_bills()) return refusal_;
+  if (pipeline_.full()) return StoreError::Overloaded;
+  // First: where one of these throws, nothing refers to the call yet.
+  schedule_flush();
+  // What another node sent on is due earlier than what is asked here, and amendments have longer.
+  if (!watching_ || call.deadline < deadline_timer_.expiry())
+    watch_until(std::min(call.deadline, pipeline_.next_deadline().value_or(call.deadline)));
+  pipeline_.gather(call);
+  return {};
+}
+
+// Whatever this worker gives back, settles, releases or renews leaves here, at the end of its turn; where
+// bills wait for the first connection, with them.
+void Store::Session::refund(std::span<const Refund> refunds) {
+  count(stats_.refunds, refunds.size());
+  if (!takes_bills()) return count(stats_.refunds_lost, refunds.size());
+  schedule_flush();
+  refunds_.note(groups_of(refunds), std::chrono::steady_clock::now());
+  if (!pipeline_.gather(refunds)) count(stats_.refunds_lost, refunds.size());
+}
+
+void Store::Session::refund_alone(const Refund& line) {
+  if (state() != StoreState::Up || !pipeline_.has_room()) return count(stats_.refunds_lost);
+  schedule_flush();
+  send_refunds({&line, 1});
+}
+
+// In a cluster, where they share a slot that is moving, each line may have to go by itself; and what is
+// renewed may be over by the time at which it has to be told again.
+void Store::Session::send_refunds(std::span<const Refund> refunds) {
+  auto command = std::make_unique<std::string>();
+  const CallNumber number = holding_.next_number();
+  append_refund(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, refunds, number);
+  std::vector<Refund> lines;
+  if ((common_ != nullptr && refunds.size() > 1) || std::any_of(refunds.begin(), refunds.end(), renews))
+    lines.assign(refunds.begin(), refunds.end());
+  tell(std::move(command), {.purpose = Purpose::Refund,
+                            .number = number,
+                            .refunded = groups_of(refunds),
+                            .lines = std::move(lines),
+                            .amended = refunds.size()});
+}
+
+bool Store::Session::forget(const limit::Charge& charge) {
+  count(stats_.refunds);
+  if (state() != StoreState::Up || !pipeline_.has_room()) {
+    count(stats_.refunds_lost);
+    return false;
+  }
+  auto command = std::make_unique<std::string>();
+  const CallNumber number = holding_.next_number();
+  append_reset(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, charge.key, number);
+  schedule_flush();
+  tell(std::move(command), {.purpose = Purpose::Refund,
+                            .number = number,
+                            .refunded = {LastRefunds::group_of(charge.key)},
+                            .amended = 1});
+  return true;
+}
+
+void Store::Session::tell(std::unique_ptr<std::string> command, Pipeline::Entry entry) {
+  const auto now = std::chrono::steady_clock::now();
+  pipeline_.output().append(*command);
+  refunds_.note(entry.refunded, now);
+  entry.command = std::move(command);
+  pipeline_.push(std::move(entry), now);
+}
+
+// Whatever else this turn of the loop asks leaves in the same write, and bills share calls.
+void Store::Session::schedule_flush() {
+  if (flush_scheduled_) return;
+  asio::post(executor_, [self = shared_from_this()] { self->flush(); });
+  flush_scheduled_ = true;
+}
+
+// What is given back first, so that what this turn asks finds it. What finds no room among the commands
+// without an answer stays for the next turn, until its deadline. A store that stops charges nobody whom it
+// tells so. Bills that await company leave with the next reply; in a cluster few could share a call.
+void Store::Session::pack() {
+  const auto now = std::chrono::steady_clock::now();
+  const bool by_slot = common_ != nullptr;
+  if (by_slot) pipeline_.order_by_slot();
+  pipeline_.send_refunds([this](std::span<const Refund> lines) { send_refunds(lines); }, by_slot, stopped_);
+  while (!stopped_ && (by_slot || !pipeline_.awaits_company(now)) && pipeline_.has_room(by_slot ? 2 : 1)) {
+    auto bills = pipeline_.take_group();
+    if (bills.empty()) return;
+    if (bills.front().call->asking) announce_asking(now);
+    std::array<Demand, kMostBills> demands;
+    for (std::size_t i = 0; i < bills.size(); ++i)
+      demands[i] = {bills[i].lines(), holding_.of(bills[i].permit), bills[i].call->looks};
+    const CallNumber number = holding_.next_number();
+    append_charge(pipeline_.output(), charge_sha_, {settings_.prefix, common_ != nullptr},
+                  std::span(demands).first(bills.size()), server_time(now), number);
+    pipeline_.push({.purpose = Purpose::Charge, .number = number, .bills = std::move(bills)}, now);
+  }
+}
+
+void Store::Session::flush() {
+  flush_scheduled_ = false;
+  if (state() != StoreState::Up || blocked_) return;
+  pack();
+  if (!watching_) watch_deadlines();  // amendments alone have left
+  net::ErrorCode ec;
+  count(stats_.writes, wire_.send(pipeline_.output(), ec));
+  if (ec == asio::error::would_block) return wait_for_room();
+  if (!ec) return;
+  last_error_ = wire_.why();
+  hang_up();
+}
+
+void Store::Session::wait_for_room() {
+  blocked_ = true;
+  wire_.wait_for_room([self = shared_from_this()](net::ErrorCode ec) {
+    if (ec) return;  // the connection has ended
+    self->blocked_ = false;
+    self->flush();
+  });
+}
+
+// One timer for all calls and commands: set for the earliest deadline of the moment, and left alone while
+// that moves later.
+void Store::Session::watch_deadlines() {
+  const auto next = pipeline_.next_deadline();
+  watching_ = false;
+  if (next && !stopped_) watch_until(*next);
+}
+
+void Store::Session::watch_until(Pipeline::Time deadline) {
+  watching_ = false;
+  deadline_timer_.expires_at(deadline);
+  deadline_timer_.async_wait([self = shared_from_this()](net::ErrorCode ec) {
+    if (!ec) self->expire();
+  });
+  watching_ = true;
+}
+
+// A connection that takes everything and answers nothing is given up before what is held through it has
+// expired.
+void Store::Session::expire() {
+  const auto now = std::chrono::steady_clock::now();
+  std::vector<Call*> expired;
+  try {
+    expired = pipeline_.take_expired(now);
+  } catch (const std::bad_alloc&) {  // all of them are answered with the connection's end
+    watching_ = false;
+    return break_off(StoreError::Overloaded);
+  }
+  if (state() == StoreState::Up && pipeline_.is_overdue(now)) {
+    last_error_ = "no answer to a command within " + base::to_readable(patience_of(settings_));
+    break_off(StoreError::Away);
+  }
+  watch_deadlines();
+  for (Call* call : expired) {
+    count(stats_.timeouts);
+    note_failure(StoreError::Timeout, call->deadline - settings_.timeout);
+    finish(*call, StoreError::Timeout);
+  }
+}
+
+// Once for each bill, within the deadline it had.
+bool Store::Session::ask_again(Call& call) {
+  if (state() != StoreState::Up || std::exchange(call.resent, true)) return false;
+  schedule_flush();  // first: where that throws, the call is not there
+  pipeline_.gather(call);
+  return true;
+}
+
+void Store::Session::announce_asking(Pipeline::Time now) {
+  append_command(pipeline_.output(), {"ASKING"});
+  pipeline_.push({.purpose = Purpose::Asking}, now);
+}
+
+bool Store::Session::send(Pipeline::Entry& entry, bool asking) {
+  if (!takes_bills() || !pipeline_.has_room(2)) return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (asking) announce_asking(now);
+  pipeline_.output().append(*entry.command);
+  pipeline_.push(std::move(entry), now);
+  schedule_flush();
+  return true;
+}
+
+// In a cluster its keys may have moved meanwhile.
+void Store::Session::refund_anywhere(std::span<const Refund> refunds) {
+  if (common_ != nullptr) return common_->cluster.refund(refunds);
+  refund(refunds);
+}
+
+// Of a command that nothing came of: what has been given back since must not be entered again behind that.
+void Store::Session::drop_outlived(Pipeline::Entry& entry) {
+  if (std::erase_if(entry.lines, [&](const Refund& line) { return holding_.is_outlived(line); }) == 0) return;
+  entry.amended = entry.lines.size();
+  entry.command->clear();
+  if (!entry.lines.empty())
+    append_refund(*entry.command, refund_sha_, {settings_.prefix, common_ != nullptr}, entry.lines,
+                  entry.number);
+}
+
+// Once for each.
+bool Store::Session::send_again(Pipeline::Entry& entry) {
+  if (std::exchange(entry.resent, true) || !pipeline_.has_room()) return false;
+  pipeline_.output().append(*entry.command);
+  pipeline_.push(std::move(entry), std::chrono::steady_clock::now());
+  schedule_flush();
+  return true;
+}
+
+base::TimePoint Store::Session::server_time(Pipeline::Time now) const noexcept {
+  return base::TimePoint(std::chrono::duration_cast<base::Duration>(now.time_since_epoch()) + server_ahead_);
+}
+
+void Store::Session::learn_server_time(base::TimePoint server_now) noexcept {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  server_ahead_ = server_now.time_since_epoch() - std::chrono::duration_cast<base::Duration>(now);
+}
+
+void Store::Session::load_again(Purpose purpose) {
+  const bool charge = purpose == Purpose::LoadCharge;
+  if (!pipeline_.has_room() || std::exchange(charge ? loading_charge_ : loading_refund_, true)) return;
+  append_command(pipeline_.output(), {"SCRIPT", "LOAD", charge ? charge_script() : refund_script()});
+  pipeline_.push({.purpose = purpose, .command = {}}, std::chrono::steady_clock::now());
+  schedule_flush();  // also where nobody asks again
+  count(stats_.script_loads);
+}
+
+// Hands out how to resume whoever waits, so that the caller chooses when.
+std::vector<std::coroutine_handle<>> Store::Session::fail_all(StoreError error) {
+  std::vector<std::coroutine_handle<>> waiting;
+  for (auto& entry : pipeline_.take_all()) {
+    if (entry.purpose == Purpose::Refund) {
+      count(stats_.refunds_lost, entry.amended);
+      refunds_.note(entry.refunded, std::chrono::steady_clock::now());  // it may have been carried out
+    }
+    count(stats_.refunds_lost, unheard_charges(entry));
+    for (const auto& bill : entry.bills) {
+      if (bill.call == nullptr) continue;
+      if (bill.call->waiting == nullptr) count(stats_.failures);
+      bill.call->error = error;
+      if (bill.call->ends_wait()) waiting.push_back(bill.call->caller);
+    }
+  }
+  return waiting;
+}
+
+}  // namespace weir::redis

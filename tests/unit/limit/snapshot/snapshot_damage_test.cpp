@@ -1,0 +1,140 @@
+// Snapshots whose digest is right and which say what no table can have meant: each is told, and none is
+// taken at its word.
+#include "limit/snapshot/snapshot_words.hpp"
+#include "unit/limit/snapshot/snapshots.hpp"
+#include "unit/limit/traffic.hpp"
+
+#include "weir/limit/snapshot.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weir::limit {
+namespace {
+
+using Words = std::vector<std::uint64_t>;
+
+constexpr std::uint64_t kMark = 1'700'000'000'000'000, kKey = 16, kEntries = 19, kVariant = 7, kNumbers = 8;
+
+// A snapshot of one rule and one key, word by word.
+class SnapshotDamage : public testing::Test {
+ protected:
+  static Words head() {
+    return {kSnapshotMagic,
+            kSnapshotVersion,
+            kMark,
+            kMark,
+            1,
+            2,
+            1,  // saved at by both clocks, names, one rule
+            1,
+            'r',
+            0,  // its name, no limiter
+            1,
+            kVariant,
+            kNumbers,
+            0,
+            0,   // one variant, its ledger, none of the limiters
+            0};  // no shared cell
+  }
+  static Words of(const Limiter& limiter) {
+    auto words = head();
+    words.insert(words.end(), {kMark << kDrainedAt, 3, 4});
+    const auto cell = step(limiter, {}, kStart, 1).next;
+    words.insert(words.end(), {cell.words[0], cell.words[1]});
+    return words;
+  }
+  static Words of_log(const std::vector<LogEntry>& entries) {
+    auto words = head();
+    words.insert(words.end(), {kMark << kDrainedAt | kIsLog, 3, 4, entries.size()});
+    for (const auto& [mark, cost] : entries) words.insert(words.end(), {mark, cost});
+    return words;
+  }
+  // What is said of it, with its end and digest; empty: it can be read.
+  static std::string told(const Words& words, const Limiter& limiter, std::uint64_t keys = 1) {
+    std::string bytes;
+    const ByteSink sink = [&](std::string_view more) { bytes += more; };
+    WordWriter out(sink);
+    for (const auto word : words) out.put(word);
+    out.put(kSnapshotEnd);
+    out.put(keys);
+    out.finish();
+    const SavedRule rule{.name = "r", .variants = {{kVariant, kNumbers}}, .limiters = {&limiter}};
+    const auto checked = check_snapshot(source_of(bytes), {&rule, 1});
+    return checked ? "" : checked.error().message;
+  }
+  [[nodiscard]] std::string told_of_daily(std::size_t at, std::uint64_t word) const {
+    auto words = of(daily_);
+    words.at(at) = word;
+    return told(words, daily_);
+  }
+
+  const Limiter daily_ = FixedWindow::make({5, 24h}).value();
+  const Limiter exact_ = SlidingLog::make({5, 24h}).value();
+  const Limiter buckets_ = SlidingLog::make({5, 24h}, 10).value();
+};
+
+TEST_F(SnapshotDamage, WhatIsRightIsRead) {
+  EXPECT_EQ(told(of(daily_), daily_), "");
+  EXPECT_EQ(told(of_log({{kMark, 1}}), exact_), "");
+  EXPECT_EQ(told(of_log({{kMark, 1}}), buckets_), "");
+}
+
+TEST_F(SnapshotDamage, TimesAndRulesThatThereAreNot) {
+  EXPECT_EQ(told_of_daily(2, kLatest), "");
+  EXPECT_EQ(told_of_daily(2, kLatest + 1), "is damaged: it is from no time");
+  EXPECT_EQ(told_of_daily(3, kLatest), "");
+  EXPECT_EQ(told_of_daily(3, kLatest + 1), "is damaged: it is from no time");
+  EXPECT_EQ(told_of_daily(kKey, kLatest << kDrainedAt), "");
+  EXPECT_EQ(told_of_daily(kKey, (kLatest + 1) << kDrainedAt), "is damaged: a key is of no rule or time");
+  EXPECT_EQ(told_of_daily(kKey, kMark << kDrainedAt | 1), "is damaged: a key is of no rule or time");
+  auto words = head();
+  words.back() = 1;
+  words.insert(words.end(), {1, kVariant, 0, 0, 0, 0});
+  EXPECT_EQ(told(words, daily_, 0), "is damaged: it names a rule that it lacks");
+}
+
+TEST_F(SnapshotDamage, CountsBeyondTheirBounds) {
+  EXPECT_EQ(told_of_daily(6, kMaxRules + 1), "is damaged: it has too many rules");
+  EXPECT_EQ(told_of_daily(7, kLongestRuleName + 1), "is damaged: it has too many letters in a name");
+  EXPECT_EQ(told_of_daily(9, kMostLimiters + 1), "is damaged: it has too many limiters of a rule");
+  EXPECT_EQ(told_of_daily(10, kMostVariants + 1), "is damaged: it has too many variants of a rule");
+  EXPECT_EQ(told_of_daily(14, 1), "is damaged: it has too many limiters of a variant");
+  EXPECT_EQ(told_of_daily(15, kMostSharedCells + 1), "is damaged: it has too many shared cells");
+  auto words = of_log({{kMark, 1}});
+  words.at(kEntries) = SlidingLog::kMostExact + 1;
+  EXPECT_EQ(told(words, exact_), "is damaged: it has too many entries in a log");
+}
+
+TEST_F(SnapshotDamage, AnotherNumberOfKeysThanItSays) {
+  const auto wrong = "is damaged: it has another number of keys than it says";
+  EXPECT_EQ(told(of(daily_), daily_, 0), wrong);
+  EXPECT_EQ(told(of(daily_), daily_, 2), wrong);
+  EXPECT_EQ(told(head(), daily_, 1), wrong);
+  EXPECT_EQ(told(head(), daily_, 0), "");
+}
+
+// Ages are kept in as many bits as the cost of an entry leaves: more would read as another age.
+TEST_F(SnapshotDamage, LogsThatNoTableCanKeep) {
+  const auto wrong = "is damaged: a log is out of order";
+  EXPECT_EQ(told(of_log({}), exact_), "is damaged: a log is empty");
+  EXPECT_EQ(told(of_log({{kMark, 1}, {kMark + 1, 1}}), exact_), "");
+  EXPECT_EQ(told(of_log({{kMark, 1}, {kMark, 1}}), exact_), wrong);
+  EXPECT_EQ(told(of_log({{kMark, 1}, {kMark - 1, 1}}), exact_), wrong);
+  EXPECT_EQ(told(of_log({{kMark, 0}}), exact_), wrong);
+  for (const auto& [limiter, bits] : {std::pair(&exact_, 14U), std::pair(&buckets_, 32U)}) {
+    const Cost most = (Cost{1} << bits) - 1;
+    const auto youngest = std::uint64_t{1} << (64 - bits);
+    EXPECT_EQ(told(of_log({{kMark, most}}), *limiter), "");
+    EXPECT_EQ(told(of_log({{kMark, most + 1}}), *limiter), wrong);
+    EXPECT_EQ(told(of_log({{1, 1}, {youngest, 1}}), *limiter), "");
+    EXPECT_EQ(told(of_log({{1, 1}, {2, 1}, {youngest + 1, 1}}), *limiter), wrong);
+  }
+  const Cost half = SlidingLog::kMostTotal / 2;
+  EXPECT_EQ(told(of_log({{1, half}, {2, half + 1}}), buckets_), "");
+  EXPECT_EQ(told(of_log({{1, half}, {2, half + 2}}), buckets_), wrong);
+}
+
+}  // namespace
+}  // namespace weir::limit

@@ -1,0 +1,154 @@
+// What a snapshot keeps, on its way to another clock.
+#include "limit/snapshot/time_shift.hpp"
+
+#include "unit/limit/random_case.hpp"
+#include "unit/limit/snapshot/snapshots.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::limit {
+namespace {
+
+using namespace std::chrono_literals;
+
+SavedKey saved_key(const Limiter& limiter, const Cell& cell) {
+  return {.key = {}, .rule = 0, .drained_at = drained_at(limiter, cell), .cell = cell};
+}
+
+SavedRule rule_with(std::initializer_list<const Limiter*> limiters) {
+  return {.name = "r", .variants = {}, .limiters = limiters};
+}
+
+// Of windows and buckets of marks the new clock has others; what has been spent stays spent.
+TEST(TimeShift, KeepsWhatRemainsAndForHowLong) {
+  const auto seed = new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Dice dice(seed);
+  for (int i = 0; i < 3'000; ++i) {
+    const auto made = dice.limiter();
+    const bool aligned =
+        made.algorithm >= Algorithm::FixedWindow && made.algorithm <= Algorithm::BucketedWindow;
+    auto now = TimePoint(1'700'000'000s);
+    Cell cell{};
+    for (int step_number = 0; step_number < 4; ++step_number) {
+      cell = step(made.limiter, cell, now, std::min<Cost>(dice.cost(made), kMaxCost)).next;
+      now += std::min<Duration>(dice.pause(made), 24h * 365);
+    }
+    if (drained_at(made.limiter, cell) <= now) continue;
+    const auto length = Duration(dice.magnitude(3'000'000, 400'000'000'000));
+    const auto by = dice.one_in(2) ? length : -length;
+    const TimeShift moved{by, now + by};
+    auto saved = saved_key(made.limiter, cell);
+    move(saved, rule_with({&made.limiter}), moved);
+    EXPECT_EQ(saved.drained_at, drained_at(made.limiter, saved.cell)) << made;
+    const auto before = step(made.limiter, cell, now, 1).outcome;
+    const auto after = step(made.limiter, saved.cell, moved.now, 1).outcome;
+    if (!aligned) {
+      EXPECT_EQ(after, before) << made;
+    } else if (made.algorithm == Algorithm::FixedWindow) {
+      EXPECT_EQ(after.remaining, before.remaining) << made;
+      EXPECT_LE(std::chrono::abs(after.reset_after - before.reset_after), length) << made;
+    }
+  }
+}
+
+// A day of a clock that was fifty minutes fast is the same day of the right one.
+TEST(TimeShift, AFixedWindowEndsWhereTheNewClockEndsIt) {
+  const Limiter day = FixedWindow::make({5, 24h}).value();
+  const auto noon = TimePoint(std::chrono::sys_days(std::chrono::days(20'000))) + 12h;
+  const auto cell = step(day, {}, noon + 50min, 3).next;
+  auto saved = saved_key(day, cell);
+  move(saved, rule_with({&day}), {-50min, noon});
+  const auto standing = step(day, saved.cell, noon, 1).outcome;
+  EXPECT_EQ(standing.remaining, 1);
+  EXPECT_EQ(standing.reset_after, 12h);
+  EXPECT_EQ(step(day, refund(day, saved.cell, noon, 1), noon, 3).outcome.allowed, true);
+}
+
+// It is promised for forty more minutes, though by the right clock the day has ended already.
+TEST(TimeShift, AFixedWindowThatHasNoCounterpartEndsWhenItWasToEnd) {
+  const Limiter day = FixedWindow::make({5, 24h}).value();
+  const auto midnight = TimePoint(std::chrono::sys_days(std::chrono::days(20'000)));
+  const auto then = midnight - 90min;  // the old clock was two hours slow
+  auto saved = saved_key(day, step(day, {}, then, 5).next);
+  move(saved, rule_with({&day}), {2h, then + 2h});
+  const auto refused = step(day, saved.cell, then + 2h, 1).outcome;
+  EXPECT_FALSE(refused.allowed);
+  EXPECT_EQ(refused.retry_after, 90min);
+  EXPECT_TRUE(step(day, refund(day, saved.cell, then + 2h, 2), then + 2h, 2).outcome.allowed)
+      << "what is charged in it can be given back";
+  EXPECT_TRUE(step(day, saved.cell, then + 2h + 90min, 5).outcome.allowed);
+}
+
+// The clock was fifty minutes fast, and ten minutes passed: the minute in which all was spent is over.
+TEST(TimeShift, AFixedWindowThatHasEndedStaysEnded) {
+  const Limiter minute = FixedWindow::make({5, 1min}).value();
+  const auto noon = TimePoint(std::chrono::sys_days(std::chrono::days(20'000))) + 12h;
+  auto saved = saved_key(minute, step(minute, {}, noon + 50min, 5).next);
+  move(saved, rule_with({&minute}), {-50min, noon + 10min});
+  EXPECT_LE(saved.drained_at, noon + 10min);
+  EXPECT_EQ(step(minute, saved.cell, noon + 10min, 5).outcome.allowed, true);
+}
+
+TEST(TimeShift, FindsTheLimiterThatACellIsOf) {
+  const Limiter slow = token_bucket("1/h", 10);
+  const Limiter fast = token_bucket("7/s", 1'000);
+  const auto now = TimePoint(1'700'000'000s);
+  const auto rule = rule_with({&slow, &fast});
+  for (const auto* limiter : {&slow, &fast}) {
+    const auto cell = step(*limiter, {}, now, 4).next;
+    auto saved = saved_key(*limiter, cell);
+    move(saved, rule, {-10h, now - 10h});
+    EXPECT_EQ(step(*limiter, saved.cell, now - 10h, 1).outcome, step(*limiter, cell, now, 1).outcome);
+  }
+}
+
+TEST(TimeShift, EntriesOfALogStayAsFarApart) {
+  const Limiter log = SlidingLog::make({50, 1h}, 20).value();
+  const auto& buckets = std::get<SlidingLog>(log);
+  const auto now = TimePoint(1'700'000'000s);
+  const auto mark = buckets.mark_of(now);
+  SavedKey saved{
+      .key = {}, .rule = 0, .drained_at = buckets.expiry_of(mark), .log = {{mark - 3, 1}, {mark, 2}}};
+  move(saved, rule_with({&log}), {-50min, now - 50min});
+  EXPECT_EQ(saved.log[1].mark - saved.log[0].mark, 3);
+  EXPECT_EQ(saved.log[1].mark, buckets.mark_of(now - 50min));
+  EXPECT_EQ(saved.drained_at, buckets.expiry_of(saved.log[1].mark));
+}
+
+TEST(TimeShift, IsTheClocksDifferenceWhenTheSnapshotWasWritten) {
+  const auto at = TimePoint(1'700'000'000s);
+  const auto shift = [&](Duration fast, Duration passed) {
+    return shift_of({.names = {}, .saved_at = at + fast, .machine_at = at}, at + passed);
+  };
+  EXPECT_EQ(shift(50min, 1h), -50min);
+  EXPECT_EQ(shift(-2h, 1h), 2h);
+  EXPECT_EQ(shift(2s, 1h), 0s) << "clocks that agree well enough count as one";
+  EXPECT_EQ(shift(0s, -50min), -50min) << "the machine's clock was set back meanwhile: no time has passed";
+  EXPECT_EQ(shift(0s, -1s), 0s);
+}
+
+TEST(TimeShift, ASnapshotOfAFastClockComesBackByTheRightOne) {
+  const Limiter bucket = token_bucket("1/h", 3);
+  const std::vector<SavedRule> rules{rule_of("r", bucket)};
+  const auto right = kStart;
+  const auto fast = right + 50min;
+  KeyTable table(100);
+  const Charge line{key_of(1), &bucket, 3, 0, true};
+  Outcome out;
+  ASSERT_TRUE(table.charge({&line, 1}, fast, {&out, 1}));
+  std::string bytes;
+  write_snapshot(table, {.names = kNames, .saved_at = fast, .machine_at = right}, rules,
+                 [&](std::string_view more) { bytes += more; });
+  const auto found = check_snapshot(source_of(bytes), rules);
+  ASSERT_TRUE(found);
+  KeyTable again(100);
+  const auto now = right + 30min;
+  ASSERT_TRUE(restore_snapshot(source_of(bytes), rules, {now, shift_of(*found, now)}, again));
+  Charge one = line;
+  one.cost = 1;
+  EXPECT_EQ(again.peek(one, now).retry_after, 30min);
+}
+
+}  // namespace
+}  // namespace weir::limit

@@ -1,0 +1,155 @@
+// A table full of live keys: what newcomers share, and what becomes of it.
+#include "unit/limit/table/key_tables.hpp"
+#include "unit/limit/traffic.hpp"
+
+#include "weir/limit/key_table.hpp"
+
+#include <map>
+#include <set>
+#include <vector>
+
+namespace weir::limit {
+namespace {
+
+TEST_F(KeyTableTest, NewcomersToAFullTableShareTheirRulesOverflowCell) {
+  KeyTable table(64);
+  const auto taken = fill(table, three_);
+  EXPECT_GE(taken, 64);
+  EXPECT_EQ(table.stats().keys, taken);
+  int admitted = 1;  // the one that `fill` stopped at
+  for (std::uint64_t i = taken + 1; i < taken + 10'000; ++i) {
+    const bool yes = charge(table, {line(i, three_)}, kStart);
+    if (outcomes_[0].overflow) admitted += yes ? 1 : 0;
+  }
+  EXPECT_EQ(admitted, 3) << "churned keys bought more than one cell holds";
+  EXPECT_EQ(table.stats().overflowed, 3);
+  EXPECT_TRUE(table.peek(line(99'999, three_), kStart).overflow);
+  for (std::uint64_t i = 0; i < taken; ++i)
+    EXPECT_EQ(table.peek(line(i, three_), kStart).remaining, 1) << "a live key was forgotten";
+}
+
+TEST_F(KeyTableTest, ADrainedKeyMakesRoomForANewcomer) {
+  KeyTable table(64);
+  const auto taken = fill(table, three_);
+  for (std::uint64_t i = 0; i < 16; ++i) {  // no sweep has passed
+    ASSERT_TRUE(charge(table, {line(1'000'000 + i, three_)}, kStart + 2h));
+    EXPECT_FALSE(outcomes_[0].overflow);
+  }
+  EXPECT_LE(table.stats().keys, taken + 8) << "drained slots were not reused";
+  table.sweep(kStart + 2h, table.stats().slots / 8);
+  for (std::uint64_t i = 16; i < 64; ++i) {
+    ASSERT_TRUE(charge(table, {line(1'000'000 + i, three_)}, kStart + 2h));
+    EXPECT_FALSE(outcomes_[0].overflow);
+  }
+  EXPECT_EQ(table.stats().keys, 64);
+}
+
+// Who was charged in the overflow cell may be any of the newcomers that find room later: none of them has
+// more than what is left there. So nobody makes a table full to begin anew when it drains.
+TEST_F(KeyTableTest, RoomThatComesBackBuysNoFreshLimit) {
+  const Rate five{.count = 5, .period = 24h};
+  const std::vector<Limiter> limiters = {token_bucket("5/day", 5),
+                                         Gcra::make(five, 5).value(),
+                                         FixedWindow::make(five).value(),
+                                         SlidingWindow::make(five).value(),
+                                         SlidingLog::make(five).value(),
+                                         SlidingLog::make(five, 10).value(),
+                                         LeakyBucket::make(five, 5, 400h).value()};
+  const Limiter filler = token_bucket("1/3s", 1);
+  for (std::size_t kind = 0; kind < limiters.size(); ++kind) {
+    SCOPED_TRACE(kind);
+    KeyTable table(64);
+    fill(table, filler);
+    const auto asked = line(500'000, limiters[kind], 7);
+    int admitted = 0;
+    while (charge(table, {asked}, kStart)) {
+      ASSERT_TRUE(outcomes_[0].overflow);
+      ++admitted;
+    }
+    ASSERT_GE(admitted, 5);
+    const auto free_at = kStart + outcomes_[0].retry_after;
+    const auto later = kStart + 4s;  // the fillers have drained
+    EXPECT_FALSE(table.peek(asked, later).allowed);
+    EXPECT_FALSE(charge(table, {asked}, later)) << "a second limit";
+    EXPECT_TRUE(outcomes_[0].overflow) << "it is not said why";
+    EXPECT_FALSE(charge(table, {asked}, free_at - 1us));
+    EXPECT_TRUE(charge(table, {asked}, free_at)) << "it was told another time";
+    EXPECT_FALSE(outcomes_[0].overflow) << "it has a slot";
+    EXPECT_TRUE(charge(table, {line(500'001, limiters[kind], 7)}, kStart + 60h)) << "all has drained by then";
+    EXPECT_GE(outcomes_[0].remaining, 4U);
+  }
+}
+
+TEST_F(KeyTableTest, LimitersOfOneLedgerShareAnOverflowCellInTheirOwnUnits) {
+  KeyTable table(64);
+  const Limiter slow = token_bucket("2/h", 4);  // empty for two hours
+  const Limiter fast = token_bucket("50/s", 50);
+  fill(table, one_);
+  const auto newcomer = [&](const Limiter& limiter, Cost cost) { return line(500'000, limiter, 5, cost); };
+  ASSERT_TRUE(table.peek(newcomer(slow, 1), kStart).overflow);
+  ASSERT_TRUE(charge(table, {newcomer(slow, 4)}, kStart));
+  EXPECT_FALSE(charge(table, {newcomer(fast, 1)}, kStart)) << "the slow tier's charge was forgotten";
+  EXPECT_EQ(outcomes_[0].retry_after, 2h - 980ms);
+  EXPECT_TRUE(charge(table, {newcomer(fast, 1)}, kStart + 2h));
+  EXPECT_EQ(outcomes_[0].remaining, 49);
+}
+
+TEST_F(KeyTableTest, ABillTakesAndReturnsItsOverflow) {
+  KeyTable table(64);
+  fill(table, one_);
+  const std::vector<Charge> bill = {line(500'000, three_, 5), line(500'000, three_, 6, 3)};
+  ASSERT_TRUE(charge(table, bill, kStart));
+  ASSERT_TRUE(outcomes_[0].overflow && outcomes_[1].overflow);
+  EXPECT_FALSE(charge(table, bill, kStart));
+  EXPECT_EQ(table.peek(bill[0], kStart).remaining, 1) << "a refused bill charged the overflow cell";
+  table.refund(bill, kStart, std::vector<Outcome>(2, {.allowed = true, .overflow = true}), kStart);
+  EXPECT_TRUE(charge(table, bill, kStart));
+}
+
+TEST_F(KeyTableTest, TwoLinesOfOneRuleHaveAnOverflowCellEach) {
+  KeyTable table(64);
+  fill(table, one_);
+  std::vector<Charge> bill = {line(500'000, three_, 5, 3), line(500'001, three_, 5, 1)};
+  bill[1].ledger = 1;
+  ASSERT_TRUE(table.peek(bill[0], kStart).overflow && table.peek(bill[1], kStart).overflow);
+  ASSERT_TRUE(charge(table, bill, kStart));
+  EXPECT_FALSE(table.peek(bill[0], kStart).allowed);
+  EXPECT_EQ(table.peek(bill[1], kStart).remaining, 1);
+}
+
+TEST_F(KeyTableTest, LinesOfOneBillNeverTakeEachOthersSlots) {
+  const auto seed = new_seed();
+  std::mt19937_64 random(seed);
+  KeyTable table(8);  // small, so that lines meet in buckets whose keys are drained or must move
+  std::map<std::uint64_t, Cell> model;
+  int compared = 0;
+  TimePoint now = kStart;
+  for (int round = 0; round < 20'000; ++round) {
+    SCOPED_TRACE("seed " + std::to_string(seed) + " round " + std::to_string(round));
+    now += Duration(random() % 4'000'000'000);
+    std::set<std::uint64_t> clients;
+    while (clients.size() < 1 + round % 5U) clients.insert(random() % 40);
+    std::vector<Charge> bill;
+    for (const auto client : clients) bill.push_back(line(client, three_, 0, 1 + random() % 3));
+    const bool charged = charge(table, bill, now);
+    if (std::ranges::any_of(outcomes_, &Outcome::overflow)) {  // no room: the model knows no shared cell
+      if (charged) table.refund(bill, now, outcomes_, now);
+      continue;
+    }
+    ++compared;
+    std::vector<Step> steps;
+    for (const auto client : clients)
+      steps.push_back(step(three_, model[client], now, bill[steps.size()].cost));
+    ASSERT_EQ(charged, std::ranges::all_of(steps, [](const Step& s) { return s.outcome.allowed; }));
+    std::size_t i = 0;
+    for (const auto client : clients) {
+      ASSERT_EQ(outcomes_[i], steps[i].outcome) << "client " << client;
+      if (charged) model[client] = steps[i].next;
+      ++i;
+    }
+  }
+  EXPECT_GT(compared, 10'000);
+}
+
+}  // namespace
+}  // namespace weir::limit

@@ -1,0 +1,26 @@
+// What resets of keys leave alone.
+#include "limit/table/resets.hpp"
+
+#include "unit/limit/traffic.hpp"
+
+#include "weir/limit/key_table.hpp"
+
+namespace weir::limit {
+namespace {
+
+// So many resets meanwhile stand for every key: of what is held none takes anything away, for nobody else
+// would ever give it back.
+TEST(Resets, APlaceComesBackHoweverManyKeysWereResetMeanwhile) {
+  KeyTable table(1'000);
+  const Limiter one = Concurrency::make(1).value();
+  const Charge place{key_of(1), &one};
+  Outcome outcome;
+  ASSERT_TRUE(table.charge({&place, 1}, kStart, {&outcome, 1}));
+  for (std::uint64_t client = 0; client < 2 * Resets::kMost; ++client)
+    (void)table.forget(key_of(2 + client), kStart + 1s);
+  table.release(place, kStart + 2s, {}, false);
+  EXPECT_TRUE(table.peek(place, kStart + 2s).allowed) << "the place is nobody's for ever";
+}
+
+}  // namespace
+}  // namespace weir::limit

@@ -1,0 +1,260 @@
+// The queue over a real leaky bucket, with several workers that are promised departures at one moment and
+// join at another, in any order, clients that leave, and some whom another rule holds until some time. What
+// must hold whatever they do:
+//
+//  1. nobody departs before the departure that it takes, nor before the other rule lets it; no departure is
+//     taken twice;
+//  2. departures of a lane are never less than period/count apart: where those promised join at once, the
+//     instants at which requests leave;
+//  3. no departure passes unused while somebody waits who may have it; where those promised join at once,
+//     departures are then exactly period/count apart;
+//  4. order is what a plain list says that it is, and each worker takes its own tickets alone.
+#include "unit/proxy/queue/turn_oracle.hpp"
+
+#include "weir/limit/limiter.hpp"
+#include "weir/proxy/queue.hpp"
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace weir::proxy {
+namespace {
+
+constexpr limit::Key kLane{7, 7};
+constexpr Queue::Worker kWorkers = 3;
+
+class Simulation {
+ public:
+  explicit Simulation(std::uint64_t seed)
+      : random_(seed),
+        rate_{1 + below(50), base::Duration(1 + below(2'000'000))},
+        limiter_(limit::LeakyBucket::make(rate_, 1'000'000, base::kForever).value()),
+        eager_(below(2) == 0) {}
+  // What it met, so that the test can say that it tested something.
+  std::size_t departed = 0, surplus = 0, passed_on = 0, unused = 0;
+
+  ~Simulation() {
+    for (auto& ticket : tickets_)
+      if (ticket->waits()) queue_.leave(*ticket);
+  }
+
+  void run(int steps) {
+    for (int i = 0; i < steps && !::testing::Test::HasFailure(); ++i) {
+      const auto most = static_cast<std::uint64_t>(interval().count()) + 2;
+      pass(base::Duration(below(3) == 0 ? below(below(10) == 0 ? 10 * most : most) : 0));
+      switch (below(5)) {
+        case 0:
+        case 1:
+          promise();
+          if (eager_) join_one();
+          break;
+        case 2:
+          join_one();
+          break;
+        case 3:
+          leave_one();
+          break;
+        default:
+          break;
+      }
+    }
+    while (!promised_.empty()) join_one();
+    pass(std::chrono::hours(1'000));
+    EXPECT_EQ(queue_.size(), 0U) << "somebody waits for ever";
+  }
+
+ private:
+  std::uint64_t below(std::uint64_t bound) { return random_() % bound; }
+
+  // A worker asks the limiter; it joins later, when others have asked as well.
+  void promise() {
+    const auto step = limit::step(limiter_, cell_, now_, 1);
+    ASSERT_TRUE(step.outcome.allowed);
+    cell_ = step.next;
+    const auto at = now_ + step.outcome.delay;
+    if (step.outcome.delay.count() == 0) return note_departure(at);
+    promised_.push_back({.at = at, .promised = at, .charge = {.key = kLane, .limiter = &limiter_}});
+  }
+
+  void join_one() {
+    if (promised_.empty()) return;
+    const auto chosen = promised_.begin() + static_cast<std::ptrdiff_t>(below(promised_.size()));
+    const auto departure = *chosen;
+    promised_.erase(chosen);
+    const std::uint64_t client = below(4);
+    const auto priority = static_cast<policy::Priority>(below(3));
+    tickets_.push_back(std::make_unique<Queue::Ticket>(below(kWorkers), limit::Key{client, 0}, priority,
+                                                       not_before(departure.at)));
+    in_lane_.insert(departure.at);
+    queue_.join(*tickets_.back(), departure);
+    oracle_.join(tickets_.back().get());
+    settle();
+  }
+
+  // What another rule promised it; not more than this one did, or it would wait there.
+  base::TimePoint not_before(base::TimePoint promised) {
+    if (below(3) != 0 || promised <= now_) return {};
+    return promised - base::Duration(below(static_cast<std::uint64_t>((promised - now_).count())));
+  }
+
+  void leave_one() {
+    if (tickets_.empty()) return;
+    auto& ticket = *tickets_[below(tickets_.size())];
+    if (!ticket.waits()) return;
+    if (below(4) == 0) return depart_and_pass_on();
+    queue_.leave(ticket);
+    oracle_.leave(&ticket);
+    settle();
+  }
+
+  // Nobody departs here; who took the next departure just then would not use it.
+  void depart_and_pass_on() {
+    const auto due = next_due();
+    if (due != base::TimePoint::max()) pass(std::max(due - now_, base::Duration(0)), true);
+  }
+
+  void settle() {
+    while (const auto* last = queue_.surplus(kLane)) {
+      const auto back = limit::refund(limiter_, cell_, last->promised, 1);
+      if (back == cell_) {
+        ++surplus;
+        break;
+      }
+      cell_ = back;
+      in_lane_.erase(in_lane_.find(last->at));
+      queue_.drop_surplus(kLane);
+    }
+    if (!oracle_.may_depart(latest_)) waited_on_ = false;
+    depart_due(false);
+  }
+
+  base::TimePoint next_due() const {
+    auto due = base::TimePoint::max();
+    for (Queue::Worker worker = 0; worker < kWorkers; ++worker) due = std::min(due, queue_.next_due(worker));
+    return due;
+  }
+
+  void pass(base::Duration span, bool client_left = false) {
+    const auto until = now_ + span;
+    while (next_due() <= until) {
+      now_ = std::max(now_, next_due());
+      depart_due(client_left);
+      client_left = false;
+    }
+    now_ = until;
+  }
+
+  void depart_due(bool client_left) {
+    while (next_due() <= now_) {
+      const auto worker = below(kWorkers);  // their timers fire in any order
+      const auto waited = queue_.size();
+      const auto* ticket = queue_.take_due(worker, now_);
+      if (ticket == nullptr) {
+        ASSERT_EQ(queue_.size(), waited);
+        ASSERT_GT(queue_.next_due(worker), now_);
+        continue;
+      }
+      ASSERT_EQ(ticket, oracle_.depart(ticket->departure().at));
+      ASSERT_EQ(ticket->worker(), worker) << "taken by another worker than its own";
+      ASSERT_LE(ticket->departure().at, now_) << "early";
+      ASSERT_LE(ticket->not_before(), now_) << "early for another rule";
+      const auto taken = in_lane_.find(ticket->departure().at);
+      ASSERT_NE(taken, in_lane_.end()) << "taken twice, or never promised";
+      in_lane_.erase(taken);
+      if (client_left) {
+        client_left = false;
+        ++passed_on;
+        in_lane_.insert(ticket->departure().at);
+        queue_.offer(ticket->departure(), worker);
+        settle();
+      } else {
+        ++departed;
+        note_departure(eager_ ? now_ : ticket->departure().at);
+        const auto gap = ticket->departure().at - latest_;
+        ASSERT_TRUE(!eager_ || !waited_on_ || gap <= interval() + kRounding) << "a gap of " << gap.count();
+        latest_ = ticket->departure().at;
+        waited_on_ = oracle_.may_depart(latest_);
+      }
+    }
+    const auto later = in_lane_.upper_bound(now_);
+    for (auto at = in_lane_.begin(); at != later; ++at, ++unused)
+      ASSERT_FALSE(oracle_.may_depart(*at)) << "a departure passed while somebody waits who may have it";
+    in_lane_.erase(in_lane_.begin(), later);
+  }
+
+  // Instants are rounded up, so what lies period/count apart comes out less than a microsecond closer or
+  // farther.
+  static constexpr base::Duration kRounding{1};
+  [[nodiscard]] base::Duration interval() const {
+    return base::Duration(rate_.period.count() / static_cast<std::int64_t>(rate_.count));
+  }
+
+  void note_departure(base::TimePoint at) {
+    const auto position = std::lower_bound(sorted_.begin(), sorted_.end(), at);
+    ASSERT_TRUE(position == sorted_.end() || *position - at >= interval()) << "too close";
+    ASSERT_TRUE(position == sorted_.begin() || at - *std::prev(position) >= interval()) << "too close";
+    sorted_.insert(position, at);
+  }
+
+  std::mt19937_64 random_;
+  limit::Rate rate_;
+  limit::Limiter limiter_;
+  const bool eager_;  // who was promised a departure joins at once
+  limit::Cell cell_;
+  base::TimePoint now_{std::chrono::hours(500'000)};
+  std::vector<Departure> promised_;           // whose requests have not joined yet
+  std::multiset<base::TimePoint> in_lane_{};  // brought by those who joined; neither taken nor given back
+  std::vector<std::unique_ptr<Queue::Ticket>> tickets_;
+  base::TimePoint latest_;
+  bool waited_on_ = false;  // since the latest departure somebody waits
+  std::vector<base::TimePoint> sorted_;
+  TurnOracle oracle_;
+  Queue queue_{kWorkers};
+};
+
+TEST(QueueLaws, HoldForAnyTraffic) {
+  const std::uint64_t seed = std::random_device{}();
+  std::cout << "seed " << seed << "\n";
+  std::size_t departed = 0, surplus = 0, passed_on = 0, unused = 0;
+  for (std::uint64_t i = 0; i < 10'000 && !::testing::Test::HasFailure(); ++i) {
+    SCOPED_TRACE("case " + std::to_string(seed + i));
+    Simulation simulation(seed + i);
+    simulation.run(100);
+    departed += simulation.departed, surplus += simulation.surplus, passed_on += simulation.passed_on;
+    unused += simulation.unused;
+  }
+  std::cout << departed << " departed, " << surplus << " times a surplus stayed, " << passed_on
+            << " departures were passed on, " << unused << " passed unused\n";
+  EXPECT_GT(std::min({departed, surplus, passed_on, unused}), 1'000U);
+}
+
+TEST(QueueLaws, EachClientDepartsWhenItsTurnWasToldToBe) {
+  const std::uint64_t seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < 1'000; ++i) {
+    Queue queue(1);
+    std::vector<std::unique_ptr<Queue::Ticket>> tickets;
+    for (int n = 0; n < 30; ++n) {
+      const base::TimePoint at{std::chrono::seconds(n)};
+      const auto priority = static_cast<policy::Priority>(random() % policy::kPriorities);
+      tickets.push_back(std::make_unique<Queue::Ticket>(0, limit::Key{random() % 8, 0}, priority));
+      queue.join(*tickets.back(), {.at = at, .promised = at, .charge = {.key = kLane, .limiter = nullptr}});
+    }
+    std::map<limit::Key, base::TimePoint> told, departed;
+    for (const auto& ticket : tickets) told[ticket->client()] = queue.next_turn(kLane, ticket->client());
+    while (const auto* ticket = queue.take_due(0, base::TimePoint::max()))
+      departed.emplace(ticket->client(), ticket->departure().at);
+    ASSERT_EQ(told, departed);
+  }
+}
+
+}  // namespace
+}  // namespace weir::proxy

@@ -1,0 +1,238 @@
+// Several bills in one call of charge.lua: each is decided as if it had come alone, in their order.
+#include "redis/connection/pipeline.hpp"
+#include "unit/limit/random_case.hpp"
+#include "unit/redis/scripts/timed_scripts.hpp"
+#include "unit/redis/store/store_fixture.hpp"
+
+namespace weir::redis {
+namespace {
+
+using limit::Charge;
+using limit::Outcome;
+
+class Batches : public ::testing::Test {
+ protected:
+  Server server_;
+  TimedScripts scripts_{server_};
+  base::TimePoint now_{base::Duration(1'800'000'000'000'000)};
+
+  std::uint64_t permits_ = 0;
+
+  std::vector<Demand> demands_of(const std::vector<std::vector<Charge>>& bills) {
+    std::vector<Demand> demands;
+    for (const auto& bill : bills) demands.push_back({bill, {1, ++permits_, 10s}});
+    return demands;
+  }
+  static std::size_t count(std::span<const Demand> bills) {
+    std::size_t lines = 0;
+    for (const auto& bill : bills) lines += bill.lines.size();
+    return lines;
+  }
+
+  // The outcomes of all lines, bill after bill.
+  std::vector<Outcome> together(std::span<const Demand> bills) {
+    scripts_.set_clock(now_);
+    const auto reply = scripts_.charge(bills);
+    std::vector<Outcome> outcomes(count(bills));
+    BillPlace place{0, bills.size(), 0, outcomes.size()};
+    for (const auto& bill : bills) {
+      const auto& lines = bill.lines;
+      base::TimePoint then;
+      const auto told = std::span(outcomes).subspan(place.first_line, lines.size());
+      EXPECT_EQ(read_outcomes(reply, place, lines, told, then), Reading::Answer);
+      EXPECT_EQ(then, now_);
+      ++place.bill;
+      place.first_line += lines.size();
+    }
+    return outcomes;
+  }
+  std::vector<Outcome> apart(std::span<const Demand> bills) {
+    std::vector<Outcome> outcomes;
+    for (const auto& bill : bills) {
+      const auto of_one = together({&bill, 1});
+      outcomes.insert(outcomes.end(), of_one.begin(), of_one.end());
+    }
+    return outcomes;
+  }
+};
+
+// The law, over random limiters and one of what is under way, a few keys that bills share, shadow lines and
+// costs: two sets of keys get the same traffic, one of them bill by bill.
+TEST_F(Batches, AreDecidedAsIfEachBillHadComeAlone) {
+  limit::Dice dice(limit::new_seed());
+  unsigned refused = 0, admitted = 0;
+  for (int round = 0; round < 150; ++round) {
+    scripts_.forget_all();
+    std::vector<limit::Case> rules;
+    while (rules.size() < 4)
+      if (auto any = dice.limiter(); is_known(any.limiter)) rules.push_back(std::move(any));
+    const limit::Limiter held = limit::Concurrency::make(dice.between(1, 40)).value();
+    for (int step = 0; step < 12; ++step) {
+      std::vector<std::vector<Charge>> here(dice.between(1, kMostBills));
+      for (auto& bill : here) {
+        if (dice.one_in(2)) bill.push_back({{9, 9}, &held, dice.between(1, 3), 0, !dice.one_in(5)});
+        for (std::uint64_t i = 0; i < rules.size(); ++i)
+          if (dice.one_in(2) || (bill.empty() && i == rules.size() - 1))
+            bill.push_back({limit::key_of(i), &rules[i].limiter, dice.cost(rules[i]), 0, !dice.one_in(5)});
+      }
+      auto there = here;
+      for (auto& bill : there)
+        for (auto& line : bill) line.key.hi ^= 1;
+      const auto ours = together(demands_of(here)), theirs = apart(demands_of(there));
+      ASSERT_EQ(ours, theirs);
+      for (const auto& outcome : ours) ++(outcome.allowed ? admitted : refused);
+      now_ += std::min<base::Duration>(dice.pause(rules[0]), std::chrono::hours(24));
+    }
+  }
+  EXPECT_GT(admitted, 1000U);
+  EXPECT_GT(refused, 1000U);
+}
+
+TEST_F(Batches, SpendABucketInTheirOrder) {
+  const auto three = token_bucket({1, 1h}, 3), one = token_bucket({1, 1h}, 1);
+  const limit::Key shared{1, 1}, own{2, 2};
+  const std::vector<std::vector<Charge>> bills{
+      {{shared, &three, 2}},
+      {{shared, &three, 2}},               // refused: one is left
+      {{own, &one}, {shared, &three, 2}},  // refused whole
+      {{own, &one}, {shared, &three}},     // and charged nothing to its other key
+      {{shared, &three}},
+  };
+  const auto outcomes = together(demands_of(bills));
+  const auto allowed = [&](std::size_t i) { return outcomes[i].allowed; };
+  EXPECT_TRUE(allowed(0));
+  EXPECT_FALSE(allowed(1));
+  EXPECT_TRUE(allowed(2));
+  EXPECT_FALSE(allowed(3));
+  EXPECT_TRUE(allowed(4));
+  EXPECT_TRUE(allowed(5));
+  EXPECT_FALSE(allowed(6));
+}
+
+// Whether a list or a set may be among the keys is asked once a call; the bill before has made one since.
+TEST_F(Batches, FindWhatTheBillBeforeHasMovedOutOfItsString) {
+  constexpr std::uint64_t kEntries = 64, kPermits = 32;  // so many at most are in a string
+  const limit::Limiter log = limit::SlidingLog::make({kEntries + 1, 1h}).value();
+  const limit::Limiter places = limit::Concurrency::make(kPermits + 1).value();
+  for (const auto& [limiter, full] : {std::pair(&log, kEntries), std::pair(&places, kPermits)}) {
+    const Charge line{{full, 1}, limiter}, fresh{{full, 2}, limiter};
+    const std::vector<std::vector<Charge>> one{{line}}, both{{fresh, line}, {line}};
+    for (std::uint64_t i = 0; i < full; ++i, now_ += 1us)
+      ASSERT_TRUE(together(demands_of(one))[0].allowed) << i;
+    const auto outcomes = together(demands_of(both));
+    EXPECT_TRUE(outcomes[0].allowed);
+    EXPECT_TRUE(outcomes[1].allowed);
+    EXPECT_FALSE(outcomes[2].allowed) << full;
+    EXPECT_FALSE(together(demands_of(one))[0].allowed) << full;
+  }
+}
+
+class BatchingStore : public ::testing::Test {
+ protected:
+  Server server_;
+  limit::Limiter ten_ = token_bucket({1, 24h}, 10);
+  const std::vector<Charge> bill_{{{7, 7}, &ten_}};
+
+  [[nodiscard]] std::string evals() const { return server_.info("commandstats", "cmdstat_evalsha"); }
+};
+
+TEST_F(BatchingStore, SendsTheBillsOfATurnInOneCall) {
+  Worker worker(Worker::settings_for(server_));
+  ASSERT_TRUE(worker.turn_until_up());
+  count_anew(server_);
+  std::array<Answer, kMostBills + 1> answers;
+  for (auto& answer : answers) worker.begin(bill_, answer);
+  ASSERT_TRUE(worker.turn_until([&] { return answers.back().done; }));
+  EXPECT_TRUE(evals().starts_with("calls=2,")) << evals();
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    EXPECT_FALSE(answers[i].error);
+    EXPECT_EQ(answers[i].outcomes[0].allowed, i < 10) << i;
+  }
+}
+
+TEST_F(BatchingStore, BoundsTheLinesOfACall) {
+  Worker worker(Worker::settings_for(server_));
+  ASSERT_TRUE(worker.turn_until_up());
+  count_anew(server_);
+  std::vector<Charge> large;
+  for (std::uint64_t i = 0; i < limit::kMaxCharges; ++i) large.push_back({{i, 1}, &ten_});
+  std::array<Answer, 5> answers;
+  for (auto& answer : answers) worker.begin(large, answer);
+  ASSERT_TRUE(worker.turn_until([&] { return answers.back().done; }));
+  EXPECT_TRUE(evals().starts_with("calls=3,")) << evals();  // of 64, 64 and 32 lines
+  for (const auto& answer : answers) EXPECT_TRUE(!answer.error && answer.outcomes.back().allowed);
+}
+
+// While answers are soon there, bills wait for others to share a call with; one that would be full does not.
+TEST_F(BatchingStore, WaitsForCompanyWhileManyCallsHaveNoAnswer) {
+  Worker worker(Worker::settings_for(server_, 20s));
+  ASSERT_TRUE(worker.turn_until_up());
+  count_anew(server_);
+  server_.freeze();
+  std::array<Answer, Pipeline::kMostUnanswered + kMostBills + 5> answers;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    worker.begin(bill_, answers[i]);
+    const auto writes = worker.store.stats().writes.load();
+    worker.loop.restart();
+    worker.loop.poll();
+    const bool full = i == Pipeline::kMostUnanswered + kMostBills - 1;
+    const bool leaves = i < Pipeline::kMostUnanswered || full;
+    EXPECT_EQ(worker.store.stats().writes.load() - writes, leaves ? 1U : 0U) << i;
+  }
+  server_.thaw();
+  ASSERT_TRUE(worker.turn_until([&] { return answers.back().done; }));
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    EXPECT_FALSE(answers[i].error);
+    EXPECT_EQ(answers[i].outcomes[0].allowed, i < 10) << i;
+  }
+  const auto calls = "calls=" + std::to_string(Pipeline::kMostUnanswered + 2) + ",";
+  EXPECT_TRUE(evals().starts_with(calls)) << evals();
+}
+
+TEST_F(BatchingStore, AsksAllBillsAgainWhereTheScriptWasFlushed) {
+  Worker worker(Worker::settings_for(server_));
+  ASSERT_TRUE(worker.turn_until_up());
+  server_.ask({"SCRIPT", "FLUSH"});
+  std::array<Answer, 3> answers;
+  for (auto& answer : answers) worker.begin(bill_, answer);
+  ASSERT_TRUE(worker.turn_until([&] { return answers.back().done; }));
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    EXPECT_FALSE(answers[i].error);
+    EXPECT_EQ(answers[i].outcomes[0].remaining, 9 - i);
+  }
+}
+
+// Of a call whose reply comes too late every bill is given back, as much as it was charged.
+TEST_F(BatchingStore, GivesBackEachBillOfALateReply) {
+  auto tuning = Worker::quick();
+  tuning.failures_to_open = 100;
+  Worker worker(Worker::settings_for(server_, 30ms), tuning);
+  ASSERT_TRUE(worker.turn_until_up());
+  worker.charge(bill_);
+  server_.freeze();
+  std::array<Answer, 12> late;  // nine are charged in the end, the others refused
+  for (auto& answer : late) worker.begin(bill_, answer);
+  ASSERT_TRUE(worker.turn_until([&] { return late.back().done; }));
+  for (const auto& answer : late) EXPECT_EQ(answer.error, StoreError::Timeout);
+  server_.thaw();
+  ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds == 9; }));
+  EXPECT_EQ(worker.charge(bill_).outcomes[0].remaining, 8U);
+}
+
+TEST_F(BatchingStore, ChargesNothingThatAStopLeavesBehind) {
+  Answer left;
+  {
+    Worker worker(Worker::settings_for(server_));
+    ASSERT_TRUE(worker.turn_until_up());
+    worker.begin(bill_, left);
+    worker.store.stop();
+    ASSERT_TRUE(worker.turn_until([&] { return left.done; }));
+  }
+  EXPECT_EQ(left.error, StoreError::Stopped);
+  Worker next(Worker::settings_for(server_));
+  ASSERT_TRUE(next.turn_until_up());
+  EXPECT_EQ(next.charge(bill_).outcomes[0].remaining, 9U);
+}
+
+}  // namespace
+}  // namespace weir::redis

@@ -1,0 +1,37 @@
+// A master of a real Redis Cluster that kept nothing before: weir connects to it when the first key is there.
+#include "redis/scripts/bill.hpp"
+#include "unit/redis/cluster/two_masters.hpp"
+#include "unit/redis/store/store_fixture.hpp"
+
+#include "weir/limit/place.hpp"
+
+#include <chrono>
+
+namespace weir::redis {
+namespace {
+
+constexpr limit::Cost kLimit = 10'000;
+
+TEST(NewMaster, WhatIsSettledWhileItIsBeingConnectedToIsNotLost) {
+  TwoMasters cluster(kSlots);
+  Worker worker(cluster.settings(1s));
+  ASSERT_TRUE(worker.turn_until_up());
+  const limit::Limiter window = limit::FixedWindow::make({kLimit, std::chrono::hours(24 * 365 * 30)}).value();
+  const limit::Charge line{TwoMasters::key_at(1, 1), &window};
+  const auto charged = worker.charge({line});
+  ASSERT_FALSE(charged.error) << worker.store.last_error();
+  cluster.give(slot_of(limit::place_of(line.key)));
+
+  const auto settle = [&] { worker.store.settle(line, charged.now, line.cost + 1); };
+  cluster[1].freeze();
+  settle();  // is sent on by the one that kept it
+  ASSERT_TRUE(worker.turn_until([&] { return worker.store.state() != StoreState::Up; }));
+  for (int i = 0; i < 5; ++i) settle();
+  cluster[1].thaw();
+  ASSERT_TRUE(worker.turn_until_up());
+  EXPECT_EQ(worker.charge({line}).outcomes.at(0).remaining, kLimit - (1 + 6) - 1);
+  EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U);
+}
+
+}  // namespace
+}  // namespace weir::redis

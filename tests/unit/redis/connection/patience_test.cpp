@@ -1,0 +1,68 @@
+// A connection on which nothing comes back and nothing ends, whoever waits for it or nobody.
+#include "unit/redis/store/store_fixture.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::redis {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Patience : public ::testing::Test {
+ protected:
+  limit::Limiter ten_an_hour_ = token_bucket({10, 1h}, 10);
+  std::vector<limit::Charge> bill_ = {{{1, 1}, &ten_an_hour_}};
+};
+
+// Whoever gives back waits for nothing, so no timeout of a charge tells.
+TEST_F(Patience, WhereNothingElseIsAskedWhatIsGivenBackFindsThatNobodyAnswers) {
+  Server server;
+  auto settings = Worker::settings_for(server, 200ms);
+  settings.lease_time = 900ms;
+  Worker worker(settings);
+  ASSERT_TRUE(worker.turn_until_up());
+  server.freeze();
+  worker.store.refund(bill_[0], {});
+  ASSERT_TRUE(worker.turn_until([&] { return worker.log.size() >= 2; }));
+  EXPECT_THAT(worker.log[1], HasSubstr("is down: away, no answer to a command within 300ms"));
+  EXPECT_EQ(worker.store.stats().refunds_lost.load(), 1U);
+  server.thaw();
+  ASSERT_TRUE(worker.turn_until_up());
+  EXPECT_FALSE(worker.charge(bill_).error);
+}
+
+// Redis may carry it out once it is awake; nobody is left to give it back.
+TEST_F(Patience, AChargeWhoseAnswerIsNeverHeardIsCountedAsLost) {
+  Server server;
+  auto settings = Worker::settings_for(server, 200ms);
+  settings.lease_time = 900ms;
+  Worker worker(settings);
+  ASSERT_TRUE(worker.turn_until_up());
+  server.freeze();
+  EXPECT_EQ(worker.charge(bill_).error, StoreError::Timeout);
+  EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U) << "its answer may still come";
+  EXPECT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds_lost.load() == 1; }));
+  server.thaw();
+  ASSERT_TRUE(worker.turn_until_up());
+}
+
+TEST_F(Patience, AChargeBehindWhatIsGivenBackWaitsNoLongerThanTheTimeout) {
+  Server server;
+  auto settings = Worker::settings_for(server, 30ms);
+  settings.lease_time = 60s;
+  Worker worker(settings);
+  ASSERT_TRUE(worker.turn_until_up());
+  server.freeze();
+  worker.store.refund(bill_[0], {});
+  worker.loop.restart();
+  worker.loop.poll();
+  const auto answer = worker.charge(bill_);
+  EXPECT_EQ(answer.error, StoreError::Timeout);
+  EXPECT_LT(answer.took, 10s);  // half of what the refund has
+  EXPECT_EQ(worker.store.state(), StoreState::Up);
+  server.thaw();
+}
+
+}  // namespace
+}  // namespace weir::redis

@@ -1,0 +1,96 @@
+#include "redis/connection/tls.hpp"
+#include "unit/net/tls.hpp"
+
+#include <array>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace weir::redis {
+namespace {
+
+// A Redis's end, in memory.
+class Peer {
+ public:
+  explicit Peer(SSL_CTX* context) : ssl_(SSL_new(context), SSL_free) {
+    SSL_set_bio(ssl_.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+    SSL_set_accept_state(ssl_.get());
+  }
+  void hear(std::string& sealed) {
+    BIO_write(SSL_get_rbio(ssl_.get()), sealed.data(), static_cast<int>(sealed.size()));
+    sealed.clear();
+    SSL_do_handshake(ssl_.get());
+  }
+  void update_keys(unsigned times) {
+    for (unsigned i = 0; i < times; ++i) {
+      SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
+      SSL_do_handshake(ssl_.get());
+    }
+  }
+  void say(std::string_view text) { SSL_write(ssl_.get(), text.data(), static_cast<int>(text.size())); }
+  // What it has sent.
+  std::string sealed() {
+    std::string all;
+    std::array<char, 4096> piece{};
+    for (int n = 0; (n = BIO_read(SSL_get_wbio(ssl_.get()), piece.data(), piece.size())) > 0;)
+      all.append(piece.data(), static_cast<std::size_t>(n));
+    return all;
+  }
+
+ private:
+  std::unique_ptr<SSL, decltype(&SSL_free)> ssl_;
+};
+
+class Codec : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (auto shake = codec.shake(); shake != TlsCodec::Shake::Done; shake = codec.shake()) {
+      ASSERT_EQ(shake, TlsCodec::Shake::More) << codec.why();
+      peer.hear(codec.sealed());
+      codec.feed(peer.sealed());
+    }
+    peer.hear(codec.sealed());
+  }
+  std::string open() {
+    codec.feed(peer.sealed());
+    std::array<char, 100> text{};
+    return {text.data(), codec.open(text.data(), text.size(), ended)};
+  }
+
+  net::Certificates certificates;
+  net::TlsContext context = net::make_tls_context(certificates.settings()).value();
+  Peer peer{context.get()};
+  TlsClient client{{.ca = {}, .cert = {}, .key = {}, .server_name = {}, .verify = false}};
+  TlsCodec codec{client.begin("localhost").value()};
+  bool ended = false;
+};
+
+TEST_F(Codec, OpensWhatComesWithATicketAndAKeyUpdate) {
+  peer.update_keys(3);
+  peer.say("+PONG");
+  EXPECT_EQ(open(), "+PONG");
+  EXPECT_EQ(open(), "");
+  EXPECT_FALSE(ended);
+}
+
+// Each costs as much as a request, and the worker does nothing else meanwhile.
+TEST_F(Codec, RecordsWithoutDataEndTheConnection) {
+  peer.update_keys(1'000);
+  peer.say("+PONG");
+  EXPECT_EQ(open(), "");
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(codec.why(), "it sends TLS records without data");
+}
+
+// Found by tests/fuzz/redis_tls_fuzz.cpp: an answer too short for OpenSSL to judge failed without a reason.
+TEST(NewCodec, SaysWhyAnAnswerOfOneOctetThatIsNoTlsFails) {
+  TlsClient client{{.ca = {}, .cert = {}, .key = {}, .server_name = {}, .verify = false}};
+  TlsCodec codec{client.begin("localhost").value()};
+  ASSERT_EQ(codec.shake(), TlsCodec::Shake::More);
+  codec.feed("-");
+  EXPECT_EQ(codec.shake(), TlsCodec::Shake::Failed);
+  EXPECT_EQ(codec.why(), "what answers does not speak TLS");
+}
+
+}  // namespace
+}  // namespace weir::redis

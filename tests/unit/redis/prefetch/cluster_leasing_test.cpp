@@ -1,0 +1,166 @@
+// Stores that take units in advance, on a real Redis Cluster: what becomes of a bill of which one node
+// charges a part and another refuses, or does not answer, the rest.
+#include "unit/redis/cluster/two_masters.hpp"
+#include "unit/redis/store/store_fixture.hpp"
+
+#include "weir/redis/unit_leases.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace weir::redis {
+namespace {
+
+constexpr limit::Cost kBurst = 10'000;
+constexpr limit::Cost kDrawn = 100;
+
+class ClusterLeasing : public ::testing::Test {
+ protected:
+  static void TearDownTestSuite() { cluster_.reset(); }
+
+  // Of buckets that have been drawn on: their next slots begin later than any test ends.
+  void SetUp() override {
+    if (!cluster_)
+      cluster_ = std::make_unique<TwoMasters>();  // a suite that fails to be set up counts as skipped
+    cluster_->empty();
+    Worker other(cluster_->settings(1s));
+    ASSERT_TRUE(other.turn_until_up());
+    for (const auto& line : {bucket(0), bucket(1)}) {
+      auto drawn = line;
+      drawn.cost = kDrawn;
+      drawn.lease = 0;
+      ASSERT_TRUE(other.charge({drawn}).outcomes[0].allowed);
+    }
+    for (const auto& line : {refusing(0), refusing(1)}) ASSERT_TRUE(other.charge({line}).outcomes[0].allowed);
+  }
+
+  std::unique_ptr<Worker> weir(base::Duration timeout = 1s) {
+    auto worker = std::make_unique<Worker>(cluster_->settings(timeout), Worker::quick(), nullptr, &units_);
+    EXPECT_TRUE(worker->turn_until_up());
+    return worker;
+  }
+  // A bucket with a lease, a line in its slot that is always admitted, and one elsewhere that is refused.
+  limit::Charge bucket(std::size_t node) const {
+    return {.key = TwoMasters::key_at(node, 1), .limiter = &bucket_, .lease = 1000};
+  }
+  limit::Charge admitting(std::size_t node) const {
+    return {.key = limit::at_place({3, 3}, limit::place_of(bucket(node).key)), .limiter = &bucket_};
+  }
+  limit::Charge refusing(std::size_t node) const {
+    return {.key = TwoMasters::key_at(node, 2), .limiter = &one_};
+  }
+
+  // What Redis has charged of it, as a weir says that has taken nothing; of a gap it knows but a unit.
+  limit::Cost charged(limit::Charge line) {
+    line.lease = 1;
+    Worker other(cluster_->settings(1s));
+    EXPECT_TRUE(other.turn_until_up());
+    return kBurst - 1 - other.charge({line}).outcomes.at(0).remaining;
+  }
+  // Redis has done whatever this worker told it until now.
+  void await_nodes(Worker& worker) {
+    for (std::size_t node = 0; node < 2; ++node)
+      ASSERT_FALSE(worker.charge({{.key = TwoMasters::key_at(node, 9), .limiter = &bucket_}}).error);
+  }
+
+  static std::unique_ptr<TwoMasters> cluster_;
+  UnitLeases units_{64, 10s};
+  const limit::Limiter bucket_ = token_bucket({1, 24h}, kBurst);
+  const limit::Limiter one_ = token_bucket({1, 24h}, 1);
+};
+std::unique_ptr<TwoMasters> ClusterLeasing::cluster_;
+
+// The lease is charged right behind the bill, and stays where it is.
+TEST_F(ClusterLeasing, AUnitThatAnotherNodeRefusesGoesBackThoughALeaseWasTakenBehindIt) {
+  auto worker = weir();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].allowed);
+  EXPECT_FALSE(worker->charge({bucket(0), refusing(1)}).outcomes[1].allowed) << "the fourth: the key is hot";
+  ASSERT_TRUE(worker->turn_until([&] { return units_.stats().held() == 8; }));
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].in_advance);
+  ASSERT_TRUE(worker->turn_until([&] { return units_.stats().held() != 0; })) << "the next lease";
+  worker.reset();
+  EXPECT_EQ(charged(bucket(0)), kDrawn + 3 + 8);
+  EXPECT_EQ(units_.stats().lost, 0U);
+}
+
+TEST_F(ClusterLeasing, WhatBillsOfOneTurnChargedInVainGoesBackAtOnce) {
+  auto worker = weir();
+  const std::vector<limit::Charge> bill{bucket(0), refusing(1)};
+  std::array<Answer, 3> answers;
+  for (auto& answer : answers) worker->begin(bill, answer);
+  ASSERT_TRUE(worker->turn_until([&] { return answers[0].done && answers[1].done && answers[2].done; }));
+  for (const auto& answer : answers) EXPECT_FALSE(answer.outcomes[1].allowed);
+  await_nodes(*worker);
+  EXPECT_EQ(charged(bucket(0)), kDrawn);
+  EXPECT_EQ(worker->store.stats().refunds, 3U);
+  EXPECT_EQ(units_.stats().taken, 0U);
+}
+
+// Of a part that a node refuses it charges nothing, though it had room for some of the lines.
+TEST_F(ClusterLeasing, WhatANodeRefusedWithTheRestDoesNotComeBack) {
+  auto worker = weir();
+  auto refused = admitting(0);
+  refused.cost = kBurst + 1;
+  EXPECT_FALSE(worker->charge({bucket(0), refused, admitting(1)}).outcomes[1].allowed);
+  await_nodes(*worker);
+  EXPECT_EQ(units_.stats().taken, 0U);
+  EXPECT_EQ(charged(bucket(0)), kDrawn);
+  EXPECT_EQ(charged(admitting(1)), 0U);
+}
+
+// Where its slot begins is told beside the outcome, line by line, whichever node it comes from.
+TEST_F(ClusterLeasing, WhatReachedNoServerGoesBackToTheNodeThatChargedIt) {
+  auto worker = weir();
+  const std::vector<limit::Charge> bill{admitting(1), bucket(0), bucket(1), admitting(0)};
+  auto more = bucket(1);
+  more.cost = 7;
+  more.lease = 0;
+  ASSERT_TRUE(worker->charge({more}).outcomes[0].allowed);
+  const auto answer = worker->charge(bill);
+  ASSERT_FALSE(answer.error);
+  for (std::size_t i = 0; i < bill.size(); ++i) worker->store.refund(bill[i], answer.now, answer.outcomes[i]);
+  await_nodes(*worker);
+  EXPECT_EQ(charged(bucket(0)), kDrawn);
+  EXPECT_EQ(charged(bucket(1)), kDrawn + 7);
+  EXPECT_EQ(charged(admitting(0)), 0U);
+  EXPECT_EQ(charged(admitting(1)), 0U);
+}
+
+TEST_F(ClusterLeasing, OfTwoNodesTheOneThatAnswersIsHeard) {
+  auto worker = weir(100ms);
+  const std::vector<limit::Charge> bill{admitting(1), bucket(0)};
+  (*cluster_)[1].freeze();
+  const auto answer = worker->charge(bill);
+  (*cluster_)[1].thaw();
+  EXPECT_EQ(answer.error, StoreError::Timeout);
+  EXPECT_EQ(answer.unasked, limit::LineSet{0b01});
+  EXPECT_TRUE(answer.outcomes[1].allowed);
+  EXPECT_EQ(answer.outcomes[1].remaining, kBurst - kDrawn - 1);
+  worker->store.refund(bill[1], answer.now, answer.outcomes[1]);
+  ASSERT_TRUE(worker->turn_until([&] { return worker->store.stats().refunds == 2; }))
+      << "the late one's as well";
+  await_nodes(*worker);
+  EXPECT_EQ(charged(bucket(0)), kDrawn);
+  EXPECT_EQ(charged(admitting(1)), 0U);
+}
+
+TEST_F(ClusterLeasing, ARefusalStandsThoughTheOtherNodeIsSilent) {
+  auto worker = weir(100ms);
+  const std::vector<limit::Charge> bill{bucket(1), refusing(0), bucket(0), admitting(0)};
+  (*cluster_)[1].freeze();
+  const auto answer = worker->charge(bill);
+  (*cluster_)[1].thaw();
+  EXPECT_EQ(answer.error, StoreError::Timeout);
+  EXPECT_EQ(answer.unasked, limit::LineSet{0b0001});
+  EXPECT_FALSE(answer.outcomes[1].allowed);
+  EXPECT_GT(answer.outcomes[1].retry_after, 23h);
+  // What it charged itself, of the lease's unit and of the other line, and what the other node is late with.
+  ASSERT_TRUE(worker->turn_until([&] { return worker->store.stats().refunds == 3; }));
+  await_nodes(*worker);
+  EXPECT_EQ(charged(bucket(0)), kDrawn);
+  EXPECT_EQ(charged(bucket(1)), kDrawn);
+  EXPECT_EQ(charged(admitting(0)), 0U);
+}
+
+}  // namespace
+}  // namespace weir::redis

@@ -1,0 +1,278 @@
+// What goes back of a lease, by the very scripts.
+#include "redis/prefetch/lot.hpp"
+#include "unit/redis/scripts/timed_scripts.hpp"
+
+#include "weir/limit/limiter.hpp"
+
+#include <array>
+#include <chrono>
+#include <vector>
+
+namespace weir::redis {
+namespace {
+
+using namespace std::chrono_literals;
+using limit::Cost;
+using limit::Limiter;
+
+class LeaseScript : public ::testing::Test {
+ protected:
+  static constexpr base::TimePoint kNow{base::Duration(1'700'000'000'000'000)};
+  // A unit a second.
+  static inline const Limiter kFull = limit::TokenBucket::make({1, 1s}, 100).value();
+  static limit::Ticks ticks(int seconds) { return limit::spacing(kFull)->ticks(kNow + seconds * 1s); }
+  const Lot::Time here_{1000s};
+
+  Server server_;
+  TimedScripts scripts_{server_};
+
+  limit::Charge line(const Limiter& limiter, Cost cost) const {
+    return {.key = {1, 2}, .limiter = &limiter, .cost = cost, .lease = 100};
+  }
+  limit::Outcome charge(const Limiter& limiter, Cost cost, Trip* trip = nullptr) {
+    return charge(line(limiter, cost), trip);
+  }
+  limit::Outcome charge(const limit::Charge& line, Trip* trip = nullptr) {
+    const std::array bill{line};
+    std::array<limit::Outcome, 1> outcomes;
+    base::TimePoint now;
+    const auto reply = scripts_.charge(bill);
+    EXPECT_EQ(read_outcomes(reply, bill, outcomes, now), Reading::Answer);
+    if (trip != nullptr) *trip = {here_, here_, now, outcomes[0].slots_begin};
+    return outcomes[0];
+  }
+  Lot take(const Limiter& limiter, Cost units) {
+    Trip trip;
+    const auto outcome = charge(limiter, units, &trip);
+    EXPECT_TRUE(outcome.allowed);
+    return Lot(1, line(limiter, units), trip, outcome.reset_after);
+  }
+  // A gap of `units` behind `before` and with `behind` behind it.
+  void make_gap(Cost before, Cost units, Cost behind) {
+    scripts_.set_clock(kNow);
+    charge(kFull, before);
+    const auto gap = take(kFull, units);
+    take(kFull, behind);
+    EXPECT_TRUE(give_back(kFull, gap));
+  }
+  // Whether it was taken back.
+  bool give_back(const Limiter& limiter, const Lot& lot) {
+    const auto refund = lot.return_of(line(limiter, 1), here_);
+    EXPECT_TRUE(refund);
+    return refund && scripts_.refund(*refund).numbers.at(0) == 1;
+  }
+};
+
+// 700 in 3 s: no slot begins on a whole microsecond but every seventh.
+TEST_F(LeaseScript, ABucketTakesBackSlotsWhereverTheyStand) {
+  const Limiter limiter = limit::TokenBucket::make({700, 3s}, 500).value();
+  scripts_.set_clock(kNow);
+  charge(limiter, 101);
+  auto first = take(limiter, 23);
+  const auto second = take(limiter, 31);
+  limit::Outcome spent;
+  first.spend(8, here_, spent);
+  EXPECT_TRUE(give_back(limiter, first)) << "the second stands behind it";
+  EXPECT_FALSE(give_back(limiter, first)) << "it is there already";
+  EXPECT_EQ(charge(limiter, 1).remaining, 500U - 101 - 23 - 31 - 1)
+      << "in the gap: as if it had been before the others, and a part of a microsecond later";
+  EXPECT_TRUE(give_back(limiter, second));
+  EXPECT_EQ(charge(limiter, 1).remaining, 500U - 101 - 8 - 1 - 1) << "both have gone together";
+}
+
+TEST_F(LeaseScript, AGapIsFilledUntilNothingMoreFits) {
+  make_gap(10, 5, 85);
+  const auto refused = charge(kFull, 6);
+  EXPECT_FALSE(refused.allowed);
+  EXPECT_EQ(refused.retry_after, 6s) << "at the end";
+  Trip trip;
+  EXPECT_TRUE(charge(kFull, 3, &trip).allowed);
+  EXPECT_EQ(trip.begin, ticks(10));
+  EXPECT_TRUE(charge(kFull, 1, &trip).allowed);
+  EXPECT_EQ(trip.begin, ticks(13));
+  EXPECT_FALSE(charge(kFull, 2).allowed);
+  EXPECT_TRUE(charge(kFull, 1).allowed);
+  EXPECT_FALSE(charge(kFull, 1).allowed);
+}
+
+TEST_F(LeaseScript, TimePassesThroughAGap) {
+  scripts_.set_clock(kNow);
+  const auto gap = take(kFull, 5);
+  take(kFull, 95);
+  EXPECT_TRUE(give_back(kFull, gap));
+  scripts_.set_clock(kNow + 2500ms);
+  Trip trip;
+  EXPECT_FALSE(charge(kFull, 3).allowed);
+  EXPECT_TRUE(charge(kFull, 2, &trip).allowed);
+  EXPECT_EQ(trip.begin, ticks(2) + ticks(1) / 2 - ticks(0) / 2);
+  EXPECT_TRUE(charge(kFull, 2, &trip).allowed) << "what was refilled meanwhile";
+  EXPECT_EQ(trip.begin, ticks(100)) << "behind all others";
+  EXPECT_FALSE(charge(kFull, 1).allowed);
+}
+
+TEST_F(LeaseScript, GapsThatAdjoinAreOne) {
+  scripts_.set_clock(kNow);
+  charge(kFull, 10);
+  const std::array lots{take(kFull, 5), take(kFull, 5), take(kFull, 5)};
+  take(kFull, 75);
+  for (const auto i : {0U, 2U, 1U}) EXPECT_TRUE(give_back(kFull, lots[i]));
+  EXPECT_FALSE(charge(kFull, 16).allowed);
+  EXPECT_TRUE(charge(kFull, 15).allowed);
+}
+
+// What was charged since has the places that were lost.
+TEST_F(LeaseScript, ABucketThatLostItsStateTakesNothingBackOfBefore) {
+  scripts_.set_clock(kNow);
+  charge(kFull, 10);
+  const auto lost = take(kFull, 5);
+  scripts_.forget({1, 2});
+  scripts_.set_clock(kNow + 1ms);
+  EXPECT_EQ(charge(kFull, 20).remaining, 80U);
+  EXPECT_FALSE(give_back(kFull, lost));
+  EXPECT_EQ(charge(kFull, 1).remaining, 79U);
+}
+
+// As a replica knows it that is promoted before it has heard of the lease.
+TEST_F(LeaseScript, ABucketThatIsSetBackTakesNothingBackThatItDoesNotKnow) {
+  scripts_.set_clock(kNow);
+  take(kFull, 10);
+  const auto name = key_name("w", {1, 2});
+  const auto before = scripts_.connection().ask({"GET", name}).text;
+  const auto unknown = take(kFull, 5);
+  scripts_.connection().ask({"SET", name, before});
+  charge(kFull, 4);
+  EXPECT_FALSE(give_back(kFull, unknown));
+  EXPECT_EQ(charge(kFull, 1).remaining, 85U);
+}
+
+TEST_F(LeaseScript, WhatSomebodyElseWroteCountsAsLost) {
+  scripts_.set_clock(kNow);
+  scripts_.connection().ask({"SET", key_name("w", {1, 2}), "\t" + std::string(40, 'x')});
+  EXPECT_EQ(charge(kFull, 1).remaining, 99U);
+}
+
+TEST_F(LeaseScript, OfMoreGapsThanAreKeptTheShortestIsLost) {
+  scripts_.set_clock(kNow);
+  charge(kFull, 10);
+  std::vector<Lot> lots;
+  for (int i = 0; i < 17; ++i) {
+    lots.push_back(take(kFull, i == 8 ? 1 : 2));
+    charge(kFull, 1);
+  }
+  charge(kFull, 100 - 10 - 33 - 17);
+  for (std::size_t i = 0; i < lots.size(); ++i)
+    EXPECT_EQ(gaps_lost(scripts_.refund(*lots[i].return_of(line(kFull, 1), here_))), i == 16 ? 1U : 0U);
+  for (int i = 0; i < 16; ++i) EXPECT_TRUE(charge(kFull, 2).allowed);
+  EXPECT_FALSE(charge(kFull, 1).allowed);
+}
+
+// Else it would be forgotten with all that stands behind.
+TEST_F(LeaseScript, AKeyWithAGapThatIsFilledLivesAsLongAsBefore) {
+  make_gap(10, 5, 60);
+  scripts_.set_clock(kNow + 1s);
+  for (const Cost cost : {4U, 1U}) {
+    EXPECT_TRUE(charge(kFull, cost).allowed);
+    EXPECT_GE(kNow + 1s + scripts_.life_of({1, 2}), kNow + 75s);
+    EXPECT_LE(kNow + 1s + scripts_.life_of({1, 2}), kNow + 75s + 2ms);
+  }
+}
+
+// 700 in 3 s: places begin between two microseconds.
+TEST_F(LeaseScript, APlaceInAGapIsToldExactly) {
+  const Limiter limiter = limit::TokenBucket::make({700, 3s}, 500).value();
+  const auto& spacing = *limit::spacing(limiter);
+  scripts_.set_clock(kNow);
+  charge(limiter, 101);
+  const auto gap = take(limiter, 23);
+  take(limiter, 31);
+  EXPECT_TRUE(give_back(limiter, gap));
+  Trip trip;
+  for (unsigned i = 101; i < 124; i += i == 102 ? 22 : 1) {
+    charge(limiter, i == 102 ? 22 : 1, &trip);
+    EXPECT_TRUE(trip.begin == spacing.ticks(kNow) + limit::Ticks{i} * 3'000'000U) << i;
+  }
+  charge(limiter, 1, &trip);
+  EXPECT_TRUE(trip.begin == spacing.ticks(kNow) + limit::Ticks{155} * 3'000'000U)
+      << "it has been filled to the last tick";
+}
+
+TEST_F(LeaseScript, ARateThatIsConfiguredAnewMakesNoGapLonger) {
+  const Limiter before = limit::TokenBucket::make({700, 3s}, 500).value();
+  const Limiter after = limit::TokenBucket::make({1, 1s}, 500).value();
+  scripts_.set_clock(kNow);
+  charge(before, 101);
+  const auto gap = take(before, 350);
+  take(before, 31);
+  EXPECT_TRUE(give_back(before, gap));
+  Trip trip;
+  charge(after, 1, &trip);
+  EXPECT_EQ(trip.begin, limit::spacing(after)->ticks(kNow + 432'858us)) << "rounded up from 432,857.14";
+  EXPECT_TRUE(charge(after, 1).allowed) << "at the end, as the gap has less than a second left";
+  charge(before, 116, &trip);
+  EXPECT_TRUE(trip.begin == limit::spacing(before)->ticks(kNow + 1'432'858us))
+      << "all but the last microsecond of it";
+}
+
+// Nobody has a place that the bucket, as it is now, would not reach.
+TEST_F(LeaseScript, ABurstThatWasCutLeavesGapsBeyondIt) {
+  scripts_.set_clock(kNow);
+  charge(kFull, 10);
+  const auto near = take(kFull, 5);
+  charge(kFull, 55);
+  const auto far = take(kFull, 5);
+  charge(kFull, 25);
+  EXPECT_TRUE(give_back(kFull, near));
+  EXPECT_TRUE(give_back(kFull, far));
+  const Limiter cut = limit::TokenBucket::make({1, 1s}, 50).value();
+  EXPECT_TRUE(charge(cut, 5).allowed);
+  EXPECT_FALSE(charge(cut, 1).allowed);
+  EXPECT_TRUE(charge(kFull, 5).allowed);
+}
+
+// As where a reload takes the lease from a rule: what is out is lost, and nobody is admitted for it.
+TEST_F(LeaseScript, ARuleWithoutALeaseMakesItAPlainBucket) {
+  make_gap(10, 5, 75);
+  const auto out = take(kFull, 6);
+  auto plain = line(kFull, 4);
+  plain.lease = 0;
+  EXPECT_EQ(charge(plain).remaining, 0U);
+  EXPECT_FALSE(give_back(kFull, out));
+  scripts_.refund({plain, kNow});
+  EXPECT_EQ(charge(plain).remaining, 0U);
+  scripts_.set_clock(kNow + 1s);
+  EXPECT_TRUE(charge(kFull, 1).allowed) << "leased again";
+  EXPECT_FALSE(give_back(kFull, out)) << "what was debited before";
+  EXPECT_FALSE(charge(kFull, 1).allowed);
+}
+
+// What it owes or has to be given back it settles with a state that it has made itself.
+TEST_F(LeaseScript, ARuleWithoutALeaseLeavesItAloneUntilItCharges) {
+  make_gap(10, 5, 80);
+  auto plain = line(kFull, 4);
+  plain.lease = 0;
+  EXPECT_EQ(scripts_.refund({plain, kNow}).numbers.at(0), 0);
+  EXPECT_TRUE(charge(kFull, 5).allowed);
+  EXPECT_EQ(charge(kFull, 1).remaining, 4U);
+}
+
+TEST_F(LeaseScript, AWindowTakesBackWhateverItCounts) {
+  const std::array<Limiter, 3> limiters{limit::FixedWindow::make({500, 10s}).value(),
+                                        limit::SlidingWindow::make({500, 10s}).value(),
+                                        limit::SlidingLog::make({500, 10s}, 5).value()};
+  for (const auto& limiter : limiters) {
+    scripts_.forget_all();
+    scripts_.set_clock(kNow + 1s);
+    charge(limiter, 101);
+    auto first = take(limiter, 23);
+    const auto second = take(limiter, 31);
+    limit::Outcome spent;
+    first.spend(8, here_, spent);
+    scripts_.set_clock(kNow + 1100ms);
+    EXPECT_TRUE(give_back(limiter, first));
+    EXPECT_TRUE(give_back(limiter, second));
+    EXPECT_EQ(charge(limiter, 1).remaining, 500U - 101 - 8 - 1);
+  }
+}
+
+}  // namespace
+}  // namespace weir::redis

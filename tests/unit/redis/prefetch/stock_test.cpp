@@ -1,0 +1,303 @@
+#include "redis/prefetch/stock.hpp"
+
+#include "weir/limit/limiter.hpp"
+
+#include <chrono>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace weir::redis {
+namespace {
+
+using namespace std::chrono_literals;
+using limit::Cost;
+
+constexpr base::TimePoint kRedis{base::Duration(1'700'000'000'000'000)};
+const limit::Limiter kWindow = limit::FixedWindow::make({100'000, std::chrono::hours(1000)}).value();
+
+// A stock of keys that are found in one set, and a Redis that has whatever it is said to have.
+class StockTest : public ::testing::Test {
+ protected:
+  static limit::Charge line(std::uint64_t key = 1, Cost lease = 1000) {
+    return {.key = {8 * key, 8 * key}, .limiter = &kWindow, .lease = lease};
+  }
+  Trip trip() const { return {.sent = now_, .received = now_, .charged_at = kRedis}; }
+
+  // A request that finds nothing here.
+  void go(std::uint64_t key = 1, Cost left = 50'000) {
+    limit::Outcome outcome;
+    ASSERT_FALSE(stock_.spend(line(key), now_, outcome));
+    stock_.note_trip(line(key), now_);
+    stock_.learn(line(key), {.allowed = true, .remaining = left});
+  }
+  void heat(std::uint64_t key = 1, Cost left = 50'000) {
+    for (unsigned i = 0; i < Stock::kHot; ++i) go(key, left);
+  }
+  // Whatever there is here.
+  void heat(const limit::Charge& request, Cost left = 50'000) {
+    for (unsigned i = 0; i < Stock::kHot; ++i) stock_.note_trip(request, now_);
+    stock_.learn(request, {.allowed = true, .remaining = left});
+  }
+  // Takes what is wanted, if Redis has it.
+  Cost take(std::uint64_t key = 1, Cost left = 50'000) {
+    auto lease = line(key);
+    lease.cost = stock_.wanted(lease, now_);
+    const bool fits = lease.cost <= left;
+    if (lease.cost > 0)
+      stock_.arrived(lease, trip(), {.allowed = fits, .remaining = fits ? left - lease.cost : left}, back_);
+    return lease.cost;
+  }
+  Cost spend_all(std::uint64_t key = 1) {
+    Cost spent = 0;
+    for (limit::Outcome outcome; stock_.spend(line(key), now_, outcome);) ++spent;
+    return spent;
+  }
+
+  Stock stock_{8, 1s};
+  Stock::Time now_{1000s};
+  std::vector<Refund> back_;
+};
+
+TEST_F(StockTest, AColdKeyGetsNothing) {
+  for (int i = 0; i < 20; ++i) {
+    go();
+    EXPECT_EQ(take(), 0U);
+    now_ += 100ms;  // three in a span
+  }
+}
+
+TEST_F(StockTest, AHotKeyGetsTwiceAsMuchEachTimeThatItIsGoneSoon) {
+  heat();
+  for (const Cost expected : {8, 16, 32, 64, 128, 256, 512, 1000, 1000}) {
+    EXPECT_EQ(take(), expected);
+    EXPECT_EQ(spend_all(), expected);
+    now_ += 10ms;
+  }
+}
+
+TEST_F(StockTest, AKeyThatCoolsGetsLessAgain) {
+  heat();
+  for (int i = 0; i < 4; ++i) {
+    take();
+    spend_all();
+  }
+  now_ += 1100ms;
+  EXPECT_EQ(take(), 32U);
+}
+
+TEST_F(StockTest, TakesMoreBeforeItHasNothing) {
+  heat();
+  ASSERT_EQ(take(), 8U);
+  limit::Outcome outcome;
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(stock_.spend(line(), now_, outcome));
+  EXPECT_EQ(outcome.remaining, 3U);
+  EXPECT_EQ(take(), 0U);
+  ASSERT_TRUE(stock_.spend(line(), now_, outcome));
+  EXPECT_EQ(stock_.wanted(line(), now_), 16U);
+  EXPECT_EQ(stock_.wanted(line(), now_), 0U) << "one at a time";
+}
+
+TEST_F(StockTest, NearTheEndOfALimitItAsksForLittle) {
+  heat(1, 40);
+  EXPECT_EQ(take(1, 40), 8U);
+  spend_all();
+  EXPECT_EQ(take(1, 31), 8U) << "a quarter of 32";
+  spend_all();
+  EXPECT_EQ(take(1, 3), 5U) << "a quarter of 23; others had the rest";
+  EXPECT_EQ(spend_all(), 0U);
+  EXPECT_EQ(take(1, 3), 0U) << "a quarter of 3 is not worth a trip";
+  EXPECT_TRUE(back_.empty());
+}
+
+TEST_F(StockTest, WhatNobodyAsksForGoesBack) {
+  heat();
+  take();
+  limit::Outcome outcome;
+  ASSERT_TRUE(stock_.spend(line(), now_, outcome));
+  stock_.sweep(now_ + 999ms, back_, 1000);
+  EXPECT_TRUE(back_.empty());
+  stock_.sweep(now_ + 1s, back_, 1000);
+  ASSERT_EQ(back_.size(), 1U);
+  EXPECT_EQ(back_[0].charge.cost, 7U);
+  EXPECT_EQ(back_[0].departure, kRedis);
+  EXPECT_FALSE(stock_.spend(line(), now_, outcome));
+  EXPECT_EQ(stock_.stats().held(), 0U);
+}
+
+TEST_F(StockTest, WhatIsLeftOfAWindowGoesBackThoughTheKeyIsAskedFor) {
+  heat();
+  take();
+  limit::Outcome outcome;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(stock_.spend(line(), now_, outcome));
+    now_ += 250ms;
+    stock_.sweep(now_, back_, 1000);
+  }
+  ASSERT_EQ(back_.size(), 1U);
+  EXPECT_EQ(back_[0].charge.cost, 4U);
+}
+
+TEST_F(StockTest, WhatIsLeftOfABucketGoesBackOnceNobodyAsks) {
+  const limit::Limiter bucket = limit::TokenBucket::make({1, std::chrono::hours(1)}, 10'000).value();
+  auto request = line();
+  request.limiter = &bucket;
+  const auto begin = limit::spacing(bucket)->ticks(kRedis + 100h);
+  const Trip drawn_on{.sent = now_, .received = now_, .charged_at = kRedis, .begin = begin};
+  heat(request, 5000);
+  auto lease = request;
+  lease.cost = stock_.wanted(request, now_);
+  stock_.arrived(lease, drawn_on, {.allowed = true, .remaining = 4992}, back_);
+  limit::Outcome outcome;
+  for (int i = 0; i < 4; ++i) {
+    now_ += 900ms;
+    ASSERT_TRUE(stock_.spend(request, now_, outcome));
+    stock_.sweep(now_, back_, 1000);
+  }
+  EXPECT_TRUE(back_.empty()) << "it keeps while it is asked for";
+  stock_.sweep(now_ + 1s, back_, 1000);
+  ASSERT_EQ(back_.size(), 1U);
+  EXPECT_EQ(back_[0].charge.cost, 4U);
+  EXPECT_EQ(back_[0].begin, limit::spacing(bucket)->ticks(kRedis + 104h)) << "where its slots begin";
+}
+
+TEST_F(StockTest, WhatCameToNothingIsThereAgain) {
+  heat();
+  take();
+  limit::Outcome first, second;
+  ASSERT_TRUE(stock_.spend(line(), now_, first));
+  stock_.put_back(line(), first, back_);
+  ASSERT_TRUE(stock_.spend(line(), now_, second));
+  EXPECT_EQ(first.remaining, second.remaining);
+  EXPECT_TRUE(back_.empty());
+}
+
+TEST_F(StockTest, WhatCameToNothingAfterTheRestWentBackGoesBackToo) {
+  heat();
+  take();
+  limit::Outcome outcome;
+  ASSERT_TRUE(stock_.spend(line(), now_, outcome));
+  now_ += 1s;
+  stock_.sweep(now_, back_, 1000);
+  ASSERT_EQ(back_.size(), 1U);
+  stock_.put_back(line(), outcome, back_);
+  ASSERT_EQ(back_.size(), 2U);
+  EXPECT_EQ(back_[1].charge.cost, 1U);
+  EXPECT_EQ(back_[1].departure, kRedis);
+  EXPECT_EQ(stock_.stats().held(), 0U);
+  EXPECT_EQ(stock_.stats().lost, 0U);
+}
+
+// It was debited before the reset, and so is not in what Redis counts now.
+TEST_F(StockTest, WhatCameToNothingAfterTheKeyWasResetIsNotOfWhatWasTakenSince) {
+  heat();
+  take();
+  limit::Outcome outcome;
+  ASSERT_TRUE(stock_.spend(line(), now_, outcome));
+  stock_.forget(line());
+  heat();
+  auto lease = line();
+  lease.cost = stock_.wanted(lease, now_);
+  stock_.arrived(lease, {.sent = now_, .received = now_, .charged_at = kRedis + 1ms},
+                 {.allowed = true, .remaining = 1000}, back_);
+  stock_.put_back(line(), outcome, back_);
+  EXPECT_EQ(spend_all(), lease.cost);
+  ASSERT_EQ(back_.size(), 1U);
+  EXPECT_EQ(back_[0].departure, kRedis);
+}
+
+// Units that no request could be paid from keep nobody from taking more.
+TEST_F(StockTest, WhereRequestsCostMoreItTakesForWholeRequests) {
+  for (const Cost cost : {3U, 5U, 7U, 10U}) {
+    const std::uint64_t key = cost;
+    auto request = line(key);
+    request.cost = cost;
+    heat(request, 50'000);
+    for (int round = 0; round < 10; ++round) {
+      auto lease = request;
+      lease.cost = stock_.wanted(request, now_);
+      ASSERT_GE(lease.cost, 2 * cost) << cost << ", " << round;
+      EXPECT_EQ(lease.cost % cost, 0U);
+      stock_.arrived(lease, trip(), {.allowed = true, .remaining = 50'000}, back_);
+      Cost spent = 0;
+      for (limit::Outcome outcome; stock_.spend(request, now_, outcome);) spent += cost;
+      EXPECT_EQ(spent, lease.cost);
+    }
+  }
+}
+
+// What a dear one makes of it holds for cheap ones too.
+TEST_F(StockTest, WhateverARequestCostsNoMoreIsHeldThanALeaseAndAQuarter) {
+  Cost held = 0;
+  for (int round = 0; round < 20; ++round) {
+    auto dear = line(1, 40), cheap = line(1, 40);
+    dear.cost = 45;
+    heat(dear);
+    EXPECT_EQ(stock_.wanted(dear, now_), 0U) << "a lease has not as many";
+    auto lease = cheap;
+    lease.cost = stock_.wanted(cheap, now_);
+    held += lease.cost;
+    if (lease.cost > 0) stock_.arrived(lease, trip(), {.allowed = true, .remaining = 50'000}, back_);
+    now_ += 300ms;
+  }
+  EXPECT_LE(held, 50U);
+  EXPECT_GE(held, 40U);
+}
+
+TEST_F(StockTest, WhatIsTooLittleForARequestMakesRoomForMore) {
+  const limit::Limiter bucket = limit::TokenBucket::make({1, 1h}, 10'000).value();
+  auto small = line(), large = line();
+  small.limiter = large.limiter = &bucket;
+  small.cost = 2, large.cost = 5;
+  heat(small, 5000);
+  for (int round = 0; round < 4; ++round) {
+    auto lease = small;
+    lease.cost = 4;
+    (void)stock_.wanted(small, now_);
+    const auto begin = limit::spacing(bucket)->ticks(kRedis + 100h + round * 10h);
+    const Trip drawn_on{.sent = now_, .received = now_, .charged_at = kRedis, .begin = begin};
+    stock_.arrived(lease, drawn_on, {.allowed = true, .remaining = 5000}, back_);
+  }
+  stock_.note_trip(large, now_);
+  EXPECT_GT(stock_.wanted(large, now_), 0U);
+}
+
+TEST_F(StockTest, AfterAFailureItWaits) {
+  heat();
+  ASSERT_EQ(stock_.wanted(line(), now_), 8U);
+  stock_.failed(line(), now_);
+  EXPECT_EQ(stock_.wanted(line(), now_ + 249ms), 0U);
+  EXPECT_GT(stock_.wanted(line(), now_ + 250ms), 0U);
+}
+
+// The reset came after the debit: what Redis has debited it has forgotten.
+TEST_F(StockTest, WhatWasOnItsWayWhenTheKeyWasResetIsSpentByNobody) {
+  heat();
+  auto lease = line();
+  lease.cost = stock_.wanted(lease, now_);
+  ASSERT_GT(lease.cost, 0U);
+  stock_.forget(line());
+  stock_.arrived(lease, trip(), {.allowed = true, .remaining = 1000}, back_);
+  EXPECT_EQ(spend_all(), 0U);
+  EXPECT_TRUE(back_.empty());
+  EXPECT_EQ(stock_.stats().held(), 0U);
+  heat();
+  EXPECT_GT(take(), 0U);
+  EXPECT_GT(spend_all(), 0U);
+}
+
+TEST_F(StockTest, AKeyThatFindsNoPlaceIsCounted) {
+  for (std::uint64_t key = 1; key <= 4; ++key) {
+    heat(key);
+    EXPECT_EQ(take(key), 8U);
+  }
+  heat(5);
+  EXPECT_EQ(take(5), 0U);
+  EXPECT_EQ(stock_.stats().crowded, Stock::kHot);
+  EXPECT_EQ(spend_all(1), 8U);
+  heat(5);
+  EXPECT_EQ(take(5), 8U) << "in place of one that holds nothing";
+}
+
+}  // namespace
+}  // namespace weir::redis

@@ -1,0 +1,198 @@
+// Windows of a calendar: weir says where they lie, and Redis's clock chooses among them.
+#include "unit/limit/random_case.hpp"
+#include "unit/redis/scripts/timed_scripts.hpp"
+#include "unit/redis/store/store_fixture.hpp"
+
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/write.hpp>
+
+namespace weir::redis {
+namespace {
+
+using limit::FixedWindow;
+using limit::Outcome;
+
+constexpr base::TimePoint kNoon{std::chrono::sys_days{std::chrono::year{2027} / 1 / 15} + 12h};
+
+std::shared_ptr<const limit::Calendar> utc() {
+  const limit::Calendar::Run run{-1, 0s};
+  return std::make_shared<limit::Calendar>("UTC", std::span(&run, 1));
+}
+
+limit::Limiter calendar(FixedWindow::Align align, std::uint64_t count = 2) {
+  return FixedWindow::make(count, align, utc()).value();
+}
+
+class CalendarScript : public ::testing::Test {
+ protected:
+  Server server_;
+  TimedScripts scripts_{server_};
+  limit::Limiter daily_ = calendar(FixedWindow::Align::Day);
+  limit::Limiter bucket_ = token_bucket({1, 1h}, 1);
+  std::vector<limit::Charge> bill_ = {{limit::key_of(1), &daily_}};
+  std::vector<Outcome> outcomes_ = std::vector<Outcome>(2);
+  base::TimePoint then_{};
+
+  Reading ask(base::TimePoint now, base::Duration error) {
+    scripts_.set_clock(now);
+    scripts_.set_error(error);
+    return read_outcomes(scripts_.charge(bill_), bill_, std::span(outcomes_).first(bill_.size()), then_);
+  }
+};
+
+TEST_F(CalendarScript, RedisTimeChoosesTheWindowWhateverOursSays) {
+  auto now = kNoon;
+  for (const auto error : {0h, -24h, 24h, -12h, 12h}) {  // the day before, the day after, its edges
+    ASSERT_EQ(ask(now, error), Reading::Answer) << error.count();
+    EXPECT_EQ(outcomes_[0].remaining, 1U);
+    EXPECT_EQ(outcomes_[0].reset_after, 12h);
+    now += 24h;
+  }
+}
+
+// What it has written ends with that window, whichever of the three it was.
+TEST_F(CalendarScript, TheWindowThatWasChosenEndsWithTheDay) {
+  auto now = kNoon;
+  for (const auto error : {24h, 0h, -24h}) {  // the first, the second and the third of what is sent
+    ASSERT_EQ(ask(now, error), Reading::Answer) << error.count();
+    EXPECT_EQ(scripts_.life_of(bill_[0].key), 12h + 2ms) << error.count();
+    ASSERT_EQ(ask(now + 12h - 1us, error), Reading::Answer) << error.count();
+    EXPECT_EQ(outcomes_[0].remaining, 0U) << error.count();
+    ASSERT_EQ(ask(now + 12h, error), Reading::Answer) << error.count();
+    EXPECT_EQ(outcomes_[0].remaining, 1U) << error.count();
+    now += 48h;
+  }
+}
+
+TEST_F(CalendarScript, ATimeOutsideOfWhatWasSentChargesNothing) {
+  bill_.push_back({limit::key_of(2), &bucket_});
+  for (const auto error : {-49h, 49h}) {
+    ASSERT_EQ(ask(kNoon, error), Reading::OtherTime);
+    EXPECT_EQ(then_, kNoon);
+  }
+  ASSERT_EQ(ask(kNoon, 0h), Reading::Answer);
+  EXPECT_EQ(outcomes_[0].remaining, 1U);
+  EXPECT_TRUE(outcomes_[1].allowed);
+}
+
+TEST_F(CalendarScript, TheFirstInstantSentIsInsideAndTheLastIsNot) {
+  const auto midnight = kNoon + 12h;
+  EXPECT_EQ(ask(midnight, 24h), Reading::Answer);
+  EXPECT_EQ(ask(midnight - 1us, 24h + 1us), Reading::Answer);  // the clock went back, the window stands
+  scripts_.forget_all();
+  EXPECT_EQ(ask(midnight - 1us, 24h + 1us), Reading::OtherTime);
+  EXPECT_EQ(ask(midnight, -24h - 1us), Reading::OtherTime);
+  EXPECT_EQ(ask(midnight - 1us, -24h), Reading::Answer);
+}
+
+TEST_F(CalendarScript, AWindowUnderWayNeedsNoBoundaries) {
+  ASSERT_EQ(ask(kNoon, 0h), Reading::Answer);
+  ASSERT_EQ(ask(kNoon + 1h, 49h), Reading::Answer);
+  EXPECT_EQ(outcomes_[0].remaining, 0U);
+  ASSERT_EQ(ask(kNoon + 12h - 1us, 49h), Reading::Answer);
+  EXPECT_FALSE(outcomes_[0].allowed);
+  EXPECT_EQ(outcomes_[0].retry_after, 1us);
+  EXPECT_EQ(ask(kNoon + 12h, 49h), Reading::OtherTime);
+}
+
+using Numbers = std::vector<std::int64_t>;
+
+std::string said(const Numbers& values) {
+  std::string text = "*" + std::to_string(values.size()) + "\r\n";
+  for (const auto value : values) text += ":" + std::to_string(value) + "\r\n";
+  return text;
+}
+
+// Speaks RESP as far as a store's greeting and its trial go; then each bill, of one line, gets the next of
+// the replies, and behind it the number of its call.
+class Canned {
+ public:
+  Canned(net::asio::io_context& loop, const std::string& path, std::vector<Numbers> replies)
+      : acceptor_(loop, Protocol::endpoint(path)), peer_(loop), replies_(std::move(replies)) {
+    replies_.insert(replies_.begin(), {1, 1, 0, 0, 0});
+    acceptor_.async_accept(peer_, [this](net::ErrorCode ec) {
+      if (ec) return;
+      const std::string sha = "$40\r\n0123456789012345678901234567890123456789\r\n";
+      say("+OK\r\n" + sha + sha);
+      listen();
+    });
+  }
+  std::string heard;
+
+ private:
+  using Protocol = net::asio::local::stream_protocol;
+
+  void say(const std::string& text) { net::asio::write(peer_, net::asio::buffer(text)); }
+  void listen() {
+    peer_.async_read_some(net::asio::buffer(input_), [this](net::ErrorCode ec, std::size_t n) {
+      if (ec) return;
+      const std::string_view command(input_.data(), n);
+      heard.append(command);
+      if (command.find("EVALSHA") != std::string_view::npos && next_ < replies_.size()) {
+        auto& reply = replies_[next_++];
+        reply.push_back(call_in(command));
+        say(said(reply));
+      }
+      listen();
+    });
+  }
+
+  // The first of nine doubles.
+  static std::int64_t call_in(std::string_view command) {
+    constexpr std::string_view kHead = "\r\n$72\r\n";
+    const auto at = command.find(kHead);
+    double number = 0;
+    if (at != command.npos) command.copy(reinterpret_cast<char*>(&number), sizeof number, at + kHead.size());
+    return static_cast<std::int64_t>(number);
+  }
+
+  Protocol::acceptor acceptor_;
+  Protocol::socket peer_;
+  std::vector<Numbers> replies_;
+  std::size_t next_ = 0;
+  std::array<char, 4096> input_{};
+};
+
+// Redis lives in the year 2060, and we hear of it when it says so.
+class OtherTime : public ::testing::Test {
+ protected:
+  const base::TimePoint there_{std::chrono::sys_days{std::chrono::year{2060} / 2 / 29} + 6h};
+  const std::int64_t us_ = there_.time_since_epoch().count();
+  Server folder_;  // for its folder alone
+  limit::Limiter monthly_ = calendar(FixedWindow::Align::Month);
+  std::vector<limit::Charge> bill_ = {{limit::key_of(1), &monthly_}};
+
+  RedisSettings settings() {
+    auto settings = Worker::settings_for(folder_);
+    settings.address.unix_path += "-canned";
+    return settings;
+  }
+};
+
+TEST_F(OtherTime, IsLearntAndTheBillSentAgain) {
+  Worker worker(settings());
+  Canned redis(worker.loop, settings().address.unix_path,
+               {{us_, 2, 0, 0, 0}, {us_, 1, 0, 0, 0}, {us_, 1, 0, 0, 0}});
+  ASSERT_TRUE(worker.turn_until_up());
+  const auto answer = worker.charge(bill_);
+  ASSERT_FALSE(answer.error) << worker.store.last_error();
+  EXPECT_EQ(answer.now, there_);
+  EXPECT_EQ(answer.outcomes[0].reset_after, 18h);  // of the last day of February
+  const double march = static_cast<double>((us_ + std::chrono::microseconds(18h).count()));
+  const std::string bytes(reinterpret_cast<const char*>(&march), sizeof march);
+  EXPECT_NE(redis.heard.find(bytes), std::string::npos);
+  // The next one is made for that time at once.
+  redis.heard.clear();
+  EXPECT_FALSE(worker.charge(bill_).error);
+  EXPECT_NE(redis.heard.find(bytes), std::string::npos);
+}
+
+TEST_F(OtherTime, TwiceIsAnError) {
+  Worker worker(settings());
+  Canned redis(worker.loop, settings().address.unix_path, {{us_, 2, 0, 0, 0}, {us_, 2, 0, 0, 0}});
+  ASSERT_TRUE(worker.turn_until_up());
+  EXPECT_EQ(worker.charge(bill_).error, StoreError::BadReply);
+}
+
+}  // namespace
+}  // namespace weir::redis

@@ -1,0 +1,127 @@
+// How long Redis keeps a key of what is under way: until the last of its permits expires, whatever becomes of
+// the others. By the server's own clock and TTLs, with leases that differ by so much that what a test takes
+// is nothing beside them.
+#include "redis/connection/command.hpp"
+#include "redis/scripts/bill.hpp"
+#include "unit/limit/random_case.hpp"
+#include "unit/redis/connection/server.hpp"
+
+#include <chrono>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace weir::redis {
+namespace {
+
+using namespace std::chrono_literals;
+
+class HeldLife : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kInString = 32;  // so many permits at most; more are a sorted set
+
+  // Each bill takes a permit of its own, and says which.
+  std::uint64_t take(base::Duration lease) {
+    const Demand demand{{&line_, 1}, {1, ++serials_, lease}};
+    std::string out;
+    append_charge(out, charge_, {"w"}, {&demand, 1}, {}, serials_);
+    const auto reply = connection_.exchange(out, 1).front();
+    EXPECT_EQ(reply.kind, Reply::Kind::Numbers) << reply.text;
+    return serials_;
+  }
+  void renew(std::uint64_t serial, base::Duration lease) { amend({line_, {}, 1, {1, serial, lease}}); }
+  void renew_lost(base::Duration lease) { renew(++serials_, lease); }  // one that Redis does not know
+  void give_back(std::uint64_t serial) { amend({line_, {}, 0, {1, serial, 0s}}); }
+
+  [[nodiscard]] std::string type() { return connection_.ask({"TYPE", name_}).text; }
+  // How long the key has to live, in minutes, one that has just begun being whole; without the two
+  // milliseconds that a script adds.
+  [[nodiscard]] std::int64_t minutes_left() {
+    const std::chrono::milliseconds left(connection_.ask({"PTTL", name_}).numbers.at(0));
+    return std::chrono::ceil<std::chrono::minutes>(left - 2ms).count();
+  }
+
+ private:
+  void amend(const Refund& refund) {
+    std::string out;
+    append_refund(out, refund_, {"w"}, {&refund, 1}, 7);
+    const auto reply = connection_.exchange(out, 1).front();
+    EXPECT_EQ(reply.numbers, (std::vector<std::int64_t>{1, 0, 7})) << reply.text;
+  }
+  std::string load(std::string_view script) {
+    return connection_.ask({"SCRIPT", "LOAD", std::string(script)}).text;
+  }
+
+  Server server_;
+  Connection connection_{server_.path()};
+  const std::string charge_ = load(charge_script()), refund_ = load(refund_script());
+  const limit::Limiter many_ = limit::Concurrency::make(100).value();
+  const limit::Charge line_{limit::key_of(1), &many_};
+  const std::string name_ = key_name("w", line_.key);
+  std::uint64_t serials_ = 0;
+};
+
+TEST_F(HeldLife, OfAStringIsThatOfItsLongestPermit) {
+  take(60min);
+  EXPECT_EQ(minutes_left(), 60);
+  const auto brief = take(10min);
+  EXPECT_EQ(minutes_left(), 60);
+  const auto longer = take(90min);
+  EXPECT_EQ(minutes_left(), 90);
+  renew(brief, 20min);
+  EXPECT_EQ(minutes_left(), 90);
+  give_back(brief);
+  EXPECT_EQ(minutes_left(), 90);
+  renew(longer, 120min);
+  EXPECT_EQ(minutes_left(), 120);
+  renew_lost(150min);
+  EXPECT_EQ(minutes_left(), 150);
+  EXPECT_EQ(type(), "string");
+}
+
+TEST_F(HeldLife, GoesOnWhereAChargeMakesASetOfAString) {
+  take(60min);
+  for (std::uint64_t i = 1; i <= kInString; ++i) take(10min);
+  ASSERT_EQ(type(), "zset");
+  EXPECT_EQ(minutes_left(), 60);
+}
+
+TEST_F(HeldLife, GoesOnWhereARenewalMakesASetOfAString) {
+  take(60min);
+  for (std::uint64_t i = 1; i < kInString; ++i) take(10min);
+  ASSERT_EQ(type(), "string");
+  renew_lost(10min);
+  ASSERT_EQ(type(), "zset");
+  EXPECT_EQ(minutes_left(), 60);
+}
+
+TEST_F(HeldLife, OfASetIsThatOfItsLongestPermit) {
+  for (std::uint64_t i = 0; i <= kInString; ++i) take(10min);
+  ASSERT_EQ(type(), "zset");
+  EXPECT_EQ(minutes_left(), 10);
+  const auto longer = take(60min);
+  EXPECT_EQ(minutes_left(), 60);
+  const auto brief = take(10min);
+  EXPECT_EQ(minutes_left(), 60);
+  renew(brief, 20min);
+  EXPECT_EQ(minutes_left(), 60);
+  give_back(brief);
+  EXPECT_EQ(minutes_left(), 60);
+  renew(longer, 90min);
+  EXPECT_EQ(minutes_left(), 90);
+  renew_lost(120min);
+  EXPECT_EQ(minutes_left(), 120);
+}
+
+// The first to expire goes, and what is left is not shorter for it.
+TEST_F(HeldLife, IsNotShortenedByPermitsThatExpire) {
+  const auto expired = take(1us);
+  take(60min);
+  take(10min);
+  EXPECT_EQ(minutes_left(), 60);
+  renew(expired, 10min);
+  EXPECT_EQ(minutes_left(), 60);
+}
+
+}  // namespace
+}  // namespace weir::redis

@@ -1,0 +1,358 @@
+// What is under way, counted in Redis: permits that expire unless they are renewed.
+#include "unit/limit/random_case.hpp"
+#include "unit/redis/scripts/timed_scripts.hpp"
+#include "unit/redis/store/store_fixture.hpp"
+
+#include "weir/redis/permit.hpp"
+
+#include <map>
+#include <optional>
+
+namespace weir::redis {
+namespace {
+
+limit::Limiter at_once(std::uint64_t limit) {
+  return limit::Concurrency::make(limit).value();
+}
+
+// A key as a list of permits that count until they expire.
+struct Places {
+  struct Place {
+    limit::Cost cost;
+    base::TimePoint until;
+  };
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Place> places;
+
+  [[nodiscard]] limit::Cell cell(base::TimePoint now) {
+    std::erase_if(places, [&](const auto& place) { return place.second.until <= now; });
+    limit::Cell cell;
+    for (const auto& [name, place] : places) cell.words[0] += place.cost;
+    return cell;
+  }
+};
+
+class HeldScript : public ::testing::Test {
+ protected:
+  Server server_;
+  TimedScripts scripts_{server_};
+  const std::uint64_t seed_ = limit::new_seed();
+  limit::Dice dice_{seed_};
+  base::TimePoint now_{1'800'000'000s};
+  const limit::Limiter ten_ = at_once(10);
+  const limit::Charge line_{limit::key_of(1), &ten_};
+  Places model_;
+  std::vector<Refund> held_;  // given out and not back, expired or not
+  std::uint64_t serial_ = 0;
+  int admitted_ = 0, refused_ = 0, expired_ = 0, in_sets_ = 0;
+
+  void charge() {
+    auto line = line_;
+    line.cost = dice_.one_in(3) ? dice_.between(1, 11) : 1;
+    const Hold hold{dice_.between(1, 3), ++serial_, dice_.one_in(2) ? 10s : 3s};
+    const auto reply = scripts_.charge({&line, 1}, hold);
+    limit::Outcome outcome;
+    base::TimePoint then;
+    ASSERT_EQ(read_outcomes(reply, {&line, 1}, {&outcome, 1}, then), Reading::Answer);
+    const auto expected = limit::step(ten_, model_.cell(now_), now_, line.cost).outcome;
+    ASSERT_EQ(outcome, expected) << "cost " << line.cost;
+    ++(outcome.allowed ? admitted_ : refused_);
+    if (!outcome.allowed) return;
+    model_.places[{hold.holder, hold.serial}] = {line.cost, now_ + hold.lease};
+    held_.push_back({line, {}, 0, hold});
+  }
+  // A key that dies before its permits would be a gift.
+  void expect_life() {
+    const auto expires = scripts_.expiry_of(line_.key);
+    for (const auto& [name, place] : model_.places)
+      EXPECT_TRUE(expires >= place.until || place.until <= now_);
+  }
+  // Renews one, or gives it back.
+  void amend() {
+    if (held_.empty()) return;
+    const auto at = held_.begin() + static_cast<std::ptrdiff_t>(dice_.between(0, held_.size() - 1));
+    auto line = *at;
+    const auto name = std::pair(line.hold.holder, line.hold.serial);
+    const bool renews = dice_.one_in(2);
+    line.actual = renews ? line.charge.cost : 0;
+    scripts_.refund(line);
+    (void)model_.cell(now_);
+    expired_ += renews && !model_.places.contains(name);
+    if (renews) {
+      model_.places[name] = {line.charge.cost, now_ + line.hold.lease};
+    } else {
+      model_.places.erase(name);
+      held_.erase(at);
+    }
+  }
+};
+
+// Expired ones that are renewed count again: their requests are under way, whatever the limit says. Forgotten
+// ones are entered again likewise.
+TEST_F(HeldScript, CountsWhatIsUnderWay) {
+  for (int i = 0; i < 6'000; ++i) {
+    scripts_.set_clock(now_);
+    if (dice_.one_in(200)) {
+      in_sets_ += server_.ask({"TYPE", key_name("w", line_.key)}).text == "zset";
+      scripts_.forget_all();
+      model_.places.clear();
+    }
+    if (dice_.one_in(2))
+      charge();
+    else
+      amend();
+    expect_life();
+    ASSERT_FALSE(HasFailure()) << "seed " << seed_ << ", request " << i;
+    now_ += base::Duration(dice_.between(0, dice_.one_in(10) ? 4'000'000 : 400'000));
+  }
+  EXPECT_GT(admitted_, 500);
+  EXPECT_GT(refused_, 500);
+  EXPECT_GT(expired_, 100);
+  EXPECT_GT(in_sets_, 2);
+}
+
+TEST_F(HeldScript, NothingHeldIsNoKeyAnyMore) {
+  const Hold hold{1, 1, 10s};
+  scripts_.set_clock(now_);
+  scripts_.charge({&line_, 1}, hold);
+  scripts_.refund({line_, {}, 0, hold});
+  EXPECT_EQ(server_.ask({"EXISTS", key_name("w", line_.key)}).numbers.at(0), 0);
+}
+
+class Held : public ::testing::Test {
+ protected:
+  static constexpr auto kBrief = 300ms;  // so that renewals are not long in coming
+
+  Server server_;
+  const limit::Limiter two_ = at_once(2);
+  const std::vector<limit::Charge> bill_ = {{limit::key_of(1), &two_}};
+  const std::string name_ = key_name("weir", limit::key_of(1));
+
+  [[nodiscard]] RedisSettings settings(base::Duration lease, base::Duration timeout = 1s) const {
+    auto settings = Worker::settings_for(server_, timeout);
+    settings.lease_time = lease;
+    return settings;
+  }
+  double held() {
+    const auto total = server_.ask({"EVAL",
+                                    "local s = redis.call('MGET', KEYS[1])[1] "
+                                    "if s then return (struct.unpack('<I7', s, 2)) end "
+                                    "return -(redis.call('ZSCORE', KEYS[1], '') or 0)",
+                                    "1", name_});
+    return static_cast<double>(total.numbers.at(0));
+  }
+  std::uint64_t calls() {
+    const auto told = server_.info("commandstats", "cmdstat_evalsha");
+    return told.empty() ? 0 : std::stoull(told.substr(told.find("calls=") + 6));
+  }
+  // When the permit that lasts longest expires; 0 where there is none.
+  double expiry() {
+    const auto last =
+        server_.ask({"EVAL",
+                     "local s = redis.call('MGET', KEYS[1])[1] "
+                     "if s then return (select(3, struct.unpack('<I7I7I7', s, 2))) end "
+                     "return tonumber(redis.call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2] or 0)",
+                     "1", name_});
+    return static_cast<double>(last.numbers.at(0));
+  }
+};
+
+TEST_F(Held, IsCountedOverWorkersUntilReleased) {
+  Worker one(settings(1h)), other(settings(1h));
+  ASSERT_TRUE(one.turn_until_up() && other.turn_until_up());
+  EXPECT_EQ(one.charge(bill_).outcomes[0].remaining, 1U);
+  EXPECT_EQ(other.charge(bill_).outcomes[0].remaining, 0U);
+  const auto refused = one.charge(bill_).outcomes[0];
+  EXPECT_FALSE(refused.allowed);
+  EXPECT_EQ(refused.retry_after, 1s);
+  { const Permit permit(other.store, bill_[0]); }
+  EXPECT_TRUE(other.turn_until([&] { return held() == 1; }));
+  EXPECT_TRUE(one.charge(bill_).outcomes[0].allowed);
+}
+
+TEST_F(Held, IsAllOrNothingWithTheOtherLines) {
+  Worker worker(settings(1h));
+  ASSERT_TRUE(worker.turn_until_up());
+  const auto one_an_hour = gcra({1, 1h}, 0);
+  const std::vector<limit::Charge> both = {bill_[0], {limit::key_of(2), &one_an_hour, 1, 1}};
+  EXPECT_TRUE(worker.charge(both).outcomes[1].allowed);
+  EXPECT_FALSE(worker.charge(both).outcomes[1].allowed);
+  EXPECT_EQ(held(), 1);
+}
+
+TEST_F(Held, IsRenewedWhileItLasts) {
+  Worker worker(settings(kBrief));
+  ASSERT_TRUE(worker.turn_until_up());
+  ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
+  const auto first = expiry();
+  EXPECT_TRUE(worker.turn_until([&] { return expiry() > first + 1e6; }));  // a second: three leases
+  EXPECT_EQ(held(), 1);
+}
+
+TEST_F(Held, IsEnteredAgainWhereRedisHasLostIt) {
+  Worker worker(settings(kBrief));
+  ASSERT_TRUE(worker.turn_until_up());
+  worker.charge(bill_);
+  worker.charge(bill_);
+  server_.ask({"FLUSHALL"});
+  EXPECT_TRUE(worker.turn_until([&] { return held() == 2; }));
+  server_.kill();
+  ASSERT_TRUE(worker.turn_until([&] { return worker.store.state() != StoreState::Up; }));
+  worker.store.hold(bill_[0]);  // admitted meanwhile by the fallback
+  server_.start();
+  ASSERT_TRUE(worker.turn_until_up());
+  EXPECT_TRUE(worker.turn_until([&] { return held() == 3; }));
+}
+
+// Redis does not know the script when it is told of the renewal, and knows it again when it is told of the
+// release.
+TEST_F(Held, IsNotEnteredAgainBehindItsRelease) {
+  Worker worker(settings(1500ms));
+  ASSERT_TRUE(worker.turn_until_up());
+  ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
+  server_.ask({"SCRIPT", "FLUSH"});
+  ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds.load() == 1; }));
+  worker.loop.poll_one();  // the renewal leaves
+  server_.ask({"PING"});   // and is there
+  ASSERT_EQ(held(), 1);
+  server_.ask({"SCRIPT", "LOAD", std::string(refund_script())});
+  worker.store.release(bill_[0]);
+  EXPECT_TRUE(worker.charge({{limit::key_of(2), &two_}}).outcomes[0].allowed);  // behind all of that
+  EXPECT_EQ(held(), 0);
+}
+
+TEST_F(Held, ComesFreeWhenNobodyRenewsIt) {
+  auto frozen = std::make_unique<Worker>(settings(kBrief));
+  ASSERT_TRUE(frozen->turn_until_up());
+  frozen->charge(bill_);
+  frozen->charge(bill_);  // and turns no more, as if it had been killed
+  Worker other(settings(1h));
+  ASSERT_TRUE(other.turn_until_up());
+  EXPECT_TRUE(other.turn_until([&] { return other.charge(bill_).outcomes[0].allowed; }));
+}
+
+TEST_F(Held, IsGivenBackByAStoreThatStops) {
+  Worker worker(settings(1h));
+  ASSERT_TRUE(worker.turn_until_up());
+  worker.charge(bill_);
+  worker.charge(bill_);
+  ASSERT_EQ(held(), 2);
+  worker.store.stop();
+  EXPECT_TRUE(worker.turn_until([&] { return held() == 0; }));
+}
+
+TEST_F(Held, ByALateReplyIsGivenBack) {
+  auto tuning = Worker::quick();
+  tuning.failures_to_open = 100;  // the connection stays
+  Worker worker(settings(1h, 30ms), tuning);
+  ASSERT_TRUE(worker.turn_until_up());
+  server_.freeze();
+  EXPECT_EQ(worker.charge(bill_).error, StoreError::Timeout);
+  server_.thaw();
+  EXPECT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds.load() == 1; }));
+  EXPECT_TRUE(worker.turn_until([&] { return held() == 0; }));
+}
+
+// A call for several bills: each sees what those before it hold, and has a permit that comes back alone.
+TEST_F(Held, IsCountedWithinACall) {
+  const limit::Limiter three = at_once(3);
+  const std::vector<limit::Charge> bill = {{limit::key_of(1), &three}};
+  Worker worker(settings(1h));
+  ASSERT_TRUE(worker.turn_until_up());
+  count_anew(server_);
+  std::array<Answer, 10> answers;
+  for (auto& answer : answers) worker.begin(bill, answer);
+  ASSERT_TRUE(worker.turn_until([&] { return answers.back().done; }));
+  EXPECT_TRUE(server_.info("commandstats", "cmdstat_evalsha").starts_with("calls=1,"));
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    ASSERT_FALSE(answers[i].error);
+    EXPECT_EQ(answers[i].outcomes[0].allowed, i < 3) << i;
+    EXPECT_EQ(answers[i].outcomes[0].remaining, i < 3 ? 2 - i : 0) << i;
+  }
+  for (int left = 2; left >= 0; --left) {
+    worker.store.release(bill[0]);
+    EXPECT_TRUE(worker.turn_until([&] { return held() == left; })) << left;
+  }
+}
+
+// A call that broke off has entered its first bill's permit already. That one is asked again with another: by
+// the same one it would count twice, and be given back once.
+TEST_F(Held, InACallThatBrokeOffIsNotCountedTwiceByOnePermit) {
+  const auto many = at_once(100);
+  const limit::Limiter log = limit::SlidingLog::make({1, 1h}).value();
+  const std::vector<limit::Charge> bill = {{limit::key_of(1), &many}}, fresh = {{limit::key_of(2), &log}};
+  Worker worker(settings(1h));
+  ASSERT_TRUE(worker.turn_until_up());
+  for (int i = 0; i < 40; ++i) worker.charge(bill);  // a sorted set, which is written at once
+  server_.ask({"ACL", "SETUSER", "default", "-lrange"});
+  Answer one, other;
+  worker.begin(bill, one);
+  worker.begin(fresh, other);
+  ASSERT_TRUE(worker.turn_until([&] { return one.done && other.done; }));
+  EXPECT_FALSE(one.error || other.error) << "a fresh log by itself is not looked for";
+  EXPECT_EQ(held(), 42) << "until the first one expires";
+  EXPECT_EQ(server_.ask({"ZCARD", name_}).numbers.at(0), 1 + 42);
+}
+
+TEST_F(Held, ByALateReplyToSeveralIsGivenBack) {
+  auto tuning = Worker::quick();
+  tuning.failures_to_open = 100;
+  Worker worker(settings(1h, 30ms), tuning);
+  ASSERT_TRUE(worker.turn_until_up());
+  server_.freeze();
+  std::array<Answer, 4> late;
+  for (auto& answer : late) worker.begin(bill_, answer);
+  ASSERT_TRUE(worker.turn_until([&] { return late.back().done; }));
+  server_.thaw();
+  EXPECT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds.load() == 2; }));
+  EXPECT_TRUE(worker.turn_until([&] { return held() == 0; }));
+  EXPECT_TRUE(worker.charge(bill_).outcomes[0].allowed);
+}
+
+// One call for what a worker holds, however much: not one for each.
+TEST_F(Held, IsRenewedTogether) {
+  const auto many = at_once(1'000);
+  Worker worker(settings(kBrief));
+  ASSERT_TRUE(worker.turn_until_up());
+  const std::vector<limit::Charge> bill = {{limit::key_of(1), &many}};
+  for (int i = 0; i < 200; ++i) worker.charge(bill);
+  count_anew(server_);
+  const auto first = expiry();
+  EXPECT_TRUE(worker.turn_until([&] { return expiry() > first + 5e5; }));
+  EXPECT_LE(calls(), 8U);
+  EXPECT_EQ(held(), 200);
+}
+
+// What ends in one turn of the loop comes back in one call, and before what that turn asks.
+TEST_F(Held, IsGivenBackTogether) {
+  Worker worker(settings(1h));
+  ASSERT_TRUE(worker.turn_until_up());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
+  count_anew(server_);
+  worker.store.release(bill_[0]);
+  worker.store.release(bill_[0]);
+  EXPECT_EQ(worker.charge(bill_).outcomes[0].remaining, 1U);
+  EXPECT_EQ(calls(), 2U);
+}
+
+// More keys than commands may be under way.
+TEST_F(Held, OfManyKeysIsRenewedAndGivenBackThoughFewCommandsMayWait) {
+  auto tuning = Worker::quick();
+  tuning.max_pending = 4;
+  constexpr std::uint64_t kKeys = 2'000;  // of 256 a call
+  const auto one = at_once(1);
+  Worker worker(settings(kBrief), tuning);
+  ASSERT_TRUE(worker.turn_until_up());
+  for (std::uint64_t i = 0; i < kKeys; ++i)
+    ASSERT_TRUE(worker.charge({{limit::key_of(i), &one}}).outcomes[0].allowed);
+  const auto count = [&] { return server_.ask({"DBSIZE"}).numbers.at(0); };
+  EXPECT_GE(count(), static_cast<std::int64_t>(kKeys));
+  const auto renewed = worker.store.stats().refunds.load() + 3 * kKeys;
+  ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds >= renewed; }));
+  EXPECT_GE(count(), static_cast<std::int64_t>(kKeys));
+  for (std::uint64_t i = 0; i < kKeys; ++i) worker.store.release({limit::key_of(i), &one});
+  EXPECT_TRUE(worker.turn_until([&] { return count() <= 1; }));  // but for the trial's
+  EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U);
+}
+
+}  // namespace
+}  // namespace weir::redis

@@ -1,0 +1,256 @@
+// Charges that are settled or given back: the same sequence of times and costs gives the same outcomes from
+// the key table and from the scripts.
+#include "unit/limit/random_case.hpp"
+#include "unit/redis/scripts/timed_scripts.hpp"
+
+#include "weir/limit/key_table.hpp"
+#include "weir/limit/settle.hpp"
+
+#include <memory>
+
+namespace weir::redis {
+namespace {
+
+using limit::Case;
+using limit::Cost;
+using limit::Dice;
+using limit::KeyTable;
+using limit::Outcome;
+using namespace std::chrono_literals;
+
+class SettleScript : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kKeys = 2;
+
+  Server server_;
+  TimedScripts scripts_{server_};
+  const std::uint64_t seed_ = limit::new_seed();
+  Dice dice_{seed_};
+  std::unique_ptr<KeyTable> table_;
+  std::vector<Case> rules_;
+  std::vector<Refund> under_way_;
+  base::TimePoint now_{};
+  std::array<int, limit::kAlgorithms> debts_{}, surpluses_{}, paid_meanwhile_{};
+  int resets_ = 0;
+
+  static constexpr base::TimePoint kLast{
+      base::Duration(4'400'000'000'000'000)};  // turns are told apart until then
+
+  void begin_case() {
+    scripts_.forget_all();
+    table_ = std::make_unique<KeyTable>(100);
+    under_way_.clear();
+    rules_.clear();
+    while (rules_.size() < kKeys)
+      if (auto rule = dice_.limiter(); limit::settles(rule.limiter)) rules_.push_back(std::move(rule));
+    now_ = base::TimePoint(base::Duration(dice_.between(1'600'000'000'000'000, 2'600'000'000'000'000)));
+    scripts_.set_clock(now_);
+  }
+
+  [[nodiscard]] limit::Charge line(std::size_t i, Cost cost) const {
+    return {limit::key_of(i), &rules_[i].limiter, cost, static_cast<limit::RuleIndex>(i)};
+  }
+  [[nodiscard]] const Case& rule_of(const limit::Charge& charge) const { return rules_[charge.rule]; }
+
+  // Drained keys are forgotten by both, as they may be at any time: Redis's stand still with the clock.
+  void forget_drained() {
+    (void)table_->sweep(now_, 10'000);
+    for (std::size_t i = 0; i < kKeys; ++i) {
+      const auto& rule = rules_[i];
+      const bool drained = table_->standing(line(i, 1), now_) == limit::full(rule.limiter);
+      const auto expires = scripts_.expiry_of(limit::key_of(i));
+      EXPECT_TRUE(drained || expires > now_) << rule << " dies early";
+      // What goes back to a log leaves it its time to live.
+      EXPECT_TRUE(!drained || rule.merges() || expires <= now_ + 2ms) << rule << " lives on";
+      if (drained) scripts_.forget(limit::key_of(i));
+    }
+  }
+
+  void ask_both() {
+    std::vector<limit::Charge> bill;
+    for (std::size_t i = 0; i < kKeys; ++i)
+      if (!dice_.one_in(4)) bill.push_back(line(i, dice_.cost(rules_[i])));
+    if (bill.empty()) return;
+    const auto reply = scripts_.charge(bill);
+    std::vector<Outcome> outcomes(bill.size()), expected(bill.size());
+    base::TimePoint then;
+    ASSERT_EQ(read_outcomes(reply, bill, outcomes, then), Reading::Answer);
+    const bool charged = table_->charge(bill, now_, expected);
+    for (std::size_t i = 0; i < bill.size(); ++i) {
+      EXPECT_EQ(outcomes[i], expected[i]) << rule_of(bill[i]) << ", cost " << bill[i].cost;
+      if (charged) under_way_.push_back({bill[i], now_});
+    }
+  }
+
+  Cost actual_for(const Refund& line) {
+    const auto reserved = line.charge.cost;
+    if (dice_.one_in(3)) return 0;
+    if (dice_.one_in(3)) return dice_.between(0, reserved);
+    if (dice_.one_in(3)) return reserved + dice_.between(1, 3);
+    return dice_.magnitude(0, limit::kMaxCost);
+  }
+
+  void settle_both() {
+    if (under_way_.empty()) return;
+    const auto at = under_way_.begin() + static_cast<std::ptrdiff_t>(dice_.between(0, under_way_.size() - 1));
+    Refund line = *at;
+    under_way_.erase(at);
+    line.actual = actual_for(line);
+    if (line.actual == line.charge.cost) return;
+    const auto algorithm = static_cast<std::size_t>(rule_of(line.charge).algorithm);
+    ++(line.actual > line.charge.cost ? debts_ : surpluses_)[algorithm];
+    const bool gone = table_->standing(line.charge, now_) == limit::full(*line.charge.limiter);
+    if (gone && line.actual > line.charge.cost) ++paid_meanwhile_[algorithm];
+    scripts_.refund(line);
+    table_->settle(line.charge, {line.departure, line.actual, now_});
+  }
+
+  // Redis tells what came before from what came
+  // behind by its clock alone, so time goes on.
+  void reset_both() {
+    const auto key = limit::key_of(dice_.between(0, kKeys - 1));
+    if (now_ >= kLast) return;
+    (void)table_->forget(key, now_);
+    ++resets_;
+    scripts_.reset(key);
+    now_ += 1us;
+    scripts_.set_clock(now_);
+  }
+
+  void go_on() {
+    const auto& rule = rules_[dice_.between(0, kKeys - 1)];
+    if (!dice_.one_in(3))
+      now_ += std::min<base::Duration>(dice_.pause(rule), std::chrono::hours(24 * 366 * 30));
+    now_ = std::min(now_, kLast);
+    scripts_.set_clock(now_);
+    forget_drained();
+  }
+};
+
+TEST_F(SettleScript, TheSameSequenceGivesTheSameOutcomes) {
+  for (int round = 0; round < 1'500; ++round) {
+    begin_case();
+    for (int request = 0; request < 20; ++request) {
+      if (dice_.one_in(2))
+        ask_both();
+      else if (dice_.one_in(10))
+        reset_both();
+      else
+        settle_both();
+      ASSERT_FALSE(HasFailure()) << "seed " << seed_ << ", round " << round << ", request " << request
+                                 << ", at " << now_.time_since_epoch().count();
+      go_on();
+      ASSERT_FALSE(HasFailure()) << "seed " << seed_ << ", round " << round << ", after request " << request;
+    }
+  }
+  EXPECT_GT(resets_, 100);
+  for (std::size_t i = 0; i < limit::kAlgorithms; ++i) {
+    if (static_cast<limit::Algorithm>(i) == limit::Algorithm::LeakyBucket) continue;
+    EXPECT_GT(debts_[i], 50) << "algorithm " << i;
+    EXPECT_GT(surpluses_[i], 50) << "algorithm " << i;
+    EXPECT_GT(paid_meanwhile_[i], 5) << "algorithm " << i;
+  }
+}
+
+class ResetScript : public ::testing::Test {
+ protected:
+  static constexpr base::TimePoint kReset{1'800'000'000s};
+
+  // Whether what was charged at an instant is given back at another.
+  bool gives_back(base::TimePoint charged_at, base::TimePoint now) {
+    scripts_.set_clock(now);
+    scripts_.charge({&line_, 1});
+    return scripts_.refund({line_, charged_at}).numbers.at(0) == 1;
+  }
+
+  Server server_;
+  TimedScripts scripts_{server_};
+  const limit::Limiter ten_ = limit::Gcra::make({1, 1h}, 9).value();
+  const limit::Charge line_{limit::key_of(1), &ten_};
+
+  void SetUp() override {
+    scripts_.set_clock(kReset);
+    scripts_.reset(line_.key);
+  }
+};
+
+TEST_F(ResetScript, WhatWasChargedBeforeIsNotGivenBack) {
+  EXPECT_FALSE(gives_back(kReset - 1us, kReset));
+  EXPECT_FALSE(gives_back(kReset, kReset));
+  EXPECT_FALSE(gives_back(kReset, kReset + 1us));
+  EXPECT_TRUE(gives_back(kReset + 1us, kReset + 1us));
+}
+
+// As a failover may have brought it: by such a clock everything would have been charged before.
+TEST_F(ResetScript, AnInstantThatIsStillToComeTellsNothing) {
+  EXPECT_TRUE(gives_back(kReset - 10s, kReset - 1us));
+  EXPECT_TRUE(gives_back(kReset - 1us, kReset - 1us));
+}
+
+// A rate that was configured anew counts the fraction of a microsecond in other parts: what was spent stays
+// spent, rounded up, to the microsecond.
+class OtherRate : public ::testing::TestWithParam<std::uint64_t> {
+ protected:
+  static limit::Limiter a_second(std::uint64_t count, std::uint64_t burst) {
+    return limit::TokenBucket::make({count, 1s}, burst).value();
+  }
+  // Five sevenths of a second are spent: 714,285 us and 5/7.
+  void SetUp() override {
+    const auto seven = a_second(7, 7);
+    const limit::Charge line{key_, &seven, 5};
+    scripts_.set_clock(begin_);
+    scripts_.charge({&line, 1});
+  }
+  // When one more is admitted, from begin_ on.
+  base::Duration admits_after(const limit::Charge& line) {
+    limit::Outcome outcome;
+    base::TimePoint then;
+    EXPECT_EQ(read_outcomes(scripts_.charge({&line, 1}), {&line, 1}, {&outcome, 1}, then), Reading::Answer);
+    EXPECT_FALSE(outcome.allowed);
+    for (const auto early : {1us, 0us}) {
+      scripts_.set_clock(begin_ + outcome.retry_after - early);
+      limit::Outcome again;
+      EXPECT_EQ(read_outcomes(scripts_.charge({&line, 1}), {&line, 1}, {&again, 1}, then), Reading::Answer);
+      EXPECT_EQ(again.allowed, early == 0us);
+    }
+    return outcome.retry_after;
+  }
+
+  Server server_;
+  TimedScripts scripts_{server_};
+  const base::TimePoint begin_{1'800'000'000s};
+  const limit::Key key_ = limit::key_of(1);
+  const limit::Limiter two_ = a_second(GetParam(), 2);
+  const limit::Charge line_{key_, &two_};
+  const std::int64_t parts_ = static_cast<std::int64_t>(GetParam());  // of a second
+
+  // What is spent, all but so many tokens, in whole microseconds.
+  [[nodiscard]] base::Duration spent_but(std::int64_t tokens) const {
+    const auto micros = 714'286 * parts_ - tokens * 1'000'000;
+    return base::Duration((micros + parts_ - 1) / parts_);
+  }
+};
+
+TEST_P(OtherRate, RoundsUpWhatWasCharged) {
+  EXPECT_EQ(admits_after(line_), spent_but(1));
+}
+
+TEST_P(OtherRate, RoundsUpToAWholeMicrosecond) {
+  const auto three = a_second(GetParam(), 3);  // of three a second, its room has two parts of a microsecond
+  EXPECT_EQ(admits_after({key_, &three}), spent_but(2));
+}
+
+TEST_P(OtherRate, RoundsUpWhatIsGivenBackTo) {
+  EXPECT_EQ(scripts_.refund({line_, begin_}).numbers.at(0), 1);
+  EXPECT_EQ(admits_after(line_), spent_but(2));
+}
+
+TEST_P(OtherRate, RoundsUpWhatMoreIsOwedTo) {
+  EXPECT_EQ(scripts_.refund({line_, begin_, 2}).numbers.at(0), 1);
+  EXPECT_EQ(admits_after(line_), spent_but(0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Counts, OtherRate, ::testing::Values(3, 4, 5));
+
+}  // namespace
+}  // namespace weir::redis

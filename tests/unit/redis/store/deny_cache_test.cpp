@@ -1,0 +1,364 @@
+#include "redis/store/deny_cache.hpp"
+
+#include "unit/limit/random_case.hpp"
+#include "unit/redis/scripts/timed_scripts.hpp"
+#include "unit/redis/store/store_fixture.hpp"
+
+#include <array>
+#include <random>
+#include <string>
+
+namespace weir::redis {
+namespace {
+
+using limit::Charge;
+using limit::Outcome;
+
+constexpr base::TimePoint kEpoch{base::Duration(1'800'000'000'000'000)};
+
+// A cache before scripts on a Redis whose clock the test sets; ours is the steady one at `begin_`.
+class Denials : public ::testing::Test {
+ protected:
+  Server server_;
+  TimedScripts scripts_{server_};
+  LastRefunds refunds_;
+  DenyCache cache_{refunds_};
+  const DenyCache::Time begin_ = std::chrono::steady_clock::now();
+  base::TimePoint now_ = kEpoch;
+  base::Duration trip_{0};
+
+  [[nodiscard]] DenyCache::Time ours() const { return begin_ + (now_ - kEpoch); }
+
+  // Asks Redis, whose clock is read at the end of the trip there; true when it charged.
+  bool ask(std::span<const Charge> bill, std::span<Outcome> outcomes) {
+    scripts_.set_clock(now_);
+    const auto reply = scripts_.charge(bill);
+    base::TimePoint then;
+    EXPECT_EQ(read_outcomes(reply, bill, outcomes, then), Reading::Answer);
+    const auto answers = answers_of_refused(reply, {0, 1, 0, bill.size()}, bill.size());
+    if (answers.empty())
+      cache_.forget(bill);
+    else
+      cache_.remember(bill, answers, {ours() - trip_, ours(), then});
+    return answers.empty();
+  }
+  bool ask(std::span<const Charge> bill) {
+    std::vector<Outcome> outcomes(bill.size());
+    return ask(bill, outcomes);
+  }
+  bool refuses(std::span<const Charge> bill) {
+    std::vector<Outcome> outcomes(bill.size());
+    return cache_.refuses(bill, outcomes, ours()).has_value();
+  }
+
+  limit::Limiter one_a_second_ = token_bucket({1, 1s}, 1);
+  limit::Limiter two_a_second_ = token_bucket({2, 1s}, 4);
+  const limit::Key key_{1, 2}, other_{3, 4};
+};
+
+// The law: for what is refused here Redis has the same words.
+TEST_F(Denials, SayWhatRedisWouldSay) {
+  limit::Dice dice(limit::new_seed());
+  std::array<unsigned, limit::kAlgorithms> denied{};
+  for (int round = 0; round < 400; ++round) {
+    scripts_.forget_all();
+    cache_.forget_all();
+    const auto rule = [&] {
+      for (;;)
+        if (auto any = dice.limiter(); is_known(any.limiter)) return any;
+    }();
+    const auto static_cost = dice.one_in(3) ? dice.cost(rule) : 1;
+    for (int step = 0; step < 40; ++step) {
+      const bool log = std::holds_alternative<limit::SlidingLog>(rule.limiter);
+      const Charge line{key_, &rule.limiter, log || dice.one_in(2) ? static_cost : dice.cost(rule)};
+      Outcome here, there;
+      const bool refused = cache_.refuses({&line, 1}, {&here, 1}, ours()).has_value();
+      ask({&line, 1}, {&there, 1});
+      if (refused) {
+        ++denied[static_cast<std::size_t>(rule.algorithm)];
+        EXPECT_FALSE(there.allowed) << rule << ", cost " << line.cost;
+        // Of a log a dear request may have more remaining as single entries go.
+        if (log && line.cost > 1) here.remaining = there.remaining;
+        EXPECT_EQ(here, there) << rule << ", cost " << line.cost << ": " << here.remaining
+                               << " remaining and " << there.remaining << ", after "
+                               << here.retry_after.count() << " us and " << there.retry_after.count();
+      }
+      now_ += std::min<base::Duration>(dice.pause(rule), dice.one_in(2) ? 999ms : 10ms);
+    }
+  }
+  for (std::size_t i = 0; i < limit::kAlgorithms; ++i) {
+    const auto algorithm = static_cast<limit::Algorithm>(i);
+    if (algorithm == limit::Algorithm::LeakyBucket)
+      EXPECT_EQ(denied[i], 0U);
+    else
+      EXPECT_GT(denied[i], 20U) << "algorithm " << i;
+  }
+}
+
+TEST_F(Denials, EndWithTheRefusal) {
+  const std::array bill{Charge{key_, &two_a_second_, 4}};
+  ASSERT_TRUE(ask(bill));
+  ASSERT_FALSE(ask({{{key_, &two_a_second_, 1}}}));
+  now_ += 499ms;  // less what clocks may drift in that time
+  EXPECT_TRUE(refuses({{{key_, &two_a_second_, 1}}}));
+  now_ += 1ms;
+  EXPECT_FALSE(refuses({{{key_, &two_a_second_, 1}}}));
+  EXPECT_TRUE(refuses({{{key_, &two_a_second_, 2}}}));  // a dearer one still
+}
+
+// Redis read its clock at some instant of the trip: it may be that much later there than it seems.
+TEST_F(Denials, EndEarlierByTheTripAndByWhatClocksDrift) {
+  ASSERT_TRUE(ask({{{key_, &two_a_second_, 4}}}));
+  trip_ = 300us;
+  ASSERT_FALSE(ask({{{key_, &two_a_second_, 1}}}));
+  now_ += 500ms - 300us - 489us;  // 1/1024 of half a second, and a microsecond of roundings
+  EXPECT_TRUE(refuses({{{key_, &two_a_second_, 1}}}));
+  now_ += 3us;
+  EXPECT_FALSE(refuses({{{key_, &two_a_second_, 1}}}));
+}
+
+TEST_F(Denials, AreOfWholeBills) {
+  const std::array both{Charge{key_, &one_a_second_}, Charge{other_, &two_a_second_}};
+  ASSERT_TRUE(ask(both));
+  EXPECT_FALSE(refuses(both));  // nothing was refused yet
+  ASSERT_FALSE(ask(both));
+  now_ += 1ms;
+  EXPECT_TRUE(refuses(both));
+  EXPECT_TRUE(refuses({{both[0]}}));
+  EXPECT_FALSE(refuses({{both[1]}}));
+  EXPECT_FALSE(refuses({{both[0], Charge{{5, 6}, &two_a_second_}}}));  // which might have to wait longer
+  std::array<Outcome, 2> outcomes;
+  ASSERT_TRUE(cache_.refuses(both, outcomes, ours()));
+  EXPECT_TRUE(outcomes[1].allowed);
+}
+
+// How much of it is under way nobody here knows, and permits come back with every request that ends.
+TEST_F(Denials, AreNotForBillsWithConcurrency) {
+  const limit::Limiter one = limit::Concurrency::make(1).value();
+  const std::array held{Charge{other_, &one}};
+  const std::array both{Charge{key_, &one_a_second_}, held[0]};
+  ASSERT_TRUE(ask(both));
+  ASSERT_FALSE(ask(both));
+  EXPECT_FALSE(refuses(both));
+  EXPECT_FALSE(refuses(held));
+  EXPECT_TRUE(refuses({{both[0]}}));
+}
+
+TEST_F(Denials, AreNotForShadowRules) {
+  ASSERT_TRUE(ask({{{key_, &one_a_second_}}}));
+  const Charge shadow{key_, &one_a_second_, 1, 0, false};
+  const std::array bill{shadow, Charge{other_, &one_a_second_}};
+  ASSERT_TRUE(ask(bill));
+  ASSERT_FALSE(ask(bill));
+  EXPECT_TRUE(refuses(bill));
+  EXPECT_FALSE(refuses({{shadow}}));
+}
+
+TEST_F(Denials, AreKnownForAMomentOnly) {
+  const auto day = token_bucket({1, 24h}, 1);
+  const std::array bill{Charge{key_, &day}};
+  ASSERT_TRUE(ask(bill));
+  ASSERT_FALSE(ask(bill));
+  now_ += 749ms;
+  EXPECT_TRUE(refuses(bill));
+  now_ += 1ms;
+  EXPECT_FALSE(refuses(bill));  // one is to ask anew
+  now_ += 19ms;
+  EXPECT_TRUE(refuses(bill));  // and the others wait for what it hears
+  now_ += 1ms;
+  EXPECT_FALSE(refuses(bill));
+  EXPECT_TRUE(refuses(bill));
+  now_ += 229ms + 999us;
+  EXPECT_FALSE(refuses(bill));
+  EXPECT_TRUE(refuses(bill));
+  now_ += 1us;
+  EXPECT_FALSE(refuses(bill));
+  EXPECT_FALSE(refuses(bill));
+}
+
+TEST_F(Denials, EndWhenSomethingIsGivenBack) {
+  const std::array bill{Charge{key_, &one_a_second_}};
+  ASSERT_TRUE(ask(bill));
+  ASSERT_FALSE(ask(bill));
+  now_ += 1ms;
+  refunds_.note(std::array{LastRefunds::group_of(other_)}, ours());
+  EXPECT_TRUE(refuses(bill));
+  refunds_.note(std::array{LastRefunds::group_of(key_)}, ours());
+  EXPECT_FALSE(refuses(bill));
+  now_ += 1ms;
+  ASSERT_FALSE(ask(bill));  // asked since, so it knows of the refund
+  EXPECT_TRUE(refuses(bill));
+}
+
+// Nor do those of two rules whose names of every client differ by the same.
+TEST_F(Denials, OfTwoKeysHardlyEverEndTogether) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  int together = 0;
+  for (int rules = 0; rules < 1000; ++rules) {
+    const auto between = random() & ~std::uint64_t{0xfff};
+    for (int client = 0; client < 100; ++client) {
+      const limit::Key key{random(), random()};
+      const limit::Key other{key.lo, key.hi ^ between};
+      together += LastRefunds::group_of(key) == LastRefunds::group_of(other) ? 1 : 0;
+    }
+  }
+  EXPECT_LT(together, 500) << "of 100,000; one in 4,096 would be 24";
+}
+
+TEST_F(Denials, AreOfTheLimiterThatSaidSo) {
+  ASSERT_TRUE(ask({{{key_, &one_a_second_}}}));
+  ASSERT_FALSE(ask({{{key_, &one_a_second_}}}));
+  EXPECT_FALSE(refuses({{{key_, &two_a_second_}}}));  // of a rule that was given another one
+}
+
+// It may fit in a gap that had no room for the dear one.
+TEST_F(Denials, OfABucketWithALeaseAreNotForALowerCost) {
+  for (const limit::Cost lease : {0, 1}) {
+    scripts_.forget_all();
+    cache_.forget_all();
+    const auto charge = [&](limit::Cost cost) {
+      return Charge{.key = key_, .limiter = &two_a_second_, .cost = cost, .lease = lease};
+    };
+    const auto all = charge(4), dear = charge(3), cheap = charge(1);
+    ASSERT_TRUE(ask({&all, 1}));
+    ASSERT_FALSE(ask({&dear, 1}));
+    EXPECT_TRUE(refuses({&dear, 1}));
+    EXPECT_TRUE(refuses({&all, 1}));
+    EXPECT_EQ(refuses({&cheap, 1}), lease == 0);
+  }
+}
+
+// Of that gap nothing need be left when the next one is refused.
+TEST_F(Denials, DoNotSayThatALineFindsAGap) {
+  const limit::Limiter wide = token_bucket({1, 1s}, 100);
+  const auto hot = [&](limit::Cost cost) {
+    return Charge{.key = key_, .limiter = &wide, .cost = cost, .lease = 1};
+  };
+  std::array<Outcome, 1> outcomes;
+  const std::array gap{hot(5)}, rest{hot(95)};
+  ask(gap, outcomes);
+  scripts_.refund(refund_of(gap[0], now_, outcomes[0]));
+  ask(gap, outcomes);
+  ASSERT_TRUE(ask(rest));
+  scripts_.refund(refund_of(gap[0], now_, outcomes[0]));
+  const Charge other{.key = other_, .limiter = &one_a_second_};
+  ASSERT_TRUE(ask({&other, 1}));
+  const std::array both{other, hot(5)}, dearer{other, hot(6)};
+  ASSERT_FALSE(ask(both));
+  EXPECT_FALSE(refuses(dearer)) << "it would be told half a second";
+  EXPECT_FALSE(refuses(both));
+}
+
+TEST_F(Denials, HaveBoundedRoom) {
+  for (std::uint64_t i = 1; i <= 3; ++i) {  // of one set
+    const std::array bill{Charge{{1, i}, &one_a_second_}};
+    ASSERT_TRUE(ask(bill));
+    ASSERT_FALSE(ask(bill));
+    now_ += 1ms;
+  }
+  EXPECT_FALSE(refuses({{{{1, 1}, &one_a_second_}}}));  // the oldest went
+  EXPECT_TRUE(refuses({{{{1, 2}, &one_a_second_}}}));
+  EXPECT_TRUE(refuses({{{{1, 3}, &one_a_second_}}}));
+}
+
+// Through the store.
+
+class DenyingStore : public ::testing::Test {
+ protected:
+  Server server_;
+  LastRefunds refunds_;
+  limit::Limiter day_ = token_bucket({1, 24h}, 2);
+  const std::vector<Charge> bill_{{{7, 7}, &day_}};
+  std::array<Outcome, 1> outcome_;
+};
+
+TEST_F(DenyingStore, RefusesWithoutATrip) {
+  Worker worker(Worker::settings_for(server_));
+  ASSERT_TRUE(worker.turn_until_up());
+  EXPECT_TRUE(worker.charge(bill_).outcomes[0].allowed);
+  EXPECT_TRUE(worker.charge(bill_).outcomes[0].allowed);
+  EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
+  const auto refused = worker.charge(bill_);
+  ASSERT_TRUE(worker.store.refuses(bill_, outcome_));
+  EXPECT_FALSE(outcome_[0].allowed);
+  EXPECT_LE(outcome_[0].retry_after, refused.outcomes[0].retry_after);
+  EXPECT_GT(outcome_[0].retry_after, refused.outcomes[0].retry_after - 1s);
+}
+
+TEST_F(DenyingStore, HearsOfWhatASiblingGivesBack) {
+  Worker one(Worker::settings_for(server_), Worker::quick(), &refunds_);
+  Worker two(Worker::settings_for(server_), Worker::quick(), &refunds_);
+  ASSERT_TRUE(one.turn_until_up() && two.turn_until_up());
+  count_anew(server_);
+  const auto charged = one.charge(bill_);
+  EXPECT_TRUE(two.charge(bill_).outcomes[0].allowed);
+  EXPECT_FALSE(two.charge(bill_).outcomes[0].allowed);
+  ASSERT_TRUE(two.store.refuses(bill_, outcome_));
+  one.store.refund(bill_[0], charged.now);
+  EXPECT_FALSE(two.store.refuses(bill_, outcome_));
+  const auto calls = [&] { return server_.info("commandstats", "cmdstat_evalsha"); };
+  EXPECT_TRUE(one.turn_until([&] { return calls().starts_with("calls=4,"); }));
+  EXPECT_TRUE(two.charge(bill_).outcomes[0].allowed);
+}
+
+TEST_F(DenyingStore, HearsOfWhatASiblingSettles) {
+  Worker one(Worker::settings_for(server_), Worker::quick(), &refunds_);
+  Worker two(Worker::settings_for(server_), Worker::quick(), &refunds_);
+  ASSERT_TRUE(one.turn_until_up() && two.turn_until_up());
+  count_anew(server_);
+  const std::vector<Charge> dear{{bill_[0].key, &day_, 2}};
+  const auto charged = one.charge(dear);
+  EXPECT_FALSE(two.charge(bill_).outcomes[0].allowed);
+  ASSERT_TRUE(two.store.refuses(bill_, outcome_));
+  one.store.settle(dear[0], charged.now, 1);
+  EXPECT_FALSE(two.store.refuses(bill_, outcome_));
+  const auto calls = [&] { return server_.info("commandstats", "cmdstat_evalsha"); };
+  EXPECT_TRUE(one.turn_until([&] { return calls().starts_with("calls=3,"); }));
+  EXPECT_TRUE(two.charge(bill_).outcomes[0].allowed);
+}
+
+// Else every request that ends would have Redis asked anew of one key in 4,096.
+TEST_F(DenyingStore, DoesNotHearOfPermits) {
+  const limit::Limiter many =
+      limit::Concurrency::make(9).value();  // outlives the worker, which gives it back
+  Worker worker(Worker::settings_for(server_), Worker::quick(), &refunds_);
+  ASSERT_TRUE(worker.turn_until_up());
+  const std::vector<Charge> held{{{.lo = 8, .hi = bill_[0].key.hi}, &many}};  // of the same group
+  EXPECT_TRUE(worker.charge(held).outcomes[0].allowed);
+  for (int i = 0; i < 3; ++i) worker.charge(bill_);
+  ASSERT_TRUE(worker.store.refuses(bill_, outcome_));
+  worker.store.release(held[0]);
+  EXPECT_TRUE(worker.store.refuses(bill_, outcome_));
+}
+
+// Asked before the refund was carried out, it may have seen the state before it.
+TEST_F(DenyingStore, DoesNotTrustWhatItAskedBeforeARefundWasCarriedOut) {
+  Worker worker(Worker::settings_for(server_));
+  ASSERT_TRUE(worker.turn_until_up());
+  const auto charged = worker.charge(bill_);
+  worker.charge(bill_);
+  Answer refused;
+  worker.begin(bill_, refused);
+  worker.store.refund(bill_[0], charged.now);
+  ASSERT_TRUE(worker.turn_until([&] { return refused.done; }));
+  EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
+}
+
+TEST_F(DenyingStore, ForgetsWithTheConnection) {
+  Worker worker(Worker::settings_for(server_));
+  ASSERT_TRUE(worker.turn_until_up());
+  for (int i = 0; i < 3; ++i) worker.charge(bill_);
+  ASSERT_TRUE(worker.store.refuses(bill_, outcome_));
+  server_.kill();
+  ASSERT_TRUE(worker.turn_until([&] { return worker.store.state() != StoreState::Up; }));
+  EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
+  server_.start();  // which remembers nothing, well within the time for which a refusal is known
+  ASSERT_TRUE(worker.turn_until_up());
+  EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
+  EXPECT_TRUE(worker.charge(bill_).outcomes[0].allowed);
+}
+
+}  // namespace
+}  // namespace weir::redis

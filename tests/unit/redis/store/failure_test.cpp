@@ -1,0 +1,399 @@
+// Redis away, slow, restarting, loading, read-only, full, or not a Redis: each has a name, and none takes
+// longer than the timeout.
+#include "redis/scripts/bill.hpp"
+#include "unit/redis/store/store_fixture.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include <boost/asio/local/stream_protocol.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::redis {
+namespace {
+
+using ::testing::HasSubstr;
+
+limit::Key key(std::uint64_t n) {
+  return {n, n};
+}
+
+class Failure : public ::testing::Test {
+ protected:
+  limit::Limiter ten_an_hour_ = token_bucket({10, 1h}, 10);
+  std::vector<limit::Charge> bill_ = {{key(1), &ten_an_hour_}};
+
+  // Charges until one succeeds or `tries` have failed; the errors on the way.
+  std::vector<net::ErrorCode> charge_until_down(Worker& worker) {
+    std::vector<net::ErrorCode> errors;
+    while (worker.store.state() == StoreState::Up && errors.size() < 100)
+      errors.push_back(worker.charge(bill_).error);
+    return errors;
+  }
+};
+
+TEST_F(Failure, ARedisThatIsNotThereIsAwayAtOnce) {
+  RedisSettings settings;
+  settings.address = {"127.0.0.1", free_port(), ""};
+  Worker worker(settings);
+  const auto answer = worker.charge(bill_);
+  EXPECT_EQ(answer.error, StoreError::Away);
+  EXPECT_LT(answer.took, 300ms);
+  ASSERT_TRUE(worker.turn_until([&] { return !worker.log.empty(); }));
+  EXPECT_THAT(worker.log[0], HasSubstr("is down"));
+  EXPECT_THAT(worker.log[0], HasSubstr("refused"));
+  // Many attempts later it is still one line.
+  worker.loop.restart();
+  worker.loop.run_for(100ms);
+  EXPECT_EQ(worker.log.size(), 1U);
+}
+
+TEST_F(Failure, AKilledRedisIsLostAndFoundAgain) {
+  Server server;
+  Worker worker(Worker::settings_for(server));
+  ASSERT_TRUE(worker.turn_until_up());
+  EXPECT_EQ(worker.charge(bill_).outcomes[0].remaining, 9U);
+  server.kill();
+  const auto error = worker.charge(bill_).error;
+  EXPECT_TRUE(error == StoreError::ConnectionLost || error == StoreError::Away) << error.message();
+  ASSERT_TRUE(worker.turn_until([&] { return worker.store.state() != StoreState::Up; }));
+  EXPECT_EQ(worker.charge(bill_).error, StoreError::Away);
+  server.start();
+  ASSERT_TRUE(worker.turn_until_up());
+  EXPECT_EQ(worker.charge(bill_).outcomes[0].remaining, 9U);
+  EXPECT_EQ(worker.store.stats().connects.load(), 2U);
+  EXPECT_THAT(worker.log,
+              ::testing::ElementsAre(HasSubstr("is up"), HasSubstr("is down"), HasSubstr("is up")));
+}
+
+TEST_F(Failure, AFrozenRedisCostsTheTimeoutAndALateReplyIsNobodys) {
+  Server server;
+  auto tuning = Worker::quick();
+  tuning.failures_to_open = 100;  // the connection stays: late replies do come
+  Worker worker(Worker::settings_for(server, 30ms), tuning);
+  ASSERT_TRUE(worker.turn_until_up());
+  EXPECT_EQ(worker.charge(bill_).outcomes[0].remaining, 9U);
+  server.freeze();
+  for (int i = 0; i < 3; ++i) {
+    const auto answer = worker.charge(bill_);
+    EXPECT_EQ(answer.error, StoreError::Timeout);
+    EXPECT_GE(answer.took, 30ms);
+    EXPECT_LT(answer.took, 300ms);  // the rest is a busy machine's share
+  }
+  server.thaw();
+  // The three were carried out late; were one of their replies taken for the next, it would say 8.
+  std::optional<Answer> next;
+  ASSERT_TRUE(worker.turn_until([&] {
+    next = worker.charge(bill_);
+    return !next->error;
+  }));
+  EXPECT_LE(next->outcomes[0].remaining, 5U);
+  const auto other = worker.charge({{key(2), &ten_an_hour_, 4}});
+  EXPECT_EQ(other.outcomes[0].remaining, 6U);
+  EXPECT_EQ(worker.store.stats().connects.load(), 1U);
+  EXPECT_GE(worker.store.stats().timeouts.load(), 3U);
+}
+
+// It leaves at once, not with whatever is asked next.
+TEST_F(Failure, AScriptIsLoadedAgainAlsoWhereNobodyWaitsForIt) {
+  Server server;
+  auto settings = Worker::settings_for(server, 30ms);
+  settings.lease_time = 1h;  // the connection stays
+  Worker worker(settings);
+  ASSERT_TRUE(worker.turn_until_up());
+  server.ask({"SCRIPT", "FLUSH"});
+  count_anew(server);
+  server.freeze();
+  EXPECT_EQ(worker.charge(bill_).error, StoreError::Timeout);
+  server.thaw();
+  EXPECT_TRUE(worker.turn_until([&] { return !server.info("commandstats", "cmdstat_script|load").empty(); }));
+}
+
+TEST_F(Failure, TheBreakerOpensAndTheStoreProbesByItself) {
+  Server server;
+  auto tuning = Worker::quick();
+  tuning.open_timeout = 50ms;
+  Worker worker(Worker::settings_for(server, 20ms), tuning);
+  ASSERT_TRUE(worker.turn_until_up());
+  server.freeze();
+  EXPECT_EQ(charge_until_down(worker), std::vector<net::ErrorCode>(5, StoreError::Timeout));
+  std::chrono::steady_clock::duration took{};
+  for (int i = 0; i < 1000; ++i) {
+    const auto answer = worker.charge(bill_);
+    ASSERT_EQ(answer.error, StoreError::BreakerOpen);
+    took += answer.took;
+  }
+  EXPECT_LT(took, 1s);  // the timeout would have come to twenty
+  EXPECT_EQ(worker.store.stats().opened.load(), 1U);
+  server.thaw();
+  ASSERT_TRUE(worker.turn_until_up());
+  EXPECT_FALSE(worker.charge(bill_).error);
+  EXPECT_THAT(server.info("commandstats", "cmdstat_evalsha"), ::testing::StartsWith("calls="));
+  EXPECT_LE(std::stoi(server.info("commandstats", "cmdstat_evalsha").substr(6)),
+            8);  // 5 late ones, 1 now, 2 trials
+}
+
+TEST_F(Failure, CallsThatStallTogetherAreOneFailure) {
+  Server server;
+  Worker worker(Worker::settings_for(server, 30ms));
+  ASSERT_TRUE(worker.turn_until_up());
+  server.freeze();
+  const auto stall = [&] {
+    std::array<Answer, 20> answers;
+    for (auto& answer : answers) worker.begin(bill_, answer);
+    EXPECT_TRUE(worker.turn_until([&] { return std::ranges::all_of(answers, &Answer::done); }));
+    for (const auto& answer : answers) EXPECT_TRUE(answer.error);
+  };
+  for (int i = 0; i < 4; ++i) stall();
+  EXPECT_EQ(worker.store.stats().opened.load(), 0U);
+  stall();
+  EXPECT_EQ(worker.store.stats().opened.load(), 1U);
+}
+
+TEST_F(Failure, PasswordsAreAsked) {
+  Server server({"--requirepass", "secret"});
+  auto settings = Worker::settings_for(server);
+  settings.password = "wrong";
+  {
+    Worker worker(settings);
+    ASSERT_TRUE(worker.turn_until([&] { return !worker.log.empty(); }));
+    EXPECT_THAT(worker.log[0], HasSubstr("not_allowed, WRONGPASS"));
+  }
+  settings.password = "";
+  {
+    Worker worker(settings);
+    ASSERT_TRUE(worker.turn_until([&] { return !worker.log.empty(); }));
+    EXPECT_THAT(worker.log[0], HasSubstr("not_allowed, NOAUTH"));
+  }
+  settings.password = "secret";
+  Worker worker(settings);
+  ASSERT_TRUE(worker.turn_until_up());
+  EXPECT_FALSE(worker.charge(bill_).error);
+}
+
+TEST_F(Failure, AUserOfLittleRightSuffices) {
+  Server server;
+  server.ask({"ACL",     "SETUSER",       "weir",     "on",       ">secret",
+              "~weir:*", "resetchannels", "-@all",    "+evalsha", "+script|load",
+              "+mget",   "+set",          "+del",     "+time",    "+client|setname",
+              "+lrange", "+rpush",        "+lset",    "+lindex",  "+llen",
+              "+ltrim",  "+lrem",         "+pexpire", "+exists"});  // of logs
+  auto settings = Worker::settings_for(server);
+  settings.user = "weir";
+  settings.password = "secret";
+  Worker worker(settings);
+  ASSERT_TRUE(worker.turn_until_up()) << worker.store.last_error();
+  const auto answer = worker.charge({{key(1), &ten_an_hour_}, {key(2), &ten_an_hour_}});
+  EXPECT_FALSE(answer.error) << worker.store.last_error();
+  const limit::Limiter log = limit::SlidingLog::make({2, 2ms}).value();
+  Answer logged;
+  for (int i = 0; i < 10; ++i) {  // full and drained in turn
+    logged = worker.charge({{key(3), &log}});
+    ASSERT_FALSE(logged.error) << worker.store.last_error();
+  }
+  worker.store.refund({key(3), &log}, logged.now);
+  EXPECT_FALSE(worker.charge({{key(3), &log}}).error);
+  EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U) << worker.store.last_error();
+  server.ask({"ACL", "SETUSER", "weir", "-set"});
+  EXPECT_EQ(worker.charge(bill_).error, StoreError::CommandDenied) << worker.store.last_error();
+}
+
+// A write of another kind would succeed, and five requests fail again, and so on.
+TEST_F(Failure, WhatMakesBillsFailKeepsItDown) {
+  Server server;
+  Worker worker(Worker::settings_for(server));
+  ASSERT_TRUE(worker.turn_until_up());
+  server.ask({"ACL", "SETUSER", "default", "-evalsha"});
+  EXPECT_EQ(charge_until_down(worker), std::vector<net::ErrorCode>(5, StoreError::NotAllowed));
+  const auto end = std::chrono::steady_clock::now() + 500ms;
+  ASSERT_TRUE(worker.turn_until([&] {
+    EXPECT_NE(worker.store.state(), StoreState::Up);
+    return std::chrono::steady_clock::now() > end;
+  }));
+  EXPECT_THAT(worker.log,
+              ::testing::ElementsAre(HasSubstr("is up"), HasSubstr("is down: breaker_open, NOPERM")));
+  server.ask({"ACL", "SETUSER", "default", "+evalsha"});
+  ASSERT_TRUE(worker.turn_until_up());
+  EXPECT_FALSE(worker.charge(bill_).error);
+}
+
+TEST_F(Failure, ARightThatIsMissingConcernsTheBillsThatNeedItAlone) {
+  Server server;
+  server.ask({"ACL", "SETUSER", "default", "-exists"});
+  const limit::Limiter place = limit::Concurrency::make(1).value();  // outlives the worker, which renews it
+  Worker worker(Worker::settings_for(server));
+  ASSERT_TRUE(worker.turn_until_up());
+  const std::vector<limit::Charge> denied = {{key(2), &place}};
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(worker.charge(denied).error, StoreError::CommandDenied);
+  EXPECT_EQ(worker.store.state(), StoreState::Up);
+  for (std::uint64_t left = 8; left > 0; --left) {  // also where the two share a call
+    const std::vector<limit::Charge> fresh = {{key(left + 9), &ten_an_hour_}};
+    Answer one, other, another;
+    worker.begin(bill_, one);
+    worker.begin(denied, other);
+    worker.begin(fresh, another);
+    ASSERT_TRUE(worker.turn_until([&] { return one.done && other.done && another.done; }));
+    EXPECT_FALSE(one.error || another.error) << worker.store.last_error();
+    EXPECT_EQ(one.outcomes[0].remaining, left + 1);
+    EXPECT_EQ(other.error, StoreError::CommandDenied);
+  }
+  EXPECT_EQ(worker.store.stats().opened.load(), 0U);
+  EXPECT_THAT(worker.log,
+              ::testing::ElementsAre(HasSubstr("is up"), HasSubstr("fails at concurrency: ERR ")));
+  EXPECT_THAT(worker.log.back(), HasSubstr("docs/distributed.md"));
+  server.ask({"ACL", "SETUSER", "default", "+exists"});
+  EXPECT_TRUE(worker.charge(denied).outcomes.at(0).allowed);
+  EXPECT_FALSE(worker.charge(denied).outcomes.at(0).allowed);
+}
+
+// Not for a key that is empty, or of another kind.
+TEST_F(Failure, WhatMayNotBeReadIsNotTakenForNothing) {
+  Server server;
+  server.ask({"ACL", "SETUSER", "default", "-exists", "-del"});
+  Worker worker(Worker::settings_for(server));
+  ASSERT_TRUE(worker.turn_until_up());
+  const limit::Limiter place = limit::Concurrency::make(1).value();
+  const limit::Limiter log = limit::SlidingLog::make({1, 1h}).value();
+  for (const auto* limiter : {&place, &log})
+    EXPECT_EQ(worker.charge({{key(3), limiter}}).error, StoreError::CommandDenied);
+  server.ask({"ACL", "SETUSER", "default", "+exists"});
+  const auto taken = worker.charge({{key(4), &place}, {key(5), &log}});
+  ASSERT_FALSE(taken.error);
+  worker.store.release({key(4), &place});
+  worker.store.refund({key(5), &log}, taken.now);
+  EXPECT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds_lost.load() == 2; }));
+  EXPECT_EQ(std::ranges::count_if(
+                worker.log, [](const auto& line) { return line.find("fails at giving back") != line.npos; }),
+            0);  // within ten seconds of the first fault
+}
+
+TEST_F(Failure, AReplicaIsLeftUntilItIsAPrimaryAgain) {
+  Server server;
+  Worker worker(Worker::settings_for(server));
+  ASSERT_TRUE(worker.turn_until_up());
+  ASSERT_EQ(server.ask({"REPLICAOF", "127.0.0.1", std::to_string(free_port())}).text, "OK");
+  EXPECT_EQ(charge_until_down(worker), std::vector<net::ErrorCode>(5, StoreError::ReadOnly));
+  ASSERT_TRUE(
+      worker.turn_until([&] { return worker.store.last_error().starts_with("READONLY You can't write"); }));
+  EXPECT_EQ(worker.charge(bill_).error, StoreError::BreakerOpen);
+  server.ask({"REPLICAOF", "NO", "ONE"});
+  ASSERT_TRUE(worker.turn_until_up());
+  EXPECT_FALSE(worker.charge(bill_).error);
+}
+
+TEST_F(Failure, AFullRedisChargesNothing) {
+  Server server;
+  Worker worker(Worker::settings_for(server));
+  ASSERT_TRUE(worker.turn_until_up());
+  server.ask({"CONFIG", "SET", "maxmemory", "1"});
+  const std::vector<limit::Charge> two = {{key(1), &ten_an_hour_}, {key(2), &ten_an_hour_}};
+  EXPECT_EQ(worker.charge(two).error, StoreError::OutOfMemory);
+  server.ask({"CONFIG", "SET", "maxmemory", "0"});
+  const auto answer = worker.charge(two);
+  ASSERT_FALSE(answer.error);
+  EXPECT_EQ(answer.outcomes[0].remaining, 9U);
+  EXPECT_EQ(answer.outcomes[1].remaining, 9U);
+}
+
+TEST_F(Failure, RubbishUnderAKeyCountsAsLost) {
+  Server server;
+  Worker worker(Worker::settings_for(server));
+  ASSERT_TRUE(worker.turn_until_up());
+  server.ask({"LPUSH", key_name("weir", key(1)), "a"});
+  EXPECT_EQ(worker.charge(bill_).outcomes[0].remaining, 9U);
+  server.ask({"SET", key_name("weir", key(1)), "nonsense"});
+  EXPECT_EQ(worker.charge(bill_).outcomes[0].remaining, 9U);
+  server.ask({"DEL", key_name("weir", key(1))});
+  server.ask({"SADD", key_name("weir", key(1)), "a"});
+  worker.store.refund(bill_[0], {});
+  EXPECT_EQ(worker.charge(bill_).outcomes[0].remaining, 9U);
+  EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U);
+}
+
+TEST_F(Failure, ALoadingRedisIsWaitedFor) {
+  Server server({"--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024"});
+  const std::string pad(2000, 'x');
+  for (int i = 0; i < 300; ++i) server.ask({"SET", "pad" + std::to_string(i), pad + std::to_string(i)});
+  ASSERT_EQ(server.ask({"SAVE"}).text, "OK");
+  server.kill();
+  server.start();
+  Worker worker(Worker::settings_for(server));
+  ASSERT_TRUE(worker.turn_until([&] { return !worker.log.empty(); }));
+  EXPECT_THAT(worker.log[0], HasSubstr("is down: loading, LOADING"));
+  EXPECT_EQ(worker.charge(bill_).error, StoreError::Away);
+  ASSERT_TRUE(worker.turn_until_up());
+  EXPECT_FALSE(worker.charge(bill_).error);
+}
+
+// Something else that listens: says `answer` to whatever it hears, byte by byte.
+class Impostor {
+ public:
+  Impostor(net::asio::io_context& loop, const std::string& path, std::string answer, bool hangs_up = false)
+      : acceptor_(loop, net::asio::local::stream_protocol::endpoint(path)),
+        answer_(std::move(answer)),
+        hangs_up_(hangs_up) {
+    accept();
+  }
+
+ private:
+  using Peer = net::asio::local::stream_protocol::socket;
+  void accept() {
+    acceptor_.async_accept([this](net::ErrorCode ec, Peer peer) {
+      if (ec) return;
+      peers_.push_back(std::move(peer));
+      for (const char& byte : answer_) {
+        net::ErrorCode ignored;
+        peers_.back().write_some(net::asio::buffer(&byte, 1), ignored);
+      }
+      if (hangs_up_) peers_.pop_back();
+      accept();
+    });
+  }
+  net::asio::local::stream_protocol::acceptor acceptor_;
+  std::string answer_;
+  bool hangs_up_;
+  std::vector<Peer> peers_;
+};
+
+TEST_F(Failure, WhatIsNoRedisIsNotBelieved) {
+  Server folder;  // for its folder alone
+  auto settings = Worker::settings_for(folder);
+  settings.address.unix_path += "-of-another";
+  Worker worker(settings);
+  Impostor impostor(worker.loop, settings.address.unix_path, "HTTP/1.1 400 Bad Request\r\n\r\n");
+  ASSERT_TRUE(worker.turn_until([&] { return worker.store.last_error() == "what answers is not a Redis"; }));
+  EXPECT_EQ(worker.charge(bill_).error, StoreError::Away);
+}
+
+// Each to whatever it is told first, before it hangs up.
+TEST_F(Failure, WhoTurnsEverybodyAwayIsHeard) {
+  Server folder;
+  auto settings = Worker::settings_for(folder);
+  for (const std::string said : {"DENIED Redis is running in protected mode",
+                                 "ERR max number of clients reached", "NOAUTH Authentication"}) {
+    settings.address.unix_path += "-of-another";
+    Worker worker(settings);
+    Impostor impostor(worker.loop, settings.address.unix_path, "-" + said + "\r\n", true);
+    ASSERT_TRUE(worker.turn_until([&] { return worker.store.last_error() == said; }))
+        << worker.store.last_error();
+  }
+}
+
+TEST_F(Failure, RepliesThatNobodyAskedForEndTheConnection) {
+  Server folder;
+  auto settings = Worker::settings_for(folder);
+  settings.address.unix_path += "-of-another";
+  Worker worker(settings);
+  Impostor impostor(worker.loop, settings.address.unix_path,
+                    "+OK\r\n$40\r\n0123456789012345678901234567890123456789\r\n"
+                    "$40\r\n0123456789012345678901234567890123456789\r\n"
+                    "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:0\r\n:1\r\n*2\r\n:1\r\n:2\r\n");
+  ASSERT_TRUE(worker.turn_until([&] { return worker.log.size() >= 2; }));
+  EXPECT_THAT(worker.log[0], HasSubstr("is up"));
+  EXPECT_THAT(worker.log[1], HasSubstr("bad_reply, what answers is not a Redis"));
+}
+
+}  // namespace
+}  // namespace weir::redis

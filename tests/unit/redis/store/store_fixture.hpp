@@ -1,0 +1,115 @@
+// A store on an io_context that the test turns by hand, and bills for it.
+#pragma once
+
+#include "unit/redis/connection/server.hpp"
+
+#include "weir/net/reactor.hpp"
+#include "weir/redis/store.hpp"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace weir::redis {
+
+using namespace std::chrono_literals;
+
+inline limit::Limiter token_bucket(limit::Rate rate, std::uint64_t burst) {
+  return limit::TokenBucket::make(rate, burst).value();
+}
+inline limit::Limiter gcra(limit::Rate rate, std::uint64_t burst) {
+  return limit::Gcra::make(rate, burst).value();
+}
+inline limit::Limiter leaky_bucket(limit::Rate rate, std::uint64_t queue,
+                                   base::Duration max_wait = base::kForever) {
+  return limit::LeakyBucket::make(rate, queue, max_wait).value();
+}
+
+struct Answer {
+  net::ErrorCode error;
+  std::vector<limit::Outcome> outcomes;
+  base::TimePoint now{};
+  limit::LineSet unasked = 0;  // after an error
+  bool done = false;
+  std::chrono::steady_clock::duration took{};
+};
+
+// From now on the server counts commands anew: what its INFO commandstats tells then is of bills alone.
+inline void count_anew(const Server& server) {
+  server.ask({"CONFIG", "RESETSTAT"});
+}
+
+// One worker: a loop and a store. Short pauses, so that tests need not wait for a second.
+class Worker {
+ public:
+  static RedisSettings settings_for(const Server& server, base::Duration timeout = 1s) {
+    RedisSettings settings;
+    settings.address.unix_path = server.path();
+    settings.timeout = timeout;
+    return settings;
+  }
+  static StoreTuning quick() {
+    StoreTuning tuning;
+    tuning.first_backoff = 2ms;
+    tuning.longest_backoff = 20ms;
+    return tuning;
+  }
+
+  explicit Worker(const RedisSettings& settings, const StoreTuning& tuning = quick(),
+                  LastRefunds* refunds = nullptr, UnitLeases* units = nullptr)
+      : store(
+            loop.get_executor(), settings,
+            [this](LogLevel, std::string line) { log.push_back(std::move(line)); }, tuning, refunds, units) {
+    store.start();
+  }
+  ~Worker() {
+    store.stop();
+    loop.run_for(1s);  // whoever waits is told before the loop goes
+  }
+
+  // Turns the loop until `done` holds; false when that takes longer than any test should.
+  bool turn_until(const std::function<bool()>& done) {
+    const auto end = std::chrono::steady_clock::now() + 20s;
+    while (!done()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      loop.restart();
+      loop.run_one_for(10ms);
+    }
+    return true;
+  }
+  bool turn_until_up() {
+    return turn_until([this] { return store.state() == StoreState::Up; });
+  }
+
+  // Begins to charge; `answer` and `charges` live until it is done.
+  void begin(const std::vector<limit::Charge>& charges, Answer& answer) {
+    answer.outcomes.resize(charges.size());
+    net::spawn(loop.get_executor(), ask(store, charges, answer),
+               [](const std::exception_ptr& thrown) { EXPECT_FALSE(thrown); });
+  }
+  Answer charge(const std::vector<limit::Charge>& charges) {
+    Answer answer;
+    begin(charges, answer);
+    EXPECT_TRUE(turn_until([&] { return answer.done; }));
+    return answer;
+  }
+
+  net::asio::io_context loop{1};
+  std::vector<std::string> log;
+  Store store;
+
+ private:
+  static net::Task<void> ask(Store& store, const std::vector<limit::Charge>& charges, Answer& answer) {
+    const auto began = std::chrono::steady_clock::now();
+    answer.error = co_await store.charge(charges, answer.outcomes, answer.now, answer.unasked);
+    answer.took = std::chrono::steady_clock::now() - began;
+    answer.done = true;
+  }
+};
+
+}  // namespace weir::redis
