@@ -57,6 +57,28 @@ TEST(Warnings, OfKeysThatClientsWriteAsTheyLike) {
     EXPECT_THAT(of(by_header + beside + other), warned) << other;
 }
 
+TEST(Warnings, OfATableThatSetsAsideFewKeysForEachRule) {
+  const auto of = [](const std::string& max_keys) {
+    return warnings_of(with_rule("key = [\"ip\"]\n[state.memory]\nmax_keys = " + max_keys + "\n"));
+  };
+  EXPECT_THAT(of("500"),
+              Contains("[state.memory] max_keys = 500 sets aside 75 keys for each of the 2 rules, and "
+                       "clients of one rule may take the rest; write max_keys = 800 or more"));
+  EXPECT_THAT(of("800"), Not(Contains(HasSubstr("sets aside"))));
+  EXPECT_THAT(warnings_of(with("[state.memory]\nmax_keys = 1\n")), Not(Contains(HasSubstr("sets aside"))))
+      << "a single rule has all of it";
+}
+
+TEST(Warnings, OfLogsThatOutgrowTheirRulesPart) {
+  const std::string log = "algorithm = \"sliding_log\"\nlimit = \"10000/day\"\n";
+  std::string rules = "[state.memory]\nmax_keys = 2000\n";
+  for (const char* name : {"a", "b", "c"}) rules += "[[rule]]\nname = \"" + std::string(name) + "\"\n" + log;
+  EXPECT_THAT(
+      warnings_of(with(rules)),
+      Contains("rule \"b\" remembers up to 10000 requests of a client, and max_keys = 2000 sets aside "
+               "memory for 9555 of each such rule; raise max_keys, or use sliding_window"));
+}
+
 TEST(Warnings, OfRoutesBehindOneThatTakesAll) {
   EXPECT_THAT(located_warnings_of(
                   with("[[route]]\nname = \"late\"\nmatch = { path = \"/a\" }\nupstream = \"api\"\n")),
