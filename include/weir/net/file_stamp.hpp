@@ -7,8 +7,8 @@
 
 namespace weir::net {
 
-// Differs after a file was written or replaced, or its owner or rights changed, also by way of a symbolic link. All
-// zero: there is no regular file of that name.
+// Differs after a file was written or replaced, or its owner or rights changed, also by way of a symbolic
+// link. All zero: there is no regular file of that name.
 struct FileStamp {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;

@@ -48,7 +48,7 @@ std::optional<policy::KeyRing::Sha256> read_digest(const TableReader& table) {
 
 KeysFile read_keys(std::string_view text, const std::string& file, Mistakes& mistakes) {
   KeysFile keys;
-  const auto document = read_toml(text, file, mistakes);
+  const auto document = read_toml(text, file, mistakes, Quoting::Nothing);
   const TableReader root(&document, 1, "", schema::kKeysFile, {&file, &mistakes});
   for (const auto& table : root.tables("key", schema::kKey)) {
     policy::KeyHolder holder{table.text("user"), table.text("org"), table.text("tier"),

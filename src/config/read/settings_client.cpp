@@ -97,6 +97,7 @@ std::string read_token_key(const TableReader& table, const Reading& reading, boo
   if (shared || !table.has(key)) return table.text(key);
   const auto file = resolve(reading, table.text(key));
   auto text = read_file(file);
+  if (text && text->empty()) table.mistake(key, in_quotes(file) + " is empty; expected a public key in PEM");
   if (text) return std::move(*text);
   table.mistake(
       key, in_quotes(file) + " cannot be read: " + text.error().message + "; expected a public key in PEM");
@@ -110,6 +111,10 @@ void read_tokens(const TableReader& table, const Reading& reading, policy::Clien
                                  .audience = table.text("audience"),
                                  .leeway = table.duration("leeway"),
                                  .require_exp = table.boolean("require_exp")};
+  for (const char* key : {"issuer", "audience"})  // empty, it would turn the check off
+    if (table.has(key) && table.text(key).empty())
+      table.mistake(key,
+                    std::string("found nothing; expected what tokens say, or no ") + key + " to accept any");
   if (!table.has("algorithm")) return;  // noted as missing already
   const bool shared = settings.algorithm.starts_with("HS");
   settings.key = read_token_key(table, reading, shared);

@@ -116,7 +116,7 @@ std::string element_label(std::string_view name, std::size_t position) {
   return "[" + (name.empty() ? "#" + std::to_string(position + 1) : std::string(name)) + "]";
 }
 
-Node read_toml(std::string_view text, const std::string& file, Mistakes& mistakes) {
+Node read_toml(std::string_view text, const std::string& file, Mistakes& mistakes, Quoting quoting) {
   Node document{"", 1, Table{}};
   if (const auto line = line_of_endless_key(text)) {
     mistakes.add(file, *line, "", "not TOML: a key of more than a thousand parts");
@@ -128,7 +128,11 @@ Node read_toml(std::string_view text, const std::string& file, Mistakes& mistake
   } catch (const toml::parse_error& error) {
     const auto& at = error.source().begin;
     const ParserStop stop{static_cast<std::size_t>(line_of(error.source())), at.column, error.description()};
-    mistakes.add(file, line_of(error.source()), "", describe_fault(text, stop));
+    mistakes.add(file, line_of(error.source()), "",
+                 quoting == Quoting::Lines
+                     ? describe_fault(text, stop)
+                     : "found a line that is not TOML, which is not shown, because the "
+                       "file holds API keys; write NAME = \"…\" or [[key]]");
   }
   return document;
 }

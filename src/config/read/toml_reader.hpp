@@ -40,8 +40,12 @@ struct Node {
 // How messages call an element of a list: "[per-key]" by its name, or "[#2]" by its place, counted from 1.
 [[nodiscard]] std::string element_label(std::string_view name, std::size_t position);
 
+// Whether messages may quote lines of the file. They may not of one that holds API keys.
+enum class Quoting : std::uint8_t { Lines, Nothing };
+
 // The document, with `${NAME}` in strings replaced. What cannot be read is noted in `mistakes`; after an
 // error of syntax the table is empty.
-[[nodiscard]] Node read_toml(std::string_view text, const std::string& file, Mistakes& mistakes);
+[[nodiscard]] Node read_toml(std::string_view text, const std::string& file, Mistakes& mistakes,
+                             Quoting quoting = Quoting::Lines);
 
 }  // namespace weir::app

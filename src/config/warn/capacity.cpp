@@ -30,7 +30,6 @@ std::string_view key_of_capacity(const Method& method) {
 
 }  // namespace
 
-// Costs of a queue are bounded by the time that they take, not by its places.
 std::uint64_t most_at_once(const limit::Limiter& limiter) {
   const auto* spacing = limit::spacing(limiter);
   return spacing != nullptr ? spacing->largest_cost() : limit::quota(limiter);

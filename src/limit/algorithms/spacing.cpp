@@ -12,9 +12,9 @@ namespace weir::limit {
 
 namespace {
 
-// How many microseconds of a queue one request may take, though the queue is shorter: a client that tells its
-// cost could otherwise keep a queue that others share shut for years.
-constexpr Ticks kDearest = 60'000'000;
+// What one request may cost though the queue has fewer places. Without a bound, a client that tells its cost
+// could keep a queue that others share shut for years.
+constexpr std::uint64_t kDearest = 1000;
 
 constexpr base::Duration ceil_micros(Ticks ticks, std::uint64_t per_micro) noexcept {
   constexpr Ticks kMost = std::numeric_limits<std::int64_t>::max();
@@ -76,8 +76,8 @@ base::Duration Spacing::window(Cost cost) const noexcept {
 
 std::uint64_t Spacing::largest_cost() const noexcept {
   if (!counts_requests_) return capacity_;
-  const Ticks most = divide(kDearest * rate_.count, interval_);
-  return static_cast<std::uint64_t>(std::min(std::max(most, Ticks{capacity_}), Ticks{kMaxCost}));
+  const Ticks within = divide(Ticks{kHundredYears} * rate_.count, interval_);
+  return static_cast<std::uint64_t>(std::min(within, Ticks{std::max(capacity_, kDearest)}));
 }
 
 Ticks Spacing::room(Cost cost) const noexcept {

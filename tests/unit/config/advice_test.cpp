@@ -28,7 +28,9 @@ void expect_taken(const std::vector<Faulty>& all) {
     const auto messages = mistakes_in(before + lines);
     EXPECT_FALSE(messages.empty()) << lines;
     for (const auto& message : messages)  // what another key of another proxy says is missing as well
-      if (message.find(": missing; ") == std::string::npos) EXPECT_EQ(advised_by(message), advice) << message;
+      if (message.find(": missing; ") == std::string::npos) {
+        EXPECT_EQ(advised_by(message), advice) << message;
+      }
     EXPECT_THAT(mistakes_in(before + advice + "\n"), IsEmpty()) << advice;
   }
 }

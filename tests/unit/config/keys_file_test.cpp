@@ -47,12 +47,24 @@ TEST_F(KeysFileTest, SaysWhatIsWrongAndShowsNoKey) {
       "[[key]]\nkey = \"secret\"\nsha256 = \"secret\"\n[[key]]\nsha256 = \"secret\"\n[[key]]\n"
       "[[key]]\nkey = \"secret\"\n[[key]]\nkey = \"secret\"\n");
   EXPECT_THAT(mistakes_.lines(),
-              ElementsAre("keys.toml:1: key[1]: found both key and sha256; expected one of them",
-                          "keys.toml:5: key[2].sha256: not a SHA-256; expected 64 hexadecimal digits",
-                          "keys.toml:6: key[3]: found neither key nor sha256; expected one of them",
-                          "keys.toml:9: key[5]: found a key that stands in this file already; expected each "
+              ElementsAre("keys.toml:1: key[#1]: found both key and sha256; expected one of them",
+                          "keys.toml:5: key[#2].sha256: not a SHA-256; expected 64 hexadecimal digits",
+                          "keys.toml:6: key[#3]: found neither key nor sha256; expected one of them",
+                          "keys.toml:9: key[#5]: found a key that stands in this file already; expected each "
                           "key once"));
   EXPECT_EQ(keys_.ring.size(), 1);
+}
+
+TEST_F(KeysFileTest, QuotesNoLineThatIsNoToml) {
+  for (const char* line :
+       {"kye = \"secret", "keys \"secret\"", "key = \"sec\\qret\"", "secret", "key = secret", "[secret"}) {
+    Mistakes mistakes;
+    (void)read_keys(std::string("[[key]]\n") + line + "\n", "keys.toml", mistakes);
+    ASSERT_EQ(mistakes.lines().size(), 1U) << line;
+    EXPECT_THAT(mistakes.lines().front(), ::testing::StartsWith("keys.toml:2: found a line that is not TOML"))
+        << line;
+    EXPECT_THAT(mistakes.lines().front(), ::testing::Not(::testing::ContainsRegex("sec|qret"))) << line;
+  }
 }
 
 }  // namespace

@@ -257,6 +257,21 @@ TEST(Settings, MistakesOfAKeysFileNeverShowAKey) {
                   keys + ":13: key[#6].key: found nothing; expected an API key"));
 }
 
+// An unset environment variable would otherwise turn the check of a token's claim off.
+TEST(Settings, AnEmptyIssuerAudienceOrPublicKeyIsAMistake) {
+  const std::string jwt =
+      "[client]\njwt = { algorithm = \"HS256\", secret = \"" + std::string(32, 's') + "\", ";
+  EXPECT_THAT(mistakes_in(with(jwt + "issuer = \"${UNSET_IN_TESTS:-}\" }\n")),
+              ElementsAre(HasSubstr("client.jwt.issuer: found nothing; expected what tokens say")));
+  EXPECT_THAT(mistakes_in(with(jwt + "audience = \"\" }\n")),
+              ElementsAre(HasSubstr("client.jwt.audience: found nothing; expected what tokens say")));
+  const Folder folder;
+  folder.write("empty.pem", "");
+  EXPECT_THAT(mistakes_in(with("[client]\njwt = { algorithm = \"RS256\", public_key = \"empty.pem\" }\n"),
+                          folder.file(kFile)),
+              ElementsAre(HasSubstr("empty.pem\" is empty; expected a public key in PEM")));
+}
+
 TEST(Settings, ARedisUrlThatIsWrongDoesNotShowItsPassword) {
   const auto mistakes = mistakes_in(with("[state]\nredis = { url = \"redis://user:hunter2@:x/y\" }\n"));
   EXPECT_THAT(mistakes, ElementsAre(HasSubstr("weir.toml:12: state.redis.url: ")));

@@ -88,6 +88,7 @@ class Departures {
     if (rule_.max_wait != base::kForever && wait > micros(rule_.max_wait)) return std::nullopt;
     // As many requests as the queue has places lie ahead at most, if all of them cost the same.
     const Fraction need = interval_ * units(cost);
+    if (cost > std::max<std::uint64_t>(rule_.capacity, 1000)) return std::nullopt;  // a client may tell it
     if (wait > need * units(rule_.capacity - 1)) return std::nullopt;
     if (wait + need > Fraction(Whole(36'525) * 86'400 * 1'000'000)) return std::nullopt;
     promised_.push_back({departs, departs + need, cost});

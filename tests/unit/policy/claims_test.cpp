@@ -110,7 +110,8 @@ TEST(CollectUnverified, LeavesOutRulesThatNeedClaims) {
 TEST(Objection, SaysWhyTheTokenIsNotAccepted) {
   Asked expired(signed_token(R"({"sub":"ann","exp":-1})", kSecret));
   (void)verify_token(expired.request.client, expired.credentials);
-  const auto objection = expired.collect(insisting_on({"user"}));
+  const auto rule = insisting_on({"user"});
+  const auto objection = expired.collect(rule);
   EXPECT_EQ(objection.token, TokenFault::Expired);
   EXPECT_EQ(status_of(objection), 401U);
   EXPECT_EQ(describe(objection), "the bearer token is not accepted: the token has expired");
