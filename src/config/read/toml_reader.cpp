@@ -129,10 +129,9 @@ Node read_toml(std::string_view text, const std::string& file, Mistakes& mistake
     const auto& at = error.source().begin;
     const ParserStop stop{static_cast<std::size_t>(line_of(error.source())), at.column, error.description()};
     mistakes.add(file, line_of(error.source()), "",
-                 quoting == Quoting::Lines
-                     ? describe_fault(text, stop)
-                     : "found a line that is not TOML, which is not shown, because the "
-                       "file holds API keys; write NAME = \"…\" or [[key]]");
+                 quoting == Quoting::Lines ? describe_fault(text, stop)
+                                           : "found a line that is not TOML, which is not shown, because the "
+                                             "file holds API keys; write NAME = \"…\" or [[key]]");
   }
   return document;
 }
