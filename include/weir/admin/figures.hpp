@@ -66,7 +66,7 @@ struct CertificateFigures {
   std::chrono::sys_seconds not_after;
   std::optional<std::chrono::sys_seconds> stapled_until;  // absent: no OCSP response; the epoch: another's
 };
-// What weir shows to servers that ask for a certificate.
+// A certificate that weir shows to servers that ask for one.
 struct OwnCertificateFigures {
   std::string shown_to;  // "upstream "api"", "redis"
   std::string file;

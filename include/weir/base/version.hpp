@@ -1,4 +1,4 @@
-// What this binary was built from.
+// The version, the commit and the date that this binary was built from.
 #pragma once
 
 #include <string_view>

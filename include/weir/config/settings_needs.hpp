@@ -1,4 +1,4 @@
-// What the settings as a whole ask for.
+// Questions about the settings as a whole, such as whether any rule needs Redis.
 #pragma once
 
 #include "weir/config/settings.hpp"

@@ -1,4 +1,4 @@
-// What a head says that is not taken, as far as it can be read: for the log, never for a decision.
+// The readable parts of a head that weir rejects. They are for the log, never for a decision.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// What the key table sets aside for each rule, whatever other rules' clients do (src/limit/table/quota.hpp).
+// The part of the key table that each rule has for itself, whatever the clients of other rules do. See
+// src/limit/table/quota.hpp.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@ struct Share {
   std::size_t log_entries = 0;  // of each rule that keeps logs
 };
 
-// Of a table for `max_keys` that `rules` rules use, of which `log_rules` keep logs.
+// Returns the share of each of `rules` rules in a table for `max_keys`. `log_rules` of them keep logs.
 [[nodiscard]] Share share_of_each(std::size_t max_keys, std::size_t rules, std::size_t log_rules) noexcept;
 
 }  // namespace weir::limit

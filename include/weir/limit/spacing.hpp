@@ -70,7 +70,7 @@ class Spacing {
 
  private:
   Spacing() = default;
-  // What a request of one cost is measured by.
+  // The bounds that apply to a request of one cost.
   struct Measure {
     Ticks unit;     // what remains is counted in: T, or in a queue the request's cost × T
     Ticks depth;    // how far ahead the TAT may come to lie
