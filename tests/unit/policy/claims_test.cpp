@@ -47,19 +47,17 @@ Rule insisting_on(std::initializer_list<std::string_view> parts) {
 
 TEST(NeedsClaims, IfAPartOfTheKeyIsAClaimAndNothingBeforeItIsPresent) {
   Asked asked(signed_token(R"({"sub":"ann"})", kSecret));
-  const std::pair<std::initializer_list<std::string_view>, bool> cases[] = {
-      {{"ip"}, false},
-      {{"claim:sub"}, true},
-      {{"user"}, true},
-      {{"org"}, false},
-      {{"user|ip"}, true},
-      {{"ip|user"}, false},
-      {{"api_key|user"}, false},
-      {{"ip", "user"}, true},
-      {{"header:x-none|claim:sub"}, true},
-      {{}, false}};
-  for (const auto& [parts, needs] : cases) {
-    const auto rule = rule_of("r", parts);
+  const std::pair<Rule, bool> cases[] = {{rule_of("r", {"ip"}), false},
+                                         {rule_of("r", {"claim:sub"}), true},
+                                         {rule_of("r", {"user"}), true},
+                                         {rule_of("r", {"org"}), false},
+                                         {rule_of("r", {"user|ip"}), true},
+                                         {rule_of("r", {"ip|user"}), false},
+                                         {rule_of("r", {"api_key|user"}), false},
+                                         {rule_of("r", {"ip", "user"}), true},
+                                         {rule_of("r", {"header:x-none|claim:sub"}), true},
+                                         {rule_of("r", {}), false}};
+  for (const auto& [rule, needs] : cases) {
     EXPECT_EQ(needs_claims(rule, asked.request), needs) << describe(rule.key);
     EXPECT_EQ(needs_claims(rule.key, asked.request), needs) << describe(rule.key);
   }
