@@ -14,7 +14,7 @@ namespace weir::net {
 // `ca` the file of the system's authorities is one of them, where the system has it.
 [[nodiscard]] FileStamps stamps_of(const TlsClientSettings& settings);
 
-// What weir shows to servers.
+// The certificate that weir shows to servers.
 struct OwnCertificate {
   std::optional<std::chrono::sys_seconds> not_after{};  // absent: the settings have none
 };

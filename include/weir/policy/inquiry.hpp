@@ -49,7 +49,7 @@ struct RequestTexts {
   http::PathReadings readings;
 };
 
-// What a request is made of for rules, by these parts. `credentials` and `texts` outlive it.
+// Returns the request as rules see it. `credentials` and `texts` outlive it.
 [[nodiscard]] Request request_of(const ClientSettings& settings, const base::IpAddress& peer,
                                  const http::RequestHead& head, Credentials& credentials,
                                  RequestTexts& texts);

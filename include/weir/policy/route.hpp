@@ -25,7 +25,7 @@ struct CannedResponse {
   std::string content_type = "text/plain; charset=utf-8";
 };
 
-// What becomes of a request whose path servers may read in several ways that lead rules or routes apart.
+// Decides about requests whose path leads rules or routes apart, because servers may read it in several ways.
 enum class AmbiguousPaths : std::uint8_t {
   Refuse,  // 400
   Pass,    // rules and routes go by the normal form alone

@@ -29,7 +29,7 @@ namespace weir::redis {
 [[nodiscard]] std::string in_hex(const base::SipKey& secret);
 [[nodiscard]] std::optional<base::SipKey> secret_in(std::string_view text);
 
-// What stands under the key of the secret.
+// The value that Redis holds under the key of the secret.
 struct SecretLook {
   enum class State : std::uint8_t {
     Absent,   // nothing: the first weir puts its secret there
