@@ -52,6 +52,17 @@ class SecondsApart(TestCase):
         for weir in self.weirs:
             eventually(weir.is_ready, "it is connected to Redis")
 
+    def test_every_answer_names_the_same_reset(self):
+        """A limit that is used up is whole again at one instant of Redis's clock, and a window ends at one, whichever weir says so."""
+        for name in HUNDRED:
+            with self.subTest(name):
+                answers = [get(weir.port, f"/{name}") for _ in range(40) for weir in self.weirs]
+                refused = [answer["x-ratelimit-reset"] for answer in answers if answer.status == 429]
+                self.assertEqual(len(refused), 20)
+                self.assertEqual(len(set(refused)), 1, "of refusals")
+                if name in ("fixed_window", "calendar"):
+                    self.assertEqual({answer["x-ratelimit-reset"] for answer in answers}, {refused[0]})
+
     def test_they_admit_exactly_the_limit_together(self):
         ahead, behind = (email.utils.parsedate_to_datetime(get(weir.port, "/")["date"]) for weir in self.weirs[1:])
         self.assertGreaterEqual((ahead - behind).total_seconds(), 1, "the clocks do differ")
