@@ -2,6 +2,7 @@
 
 #include "proxy/admission/standing.hpp"
 #include "proxy/client/session.hpp"
+#include "proxy/exchange/access_report.hpp"
 #include "proxy/upstream/tunnel.hpp"
 #include "proxy/upstream/upload.hpp"
 
@@ -33,7 +34,7 @@ Exchange::Exchange(Session& session)
       space_(session.worker.take_space()),
       gate_(session.worker, config_, *space_) {}
 
-// The account comes last, so that it tells what was given back as well.
+// The report comes last, so that it tells of refunds as well.
 Exchange::~Exchange() {
   const auto ended = worker_.clock.now();
   if (begun_) session_.note_work(ended - latest_);
@@ -42,10 +43,16 @@ Exchange::~Exchange() {
     gate_.settlements().end();
   } catch (const std::bad_alloc&) {  // to tell Redis with: what was charged stands
   }
-  if (!space_->permits.empty()) gate_.end(ended, how_it_went());
+  if (!space_->permits.empty()) gate_.end(ended, ending_of(report_));
   if (begun_) account(ended);
   leave();
   worker_.give_back(std::move(space_));
+}
+
+void Exchange::account(base::TimePoint ended) noexcept {
+  report_.octets_read = request_body_->filled();
+  report_.body_in = request_body_->received();
+  report_access(report_, {worker_, config_, *space_, gate_}, ended);
 }
 
 void Exchange::cancel() noexcept {
@@ -64,13 +71,13 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
   if (auto fault = http::parse_request_head(bytes, space.head)) return fault;
   space.head.bounds = config_.client.bounds;
   const auto& head = space.head;
-  started_ = latest_ = worker_.clock.now();
-  machine_started_ = net::Clock::machine_now();
+  report_.started = latest_ = worker_.clock.now();
+  report_.machine_started = net::Clock::machine_now();
   const auto most = config_.server.max_body;
   request_body_.emplace(session_.client, session_.inbox, head.framing, head.content_length,
                         most == 0 ? BodySource::kUnbounded : most);
-  space.credentials.now = started_;
-  space.credentials.machine_now = machine_started_;
+  space.credentials.now = report_.started;
+  space.credentials.machine_now = report_.machine_started;
   space.credentials.certificate_subject = session_.certificate_subject();
   space.request = policy::request_of(config_.client, session_.peer, head, space.credentials, space.texts);
   if (config_.elastic) space.request.load = worker_.load.load();
@@ -80,8 +87,8 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
 net::Task<Exchange::Ending> Exchange::run() {
   auto& space = *space_;
   begun_ = true;
-  route_ = policy::choose_route(config_.routes, space.request);
-  const auto* route = route_ ? &config_.routes[*route_] : nullptr;
+  report_.route = policy::choose_route(config_.routes, space.request);
+  const auto* route = report_.route ? &config_.routes[*report_.route] : nullptr;
   const auto most = route != nullptr && route->max_body != 0 ? route->max_body : config_.server.max_body;
   if (route != nullptr && route->max_body != 0) request_body_->allow(most);
   const auto barrier = barrier_to(space.request, route, head_bytes_.size(), most);
@@ -94,8 +101,8 @@ net::Task<Exchange::Ending> Exchange::run() {
 // If a rule needs claims: whether the others refuse whatever the token says. If they do not, it is verified.
 bool Exchange::is_refused_unverified(Ruling& ruling) {
   if (!policy::needs_claims(config_.rules, space_->request)) return false;
-  asked_at_ = latest_;
-  if (gate_.refuses_unverified(asked_at_, ruling)) return true;
+  report_.asked_at = latest_;
+  if (gate_.refuses_unverified(report_.asked_at, ruling)) return true;
   verify_token();
   return false;
 }
@@ -120,20 +127,20 @@ net::Task<Exchange::Ending> Exchange::turn_away(Barrier barrier) {
 
 void Exchange::note_client_error(observe::ClientError error, std::string_view failure) {
   worker_.counters.client_errors(error).add();
-  failure_ = failure;
+  report_.failure = failure;
 }
 
 // Faults that verifying finds are counted there, whether or not a rule refuses the request for them.
 void Exchange::note_token_fault(policy::TokenFault fault) {
-  failure_ = policy::error_of(fault);
+  report_.failure = policy::error_of(fault);
   if (!space_->request.client.token_fault) worker_.counters.token_faults(fault).add();
 }
 
 net::Task<Exchange::Ending> Exchange::decide() {
   if (!enter()) return shed();
-  asked_at_ = latest_;
+  report_.asked_at = latest_;
   Ruling ruling;
-  return gate_.decide_here(asked_at_, priority_, ruling) ? carry_out(ruling) : ask_redis();
+  return gate_.decide_here(report_.asked_at, priority_, ruling) ? carry_out(ruling) : ask_redis();
 }
 
 net::Task<Exchange::Ending> Exchange::ask_redis() {
@@ -141,10 +148,10 @@ net::Task<Exchange::Ending> Exchange::ask_redis() {
   const auto ruling = co_await gate_.ask_redis();
   session_.end_wait_for_others();
   latest_ = worker_.clock.now();
-  worker_.counters.decision_seconds.record(latest_ - asked_at_);
+  worker_.counters.decision_seconds.record(latest_ - report_.asked_at);
   if (session_.left()) {
     gate_.refund();
-    failure_ = "client_left";
+    report_.failure = "client_left";
     worker_.counters.client_errors(observe::ClientError::Left).add();
     co_return Ending::Close;
   }
@@ -152,14 +159,14 @@ net::Task<Exchange::Ending> Exchange::ask_redis() {
 }
 
 net::Task<Exchange::Ending> Exchange::carry_out(const Ruling& ruling) {
-  decision_ = ruling.decision;
-  decided_ = !ruling.objection && ruling.closed == nullptr;
-  if (decided_ && worker_.retiring) ++worker_.decided_apart;
-  unmet_ = ruling.objection.rule;
-  closed_ = ruling.closed;
+  report_.decision = ruling.decision;
+  report_.decided = !ruling.objection && ruling.closed == nullptr;
+  if (report_.decided && worker_.retiring) ++worker_.decided_apart;
+  report_.unmet = ruling.objection.rule;
+  report_.closed = ruling.closed;
   if (ruling.objection || ruling.closed != nullptr) return refuse(ruling);
-  note_standing(decision_);
-  switch (decision_.verdict) {
+  note_standing(report_.decision);
+  switch (report_.decision.verdict) {
     case policy::Verdict::Reject:
       return refuse(ruling);
     case policy::Verdict::Delay:
@@ -171,7 +178,7 @@ net::Task<Exchange::Ending> Exchange::carry_out(const Ruling& ruling) {
 }
 
 net::Task<Exchange::Ending> Exchange::pass_on() {
-  const auto* route = route_ ? &config_.routes[*route_] : nullptr;
+  const auto* route = report_.route ? &config_.routes[*report_.route] : nullptr;
   const bool last = route != nullptr && ends_here(*route, space_->head);
   if (route != nullptr && !route->respond && !last) {
     auto& pool = stay_.pool(route->upstream);
@@ -214,7 +221,7 @@ net::Task<Exchange::Ending> Exchange::refuse(const Ruling& ruling) {
         {.status = policy::status_of(ruling.objection), .body = space_->text, .fields = space_->standing});
   }
   if (ruling.closed != nullptr) {
-    failure_ = "store_closed";
+    report_.failure = "store_closed";
     return error(503, "the limiter's store cannot be reached; please retry");
   }
   return refuse_by(*ruling.decision.rule, ruling.decision.outcome.retry_after);
@@ -251,7 +258,7 @@ net::Task<Exchange::Ending> Exchange::answer(http::Answer answer) {
 // one. `late`: the client had its time, and did not leave.
 Exchange::Ending Exchange::give_up_writing(bool late) {
   using observe::ClientError;
-  failure_ = late ? "write_timeout" : "client_left";
+  report_.failure = late ? "write_timeout" : "client_left";
   worker_.counters.client_errors(late ? ClientError::WriteTimeout : ClientError::Left).add();
   return Ending::Abort;
 }
@@ -281,8 +288,8 @@ net::Task<Exchange::Ending> Exchange::send(const http::Answer& in_step) {
   answer.client_minor_version = head.minor_version;
   answer.date = date();
   answer.request_id = space.request_id;
-  status_ = answer.status;
-  if (!answer.omit_body) bytes_out_ = answer.body.size();
+  report_.status = answer.status;
+  if (!answer.omit_body) report_.body_out = answer.body.size();
   space.out.clear();
   http::write_answer(space.out, answer);
   net::ErrorCode ec;

@@ -1,10 +1,11 @@
-// One request and its answer: identify, decide, then refuse, hold, or pass on; and the account of it on every
+// One request and its answer: identify, decide, then refuse, delay or forward; and a report of it on every
 // ending.
 #pragma once
 
 #include "proxy/admission/gate.hpp"
 #include "proxy/exchange/barrier.hpp"
 #include "proxy/exchange/exchange_space.hpp"
+#include "proxy/exchange/request_report.hpp"
 
 #include "weir/http/answer.hpp"
 #include "weir/http/head_parser.hpp"
@@ -29,7 +30,7 @@ class Worker;
 class Exchange {
  public:
   explicit Exchange(Session& session);
-  ~Exchange();  // accounts
+  ~Exchange();  // refunds what nobody kept, and accounts for the request
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
@@ -84,7 +85,9 @@ class Exchange {
   void leave() noexcept;
   [[nodiscard]] net::Task<Ending> error(unsigned status, std::string_view what);
   // Returns the HTTP-date of `latest_`.
-  [[nodiscard]] std::string_view date() { return worker_.http_date(machine_started_ + (latest_ - started_)); }
+  [[nodiscard]] std::string_view date() {
+    return worker_.http_date(report_.machine_started + (latest_ - report_.started));
+  }
   [[nodiscard]] net::Task<Ending> answer(http::Answer answer);
   [[nodiscard]] net::Task<Ending> send(const http::Answer& answer);
   [[nodiscard]] net::Task<Ending> send_rest(std::size_t sent, bool keep_alive);
@@ -151,11 +154,7 @@ class Exchange {
   [[nodiscard]] net::Signal::Wait end_upload() noexcept;
   void start_upload(const upstream::Pool& pool, Attempt& attempt, std::size_t sent);
   [[nodiscard]] bool repeatable(const Attempt& attempt) const noexcept;
-  [[nodiscard]] limit::Ending how_it_went() const noexcept;
-  void account(base::TimePoint now) noexcept;
-  void log(base::TimePoint now);
-  void log_in_full(observe::AccessRecord& record, observe::LogFields fields);
-  [[nodiscard]] observe::ReplayRecord replay_record() const;
+  void account(base::TimePoint ended) noexcept;
 
   Session& session_;
   Worker& worker_;
@@ -163,7 +162,6 @@ class Exchange {
   const Configuration& config_;
   std::unique_ptr<ExchangeSpace> space_;
   Gate gate_;
-  std::optional<std::size_t> route_;
   std::string_view head_bytes_;
   policy::Priority priority_ = policy::kDefaultPriority;
   bool in_flight_ = false;            // counted by the worker's InFlight
@@ -177,23 +175,8 @@ class Exchange {
   bool no_memory_ = false;          // the body that a rule reads exceeds max_body_memory
   bool client_stalls_ = false;      // it does not take the answer that waits for it
   bool slow_ = false;               // it sent what a rule reads, or took its answer, slower than min_rate
-  // For the account.
-  base::TimePoint started_{};
-  base::TimePoint machine_started_{};  // the same by the machine's clock, which is read this once
-  base::TimePoint latest_{};           // the clock as it was read last: after each wait
-  base::TimePoint asked_at_{};         // when the limits were: started_, or when the body had come
-  base::TimePoint departed_{};
-  base::TimePoint sent_{};
-  base::TimePoint answered_{};
-  const std::string* server_ = nullptr;  // the upstream's that was asked last
-  unsigned status_ = 0;
-  std::uint64_t bytes_out_ = 0;
-  std::uint64_t bytes_up_ = 0;  // of a tunnel
-  policy::Decision decision_;
-  bool decided_ = false;                  // decision_ is one; else
-  const policy::Rule* unmet_ = nullptr;   // whose objection was answered
-  const policy::Rule* closed_ = nullptr;  // whose store was away
-  std::string_view failure_;              // a word for the log; static text
+  base::TimePoint latest_{};        // the clock as it was read last: after each wait
+  RequestReport report_;
   bool begun_ = false;
 };
 

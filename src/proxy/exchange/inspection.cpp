@@ -39,8 +39,8 @@ net::Task<Exchange::Ending> Exchange::inspect() {
   const auto unread = session_.inbox.unread();
   if (!sized || unread.size() < head.content_length) {
     Ruling ruling;
-    asked_at_ = latest_;
-    return gate_.refuses_by_head(asked_at_, ruling) ? carry_out(ruling) : read_body(most);
+    report_.asked_at = latest_;
+    return gate_.refuses_by_head(report_.asked_at, ruling) ? carry_out(ruling) : read_body(most);
   }
   body.text = unread.substr(0, static_cast<std::size_t>(head.content_length));
   return decide();
@@ -52,7 +52,7 @@ net::Task<Exchange::Ending> Exchange::read_body(std::uint64_t most) {
   session_.disarm();
   latest_ = worker_.clock.now();
   if (no_memory_) {
-    failure_ = "body_memory";
+    report_.failure = "body_memory";
     co_return co_await refuse_unread(503, "too many request bodies are being read; please retry");
   }
   if (status != BodySource::Status::End && status != BodySource::Status::Piece)
@@ -125,14 +125,14 @@ net::Task<Exchange::Ending> Exchange::give_up_body(BodySource::Status status) {
   const bool late = session_.late() && !stopped;
   session_.clear_late();
   if (stopped || session_.has_gone()) {
-    failure_ = stopped ? "stopped" : "client_left";
+    report_.failure = stopped ? "stopped" : "client_left";
     counters.client_errors(observe::ClientError::Left).add();
     return net::Task<Ending>::ended(Ending::Close);
   }
   if (session_.client.owes_write()) return net::Task<Ending>::ended(give_up_writing(late));
-  failure_ = "bad_body";
+  report_.failure = "bad_body";
   const bool large = status == BodySource::Status::TooLarge;
-  if (slow_) failure_ = "slow_body";
+  if (slow_) report_.failure = "slow_body";
   if (slow_) counters.client_errors(observe::ClientError::SlowBody).add();
   if (late) counters.client_errors(observe::ClientError::BodyTimeout).add();
   if (large) counters.client_errors(observe::ClientError::BodyTooLarge).add();

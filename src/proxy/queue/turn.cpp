@@ -62,7 +62,7 @@ net::Task<Exchange::Ending> Exchange::await_turn() {
   }
   if (turn.end != Shaper::End::Departed) co_return co_await leave_queue(turn, delayed);
   gate_.note_taken(ticket.departure());
-  departed_ = latest_;
+  report_.departed = latest_;
   if (!worker_.hard_stop) session_.clear_late();
   if (counted) worker_.in_flight.enter_again();
   in_flight_ = counted;
@@ -77,7 +77,7 @@ net::Task<Exchange::Ending> Exchange::leave_queue(const Shaper::Turn& turn, cons
     gate_.refund();
   if (turn.end == Shaper::End::Crowded) {
     worker_.counters.queue_crowded.add();
-    failure_ = "queue_crowded";
+    report_.failure = "queue_crowded";
     return refuse_waiting(delayed, turn.retry_after);
   }
   const bool answerable = !worker_.hard_stop && !session_.left();
@@ -88,36 +88,36 @@ net::Task<Exchange::Ending> Exchange::leave_queue(const Shaper::Turn& turn, cons
     if (!levelled) return give_way(policy::wait_under(*delayed.rule, retry_after, latest_));
     // Refused as whoever finds the queue full: that its client had the most places is its client's own doing.
     worker_.counters.queue_levelled.add();
-    failure_ = "queue_levelled";
+    report_.failure = "queue_levelled";
     return refuse_waiting(delayed, retry_after);
   }
   if ((turn.end == Shaper::End::Overtaken || session_.late()) && answerable) {
     session_.clear_late();
     worker_.counters.queue_overdue.add();
-    failure_ = "queue_overdue";
+    report_.failure = "queue_overdue";
     return refuse_waiting(delayed, turn.retry_after);  // it might join at once, to be overtaken again
   }
   if (stopped) {
     session_.clear_late();
-    failure_ = "stopped";
+    report_.failure = "stopped";
     return error(503, "this server is stopping; please retry");
   }
-  failure_ = "client_left";
+  report_.failure = "client_left";
   worker_.counters.client_errors(observe::ClientError::Left).add();
   return net::Task<Ending>::ended(Ending::Close);
 }
 
 net::Task<Exchange::Ending> Exchange::refuse_waiting(const Gate::Delayed& delayed,
                                                      base::Duration retry_after) {
-  refuse_wait(decision_, *delayed.rule, *delayed.departure.charge.limiter, retry_after, latest_);
-  note_standing(decision_);
-  return refuse_by(*delayed.rule, decision_.outcome.retry_after);
+  refuse_wait(report_.decision, *delayed.rule, *delayed.departure.charge.limiter, retry_after, latest_);
+  note_standing(report_.decision);
+  return refuse_by(*delayed.rule, report_.decision.outcome.retry_after);
 }
 
 // What weir answers itself is neither counted nor shed: a health check must not fail because others have much
 // to do.
 bool Exchange::enter() noexcept {
-  if (!route_ || config_.routes[*route_].respond || !worker_.in_flight.bounded()) return true;
+  if (!report_.route || config_.routes[*report_.route].respond || !worker_.in_flight.bounded()) return true;
   in_flight_ = worker_.in_flight.enter(priority_);
   return in_flight_;
 }
@@ -128,7 +128,7 @@ void Exchange::leave() noexcept {
 
 net::Task<Exchange::Ending> Exchange::shed() {
   worker_.counters.shed[priority_].add();
-  failure_ = "shed";
+  report_.failure = "shed";
   space_->standing = "Retry-After: 1\r\n";  // a hint: nobody knows when others will have ended
   return error(503, "more requests are under way than this server takes; please retry");
 }
@@ -138,7 +138,7 @@ net::Task<Exchange::Ending> Exchange::shed() {
 net::Task<Exchange::Ending> Exchange::give_way(base::Duration retry_after) {
   worker_.counters.shed[priority_].add();
   worker_.counters.queue_displaced.add();
-  failure_ = "queue_displaced";
+  report_.failure = "queue_displaced";
   space_->standing = "Retry-After: ";
   http::append_number(space_->standing, http::retry_after_seconds(retry_after).value_or(1));
   space_->standing += "\r\n";

@@ -62,7 +62,7 @@ bool Exchange::lease_server(upstream::Pool& pool, Attempt& attempt) {
   attempt.room_after = lease_.room_after();
   attempt.room_at_any_time = lease_.room_at_any_time();
   if (!lease_ || worker_.hard_stop) return false;
-  server_ = &lease_.server_name();
+  report_.server = &lease_.server_name();
   return true;
 }
 
@@ -77,7 +77,7 @@ void Exchange::note_crowd(Attempt& attempt) {
 }
 
 observe::UpstreamTallies& Exchange::tallies() noexcept {
-  return worker_.counters.upstream(config_.label_of_upstream(config_.routes[*route_].upstream));
+  return worker_.counters.upstream(config_.label_of_upstream(config_.routes[*report_.route].upstream));
 }
 
 // That an exchange with a server broke off, unless the client is to blame.
@@ -152,7 +152,7 @@ net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
   // It asked for a body that did not come, and had nothing to answer yet: so far it was well.
   if (!theirs && attempt.heard && !request_body_->complete()) note_answer();
   if (theirs && tells && !lease_.moved() && !(late && attempt.cut_short))
-    lease_.member().failed(sent_, latest_);
+    lease_.member().failed(report_.sent, latest_);
   // Of what no server has an octet nothing can be done twice, whatever its method.
   if (!theirs || (attempt.handed_over && !repeatable(attempt))) co_return false;
   attempt.fresh = true;
@@ -200,7 +200,7 @@ net::Task<bool> Exchange::repeat(upstream::Pool& pool, Attempt& attempt) {
   session_.clear_late();
   if (wait > base::Duration{0}) co_await pause(wait);
   if (is_unwanted(attempt) || session_.late()) co_return false;
-  answered_ = {};
+  report_.answered = {};
   tallies().retries.add();
   co_return true;
 }
@@ -220,7 +220,7 @@ net::Task<void> Exchange::pause(base::Duration wait) {
 // The upstream has said to all how long it wants to be left alone.
 net::Task<Exchange::Ending> Exchange::answer_paused(base::Duration wait) {
   tallies().paused.add();
-  failure_ = "upstream_paused";
+  report_.failure = "upstream_paused";
   give_back_charge();
   http::append_retry_after(space_->standing, http::retry_after_seconds(wait).value_or(1));
   return error(429, "the upstream has too many requests; please retry later");

@@ -39,7 +39,7 @@ void Exchange::write_request(Attempt& attempt) {
   auto& space = *space_;
   name_request();
   if (space.head.wants_upgrade)
-    attempt.upgrade = http::protocol_to_ask(space.head, config_.routes[*route_].upgrades);
+    attempt.upgrade = http::protocol_to_ask(space.head, config_.routes[*report_.route].upgrades);
   write_head(attempt, {});
   attempt.whole = space.head.framing == http::Framing::None;
   if (space.head.framing == http::Framing::Length && request_body_->at_hand() >= space.head.content_length)
@@ -122,7 +122,7 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
   auto& space = *space_;
   auto& stream = lease_.stream();
   upload_.reset();  // of the attempt before, which has ended
-  sent_ = latest_;
+  report_.sent = latest_;
   ++attempt.servers;
   attempt.silent = attempt.heard = attempt.client_ended = false;
   attempt.status = 502;
@@ -218,18 +218,19 @@ Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& sear
     attempt.what = "the upstream's answer is malformed";
     return HeadState::Faulty;
   }
-  latest_ = answered_ = worker_.clock.now();
+  report_.server_status = space.response.status;
+  latest_ = report_.answered = worker_.clock.now();
   return HeadState::Whole;
 }
 
 // The server has answered, as far as that was wanted. It is said of it as it is now.
 void Exchange::note_answer() noexcept {
-  if (!lease_.moved()) lease_.member().answered(sent_, latest_);
+  if (!lease_.moved()) lease_.member().answered(report_.sent, latest_);
 }
 
 // One that comes for so long is an answer, though it may have no end (a stream of events).
 void Exchange::note_lasting_answer(const upstream::Pool& pool) noexcept {
-  if (worker_.clock.now() - answered_ >= pool.settings().timeouts.response) note_answer();
+  if (worker_.clock.now() - report_.answered >= pool.settings().timeouts.response) note_answer();
 }
 
 // The connection ended, or the wait did, before the head of an answer was whole.
@@ -248,19 +249,19 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
   if (request_sent) release_body();  // no other server is asked after this
   const auto form = http::response_form(space.head, space.response,
                                         space.head.keep_alive && !session_.is_leaving() && request_sent);
-  if (space.response.status == 429 && config_.routes[*route_].honor_retry_after) note_pause(pool);
+  if (space.response.status == 429 && config_.routes[*report_.route].honor_retry_after) note_pause(pool);
   if (gate_.settlements().due()) settle(space.response.status, &space.response);
   space.out.clear();
   keep_stricter(space.response.fields, space.standing);
   http::write_response_head(space.out, space.response, form, space.standing, date());
-  status_ = space.response.status;
+  report_.status = space.response.status;
   BodySource body(lease_.stream(), space.answer, space.response.framing, space.response.content_length,
                   BodySource::kUnbounded, http::ChunkDecoder::Sender::Server);
   Relay relay(body, session_.client, form.framing, space.out, gate_.settlements().watch());
   auto need = relay.advance();
   if (need == Relay::Need::Bytes || need == Relay::Need::Room) need = co_await relay_rest(pool, relay, need);
   worker_.counters.bytes_out.add(relay.sent());
-  bytes_out_ = body.received();
+  report_.body_out = body.received();
   if (need != Relay::Need::Nothing) {
     const bool until_close = form.framing == http::Framing::UntilClose;
     const bool abandoned =
@@ -283,7 +284,7 @@ net::Task<Exchange::Ending> Exchange::break_off(Attempt& attempt, const Relay& r
   const bool gone = need == Relay::Need::SinkBroken || session_.left();
   if (gone || (need == Relay::Need::Room && !body_failed())) {
     const bool late = session_.late();
-    failure_ = slow_ ? "slow_read" : late ? "write_timeout" : "client_left";
+    report_.failure = slow_ ? "slow_read" : late ? "write_timeout" : "client_left";
     worker_.counters
         .client_errors(slow_  ? observe::ClientError::SlowRead
                        : late ? observe::ClientError::WriteTimeout
@@ -293,13 +294,13 @@ net::Task<Exchange::Ending> Exchange::break_off(Attempt& attempt, const Relay& r
   }
   // The server may have waited for a body that its client waited with: whose silence it was nobody knows.
   const bool owed = upload_ && upload_->expectant;
-  if (!owed && count_failure() && !lease_.moved()) lease_.member().failed(sent_, worker_.clock.now());
+  if (!owed && count_failure() && !lease_.moved()) lease_.member().failed(report_.sent, worker_.clock.now());
   if (relay.untouched()) {
-    answered_ = {};
+    report_.answered = {};
     attempt.what = "the upstream's answer is malformed";
     return give_up(attempt);
   }
-  failure_ = worker_.hard_stop ? "stopped" : "upstream_truncated";
+  report_.failure = worker_.hard_stop ? "stopped" : "upstream_truncated";
   if (body_failed()) note_body_fault(upload_->fault);
   if (until_close) end_by_reset(session_.client);
   return net::Task<Ending>::ended(Ending::Abort);
@@ -355,7 +356,8 @@ net::Task<Relay::Need> Exchange::relay_rest(upstream::Pool& pool, Relay& relay, 
 void Exchange::give_back_charge() {
   gate_.refund();
   // It tells of a charge that was given back; what is held stays so until the exchange ends.
-  if (decision_.limiter != nullptr && !limit::holds(*decision_.limiter)) space_->standing.clear();
+  if (report_.decision.limiter != nullptr && !limit::holds(*report_.decision.limiter))
+    space_->standing.clear();
 }
 
 // No server answers, or there is no client to answer: says so, and gives back what was charged if no server
@@ -365,19 +367,19 @@ net::Task<Exchange::Ending> Exchange::give_up(Attempt& attempt) {
   lease_ = {};
   if (!attempt.handed_over) give_back_charge();
   if (is_unwanted(attempt)) {
-    failure_ = "client_left";
+    report_.failure = "client_left";
     worker_.counters.client_errors(observe::ClientError::Left).add();
     co_return attempt.client_broken ? Ending::Abort : Ending::Close;
   }
   session_.clear_late();
   if (worker_.hard_stop) {
-    failure_ = "stopped";
+    report_.failure = "stopped";
     co_return co_await error(503, "this server is stopping; please retry");
   }
-  failure_ = "upstream_failed";
+  report_.failure = "upstream_failed";
   if (body_failed()) co_return co_await refuse_body(upload_->fault);
   if (attempt.room_after) {
-    failure_ = "upstream_crowded";
+    report_.failure = "upstream_crowded";
     http::append_retry_after(space_->standing, http::retry_after_seconds(*attempt.room_after).value_or(1));
   }
   co_return co_await error(attempt.status, attempt.what);

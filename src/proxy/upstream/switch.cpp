@@ -33,7 +33,7 @@ net::Task<Exchange::Ending> Exchange::tunnel(upstream::Pool& pool, const Attempt
   space.out.clear();
   keep_stricter(space.response.fields, space.standing);
   http::write_switch_head(space.out, space.response, attempt.upgrade, space.standing);
-  status_ = space.response.status;
+  report_.status = space.response.status;
   space.answer.unpin();
   session_.arm(config_.server.write_timeout);
   const auto ec = co_await session_.client.write(space.out);
@@ -48,8 +48,8 @@ net::Task<Exchange::Ending> Exchange::tunnel(upstream::Pool& pool, const Attempt
   const InHand in_hand(tunnel_, tunnel);
   const auto end = co_await tunnel.run();
   latest_ = worker_.clock.now();
-  bytes_up_ = tunnel.bytes_up();
-  bytes_out_ = tunnel.bytes_down();
+  report_.tunnel_in = tunnel.bytes_up();
+  report_.body_out = tunnel.bytes_down();
   co_return leave_tunnel(end);
 }
 
@@ -59,23 +59,23 @@ Exchange::Ending Exchange::leave_tunnel(observe::TunnelEnd end) {
     case observe::TunnelEnd::Closed:
       return Ending::Close;
     case observe::TunnelEnd::Idle:
-      failure_ = "tunnel_idle";
+      report_.failure = "tunnel_idle";
       return Ending::Close;
     case observe::TunnelEnd::Stopped:
-      failure_ = "stopped";
+      report_.failure = "stopped";
       return Ending::Close;
     case observe::TunnelEnd::Refused:
-      failure_ = "message_limit";
+      report_.failure = "message_limit";
       return Ending::Linger;
     case observe::TunnelEnd::Faulty:
-      failure_ = "bad_frame";
+      report_.failure = "bad_frame";
       return Ending::Linger;
     case observe::TunnelEnd::ClientBroke:
-      failure_ = "client_left";
+      report_.failure = "client_left";
       worker_.counters.client_errors(observe::ClientError::Left).add();
       return Ending::Abort;
     case observe::TunnelEnd::ServerBroke:
-      failure_ = "upstream_truncated";
+      report_.failure = "upstream_truncated";
       tallies().failures.add();
       return Ending::Abort;
   }

@@ -25,7 +25,7 @@ bool Exchange::is_request_sent() const noexcept {
 void Exchange::note_body_fault(unsigned status) {
   using observe::ClientError;
   const bool slow = upload_->slow;
-  failure_ = status == 503 ? "out_of_memory" : slow ? "slow_body" : "bad_body";
+  report_.failure = status == 503 ? "out_of_memory" : slow ? "slow_body" : "bad_body";
   if (status == 503 || status == 400) return;
   worker_.counters
       .client_errors(slow            ? ClientError::SlowBody
@@ -111,7 +111,7 @@ net::Task<void> Exchange::upload(Attempt& attempt) {
     lease_.cancel();
   }
   state.sent = need == Relay::Need::Nothing;
-  if (state.sent && (answered_ != base::TimePoint{} || !repeatable(attempt))) release_body();
+  if (state.sent && (report_.answered != base::TimePoint{} || !repeatable(attempt))) release_body();
   end_body(attempt);
 }
 
@@ -123,7 +123,7 @@ void Exchange::await_more(Attempt& attempt, bool reading) noexcept {
   const bool counts = reading && !state.expectant && config_.server.least_rate.octets_per_second != 0;
   state.since = counts ? worker_.clock.now() : base::TimePoint{};
   if (client_stalls_ || state.expectant) return;
-  if (attempt.whole && answered_ == base::TimePoint{}) {
+  if (attempt.whole && report_.answered == base::TimePoint{}) {
     latest_ = worker_.clock.now();
     return arm(attempt, state.response);
   }
@@ -134,7 +134,7 @@ void Exchange::await_more(Attempt& attempt, bool reading) noexcept {
 // What is left of so much time since the head went to the server.
 void Exchange::arm_since_head(Attempt& attempt, base::Duration time) noexcept {
   latest_ = worker_.clock.now();
-  arm(attempt, std::max(time - (latest_ - sent_), base::Duration{0}));
+  arm(attempt, std::max(time - (latest_ - report_.sent), base::Duration{0}));
 }
 
 void Exchange::await_word(Attempt& attempt) noexcept {
@@ -198,13 +198,13 @@ void Exchange::begin_body(Attempt& attempt) noexcept {
 // The server has its whole time from now on. Where the client sent, what took so long was it: all attempts
 // together have what was left of theirs.
 void Exchange::end_body(Attempt& attempt) noexcept {
-  if (answered_ != base::TimePoint{}) {
+  if (report_.answered != base::TimePoint{}) {
     if (!client_stalls_) session_.arm(upload_->response);
     return;
   }
   latest_ = worker_.clock.now();
   if (!attempt.whole) {
-    sent_ = latest_;
+    report_.sent = latest_;
     if (attempt.deadline != base::TimePoint::max()) attempt.deadline += latest_ - upload_->began;
   }
   arm(attempt, upload_->response);

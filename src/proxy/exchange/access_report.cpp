@@ -1,0 +1,143 @@
+#include "proxy/exchange/access_report.hpp"
+
+#include <new>
+
+namespace weir::proxy {
+
+namespace {
+
+std::string_view name_of(const policy::Rule* rule) noexcept {
+  return rule != nullptr ? std::string_view(rule->name) : std::string_view{};
+}
+
+base::Duration span(base::TimePoint from, base::TimePoint to) noexcept {
+  return from == base::TimePoint{} || to == base::TimePoint{} ? base::Duration{0} : to - from;
+}
+
+std::string_view field_of(const ExchangeSpace& space, std::string_view name) noexcept {
+  const auto* field = http::find_field(space.head.fields, name);
+  return field != nullptr ? field->value : std::string_view{};
+}
+
+std::string_view verdict_of(const RequestReport& report) noexcept {
+  constexpr std::string_view kVerdicts[] = {"forward", "delay", "reject"};
+  return report.decided ? kVerdicts[static_cast<std::size_t>(report.decision.verdict)] : std::string_view{};
+}
+
+void count(const RequestReport& report, const ReportSources& sources, base::TimePoint ended) {
+  auto& counters = sources.worker.counters;
+  const auto& config = sources.config;
+  const auto label = report.route ? std::optional(config.label_of_route(*report.route)) : std::nullopt;
+  counters.requests(label, report.status).add();
+  // Of a tunnel the time until it stood: how long it then lasts says nothing of weir.
+  counters.request_seconds.record((report.status == 101 ? report.answered : ended) - report.started);
+  counters.bytes_in.add(report.octets_read);
+  if (report.decided) counters.verdicts(static_cast<observe::Verdict>(report.decision.verdict)).add();
+  if (report.answered == base::TimePoint{}) return;
+  counters.upstream_seconds.record(report.answered - report.sent);
+  if (report.server_status >= 500)
+    counters.upstream(config.label_of_upstream(config.routes[*report.route].upstream)).errors.add();
+}
+
+// Without what the rules said.
+observe::ReplayRecord replay_record(const RequestReport& report, const ReportSources& sources) {
+  const auto& config = sources.config;
+  const auto& client = sources.space.request.client;
+  const auto& journal = sources.space.journal;
+  return {.run = observe::run_of(config.names.table),
+          .start = report.started,
+          .clock_ahead = report.started - report.machine_started,
+          .asked = report.asked_at,
+          .turn = journal.charged,
+          .api_key = policy::name_api_key(client, config.names),
+          .user = client.user,
+          .org = client.org,
+          .service = client.service,
+          .device = client.device,
+          .tier = client.tier,
+          .country = client.country,
+          .unverified = !client.token.empty(),
+          .load = config.elastic ? std::optional(sources.space.request.load) : std::nullopt,
+          .unmet = name_of(report.unmet),
+          .closed = name_of(report.closed),
+          .rules = {},
+          .amendments = {journal.amendments.data(), journal.amendments.size()},
+          .all_rules = config.rules,
+          .cut = journal.cut,
+          .lost_from = sources.worker.lost_from(),
+          .in_memory = !sources.space.evaluation.local.empty()};
+}
+
+// Fields beyond the usual ones cost more to gather.
+void log_in_full(observe::AccessRecord& record, observe::LogFields fields, const RequestReport& report,
+                 const ReportSources& sources) {
+  auto& access_log = *sources.worker.access_log;
+  auto replay = replay_record(report, sources);
+  record.api_key = replay.api_key;
+  record.user = replay.user;
+  record.org = replay.org;
+  record.service = replay.service;
+  record.device = replay.device;
+  record.tier = replay.tier;
+  record.country = replay.country;
+  if (!fields.has(observe::LogField::Replay)) return access_log.record(record);
+  const auto rules = sources.gate.what_rules_said();
+  if (report.decided) replay.rules = {rules.data(), rules.size()};
+  record.replay = &replay;
+  access_log.record(record);
+}
+
+void log(const RequestReport& report, const ReportSources& sources, base::TimePoint ended) {
+  const auto& space = sources.space;
+  const auto& client = space.request.client;
+  auto& access_log = *sources.worker.access_log;
+  const auto fields = access_log.fields();
+  const bool takes_id = space.request_id.empty() && client.peer_trusted;
+  std::string redacted;
+  observe::AccessRecord record{
+      .start = report.machine_started,
+      .total = ended - report.started,
+      .queued = span(report.started, report.departed),
+      .upstream = span(report.sent, report.answered),
+      .client = client.address,
+      .method = space.head.method,
+      .target = sources.config.redaction.redacted(space.head.target, redacted),
+      .host = space.head.authority,
+      .route = space.request.route,
+      .status = report.status,
+      .bytes_in = report.body_in + report.tunnel_in,
+      .bytes_out = report.body_out,
+      .verdict = verdict_of(report),
+      .rule = name_of(report.decision.rule),
+      .key = sources.gate.key_in(report.decision.rule),
+      .server = report.server != nullptr ? std::string_view(*report.server) : std::string_view{},
+      .request_id = takes_id ? field_of(space, "x-request-id") : std::string_view(space.request_id),
+      .trace_id = observe::trace_id_of(field_of(space, "traceparent")),
+      .user_agent = field_of(space, "user-agent"),
+      .error = report.failure};
+  if (observe::LogFields::usual().holds_all(fields)) return access_log.record(record);
+  log_in_full(record, fields, report, sources);
+}
+
+}  // namespace
+
+limit::Ending ending_of(const RequestReport& report) noexcept {
+  const bool answered = report.answered != base::TimePoint{};
+  if (!answered) return {.failed = report.failure == "upstream_failed"};
+  if (report.server_status >= 500) return {};  // no proof of speed
+  return {.latency = report.answered - report.sent};
+}
+
+void report_access(const RequestReport& report, const ReportSources& sources,
+                   base::TimePoint ended) noexcept {
+  auto& worker = sources.worker;
+  count(report, sources, ended);
+  if (worker.access_log == nullptr) return;
+  try {
+    log(report, sources, ended);
+  } catch (const std::bad_alloc&) {
+    worker.counters.access_log_dropped.add();
+  }
+}
+
+}  // namespace weir::proxy
