@@ -9,7 +9,7 @@ namespace weir::base {
 
 namespace {
 constexpr std::string_view kUnix = "unix:";
-constexpr std::size_t kMaxUnixPath = 107;  // sockaddr_un::sun_path with its terminator
+constexpr std::size_t kMaxUnixPath = 107;  // sun_path of sockaddr_un holds 108 octets with the terminator
 }  // namespace
 
 std::string Endpoint::to_string() const {
@@ -20,7 +20,7 @@ std::string Endpoint::to_string() const {
 
 namespace {
 
-// What is wrong with a port, and what to write; nothing where it is good.
+// Returns what is wrong with a port and what to write instead. Returns an empty text if the port is valid.
 std::string fault_of_port(std::string_view host, std::string_view digits) {
   const auto write = [&](std::string_view port) {
     return "; write " + std::string(host) + ":" + std::string(port);
@@ -38,7 +38,7 @@ std::string fault_of_port(std::string_view host, std::string_view digits) {
   return parsed.ec == std::errc{} ? "" : "the port " + std::string(digits) + " is above 65535";
 }
 
-// What is wrong with a text that has no host or no port, and what to write.
+// Returns what is wrong with a text without a host or a port, and what to write instead.
 std::string fault_of_shape(std::string_view text) {
   const auto bare = [](std::string_view t) {
     return IpAddress::parse(t) && t.find(':') != std::string_view::npos;
@@ -70,7 +70,7 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
     return Error{"\"" + std::string(text) + "\" is not an address: " + why};
   };
   Endpoint endpoint;
-  // A relative path would be another file for whoever starts weir elsewhere.
+  // A relative path would depend on the directory in which weir starts.
   if (text.starts_with(kUnix) && text.substr(kUnix.size()).starts_with('/')) {
     endpoint.unix_path = text.substr(kUnix.size());
     if (endpoint.unix_path.size() > kMaxUnixPath) return wrong(fault_of_shape(text));
@@ -93,7 +93,7 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
   if (is_false_ipv4(host))
     return wrong("a host that ends in a number is an IPv4 address, and \"" + std::string(host) +
                  "\" is none; write four numbers from 0 to 255, or a name");
-  // However an IPv6 address is spelt, it is one.
+  // Equal IPv6 addresses get the same text, however the configuration spells them.
   const auto address = IpAddress::parse(host);
   endpoint.host = address && !address->is_v4() ? address->to_string() : std::string(host);
   return endpoint;

@@ -22,7 +22,7 @@ std::optional<IpAddress> IpAddress::parse(std::string_view text) noexcept {
   std::array<char, INET6_ADDRSTRLEN + 1> terminated{};
   if (text.empty() || text.size() >= terminated.size()) return std::nullopt;
   if (text.find('\0') != std::string_view::npos)
-    return std::nullopt;  // inet_pton would stop there and be content
+    return std::nullopt;  // inet_pton would ignore the octets after the NUL
   std::memcpy(terminated.data(), text.data(), text.size());
   in_addr four{};
   if (inet_pton(AF_INET, terminated.data(), &four) == 1) return v4(ntohl(four.s_addr));
@@ -60,7 +60,7 @@ std::optional<Cidr> Cidr::parse(std::string_view text) noexcept {
   const auto slash = text.find('/');
   const auto ip = IpAddress::parse(text.substr(0, slash));
   if (!ip) return std::nullopt;
-  // Of an IPv4-mapped address as well the prefix is counted as it is written (RFC 4291 §2.3).
+  // The prefix of an IPv4-mapped address counts from bit 0 of 128, as for every IPv6 address (RFC 4291 §2.3).
   const int width = text.substr(0, slash).find(':') == std::string_view::npos ? 32 : 128;
   int bits = width;
   if (slash != std::string_view::npos) {

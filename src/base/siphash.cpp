@@ -22,7 +22,7 @@ SipHash128::SipHash128(SipKey key) noexcept
       v2_(key.k0 ^ 0x6c7967656e657261ULL),
       v3_(key.k1 ^ 0x7465646279746573ULL) {}
 
-// On a copy: words are read as characters, which may be anywhere, so *this would be written back after each.
+// Works on a copy: the compiler would write *this back to memory after each read through a char pointer.
 void SipHash128::part(std::string_view bytes) noexcept {
   SipHash128 hash = *this;
   hash.word(bytes.size());

@@ -1,5 +1,5 @@
-// By cctz. Howard Hinnant's tz.h 3.0.1, which Debian has as well, does not read the rule for the future that
-// ends a zone's file: with it New York is without summer time from 2038 on.
+// Uses cctz. The alternative in Debian, Howard Hinnant's tz.h 3.0.1, ignores the rule for the future at the
+// end of a zone file: it gives New York no summer time from 2038 on.
 #include "weir/base/time_zone.hpp"
 
 #include <algorithm>
@@ -15,7 +15,8 @@ using std::chrono::days;
 using std::chrono::months;
 using std::chrono::year_month_day;
 
-// A name of the database, and none of those that cctz takes beside ("file:…", "libc:localtime", paths).
+// Returns true for a name of the database. cctz also accepts "file:…", "libc:localtime" and paths; weir does
+// not.
 bool is_zone_name(std::string_view name) noexcept {
   const auto good = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -69,7 +70,7 @@ TimePoint TimeZone::start_of(year_month_day date) const noexcept {
   return cctz::convert(cctz::civil_second(midnight), zone_->zone);
 }
 
-// What the clock shows may be a day off where it is set back over midnight, so the neighbours are looked at.
+// The local date can be one day off if clocks go back over midnight. The loops correct that.
 TimeZone::Span TimeZone::day_of(TimePoint instant) const noexcept {
   auto date = std::chrono::sys_days(local(instant).date);
   auto begin = start_of(date);

@@ -2,7 +2,7 @@
 
 namespace weir::base {
 
-// The second octet's range depends on the first.
+// The valid range of the second octet depends on the first octet.
 Utf8Character first_utf8(std::string_view text) noexcept {
   if (text.empty()) return {};
   const auto octet = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };

@@ -1,4 +1,4 @@
-// Where a socket is bound or connected to, as written: "host:port", "[v6]:port" or "unix:/path".
+// The address of a socket: "host:port", "[v6]:port" or "unix:/path".
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -10,7 +10,7 @@
 namespace weir::base {
 
 struct Endpoint {
-  std::string host;  // a name or an address without brackets; empty for a unix socket
+  std::string host;  // a name, or an IP address without brackets; empty for a unix socket
   std::uint16_t port = 0;
   std::string unix_path;  // empty for TCP
 
@@ -19,7 +19,8 @@ struct Endpoint {
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
-// Port 0 is allowed (a listener then takes a free one).
+// Parses one of the three forms. Port 0 is allowed: a listener then takes a free port. The error says what is
+// wrong and what to write instead.
 [[nodiscard]] Result<Endpoint> parse_endpoint(std::string_view text);
 
 }  // namespace weir::base

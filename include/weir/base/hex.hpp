@@ -1,4 +1,4 @@
-// Digests as people and logs see them.
+// Digests in hexadecimal, as logs and admin pages show them.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -9,9 +9,9 @@
 
 namespace weir::base {
 
-// 32 lower-case digits, the high half first.
+// Returns 32 lower-case digits, the high half first.
 [[nodiscard]] std::string in_hex(const Digest128& digest);
-// Returns the digest of 32 digits in either case; nullopt if the text is anything else.
+// Parses exactly 32 digits of either case. Returns nullopt for any other text.
 [[nodiscard]] std::optional<Digest128> digest_of_hex(std::string_view text);
 
 }  // namespace weir::base

@@ -1,4 +1,4 @@
-// IP addresses and CIDR blocks as values. An IPv4 address and its IPv4-mapped IPv6 form are one address.
+// IP addresses and CIDR blocks as values. An IPv4 address equals its IPv4-mapped IPv6 form.
 #pragma once
 
 #include <array>
@@ -10,14 +10,15 @@
 
 namespace weir::base {
 
-// 16 bytes in network order; IPv4 is kept as ::ffff:a.b.c.d (RFC 4291 §2.5.5.2).
+// An address of 16 bytes in network order. IPv4 is stored as ::ffff:a.b.c.d (RFC 4291 §2.5.5.2).
 class IpAddress {
  public:
   IpAddress() = default;
   explicit constexpr IpAddress(const std::array<std::uint8_t, 16>& bytes) noexcept : bytes_(bytes) {}
   [[nodiscard]] static IpAddress v4(std::uint32_t host_order) noexcept;
 
-  // "203.0.113.7", "2001:db8::1", "::ffff:203.0.113.7"; no port, no brackets, no zone.
+  // Parses "203.0.113.7", "2001:db8::1" or "::ffff:203.0.113.7". Returns nullopt for a port, brackets or a
+  // zone.
   [[nodiscard]] static std::optional<IpAddress> parse(std::string_view text) noexcept;
 
   [[nodiscard]] bool is_v4() const noexcept;
@@ -27,7 +28,7 @@ class IpAddress {
   }
   [[nodiscard]] std::string to_string() const;
 
-  // The address with all but the leading `bits` (of 128) cleared.
+  // Returns the address with all but its leading `bits` (of 128) set to zero.
   [[nodiscard]] IpAddress masked(int bits) const noexcept;
 
   friend constexpr auto operator<=>(const IpAddress&, const IpAddress&) = default;
@@ -39,10 +40,10 @@ class IpAddress {
 // A block of addresses: "10.0.0.0/8", "2001:db8::/32", or one address.
 class Cidr {
  public:
-  // Refuses host bits below the prefix: "10.0.0.1/8" is usually a mistake.
+  // Returns nullopt if a bit after the prefix is set: "10.0.0.1/8" is usually a mistake.
   [[nodiscard]] static std::optional<Cidr> parse(std::string_view text) noexcept;
   [[nodiscard]] bool contains(const IpAddress& ip) const noexcept { return ip.masked(bits_) == base_; }
-  // Whether all of the other's addresses are among these.
+  // Returns true if this block contains every address of `other`.
   [[nodiscard]] bool contains(const Cidr& other) const noexcept {
     return bits_ <= other.bits_ && contains(other.base_);
   }
@@ -51,7 +52,7 @@ class Cidr {
  private:
   Cidr(IpAddress base, int bits) noexcept : base_(base), bits_(bits) {}
   IpAddress base_;
-  int bits_;  // of 128
+  int bits_;  // length of the prefix, of 128
 };
 
 }  // namespace weir::base

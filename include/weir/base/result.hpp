@@ -1,5 +1,4 @@
-// A value, or why there is none. An alias, so that a later standard's `expected` can take its place in one
-// line.
+// A value or an error. `Result` is an alias, so that std::expected can replace it in one line later.
 #pragma once
 
 #include <stdexcept>
@@ -10,12 +9,12 @@
 
 namespace weir::base {
 
-// An error in words a person can act on: what was found, what was expected.
+// An error message for people: what was found and what was expected.
 struct Error {
   std::string message;
 };
 
-// Called when somebody takes the value of a Result that holds an Error without having looked.
+// Boost calls this when code takes the value of a Result that holds an Error.
 [[noreturn]] inline void throw_exception_from_error(const Error& error, const boost::source_location&) {
   throw std::logic_error(error.message);
 }

@@ -1,9 +1,9 @@
 // SipHash-2-4 with 128-bit output (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012).
 //
-// Why not a faster hash: the digest *is* the client's name from here on, in the key table and in Redis.
-// Nobody outside may be able to aim two clients at one digest, or to recover an API key from one. That asks
-// for a pseudo-random function under a secret key, which xxHash is not; OpenSSL has this one (EVP_MAC
-// "SIPHASH"), at ten times the price because of its set-up per call. The tests compare the two.
+// The digest is the client's name in the key table and in Redis. A stranger must not be able to give two
+// clients the same digest, or to recover an API key from a digest. Only a pseudo-random function under a
+// secret key guarantees both, and xxHash is not such a function. OpenSSL also offers SipHash (EVP_MAC
+// "SIPHASH"), but its set-up makes each call ten times as slow. The tests compare the two implementations.
 #pragma once
 
 #include <bit>
@@ -27,8 +27,8 @@ struct Digest128 {
   friend constexpr auto operator<=>(const Digest128&, const Digest128&) = default;
 };
 
-// The digest of a sequence of parts. Each part goes in with its length, so parts cannot run together:
-// ("ab", "c") and ("a", "bc") differ. A value type; feed it, then `digest()` once.
+// Hashes a sequence of parts. The length of each text is hashed too, so ("ab", "c") and ("a", "bc") differ.
+// Call `part()` for each part, then `digest()` once.
 class SipHash128 {
  public:
   explicit SipHash128(SipKey key) noexcept;
@@ -41,7 +41,7 @@ class SipHash128 {
  private:
   friend Digest128 siphash128(SipKey key, std::string_view bytes) noexcept;
 
-  // Inlined by hand, both: the compiler calls them, which costs as much as they compute.
+  // Both functions are forced inline: as calls they would cost as much as their computation.
   [[gnu::always_inline]] void word(std::uint64_t w) noexcept {
     v3_ ^= w;
     round();
@@ -67,7 +67,7 @@ class SipHash128 {
   std::uint64_t words_ = 0;
 };
 
-// SipHash-2-4-128 of exactly `bytes`, as the reference implementation defines it (little endian).
+// Returns SipHash-2-4-128 of `bytes`, as the reference implementation defines it (little endian).
 [[nodiscard]] Digest128 siphash128(SipKey key, std::string_view bytes) noexcept;
 
 }  // namespace weir::base

@@ -1,6 +1,6 @@
-// Heads and lines of a log are dozens of short pieces: an append apiece checks room a dozen times and copies
-// by a call. This makes room once, for the most that can come, and copies what is known at compile time by a
-// few moves.
+// Appends many short pieces to a string. A message head or a log line consists of dozens of pieces, and
+// std::string::append checks the capacity for each. TextWriter reserves the maximum once and copies literals
+// by a few moves.
 #pragma once
 
 #include <cassert>
@@ -16,9 +16,9 @@ namespace weir::base {
 
 class TextWriter {
  public:
-  static constexpr std::size_t kDigits = 20;  // the most of a number
+  static constexpr std::size_t kDigits = 20;  // digits of the largest number
 
-  // Behind what `out` holds. REQUIRES that no more than `most` bytes are written.
+  // Appends after the present contents of `out`. REQUIRES: the caller writes at most `most` bytes.
   TextWriter(std::string& out, std::size_t most) : out_(out) {
     const auto begin = out.size();
     out.resize(begin + most);
@@ -39,11 +39,11 @@ class TextWriter {
     return *this;
   }
   TextWriter& operator<<(std::string_view text) noexcept {
-    std::char_traits<char>::copy(at_, text.data(), text.size());  // an empty one may be null
+    std::char_traits<char>::copy(at_, text.data(), text.size());  // data() of an empty view may be null
     at_ += text.size();
     return *this;
   }
-  TextWriter& operator<<(std::same_as<char> auto c) noexcept {  // numbers are not to become characters
+  TextWriter& operator<<(std::same_as<char> auto c) noexcept {  // an integer must not convert to a character
     *at_++ = c;
     return *this;
   }
@@ -51,7 +51,7 @@ class TextWriter {
     at_ = std::to_chars(at_, at_ + kDigits, number).ptr;
     return *this;
   }
-  // `number` in exactly `width` digits. REQUIRES number < 10^width.
+  // Writes `number` with leading zeros in exactly `width` digits. REQUIRES: number < 10^width.
   TextWriter& padded(std::uint64_t number, std::size_t width) noexcept {
     for (std::size_t i = width; i-- > 0; number /= 10) at_[i] = static_cast<char>('0' + number % 10);
     at_ += width;

@@ -1,8 +1,8 @@
-// Time as weir counts it: whole microseconds, never floating point.
+// Time in whole microseconds, never in floating point.
 //
-// `TimePoint` is microseconds since the Unix epoch. Who the authority for "now" is depends on the store (a
-// steady clock anchored at start for state in process, the server's TIME for Redis), so no function below the
-// shell reads a clock: it takes `now` as an argument.
+// A TimePoint counts microseconds since the Unix epoch. Local state uses a steady clock anchored at start;
+// state in Redis uses the TIME of its server. Pure rooms therefore read no clock: their functions take `now`
+// as an argument.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ using TimePoint = std::chrono::sys_time<Duration>;
 
 inline constexpr Duration kForever = Duration::max();
 
-// Whole seconds, rounded up: what a client that sleeps so long may rely on.
+// Returns whole seconds, rounded up: a client that waits this long does not come back too early.
 [[nodiscard]] constexpr std::int64_t ceil_seconds(Duration d) noexcept {
   constexpr std::int64_t kMicros = 1'000'000;
   return d.count() / kMicros + (d.count() % kMicros > 0 ? 1 : 0);

@@ -1,8 +1,7 @@
-// A time zone of the IANA database: what clocks on its walls show at an instant, and where its days begin.
+// A time zone of the IANA database: the local date and time of an instant, and where days and months begin.
 //
-// Loaded once (that reads a file of /usr/share/zoneinfo, or of $TZDIR), immutable and pure from then on: any
-// number of threads may ask, and none waits for another. Copies share what was loaded. Instants beyond the
-// file's last entry follow its rule for the future.
+// `load` reads a file of /usr/share/zoneinfo or of $TZDIR. A loaded zone is immutable: all threads may use it
+// without a lock, and copies share it. The file's rule for the future covers instants after its last entry.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -19,7 +18,7 @@ class TimeZone {
  public:
   TimeZone() noexcept = default;  // UTC
 
-  // "Europe/Zurich", "America/New_York", "UTC". An error names the zone.
+  // Loads "Europe/Zurich", "America/New_York" or "UTC". The error names the zone.
   [[nodiscard]] static Result<TimeZone> load(const std::string& name);
 
   [[nodiscard]] std::string name() const;
@@ -27,25 +26,25 @@ class TimeZone {
   struct Local {
     std::chrono::year_month_day date;
     std::chrono::weekday day;
-    std::chrono::seconds since_midnight;  // as the clock shows it, 0 to 86,399; fractions cut off
+    std::chrono::seconds since_midnight;  // local time of day, 0 to 86,399; fractions are cut off
   };
   [[nodiscard]] Local local(TimePoint instant) const noexcept;
 
-  // From `begin`, included, to `end`, not included.
+  // A half-open interval: `begin` belongs to it, `end` does not.
   struct Span {
     TimePoint begin;
     TimePoint end;
   };
-  // The calendar day or month that an instant lies in. These spans follow each other without a gap or an
-  // overlap, whatever clocks do at midnight: a day begins when its date is first shown, or at the instant
-  // that skips it. A day has 23 to 25 hours where daylight saving changes.
+  // Return the calendar day or month that contains `instant`. Consecutive spans never leave a gap and never
+  // overlap, even if clocks change at midnight. A day begins when its date first appears, or at the instant
+  // that skips its date. A day has 23 to 25 hours where daylight saving time changes.
   [[nodiscard]] Span day_of(TimePoint instant) const noexcept;
   [[nodiscard]] Span month_of(TimePoint instant) const noexcept;
 
-  // The first instant after this one at which clocks there are put forward or back; nullopt: they never are.
+  // Returns the first clock change after `instant`, or nullopt if no change follows.
   [[nodiscard]] std::optional<TimePoint> change_after(TimePoint instant) const noexcept;
 
-  // When the day of this date begins.
+  // Returns the instant at which the day of `date` begins.
   [[nodiscard]] TimePoint start_of(std::chrono::year_month_day date) const noexcept;
 
   friend bool operator==(const TimeZone& a, const TimeZone& b) noexcept { return a.name() == b.name(); }
@@ -53,7 +52,7 @@ class TimeZone {
  private:
   struct Zone;
 
-  std::shared_ptr<const Zone> zone_;  // shared: immutable, and copied with every limiter; null is UTC
+  std::shared_ptr<const Zone> zone_;  // immutable; every limiter shares it; null means UTC
 };
 
 }  // namespace weir::base

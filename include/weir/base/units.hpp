@@ -1,4 +1,4 @@
-// Quantities as they are written in the configuration: "250ms", "64KiB", "1_000".
+// Durations and sizes, as the configuration writes them: "250ms", "64KiB".
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -10,17 +10,18 @@
 
 namespace weir::base {
 
-// "250ms", "2s", "5min", "1h", "7day" (also us, m, d, days). A whole number and a unit; at most 100 years.
+// Parses a whole number and a unit: "250ms", "2s", "5min", "1h", "7day" (also us, sec, m, hour, d, days). The
+// maximum is 100 years.
 [[nodiscard]] Result<Duration> parse_duration(std::string_view text);
 
-// "65536", "64KiB", "1MiB", "2GiB", "10kB", "5MB": bytes.
+// Parses a number of bytes: "65536", "64KiB", "1MiB", "2GiB", "10kB", "5MB".
 [[nodiscard]] Result<std::uint64_t> parse_size(std::string_view text);
 
-// The shortest exact spelling: "250ms", "2s".
+// Returns the shortest exact form: "250ms", "2s".
 [[nodiscard]] std::string to_string(Duration d);
 
-// For people: "2500ms", "75s", "59min 16s", "3h 5min", "2d 1h". Rounded up, to milliseconds or to the second
-// of its units. REQUIRES that it is not negative.
+// Returns a rounded form for people: "2500ms", "75s", "59min 16s", "3h 5min", "2d 1h". Rounds up, to
+// milliseconds or to the smaller unit shown. REQUIRES: d >= 0.
 [[nodiscard]] std::string to_readable(Duration d);
 
 }  // namespace weir::base

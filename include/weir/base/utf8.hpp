@@ -1,4 +1,4 @@
-// Characters of UTF-8, as octets that strangers chose may hold them. Pure.
+// Decodes UTF-8 from untrusted octets. Pure.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,12 @@
 namespace weir::base {
 
 struct Utf8Character {
-  char32_t code = 0xFFFD;  // the replacement character, where octets are none
-  std::size_t length = 0;  // of its octets; 0: they are no character
+  char32_t code = 0xFFFD;  // the replacement character if the octets are invalid
+  std::size_t length = 0;  // in octets; 0 if the octets are invalid
 };
 
-// The character at the start of `text`. Overlong forms, surrogates and what lies beyond U+10FFFF are none
-// (Unicode 15, table 3-7).
+// Returns the first character of `text`. Overlong forms, surrogates and code points above U+10FFFF are
+// invalid (Unicode 15, table 3-7).
 [[nodiscard]] Utf8Character first_utf8(std::string_view text) noexcept;
 
 }  // namespace weir::base

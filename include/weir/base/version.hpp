@@ -1,12 +1,12 @@
-// The version, the commit and the date that this binary was built from.
+// The version, commit and date of the source of this binary.
 #pragma once
 
 #include <string_view>
 
 namespace weir::base {
 
-// Returns "weir 0.1.0 (commit 0123456789ab, 2026-11-26)". Without "(commit …)" if the source was no git work
-// tree and -DWEIR_COMMIT named none.
+// Returns "weir 0.1.0 (commit 0123456789ab, 2026-11-26)". The part in parentheses is missing if the source
+// was not a git work tree and -DWEIR_COMMIT was not set.
 [[nodiscard]] std::string_view version_text() noexcept;
 
 }  // namespace weir::base

@@ -35,10 +35,10 @@ TEST(TimeZone, ShowsWhatClocksOnTheWallShow) {
       {"UTC", utc(2026, 3, 1, 12h), year(2026) / 3 / 1, 12h},
       {"Europe/Zurich", utc(2026, 1, 1, 23h), year(2026) / 1 / 2, 0h},
       {"Europe/Zurich", utc(2026, 3, 29, 59min + 59s), year(2026) / 3 / 29, 1h + 59min + 59s},
-      {"Europe/Zurich", utc(2026, 3, 29, 1h), year(2026) / 3 / 29, 3h},  // spring forward
+      {"Europe/Zurich", utc(2026, 3, 29, 1h), year(2026) / 3 / 29, 3h},  // clocks go forward
       {"Europe/Zurich", utc(2026, 10, 25, 30min), year(2026) / 10 / 25, 2h + 30min},
-      {"Europe/Zurich", utc(2026, 10, 25, 1h + 30min), year(2026) / 10 / 25, 2h + 30min},  // the same again
-      {"America/New_York", utc(2050, 7, 1, 4h), year(2050) / 7 / 1, 0h},  // beyond the file's last entry
+      {"Europe/Zurich", utc(2026, 10, 25, 1h + 30min), year(2026) / 10 / 25, 2h + 30min},  // the hour repeats
+      {"America/New_York", utc(2050, 7, 1, 4h), year(2050) / 7 / 1, 0h},  // after the last entry of the file
       {"Asia/Kathmandu", utc(2026, 1, 1), year(2026) / 1 / 1, 5h + 45min},
       {"Pacific/Kiritimati", utc(2026, 1, 1, 10h), year(2026) / 1 / 2, 0h},
   };
@@ -57,7 +57,7 @@ TEST(TimeZone, KnowsWhenClocksAreChanged) {
   EXPECT_EQ(zurich.change_after(utc(2026, 3, 29, 1h)), utc(2026, 10, 25, 1h));
   EXPECT_EQ(zone("America/New_York").change_after(utc(2050, 1, 1)), utc(2050, 3, 13, 7h));
   EXPECT_EQ(zone("Australia/Lord_Howe").change_after(utc(2026, 1, 1)),
-            utc(2026, 4, 4, 15h));  // by half an hour
+            utc(2026, 4, 4, 15h));  // clocks change by half an hour
   EXPECT_EQ(TimeZone().change_after(utc(2026, 1, 1)), std::nullopt);
   EXPECT_EQ(zone("Asia/Tokyo").change_after(utc(2026, 1, 1)), std::nullopt);
 }
@@ -70,9 +70,9 @@ TEST(TimeZone, DaysAreAsLongAsClocksMakeThem) {
   EXPECT_EQ(hours("Europe/Zurich", utc(2026, 3, 29, 12h)), 23);
   EXPECT_EQ(hours("Europe/Zurich", utc(2026, 10, 25, 12h)), 25);
   EXPECT_EQ(hours("Europe/Zurich", utc(2026, 6, 1)), 24);
-  EXPECT_EQ(hours("America/Sao_Paulo", utc(2017, 10, 15, 12h)), 23);  // midnight itself was skipped
+  EXPECT_EQ(hours("America/Sao_Paulo", utc(2017, 10, 15, 12h)), 23);  // the hour after midnight was skipped
   EXPECT_EQ(zone("America/Sao_Paulo").day_of(utc(2017, 10, 15, 12h)).begin, utc(2017, 10, 15, 3h));
-  // Samoa had no 30 December 2011.
+  // Samoa skipped 30 December 2011.
   EXPECT_EQ(zone("Pacific/Apia").day_of(utc(2011, 12, 30, 10h)).begin, utc(2011, 12, 30, 10h));
   EXPECT_EQ(zone("Pacific/Apia").day_of(utc(2011, 12, 30, 9h)).begin, utc(2011, 12, 29, 10h));
 }
@@ -85,8 +85,8 @@ TEST(TimeZone, MonthsBeginWithTheirFirstDay) {
   EXPECT_EQ(TimeZone().month_of(utc(2027, 12, 31, 86'399s)).end, utc(2028, 1, 1));
 }
 
-// Newfoundland set its clocks back at one minute past midnight until 2011: a day that had begun showed the
-// date before once more.
+// Until 2011 Newfoundland set its clocks back at one minute past midnight. The clocks then showed the
+// previous date again.
 TEST(TimeZone, SpansTileTimeWhateverClocksDo) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
