@@ -1,13 +1,13 @@
-// Where days and months begin in a time zone: an immutable table, made once when the configuration is read
-// (from the system's time zones, config/read/calendar.hpp) and shared by the limiters that count by the
-// calendar.
+// The instants at which the days and months of a time zone begin. A Calendar is an immutable table. The
+// configuration reader builds it once from the system's time zones (config/read/calendar.hpp). All limiters
+// that count calendar days or months share it.
 //
-// A local day begins at its first instant: 23, 24 or 25 hours apart as clocks change; where a clock skips
-// midnight, at the moment it does; where it meets midnight twice, at the first. Day d (counted from
-// 1970-01-01) begins at d × 24 h − offset, and the offset is one for months on end, so the table is a list of
-// runs of days. A day that a country skipped (Samoa, 2011-12-30) has no length.
+// A local day begins at its first instant, so clock changes make days of 23 or 25 hours. If a clock skips
+// midnight, the day begins at the skip. If a clock shows midnight twice, the day begins at the first. Day d
+// (counted from 1970-01-01) begins at d × 24 h − offset. The offset stays the same for months, so the table
+// is a list of runs of days. A skipped day (Samoa, 2011-12-30) has length zero.
 //
-// A lookup is two or three binary searches over a few hundred runs: no lock, no allocation, no clock.
+// A lookup does two or three binary searches over a few hundred runs. It takes no lock and allocates nothing.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -20,7 +20,7 @@
 
 namespace weir::limit {
 
-// From `start` on, until just before `end`.
+// Half-open: contains `start` but not `end`.
 struct Interval {
   base::TimePoint start, end;
   friend bool operator==(const Interval&, const Interval&) = default;
@@ -28,19 +28,19 @@ struct Interval {
 
 class Calendar {
  public:
-  // The days from `first_day` on, until the next run, begin `offset` before midnight UTC.
+  // Day d begins at d × 24 h − `offset`, for every day from `first_day` until the next run.
   struct Run {
     std::int32_t first_day;
     std::chrono::seconds offset;
   };
 
-  // REQUIRES runs in ascending order of days and of the instants where they begin, the first at or before day
-  // −1 (every zone is on it by the epoch).
+  // REQUIRES: runs ascend by day and by the instant of their first day. The first run begins at day −1 or
+  // earlier: at the epoch the local date of every zone is day −1 or later.
   Calendar(std::string zone, std::span<const Run> runs);
 
   [[nodiscard]] const std::string& zone() const noexcept { return zone_; }
 
-  // The local day, or month, that holds `at`. REQUIRES at ≥ the epoch.
+  // Return the local day or month that contains `at`. REQUIRES: at ≥ the epoch.
   [[nodiscard]] Interval day(base::TimePoint at) const noexcept;
   [[nodiscard]] Interval month(base::TimePoint at) const noexcept;
 
@@ -48,7 +48,7 @@ class Calendar {
   struct Entry {
     std::int32_t first_day;
     std::int64_t offset;     // s
-    base::TimePoint begins;  // first_day
+    base::TimePoint begins;  // of first_day
   };
   [[nodiscard]] std::int32_t day_number(base::TimePoint at) const noexcept;
   [[nodiscard]] base::TimePoint start_of(std::int32_t day) const noexcept;

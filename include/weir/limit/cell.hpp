@@ -1,4 +1,4 @@
-// The state of one key and what a step makes of it.
+// The state of one key, and the result of one step of a limiter.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -9,7 +9,7 @@
 
 namespace weir::limit {
 
-// 16 bytes that only their limiter reads. All zero is fresh, for every algorithm.
+// The state of a key: 16 bytes that only its limiter interprets. All zero is a fresh key in every algorithm.
 struct Cell {
   std::array<std::uint64_t, 2> words{};
   friend bool operator==(const Cell&, const Cell&) = default;
@@ -17,11 +17,11 @@ struct Cell {
 
 struct Step {
   Outcome outcome;
-  Cell next;                   // to be stored when the request is charged
-  base::TimePoint drained_at;  // from then on `next` equals a fresh cell and may be forgotten
+  Cell next;                   // the state to store if the request is charged
+  base::TimePoint drained_at;  // from then on `next` equals a fresh cell and may be evicted
 };
 
-// Of a key that something holds for an unknown time.
+// The drained_at of a cell whose permits come back at an unknown time.
 inline constexpr base::TimePoint kNever = base::TimePoint::max();
 
 }  // namespace weir::limit

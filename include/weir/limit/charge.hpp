@@ -1,5 +1,4 @@
-// One line of a request's bill: which key of which rule pays how much, by which arithmetic. What stores are
-// asked.
+// One charge of a request's bill: the key, its rule, the cost and the limiter. Stores take bills as input.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -9,18 +8,19 @@
 
 namespace weir::limit {
 
-// The name of a client in a rule: a keyed digest, so that what it was made of stays here.
+// The name of a client in a rule. It is a digest under a secret key and does not reveal the client.
 using Key = base::Digest128;
 
-// A number for a rule while weir runs. Of a charge: for the rule with its numbers, so that each says of a
-// cell what it means.
+// Identifies one version of a rule while weir runs. A reload that changes the numbers of a rule gives the
+// rule another index, so the index says how to interpret a cell.
 using RuleIndex = std::uint16_t;
 inline constexpr std::size_t kMaxRules = 256;
 
-// Which of a rule's limiters that count apart: its tiers', its overrides', the elastic ones.
+// Identifies one of a rule's limiters that count separately: the rule's own, a tier's, an override's, an
+// elastic.
 using Ledger = std::uint32_t;
 
-// One request meets at most so many rules.
+// The most charges in the bill of one request.
 inline constexpr std::size_t kMaxCharges = 32;
 
 struct Charge {
@@ -28,10 +28,11 @@ struct Charge {
   const Limiter* limiter;  // not null; owned by the rule set, which outlives the charge
   Cost cost = 1;
   RuleIndex rule = 0;
-  bool enforced = true;  // false: a shadow rule, evaluated apart and charged only if it would admit
-  Ledger ledger = 0;     // keys of one ledger share a cell when the table is full
-  Cost lease = 0;        // of Redis: most units of the key that a weir may take in advance; 0: none
-  // It only counts what the line before it, of the same rule, decides (limit/pair.hpp). Not enforced.
+  bool enforced = true;  // false: a shadow rule, evaluated separately and charged only if it would admit
+  Ledger ledger = 0;     // a full table has one overflow cell for each ledger
+  Cost lease = 0;        // Redis only: the most units that a weir may take in advance; 0 is none
+  // The previous charge, of the same rule, decides; this charge only counts (limit/pair.hpp). Implies
+  // !enforced.
   bool counted = false;
 };
 

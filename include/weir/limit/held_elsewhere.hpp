@@ -1,5 +1,5 @@
-// What another process holds of limits that are counted here: one that gave place to this one and finishes
-// what it began. To clients its requests and those of this process are one.
+// The concurrency permits that the previous process still holds after an upgrade, while it finishes its
+// requests. Clients see one limit, so this process counts those permits as well.
 //
 // Belongs to one thread. The table outlives it.
 #pragma once
@@ -19,20 +19,21 @@ class HeldElsewhere {
  public:
   explicit HeldElsewhere(KeyTable& table) noexcept : table_(table) {}
 
-  // So many units of charge.key are held there more than were, or fewer: of those that were told of. How they
-  // count, the charge says, but for its cost. Throws std::bad_alloc; then nothing has changed.
-  // REQUIRES limit::holds(*charge.limiter).
+  // Adds `units` permits of charge.key that the other process took, or subtracts permits that it released.
+  // `charge` says how they count; its cost is ignored. Throws std::bad_alloc, and then nothing has changed.
+  // REQUIRES: limit::holds(*charge.limiter).
   void change(Charge charge, std::int64_t units, base::TimePoint now);
-  // The other process has ended.
+  // Releases all of them. Called when the other process has ended.
   void give_back_all(base::TimePoint now);
   [[nodiscard]] std::uint64_t units() const noexcept { return units_; }
-  // Under which they are held: each is in use until nothing is held there any more. In no order, maybe twice.
+  // Returns the rules of these permits, in no order, perhaps with duplicates. A rule stays in use until the
+  // other process holds none of its permits.
   [[nodiscard]] std::vector<RuleIndex> rules() const;
 
  private:
   struct Place {
     Charge charge;
-    bool overflow;  // it stands in a cell that keys share
+    bool overflow;  // the permit counts in a shared overflow cell
   };
   struct Hash {
     std::size_t operator()(const Key& key) const noexcept { return static_cast<std::size_t>(key.lo); }

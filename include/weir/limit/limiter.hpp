@@ -1,8 +1,8 @@
-// A limiter: one algorithm with its parameters, immutable, shared by all its keys. A step is pure:
+// A limiter is one algorithm with its parameters. It is immutable, and all its keys share it. A step is pure:
 //
 //   (parameters, state, now, cost) → (outcome, new state)
 //
-// and whoever keeps the state (the key table here, a script in Redis) applies it atomically to one key.
+// The owner of the state (the key table, or a script in Redis) applies a step atomically to one key.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -22,52 +22,54 @@ namespace weir::limit {
 using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, FixedWindow, SlidingWindow,
                              SlidingLog, Concurrency, AdaptiveConcurrency>;
 
-// Of a SlidingLog: over the one entry that a cell can hold.
+// Computes one step. A SlidingLog treats the cell as a log of one entry.
 [[nodiscard]] Step step(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost) noexcept;
 
-// The cell as if an earlier charge had not happened. A bucket: exact unless the key would have stood full
-// since without it; then it hands back what time had refilled already, at most the cost that was on hold. A
-// window or a log: where it was counted, if that still counts. Concurrency: what is held, and nothing is
-// learned of it. `departure`: the instant that was promised with the charge (the time of the charge where
-// nothing was delayed).
+// Returns the cell as if an earlier charge had not happened. A bucket is exact unless the key would have been
+// full again without the charge. Then the refund also returns what time had refilled, at most `cost`. Windows
+// and logs refund the entry of the charge, if it still counts. Concurrency limits return the permit and learn
+// nothing. `departure` is the instant that the charge promised (its own time if there was no delay).
 [[nodiscard]] Cell refund(const Limiter& limiter, const Cell& cell, base::TimePoint departure,
                           Cost cost) noexcept;
 
-// Whether what is charged comes back when the exchange ends.
+// Returns true if a request returns its units when its exchange ends.
 [[nodiscard]] bool holds(const Limiter& limiter) noexcept;
-// How many units of it are held; 0 of what does not hold.
+// Returns how many units are in flight; 0 unless holds(limiter).
 [[nodiscard]] std::uint64_t in_flight(const Limiter& limiter, const Cell& cell) noexcept;
-// Takes it back. REQUIRES holds(limiter).
+// Returns the cell after a permit has come back. REQUIRES: holds(limiter).
 [[nodiscard]] Cell release(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost,
                            const Ending& ending) noexcept;
 
-// A cell of one limiter as another's that drains at the same instant (rounded up), or has as much in flight:
-// for limiters that share state, whose cells may count in different units. Fresh where the two are of
-// different families, which only a changed configuration makes of one rule.
+// Converts a cell of `from` into a cell of `to` that drains at the same instant (rounded up), or has as much
+// in flight. Used where limiters share a cell, because they may count in different units. Returns a fresh
+// cell if the two are of different families, which happens only after a change of the configuration.
 [[nodiscard]] Cell carry_over(const Limiter& from, const Cell& cell, const Limiter& to) noexcept;
 
-// When `cell` equals a fresh one; kNever while something is in flight.
+// Returns when `cell` equals a fresh one; kNever while something is in flight.
 [[nodiscard]] base::TimePoint drained_at(const Limiter& limiter, const Cell& cell) noexcept;
 
-// The spacing of a token bucket, a GCRA or a leaky bucket; null for the others.
+// Returns the spacing of a token bucket, a GCRA or a leaky bucket; null for other algorithms.
 [[nodiscard]] const Spacing* spacing(const Limiter& limiter) noexcept;
 
-// What the headers call limit and `q`: the most that an idle client may spend (for a leaky bucket, `queue`).
+// Returns the quota that the rate limit headers report: what an idle client may spend. Leaky bucket: `queue`.
 [[nodiscard]] std::uint64_t quota(const Limiter& limiter) noexcept;
-// The same as it stood when the limiter said so.
+// Returns the quota at the time of `outcome`.
 [[nodiscard]] inline std::uint64_t quota_of(const Limiter& limiter, const Outcome& outcome) noexcept {
   return outcome.limit != 0 ? outcome.limit : quota(limiter);
 }
-// What the headers call `w`: the time in which an empty one is whole again. Zero for what holds.
+// Returns the window `w` that the headers report: the time until an empty quota is full. Zero if
+// holds(limiter).
 [[nodiscard]] base::Duration window(const Limiter& limiter) noexcept;
-// The longest that it delays anybody; kForever where nothing but its queue bounds that, or it delays nobody.
+// Returns the longest delay of a request. kForever if only the queue bounds it, or if the limiter never
+// delays.
 [[nodiscard]] base::Duration longest_wait(const Limiter& limiter) noexcept;
-// How many units may wait in a queue: its places, or as many as leave within the longest wait. 0 of others.
+// Returns how many units may wait in a queue: `queue`, or fewer if max_wait allows fewer. 0 for other
+// algorithms.
 [[nodiscard]] std::uint64_t most_waiting(const Limiter& limiter, Cost cost = 1) noexcept;
-// "token_bucket", "gcra", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log", "concurrency",
-// "adaptive_concurrency".
+// Returns "token_bucket", "gcra", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log",
+// "concurrency" or "adaptive_concurrency".
 [[nodiscard]] const char* algorithm_name(const Limiter& limiter) noexcept;
-// One line for people: "token_bucket 10/s, burst 100".
+// Returns a line for people: "token_bucket 10/s, burst 100".
 [[nodiscard]] std::string describe(const Limiter& limiter);
 
 }  // namespace weir::limit

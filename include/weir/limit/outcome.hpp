@@ -1,4 +1,4 @@
-// What one limiter says of one request. Plain values; every duration counts from the `now` of the question.
+// The answer of one limiter to one request. All durations count from the `now` of the step.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -10,32 +10,32 @@ namespace weir::limit {
 
 struct Outcome {
   bool allowed = false;
-  // Of a bill that several clocks decided: how many us the one behind this line was ahead of the bill's.
+  // If several clocks decided a bill: by how many µs the clock of this charge was ahead of the bill's.
   // Narrow, to share a word with `allowed`.
   std::int32_t ahead = 0;
-  // What the same key could still spend now: after the charge when allowed, as it stands when refused.
+  // The units that the key can still spend now: after the charge if allowed, without it if rejected.
   Cost remaining = 0;
-  // Refused at every instant before it, admitted at it (same cost, no other traffic). Zero when allowed;
-  // kForever when the cost exceeds the capacity and can never fit. Of what is in flight nobody can know: a
-  // hint (limit/concurrency.hpp).
+  // The request would be rejected at every earlier instant and admitted at this one (same cost, no other
+  // traffic). Zero if allowed. kForever if the cost exceeds the capacity. Concurrency limits return a hint
+  // (limit/concurrency.hpp).
   base::Duration retry_after{0};
-  // Until the state equals a fresh one.
+  // Until the state equals that of a fresh key.
   base::Duration reset_after{0};
-  // Until `remaining` grows by one; zero when it is at its greatest. When refused, the same as retry_after.
+  // Until `remaining` grows by one; zero if it is at its maximum. If rejected, equal to retry_after.
   base::Duration more_after{0};
-  // Shaped requests: until the departure. Zero for everything else.
+  // Until the departure of a request that waits in a queue. Zero in all other cases.
   base::Duration delay{0};
-  // The key table was full, and the cell that the rule's newcomers share has answered.
+  // The key had no slot in the table, and a shared overflow cell answered.
   bool overflow = false;
-  // Admitted from units that this process took in advance of Redis (src/redis/prefetch/stock.hpp).
+  // Admitted from units that this process had taken from Redis in advance (src/redis/prefetch/stock.hpp).
   bool in_advance = false;
-  // The limit as it stood, where it moves with the key (adaptive_concurrency); zero where quota() says it.
-  // Narrow, to share a word with `overflow`: outcomes are on the hot path.
+  // The present limit, if it changes with the key (adaptive_concurrency); zero if quota() says it. Narrow, to
+  // share a word with `overflow`, because outcomes are on the hot path.
   std::uint32_t limit = 0;
-  // Of a bucket with a lease: where its slots begin (src/redis/prefetch/lot.hpp), for they are given back
-  // where they are.
+  // Bucket with units taken in advance: where its slots begin (src/redis/prefetch/lot.hpp). A refund returns
+  // the slots to that position.
   Ticks slots_begin = 0;
-  base::TimePoint debited_at{};  // of what was taken in advance: when Redis was charged for it
+  base::TimePoint debited_at{};  // units taken in advance: when Redis was charged for them
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 

@@ -1,4 +1,4 @@
-// The limiters whose whole state is one instant (limit/spacing.hpp): token bucket, GCRA, leaky bucket.
+// The limiters whose state is one instant (limit/spacing.hpp): token bucket, GCRA, leaky bucket.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -11,8 +11,8 @@
 
 namespace weir::limit {
 
-// Admits while the bucket holds the cost. It starts full with `burst` and is refilled continuously at
-// `limit`.
+// Admits a request while the bucket holds its cost. The bucket starts full with `burst` units and refills
+// continuously at `limit`.
 class TokenBucket {
  public:
   [[nodiscard]] static base::Result<TokenBucket> make(Rate limit, std::uint64_t burst);
@@ -26,8 +26,8 @@ class TokenBucket {
   Spacing spacing_;
 };
 
-// Admits requests spaced by period/count, plus `burst` more than one at once (ITU-T I.371, the Generic Cell
-// Rate Algorithm with a tolerance of burst × T).
+// Admits one request each period/count, and `burst` more at once (ITU-T I.371, the Generic Cell Rate
+// Algorithm with a tolerance of burst × T).
 class Gcra {
  public:
   [[nodiscard]] static base::Result<Gcra> make(Rate limit, std::uint64_t burst);
@@ -41,17 +41,17 @@ class Gcra {
   Spacing spacing_;
 };
 
-// Queues: admits a request with the delay after which it may depart, so that departures are a steady `limit`.
-// At most `queue` requests of one cost wait, whatever that cost is; one that departs at once does not count.
-// None waits longer than `max_wait`. A request takes all that wait ahead to cost what it costs itself:
-// the state is one instant, which tells how much is ahead, and not of how many requests.
+// Queues requests: admits a request with a delay, so that departures have the steady rate `limit`. At most
+// `queue` requests of equal cost wait, whatever that cost; a request that departs at once does not count.
+// None waits longer than `max_wait`. The state says how much work is ahead, not how many requests. So a
+// request assumes that all requests ahead have its own cost.
 class LeakyBucket {
  public:
   [[nodiscard]] static base::Result<LeakyBucket> make(Rate limit, std::uint64_t queue,
                                                       base::Duration max_wait);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Gives a departure back, which is possible only while it is the last one promised: two requests may never
-  // hold one departure. Otherwise the cell comes back unchanged and the departure goes unused.
+  // Returns the cell without the departure if it was the last one promised. Otherwise returns the cell
+  // unchanged, and the departure stays unused: two requests may never hold one departure.
   [[nodiscard]] Cell withdraw(const Cell& cell, base::TimePoint departure, Cost cost) const noexcept;
   [[nodiscard]] const Spacing& spacing() const noexcept { return spacing_; }
   [[nodiscard]] std::uint64_t quota() const noexcept { return spacing_.capacity() - 1; }

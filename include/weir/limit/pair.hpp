@@ -1,12 +1,12 @@
-// Two limiters of one rule of which one decides, and which both count what it admits: an elastic limit and
-// the rule's own. Load chooses who decides, from one request to the next, so that what the other has counted
-// has to be right at once.
+// Two limiters of one rule: one decides, and both count what it admits. An elastic rule has its own limiter
+// and an elastic one. The load decides for each request which of them decides, so both must always be up to
+// date.
 //
-// The one that only counts is charged beyond its limit, as debts are (limit/settle.hpp), where that is paid
-// off by itself: what holds gives back, a window ends, a log forgets. A log so keeps as many units, the
-// newest ones, as the limiter that decides can have admitted in its own time, and never more entries than
-// that one's. A bucket or a queue is charged what fits it: beyond that it would owe for as long as the other
-// had more to give.
+// The limiter that only counts is charged beyond its limit, like a debt (limit/settle.hpp), if the excess
+// ends by itself: permits come back, a window ends, a log forgets. The log then keeps the newest units: as
+// many as the deciding limiter can have admitted in its own period, and never more entries than that. Buckets
+// and queues are charged only what fits. Otherwise they would stay in debt for as long as the other limiter
+// admits more.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -18,21 +18,21 @@
 
 namespace weir::limit {
 
-// Whether the line counts what the one before it decides.
+// Returns true if charge `line` only counts what the charge before it decides.
 [[nodiscard]] inline bool follows(std::span<const Charge> bill, std::size_t line) noexcept {
   return bill[line].counted && line != 0 && bill[line - 1].rule == bill[line].rule;
 }
 
-// Whether it counts what it would refuse.
+// Returns true if the limiter counts costs that it would reject.
 [[nodiscard]] bool counts_beyond(const Limiter& limiter) noexcept;
 
-// How many units it keeps then, if it is a log.
+// Returns how many units a log then keeps.
 [[nodiscard]] inline Cost most_counted(const Limiter& limiter, const Limiter& decider) noexcept {
   return std::max(quota(limiter), quota(decider));
 }
 
-// What the one that counts is told to have said, of what it says by itself: `allowed` is that it is charged
-// if the bill is. `decided`: the other one admits.
+// Returns the outcome of the limiter that only counts, where `own` is its answer. `allowed` in the result
+// means that it is charged if the bill is. `decided`: the other limiter admits.
 [[nodiscard]] inline Outcome counted(const Limiter& limiter, Outcome own, bool decided) noexcept {
   if (own.allowed || !decided || !counts_beyond(limiter)) {
     own.allowed = own.allowed && decided;
@@ -44,8 +44,8 @@ namespace weir::limit {
   return own;
 }
 
-// The cell with a cost charged that it would have refused; of a log, the one entry that a cell can hold.
-// REQUIRES counts_beyond(limiter).
+// Returns the cell after charging a cost that it would reject. A log is a cell with its one entry. REQUIRES:
+// counts_beyond(limiter).
 [[nodiscard]] Cell charge_beyond(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost,
                                  Cost most) noexcept;
 

@@ -1,6 +1,6 @@
-// What one exchange holds of a concurrency limit, given back when it goes out of scope.
+// The units of a concurrency limit that one exchange holds. The destructor releases them.
 //
-// Owned by the exchange. The table, and the rule set that owns the limiter, outlive it.
+// Owned by the exchange. The key table, and the rule set that owns the limiter, must outlive the permit.
 #pragma once
 
 #include "weir/limit/key_table.hpp"
@@ -11,7 +11,7 @@ namespace weir::limit {
 
 class Permit {
  public:
-  // Of a charge that was admitted. REQUIRES holds(*charge.limiter).
+  // REQUIRES: `charge` was admitted, and holds(*charge.limiter).
   Permit(KeyTable& table, const Charge& charge, base::TimePoint now, bool overflow) noexcept
       : table_(&table), charge_(charge), held_since_(now), overflow_(overflow) {}
   Permit(Permit&& other) noexcept
@@ -20,17 +20,17 @@ class Permit {
         held_since_(other.held_since_),
         overflow_(other.overflow_) {}
   Permit& operator=(Permit&&) = delete;
-  // An exchange that told nothing teaches nothing.
+  // An exchange that ends without give_back() teaches an adaptive limit nothing.
   ~Permit() { give_back(held_since_, {}); }
 
-  // Gives it back now, with what the exchange taught. At most once.
+  // Releases the units now and reports how the exchange ended. Later calls do nothing.
   void give_back(base::TimePoint now, const Ending& ending, Turn* turn = nullptr) noexcept {
     if (auto* table = std::exchange(table_, nullptr)) table->release(charge_, now, ending, overflow_, turn);
   }
   [[nodiscard]] const Charge& charge() const noexcept { return charge_; }
 
  private:
-  KeyTable* table_;  // null: given back
+  KeyTable* table_;  // null after the release
   Charge charge_;
   base::TimePoint held_since_;
   bool overflow_;

@@ -1,4 +1,4 @@
-// Where a key belongs among several stores, and sets of a bill's lines. Plain values.
+// The hash slot of a key among several Redis nodes, and sets of a bill's charges. Plain values.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -8,8 +8,8 @@
 
 namespace weir::limit {
 
-// Keys of one client share a place, and places are spread over the nodes of a Redis Cluster. Where there is
-// one, it is the first 16 bits of a key in Redis; the other 112 tell keys apart.
+// All keys of one client share a place, and places are spread over the nodes of a Redis Cluster. In a cluster
+// the place is the first 16 bits of a key; the other 112 bits tell keys apart.
 using Place = std::uint16_t;
 
 [[nodiscard]] constexpr Place place_of(const Key& key) noexcept {
@@ -20,7 +20,7 @@ using Place = std::uint16_t;
   return key;
 }
 
-// A bit for each line of a bill, by its number.
+// One bit for each charge of a bill, by its index.
 using LineSet = std::uint32_t;
 static_assert(kMaxCharges <= 32);
 [[nodiscard]] constexpr LineSet all_lines(std::size_t lines) noexcept {

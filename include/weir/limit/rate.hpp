@@ -1,5 +1,5 @@
-// A rate: so many units in so long. Kept as the two whole numbers that were written, so that "3/7s" stays
-// exact.
+// A rate: a number of units in a period. Both are whole numbers as the configuration wrote them, so "3/7s"
+// stays exact.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -11,7 +11,7 @@
 
 namespace weir::limit {
 
-// What a request costs, and what a limit counts. 1 to kMaxCost.
+// The units that a request costs, 1 to kMaxCost.
 using Cost = std::uint64_t;
 inline constexpr Cost kMaxCost = Cost{1} << 31;
 
@@ -21,10 +21,10 @@ struct Rate {
   friend bool operator==(const Rate&, const Rate&) = default;
 };
 
-// An instant or a length in 1/count µs of a rate, so that nothing is rounded (limit/spacing.hpp).
+// An instant or a duration in units of 1/count µs, so that no rounding is necessary (limit/spacing.hpp).
 __extension__ using Ticks = unsigned __int128;
 
-// "10/s", "200/min", "20/10s", "3/7s", "10000/h", "5/day".
+// Parses "10/s", "200/min", "20/10s", "3/7s", "10000/h" or "5/day".
 [[nodiscard]] base::Result<Rate> parse_rate(std::string_view text);
 [[nodiscard]] std::string to_string(const Rate& rate);
 

@@ -1,16 +1,16 @@
-// A rule was given other numbers: what its clients have used of the old limit, as a share of the new one. Who
-// had used 60 % of a limit has used 60 % of what it became, rounded up, so no client gains by the change.
+// Converts the state of a key when a reload changes the numbers of its rule. A client that has used 60 % of
+// the old limit has used 60 % of the new one, rounded up, so no client gains by the change. What is kept:
 //
-//   bucket, gcra     how long it takes until full ÷ how long an empty one takes
-//   stepwise         the tokens spent ÷ burst, and the part of the period that is over
-//   fixed window     the count ÷ limit, in the window of the new numbers that is under way
-//   sliding window   both counts ÷ limit; where the period changed, their weighted sum, as of now
-//   logs             each entry's cost ÷ limit, its time still to count ÷ period
-//   leaky bucket     nothing: departures that were promised stand, and the new rate begins behind them
-//   concurrency      nothing: what is under way is so many requests, whatever the limit; what an adaptive
-//                    one has learned stays, within the new bounds
+// * bucket, gcra: time until full ÷ time to fill an empty bucket
+// * stepwise: tokens spent ÷ burst, and the elapsed part of the period
+// * fixed window: count ÷ limit, in the present window of the new numbers
+// * sliding window: both counts ÷ limit; if the period changed, their present weighted sum ÷ limit
+// * logs: cost ÷ limit, and time left ÷ period, of each entry
+// * leaky bucket: the promised departures; the new rate begins after them
+// * concurrency: the number in flight. An adaptive limit also keeps what it has learned, within the new
+//   bounds.
 //
-// Another algorithm begins anew. Pure.
+// After a change of algorithm the key starts anew. Pure.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -22,21 +22,21 @@
 
 namespace weir::limit {
 
-// Laws: numbers that are the same change nothing; a drained cell stays one; the share used afterwards is at
-// least the one before, and less than a unit more. Not for logs in more than one entry.
+// Laws: equal numbers change nothing; a drained cell stays drained; the used share does not fall, and rises
+// by less than one unit. Logs of more than one entry use the overload below.
 [[nodiscard]] Cell rescaled(const Limiter& from, const Cell& cell, const Limiter& to,
                             base::TimePoint now) noexcept;
 
-// Of a log its entries, oldest first, as those of a log of the other limiter; throws where memory runs out.
+// Converts the entries of a log, oldest first. Throws std::bad_alloc.
 [[nodiscard]] std::vector<LogEntry> rescaled(const SlidingLog& from, std::span<const LogEntry> entries,
                                              const SlidingLog& to, base::TimePoint now);
 
-// What a charge under the old numbers, of so many units, comes to under the new ones: to be given back, and
-// to be owed. Never more given back, never less owed.
+// Convert the units of an earlier charge into units of the new limit: rounded down for a refund, rounded up
+// for a debt.
 [[nodiscard]] Cost rescaled_refund(const Limiter& from, Cost cost, const Limiter& to) noexcept;
 [[nodiscard]] Cost rescaled_debt(const Limiter& from, Cost cost, const Limiter& to) noexcept;
 
-// Whether usage carries over, or begins anew.
+// Returns true if usage carries over, false if the key starts anew.
 [[nodiscard]] bool rescales(const Limiter& from, const Limiter& to) noexcept;
 
 }  // namespace weir::limit

@@ -1,4 +1,4 @@
-// What of the table outlives the process (limit/snapshot.hpp), as values.
+// The parts of the key table that outlive the process (limit/snapshot.hpp), as values.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -12,61 +12,62 @@
 
 namespace weir::limit {
 
-// One key that was live. The instants in a cell, as `drained_at`, are microseconds since the Unix epoch.
+// A live key. `drained_at` and the instants in the cell are microseconds since the Unix epoch.
 struct SavedKey {
   Key key;
   RuleIndex rule = 0;
   base::TimePoint drained_at;
-  Cell cell{};                  // of a log not used
-  std::vector<LogEntry> log{};  // of a log its entries, oldest first; else empty
+  Cell cell{};                  // unused if the key has a log
+  std::vector<LogEntry> log{};  // the entries of a log, oldest first; otherwise empty
   friend bool operator==(const SavedKey&, const SavedKey&) = default;
 };
 
-// The cell that newcomers of one ledger share while the table is full.
+// The overflow cell of one ledger.
 struct SharedCell {
   RuleIndex rule = 0;
   Ledger ledger = 0;
-  Limiter units;  // whose units the cell is in
+  Limiter units;  // the cell counts in the units of this limiter
   Cell cell;
 };
 
-// A rule, as far as its cells depend on it. A cell means nothing without the numbers of its limiter, and does
-// not say which of its rule's limiters that is; so the cells of a rule are good as long as none of its
-// variants has other numbers than it had.
+// The part of a rule that gives meaning to its cells. A cell means nothing without the numbers of its
+// limiter, and does not say which of the rule's limiters that is. So cells stay valid only if no variant
+// changed its numbers.
 struct SavedRule {
   struct Variant {
-    std::uint64_t name;     // that keys are named under: the rule itself, a tier, an override, elastic or not
-    std::uint64_t numbers;  // a digest of all that a cell's meaning depends on
-    Ledger ledger = 0;      // in the rule's configuration
-    const Limiter* limiter = nullptr;  // that enforces in the table; null: its keys begin anew
+    std::uint64_t name;                // identifies the rule itself, a tier, an override or an elastic limit
+    std::uint64_t numbers;             // a digest of everything that a cell's meaning depends on
+    Ledger ledger = 0;                 // in the configuration of the rule
+    const Limiter* limiter = nullptr;  // enforced in the table; null: its keys start anew
     friend bool operator==(const Variant&, const Variant&) = default;
   };
   std::string name;
   std::vector<Variant> variants;
-  std::vector<const Limiter*> limiters{};  // all that a cell may be of; owned by the rule set
+  std::vector<const Limiter*> limiters{};  // all limiters that a cell may belong to; owned by the rule set
 
-  // Bits of a cost in its logs, which are of one kind; 0 where it keeps none.
+  // Returns the bits of a cost in the rule's logs, which are all of one kind; 0 if it keeps no logs.
   [[nodiscard]] unsigned log_cost_bits() const noexcept;
-  // Else a key may be of no log, though the rule keeps some: its messages are counted in buckets.
+  // Returns true if every key of the rule has a log. False for a rule that keeps logs but counts messages in
+  // buckets.
   [[nodiscard]] bool keeps_logs_alone() const noexcept;
-  // Whether cells of `older`, a rule of the same name, still mean the same.
+  // Returns true if cells of `older`, a rule of the same name, keep their meaning.
   [[nodiscard]] bool reads(const SavedRule& older) const noexcept;
-  // Whether keys of the two may be charged under one RuleIndex: whatever is the same in the two has the same
-  // numbers, or counts what is under way, and the same ledger.
+  // Returns true if both rules may share one RuleIndex. Their variants must have the same names and ledgers.
+  // The numbers must be the same too, except those of concurrency limits.
   [[nodiscard]] bool counts_as(const SavedRule& other) const noexcept;
 
-  // Null: there is none.
+  // Return null if there is none.
   [[nodiscard]] const Variant* variant_of(Ledger ledger) const noexcept;
   [[nodiscard]] const Limiter* limiter_named(std::uint64_t name) const noexcept;
 };
 
-// A rule of a snapshot as it was then, with its limiters.
+// A rule as it was when the snapshot was written, with its limiters.
 struct FormerRule {
   SavedRule rule;
-  std::vector<SharedLimiter> limiters;  // to which `rule` points
+  std::vector<SharedLimiter> limiters;  // `rule` points to them
 };
 
-// The same for limiters with the same algorithm and numbers, in every process.
+// Returns a digest that is equal for limiters with equal algorithm and numbers, in every process.
 [[nodiscard]] base::Digest128 fingerprint(const Limiter& limiter) noexcept;
 
 }  // namespace weir::limit

@@ -1,17 +1,18 @@
-// Settling: a request was charged before anybody knew what it costs, and now its answer has said so.
+// Settling corrects a charge that was reserved before its real cost was known. The answer has now told the
+// cost.
 //
-// What was reserved counts while the request is under way, so that parallel requests cannot slip in between.
-// Less than that goes back; more is owed: it is charged whether it fits or not, and the key stands beyond its
-// limit until time has paid for it. Either way the state becomes that of having charged the actual cost when
-// the reserve was:
+// The reserved cost counts while the request is under way, so parallel requests cannot exceed the limit. If
+// the actual cost is lower, the rest is refunded. If it is higher, the rest is charged even beyond the limit,
+// and the key is in debt until time has paid for it. The resulting state is that of charging the actual cost
+// at first:
 //
-//   bucket, gcra   the TAT moves on by the rest, beyond the depth if need be; exact unless the key would have
-//                  stood full in between (limit/limiter.hpp, refund)
-//   windows, logs  it is entered where the reserve was, if that still counts
+//   bucket, gcra   the TAT moves by the difference, beyond the depth if necessary. Exact unless the key would
+//                  have been full in between (limit/limiter.hpp, refund).
+//   windows, logs  the entry of the reserve changes, if it still counts.
 //
-// A debt of over a hundred years counts as one of a hundred years (kLongestDebt), and a count as at most 2^32
-// − 1 (of an exact log 2^14 − 1 an entry, more than any such log admits): whoever answers a cost of 2^31
-// cannot make arithmetic overflow.
+// Bounds keep arithmetic from overflowing, even if a server reports a cost of 2^31. A debt counts as a
+// hundred years at most (kLongestDebt). A count is 2^32 − 1 at most. An entry of an exact log is 2^14 − 1 at
+// most, which is more than such a log admits.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -20,25 +21,25 @@
 
 namespace weir::limit {
 
-// More owed than that counts as so much.
+// A longer debt counts as this long.
 inline constexpr base::Duration kLongestDebt = std::chrono::hours(24 * 36'525);
 
-// Whether a charge by this limiter can be settled. Not what queues, whose state is promises of departures
-// that cannot be recalled, and not what holds, which comes back anyway.
+// Returns true if charges of this limiter can be settled. Queues cannot recall promised departures. Permits
+// of concurrency come back anyway.
 [[nodiscard]] bool settles(const Limiter& limiter) noexcept;
 
-// The cell as if `actual` (0 to kMaxCost) had been charged at `charged_at` in place of `reserved`. A fresh
-// cell knows nothing of the reserve, which has been paid for meanwhile: it is charged whole, as of then.
-// REQUIRES settles(limiter), and that `reserved` was charged then; once for each charge.
+// Returns the cell as if `actual` (0 to kMaxCost) had been charged at `charged_at` instead of `reserved`. A
+// fresh cell has already paid for the reserve, so `actual` is charged whole, as of `charged_at`. Call at most
+// once for each charge. REQUIRES: settles(limiter); `reserved` was charged at `charged_at`.
 [[nodiscard]] Cell settle(const Limiter& limiter, const Cell& cell, base::TimePoint charged_at, Cost reserved,
                           Cost actual) noexcept;
 
-// Where a key stands, with nothing asked of it: `remaining`, `reset_after` and `more_after` as after a
-// charge. `allowed`: whether one unit would fit; if not, `retry_after` says when it will. REQUIRES
+// Returns the present state of a key and charges nothing. `remaining`, `reset_after` and `more_after` are
+// those after a charge. `allowed` says whether one unit would fit; if not, `retry_after` says when. REQUIRES:
 // settles(limiter).
 [[nodiscard]] Outcome standing(const Limiter& limiter, const Cell& cell, base::TimePoint now) noexcept;
 
-// Of a key that stands as a fresh one does.
+// Returns the state of a fresh key.
 [[nodiscard]] Outcome full(const Limiter& limiter) noexcept;
 
 }  // namespace weir::limit

@@ -1,6 +1,5 @@
-// A limiter that several rule sets may have: copies share it, and it never moves. So charges, promised
-// departures and what is known of Redis may point to it, whichever reading of the configuration they began
-// with.
+// A limiter that several rule sets share. Copies share it, and it never moves. So charges, promised
+// departures and Redis state may point to it, whichever version of the configuration they began with.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -30,18 +29,19 @@ class SharedLimiter {
   operator const Limiter&() const noexcept { return *limiter_; }
 
  private:
-  std::shared_ptr<const Limiter> limiter_;  // shared: rule sets come and go, and others point to it
+  std::shared_ptr<const Limiter> limiter_;  // shared: others may outlive the rule set
 };
 
-// Every limiter that was ever in force: one for all that count alike, kept for as long as the process lives,
-// because nobody knows who still points to it. So a rule that a reload did not change has the same limiter
-// as before. Belongs to the main thread.
+// All limiters that have ever been in force. Equal limiters are one object. The process keeps them for ever,
+// because nobody knows who still points to them. So a rule that a reload did not change keeps its limiter.
+// Belongs to the main thread.
 class Limiters {
  public:
-  // Some 200 bytes each.
+  // Each takes some 200 bytes.
   static constexpr std::size_t kMost = 65'536;
 
-  // Makes it the one that is kept. False: there are too many, and it is not kept.
+  // Replaces `limiter` by the kept limiter that equals it, or keeps it. Returns false if there are kMost
+  // already.
   [[nodiscard]] bool settle(SharedLimiter& limiter);
   [[nodiscard]] std::size_t size() const noexcept { return kept_.size(); }
 

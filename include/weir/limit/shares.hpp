@@ -1,5 +1,5 @@
-// The part of the key table that each rule has for itself, whatever the clients of other rules do. See
-// src/limit/table/quota.hpp.
+// The part of the key table that is reserved for each rule, whatever the clients of other rules do
+// (src/limit/table/quota.hpp).
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@ namespace weir::limit {
 
 struct Share {
   std::size_t keys = 0;
-  std::size_t log_entries = 0;  // of each rule that keeps logs
+  std::size_t log_entries = 0;  // for each rule that keeps logs
 };
 
 // Returns the share of each of `rules` rules in a table for `max_keys`. `log_rules` of them keep logs.

@@ -1,19 +1,18 @@
-// The limiters that remember what they admitted: the sliding log, and the sliding window of n buckets.
+// The limiters that remember each admission: the sliding log, and the sliding window of n buckets.
 //
-// Both are one arithmetic. Time is divided into n marks a period, numbered from the epoch; what is admitted
-// is entered at the mark of its instant, and counts while fewer than n marks have passed. With n buckets a
-// mark is a sub-window, the current one is among the n, and so it looks back between (n − 1)/n and one
-// period. With n = the period in µs a mark is an instant, and the log is exact: costs admitted in the last
-// period + cost ≤ limit, over every interval of one period whatever. (The log is the textbook's; the buckets
-// are the ring of counters of a "rolling window", as Hystrix had it, 2012.)
+// Both use the same arithmetic. Time is divided into n marks a period, numbered from the epoch. An admission
+// is entered at the mark of its instant. It counts while fewer than n marks have passed. With n buckets a
+// mark is a sub-window. The current one is among the n, so the window looks back between (n − 1)/n and one
+// period. With n = the period in µs a mark is an instant, and the log is exact: the costs admitted in any
+// interval of one period are within the limit. (Buckets are the "rolling window" of Hystrix, 2012.)
 //
 //   mark        m               m + n
 //     |—————————|———————————————|———         an entry at m counts from its mark until the instant at which
 //               counts          no more      mark m + n begins, ⌈(m + n) × period / n⌉ µs
 //
-// A step is pure, over a log that is only read; whoever keeps the log applies what it says. A log that may
-// remember but one entry (a Cell alone) is kept by moving its entry: older costs then count as if they were
-// new, so it refuses earlier than a whole log would and never later.
+// A step is pure: it reads a log and says where to enter the cost. The owner of the log applies that. A log
+// of at most one entry (a Cell) moves its entry to the newest admission. Older costs then count as if they
+// were new, so it rejects earlier than a full log would, never later.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -27,7 +26,7 @@
 
 namespace weir::limit {
 
-// So much was admitted at a mark.
+// The cost that was admitted at a mark.
 struct LogEntry {
   std::uint64_t mark;
   Cost cost;
@@ -40,37 +39,38 @@ class SlidingLog {
   static constexpr std::uint64_t kMostBuckets = 1'000;
   static constexpr base::Duration kLongest{std::chrono::hours(24 * 3'652)};
 
-  // Exact: limits up to kMostExact, else an error that names sliding_window; periods up to ten years.
+  // Makes an exact log for limits up to kMostExact and periods up to ten years. The error names
+  // sliding_window.
   [[nodiscard]] static base::Result<SlidingLog> make(Rate limit);
-  // With 2 to kMostBuckets buckets.
+  // Makes a window of 2 to kMostBuckets buckets.
   [[nodiscard]] static base::Result<SlidingLog> make(Rate limit, std::uint64_t buckets);
 
   struct Answer {
     Outcome outcome;
-    std::uint64_t mark;          // where the cost is to be entered when the request is charged
-    base::TimePoint drained_at;  // of the log with it, or as it stands when refused
+    std::uint64_t mark;          // where to enter the cost if the request is charged
+    base::TimePoint drained_at;  // of the log with the new entry, or without it when rejected
   };
-  // `log` has newest() (0 when empty), total() of all its entries, and walk(visit): the entries, oldest
-  // first, until visit returns false. Marks ascend.
+  // `log` has newest() (0 if empty), total() of all entries, and walk(visit). walk() calls `visit` for the
+  // entries, oldest first, until it returns false. Marks ascend.
   template <class Log>
   [[nodiscard]] Answer ask(const Log& log, base::TimePoint now, Cost cost) const noexcept;
 
-  // The same for the log that a cell can hold. Word 0: the mark, word 1: the cost.
+  // The same for a cell as a log of one entry. Word 0: the mark, word 1: the cost.
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // A cost that does not fit, entered all the same; no more than `most` units are kept (limit/pair.hpp).
+  // Enters a cost that does not fit, and keeps `most` units at most (limit/pair.hpp).
   [[nodiscard]] Cell charge_beyond(const Cell& cell, base::TimePoint now, Cost cost,
                                    Cost most) const noexcept;
-  // Gives back what was charged at an instant, if it still counts; by then its entry may have moved on.
+  // Refunds a charge if it still counts, even if its entry has moved to a later mark.
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
-  // A charge of `reserved` has turned out to be one of `actual` (limit/settle.hpp): changes the entry that
-  // took it, its own or, where it was moved on, the one that it moved to.
+  // Corrects the entry that took a charge (limit/settle.hpp), even if it has moved to a later mark.
   [[nodiscard]] Cell settle(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                             Cost actual) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
-  // As much, entered so late that it counts until `drained_at` at least.
+  // Returns the same cost, entered at a mark that counts until `drained_at` at least.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
-  // The mark of an instant, the first instant of a mark, and when entries at a mark stop counting.
+  // Return the mark of an instant, the first instant of a mark, and the instant at which entries at a mark
+  // expire.
   [[nodiscard]] std::uint64_t mark_of(base::TimePoint at) const noexcept;
   [[nodiscard]] base::TimePoint start_of(std::uint64_t mark) const noexcept;
   [[nodiscard]] base::TimePoint expiry_of(std::uint64_t mark) const noexcept;
@@ -78,9 +78,9 @@ class SlidingLog {
   [[nodiscard]] std::uint64_t marks() const noexcept { return marks_; }
   [[nodiscard]] bool is_exact() const noexcept { return buckets_ == 0; }
   [[nodiscard]] std::uint64_t buckets() const noexcept { return buckets_; }
-  // Bits that the cost of an entry needs.
+  // The number of bits that the cost of an entry needs.
   [[nodiscard]] unsigned cost_bits() const noexcept { return is_exact() ? 14 : 32; }
-  // The most that an entry may say, and all of them together.
+  // The maximum cost of an entry; kMostTotal is the maximum of all entries together.
   [[nodiscard]] Cost most_entered() const noexcept { return (Cost{1} << cost_bits()) - 1; }
   static constexpr Cost kMostTotal = 0xffff'ffff;
 
@@ -100,7 +100,7 @@ class SlidingLog {
   std::uint64_t marks_;    // in a period
 };
 
-// The one entry that a cell can hold.
+// A cell as a log of one entry.
 struct LoneEntry {
   const Cell& cell;
   [[nodiscard]] std::uint64_t newest() const noexcept { return cell.words[0]; }
@@ -137,7 +137,7 @@ SlidingLog::Answer SlidingLog::ask(const Log& log, base::TimePoint now, Cost cos
     return answer;
   }
   out.retry_after = base::kForever;
-  if (cost <= rate_.count) {  // the oldest go first, until enough have
+  if (cost <= rate_.count) {  // the oldest entries expire first, until the cost fits
     Cost going = 0;
     log.walk([&](const LogEntry& entry) {
       if (entry.mark + marks_ <= mark) return true;

@@ -1,17 +1,16 @@
-// The arithmetic that token bucket, GCRA and leaky bucket share: virtual scheduling (ITU-T I.371, Annex A).
+// The shared arithmetic of token bucket, GCRA and leaky bucket: virtual scheduling (ITU-T I.371, Annex A).
 //
-// The whole state of a key is one instant, the theoretical arrival time (TAT): when everything admitted so
-// far will have been paid for at the rate. A unit of cost moves it by one emission interval T = period /
-// count. A request fits while the TAT, moved by its cost, lies no further ahead of now than the depth =
-// capacity × T.
+// The state of a key is one instant, the theoretical arrival time (TAT). At that instant time will have paid
+// for all admitted requests. Each unit of cost moves the TAT by one emission interval T = period / count. A
+// request fits if the TAT, moved by its cost, is at most `now` + depth, where depth = capacity × T.
 //
 //   now                    TAT                          now + depth
 //    |—— already spent ————|———— still to be spent ————|
 //
 // Exactness. T is rarely a whole number of microseconds ("3/7s"), so instants are counted in ticks of 1/count
-// µs. In ticks T is `period` in µs, a whole number: no rounding ever happens on the way in, and long-run
-// counts are exact. 128 bits hold any instant: 2^63 µs × 2^30 ticks. Rounding happens only towards the
-// reader, always so that a promise is kept: durations up, remaining down.
+// µs. In ticks T is the period in µs, a whole number. So the state is never rounded, and long-run counts are
+// exact. 128 bits hold any instant: 2^63 µs × 2^30 ticks. Only values for clients are rounded, so that
+// promises hold: durations up, remaining units down.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -23,33 +22,33 @@ namespace weir::limit {
 
 class Spacing {
  public:
-  // REQUIRES of the values, else an error in words: capacity ≥ 1, and capacity × T ≤ 100 years.
-  // `max_wait`: the longest that a TAT may lie ahead before a request is refused, whatever its cost.
+  // Returns an error unless capacity ≥ 1 and capacity × T ≤ 100 years. `max_wait` bounds how far ahead the
+  // TAT may be before a request, whatever its cost.
   [[nodiscard]] static base::Result<Spacing> make(Rate rate, std::uint64_t capacity,
                                                   base::Duration max_wait = base::kForever);
-  // The same of a queue: its capacity counts requests, each of the cost of whoever asks. A request fits while
-  // at most `capacity` requests of its own cost, itself among them, lie between now and the TAT.
+  // Makes the spacing of a queue, whose capacity counts requests of the asking request's cost. A request fits
+  // if at most `capacity` requests of its own cost, including itself, lie between now and the TAT.
   [[nodiscard]] static base::Result<Spacing> make_queue(Rate rate, std::uint64_t capacity,
                                                         base::Duration max_wait);
 
   struct Step {
     Outcome outcome;      // without `delay`
-    Ticks tat;            // the new state when allowed; the old one otherwise
-    base::Duration wait;  // how far the TAT lay ahead of now before the charge, rounded up
+    Ticks tat;            // the new state if allowed, otherwise the old one
+    base::Duration wait;  // how far the TAT was ahead of now before the charge, rounded up
   };
-  // REQUIRES 1 ≤ cost ≤ kMaxCost, now ≥ the epoch. A fresh key has tat 0.
+  // A fresh key has tat 0. REQUIRES: 1 ≤ cost ≤ kMaxCost, now ≥ the epoch.
   [[nodiscard]] Step step(Ticks tat, base::TimePoint now, Cost cost) const noexcept;
 
-  // Takes one earlier charge back.
+  // Returns the TAT without one earlier charge.
   [[nodiscard]] Ticks refund(Ticks tat, Cost cost) const noexcept;
 
-  // The TAT once a charge of `reserved` at an instant has turned out to be one of `actual`, which is more
+  // Returns the TAT after the cost of an earlier charge has risen from `reserved` to `actual`
   // (limit/settle.hpp).
   [[nodiscard]] Ticks owe(Ticks tat, base::TimePoint charged_at, Cost reserved, Cost actual) const noexcept;
 
-  // When the TAT is reached, rounded up; from then on the state equals a fresh one.
+  // Returns the instant of the TAT, rounded up. From then on the state equals a fresh one.
   [[nodiscard]] base::TimePoint instant(Ticks tat) const noexcept;
-  // The TAT that is reached at an instant.
+  // Returns the TAT of an instant.
   [[nodiscard]] Ticks ticks(base::TimePoint at) const noexcept {
     return Ticks(static_cast<std::uint64_t>(at.time_since_epoch().count())) * rate_.count;
   }
@@ -58,23 +57,22 @@ class Spacing {
 
   [[nodiscard]] const Rate& rate() const noexcept { return rate_; }
   [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
-  // Longest wait allowed; kForever when the depth alone bounds it.
+  // Returns the longest wait allowed; kForever if only the depth bounds it.
   [[nodiscard]] base::Duration max_wait() const noexcept { return max_wait_; }
-  // The time in which an empty bucket is whole again, or a queue full of requests of this cost has emptied,
-  // rounded up.
+  // Returns the time to fill an empty bucket, or to empty a queue full of requests of this cost. Rounded up.
   [[nodiscard]] base::Duration window(Cost cost = 1) const noexcept;
-  // The largest cost that fits while nothing is spent. Of a queue: 1000, or `capacity` if that is more.
+  // Returns the largest cost that fits a fresh key. For a queue: 1000, or `capacity` if that is more.
   [[nodiscard]] std::uint64_t largest_cost() const noexcept;
-  // How far the TAT may lie ahead for a request of this cost to fit. REQUIRES cost ≤ largest_cost().
+  // Returns how far the TAT may be ahead for a request of this cost to fit. REQUIRES: cost ≤ largest_cost().
   [[nodiscard]] Ticks room(Cost cost) const noexcept;
 
  private:
   Spacing() = default;
-  // The bounds that apply to a request of one cost.
+  // The bounds for a request of one cost.
   struct Measure {
-    Ticks unit;     // what remains is counted in: T, or in a queue the request's cost × T
-    Ticks depth;    // how far ahead the TAT may come to lie
-    Ticks longest;  // how far ahead it may lie before; at most depth
+    Ticks unit;     // unit of `remaining`: T, or in a queue the request's cost × T
+    Ticks depth;    // how far ahead the TAT may be after the charge
+    Ticks longest;  // how far ahead the TAT may be before the charge; at most depth
   };
   [[nodiscard]] Measure measure(Cost cost) const noexcept;
   [[nodiscard]] static Ticks spendable(Ticks wait, const Measure& by) noexcept;

@@ -1,15 +1,15 @@
-// Where a change of the key table stands in the order of all of them, so that a log of changes can be done
-// again in the order in which they were done first.
+// The position of a change in the order of all changes of the key table. A log of changes can thus be
+// replayed in the original order.
 //
-// The microsecond alone does not say it: workers read the clock before they lock, so of two charges of one
-// key the later one may have the earlier time, and two may have the same. A turn is a hybrid logical clock
-// (Kulkarni, Demirbas et al., "Logical Physical Clocks", 2014) whose processes are the table's shards:
+// A microsecond is not enough. Workers read the clock before they lock, so the later of two charges of one
+// key may have the earlier time, or both the same. A turn is a hybrid logical clock (Kulkarni, Demirbas et
+// al., "Logical Physical Clocks", 2014) whose processes are the shards of the table:
 //
 //   63                    12 11        0
 //   | µs since the epoch    | count     |      a count that overflows moves on to the next µs
 //
-// A change takes a turn beyond that of every shard that it locks, and not before its own time; the shards
-// keep it. So whatever has to do with one key is ordered as it happened, all else nearly by time.
+// A change takes a turn above that of every shard it locks, and not before its own time. The shards store it.
+// So the changes of one key are in exact order, and all changes nearly in order of time.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -23,11 +23,11 @@ using Turn = std::uint64_t;  // 0: none
 
 inline constexpr unsigned kTurnBits = 12;
 
-// The first turn of an instant. REQUIRES the epoch ≤ at < the year 2112.
+// Returns the first turn of an instant. REQUIRES: the epoch ≤ at < the year 2112.
 [[nodiscard]] constexpr Turn turn_at(base::TimePoint at) noexcept {
   return static_cast<Turn>(at.time_since_epoch().count()) << kTurnBits;
 }
-// Of a change at `at` behind one that had the turn `last`.
+// Returns the turn of a change at `at` that follows a change with turn `last`.
 [[nodiscard]] constexpr Turn turn_after(Turn last, base::TimePoint at) noexcept {
   return std::max(last + 1, turn_at(at));
 }

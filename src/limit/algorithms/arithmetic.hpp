@@ -1,4 +1,4 @@
-// Whole-number steps that several limiters take.
+// Integer arithmetic that several limiters share.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -13,7 +13,7 @@ namespace weir::limit {
 
 inline constexpr std::uint64_t kHundredYears = 36'525ULL * 86'400 * 1'000'000;  // µs
 
-// Division that takes the machine's own instruction whenever both sides fit, which they nearly always do.
+// Divides with the CPU's 64-bit instruction if both operands fit, which is nearly always so.
 constexpr Ticks divide(Ticks a, std::uint64_t b) noexcept {
   constexpr Ticks kMost64 = std::numeric_limits<std::uint64_t>::max();
   return a <= kMost64 ? static_cast<std::uint64_t>(a) / b : a / b;
@@ -23,7 +23,7 @@ constexpr Ticks divide_up(Ticks a, std::uint64_t b) noexcept {
   return divide(a + (b - 1), b);
 }
 
-// `value` above `bound`.
+// Returns by how much `value` exceeds `bound`; 0 if it does not.
 template <class T>
 constexpr T beyond(T value, T bound) noexcept {
   return value > bound ? value - bound : 0;
@@ -39,7 +39,7 @@ constexpr base::TimePoint instant(std::uint64_t us) noexcept {
   return base::TimePoint(base::Duration(static_cast<std::int64_t>(us)));
 }
 
-// The words of a cell whose state is one number of 128 bits.
+// Convert between a cell and a state of one 128-bit number.
 constexpr Ticks tat_of(const Cell& cell) noexcept {
   return (Ticks{cell.words[1]} << 64) | cell.words[0];
 }

@@ -21,7 +21,7 @@ Calendar::Calendar(std::string zone, std::span<const Run> runs) : zone_(std::mov
   assert(!entries_.empty() && entries_.front().first_day <= -1);
 }
 
-// The local day that holds an instant, as days since 1970-01-01.
+// Returns the local day that contains `at`, as days since 1970-01-01.
 std::int32_t Calendar::day_number(base::TimePoint at) const noexcept {
   const auto after = std::upper_bound(entries_.begin(), entries_.end(), at,
                                       [](base::TimePoint t, const Entry& e) { return t < e.begins; });

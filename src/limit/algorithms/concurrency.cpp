@@ -11,7 +11,7 @@ namespace weir::limit {
 
 namespace {
 
-// What both say: `in_flight` of `limit`, asked for `cost` more; `most`: what an idle one could ever grant.
+// The answer of both limiters. `in_flight` of `limit` are in use; `most` is the limit's maximum.
 Outcome granted(std::uint64_t in_flight, std::uint64_t limit, std::uint64_t most, Cost cost) noexcept {
   Outcome out;
   const std::uint64_t room = beyond(limit, in_flight);
@@ -23,8 +23,8 @@ Outcome granted(std::uint64_t in_flight, std::uint64_t limit, std::uint64_t most
   return out;
 }
 
-constexpr std::uint64_t kScale = 256;      // of a limit in the state
-constexpr std::uint64_t kGradient = 1024;  // a gradient of 1
+constexpr std::uint64_t kScale = 256;      // units of a limit in the state
+constexpr std::uint64_t kGradient = 1024;  // the value of a gradient of 1
 constexpr std::uint64_t kWorst = kGradient / 2;
 constexpr std::uint64_t kGrain = 16'000'000;
 constexpr unsigned kLimitBits = 22, kFlightBits = 14, kUsedBits = 28;
@@ -36,7 +36,8 @@ constexpr std::uint64_t low_bits(std::uint64_t word, unsigned bits) noexcept {
   return word & ((std::uint64_t{1} << bits) - 1);
 }
 
-// Of latencies in the state, in 1/64 µs: floating, so that 19 bits reach from nothing to years.
+// Latencies in the state are in 1/64 µs. They are floating-point numbers, so 19 bits reach from zero to
+// years.
 constexpr std::uint64_t kPerMicro = 64;
 constexpr unsigned kMantissaBits = 14, kLatencyBits = 19, kSeenBits = 7;
 static_assert(3 * kLatencyBits + kSeenBits == 64);
@@ -51,9 +52,9 @@ constexpr std::uint64_t unpacked(std::uint64_t bits) noexcept {
   return (bits & ((1U << kMantissaBits) - 1)) << (bits >> kMantissaBits);
 }
 
-// Bits that look like chance, of a moment: what 19 bits cannot tell apart is rounded up as often as its
-// remainder says, so that a step of 1/4096 is neither lost nor always the same. (Multiplicative hashing by
-// the golden ratio; Knuth, volume 3, §6.4.)
+// Returns pseudo-random bits for a moment. A value that 19 bits cannot hold exactly is rounded up with a
+// probability equal to its remainder. So a step of 1/4096 is neither lost nor always the same.
+// (Multiplicative hashing by the golden ratio; Knuth, volume 3, §6.4.)
 constexpr std::uint64_t chance_at(std::uint64_t moment) noexcept {
   const std::uint64_t mixed = moment * 0x9e37'79b9'7f4a'7c15;
   return mixed ^ (mixed >> 32);
@@ -65,7 +66,7 @@ constexpr std::uint64_t rounded(std::uint64_t latency, std::uint64_t chance) noe
   return unpacked(packed(latency + low_bits(chance, shift)));
 }
 
-// Moves `from` towards `to` by 1/window of the way.
+// Moves `from` towards `to` by 1/window of the distance.
 constexpr std::uint64_t nearer(std::uint64_t from, std::uint64_t to, std::uint64_t window,
                                std::uint64_t chance) noexcept {
   const std::uint64_t way = to > from ? to - from : from - to;
@@ -73,7 +74,8 @@ constexpr std::uint64_t nearer(std::uint64_t from, std::uint64_t to, std::uint64
   return rounded(to > from ? from + step : from - step, chance);
 }
 
-// Of how many answers the quick mean is: four round trips' worth. The slow one: of so many times as many.
+// Bounds on w, the number of answers in the quick mean (4 × limit, four round trips). The slow mean has 8 ×
+// w.
 constexpr std::uint64_t kFewest = 32, kMostAnswers = 512, kSlower = 8;
 
 constexpr std::uint64_t window_at(std::uint64_t limit) noexcept {
@@ -179,9 +181,9 @@ Cell AdaptiveConcurrency::charge_beyond(const Cell& cell, base::TimePoint now, C
   return cell_of(state);
 }
 
-// The limit after one answer. It rises half way in as many answers as it admits at once, and falls half as
-// fast, for the mean that it falls by is as slow; never less than the smallest step, so that rounding does
-// not hold it.
+// Returns the limit after one answer. It rises half way to the target in as many answers as it admits at
+// once. It falls at half that speed, because the mean that it follows is as slow. The smallest step is 1, so
+// that rounding does not stop it.
 std::uint64_t AdaptiveConcurrency::adapted(const State& state, std::uint64_t gradient) const noexcept {
   const std::uint64_t whole = state.limit / kScale;
   if (gradient < kGradient) {
@@ -193,8 +195,8 @@ std::uint64_t AdaptiveConcurrency::adapted(const State& state, std::uint64_t gra
   return std::min(state.limit + std::max<std::uint64_t>(rise, 1), max_ * kScale);
 }
 
-// The means and the best after one more answer. The first ones count alike, so that none of them stands for
-// all.
+// Updates both means and the best after one answer. The first answers have equal weight, so that a single one
+// does not decide.
 void AdaptiveConcurrency::learn(State& state, base::Duration latency, std::uint64_t chance) const noexcept {
   constexpr std::uint64_t kLongest = std::numeric_limits<std::uint32_t>::max();
   constexpr std::uint64_t kFirst = (std::uint64_t{1} << kSeenBits) - 1;
@@ -214,20 +216,22 @@ void AdaptiveConcurrency::learn(State& state, base::Duration latency, std::uint6
     state.best = nearer(state.best, state.slow, kFewest, chance);
   else if (roomy && 4 * state.quick <= 5 * state.best)
     state.best = nearer(state.best, state.quick, kSlower * window, chance);
-  // A quarter less is more than chance: before the slow mean has seen it, the limit would have risen on it.
+  // A fall of the quick mean by a quarter is more than chance. Before the slow mean follows, the limit would
+  // rise.
   state.best = std::min(state.best, rounded(state.quick * 5 / 4, 0));
 }
 
 Cell AdaptiveConcurrency::release(const Cell& cell, base::TimePoint now, Cost cost,
                                   const Ending& ending) const noexcept {
   State state = state_of(cell, now);
-  if (state.in_flight == 0) return cell;  // it was given back already
+  if (state.in_flight == 0) return cell;  // the permit was released already
   if (ending.failed) {
-    state.limit = adapted(state, kWorst);  // as the slowest answer
+    state.limit = adapted(state, kWorst);  // counts as the slowest answer
   } else if (ending.latency) {
     learn(state, *ending.latency, chance_at(micros(now) + state.in_flight));
     const std::uint64_t gradient = kGradient * 3 / 2 * state.best / state.quick;
-    // What is learned alone is worth something once it is known: the limit waits for it.
+    // With at most `min` in flight the best is being learned. The limit does not rise until quick is close to
+    // it.
     const bool knows = state.in_flight > min_ || 8 * state.quick <= 9 * state.best;
     if (gradient < kGradient || knows) state.limit = adapted(state, std::clamp(gradient, kWorst, kGradient));
   }

@@ -1,4 +1,4 @@
-// Limiters in words.
+// Descriptions of limiters for people.
 #include "weir/base/units.hpp"
 #include "weir/limit/limiter.hpp"
 

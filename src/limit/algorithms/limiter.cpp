@@ -68,8 +68,8 @@ Cell release(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost
 
 namespace {
 
-// Their cells count at the same places in time, whatever their limits: one that goes to and fro must not move
-// on.
+// Returns true if both count at the same marks, whatever their limits. Then a cell that is carried to the
+// other limiter and back must not move.
 bool count_alike(const SlidingWindow& a, const SlidingWindow& b) noexcept {
   return a.rate().period == b.rate().period;
 }
@@ -147,7 +147,7 @@ base::Duration longest_wait(const Limiter& limiter) noexcept {
   return queue != nullptr ? queue->spacing().max_wait() : base::kForever;
 }
 
-// Departures lie cost × T apart, and none farther ahead than max_wait.
+// Departures are cost × T apart, and none is further ahead than max_wait.
 std::uint64_t most_waiting(const Limiter& limiter, Cost cost) noexcept {
   const auto* queue = std::get_if<LeakyBucket>(&limiter);
   if (queue == nullptr) return 0;

@@ -49,8 +49,8 @@ Step LeakyBucket::step(const Cell& cell, base::TimePoint now, Cost cost) const n
 
 Cell LeakyBucket::withdraw(const Cell& cell, base::TimePoint departure, Cost cost) const noexcept {
   const Ticks before = spacing_.refund(tat_of(cell), cost);
-  // The charge moved the TAT from the departure itself, or, where it departed at once, from the instant of
-  // the charge.
+  // The charge moved the TAT from its departure on. If it departed at once, that is the instant of the
+  // charge.
   return spacing_.instant(before) == departure ? cell_of(before) : cell;
 }
 

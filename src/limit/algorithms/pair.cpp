@@ -34,7 +34,7 @@ Cell charge_beyond(const Limiter& limiter, const Cell& cell, base::TimePoint now
       limiter);
 }
 
-// The same counts as step() adds to.
+// Adds to the same counts as step().
 Cell FixedWindow::charge_beyond(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
   const auto [end, used] = cell.words;
   if (used == 0 || instant(end) <= now) return {{micros(window_at(now).end), std::min(cost, kMostCount)}};

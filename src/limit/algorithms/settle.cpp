@@ -12,7 +12,7 @@ namespace {
 
 static_assert(kHundredYears == micros(kLongestDebt));
 
-// What was reserved has not been paid for meanwhile: the rest is added. Else all of it.
+// Returns what to add to a count. If the reserve still counts, only the difference is added; otherwise all.
 constexpr Cost rest_of(bool reserve_counts, Cost reserved, Cost actual) noexcept {
   return reserve_counts ? actual - reserved : actual;
 }
@@ -65,7 +65,7 @@ Cell FixedWindow::owe(const Cell& cell, base::TimePoint charged_at, Cost reserve
                       Cost actual) const noexcept {
   const auto end = micros(end_of_window(*this, cell, charged_at));
   const auto [counted_until, used] = cell.words;
-  if (used != 0 && counted_until > end) return cell;  // its window is over
+  if (used != 0 && counted_until > end) return cell;  // the window of the charge is over
   const bool counts = used != 0 && counted_until == end;
   const std::uint64_t before = counts ? used : 0;
   return {{end, std::min(before + rest_of(counts, reserved, actual), kMostCount)}};
@@ -93,7 +93,7 @@ Cell SlidingLog::settle(const Cell& cell, base::TimePoint charged_at, Cost reser
     return cost != 0 ? Cell{{at, std::min(cost, most_entered())}} : Cell{};
   };
   if (total == 0) return actual > reserved ? entered(mark, actual) : cell;
-  if (newest >= mark + marks_) return cell;  // it counts no more
+  if (newest >= mark + marks_) return cell;  // the charge no longer counts
   if (newest < mark) return actual > reserved ? entered(mark, total + actual) : cell;
   return entered(newest, beyond(total + actual, reserved));
 }
@@ -115,7 +115,7 @@ Outcome full(const Limiter& limiter) noexcept {
   return {.allowed = true, .remaining = quota(limiter)};
 }
 
-// A cost of nothing changes nothing, and fits unless the key owes something.
+// A step of cost 0 changes nothing, and fits unless the key is in debt.
 Outcome standing(const Limiter& limiter, const Cell& cell, base::TimePoint now) noexcept {
   if (drained_at(limiter, cell) <= now) return full(limiter);
   const auto one = step(limiter, cell, now, 1).outcome;

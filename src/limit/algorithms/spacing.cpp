@@ -12,8 +12,8 @@ namespace weir::limit {
 
 namespace {
 
-// What one request may cost though the queue has fewer places. Without a bound, a client that tells its cost
-// could keep a queue that others share shut for years.
+// The maximum cost of one request, even if the queue has fewer places. Without it, a client that declares its
+// own cost could block a shared queue for years.
 constexpr std::uint64_t kDearest = 1000;
 
 constexpr base::Duration ceil_micros(Ticks ticks, std::uint64_t per_micro) noexcept {
@@ -22,7 +22,7 @@ constexpr base::Duration ceil_micros(Ticks ticks, std::uint64_t per_micro) noexc
   return base::Duration(static_cast<std::int64_t>(std::min(micros, kMost)));
 }
 
-// Units are whole words but for the dearest requests of the slowest queues.
+// A unit fits 64 bits except for expensive requests of very slow queues.
 constexpr Ticks divide_by(Ticks a, Ticks unit) noexcept {
   constexpr Ticks kMost64 = std::numeric_limits<std::uint64_t>::max();
   return unit <= kMost64 ? divide(a, static_cast<std::uint64_t>(unit)) : a / unit;
@@ -53,7 +53,8 @@ base::Result<Spacing> Spacing::make_queue(Rate rate, std::uint64_t capacity, bas
   return made;
 }
 
-// A look costs nothing (0), and sees what a request of cost 1 would. A request that is too dear fits never.
+// A cost of 0 only looks, and sees the bounds of a request of cost 1. A request above largest_cost() never
+// fits.
 Spacing::Measure Spacing::measure(Cost cost) const noexcept {
   if (!counts_requests_) return {interval_, depth_, std::min(depth_, longest_)};
   if (cost > largest_cost()) return {Ticks{cost} * interval_, 0, 0};
@@ -62,7 +63,7 @@ Spacing::Measure Spacing::measure(Cost cost) const noexcept {
   return {interval_ * each, depth, std::min(depth, longest_)};
 }
 
-// How many units could be charged now to a key whose TAT lies `wait` ahead.
+// Returns how many units can be charged now to a key whose TAT is `wait` ahead.
 Ticks Spacing::spendable(Ticks wait, const Measure& by) noexcept {
   if (wait > by.longest) return 0;
   const Ticks by_depth = wait >= by.depth ? 0 : divide_by(by.depth - wait, by.unit);
@@ -101,7 +102,7 @@ Spacing::Step Spacing::step(Ticks tat, base::TimePoint now, Cost cost) const noe
   out.reset_after = ceil_micros(left, rate_.count);
   if (out.allowed) {
     result.tat = from + need;
-    // One more fits once both bounds leave room for it.
+    // One more unit fits once both bounds leave room for it.
     const Ticks ahead = left + remaining * by.unit;
     out.more_after =
         ceil_micros(std::max(beyond(ahead + by.unit, by.depth), beyond(ahead, by.longest)), rate_.count);

@@ -31,7 +31,7 @@ Interval FixedWindow::window_at(base::TimePoint at) const noexcept {
   return {start, start + rate_.period};
 }
 
-// A cell whose window is not over yet needs no look at the calendar.
+// Looks at the calendar only if the window of the cell is over.
 Step FixedWindow::step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
   std::uint64_t used = cell.words[1];
   base::TimePoint end = instant(cell.words[0]);
@@ -82,7 +82,7 @@ Cell SlidingWindow::cell_of(const Counts& counts) noexcept {
   return {{counts.start, (counts.previous << 32) | counts.current}};
 }
 
-// The counts as they stand at an instant; those of a window to come stay as they are.
+// Returns the counts at an instant. Counts of a later window stay as they are.
 SlidingWindow::Counts SlidingWindow::counts_at(const Cell& cell, std::uint64_t at) const noexcept {
   Counts counts = counts_of(cell);
   if (at < counts.start) return counts;
@@ -95,7 +95,7 @@ SlidingWindow::Counts SlidingWindow::counts_at(const Cell& cell, std::uint64_t a
 
 std::uint64_t SlidingWindow::fits_at(const Counts& counts, std::uint64_t at, Cost cost) const noexcept {
   const std::uint64_t room = rate_.count - cost;
-  // How far into the window that follows them so many must be gone, for the rest to leave `bound` at most.
+  // Returns how long (µs) the following window must run until at most `bound` of `count` still weigh.
   const auto faded = [&](std::uint64_t count, std::uint64_t bound) {
     if (count <= bound) return std::uint64_t{0};
     return period() - static_cast<std::uint64_t>(divide(Ticks{bound} * period(), count));
@@ -136,7 +136,7 @@ Step SlidingWindow::step(const Cell& cell, base::TimePoint now, Cost cost) const
 Cell SlidingWindow::refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept {
   Counts counts = counts_of(cell);
   const std::uint64_t at = micros(charged_at);
-  if (at >= counts.start + period()) return cell;  // its window is not there: it was given back already
+  if (at >= counts.start + period()) return cell;  // no such window: refunded already
   if (at >= counts.start)
     counts.current = beyond(counts.current, cost);
   else if (at + period() >= counts.start)

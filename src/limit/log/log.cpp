@@ -20,7 +20,7 @@ void Log::forget(std::uint64_t mark, std::uint64_t span) noexcept {
     set(newest(), total() - entry.cost, tail());
     ++chunk.first;
     if (--chunk.count != 0) continue;
-    chunks_[tail()].next = chunk.next;  // the newest entry lives, so this is not its chunk
+    chunks_[tail()].next = chunk.next;  // the newest entry is live, so this chunk is not the newest
     chunks_.give_back(oldest);
   }
 }
@@ -32,7 +32,7 @@ bool Log::wants_chunk(std::uint64_t mark) const noexcept {
   return std::size_t{chunk.first} + chunk.count == LogStore::kEntries;
 }
 
-// REQUIRES room in the newest chunk, or a spare one.
+// REQUIRES: room in the newest chunk, or a spare chunk.
 void Log::append(std::uint64_t word, LogStore::Ref spare) noexcept {
   LogStore::Ref at = tail();
   if (spare != 0) {
@@ -63,7 +63,7 @@ void Log::push(const LogEntry& entry, LogStore::Ref spare) noexcept {
     word = packed({entry.mark, before + more});
     return set(entry.mark, total() + more, tail());
   }
-  if (tail() == 0) {  // the first chunk takes over what the cell said
+  if (tail() == 0) {  // the first chunk takes over the entry of the cell
     append(packed({newest(), total()}), spare);
     spare = 0;
   }
@@ -71,7 +71,7 @@ void Log::push(const LogEntry& entry, LogStore::Ref spare) noexcept {
   set(entry.mark, total() + entry.cost, tail());
 }
 
-// Removes an entry of nothing. `before`: the chunk before it in the ring.
+// Removes an entry of cost 0. `before` is the previous chunk in the ring.
 void Log::erase(LogStore::Ref before, LogStore::Ref at, std::size_t index) noexcept {
   auto& chunk = chunks_[at];
   const auto entry = chunk.entries.begin() + static_cast<std::ptrdiff_t>(index);
@@ -87,7 +87,8 @@ void Log::erase(LogStore::Ref before, LogStore::Ref at, std::size_t index) noexc
   set(latest, total(), last);
 }
 
-// How much of it the first entry from there on gave; 0 where there is none.
+// Takes the cost from the first entry at or after the mark. Returns how much it took; 0 if there is no such
+// entry.
 Cost Log::take_back_first(const LogEntry& entry) noexcept {
   if (total() == 0 || entry.mark > newest()) return 0;
   if (tail() == 0) {

@@ -1,4 +1,4 @@
-// The log of one key: its cell, and a ring of chunks once it has more than one entry.
+// The log of one key: its cell, and a ring of chunks if it has more than one entry.
 //
 //   cell word 0  mark of the newest entry
 //   cell word 1  total cost of all entries (low 32 bits) | the chunk of the newest entry (high 32; 0: none)
@@ -7,11 +7,10 @@
 //   newest chunk ─┴► oldest ─► … ─► newest chunk ───┘
 //
 // Invariants
-//  1. No entry: both words are zero. One entry and no chunk: the cell says it all. Otherwise every entry is
-//  in
-//     a chunk, every chunk has one, and marks ascend from the oldest on.
-//  2. An entry keeps the low bits of its mark; the rest follows from the newest one, which is less than 2^50
-//     marks (32 with buckets) younger: SlidingLog::kLongest and kMostBuckets see to it.
+//  1. Without entries both words are zero. A single entry may be in the cell alone. Otherwise every entry is
+//     in a chunk, no chunk is empty, and marks ascend from the oldest entry on.
+//  2. An entry keeps only the low bits of its mark. The rest follows from the newest mark, which is less than
+//     2^50 marks younger (2^32 with buckets). SlidingLog::kLongest and kMostBuckets guarantee that.
 //
 // Lives on the stack of the key table, under the lock of the cell's shard.
 #pragma once
@@ -34,7 +33,7 @@ class LogReader {
     return static_cast<LogStore::Ref>(cell.words[1] >> 32);
   }
 
-  // The entries, oldest first, until `visit` returns false.
+  // Calls `visit` for the entries, oldest first, until it returns false.
   template <class Visit>
   void walk(Visit visit) const {
     if (total() == 0) return;
@@ -67,18 +66,18 @@ class Log : public LogReader {
   Log(Cell& cell, LogStore& store, unsigned cost_bits) noexcept
       : LogReader(cell, store, cost_bits), own_(cell), chunks_(store) {}
 
-  // Drops the entries whose mark + `span` is `mark` or earlier: nobody can tell.
+  // Removes entries whose mark + `span` ≤ `mark`. They count no more, so no answer changes.
   void forget(std::uint64_t mark, std::uint64_t span) noexcept;
-  // Whether an entry at `mark` needs a chunk more.
+  // Returns true if an entry at `mark` needs another chunk.
   [[nodiscard]] bool wants_chunk(std::uint64_t mark) const noexcept;
-  // REQUIRES entry.mark ≥ newest(), 0 < entry.cost ≤ SlidingLog::kMostTotal − total(). `spare`: an empty
-  // chunk if one is wanted; 0, and the newest entry moves to the mark and takes the cost.
+  // Adds an entry. `spare` is an empty chunk if wants_chunk(); if it is 0, the newest entry moves to the mark
+  // and takes the cost. REQUIRES: entry.mark ≥ newest(), 0 < entry.cost ≤ SlidingLog::kMostTotal − total().
   void push(const LogEntry& entry, LogStore::Ref spare) noexcept;
 
-  // What was entered at a mark may stand later: another's clock was ahead, or no chunk was left. These two
-  // look for it from its mark on. REQUIRES that it counts still.
+  // Takes back a cost. Its entry may be at a later mark, because another worker's clock was ahead or no chunk
+  // was left. So this function and add_from() search from the mark on. REQUIRES: the entry still counts.
   void take_back_from(const LogEntry& entry) noexcept;
-  // More for the entry that took it, as much as there is room for. False where there is none.
+  // Adds cost to the entry that took a charge, up to the bounds. Returns false if there is no such entry.
   [[nodiscard]] bool add_from(const LogEntry& entry, Cost most_entered) noexcept;
 
  private:
@@ -92,8 +91,8 @@ class Log : public LogReader {
   void clear() noexcept;
   void append(std::uint64_t word, LogStore::Ref spare) noexcept;
   void erase(LogStore::Ref before, LogStore::Ref at, std::size_t index) noexcept;
-  // The first entry at a mark or after it; of no cost where there is none. In chunks, `word` is where it
-  // stands.
+  // Returns the first entry at or after a mark; its cost is 0 if there is none. `*word` is set to its place
+  // if it is in a chunk.
   [[nodiscard]] LogEntry first_from(std::uint64_t mark, std::uint64_t** word) const noexcept;
 
   Cell& own_;

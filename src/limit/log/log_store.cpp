@@ -20,7 +20,7 @@ void LogStore::share_out(const Accounts& accounts, Split split) noexcept {
   quota_.share_out(accounts, accounts.logs, split);
 }
 
-// REQUIRES the lock.
+// REQUIRES: the caller holds the lock.
 LogStore::Ref LogStore::take_any(RuleIndex rule) noexcept {
   Ref chunk = free_;
   if (chunk != 0)

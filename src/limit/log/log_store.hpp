@@ -1,14 +1,13 @@
-// The memory of logs: a fixed number of chunks that all shards share, each a cache line of seven entries.
+// The memory of logs: a fixed number of chunks that all shards share. Each is a cache line of seven entries.
 //
 //   chunk  | next 4 | first 1 | count 1 | rule 2 | 7 × 8 bytes of entries |
 //
-// A log takes a chunk when an admission needs one and gives it back when its entries have expired, so a
-// store as large as one key's longest log serves many short ones. Chunks are linked, not grown: nothing is
-// ever copied, and there is one size, so nothing fragments.
+// A log takes a chunk when an admission needs one, and returns it when its entries have expired. So a store
+// as large as one key's longest log serves many short logs. Chunks are linked, so nothing is copied. All have
+// one size, so nothing fragments.
 //
-// Owned by the key table. `take`, `give_back` and the counts may be called by any thread; the contents of a
-// chunk belong to whoever holds the lock of the key whose log it is in. Its own mutex is the last to be
-// taken.
+// Owned by the key table. Any thread may call `take`, `give_back` and the counters. The contents of a chunk
+// belong to the holder of the lock of its log's key. The store's own mutex is locked last.
 #pragma once
 
 #include "limit/table/pages.hpp"
@@ -29,28 +28,28 @@ class LogStore {
 
   struct Chunk {
     Ref next;
-    std::uint8_t first;  // entries before it have expired
+    std::uint8_t first;  // earlier entries have expired
     std::uint8_t count;  // entries from `first` on
-    RuleIndex rule;      // that took it
+    RuleIndex rule;      // the rule that took the chunk
     std::array<std::uint64_t, kEntries> entries;
   };
   static_assert(sizeof(Chunk) == 64);
 
   explicit LogStore(std::size_t chunks);
 
-  // An empty chunk, linked to itself; 0 when there is none left, or the rule has its share.
+  // Returns an empty chunk, linked to itself. Returns 0 if none is left or the rule has used up its share.
   [[nodiscard]] Ref take(RuleIndex rule) noexcept;
-  // The same for what a log had already, whatever the rule's share is now.
+  // The same without regard to shares, for entries that a log had before.
   [[nodiscard]] Ref take_beyond_share(RuleIndex rule) noexcept;
   void give_back(Ref chunk) noexcept;
-  // Every chunk of a ring, whichever of them is named; 0 is an empty ring.
+  // Returns all chunks of the ring that contains `chunk`; 0 is an empty ring.
   void give_back_ring(Ref chunk) noexcept;
 
   [[nodiscard]] Chunk& operator[](Ref chunk) const noexcept { return chunks_[chunk - 1]; }
 
   void share_out(const Accounts& accounts, Split split) noexcept;
 
-  // An admission found no chunk, and was entered with the one before it.
+  // Counts an admission that found no chunk and was merged with the newest entry.
   void note_merged() noexcept { merged_.fetch_add(1, std::memory_order_relaxed); }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -63,10 +62,10 @@ class LogStore {
   Chunk* const chunks_;
   [[nodiscard]] Ref take_any(RuleIndex rule) noexcept;
 
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   Quota quota_;
-  Ref free_ = 0;             // the first of those given back
-  std::size_t touched_ = 0;  // chunks beyond it were never used, and their pages are not resident
+  Ref free_ = 0;             // the first free chunk
+  std::size_t touched_ = 0;  // chunks beyond it were never used, so their pages are not resident
   std::size_t in_use_ = 0;
   std::atomic<std::uint64_t> merged_{0};
 };

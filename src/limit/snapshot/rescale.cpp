@@ -10,10 +10,10 @@ namespace weir::limit {
 
 namespace {
 
-constexpr std::uint64_t kMostCount = 0xffff'ffff;  // of a window, as in limit/settle.hpp
+constexpr std::uint64_t kMostCount = 0xffff'ffff;  // of a window, as in limit/window.hpp
 
-// ⌈a × b / c⌉, at most `most`, of whole 128 bits: by doubling, so that nothing overflows (the product has
-// twice as many). REQUIRES a, b, c below 2^126, c ≥ 1.
+// Returns ⌈a × b / c⌉, at most `most`. The product may need 256 bits, so it is computed by doubling.
+// REQUIRES: a, b, c < 2^126, c ≥ 1.
 Ticks scaled(Ticks a, Ticks b, Ticks c, Ticks most) noexcept {
   const Ticks whole = b / c;
   if (whole != 0 && a > most / whole) return most;
@@ -39,12 +39,12 @@ Ticks scaled(Ticks a, Ticks b, Ticks c, Ticks most) noexcept {
   return std::min(quotient, most);
 }
 
-// ⌈count × to / from⌉ of counts that fit a word.
+// Returns ⌈count × to / from⌉ of counts that fit a word.
 std::uint64_t scaled_count(std::uint64_t count, std::uint64_t to, std::uint64_t from) noexcept {
   return static_cast<std::uint64_t>(std::min(divide_up(Ticks{count} * to, from), Ticks{kMostCount}));
 }
 
-// A length within one period as the same part of another, rounded down.
+// Converts a part of one period into the same part of another, rounded down.
 std::uint64_t scaled_length(std::uint64_t length, std::uint64_t to, std::uint64_t from) noexcept {
   return static_cast<std::uint64_t>(divide(Ticks{length} * to, from));
 }
@@ -58,7 +58,7 @@ concept Bucket = std::is_same_v<L, TokenBucket> || std::is_same_v<L, Gcra>;
 template <class L>
 concept Holding = std::is_same_v<L, Concurrency> || std::is_same_v<L, AdaptiveConcurrency>;
 
-// The wait until full is a share of the depth, in ticks of each its own: its fraction of a tick rounds up.
+// The wait until full is scaled from the old depth to the new one. Each depth is in ticks of its own rate.
 template <Bucket L>
 Cell carried(const L& from, const Cell& cell, const L& to, base::TimePoint now) noexcept {
   const Ticks wait = beyond(tat_of(cell), from.spacing().ticks(now));
@@ -110,14 +110,15 @@ Cell carried(const L&, const Cell& cell, const L&, base::TimePoint) noexcept {
   return cell;
 }
 
-// Costs of queues are departures, and of what is under way requests: they stay what they are.
+// Returns false for queues, whose costs are departures, and for permits. Both stay what they are.
 bool has_share(const Limiter& limiter) noexcept {
   return !holds(limiter) && !std::holds_alternative<LeakyBucket>(limiter);
 }
 
 }  // namespace
 
-// Both counts where they are, or their weighted sum in the window of the new period that is under way.
+// Scales both counts. If the period changed, scales their weighted sum, in the current window of the new
+// period.
 Cell SlidingWindow::rescaled(const SlidingWindow& from, const Cell& cell,
                              base::TimePoint now) const noexcept {
   if (from.drained_at(cell) <= now) return {};
@@ -137,8 +138,8 @@ Cell rescaled(const Limiter& from, const Cell& cell, const Limiter& to, base::Ti
   return std::visit([&]<class L>(const L& l) { return carried(std::get<L>(from), cell, l, now); }, to);
 }
 
-// Entries that come to lie at one mark become one. What is entered cumulatively rounds up, so that the sum is
-// the share of the sum.
+// Entries that get the same mark are merged. The cumulative cost is rounded up, so that the total is the
+// scaled total.
 std::vector<LogEntry> rescaled(const SlidingLog& from, std::span<const LogEntry> entries,
                                const SlidingLog& to, base::TimePoint now) {
   std::vector<LogEntry> carried;

@@ -10,7 +10,7 @@ namespace weir::limit {
 
 namespace {
 
-constexpr std::uint64_t kMostUnits = std::uint64_t{1} << 32;  // a period: more than any rule may say
+constexpr std::uint64_t kMostUnits = std::uint64_t{1} << 32;  // of a rate; more than any rule may have
 constexpr std::size_t kLongestZone = 128;
 
 struct Putting {
@@ -55,7 +55,7 @@ struct SpacingWords {
   base::Duration max_wait;
 };
 
-// Each takes what its algorithm put.
+// Reads back what Putting wrote, for each algorithm.
 class Taking {
  public:
   explicit Taking(WordReader& in) : in_(in) {}

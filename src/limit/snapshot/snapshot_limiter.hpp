@@ -1,4 +1,4 @@
-// A limiter's parameters as words of a snapshot: the number of its algorithm, then what that is made of.
+// The parameters of a limiter as words of a snapshot: the number of its algorithm, then its parameters.
 #pragma once
 
 #include "limit/snapshot/snapshot_words.hpp"
@@ -11,8 +11,8 @@ namespace weir::limit {
 
 void put_limiter(WordWriter& out, const Limiter& limiter);
 
-// Nullopt: no limiter has such parameters. One that counts by the calendar knows its zone by name alone: it
-// says what a cell is worth, and begins no window.
+// Returns nullopt if no limiter has such parameters. A limiter with a calendar gets only the name of its
+// zone. It can interpret a cell, but must not start a window.
 [[nodiscard]] std::optional<Limiter> take_limiter(WordReader& in);
 
 }  // namespace weir::limit

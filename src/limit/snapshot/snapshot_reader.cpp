@@ -17,8 +17,8 @@ base::TimePoint instant_of(std::uint64_t micros) noexcept {
   return base::TimePoint(base::Duration(static_cast<base::Duration::rep>(micros)));
 }
 
-// What is read is taken at its word only as far as it cannot do harm: every count has a bound, every index a
-// range, every log the order that the table relies on. The first fault ends the reading.
+// Reads a snapshot as untrusted input: every count has a bound, every index a range, and logs must be in
+// order. The first fault ends the reading.
 class Reader {
  public:
   using SeeShared = std::function<void(const SharedCell&)>;
@@ -27,17 +27,17 @@ class Reader {
   Reader(const ByteSource& source, std::span<const SavedRule> rules, const RestoreAt& at, const Adopt& adopt)
       : in_(source), rules_(rules), at_(at.now), shift_{at.shift, at.now}, adopt_(adopt) {}
 
-  // `see_shared` and `see_key` are told what belongs to rules that still read it, or were adopted; what is
-  // shared in the present numbers.
+  // Calls `see_shared` and `see_key` for cells of rules that still read them or were adopted. Shared cells
+  // come in the present numbers.
   base::Result<Snapshot> read(const SeeShared& see_shared, const SeeKey& see_key);
   [[nodiscard]] std::uint64_t changed() const noexcept { return changed_; }
 
  private:
-  // What keys of a rule in the snapshot are now.
+  // How to interpret the keys of a rule in the snapshot.
   struct Meaning {
-    std::optional<RuleIndex> index;  // nullopt: of a rule that is gone, or that nobody adopted
-    const SavedRule* rule;           // in whose numbers they are
-    const SavedRule* next;           // which they move on to; null: none
+    std::optional<RuleIndex> index;  // nullopt if the rule is gone or was not adopted
+    const SavedRule* rule;           // gives the cells their meaning
+    const SavedRule* next;           // the version to convert them to; null if they need no conversion
   };
 
   void fail(std::string what) {
@@ -61,7 +61,7 @@ class Reader {
   TimeShift shift_;
   const Adopt& adopt_;
   std::vector<Meaning> now_;       // by the index in the snapshot
-  std::deque<FormerRule> former_;  // of those whose numbers have changed
+  std::deque<FormerRule> former_;  // the rules whose numbers have changed
   Snapshot snapshot_{};
   std::uint64_t changed_ = 0;
   std::string fault_;
@@ -156,7 +156,7 @@ void Reader::read_shared(const SeeShared& see) {
   }
 }
 
-// As KeyTable::introduce() does it: nobody meets it under its former index.
+// Converts the cell at once, as KeyTable::introduce() does: no charge uses it under its former index.
 void Reader::move_on(const SharedCell& shared, std::uint64_t variant, const SavedRule& next,
                      const SeeShared& see) {
   const auto index = static_cast<RuleIndex>(&next - rules_.data());
@@ -165,7 +165,7 @@ void Reader::move_on(const SharedCell& shared, std::uint64_t variant, const Save
       see({index, is.ledger, *is.limiter, rescaled(shared.units, shared.cell, *is.limiter, at_)});
 }
 
-// What the table relies on: entries in order, all within a period, and costs that its chunks can hold.
+// Checks what the table relies on: entries in order, all within a period, and costs that its chunks can hold.
 void Reader::read_log(SavedKey& saved, unsigned cost_bits) {
   const std::uint64_t count = take_count(SlidingLog::kMostExact, "entries in a log");
   if (count == 0) return fail("is damaged: a log is empty");

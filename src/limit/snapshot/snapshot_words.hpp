@@ -1,4 +1,4 @@
-// A snapshot's words on their way out and in, and the digest of those that passed.
+// Writes and reads the words of a snapshot, and computes their digest.
 #pragma once
 
 #include "limit/table/overflow.hpp"
@@ -17,15 +17,15 @@ static_assert(std::endian::native == std::endian::little, "words are copied in t
 
 inline constexpr std::uint64_t kSnapshotMagic = 0x7379'656b'7269'6577;  // "weirkeys"
 inline constexpr std::uint64_t kSnapshotVersion =
-    5;  // also where names change (policy/identity/name_key.cpp)
-inline constexpr std::uint64_t kOneClockVersion = 4;  // likewise, without what the machine's clock showed
+    5;  // also changes with the form of names (policy/identity/name_key.cpp)
+inline constexpr std::uint64_t kOneClockVersion = 4;  // the version without the machine's clock
 inline constexpr std::uint64_t kSnapshotEnd = ~std::uint64_t{0};
 inline constexpr std::size_t kLongestRuleName = 128;
 inline constexpr std::size_t kMostVariants = std::size_t{1} << 16;
 inline constexpr std::size_t kMostLimiters = 8 * kMostVariants;
 inline constexpr std::size_t kMostSharedCells = Overflow::kMostCells;
 
-// Of a key's first word: drained_at from kDrainedAt on, then whether it is a log, then the rule.
+// Layout of a key's first word: drained_at from bit kDrainedAt on, then whether it is a log, then the rule.
 inline constexpr unsigned kDrainedAt = 9;
 inline constexpr std::uint64_t kIsLog = std::uint64_t{1} << 8;
 inline constexpr std::uint64_t kLatest = (std::uint64_t{1} << 55) - 2;  // µs
@@ -48,7 +48,7 @@ class WordWriter {
   void put(const Cell& cell) {
     for (const auto word : cell.words) put(word);
   }
-  // The length, then the characters, padded with zeros.
+  // Writes the length, then the characters, padded with zeros.
   void put(const std::string& text) {
     put(text.size());
     for (std::size_t at = 0; at < text.size(); at += sizeof(std::uint64_t)) {
@@ -74,7 +74,7 @@ class WordWriter {
   std::size_t count_ = 0;
 };
 
-// Once the bytes have ended it gives zeros, and `ended` says so.
+// After the end of the bytes take() returns zeros, and ended() is true.
 class WordReader {
  public:
   explicit WordReader(const ByteSource& source) : source_(source) {}
@@ -95,7 +95,7 @@ class WordReader {
     const std::uint64_t first = take();
     return {{first, take()}};
   }
-  // REQUIRES the length, which stands before it.
+  // REQUIRES: the caller has taken the length that precedes the text.
   std::string take_text(std::size_t length) {
     std::string text(length, '\0');
     for (std::size_t at = 0; at < length; at += sizeof(std::uint64_t)) {
@@ -104,7 +104,7 @@ class WordReader {
     }
     return text;
   }
-  // Whether the digest that comes next is that of what came before, and nothing follows.
+  // Returns true if the next words are the digest of all words before, and nothing follows.
   bool take_end() {
     auto before = digest_;
     const bool right = take_digest() == before.digest();
@@ -126,7 +126,7 @@ class WordReader {
   std::array<std::uint64_t, kWordsAtOnce> words_;
   std::size_t count_ = 0;
   std::size_t at_ = 0;
-  bool torn_ = false;  // it ended within a word
+  bool torn_ = false;  // the bytes ended within a word
   bool ended_ = false;
 };
 

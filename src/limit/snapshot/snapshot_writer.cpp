@@ -14,7 +14,7 @@ std::uint64_t micros_of(base::TimePoint at) noexcept {
 void put_rule(WordWriter& out, const SavedRule& rule) {
   out.put(rule.name);
   out.put(rule.limiters.size());
-  std::unordered_map<const Limiter*, std::uint64_t> places;  // from 1; 0: none of them
+  std::unordered_map<const Limiter*, std::uint64_t> places;  // counted from 1; 0: no limiter
   std::uint64_t place = 0;
   for (const auto* limiter : rule.limiters) {
     put_limiter(out, *limiter);
@@ -29,7 +29,7 @@ void put_rule(WordWriter& out, const SavedRule& rule) {
   }
 }
 
-// What the cell is found again by; null where its variant is gone since.
+// Returns the variant by which a restore finds the cell again. Null if the variant is gone.
 const SavedRule::Variant* variant_of(const SharedCell& shared, std::span<const SavedRule> rules) {
   const auto& variants = rules[shared.rule].variants;
   const auto found = std::find_if(variants.begin(), variants.end(), [&](const SavedRule::Variant& variant) {

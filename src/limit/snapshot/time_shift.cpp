@@ -48,7 +48,7 @@ struct ToShifted {
   Cell operator()(const AdaptiveConcurrency&) const noexcept { return cell; }
 };
 
-// When the key would drain if it were this limiter's.
+// Returns when the key would drain if it belonged to this limiter.
 struct ToDue {
   const SavedKey& saved;
 
@@ -64,7 +64,7 @@ struct ToDue {
     if (!saved.log.empty()) return limiter.expiry_of(saved.log.back().mark);
     return limiter.drained_at(saved.cell);
   }
-  // Another limiter's state may stand for more refills than fit a time.
+  // The state may belong to another limiter and stand for more refills than fit a TimePoint.
   base::TimePoint operator()(const SteppedBucket& limiter) const noexcept {
     constexpr Ticks kMost = std::uint64_t{1} << 61;
     const auto length = Ticks{saved.cell.words[1]} * micros(limiter.rate().period) / limiter.rate().count;
@@ -102,7 +102,7 @@ void move(SavedKey& saved, const SavedRule& rule, const TimeShift& shift) noexce
   if (!saved.log.empty()) {
     const auto* log = std::get_if<SlidingLog>(&limiter);
     if (log == nullptr) return;
-    // All marks move alike, so that they stay in order and as far apart as they were.
+    // All marks move by the same amount, so their order and distances stay.
     const auto newest = saved.log.back().mark;
     const auto by = moved_mark(*log, newest, shift.by) - newest;
     for (auto& entry : saved.log) entry.mark += by;

@@ -7,13 +7,13 @@
 
 namespace weir::limit {
 
-// A log's cell is no other limiter's.
+// Clears a cell. A log's cell must not be read by a limiter of another kind.
 void KeyTable::Impl::renew(Slot& slot) noexcept {
   if (slot.due.is_log()) logs.give_back_ring(LogReader::tail_of(slot.cell));
   slot.cell = {};
 }
 
-// Finds the line's state, pins its slot and computes the step.
+// Finds the state of a charge, pins its slot and computes the step.
 auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& locks) -> Line {
   Shard& shard = shard_of(charge.key);
   Line line;
@@ -40,7 +40,7 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
       line.slot->cell = inherited(charge, now);
       line.inherits = line.slot->cell != Cell{};
     }
-    // But for a queue, whose departures count from the request's own instant.
+    // A queue is an exception: its departures count from the request's own instant.
     if (!std::holds_alternative<LeakyBucket>(*charge.limiter)) now = std::max(now, shard.forgotten_at());
   }
   if (const auto* log = std::get_if<SlidingLog>(line.limiter)) [[unlikely]]
@@ -50,7 +50,7 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
   return line;
 }
 
-// By the cell that the newcomers of its ledger share.
+// Uses the overflow cell of the charge's ledger.
 auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Locks& locks) -> Line {
   Line line;
   line.limiter = charge.limiter;
@@ -62,24 +62,25 @@ auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Loc
   return line;
 }
 
-// The table had no room for some keys of this ledger, and this may be one of them: until all that they were
-// charged together has drained, who finds room begins with that much. Otherwise making the table full would
-// buy a fresh limit. Places in flight are not inherited: nobody would give them back there.
+// Returns the state that a new slot starts with. The table may have had no room for this key, and then the
+// overflow cell of its ledger holds charges of it. Until that cell has drained, a new slot starts with its
+// state. Otherwise filling the table would buy a fresh limit. Permits are not inherited: they are released
+// where they were charged.
 Cell KeyTable::Impl::inherited(const Charge& charge, base::TimePoint now) const noexcept {
   if (holds(*charge.limiter)) return {};
   const Cell shared = overflow.cell(charge.rule, charge.ledger, *charge.limiter);
   return drained_at(*charge.limiter, shared) > now ? shared : Cell{};
 }
 
-// The same by who does not hold that lock.
+// Like inherited(), for callers that do not hold the lock of the overflow cells.
 Cell KeyTable::Impl::fresh(const Charge& charge, base::TimePoint now) const {
   if (!overflow.may_be_live(charge.rule, now)) return {};
   const std::lock_guard lock(overflow.mutex);
   return inherited(charge, now);
 }
 
-// What is charged may need a chunk, so it is put by before the bill is known to pass. Without one the entry
-// is merged with the one before it: that key is refused earlier than it need be, never admitted too soon.
+// Reserves a chunk if the charge may need it, before the bill is known to pass. Without a chunk the entry is
+// merged with the newest one: the key is then rejected earlier than necessary, never admitted too soon.
 void KeyTable::Impl::check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now,
                                Line& line) {
   Log log(line.slot->cell, logs, limiter.cost_bits());
@@ -103,7 +104,7 @@ void KeyTable::Impl::follow(const Charge& charge, const Line& decider, base::Tim
   const auto* log = std::get_if<SlidingLog>(&limiter);
   if (log != nullptr && line.slot != nullptr) {
     line.step.drained_at = log->expiry_of(line.mark);
-    return;  // finish() makes room for it
+    return;  // finish() makes room for the entry
   }
   const Cell cell =
       line.slot != nullptr ? line.slot->cell : overflow.cell(charge.rule, charge.ledger, limiter);
@@ -111,7 +112,7 @@ void KeyTable::Impl::follow(const Charge& charge, const Line& decider, base::Tim
   line.step.drained_at = drained_at(limiter, line.step.next);
 }
 
-// The oldest entries go; a chunk, if the new one needs it then.
+// Removes the oldest entries, and takes a chunk if the new entry then needs one.
 LogStore::Ref KeyTable::Impl::make_room(Log& log, const Charge& charge, const Line& line) {
   log.take_back_from({0, beyond(log.total() + charge.cost, line.most)});
   return log.wants_chunk(line.mark) ? logs.take(line.rule) : 0;
@@ -172,7 +173,7 @@ bool KeyTable::Impl::amend(const Charge& asked, const Where& where, Change chang
   const Charge charge = slot->due.rule() == asked.rule ? asked : meet(*slot, asked, where.now).charge;
   const Limiter& limiter = *charge.limiter;
   const auto* sliding = std::get_if<SlidingLog>(&limiter);
-  if (slot->due.is_log() != (sliding != nullptr)) return false;  // of another algorithm
+  if (slot->due.is_log() != (sliding != nullptr)) return false;  // the key has another algorithm now
   if (sliding != nullptr) {
     Log log(slot->cell, logs, sliding->cost_bits());
     const bool changed = change_log(charge, *sliding, log);
@@ -190,11 +191,10 @@ bool KeyTable::Impl::amend(const Charge& asked, const Where& where, Change chang
 
 bool KeyTable::Impl::settle_log(const SlidingLog& limiter, RuleIndex rule, Log& log, const Settled& settled,
                                 Cost reserved) {
-  if (settled.actual == reserved)
-    return false;  // under the numbers of a reload, if not those it was asked in
+  if (settled.actual == reserved) return false;  // equal in the numbers of a reload
   const auto mark = limiter.mark_of(settled.charged_at);
   if (mark + limiter.marks() <= std::max(limiter.mark_of(settled.now), log.newest()))
-    return false;  // it counts no more
+    return false;  // the charge no longer counts
   if (settled.actual < reserved) {
     log.take_back_from({mark, reserved - settled.actual});
     return true;
@@ -202,12 +202,12 @@ bool KeyTable::Impl::settle_log(const SlidingLog& limiter, RuleIndex rule, Log& 
   if (log.add_from({mark, settled.actual - reserved}, limiter.most_entered())) return true;
   const LogEntry whole{
       mark, std::min({settled.actual, limiter.most_entered(), SlidingLog::kMostTotal - log.total()})};
-  if (whole.cost == 0) return false;  // it owes the most that a log can say
+  if (whole.cost == 0) return false;  // the log has the maximum debt already
   log.push(whole, log.wants_chunk(mark) ? logs.take(rule) : 0);
   return true;
 }
 
-// What was reserved has been paid for, and the key was forgotten; there is more to pay.
+// The reserve has been paid for and the key was evicted, but the actual cost is higher.
 void KeyTable::Impl::settle_anew(const Charge& charge, const Settled& settled, Shard& shard) {
   if (settled.actual <= charge.cost) return;
   const Limiter& limiter = *charge.limiter;
@@ -242,11 +242,11 @@ bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std:
       impl_->follow(charges[i], lines[i - 1], now, line);
     outcomes[i] = line.step.outcome;
     if (line.inherits && !outcomes[i].allowed) [[unlikely]]
-      outcomes[i].overflow = true;  // it is refused for what others were charged as well
+      outcomes[i].overflow = true;  // rejected also for charges of other keys
     if (!charges[i].enforced || line.step.outcome.allowed) continue;
     admitted = false;
     if (outcomes[i].overflow) [[unlikely]]
-      impl_->overflow.note_refusal();  // whoever says so has locked it
+      impl_->overflow.note_refusal();  // the lock of the overflow cells is held
   }
   for (std::size_t i = 0; i < charges.size(); ++i)
     impl_->finish(charges[i], lines[i], admitted && lines[i].step.outcome.allowed);
@@ -261,7 +261,7 @@ void KeyTable::refund(std::span<const Charge> charges, base::TimePoint charged_a
 
 namespace {
 
-// What was charged under other numbers than those which the cell is in now comes to as large a share of them.
+// Convert a cost into the numbers that the cell is in now, which a reload may have changed.
 Cost share_back(const Charge& asked, const Charge& charge, Cost cost) noexcept {
   return asked.limiter == charge.limiter ? cost : rescaled_refund(*asked.limiter, cost, *charge.limiter);
 }
@@ -286,7 +286,7 @@ bool KeyTable::refund(const Charge& asked, base::TimePoint departure, base::Time
 
 void KeyTable::release(const Charge& asked, base::TimePoint now, const Ending& ending, bool overflow,
                        Turn* turn) {
-  constexpr Turn kSinceAnyReset = std::numeric_limits<Turn>::max();  // for what is held is never reset
+  constexpr Turn kSinceAnyReset = std::numeric_limits<Turn>::max();  // keys with permits are never reset
   (void)impl_->amend(
       asked, {kSinceAnyReset, overflow, now, turn},
       [&](const Charge& charge, const Cell& cell) {
@@ -300,7 +300,7 @@ void KeyTable::settle(const Charge& asked, const Settled& settled, bool overflow
   const auto change = [&](const Charge& charge, const Cell& cell) {
     const auto reserved = share_back(asked, charge, asked.cost);
     const auto actual = share_owed(asked, charge, settled.actual);
-    if (actual > reserved && settled.actual < asked.cost) return cell;  // less than a unit of the new ones
+    if (actual > reserved && settled.actual < asked.cost) return cell;  // less than a unit of the new numbers
     return limit::settle(*charge.limiter, cell, settled.charged_at, reserved, actual);
   };
   const auto change_log = [&](const Charge& charge, const SlidingLog& limiter, Log& log) {
@@ -319,7 +319,7 @@ bool KeyTable::forget(const Key& key, base::TimePoint now, Turn* turn) {
   const std::lock_guard lock(shard.mutex);
   shard.turn = turn_after(shard.turn, now);
   if (turn != nullptr) *turn = shard.turn;
-  impl_->resets.note(key, shard.turn);  // what drained meanwhile may still be owed for
+  impl_->resets.note(key, shard.turn);  // noted even if evicted: a debt may still come
   shard.note_reset();
   Slot* slot = shard.find(key);
   if (slot == nullptr) return false;
@@ -335,7 +335,7 @@ std::size_t KeyTable::sweep(base::TimePoint now, std::size_t buckets) {
   for (std::uint64_t i = first; i != first + count; ++i) {
     const std::uint64_t bucket = i % all;
     Shard& shard = impl_->shards[bucket / impl_->shape.buckets];
-    const std::lock_guard lock(shard.mutex);  // for one bucket: no request waits for more
+    const std::lock_guard lock(shard.mutex);  // of one bucket only: requests wait briefly
     forgotten += shard.sweep(static_cast<std::uint32_t>(bucket % impl_->shape.buckets), now);
   }
   return forgotten;

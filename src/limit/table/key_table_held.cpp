@@ -1,4 +1,4 @@
-// What concurrency holds of the keys of a table, told to another process or by one.
+// The permits of the keys of a table, reported to another process or by it.
 #include "limit/table/key_table_locks.hpp"
 
 #include <algorithm>
@@ -14,8 +14,8 @@ void KeyTable::Impl::tell_held(const Charge& charge, const Limiter& limiter, con
   if (was != is) see_held({charge.key, charge.rule, static_cast<std::int64_t>(is - was)});
 }
 
-// A slot does not say which of its rule's limiters its cell is of; but one that never drains is of one that
-// holds, and a rule has one kind of those.
+// A slot does not say which limiter its cell belongs to. But a cell that never drains belongs to a
+// concurrency limit, and a rule has one kind of those.
 void KeyTable::watch_held(std::span<const SavedRule> rules, HeldSink see) {
   unwatch_held();
   impl_->see_held = std::move(see);

@@ -1,4 +1,4 @@
-// What a key table consists of, for the sources that it is written in.
+// The parts of a key table, for the source files that implement it.
 #pragma once
 
 #include "limit/algorithms/arithmetic.hpp"
@@ -22,19 +22,19 @@
 namespace weir::limit {
 
 struct KeyTable::Impl {
-  // One line of a bill while its locks are held.
+  // One charge of a bill while its locks are held.
   struct Line {
-    Slot* slot = nullptr;  // null: answered by the overflow cell
-    // Whose numbers the slot's cell is in: the charge's, or newer ones of its rule.
+    Slot* slot = nullptr;  // null: the overflow cell answered
+    // The limiter whose numbers the cell is in: the charge's, or a newer version of its rule.
     const Limiter* limiter = nullptr;
     RuleIndex rule = 0;
-    Due due;                  // what the pin on a slot found hides
+    Due due;                  // the value that the pin on the slot hides
     bool claimed = false;     // the slot is new
-    bool inherits = false;    // and began with what the ledger's overflow cell holds
-    Step step;                // of a log, `next` is not used
-    std::uint64_t mark = 0;   // of a log: where the cost is entered
-    LogStore::Ref spare = 0;  // of a log: the chunk that the entry needs
-    Cost most = 0;            // of a log that counts beyond its limit: what it keeps; else 0
+    bool inherits = false;    // the new slot started with the state of the overflow cell
+    Step step;                // a log does not use `next`
+    std::uint64_t mark = 0;   // log only: where to enter the cost
+    LogStore::Ref spare = 0;  // log only: the chunk reserved for the entry
+    Cost most = 0;            // log that counts beyond its limit: the units it keeps; otherwise 0
   };
 
   explicit Impl(std::size_t max_keys)
@@ -56,14 +56,14 @@ struct KeyTable::Impl {
 
   class Locks;
   void renew(Slot& slot) noexcept;
-  // These four in key_table_readings.cpp. A charge as the slot's cell takes it, after a reload; the cell may
-  // move on.
+  // These four are in key_table_readings.cpp. After a reload, meet() returns the charge in the numbers of the
+  // slot's cell. It may convert the cell.
   struct Met {
     Charge charge;
-    bool apart = false;  // it is not to be charged there
+    bool apart = false;  // not to be charged to this cell
   };
   Met meet(Slot& slot, const Charge& charge, base::TimePoint now) noexcept;
-  // Whether what was charged under another RuleIndex than the slot's may stand in its cell.
+  // Returns true if the slot's cell may contain charges made under `charge`'s RuleIndex.
   [[nodiscard]] bool lives_on(const Slot& slot, const Charge& charge) const;
   void carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
              base::TimePoint now) noexcept;
@@ -72,19 +72,19 @@ struct KeyTable::Impl {
   Line check(const Charge& charge, base::TimePoint now, Locks& locks);
   Line check_shared(const Charge& charge, base::TimePoint now, Locks& locks);
   void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, Line& line);
-  // Of a line that only counts what another has decided.
+  // Decides a charge that only counts (limit/pair.hpp).
   void follow(const Charge& charge, const Line& decider, base::TimePoint now, Line& line) const;
   [[nodiscard]] LogStore::Ref make_room(Log& log, const Charge& charge, const Line& line);
   void finish(const Charge& charge, const Line& line, bool charged);
   void enter(const SlidingLog& limiter, const Charge& charge, const Line& line);
-  // Changes the cell of a charged key, or the shared one that answered for it; of a log, its cell or ring.
-  // `anew`: what to do, under the shard's lock, where the key was forgotten: drained, it is as good as fresh.
-  // `change` and `change_log` are given the charge as the cell takes it: under other numbers after a reload.
+  // Changes the cell or log of an earlier charge, or the shared cell that answered for it. Calls `anew`,
+  // under the shard's lock, if the key was evicted: it had drained, so it equals a fresh key. `change` and
+  // `change_log` receive the charge in the present numbers of the cell, which a reload may have changed.
   struct Where {
-    Turn charged;   // the first that it may have been charged in
-    bool overflow;  // in the cell that the newcomers of a ledger share
+    Turn charged;   // the earliest turn of the charge
+    bool overflow;  // the charge is in the overflow cell of its ledger
     base::TimePoint now;
-    Turn* turn;  // where to note its turn; null: nowhere. Shared cells have none
+    Turn* turn;  // receives the turn of the change, or null. Shared cells have none
   };
   template <class Change, class ChangeLog, class Anew>
   bool amend(const Charge& asked, const Where& where, Change change, ChangeLog change_log, Anew anew);
@@ -94,17 +94,19 @@ struct KeyTable::Impl {
   }
   bool settle_log(const SlidingLog& limiter, RuleIndex rule, Log& log, const Settled& settled, Cost reserved);
   void settle_anew(const Charge& charge, const Settled& settled, Shard& shard);
-  // What a key without a slot stands at, as far as the table knows. REQUIRES the overflow cells' lock.
+  // Return the state of a key without a slot. inherited() REQUIRES: the caller holds the lock of the overflow
+  // cells.
   [[nodiscard]] Cell inherited(const Charge& charge, base::TimePoint now) const noexcept;
   [[nodiscard]] Cell fresh(const Charge& charge, base::TimePoint now) const;
 
-  // Tells whoever watches what a change of a cell comes to (key_table_held.cpp). REQUIRES the shard's lock.
+  // Reports a change of permits to the watcher (key_table_held.cpp). REQUIRES: the caller holds the shard's
+  // lock.
   void tell_held(const Charge& charge, const Limiter& limiter, const Cell& before,
                  const Cell& after) const noexcept;
 
   [[nodiscard]] SavedKey saved(const Slot& slot, std::span<const SavedRule> rules) const;
   void fill(Slot& slot, RuleIndex rule, std::span<const LogEntry> entries, unsigned cost_bits) noexcept;
-  // Gives each rule that there is its part (limit/table/quota.hpp).
+  // Gives each rule its part of the slots and chunks (limit/table/quota.hpp).
   void share_out();
 
   const Shape shape;
@@ -115,7 +117,7 @@ struct KeyTable::Impl {
   Readings readings;
   Resets resets;
   HeldSink see_held;                   // changes only while no shard is watched
-  std::atomic<std::uint64_t> hand{0};  // the next bucket to be swept, counted through all shards
+  std::atomic<std::uint64_t> hand{0};  // the next bucket to sweep, counted through all shards
 };
 
 }  // namespace weir::limit

@@ -1,4 +1,4 @@
-// What a bill locks while it is checked and charged.
+// The locks of a bill while it is checked and charged.
 #pragma once
 
 #include "limit/table/key_table_impl.hpp"
@@ -13,7 +13,7 @@
 
 namespace weir::limit {
 
-// The locks of a bill: its shards' in ascending order, then the overflow cells' if need be.
+// Locks the shards of a bill in ascending order, then the overflow cells if necessary.
 class KeyTable::Impl::Locks {
  public:
   Locks(const Impl& table, std::span<const Charge> charges) : table_(table) {
@@ -30,7 +30,7 @@ class KeyTable::Impl::Locks {
   Locks(const Locks&) = delete;
   Locks& operator=(const Locks&) = delete;
 
-  // Of the bill that holds them.
+  // Takes the turn of the bill that holds these locks.
   Turn take_turn(base::TimePoint now) {
     Turn last = 0;
     for_each([&](const Shard& shard) { last = std::max(last, shard.turn); });

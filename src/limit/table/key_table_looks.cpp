@@ -1,4 +1,4 @@
-// Where keys stand: what is asked of the table and changes nothing, but that a cell may move on
+// The functions that read the state of keys. They change nothing, but may convert a cell after a reload
 // (limit/table/readings.hpp).
 #include "limit/table/key_table_impl.hpp"
 

@@ -1,4 +1,4 @@
-// The keys of a table whose rules a reload has changed.
+// Keys of rules that a reload has changed.
 #include "limit/table/key_table_impl.hpp"
 
 #include <mutex>
@@ -8,8 +8,8 @@
 
 namespace weir::limit {
 
-// What counts requests under way has to know them again when they end, and a request that began before the
-// cell did knows nothing of its life: those have a place in the cell that they share.
+// Permits must be found again when their request ends. A request of an older generation knows nothing of the
+// present cell, so its permits are counted in the shared overflow cell.
 auto KeyTable::Impl::meet(Slot& slot, const Charge& charge, base::TimePoint now) noexcept -> Met {
   const auto meeting = readings.meeting(slot.due.rule(), charge);
   if (!meeting) return {charge};
@@ -30,7 +30,7 @@ bool KeyTable::Impl::lives_on(const Slot& slot, const Charge& charge) const {
   return meeting && meeting->one_life;
 }
 
-// `from`: null where it is not known what the cell is in, or that was another life.
+// `from` is null if the old numbers of the cell are unknown or belong to another generation.
 void KeyTable::Impl::carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
                            base::TimePoint now) noexcept {
   Shard& shard = shard_of(slot.key);
@@ -49,7 +49,7 @@ void KeyTable::Impl::carry(Slot& slot, const Limiter* from, const Limiter& to, R
   shard.settle(slot, slot.cell, Due(drained, rule, log != nullptr));
 }
 
-// Without memory for its entries it is kept as one, which counts as if it were all new.
+// Without memory for the entries, the log becomes one entry that counts as if it were new.
 void KeyTable::Impl::carry_log(Slot& slot, const SlidingLog& from, const SlidingLog& to, RuleIndex rule,
                                base::TimePoint now) noexcept {
   const LogReader reader(slot.cell, logs, from.cost_bits());

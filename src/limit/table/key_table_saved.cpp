@@ -1,4 +1,4 @@
-// The keys of a table on their way into a snapshot and back.
+// Saves the keys of a table to a snapshot and restores them.
 #include "limit/table/key_table_impl.hpp"
 
 #include <mutex>
@@ -19,7 +19,7 @@ SavedKey KeyTable::Impl::saved(const Slot& slot, std::span<const SavedRule> rule
   return saved;
 }
 
-// In a store too small for all of them the newest entry moves on, as it does for a charge.
+// If the store is too small, the newest entry moves to each further mark, as for a charge.
 void KeyTable::Impl::fill(Slot& slot, RuleIndex rule, std::span<const LogEntry> entries,
                           unsigned cost_bits) noexcept {
   Log log(slot.cell, logs, cost_bits);

@@ -1,12 +1,13 @@
-// The cells that keys share once the table has no room for them: one for each ledger of a rule, because
-// limiters that count apart have to be charged apart here as well.
+// The overflow cells: keys share them if the table has no room for them. Each ledger of a rule has one,
+// because ledgers count separately here as well.
 //
-// Of ledgers beyond the rule's own two (itself and its elastic limiter) the first kMostApart that need a cell
-// get one. Those that come later share the rule's two, whose limiters may count in different units: so each
-// cell knows whose units it is in, and is carried over when another limiter asks.
+// A rule always has cells for its own two ledgers (itself and its elastic limiter). The first
+// kMostApart other ledgers that need a cell get one. Later ledgers share the two cells of their rule. Their
+// limiters may count in different units, so each cell stores its limiter and is converted when another
+// limiter asks.
 //
-// Owned by the key table. Every member REQUIRES that the caller holds `mutex`, which is locked after all
-// shards'.
+// Owned by the key table. Every member REQUIRES that the caller holds `mutex`. It is locked after the mutexes
+// of all shards.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -25,17 +26,17 @@ class Overflow {
   static constexpr std::size_t kMostApart = 512;
   static constexpr std::size_t kMostCells = kMostApart + 2 * kMaxRules;
 
-  // All memory is claimed here: what runs under the locks of a bill may not fail. Its pages are touched as
-  // they are used.
+  // Reserves all memory, because nothing may fail under the locks of a bill. Pages become resident as they
+  // are used.
   Overflow() { cells_.reserve(kMostCells); }
 
-  // Whether a cell of the rule may hold a charge still. Needs no lock: who charged a key here and asks for it
-  // again does both under the lock of that key's shard.
+  // Returns true if a cell of the rule may still hold a charge. Needs no lock: a key's overflow charge and
+  // its next lookup both happen under the lock of the key's shard.
   [[nodiscard]] bool may_be_live(RuleIndex rule, base::TimePoint now) const noexcept {
     return now.time_since_epoch().count() < live_until_[rule].load(std::memory_order_relaxed);
   }
 
-  // The ledger's cell, in the units of `limiter`.
+  // Returns the cell of a ledger, in the units of `limiter`.
   [[nodiscard]] Cell cell(RuleIndex rule, Ledger ledger, const Limiter& limiter) const noexcept {
     const auto found = cells_.find(name_of(rule, ledger));
     if (found == cells_.end()) return {};
@@ -49,7 +50,7 @@ class Overflow {
       apart_ += (entry->first & kLedgers) > 1 ? 1 : 0;
     else
       entry->second = {limiter, cell};
-    if (holds(limiter)) return;  // ends by releases, not by time
+    if (holds(limiter)) return;  // permits end by releases, not by time
     const auto until = drained_at(limiter, cell).time_since_epoch().count();
     if (until > live_until_[rule].load(std::memory_order_relaxed))
       live_until_[rule].store(until, std::memory_order_relaxed);
@@ -89,8 +90,8 @@ class Overflow {
     Shared(const Limiter& limiter, const Cell& state) : units(limiter), cell(state) {}
   };
 
-  // Of a ledger without a cell of its own: the rule's first or second, so that the two lines of an elastic
-  // rule never meet.
+  // Returns the cell of a ledger. A ledger without a cell of its own uses its rule's first or second cell, so
+  // that the two charges of an elastic rule never share one.
   [[nodiscard]] std::uint64_t name_of(RuleIndex rule, Ledger ledger) const noexcept {
     const std::uint64_t first = std::uint64_t{rule} << kRuleAt;
     const std::uint64_t own = first | ledger;
@@ -98,9 +99,9 @@ class Overflow {
   }
 
   boost::unordered_flat_map<std::uint64_t, Shared> cells_;
-  // By rule, in microseconds since the epoch; written under the lock.
+  // By rule, in microseconds since the epoch. Written under the lock.
   std::array<std::atomic<std::int64_t>, kMaxRules> live_until_{};
-  std::size_t apart_ = 0;  // cells of ledgers beyond their rule's two
+  std::size_t apart_ = 0;  // cells of ledgers other than a rule's own two
   std::uint64_t charges_ = 0;
   std::uint64_t refusals_ = 0;
 };

@@ -1,4 +1,4 @@
-// Zeroed pages that become resident when they are first written.
+// Zeroed memory whose pages become resident when they are first written.
 #pragma once
 
 #include <cstddef>

@@ -1,13 +1,14 @@
-// How many places each rule has of something that all rules share: the slots of a shard, the chunks of logs.
+// Divides a resource that all rules share: the slots of a shard, or the chunks of logs. Both are called
+// places here.
 //
 //   | part of A | part of B | part of C | first come, first served ... |
 //
-// A quarter of all places is set aside in equal parts, one for each rule. A rule takes places of its part
-// first, and of the rest as long as some are left. So no rule's keys can use up what another one needs.
-// Readings of one rule before and after a reload have one account. Places that are taken already stay taken,
-// whatever a reload makes of the parts.
+// A quarter of all places is reserved in equal parts, one for each rule. A rule first takes places of its
+// part, then of the rest while some are left. So no rule's keys can use up what another rule needs. All
+// versions of a rule have one account. A reload may change the parts, but takes no place away from its
+// holder.
 //
-// Owned by what has the places. Every member REQUIRES the lock of its owner.
+// Owned by the owner of the places. Every member REQUIRES that the caller holds the owner's lock.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -21,20 +22,20 @@
 
 namespace weir::limit {
 
-// Which readings of a rule count together, and whose account has a part.
+// Which versions of a rule share an account, and which accounts have a part.
 struct Accounts {
   std::array<std::uint8_t, kMaxRules> of{};  // by RuleIndex
-  std::bitset<kMaxRules> rules;              // accounts of the rules that there are
-  std::bitset<kMaxRules> logs;               // of those that keep logs
+  std::bitset<kMaxRules> rules;              // accounts of the present rules
+  std::bitset<kMaxRules> logs;               // accounts of rules that keep logs
 };
 
-// How many places are set aside for each rule, and how many all rules share.
+// The number of places reserved for each rule, and the number that all rules share.
 struct Split {
   std::uint32_t part = 0;
   std::uint32_t shared = std::numeric_limits<std::uint32_t>::max();
 };
 
-// Of `places`, of which `usable` are given away at most. A single rule needs no part: it has all of them.
+// `usable` of `places` may be in use at once. A single rule needs no part: it may use all of them.
 constexpr Split split(std::size_t places, std::size_t usable, std::size_t rules) noexcept {
   if (rules < 2) return {};
   const std::size_t part = places / 4 / rules;
@@ -82,7 +83,7 @@ class Quota {
   }
 
   Split split_;
-  std::uint32_t beyond_ = 0;  // places that accounts have beyond their parts
+  std::uint32_t beyond_ = 0;  // places that accounts hold beyond their parts
   std::array<std::uint32_t, kMaxRules> by_rule_{};
   std::array<std::uint32_t, kMaxRules> held_{};  // by account
   std::array<std::uint8_t, kMaxRules> account_{};

@@ -80,7 +80,7 @@ std::array<Readings::Fate, kMaxRules> Readings::fates() const {
   for (std::size_t i = 0; i < kMaxRules; ++i) {
     if (!known_[i]) continue;
     fates[i].forgotten = known_[i]->forgotten || lives_left(*known_[i]) == 0;
-    const auto* newest = newest_of(known_[i]->rule.name);  // null: all of them are to be forgotten
+    const auto* newest = newest_of(known_[i]->rule.name);  // null: all its cells are to be evicted
     if (newest != nullptr && newest != &known_[i])
       lead_on(*known_[i], **newest, static_cast<RuleIndex>(newest - known_.data()), fates[i]);
   }
@@ -130,7 +130,7 @@ const std::optional<Readings::Known>* Readings::newest_of(const std::string& nam
   return newest;
 }
 
-// How many of its variants are in the life that began last.
+// Returns how many variants of `known` are in the latest generation.
 std::size_t Readings::lives_left(const Known& known) const {
   const auto latest = latest_.find(known.rule.name);
   if (latest == latest_.end()) return 0;
@@ -142,13 +142,13 @@ std::size_t Readings::lives_left(const Known& known) const {
   return static_cast<std::size_t>(std::count_if(variants.begin(), variants.end(), is_left));
 }
 
-// Of a rule that is gone; should it come again, it begins anew.
+// Ends the generations of a rule that is gone. If the rule returns, it starts anew.
 void Readings::end_lives(const std::string& rule) {
   if (newest_of(rule) == nullptr) latest_.erase(rule);
 }
 
 void Readings::lead_on(const Known& older, const Known& newer, RuleIndex index, Fate& fate) {
-  if (fate.forgotten || older.rule.variants.size() != 1) return;  // whose cell it is, nobody can tell
+  if (fate.forgotten || older.rule.variants.size() != 1) return;  // a cell does not name its variant
   const auto& variant = older.rule.variants.front();
   fate.next = index;
   fate.from = variant.limiter;

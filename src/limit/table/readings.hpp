@@ -1,22 +1,19 @@
-// What the cells of each RuleIndex mean. A rule whose numbers a reload changed has a new index, so a slot
-// always says in which numbers its cell is; a charge that meets a cell of another index asks here how the two
-// go together. Cells only move on to newer readings: a request that began under an older one is charged under
-// the newest that its key has met.
+// The meaning of the cells of each RuleIndex. A rule whose numbers a reload changed gets a new index, so a
+// slot always says which numbers its cell is in. A charge that finds a cell of another index looks up here
+// how to combine them. Cells are only converted to newer versions. A request that began under an older
+// version is charged under the newest version that its key has seen.
 //
-// Where a variant of a rule is given another algorithm its cells begin anew, and with them another *life*:
-// what is charged in a life is given back in that life alone. An algorithm that comes again is another life
-// as well,
+// If a variant of a rule gets another algorithm, its cells start anew in another *generation*. A charge is
+// refunded only in its own generation. An algorithm that returns later is yet another generation:
 //
-//   reload      limit        index   life
-//   1           5/day, log   0       1
-//   2           9/day, log   1       1      cells move on with their share
-//   3           9/day, gcra  2       2      cells begin anew
-//   4           5/day, log   3       3      so they do again: not under index 0, which requests may still
-//   name
+// * reload 1, limit 5/day, log: index 0, generation 1
+// * reload 2, limit 9/day, log: index 1, generation 1; cells are converted
+// * reload 3, limit 9/day, gcra: index 2, generation 2; cells start anew
+// * reload 4, limit 5/day, log: index 3, generation 3; cells start anew, and requests may still use index 0
+// A rule that was removed and returns also starts a new generation.
 //
-// and so is a rule that was gone.
-//
-// Owned by the key table. Any thread may ask; one at a time introduces and forgets. Its lock is the last.
+// Owned by the key table. Any thread may look up; one thread at a time introduces and forgets. Its lock is
+// last.
 #pragma once
 
 #include "limit/table/quota.hpp"
@@ -38,49 +35,49 @@ namespace weir::limit {
 
 class Readings {
  public:
-  // A charge, and a cell of another reading of its rule.
+  // How a charge and a cell of another version of its rule relate.
   struct Meeting {
     bool cell_is_newer = false;
-    bool one_life = false;             // of the charge's reading and the cell's
-    const Limiter* of_cell = nullptr;  // the limiter of the charge's variant in the cell's reading; null: it
-                                       // has none
+    bool one_life = false;             // the charge and the cell are of the same generation
+    const Limiter* of_cell = nullptr;  // of the charge's variant in the cell's version; null: none
   };
 
-  // Nullopt: they are not two readings of one rule, as far as is known.
+  // Returns nullopt if they are not two known versions of one rule.
   [[nodiscard]] std::optional<Meeting> meeting(RuleIndex cell, const Charge& charge) const;
 
-  // REQUIRES of an index that is known: goes_on(index), and that it counts as `rule` does
-  // (SavedRule::counts_as).
+  // Declares that `index` stands for `rule`. REQUIRES, if `index` is known: goes_on(index), and the old rule
+  // counts_as(rule).
   void introduce(RuleIndex index, const SavedRule& rule);
-  // Older than all that is introduced. False: no reading of that name goes on with any of its variants.
+  // Declares a version older than all others. Returns false if no known version continues any of its
+  // variants.
   [[nodiscard]] bool introduce_former(RuleIndex index, const SavedRule& rule);
-  // Whether it is known, and none of its variants has begun another life since.
+  // Returns true if `index` is known and none of its variants has started another generation since.
   [[nodiscard]] bool goes_on(RuleIndex index) const;
-  // Its cells are to be forgotten where they are met.
+  // Declares that cells of `index` are to be evicted where they are found.
   void forget(RuleIndex index);
   void retire(RuleIndex index);
 
-  // What is to become of cells that nobody asks for.
+  // The fate of cells that no charge has used since the reload.
   struct Fate {
-    bool forgotten = false;         // their rule is gone, or its cells have begun anew
-    RuleIndex next = 0;             // of a rule with one limiter alone:
-    const Limiter* from = nullptr;  // null: nothing
+    bool forgotten = false;         // the rule is gone, or its cells start anew
+    RuleIndex next = 0;             // the members below: only if the rule has one limiter
+    const Limiter* from = nullptr;  // null: nothing to convert
     const Limiter* to = nullptr;
   };
   [[nodiscard]] std::array<Fate, kMaxRules> fates() const;
 
-  // All readings of a rule count with its newest one, which alone is entitled to a part.
+  // All versions of a rule share the account of its newest version. Only that account has a part.
   [[nodiscard]] Accounts accounts() const;
 
-  // The reading that the next one of a rule follows; null: it has none.
+  // Returns the newest version of a rule and sets `index`. Returns null if there is none.
   [[nodiscard]] const SavedRule* newest(const std::string& name, RuleIndex& index) const;
 
  private:
-  using Life = std::uint64_t;  // a number that no other has; 0: none
+  using Life = std::uint64_t;  // unique; 0 is none
   struct Known {
     SavedRule rule;
     std::vector<Life> lives;  // of its variants
-    std::uint64_t age;        // the greater, the newer
+    std::uint64_t age;        // a higher number is newer
     bool forgotten = false;
 
     [[nodiscard]] Life life_of(std::uint64_t variant) const noexcept;
@@ -97,7 +94,7 @@ class Readings {
 
   mutable std::shared_mutex mutex_;
   std::array<std::optional<Known>, kMaxRules> known_;
-  std::map<std::string, std::map<std::uint64_t, Latest>> latest_;  // of rules that are known, by variant
+  std::map<std::string, std::map<std::uint64_t, Latest>> latest_;  // of known rules, by variant
   std::uint64_t introduced_ = 0;
   Life lives_begun_ = 0;
 };

@@ -1,12 +1,12 @@
-// Which keys were reset while requests were under way, and when: what was charged before is given back to
-// nobody. A shard knows the turn of its last reset, so only what was charged before that one asks here.
+// The keys that were reset while requests were under way. Charges made before a reset are not refunded. A
+// shard knows the turn of its last reset, so only earlier charges need a lookup here.
 //
-// The last kMost are known one by one. What is older than those stands for every key: whoever charged before
-// is given nothing back, though another key was meant. That errs on the safe side, and takes more resets than
-// kMost while one request is under way.
+// The last kMost resets are stored one by one. Older resets count for all keys: a charge before them is not
+// refunded, even if its own key was not reset. This errs on the safe side, and needs more than kMost resets
+// while one request is under way.
 //
-// Owned by the key table. Any thread may call anything; the lock comes after a shard's, and nothing is locked
-// under it.
+// Owned by the key table. Safe to call from any thread. The lock is taken after a shard's, and no lock is
+// taken under it.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -23,7 +23,7 @@ class Resets {
  public:
   static constexpr std::size_t kMost = 1024;
 
-  // Throws where memory runs out, and then nothing is noted.
+  // Throws std::bad_alloc, and then has stored nothing.
   void note(const Key& key, Turn turn) {
     const std::lock_guard lock(mutex_);
     if (noted_.empty()) noted_.reserve(kMost);
@@ -33,7 +33,7 @@ class Resets {
     oldest = {key, turn};
   }
 
-  // Whether the key was reset in that turn or later, as far as is known.
+  // Returns true if the key was, or may have been, reset at or after `turn`.
   [[nodiscard]] bool noted_since(const Key& key, Turn turn) const {
     const std::lock_guard lock(mutex_);
     if (next_ != 0 && turn <= forgotten_) return true;
@@ -49,8 +49,8 @@ class Resets {
 
   mutable std::mutex mutex_;
   std::vector<Reset> noted_;
-  std::size_t next_ = 0;  // to be forgotten, once there are kMost
-  Turn forgotten_ = 0;    // of the last that was
+  std::size_t next_ = 0;  // the next to overwrite, once there are kMost
+  Turn forgotten_ = 0;    // the latest turn that was overwritten
 };
 
 }  // namespace weir::limit

@@ -8,7 +8,7 @@ namespace {
 
 using base::SipHash128;
 
-// What a step's arithmetic depends on.
+// Hashes everything that a step's arithmetic depends on.
 struct Numbers {
   SipHash128& hash;
 

@@ -1,4 +1,4 @@
-// How many shards, buckets and chunks a table of so many keys has, and how large they are.
+// The number and size of shards, buckets and chunks for a given number of keys.
 #pragma once
 
 #include "limit/log/log_store.hpp"
@@ -13,17 +13,17 @@ namespace weir::limit {
 
 inline constexpr std::size_t kMaxShards = 256;
 inline constexpr std::size_t kMaxKeys = std::size_t{1} << 30;
-// Below so many keys a shard, chance spreads keys too unevenly over shards.
+// With fewer keys a shard, random keys would fill shards too unevenly.
 inline constexpr std::size_t kKeysPerShard = 1024;
 
 // A fifth more slots than keys. 256 shards share a million random keys to within 5 % (three standard
-// deviations), so the fullest is at most 88 % full, where two choices and a move over find room for
-// everybody.
+// deviations). So the fullest shard is at most 88 % full, where two buckets and a move find room for every
+// key.
 constexpr std::size_t with_slack(std::size_t keys) noexcept {
   return keys + keys / 5;
 }
 
-// What the bound leaves beside the slots is for logs; a small table has room for some all the same.
+// Logs get what the slots leave of kBytesPerKey. A small table also has some memory for logs.
 inline constexpr std::size_t kBytesPerKey = 64;
 inline constexpr std::size_t kLeastForLogs = std::size_t{1} << 20;
 
@@ -34,9 +34,9 @@ constexpr std::size_t round_up(std::size_t value, std::size_t unit) noexcept {
 struct Shape {
   std::size_t shards;      // a power of two
   std::uint32_t buckets;   // in each shard
-  std::size_t tags_size;   // in bytes, a shard
-  std::size_t shard_size;  // tags and slots, in bytes
-  std::size_t chunks;      // of the log store
+  std::size_t tags_size;   // bytes of tags in a shard
+  std::size_t shard_size;  // bytes of tags and slots in a shard
+  std::size_t chunks;      // in the log store
 
   explicit Shape(std::size_t keys) noexcept {
     shards = std::bit_floor(std::clamp(keys / kKeysPerShard, std::size_t{1}, kMaxShards));
@@ -51,8 +51,8 @@ struct Shape {
   }
 
   [[nodiscard]] std::size_t shard_slots() const noexcept { return buckets * kBucketSlots; }
-  // In each shard. A twelfth of its slots stays free, so that a newcomer whose rule has a place left finds
-  // it: in a shard that is fuller, both buckets of some are.
+  // The split of each shard. A twelfth of its slots stays free, so that a newcomer whose rule has a place
+  // left finds it. In a fuller shard, both buckets of some newcomers are full.
   [[nodiscard]] Split split_of_slots(std::size_t rules) const noexcept {
     return split(shard_slots(), shard_slots() - shard_slots() / 12, rules);
   }

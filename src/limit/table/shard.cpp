@@ -10,9 +10,9 @@ namespace weir::limit {
 
 namespace {
 
-// The lanes of a bucket's tags that equal `tag`: one bit each, lane i at bit 16 × (i mod 4) + 15 of word i
-// / 4. Arithmetic on whole words ("SIMD within a register"; Warren, Hacker's Delight, §6-1), so it runs
-// anywhere.
+// The lanes of a bucket's tags that equal `tag`, one bit each: lane i is bit 16 × (i mod 4) + 15 of word i /
+// 4. Uses arithmetic on whole words ("SIMD within a register"; Warren, Hacker's Delight, §6-1), so it runs on
+// every CPU.
 struct Lanes {
   std::array<std::uint64_t, 2> words;
 
@@ -60,7 +60,8 @@ void Shard::open(Tag* tags, Slot* slots, std::uint32_t buckets, LogStore& logs) 
   buckets_ = buckets;
 }
 
-// lo gives both buckets, hi's low end the tag; hi's high end has chosen the shard.
+// key.lo selects both buckets, the low bits of key.hi the tag. The high bits of key.hi have selected the
+// shard.
 Shard::Homes Shard::homes(const Key& key) const noexcept {
   const auto tag = static_cast<Tag>(key.hi);
   return {scaled(key.lo, buckets_), scaled(key.lo >> 32, buckets_), tag != 0 ? tag : Tag{1}};
@@ -97,13 +98,13 @@ Slot* Shard::drained_in(std::uint32_t bucket, base::TimePoint now) const noexcep
   return nullptr;
 }
 
-// A neighbour whose other bucket has an empty slot. REQUIRES a full bucket. Drained slots there are left to
-// the sweep: looking for them would read 128 slots for every newcomer while the table is full, which is when
-// it is under attack.
+// Returns a neighbour whose other bucket has an empty slot. Does not search the other buckets for drained
+// slots, which the sweep finds. That would read 128 slots for each newcomer while the table is full, that is,
+// during an attack. REQUIRES: the bucket is full.
 Shard::Vacancy Shard::movable_in(std::uint32_t bucket) const noexcept {
   Slot* const slots = slots_ + start_of(bucket);
   std::array<std::uint32_t, kBucketSlots> others;
-  for (std::size_t i = 0; i < kBucketSlots; ++i) {  // all asked for at once: they lie far apart
+  for (std::size_t i = 0; i < kBucketSlots; ++i) {  // prefetched together, because they are far apart
     const Homes home = homes(slots[i].key);
     others[i] = home.first == bucket ? home.second : home.first;
     __builtin_prefetch(tags_ + start_of(others[i]));
@@ -120,7 +121,7 @@ Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcep
   const auto first = Lanes::equal(tags_ + start_of(home.first), 0).count();
   const auto second = Lanes::equal(tags_ + start_of(home.second), 0).count();
   if (first + second > 0) return {empty_in(first >= second ? home.first : home.second)};
-  // Both buckets are full: their slots will be read to the last, which under attack are in no cache.
+  // Both buckets are full, so all their slots will be read. During an attack they are in no cache.
   for (const auto bucket : {home.first, home.second})
     for (std::size_t at = 0; at < kBucketSlots * sizeof(Slot); at += kCacheLine)
       __builtin_prefetch(reinterpret_cast<const std::byte*>(slots_ + start_of(bucket)) + at);
@@ -130,8 +131,8 @@ Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcep
   return movable_in(home.second);
 }
 
-// Drained keys that no sweep has met yet count as well. So who finds the share used up sweeps its two
-// buckets, and some more where those are of no use, so that all buckets have their turn.
+// Drained keys that no sweep has evicted yet also count towards the share. So if the share is used up, the
+// key's two buckets are swept, then a few others in turn.
 bool Shard::within_share(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
   constexpr int kMoreBuckets = 4;
   if (quota.may_take(rule)) return true;
@@ -162,7 +163,7 @@ Slot* Shard::claim_beyond_share(const Key& key, RuleIndex rule, base::TimePoint 
 }
 
 void Shard::settle(Slot& slot, const Cell& cell, Due due) noexcept {
-  if (slot.due.rule() != due.rule()) {  // a reload gave its rule another number
+  if (slot.due.rule() != due.rule()) {  // a reload gave the rule another index
     quota.give_back(slot.due.rule());
     quota.take(due.rule());
   }
