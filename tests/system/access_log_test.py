@@ -39,6 +39,10 @@ class AccessLog(TestCase):
         self.assertEqual(admitted["trace_id"], TRACE[3:35])
         self.assertNotIn("secret", path.read_text())
 
+    def test_nobody_but_its_owner_and_group_may_read_it(self):
+        _, path = self.start_weir(self.start(Upstream()).port)
+        self.assertEqual(path.stat().st_mode & 0o027, 0)
+
     def test_what_a_trusted_proxy_called_a_request_is_told_of_those_refused_too(self):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port, client='trusted_proxies = ["127.0.0.1"]', rules=rule(burst=1))

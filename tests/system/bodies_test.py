@@ -100,6 +100,16 @@ class Costs(BodiesTestCase):
         self.assertEqual(self.pay(weir, b'{"order": {}}')["x-ratelimit-remaining"], "60", "the default where it does not say")
         self.assertEqual(self.pay(weir, b"")["x-ratelimit-remaining"], "55", "or has no body")
 
+    def test_a_whole_number_costs_the_same_however_it_is_written(self):
+        weir = self.spending(burst=2000)
+        spent, left = [], 2000
+        for amount in ("5", "5.0", "5e0", '"5"', '"5.0"', "50e-1", "0.5E1", '"1e3"'):
+            left_before, left = left, int(self.pay(weir, b'{"amount": %s}' % amount.encode())["x-ratelimit-remaining"])
+            spent.append(left_before - left)
+        self.assertEqual(spent, [5] * 7 + [1000])
+        for amount in ("5.5", '"5.5"', "1e-3", '"1e"', '"0x5"', '" 5"'):
+            self.assert_own_error(self.pay(weir, b'{"amount": %s}' % amount.encode()), 400)
+
     def test_what_is_faulty_is_400_and_takes_nothing(self):
         weir = self.spending()
         for faulty in (b"amount=1", b'{"amount": 0}', b'{"amount": -5}', b'{"amount": 1.5}', b'{"amount": 1, "amount": 9}',

@@ -101,6 +101,12 @@ class ConfigErrors(TestCase):
         with self.assertRaises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", free)).close()
 
+    def test_an_admin_token_that_can_be_guessed_is_refused_where_others_reach_it(self):
+        public, short = config(1).replace('[admin]\naddress = "127.0.0.1:0"', '[admin]\naddress = "0.0.0.0:0"\ntoken = "TOKEN"'), "x" * 15
+        self.assert_refused(public.replace("TOKEN", short), "admin.token: found 15 characters, .*; expected 16 characters or more")
+        self.assertNotIn(short, self.weir("check", public.replace("TOKEN", short)).stderr)
+        self.assertEqual(self.weir("check", public.replace("TOKEN", "x" * 16)).returncode, 0)
+
     def test_an_address_of_another_machine_is_told_with_what_to_write(self):
         done = self.weir("run", config(1).replace("127.0.0.1:0", "203.0.113.7:8080", 1))
         self.assertEqual(done.returncode, 1, done.stderr)

@@ -177,6 +177,32 @@ class Identity(TestCase):
             self.assertEqual(connection.read().status, 200)
         return self.upstream.exchanges[-1].head
 
+    def admitted_of(self, addresses):
+        """How many of these clients, as a trusted proxy names them, have a limit of one request to themselves."""
+        weir = self.weir(rule(limit="1/day", key='["ip"]'), client=PROXIED)
+        return [get(weir.port, x_forwarded_for=address).status for address in addresses].count(200)
+
+    def test_ipv4_hosts_behind_a_translator_or_a_tunnel_are_not_one_client(self):
+        for block in ("64:ff9b::{:x}", "64:ff9b:1::{:x}", "::ffff:0:cb00:{:x}", "2002:cb00:{:x}::1", "2001:0:102:304:0:ffff:34ff:{:x}",
+                      "fe80::{:x}", "fe80::{:x}%eth0"):
+            with self.subTest(block):
+                self.assertEqual(self.admitted_of([block.format(0x7100 + host) for host in range(20)]), 20)
+        for same in (["2001:db8::1", "2001:db8::2"], ["64:ff9b::203.0.113.7", "203.0.113.7", "::ffff:203.0.113.7", "2002:cb00:7107::9"],
+                     ["2001:0:102:304:0:ffff:34ff:8ef8", "2001:0:506:708:8000:1111:34ff:8ef8"], ["fe80::1%eth0", "fe80::1%eth1", "fe80::1"]):
+            with self.subTest(same):
+                self.assertEqual(self.admitted_of(same), 1)
+
+    def test_an_address_with_leading_zeros_is_no_address_and_one_in_ipv6_is(self):
+        """Whose address cannot be read is counted as the proxy that names it."""
+        self.assertEqual(self.admitted_of(["203.0.113.007", "127.0.0.1"]), 1)
+        self.assertEqual(self.admitted_of(["203.0.113.007", "203.0.113.7"]), 2)
+        self.assertEqual(self.admitted_of(["::203.0.113.7", "203.0.113.7"]), 1)
+
+    def test_a_host_that_is_an_ipv6_literal_meets_its_rule_however_it_is_spelt(self):
+        weir = self.weir(rule(limit="1/day", key="[]", match='{ host = "[::1]" }'))
+        spellings = ("[::1]", "[0:0:0:0:0:0:0:1]", "[::0001]", "[::1]:8080", "[0000:0000:0000:0000:0000:0000:0000:0001]:80")
+        self.assertEqual([get(weir.port, host=host).status for host in spellings], [200] + [429] * 4)
+
     WHO = {"X-Real-IP": "6.6.6.6", "X-Forwarded-User": "root", "X-Forwarded-Client-Cert": "Hash=1", "X-Forwarded-Port": "1",
            "X-Forwarded-Prefix": "/admin", "True-Client-IP": "6.6.6.6", "X-Original-URL": "/admin", "X-Rewrite-URL": "/admin",
            "X-SSL-Client-Verify": "SUCCESS", "x-ssl-client-s-dn": "CN=root", "Proxy": "evil.example:80", "Client-IP": "6.6.6.6",

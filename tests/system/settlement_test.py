@@ -251,10 +251,15 @@ class CostOfTheAnswer(Settlement):
                     self.assertEqual(response.body, body)
 
     def test_an_answer_that_says_more_than_anything_may_cost_is_not_let_off_with_the_reserve(self):
-        for tokens in (b"2147483649", b"1e30"):
+        for tokens in (b"2147483649", b"1e30", b"1e400", b'"1e400"'):
             with self.subTest(tokens=tokens):
                 spent, said, _ = self.spent_by(answer(b'{"usage":{"total_tokens":%s}}' % tokens))
                 self.assertEqual((spent, said), (9000, "debt"), "nothing is left")
+
+    def test_a_whole_number_costs_the_same_however_it_is_written(self):
+        for tokens, cost in ((b"250.0", 250), (b"25e1", 250), (b'"250"', 250), (b'"1e3"', 1000), (b"0.0", 0)):
+            with self.subTest(tokens=tokens):
+                self.assertEqual(self.spent_by(answer(b'{"usage":{"total_tokens":%s}}' % tokens))[0], cost)
 
     def test_an_answer_that_does_not_say_it_costs_the_reserve(self):
         told = b'{"usage":{"total_tokens":5}}'
