@@ -1,4 +1,4 @@
-// What stops weir before it has served anything, in words for the person who started it.
+// A reason why weir cannot start serving, in words for the person who started it.
 #pragma once
 
 #include <stdexcept>

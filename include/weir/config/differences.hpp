@@ -1,4 +1,4 @@
-// What one description of a configuration (describe() in settings.hpp) says otherwise than another. Pure.
+// Compares two descriptions of configurations, as describe() in settings.hpp returns them. Pure.
 #pragma once
 
 #include <string>
@@ -7,12 +7,13 @@
 
 namespace weir::app {
 
-// What `before` says and `now` does not, each as "no longer: …", then what `now` says and `before` does not,
-// as "now: …": in the order of their text, each once. A line that is set in is told with the name of what it
-// stands under; rules, which stand under many routes, by themselves, and where one applies to a route that it
-// did not apply to, that. Then, of routes and of a rule's overrides, of which the first that matches decides:
-// where two have changed places. Lines of blanks alone say nothing. Takes time by the texts' length, however
-// many lines differ.
+// Returns the differences in the order of the texts, each once:
+// - "no longer: LINE" for each line that only `before` has;
+// - "now: LINE" for each line that only `now` has;
+// - "now in this order: …" for routes, or overrides of a rule, that changed places. The first match decides.
+// An indented line is reported together with the label of its parent. A rule appears under many routes, so
+// its line is reported without a route. If a rule that both texts have applies to another route than before,
+// the pair is reported. Blank lines are ignored. Runs in time linear in the length of the texts.
 [[nodiscard]] std::vector<std::string> differences(std::string_view before, std::string_view now);
 
 }  // namespace weir::app

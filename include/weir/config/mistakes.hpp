@@ -1,4 +1,4 @@
-// What is wrong with a configuration, gathered while it is read, so that a person sees all of it at once.
+// Collects the mistakes of a configuration while it is read, so that a person sees all of them at once.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,14 @@ namespace weir::app {
 
 class Mistakes {
  public:
-  // Control characters are shown as \xNN. `key`: the dotted path as in "rule[per-key].limit"; empty where the
-  // whole file is meant.
+  // Adds a mistake. Replaces control characters by \xNN. `key`: the dotted path, as in "rule[per-key].limit";
+  // empty if the mistake concerns the whole file.
   void add(std::string_view file, int line, std::string_view key, std::string_view what);
 
   [[nodiscard]] bool empty() const noexcept { return found_.empty(); }
   [[nodiscard]] std::size_t count() const noexcept { return found_.size(); }
-  // "FILE:LINE: KEY: WHAT", in the order of the files read and, in each, of its lines.
+  // Returns "FILE:LINE: KEY: WHAT" for each mistake, files in the order they were read, and by line within a
+  // file.
   [[nodiscard]] std::vector<std::string> lines() const;
 
  private:
@@ -30,10 +31,10 @@ class Mistakes {
   std::vector<Mistake> found_;
 };
 
-// The name nearest to `word` by edit distance; empty where none is near enough to be meant.
+// Returns the name nearest to `word` by edit distance. Empty if no name is near enough.
 [[nodiscard]] std::string_view nearest(std::string_view word, std::span<const std::string_view> names);
 
-// `; did you mean "limit"?`, or where nothing is near `; expected one of "a", "b"`.
+// Returns `; did you mean "limit"?`. If no name is near, returns `; expected one of "a", "b"`.
 [[nodiscard]] std::string suggestion(std::string_view word, std::span<const std::string_view> names);
 
 [[nodiscard]] std::string in_quotes(std::string_view text);

@@ -1,4 +1,4 @@
-// What cannot be done, with where in the configuration it was asked for.
+// Where in the configuration a listener or a server stands, and the messages about one that cannot be used.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -10,12 +10,14 @@
 
 namespace weir::app {
 
-// `listener 127.0.0.1:80`, `server a:1 of upstream "api"`: how Settings::places calls them.
+// Return the name under which Settings::places has it: `listener 127.0.0.1:80`, `server a:1 of upstream
+// "api"`.
 [[nodiscard]] std::string name_of(const net::ListenerSettings& listener);
 [[nodiscard]] std::string name_of(const upstream::UpstreamSettings& upstream,
                                   const upstream::ServerSettings& server);
 
-// "weir.toml:3: WHAT"; WHAT alone where nothing is known of that name.
+// Returns the error with its place in front: "weir.toml:3: WHAT". Without a known place, returns `what`
+// unchanged.
 [[nodiscard]] base::Error placed(const Places& places, const std::string& whose, const base::Error& what);
 
 template <class T>
@@ -24,16 +26,16 @@ template <class T>
   return result;
 }
 
-// The servers of all upstreams in their order. A server whose name could not be looked up has no address, and
-// is down until it can be.
+// The servers of each upstream, in the order of the configuration. A server whose name could not be looked up
+// has no address. It is down until a later look-up succeeds.
 struct LookedUp {
   std::vector<std::vector<upstream::Server>> servers;
-  std::vector<std::string> unknown;   // which of them have none, and why: a line each
-  std::vector<std::string> mistakes;  // what no later look-up can mend
+  std::vector<std::string> unknown;   // a message for each server whose name is unknown
+  std::vector<std::string> mistakes;  // a message for each fault that no later look-up can fix
 };
-// Blocks.
+// Looks up the names of all servers. Blocks.
 [[nodiscard]] LookedUp look_up_servers(const Settings& settings);
-// What of the names of servers and listeners cannot be looked up: a line each. Blocks.
+// Returns a message for each name of a server, a listener or [admin] that cannot be looked up. Blocks.
 [[nodiscard]] std::vector<std::string> find_unknown_names(const Settings& settings);
 
 }  // namespace weir::app

@@ -1,20 +1,20 @@
-// The schema as JSON Schema, for editors and for the documents that are made of it: what `weir schema`
-// prints.
+// The schema as JSON Schema, for editors and generated documents. `weir schema` prints it.
 //
-// Draft 4, the one that taplo and so Even Better TOML understand. Whatever the loader takes is valid by it;
-// what only the whole configuration tells (a reference to nothing, keys that exclude each other) is the
-// loader's to refuse.
+// The text uses draft 4, because taplo (the engine of Even Better TOML) supports that. Every configuration
+// that the loader accepts is valid under the schema. The schema does not express faults of the configuration
+// as a whole, such as a reference to a missing upstream or keys that exclude each other. Only the loader
+// finds those.
 #pragma once
 
 #include <string>
 
 namespace weir::app {
 
-// In a layout that stays the same while the schema does; ends with a line break.
+// Returns the JSON text. Equal schemas give equal texts. The text ends with a line break.
 [[nodiscard]] std::string schema_as_json();
 
-// `pattern` as the schema has it: of the whole text, or the text reads the environment, whatever that will
-// say.
+// Returns a regular expression that matches a whole text of `pattern`, or any text with an environment
+// variable, whose value is unknown here.
 [[nodiscard]] std::string whole_text(std::string_view pattern);
 
 }  // namespace weir::app

@@ -25,8 +25,8 @@ namespace weir::app {
 
 struct AdminSettings {
   std::optional<base::Endpoint> address;  // absent: no admin listener
-  std::string token;                      // empty: none asked
-  std::size_t top = 64;                   // clients that are counted of each rule, twice; 0: none
+  std::string token;                      // empty: no token is needed
+  std::size_t top = 64;                   // counters in each of a rule's two lists of clients; 0: no lists
 };
 
 struct LogSettings {
@@ -37,20 +37,20 @@ struct LogSettings {
 
 struct StateSettings {
   std::size_t max_keys = 1'000'000;
-  std::string snapshot;  // a file; empty: none
+  std::string snapshot;  // file name; empty: no snapshot
   std::optional<redis::RedisSettings> redis;
-  std::string key_secret;  // empty: random, and a warning where rules share a Redis
-  unsigned replicas = 1;   // weirs that share the Redis; what the local fallback divides by
+  std::string key_secret;  // empty: weir generates one, and warns if rules share a Redis
+  unsigned replicas = 1;   // number of weirs that share the Redis; the local fallback divides limits by it
 };
 
-// What is allowed and probably not meant.
+// Something that is allowed but probably not intended.
 struct Warning {
   std::string where;  // "weir.toml:14", or the file alone
   std::string what;
 };
 
-// Where in the configuration what weir may have to speak of begins, by what it calls it then: "weir.toml:3"
-// of `listener 127.0.0.1:80`.
+// The place in the configuration of each thing that a later message may name. Maps a name such as `listener
+// 127.0.0.1:80` to "weir.toml:3".
 using Places = std::map<std::string, std::string>;
 
 struct Settings {
@@ -69,8 +69,8 @@ struct Settings {
   Places places;
 };
 
-// What is wrong with a configuration, all of it: one line for each mistake,
-// "FILE:LINE: KEY: what was found; what was expected".
+// Reports all mistakes of a configuration, one line each: "FILE:LINE: KEY: what was found; what was
+// expected".
 class ConfigError : public std::runtime_error {
  public:
   explicit ConfigError(std::vector<std::string> mistakes);
@@ -80,15 +80,15 @@ class ConfigError : public std::runtime_error {
   std::vector<std::string> mistakes_;
 };
 
-// Reads and checks FILE and what it names (keys file, certificates' presence). Throws ConfigError with every
-// mistake found, not only the first.
+// Reads and checks `file` and the files that it names, such as the keys file and certificates. Throws
+// ConfigError with all mistakes.
 [[nodiscard]] Settings load_settings(const std::string& file);
 
-// The same for text that stands in memory; `file` is only a name for the messages and the base of relative
-// paths.
+// Does the same for a text in memory. `file` names the text in messages, and its folder is the base of
+// relative paths.
 [[nodiscard]] Settings parse_settings(std::string_view text, const std::string& file);
 
-// For `weir check`: routes in order and the rules that apply to each.
+// Returns the text of `weir check`: the routes in order, each with the rules that apply to it.
 [[nodiscard]] std::string describe(const Settings& settings);
 
 }  // namespace weir::app

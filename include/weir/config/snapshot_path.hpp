@@ -1,4 +1,4 @@
-// Where a snapshot of the table is kept ([state.memory] snapshot).
+// The file that keeps a snapshot of the key table ([state.memory] snapshot).
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@ namespace weir::app {
 // Returns the folder that holds the file; "." for a bare name.
 [[nodiscard]] std::string folder_of(const std::string& path);
 
-// Returns why no snapshot could be written at the path, in words; nullopt where nothing prevents it.
+// Returns the reason why no snapshot can be written at the path; nullopt if nothing prevents it.
 [[nodiscard]] std::optional<std::string> obstacle_to_snapshot(const std::string& path);
 
 }  // namespace weir::app

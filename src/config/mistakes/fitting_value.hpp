@@ -1,4 +1,4 @@
-// Values of a wrong type or in another spelling, and the value to write instead.
+// Suggests a value to write in place of one with a wrong type or spelling.
 #pragma once
 
 #include "config/read/toml_reader.hpp"
@@ -11,26 +11,26 @@
 
 namespace weir::app {
 
-// Returns the value as TOML writes it; empty of a table or a date.
+// Returns the value in TOML syntax. Empty for a table or a date.
 [[nodiscard]] std::string as_toml(const Node& node);
-// A text, or the digits of a whole number; empty of all else.
+// Returns a text, or the digits of a whole number. Empty for any other value.
 [[nodiscard]] std::string as_plain_text(const Node& node);
 
-// Returns the value that the key takes in place of `text`, as TOML writes it, such as "\"10/s\"" for "10 / s"
-// or "true" for "yes". Empty where nothing is known.
+// Returns the value that the key takes in place of `text`, in TOML syntax: "\"10/s\"" for "10 / s", "true"
+// for "yes". Empty if no such value is known.
 [[nodiscard]] std::string fitting_text(const KeySpec& spec, std::string_view text);
-// The same for a value that TOML could read.
+// Does the same for a value that TOML could read.
 [[nodiscard]] std::string fitting_value(const KeySpec& spec, const Node& entry);
-// Returns some value that the key takes: its default, or a usual one. Empty of a table.
+// Returns a value that the key takes: its default, or a usual one. Empty for a table.
 [[nodiscard]] std::string example_value(const KeySpec& spec);
-// What another value of that kind is called.
+// Returns a noun for a value of the kind, as in "or another duration".
 [[nodiscard]] std::string_view noun_of(Kind kind);
 
-// Returns the keys that lead to the value at `at` in a line, from the outermost inline table on.
+// Returns the keys that lead to the value at `at` in a line, starting with the outermost inline table.
 [[nodiscard]] std::vector<std::string> keys_before(std::string_view line, std::size_t at);
-// Returns the key at the end of the path; null where there is none.
+// Returns the key at the end of the path; null if there is none.
 [[nodiscard]] const KeySpec* find_key(const TableSpec& table, std::span<const std::string> path) noexcept;
-// The same of a path below a key that holds tables.
+// Does the same for a path below a key that holds tables.
 [[nodiscard]] const KeySpec* find_below(const KeySpec& key, std::span<const std::string> path) noexcept;
 
 }  // namespace weir::app

@@ -15,7 +15,7 @@ namespace weir::app {
 
 namespace {
 
-// A key of another proxy, and what is written here. "{}" stands for the value that was found.
+// A key of another proxy, and what to write instead. "{}" stands for the value that was found.
 struct Habit {
   const TableSpec* where;
   std::string_view key;
@@ -102,7 +102,7 @@ constexpr std::array kHabits{
     Habit{&schema::kRoot, "redis", "write [state] redis = { url = \"redis://…\" }"},
 };
 
-// A word where a table is expected.
+// The line to write for a key whose value is a word and should be a table.
 struct TableFor {
   std::string_view key;
   std::string_view line;
@@ -167,7 +167,8 @@ constexpr std::array kWords{
     Word{"store", "local", "memory"},
 };
 
-// `line` with the value in its gap, as the key there takes it. `find`: the key at the end of a path.
+// Returns `line` with its "{}" replaced by the value, in the form that the key there takes. `find` returns
+// the key at the end of a path.
 template <class Find>
 std::string filled(std::string_view line, const Node& entry, Find find) {
   std::string text(line);
@@ -183,13 +184,13 @@ std::string filled(std::string_view line, const Node& entry, Find find) {
   return text;
 }
 
-// Each name of a count, and of a period, that a rate is written with elsewhere.
+// Names that other proxies use for the count and for the period of a rate.
 constexpr std::array<std::string_view, 9> kCounts{
     "rate",  "average",           "requests",     "count",     "max_requests",
     "quota", "requests_per_unit", "max_requests", "max_tokens"};
 constexpr std::array<std::string_view, 9> kPeriods{
     "period", "window", "window_size", "per", "interval", "time_window", "unit", "fill_interval", "duration"};
-// Keys that say how many in the period that is their name.
+// Keys that name the period and give the count.
 constexpr std::array<std::string_view, 5> kUnits{"second", "minute", "hour", "day", "month"};
 
 template <std::size_t N>
@@ -197,7 +198,7 @@ bool is_any(const std::array<std::string_view, N>& names, std::string_view name)
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Advice for a key that says a count or a period, such as: write limit = "100/min"
+// Returns advice for a key that gives a count or a period, such as: write limit = "100/min"
 std::string limit_advice(const Table& table) {
   std::string count, period;
   for (const auto& entry : table.entries) {
@@ -215,7 +216,8 @@ std::string limit_advice(const Table& table) {
   return "write limit = " + in_quotes(limit::parse_rate(rate) ? rate : "10/s");
 }
 
-// The value of the first sibling of these names that is a text; else the other text.
+// Returns the first text in quotes among the siblings of these names. Without one, returns `otherwise` in
+// quotes.
 std::string text_of(const Table& table, std::initializer_list<std::string_view> names,
                     std::string_view otherwise) {
   for (const auto& entry : table.entries)
@@ -224,7 +226,8 @@ std::string text_of(const Table& table, std::initializer_list<std::string_view> 
   return in_quotes(otherwise);
 }
 
-// A certificate that stands in the table of a listener's TLS, where a list of them is expected.
+// Returns advice for a certificate in the table of a listener's TLS, where a list of certificates is
+// expected.
 std::string certificate_advice(const Table& table) {
   return "write certificates = [{ cert = " +
          text_of(table, {"cert", "certificate", "cert_file", "crt"}, "edge.crt") +

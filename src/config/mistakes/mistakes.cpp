@@ -7,8 +7,8 @@ namespace weir::app {
 
 namespace {
 
-// Edits (insert, delete, replace, swap of neighbours) from one word to the other: the optimal string
-// alignment distance, over three rows of its table.
+// Returns the optimal string alignment distance: the number of edits (insert, delete, replace, swap of
+// neighbours) from one word to the other. Keeps three rows of the table of distances.
 std::size_t distance(std::string_view from, std::string_view to) {
   std::vector<std::size_t> before(to.size() + 1), last(to.size() + 1), row(to.size() + 1);
   std::iota(last.begin(), last.end(), std::size_t{0});
@@ -26,7 +26,7 @@ std::size_t distance(std::string_view from, std::string_view to) {
   return last[to.size()];
 }
 
-// What a file says may be shown on a terminal: its control characters are not.
+// Replaces control characters, so that the text may be shown on a terminal.
 std::string printable(std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string result;
@@ -64,7 +64,7 @@ std::vector<std::string> Mistakes::lines() const {
 }
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> names) {
-  // A third of the letters may be wrong: further away, a guess misleads more than it helps.
+  // Accepts wrong letters up to a third of the word, at least one. A more distant guess would mislead.
   std::size_t best = std::min(std::max<std::size_t>(word.size() / 3, 1) + 1, word.size());
   std::string_view found;
   for (const auto name : names) {

@@ -11,7 +11,7 @@ namespace weir::app {
 
 namespace {
 
-// In small letters, without blanks and underscores.
+// Returns the text in small letters, without blanks and underscores.
 std::string squeezed(std::string_view text) {
   std::string plain;
   for (const char c : text)
@@ -19,7 +19,7 @@ std::string squeezed(std::string_view text) {
   return plain;
 }
 
-// As units are written here; empty of a unit that nobody has.
+// Returns weir's spelling of a unit; empty for an unknown unit.
 std::string_view unit_here(std::string_view unit) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kUnitsElsewhere{
       {{"second", "s"},

@@ -1,4 +1,4 @@
-// Durations, rates, sizes and attributes of keys as other proxies spell them.
+// Translates durations, rates, sizes and attributes of keys from the spelling of other proxies.
 #pragma once
 
 #include <optional>
@@ -7,15 +7,15 @@
 
 namespace weir::app {
 
-// Returns the duration or the rate that a text such as "5 minutes" or "10r/s" means, as it is written here:
-// "5min", "10/s". Nothing where none is meant, or it is written so already.
+// Return the duration or rate of a text such as "5 minutes" or "10r/s" in weir's spelling: "5min", "10/s".
+// Return nullopt if the text means none, or is in weir's spelling already.
 [[nodiscard]] std::optional<std::string> nearest_duration(std::string_view text);
 [[nodiscard]] std::optional<std::string> nearest_rate(std::string_view text);
-// The same of a size: "16KiB" for "16k", as nginx counts it, and "5MB" for "5mb".
+// Does the same for a size: "16KiB" for "16k" (nginx counts so), and "5MB" for "5mb".
 [[nodiscard]] std::optional<std::string> nearest_size(std::string_view text);
 
-// Returns the attribute that a part of a key means, such as "ip" for "$binary_remote_addr"; empty where
-// nothing is known.
+// Returns the attribute that a part of a key means, such as "ip" for "$binary_remote_addr". Empty if none is
+// known.
 [[nodiscard]] std::string attribute_for(std::string_view text);
 
 }  // namespace weir::app

@@ -31,7 +31,7 @@ std::string_view nth_line(std::string_view text, std::size_t number) {
   return text.substr(0, text.find('\n'));
 }
 
-// The octet at which the character of this column begins.
+// Returns the offset in bytes of the character at this column.
 std::size_t offset_of(std::string_view line, std::size_t column) {
   std::size_t at = 0;
   for (; column > 1 && at < line.size(); --column)
@@ -39,10 +39,10 @@ std::size_t offset_of(std::string_view line, std::size_t column) {
   return at;
 }
 
-// A line as far as its quotes say where strings and the comment are.
+// The parts of a line, as its quotes and comment sign show them.
 struct Scan {
-  std::size_t end = 0;                    // of what stands before the comment
-  std::optional<std::size_t> open_quote;  // that nothing on the line closes
+  std::size_t end = 0;                    // of the part before the comment
+  std::optional<std::size_t> open_quote;  // offset of a quote that nothing on the line closes
   std::size_t equals = std::string_view::npos;
 };
 
@@ -81,12 +81,12 @@ bool is_list_of_tables(std::string_view name) {
   return (spec != nullptr && spec->kind == Kind::Subtables) || name == "key";
 }
 
-// "[[rule]]", or "[server]" where there is one of it.
+// Returns "[[rule]]", or "[server]" for a table that exists once.
 std::string header_of(std::string_view name) {
   return is_list_of_tables(name) ? "[[" + std::string(name) + "]]" : "[" + std::string(name) + "]";
 }
 
-// What stands between the brackets of a header.
+// Returns the text between the brackets of a header.
 std::string_view name_in_header(std::string_view line) {
   line = trim(line);
   line.remove_prefix(std::min(line.find_first_not_of('['), line.size()));
@@ -120,7 +120,7 @@ std::string describe_open_quote(std::string_view line, std::size_t quote) {
   return "found a quote that is not closed on its line; write " + fixed;
 }
 
-// "limit = ", by which the value at `at` stands; empty in a list.
+// Returns "limit = " for a value of that key at `at`; empty in a list.
 std::string key_before(std::string_view line, std::size_t at) {
   const auto equals = line.substr(0, at).rfind('=');
   if (equals == std::string_view::npos) return {};
@@ -130,7 +130,7 @@ std::string key_before(std::string_view line, std::size_t at) {
   return std::string(trim(before.substr(start == std::string_view::npos ? 0 : start + 1))) + " = ";
 }
 
-// What people write for true and false elsewhere.
+// Returns the TOML boolean for a word that means true or false elsewhere.
 std::optional<std::string_view> as_boolean(std::string_view word) {
   constexpr std::array<std::string_view, 6> kTrue{"yes", "on", "True", "TRUE", "Yes", "On"};
   constexpr std::array<std::string_view, 6> kFalse{"no", "off", "False", "FALSE", "No", "Off"};
@@ -149,7 +149,7 @@ void add_parts(std::string_view dotted, Names& names) {
   }
 }
 
-// The names in the header above the line; none at the top of a file.
+// Returns the names in the nearest header above the line; none at the top of a file.
 Names table_of(std::string_view text, std::size_t number) {
   Names names;
   while (--number > 0) {
@@ -161,14 +161,14 @@ Names table_of(std::string_view text, std::size_t number) {
   return names;
 }
 
-// The key whose value stands at `at` of the line; null where it is none of weir's.
+// Returns the key whose value stands at `at` in the line; null if weir has no such key.
 const KeySpec* key_at(const Names& table, std::string_view line, std::size_t at) {
   auto path = table;
   for (const auto& key : keys_before(line, at)) add_parts(key, path);
   return find_key(schema::kRoot, path);
 }
 
-// A value without quotes where the key says what it takes; empty where that does not help.
+// Describes a value without quotes with the help of its key. Empty if the key does not help.
 std::string describe_bare_of(const KeySpec& spec, const std::string& key, std::string_view value) {
   if (auto fitting = fitting_text(spec, value); !fitting.empty())
     return "found " + std::string(value) + (fitting.find('"') == std::string::npos ? "" : " without quotes") +
@@ -179,7 +179,7 @@ std::string describe_bare_of(const KeySpec& spec, const std::string& key, std::s
          std::string(noun_of(spec.kind));
 }
 
-// A value without quotes: `value` is all of it. `spec`: the key that it is of; null where that is not known.
+// Describes a value without quotes. `value` is the whole value. `spec`: its key; null if unknown.
 std::string describe_bare(const std::string& key, std::string_view value, const KeySpec* spec) {
   const bool absent = value == "null" || value == "nil" || value == "none" || value == "None";
   const bool padded = value.size() > 1 && value.front() == '0' &&
@@ -196,7 +196,7 @@ std::string describe_bare(const std::string& key, std::string_view value, const 
   return "found " + std::string(value) + " without quotes; write " + key + quoted(value);
 }
 
-// The run of characters around `at` that is neither quoted nor a list, a table or a separator.
+// Returns the run of characters around `at` without quotes, brackets, braces and separators.
 std::string_view bare_around(std::string_view line, std::size_t at) {
   constexpr std::string_view kEnds = "=,[]{}\"'";
   at = std::min(at, line.size());
@@ -207,7 +207,7 @@ std::string_view bare_around(std::string_view line, std::size_t at) {
   return trim(line.substr(start, std::min(line.find_first_of(kEnds, at), line.size()) - start));
 }
 
-// "[::1]:80", which looks like a list.
+// Returns true for an address such as "[::1]:80", which looks like a list.
 bool is_bare_address(std::string_view value) {
   const auto end = value.find("]:");
   return value.starts_with('[') && end != std::string_view::npos &&
@@ -222,7 +222,7 @@ std::string describe_curly_quotes(std::string_view line) {
   return fixed == line ? "" : "found quotes that are not straight; write " + std::string(trim(fixed));
 }
 
-// A value that is quoted, and what stands behind it.
+// Describes the text that stands behind a quoted value.
 std::string describe_tail(std::string_view key, std::string_view value) {
   const auto end = value.find(value.front(), 1);
   if (end == std::string_view::npos) return {};
@@ -299,7 +299,7 @@ std::string describe_no_equals(std::string_view line, std::size_t end, const Nam
                             : fitting);
 }
 
-// A line within a list of several lines, such as an address without quotes.
+// Describes a line inside a list of several lines, such as an address without quotes.
 std::string describe_element(std::string_view line, const Scan& scanned) {
   auto value = trim(line.substr(0, scanned.end));
   if (value.starts_with('"') || value.starts_with('\''))
@@ -324,8 +324,8 @@ bool names_a_secret(std::string_view name, std::string_view value) {
                                    [&](std::string_view word) { return name.find(word) != name.npos; });
 }
 
-// Returns true if a key on the line has a value that belongs in no message: a token, a secret, a password, an
-// API key, an address with a password in it.
+// Returns true if a key on the line has a value that must not appear in messages. Such values are tokens,
+// secrets, passwords, API keys and addresses with a password.
 bool holds_a_secret(std::string_view line) {
   constexpr std::string_view kEnds = " \t{,=:";
   const auto first = trim(line).substr(0, trim(line).find_first_of(kEnds));
@@ -340,7 +340,7 @@ bool holds_a_secret(std::string_view line) {
   return false;
 }
 
-// The parser's own words, where nothing better is known.
+// Returns the parser's own words, for a line that nothing else explains.
 std::string reason_of(std::string_view reason) {
   constexpr std::string_view kStart = "Error while ";
   return "this line is not TOML" + (reason.starts_with(kStart)

@@ -1,4 +1,4 @@
-// What is wrong with a line that the TOML parser refuses, and what to write instead.
+// Explains a line that the TOML parser rejects, and says what to write instead.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace weir::app {
 
-// Where the parser stopped, and its reason.
+// The place where the parser stopped, and its reason.
 struct ParserStop {
   std::size_t line;    // counted from 1
-  std::size_t column;  // of the line's characters, counted from 1
+  std::size_t column;  // counted from 1, in characters
   std::string_view reason;
 };
 

@@ -1,4 +1,4 @@
-// The system's time zones as calendars (limit/calendar.hpp). Read once, when the configuration is.
+// Loads a time zone of the system as a calendar (limit/calendar.hpp) while the configuration is read.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -9,9 +9,9 @@
 
 namespace weir::app {
 
-// Days and months of a zone of the IANA time zone database, as "Europe/Berlin" or "UTC", until the year 2150;
-// after it clocks stay as they are. The error says that there is no such zone. Touches no global state of the
-// C library.
+// Returns the days and months of a zone of the IANA time zone database, such as "Europe/Berlin" or "UTC", up
+// to the year 2150. After 2150 the last offset from UTC stays. The error says that there is no such zone.
+// Touches no global state of the C library.
 [[nodiscard]] base::Result<std::shared_ptr<const limit::Calendar>> load_calendar(const std::string& zone);
 
 }  // namespace weir::app

@@ -8,9 +8,9 @@
 
 namespace weir::app {
 
-// The text with each reference replaced by the variable's value, once: what comes in is not looked at again.
-// ":-text" stands in where the variable is unset or empty, as in a shell. An error names the variable, never
-// a value.
+// Returns the text with each reference replaced by the variable's value. The value itself is not expanded.
+// "text" behind ":-" replaces a variable that is unset or empty, as in a shell. The error names the variable
+// and never shows a value.
 [[nodiscard]] base::Result<std::string> expand_environment(std::string_view text);
 
 }  // namespace weir::app

@@ -1,4 +1,5 @@
-// The keys file ([client] keys): which API keys there are, and whose. Pure: reads text, opens no file.
+// Reads the keys file ([client] keys), which lists API keys and their holders. Pure: reads text, opens no
+// file.
 #pragma once
 
 #include "weir/config/mistakes.hpp"
@@ -10,10 +11,10 @@
 
 namespace weir::app {
 
-// A tier that the keys file gives to somebody.
+// A tier that the keys file assigns to a key.
 struct GivenTier {
-  std::string where;  // of the first key that has it, as "keys.toml:7"
-  bool alone = true;  // of its keys the file says nothing else: no user, no org, no service
+  std::string where;  // the first key with the tier, as "keys.toml:7"
+  bool alone = true;  // no key with this tier has a user, an org or a service
 };
 
 struct KeysFile {
@@ -21,8 +22,8 @@ struct KeysFile {
   std::map<std::string, GivenTier> tiers;
 };
 
-// Returns the keys of a TOML text of [[key]] tables, those with mistakes left out. `file`: as messages name
-// it. A message about a key never shows it.
+// Returns the keys of a TOML text of [[key]] tables, without the faulty keys. `file`: the name of the file in
+// messages. A message about a key never shows the key.
 [[nodiscard]] KeysFile read_keys(std::string_view text, const std::string& file, Mistakes& mistakes);
 
 }  // namespace weir::app

@@ -20,7 +20,7 @@ std::string_view word_of(Algorithm algorithm) {
   return kWords[static_cast<std::size_t>(algorithm)];
 }
 
-// A key that some algorithms alone have.
+// A key that only some algorithms have.
 struct Special {
   std::string_view key;
   std::initializer_list<Algorithm> owners;
@@ -46,7 +46,7 @@ bool owns(const Special& special, Algorithm algorithm) {
   return std::ranges::find(special.owners, algorithm) != special.owners.end();
 }
 
-// What an algorithm has in place of a key that it lacks.
+// Returns the keys that the algorithm has in place of `key`. Empty if it has none.
 std::string instead_of(std::string_view key, Algorithm algorithm) {
   if (algorithm == Algorithm::AdaptiveConcurrency) return "min and max";
   if (key == "burst") return algorithm == Algorithm::LeakyBucket ? "queue" : "limit alone";
@@ -69,12 +69,12 @@ void refuse_strangers(const TableReader& table, Algorithm algorithm) {
   }
 }
 
-// What a limiter is made of. `room` is the burst or the queue.
+// The numbers of a limiter. `room` is the burst or the queue.
 struct Numbers {
   limit::Rate rate;
   std::uint64_t room = 1;
   base::Duration max_wait = base::kForever;
-  std::uint64_t least = 1, most = 1;  // of what is in flight
+  std::uint64_t least = 1, most = 1;  // requests in flight
 };
 
 template <class Made>
@@ -122,7 +122,7 @@ std::uint64_t read_room(const TableReader& table, Algorithm algorithm, const lim
   return static_cast<std::uint64_t>(std::max<std::int64_t>(room, least));
 }
 
-// "100/day" where windows are days of a calendar, "100/month" where they are months: what stands before it.
+// Returns the rate "100/day" if windows are days of a calendar, or "100/month" if windows are months.
 std::optional<limit::Rate> read_calendar_rate(const TableReader& table, Align align) {
   const auto* node = table.node("limit");
   if (node == nullptr || node->text() == nullptr) return table.rate("limit");
@@ -167,9 +167,9 @@ std::optional<Numbers> read_numbers(const TableReader& table, const Method& meth
   return numbers;
 }
 
-// The share of one among `replicas`. Of a rate the period is multiplied, not the count divided: no rounding,
-// so that the shares add up to the limit exactly. What can be spent at once, by a bucket, a queue, a window
-// or a log, or be under way, is rounded down, but not to none.
+// Returns the share of one weir among `replicas`. A rate's period is multiplied instead of dividing its
+// count. That avoids rounding, so the shares add up to the limit. The burst of a bucket, the length of a
+// queue, and the counts of the other algorithms are rounded down, but not to zero.
 Numbers share(const Numbers& whole, Algorithm algorithm, unsigned replicas) {
   const auto part_of = [&](std::uint64_t quota, std::uint64_t least) {
     return std::max(std::min(quota, least), quota / replicas);
@@ -185,7 +185,7 @@ Numbers share(const Numbers& whole, Algorithm algorithm, unsigned replicas) {
   return part;
 }
 
-// "10%": how much more of the quota; 0 after a mistake.
+// Returns the number of "10%"; 0 after a mistake.
 std::uint64_t read_percent(const TableReader& table, std::string_view key) {
   const auto text = table.text(key);
   std::uint64_t percent = 0;
@@ -197,8 +197,8 @@ std::uint64_t read_percent(const TableReader& table, std::string_view key) {
   return 0;
 }
 
-// What the numbers are with a margin: the quota is so much greater. A bucket's rate stays; where the quota is
-// the count of a period, or of what is in flight, that grows.
+// Returns the numbers with the quota raised by `percent`. A bucket keeps its rate and gets a larger burst. If
+// the quota is a count for a period, or a number of concurrent requests, that count is raised.
 Numbers widened(const Numbers& numbers, Algorithm algorithm, std::uint64_t percent) {
   Numbers wide = numbers;
   const auto more = [&](std::uint64_t quota) { return quota * percent / 100; };

@@ -28,7 +28,7 @@ ConfigError::ConfigError(std::vector<std::string> mistakes)
 Settings parse_settings(std::string_view text, const std::string& file) {
   Mistakes mistakes;
   const auto document = read_toml(text, file, mistakes);
-  // Where the syntax is wrong, whatever else is missing is missing because of that.
+  // After a syntax error every key is missing, so further messages would only mislead.
   if (!mistakes.empty() && document.table()->entries.empty()) throw ConfigError(mistakes.lines());
   const TableReader root(&document, 1, "", schema::kRoot, {&file, &mistakes});
   Reading reading{.file = file, .folder = std::filesystem::path(file).parent_path(), .tiers = {}};
@@ -68,7 +68,7 @@ Settings load_settings(const std::string& file) {
 base::Result<std::string> read_file(const std::string& path) {
   std::error_code error;
   const auto reason = [](int number) { return base::Error{std::generic_category().message(number)}; };
-  if (std::filesystem::is_directory(path, error)) return reason(EISDIR);  // opens, and throws when read
+  if (std::filesystem::is_directory(path, error)) return reason(EISDIR);  // it opens, but reading throws
   errno = 0;
   std::ifstream stream(path, std::ios::binary);
   if (!stream) return reason(errno != 0 ? errno : EIO);
@@ -96,7 +96,7 @@ std::string readable_file(const TableReader& table, std::string_view key, const 
 
 std::string resolve(const Reading& reading, const std::string& path) {
   auto resolved =
-      (reading.folder / path).lexically_normal().string();  // an absolute path takes the folder's place
+      (reading.folder / path).lexically_normal().string();  // an absolute path replaces the folder
   reading.files.push_back(resolved);
   return resolved;
 }

@@ -1,4 +1,4 @@
-// [[alert]].
+// Reads [[alert]].
 #include "config/read/settings_sections.hpp"
 
 #include "weir/net/tls_client.hpp"
@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::size_t kMostAlerts = 100;
 constexpr std::size_t kLongestTarget = 2048;
-constexpr base::Duration kShortestPeriod{1'000'000};  // that is looked at once a second
+constexpr base::Duration kShortestPeriod{1'000'000};  // because surges are checked once a second
 constexpr base::Duration kLongestTimeout{60'000'000};
 
-// Anything that may stand in a request's first line, or behind a field's name.
+// Return true if the text may appear in a request line, or as the value of a header field.
 bool is_visible(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
 }
@@ -23,7 +23,8 @@ bool is_field_value(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
 }
 
-// "https://host[:port][/path][?query]"; nullopt: it is none. Nobody in it: that would stand in the log.
+// Parses "https://host[:port][/path][?query]"; nullopt if the text is no such address. Rejects a user or
+// password in it, because the log would show it.
 std::optional<admin::Webhook> parse_webhook(std::string_view text) {
   constexpr std::pair<std::string_view, const char*> kSchemes[] = {{"https://", ":443"}, {"http://", ":80"}};
   for (const auto& [scheme, port] : kSchemes) {
@@ -48,7 +49,7 @@ std::optional<admin::Webhook> parse_webhook(std::string_view text) {
   return std::nullopt;
 }
 
-// What stands between "://" and the path.
+// Returns the text between "://" and the path.
 std::string_view authority_of(std::string_view url) {
   const auto start = url.find("://");
   if (start == std::string_view::npos) return {};
@@ -76,7 +77,7 @@ void read_webhook(const TableReader& table, const Reading& reading, admin::Webho
     table.mistake("ca", made.error().message);
 }
 
-// What is watched, by whichever of the three keys stands there, and its threshold.
+// Reads the subject (the key `rule`, `upstream` or `store`) and its threshold.
 void read_subject(const TableReader& table, const Settings& settings, admin::AlertSettings& alert) {
   const int subjects = table.has("rule") + table.has("upstream") + table.has("store");
   if (subjects != 1) {

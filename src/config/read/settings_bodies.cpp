@@ -1,4 +1,4 @@
-// What rules read from bodies: the words of a match, the cost under a JSON pointer, and how much of them.
+// Reads what rules take from bodies: the words of a match, the cost under a JSON pointer, and the size bound.
 #include "config/read/settings_sections.hpp"
 
 #include "weir/policy/body.hpp"
@@ -9,7 +9,7 @@ namespace weir::app {
 
 namespace {
 
-// Such bodies are held in memory, one for each request that waits for the rest of its own.
+// Bodies that rules read are held in memory, one for each request whose body is not complete yet.
 constexpr std::uint64_t kMostRead = 16U << 20;
 constexpr std::size_t kLongestPointer = 128;
 
@@ -21,7 +21,7 @@ std::uint64_t read_max_body(const TableReader& table) {
   return kMostRead;
 }
 
-// RFC 6901 §3, without what would have to be escaped where the pointer is told to clients.
+// Returns true for a JSON pointer (RFC 6901 §3) without characters that a header would have to escape.
 bool is_pointer(std::string_view text) {
   if (!text.starts_with('/') || text.size() > kLongestPointer) return false;
   for (std::size_t i = 0; i < text.size(); ++i) {

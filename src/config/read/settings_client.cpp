@@ -1,4 +1,4 @@
-// [client].
+// Reads [client].
 #include "config/read/settings_sections.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr SourceWord kNamedSources[] = {{"header", Source::Kind::Header},
                                         {"cookie", Source::Kind::Cookie},
                                         {"claim", Source::Kind::Claim}};
 
-// A table that names exactly one place in a request.
+// Reads a table that names exactly one place in a request.
 Source read_source(const TableReader& client, std::string_view key, const TableSpec& spec) {
   const auto table = client.table(key, spec);
   Source source;
@@ -50,7 +50,7 @@ std::vector<base::Cidr> read_trusted(const TableReader& table) {
   std::vector<base::Cidr> blocks;
   const auto texts = table.texts("trusted_proxies");
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    // The peer of a unix socket has no address: the unspecified one, which no other peer can have.
+    // A peer on a unix socket has no address. It counts as "::", which no other peer can have.
     if (const auto block = base::Cidr::parse(texts[i] == "unix:" ? "::" : texts[i]))
       blocks.push_back(*block);
     else
@@ -59,14 +59,14 @@ std::vector<base::Cidr> read_trusted(const TableReader& table) {
   return blocks;
 }
 
-// "X-Auth-User", or "X-Auth-*" for all names that begin so.
+// Returns true for a field name such as "X-Auth-User", or "X-Auth-*" for all names with that prefix.
 bool is_field_pattern(std::string_view text) noexcept {
   if (text.ends_with('*')) text.remove_suffix(1);
   return text.find('*') == std::string_view::npos && is_token(text);
 }
 
-// The usual fields, those that say who the client is, and those that the file adds; an empty list in the file
-// withholds nothing.
+// Returns the usual fields, the fields that identify clients, and the fields of the file. An empty list in
+// the file protects no field.
 http::FieldNames read_trusted_fields(const TableReader& table, const policy::ClientSettings& client) {
   const auto texts = table.texts("trusted_fields");
   if (table.has("trusted_fields") && texts.empty()) return {};
@@ -111,11 +111,11 @@ void read_tokens(const TableReader& table, const Reading& reading, policy::Clien
                                  .audience = table.text("audience"),
                                  .leeway = table.duration("leeway"),
                                  .require_exp = table.boolean("require_exp")};
-  for (const char* key : {"issuer", "audience"})  // empty, it would turn the check off
+  for (const char* key : {"issuer", "audience"})  // an empty text would turn the check off
     if (table.has(key) && table.text(key).empty())
       table.mistake(key,
                     std::string("found nothing; expected what tokens say, or no ") + key + " to accept any");
-  if (!table.has("algorithm")) return;  // noted as missing already
+  if (!table.has("algorithm")) return;  // reported as missing already
   const bool shared = settings.algorithm.starts_with("HS");
   settings.key = read_token_key(table, reading, shared);
   if (settings.key.empty()) {
@@ -159,7 +159,7 @@ policy::ClientSettings read_client(const TableReader& table, Reading& reading) {
   return client;
 }
 
-// A file that cannot be read is a mistake of [client] keys, which names it.
+// Reads the keys file. A file that cannot be read is a mistake of [client] keys, the key that names it.
 policy::KeyRing read_key_ring(const TableReader& client, const std::string& file, Reading& reading) {
   const auto text = read_file(file);
   if (!text) {

@@ -1,4 +1,4 @@
-// `lease` of a [[rule]]: what a weir may take from Redis in advance.
+// Reads `lease` of a [[rule]]: how many units a weir may take from Redis in advance.
 #include "config/read/settings_sections.hpp"
 
 #include "weir/redis/unit_leases.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kMostPercent = 25;
 
-// Why units of the rule cannot be spent later than they were debited; empty where they can.
+// Returns the reason why the rule's units cannot be used later than they were charged. Empty if they can.
 std::string obstacle_to_lease(const policy::Rule& rule) {
   if (rule.store != policy::Store::Redis)
     return "found in a rule whose state is here, where nothing is a trip away; expected store = \"redis\"";
@@ -68,7 +68,7 @@ void read_lease(const TableReader& table, bool numbers_are_sound, policy::Rule& 
   if (units == nullptr && text == nullptr)
     return table.mistake("lease", "found " + std::string(type_name(*node)) + expected);
   if (const auto why = obstacle_to_lease(rule); !why.empty()) return table.mistake("lease", why);
-  if (!numbers_are_sound) return;  // the limiter is some limiter, and says nothing of what would do
+  if (!numbers_are_sound) return;  // the limiter has arbitrary numbers
   const auto found = "found " + (units != nullptr ? std::to_string(*units) : in_quotes(*text));
   const auto lease = units != nullptr ? lease_of(*units, most) : lease_of(*text);
   if (!lease) return table.mistake("lease", found + expected);

@@ -1,4 +1,4 @@
-// match = { … } of routes, rules and overrides.
+// Reads match = { … } of routes, rules and overrides.
 #include "config/read/settings_sections.hpp"
 
 #include "weir/base/host.hpp"
@@ -32,7 +32,7 @@ void read_path(const TableReader& table, policy::Match& match) {
   match.path = std::move(*path);
 }
 
-// A request's method in small letters is refused (400).
+// A method in small letters is a mistake, because weir rejects requests with one (400).
 void read_methods(const TableReader& table, policy::Match& match) {
   match.methods = table.texts("methods");
   if (table.has("methods") && match.methods.empty())
@@ -52,7 +52,7 @@ void read_methods(const TableReader& table, policy::Match& match) {
   }
 }
 
-// Requests' hosts are compared in lower case, without port and trailing dot.
+// Hosts of requests are compared in lower case, without port and trailing dot.
 void read_host(const TableReader& table, policy::Match& match) {
   if (!table.has("host")) return;
   auto host = table.text("host");
@@ -115,7 +115,7 @@ void read_addresses(const TableReader& table, policy::Match& match) {
   }
 }
 
-// ISO 3166-1 alpha-2, as databases of countries have them.
+// Returns true for a code of ISO 3166-1 alpha-2, as country databases have it.
 bool is_country(std::string_view text) {
   const auto letter = [](char c) { return c >= 'A' && c <= 'Z'; };
   return text.size() == 2 && letter(text[0]) && letter(text[1]);

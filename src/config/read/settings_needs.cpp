@@ -1,4 +1,4 @@
-// What requests have to be asked for at all: what nobody looks at is not looked up.
+// Says which facts about requests the configuration needs. weir looks up no others.
 #include "config/read/settings_sections.hpp"
 
 #include <algorithm>

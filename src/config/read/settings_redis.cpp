@@ -1,4 +1,4 @@
-// [state.redis].
+// Reads [state.redis].
 #include "config/read/settings_sections.hpp"
 
 #include "weir/base/units.hpp"
@@ -7,12 +7,12 @@ namespace weir::app {
 
 namespace {
 
-// Who thinks that an address takes a password, as a URL does, is told so without repeating it.
+// For an address with a password in it, as in a URL. The message does not repeat the address.
 constexpr const char* kOnlyHostAndPort =
     "found an address with more than host and port; expected \"host:port\", and the password in url or "
     "password";
 
-// A list of "host:port", at least one.
+// Reads a list of at least one "host:port".
 std::vector<base::Endpoint> read_addresses(const TableReader& table, const char* key) {
   std::vector<base::Endpoint> addresses;
   if (!table.has(key))
@@ -49,7 +49,7 @@ std::string file_in(const TableReader& table, std::string_view key, const Readin
   return table.has(key) ? resolve(reading, table.text(key)) : std::string();
 }
 
-// What only OpenSSL can say of the files, said before anything serves.
+// Reads the TLS settings, and lets OpenSSL check the files before weir serves.
 void read_tls(const TableReader& table, const Reading& reading, redis::RedisSettings& redis) {
   for (const char* key : {"tls", "sentinel_tls"})
     if (table.has(key) && !redis.tls)
@@ -95,7 +95,7 @@ void read_topology(const TableReader& table, redis::RedisSettings& redis) {
 
 }  // namespace
 
-// `username` and `password` take what a URL takes only percent-encoded.
+// `username` and `password` take the characters that a URL would have to percent-encode.
 void read_user(const TableReader& table, redis::RedisSettings& redis) {
   const auto user = table.text("username");
   const auto password = table.text("password");
@@ -109,7 +109,7 @@ void read_user(const TableReader& table, redis::RedisSettings& redis) {
 }
 
 redis::RedisSettings read_redis(const TableReader& table, const Reading& reading) {
-  if (!table.has("url")) return redis::RedisSettings{};  // noted as missing already
+  if (!table.has("url")) return redis::RedisSettings{};  // reported as missing already
   const auto url = table.text("url");
   auto parsed = redis::parse_redis_url(url);
   if (!parsed) {

@@ -1,4 +1,4 @@
-// [[route]].
+// Reads [[route]].
 #include "config/read/settings_sections.hpp"
 
 #include "weir/http/upgrade.hpp"
@@ -10,7 +10,7 @@ namespace weir::app {
 
 namespace {
 
-// RFC 9110 §15.3.5, §15.3.6, §15.4.5.
+// See RFC 9110 §15.3.5, §15.3.6, §15.4.5.
 bool has_no_content(unsigned status) noexcept {
   return status == 204 || status == 205 || status == 304;
 }
@@ -31,7 +31,7 @@ policy::CannedResponse read_respond(const TableReader& table) {
   return answer;
 }
 
-// 0 where it is absent.
+// Returns 0 if the key is absent.
 std::uint64_t positive_size(const TableReader& table, std::string_view key) {
   const auto size = table.size(key);
   if (size && *size == 0) table.mistake(key, "found 0; expected a size above zero, or no such key");
@@ -54,7 +54,8 @@ std::size_t find_upstream(const TableReader& table,
   return 0;
 }
 
-// The label of a route that has no name: where it leads by its path, told apart from those before it.
+// Returns a label for a route without a name: its host and path, with a number if an earlier route has the
+// same.
 std::string label_of(const policy::Route& route, const TableReader& match,
                      const std::set<std::string>& taken) {
   std::string label = route.match.host.value_or("");
@@ -74,7 +75,8 @@ void name_route(const TableReader& table, const TableReader& match, std::set<std
     table.mistake("name", "found " + in_quotes(route.name) + " a second time; expected a name of its own");
 }
 
-// In small letters: protocols have no case (RFC 9110 §7.8), and what else asks for one compares exactly.
+// Stores names in small letters, because protocol names ignore case (RFC 9110 §7.8). Other code compares
+// exactly.
 std::vector<std::string> read_upgrades(const TableReader& table) {
   auto protocols = table.texts("upgrade");
   for (std::size_t i = 0; i < protocols.size(); ++i)

@@ -1,4 +1,4 @@
-// [[rule]] and [state].
+// Reads [[rule]] and [state].
 #include "config/mistakes/other_spellings.hpp"
 #include "config/read/limiter_reader.hpp"
 #include "config/read/settings_sections.hpp"
@@ -16,7 +16,7 @@ namespace weir::app {
 
 namespace {
 
-// What the configuration lacks for an attribute; empty: nothing.
+// Returns what the configuration lacks for the attribute; empty if it lacks nothing.
 std::string lacking_for(const policy::AttributeRef& attribute, const Reading& reading) {
   switch (attribute.kind) {
     case policy::Attribute::CertSubject:
@@ -73,7 +73,7 @@ void read_cost(const TableReader& table, policy::Rule& rule) {
   rule.cost = static_cast<limit::Cost>(*cost);
 }
 
-// What reading the numbers of a rule, a tier or an override takes to know.
+// Settings that the numbers of a rule, a tier and an override depend on.
 struct Terms {
   const Method& method;
   unsigned replicas;
@@ -81,7 +81,7 @@ struct Terms {
 
 double read_load(const TableReader& table, std::string_view key) {
   const auto* node = table.node(key);
-  if (node == nullptr) return 0;  // noted as missing already
+  if (node == nullptr) return 0;  // reported as missing already
   const auto* fraction = std::get_if<Fraction>(&node->value);
   const auto* whole = std::get_if<std::int64_t>(&node->value);
   const double load = fraction != nullptr ? fraction->value
@@ -94,8 +94,8 @@ double read_load(const TableReader& table, std::string_view key) {
   return 0;
 }
 
-// An elastic limit that has less of anything than the rule would refuse, while there is room, what the rule
-// itself admits.
+// Rejects an elastic limit that is lower than the rule's own in any number. At low load, a lower limit would
+// refuse requests that the rule itself admits.
 void refuse_less(const TableReader& table, const limit::Limiter& own, const limit::Limiter& elastic) {
   const auto mistake = [&](std::string_view key, const std::string& raised) {
     table.mistake(key, "found less than what it is to raise, " + raised + "; expected that or more");
@@ -113,7 +113,7 @@ void refuse_less(const TableReader& table, const limit::Limiter& own, const limi
                             : base::to_string(limit::longest_wait(own)));
 }
 
-// `base`: what is there without it.
+// `base`: the limit that the elastic one raises.
 policy::Elastic read_elastic(const TableReader& table, const Terms& terms, const Limiters& base) {
   auto limiters = read_limiters(table, terms.method, terms.replicas, base.room);
   const auto& own = base.rate;
@@ -133,7 +133,7 @@ policy::Elastic read_elastic(const TableReader& table, const Terms& terms, const
   return {std::move(limiters.limiter), std::move(limiters.local_share), read_load(table, "while_load_below")};
 }
 
-// `Numbers`: a rule or a variant of one.
+// `Numbers`: a rule or a variant of a rule.
 template <class Numbers>
 void read_numbers(const TableReader& table, const Terms& terms, Numbers& numbers) {
   auto limiters = read_limiters(table, terms.method, terms.replicas);
@@ -146,13 +146,13 @@ void read_numbers(const TableReader& table, const Terms& terms, Numbers& numbers
   numbers.elastic = read_elastic(table.table("elastic", schema::kElastic), terms, limiters);
 }
 
-enum class Over : std::uint8_t { Delay, Close };  // as messages_over has them
+enum class Over : std::uint8_t { Delay, Close };  // in the order of messages_over
 
 limit::Limiter any_limiter() {
   return *limit::TokenBucket::make({}, 1);
 }
 
-// A tier has one priority, wherever it is given.
+// Reads the priority of a tier. All rules must give a tier the same priority.
 void read_tier_priority(const TableReader& tier, const std::string& name,
                         policy::TierPriorities& priorities) {
   if (!tier.has("priority")) return;
@@ -224,7 +224,7 @@ void read_overrides(const TableReader& table, const Reading& reading, const Term
   }
 }
 
-// A rule has no default constructor, because no limiter goes without numbers.
+// A rule has no default constructor, because a limiter needs numbers.
 policy::Rule blank_rule() {
   return {.name = {},
           .match = {},
@@ -363,7 +363,7 @@ policy::KeyPattern read_key(const TableReader& table, std::string_view key, cons
 std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings, Reading& reading) {
   std::vector<policy::Rule> rules;
   std::set<std::string> taken;
-  std::size_t lines = 0;  // of the bill of a request that meets all of them
+  std::size_t lines = 0;  // entries in the bill of a request that matches all rules
   for (const auto& table : root.tables("rule", schema::kRule)) {
     auto rule = read_rule(table, settings, reading, taken);
     rule.index = rule.cells = static_cast<limit::RuleIndex>(rules.size());

@@ -1,5 +1,5 @@
-// The sections of a configuration, each read by one function. Mistakes go to the reader's list; what comes
-// back is meaningful only when that list stays empty.
+// The sections of a configuration, each read by one function. The functions report mistakes to the reader's
+// list. Their results are meaningful only if that list stays empty.
 #pragma once
 
 #include "config/read/keys_file.hpp"
@@ -20,28 +20,28 @@
 
 namespace weir::app {
 
-// An address that the configuration takes to listen on.
+// An address on which the configuration listens.
 struct Taken {
   base::Endpoint address;
   int line;
 };
 
-// What sections tell each other beside the settings themselves.
+// Facts that sections share in addition to the settings themselves.
 struct Reading {
-  std::string file;                             // as messages name it
-  std::filesystem::path folder;                 // relative paths start here
-  std::map<std::string, GivenTier> tiers;       // that the keys file gives to somebody
-  policy::Store store = policy::Store::Memory;  // of rules that say nothing
+  std::string file;                             // the name of the file in messages
+  std::filesystem::path folder;                 // base of relative paths
+  std::map<std::string, GivenTier> tiers;       // tiers of the keys file
+  policy::Store store = policy::Store::Memory;  // the default for rules without `store`
   bool store_is_said = false;                   // [state] has store
-  bool certificates = false;                    // a listener has client_ca, rightly or not
-  bool tokens = false;                          // [client] has jwt, rightly or not
-  bool countries = false;                       // [client] has geo, likewise
-  policy::TierPriorities tier_priorities{};     // that rules give to their tiers
-  std::vector<Taken> taken{};                   // by the listeners read so far
-  // Where each stands that messages speak of later, by what they call it: `rule "login"`, `[client]`.
+  bool certificates = false;                    // a listener has client_ca, valid or not
+  bool tokens = false;                          // [client] has jwt, valid or not
+  bool countries = false;                       // [client] has geo, valid or not
+  policy::TierPriorities tier_priorities{};     // priorities of tiers, from the rules
+  std::vector<Taken> taken{};                   // addresses of the listeners read so far
+  // The line of each thing that a later message may name, such as `rule "login"` or `[client]`.
   mutable std::map<std::string, int> lines{};
   mutable std::vector<std::string>
-      files{};  // named so far, and the configuration's own: resolve() notes them
+      files{};  // the configuration's own file, and those that resolve() returned
 };
 
 [[nodiscard]] proxy::ServerSettings read_server(const TableReader& table);
@@ -62,57 +62,60 @@ struct Reading {
 [[nodiscard]] std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Settings& settings,
                                                             const Reading& reading);
 
-// `charge`, and a `cost` that is a table with response_header, response_json or reserve: what answers settle.
+// Read `charge`, and a `cost` that is a table with response_header, response_json or reserve.
 void read_charge(const TableReader& rule, policy::Rule& into);
 [[nodiscard]] bool is_settled_cost(const TableReader& cost);
 void read_settled_cost(const TableReader& cost, policy::Rule& into);
-// Notes what cannot be settled: what queues, what holds, what is in Redis.
+// Reports a mistake if the algorithm cannot correct a charge after the response, as leaky_bucket and
+// concurrency cannot.
 void check_settlement(const TableReader& rule, const policy::Rule& read);
-// `lease`. REQUIRES that everything else of the rule has been read. `numbers_are_sound`: without a mistake.
+// Reads `lease`. Must be called after everything else of the rule. `numbers_are_sound`: the rule's numbers
+// have no mistake.
 void read_lease(const TableReader& rule, bool numbers_are_sound, policy::Rule& into);
 
-// A list of attributes, under any name.
+// Reads a list of attributes from the key of this name.
 [[nodiscard]] policy::KeyPattern read_key(const TableReader& table, std::string_view key,
                                           const Reading& reading);
 [[nodiscard]] policy::Match read_match(const TableReader& table, const Reading& reading);
-// `body_contains` and `max_body` of a match.
+// Reads `body_contains` and `max_body` of a match.
 void read_body_words(const TableReader& table, policy::Match& match);
-// `json` and `max_body` of a cost.
+// Reads `json` and `max_body` of a cost.
 void read_json_cost(const TableReader& table, policy::Rule& rule);
-// To how many bytes anything in the rule reads a body; 0: nothing does.
+// Returns the largest number of body bytes that the rule reads; 0: the rule reads no body.
 [[nodiscard]] std::uint64_t most_body(const policy::Rule& rule);
-// The holders of the keys in a file of their own.
+// Reads the keys file.
 [[nodiscard]] policy::KeyRing read_key_ring(const TableReader& client, const std::string& file,
                                             Reading& reading);
 
-// What is allowed and probably not meant.
+// Returns a warning for each setting that is allowed but probably not intended.
 [[nodiscard]] std::vector<Warning> find_doubts(const Settings& settings, const Reading& reading);
 
-// The path as written, from the folder of the configuration where it is relative.
+// Returns the path; a relative path is appended to the folder of the configuration.
 [[nodiscard]] std::string resolve(const Reading& reading, const std::string& path);
 
-// What the file holds, or the system's reason why it cannot be read.
+// Returns the content of the file. The error is the system's reason.
 [[nodiscard]] base::Result<std::string> read_file(const std::string& path);
 [[nodiscard]] bool holds_something(const std::string& file);
-// The path of a file that the key names, which has to be there and hold something; empty without the key.
-// `kind`: what it is expected to be, as "PEM".
+// Returns the path of the file that the key names. Reports a mistake if the file is missing or empty. Returns
+// an empty text without the key. `kind`: the expected content, such as "PEM".
 [[nodiscard]] std::string readable_file(const TableReader& table, std::string_view key,
                                         const Reading& reading, std::string_view kind = "PEM");
 
-// A name that may stand in a header, a log line and a label: 1 to 128 printable ASCII characters but " and \.
+// Returns true if the name may appear in a header, a log line and a label: 1 to 128 printable ASCII
+// characters without " and \.
 [[nodiscard]] bool is_plain_name(std::string_view name) noexcept;
-// A token of RFC 9110 §5.6.2: field names and methods.
+// Returns true if the text is a token of RFC 9110 §5.6.2, as field names and methods are.
 [[nodiscard]] bool is_token(std::string_view text) noexcept;
 
-// Returns what is wrong with the port of "host:port", such as "the port 99999 is above 65535; ". Empty where
-// the port is good or absent.
+// Returns what is wrong with the port of "host:port", such as "the port 99999 is above 65535; ". Empty if the
+// port is good or absent.
 [[nodiscard]] std::string about_port(std::string_view authority);
 
-// What is wrong with what base::Cidr::parse() refused, and what to write. `alternative`: what else would do
-// there.
+// Returns what is wrong with a text that base::Cidr::parse() rejected, and what to write. `alternative`:
+// another value that the key accepts.
 [[nodiscard]] std::string fault_of_block(std::string_view text, std::string_view alternative = {});
 
-// Whether a route or rule with it meets every request.
+// Returns true if the match accepts every request.
 [[nodiscard]] bool is_everything(const policy::Match& match);
 
 }  // namespace weir::app

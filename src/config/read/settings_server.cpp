@@ -1,4 +1,4 @@
-// [server], [[listener]], [admin] and [log].
+// Reads [server], [[listener]], [admin] and [log].
 #include "config/read/settings_sections.hpp"
 
 #include "weir/base/ip_address.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kLeastHead = 1 << 10;
 constexpr std::uint64_t kMostHead = 1 << 20;
-constexpr std::size_t kShortestToken = 16;  // of an admin listener that other machines can reach
+constexpr std::size_t kShortestToken = 16;  // for an admin listener that other machines can reach
 
 void read_header_families(const TableReader& table, proxy::ServerSettings& server) {
   constexpr std::string_view kFamilies[] = {"x", "ietf"};
@@ -46,7 +46,7 @@ void read_sizes(const TableReader& table, proxy::ServerSettings& server) {
   server.max_body = body.value_or(0);
 }
 
-// What only OpenSSL can say, said before anything serves.
+// Lets OpenSSL check the files before weir serves.
 void check_pair(const TableReader& table, const net::CertificateFiles& files) {
   if (!holds_something(files.cert)) return;
   if (const auto fault = net::fault_of_certificate(files.cert)) return table.mistake("cert", fault->message);
@@ -97,12 +97,13 @@ bool is_loopback(const base::Endpoint& address) {
   return ip && (v4->contains(*ip) || v6->contains(*ip));
 }
 
-// Whether a socket of the one takes connections to the other as well: [::] those of IPv4 too.
+// Returns true if a socket at `one` also receives connections to `other`. [::] receives those to IPv4 as
+// well.
 bool covers(const base::IpAddress& one, const base::IpAddress& other) {
   return one == other || one == base::IpAddress{} || (one == base::IpAddress::v4(0) && other.is_v4());
 }
 
-// Whether the second could not be bound beside the first. Names are not looked up.
+// Returns true if the two addresses cannot be bound side by side. Does not look names up.
 bool collide(const base::Endpoint& one, const base::Endpoint& other) {
   if (one.is_unix() || other.is_unix()) return one == other;
   if (one.port == 0 || one.port != other.port) return false;
@@ -112,7 +113,7 @@ bool collide(const base::Endpoint& one, const base::Endpoint& other) {
   return covers(*a, *b) || covers(*b, *a);
 }
 
-// Takes what the table has as `address`, which no listener read before may have.
+// Claims the table's address. Reports a mistake if an earlier listener has it.
 void take_address(const TableReader& table, const base::Endpoint& address, Reading& reading) {
   for (const auto& [other, line] : reading.taken)
     if (collide(address, other))
@@ -178,7 +179,7 @@ AdminSettings read_admin(const TableReader& root, Reading& reading) {
     reading.lines["[admin]"] = table.node("address")->line;
   }
   admin.token = table.text("token");
-  // RFC 6750 §2.1 allows less still; this is what a header can carry and no client cuts.
+  // RFC 6750 §2.1 allows fewer characters. These are the characters that a header can carry.
   if (std::any_of(admin.token.begin(), admin.token.end(), [](char c) { return c <= ' ' || c > '~'; }))
     table.mistake(
         "token",
@@ -186,7 +187,7 @@ AdminSettings read_admin(const TableReader& root, Reading& reading) {
         "Authorization field can bring them");
   admin.top = static_cast<std::size_t>(table.whole("top"));
   if (!admin.address || is_loopback(*admin.address)) return admin;
-  // The length alone is told: a token belongs in no message.
+  // The message tells only the length, because a token must not appear in messages.
   if (!admin.token.empty() && admin.token.size() < kShortestToken)
     table.mistake("token", "found " + std::to_string(admin.token.size()) + " characters, and " +
                                admin.address->to_string() +
@@ -203,7 +204,7 @@ AdminSettings read_admin(const TableReader& root, Reading& reading) {
 
 namespace {
 
-// Single fields by name, or a set of them.
+// Reads single fields by name, or the set "usual".
 observe::LogFields read_log_fields(const TableReader& table) {
   observe::LogFields fields;
   std::vector<std::string_view> words{"usual"};
@@ -226,7 +227,7 @@ observe::LogFields read_log_fields(const TableReader& table) {
   return fields;
 }
 
-// What the words would be the names of files for that mean something else everywhere; empty: nothing of it.
+// Rejects a file name that is a word with a special meaning elsewhere. Empty if the name is good.
 std::string fault_of_log_name(const std::string& name) {
   auto word = name;
   for (auto& c : word)

@@ -1,4 +1,4 @@
-// [[upstream]].
+// Reads [[upstream]].
 #include "config/read/settings_sections.hpp"
 
 #include "weir/base/host.hpp"
@@ -14,7 +14,7 @@ namespace weir::app {
 
 namespace {
 
-// A name or an address, as certificates have them.
+// Returns true for a name or an address, as certificates have them.
 bool is_host_name(std::string_view text) {
   const auto fits = [](char c) {
     const char l = static_cast<char>(c | 0x20);
@@ -35,7 +35,7 @@ std::string about_numbers(std::string_view address) {
              : "";
 }
 
-// What parse_endpoint() takes, or a URL of a server: without a port its scheme's.
+// Parses what parse_endpoint() accepts, or a server's URL. A URL without a port has the port of its scheme.
 base::Result<ServerAddress> parse_server_address(std::string_view text) {
   constexpr std::pair<std::string_view, const char*> kSchemes[] = {{"https://", ":443"}, {"http://", ":80"}};
   for (const auto& [scheme, port] : kSchemes) {
@@ -59,7 +59,7 @@ base::Result<ServerAddress> parse_server_address(std::string_view text) {
   return ServerAddress{std::move(*endpoint), false};
 }
 
-// Into the settings of a server. What is wrong, or nothing.
+// Reads the address into `server`. Returns what is wrong; empty if nothing is.
 std::string read_address(std::string_view text, upstream::ServerSettings& server) {
   auto address = parse_server_address(text);
   if (!address) return address.error().message;
@@ -179,7 +179,7 @@ std::optional<upstream::HealthCheck> read_health(const TableReader& upstream) {
   return check;
 }
 
-// "20%", and "0%" for none.
+// Returns the number of "20%" or "0%".
 unsigned read_budget(const TableReader& table) {
   const auto text = table.text("budget");
   unsigned percent = 0;
@@ -212,7 +212,7 @@ upstream::Retry read_retry(const TableReader& upstream) {
   return retry;
 }
 
-// Name servers are others', and asked by every weir.
+// Has a least interval, because every weir asks the name servers, which belong to others.
 base::Duration read_resolve(const TableReader& upstream) {
   constexpr base::Duration kLeast{100'000};
   const auto every = upstream.duration("resolve");
@@ -241,7 +241,7 @@ upstream::Timeouts read_timeouts(const TableReader& upstream) {
   return timeouts;
 }
 
-// `tls`, and the names that servers do not say themselves.
+// Reads `tls`, and sets the host name of servers that have none.
 void read_tls(const TableReader& upstream, const Reading& reading, upstream::UpstreamSettings& settings) {
   const auto table = upstream.table("tls", schema::kUpstreamTls);
   settings.tls = {.ca = readable_file(table, "ca", reading),
@@ -265,7 +265,7 @@ void read_tls(const TableReader& upstream, const Reading& reading, upstream::Ups
   const auto faulty = [](const std::string& file) { return !file.empty() && !holds_something(file); };
   if (table.flawed() || table.has("cert") != table.has("key") || faulty(settings.tls.ca) ||
       faulty(settings.tls.cert) || faulty(settings.tls.key))
-    return;  // said already
+    return;  // reported already
   if (const auto made = net::make_tls_client_context(settings.tls); !made)
     table.mistake("", made.error().message);
 }
@@ -297,7 +297,7 @@ void read_balance(const TableReader& table, const Reading& reading, upstream::Up
 
 std::string about_port(std::string_view authority) {
   const auto read = base::parse_endpoint(authority);
-  if (read || authority.find('@') != std::string_view::npos) return {};  // it may be a password
+  if (read || authority.find('@') != std::string_view::npos) return {};  // the text may be a password
   const auto fault = read.error();
   const std::string_view said = fault.message;
   const auto start = said.find("the port ");
@@ -322,7 +322,7 @@ std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root, 
     upstream.retry = read_retry(table);
     upstream.resolve = read_resolve(table);
     upstream.proxy_protocol = table.boolean("proxy_protocol");
-    // What it says of one client would be taken for the next one's.
+    // Uses a connection for one client only, because its PROXY header names that client.
     upstream.max_idle = upstream.proxy_protocol ? 0 : static_cast<std::size_t>(table.whole("max_idle"));
     reading.lines["upstream " + in_quotes(upstream.name)] = table.line();
     upstreams.push_back(std::move(upstream));

@@ -101,15 +101,15 @@ bool of_kind(const Node& node, Kind kind) {
   return true;
 }
 
-// Whether a string in it could not be read: that mistake is noted already.
+// Returns true if a string in the value could not be read. That mistake is reported already.
 bool unreadable(const Node& node) {
   if (std::holds_alternative<Unreadable>(node.value)) return true;
   const auto* array = node.array();
   return array != nullptr && std::any_of(array->begin(), array->end(), unreadable);
 }
 
-// The first element of a list that is not what a list of that kind holds; null: there is none, or it is no
-// list.
+// Returns the first element with a wrong type for a list of that kind. Null if there is none or the value is
+// no list.
 const Node* stranger_in(const Node& node, Kind kind) {
   const auto* array = node.array();
   if (array == nullptr) return nullptr;
@@ -120,7 +120,7 @@ const Node* stranger_in(const Node& node, Kind kind) {
   return found == array->end() ? nullptr : &*found;
 }
 
-// "found a string", "found a list with a whole number in it".
+// Returns words such as "found a string" or "found a list with a whole number in it".
 std::string finding(const Node& node, Kind kind) {
   const auto* stranger = stranger_in(node, kind);
   return "found " + std::string(type_name(node)) +
@@ -173,7 +173,7 @@ void TableReader::check_entry(const Node& entry) {
   if (well_typed(entry, *spec)) entries_.push_back(&entry);
 }
 
-// ": write [[rule]]" where [rule] was found, and the other way round.
+// Returns ": write [[rule]] …" if [rule] was found, or the reverse.
 std::string TableReader::header_instead(const Node& entry, const KeySpec& spec) const {
   const bool of_root = path_.empty();
   const bool tables = entry.array() != nullptr && of_kind(entry, Kind::Subtables) && !entry.array()->empty();
@@ -230,8 +230,8 @@ const KeySpec& TableReader::spec_of(std::string_view key,
   return *spec;
 }
 
-// The text of the key, or of its default, parsed; nullopt when there is neither or when it is wrong.
-// `nearest`: what a text means that does not parse, as it is to be written; null where nobody knows.
+// Returns the parsed text of the key or of its default; nullopt if both are absent or the text is wrong.
+// `nearest` returns how to write a text that does not parse; null if there is no such function.
 template <class T, class Parse>
 std::optional<T> TableReader::parsed(std::string_view key, Parse parse, Nearest nearest) const {
   const auto* entry = find(key);
@@ -330,7 +330,7 @@ std::vector<std::string> TableReader::texts(std::string_view key) const {
     for (const auto& element : *entry->array()) result.push_back(*element.text());
     return result;
   }
-  while (!rest.empty()) {  // words of the default
+  while (!rest.empty()) {  // words of the default value
     const auto end = std::min(rest.find(' '), rest.size());
     result.emplace_back(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));

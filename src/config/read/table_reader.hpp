@@ -1,9 +1,9 @@
-// One table of a configuration, read by its schema.
+// Reads one table of a configuration by its schema.
 //
-// The constructor checks every entry: an unknown key, a wrong type, one that is another table's, a missing
-// one is noted. The accessors then give values, the schema's default where a key is absent. After a mistake
-// they give some value of the type: the configuration is refused anyway, and reading goes on to find the next
-// one.
+// The constructor checks every entry. It reports an unknown key, a wrong type, a key that belongs to another
+// table, and a missing key. The accessors then return values; an absent key has the schema's default. After a
+// mistake an accessor returns an arbitrary value of its type. The configuration is rejected anyway, but
+// reading continues to find further mistakes.
 #pragma once
 
 #include "config/read/toml_reader.hpp"
@@ -21,7 +21,7 @@
 
 namespace weir::app {
 
-// Where a table stands: for messages. The strings and the list outlive every reader.
+// The file of a table and the list of its mistakes. Both outlive every reader.
 struct Place {
   const std::string* file;
   Mistakes* mistakes;
@@ -29,49 +29,51 @@ struct Place {
 
 class TableReader {
  public:
-  // `node` is a table or absent (null: everything takes its default). It outlives the reader.
+  // `node` is a table, or null if the table is absent; then all keys have their defaults. It outlives the
+  // reader.
   TableReader(const Node* node, int line, std::string path, const TableSpec& spec, Place place);
 
   [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }
-  // Whether the schema has the key.
+  // Returns true if the schema has the key.
   [[nodiscard]] bool knows(std::string_view key) const noexcept { return spec_->find(key) != nullptr; }
-  // Whether the key stands there at all, rightly or not.
+  // Returns true if the file has the key, valid or not.
   [[nodiscard]] bool mentions(std::string_view key) const;
-  // Whether the constructor found a mistake, so that what is missing may be what that entry meant.
+  // Returns true if the constructor found a mistake. A missing key may then be what the faulty entry meant.
   [[nodiscard]] bool flawed() const noexcept { return flawed_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  // Where it begins; of one that is absent, where that begins which it would stand in.
+  // Returns the line of the table. An absent table has the line of its parent.
   [[nodiscard]] int line() const noexcept { return line_; }
   [[nodiscard]] const Place& place() const noexcept { return place_; }
 
-  // REQUIRES of all accessors: the schema has the key, of that kind.
+  // REQUIRES for all accessors: the schema has the key with this kind.
   [[nodiscard]] bool boolean(std::string_view key) const;
-  [[nodiscard]] std::string text(std::string_view key) const;  // of Text and Choice; empty without a default
+  [[nodiscard]] std::string text(std::string_view key) const;  // for Text and Choice; empty without a default
   [[nodiscard]] std::int64_t whole(std::string_view key) const;
   [[nodiscard]] std::optional<std::uint64_t> size(std::string_view key) const;
   [[nodiscard]] base::Duration duration(std::string_view key) const;
-  // A duration that may not be zero, because a deadline of zero ends everything at once.
+  // Returns a duration and reports zero as a mistake, because a deadline of zero ends everything at once.
   [[nodiscard]] base::Duration deadline(std::string_view key) const;
-  [[nodiscard]] std::optional<limit::Rate> rate(std::string_view key) const;     // of Rate and Limit
-  [[nodiscard]] std::optional<std::uint64_t> count(std::string_view key) const;  // of Limit, at least 1
+  [[nodiscard]] std::optional<limit::Rate> rate(std::string_view key) const;     // for Rate and Limit
+  [[nodiscard]] std::optional<std::uint64_t> count(std::string_view key) const;  // for Limit, at least 1
   [[nodiscard]] std::optional<base::Endpoint> address(std::string_view key) const;
-  [[nodiscard]] std::vector<std::string> texts(std::string_view key) const;  // of Texts and OneOrMore
+  [[nodiscard]] std::vector<std::string> texts(std::string_view key) const;  // for Texts and OneOrMore
   [[nodiscard]] TableReader table(std::string_view key, const TableSpec& spec) const;
   [[nodiscard]] std::vector<TableReader> tables(std::string_view key, const TableSpec& spec) const;
-  // The entries of a table whose keys the user chooses.
+  // Returns the entries of a table whose keys the user chooses.
   [[nodiscard]] const std::vector<Node>& named(std::string_view key) const;
-  // As it stands; null when absent or refused already.
+  // Returns the entry itself; null if it is absent or was rejected.
   [[nodiscard]] const Node* node(std::string_view key) const { return find(key); }
 
-  // The position in `values`-like enumerations: which of the schema's choices was taken, counted from 0.
+  // Returns the chosen word as an enumerator: its position among the schema's choices, counted from 0.
   template <class Enum>
   [[nodiscard]] Enum choice(std::string_view key) const {
     return static_cast<Enum>(choice_index(key));
   }
 
-  // Notes a mistake at the key's line, or at the table's where it is absent. An empty key means the table.
+  // Reports a mistake at the key's line; at the table's line if the key is absent or empty.
   void mistake(std::string_view key, std::string_view what) const;
-  // Of an element of the list that the key has: at its own line. Of what is no list as mistake().
+  // Reports a mistake at the line of an element of the key's list. If the value is no list, reports at the
+  // key.
   void mistake_in(std::string_view key, std::size_t position, std::string_view what) const;
   void mistake_at(int line, std::string_view path, std::string_view what) const;
   void missing(std::string_view key, std::string_view expected) const;
@@ -93,7 +95,7 @@ class TableReader {
   const TableSpec* spec_;
   Place place_;
   const Node* node_;
-  std::vector<const Node*> entries_;  // the good ones
+  std::vector<const Node*> entries_;  // the entries without a mistake
   bool flawed_ = false;
 };
 

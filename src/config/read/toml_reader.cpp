@@ -16,9 +16,9 @@ int line_of(const toml::source_region& source) {
   return source.begin.line == 0 ? 1 : static_cast<int>(source.begin.line);
 }
 
-// toml++ bounds how deep values nest, but not keys, each part of which is a table: "a.a.a…" would end the
-// process by its stack. Whatever has so many dots with nothing but names between them is no key that anybody
-// means. The line of the first; none: there is none.
+// Returns the line of the first key with too many dots; nullopt if there is none. toml++ bounds the depth of
+// values but not of keys. Each part of a key is a table, so a key "a.a.a…" could overflow the stack. A run of
+// so many dots with only names between them is no real key.
 std::optional<int> line_of_endless_key(std::string_view text) {
   constexpr unsigned kMostDots = 1000;
   int line = 1;
@@ -61,7 +61,7 @@ class Converter {
       result.entries.push_back(
           convert(name, line_of(key.source()), node, path.empty() ? name : path + "." + name));
     }
-    // toml++ sorts by name; people read from the top.
+    // Sorts by line, because toml++ sorts by name and people read from the top.
     std::stable_sort(result.entries.begin(), result.entries.end(),
                      [](const Node& a, const Node& b) { return a.line < b.line; });
     return result;
@@ -75,7 +75,7 @@ class Converter {
     return result;
   }
 
-  // As element_label, before the conversion.
+  // Returns element_label() of a node that is not converted yet.
   static std::string label(const toml::node& node, std::size_t position) {
     const auto* table = node.as_table();
     const auto name = table == nullptr ? std::nullopt : (*table)["name"].value<std::string>();

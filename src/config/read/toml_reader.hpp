@@ -1,4 +1,4 @@
-// TOML as plain values with line numbers: all that the rest of the house sees of the parser.
+// TOML as plain values with line numbers. No other file of the project uses the parser's types.
 #pragma once
 
 #include "weir/config/mistakes.hpp"
@@ -21,7 +21,7 @@ using Array = std::vector<Node>;
 struct Fraction {  // a number with a point
   double value = 0;
 };
-struct Moment {};      // a date or time: no key of ours takes one
+struct Moment {};      // a date or time; no key takes one
 struct Unreadable {};  // a string whose environment variable is missing; the mistake is noted already
 
 struct Node {
@@ -37,14 +37,14 @@ struct Node {
 // "a string", "a whole number", "a table", …
 [[nodiscard]] std::string_view type_name(const Node& node) noexcept;
 
-// How messages call an element of a list: "[per-key]" by its name, or "[#2]" by its place, counted from 1.
+// Returns the name of a list element in messages: "[per-key]", or its position from 1, such as "[#2]".
 [[nodiscard]] std::string element_label(std::string_view name, std::size_t position);
 
-// Whether messages may quote lines of the file. They may not of one that holds API keys.
+// Says whether messages may quote lines of the file. They must not quote a file of API keys.
 enum class Quoting : std::uint8_t { Lines, Nothing };
 
-// The document, with `${NAME}` in strings replaced. What cannot be read is noted in `mistakes`; after an
-// error of syntax the table is empty.
+// Returns the document, with `${NAME}` in strings replaced. Adds what cannot be read to `mistakes`. After a
+// syntax error the table is empty.
 [[nodiscard]] Node read_toml(std::string_view text, const std::string& file, Mistakes& mistakes,
                              Quoting quoting = Quoting::Lines);
 

@@ -1,4 +1,4 @@
-// JSON for people: one entry a line, but what is short and simple stays on one.
+// Prints JSON for people: one entry a line, but a short flat value stays on one line.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace weir::app {
 
-// Ends with a line break. Objects keep the order in which they were made.
+// Returns the text with a line break at the end. Objects keep the order of insertion.
 [[nodiscard]] std::string laid_out(const boost::json::value& value);
 
 }  // namespace weir::app

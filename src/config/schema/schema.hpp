@@ -1,9 +1,8 @@
-// Every key that a configuration may hold: what it takes, its default, what it is for. One table for each
-// TOML table.
+// Every key that a configuration may hold, with its type, default and purpose. One table for each TOML table.
 //
-// The one place where a key is declared. It drives the reader (types, ranges, choices, defaults, what is
-// missing or unknown), the check that config/weir.toml shows every key, and `weir schema`, from which editors
-// and docs/configuration.md have them.
+// No other file declares keys. The schema drives the reader: types, ranges, choices, defaults, missing and
+// unknown keys. A test checks that config/weir.toml shows every key. `weir schema` prints the schema for
+// editors and for docs/configuration.md.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +13,24 @@ namespace weir::app {
 
 enum class Kind : std::uint8_t {
   Bool,
-  Whole,  // a number from `least` to `most`
+  Whole,  // a whole number from `least` to `most`
   Text,
   Choice,     // one of `choices`
   Duration,   // "250ms"
   Size,       // "64KiB", or a number of bytes
   Rate,       // "10/s"
-  Limit,      // a rate, or a whole number: the algorithm says which
+  Limit,      // a rate or a whole number, depending on the algorithm
   Address,    // "host:port", "[v6]:port", "unix:/path"
   Texts,      // a list of strings
   OneOrMore,  // a string or a list of strings
   Subtable,   // a table with keys of its own
-  Subtables,  // a list of such tables
+  Subtables,  // a list of tables
   Named,      // a table whose keys are names that the user chooses
-  Mixed,      // read by hand: any of its shapes
-  // Of shapes alone.
-  Each,     // a list of what has any of its shapes
+  Mixed,      // read by hand; has one of several shapes
+  // The kinds below occur only as shapes.
+  Each,     // a list whose elements have one of several shapes
   Share,    // a number, with or without a fraction, from `least` to `most` hundredths
-  Present,  // true, and never false
+  Present,  // true; false is not allowed
 };
 
 struct Choice {
@@ -45,17 +44,17 @@ struct KeySpec {
   Kind kind = Kind::Text;
   std::string_view fallback = {};  // the default as written in TOML, without quotes; empty: none
   std::string_view about = {};
-  // Of a key that is another table's, though people look for it here: what to write, and where. It is
-  // refused.
+  // For a key that people look for here but that belongs to another table: what to write, and where. The
+  // reader rejects the key with this advice.
   std::string_view instead = {};
   bool required = false;
   std::int64_t least = 0;
   std::int64_t most = 0;
   std::span<const Choice> choices = {};
-  // What a text looks like (schema_patterns.hpp), or each of them; empty: anything.
+  // A regular expression for the text, or for each text (schema_patterns.hpp); empty: any text.
   std::string_view pattern = {};
-  // Of Subtable and Subtables the keys of the table; of Mixed, Each and Named the shapes that it, or what it
-  // holds, may have. Never null for these, null for all others.
+  // For Subtable and Subtables: the keys of the table. For Mixed, Each and Named: the possible shapes of the
+  // value or of its elements. Never null for these kinds, and null for all others.
   const TableSpec* inner = nullptr;
 };
 

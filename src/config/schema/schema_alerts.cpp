@@ -1,4 +1,4 @@
-// The schema's table of [[alert]].
+// The schema of [[alert]].
 #include "config/schema/schema_keys.hpp"
 
 namespace weir::app {

@@ -14,13 +14,13 @@ namespace {
 
 namespace json = boost::json;
 
-// The kinds that are texts of one look, which all keys of the kind share.
+// A kind whose texts all have the same form.
 struct Look {
   Kind kind;
   std::string_view name;
   std::string_view pattern;
   std::string_view about;
-  std::int64_t least = -1;  // where a whole number will do as well
+  std::int64_t least = -1;  // at least 0: a whole number from this one on is valid as well
 };
 constexpr Look kLooks[] = {
     {Kind::Duration, "duration", pattern::kDuration,
@@ -87,7 +87,7 @@ json::value default_of(const KeySpec& key) {
   return words;
 }
 
-// Gives every table that can be reached from the root a definition, named by where it stands first.
+// Writes a definition for every table below the root, named after the first place where the table is used.
 class Writer {
  public:
   json::object document() {
@@ -125,7 +125,7 @@ class Writer {
     if (!key.about.empty()) property["description"] = key.about;
     if (!key.fallback.empty()) property["default"] = default_of(key);
     auto what = shape(key, path);
-    // Beside $ref nothing counts.
+    // JSON Schema ignores what stands beside $ref.
     if (what.contains("$ref")) what = {{"allOf", json::array{std::move(what)}}};
     property.insert(what.begin(), what.end());
     return property;
@@ -181,7 +181,7 @@ class Writer {
   const std::string& name_of(const TableSpec& spec, const std::string& path) {
     const auto [known, fresh] = names_.emplace(&spec, path);
     if (fresh) {
-      definitions_[path] = nullptr;  // its place, before those of the tables that it holds
+      definitions_[path] = nullptr;  // reserves the place before the tables inside it
       definitions_[path] = table(spec, path);
     }
     return known->second;

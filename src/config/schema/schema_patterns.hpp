@@ -1,15 +1,16 @@
-// What texts look like that the loader reads further, as regular expressions of the kind that JSON Schema
-// takes (ECMA 262 without look-around, so that every editor's engine knows them). The loader does not use
-// them: they tell editors what it accepts, and a test holds each against the function that reads such texts.
-// Whatever that function takes fits its pattern; a pattern may let pass what only arithmetic tells, such as a
-// number too great.
+// Regular expressions for texts that the loader parses further, such as durations and addresses.
+//
+// They are in the dialect of JSON Schema (ECMA 262 without look-around), so that every editor understands
+// them. The loader does not use them: they tell editors what the loader accepts. A test compares each pattern
+// with the function that parses such texts. A pattern matches every text that its function accepts. A pattern
+// may also match a text that only arithmetic can reject, such as a number that is too large.
 #pragma once
 
 #include <string_view>
 
 namespace weir::app::pattern {
 
-// Alternatives stand in "(?:…)" wherever something follows: a pattern is read whole, from ^ to $.
+// Alternatives need "(?:…)" if something follows them. A pattern must match the whole text, from ^ to $.
 #define WEIR_PERIOD "(?:us|ms|s|sec|m|min|h|hour|d|days?)"
 #define WEIR_COUNT "0*(?:[1-9][0-9]{0,8}|1000000000)"
 #define WEIR_PORT "0*(?:[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
@@ -36,9 +37,9 @@ inline constexpr std::string_view kHours =
 inline constexpr std::string_view kCountry = "[A-Z]{2}";
 inline constexpr std::string_view kKeyPart = WEIR_PLACE "(?:\\|" WEIR_PLACE ")*";
 inline constexpr std::string_view kMargin = "0*(?:[1-9][0-9]?|100)%";     // of a soft limit
-inline constexpr std::string_view kBudget = "0*(?:[0-9]{1,2}|100)%";      // of requests sent again
-inline constexpr std::string_view kLease = "0*(?:[1-9]|1[0-9]|2[0-5])%";  // of a limit
-inline constexpr std::string_view kName = "[ !#-\\[\\]-~]{1,128}";  // printable ASCII but " and backslash
+inline constexpr std::string_view kBudget = "0*(?:[0-9]{1,2}|100)%";      // share of retries
+inline constexpr std::string_view kLease = "0*(?:[1-9]|1[0-9]|2[0-5])%";  // share of a limit
+inline constexpr std::string_view kName = "[ !#-\\[\\]-~]{1,128}";  // printable ASCII without " and backslash
 inline constexpr std::string_view kRedisUrl = "(?:rediss?|unix)://.+";
 inline constexpr std::string_view kWebhook = "https?://" WEIR_URL_HOST "(?::" WEIR_PORT ")?(?:[/?#].*)?";
 inline constexpr std::string_view kRooted = "/.*";

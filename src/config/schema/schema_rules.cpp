@@ -1,4 +1,4 @@
-// The keys of [[rule]], and of the conditions that routes have as well.
+// The keys of [[rule]], and of the conditions that routes share with rules.
 #include "config/schema/schema_keys.hpp"
 
 #include "weir/limit/rate.hpp"
@@ -45,7 +45,7 @@ constexpr Choice kMessagesOver[] = {{"delay"}, {"close"}};
 constexpr Choice kOnStoreFailure[] = {{"local"}, {"open"}, {"closed"}};
 constexpr Choice kModes[] = {{"enforce"}, {"shadow"}};
 
-// What a rule, a tier and an override share: the numbers of the algorithm.
+// Keys that a rule, a tier and an override share: the numbers of the algorithm.
 constexpr KeySpec kLimit =
     key("limit", Kind::Limit, "", "COUNT/PERIOD, as \"10/s\" or \"20/10s\"; concurrency: a number");
 constexpr KeySpec kBurst = whole("burst", 0, kBillion, "",

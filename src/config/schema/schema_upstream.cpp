@@ -1,4 +1,4 @@
-// The schema's tables of [[upstream]].
+// The schema of [[upstream]].
 #include "config/schema/schema_keys.hpp"
 
 #include "weir/upstream/upstream_settings.hpp"

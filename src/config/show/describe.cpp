@@ -1,4 +1,4 @@
-// What was understood, for people: the text of `weir check`.
+// Describes the configuration for people: the text of `weir check`.
 #include "config/read/settings_sections.hpp"
 #include "config/show/describe_front.hpp"
 #include "config/warn/overlap.hpp"
@@ -66,7 +66,7 @@ std::string name_lines(const upstream::UpstreamSettings& upstream) {
   return "    names looked up every " + base::to_string(upstream.resolve) + "\n";
 }
 
-// What happens when servers are slow or fail.
+// Returns the lines about slow and failing servers.
 std::string failure_lines(const upstream::UpstreamSettings& upstream) {
   const auto& timeouts = upstream.timeouts;
   const auto& ejection = upstream.ejection;
@@ -110,7 +110,7 @@ std::string lease_words(const policy::Rule& rule) {
          std::to_string(policy::units_of(*rule.lease, rule.soft ? *rule.soft : rule.limiter));
 }
 
-// Nothing where every request takes one unit.
+// Returns the words about the cost; empty if every request costs one unit.
 std::string cost_words(const policy::Rule& rule) {
   if (rule.settlement && rule.settlement->kind != policy::Settlement::Kind::None) {
     const auto& settlement = *rule.settlement;
@@ -125,7 +125,7 @@ std::string cost_words(const policy::Rule& rule) {
   return words + ", else " + std::to_string(rule.cost);
 }
 
-// The numbers of a rule, a tier or an override.
+// Returns the words about the limit of a rule, a tier or an override.
 template <class Numbers>
 std::string limit_words(const Numbers& numbers) {
   auto words = limit::describe(numbers.limiter);
@@ -183,7 +183,7 @@ std::string route_lines(const Settings& settings, const policy::Route& route) {
   return text + (rules.empty() ? "    no rule applies\n" : rules);
 }
 
-// Leases are of what is under way: said where some rule counts that there.
+// Returns the line about Redis. Shows the lease time only if a rule counts concurrent requests in Redis.
 std::string redis_line(const Settings& settings) {
   const auto& redis = *settings.state.redis;
   const bool holds = std::any_of(settings.rules.begin(), settings.rules.end(), [](const policy::Rule& rule) {

@@ -66,7 +66,7 @@ std::string alert_line(const admin::AlertSettings& alert) {
   }
   line += " above " + limit::to_string(alert.surge.above);
   if (alert.surge.lasting.count() != 0) line += " for " + to_string(alert.surge.lasting);
-  // Without its path, which often is its secret.
+  // Shows the webhook without its path, because the path often is a secret.
   line +=
       std::string(" -> ") + (alert.webhook.tls ? "https://" : "http://") + alert.webhook.address.to_string();
   if (alert.surge.repeat.count() != 0) line += ", again every " + to_string(alert.surge.repeat);

@@ -1,5 +1,4 @@
-// What was understood of all that stands before rules and behind them: listeners, whom weir believes, how
-// much it takes, and whom it tells. Lines for `weir check`.
+// The lines of `weir check` before and after the rules: listeners, trusted proxies, memory bounds and alerts.
 #pragma once
 
 #include "weir/config/settings.hpp"
@@ -12,7 +11,7 @@ namespace weir::app {
 [[nodiscard]] std::string front_lines(const Settings& settings);
 [[nodiscard]] std::string alert_lines(const Settings& settings);
 
-// "64KiB", "1000 bytes".
+// Returns a size in words, such as "64KiB" or "1000 bytes".
 [[nodiscard]] std::string size_words(std::uint64_t bytes);
 
 }  // namespace weir::app

@@ -13,26 +13,27 @@ namespace {
 using Set = std::unordered_set<std::string>;
 using List = std::vector<std::string>;
 
-// What stands before the colon names the thing, as far as lines below it are concerned.
+// Returns the part of the line before ": ", which names the thing for the lines below it.
 std::string_view label_of(std::string_view line) {
   return line.substr(0, line.find(": "));
 }
 
-// What a text says.
+// The content of one text.
 struct Said {
-  List things;                        // each once, with what it stands under
-  Set known;                          // the same
-  Set labels;                         // of routes and rules
-  List uses;                          // which rule stands under which route: `route "a": rule "b"`
-  Set used;                           // the same
-  std::map<std::string, List> order;  // of things whose order decides, by what they stand under
+  List things;                        // each line once, with its parent's label
+  Set known;                          // the same lines
+  Set labels;                         // labels of routes and rules
+  List uses;                          // which rule applies to which route: `route "a": rule "b"`
+  Set used;                           // the same pairs
+  std::map<std::string, List> order;  // lines whose order decides, by parent
 };
 
 void add(List& list, Set& known, std::string thing) {
   if (known.insert(thing).second) list.push_back(std::move(thing));
 }
 
-// Rules stand under each route that they may apply to, and are the same everywhere.
+// Reads a text line by line. A rule appears under each route that it may apply to, and is the same
+// everywhere.
 class Reader {
  public:
   void read(std::string_view line, std::size_t depth) {
@@ -53,7 +54,7 @@ class Reader {
 
  private:
   Said said_;
-  std::vector<std::pair<std::size_t, std::string_view>> above_;  // how far it is set in, and its label
+  std::vector<std::pair<std::size_t, std::string_view>> above_;  // indentation and label of each line above
 };
 
 Said read(std::string_view text) {
@@ -77,7 +78,7 @@ void tell(std::string_view sign, const Said& some, const Said& others, List& tol
   }
 }
 
-// The first of the things that both have where one has the other before it.
+// For each parent, reports the first line that both texts have and that changed places.
 void tell_order(const Said& before, const Said& now, List& told) {
   for (const auto& [parent, things] : now.order) {
     const auto found = before.order.find(parent);

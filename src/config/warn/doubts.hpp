@@ -1,4 +1,4 @@
-// Warnings while they are gathered: what is allowed and probably not meant, each with where it stands.
+// Collects warnings about settings that are allowed but probably not intended, each with its place.
 #pragma once
 
 #include "config/read/settings_sections.hpp"
@@ -10,19 +10,19 @@ namespace weir::app {
 
 class Doubts {
  public:
-  // `reading` outlives it.
+  // `reading` outlives this object.
   explicit Doubts(const Reading& reading) noexcept : reading_(reading) {}
 
-  // `whose`: as Reading::lines has it; of anything else the file alone is named.
+  // `whose`: a name of Reading::lines. For any other name the warning shows the file alone.
   void add(const std::string& whose, const std::string& what);
   void add(const policy::Rule& rule, const std::string& what);
   void add(const policy::Route& route, const std::string& what);
-  // Of the file as a whole.
+  // Adds a warning about the file as a whole.
   void add(const std::string& what);
-  // A warning at a place in any file, as "keys.toml:7".
+  // Adds a warning at a place in any file, such as "keys.toml:7".
   void add_at(const std::string& where, const std::string& what);
 
-  // "weir.toml:14", or "weir.toml" where the line is not known.
+  // Returns "weir.toml:14", or "weir.toml" if the line is not known.
   [[nodiscard]] std::string where(const std::string& whose) const;
 
   [[nodiscard]] std::vector<Warning> take() noexcept { return std::move(found_); }
@@ -32,11 +32,11 @@ class Doubts {
   std::vector<Warning> found_;
 };
 
-// How messages call them.
+// Return the name of a rule or route in messages.
 [[nodiscard]] std::string name_of(const policy::Rule& rule);
 [[nodiscard]] std::string name_of(const policy::Route& route);
 
-// One function for each part of a configuration.
+// Add the warnings about one part of a configuration.
 void doubt_routes(const Settings& settings, Doubts& doubts);
 void doubt_rules(const Settings& settings, Doubts& doubts);
 void doubt_keys(const Settings& settings, Doubts& doubts);

@@ -1,4 +1,4 @@
-// Keys of rules that do not tell clients apart as their writers probably mean.
+// Warns of rule keys that probably do not tell clients apart as intended.
 #include "config/warn/doubts.hpp"
 #include "config/warn/overlap.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 
 using policy::Attribute;
 
-// What every request has: of the alternatives behind it none is looked at.
+// Returns true if every request has the attribute. Alternatives behind such an attribute are never used.
 bool is_of_every(const policy::AttributeRef& attribute) {
   constexpr Attribute kOfEvery[] = {Attribute::Ip, Attribute::Method, Attribute::Path};
   return std::find(std::begin(kOfEvery), std::end(kOfEvery), attribute.kind) != std::end(kOfEvery);
@@ -28,12 +28,12 @@ bool takes_api_key(const policy::KeyPart& part) {
   return false;
 }
 
-// Whether a client that invents an API key gets a state of its own: whatever the other parts of the key are.
+// Returns true if a client that invents an API key gets a state of its own, whatever else is in the key.
 bool rests_on_api_key(const policy::Rule& rule) {
   return std::any_of(rule.key.begin(), rule.key.end(), takes_api_key);
 }
 
-// Whether an API key is believed that nobody has checked.
+// Returns true if weir accepts an API key that nobody has checked.
 bool can_invent_keys(const policy::ClientSettings& client) {
   return !client.keys || client.unknown_keys == policy::UnknownKeys::Accept;
 }
@@ -44,16 +44,16 @@ std::string text_of(const policy::KeyPart& part) {
   return in_quotes(text);
 }
 
-// By what clients write as they like, or invent. Names of routes and upstreams follow from it, and there are
-// only so many of them.
+// Returns true if clients can choose or invent the value. Names of routes and upstreams depend on such
+// values, but their number is bounded.
 bool is_chosen(Attribute attribute) {
   constexpr Attribute kChosen[] = {Attribute::Header, Attribute::Query,  Attribute::Cookie, Attribute::Path,
                                    Attribute::Device, Attribute::Method, Attribute::Host};
   return std::find(std::begin(kChosen), std::end(kChosen), attribute) != std::end(kChosen);
 }
 
-// What the writer of a fallback perhaps meant whose rest is never looked at: the rest before what every
-// request has, or all of them together where clients write the rest as they like.
+// Suggests what a part with unused alternatives was meant to be. Puts the attributes that every request has
+// last, or combines all attributes if clients can choose the rest.
 std::string perhaps(const policy::KeyPart& part) {
   policy::KeyPart first, last;
   for (const auto& attribute : part)
@@ -70,7 +70,7 @@ std::string perhaps(const policy::KeyPart& part) {
   return text_of(first);
 }
 
-// Every request has what stands before the last alternative, which is never looked at.
+// Warns if an alternative stands behind an attribute that every request has, because it is never used.
 void doubt_fallbacks(const policy::Rule& rule, Doubts& doubts) {
   for (const auto& part : rule.key) {
     const auto present = std::find_if(part.begin(), part.end(), is_of_every);
@@ -82,7 +82,7 @@ void doubt_fallbacks(const policy::Rule& rule, Doubts& doubts) {
   }
 }
 
-// Returns true if a condition allows the name one value alone.
+// Returns true if a condition allows only one value for the name.
 bool is_exact(const std::vector<policy::NamedText>& conditions, std::string_view name, bool with_case) {
   return std::any_of(conditions.begin(), conditions.end(), [&](const policy::NamedText& condition) {
     const auto text = condition.text.describe();
@@ -91,7 +91,7 @@ bool is_exact(const std::vector<policy::NamedText>& conditions, std::string_view
   });
 }
 
-// Returns true if the rule's conditions leave only so many values.
+// Returns true if the rule's conditions leave a bounded number of values.
 bool is_bound_by_match(const policy::AttributeRef& ref, const policy::Match& match) {
   switch (ref.kind) {
     case Attribute::Method:
@@ -111,7 +111,7 @@ bool is_bound_by_match(const policy::AttributeRef& ref, const policy::Match& mat
   }
 }
 
-// Returns true if a client that makes values up gets a state of its own by this part of the rule's key.
+// Returns true if a client that invents values gets a state of its own by this part of the rule's key.
 bool is_chosen_part(const policy::KeyPart& part, const policy::Rule& rule) {
   const auto last = std::find_if(part.begin(), part.end(), is_of_every);
   const auto looked_at = last == part.end() ? last : last + 1;
@@ -120,14 +120,14 @@ bool is_chosen_part(const policy::KeyPart& part, const policy::Rule& rule) {
   });
 }
 
-// The first such part; null where there is none.
+// Returns the first such part; null if there is none.
 const policy::KeyPart* chosen_part(const policy::Rule& rule) {
   const auto is_one = [&](const policy::KeyPart& part) { return is_chosen_part(part, rule); };
   const auto found = std::find_if(rule.key.begin(), rule.key.end(), is_one);
   return found != rule.key.end() ? &*found : nullptr;
 }
 
-// Whether no client can be without a part of the key, and so without the rule.
+// Returns true if no client can escape the rule by leaving out a part of the key.
 bool applies_to_all(const policy::Rule& rule) {
   return rule.on_missing != policy::OnMissing::Skip ||
          std::all_of(rule.key.begin(), rule.key.end(), [](const policy::KeyPart& part) {
@@ -135,7 +135,7 @@ bool applies_to_all(const policy::Rule& rule) {
          });
 }
 
-// Returns true if `other` limits every request that `rule` meets, and no client can get round it.
+// Returns true if `other` limits every request that `rule` matches, and no client can escape `other`.
 bool is_bounded_by(const policy::Rule& rule, const policy::Rule& other, const Settings& settings) {
   return other.mode == policy::Mode::Enforce && chosen_part(other) == nullptr && applies_to_all(other) &&
          !(can_invent_keys(settings.client) && rests_on_api_key(other)) &&
@@ -147,7 +147,7 @@ bool is_bounded(const policy::Rule& rule, const Settings& settings) {
                      [&](const policy::Rule& other) { return is_bounded_by(rule, other, settings); });
 }
 
-// Returns true if a client without credentials is counted by its address.
+// Returns true if the rule counts a client without credentials by its address.
 bool counts_addresses(const policy::Rule& rule) {
   const auto falls_back_on_ip = [](const policy::KeyPart& part) {
     return std::any_of(part.begin(), part.end(),
@@ -158,7 +158,7 @@ bool counts_addresses(const policy::Rule& rule) {
 }
 
 // Returns true if another rule limits each address for the same requests. A rule that counts all clients
-// together does not do: one client could use it up for everybody.
+// together is not enough: one client could use it up for everybody.
 bool is_bounded_by_address(const policy::Rule& rule, const Settings& settings) {
   return std::any_of(settings.rules.begin(), settings.rules.end(), [&](const policy::Rule& other) {
     return &other != &rule && counts_addresses(other) && is_bounded_by(rule, other, settings);
@@ -190,7 +190,7 @@ void doubt_chosen_keys(const Settings& settings, Doubts& doubts) {
   }
 }
 
-// Returns true if every connection shows a client certificate.
+// Returns true if every connection must show a client certificate.
 bool certificates_are_required(const Settings& settings) {
   return std::all_of(settings.listeners.begin(), settings.listeners.end(),
                      [](const net::ListenerSettings& listener) {
@@ -205,13 +205,13 @@ bool names(const std::vector<policy::NamedText>& conditions, std::string_view na
   });
 }
 
-// Returns true if the conditions of a rule hold only where the source names somebody.
+// Returns true if the rule's conditions require the source of an identity to be present.
 bool asks_for(const policy::Match& match, const policy::Source& source) {
   return (source.kind == policy::Source::Kind::Header && names(match.headers, source.name)) ||
          (source.kind == policy::Source::Kind::Query && names(match.query, source.name));
 }
 
-// Returns true if a client can send a request that the rule's conditions take and that lacks the attribute.
+// Returns true if a client can send a request that meets the rule's conditions and lacks the attribute.
 bool can_be_left_out(const policy::AttributeRef& ref, const policy::Match& match, const Settings& settings) {
   switch (ref.kind) {
     case Attribute::ApiKey:
@@ -239,8 +239,7 @@ bool can_be_left_out(const policy::AttributeRef& ref, const policy::Match& match
   }
 }
 
-// Returns the first part of the key that a client can leave out, to be met by the rule no more; null where
-// there is none.
+// Returns the first part of the key that a client can leave out to escape the rule; null if there is none.
 const policy::KeyPart* part_left_out(const policy::Rule& rule, const Settings& settings) {
   if (rule.on_missing != policy::OnMissing::Skip) return nullptr;
   const auto found = std::find_if(rule.key.begin(), rule.key.end(), [&](const policy::KeyPart& part) {
@@ -251,7 +250,8 @@ const policy::KeyPart* part_left_out(const policy::Rule& rule, const Settings& s
   return found != rule.key.end() ? &*found : nullptr;
 }
 
-// What keeps a client from leaving the part out, up to " or ". Who may write it at will would escape by that.
+// Suggests a remedy, up to " or ". Empty if clients can choose the part, because the remedy would not help
+// then.
 std::string remedy_for(const policy::KeyPart& part, const policy::Rule& rule) {
   if (is_chosen_part(part, rule)) return {};
   auto with_ip = part;

@@ -1,4 +1,4 @@
-// What routes say and their writer probably does not mean.
+// Warns of routes that probably do not do what was intended.
 #include "config/warn/doubts.hpp"
 #include "config/warn/overlap.hpp"
 
@@ -8,7 +8,7 @@ namespace weir::app {
 
 namespace {
 
-// Of the routes before it the first that takes all that it would: null where it is reached.
+// Returns the first earlier route that takes all requests of the route; null if the route can be reached.
 const policy::Route* route_that_hides(const std::vector<policy::Route>& routes, std::size_t at) {
   for (std::size_t i = 0; i < at; ++i)
     if (plainly_covers(routes[i].match, routes[at].match)) return &routes[i];

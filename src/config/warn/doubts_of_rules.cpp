@@ -1,4 +1,4 @@
-// What rules say and their writers probably do not mean.
+// Warns of rules that probably do not do what was intended.
 #include "config/warn/capacity.hpp"
 #include "config/warn/doubts.hpp"
 #include "config/warn/overlap.hpp"
@@ -32,8 +32,8 @@ void doubt_overrides(const policy::Rule& rule, Doubts& doubts) {
   }
 }
 
-// A request that does not say its cost, of a rule whose cost requests say. One more than the rule ever admits
-// is how a configuration asks for the cost to be said.
+// Warns if a rule refuses every request that does not state its cost. No warning if the default cost is the
+// highest admitted cost plus 1: that is how a configuration makes the cost obligatory.
 void doubt_unsaid_cost(const policy::Rule& rule, Doubts& doubts) {
   if (rule.cost_from.kind == policy::CostSource::Kind::None) return;
   const auto most = most_at_once(rule);
@@ -42,7 +42,7 @@ void doubt_unsaid_cost(const policy::Rule& rule, Doubts& doubts) {
                          ", and at most " + std::to_string(most) + " can be spent at once");
 }
 
-// An error of a server says no cost, so the reserve stands.
+// Warns of a reserve that is charged for errors, because an error of a server states no cost.
 void doubt_charged_errors(const policy::Rule& rule, Doubts& doubts) {
   if (!rule.settlement || rule.settlement->kind == policy::Settlement::Kind::None) return;
   if (rule.settlement->charged.empty())
@@ -51,7 +51,7 @@ void doubt_charged_errors(const policy::Rule& rule, Doubts& doubts) {
                          "successful answers only");
 }
 
-// The share that this weir enforces alone may admit no request, though the whole limit does.
+// Warns if the local share admits no request although the whole limit does.
 void doubt_local_share(const policy::Rule& rule, Doubts& doubts) {
   if (!rule.local_share || admits_idle(*rule.local_share, rule.cost)) return;
   if (!admits_idle(rule.limiter, rule.cost)) return;
@@ -61,7 +61,7 @@ void doubt_local_share(const policy::Rule& rule, Doubts& doubts) {
                        std::to_string(most_at_once(*rule.local_share)) + " at once");
 }
 
-// Whether clients wait in one queue together: no part of its key is one client's own.
+// Returns true if clients wait in one queue together, because no part of the key belongs to a single client.
 bool is_shared_queue(const policy::Rule& rule) {
   constexpr Attribute kOfMany[] = {Attribute::Route,   Attribute::Host, Attribute::Method,  Attribute::Path,
                                    Attribute::Country, Attribute::Tier, Attribute::Upstream};
@@ -74,7 +74,7 @@ bool is_shared_queue(const policy::Rule& rule) {
          });
 }
 
-// A full queue gives a place of a client with many to one with fewer, but not where Redis is asked as well.
+// Warns of a shared queue with Redis. A full queue takes a place from a client with many, but not with Redis.
 void doubt_queues(const Settings& settings, Doubts& doubts) {
   const bool asks_redis = std::any_of(settings.rules.begin(), settings.rules.end(),
                                       [](const auto& rule) { return rule.store == policy::Store::Redis; });
@@ -86,7 +86,7 @@ void doubt_queues(const Settings& settings, Doubts& doubts) {
                  "places, for where Redis is asked none is given to another");
 }
 
-// Whether the head of a request says nothing of whether its body is read.
+// Returns true if the head of a request does not decide whether its body is read.
 bool reads_every_body(const policy::Rule& rule) {
   auto head = rule.match;
   head.body_words.clear();
@@ -114,13 +114,14 @@ void doubt_messages(const policy::Rule& rule, const Settings& settings, Doubts& 
                "WebSocket: its upgrade would have to name \"websocket\"");
 }
 
-// Entries of a log that is full; 0 of a limiter that keeps none, or few.
+// Returns the number of entries in a full log; 0 for a limiter without an exact log.
 std::uint64_t longest_log(const policy::Rule& rule) {
   const auto* log = std::get_if<limit::SlidingLog>(&*rule.limiter);
   return log != nullptr && log->is_exact() ? log->rate().count : 0;
 }
 
-// The clients of one rule may take all of the table but what is set aside for the others.
+// Warns of small shares of the table. One rule's clients may use all slots that are not reserved for other
+// rules.
 void doubt_shares(const Settings& settings, Doubts& doubts) {
   constexpr std::size_t kFewKeys = 100;
   const auto& rules = settings.rules;

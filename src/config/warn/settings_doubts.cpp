@@ -1,4 +1,4 @@
-// What a configuration may say and its writer probably does not mean: the warnings of `weir check`.
+// The warnings of `weir check`: settings that are allowed but probably not intended.
 #include "config/warn/doubts.hpp"
 
 #include "weir/base/units.hpp"
@@ -15,7 +15,7 @@ void doubt_need_of_redis(const Settings& settings, const Reading& reading, Doubt
   const bool shared = std::any_of(settings.rules.begin(), settings.rules.end(), [](const policy::Rule& rule) {
     return rule.store == policy::Store::Redis;
   });
-  // A file that says store = "memory" has a Redis for those who say otherwise, as by a ${NAME}.
+  // A file with an explicit store may have Redis for deployments that change the store by a ${NAME}.
   if (!shared && settings.state.redis && !reading.store_is_said)
     doubts.add("[state]", "redis is configured, and no rule keeps its state there");
 }
@@ -45,7 +45,7 @@ void collect_tiers(const policy::Match& match, std::set<std::string>& tiers) {
   if (match.negated) collect_tiers(*match.negated, tiers);
 }
 
-// Each rule or route by what messages call it, and the tiers that it names.
+// Each rule and route by its name in messages, with the tiers that it names.
 using NamedTiers = std::vector<std::pair<std::string, std::set<std::string>>>;
 
 NamedTiers tiers_named_by(const Settings& settings) {
@@ -65,7 +65,7 @@ NamedTiers tiers_named_by(const Settings& settings) {
   return named;
 }
 
-// Tiers that a rule or route names and no key has.
+// Warns of tiers that a rule or route names and no key has.
 void doubt_named_tiers(const NamedTiers& named, const Settings& settings, const Reading& reading,
                        Doubts& doubts) {
   for (const auto& [whose, tiers] : named)
@@ -76,8 +76,8 @@ void doubt_named_tiers(const NamedTiers& named, const Settings& settings, const 
                                                     : "nobody has without a [client] keys file"));
 }
 
-// Tiers that a key has and no rule or route names. Where none names any tier, a keys file that says users or
-// organisations as well may be shared with configurations that do.
+// Warns of tiers that a key has and no rule or route names. If no rule or route names any tier, a keys
+// file with users or organisations may be shared with other configurations; then it is not warned of.
 void doubt_given_tiers(const NamedTiers& named, const Settings& settings, const Reading& reading,
                        Doubts& doubts) {
   std::set<std::string> known;
@@ -130,7 +130,7 @@ void doubt_trust(const Settings& settings, Doubts& doubts) {
                "who he is");
 }
 
-// Who connects by a unix socket has no address: as a client it is "::".
+// Warns of listeners whose peers have no address. A client of a unix socket has the address "::".
 void doubt_peers(const Settings& settings, Doubts& doubts) {
   const auto& client = settings.client;
   for (const auto& listener : settings.listeners) {
@@ -146,7 +146,7 @@ void doubt_peers(const Settings& settings, Doubts& doubts) {
   }
 }
 
-// What is longer than all memory for bodies is never read.
+// Warns of bodies that are never read, because they are larger than all memory for bodies.
 void doubt_body_memory(const Settings& settings, Doubts& doubts) {
   const auto memory = settings.server.max_body_memory;
   for (const auto& rule : settings.rules) {
@@ -171,7 +171,7 @@ bool has_bounds(const upstream::ServerSettings& server) {
   return server.max_in_flight != 0 || server.limit;
 }
 
-// A file that says every key with its default means nothing by it.
+// Does not warn of defaults that the file merely repeats.
 void doubt_queues(const Settings& settings, Doubts& doubts) {
   const upstream::UpstreamSettings usual;
   for (const auto& upstream : settings.upstreams) {
