@@ -41,7 +41,7 @@ base::Result<ListenerCertificates> ListenerCertificates::read(const net::TlsSett
   return made;
 }
 
-// The stamps come first: what is written while we read differs from them at the next look.
+// Takes the stamps first. A file that is written during the reading then differs from them at the next look.
 base::Result<bool> ListenerCertificates::look() {
   auto found = stamps();
   if (found == stamps_) return false;
@@ -128,8 +128,7 @@ admin::TlsFigures CertificateWatch::figures() const {
     for (std::size_t j = 0; j < states.size(); ++j) {
       const auto& files = watched.certificates.settings().certificates[j];
       auto stapled_until = states[j].stapled_until;
-      if (!files.ocsp.empty() && !stapled_until)
-        stapled_until.emplace();  // a response that is good for nothing
+      if (!files.ocsp.empty() && !stapled_until) stapled_until.emplace();  // a response that cannot be used
       figures.certificates.push_back({.listener = watched.address,
                                       .file = files.cert,
                                       .not_after = states[j].not_after,

@@ -20,7 +20,7 @@ std::optional<std::string> doubt(const ClientFiles::Use& use, std::chrono::sys_s
 
 void add(std::vector<ClientFiles::Use>& uses, ClientFiles::Use use) {
   const auto same = [&](const ClientFiles::Use& other) { return other.is_same(use); };
-  if (std::any_of(uses.begin(), uses.end(), same)) return;  // webhooks that believe the same
+  if (std::any_of(uses.begin(), uses.end(), same)) return;  // webhooks that trust the same authorities
   use.read = net::stamps_of(use.tls);
   uses.push_back(std::move(use));
 }
@@ -71,13 +71,13 @@ void ClientFiles::watch(std::vector<Use> uses) {
   uses_ = std::move(uses);
 }
 
-// The stamps come first: what is written while we read differs from them at the next look.
+// Takes the stamps first. A file that is written during the reading then differs from them at the next look.
 std::vector<std::string> ClientFiles::look() {
   std::vector<Use*> changed;
   for (auto& use : uses_) {
     auto found = net::stamps_of(use.tls);
     if (found == use.read && use.fault.empty()) continue;
-    if (found != use.read) use.fault.clear();  // what is still wrong is said of the new files as well
+    if (found != use.read) use.fault.clear();  // a remaining fault is reported for the new files as well
     use.read = std::move(found);
     if (const auto tried = net::try_files(use.tls))
       changed.push_back(&use);
@@ -101,7 +101,7 @@ std::vector<std::string> ClientFiles::look() {
   return lines;
 }
 
-// Files that cannot be used are tried again at each look, and said to be faulty once.
+// Records why the files cannot be used, and logs it once. Each look tries such files again.
 void ClientFiles::refuse(Use& use, const std::string& why) {
   if (use.fault == why) return;
   use.fault = why;

@@ -16,7 +16,7 @@ namespace weir::app {
 
 namespace {
 
-// Every limiter of a rule, wherever it stands.
+// Visits all limiters of a rule, including those of its tiers and overrides.
 template <class Visit>
 bool for_each_limiter(policy::Rule& rule, Visit visit) {
   const auto visit_some = [&](std::optional<limit::SharedLimiter>& limiter) {
@@ -44,8 +44,8 @@ const policy::Rule* find_rule(const std::vector<policy::Rule>& rules, const std:
   return found != rules.end() ? &*found : nullptr;
 }
 
-// Name servers tell addresses in turns: those that a server had, in another order, are still the same. A
-// server that cannot be looked up now keeps those that it had.
+// Keeps the former order of a server's addresses, because name servers rotate them. A server that cannot be
+// looked up now keeps its former addresses.
 void keep_order(const proxy::Edition& current, const Settings& settings,
                 std::vector<std::vector<upstream::Server>>& servers) {
   for (const auto& fleet : current.fleets)
@@ -61,7 +61,8 @@ void keep_order(const proxy::Edition& current, const Settings& settings,
     }
 }
 
-// What names a client, and what keeps it on its server: an id of a session is as good as a credential.
+// Returns what the log must hide: identities of clients, and keys that select a server. A session ID is as
+// good as a credential.
 policy::Redaction redaction_of(const Settings& settings) {
   policy::Redaction redaction(settings.client);
   for (const auto& rule : settings.rules) redaction.hide(rule.key);
@@ -88,7 +89,8 @@ base::Result<Editions::Draft> Editions::make(const Settings& settings,
   if (!rules) return rules.error();
   if (current_) keep_order(*current_, settings, servers);
   auto edition = std::make_shared<proxy::Edition>();
-  // Clients stay on their servers (`balance`) across restarts, and weirs that share nothing agree as well.
+  // Clients stay on their servers (`balance`) across restarts. Weirs that share nothing choose the same
+  // servers too.
   edition->config = {.server = settings.server,
                      .client = settings.client,
                      .routes = settings.routes,
@@ -116,14 +118,14 @@ base::Result<Editions::Draft> Editions::make(const Settings& settings,
     edition->config.upstream_labels.push_back(*label);
     try {
       edition->fleets.push_back(fleet_of(settings.upstreams[i], std::move(servers[i]), changes));
-    } catch (const std::exception& error) {  // TLS
+    } catch (const std::exception& error) {  // from TLS settings
       return base::Error{error.what()};
     }
   }
   return Draft{std::move(edition), std::move(changes)};
 }
 
-// The rules with the limiters and numbers that they keep, or new ones.
+// Returns the rules with the limiters and numbers that they keep, or with new ones.
 base::Result<std::vector<policy::Rule>> Editions::settle(std::vector<policy::Rule> rules,
                                                          std::vector<std::string>& changes) {
   std::vector<bool> taken(limit::kMaxRules);
@@ -147,8 +149,8 @@ base::Result<std::vector<policy::Rule>> Editions::settle(std::vector<policy::Rul
   return rules;
 }
 
-// Keys whose cells have begun anew have another number since, so that nothing is given back to them that was
-// charged or held under the one that they had.
+// Returns the number under which the rule's keys count. A rule that starts afresh gets a new number. Refunds
+// and releases for the old number then cannot reach the new state.
 std::optional<limit::RuleIndex> Editions::place_cells(const policy::Rule& rule, std::vector<bool>& taken) {
   const auto wanted = saved(rule);
   for (std::size_t i = 0; i < readings_.size(); ++i) {
@@ -201,7 +203,7 @@ std::shared_ptr<upstream::Fleet> Editions::make_fleet(const upstream::UpstreamSe
       settings, std::move(servers), [&log = log_](const std::string& change) { log.warning(change); }, older);
 }
 
-// Another fleet has other pools, and with them no connection that an authority of before has vouched for.
+// Makes new server groups. They have new pools, so no connection remains that an old authority vouched for.
 base::Result<Editions::Draft> Editions::with_tls_read_again(const std::vector<std::string>& upstreams) const {
   auto edition = std::make_shared<proxy::Edition>(*current_);
   for (auto& fleet : edition->fleets) {
@@ -222,7 +224,7 @@ Editions::Draft Editions::renamed(const policy::NamingKeys& names) const {
   return {std::move(edition), {}};
 }
 
-// Freed by the main thread, whichever worker is the last to leave it.
+// The main thread frees a snapshot, whichever worker is the last to release it.
 std::shared_ptr<const proxy::Edition> Editions::put_in_force(const Draft& draft) {
   const auto& config = draft.edition->config;
   for (const auto& rule : config.rules) {
@@ -275,7 +277,7 @@ std::vector<std::string> Editions::upstream_names() const {
   return names;
 }
 
-// Where a variant has begun anew it is not told which keys are its own: none of that reading live on.
+// Omits the variants of a rule that has started afresh: it is unknown which keys belong to them.
 std::vector<limit::SavedRule> Editions::saved_rules() const {
   std::vector<limit::SavedRule> rules;
   for (std::size_t i = 0; i < readings_.size(); ++i) {
@@ -287,7 +289,7 @@ std::vector<limit::SavedRule> Editions::saved_rules() const {
   return rules;
 }
 
-// Which of the rule's limiters a key has does not matter to what is held.
+// Takes the first limiter that counts concurrent requests, because permits of all such limiters are alike.
 std::optional<limit::Charge> Editions::place_of(std::string_view rule, const limit::Key& key) const {
   const auto& rules = current_->config.rules;
   const auto found =
@@ -300,7 +302,7 @@ std::optional<limit::Charge> Editions::place_of(std::string_view rule, const lim
   return std::nullopt;
 }
 
-// Its keys move on as after a reload: where they are met.
+// Keys of the former rule move to the present one when a request meets them, as after a reload.
 std::optional<limit::RuleIndex> Editions::adopt(const limit::FormerRule& former) {
   const auto free = std::find_if(readings_.begin(), readings_.end(),
                                  [](const Reading& reading) { return !reading.rule.has_value(); });
@@ -342,7 +344,8 @@ void Editions::free_unused(const std::vector<observe::Counters*>& counters) {
       });
 }
 
-// Keys of rules that are gone are forgotten; those of earlier numbers move on. What has none left is free.
+// Forgets the keys of rules that no longer exist. Keys under old numbers move. A number without keys becomes
+// free.
 void Editions::tidy_cells(const std::vector<limit::RuleIndex>& elsewhere) {
   std::vector<bool> used(limit::kMaxRules);
   for (const auto cells : elsewhere) used[cells] = true;

@@ -1,8 +1,8 @@
-// Makes editions of the configuration (weir/proxy/edition.hpp), so that what a reload does not change stays
-// the same: fleets and their servers' condition, limiters, the labels of counters, the numbers under which
-// the table keeps keys. And follows them until they are gone, to free what nobody needs any more.
+// Makes configuration snapshots (weir/proxy/edition.hpp). A reload keeps whatever it does not change: server
+// groups and the condition of servers, limiters, labels of counters, and the numbers of the table's keys.
 //
-// Belongs to the main thread. Outlives the workers.
+// Also tracks each snapshot until no request uses it, and frees what only that snapshot used. Belongs to the
+// main thread. Outlives the workers.
 #pragma once
 
 #include "server/labels.hpp"
@@ -30,7 +30,7 @@ namespace weir::app {
 
 class Editions {
  public:
-  // `gone`: called on the main thread when requests have left an edition for good.
+  // `gone` runs on the main thread after the last request has released a snapshot.
   Editions(net::asio::io_context& control, limit::KeyTable& table, const net::Clock& clock, Log& log,
            std::function<void()> gone);
 
@@ -38,54 +38,54 @@ class Editions {
     std::shared_ptr<proxy::Edition> edition;
     std::vector<std::string> changes;  // in words
   };
-  // Of settings that were checked, whose servers were looked up. Nothing is in force yet. An error says why
-  // there can be none.
+  // Makes a snapshot of checked settings with looked-up servers. The snapshot is not in use yet. The error
+  // says why none can be made.
   [[nodiscard]] base::Result<Draft> make(const Settings& settings,
                                          std::vector<std::vector<upstream::Server>> servers,
                                          const policy::NamingKeys& names);
-  // The current edition with other names.
+  // Returns a copy of the current snapshot with other keys for clients' names.
   [[nodiscard]] Draft renamed(const policy::NamingKeys& names) const;
-  // The current edition with the files of these upstreams' TLS read again: connections that begin from now on
-  // go by them, and none that waits is used again. An error names the file and says what is wrong with it.
+  // Returns a copy of the current snapshot with the TLS files of these upstreams read again. Only new
+  // connections use them, and idle connections are not reused. The error names the file and its fault.
   [[nodiscard]] base::Result<Draft> with_tls_read_again(const std::vector<std::string>& upstreams) const;
-  // It is in force from now on: the table reads its rules. Hand it to the workers next.
+  // Makes the draft current and registers its rules with the table. The caller hands it to the workers.
   [[nodiscard]] std::shared_ptr<const proxy::Edition> put_in_force(const Draft& draft);
 
   [[nodiscard]] const proxy::Edition& current() const noexcept { return *current_; }
-  // Of the current one, which stays while this is held.
+  // Returns the current configuration, which stays alive while the pointer exists.
   [[nodiscard]] std::shared_ptr<const proxy::Configuration> configuration() const noexcept {
     return {current_, &current_->config};
   }
-  // How many there are, the current one included.
+  // Returns the number of live snapshots, including the current one.
   [[nodiscard]] std::size_t count() const noexcept { return live_.size(); }
   [[nodiscard]] observe::Counters::Shape shape() const noexcept;
   [[nodiscard]] std::vector<std::string> route_names() const;
   [[nodiscard]] std::vector<std::string> upstream_names() const;
-  // By the numbers of the table's keys; those that stand for nothing have no name.
+  // Returns the rules by the numbers of the table's keys. Unused numbers have an empty name.
   [[nodiscard]] std::vector<limit::SavedRule> saved_rules() const;
 
-  // A charge of a place of the rule's, as the current edition has it. Nullopt: there is no such rule here, or
-  // it holds nothing in the table.
+  // Returns a charge for a permit of the rule in the current snapshot. Nullopt if there is no such rule, or
+  // if it holds no permits in the table.
   [[nodiscard]] std::optional<limit::Charge> place_of(std::string_view rule, const limit::Key& key) const;
 
-  // Takes in a rule as an earlier process knew it, whose keys come back: for limit::restore_snapshot().
+  // Registers a rule of an earlier process whose keys are restored. For limit::restore_snapshot().
   [[nodiscard]] std::optional<limit::RuleIndex> adopt(const limit::FormerRule& former);
 
-  // Frees what no edition has any more; what its counters showed is cleared, which `counters` has of all
-  // workers. `elsewhere`: whose cells are in use all the same (limit::HeldElsewhere::rules).
+  // Frees what no snapshot uses, and clears its counters in `counters`, which has those of all workers.
+  // `elsewhere`: rule numbers that another process still uses (limit::HeldElsewhere::rules).
   void tidy(const std::vector<observe::Counters*>& counters,
             const std::vector<limit::RuleIndex>& elsewhere = {});
-  // Different limits that there have been: at most limit::Limiters::kMost.
+  // Returns the number of different limits since the start, at most limit::Limiters::kMost.
   [[nodiscard]] std::size_t limits() const noexcept { return limiters_.size(); }
 
  private:
-  // What an edition uses.
+  // The numbers that one snapshot uses.
   struct Use {
     const proxy::Edition* edition;
     std::vector<std::size_t> routes, upstreams;
     std::vector<limit::RuleIndex> rules, cells;
   };
-  struct Reading {  // of a rule's cells
+  struct Reading {  // state of a rule number
     std::optional<limit::SavedRule> rule;
     bool forgotten = false;
   };
@@ -111,7 +111,7 @@ class Editions {
   Log& log_;
   std::function<void()> gone_;
   limit::Limiters limiters_;
-  std::vector<limit::FormerRule> former_;  // adopted; kept, for nobody knows who still points to them
+  std::vector<limit::FormerRule> former_;  // adopted; never freed, because the table may still point to them
   Labels routes_{observe::Counters::kMostRoutes};
   Labels upstreams_{observe::Counters::kMostUpstreams};
   Labels rules_{limit::kMaxRules};
@@ -120,7 +120,7 @@ class Editions {
   std::shared_ptr<const proxy::Edition> current_;
 };
 
-// What two settings differ in that cannot change while weir runs, a line each as ConfigError has them.
+// Returns the differences that cannot change while weir runs, one line each in the form of ConfigError.
 [[nodiscard]] std::vector<std::string> find_unchangeable(const Settings& running, const Settings& wanted,
                                                          const std::string& file);
 

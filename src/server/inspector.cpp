@@ -16,11 +16,11 @@ namespace {
 
 namespace asio = net::asio;
 
-// Long against what Redis is given for an answer, and twice within admin::ServerOptions::deadline: a key that
-// is given back is looked at before and after.
+// Longer than the time limit of a Redis request. Twice this time fits into admin::ServerOptions::deadline,
+// because a reset reads the key before and after.
 constexpr std::chrono::seconds kPatience{4};
 
-// How it stands with nothing asked: as limit::standing() has it, of any limiter.
+// Returns the present state of any limiter without a charge, as limit::standing() does.
 limit::Outcome standing_in(const limit::KeyTable& table, limit::Charge charge, base::TimePoint now) {
   const auto one = table.peek(charge, now);
   charge.cost = 0;
@@ -48,7 +48,7 @@ std::string names_of(std::span<const policy::Rule> rules) {
   return names.empty() ? "there is none" : "there are " + names;
 }
 
-// As an error quotes them.
+// Returns the texts in quotes, for an error message.
 std::string quoted(std::span<const std::string> texts) {
   std::string all;
   for (const auto& text : texts) all += (all.empty() ? "" : " ") + policy::octet_text(text);
@@ -65,14 +65,14 @@ std::string several(const policy::Rule& rule, std::span<const std::string> texts
          quoted(texts) + ": write the digest of one, such as " + digests;
 }
 
-// Returns true if nothing is charged to it, as far as its store knows.
+// Returns true if nothing is charged to the key, as far as its store knows.
 bool is_whole(const policy::LimitState& state, const KeyPlace& place) {
   const auto& outcome = state.outcome;
   return state.known && outcome.allowed && !outcome.overflow && state.waiting == 0 &&
          outcome.remaining == limit::quota_of(*place.charge.limiter, outcome);
 }
 
-// Says so where each of several limiters may be the one that counts a digest.
+// Adds a note if several limiters of the rule may count the digest.
 void note_one_of(std::vector<policy::LimitState>& limits) {
   const bool same = limits.size() > 1 && std::all_of(limits.begin(), limits.end(), [&](const auto& state) {
                       return state.digest == limits.front().digest;
@@ -86,7 +86,8 @@ constexpr const char* kAsShown =
 
 }  // namespace
 
-// By the first worker's connection. False: nobody answered in time, and the errand is that worker's.
+// Asks through the first worker's connection. Returns false after a time-out; then the worker still owns the
+// errand.
 net::Awaitable<bool> Inspector::ask_redis(std::shared_ptr<RedisErrand> errand) {
   if (!moment_.config()->names_agreed) {
     for (auto& look : errand->looks) look.error = "weir does not know the secret of clients' names there yet";
@@ -116,7 +117,7 @@ net::Awaitable<void> Inspector::answer_by_redis(std::span<proxy::Look> looks) {
 }
 
 net::Awaitable<policy::Explanation> Inspector::explain(policy::Inquiry inquiry) {
-  const auto in_force = moment_.config();  // a reload may come while Redis is asked
+  const auto in_force = moment_.config();  // a reload may happen while Redis is asked
   const auto& config = *in_force;
   const double load = config.elastic ? moment_.load() : 1;
   proxy::Explainer explainer(config, table_, queue_, inquiry,
@@ -125,7 +126,7 @@ net::Awaitable<policy::Explanation> Inspector::explain(policy::Inquiry inquiry) 
   co_return explainer.explain();
 }
 
-// How the keys stand, those in Redis first.
+// Returns the state of the keys, those in Redis first.
 net::Awaitable<std::vector<policy::LimitState>> Inspector::look(const policy::Rule& rule,
                                                                 const KeyPlaces& places) {
   const auto errand = std::make_shared<RedisErrand>();
@@ -155,7 +156,7 @@ net::Awaitable<std::vector<policy::LimitState>> Inspector::look(const policy::Ru
   co_return states;
 }
 
-// What came of it in Redis is known later; that it was asked for is not to be lost.
+// Logs the request for a reset before Redis replies, so that the log has it in any case.
 void Inspector::note(const policy::Rule& rule, const KeyPlaces& places, const std::string& peer) {
   std::string digests;
   for (const auto* list : {&places.there, &places.here})
@@ -163,7 +164,8 @@ void Inspector::note(const policy::Rule& rule, const KeyPlaces& places, const st
   log_.audit("admin: " + peer + " gave back all of a key of rule " + rule.name + ":" + digests);
 }
 
-// A replay charges the requests again that were charged then, so it has to give back what was given back.
+// Records the reset for replays. A replay charges the same requests again, so it must also reset the same
+// keys.
 void Inspector::note_for_replay(const policy::Rule& rule, std::uint64_t run, base::TimePoint at,
                                 std::span<const observe::ForgottenKey> keys) {
   if (!access_log_.is_on() || !access_log_.fields().has(observe::LogField::Replay)) return;
@@ -177,7 +179,7 @@ void Inspector::note_for_replay(const policy::Rule& rule, std::uint64_t run, bas
   access_log_.write_or_lose(line);
 }
 
-// In the table, in Redis, and in what this process holds or knows of it; and looks whether it is so.
+// Resets the key in the table, in Redis, and in this process's copies. Then reads the key to verify.
 net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyPlaces places, std::uint64_t run,
                                       admin::KeyAnswer& answer) {
   const auto at = clock_.now();
@@ -201,8 +203,8 @@ net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyPlaces places
   note_for_replay(rule, run, at, forgotten);
 }
 
-// A digest does not say which of several limiters counts it. If the table counts the same client under
-// another limiter of the rule, as for an elastic pair, that tells.
+// A digest does not say which of several limiters counts it. The table may know the client's name under
+// another limiter of the rule, as for an elastic limit. That name identifies the limiter.
 std::optional<limit::Ledger> Inspector::ledger_of(const policy::Rule& rule, const ShownKey& shown) const {
   if (shown.ledger) return shown.ledger;
   const auto all = policy::limiters_of(rule);
@@ -214,7 +216,7 @@ std::optional<limit::Ledger> Inspector::ledger_of(const policy::Rule& rule, cons
 }
 
 bool Inspector::is_counted(const Found& found, const std::optional<observe::TopOfRule>& top) const {
-  std::size_t at = 0;  // look() tells of those in Redis first
+  std::size_t at = 0;  // look() returns the limits in Redis first
   for (const auto* list : {&found.places.there, &found.places.here})
     for (const auto& place : *list) {
       const auto& state = found.limits[at++];
@@ -225,8 +227,8 @@ bool Inspector::is_counted(const Found& found, const std::optional<observe::TopO
   return false;
 }
 
-// Returns what the texts may mean, the likeliest first: values of the rule's key, then what weir shows of a
-// client. One with an error ends the search.
+// Returns the possible meanings of the texts, the likeliest first: values of the rule's key, then what weir
+// shows of a client. The search ends at a meaning with an error.
 std::vector<Inspector::Found> Inspector::candidates(const proxy::Configuration& config,
                                                     const policy::Rule& rule,
                                                     const std::vector<std::string>& texts,
@@ -253,7 +255,7 @@ std::vector<Inspector::Found> Inspector::candidates(const proxy::Configuration& 
   return all;
 }
 
-// Looks at the key that the texts mean. If Redis does not answer, it may be any.
+// Reads the key that the texts mean. If Redis does not answer, any meaning may be returned.
 net::Awaitable<void> Inspector::find(const proxy::Configuration& config, const policy::Rule& rule,
                                      const std::vector<std::string>& texts, Found& found) {
   const auto top = moment_.top(rule.index);
@@ -280,7 +282,7 @@ net::Awaitable<void> Inspector::find(const proxy::Configuration& config, const p
 }
 
 net::Awaitable<admin::KeyAnswer> Inspector::keys(admin::KeyQuestion question) {
-  const auto in_force = moment_.config();  // a reload may come while Redis is asked
+  const auto in_force = moment_.config();  // a reload may happen while Redis is asked
   const auto& config = *in_force;
   const auto named = std::find_if(config.rules.begin(), config.rules.end(),
                                   [&](const policy::Rule& rule) { return rule.name == question.rule; });

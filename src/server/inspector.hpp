@@ -1,5 +1,5 @@
-// What the admin listener asks of limits: explanations of described requests, and single keys. The table is
-// asked at once; Redis by the first worker's connection, on that worker's thread.
+// Answers the admin listener's questions about limits: explanations of described requests, and single keys.
+// Reads the table directly. Asks Redis through the first worker's connection, on that worker's thread.
 //
 // Belongs to the control thread.
 #pragma once
@@ -31,14 +31,14 @@ namespace weir::app {
 
 class Inspector {
  public:
-  // Asked anew for each question.
+  // Called anew for each question.
   struct Moment {
-    std::function<std::shared_ptr<const proxy::Configuration>()> config;  // in force
+    std::function<std::shared_ptr<const proxy::Configuration>()> config;  // the current one
     std::function<double()> load;                                         // of the system, 0 to 1
     // The clients of a rule that /api/top lists, by Rule::index; nullopt if it counts nobody.
     std::function<std::optional<observe::TopOfRule>(limit::RuleIndex)> top;
   };
-  // All of it outlives the inspector.
+  // All arguments outlive the inspector.
   Inspector(net::Executor executor, const net::Clock& clock, limit::KeyTable& table,
             proxy::SharedQueue& queue, const std::vector<std::unique_ptr<WorkerThread>>& workers, Log& log,
             AccessLog& access_log, Moment moment)
@@ -51,15 +51,15 @@ class Inspector {
         access_log_(access_log),
         moment_(std::move(moment)) {}
 
-  // As admin::Sources has them.
+  // The functions of the same names in admin::Sources.
   [[nodiscard]] net::Awaitable<policy::Explanation> explain(policy::Inquiry inquiry);
   [[nodiscard]] net::Awaitable<admin::KeyAnswer> keys(admin::KeyQuestion question);
 
  private:
-  // The key that a question leads to.
+  // The key that a question means.
   struct Found {
     KeyPlaces places{};
-    std::vector<std::string> key{};  // as the answer names it
+    std::vector<std::string> key{};  // as the reply names it
     std::vector<policy::LimitState> limits{};
     unsigned status = 200;
     std::string error{};

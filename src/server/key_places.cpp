@@ -17,7 +17,8 @@ KeyPlace place_of(const policy::Rule& rule, const policy::AppliedLimiter& applie
            .lease = rule.lease ? policy::units_of(*rule.lease, *applied.limiter) : 0}};
 }
 
-// Messages of a WebSocket count here, whatever the rule's store, beside the name of the requests.
+// Returns the place for messages of a WebSocket. The table counts them for every store, under a name beside
+// that of the requests.
 KeyPlace place_of_messages(const policy::Rule& rule, policy::AppliedLimiter applied,
                            const limit::Key& requests) {
   applied.limiter = applied.told = rule.messages->limiter.get();
@@ -28,7 +29,8 @@ KeyPlace place_of_messages(const policy::Rule& rule, policy::AppliedLimiter appl
   return place;
 }
 
-// Adds the places of one limiter, whose requests are counted under `key`, and here under `local` if at all.
+// Adds the places of one limiter. `key` counts its requests. `local`: the name in the table; absent if
+// unknown.
 void add_places(KeyPlaces& places, const policy::Rule& rule, const policy::AppliedLimiter& applied,
                 const limit::Key& key, std::optional<limit::Key> local) {
   const bool remote = rule.store == policy::Store::Redis;

@@ -1,5 +1,5 @@
-// Where a key of a rule has its state: one place for each of the rule's limiters, for whichever of them a
-// request meets. Pure.
+// The places where the state of a rule's key may be: one for each limiter of the rule. A request meets one of
+// the limiters. Pure.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -22,22 +22,23 @@ struct KeyPlace {
 struct KeyPlaces {
   std::vector<KeyPlace> there;  // in Redis
   std::vector<KeyPlace> here;   // in the table
-  // What a reset empties beside: under which names the shares stand that are enforced here while Redis is
-  // away, with those of `here`; and those of `there`, once it is to be done.
+  // Keys that a reset also empties. forgotten_here has the keys of `here`. It also has the keys of the local
+  // shares that weir enforces while Redis is away. forgotten_there has the keys of `there` once a reset
+  // begins.
   std::vector<limit::Key> forgotten_here;
   std::vector<limit::Charge> forgotten_there{};
 };
 
-// Returns true if some limiter of the rule counts what is under way.
+// Returns true if a limiter of the rule counts concurrent requests.
 [[nodiscard]] bool holds(const policy::Rule& rule);
 
-// REQUIRES a value for each part of the rule's key.
+// Returns the places of a key. REQUIRES a value for each part of the rule's key.
 [[nodiscard]] KeyPlaces find_places(const policy::Rule& rule, std::span<const policy::KeyValue> values,
                                     const policy::NamingKeys& names);
 
-// The same of a name that people are shown (policy::name_in_redis). `ledger` says which limiter counts it. If
-// it is absent and the rule has several limiters, each of them is a place of the one name. Of a rule in Redis
-// the name under which the table counts it while Redis is away is not known, and no reset empties that.
+// Does the same for a name that people see (policy::name_in_redis). `ledger` says which limiter counts it. If
+// `ledger` is absent and the rule has several limiters, each limiter is a place of that name. For a rule in
+// Redis, the table's name for the time without Redis is unknown, so a reset does not empty it.
 [[nodiscard]] KeyPlaces find_places(const policy::Rule& rule, const limit::Key& name,
                                     std::optional<limit::Ledger> ledger, const policy::NamingKeys& names);
 

@@ -11,7 +11,7 @@ namespace {
 
 using Counter = observe::SpaceSaving::Counter;
 
-constexpr std::size_t kFewestDigits = 8;  // as weir top and the dashboard show them
+constexpr std::size_t kFewestDigits = 8;  // weir top and the dashboard show this many
 constexpr std::string_view kDigestPrefix = "digest:";
 
 // The two parts of the text that names a key. Either may be empty.
@@ -47,7 +47,7 @@ std::string label_of_api_key(std::string label) {
   return label.replace(at + (at == 0 ? 0 : 1), kUser.size(), "api_key of ");
 }
 
-// A counter keeps the beginning of a long label.
+// Compares the beginning, because a counter keeps only the beginning of a long label.
 bool is_shown_as(const Counter& counter, std::string_view label) {
   return !label.empty() && counter.text() == label.substr(0, observe::SpaceSaving::kText);
 }

@@ -1,5 +1,5 @@
-// Numbers for names that configurations use: a name that stays has the same one, and one that is gone leaves
-// its number to another. Belongs to the main thread.
+// Assigns numbers to the names of configurations. A name keeps its number while a configuration has it.
+// Afterwards another name may get the number. Belongs to the main thread.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ class Labels {
  public:
   explicit Labels(std::size_t most) : most_(most) {}
 
-  // Of a name that is not empty. Nullopt: all numbers are taken.
+  // Returns the number of a name. Nullopt if all numbers are taken. REQUIRES a name that is not empty.
   [[nodiscard]] std::optional<std::size_t> take(const std::string& name) {
     auto found = std::find(names_.begin(), names_.end(), name);
     if (found == names_.end()) found = std::find(names_.begin(), names_.end(), std::string());
@@ -25,7 +25,7 @@ class Labels {
   }
   void free(std::size_t label) { names_[label].clear(); }
 
-  // By number; empty: nobody's.
+  // Returns the names by number. An empty name marks a free number.
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
 
  private:

@@ -11,13 +11,13 @@ namespace weir::app {
 
 namespace {
 
-// The address as configured, with the port that the system chose where 0 was asked.
+// Returns the address as configured. Replaces port 0 by the port that the system chose.
 std::string name_with_port(base::Endpoint address, const net::ListeningSocket& socket) {
   if (!address.is_unix()) address.port = socket.bound().port;
   return address.to_string();
 }
 
-// Where the sockets listen, each address once.
+// Returns the addresses of the sockets, each once.
 std::vector<std::string> places_of(const std::vector<net::ListeningSocket>& sockets) {
   std::vector<std::string> places;
   for (const auto& socket : sockets) {
@@ -39,8 +39,8 @@ Listeners::Listeners(net::Executor executor, const Workers& workers, Log& log)
 base::Result<std::vector<net::ListeningSocket>> Listeners::open(const base::Endpoint& address) const {
   std::vector<net::ListeningSocket> sockets;
   if (heritage_) sockets = heritage_(address);
-  // One of its own would be given connections before this process serves, and keep them if it never does:
-  // further workers share what was inherited.
+  // Further workers share the inherited sockets. A new socket would receive connections before this process
+  // serves, and would lose them if this process never does.
   if (const auto inherited = sockets.size(); inherited != 0) {
     while (sockets.size() < workers_.size()) {
       auto another = sockets[sockets.size() % inherited].share();
@@ -51,7 +51,7 @@ base::Result<std::vector<net::ListeningSocket>> Listeners::open(const base::Endp
   }
   auto opened = net::ListeningSocket::open_all(address);
   if (!opened) return opened.error();
-  // One for each worker, address by address: begin() gives workers every n-th of n workers.
+  // Opens one socket for each worker and address, in this order. begin() gives socket i to worker i modulo n.
   for (auto& first : *opened) {
     const auto at = sockets.size();
     sockets.push_back(std::move(first));
@@ -118,7 +118,7 @@ std::vector<std::string> Listeners::put_in_force(std::vector<Wanted> wanted, std
       const auto old = std::find_if(before.begin(), before.end(),
                                     [&](const Listener& each) { return each.number == listener.number; });
       listener.sockets = std::move(old->sockets);
-      listener.name = std::move(old->name);  // first: its entrances have it
+      listener.name = std::move(old->name);  // first, because its entrances use the name
       before.erase(old);
       if (one.changed || other_bound)
         for (const auto& worker : workers_) worker->renew(listener.number, entrance(listener));
@@ -137,8 +137,8 @@ proxy::EntranceSettings Listeners::entrance(const Listener& listener) const {
           most_sessions_};
 }
 
-// Each socket has somebody who accepts there, whatever the number of workers was that they were opened for:
-// who waits in one of them would wait for ever.
+// Every socket needs a worker that accepts on it, even if there are more sockets than workers. Otherwise its
+// clients would wait forever.
 void Listeners::begin(Listener& listener, std::vector<net::ListeningSocket> sockets) {
   const std::string what = std::string(listener.settings.tls ? "TLS " : "") + "listening on ";
   for (const auto& where : places_of(sockets))
@@ -169,7 +169,7 @@ void Listeners::close() {
   for (auto& listener : listeners_) listener.sockets.clear();
 }
 
-// At once, while the sockets are still open: who comes later may have put a file of its own there.
+// Removes the files while the sockets are still open. Later, a file may belong to another process.
 void Listeners::end() {
   for (const auto& listener : listeners_) remove_file(listener);
   close();

@@ -1,4 +1,5 @@
-// Where weir listens: which sockets every worker has, and what they show. Belongs to the main thread.
+// The addresses where weir listens: the sockets of every worker and their certificates. Belongs to the main
+// thread.
 #pragma once
 
 #include "server/process/worker_thread.hpp"
@@ -26,40 +27,43 @@ class Listeners {
  public:
   using Workers = std::vector<std::unique_ptr<WorkerThread>>;
 
-  // Sockets that somebody else has left for such an address; none: they are to be opened.
+  // Returns the sockets that another process or systemd left for the address. If there are none, weir opens
+  // its own.
   using Heritage = std::function<std::vector<net::ListeningSocket>(const base::Endpoint& address)>;
 
-  // `workers` and `log` outlive it.
+  // `workers` and `log` outlive this object.
   Listeners(net::Executor executor, const Workers& workers, Log& log);
-  // `is_lent`: whether the unix socket's file of such an address is somebody else's to remove.
+  // Returns true if another process owns the file of a unix socket at the address and removes it.
   using IsLent = std::function<bool(const base::Endpoint& address)>;
   void inherit(Heritage heritage, IsLent is_lent) {
     heritage_ = std::move(heritage);
     is_lent_ = std::move(is_lent);
   }
 
-  // A listener as it is to be.
+  // A listener that prepare() has made ready.
   struct Wanted {
     net::ListenerSettings settings;
-    std::optional<std::size_t> number;          // of the one that listens there already
-    std::vector<net::ListeningSocket> sockets;  // else: at least one for each worker
-    std::vector<net::ListeningSocket> copies;   // of these, to be handed on
+    std::optional<std::size_t> number;          // of the listener that is there already
+    std::vector<net::ListeningSocket> sockets;  // of a new listener: at least one for each worker
+    std::vector<net::ListeningSocket> copies;   // of the sockets, to hand to a later process
     CertificateWatch::Shown shown;
-    bool changed = true;  // from what it was
+    bool changed = true;  // differs from the listener before
   };
-  // Opens sockets that there are not yet, and reads certificates that are new; nothing changes for those that
-  // listen. An error says what could not be done, and for whom.
+  // Opens the sockets of new listeners, and reads new certificates. Present listeners do not change. The
+  // error says what failed and for which listener.
   [[nodiscard]] base::Result<std::vector<Wanted>> prepare(const Settings& settings) const;
-  // These, and no others, from now on. `most_sessions`: of a worker. What was new or is gone, in words.
+  // Makes these the only listeners. `most_sessions`: connections for each worker. Returns the changes in
+  // words.
   std::vector<std::string> put_in_force(std::vector<Wanted> wanted, std::size_t most_sessions);
 
-  // Every socket, by the listener's address as configured. Open until close().
+  // Returns every socket by the listener's address as configured. They stay open until close().
   [[nodiscard]] std::vector<std::pair<std::string, std::vector<int>>> sockets() const;
-  // Of another process. Where there is no listener of its address it is another's, for one request.
+  // Takes over a connection of another process. If no listener has its address now, another listener serves
+  // one request on it.
   void adopt(ArrivedConnection arrived);
-  // Keeps none of them: who listens is the workers' matter alone.
+  // Closes this object's sockets. Only the workers' own sockets remain.
   void close();
-  // Likewise, and nobody listens there any more: the files of unix sockets go.
+  // Does the same when weir stops listening for good, and removes the files of unix sockets.
   void end();
 
   void look_at_certificates() { certificates_.look(); }
@@ -71,10 +75,10 @@ class Listeners {
     std::size_t number;
     net::ListenerSettings settings;
     std::vector<net::ListeningSocket> sockets{};  // shared with the workers, to be handed on
-    std::string name{};  // where it listens, with the port that it was given; kept when they are closed
+    std::string name{};  // address with the actual port; kept after the sockets are closed
   };
 
-  // Of `wanted.settings`, all but what stays. False: as prepare().
+  // Prepares one listener, except for what stays. The error is that of prepare() above.
   [[nodiscard]] base::Result<void> prepare(Wanted& wanted) const;
   [[nodiscard]] base::Result<std::vector<net::ListeningSocket>> open(const base::Endpoint& address) const;
   [[nodiscard]] proxy::EntranceSettings entrance(const Listener& listener) const;
@@ -88,7 +92,7 @@ class Listeners {
   std::vector<Listener> listeners_;
   Heritage heritage_;
   IsLent is_lent_;
-  std::size_t next_ = 0;  // number
+  std::size_t next_ = 0;  // number of the next new listener
   std::size_t adopter_ = 0;
   std::size_t most_sessions_ = 1;
 };

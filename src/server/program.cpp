@@ -28,7 +28,7 @@ base::SipKey random_key() {
   return key;
 }
 
-// Every weir with the same key_secret makes the same names.
+// Returns the same key for every weir with the same key_secret.
 base::SipKey shared_key(const std::string& secret) {
   if (secret.empty()) return random_key();
   const auto digest = policy::KeyRing::digest(secret);
@@ -37,12 +37,13 @@ base::SipKey shared_key(const std::string& secret) {
   return key;
 }
 
-// A process that had not agreed on a secret with others hands none over.
+// Returns true if the former process hands over a secret. A process that has not agreed on one hands over
+// none.
 bool has_shared_name_key(const Takeover* takeover) {
   return takeover != nullptr && takeover->legacy().shared != base::SipKey{};
 }
 
-// Names stay what they are where another process has made them before.
+// Keeps the keys of an earlier process, so that clients' names do not change.
 policy::NamingKeys naming_keys(const Settings& settings, const Takeover* takeover) {
   const bool handed = has_shared_name_key(takeover) && settings.state.key_secret.empty();
   return {.table = takeover != nullptr ? takeover->legacy().table : random_key(),
@@ -50,7 +51,7 @@ policy::NamingKeys naming_keys(const Settings& settings, const Takeover* takeove
           .places = settings.state.redis && settings.state.redis->topology == redis::Topology::Cluster};
 }
 
-// By how much the clock of an earlier process has to be set to show what the machine's shows.
+// Returns the correction that an earlier process's clock needs to agree with the machine's clock.
 base::Duration shift_to_now(const std::optional<limit::Snapshot>& found, const Takeover* takeover) {
   if (takeover == nullptr)
     return found ? limit::shift_of(*found, net::Clock::machine_now()) : base::Duration{0};
@@ -58,7 +59,7 @@ base::Duration shift_to_now(const std::optional<limit::Snapshot>& found, const T
   return std::chrono::abs(ahead) <= limit::kClocksAgree ? base::Duration{0} : ahead;
 }
 
-// Time goes on where it was, unless the clock has to be set.
+// Continues the earlier process's clock, corrected by `shift`.
 net::Clock clock_after(base::Duration shift, const std::optional<limit::Snapshot>& found,
                        const Takeover* takeover) {
   if (takeover != nullptr) return net::Clock::at_offset(takeover->legacy().clock + shift);
@@ -71,8 +72,8 @@ unsigned count_workers(const proxy::ServerSettings& server) {
 
 constexpr std::chrono::seconds kForLastAnswers{1};
 
-// The last lines of the logs are written before the end, but a pipe that nobody reads would take none of them
-// for ever.
+// Ends the process after a delay, because writing the last log lines to a pipe without a reader would block
+// forever.
 void end_soon() {
   std::thread([] {
     constexpr std::chrono::seconds kForLastLines{2};
@@ -112,7 +113,7 @@ Program::Program(const Settings& settings, LookedUp servers, std::string file, P
                  [this](FreshConfiguration fresh) { return apply(std::move(fresh)); }),
       upgrade_(control_.get_executor(), house(), log_) {
   for (const auto& warning : settings.warnings) log_.warning(warning.where + ": " + warning.what);
-  // Names of a table that is filled from a snapshot are made under the key of the weir that wrote it.
+  // Names in the snapshot were made with the key of the weir that wrote it.
   if (snapshot_.found()) names_.table = snapshot_.found()->names;
   for (const auto& line : servers.unknown)
     log_.warning(line + "; the server is down until it can be looked up");
@@ -158,7 +159,8 @@ std::size_t Program::most_sessions() {
   return std::max<std::size_t>(1, descriptors.connections / worker_count_);
 }
 
-// Sockets that another process or systemd has left for a listener; none: it opens its own.
+// Returns the sockets that another process or systemd left for a listener. If empty, the listener opens its
+// own.
 std::vector<net::ListeningSocket> Program::inherited(const base::Endpoint& listener) {
   auto sockets =
       takeover_ != nullptr ? takeover_->take_listeners(listener) : std::vector<net::ListeningSocket>();
@@ -182,12 +184,12 @@ void Program::start_admin() {
               (net::is_name(*settings_.admin.address) ? ", an address of " + name : ""));
 }
 
-// For a snapshot that is written now.
+// Returns the header of a snapshot that is written now.
 limit::Snapshot Program::here_and_now() const {
   return {.names = names_.table, .saved_at = clock_.now(), .machine_at = net::Clock::machine_now()};
 }
 
-// The first asks for a drain, the second for an end.
+// The first signal starts a drain, the second ends the process at once.
 void Program::on_signal(int signal) {
   if (signal == SIGUSR1) {
     log_.info("SIGUSR1: opening the access log anew");
@@ -202,7 +204,7 @@ void Program::on_signal(int signal) {
     return reload({});
   }
   if (draining_) {
-    // Ctrl-C reaches both processes, and this one has had no first one yet.
+    // Ctrl-C reaches both processes, so for this process it counts as the first signal.
     if (departures_ && !std::exchange(told_to_end_, true)) return;
     log_.info("stopping at once");
     if (arrivals_) arrivals_->close();
@@ -212,13 +214,13 @@ void Program::on_signal(int signal) {
   reload_owed_ = false;
   upgrade_.abandon();
   supervision_.stopping(settings_.server.drain);
-  if (arrivals_) arrivals_->end();  // first: workers that have nobody to serve end
+  if (arrivals_) arrivals_->end();  // first, because workers without clients end
   listeners_->end();
   for (const auto& worker : workers_) worker->drain();
   drain();
 }
 
-// Workers have been told to; this is how long they may.
+// Limits the time in which workers finish. They were told to drain before.
 void Program::drain() {
   draining_ = true;
   log_.info("draining: finishing what was begun, at most " +
@@ -232,7 +234,7 @@ void Program::drain() {
   });
 }
 
-// Notes whether somebody has set the machine's clock, or whether it ran on while this machine slept.
+// Logs when the machine's clock was set, or when it ran on while the machine slept.
 void Program::look_at_clocks() {
   const auto ahead = clock_.machine_ahead();
   switch (clock_step_.look(ahead)) {
@@ -250,7 +252,7 @@ void Program::look_at_clocks() {
   }
 }
 
-// Goes round the whole table about once a minute.
+// Sweeps the whole table about once a minute.
 void Program::sweep_later() {
   constexpr std::chrono::milliseconds kEvery{100};
   constexpr std::size_t kRounds = 600;
@@ -269,8 +271,8 @@ void Program::start_supervision() {
   supervision_.start(std::move(loops), [this] { return readiness().ready; });
 }
 
-// Whoever asked the admin listener for this end is told of it, and what the process before this one passes on
-// goes through here to the next.
+// Ends the control loop. Waits while the admin listener still replies. Also waits while the previous process
+// sends connections that this process passes on to the next.
 void Program::end_control(std::chrono::steady_clock::time_point latest) {
   constexpr std::chrono::milliseconds kLook{5};
   const bool answers = admin_ && admin_->is_answering() && std::chrono::steady_clock::now() < latest;

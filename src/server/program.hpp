@@ -1,7 +1,11 @@
-// What weir is while it runs. Program is the main thread's part of it: everything that workers share, the
-// admin page, signals, the slow sweep of the table. Its parts: program.cpp begins and ends it,
-// program_reload.cpp puts another configuration in force, program_upgrade.cpp gives place to another process
-// or takes it, program_sources.cpp says how it is, program_secret.cpp learns the secret that weirs share.
+// The main thread of a running weir: everything that workers share, the admin page, signals, and the periodic
+// sweep of the table.
+//
+// - program.cpp starts and ends it.
+// - program_reload.cpp puts another configuration into use.
+// - program_upgrade.cpp hands over to another process or takes over from one.
+// - program_sources.cpp provides the admin listener's data.
+// - program_secret.cpp learns the secret that weirs share.
 #pragma once
 
 #include "server/editions.hpp"
@@ -52,9 +56,9 @@ T need(base::Result<T> result) {
 
 class Program {
  public:
-  // `servers` were looked up before: while the system's default of SIGTERM still holds. `file`: of the
-  // settings, to be read anew. `passed`: by systemd. `takeover`: from whom it takes over; null: from nobody.
-  // Outlives it.
+  // `servers`: looked up before, while SIGTERM still ends the process at once. `file`: the settings' file,
+  // which a reload reads again. `passed`: sockets from systemd. `takeover`: the process that this one
+  // replaces, or null. It outlives this object.
   Program(const Settings& settings, LookedUp servers, std::string file, PassedSockets passed,
           Takeover* takeover);
   int serve();
@@ -105,17 +109,17 @@ class Program {
   [[nodiscard]] limit::Snapshot here_and_now() const;
   void start_supervision();
 
-  Settings settings_;          // in force
-  const Settings begun_with_;  // what cannot change refers to it
+  Settings settings_;          // in use
+  const Settings begun_with_;  // at the start; keys that cannot change refer to it
   net::asio::io_context control_{1};
-  // Before the first thread, which is the log's.
+  // Must be created before the first thread, which is the log's.
   Signals signals_{control_.get_executor(), {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}};
   Log log_;
   AccessLog access_log_;
   PassedSockets passed_;
   Takeover* const takeover_;
   SnapshotFile snapshot_;
-  // By which what came from an earlier process is moved to this one's clock.
+  // Moves times of an earlier process to this process's clock.
   const base::Duration shift_;
   net::Clock clock_;
   net::ClockStep clock_step_;
@@ -135,11 +139,11 @@ class Program {
   upstream::Resolver resolver_;
   redis::LastRefunds redis_refunds_;
   std::optional<redis::UnitLeases> redis_units_;
-  std::optional<redis::SharedSecret> shared_secret_;  // none where key_secret is set, or nobody needs Redis
+  std::optional<redis::SharedSecret> shared_secret_;  // absent if key_secret is set or no rule needs Redis
   proxy::Shared shared_;
   net::Timer drain_deadline_{control_.get_executor()};
   net::Timer sweep_timer_{control_.get_executor()};
-  std::optional<Departures> departures_;  // once another process has taken over
+  std::optional<Departures> departures_;  // set after another process has taken over
   std::vector<std::unique_ptr<WorkerThread>> workers_;
   std::optional<Listeners> listeners_;
   ClientFiles client_files_{control_.get_executor(), log_,
@@ -152,12 +156,12 @@ class Program {
   Supervision supervision_{control_.get_executor(), notify_environment(), log_};
   Reloading reloading_;
   Upgrade upgrade_;
-  std::optional<Arrivals> arrivals_;  // of the process before this one
-  bool reload_owed_ = false;          // a signal has asked for one during an upgrade
+  std::optional<Arrivals> arrivals_;  // connections of the process before this one
+  bool reload_owed_ = false;          // a signal during an upgrade asked for a reload
   bool draining_ = false;
-  bool told_to_end_ = false;  // while it drains because another process has taken over
+  bool told_to_end_ = false;  // a signal came while this process drains after a takeover
   std::uint64_t upgraded_ = takeover_ != nullptr ? takeover_->legacy().upgraded + 1 : 0;
-  std::uint64_t connections_lost_ = 0;  // on their way from the process before this one
+  std::uint64_t connections_lost_ = 0;  // lost on the way from the process before this one
   std::uint64_t failed_before_ = takeover_ != nullptr ? takeover_->legacy().failed : 0;
 };
 

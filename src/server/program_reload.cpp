@@ -7,9 +7,8 @@
 
 namespace weir::app {
 
-// What weir does by the configuration is done by what the file says now, or goes on as it is. The new process
-// of an upgrade may have read the file before it changed: whoever waits for an answer asks again, and of a
-// signal it is remembered (see upgrade()).
+// Reloads unless an upgrade is under way, whose new process may have read the file before it changed. Then a
+// caller with `done` must ask again. A signal is remembered (see upgrade()).
 void Program::reload(Reloading::Done done) {
   if (upgrade_.is_under_way()) {
     reload_owed_ = reload_owed_ || !done;
@@ -29,7 +28,7 @@ void Program::reload(Reloading::Done done) {
   });
 }
 
-// The log takes a hundred lines a second, and others have something to say as well.
+// Logs at most kMost lines, because the log accepts a hundred lines a second and other parts log too.
 void Program::tell(LogLevel level, const std::vector<std::string>& lines) {
   constexpr std::size_t kMost = 30;
   for (std::size_t i = 0; i < std::min(kMost, lines.size()); ++i) log_.write(level, "reload: " + lines[i]);
@@ -68,7 +67,7 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
   return report;
 }
 
-// Nothing here fails, but for want of memory.
+// Only a lack of memory can make this function fail.
 void Program::put_in_force(Settings settings, const Editions::Draft& draft,
                            std::vector<Listeners::Wanted> listeners, std::vector<ClientFiles::Use> files,
                            ReloadReport& report) {
@@ -100,7 +99,7 @@ void Program::put_in_force(Settings settings, const Editions::Draft& draft,
   log_.write_always(LogLevel::Info, "reload: the configuration was read anew");
 }
 
-// Requests that are under way, and tunnels, go on as they began. Redis's connections look at the files
+// Present requests and tunnels continue with the old files. The Redis connections check their files
 // themselves.
 base::Result<void> Program::take_up(const std::vector<const ClientFiles::Use*>& changed) {
   if (draining_) return {};
@@ -123,9 +122,9 @@ void Program::make_room_for_counters() {
   for (const auto& worker : workers_) worker->counters().make_room(editions_.shape());
 }
 
-// What no request needs any more.
+// Frees what no request needs any more.
 void Program::tidy() {
-  make_room_for_counters();  // a draft that was refused has named labels as well
+  make_room_for_counters();  // a rejected draft may have added labels too
   std::vector<observe::Counters*> counters;
   for (const auto& worker : workers_) counters.push_back(&worker->counters());
   editions_.tidy(counters, held_elsewhere_.rules());

@@ -11,7 +11,7 @@ base::Result<Editions::Draft> Program::make_edition(const Settings& settings,
   return draft;
 }
 
-// Without key_secret the weirs of one Redis share the secret that it keeps.
+// Starts to learn the secret. Without key_secret, all weirs of one Redis share a secret that Redis keeps.
 void Program::start_shared_secret() {
   if (!needs_redis(begun_with_) || !begun_with_.state.key_secret.empty()) return;
   const auto say = [this](redis::LogLevel level, const std::string& line) {
@@ -22,7 +22,7 @@ void Program::start_shared_secret() {
   shared_secret_->start();
 }
 
-// Requests that begin from now on are named under it; those under way keep the names that they have.
+// Names clients of new requests with the secret. Present requests keep their names.
 void Program::take_secret(const base::SipKey& secret) {
   if (names_agreed_ && names_.shared == secret) return;
   auto names = names_;

@@ -37,7 +37,7 @@ admin::Sources Program::sources() {
   return sources;
 }
 
-// What is asked of the process as a whole, and may take a while.
+// Adds questions about the process as a whole, whose answer may take a while.
 void Program::add_questions(admin::Sources& sources) {
   sources.reload = [this](const std::string& peer, admin::ReloadDone done) {
     log_.audit("admin: " + peer + " asks for the configuration to be read anew");
@@ -74,7 +74,7 @@ void Program::add_questions(admin::Sources& sources) {
     sources.top = [this](limit::RuleIndex label) { return std::pair(top_clients(label), clock_.now()); };
 }
 
-// Returns what all workers have counted of a rule's clients; nullopt if none of them has met any.
+// Returns the counts of all workers for a rule's clients; nullopt if no worker has met any.
 std::optional<observe::TopOfRule> Program::top_clients(limit::RuleIndex label) const {
   std::optional<observe::TopOfRule> all;
   if (begun_with_.admin.top == 0) return all;
@@ -133,7 +133,7 @@ std::vector<admin::ResolveFigures> Program::resolves() const {
   return figures;
 }
 
-// What workers measure is known only where some rule looks at it; the rest is asked anew.
+// Workers measure their load only if a rule uses it. The other values are read now.
 std::vector<std::pair<const char*, double>> Program::load() {
   using proxy::LoadKind;
   std::vector<std::pair<const char*, double>> load;
@@ -155,7 +155,7 @@ Inspector::Moment Program::moment() {
           [this](limit::RuleIndex label) { return top_clients(label); }};
 }
 
-// As the busiest worker measures it.
+// Returns the highest value of any kind, measured by the busiest worker.
 double Program::system_load() {
   double most = 0;
   for (const auto& [kind, part] : load()) most = std::max(most, part);
@@ -180,7 +180,7 @@ admin::Readiness Program::readiness() const {
           .cause = why_not_redis(**down)};
 }
 
-// Returns the reason for which a worker does not ask Redis; empty if it is not known yet.
+// Returns why a worker does not ask Redis; empty if the reason is not known yet.
 std::string Program::why_not_redis(const WorkerThread& worker) const {
   auto why = worker.redis()->why_down();
   if (why.empty() && shared_secret_) why = shared_secret_->why();

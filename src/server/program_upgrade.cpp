@@ -13,7 +13,7 @@
 
 namespace weir::app {
 
-// Who is told why not is told so at once.
+// A refused upgrade calls `done` at once with the reason.
 void Program::upgrade(Upgrade::Done done) {
   const auto refuse = [&](const char* why) {
     log_.error(std::string("upgrade: ") + why);
@@ -31,7 +31,8 @@ void Program::upgrade(Upgrade::Done done) {
                  });
 }
 
-// Asked for by a signal while the upgrade was under way: whoever is weir now reads the file anew.
+// Does the reload that a signal asked for during the upgrade. The process that serves now reads the file
+// again.
 void Program::pay_reload(const UpgradeReport& report) {
   if (!report.ok()) return reload({});
   log_.info("reload: process " + std::to_string(report.successor) + " is told to read the file anew");
@@ -83,7 +84,7 @@ std::vector<Bequest> Program::bequests() const {
   return all;
 }
 
-// What is left is to finish what was begun. The state on the disk is the other one's to write.
+// Finishes what was begun. From now on only the other process writes the state to disk.
 void Program::hand_over(const UpgradeReport& report, net::OwnedDescriptor channel) {
   departures_.emplace(std::move(channel));
   log_.write_always(
@@ -99,7 +100,7 @@ void Program::hand_over(const UpgradeReport& report, net::OwnedDescriptor channe
   drain();
 }
 
-// What the process before this one holds, of rules that are still there.
+// Changes the permits that the previous process holds. Ignores rules that no longer exist.
 void Program::change_held(const std::vector<std::string>& lines) {
   for (const auto& text : lines) {
     const auto line = held_line_of(text);
@@ -108,14 +109,14 @@ void Program::change_held(const std::vector<std::string>& lines) {
   }
 }
 
-// By counts that the process which has taken over does not know of.
+// Returns the number of requests decided with counts that the new process does not know.
 std::uint64_t Program::decided_apart() const {
   std::uint64_t sum = 0;
   for (const auto& worker : workers_) sum += worker->decided_apart();
   return sum;
 }
 
-// Workers run already, so that Redis is there when requests come, and take none yet.
+// The workers run already, so that Redis is connected when requests come, but they do not accept yet.
 void Program::take_over() {
   constexpr std::chrono::milliseconds kLook{2};
   takeover_->close_rest();
@@ -149,12 +150,12 @@ void Program::lose_connection(const char* why) {
   log_.warning(std::string("upgrade: a connection was dropped: ") + why);
 }
 
-// What comes of the process before this one, until it has ended.
+// Handles what the previous process sends until it ends.
 Arrivals::House Program::predecessor() {
   return {.take =
               [this](ArrivedConnection arrived) {
                 if (!departures_) return listeners_->adopt(std::move(arrived));
-                // One that retires itself passes it on to the next.
+                // A process that has handed over itself passes the connection on to the next process.
                 if (departures_->take(arrived.socket.get(), arrived.listener, arrived.introduction,
                                       arrived.unread) != proxy::Passed::Yes)
                   lose_connection("the next process does not take it");

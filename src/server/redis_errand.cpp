@@ -4,7 +4,8 @@ namespace weir::app {
 
 namespace {
 
-// A cost of nothing tells how a key stands, but not of one that owes something or has nothing left.
+// Looks at the charge first. If it would be admitted, a second look with a charge of zero returns the key's
+// present state. A charge of zero alone would not report a key that owes units or has none left.
 net::Task<void> look(redis::Store& store, proxy::Look& look, bool standing) {
   auto& now = look.clock;
   if (!standing) look.held_here = store.holds_for(look.charge, look.outcome);

@@ -1,4 +1,4 @@
-// Something that is asked of Redis on behalf of another thread: handed to a worker whole, and back.
+// A question to Redis that one thread hands to a worker and gets back with the replies.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -12,12 +12,12 @@
 namespace weir::app {
 
 struct RedisErrand {
-  std::vector<limit::Charge> forget;  // first
-  std::vector<proxy::Look> looks;     // then, one after the other
-  bool standing = false;  // how the keys stand, with nothing asked of them; else what the charges would get
+  std::vector<limit::Charge> forget;  // keys to reset first
+  std::vector<proxy::Look> looks;     // keys to read afterwards, in order
+  bool standing = false;  // true: report the keys' present state; false: report what the charges would get
 };
 
-// On the store's thread.
+// Runs on the store's thread.
 [[nodiscard]] net::Task<void> carry_out(redis::Store& store, std::shared_ptr<RedisErrand> errand);
 
 }  // namespace weir::app

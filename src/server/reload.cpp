@@ -67,7 +67,7 @@ void Reloading::end(FreshConfiguration fresh) {
   ReloadReport report;
   try {
     report = apply_(std::move(fresh));
-  } catch (const std::exception& error) {  // want of memory: weir goes on, which beats ending all connections
+  } catch (const std::exception& error) {  // no memory: keeps running rather than end all connections
     report.mistakes = {file_ + ": gone over to in part: " + error.what() + "; reload again"};
   }
   finish(report);

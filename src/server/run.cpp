@@ -15,14 +15,14 @@ namespace weir::app {
 
 namespace {
 
-// And how many more there are.
+// Returns the first mistake and the number of further ones.
 std::string first_of(const std::vector<std::string>& mistakes) {
   if (mistakes.empty()) return "the configuration is wrong";
   const auto more = mistakes.size() - 1;
   return mistakes.front() + (more != 0 ? "; and " + std::to_string(more) + " more" : "");
 }
 
-// `takes_over`: from a weir that knows the addresses, and goes on where this one does not start.
+// `takes_over`: a running weir has the addresses. It continues if this process does not start.
 LookedUp servers_of(const Settings& settings, bool takes_over) {
   auto found = look_up_servers(settings);
   if (!found.mistakes.empty()) throw CannotStart(first_of(found.mistakes));
@@ -34,8 +34,9 @@ LookedUp servers_of(const Settings& settings, bool takes_over) {
 
 int run(const std::string& file) {
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow (LimitFSIZE=) is one that cannot be written
-  // No reasons to end before weir listens to them. Once it holds them back it hears of them all the same.
+  std::signal(SIGXFSZ, SIG_IGN);  // a file at its limit (LimitFSIZE=) counts as one that cannot be written
+  // These signals must not end the process before it handles them. Blocked signals are still delivered to
+  // signalfd.
   for (const int signal : {SIGHUP, SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
   auto passed = PassedSockets::of_environment();
   std::unique_ptr<Takeover> takeover;

@@ -1,4 +1,5 @@
-// What the TLS listeners show, read anew when a file changes: renewing a certificate takes no restart.
+// The certificates of TLS listeners. weir reads changed files while it runs, so a renewed certificate needs
+// no restart.
 #pragma once
 
 #include "weir/admin/figures.hpp"
@@ -24,16 +25,16 @@ namespace weir::app {
 
 class ListenerCertificates {
  public:
-  // `older`: of the same listener before a reload; may be null. Sessions outlive it where the life of their
-  // tickets did not change. An error names the file.
+  // Reads the files of a listener. `older`: the same listener's certificates before a reload; may be null.
+  // TLS sessions stay valid if the lifetime of tickets did not change. The error names the file.
   [[nodiscard]] static base::Result<ListenerCertificates> read(const net::TlsSettings& settings,
                                                                const ListenerCertificates* older = nullptr);
 
   [[nodiscard]] const net::TlsSettings& settings() const noexcept { return settings_; }
 
   [[nodiscard]] SSL_CTX* context() const noexcept { return context_.get(); }
-  // Reads the files anew if any has changed since they were last read, and tells whether. With an error
-  // nothing has changed, and the same files are not read again.
+  // Reads the files again if one has changed since the last reading, and returns true if so. After an error
+  // the old certificates stay in use, and the same files are not read again.
   [[nodiscard]] base::Result<bool> look();
 
  private:
@@ -42,36 +43,36 @@ class ListenerCertificates {
   [[nodiscard]] std::optional<std::string> missing_file() const;
 
   net::TlsSettings settings_;
-  std::shared_ptr<net::TicketKeys> tickets_;  // the same for all contexts: sessions outlive a renewal
+  std::shared_ptr<net::TicketKeys> tickets_;  // shared by all contexts, so sessions survive a renewal
   net::FileStamps stamps_;
   net::TlsContext context_;
 };
 
-// All listeners' certificates. Belongs to the main thread.
+// The certificates of all listeners. Belongs to the main thread.
 class CertificateWatch {
  public:
-  // Told of a listener's number and its new context, which is lent.
+  // Receives a listener's number and its new context, which this object owns.
   using Renew = std::function<void(std::size_t listener, SSL_CTX* fresh)>;
 
-  // `log` outlives it.
+  // `log` outlives this object.
   CertificateWatch(net::Executor executor, Log& log, Renew renew)
       : timer_(executor), log_(log), renew_(std::move(renew)) {}
 
-  // What a listener shows, if it speaks TLS. An error says what is wrong with any of the files.
+  // The certificates of a listener; nullopt if it does not use TLS.
   using Shown = std::optional<ListenerCertificates>;
-  // `number`: of the listener that was there before; nullopt: none.
+  // Reads the certificates of a listener. `number`: the listener that a reload replaces; nullopt if there is
+  // none. The error says what is wrong with a file.
   [[nodiscard]] base::Result<Shown> read(const net::ListenerSettings& settings,
                                          std::optional<std::size_t> number = std::nullopt) const;
-  // The listener shows this from now on, where it is not empty; whoever calls makes it known.
+  // Stores the certificates of the listener, if there are any. The caller hands the context to the workers.
   void show(std::size_t number, const net::ListenerSettings& settings, Shown shown);
   void forget(std::size_t number) { watched_.erase(number); }
 
-  // Of the listener's TLS, lent; null for plain HTTP.
+  // Returns the listener's TLS context, which this object owns; null for plain HTTP.
   [[nodiscard]] SSL_CTX* context(std::size_t number) const noexcept;
-  // Files that changed are in force for connections that come from now on; faulty ones change nothing, and
-  // the log says so.
+  // Reads changed files; new connections use them. Faulty files change nothing, and a log line reports them.
   void look();
-  // Again and again, in place of what was asked for before; 0 for never.
+  // Repeats look() with this period from now on; 0: never.
   void look_every(base::Duration period);
   [[nodiscard]] admin::TlsFigures figures() const;
 
@@ -90,16 +91,16 @@ class CertificateWatch {
   std::uint64_t faulty_ = 0;
 };
 
-// Returns a warning of a certificate that has expired or will within two weeks. `who` would refuse it.
+// Returns a warning if a certificate has expired or expires within two weeks. `who`: who would reject it.
 [[nodiscard]] std::optional<std::string> doubt_of_end(const std::string& file, const std::string& who,
                                                       std::chrono::sys_seconds not_after,
                                                       std::chrono::sys_seconds now);
-// What a person should do about a certificate: nothing when it is good for two weeks more and some client can
-// get it. `now`: of the system's clock.
+// Returns warnings about certificates that expire within two weeks or that no client can get, and about OCSP
+// responses that are not stapled. `now`: the system's clock.
 [[nodiscard]] std::vector<std::string> find_doubts(const net::TlsSettings& settings,
                                                    const std::vector<net::CertificateState>& states,
                                                    std::chrono::sys_seconds now);
-// The same of what listeners would show, of files as they are now; nothing of those that cannot be read.
+// Does the same for the listeners' files as they are now. Skips files that cannot be read.
 [[nodiscard]] std::vector<std::string> find_doubts(const std::vector<net::ListenerSettings>& listeners,
                                                    std::chrono::sys_seconds now);
 

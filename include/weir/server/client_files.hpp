@@ -1,5 +1,6 @@
-// The certificate files of connections that weir opens with TLS: to upstreams, webhooks and Redis. weir reads
-// changed files while it runs, as it does those of listeners (weir/server/certificates.hpp).
+// The certificate files of TLS connections that weir opens to upstreams, webhooks and Redis.
+//
+// weir reads changed files while it runs, as it does for listeners (weir/server/certificates.hpp).
 #pragma once
 
 #include "weir/admin/figures.hpp"
@@ -22,13 +23,13 @@ namespace weir::app {
 class ClientFiles {
  public:
   enum class Kind : std::uint8_t { Upstream, Webhooks, Redis };
-  // Settings that name files, and whose they are.
+  // TLS settings that name files, and their owner.
   struct Use {
     Kind kind;
-    std::string name;  // of the upstream
+    std::string name;  // name of the upstream
     net::TlsClientSettings tls;
-    net::FileStamps read{};  // of the files when they were read last
-    std::string fault{};     // why the files, as they are now, are not in force; empty: they are
+    net::FileStamps read{};  // stamps at the last reading
+    std::string fault{};     // why the present files are not in use; empty: they are
     net::OwnCertificate own{};
 
     [[nodiscard]] std::string who() const;
@@ -36,24 +37,24 @@ class ClientFiles {
       return kind == other.kind && name == other.name && tls == other.tls;
     }
   };
-  // Returns all uses that settings make of such files, with the files' stamps as they are now: to be called
-  // before contexts are made of the files.
+  // Returns all TLS settings that name files, with the present stamps of the files. Must be called before
+  // contexts are made from the files.
   [[nodiscard]] static std::vector<Use> uses_in(const Settings& settings);
 
-  // Puts the files of these uses in force for connections that begin from now on. An error says why not.
+  // Puts the changed files in use for new connections. The error says why that failed.
   using Renew = std::function<base::Result<void>(const std::vector<const Use*>& changed)>;
-  // `log` outlives it.
+  // `log` outlives this object.
   ClientFiles(net::Executor executor, Log& log, Renew renew)
       : timer_(executor), log_(log), renew_(std::move(renew)) {}
 
-  // Watches the files of these uses. A use that was watched before keeps the stamps of what was read.
+  // Watches these files. An entry that was watched before keeps its stamps.
   void watch(std::vector<Use> uses);
-  // Reads files that changed, and returns a line for each use of them. A faulty file changes nothing: the log
-  // names it once, and each later look tries it again.
+  // Reads changed files, and returns a line for each use of them. A faulty file changes nothing. The log
+  // reports it once, and each later call tries it again.
   std::vector<std::string> look();
-  // Looks again and again, in place of what was asked for before; 0 for never.
+  // Repeats look() with this period from now on; 0: never.
   void look_every(base::Duration period);
-  // Adds what is known of the files to the figures of listeners.
+  // Adds the state of these files to the figures of the listeners.
   void add_to(admin::TlsFigures& figures) const;
 
  private:
@@ -68,8 +69,8 @@ class ClientFiles {
   std::uint64_t faulty_ = 0;
 };
 
-// Returns a warning of each certificate that weir shows to servers and that has expired or will within two
-// weeks. `now`: of the system's clock.
+// Returns a warning for each of weir's own client certificates that has expired or expires within two weeks.
+// `now`: the system's clock.
 [[nodiscard]] std::vector<std::string> doubt_own_certificates(const Settings& settings,
                                                               std::chrono::sys_seconds now);
 

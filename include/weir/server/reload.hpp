@@ -1,6 +1,5 @@
-// Reading the configuration anew while weir runs: what comes before anything changes. On a thread of its own,
-// for names are looked up, files are read and long texts are compared, while the main thread answers health
-// checks.
+// Reads the configuration again while weir runs, before anything changes. A separate thread looks names up,
+// reads files and compares the texts. Meanwhile the main thread answers health checks.
 #pragma once
 
 #include "weir/config/settings.hpp"
@@ -17,52 +16,52 @@
 
 namespace weir::app {
 
-// A reload that takes longer answers that it goes on. Servers' names are looked up one after another, and a
-// silent name server may take half a minute for each.
+// After this time the reply to a reload request says that the reload continues. Servers' names are looked up
+// one after another, and a silent name server may take half a minute for each.
 inline constexpr std::chrono::seconds kLongestReload{60};
 
-// What came of a reload.
+// The result of a reload.
 struct ReloadReport {
-  std::vector<std::string> mistakes;  // none: the configuration of the file is in force
+  std::vector<std::string> mistakes;  // empty: the file's configuration is in use
   std::vector<std::string> changes;   // in words
-  std::vector<std::string> warnings;  // as `weir check` prints them, of what is in force now
+  std::vector<std::string> warnings;  // the output of `weir check` for the configuration in use
   [[nodiscard]] bool ok() const noexcept { return mistakes.empty(); }
 };
 
-// A file that was read and checked, with the addresses of its servers and what it says otherwise than what is
-// in force; or what is wrong with it.
+// A file that was read and checked, with the addresses of its servers and its differences from the
+// configuration in use. Otherwise the mistakes of the file.
 struct FreshConfiguration {
   std::optional<Settings> settings;
-  std::vector<std::vector<upstream::Server>> servers;  // of each upstream
+  std::vector<std::vector<upstream::Server>> servers;  // for each upstream
   std::vector<std::string> unknown;                    // LookedUp::unknown
-  std::vector<std::string> differences;                // as `weir check` says it (differences.hpp)
+  std::vector<std::string> differences;                // in the words of differences.hpp
   std::vector<std::string> mistakes;
 };
 [[nodiscard]] FreshConfiguration read_configuration(const std::string& file, const Settings& in_force);
 
-// Reads when asked to, one at a time: who asks while it reads is answered by the next reading, for the file
-// may have changed since. Belongs to the main thread.
+// Reads the file on request, one reading at a time. A request during a reading waits for the next one,
+// because the file may have changed since. Belongs to the main thread.
 class Reloading {
  public:
   using Done = std::function<void(const ReloadReport&)>;
 
-  // `apply`: puts what was read in force, or says why not. On the main thread. `in_force`: outlives it, and
-  // changes in `apply` alone, for another thread reads it meanwhile.
+  // `apply` runs on the main thread. It puts the configuration into use, or returns why not. `in_force`
+  // outlives this object. Only `apply` changes it, because the reading thread reads it too.
   Reloading(net::asio::io_context& control, std::string file, const Settings& in_force,
             std::function<ReloadReport(FreshConfiguration)> apply);
-  ~Reloading();  // waits for the reading that is under way
+  ~Reloading();  // waits for the reader thread
   Reloading(const Reloading&) = delete;
   Reloading& operator=(const Reloading&) = delete;
 
   [[nodiscard]] const std::string& file() const noexcept { return file_; }
   [[nodiscard]] bool is_under_way() const noexcept { return reader_.joinable(); }
-  // `done`: told on the main thread; may be empty.
+  // Asks for a reading. `done` runs on the main thread; it may be empty.
   void ask(Done done);
 
   [[nodiscard]] std::uint64_t succeeded() const noexcept { return succeeded_; }
   [[nodiscard]] std::uint64_t failed() const noexcept { return failed_; }
   [[nodiscard]] bool last_succeeded() const noexcept { return last_succeeded_; }
-  // When the present configuration came into force.
+  // Returns the time at which the present configuration came into use.
   [[nodiscard]] std::chrono::system_clock::time_point since() const noexcept { return since_; }
 
  private:
@@ -74,8 +73,8 @@ class Reloading {
   const std::string file_;
   const Settings& in_force_;
   const std::function<ReloadReport(FreshConfiguration)> apply_;
-  std::vector<Done> waiting_;  // for the reading under way
-  std::vector<Done> next_;     // for the one after it
+  std::vector<Done> waiting_;  // for the present reading
+  std::vector<Done> next_;     // for the next reading
   bool asked_again_ = false;
   std::thread reader_;  // joinable while it reads
   std::uint64_t succeeded_ = 0;

@@ -1,5 +1,4 @@
-// What the commands of the command line do. Each returns the exit code of the process: 0 done, 1 could not do
-// it.
+// The commands of the command line. Each returns the exit code of the process: 0 success, 1 failure.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -10,25 +9,25 @@
 
 namespace weir::app {
 
-// Reads the configuration and serves until SIGTERM or SIGINT, then drains; SIGHUP reads it anew. Throws
-// ConfigError where it is wrong at the start.
+// Reads the configuration and serves until SIGTERM or SIGINT, then drains. SIGHUP reads the configuration
+// again. Throws ConfigError if the configuration is wrong at the start.
 int run(const std::string& file);
 
 // A small upstream for demos, tests and load.
 struct EchoOptions {
   base::Endpoint listen;
   unsigned workers = 1;
-  base::Duration delay{0};  // before each answer
+  base::Duration delay{0};  // before each response
 };
 int run_echo(const EchoOptions& options);
 
-// Asks GET /healthz of the admin listener there; 0 when it answers 200 within two seconds, else 1 and the
-// reason on standard error. For a container's HEALTHCHECK.
+// Sends GET /healthz to the admin listener. Returns 0 if the response within two seconds is 200. Otherwise
+// returns 1 and prints the reason on standard error. Meant for a container's HEALTHCHECK.
 int run_health(const base::Endpoint& admin);
 
-// Asks the Redis of a configuration whether rules can keep their state there, and prints what it finds. 0:
-// they can, whatever the warnings; 1: they cannot, or nobody answers. `json`: prints it as one line of JSON.
-// REQUIRES settings.state.redis.
+// Checks whether rules can keep their state in the Redis of the configuration, and prints the findings.
+// Returns 0 if they can, with or without warnings. Returns 1 if they cannot or Redis does not answer. `json`:
+// prints one line of JSON. REQUIRES settings.state.redis.
 int run_redis_check(const Settings& settings, bool json);
 
 }  // namespace weir::app

@@ -1,7 +1,7 @@
-// The signals that a program is told with, as something to read (signalfd(2)) instead of handlers that break
-// into whatever thread the kernel picks. Made before the first other thread, so that all of them hold the
-// signals back and none is lost to a thread that is just beginning or ending; from then on they are held back
-// for as long as the process lives. Belongs to the thread that runs the io_context.
+// Reads signals from a descriptor (signalfd(2)) instead of handling them in arbitrary threads.
+//
+// Must be created before any other thread, so that all threads block the signals and none is lost. The
+// signals stay blocked until the process ends. Belongs to the thread that runs the io_context.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -15,10 +15,11 @@ namespace weir::app {
 
 class Signals {
  public:
-  // Throws std::system_error where the kernel has no descriptor left.
+  // Throws std::system_error if no file descriptor is left.
   Signals(const net::Executor& executor, std::initializer_list<int> which);
 
-  // Calls `told` with the number of each signal that comes, what came before this call first. Once.
+  // Calls `told` with the number of each signal, including signals that arrived before this call. Must be
+  // called once.
   void listen(std::function<void(int signal)> told);
 
  private:

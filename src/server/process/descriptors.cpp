@@ -6,7 +6,7 @@ namespace weir::app {
 
 namespace {
 
-constexpr std::size_t kOwn = 64;  // logs, listeners, Redis, epoll
+constexpr std::size_t kOwn = 64;  // for logs, listeners, Redis and epoll
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// How many descriptors the system lets this process have.
+// The number of file descriptors that the system allows this process.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,13 @@
 namespace weir::app {
 
 struct Descriptors {
-  std::size_t connections;  // as many as can be had, and no more than are wanted
-  std::string warning;      // a sentence for the log where that is fewer
+  std::size_t connections;  // at most the wanted number
+  std::string warning;      // a sentence for the log if fewer than wanted
 };
 
-// Raises the soft limit (RLIMIT_NOFILE) to the hard one. Each connection may need one more to an upstream: so
-// many alone are taken that there is one for each, and requests do not fail for those who only came.
+// Raises the soft limit (RLIMIT_NOFILE) to the hard limit. Each connection reserves two file descriptors,
+// because it may need another one to an upstream. Without that, requests would fail while idle clients hold
+// the descriptors.
 [[nodiscard]] Descriptors raise_descriptor_limit(std::size_t max_connections);
 
 }  // namespace weir::app

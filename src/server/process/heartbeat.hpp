@@ -1,10 +1,10 @@
-// Says that the program lives, for as long as every loop of it turns.
+// Reports that the program is alive while all of its event loops run.
 //
-// Each round asks all loops to answer; when the last one has, the program lives. A loop that does not turn
-// keeps its round open, and no other begins before that ends: so a loop that stands still is silence, and one
-// that was merely late is heard as soon as it goes on. Belongs to the thread that runs `control`; the loops
-// may be run by any. Goes before the executors' contexts do, and no sooner than `control` is run for the last
-// time.
+// Each round posts to all loops and waits for their replies. The program is alive when the last one has
+// replied. A loop that hangs keeps its round open, and no other round begins before that one ends. So a
+// hanging loop causes silence, and a slow loop is reported as soon as it replies. Belongs to the thread that
+// runs `control`. Any thread may run the loops. Must be destroyed before the executors' contexts, and after
+// the last run of `control`.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -19,11 +19,11 @@ class Heartbeat {
  public:
   Heartbeat(net::Executor control, std::function<void()> alive);
 
-  // A round now, and one every `every` (above zero). Once.
+  // Starts a round now, and then one every `every`, which must be above zero. Must be called once.
   void start(std::vector<net::Executor> loops, base::Duration every);
-  // From now on the loop of `control` answers for all: the others are ending, each at its own time.
+  // From now on only the loop of `control` must reply, because the other loops end at different times.
   void answer_alone();
-  // Nobody is told anything any more.
+  // Stops all reports.
   void stop();
 
  private:
@@ -37,8 +37,8 @@ class Heartbeat {
   net::Timer timer_;
   bool stopped_ = false;
   base::Duration every_{0};
-  std::size_t round_ = 0;    // answers of an earlier one count for nothing
-  std::size_t awaited_ = 0;  // answers that this round lacks
+  std::size_t round_ = 0;    // replies to earlier rounds are ignored
+  std::size_t awaited_ = 0;  // replies that this round still lacks
 };
 
 }  // namespace weir::app

@@ -27,7 +27,7 @@ bool parse(const char* text, Number& number) {
   return parsed.ec == std::errc{} && parsed.ptr == end;
 }
 
-// Of the clock that the manager compares with, in microseconds.
+// Returns the manager's clock in microseconds.
 std::string monotonic_now() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
@@ -67,7 +67,7 @@ void Notify::read_watchdog(const NotifyEnvironment& environment) {
   if (meant == ::getpid()) watchdog_ = base::Duration(micros);
 }
 
-// Of the status the first line: what follows would be taken for fields of its own.
+// Sends only the first line of the status, because the manager would read further lines as fields.
 void Notify::ready(std::string_view status) {
   send("READY=1\nSTATUS=" + std::string(status.substr(0, status.find('\n'))));
 }
@@ -93,7 +93,7 @@ void Notify::alive() {
   send("WATCHDOG=1");
 }
 
-// A socket for each message, as it may be a new one behind the same path.
+// Opens a socket for each message, because the manager may have replaced the one at the path.
 void Notify::send(const std::string& text) {
   if (!is_on()) return;
   sockaddr_un address{};
@@ -110,7 +110,7 @@ void Notify::send(const std::string& text) {
   if (sent < 0) complain("the service manager cannot be told: " + std::generic_category().message(error));
 }
 
-// Once: every beat would say it again.
+// Reports only the first fault, because every heartbeat would repeat it.
 void Notify::complain(const std::string& what) {
   if (fault_) std::exchange(fault_, nullptr)(what);
 }

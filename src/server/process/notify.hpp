@@ -1,7 +1,8 @@
-// What a service manager is told by the protocol of sd_notify(3): datagrams to the socket that $NOTIFY_SOCKET
-// names, a path or, with '@', an abstract name. Without one all calls do nothing. Belongs to the main thread;
-// nothing here waits, and what cannot be delivered is said once and otherwise ignored: nobody's request hangs
-// on it.
+// Reports to the service manager by the protocol of sd_notify(3). It sends datagrams to the socket of
+// $NOTIFY_SOCKET: a path, or '@' and an abstract name. Without the variable all calls do nothing.
+//
+// Belongs to the main thread and never blocks. A message that cannot be delivered causes one log line and is
+// otherwise ignored, so that no request depends on it.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -12,7 +13,7 @@
 
 namespace weir::app {
 
-// What the environment of a process says.
+// The variables of the process environment.
 struct NotifyEnvironment {
   const char* socket = nullptr;         // NOTIFY_SOCKET; null: absent
   const char* watchdog_usec = nullptr;  // WATCHDOG_USEC
@@ -22,19 +23,22 @@ struct NotifyEnvironment {
 
 class Notify {
  public:
-  // `fault` is told in words what is wrong with the environment or with the socket, once.
+  // Calls `fault` once with a description of what is wrong with the environment or the socket.
   Notify(const NotifyEnvironment& environment, std::function<void(const std::string&)> fault);
 
-  // How often the manager wants to hear alive(); zero: never. Twice as often is as it should be.
+  // Returns the longest time that the manager allows between two calls of alive(). Callers should call it
+  // twice as often. Zero: the manager expects no calls.
   [[nodiscard]] base::Duration watchdog() const noexcept { return watchdog_; }
   [[nodiscard]] bool is_on() const noexcept { return !name_.empty(); }
 
-  // Listeners accept, after a start or a reload. `status`: a short sentence for `systemctl status`.
+  // Reports that listeners accept, after a start or a reload. `status`: a short sentence for `systemctl
+  // status`.
   void ready(std::string_view status);
   void reloading();
-  // `longest`: how long the rest takes at most, however little time the manager gives to others.
+  // `longest`: the longest time that stopping takes. The manager waits that long, beyond its usual limit.
   void stopping(std::string_view status, base::Duration longest);
-  // The service is another process from now on; nothing that this one says counts after it.
+  // Reports that another process is the service from now on. The manager ignores later messages of this
+  // process.
   void main_process(int number);
   void status(std::string_view status);
   void alive();
@@ -44,7 +48,7 @@ class Notify {
   void send(const std::string& text);
   void complain(const std::string& what);
 
-  std::string name_;  // as sun_path has it: an abstract one begins with NUL
+  std::string name_;  // in the form of sun_path: an abstract name begins with NUL
   base::Duration watchdog_{0};
   std::function<void(const std::string&)> fault_;
 };

@@ -35,11 +35,12 @@ std::string count_of(std::uint64_t keys) {
   return std::to_string(keys) + (keys == 1 ? " key" : " keys");
 }
 
-// A new file that takes the place of another once it is whole, and leaves nothing behind otherwise.
+// A new file that replaces another once it is complete. Until then it is a draft, which the destructor
+// removes.
 class Replacement {
  public:
   explicit Replacement(const std::string& path) : path_(path), draft_(path + ".new") {
-    ::unlink(draft_.c_str());  // of a weir that was killed
+    ::unlink(draft_.c_str());  // left by a weir that was killed
     fd_ = ::open(draft_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
     if (fd_ < 0) fail();
   }
@@ -61,7 +62,8 @@ class Replacement {
     }
   }
 
-  // On the disk before it is renamed, and the new name as well: a power cut leaves the old file or this one.
+  // Writes the file to the disk before the rename, and then the folder. After a power cut either file is
+  // complete.
   void take_its_place() {
     if (fault_ == 0 && ::fsync(fd_) != 0) fail();
     if (fault_ == 0 && ::rename(draft_.c_str(), path_.c_str()) != 0) fail();
@@ -102,7 +104,7 @@ void SnapshotFile::close() noexcept {
   fd_ = -1;
 }
 
-// O_NONBLOCK: what is a pipe by mistake must not wait for its writer.
+// Opens with O_NONBLOCK, so that a pipe by mistake does not wait for its writer.
 void SnapshotFile::open(std::span<const limit::SavedRule> rules) {
   fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd_ < 0 && errno == ENOENT) return log_.info("no snapshot at " + path_ + " yet: starting afresh");

@@ -1,11 +1,11 @@
-// The file that keeps the table's live keys while weir is not running ([state.memory] snapshot).
+// The file that keeps the table's live keys while weir does not run ([state.memory] snapshot).
 //
-// Read once at start, written once at the end of the drain: to a file beside it, which then takes its place,
-// so that there is always one whole snapshot or none. Its owner alone may read it (limit/snapshot.hpp says
-// why). Whatever is wrong with it costs the state, never the start: the file is set aside as FILE.damaged,
-// one line of the log says why, and weir starts afresh.
+// weir reads the file once at start and writes it once at the end of the drain. It writes another file first
+// and then renames it, so that a snapshot is always complete. Only the owner may read the file
+// (limit/snapshot.hpp says why). A faulty file loses the state but never prevents the start. weir renames it
+// to FILE.damaged, logs the reason in one line, and starts without state.
 //
-// Belongs to the main thread. One weir a file.
+// Belongs to the main thread. Each weir needs a file of its own.
 #pragma once
 
 #include "weir/limit/snapshot.hpp"
@@ -19,16 +19,16 @@ namespace weir::app {
 
 class SnapshotFile {
  public:
-  // Opens and checks it, unless the state comes from elsewhere (`reads` is false). An empty path: there is
-  // none, and nothing is ever done.
+  // Opens and checks the file, unless `reads` is false because the state comes from elsewhere. An empty path
+  // means that there is no snapshot, and all calls do nothing.
   SnapshotFile(std::string path, std::span<const limit::SavedRule> rules, Log& log, bool reads = true);
   ~SnapshotFile();
   SnapshotFile(const SnapshotFile&) = delete;
   SnapshotFile& operator=(const SnapshotFile&) = delete;
 
-  // What the file says; nullopt where there is nothing to go on from.
+  // Returns the header of the file; nullopt if there is no usable file.
   [[nodiscard]] const std::optional<limit::Snapshot>& found() const noexcept { return found_; }
-  // Fills the table from it, if there was one.
+  // Fills the table from the file, if there is one.
   void restore(limit::KeyTable& table, std::span<const limit::SavedRule> rules, const limit::RestoreAt& at,
                const limit::Adopt& adopt = {});
   void save(const limit::KeyTable& table, const limit::Snapshot& snapshot,
@@ -43,7 +43,7 @@ class SnapshotFile {
   const std::string path_;
   Log& log_;
   int fd_ = -1;
-  int fault_ = 0;  // errno of a read
+  int fault_ = 0;  // errno of a failed read
   std::optional<limit::Snapshot> found_;
 };
 

@@ -8,7 +8,7 @@ namespace weir::app {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{10};
-// After the drain: the snapshot and the last lines of the logs.
+// Time after the drain for the snapshot and the last log lines.
 constexpr std::chrono::seconds kForTheRest{60};
 
 }  // namespace
@@ -35,7 +35,7 @@ void Supervision::await_ready() {
   });
 }
 
-// Before it has served and while it ends, weir's state is another, whatever it reads.
+// Reports nothing before weir has served or while it ends, because weir then has another state.
 void Supervision::reloading() {
   if (accepts_ && accepts_()) notify_.reloading();
 }

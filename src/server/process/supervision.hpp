@@ -1,5 +1,5 @@
-// What weir has to do with the service manager that started it: says when it serves, reads anew and stops,
-// and that it lives. Belongs to the main thread.
+// Reports to the service manager when weir serves, reloads and stops, and that it is alive. Belongs to the
+// main thread.
 #pragma once
 
 #include "server/process/heartbeat.hpp"
@@ -15,19 +15,20 @@ namespace weir::app {
 
 class Supervision {
  public:
-  // `log` outlives it.
+  // `log` outlives this object.
   Supervision(net::Executor control, const NotifyEnvironment& environment, Log& log);
 
-  // `loops`: those of all workers. Says READY as soon as `accepts`. Once; nothing where nobody listens.
+  // Sends READY as soon as `accepts` returns true, and watches the loops of all workers. Does nothing without
+  // a service manager. Must be called once.
   void start(std::vector<net::Executor> loops, std::function<bool()> accepts);
-  // Around what SIGHUP does, however that ends.
+  // Must be called before and after a reload, whatever its result.
   void reloading();
   void ready();
-  // Likewise, and what its service manager shows of it.
+  // Does the same with a status for the service manager to show.
   void ready(const std::string& status);
-  // Workers end from now on, within `drain`.
+  // Reports that workers end from now on, within `drain`.
   void stopping(base::Duration drain);
-  // Another process serves from now on, and speaks for the service.
+  // Reports that another process serves from now on and speaks for the service.
   void hand_over(int process);
 
  private:

@@ -28,7 +28,7 @@ std::unique_ptr<redis::Store> make_store(net::Executor executor, const WorkerPar
 
 }  // namespace
 
-// One thread runs this context, and nothing but post() reaches it from outside: its I/O needs no locks.
+// One thread runs this context, and other threads only post to it. So its I/O needs no locks.
 WorkerThread::WorkerThread(const WorkerParts& parts)
     : context_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
       counters_(parts.shape),
@@ -43,7 +43,7 @@ WorkerThread::WorkerThread(const WorkerParts& parts)
       waits_for_redis_(start_wait_.count() > 0),
       drain_timer_(context_.get_executor()),
       log_(parts.log) {
-  // Now, for it takes a descriptor, and at the end there may be none.
+  // Creates the reactor now, because it needs a descriptor and later there may be none left.
   (void)net::Reactor::of(context_.get_executor());
   if (parts.top != 0) counters_.top = std::make_unique<observe::TopClients>(parts.top);
 }
@@ -51,7 +51,7 @@ WorkerThread::WorkerThread(const WorkerParts& parts)
 WorkerThread::~WorkerThread() {
   context_.stop();
   join();
-  if (redis_) redis_->stop();  // nothing may be told to a session's call once it has gone
+  if (redis_) redis_->stop();                             // must not call a session that no longer exists
   net::Reactor::of(context_.get_executor()).end_tasks();  // sessions, which refer to the worker
 }
 
@@ -82,8 +82,8 @@ void WorkerThread::start(bool opens) {
   });
 }
 
-// The first requests should find their limits in Redis, not their fallbacks; but a Redis that is away delays
-// the start by no more than its `start_wait`. Meanwhile the kernel holds what connects.
+// Waits for Redis, so that the first requests find their limits there. An unavailable Redis delays the start
+// by at most `start_wait`. Meanwhile the kernel queues new connections.
 void WorkerThread::open_when_ready(std::chrono::steady_clock::time_point latest) {
   const bool asks = redis_ && redis_->state() == redis::StoreState::Up && worker_.config().names_agreed;
   const bool waits = redis_ && !asks && !worker_.draining;
@@ -209,8 +209,8 @@ void WorkerThread::begin_drain() {
   end_when_empty();
 }
 
-// An entrance that is closed may hold a client yet that it has accepted and not begun to serve: who stops at
-// once does not wait for that one.
+// Returns true if no connection is left. A closed entrance may still hold a client that was accepted but not
+// served. A hard stop does not wait for that client.
 bool WorkerThread::is_empty() {
   forget_deserted();
   const bool deserted = std::all_of(entrances_.begin(), entrances_.end(),

@@ -1,5 +1,5 @@
-// One thread of the proxy with all that belongs to it: its loop, its listening sockets, its Redis connection,
-// its counters. Made and stopped by the main thread; everything else happens on its own.
+// One thread of the proxy with its event loop, listening sockets, Redis connection and counters. The main
+// thread makes and stops it. Everything else happens on its own thread.
 #pragma once
 
 #include "server/redis_errand.hpp"
@@ -26,70 +26,71 @@
 
 namespace weir::app {
 
-// What the main thread gives every worker; outlives them all.
+// The main thread's objects that every worker uses. They outlive all workers.
 struct WorkerParts {
   const proxy::Shared& shared;
   std::shared_ptr<const proxy::Edition> edition;  // shared as weir/proxy/edition.hpp says
   observe::Counters::Shape shape;
-  const redis::RedisSettings* redis;  // null where no rule needs it
+  const redis::RedisSettings* redis;  // null if no rule needs it
   redis::LastRefunds& redis_refunds;
-  redis::UnitLeases* redis_units;  // null where no rule takes any
+  redis::UnitLeases* redis_units;  // null if no rule takes units in advance
   AccessLog& access_log;
   Log& log;
-  std::size_t top;  // clients that are counted of each rule; 0: none
+  std::size_t top;  // counters for the clients of each rule; 0: none
 };
 
 class WorkerThread {
  public:
   explicit WorkerThread(const WorkerParts& parts);
-  ~WorkerThread();  // stops hard and joins
+  ~WorkerThread();  // stops at once and joins
   WorkerThread(const WorkerThread&) = delete;
   WorkerThread& operator=(const WorkerThread&) = delete;
 
-  // `opens`: as soon as it may (it may have to wait for Redis); else not before open().
+  // `opens`: accepts connections as soon as it can, perhaps after waiting for Redis. Otherwise it waits for
+  // open().
   void start(bool opens = true);
-  // Any thread: takes connections from now on.
+  // Any thread: accepts connections from now on.
   void open();
 
-  // Any thread, before start() or later. `listener`: a number that no other one of this worker has had.
+  // Any thread, before or after start(). `listener`: a number that this worker has not used before.
   void listen_on(std::size_t listener, net::ListeningSocket socket, proxy::EntranceSettings settings);
-  // Any thread: new connections of the listener get this.
+  // Any thread: new connections of the listener use these settings.
   void renew(std::size_t listener, proxy::EntranceSettings settings);
-  // Any thread: takes no more there; its connections finish what they have begun.
+  // Any thread: accepts no more connections there. Its open connections finish their requests.
   void leave(std::size_t listener);
-  // Any thread: requests that begin from now on work by this edition.
+  // Any thread: requests that begin from now on use this configuration snapshot.
   void begin(std::shared_ptr<const proxy::Edition> edition);
-  // Any thread: takes no connections and decides nothing until resume(); what was decided goes on. `done`: is
-  // called on the worker's thread once that is so, and must not throw.
+  // Any thread: accepts no connections and decides no requests until resume(). Decided requests continue.
+  // `done` runs on the worker's thread once the pause has begun, and must not throw.
   void pause(std::function<void()> done);
   void resume();
-  // Any thread: as drain(), after pause(), because another process has taken over. Connections are not closed
-  // before stop() but after an answer that says so, or where `passage` takes them, which outlives the worker.
+  // Any thread: drains after pause(), because another process has taken over. Until stop(), a connection is
+  // closed only after a response that says so, or when `passage` takes it. `passage` outlives the worker.
   void retire(proxy::Passage& passage);
-  // Any thread: serves a connection of the listener that another process has accepted. One of a listener that
-  // is gone is closed.
+  // Any thread: serves a connection that another process has accepted on the listener. Closes it if the
+  // listener no longer exists.
   void adopt(std::size_t listener, ArrivedConnection arrived);
-  // Any thread: take nothing new, finish what was begun; the thread ends when all is finished.
+  // Any thread: accepts nothing new and finishes what was begun. Then the thread ends.
   void drain();
-  // Any thread: end everything.
+  // Any thread: ends everything at once.
   void stop();
   void join();
-  // Any thread: asks this worker's Redis; `done` is called on the worker's thread, and must not throw. Never,
-  // where the worker ends before. REQUIRES redis().
+  // Any thread: sends a question to this worker's Redis. `done` runs on the worker's thread and must not
+  // throw. It never runs if the worker ends first. REQUIRES redis().
   void run_errand(std::shared_ptr<RedisErrand> errand, std::function<void()> done);
 
   [[nodiscard]] const observe::Counters& counters() const noexcept { return counters_; }
-  // Requests that were decided since retire(). REQUIRES join().
+  // Returns the number of requests that were decided after retire(). REQUIRES join().
   [[nodiscard]] std::uint64_t decided_apart() const noexcept { return worker_.decided_apart; }
-  // For make_room() and clear_…() alone.
+  // Only for make_room() and clear_…().
   [[nodiscard]] observe::Counters& counters() noexcept { return counters_; }
-  [[nodiscard]] const proxy::LoadMeter& load() const noexcept { return worker_.load; }  // part() alone
+  [[nodiscard]] const proxy::LoadMeter& load() const noexcept { return worker_.load; }  // only part()
   [[nodiscard]] const redis::Store* redis() const noexcept {
     return redis_.get();
   }  // state() and stats() from any thread
-  // Any thread: what is posted to it runs while the worker does, until then or else never.
+  // Any thread: returns the loop's executor. Posted functions run only while the worker runs.
   [[nodiscard]] net::Executor loop() noexcept { return context_.get_executor(); }
-  // Any thread: it could not open yet. Without Redis it can as soon as it runs.
+  // Any thread: returns true while the worker has not opened yet. Without Redis it opens at once.
   [[nodiscard]] bool waits_for_redis() const noexcept { return waits_for_redis_; }
 
  private:
@@ -107,9 +108,9 @@ class WorkerThread {
   std::unique_ptr<AccessLogLines> access_lines_;
   std::unique_ptr<redis::Store> redis_;
   proxy::Worker worker_;
-  // By listener: several of one, where sockets were inherited from more workers than there are.
+  // Entrances by listener. One listener has several if more sockets were inherited than there are workers.
   std::multimap<std::size_t, std::unique_ptr<proxy::Entrance>> entrances_;
-  std::vector<std::unique_ptr<proxy::Entrance>> left_;  // whose connections go on
+  std::vector<std::unique_ptr<proxy::Entrance>> left_;  // closed listeners whose connections continue
   bool may_open_ = false;
   bool opened_ = false;
   net::Timer start_timer_;
